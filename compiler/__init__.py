@@ -1,0 +1,1 @@
+"""The compiler: graphs, operators, passes, kernels, targets, plans and the kernel cache."""

@@ -1,0 +1,45 @@
+"""The environment variables that mxc reads: the only place that reads them.
+
+| variable | meaning |
+|---|---|
+| MXC_DEBUG | 0..5: how much is printed to stderr (see docs/design.md) |
+| MXC_PRINT | comma-separated pass names whose result is printed |
+| MXC_CHECK | 1: check the graph after every pass |
+| MXC_SKIP | comma-separated optional passes to leave out |
+| MXC_CACHE_DIR | where compiled kernels are kept; empty: no cache |
+| MXC_NUM_THREADS | threads that run a plan; else OMP_NUM_THREADS, else the CPUs this process may use |
+| MXC_RUNNER | native (default) or portable |
+"""
+from __future__ import annotations
+
+import os
+
+
+def text(name: str, default: str = "") -> str:
+    """The variable's value, or `default` when it is not set."""
+    return os.environ.get(name, default)
+
+
+def names(name: str) -> frozenset[str]:
+    """A comma-separated variable as a set."""
+    return frozenset(part.strip() for part in text(name).split(",") if part.strip())
+
+
+def debug_level() -> int:
+    """MXC_DEBUG as a number; what is not a number counts as 0."""
+    value = text("MXC_DEBUG", "0")
+    return int(value) if value.isdigit() else 0
+
+
+def flag(name: str) -> bool:
+    """True for 1, true, yes and on."""
+    return text(name).lower() in ("1", "true", "yes", "on")
+
+
+def num_threads() -> int:
+    """Threads that run a plan: MXC_NUM_THREADS, else OMP_NUM_THREADS, else the CPUs this process may run on."""
+    for name in ("MXC_NUM_THREADS", "OMP_NUM_THREADS"):
+        value = text(name)
+        if value.isdigit() and int(value) > 0:
+            return int(value)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)

@@ -1,0 +1,32 @@
+"""The errors that mxc raises. All derive from MXNetError, so code written for MXNet catches them."""
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class MXNetError(RuntimeError):
+    """Any failure that is the input's or the machine's: the message names what was expected and what came."""
+
+
+class ModelFileError(MXNetError):
+    """A model or parameter file that cannot be read. `path` and `offset` (bytes, or None) say where."""
+
+    def __init__(self, path: str, reason: str, offset: int | None = None):
+        self.path, self.reason, self.offset = str(path), reason, offset
+        where = f"{path}" if offset is None else f"{path}, byte {offset}"
+        super().__init__(f"{where}: {reason}")
+
+
+class UnsupportedError(MXNetError):
+    """Operators or attributes that mxc does not know; the message lists all of them at once."""
+
+
+class TargetError(MXNetError):
+    """A device, driver or toolchain that is not there."""
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """"; did you mean 'X'?" for the known name closest to `name`, or "" when none is close."""
+    found = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
+    return f"; did you mean {found[0]!r}?" if found else ""

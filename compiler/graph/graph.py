@@ -1,0 +1,236 @@
+"""The graph: nodes, the entries (outputs) they make, and what is known of each entry.
+
+A `Graph` is a value: passes read one and build another through a `GraphBuilder`, which infers the shapes and dtypes of
+every node it makes at once. Node ids are dense and topological, in the order in which MXNet writes its JSON
+(depth first from the outputs, inputs before their user).
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from mxc.compiler.error import MXNetError
+from mxc.compiler.ops import table
+from mxc.compiler.ops.infer import infer_node
+from mxc.compiler.ops.table import Operator, Params
+
+Shape = tuple[int, ...]
+
+
+class Node:
+    """One operator applied to entries, or a variable (`op` is None). Compared by identity.
+
+    attrs: raw strings as the JSON holds them (operator parameters and user attributes such as `__lr_mult__`).
+    params: the operator's parameters, parsed.
+    inputs: entries in the operator's order; auxiliary states come last.
+    subgraphs: the graphs that a control-flow operator carries.
+    """
+
+    __slots__ = ("attrs", "inputs", "name", "op", "params", "subgraphs")
+
+    def __init__(self, op: Operator | None, name: str, attrs: dict[str, str] | None = None,
+                 params: Params | None = None, inputs: Sequence[Entry] = (), subgraphs: Sequence[Graph] = ()):
+        self.op, self.name = op, name
+        self.attrs: dict[str, str] = dict(attrs or {})
+        self.params: Params = params if params is not None else Params()
+        self.inputs: list[Entry] = list(inputs)
+        self.subgraphs: list[Graph] = list(subgraphs)
+
+    @property
+    def is_variable(self) -> bool:
+        return self.op is None
+
+    @property
+    def num_outputs(self) -> int:
+        return 1 if self.op is None else self.op.num_outputs(self.params)
+
+    def __repr__(self) -> str:
+        return f"<{self.op.name if self.op else 'null'} {self.name}>"
+
+
+class Entry(NamedTuple):
+    """Output `index` of `node`."""
+
+    node: Node
+    index: int = 0
+
+
+def variable(name: str, attrs: dict[str, str] | None = None) -> Node:
+    """A new variable node."""
+    return Node(None, name, attrs)
+
+
+def topological(outputs: Iterable[Entry]) -> list[Node]:
+    """Every node that `outputs` need, inputs before users, depth first: the order of ids in MXNet's JSON."""
+    order: list[Node] = []
+    seen: set[Node] = set()
+    for entry in outputs:
+        stack: list[tuple[Node, int]] = [(entry.node, 0)]
+        while stack:
+            node, position = stack.pop()
+            if position == 0:
+                if node in seen:
+                    continue
+                seen.add(node)
+            if position < len(node.inputs):
+                stack.append((node, position + 1))
+                below = node.inputs[position].node
+                if below not in seen:
+                    stack.append((below, 0))
+            else:
+                order.append(node)
+    return order
+
+
+@dataclass
+class Facts:
+    """What is known of each entry, by node id and output index. None: not known (yet)."""
+
+    shape: list[list[Shape | None]] = field(default_factory=list)
+    dtype: list[list[str | None]] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Sink:
+    """What an output of a graph is for.
+
+    kind: "output" (what the user sees), "grad" (gradient of the argument `name`) or "aux" (new value of the auxiliary
+    state `name`). mode: "write" or "add" (grad_req).
+    """
+
+    kind: str
+    name: str
+    mode: str = "write"
+
+
+class Graph:
+    """Outputs, the nodes they need in topological order, their dense ids and the facts about them.
+
+    sinks: one for each output; for a graph as the user made it all are of kind "output".
+    """
+
+    def __init__(self, outputs: Sequence[Entry], sinks: Sequence[Sink] | None = None, facts: Facts | None = None):
+        self.outputs: list[Entry] = list(outputs)
+        self.nodes: list[Node] = topological(self.outputs)
+        self.ids: dict[Node, int] = {node: i for i, node in enumerate(self.nodes)}
+        self.sinks: list[Sink] = list(sinks) if sinks is not None else [Sink("output", e.node.name) for e in outputs]
+        self.facts = facts if facts is not None else Facts()
+
+    def shape(self, entry: Entry) -> Shape:
+        """The known, complete shape of `entry`. Raises MXNetError when it was not inferred."""
+        shape = self.facts.shape[self.ids[entry.node]][entry.index]
+        if shape is None:
+            raise MXNetError(f"the shape of output {entry.index} of {entry.node!r} is not known")
+        return shape
+
+    def dtype(self, entry: Entry) -> str:
+        """The known dtype of `entry` as NumPy's name. Raises MXNetError when it was not inferred."""
+        dtype = self.facts.dtype[self.ids[entry.node]][entry.index]
+        if dtype is None:
+            raise MXNetError(f"the dtype of output {entry.index} of {entry.node!r} is not known")
+        return dtype
+
+    @property
+    def variables(self) -> list[Node]:
+        return [node for node in self.nodes if node.is_variable]
+
+    def consumers(self) -> dict[Entry, list[tuple[Node, int]]]:
+        """For every entry, the (node, input position) pairs that read it, in topological order."""
+        users: dict[Entry, list[tuple[Node, int]]] = {}
+        for node in self.nodes:
+            for position, entry in enumerate(node.inputs):
+                users.setdefault(entry, []).append((node, position))
+        return users
+
+
+class GraphBuilder:
+    """Makes the nodes of a new graph; what it makes has known shapes and dtypes at once.
+
+    A pass walks the old graph's nodes in order, calls `copy` or `make`, and maps old entries to new ones with `map`.
+    """
+
+    def __init__(self, old: Graph | None = None):
+        self.old = old
+        self.map: dict[Entry, Entry] = {}
+        self._shape: dict[Entry, Shape] = {}
+        self._dtype: dict[Entry, str] = {}
+        self._count = 0
+
+    def shape(self, entry: Entry) -> Shape:
+        return self._shape[entry]
+
+    def dtype(self, entry: Entry) -> str:
+        return self._dtype[entry]
+
+    def record(self, entry: Entry, shape: Shape, dtype: str) -> None:
+        """State the shape and dtype of an entry that was not made here."""
+        self._shape[entry], self._dtype[entry] = tuple(shape), dtype
+
+    def variable(self, name: str, shape: Shape, dtype: str, attrs: dict[str, str] | None = None) -> Entry:
+        """A new variable of known shape and dtype."""
+        entry = Entry(variable(name, attrs))
+        self.record(entry, shape, dtype)
+        return entry
+
+    def make(self, op: str, *inputs: Entry, name: str = "", **params: object) -> Entry:
+        """A new node of operator `op`; its first output. Raises MXNetError when shapes or dtypes do not fit."""
+        return self.make_all(op, *inputs, name=name, **params)[0]
+
+    def make_all(self, op: str, *inputs: Entry, name: str = "", **params: object) -> list[Entry]:
+        """A new node of operator `op`; all of its outputs."""
+        operator = table.get(op)
+        self._count += 1
+        parsed = operator.make_params(params)
+        node = Node(operator, name or f"{op.lstrip('_')}{self._count}", None, parsed, inputs)
+        return self.add(node)
+
+    def add(self, node: Node) -> list[Entry]:
+        """Infer the outputs of a node whose inputs are known here; its entries."""
+        assert node.op is not None
+        shapes, dtypes = infer_node(node, [self._shape[e] for e in node.inputs], [self._dtype[e] for e in node.inputs])
+        entries = [Entry(node, i) for i in range(node.num_outputs)]
+        for entry, shape, dtype in zip(entries, shapes, dtypes, strict=True):
+            self.record(entry, shape, dtype)
+        return entries
+
+    def copy(self, node: Node) -> list[Entry]:
+        """The old graph's `node` over the new entries of its inputs; the node itself when nothing below it changed."""
+        assert self.old is not None
+        inputs = [self.map[e] for e in node.inputs]
+        if node.is_variable or inputs == node.inputs:
+            new = node
+        else:
+            new = Node(node.op, node.name, node.attrs, node.params, inputs, node.subgraphs)
+        entries = [Entry(new, i) for i in range(node.num_outputs)]
+        for i, entry in enumerate(entries):
+            old = Entry(node, i)
+            self.record(entry, self.old.shape(old), self.old.dtype(old))
+            self.map[old] = entry
+        return entries
+
+    def finish(self, outputs: Sequence[Entry], sinks: Sequence[Sink]) -> Graph:
+        """The graph of what `outputs` need, with its facts."""
+        graph = Graph(outputs, sinks)
+        graph.facts = Facts([[self._shape.get(Entry(n, i)) for i in range(n.num_outputs)] for n in graph.nodes],
+                            [[self._dtype.get(Entry(n, i)) for i in range(n.num_outputs)] for n in graph.nodes])
+        return graph
+
+
+def rewrite(graph: Graph, rule: Callable[[GraphBuilder, Node], Sequence[Entry] | None]) -> Graph:
+    """A new graph in which each node is what `rule` makes of it (None: the node itself).
+
+    `rule` finds the new entries of the node's inputs in `builder.map`, and returns one entry for each of the node's
+    outputs. Nodes that nothing needs any more are gone from the result.
+    """
+    builder = GraphBuilder(graph)
+    for node in graph.nodes:
+        made = None if node.is_variable else rule(builder, node)
+        if made is None:
+            builder.copy(node)
+        else:
+            for i, entry in enumerate(made):
+                builder.map[Entry(node, i)] = entry
+    return builder.finish([builder.map[e] for e in graph.outputs], graph.sinks)
+
+

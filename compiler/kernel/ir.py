@@ -1,0 +1,228 @@
+"""The kernel IR: scalar values, loop kernels (map-reduce-map) and calls of library kernels.
+
+Everything here is data. `LoopKernel` says what is computed, never how: the targets print it. All addresses are element
+indices; all extents, strides and other integers of dtype "index" (except 0 and 1) are arguments of the printed
+function, so one function serves every shape of the same form.
+
+Every printed function, loop kernel or library kernel, has the ABI
+
+    void k(void **args, i64 first, i64 last, void *scratch)
+
+with args = the buffers' addresses in the order of `buffers`, then the integers of `values()`, each in 8 bytes. It does
+units first <= u < last of the launch; units are independent of each other and may run on different threads. `scratch`
+is private to the running thread.
+"""
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+INDEX = "index"  # the dtype of axes and of what is computed from them; 64-bit signed when printed
+
+FLOATS = ("float16", "float32", "float64")
+
+# name -> number of arguments (None: see Value). What a target's scalar printer has to know.
+ARITHMETIC = {
+    "add": 2, "sub": 2, "mul": 2, "div": 2, "mod": 2, "min": 2, "max": 2, "pow": 2, "neg": 1, "abs": 1, "fma": 3,
+    "lt": 2, "le": 2, "gt": 2, "ge": 2, "eq": 2, "ne": 2, "and": 2, "or": 2, "not": 1, "where": 3,
+    "cast": 1, "bitcast": 1, "shl": 2, "shr": 2, "bitand": 2, "bitor": 2, "bitxor": 2, "mulhi": 2,
+    "sqrt": 1, "floor": 1, "ceil": 1, "trunc": 1, "rint": 1,
+}
+FUNCTIONS = {
+    "exp": 1, "expm1": 1, "log": 1, "log1p": 1, "log2": 1, "log10": 1, "sin": 1, "cos": 1, "tan": 1, "arcsin": 1,
+    "arccos": 1, "arctan": 1, "arctan2": 2, "sinh": 1, "cosh": 1, "tanh": 1, "arcsinh": 1, "arccosh": 1, "arctanh": 1,
+    "erf": 1, "erfinv": 1, "gamma": 1, "lgamma": 1, "digamma": 1, "cbrt": 1, "sigmoid": 1, "softrelu": 1,
+}
+COMPARISONS = frozenset(["lt", "le", "gt", "ge", "eq", "ne", "and", "or", "not"])
+
+
+class Value:
+    """One scalar computation, hash-consed: equal values are the same object, so a value is a shared DAG.
+
+    op, args, dtype, data:
+      const   ()                    data: a Python number
+      axis    ()  dtype "index"     data: position of the axis, domain axes first, then reduce axes
+      load    (index,)              data: position of the buffer; the element at `index` (an "index" value)
+      load    (index, when, fill)   guarded: `fill` where the bool `when` does not hold; `index` is then not read
+      acc     ()                    data: position of the accumulator, finished (of a CallKernel: 0, what it computed)
+      rand    (seed, offset, index) uint32 of the counter-based generator
+      else    see ARITHMETIC and FUNCTIONS: all arguments and the result have `dtype`, but comparisons give "bool",
+              cast and bitcast convert from their argument's dtype, and where's first argument is bool.
+
+    Semantics: min and max give NaN when either argument is NaN; integer div truncates and gives 0 for a zero divisor
+    (as does mod); mod has the divisor's sign; integers wrap; for dtype "index" operands are not negative where div and
+    mod are used; cast from float to integer truncates; shr is logical; mulhi is the high half of an unsigned product.
+    """
+
+    __slots__ = ("__weakref__", "args", "data", "dtype", "op")
+
+    op: str
+    args: tuple[Value, ...]
+    dtype: str
+    data: object
+
+    def __repr__(self) -> str:
+        from mxc.compiler.kernel.text import value_text
+
+        return value_text(self)
+
+
+_interned: weakref.WeakValueDictionary[tuple, Value] = weakref.WeakValueDictionary()
+
+
+def make(op: str, args: Sequence[Value] = (), dtype: str = "", data: object = None) -> Value:
+    """The one value of these parts."""
+    # repr tells 0.0 from -0.0, 1 from 1.0 and True, and keeps nan equal to itself
+    key = (op, tuple(map(id, args)), dtype, repr(data))
+    value = _interned.get(key)
+    if value is None:
+        value = object.__new__(Value)
+        value.op, value.args, value.dtype, value.data = op, tuple(args), dtype, data
+        _interned[key] = value
+    return value
+
+
+def const(number: int | float | bool, dtype: str) -> Value:
+    return make("const", (), dtype, number)
+
+
+def axis(position: int) -> Value:
+    return make("axis", (), INDEX, position)
+
+
+def load(buffer: int, index: Value, dtype: str, when: Value | None = None, fill: Value | None = None) -> Value:
+    args = (index,) if when is None or fill is None else (index, when, fill)
+    return make("load", args, dtype, buffer)
+
+
+def acc(position: int, dtype: str) -> Value:
+    return make("acc", (), dtype, position)
+
+
+def apply(op: str, *args: Value) -> Value:
+    """`op` of `args`, which all have the result's dtype (comparisons: bool; where: that of its branches)."""
+    dtype = "bool" if op in COMPARISONS else args[-1].dtype
+    return make(op, args, dtype)
+
+
+def cast(value: Value, dtype: str) -> Value:
+    return value if value.dtype == dtype else make("cast", (value,), dtype)
+
+
+def walk(roots: Iterable[Value]) -> Iterator[Value]:
+    """Every value under `roots` once, arguments before their user."""
+    seen: set[int] = set()
+    stack = [(root, False) for root in reversed(list(roots))]
+    while stack:
+        value, done = stack.pop()
+        if done:
+            yield value
+        elif id(value) not in seen:
+            seen.add(id(value))
+            stack.append((value, True))
+            stack.extend((a, False) for a in reversed(value.args))
+
+
+@dataclass(frozen=True)
+class Accumulator:
+    """A reduction over all reduce axes. combine: sum, prod, max, min, or argmax/argmin (value: the flat reduce index).
+
+    `body` may use accumulators of lower position, finished: it is then evaluated in a later sweep over the reduce axes
+    (softmax: max first, then the sum of exponentials).
+    """
+
+    combine: str
+    body: Value
+
+
+@dataclass(frozen=True)
+class Store:
+    """buffer[index] = value, or += value for mode "add".
+
+    A store whose index or value uses reduce axes runs at every point of domain x reduce, after all accumulators are
+    finished; any other store runs once for each point of the domain. The printer tells them apart by walking the values.
+    """
+
+    buffer: int
+    index: Value
+    value: Value
+    mode: str = "write"
+
+
+def run_time_integers(roots: Iterable[Value]) -> list[Value]:
+    """The "index" constants that become arguments (all but 0 and 1), each once, in the order in which they occur."""
+    return [v for v in walk(roots) if v.op == "const" and v.dtype == INDEX and v.data not in (0, 1)]
+
+
+@dataclass(frozen=True)
+class LoopKernel:
+    """Map-reduce-map over a domain.
+
+    buffers: the dtype of each buffer. domain, reduce: extents of the axes (axis i of `domain` is axis(i), axis j of
+    `reduce` is axis(len(domain) + j)). accumulators, stores: see there. name: of the operators in it, for people.
+    """
+
+    name: str
+    buffers: tuple[str, ...]
+    domain: tuple[int, ...]
+    reduce: tuple[int, ...]
+    accumulators: tuple[Accumulator, ...]
+    stores: tuple[Store, ...]
+
+    def roots(self) -> list[Value]:
+        """Every value that the kernel computes, in the order that fixes the arguments."""
+        bodies = [a.body for a in self.accumulators]
+        return bodies + [v for s in self.stores for v in (s.index, s.value)]
+
+    def values(self) -> tuple[int, ...]:
+        """The run-time integers: extents of domain and reduce, then the constants of `run_time_integers`."""
+        constants = [int(v.data) for v in run_time_integers(self.roots())]  # type: ignore[call-overload]
+        return (*self.domain, *self.reduce, *constants)
+
+    def reads(self) -> frozenset[int]:
+        """Positions of the buffers that are loaded (an adding store counts as a load)."""
+        loads = {v.data for v in walk(self.roots()) if v.op == "load"}
+        return frozenset(loads | {s.buffer for s in self.stores if s.mode == "add"})  # type: ignore[arg-type]
+
+    def writes(self) -> frozenset[int]:
+        return frozenset(s.buffer for s in self.stores)
+
+
+@dataclass(frozen=True)
+class CallKernel:
+    """A library kernel with an epilogue.
+
+    template: its name in a target's library ("gemm", "convolution", ...). params: what is baked into its code, as
+    (name, value) pairs. buffers: dtypes, the template's own operands first (in the order that the template documents),
+    then what the epilogue loads and stores. extents: the template's geometry, run-time integers in its order.
+    stores: what becomes of each element computed: `value` over acc(0) and loads, whose indices are affine in the
+    template's output axes (axis(0), axis(1), ...; the template documents them): sums of axis * constant and a constant.
+    """
+
+    name: str
+    template: str
+    params: tuple[tuple[str, object], ...]
+    buffers: tuple[str, ...]
+    extents: tuple[int, ...]
+    stores: tuple[Store, ...]
+    operands: int  # how many of `buffers` are the template's own
+
+    def roots(self) -> list[Value]:
+        return [v for s in self.stores for v in (s.index, s.value)]
+
+    def values(self) -> tuple[int, ...]:
+        """The run-time integers: `extents`, then the constants of `run_time_integers` of the stores."""
+        constants = [int(v.data) for v in run_time_integers(self.roots())]  # type: ignore[call-overload]
+        return (*self.extents, *constants)
+
+    def reads(self) -> frozenset[int]:
+        loads = {v.data for v in walk(self.roots()) if v.op == "load"}
+        adding = {s.buffer for s in self.stores if s.mode == "add"}
+        return frozenset(range(self.operands)) | frozenset(loads | adding)  # type: ignore[arg-type]
+
+    def writes(self) -> frozenset[int]:
+        return frozenset(s.buffer for s in self.stores)
+
+
+Kernel = LoopKernel | CallKernel

@@ -1,0 +1,78 @@
+"""The plan: buffers and steps as pure data, the same for every target. Written as JSON, run by the runtime."""
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """A place for one array.
+
+    pool: "argument", "aux", "output", "gradient", "head" (head gradient), "seed" (the random generator's two int64:
+    seed and offset): bound by name; "arena": at byte `offset` of the executor's arena; "prepared": at byte `offset` of
+    the storage that the prepare steps fill; "constant": at byte `offset` of the plan's constants.
+    """
+
+    pool: str
+    dtype: str
+    shape: tuple[int, ...]
+    nbytes: int
+    name: str = ""
+    offset: int = 0
+
+
+@dataclass(frozen=True)
+class Step:
+    """One launch of a kernel, or a host step.
+
+    phase: "prepare", "forward" or "backward". kernel: key of the kernel's code ("" for a host step). buffers: positions
+    in Plan.buffers, in the kernel's order. values: run-time integers after the buffers. units: independent pieces of
+    work. reads, writes: positions in Plan.buffers. label: the operators in it, for people. host: name of the node that
+    Python runs (host steps only).
+    """
+
+    phase: str
+    kernel: str
+    buffers: tuple[int, ...]
+    values: tuple[int, ...]
+    units: int
+    reads: tuple[int, ...]
+    writes: tuple[int, ...]
+    label: str = ""
+    host: str = ""
+
+
+@dataclass
+class Plan:
+    """Everything that a run needs besides the kernels' code and the arrays.
+
+    outputs: positions of the output buffers, in the graph's order. arena_bytes: activations; scratch_bytes: of each
+    thread; live_bytes: the largest sum of arena buffers alive at one step (what a perfect planner would need);
+    unplanned_bytes: what the arena buffers would take with no sharing.
+    """
+
+    buffers: list[Buffer] = field(default_factory=list)
+    steps: list[Step] = field(default_factory=list)
+    outputs: list[int] = field(default_factory=list)
+    constants: str = ""  # base64 of the constants' bytes
+    arena_bytes: int = 0
+    scratch_bytes: int = 0
+    prepared_bytes: int = 0
+    live_bytes: int = 0
+    unplanned_bytes: int = 0
+    nodes: int = 0
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self), separators=(",", ":"))
+
+    @classmethod
+    def from_json(cls, text: str) -> Plan:
+        raw = json.loads(text)
+        raw["buffers"] = [Buffer(**{**b, "shape": tuple(b["shape"])}) for b in raw["buffers"]]
+        tuples = ("buffers", "values", "reads", "writes")
+        raw["steps"] = [Step(**{k: tuple(v) if k in tuples else v for k, v in s.items()}) for s in raw["steps"]]
+        return cls(**raw)
+
+    def steps_of(self, phase: str) -> list[Step]:
+        return [s for s in self.steps if s.phase == phase]

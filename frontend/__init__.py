@@ -1,0 +1,1 @@
+"""mxc runs Apache MXNet programs and models. Use it as `import mxc as mx`."""

@@ -1,0 +1,1 @@
+"""The runtime: contexts, arrays, the engine and the executor."""
