@@ -1,0 +1,111 @@
+"""Inference of one node: its operator's shape and dtype rules, what they find joined with what is known.
+
+Shapes may be partial: None is an unknown rank, 0 an unknown dimension. A dtype that is not known is None. Facts flow
+both ways: a rule may complete inputs from outputs.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, TypeVar
+
+from mxc.compiler.error import MXNetError
+
+if TYPE_CHECKING:  # the graph is above this layer; a node is only read here
+    from mxc.compiler.graph.graph import Node
+
+Shape = tuple[int, ...]
+T = TypeVar("T")
+
+
+def is_complete(shape: Shape | None) -> bool:
+    """True when rank and every dimension of `shape` are known."""
+    return shape is not None and 0 not in shape
+
+
+def merge_shape(known: Shape | None, found: Shape | None) -> Shape | None:
+    """What two partial shapes of the same array say together. Raises MXNetError when they contradict each other."""
+    if known is None or found is None:
+        return found if known is None else known
+    if len(known) != len(found) or any(a != b and a and b for a, b in zip(known, found, strict=True)):
+        raise MXNetError(f"expected shape {found}, got {known}")
+    return tuple(a or b for a, b in zip(known, found, strict=True))
+
+
+def merge_dtype(known: str | None, found: str | None) -> str | None:
+    """What two statements about one array's dtype say together. Raises MXNetError when they differ."""
+    if known is not None and found is not None and known != found:
+        raise MXNetError(f"expected dtype {found}, got {known}")
+    return known if known is not None else found
+
+
+def infer_shapes(node: Node, ins: Sequence[Shape | None], outs: Sequence[Shape | None],
+                 ) -> tuple[list[Shape | None], list[Shape | None]]:
+    """Everything the node's operator can say about its inputs' (auxiliary states included) and outputs' shapes.
+
+    Raises MXNetError naming operator, node, every input with its shape, what was expected and what came.
+    """
+    return _infer(node, "shape", merge_shape, ins, outs)
+
+
+def infer_dtypes(node: Node, ins: Sequence[str | None], outs: Sequence[str | None],
+                 ) -> tuple[list[str | None], list[str | None]]:
+    """Everything the node's operator can say about its inputs' and outputs' dtypes; errors as in `infer_shapes`."""
+    return _infer(node, "dtype", merge_dtype, ins, outs)
+
+
+def infer_node(node: Node, in_shapes: Sequence[Shape], in_dtypes: Sequence[str]) -> tuple[list[Shape], list[str]]:
+    """Shapes and dtypes of all outputs of a node whose inputs are known completely.
+
+    Raises MXNetError when they do not fit the operator, or do not determine its outputs.
+    """
+    unknown = [None] * node.num_outputs
+    shapes = infer_shapes(node, in_shapes, unknown)[1]
+    dtypes = infer_dtypes(node, in_dtypes, unknown)[1]
+    for what, facts, known in (("shape", shapes, in_shapes), ("dtype", dtypes, in_dtypes)):
+        for i, fact in enumerate(facts):
+            if fact is None or (isinstance(fact, tuple) and 0 in fact):
+                raise MXNetError(_message(node, f"the {what} of output {i} does not follow from the inputs; "
+                                                f"found {fact}", known))
+    return [s for s in shapes if s is not None], [d for d in dtypes if d is not None]
+
+
+def _infer(node: Node, role: str, merge: Callable[[T | None, T | None], T | None],
+           ins: Sequence[T | None], outs: Sequence[T | None]) -> tuple[list[T | None], list[T | None]]:
+    """Run the operator's rule and merge what it returns into what was known."""
+    assert node.op is not None
+    rule = node.op.rule(role)
+    if rule is None:
+        raise MXNetError(f"operator {node.op.name} has no {role} rule")
+    try:
+        found_ins, found_outs = rule(node.params, list(ins), list(outs))
+    except MXNetError as error:
+        raise MXNetError(_message(node, str(error), ins)) from None
+    return (_merge_all(node, merge, ins, found_ins, input_names(node), ins),
+            _merge_all(node, merge, outs, found_outs, node.op.output_names(node.params), ins))
+
+
+def _merge_all(node: Node, merge: Callable[[T | None, T | None], T | None], known: Sequence[T | None],
+               found: Iterable[T | None], names: Sequence[str], ins: Sequence[object]) -> list[T | None]:
+    merged = []
+    for name, old, new in zip(names, known, found, strict=True):
+        try:
+            merged.append(merge(old, new))
+        except MXNetError as error:
+            raise MXNetError(_message(node, f"{name}: {error}", ins)) from None
+    return merged
+
+
+def input_names(node: Node) -> list[str]:
+    """The operator's names of the node's inputs, auxiliary states last."""
+    assert node.op is not None
+    return [*node.op.input_names(node.params), *node.op.aux_names(node.params)]
+
+
+def _message(node: Node, reason: str, ins: Sequence[object]) -> str:
+    """`Operator 'node': reason`, then one line per input: its name at the operator, what feeds it, what is known."""
+    assert node.op is not None
+    lines = [f"{node.op.name} {node.name!r}: {reason}"]
+    for i, (name, fact) in enumerate(zip(input_names(node), ins, strict=False)):
+        source = f" ({node.inputs[i].node.name})" if i < len(node.inputs) else ""
+        lines.append(f"  input {name}{source} = {'unknown' if fact is None else fact}")
+    return "\n".join(lines)

@@ -1,0 +1,133 @@
+"""The gradient pass: what grad_req asks for, as more nodes of the same graph.
+
+The joint graph has the user's outputs first, then a sink "grad" per argument whose grad_req is write or add (in the
+order of the arguments), then, in training mode, a sink "aux" per auxiliary state that training changes. Nodes that only
+a gradient needs are the backward part.
+
+Head gradients. The gradient that flows into output i is the variable `_head_grad_<i>`, of the output's shape and dtype.
+It is made only where a gradient reads it: loss operators (SoftmaxOutput, MakeLoss, ...) begin a gradient of their own and
+ignore what flows into them, even where nothing does. As in MXNet, whoever runs backward without a value for a head
+gradient that exists must be refused ("head gradient is required: the output is not a loss"); values for those that do
+not exist are accepted and ignored.
+
+A rule in passes/gradients/ says what flows into an operator's inputs; an operator with formulas in the table needs none:
+its generated `_backward_<op>` operators are used. Contributions to one entry are added up; where nothing flows the
+gradient is zeros. Gradients have their argument's dtype.
+"""
+from __future__ import annotations
+
+from mxc.compiler.error import MXNetError
+from mxc.compiler.graph.graph import Entry, Graph, GraphBuilder, Node, Sink
+from mxc.compiler.passes.building import as_dtype
+from mxc.compiler.passes.gradients.context import Gradient, is_loss
+from mxc.compiler.passes.registry import Options, graph_pass
+
+HEAD = "_head_grad_"
+
+
+@graph_pass(needs=("shape", "dtype"), gives=("gradient",))
+def gradient(graph: Graph, options: Options) -> Graph:
+    """The joint graph for `options.grad_req` and `options.is_train`; see the module's text.
+
+    Raises MXNetError for an operator in a gradient's way that has none.
+    """
+    builder = GraphBuilder(graph)
+    for node in graph.nodes:
+        builder.copy(node)
+    wanted = [node for node in graph.variables if options.grad_req.get(node.name, "null") != "null"]
+    outputs, sinks = list(graph.outputs), list(graph.sinks)
+    if wanted:
+        flows = _flow_back(graph, builder, set(wanted), options.is_train)
+        for node in wanted:
+            outputs.append(_total(builder, Entry(node), flows))
+            sinks.append(Sink("grad", node.name, options.grad_req[node.name]))
+    if options.is_train:
+        for name, entry in _new_aux(graph, builder).items():
+            outputs.append(entry)
+            sinks.append(Sink("aux", name))
+    return builder.finish(outputs, sinks)
+
+
+def _flow_back(graph: Graph, builder: GraphBuilder, wanted: set[Node], is_train: bool) -> dict[Entry, list[Entry]]:
+    """The contributions to every entry's gradient, as far as the wanted variables need them."""
+    leads = set(wanted)  # nodes through which a wanted variable acts on the outputs
+    for node in graph.nodes:
+        if any(e.node in leads for e in node.inputs):
+            leads.add(node)
+    flows: dict[Entry, list[Entry]] = {}
+    for i, entry in enumerate(graph.outputs):
+        head = builder.variable(f"{HEAD}{i}", graph.shape(entry), graph.dtype(entry))
+        flows.setdefault(entry, []).append(head)
+    for node in reversed(graph.nodes):
+        if node.op is None or node not in leads:
+            continue
+        outs = [Entry(node, i) for i in range(node.num_outputs)]
+        if not (is_loss(node.op) or any(flows.get(e) for e in outs)):
+            continue
+        out_grads = [_sum(builder, node, flows.get(e, [])) for e in outs]
+        asked = [e.node in leads for e in node.inputs]
+        for entry, back in zip(node.inputs, _differentiate(builder, node, out_grads, asked, is_train), strict=False):
+            if back is not None and entry.node in leads:
+                flows.setdefault(entry, []).append(back)
+    return flows
+
+
+def _differentiate(builder: GraphBuilder, node: Node, out_grads: list[Entry | None], asked: list[bool],
+                   is_train: bool) -> list[Entry | None]:
+    """What flows into each input of `node`, in the input's shape and dtype (None: nothing)."""
+    assert node.op is not None
+    g = Gradient(builder, node, out_grads, asked, is_train)
+    if node.op.grad == "none":
+        return [None] * len(node.inputs)
+    rule = node.op.rule("grad")
+    backs = rule(g) if rule else g.by_formula()
+    checked: list[Entry | None] = []
+    for entry, back in zip(g.inputs, backs, strict=True):
+        if back is not None:
+            if g.shape(back) != g.shape(entry):
+                raise MXNetError(f"the gradient rule of {node!r} gives shape {g.shape(back)} for its input "
+                                 f"{entry.node.name!r} of shape {g.shape(entry)}")
+            back = as_dtype(builder, back, g.dtype(entry))
+        checked.append(back)
+    return checked
+
+
+def _sum(builder: GraphBuilder, node: Node, parts: list[Entry]) -> Entry | None:
+    """The sum of the contributions to an output of `node`; None when there is none."""
+    if len(parts) < 2:
+        return parts[0] if parts else None
+    name = f"{node.name}_grad_sum"
+    if len(parts) == 2:
+        return builder.make("elemwise_add", *parts, name=name)
+    return builder.make("add_n", *parts, name=name, num_args=len(parts))
+
+
+def _total(builder: GraphBuilder, entry: Entry, flows: dict[Entry, list[Entry]]) -> Entry:
+    """The gradient of a variable: the sum of its contributions, or zeros."""
+    total = _sum(builder, entry.node, flows.get(entry, []))
+    if total is None:
+        return builder.make("_zeros", name=f"{entry.node.name}_grad", shape=builder.shape(entry),
+                            dtype=builder.dtype(entry))
+    return total
+
+
+def _new_aux(graph: Graph, builder: GraphBuilder) -> dict[str, Entry]:
+    """New values of the auxiliary states that training changes, by name.
+
+    A state that several nodes share takes their updates one after the other, in reverse order of the nodes: backward
+    runs so.
+    """
+    values: dict[str, Entry] = {}
+    for node in reversed(graph.nodes):
+        if node.op is None or not node.op.aux:
+            continue
+        rule = node.op.rule("aux_update")
+        if rule is None:
+            continue
+        g = Gradient(builder, node, [None] * node.num_outputs, [False] * len(node.inputs), True)
+        states = node.inputs[len(g.inputs):]
+        g.aux = [values.get(e.node.name, e) for e in states]
+        for state, new in zip(states, rule(g), strict=True):
+            if new is not None:
+                values[state.node.name] = as_dtype(builder, new, builder.dtype(state))
+    return values

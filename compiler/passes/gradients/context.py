@@ -1,0 +1,139 @@
+"""What a gradient rule works with."""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from mxc.compiler.error import MXNetError
+from mxc.compiler.graph.graph import Entry, GraphBuilder, Node
+from mxc.compiler.ops.table import Kind, Operator, Params
+from mxc.compiler.passes.building import as_shape
+
+Shape = tuple[int, ...]
+Rule = Callable[["Gradient"], list[Entry | None]]
+
+_LOSSES: set[Rule] = set()
+
+
+def loss(rule: Rule) -> Rule:
+    """Mark a gradient rule of an operator that begins a gradient of its own, whatever flows into its outputs."""
+    _LOSSES.add(rule)
+    return rule
+
+
+def is_loss(op: Operator) -> bool:
+    """Whether the operator's gradient rule is marked as a loss."""
+    return op.rule("grad") in _LOSSES
+
+
+class Gradient:
+    """One node whose gradient is asked for.
+
+    builder: where new nodes are made (`make` names them after the node). inputs: the node's entries without auxiliary
+    states, which are `aux`. outputs: all of the node's entries, hidden ones too. out_grads: what flows into each output;
+    None where nothing does. asked: for each input, whether its gradient is needed. is_train: whether the forward pass is
+    in training mode.
+    """
+
+    def __init__(self, builder: GraphBuilder, node: Node, out_grads: Sequence[Entry | None], asked: Sequence[bool],
+                 is_train: bool):
+        assert node.op is not None
+        count = len(node.inputs) - len(node.op.aux_names(node.params))
+        self.builder, self.node = builder, node
+        self.inputs, self.aux = node.inputs[:count], node.inputs[count:]
+        self.outputs = [Entry(node, i) for i in range(node.num_outputs)]
+        self.out_grads, self.asked, self.is_train = list(out_grads), list(asked[:count]), is_train
+
+    @property
+    def params(self) -> Params:
+        return self.node.params
+
+    @property
+    def og(self) -> Entry:
+        """What flows into the first output; zeros where nothing does."""
+        return self.grad(0)
+
+    def grad(self, index: int) -> Entry:
+        """What flows into output `index`; zeros where nothing does."""
+        found, out = self.out_grads[index], self.outputs[index]
+        if found is None:
+            return self.make("_zeros", shape=self.shape(out), dtype=self.dtype(out))
+        return found
+
+    def shape(self, entry: Entry) -> Shape:
+        return self.builder.shape(entry)
+
+    def dtype(self, entry: Entry) -> str:
+        return self.builder.dtype(entry)
+
+    def make(self, op: str, *inputs: Entry, **params: object) -> Entry:
+        """The first output of a new node of operator `op`."""
+        return self.builder.make(op, *inputs, name=f"{self.node.name}_backward", **params)
+
+    def sum_to(self, entry: Entry, shape: Shape) -> Entry:
+        """`entry` summed over what broadcasting `shape` to its shape had repeated."""
+        have = self.shape(entry)
+        lead = len(have) - len(shape)
+        axes = tuple(i for i, dim in enumerate(have) if i < lead or (shape[i - lead] == 1 and dim != 1))
+        if axes:
+            entry = self.make("sum", entry, axis=axes, keepdims=True)
+        return as_shape(self.builder, entry, shape)
+
+    def broadcast_to(self, entry: Entry, shape: Shape) -> Entry:
+        """`entry` repeated along its axes of length 1 to `shape`."""
+        return entry if self.shape(entry) == tuple(shape) else self.make("broadcast_to", entry, shape=shape)
+
+    def scaled(self, entry: Entry, factor: float) -> Entry:
+        """`entry` times a number."""
+        return entry if factor == 1.0 else self.make("_mul_scalar", entry, scalar=float(factor))
+
+    def by_formula(self) -> list[Entry | None]:
+        """What flows into each input by the formulas of the operator table.
+
+        Raises MXNetError for an operator that has none.
+        """
+        op = self.node.op
+        assert op is not None
+        if not op.differentiable:
+            raise MXNetError(f"{self.node!r} has no gradient, and one was asked for: put BlockGrad around it, or set "
+                             "grad_req to 'null' for the arguments before it")
+        backs: list[Entry | None] = []
+        for name, entry, asked in zip(op.input_names(self.params), self.inputs, self.asked, strict=True):
+            backs.append(self._backward(op, name, entry) if asked else None)
+        return backs
+
+    def _backward(self, op: Operator, name: str, entry: Entry) -> Entry | None:
+        """The generated `_backward_<op>` operator of one input, summed or repeated to the input's shape."""
+        made, takes = op.backward_of(name)
+        if made.name == "zeros_like":
+            return None
+        values = dict(zip(op.input_names(self.params), self.inputs, strict=True))
+        values |= {"og": self.og, "out": self.outputs[0]}
+        params = dict(self.params)
+        if op.kind == Kind.REDUCTION:
+            kept, params["count"] = kept_shape(self.params, self.shape(entry))
+            for reduced in ("og", "out"):
+                if reduced in takes:
+                    values[reduced] = as_shape(self.builder, values[reduced], kept)
+        if made.name == "_copy":
+            back = values["og"]
+        else:
+            node = Node(made, f"{self.node.name}_backward", None, Params({k: params[k] for k in made.params}),
+                        [values[k] for k in takes])
+            back = self.builder.add(node)[0]
+        if op.kind == Kind.REDUCTION:
+            return self.broadcast_to(back, self.shape(entry))
+        return self.sum_to(back, self.shape(entry))
+
+
+def kept_shape(params: Params, shape: Shape) -> tuple[Shape, int]:
+    """For a reduction of `shape` by its parameters axis and exclude: the shape with reduced axes kept as 1, and how many
+    elements are reduced to one."""
+    ndim, axis = len(shape), params.axis
+    named = range(ndim) if axis is None or axis == () else [axis] if isinstance(axis, int) else axis
+    axes = {a % ndim for a in named}
+    if params.get("exclude") and axis not in (None, ()):
+        axes = set(range(ndim)) - axes
+    count = 1
+    for a in axes:
+        count *= shape[a]
+    return tuple(1 if i in axes else dim for i, dim in enumerate(shape)), count

@@ -1,0 +1,55 @@
+"""Gradients of operators that move elements: the same elements moved back, or added where they came from."""
+from __future__ import annotations
+
+from mxc.compiler.graph.graph import Entry
+from mxc.compiler.passes.building import as_shape
+from mxc.compiler.passes.gradients.context import Gradient
+
+
+def reshape(g: Gradient) -> list[Entry | None]:
+    """Reshape, Flatten, expand_dims, squeeze, reshape_like: the input's shape again; a shape-giving input gets none."""
+    return [as_shape(g.builder, g.og, g.shape(g.inputs[0])), *[None] * (len(g.inputs) - 1)]
+
+
+def transpose(g: Gradient) -> list[Entry | None]:
+    """The inverse permutation; without axes the order was reversed."""
+    ndim = len(g.shape(g.inputs[0]))
+    axes = tuple(a % ndim for a in g.params.axes) or tuple(range(ndim))[::-1]
+    inverse = tuple(axes.index(i) for i in range(ndim))
+    return [g.make("transpose", g.og, axes=inverse)]
+
+
+def swap_axes(g: Gradient) -> list[Entry | None]:
+    """Swapped once more."""
+    return [g.make("SwapAxis", g.og, dim1=g.params.dim1, dim2=g.params.dim2)]
+
+
+def concat(g: Gradient) -> list[Entry | None]:
+    """Each input's slice."""
+    axis = g.params.dim % len(g.shape(g.outputs[0]))
+    backs: list[Entry | None] = []
+    begin = 0
+    for entry, asked in zip(g.inputs, g.asked, strict=True):
+        end = begin + g.shape(entry)[axis]
+        backs.append(g.make("slice_axis", g.og, axis=axis, begin=begin, end=end) if asked else None)
+        begin = end
+    return backs
+
+
+def stack(g: Gradient) -> list[Entry | None]:
+    """Each input's slice, without the new axis."""
+    axis = g.params.axis % len(g.shape(g.outputs[0]))
+    backs: list[Entry | None] = []
+    for i, (entry, asked) in enumerate(zip(g.inputs, g.asked, strict=True)):
+        one = g.make("slice_axis", g.og, axis=axis, begin=i, end=i + 1) if asked else None
+        backs.append(None if one is None else as_shape(g.builder, one, g.shape(entry)))
+    return backs
+
+
+def slice_channel(g: Gradient) -> list[Entry | None]:
+    """SliceChannel: the outputs' gradients joined, zeros where nothing flows."""
+    shape = g.shape(g.inputs[0])
+    axis = g.params.axis % len(shape)
+    part = tuple(dim // g.params.num_outputs if i == axis else dim for i, dim in enumerate(shape))
+    parts = [as_shape(g.builder, g.grad(i), part) for i in range(len(g.outputs))]
+    return [g.make("Concat", *parts, num_args=len(parts), dim=axis)]

@@ -1,0 +1,61 @@
+"""Dtype inference over a whole graph, forward and backward, from partial knowledge."""
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from mxc.compiler.error import MXNetError
+from mxc.compiler.graph.graph import Graph, Node
+from mxc.compiler.ops.infer import infer_dtypes, merge_dtype
+from mxc.compiler.passes.infer_shape import check_names, propagate, with_context
+
+# The numbers that MXNet's files hold for dtypes.
+DTYPE_CODES = {0: "float32", 1: "float64", 2: "float16", 3: "uint8", 4: "int32", 5: "int8", 6: "int64", 7: "bool"}
+DEFAULT = "float32"
+
+
+def infer_dtype(graph: Graph, known: Mapping[str, str | None], partial: bool = False) -> list[list[str | None]]:
+    """The dtypes of every node's outputs, by node id and output index, as NumPy's names.
+
+    known: dtypes of variables by name. A variable that is not named there has the dtype its `__dtype__` attribute
+    gives. Without `partial`, a variable whose dtype follows from nothing is float32, one after the other in the order
+    of ids, each followed by another inference; with it, it stays None.
+
+    Raises MXNetError when dtypes contradict each other (naming operator, node, its inputs' dtypes and the given
+    dtypes), for a name that is no variable of the graph, and, without `partial`, for outputs that stay unknown.
+    """
+    check_names(graph, known)
+    dtypes: list[list[str | None]] = []
+    for node in graph.nodes:
+        dtypes.append([None] * node.num_outputs)
+        if node.is_variable:
+            dtype = known.get(node.name)
+            dtypes[-1][0] = attribute_dtype(node) if dtype is None else dtype
+
+    def run() -> None:
+        propagate(graph, dtypes, infer_dtypes, merge_dtype)
+
+    with_context(run, "dtypes", known)
+    if partial:
+        return dtypes
+    for node in graph.variables:
+        if dtypes[graph.ids[node]][0] is None:
+            dtypes[graph.ids[node]][0] = DEFAULT
+            with_context(run, "dtypes", known)
+    for node in graph.nodes:
+        if None in dtypes[graph.ids[node]]:
+            raise MXNetError(f"the dtype of output {dtypes[graph.ids[node]].index(None)} of {node!r} does not follow "
+                             "from the arguments' dtypes")
+    return dtypes
+
+
+def attribute_dtype(node: Node) -> str | None:
+    """The dtype that the variable's `__dtype__` attribute gives: a number as in MXNet's files, or a name."""
+    text = node.attrs.get("__dtype__")
+    if text is None or text in ("None", "-1"):
+        return None
+    if text in DTYPE_CODES.values():
+        return text
+    if text.isdigit() and int(text) in DTYPE_CODES:
+        return DTYPE_CODES[int(text)]
+    raise MXNetError(f"variable {node.name!r}: its attribute __dtype__ is {text!r}; expected one of "
+                     + ", ".join(f"{code} ({name})" for code, name in DTYPE_CODES.items()))

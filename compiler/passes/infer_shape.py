@@ -1,0 +1,124 @@
+"""Shape inference over a whole graph, forward and backward, from partial knowledge."""
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
+
+from mxc.compiler.error import MXNetError, nearest
+from mxc.compiler.graph.graph import Graph, Node
+from mxc.compiler.ops.infer import Shape, infer_shapes, is_complete, merge_shape
+
+T = TypeVar("T")
+
+
+def infer_shape(graph: Graph, known: Mapping[str, Sequence[int] | None],
+                partial: bool = False) -> list[list[Shape | None]]:
+    """The shapes of every node's outputs, by node id and output index.
+
+    known: shapes of variables by name; None or an empty shape is an unknown rank, 0 or -1 an unknown dimension. A
+    variable that is not named there has the shape its `__shape__` attribute gives.
+    partial: return what could be found (None: unknown rank, 0: unknown dimension) instead of refusing it.
+
+    Raises MXNetError when shapes contradict each other (naming operator, node, its inputs' shapes and the given
+    shapes), for a name that is no variable of the graph, and, without `partial`, for shapes that stay unknown (naming
+    argument and dimension).
+    """
+    given = {name: normalise(shape) for name, shape in known.items()}
+    check_names(graph, given)
+    shapes: list[list[Shape | None]] = []
+    for node in graph.nodes:
+        shapes.append([None] * node.num_outputs)
+        if node.is_variable:
+            shape = given.get(node.name)
+            shapes[-1][0] = attribute_shape(node) if shape is None else shape
+    with_context(lambda: propagate(graph, shapes, infer_shapes, merge_shape), "shapes", given)
+    if not partial:
+        _refuse_unknown(graph, shapes, given)
+    return shapes
+
+
+def normalise(shape: Sequence[int] | None) -> Shape | None:
+    """A given shape in the inference's form: an empty one is an unknown rank, -1 an unknown dimension."""
+    if not shape:
+        return None
+    return tuple(max(int(dim), 0) for dim in shape)
+
+
+def attribute_shape(node: Node) -> Shape | None:
+    """The shape that the variable's `__shape__` attribute gives. Raises MXNetError when it is no shape."""
+    text = node.attrs.get("__shape__")
+    if text is None or text == "None":
+        return None
+    try:
+        value = ast.literal_eval(text)
+        return normalise((value,) if isinstance(value, int) else tuple(int(dim) for dim in value))
+    except (ValueError, SyntaxError, TypeError):
+        raise MXNetError(f"variable {node.name!r}: its attribute __shape__ is {text!r}; "
+                         "expected a shape such as (2, 3)") from None
+
+
+def check_names(graph: Graph, known: Mapping[str, object]) -> None:
+    """Raise MXNetError when `known` names something that is no variable of `graph`."""
+    names = [node.name for node in graph.variables]
+    for name in known:
+        if name not in names:
+            raise MXNetError(f"{name!r} is no argument of this graph{nearest(name, names)}; "
+                             f"its arguments: {', '.join(names)}")
+
+
+def with_context(run: Callable[[], None], what: str, given: Mapping[str, object]) -> None:
+    """Run an inference; to the error that it may raise, add what the caller had given, a line each."""
+    try:
+        run()
+    except MXNetError as error:
+        lines = [f"  {name}: {fact}" for name, fact in given.items() if fact is not None]
+        raise MXNetError("\n".join([str(error), f"given {what}:", *(lines or ["  none"])])) from None
+
+
+def propagate(graph: Graph, facts: list[list[T | None]], infer: Callable,
+              merge: Callable[[T | None, T | None], T | None]) -> None:
+    """Apply `infer` to node after node, in order and in reverse, until nothing more becomes known.
+
+    facts: what is known of every node's outputs; completed in place. A node is inferred again only when something that
+    it reads or makes has become known since. Nodes with subgraphs are left out: their own operator runs them.
+    """
+    nodes = [node for node in graph.nodes if not node.is_variable and not node.subgraphs]
+    seen: dict[Node, tuple[list[T | None], list[T | None]]] = {}
+    changed = True
+    while changed:
+        changed = False
+        for order in (nodes, nodes[::-1]):
+            for node in order:
+                mine = facts[graph.ids[node]]
+                ins = [facts[graph.ids[e.node]][e.index] for e in node.inputs]
+                if seen.get(node) == (ins, mine):
+                    continue
+                new_ins, new_outs = infer(node, ins, mine)
+                mine[:] = new_outs
+                for entry, fact in zip(node.inputs, new_ins, strict=True):
+                    place = facts[graph.ids[entry.node]]
+                    place[entry.index] = merge(place[entry.index], fact)
+                after = [facts[graph.ids[e.node]][e.index] for e in node.inputs]
+                changed = changed or after != ins or seen.get(node, (None, None))[1] != new_outs
+                seen[node] = (ins, list(new_outs))
+
+
+def _refuse_unknown(graph: Graph, shapes: list[list[Shape | None]], given: Mapping[str, object]) -> None:
+    """Raise MXNetError naming each argument, or else each output, whose shape is not known completely."""
+    missing = [_describe(f"argument {node.name!r}", shapes[graph.ids[node]][0]) for node in graph.variables
+               if not is_complete(shapes[graph.ids[node]][0])]
+    if not missing:
+        missing = [_describe(f"output {i} of {node.op.name} {node.name!r}", shape) for node in graph.nodes if node.op
+                   for i, shape in enumerate(shapes[graph.ids[node]]) if not is_complete(shape)]
+    if missing:
+        lines = [f"  {name}: {fact}" for name, fact in given.items() if fact is not None]
+        raise MXNetError("\n".join(["shapes stay unknown; give the shapes of more arguments (without 0 or -1):",
+                                    *(f"  {line}" for line in missing), "given shapes:", *(lines or ["  none"])]))
+
+
+def _describe(what: str, shape: Shape | None) -> str:
+    if shape is None:
+        return f"{what}: nothing is known of its shape"
+    unknown = [str(i) for i, dim in enumerate(shape) if dim == 0]
+    return f"{what}: dimension {', '.join(unknown)} is unknown in {shape}"
