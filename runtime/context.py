@@ -1,0 +1,110 @@
+"""Devices: `Context`, the thread's current one, and the constructors `cpu`, `gpu` and `cpu_pinned`.
+
+Every `cpu(i)` is a device of its own: arrays of `cpu(0)` and `cpu(1)` do not share memory, though both are the host's.
+"""
+from __future__ import annotations
+
+import threading
+from typing import ClassVar
+
+from mxc.compiler.error import TargetError, nearest
+
+
+class _Current(threading.local):
+    """The contexts entered by `with` in this thread, innermost last."""
+
+    def __init__(self) -> None:
+        self.entered: list[Context] = []
+
+
+class Context:
+    """A device by type ("cpu", "gpu", "cpu_pinned", "cpu_shared") and number; a copy when given a Context.
+
+    As a `with` scope it is what `current_context()` gives, in this thread, until the scope ends.
+    Raises KeyError for a device type that does not exist.
+    """
+
+    devtype2str: ClassVar[dict[int, str]] = {1: "cpu", 2: "gpu", 3: "cpu_pinned", 5: "cpu_shared"}
+    devstr2type: ClassVar[dict[str, int]] = {name: number for number, name in devtype2str.items()}
+    _current: ClassVar[_Current] = _Current()
+
+    __slots__ = ("device_id", "device_typeid")
+
+    def __init__(self, device_type: str | Context, device_id: int = 0):
+        if isinstance(device_type, Context):
+            self.device_typeid, self.device_id = device_type.device_typeid, device_type.device_id
+        elif device_type in self.devstr2type:
+            self.device_typeid, self.device_id = self.devstr2type[device_type], int(device_id)
+        else:
+            known = ", ".join(self.devstr2type)
+            raise KeyError(f"no device type {device_type!r} (known: {known}){nearest(str(device_type), self.devstr2type)}")
+
+    @property
+    def device_type(self) -> str:
+        return self.devtype2str[self.device_typeid]
+
+    def __eq__(self, other: object) -> bool:
+        return (isinstance(other, Context) and self.device_typeid == other.device_typeid
+                and self.device_id == other.device_id)
+
+    def __hash__(self) -> int:
+        return hash((self.device_typeid, self.device_id))
+
+    def __repr__(self) -> str:
+        return f"{self.device_type}({self.device_id})"
+
+    __str__ = __repr__
+
+    def __reduce__(self) -> tuple[type[Context], tuple[str, int]]:
+        return Context, (self.device_type, self.device_id)
+
+    def __enter__(self) -> Context:
+        self._current.entered.append(self)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._current.entered.pop()
+
+    def empty_cache(self) -> None:
+        """Give the memory that is pooled for this device back to the system."""
+        from mxc.runtime import storage
+
+        storage.release_free(self)
+
+    def require(self) -> None:
+        """Raise TargetError unless arrays can live on this device."""
+        if self.device_type == "gpu":
+            raise TargetError(f"{self}: this installation has no GPU target; use mx.cpu(), or choose the context by "
+                              "mx.context.num_gpus(), which is 0 here")
+
+
+def cpu(device_id: int = 0) -> Context:
+    """The CPU device of that number."""
+    return Context("cpu", device_id)
+
+
+def cpu_pinned(device_id: int = 0) -> Context:
+    """Host memory that a GPU could copy from directly; here the same as the CPU's."""
+    return Context("cpu_pinned", device_id)
+
+
+def gpu(device_id: int = 0) -> Context:
+    """The GPU of that number. Naming it is free; the first array put there raises TargetError when there is none."""
+    return Context("gpu", device_id)
+
+
+def current_context() -> Context:
+    """The context of the innermost `with` scope of this thread, else `cpu(0)`."""
+    entered = Context._current.entered
+    return entered[-1] if entered else cpu()
+
+
+def num_gpus() -> int:
+    """How many GPUs arrays can be put on."""
+    return 0
+
+
+def gpu_memory_info(device_id: int = 0) -> tuple[int, int]:
+    """(free, total) bytes of a GPU. Raises TargetError where there is none."""
+    gpu(device_id).require()
+    raise AssertionError("unreachable: require() raises while num_gpus() is 0")

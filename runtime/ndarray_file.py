@@ -1,0 +1,271 @@
+"""The `.params` format (`nd.save`): a list of arrays, with or without names. Read in all its versions, written as V2.
+
+Little-endian. u64 0x112, u64 reserved, u64 count, the arrays, u64 name count (0, or the count), then each name as
+u64 length and bytes. An array begins with a word that tells its version:
+
+  V0  the word is the number of dimensions itself, then u32 dims
+  V1  0xF993FAC8, i32 number of dimensions, i64 dims
+  V2  0xF993FAC9, i32 storage type (0 dense, 1 row_sparse, 2 csr), sparse: shape of the stored values; shape as V1
+  V3  0xF993FACA, as V2, but shapes without dimensions are scalars (before V3 such an array is an empty slot and ends
+      there)
+
+then i32 device type, i32 device number, i32 element type; sparse: type and shape of each index array; the elements; the
+elements of the index arrays. Sparse arrays are read as dense ones, bfloat16 as float32.
+"""
+from __future__ import annotations
+
+import math
+import os
+import struct
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from mxc.compiler.error import ModelFileError, MXNetError
+
+LIST_MAGIC = 0x112
+V1, V2, V3 = 0xF993FAC8, 0xF993FAC9, 0xF993FACA
+TYPES = {0: "float32", 1: "float64", 2: "float16", 3: "uint8", 4: "int32", 5: "int8", 6: "int64", 7: "bool"}
+BFLOAT16 = 12
+_FLAGS = {name: flag for flag, name in TYPES.items()}
+_ITEM_BYTES = {flag: np.dtype(name).itemsize for flag, name in TYPES.items()} | {BFLOAT16: 2}
+_DEVICES = {1: "cpu", 2: "gpu", 3: "cpu_pinned", 5: "cpu_shared"}
+MAX_DIMENSIONS = 32
+# A sparse array may be larger than its file; a damaged one must not ask for the machine's whole memory.
+_SPARSE_FREE, _SPARSE_GROWTH = 256 << 20, 1024
+
+
+class _Reader:
+    """A position in the bytes of a file, and what is being read there, for messages."""
+
+    def __init__(self, data: bytes | memoryview, path: str):
+        self.data, self.path, self.offset, self.what = memoryview(data), path, 0, "the header"
+
+    @property
+    def left(self) -> int:
+        return len(self.data) - self.offset
+
+    def fail(self, reason: str, offset: int | None = None) -> ModelFileError:
+        return ModelFileError(self.path, f"{self.what}: {reason}", self.offset if offset is None else offset)
+
+    def take(self, nbytes: int, field: str) -> memoryview:
+        """The next `nbytes`; the size is checked before anything is made of it."""
+        if nbytes > self.left:
+            raise self.fail(f"expected {nbytes} bytes of {field}, but {self.left} are left: the file has "
+                            f"{len(self.data)} bytes and needs at least {self.offset + nbytes}; it was cut off or is "
+                            "not a parameter file")
+        piece = self.data[self.offset:self.offset + nbytes]
+        self.offset += nbytes
+        return piece
+
+    def number(self, code: str, field: str) -> int:
+        """One integer: "I" u32, "i" i32, "q" i64, "Q" u64."""
+        return struct.unpack("<" + code, self.take(struct.calcsize("<" + code), field))[0]
+
+    def count(self, code: str, field: str, item_bytes: int) -> int:
+        """A number of items that take at least `item_bytes` each in the bytes that follow."""
+        at = self.offset
+        count = self.number(code, field)
+        if count < 0 or count * item_bytes > self.left:
+            raise self.fail(f"{field} is {count}, but only {self.left} bytes follow (each takes {item_bytes} or more); "
+                            "the file was cut off or is damaged", at)
+        return count
+
+
+def _read_shape(reader: _Reader, field: str = "the shape", dims: int | None = None,
+                narrow: bool = False) -> tuple[int, ...]:
+    """i32 (narrow: given as `dims`) number of dimensions, then i64 (narrow: u32) each."""
+    at, width = reader.offset, 4 if narrow else 8
+    if dims is None:
+        dims = reader.number("i", f"{field}'s number of dimensions")
+    if not 0 <= dims <= MAX_DIMENSIONS:
+        raise reader.fail(f"{field} has {dims} dimensions; expected 0 to {MAX_DIMENSIONS}", at)
+    shape = struct.unpack(f"<{dims}{'I' if narrow else 'q'}", reader.take(width * dims, field))
+    if any(n < 0 for n in shape):
+        raise reader.fail(f"{field} is {shape}: a dimension is negative", at)
+    return shape
+
+
+def _read_type(reader: _Reader, field: str) -> int:
+    at = reader.offset
+    flag = reader.number("i", field)
+    if flag not in _ITEM_BYTES:
+        known = ", ".join(f"{k} {v}" for k, v in TYPES.items())
+        raise reader.fail(f"{field} is {flag}; expected one of {known}, {BFLOAT16} bfloat16", at)
+    return flag
+
+
+def _read_elements(reader: _Reader, flag: int, shape: tuple[int, ...], field: str) -> np.ndarray:
+    """The elements, as an array on the file's bytes (bfloat16: converted)."""
+    raw = reader.take(math.prod(shape) * _ITEM_BYTES[flag], f"{field} (shape {shape})")
+    if flag == BFLOAT16:
+        return (np.frombuffer(raw, "<u2").astype(np.uint32) << 16).view(np.float32).reshape(shape)
+    if TYPES[flag] == "bool":  # any byte but 0 is True
+        return (np.frombuffer(raw, np.uint8) != 0).reshape(shape)
+    return np.frombuffer(raw, np.dtype(TYPES[flag]).newbyteorder("<")).reshape(shape)
+
+
+def _to_dense(reader: _Reader, storage: int, shape: tuple[int, ...], values: np.ndarray,
+              indices: Sequence[np.ndarray]) -> np.ndarray:
+    """A row_sparse or csr array as a dense one, its indices checked."""
+    nbytes = math.prod(shape) * values.itemsize
+    if nbytes > max(_SPARSE_FREE, _SPARSE_GROWTH * len(reader.data)):
+        raise reader.fail(f"a sparse array of shape {shape} would take {nbytes} bytes as a dense one, too many for a "
+                          f"file of {len(reader.data)} bytes")
+
+    def check(what: str, array: np.ndarray, limit: int) -> None:
+        if array.size and not (0 <= array.min() and array.max() < limit):
+            raise reader.fail(f"{what} run from {array.min()} to {array.max()}; expected 0 to {limit - 1}")
+
+    dense = np.zeros(shape, values.dtype)
+    if storage == 1:
+        rows = indices[0]
+        if rows.ndim != 1 or values.shape != (len(rows), *shape[1:]):
+            raise reader.fail(f"{rows.shape} row indices do not fit stored values of shape {values.shape}")
+        check("row indices", rows, shape[0])
+        dense[rows] = values
+        return dense
+    starts, columns = indices
+    if len(shape) != 2 or starts.shape != (shape[0] + 1,) or values.ndim != 1 or columns.shape != values.shape:
+        raise reader.fail(f"csr parts of shapes {starts.shape}, {columns.shape} and {values.shape} do not fit {shape}")
+    if starts[0] != 0 or starts[-1] != len(values) or np.any(np.diff(starts) < 0):
+        raise reader.fail(f"csr row starts do not rise from 0 to {len(values)}")
+    check("column indices", columns, shape[1])
+    dense[np.repeat(np.arange(shape[0]), np.diff(starts)), columns] = values
+    return dense
+
+
+def _read_array(reader: _Reader) -> np.ndarray | None:
+    """The next array; None for an empty slot."""
+    at = reader.offset
+    magic = reader.number("I", "its magic word")
+    storage, stored = 0, ()
+    if magic in (V2, V3):
+        storage = reader.number("i", "the storage type")
+        if storage not in (0, 1, 2):
+            raise reader.fail(f"the storage type is {storage}; expected 0 (dense), 1 (row_sparse) or 2 (csr)", at + 4)
+        if storage:
+            stored = _read_shape(reader, "the stored values' shape")
+        shape = _read_shape(reader)
+    elif magic == V1:
+        shape = _read_shape(reader)
+    elif magic <= MAX_DIMENSIONS:
+        shape = _read_shape(reader, dims=magic, narrow=True)
+    else:
+        raise reader.fail(f"it begins with 0x{magic:08x}; expected 0x{V1:08x}, 0x{V2:08x}, 0x{V3:08x} or, in the "
+                          f"oldest files, a number of dimensions up to {MAX_DIMENSIONS}", at)
+    if not shape and magic != V3:
+        return None
+    device_at = reader.offset
+    device = reader.number("i", "the device type")
+    if device not in _DEVICES:
+        raise reader.fail(f"the device type is {device}; expected one of {', '.join(map(str, _DEVICES))}", device_at)
+    reader.number("i", "the device number")
+    flag = _read_type(reader, "the element type")
+    if storage == 0:
+        return _read_elements(reader, flag, shape, "elements")
+    index_types = []
+    for i in range(storage):  # row_sparse has one index array, csr two
+        index_type = _read_type(reader, f"the type of index array {i}")
+        if TYPES.get(index_type) not in ("int64", "int32"):
+            raise reader.fail(f"index array {i} has the element type {index_type}; expected 4 (int32) or 6 (int64)")
+        index_types.append((index_type, _read_shape(reader, f"the shape of index array {i}")))
+    # MXNet goes by the number of indices: it may save a sparse array before it knows the stored values' first extent.
+    stored = (*index_types[-1][1][:1], *stored[1:])
+    values = _read_elements(reader, flag, stored, "stored values")
+    indices = [_read_elements(reader, index_type, index_shape, f"index array {i}")
+               for i, (index_type, index_shape) in enumerate(index_types)]
+    return _to_dense(reader, storage, shape, values, indices)
+
+
+def parse(data: bytes | memoryview, path: str = "<bytes>") -> tuple[list[np.ndarray | None], list[str]]:
+    """The arrays (None: an empty slot) and their names (none for a plain list) in the bytes of a file.
+
+    The arrays may be read-only views of `data`. Raises ModelFileError naming `path`, the byte offset, which array of
+    how many and what was expected.
+    """
+    reader = _Reader(data, path)
+    magic = reader.number("Q", "the magic number")
+    if magic != LIST_MAGIC:
+        raise reader.fail(f"the file begins with 0x{magic:x}; expected 0x{LIST_MAGIC:x}: not a parameter file", 0)
+    reader.number("Q", "the reserved word")
+    count = reader.count("Q", "the number of arrays", 4)
+    arrays = []
+    for i in range(count):
+        reader.what = f"array {i + 1} of {count}"
+        arrays.append(_read_array(reader))
+    reader.what = "the names"
+    at = reader.offset
+    name_count = reader.count("Q", "the number of names", 8)
+    if name_count not in (0, count):
+        raise reader.fail(f"there are {name_count} names for {count} arrays; expected 0 or {count}", at)
+    names = []
+    for i in range(name_count):
+        reader.what = f"name {i + 1} of {name_count}"
+        at, length = reader.offset, reader.count("Q", "its length", 1)
+        try:
+            names.append(str(reader.take(length, "text"), "utf-8"))
+        except UnicodeDecodeError:
+            raise reader.fail("it is not UTF-8 text", at) from None
+    return arrays, names
+
+
+def read(path: str | os.PathLike[str]) -> tuple[list[np.ndarray | None], list[str]]:
+    """`parse` of the file at `path`. Raises ModelFileError when it cannot be opened, too."""
+    try:
+        data = Path(path).read_bytes()
+    except OSError as error:
+        raise ModelFileError(str(path), f"cannot be read: {error.strerror or error}") from None
+    return parse(data, str(path))
+
+
+def _format_array(array: np.ndarray) -> bytes:
+    """One array as V2; V3 where V2 would mean an empty slot."""
+    if array.dtype.name not in _FLAGS:
+        raise MXNetError(f"arrays of dtype {array.dtype} cannot be saved; use one of {', '.join(_FLAGS)}")
+    magic = V2 if array.size and array.ndim else V3
+    head = struct.pack(f"<Iii{array.ndim}q", magic, 0, array.ndim, *array.shape)
+    tail = struct.pack("<iii", 1, 0, _FLAGS[array.dtype.name])
+    return head + tail + np.ascontiguousarray(array, array.dtype.newbyteorder("<")).tobytes()
+
+
+def format_file(arrays: Sequence[np.ndarray], names: Sequence[str] = ()) -> bytes:
+    """The bytes of a file that holds `arrays`, with `names` (one each) or without any."""
+    parts = [struct.pack("<QQQ", LIST_MAGIC, 0, len(arrays))]
+    parts += [_format_array(a) for a in arrays]
+    parts.append(struct.pack("<Q", len(names)))
+    for name in names:
+        encoded = name.encode()
+        parts += [struct.pack("<Q", len(encoded)), encoded]
+    return b"".join(parts)
+
+
+def write(path: str | os.PathLike[str], data: Sequence[np.ndarray] | Mapping[str, np.ndarray]) -> None:
+    """Save a list, or a dict by name. The file appears whole or not at all: readers never see a part of it.
+
+    Raises MXNetError for a dtype that the format lacks, and when the file cannot be written.
+    """
+    names = list(data) if isinstance(data, Mapping) else []
+    arrays = list(data.values()) if isinstance(data, Mapping) else list(data)
+    content = format_file(arrays, names)
+    target = Path(path)
+    try:
+        handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+    except OSError as error:
+        raise MXNetError(f"{path}: cannot be written: {error.strerror or error}") from None
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        umask = os.umask(0)
+        os.umask(umask)
+        os.chmod(temporary, 0o666 & ~umask)  # as open() would have made it; mkstemp makes it private
+        os.replace(temporary, target)
+    except BaseException as error:
+        Path(temporary).unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            raise MXNetError(f"{path}: cannot be written: {error.strerror or error}") from None
+        raise

@@ -1,0 +1,87 @@
+"""Memory of the host's devices: blocks aligned to 64 bytes, which return to a pool when nobody can reach them any more.
+
+A block offers the NumPy array interface, so that every NumPy view on it, however it was made, keeps it alive: memory
+goes back to the pool only after the last view is gone.
+"""
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+
+import numpy as np
+
+from mxc.compiler.error import MXNetError
+from mxc.runtime.context import Context
+
+ALIGNMENT = 64
+POOL_LIMIT = 64 << 20  # bytes kept free in all; larger blocks go back to the system at once
+
+
+@dataclass
+class Statistics:
+    """Bytes in blocks that are in use, the most that ever were, and bytes kept free in the pool."""
+
+    used: int = 0
+    peak: int = 0
+    free: int = 0
+
+
+statistics = Statistics()
+_free: dict[tuple[Context, int], list[np.ndarray]] = {}
+# Reentrant: a block may be collected, and so come back here, in the middle of an allocation.
+_lock = threading.RLock()
+
+
+def size_class(nbytes: int) -> int:
+    """The size really taken for `nbytes`: multiples of 64 up to 512, then eight steps to each doubling."""
+    step = max(ALIGNMENT, 1 << max(0, nbytes - 1).bit_length() >> 4)
+    return max(ALIGNMENT, -(-nbytes // step) * step)
+
+
+class Block:
+    """`nbytes` of uninitialised host memory for `context`, its first byte at a multiple of 64."""
+
+    __slots__ = ("__weakref__", "_raw", "address", "context", "nbytes")
+
+    def __init__(self, nbytes: int, context: Context):
+        context.require()
+        self.nbytes, self.context = size_class(nbytes), context
+        with _lock:
+            kept = _free.get((context, self.nbytes))
+            raw = kept.pop() if kept else None
+            if raw is not None:
+                statistics.free -= self.nbytes
+            statistics.used += self.nbytes
+            statistics.peak = max(statistics.peak, statistics.used)
+        if raw is None:
+            try:
+                raw = np.empty(self.nbytes + ALIGNMENT, np.uint8)
+            except MemoryError:
+                with _lock:
+                    statistics.used -= self.nbytes
+                raise MXNetError(f"out of memory: {context} has no {nbytes} bytes left "
+                                 f"({statistics.used} bytes are in use)") from None
+        self._raw = raw
+        start: int = raw.__array_interface__["data"][0]
+        self.address = -(-start // ALIGNMENT) * ALIGNMENT
+
+    @property
+    def __array_interface__(self) -> dict[str, object]:
+        return {"shape": (self.nbytes,), "typestr": "|u1", "data": (self.address, False), "version": 3}
+
+    def __del__(self) -> None:
+        raw = getattr(self, "_raw", None)
+        if raw is None:  # the allocation failed
+            return
+        with _lock:
+            statistics.used -= self.nbytes
+            if statistics.free + self.nbytes <= POOL_LIMIT:
+                _free.setdefault((self.context, self.nbytes), []).append(raw)
+                statistics.free += self.nbytes
+
+
+def release_free(context: Context | None = None) -> None:
+    """Give what the pool keeps free (for `context`, or for all devices) back to the system."""
+    with _lock:
+        for key in [k for k in _free if context is None or k[0] == context]:
+            statistics.free -= key[1] * len(_free.pop(key))
