@@ -1,0 +1,424 @@
+"""The library kernels' templates: what each computes, in which order its operands and extents come.
+
+A constructor takes the template's geometry and the epilogue: `buffers` are the dtypes of the template's operands and of
+what the epilogue loads and stores (in this order), `stores` use acc(0) and the template's output axes. A template's
+result has the computing dtype (float32 for float16 storage); acc(0, dtype) is the result converted to `dtype`.
+
+Where the innermost axes of all stores and loads walk memory as one axis would ("flat", which any dense array is), the
+constructor merges them into one: the printed kernel then runs over whole planes. `interpret` is the definition of all
+templates in NumPy, slow and obvious.
+"""
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import astuple, dataclass
+
+import numpy as np
+
+from mxc.compiler.kernel import ir
+from mxc.compiler.kernel.interpret import interpret as interpret_loops
+from mxc.compiler.kernel.ir import CallKernel, LoopKernel, Store, Value
+
+Triple = tuple[int, int, int]
+COMPUTED = {"float16": "float32"}  # storage dtype -> computing dtype, where they differ
+
+
+@dataclass(frozen=True)
+class Window:
+    """The geometry of a convolution or pooling over three spatial axes (fewer: leading extents 1, pad 0).
+
+    channels and filters are those of one group. data, out: spatial extents before and after. pad: before each axis.
+    """
+
+    batch: int
+    groups: int
+    channels: int
+    filters: int
+    data: Triple
+    out: Triple
+    kernel: Triple
+    stride: Triple = (1, 1, 1)
+    dilate: Triple = (1, 1, 1)
+    pad: Triple = (0, 0, 0)
+
+    def numbers(self) -> tuple[int, ...]:
+        """The 22 integers in this order."""
+        flat = [x if isinstance(x, tuple) else (x,) for x in astuple(self)]
+        return tuple(itertools.chain.from_iterable(flat))
+
+    @classmethod
+    def of(cls, numbers: Sequence[int]) -> Window:
+        n = list(numbers)
+        return cls(n[0], n[1], n[2], n[3], *[tuple(n[i : i + 3]) for i in range(4, 22, 3)])  # type: ignore[arg-type]
+
+
+def gemm(
+    name: str, dtype: str, batch: int, m: int, n: int, k: int, a_strides: Triple, b_strides: Triple,
+    buffers: Sequence[str], stores: Sequence[Store], packed_a: int = 0, packed_b: int = 0,
+) -> CallKernel:
+    """C[b, m, n] = sum over k of A[b, m, k] * B[b, k, n]; output axes (b, m, n).
+
+    dtype: of A and B. a_strides: elements between (b, m, k) of A; b_strides: between (b, k, n) of B; 0 repeats.
+    packed_a, packed_b: 0, or the block of the `pack_rows` layout [ceil(R / block)][K][block], zero filled, in which the
+    rows of A (R = m) or those of B transposed (R = n) come; of its strides only that of the batch counts then.
+    Extents: batch, m, n, k, a_strides, b_strides.
+    """
+    params = (("dtype", dtype), ("packed_a", packed_a), ("packed_b", packed_b))
+    extents = (batch, m, n, k, *a_strides, *b_strides)
+    return CallKernel(name, "gemm", params, tuple(buffers), extents, tuple(stores), 2)
+
+
+def convolution(
+    name: str, dtype: str, window: Window, data_strides: Sequence[int], buffers: Sequence[str],
+    stores: Sequence[Store], block: int,
+) -> CallKernel:
+    """out[n, c, d, h, w] = sum over i, kd, kh, kw of data[n, i, d * stride + kd * dilate - pad, ...] * weight[c, i, kd, ...]
+
+    with 0 for what lies outside of data; output axes (n, c, d, h, w), c over all groups. Operands: data, with
+    `data_strides` elements between (n, c, d, h, w); weight as `pack_rows` of each group's (filters, channels * kernel)
+    with `block`: [groups][ceil(filters / block)][channels * kernel][block]. Extents: window, data_strides.
+    """
+    extents = (*window.numbers(), *data_strides)
+    params = (("dtype", dtype), ("block", block))
+    return _flattened(name, "convolution", params, buffers, extents, stores, 2, 2, window.out)
+
+
+def convolution_data_grad(
+    name: str, dtype: str, window: Window, out_strides: Sequence[int], buffers: Sequence[str],
+    stores: Sequence[Store], block: int,
+) -> CallKernel:
+    """grad[n, i, y...] = sum over c, kd, kh, kw of out_grad[n, c, (y + pad - k * dilate) / stride, ...] * weight[c, i, kd, ...]
+
+    where the division leaves no rest and the result lies inside; output axes (n, i, d, h, w) of the data. Also the
+    forward pass of Deconvolution. Operands: out_grad, with `out_strides` elements between (n, c, d, h, w); weight as
+    `pack_rows` of each group's (channels, filters * kernel) with `block`:
+    [groups][ceil(channels / block)][filters * kernel][block]. Extents: window, out_strides.
+    """
+    extents = (*window.numbers(), *out_strides)
+    params = (("dtype", dtype), ("block", block))
+    return _flattened(name, "convolution_data_grad", params, buffers, extents, stores, 2, 2, window.data)
+
+
+def convolution_weight_grad(
+    name: str, dtype: str, window: Window, data_strides: Sequence[int], out_strides: Sequence[int],
+    buffers: Sequence[str], stores: Sequence[Store],
+) -> CallKernel:
+    """grad[o, i, kd, kh, kw] = sum over n, d, h, w of data[n, i, d * stride + kd * dilate - pad, ...] * out_grad[n, o, d, h, w]
+
+    with i within o's group; output axes (o, i, kd, kh, kw), o over all groups. Operands: data, out_grad, with their
+    strides over (n, c, d, h, w). Extents: window, data_strides, out_strides.
+    """
+    extents = (*window.numbers(), *data_strides, *out_strides)
+    inner = (window.channels, *window.kernel)
+    template = "convolution_weight_grad"
+    return _flattened(name, template, (("dtype", dtype),), buffers, extents, stores, 2, 1, inner)
+
+
+def depthwise(
+    name: str, dtype: str, window: Window, data_strides: Sequence[int], buffers: Sequence[str], stores: Sequence[Store],
+) -> CallKernel:
+    """`convolution` for one channel and one filter in each group; weight dense: (groups, kd, kh, kw)."""
+    extents = (*window.numbers(), *data_strides)
+    return CallKernel(name, "depthwise", (("dtype", dtype),), tuple(buffers), extents, tuple(stores), 2)
+
+
+def depthwise_data_grad(
+    name: str, dtype: str, window: Window, out_strides: Sequence[int], buffers: Sequence[str], stores: Sequence[Store],
+) -> CallKernel:
+    """`convolution_data_grad` for one channel and one filter in each group; weight dense: (groups, kd, kh, kw)."""
+    extents = (*window.numbers(), *out_strides)
+    return CallKernel(name, "depthwise_data_grad", (("dtype", dtype),), tuple(buffers), extents, tuple(stores), 2)
+
+
+def depthwise_weight_grad(
+    name: str, dtype: str, window: Window, data_strides: Sequence[int], out_strides: Sequence[int],
+    buffers: Sequence[str], stores: Sequence[Store],
+) -> CallKernel:
+    """`convolution_weight_grad` for one channel and one filter in each group; output axes (o, i, kd, kh, kw), i = 0."""
+    extents = (*window.numbers(), *data_strides, *out_strides)
+    template = "depthwise_weight_grad"
+    return _flattened(name, template, (("dtype", dtype),), buffers, extents, stores, 2, 1, (1, *window.kernel))
+
+
+def max_pool_grad(
+    name: str, dtype: str, window: Window, data_strides: Sequence[int], out_strides: Sequence[int],
+    buffers: Sequence[str], stores: Sequence[Store],
+) -> CallKernel:
+    """grad[n, c, d, h, w] = sum of out_grad over the windows whose first maximum (row-major order) is at d, h, w.
+
+    Output axes (n, c, d, h, w) of the data; `window.groups` counts the channels (channels = filters = 1). A window's
+    part outside of data does not count. Operands: data, out_grad, with their strides. Extents: window, data_strides,
+    out_strides.
+    """
+    extents = (*window.numbers(), *data_strides, *out_strides)
+    return _flattened(name, "max_pool_grad", (("dtype", dtype),), buffers, extents, stores, 2, 2, window.data)
+
+
+# --- merging the innermost axes
+
+
+def affine(index: Value) -> tuple[dict[int, list[Value]], list[Value]]:
+    """An affine index as coefficients of each axis (their sum counts; a bare axis has const 1) and constant terms."""
+    terms: dict[int, list[Value]] = {}
+    constants: list[Value] = []
+    todo = [index]
+    while todo:
+        v = todo.pop()
+        if v.op == "add":
+            todo += reversed(v.args)
+        elif v.op == "axis":
+            terms.setdefault(v.data, []).append(ir.const(1, ir.INDEX))  # type: ignore[arg-type]
+        elif v.op == "const":
+            constants.append(v)
+        elif v.op == "mul" and {v.args[0].op, v.args[1].op} == {"axis", "const"}:
+            position, number = (v.args[0], v.args[1]) if v.args[0].op == "axis" else (v.args[1], v.args[0])
+            terms.setdefault(position.data, []).append(number)  # type: ignore[arg-type]
+        else:
+            raise ValueError(f"an epilogue's index must be a sum of axis * constant and constants, not {v.op}")
+    return terms, constants
+
+
+def _numbers(index: Value) -> tuple[dict[int, int], int]:
+    terms, constants = affine(index)
+    return {a: sum(int(v.data) for v in vs) for a, vs in terms.items()}, sum(int(v.data) for v in constants)  # type: ignore
+
+
+def _merged(index: Value, first: int, inner: Sequence[int]) -> Value | None:
+    """`index` with the axes from `first` on (extents `inner`) replaced by one, or None if they are not one walk."""
+    strides, constant = _numbers(index)
+    step: int | None = None
+    scale = 1
+    for position in reversed(range(len(inner))):
+        if inner[position] == 1:
+            continue
+        stride = strides.get(first + position, 0)
+        if step is None:
+            step = stride
+        elif stride != step * scale:
+            return None
+        scale *= inner[position]
+    outer = {a: s for a, s in strides.items() if a < first}
+    return linear({**outer, first: step or 0}, constant)
+
+
+def linear(strides: dict[int, int], constant: int = 0) -> Value:
+    """The affine index sum of axis(a) * strides[a], plus `constant`."""
+    total: Value | None = None
+    for position, stride in strides.items():
+        if stride != 0:
+            term = ir.axis(position)
+            term = term if stride == 1 else ir.apply("mul", term, ir.const(stride, ir.INDEX))
+            total = term if total is None else ir.apply("add", total, term)
+    if total is None:
+        return ir.const(constant, ir.INDEX)
+    return total if constant == 0 else ir.apply("add", total, ir.const(constant, ir.INDEX))
+
+
+def _flattened(
+    name: str, template: str, params: tuple, buffers: Sequence[str], extents: tuple[int, ...], stores: Sequence[Store],
+    operands: int, first: int, inner: Sequence[int],
+) -> CallKernel:
+    """The call with the axes from `first` on merged (param flat=True), or as it is (flat=False)."""
+    loads = [v for v in ir.walk(v for s in stores for v in (s.index, s.value)) if v.op == "load"]
+    replaced = {id(v.args[0]): _merged(v.args[0], first, inner) for v in loads}
+    replaced.update({id(s.index): _merged(s.index, first, inner) for s in stores})
+    values = [s.value for s in stores]
+    axes_used = any(v.op == "axis" for v in ir.walk(_without_indices(values)))
+    flat = not axes_used and all(v is not None for v in replaced.values())
+    if flat:
+        stores = [
+            Store(s.buffer, replaced[id(s.index)], value, s.mode)  # type: ignore[arg-type]
+            for s, value in zip(stores, _rewritten(values, replaced), strict=True)
+        ]
+    return CallKernel(
+        name, template, (*params, ("flat", flat)), tuple(buffers), extents, tuple(stores), operands
+    )
+
+
+def _without_indices(values: Iterable[Value]) -> list[Value]:
+    """Stand-ins for `values` in which loads have no index, to look for axes used as numbers."""
+    leaves = [v for v in ir.walk(values) if v.op != "load"]
+    inside_loads = {id(u) for v in ir.walk(values) if v.op == "load" for u in ir.walk([v.args[0]])}
+    return [v for v in leaves if v.op == "axis" and id(v) not in inside_loads]
+
+
+def _rewritten(values: Sequence[Value], replaced: dict[int, Value | None]) -> list[Value]:
+    done: dict[int, Value] = {}
+    for v in ir.walk(values):
+        if v.op == "load":
+            args = (replaced[id(v.args[0])], *(done[id(a)] for a in v.args[1:]))
+        else:
+            args = tuple(done[id(a)] for a in v.args)
+        done[id(v)] = ir.make(v.op, args, v.dtype, v.data)  # type: ignore[arg-type]
+    return [done[id(v)] for v in values]
+
+
+# --- the definition in NumPy
+
+
+def pack_rows(matrix: np.ndarray, block: int) -> np.ndarray:
+    """(R, K) -> (ceil(R / block), K, block), the rows that fill the last block zero."""
+    rows, depth = matrix.shape
+    padded = np.zeros((-(-rows // block) * block, depth), matrix.dtype)
+    padded[:rows] = matrix
+    return np.ascontiguousarray(padded.reshape(-1, block, depth).transpose(0, 2, 1))
+
+
+def _unpacked(packed: np.ndarray, rows: int, depth: int, block: int) -> np.ndarray:
+    blocks = -(-rows // block)
+    return packed[: blocks * depth * block].reshape(blocks, depth, block).transpose(0, 2, 1).reshape(-1, depth)[:rows]
+
+
+def _strided(flat: np.ndarray, shape: Sequence[int], strides: Sequence[int]) -> np.ndarray:
+    size = flat.itemsize
+    return np.lib.stride_tricks.as_strided(flat, tuple(shape), [s * size for s in strides])
+
+
+def interpret(call: CallKernel, buffers: Sequence[np.ndarray]) -> None:
+    """Runs `call` on one-dimensional arrays in place, as a loop over whole result arrays."""
+    params = dict(call.params)
+    dtype = str(params["dtype"])
+    result = _TEMPLATES[call.template](call, params, buffers).astype(COMPUTED.get(dtype, dtype))
+    inner = {"convolution_weight_grad": 1, "depthwise_weight_grad": 1}.get(call.template, 2)
+    if params.get("flat"):
+        result = result.reshape(*result.shape[:inner], math.prod(result.shape[inner:]))
+    position = len(call.buffers)
+    strides = [s // result.itemsize for s in result.strides]
+    index = linear(dict(enumerate(strides))) if result.size else ir.const(0, ir.INDEX)
+    element = ir.load(position, index, str(result.dtype))
+    values = _with_acc([s.value for s in call.stores], element)
+    stores = tuple(Store(s.buffer, s.index, v, s.mode) for s, v in zip(call.stores, values, strict=True))
+    dtypes = (*call.buffers, str(result.dtype))
+    interpret_loops(LoopKernel(call.name, dtypes, result.shape, (), (), stores), [*buffers, result.ravel()])
+
+
+def _with_acc(values: Sequence[Value], element: Value) -> list[Value]:
+    done: dict[int, Value] = {}
+    for v in ir.walk(values):
+        if v.op == "acc":
+            done[id(v)] = ir.cast(element, v.dtype)
+        else:
+            done[id(v)] = ir.make(v.op, tuple(done[id(a)] for a in v.args), v.dtype, v.data)
+    return [done[id(v)] for v in values]
+
+
+def _gemm(call: CallKernel, params: dict, buffers: Sequence[np.ndarray]) -> np.ndarray:
+    batch, m, n, k, *strides = call.extents
+    rows, columns = int(params["packed_a"]), int(params["packed_b"])
+    if rows:
+        a = np.stack([_unpacked(buffers[0][b * strides[0] :], m, k, rows) for b in range(batch)])
+    else:
+        a = _strided(buffers[0], (batch, m, k), strides[:3])
+    if columns:
+        b = np.stack([_unpacked(buffers[1][i * strides[3] :], n, k, columns).T for i in range(batch)])
+    else:
+        b = _strided(buffers[1], (batch, k, n), strides[3:])
+    if np.issubdtype(buffers[0].dtype, np.integer):
+        return a @ b
+    return a.astype(np.float64) @ b.astype(np.float64)
+
+
+def _taps(w: Window) -> Iterable[tuple[Triple, tuple[slice, ...], tuple[slice, ...]]]:
+    """For each kernel position: it, the slices of the output that it reaches, and those of the data that it reads."""
+    for k in itertools.product(*map(range, w.kernel)):
+        outs, datas = [], []
+        for x in range(3):
+            offset = k[x] * w.dilate[x] - w.pad[x]
+            low = max(0, -(offset // w.stride[x]))
+            high = min(w.out[x], (w.data[x] - 1 - offset) // w.stride[x] + 1)
+            outs.append(slice(low, max(low, high)))
+            start = low * w.stride[x] + offset
+            datas.append(slice(start, start + max(0, high - low - 1) * w.stride[x] + 1 if high > low else start, w.stride[x]))
+        yield k, tuple(outs), tuple(datas)  # type: ignore[misc]
+
+
+def _weights(w: Window, params: dict, flat: np.ndarray, transposed: bool) -> np.ndarray:
+    """(groups, filters, channels, kd, kh, kw) in float64."""
+    if "block" not in params:
+        return flat[: w.groups * math.prod(w.kernel)].reshape(w.groups, 1, 1, *w.kernel).astype(np.float64)
+    rows, others = (w.channels, w.filters) if transposed else (w.filters, w.channels)
+    depth, block = others * math.prod(w.kernel), int(params["block"])
+    size = -(-rows // block) * depth * block
+    groups = [_unpacked(flat[g * size :], rows, depth, block) for g in range(w.groups)]
+    weight = np.stack(groups).reshape(w.groups, rows, others, *w.kernel).astype(np.float64)
+    return weight.swapaxes(1, 2) if transposed else weight
+
+
+def _data(w: Window, flat: np.ndarray, strides: Sequence[int]) -> np.ndarray:
+    shape = (w.batch, w.groups * w.channels, *w.data)
+    return _strided(flat, shape, strides).astype(np.float64).reshape(w.batch, w.groups, w.channels, *w.data)
+
+
+def _outs(w: Window, flat: np.ndarray, strides: Sequence[int]) -> np.ndarray:
+    shape = (w.batch, w.groups * w.filters, *w.out)
+    return _strided(flat, shape, strides).astype(np.float64).reshape(w.batch, w.groups, w.filters, *w.out)
+
+
+def _convolution(call: CallKernel, params: dict, buffers: Sequence[np.ndarray]) -> np.ndarray:
+    w = Window.of(call.extents[:22])
+    data, weight = _data(w, buffers[0], call.extents[22:]), _weights(w, params, buffers[1], False)
+    out = np.zeros((w.batch, w.groups, w.filters, *w.out))
+    for k, there, here in _taps(w):
+        part = data[(slice(None), slice(None), slice(None), *here)]
+        out[(slice(None), slice(None), slice(None), *there)] += np.einsum(
+            "ngcdhw,gfc->ngfdhw", part, weight[(slice(None), slice(None), slice(None), *k)]
+        )
+    return out.reshape(w.batch, w.groups * w.filters, *w.out)
+
+
+def _convolution_data_grad(call: CallKernel, params: dict, buffers: Sequence[np.ndarray]) -> np.ndarray:
+    w = Window.of(call.extents[:22])
+    out, weight = _outs(w, buffers[0], call.extents[22:]), _weights(w, params, buffers[1], True)
+    grad = np.zeros((w.batch, w.groups, w.channels, *w.data))
+    for k, there, here in _taps(w):
+        part = out[(slice(None), slice(None), slice(None), *there)]
+        grad[(slice(None), slice(None), slice(None), *here)] += np.einsum(
+            "ngfdhw,gfc->ngcdhw", part, weight[(slice(None), slice(None), slice(None), *k)]
+        )
+    return grad.reshape(w.batch, w.groups * w.channels, *w.data)
+
+
+def _convolution_weight_grad(call: CallKernel, params: dict, buffers: Sequence[np.ndarray]) -> np.ndarray:
+    w = Window.of(call.extents[:22])
+    data, out = _data(w, buffers[0], call.extents[22:27]), _outs(w, buffers[1], call.extents[27:])
+    grad = np.zeros((w.groups, w.filters, w.channels, *w.kernel))
+    for k, there, here in _taps(w):
+        grad[(slice(None), slice(None), slice(None), *k)] = np.einsum(
+            "ngfdhw,ngcdhw->gfc",
+            out[(slice(None), slice(None), slice(None), *there)],
+            data[(slice(None), slice(None), slice(None), *here)],
+        )
+    return grad.reshape(w.groups * w.filters, w.channels, *w.kernel)
+
+
+def _max_pool_grad(call: CallKernel, params: dict, buffers: Sequence[np.ndarray]) -> np.ndarray:
+    w = Window.of(call.extents[:22])
+    data = _data(w, buffers[0], call.extents[22:27])[:, :, 0]
+    out = _outs(w, buffers[1], call.extents[27:])[:, :, 0]
+    grad = np.zeros_like(data)
+    for place in np.ndindex(*w.out):
+        starts = [place[x] * w.stride[x] - w.pad[x] for x in range(3)]
+        part = [slice(max(s, 0), min(s + w.kernel[x], w.data[x])) for x, s in enumerate(starts)]
+        views = data[(slice(None), slice(None), *part)]
+        if views.size == 0:
+            continue
+        best = views.reshape(*views.shape[:2], -1).argmax(-1)
+        cells = np.unravel_index(best, views.shape[2:])
+        for n, c in np.ndindex(*best.shape):
+            cell = tuple(p.start + int(x[n, c]) for p, x in zip(part, cells, strict=True))
+            grad[(n, c, *cell)] += out[(n, c, *place)]
+    return grad
+
+
+_TEMPLATES = {
+    "gemm": _gemm,
+    "convolution": _convolution,
+    "convolution_data_grad": _convolution_data_grad,
+    "convolution_weight_grad": _convolution_weight_grad,
+    "depthwise": _convolution,
+    "depthwise_data_grad": _convolution_data_grad,
+    "depthwise_weight_grad": _convolution_weight_grad,
+    "max_pool_grad": _max_pool_grad,
+}
