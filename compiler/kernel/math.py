@@ -1,0 +1,433 @@
+"""Functions of one real variable as arithmetic on kernel values, so that they are inlined and vectorised.
+
+`expand(value)` rewrites a value until only ARITHMETIC is left and calls of LIBM, which the printers emit as calls of the
+C library. float32: at most 2 units in the last place over the whole range, denormals, infinities and NaN right.
+float64: at most 4. float16 is computed in float32 and rounded once.
+
+The polynomials are minimax fits (Lawson's iteration on Chebyshev nodes, double precision), relative to the function,
+on the interval named beside each. No step may be reassociated: the printers never allow it outside of reductions.
+"""
+from __future__ import annotations
+
+import math as pymath
+import struct
+from collections.abc import Callable, Sequence
+
+from mxc.compiler.kernel import ir
+from mxc.compiler.kernel.ir import FUNCTIONS, Value
+
+# What stays a call of the C library after expansion, in float32 and float64.
+LIBM = frozenset([
+    "sin", "cos", "tan", "arcsin", "arccos", "arctan", "arctan2", "arcsinh", "arccosh", "arctanh", "cbrt", "gamma",
+    "lgamma", "erf", "pow", "mod",
+])
+
+
+class Real:
+    """A float Value with operators; numbers beside it take its dtype."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Value):
+        self.value = value
+
+    @property
+    def dtype(self) -> str:
+        return self.value.dtype
+
+    def _lift(self, other: Real | float) -> Value:
+        return other.value if isinstance(other, Real) else ir.const(float(other), self.dtype)
+
+    def op(self, name: str, *others: Real | float) -> Real:
+        return Real(ir.apply(name, self.value, *[self._lift(o) for o in others]))
+
+    def __add__(self, other: Real | float) -> Real:
+        return self.op("add", other)
+
+    def __sub__(self, other: Real | float) -> Real:
+        return self.op("sub", other)
+
+    def __mul__(self, other: Real | float) -> Real:
+        return self.op("mul", other)
+
+    def __truediv__(self, other: Real | float) -> Real:
+        return self.op("div", other)
+
+    def __radd__(self, other: float) -> Real:
+        return Real(self._lift(other)) + self
+
+    def __rsub__(self, other: float) -> Real:
+        return Real(self._lift(other)) - self
+
+    def __rmul__(self, other: float) -> Real:
+        return Real(self._lift(other)) * self
+
+    def __rtruediv__(self, other: float) -> Real:
+        return Real(self._lift(other)) / self
+
+    def __neg__(self) -> Real:
+        return self.op("neg")
+
+    def __lt__(self, other: Real | float) -> Value:
+        return self.op("lt", other).value
+
+    def __gt__(self, other: Real | float) -> Value:
+        return self.op("gt", other).value
+
+    def __ge__(self, other: Real | float) -> Value:
+        return self.op("ge", other).value
+
+    def equals(self, other: Real | float) -> Value:
+        return self.op("eq", other).value
+
+    def const(self, number: float) -> Real:
+        return Real(self._lift(number))
+
+    def bits(self) -> Value:
+        return ir.make("bitcast", (self.value,), "int32" if self.dtype == "float32" else "int64")
+
+
+def fma(a: Real, b: Real | float, c: Real | float) -> Real:
+    return a.op("fma", b, c)
+
+
+def where(condition: Value, yes: Real, no: Real | float) -> Real:
+    return Real(ir.apply("where", condition, yes.value, yes._lift(no)))
+
+
+def polynomial(x: Real, coefficients: Sequence[float]) -> Real:
+    """Horner's rule; coefficients from the lowest power."""
+    result: Real = x.const(coefficients[-1])
+    for c in reversed(coefficients[:-1]):
+        result = fma(result, x, c)
+    return result
+
+
+def _from_bits(bits: Value) -> Real:
+    return Real(ir.make("bitcast", (bits,), "float32" if bits.dtype == "int32" else "float64"))
+
+
+def _integer(op: str, value: Value, number: int) -> Value:
+    return ir.apply(op, value, ir.const(number, value.dtype))
+
+
+class _Format:
+    """The constants of one floating format."""
+
+    def __init__(self, dtype: str):
+        single = dtype == "float32"
+        self.mantissa = 23 if single else 52
+        self.bias = 127 if single else 1023
+        self.magic = 1.5 * 2.0**self.mantissa  # adding it leaves the nearest integer in the low bits
+        self.magic_bits = (self.bias + self.mantissa << self.mantissa) | 1 << (self.mantissa - 1)
+        self.ln2_high = 0.693359375 if single else 0.693147180369123816490  # n * high is exact
+        self.ln2_low = pymath.log(2) - 0.693359375 if single else 1.90821492927058770002e-10
+        self.highest = 89.5 if single else 711.0  # beyond it exp and half of it overflow
+        self.lowest = -104.5 if single else -746.0
+        self.tiny = 2.0**-126 if single else 2.0**-1022
+
+
+FORMATS = {"float32": _Format("float32"), "float64": _Format("float64")}
+
+# (exp(r) - 1 - r) / r**2 on |r| <= log(2) / 2
+EXP = {
+    "float32": (0.50000000472900430, 0.16666666814958112, 0.041666350932440012, 0.0083332734603899245,
+                0.0013941313074806666, 0.00019913983403248284),
+    "float64": (0.5, 0.16666666666666752, 0.041666666666669724, 0.0083333333332136269, 0.0013888888888704428,
+                0.00019841270101173542, 2.4801585535188093e-05, 2.7557073833953521e-06, 2.7560293117228592e-07,
+                2.5157389991572545e-08, 1.9492643166059809e-09),
+}
+# (log(1 + f) - f + f**2 / 2) / f**3 on sqrt(1/2) - 1 <= f <= sqrt(2) - 1
+LOG32 = (0.33333312539838134, -0.25000009516912258, 0.20002123531162058, -0.16668004998546487, 0.14219451620993556,
+         -0.12405342582049086, 0.11888709051044249, -0.11677505317811633, 0.067476918034580488)
+# (log(1 + f) - 2 s) / s**3 as a function of s**2, s = f / (2 + f), the same f
+LOG64 = (0.66666666666679875, 0.39999999989282092, 0.28571431545207793, 0.22221832072756720, 0.18209123785904974,
+         0.14336458799075108, 0.34149638411971106, -1.5511351384635812)
+# (tanh(x) - x) / x**3 as a function of x**2, x < 0.625 (float32), x < 0.5 (float64)
+TANH = {
+    "float32": (-0.33333330906671754, 0.13333209763796752, -0.053947204269521057, 0.021702967106796277,
+                -0.0081826738625670973, 0.0021475368656219481),
+    "float64": (-0.33333333333331217, 0.13333333333040584, -0.05396825380781764, 0.021869484043273379,
+                -0.0088631617019760967, 0.0035913645494023427, -0.0014507064528359592, 0.00056760762174690171,
+                -0.00017716997672323487, -3.0500286811729893e-06, 3.8221964132389985e-05),
+}
+# (sinh(x) - x) / x**3 as a function of x**2, x < 1
+SINH = {
+    "float32": (0.16666666488717852, 0.0083333505980759323, 0.00019836066245701965, 2.8174396512229902e-06),
+    "float64": (0.16666666666666188, 0.0083333333334138417, 0.00019841269795902805, 2.7557331218454675e-06,
+                2.5050481538939351e-08, 1.6168546926667582e-10, 4.7798614025151842e-13),
+}
+# erf(x) / x - 1 as a function of x**2, x < 0.93; -log(erfc(x)) / x on 0.92 <= x <= 4
+ERF_SMALL = (0.12837916664232737, -0.37612633697105219, 0.11283693942138423, -0.026859270784323114,
+             0.0052006343058570437, -0.00081374375618547482, 8.3452248824838148e-05)
+ERF_LARGE = (1.1286521644945764, 0.63513590385450869, 0.10626316052590441, -0.023785360232558873,
+             0.0036537705748626429, -0.00032565437244723943, 1.152246382258134e-05)
+
+# erfinv(x) / x: as a function of w on 0 <= w <= 6, mapped to -1..1; of sqrt(w) on sqrt(6)..6.2, mapped to -1..1
+ERFINV_SPLIT = 6.0
+ERFINV_CENTRAL = (
+    1.6235420064648098, 0.72489121249858046, -0.051643216986015587, -0.022576907983509833, 0.01579996718377168,
+    -0.0030900905769264057, -0.0012742923762100612, 0.00098411710241757037, -0.0001554289733465066,
+    -0.00010760570969444527, 6.5617687794251029e-05, -5.5809216667373632e-06, -9.2670516087248344e-06,
+    4.3299799478280114e-06, 1.0935712518147373e-07, -7.9413706409857804e-07, 2.0584680500895082e-07,
+    6.4474079408682883e-08, -3.0974206310929731e-08)
+ERFINV_TAIL = (
+    4.1677178547201841, 1.8941482904292366, 0.0020511948716911486, -0.0036130107659852703, 0.0023472079398367844,
+    -0.0012901665653753248, 0.00075886471405846225, -0.00059551008553339454, 0.00060956521696350864,
+    -0.00064372614998128451, 0.00059468157474385462, -0.00043045151351063309, 0.00019425219816400475,
+    1.1236932047306934e-05, -0.00010397581288938586, 0.00010835496350270007, -8.3274927804799151e-05,
+    2.9538048750055168e-05, 2.9989373160788091e-05, -3.6274431295169052e-05, 5.9208814491285011e-06,
+    6.9838097260799259e-06, -2.6011730369646102e-06)
+
+
+def _reduced(x: Real) -> tuple[Value, Real]:
+    """n (an integer Value) and r with x = n log(2) + r, |r| <= log(2) / 2; x is clamped to where exp is finite and not 0.
+
+    n comes out of the low bits of a sum, because the conversion of NaN to an integer is not defined.
+    """
+    form = FORMATS[x.dtype]
+    x = where(x > form.highest, x.const(form.highest), x)
+    x = where(x < form.lowest, x.const(form.lowest), x)
+    shifted = fma(x, pymath.log2(pymath.e), form.magic)
+    n = shifted - form.magic
+    r = fma(n, -form.ln2_low, fma(n, -form.ln2_high, x))
+    return _integer("sub", shifted.bits(), form.magic_bits), r
+
+
+def _power_of_two(n: Value) -> Real:
+    """2**n for an exponent of normal numbers."""
+    form = FORMATS["float32" if n.dtype == "int32" else "float64"]
+    return _from_bits(_integer("shl", _integer("add", n, form.bias), form.mantissa))
+
+
+def _scaled(p: Real, n: Value) -> Real:
+    """p * 2**n with n over the whole range of results, denormals too: in two steps."""
+    half = _integer("sub", _integer("shr", _integer("add", n, 2048), 1), 1024)
+    return p * _power_of_two(half) * _power_of_two(ir.apply("sub", n, half))
+
+
+def _exp(x: Real, shift: int = 0) -> Real:
+    """exp(x) * 2**shift, rounded once."""
+    n, r = _reduced(x)
+    p = fma(polynomial(r, EXP[x.dtype]), r * r, r) + 1.0
+    return _scaled(p, _integer("add", n, shift) if shift else n)
+
+
+def exp(x: Real) -> Real:
+    return _exp(x)
+
+
+def _exp_normal(x: Real) -> Real:
+    """exp(x) for |x| <= 80: one scaling."""
+    n, r = _reduced(x)
+    return (fma(polynomial(r, EXP[x.dtype]), r * r, r) + 1.0) * _power_of_two(n)
+
+
+def expm1(x: Real) -> Real:
+    top = 89.0 if x.dtype == "float32" else 710.0  # already infinite, and half of 2**n is not
+    n, r = _reduced(where(x < -60.0, x.const(-60.0), where(x > top, x.const(top), x)))
+    p = fma(polynomial(r, EXP[x.dtype]), r * r, r)
+    half = _power_of_two(_integer("sub", n, 1))  # of 2**n, which overflows before the result does
+    result = fma(half, p, half - 0.5) * 2.0
+    return where(x.op("abs") < FORMATS[x.dtype].tiny * 2.0**24, x, result)
+
+
+def _log_parts(x: Real) -> tuple[Real, Real]:
+    """e and log(m) with x = 2**e m, sqrt(1/2) <= m <= sqrt(2), for positive finite x."""
+    form = FORMATS[x.dtype]
+    denormal = x < form.tiny
+    x = where(denormal, x * 2.0**form.mantissa, x)
+    root = _bits_of(pymath.sqrt(0.5), x.dtype)
+    offset = _integer("sub", x.bits(), root)
+    shifted = _integer("add", offset, form.bias << form.mantissa)  # positive for a logical shift
+    biased = _integer("shr", shifted, form.mantissa)
+    exponent = Real(ir.cast(biased, x.dtype)) - float(form.bias)
+    exponent = where(denormal, exponent - float(form.mantissa), exponent)
+    m = _from_bits(ir.apply("sub", x.bits(), _integer("shl", _integer("sub", biased, form.bias), form.mantissa)))
+    f = m - 1.0
+    if x.dtype == "float32":
+        square = f * f
+        return exponent, f + fma(polynomial(f, LOG32), square * f, square * -0.5)
+    s = f / (f + 2.0)
+    z = s * s
+    half = f * f * 0.5
+    return exponent, f - (half - s * (half + z * polynomial(z, LOG64)))
+
+
+def _bits_of(number: float, dtype: str) -> int:
+    code, integer = ("<f", "<i") if dtype == "float32" else ("<d", "<q")
+    return int(struct.unpack(integer, struct.pack(code, number))[0])
+
+
+def _log_edges(x: Real, result: Real) -> Real:
+    """What a logarithm is at 0, infinity, below 0 and at NaN."""
+    result = where(x < float("inf"), result, x)
+    return where(x > 0.0, result, where(x.equals(0.0), x.const(-pymath.inf), x.const(pymath.nan)))
+
+
+def log(x: Real) -> Real:
+    form = FORMATS[x.dtype]
+    e, m = _log_parts(x)
+    return _log_edges(x, fma(e, form.ln2_high, fma(e, form.ln2_low, m)))
+
+
+def log2(x: Real) -> Real:
+    e, m = _log_parts(x)
+    high = float(_rounded(pymath.log2(pymath.e), x.dtype))
+    return _log_edges(x, e + fma(m, high, m * (pymath.log2(pymath.e) - high)))
+
+
+def log10(x: Real) -> Real:
+    e, m = _log_parts(x)
+    high, factor = _rounded(pymath.log10(2), x.dtype), pymath.log10(pymath.e)
+    return _log_edges(x, fma(e, high, fma(m, factor, e * (pymath.log10(2) - high))))
+
+
+def _rounded(number: float, dtype: str) -> float:
+    """`number` with only as many bits as leave its product with an exponent exact."""
+    bits = 12 if dtype == "float32" else 40
+    scale = 2.0 ** (bits - pymath.frexp(number)[1])
+    return round(number * scale) / scale
+
+
+def log1p(x: Real) -> Real:
+    u = x + 1.0
+    lost = where(x > 1.0, 1.0 - (u - x), x - (u - 1.0))  # what rounding took from u
+    result = log(u) + lost / u
+    inside = where(x > -1.0, result, log(u))
+    return where(x < float("inf"), inside, x)
+
+
+def sigmoid(x: Real) -> Real:
+    n, r = _reduced(-x.op("abs"))
+    whole = r + 1.0
+    p = whole + fma(polynomial(r, EXP[x.dtype]), r * r, r - (whole - 1.0))  # more exact than in `exp`: a division follows
+    e = _scaled(p, n)
+    u = e + 1.0
+    result = where(x < 0.0, e, x.const(1.0)) / u
+    return fma(result, (u - 1.0) - e, result)  # gives back most of what rounding took from u
+
+
+def softrelu(x: Real) -> Real:
+    """log(1 + exp(x))."""
+    e = _exp(-x.op("abs"))
+    u = e + 1.0
+    exponent, m = _log_parts(u)
+    tail = fma(exponent, FORMATS[x.dtype].ln2_high, fma(exponent, FORMATS[x.dtype].ln2_low, m)) + (e - (u - 1.0)) / u
+    return where(x > 0.0, x, 0.0) + tail
+
+
+def tanh(x: Real) -> Real:
+    size = x.op("abs")
+    square = x * x
+    small = fma(polynomial(square, TANH[x.dtype]), square * x, x)
+    twice = where(size > 30.0, x.const(60.0), size + size)  # beyond it adding 1 makes no difference
+    large = 1.0 - 2.0 / (_exp_normal(twice) + 1.0)
+    return where(size < (0.625 if x.dtype == "float32" else 0.5), small, where(x < 0.0, -large, large))
+
+
+def sinh(x: Real) -> Real:
+    size = x.op("abs")
+    half = _exp(size, -1)
+    large = half - 0.25 / half
+    square = x * x
+    small = fma(polynomial(square, SINH[x.dtype]), square * x, x)
+    return where(size < 1.0, small, where(x < 0.0, -large, large))
+
+
+def cosh(x: Real) -> Real:
+    half = _exp(x.op("abs"), -1)
+    return half + 0.25 / half
+
+
+def erf(x: Real) -> Real:
+    """float32 only; in float64 the C library's."""
+    size = x.op("abs")
+    square = x * x
+    small = fma(x, polynomial(square, ERF_SMALL), x)
+    t = where(size > 4.0, x.const(4.0), size)
+    large = 1.0 - _exp_normal(-(t * polynomial(t, ERF_LARGE)))
+    return where(size < 0.925, small, where(x < 0.0, -large, large))
+
+
+def digamma(x: Real) -> Real:
+    """Abramowitz and Stegun 6.3.5 (recurrence), 6.3.7 (reflection), 6.3.18 (asymptotic series). float64."""
+    reflected = x < 0.5
+    y = where(reflected, 1.0 - x, x)
+    shifted = y + 10.0
+    below = 1.0 / y
+    for k in range(1, 10):
+        below = below + 1.0 / (y + float(k))
+    inverse = 1.0 / (shifted * shifted)
+    series = polynomial(inverse, (1 / 12, -1 / 120, 1 / 252, -1 / 240, 1 / 132, -691 / 32760)) * inverse
+    positive = log(shifted) - 0.5 / shifted - series - below
+    turn = (x - x.op("rint")) * pymath.pi
+    return where(reflected, positive - pymath.pi / turn.op("tan"), positive)
+
+
+def erfinv(x: Real) -> Real:
+    """x times a polynomial in w = -log(1 - x**2), for large w in its root. float64."""
+    w = -log((1.0 - x) * (1.0 + x))
+    central = polynomial((w - ERFINV_SPLIT / 2) * (2 / ERFINV_SPLIT), ERFINV_CENTRAL)
+    low, high = pymath.sqrt(ERFINV_SPLIT), 6.2
+    tail = polynomial((w.op("sqrt") - (low + high) / 2) * (2 / (high - low)), ERFINV_TAIL)
+    result = x * where(w < ERFINV_SPLIT, central, tail)
+    return where(x.op("abs").equals(1.0), x * pymath.inf, result)
+
+
+def _power(base: Real, exponent: Value) -> Real | None:
+    """Powers with a constant exponent that need no logarithm; None for all others."""
+    number = exponent.data if exponent.op == "const" else None
+    if not isinstance(number, (int, float)):
+        return None
+    special: dict[float, Callable[[], Real]] = {
+        0.5: lambda: base.op("sqrt"), -0.5: lambda: 1.0 / base.op("sqrt"), 1.0: lambda: base, 2.0: lambda: base * base,
+        3.0: lambda: base * base * base, 4.0: lambda: (base * base) * (base * base), -1.0: lambda: 1.0 / base,
+        -2.0: lambda: 1.0 / (base * base), 0.0: lambda: base.const(1.0),
+    }
+    return special[float(number)]() if float(number) in special else None
+
+
+EXPANSIONS: dict[str, Callable[[Real], Real]] = {
+    "exp": exp, "expm1": expm1, "log": log, "log1p": log1p, "log2": log2, "log10": log10, "tanh": tanh,
+    "sigmoid": sigmoid, "softrelu": softrelu, "sinh": sinh, "cosh": cosh, "erf": erf, "digamma": digamma,
+    "erfinv": erfinv,
+}
+IN_DOUBLE = frozenset(["digamma", "erfinv"])  # rare, and their formulas lose digits
+
+
+def _expanded(op: str, args: tuple[Value, ...], dtype: str) -> Value:
+    if dtype == "float16":
+        wide = _expanded(op, tuple(ir.cast(a, "float32") for a in args), "float32")
+        return ir.cast(wide, dtype)
+    if op in IN_DOUBLE and dtype == "float32":
+        return ir.cast(_expanded(op, tuple(ir.cast(a, "float64") for a in args), "float64"), dtype)
+    if op == "pow":
+        power = _power(Real(args[0]), args[1])
+        return power.value if power is not None else ir.make(op, args, dtype)
+    if op == "erf" and dtype == "float64":
+        return ir.make(op, args, dtype)
+    made = EXPANSIONS[op](Real(args[0])).value if op in EXPANSIONS else ir.make(op, args, dtype)
+    return made if dtype != "float64" or op not in IN_DOUBLE else _rebuilt([made])[0]
+
+
+def _rebuilt(values: Sequence[Value]) -> list[Value]:
+    new: dict[int, Value] = {}
+    for value in ir.walk(values):
+        args = tuple(new[id(a)] for a in value.args)
+        floating = value.dtype in ir.FLOATS
+        if floating and (value.op in FUNCTIONS or value.op in ("pow", "mod")):
+            new[id(value)] = _expanded(value.op, args, value.dtype)
+        else:
+            new[id(value)] = value if args == value.args else ir.make(value.op, args, value.dtype, value.data)
+    return [new[id(v)] for v in values]
+
+
+def expand(value: Value) -> Value:
+    """`value` with every function but those of LIBM written out as arithmetic (see the module's text)."""
+    return _rebuilt([value])[0]
+
+
+def expand_all(values: Sequence[Value]) -> list[Value]:
+    """As `expand`, of several values that share parts."""
+    return _rebuilt(values)
