@@ -1,0 +1,160 @@
+"""Derivatives of expressions of the operator table, as expression text again."""
+from __future__ import annotations
+
+import ast
+import functools
+
+from mxc.compiler.error import MXNetError
+from mxc.compiler.ops.expr import names_in, parse
+
+# function -> the derivative by each argument over a, b (the arguments). At ties max and min follow the first argument.
+# "0": flat almost everywhere.
+DERIVATIVES: dict[str, tuple[str, ...]] = {
+    "exp": ("exp(a)",), "expm1": ("exp(a)",), "log": ("1 / a",), "log1p": ("1 / (1 + a)",),
+    "log2": ("1 / (a * 0.6931471805599453)",), "log10": ("1 / (a * 2.302585092994046)",),
+    "sin": ("cos(a)",), "cos": ("-sin(a)",), "tan": ("1 + tan(a) ** 2",),
+    "arcsin": ("1 / sqrt(1 - a ** 2)",), "arccos": ("-1 / sqrt(1 - a ** 2)",), "arctan": ("1 / (1 + a ** 2)",),
+    "arctan2": ("b / (a ** 2 + b ** 2)", "-a / (a ** 2 + b ** 2)"),
+    "sinh": ("cosh(a)",), "cosh": ("sinh(a)",), "tanh": ("1 - tanh(a) ** 2",),
+    "arcsinh": ("1 / sqrt(a ** 2 + 1)",), "arccosh": ("1 / sqrt(a ** 2 - 1)",), "arctanh": ("1 / (1 - a ** 2)",),
+    "sqrt": ("0.5 / sqrt(a)",), "cbrt": ("1 / (3 * cbrt(a) ** 2)",),
+    "erf": ("1.1283791670955126 * exp(-a ** 2)",), "erfinv": ("0.886226925452758 * exp(erfinv(a) ** 2)",),
+    "gamma": ("gamma(a) * digamma(a)",), "lgamma": ("digamma(a)",),
+    "sigmoid": ("sigmoid(a) * (1 - sigmoid(a))",), "softrelu": ("sigmoid(a)",),
+    "abs": ("where(a > 0, 1, where(a < 0, -1, 0))",),
+    "max": ("a >= b", "a < b"), "min": ("a <= b", "a > b"),
+    "floor": ("0",), "ceil": ("0",), "trunc": ("0",), "rint": ("0",),
+    "logical_and": ("0", "0"), "logical_or": ("0", "0"), "logical_not": ("0",),
+}
+ZERO, ONE = ast.Constant(0), ast.Constant(1)
+
+
+@functools.cache
+def gradient(text: str, name: str) -> str:
+    """og times the derivative of an expression by `name`: what flows back to that input. "0" when nothing does.
+
+    Raises MXNetError for a function whose derivative is not known.
+    """
+    return ast.unparse(_multiply(ast.Name("og"), derivative(parse(text), name)))
+
+
+def derivative(node: ast.expr, name: str) -> ast.expr:
+    """The derivative of a syntax tree by `name`, lightly simplified."""
+    if name not in names_in(node) or isinstance(node, ast.Compare):
+        return ZERO
+    if isinstance(node, ast.Name):
+        return ONE
+    if isinstance(node, ast.UnaryOp):
+        return _negate(derivative(node.operand, name))
+    if isinstance(node, ast.BinOp):
+        return _binary(node, derivative(node.left, name), derivative(node.right, name))
+    assert isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+    function = node.func.id
+    if function == "cast":
+        return derivative(node.args[0], name)
+    if function == "where":
+        return _where(node.args[0], derivative(node.args[1], name), derivative(node.args[2], name))
+    if function not in DERIVATIVES:
+        raise MXNetError(f"the derivative of {function} is not known (in {ast.unparse(node)!r})")
+    total: ast.expr = ZERO
+    arguments = dict(zip("ab", node.args, strict=False))
+    for argument, outer in zip(node.args, DERIVATIVES[function], strict=True):
+        inner = derivative(argument, name)
+        total = _add(total, _multiply(inner, _substitute(parse(outer), arguments)))
+    return total
+
+
+def _binary(node: ast.BinOp, left: ast.expr, right: ast.expr) -> ast.expr:
+    a, b = node.left, node.right
+    if isinstance(node.op, ast.Add):
+        return _add(left, right)
+    if isinstance(node.op, ast.Sub):
+        return _add(left, _negate(right))
+    if isinstance(node.op, ast.Mult):
+        return _add(_multiply(left, b), _multiply(a, right))
+    if isinstance(node.op, ast.Div):
+        second = _divide(_multiply(_negate(a), right), ast.BinOp(b, ast.Pow(), ast.Constant(2)))
+        return _add(_divide(left, b), second)
+    if isinstance(node.op, ast.Mod):  # a - b * floor(a / b)
+        floor = ast.Call(ast.Name("floor"), [ast.BinOp(a, ast.Div(), b)], [])
+        return _add(left, _multiply(right, _negate(floor)))
+    assert isinstance(node.op, ast.Pow)
+    if isinstance(b, ast.Constant) and isinstance(b.value, (int, float)):
+        power: ast.expr = a if b.value == 2 else ast.BinOp(a, ast.Pow(), ast.Constant(b.value - 1))
+        by_base: ast.expr = _multiply(b, power)
+    else:
+        by_base = ast.BinOp(b, ast.Mult(), ast.BinOp(a, ast.Pow(), ast.BinOp(b, ast.Sub(), ONE)))
+    by_exponent = ast.BinOp(node, ast.Mult(), ast.Call(ast.Name("log"), [a], []))
+    return _add(_multiply(left, by_base), _multiply(right, by_exponent))
+
+
+class _Substitution(ast.NodeTransformer):
+    def __init__(self, names: dict[str, ast.expr]):
+        self.names = names
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        return self.names.get(node.id, node)
+
+
+def _substitute(node: ast.expr, names: dict[str, ast.expr]) -> ast.expr:
+    copy = ast.parse(ast.unparse(node), mode="eval").body  # the parsed tree is shared
+    return _Substitution(names).visit(copy)
+
+
+def _is(node: ast.expr, number: int) -> bool:
+    return isinstance(node, ast.Constant) and node.value == number
+
+
+def _negate(a: ast.expr) -> ast.expr:
+    if _is(a, 0):
+        return ZERO
+    if isinstance(a, ast.UnaryOp):
+        return a.operand
+    return ast.UnaryOp(ast.USub(), a)
+
+
+def _add(a: ast.expr, b: ast.expr) -> ast.expr:
+    if _is(a, 0):
+        return b
+    if _is(b, 0):
+        return a
+    if isinstance(b, ast.UnaryOp):
+        return ast.BinOp(a, ast.Sub(), b.operand)
+    return ast.BinOp(a, ast.Add(), b)
+
+
+def _where(test: ast.expr, a: ast.expr, b: ast.expr) -> ast.expr:
+    if ast.dump(a) == ast.dump(b):
+        return a
+    return ast.Call(ast.Name("where"), [test, a, b], [])
+
+
+def _divide(a: ast.expr, b: ast.expr) -> ast.expr:
+    if _is(a, 0) or _is(b, 1):
+        return a
+    return ast.BinOp(a, ast.Div(), b)
+
+
+def _multiply(a: ast.expr, b: ast.expr) -> ast.expr:
+    """a * b; a selection stays outside, so that what is not selected cannot turn into NaN by inf * 0."""
+    if _is(a, 0) or _is(b, 0):
+        return ZERO
+    if _is(a, 1):
+        return b
+    if _is(b, 1):
+        return a
+    if isinstance(a, ast.UnaryOp):
+        return _negate(_multiply(a.operand, b))
+    if isinstance(b, ast.UnaryOp):
+        return _negate(_multiply(a, b.operand))
+    if isinstance(b, ast.Compare):
+        return _where(b, a, ZERO)
+    if isinstance(a, ast.Compare):
+        return _where(a, b, ZERO)
+    for selection, other in ((a, b), (b, a)):
+        if isinstance(selection, ast.Call) and isinstance(selection.func, ast.Name) and selection.func.id == "where":
+            test, yes, no = selection.args
+            return _where(test, _multiply(other, yes), _multiply(other, no))
+    if isinstance(b, ast.BinOp) and isinstance(b.op, ast.Div) and _is(b.left, 1):
+        return _divide(a, b.right)
+    return ast.BinOp(a, ast.Mult(), b)

@@ -1,0 +1,226 @@
+"""The expression language of the operator table: checked Python expressions with several readings.
+
+An expression is arithmetic (`+ - * / ** %`, unary `-`) and comparisons over names (inputs and parameters), numbers and
+the functions in FUNCTIONS. `evaluate` walks it and calls a reading's methods; the NumPy reading is here, the typed
+kernel reading in kernel/scalar.py, the derivative in derive.py.
+
+Types. A whole expression is computed in `compute_dtype(text, dtype)` of the operator's output dtype: itself, but
+float32 for float16, and float64 for integers where a function as `exp` or `sqrt` is used; the result is then cast to
+the output dtype. Inputs and parameters are cast to the compute dtype first (a parameter to the tensor's dtype before
+that, so that 2.5 is 2 beside integers). Comparisons give truth values, which count as 0 and 1 in arithmetic.
+"""
+from __future__ import annotations
+
+import ast
+import functools
+from collections.abc import Mapping
+from typing import Protocol, TypeVar
+
+import numpy as np
+
+from mxc.compiler.error import MXNetError
+
+T = TypeVar("T")
+
+# name in an expression -> number of arguments; all are names of kernel/ir.py, but those in RENAMED.
+ROUNDING = {"floor": 1, "ceil": 1, "trunc": 1, "rint": 1}
+EXACT = {"min": 2, "max": 2, "abs": 1, "where": 3, "logical_and": 2, "logical_or": 2, "logical_not": 1, **ROUNDING}
+REAL = {
+    "sqrt": 1, "exp": 1, "expm1": 1, "log": 1, "log1p": 1, "log2": 1, "log10": 1, "sin": 1, "cos": 1, "tan": 1,
+    "arcsin": 1, "arccos": 1, "arctan": 1, "arctan2": 2, "sinh": 1, "cosh": 1, "tanh": 1, "arcsinh": 1, "arccosh": 1,
+    "arctanh": 1, "erf": 1, "erfinv": 1, "gamma": 1, "lgamma": 1, "digamma": 1, "cbrt": 1, "sigmoid": 1, "softrelu": 1,
+}
+FUNCTIONS = {**EXACT, **REAL}
+RENAMED = {"logical_and": "and", "logical_or": "or", "logical_not": "not"}
+OPERATORS: dict[type[ast.AST], str] = {
+    ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div", ast.Mod: "mod", ast.Pow: "pow",
+    ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge", ast.Eq: "eq", ast.NotEq: "ne",
+}
+CONSTANTS = {"pi": float(np.pi), "e": float(np.e), "inf": float("inf"), "nan": float("nan")}
+
+
+class Reading(Protocol[T]):
+    """What an expression means. Methods get and give values of the reading's own type."""
+
+    def const(self, number: int | float) -> T:
+        """A number of the expression's text."""
+
+    def apply(self, op: str, *args: T) -> T:
+        """`op` is a name of kernel/ir.py: add sub mul div mod pow neg min max abs where lt le gt ge eq ne and or not
+        sqrt floor ceil trunc rint, or one of its FUNCTIONS. The first argument of where, and those of and, or, not, may
+        be numbers: what is not 0 is true. Truth values may come where numbers are needed: they are 0 and 1."""
+
+    def cast(self, value: T, dtype: str) -> T:
+        """`value` rounded to `dtype`."""
+
+
+@functools.cache
+def parse(text: str) -> ast.expr:
+    """The checked syntax tree of an expression. Raises MXNetError at what the language does not have."""
+    try:
+        tree = ast.parse(text.strip(), mode="eval").body
+    except SyntaxError as error:
+        raise MXNetError(f"expression {text!r}: {error.msg}") from None
+    for node in ast.walk(tree):
+        _check(node, text)
+    return tree
+
+
+def _check(node: ast.AST, text: str) -> None:
+    plain = (ast.BinOp, ast.UnaryOp, ast.Name, ast.Load, ast.USub, *OPERATORS)
+    if isinstance(node, plain):
+        return
+    if isinstance(node, ast.Constant) and isinstance(node.value, (int, float, str)):
+        return
+    if isinstance(node, ast.Compare) and len(node.ops) == 1:
+        return
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.keywords:
+        name, count = node.func.id, len(node.args)
+        if name == "cast" and count == 2 and isinstance(node.args[1], ast.Constant):
+            return
+        if FUNCTIONS.get(name) == count:
+            return
+        known = f"takes {FUNCTIONS[name]} arguments" if name in FUNCTIONS else "is not a function of the language"
+        raise MXNetError(f"expression {text!r}: {name} with {count} arguments: {name} {known}")
+    raise MXNetError(f"expression {text!r}: {type(node).__name__} is not part of the language")
+
+
+@functools.cache
+def names_of(text: str) -> frozenset[str]:
+    """The inputs and parameters that an expression uses (functions and CONSTANTS left out)."""
+    return frozenset(names_in(parse(text)))
+
+
+def names_in(tree: ast.AST) -> set[str]:
+    """As `names_of`, of a syntax tree."""
+    functions = {id(n.func) for n in ast.walk(tree) if isinstance(n, ast.Call)}
+    names = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and id(n) not in functions}
+    return names - set(CONSTANTS)
+
+
+@functools.cache
+def compute_dtype(text: str, dtype: str) -> str:
+    """The dtype in which an expression is computed whose operator gives `dtype` (see the module's text)."""
+    if dtype == "float16":
+        return "float32"
+    if dtype.startswith("float"):
+        return dtype
+    calls = {n.func.id for n in ast.walk(parse(text)) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)}
+    if calls & set(REAL):
+        return "float64"
+    return "int32" if dtype == "bool" else dtype
+
+
+def evaluate(text: str, reading: Reading[T], env: Mapping[str, T]) -> T:
+    """The value of an expression under `reading`, its names taken from `env`.
+
+    Raises MXNetError when a name is not in `env`.
+    """
+
+    def walk(node: ast.expr) -> T:
+        if isinstance(node, ast.Constant):
+            assert isinstance(node.value, (int, float))
+            return reading.const(node.value)
+        if isinstance(node, ast.Name):
+            if node.id in env:
+                return env[node.id]
+            if node.id in CONSTANTS:
+                return reading.const(CONSTANTS[node.id])
+            raise MXNetError(f"expression {text!r}: {node.id} is neither an input nor a parameter")
+        if isinstance(node, ast.UnaryOp):
+            if isinstance(node.operand, ast.Constant) and isinstance(node.operand.value, (int, float)):
+                return reading.const(-node.operand.value)
+            return reading.apply("neg", walk(node.operand))
+        if isinstance(node, ast.BinOp):
+            left = walk(node.left)
+            if isinstance(node.op, ast.Pow) and isinstance(node.right, ast.Constant) and node.right.value == 2:
+                return reading.apply("mul", left, left)
+            return reading.apply(OPERATORS[type(node.op)], left, walk(node.right))
+        if isinstance(node, ast.Compare):
+            return reading.apply(OPERATORS[type(node.ops[0])], walk(node.left), walk(node.comparators[0]))
+        assert isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+        if node.func.id == "cast":
+            dtype = node.args[1]
+            assert isinstance(dtype, ast.Constant)
+            return reading.cast(walk(node.args[0]), str(dtype.value))
+        return reading.apply(RENAMED.get(node.func.id, node.func.id), *[walk(a) for a in node.args])
+
+    return walk(parse(text))
+
+
+class NumpyReading:
+    """Expressions over arrays of one compute dtype, slow and obvious: the reference."""
+
+    def __init__(self, dtype: str):
+        self.dtype = np.dtype(dtype)
+
+    def const(self, number: int | float) -> np.ndarray:
+        return as_dtype(np.asarray(number), self.dtype)
+
+    def cast(self, value: np.ndarray, dtype: str) -> np.ndarray:
+        return as_dtype(as_dtype(value, np.dtype(dtype)), self.dtype)
+
+    def apply(self, op: str, *args: np.ndarray) -> np.ndarray:
+        if op in ("and", "or", "not"):
+            truth = [a != 0 for a in args]
+            return {"and": np.logical_and, "or": np.logical_or, "not": np.logical_not}[op](*truth)
+        if op == "where":
+            return np.where(args[0] != 0, as_dtype(args[1], self.dtype), as_dtype(args[2], self.dtype))
+        with np.errstate(all="ignore"):
+            result = NUMPY[op](*[as_dtype(a, self.dtype) for a in args])
+        return result if result.dtype == bool else as_dtype(np.asarray(result), self.dtype)
+
+
+def as_dtype(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """`array` converted as the kernels do: integers wrap, what a float does not fit into an integer is unspecified."""
+    if array.dtype == dtype:
+        return array
+    with np.errstate(all="ignore"):
+        if array.dtype.kind == "f" and dtype.kind in "iu":
+            return np.trunc(array).astype("int64").astype(dtype)  # by way of int64: it wraps and does not saturate
+        return array.astype(dtype)
+
+
+def _divide(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Float division; integers truncate, and a zero divisor gives 0."""
+    if a.dtype.kind == "f":
+        return a / b
+    safe = np.where(b == 0, 1, b).astype(a.dtype)
+    quotient, rest = a // safe, a % safe
+    quotient = quotient + ((rest != 0) & ((a < 0) != (safe < 0)))
+    return np.where(b == 0, 0, quotient).astype(a.dtype)
+
+
+def _modulus(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """The remainder with the divisor's sign; 0 for a zero divisor, NaN for a NaN."""
+    safe = np.where(b == 0, 1, b).astype(a.dtype)
+    return np.where(b == 0, 0, np.mod(a, safe)).astype(a.dtype)
+
+
+def _power(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """a ** b; of integers by way of float64, truncated."""
+    if a.dtype.kind == "f":
+        return np.power(a, b)
+    return as_dtype(np.power(a.astype("float64"), b.astype("float64")), a.dtype)
+
+
+def _special(name: str):  # a function of scipy-free special functions, by element
+    from mxc.compiler.ops import special
+
+    return getattr(special, name)
+
+
+NUMPY = {
+    "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": _divide, "mod": _modulus, "pow": _power,
+    "neg": np.negative, "min": np.minimum, "max": np.maximum, "abs": np.abs,
+    "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal, "eq": np.equal, "ne": np.not_equal,
+    "sqrt": np.sqrt, "floor": np.floor, "ceil": np.ceil, "trunc": np.trunc, "rint": np.rint,
+    "exp": np.exp, "expm1": np.expm1, "log": np.log, "log1p": np.log1p, "log2": np.log2, "log10": np.log10,
+    "sin": np.sin, "cos": np.cos, "tan": np.tan, "arcsin": np.arcsin, "arccos": np.arccos, "arctan": np.arctan,
+    "arctan2": np.arctan2, "sinh": np.sinh, "cosh": np.cosh, "tanh": np.tanh, "arcsinh": np.arcsinh,
+    "arccosh": np.arccosh, "arctanh": np.arctanh, "cbrt": np.cbrt,
+    "sigmoid": lambda x: 1 / (1 + np.exp(-x)), "softrelu": lambda x: np.logaddexp(x, np.zeros_like(x)),
+    "erf": lambda x: _special("erf")(x), "erfinv": lambda x: _special("erfinv")(x),
+    "gamma": lambda x: _special("gamma")(x), "lgamma": lambda x: _special("lgamma")(x),
+    "digamma": lambda x: _special("digamma")(x),
+}

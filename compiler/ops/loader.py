@@ -1,0 +1,289 @@
+"""Reads ops.yaml into Operators and checks it: every complaint names the line.
+
+How to add an operator: one entry in ops.yaml (table.py documents the keys); how to add a rule: a function of the home
+and the parameter names in HOMES, named in the entry. A function with other parameter names is a helper, not a rule.
+"""
+from __future__ import annotations
+
+import functools
+import importlib
+import importlib.resources
+import importlib.util
+import inspect
+import pkgutil
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+from mxc.compiler.error import MXNetError, nearest
+from mxc.compiler.ops.expr import names_of
+from mxc.compiler.ops.params import ParamType, parse_type
+from mxc.compiler.ops.table import InputSpec, Kind, Operator, Reduce
+
+
+@dataclass(frozen=True)
+class Home:
+    """Where the rules of a role are: a module, or a package of modules; and how such a function's parameters are named."""
+
+    module: str
+    parameters: tuple[str, ...]
+
+
+_SHAPE = ("params", "ins", "outs")
+HOMES: dict[str, Home] = {
+    "shape": Home("mxc.compiler.ops.shapes", _SHAPE),
+    "dtype": Home("mxc.compiler.ops.dtypes", _SHAPE),
+    "reference": Home("mxc.compiler.ops.reference", ("params", "inputs", "is_train", "rng")),
+    "grad": Home("mxc.compiler.passes.gradients", ("g",)),
+    "aux_update": Home("mxc.compiler.passes.gradients", ("g",)),
+    "decompose": Home("mxc.compiler.passes.decompositions", ("builder", "node", "inputs", "options")),
+    "index": Home("mxc.compiler.kernel.index_rules", ("c", "params", "index")),
+    "call": Home("mxc.compiler.passes.calls", ("c", "params")),
+}
+KEYS = frozenset(["op", "aliases", "kind", "inputs", "variadic", "parameters", "aux", "outputs", "count", "visible",
+                  "params", "expr", "grad", "reduce", "samples", *HOMES])
+_REDUCE_KEYS = {"combine", "body", "final"}
+# Rules an operator of a kind has where its entry names none.
+DEFAULTS: dict[Kind, dict[str, str]] = {
+    Kind.ELEMENTWISE: {"shape": "same_shape", "dtype": "same_dtype"},
+    Kind.BROADCAST: {"shape": "broadcast", "dtype": "same_dtype"},
+    Kind.INJECTIVE: {"dtype": "same_dtype"},
+    Kind.REDUCTION: {"shape": "reduce", "dtype": "same_dtype"},
+    Kind.ANCHOR: {"dtype": "same_dtype"},
+    Kind.OPAQUE: {"dtype": "same_dtype"},
+}
+
+
+def source() -> str:
+    """The text of the package's ops.yaml."""
+    return importlib.resources.files("mxc.compiler").joinpath("ops.yaml").read_text(encoding="utf-8")
+
+
+def load(text: str | None = None) -> list[Operator]:
+    """The operators of a table's text (default: the package's). Raises MXNetError listing every complaint."""
+    complaints: list[str] = []
+    operators: list[Operator] = []
+    for entry in _entries(source() if text is None else text):
+        try:
+            operators.append(_operator(entry))
+        except MXNetError as error:
+            complaints.append(f"ops.yaml:{entry.line}: {error}")
+    owners: dict[str, Operator] = {}
+    for op in operators:
+        for name in (op.name, *op.aliases):
+            if name in owners:
+                complaints.append(f"ops.yaml:{op.line}: {name} is the operator {owners[name].name} already "
+                                  f"(line {owners[name].line})")
+            owners[name] = op
+    if complaints:
+        raise MXNetError("\n".join(complaints))
+    return operators
+
+
+@dataclass
+class _Entry:
+    line: int
+    values: dict[str, Any]
+    lines: dict[str, int]
+
+
+def _entries(text: str) -> Iterable[_Entry]:
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    try:
+        reader = loader(text)
+        root = reader.get_single_node()
+    except yaml.YAMLError as error:
+        raise MXNetError(f"ops.yaml: {error}") from None
+    if not isinstance(root, yaml.SequenceNode):
+        raise MXNetError("ops.yaml: expected a list of operators")
+    for node in root.value:
+        line = node.start_mark.line + 1
+        if not isinstance(node, yaml.MappingNode):
+            raise MXNetError(f"ops.yaml:{line}: expected a mapping with the key op")
+        lines: dict[str, int] = {}
+        for key, _ in node.value:
+            if key.value in lines:
+                raise MXNetError(f"ops.yaml:{key.start_mark.line + 1}: the key {key.value} is there twice")
+            lines[key.value] = key.start_mark.line + 1
+        yield _Entry(line, reader.construct_document(node), lines)
+
+
+def _operator(entry: _Entry) -> Operator:
+    raw = entry.values
+    for key in raw:
+        if key not in KEYS:
+            raise MXNetError(f"line {entry.lines[key]}: unknown key {key!r}{nearest(key, KEYS)}")
+    for key in ("op", "kind"):
+        if key not in raw:
+            raise MXNetError(f"operator {raw.get('op', '?')}: the key {key} is missing")
+    name = raw["op"]
+    if str(raw["kind"]).upper() not in Kind.__members__:
+        raise MXNetError(f"line {entry.lines['kind']}: operator {name}: unknown kind {raw['kind']!r}")
+    try:
+        params = {k: parse_type(str(v)) for k, v in (raw.get("params") or {}).items()}
+        inputs = tuple(_input(str(text)) for text in raw.get("inputs", ()))
+    except MXNetError as error:
+        raise MXNetError(f"operator {name}: {error}") from None
+    outputs = tuple(raw.get("outputs", ("output",)))
+    if raw.get("count"):
+        outputs = tuple(o.rstrip("*") for o in outputs)
+    kind = Kind[raw["kind"].upper()]
+    rules = dict(DEFAULTS[kind]) | {role: raw[role] for role in HOMES if isinstance(raw.get(role), str)}
+    if raw.get("grad") == "none":
+        del rules["grad"]
+    operator = Operator(
+        name=name, kind=kind, inputs=inputs, params=params, aliases=tuple(raw.get("aliases", ())),
+        variadic=raw.get("variadic", ""), parameters=tuple(raw.get("parameters", ())), aux=tuple(raw.get("aux", ())),
+        outputs=outputs, count=str(raw.get("count", "")), visible=raw.get("visible", 0), expr=_expr(raw.get("expr")),
+        grad=_grad(raw.get("grad")), reduce=_reduce(name, raw.get("reduce")), rules=rules,
+        samples=tuple(raw.get("samples", ())), line=entry.line)
+    _check_expressions(operator)
+    return operator
+
+
+def _input(text: str) -> InputSpec:
+    words = text.split(maxsplit=2)
+    if len(words) == 3 and words[1] in ("if", "unless"):
+        return InputSpec(words[0], words[2], words[1] == "unless")
+    if len(words) != 1:
+        raise MXNetError(f"input {text!r}: expected NAME, NAME*, `NAME if COND` or `NAME unless COND`")
+    return InputSpec(text.rstrip("*"), variadic=text.endswith("*"))
+
+
+def _expr(raw: Any) -> str | dict[str, dict[str, str]] | None:
+    if raw is None:
+        return None
+    if isinstance(raw, dict):
+        if len(raw) != 1:
+            raise MXNetError("expr: expected {PARAMETER: {VALUE: EXPRESSION, ...}}")
+        return {k: {str(v): str(e) for v, e in choices.items()} for k, choices in raw.items()}
+    return str(raw)
+
+
+def _grad(raw: Any) -> dict[str, str] | str | None:
+    return {k: str(v) for k, v in raw.items()} if isinstance(raw, dict) else raw
+
+
+def _reduce(name: str, raw: Any) -> Reduce | None:
+    if raw is None:
+        return None
+    unknown = [k for k in raw if k not in _REDUCE_KEYS]
+    if unknown or raw.get("combine") not in ("sum", "prod", "max", "min"):
+        raise MXNetError(f"operator {name}: reduce: expected combine (sum, prod, max, min), body and final, got {raw}")
+    return Reduce(raw["combine"], str(raw["body"]), str(raw.get("final", "acc")))
+
+
+def _check_expressions(op: Operator) -> None:
+    """Every name of an expression is an input or a parameter (of a gradient also og, out and count)."""
+    inputs = {i.name for i in op.inputs}
+    known = inputs | set(op.params)
+
+    def check(text: str, extra: set[str], what: str) -> None:
+        unknown = names_of(text) - known - extra
+        if unknown:
+            raise MXNetError(f"operator {op.name}: {what} {text!r}: unknown name {', '.join(sorted(unknown))}")
+
+    total = any(op.expr == f"sum({i.name})" for i in op.inputs if i.variadic)
+    if op.expr is not None and not total:
+        texts = [e for c in op.expr.values() for e in c.values()] if isinstance(op.expr, dict) else [op.expr]
+        for text in texts:
+            check(text, set(), "expr")
+    if op.reduce:
+        check(op.reduce.body, set(), "reduce body")
+        check(op.reduce.final, {"acc", "count"}, "reduce final")
+    if isinstance(op.grad, dict):
+        for name, text in op.grad.items():
+            if name not in inputs:
+                raise MXNetError(f"operator {op.name}: grad: {name} is not an input")
+            check(text, {"og", "out", "count"}, "grad")
+
+
+# -- rules
+
+
+@functools.cache
+def rules_of(role: str) -> Mapping[str, Callable]:
+    """Every rule of a role by name: the functions in its home with the role's parameter names."""
+    home = HOMES[role]
+    if importlib.util.find_spec(home.module) is None:
+        return {}
+    root = importlib.import_module(home.module)
+    modules = [root]
+    for info in pkgutil.iter_modules(getattr(root, "__path__", ())):
+        modules.append(importlib.import_module(f"{home.module}.{info.name}"))
+    found: dict[str, Callable] = {}
+    for module in modules:
+        for name, function in vars(module).items():
+            if inspect.isfunction(function) and function.__module__ == module.__name__ and not name.startswith("_") \
+                    and tuple(inspect.signature(function).parameters) == home.parameters:
+                if name in found:
+                    raise MXNetError(f"{role} rule {name} is in {found[name].__module__} and in {module.__name__}")
+                found[name] = function
+    return found
+
+
+def find_rule(role: str, name: str) -> Callable:
+    """The rule of that name. Raises MXNetError with the nearest known name."""
+    rules = rules_of(role)
+    if name not in rules:
+        home = HOMES[role]
+        raise MXNetError(f"there is no {role} rule {name!r} in {home.module}{nearest(name, rules)}; "
+                         f"expected def {name}({', '.join(home.parameters)})")
+    return rules[name]
+
+
+def lint(operators: Iterable[Operator], roles: Iterable[str] = tuple(HOMES)) -> list[str]:
+    """Complaints about rules: named in the table and not there, and there but not named; each with its line."""
+    complaints = []
+    operators = list(operators)
+    roles = tuple(roles)
+    for op in operators:
+        for role in roles:
+            if role in op.rules:
+                try:
+                    find_rule(role, op.rules[role])
+                except MXNetError as error:
+                    complaints.append(f"ops.yaml:{op.line}: operator {op.name}: {error}")
+    used = {(HOMES[role].module, name) for op in operators for role, name in op.rules.items()}
+    used |= {(HOMES[role].module, name) for rules in (*DEFAULTS.values(), BACKWARD_RULES) for role, name in rules.items()}
+    for module in dict.fromkeys(HOMES[role].module for role in roles):
+        role = next(r for r in roles if HOMES[r].module == module)
+        for name, function in rules_of(role).items():
+            if (module, name) not in used:
+                code = function.__code__
+                complaints.append(f"{code.co_filename}:{code.co_firstlineno}: no operator uses the {role} rule {name}")
+    return complaints
+
+
+# -- generated operators
+
+BACKWARD_RULES = {"dtype": "first_dtype"}
+
+
+@functools.cache
+def backward_operator(op: Operator, input_name: str) -> tuple[Operator, tuple[str, ...]]:
+    """See Operator.backward_of."""
+    from mxc.compiler.ops import table
+
+    formula = op.formula(input_name)
+    if formula == "og":
+        return table.get("_copy"), ("og",)
+    if formula == "0":
+        return table.get("zeros_like"), ("og",)
+    texts = [e for c in formula.values() for e in c.values()] if isinstance(formula, dict) else [formula]
+    used = set().union(*(names_of(text) for text in texts))
+    inputs = ("og", *(n for n in ("out", *(i.name for i in op.inputs)) if n in used))
+    params: dict[str, ParamType] = dict(op.params)
+    kind = op.kind
+    if op.reduce:
+        kind = Kind.BROADCAST
+        params = {k: t for k, t in params.items() if k in used} | {"count": parse_type("double = 1")}
+    made = Operator(
+        name=f"_backward_{op.name.lstrip('_')}_{input_name}", kind=kind, inputs=tuple(InputSpec(n) for n in inputs),
+        params=params, expr=formula, rules={"shape": DEFAULTS[kind]["shape"], **BACKWARD_RULES}, line=op.line)
+    table.loaded().by_name[made.name] = made
+    return made, inputs
+
+

@@ -1,0 +1,1 @@
+"""What operators mean, in NumPy: slow and obvious."""

@@ -1,0 +1,82 @@
+"""The reference of expressions, reductions, creation and dot."""
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from mxc.compiler.ops.expr import NumpyReading, as_dtype, compute_dtype, evaluate
+from mxc.compiler.ops.shapes.basic import arange_length, reduced_axes, reduced_shape
+from mxc.compiler.ops.table import Operator, Params
+
+
+def _environment(reading: NumpyReading, op: Operator, params: Params, inputs: dict[str, np.ndarray],
+                 out_dtype: str) -> dict[str, np.ndarray]:
+    """Inputs as they are; numeric parameters cast to the output's dtype, then to the compute dtype."""
+    env = dict(inputs)
+    for name in op.params:
+        value = params[name]
+        if isinstance(value, (bool, int, float)):
+            env[name] = as_dtype(as_dtype(np.asarray(value), np.dtype(out_dtype)), reading.dtype)
+    return env
+
+
+def expression_value(op: Operator, params: Params, inputs: list[np.ndarray], out_dtype: str) -> np.ndarray:
+    """The output of an operator that has an expression."""
+    text = op.expression(params)
+    assert text is not None
+    reading = NumpyReading(compute_dtype(text, out_dtype))
+    named = dict(zip(op.input_names(params), inputs, strict=True))
+    result = evaluate(text, reading, _environment(reading, op, params, named, out_dtype))
+    shape = np.broadcast_shapes(*[a.shape for a in inputs])
+    if not inputs:
+        shape = tuple(params["shape"])  # type: ignore[arg-type]
+    return np.broadcast_to(as_dtype(result, np.dtype(out_dtype)), shape).copy()
+
+
+def reduction_value(op: Operator, params: Params, inputs: list[np.ndarray], out_dtype: str) -> np.ndarray:
+    """The output of an operator that has `reduce`; floats are accumulated in float64, integers in their own dtype."""
+    assert op.reduce is not None
+    out = np.dtype(out_dtype)
+    wide = "float64" if out.kind == "f" else compute_dtype(op.reduce.body, out_dtype)
+    reading = NumpyReading(wide)
+    named = dict(zip(op.input_names(params), inputs, strict=True))
+    shape = np.broadcast_shapes(*[a.shape for a in inputs])
+    env = _environment(reading, op, params, named, out_dtype)
+    body = np.broadcast_to(as_dtype(evaluate(op.reduce.body, reading, env), reading.dtype), shape)
+    axes = reduced_axes(params, len(shape))
+    combine = {"sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum}[op.reduce.combine]
+    acc = combine.reduce(body, axis=axes, dtype=reading.dtype)
+    count = np.asarray(math.prod(shape[a] for a in axes)).astype(reading.dtype)
+    result = as_dtype(evaluate(op.reduce.final, reading, {**env, "acc": acc, "count": count}), out)
+    return result.reshape(reduced_shape(params, shape, bool(params.get("keepdims"))))
+
+
+def arange(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator) -> list[np.ndarray]:
+    """start, start + step, ...; each `repeat` times."""
+    start, stop, step, repeat = (params[k] for k in ("start", "stop", "step", "repeat"))
+    count = arange_length(params)
+    assert count is not None and isinstance(repeat, int) and isinstance(start, float) and isinstance(step, float)
+    first = 0.0 if stop is None else start
+    return [first + step * (np.arange(count) // repeat)]
+
+
+def dot(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator) -> list[np.ndarray]:
+    """The contraction of shapes.basic.dot."""
+    lhs, rhs = inputs
+    wide = np.float64 if lhs.dtype.kind == "f" else lhs.dtype
+    a = 0 if params["transpose_a"] else lhs.ndim - 1
+    b = rhs.ndim - 1 if params["transpose_b"] else 0
+    return [np.atleast_1d(np.tensordot(lhs.astype(wide), rhs.astype(wide), axes=([a], [b])))]
+
+
+def where(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator) -> list[np.ndarray]:
+    """x where the condition is not 0, else y; a vector condition chooses rows."""
+    condition, x, y = inputs
+    test = condition.reshape(condition.shape + (1,) * (x.ndim - condition.ndim)) != 0
+    return [np.where(test, x, y)]
+
+
+def rand(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator) -> list[np.ndarray]:
+    """Uniform numbers in [0, 1), of the generator given."""
+    return [rng.random(tuple(params["shape"]), dtype=np.float32)]  # type: ignore[arg-type]

@@ -1,0 +1,79 @@
+"""What the operators compute that the layout pass makes: the packed weight is unpacked, the plain operator runs."""
+from __future__ import annotations
+
+import numpy as np
+
+from mxc.compiler.ops import table
+from mxc.compiler.ops.table import Params
+
+
+def pack_rows(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator) -> list[np.ndarray]:
+    """(G, R, K) -> (G, ceil(R / block), K, block): rows in blocks, the last block filled up with zeros."""
+    (data,) = inputs
+    groups, rows, depth = data.shape
+    blocks = -(-rows // params.block)
+    filled = np.zeros((groups, blocks * params.block, depth), data.dtype)
+    filled[:, :rows] = data
+    return [filled.reshape(groups, blocks, params.block, depth).transpose(0, 1, 3, 2)]
+
+
+def _unpacked(packed: np.ndarray, rows: int) -> np.ndarray:
+    """(G, blocks, K, block) -> (G, rows, K)"""
+    groups, blocks, depth, block = packed.shape
+    return packed.transpose(0, 1, 3, 2).reshape(groups, blocks * block, depth)[:, :rows]
+
+
+def _run(op: str, params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator,
+         **more: object) -> list[np.ndarray]:
+    """`op` with those of its parameters that `params` has."""
+    operator = table.get(op)
+    given = {k: v for k, v in params.items() if k in operator.params}
+    rule = operator.rule("reference")
+    assert rule is not None
+    return rule(operator.make_params(given | more), inputs, is_train, rng)
+
+
+def packed_convolution(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator,
+                       ) -> list[np.ndarray]:
+    """Convolution without bias."""
+    data, packed = inputs
+    channels = data.shape[1] // params.num_group
+    weight = _unpacked(packed, params.num_filter // params.num_group)
+    return _run("Convolution", params, [data, weight.reshape(params.num_filter, channels, *params.kernel)], is_train,
+                rng, no_bias=True)
+
+
+def packed_convolution_data_grad(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator,
+                                 ) -> list[np.ndarray]:
+    """`_mxc_conv_data_grad`."""
+    out_grad, packed = inputs
+    groups = params.num_group
+    filters, channels = out_grad.shape[1] // groups, params.shape[1] // groups
+    weight = _unpacked(packed, channels).reshape(groups, channels, filters, *params.kernel).swapaxes(1, 2)
+    return _run("_mxc_conv_data_grad", params, [out_grad, weight.reshape(-1, channels, *params.kernel)], is_train, rng)
+
+
+def packed_fully_connected(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator,
+                           ) -> list[np.ndarray]:
+    """FullyConnected of a matrix, without bias."""
+    data, packed = inputs
+    weight = _unpacked(packed, params.num_hidden)[0]
+    return _run("FullyConnected", params, [data, weight], is_train, rng, no_bias=True, flatten=False)
+
+
+def depthwise(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator) -> list[np.ndarray]:
+    """Convolution without bias, a filter of one channel for each channel."""
+    return _run("Convolution", params, inputs, is_train, rng, no_bias=True, num_filter=inputs[0].shape[1],
+                num_group=inputs[0].shape[1])
+
+
+def depthwise_data_grad(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator,
+                        ) -> list[np.ndarray]:
+    """`_mxc_conv_data_grad` of a depthwise convolution."""
+    return _run("_mxc_conv_data_grad", params, inputs, is_train, rng, num_group=inputs[0].shape[1])
+
+
+def depthwise_weight_grad(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator,
+                          ) -> list[np.ndarray]:
+    """`_mxc_conv_weight_grad` of a depthwise convolution."""
+    return _run("_mxc_conv_weight_grad", params, inputs, is_train, rng, num_group=inputs[0].shape[1])

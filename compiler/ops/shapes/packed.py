@@ -1,0 +1,63 @@
+"""Shape rules of the operators that the layout pass makes: packed weights and the anchors that read them."""
+from __future__ import annotations
+
+from mxc.compiler.error import MXNetError
+from mxc.compiler.ops.shapes.basic import Shapes
+from mxc.compiler.ops.table import Params
+
+
+def pack_rows(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
+    """(G, R, K) -> (G, ceil(R / block), K, block)"""
+    if ins[0] is None:
+        return ins, outs
+    groups, rows, depth = ins[0]
+    return ins, [(groups, -(-rows // params.block), depth, params.block)]
+
+
+def _expect(what: str, expected: tuple[int, ...], got: tuple[int, ...] | None) -> None:
+    if got is not None and got != expected:
+        raise MXNetError(f"expected {what} of shape {expected}, got {got}")
+
+
+def _window(params: Params, space: tuple[int, ...]) -> tuple[int, ...]:
+    """Spatial extents after a convolution."""
+    geometry = zip(space, params.kernel, params.stride, params.dilate, params.pad, strict=True)
+    return tuple((n + 2 * p - d * (k - 1) - 1) // s + 1 for n, k, s, d, p in geometry)
+
+
+def _packed(groups: int, rows: int, others: int, params: Params) -> tuple[int, ...]:
+    """The packed weight of a convolution: per group `rows` rows of `others` channels times the kernel."""
+    depth = others
+    for k in params.kernel:
+        depth *= k
+    return (groups, -(-rows // params.block), depth, params.block)
+
+
+def packed_convolution(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
+    """data (N, C, *space), weight packed by filters -> (N, num_filter, *space)"""
+    data, weight = ins
+    if data is None:
+        return ins, outs
+    expected = _packed(params.num_group, params.num_filter // params.num_group, data[1] // params.num_group, params)
+    _expect("packed weight", expected, weight)
+    return [data, expected], [(data[0], params.num_filter, *_window(params, data[2:]))]
+
+
+def packed_convolution_data_grad(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
+    """out_grad (N, F, *space), weight packed by channels -> `shape`"""
+    out_grad, weight = ins
+    groups, shape = params.num_group, params.shape
+    if out_grad is not None:
+        _expect("packed weight", _packed(groups, shape[1] // groups, out_grad[1] // groups, params), weight)
+        _expect("out_grad", (shape[0], out_grad[1], *_window(params, shape[2:])), out_grad)
+    return ins, [shape]
+
+
+def packed_fully_connected(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
+    """data (M, K), weight (1, ceil(num_hidden / block), K, block) -> (M, num_hidden)"""
+    data, weight = ins
+    if data is None:
+        return ins, outs
+    expected = (1, -(-params.num_hidden // params.block), data[1], params.block)
+    _expect("packed weight", expected, weight)
+    return [data, expected], [(data[0], params.num_hidden)]

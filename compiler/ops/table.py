@@ -1,0 +1,333 @@
+"""The operator table: `ops.yaml` loaded, checked and indexed by name and alias."""
+from __future__ import annotations
+
+import ast
+import enum
+import functools
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import CodeType
+
+import numpy as np
+
+from mxc.compiler.error import MXNetError, UnsupportedError, nearest
+from mxc.compiler.ops.expr import as_dtype
+from mxc.compiler.ops.params import ParamType
+
+
+class Kind(enum.IntEnum):
+    """What an operator is to lowering and fusion; ordered."""
+
+    ELEMENTWISE = 0
+    BROADCAST = 1
+    INJECTIVE = 2
+    REDUCTION = 3
+    ANCHOR = 4
+    OPAQUE = 5
+
+
+class Params(Mapping[str, object]):
+    """Parsed parameters, frozen and hashable; read as `params.kernel` or `params["kernel"]`."""
+
+    def __init__(self, values: Mapping[str, object] | None = None):
+        self.__dict__.update(values or {})
+
+    def __getitem__(self, key: str) -> object:
+        return self.__dict__[key]
+
+    def __getattr__(self, key: str):  # only for names that are not there
+        raise AttributeError(f"no parameter {key!r}")
+
+    def __iter__(self):
+        return iter(self.__dict__)
+
+    def __len__(self) -> int:
+        return len(self.__dict__)
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        return hash(tuple(sorted((k, repr(v)) for k, v in self.__dict__.items())))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Params) and self.__dict__ == other.__dict__
+
+@dataclass(frozen=True)
+class Reduce:
+    """A reduction: `combine` (sum, prod, max or min) of `body` over the reduced elements, then `final`.
+
+    body: expression over the inputs and parameters, one element. final: expression over `acc` (what was combined),
+    `count` (how many elements were) and the parameters; computed in the accumulator's dtype, then cast to the output's.
+    """
+
+    combine: str
+    body: str
+    final: str = "acc"
+
+
+@dataclass(frozen=True)
+class InputSpec:
+    """An input as the table has it: NAME, `NAME if COND`, `NAME unless COND`, or `NAME*` (a variable number)."""
+
+    name: str
+    condition: str = ""
+    negated: bool = False
+    variadic: bool = False
+
+    def present(self, params: Params) -> bool:
+        return not self.condition or bool(condition(self.condition, params)) != self.negated
+
+
+Role = str  # what a named rule is for: "shape", "dtype", "reference", "grad", ...; loader.HOMES has them all
+
+
+@dataclass(eq=False)
+class Operator:
+    """One operator, as `ops.yaml` describes it. Compared by identity; `get` finds it.
+
+    inputs: without auxiliary states. parameters: the inputs that are learned. outputs: names of all outputs, hidden
+    ones too; ("output",) with `count` set when their number is an expression over the parameters. visible: number or
+    expression. expr: of an elementwise or broadcast operator; a dict {parameter: {value: expression}} selects by a
+    parameter's value. grad: {input: formula}, the name of a rule, "none" (no gradient flows), or None (that of `expr`,
+    or there is none). rules: role -> name of a rule, defaults of the kind filled in.
+    """
+
+    name: str
+    kind: Kind
+    inputs: tuple[InputSpec, ...] = ()
+    params: Mapping[str, ParamType] = field(default_factory=dict)
+    aliases: tuple[str, ...] = ()
+    variadic: str = ""
+    parameters: tuple[str, ...] = ()
+    aux: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = ("output",)
+    count: str = ""
+    visible: int | str = 0
+    expr: str | dict[str, dict[str, str]] | None = None
+    grad: dict[str, str] | str | None = None
+    reduce: Reduce | None = None
+    rules: Mapping[Role, str] = field(default_factory=dict)
+    samples: tuple[dict, ...] = ()
+    line: int = 0
+
+    def __repr__(self) -> str:
+        return f"<operator {self.name}>"
+
+    # -- parameters
+
+    def parse_attrs(self, attrs: Mapping[str, str], node_name: str = "") -> Params:
+        """Typed parameters of raw strings, defaults filled in. `__x__` attributes are the user's and are left out.
+
+        Raises MXNetError naming node, attribute and what was expected. As in MXNet, an operator without any parameters
+        does not look at attributes.
+        """
+        given = {k: v for k, v in attrs.items() if not (k.startswith("__") and k.endswith("__"))}
+        return self._parse(given if self.params else {}, node_name, lambda kind, value: kind.parse(str(value)))
+
+    def make_params(self, values: Mapping[str, object], node_name: str = "") -> Params:
+        """As `parse_attrs`, of Python values (strings are parsed)."""
+        return self._parse(values, node_name, lambda kind, value: kind.convert(value))
+
+    def _parse(self, given: Mapping[str, object], node_name: str,
+               read: Callable[[ParamType, object], object]) -> Params:
+        where = f"operator {self.name}" + (f", node {node_name!r}" if node_name else "")
+        unknown = [k for k in given if k not in self.params]
+        if unknown:
+            known = f"it has {', '.join(self.params)}" if self.params else "it has no parameters"
+            raise MXNetError("\n".join(f"{where}: unknown attribute {k!r}{nearest(k, self.params)} ({known})"
+                                       for k in unknown))
+        values: dict[str, object] = {}
+        for name, kind in self.params.items():
+            if name in given:
+                try:
+                    values[name] = read(kind, given[name])
+                except MXNetError as error:
+                    raise MXNetError(f"{where}: attribute {name!r}: {error}") from None
+            elif kind.required:
+                raise MXNetError(f"{where}: required attribute {name!r} ({kind}) is missing")
+            else:
+                values[name] = kind.default
+        return Params(values)
+
+    def attrs_of(self, params: Params) -> dict[str, str]:
+        """The strings for JSON of every parameter that has no default or differs from it."""
+        return {k: t.text(params[k]) for k, t in self.params.items() if t.required or params[k] != t.default}
+
+    # -- inputs and outputs
+
+    def input_names(self, params: Params) -> tuple[str, ...]:
+        """Names of the inputs that are there with `params`; a variable number as arg0, arg1, ...; no auxiliary states."""
+        names: list[str] = []
+        for spec in self.inputs:
+            if spec.variadic:
+                names += [f"{spec.name}{i}" for i in range(int(params[self.variadic]))]  # type: ignore[call-overload]
+            elif spec.present(params):
+                names.append(spec.name)
+        return tuple(names)
+
+    def aux_names(self, params: Params) -> tuple[str, ...]:
+        """Names of the auxiliary states; they follow the inputs."""
+        return self.aux
+
+    def num_outputs(self, params: Params) -> int:
+        """How many outputs there are, hidden ones too."""
+        return _integer(condition(self.count, params)) if self.count else len(self.outputs)
+
+    def num_visible(self, params: Params) -> int:
+        """How many outputs a user sees: the first ones."""
+        if not self.visible:
+            return self.num_outputs(params)
+        return self.visible if isinstance(self.visible, int) else _integer(condition(self.visible, params))
+
+    def output_names(self, params: Params) -> tuple[str, ...]:
+        """Names of all outputs."""
+        if not self.count:
+            return self.outputs
+        number = self.num_outputs(params)
+        return tuple(f"{self.outputs[0]}{i}" for i in range(number)) if number != 1 else self.outputs
+
+    # -- computing
+
+    def rule(self, role: Role) -> Callable | None:
+        """The function of the rule named for `role`, or None when the operator has none."""
+        from mxc.compiler.ops import loader
+
+        name = self.rules.get(role)
+        return None if name is None else loader.find_rule(role, name)
+
+    def reference(self, params: Params, inputs: Sequence[np.ndarray], out_dtypes: Sequence[str], is_train: bool = False,
+                  rng: np.random.Generator | None = None) -> list[np.ndarray]:
+        """All outputs, computed by NumPy from `expr`, `reduce` or the operator's reference rule, of `out_dtypes`.
+
+        inputs: auxiliary states last. Raises MXNetError when the operator has no reference.
+        """
+        from mxc.compiler.ops.reference import basic
+
+        arrays = [np.asarray(a) for a in inputs]
+        rule = self.rule("reference")
+        if rule is not None:
+            results = rule(params, arrays, is_train, rng or np.random.default_rng(0))
+            return [as_dtype(np.asarray(r), np.dtype(d)) for r, d in zip(results, out_dtypes, strict=True)]
+        if self.reduce is not None:
+            return [basic.reduction_value(self, params, arrays, out_dtypes[0])]
+        if self.expr is not None:
+            return [basic.expression_value(self, params, arrays, out_dtypes[0])]
+        raise MXNetError(f"operator {self.name} has no reference")
+
+    def expression(self, params: Params) -> str | None:
+        """The expression for these parameters, over `input_names(params)` and the parameters; None: it has none."""
+        return self._select(self.expr, params)
+
+    def _select(self, expr: str | dict[str, dict[str, str]] | None, params: Params) -> str | None:
+        if isinstance(expr, dict):
+            (parameter, choices), = expr.items()
+            if str(params[parameter]) not in choices:
+                raise MXNetError(f"operator {self.name}: no expression for {parameter}={params[parameter]!r}")
+            expr = choices[str(params[parameter])]
+        if expr is not None and self.variadic:
+            spec = next(s for s in self.inputs if s.variadic)
+            if expr == f"sum({spec.name})":
+                return " + ".join(n for n in self.input_names(params) if n.startswith(spec.name))
+        return expr
+
+    @property
+    def differentiable(self) -> bool:
+        """Whether a gradient is known: `grad` says how, or there is an expression to differentiate."""
+        return self.grad != "none" and (self.grad is not None or self.expr is not None)
+
+    def formula(self, input_name: str) -> str | dict[str, dict[str, str]]:
+        """The gradient of one input over og, out, inputs and parameters: from `grad`, else derived from `expr`.
+
+        "0": nothing flows. A dict where `expr` is one. Raises MXNetError when a named rule gives the gradient.
+        """
+        from mxc.compiler.ops.derive import gradient
+
+        if isinstance(self.grad, dict):
+            return self.grad.get(input_name, "0")
+        if self.grad is not None or self.expr is None:
+            raise MXNetError(f"operator {self.name} has no gradient formula")
+        if isinstance(self.expr, dict):
+            (parameter, choices), = self.expr.items()
+            return {parameter: {value: gradient(text, input_name) for value, text in choices.items()}}
+        return "og" if self.variadic else gradient(self.expr, input_name)
+
+    def backward_of(self, input_name: str) -> tuple[Operator, tuple[str, ...]]:
+        """The operator that gives the gradient of one input, and what it takes: among "og", "out" and input names.
+
+        Of an elementwise or broadcast operator the result has the output's shape (sum it to the input's). Of a
+        reduction it takes og and out with the reduced axes kept as 1, has a parameter `count` (how many elements were
+        reduced) besides the operator's, and gives a shape that broadcasts to the input's. Where the formula is `og`
+        alone the operator is `_copy`, where it is 0 `zeros_like`. Raises MXNetError when a named rule (or none) gives
+        the gradient.
+        """
+        from mxc.compiler.ops import loader
+
+        return loader.backward_operator(self, input_name)
+
+
+def _integer(value: object) -> int:
+    assert isinstance(value, int)
+    return int(value)
+
+
+_CONDITION_NODES = (ast.Expression, ast.Compare, ast.BoolOp, ast.And, ast.Or, ast.UnaryOp, ast.Not, ast.USub, ast.IfExp,
+                    ast.Constant, ast.Name, ast.Load, ast.BinOp, ast.Add, ast.Sub, ast.Mult, ast.FloorDiv, ast.Eq,
+                    ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Is, ast.IsNot, ast.In, ast.NotIn, ast.Tuple)
+
+
+@functools.cache
+def _compiled(text: str) -> CodeType:
+    tree = ast.parse(text, mode="eval")
+    for node in ast.walk(tree):
+        is_len = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "len"
+        if not isinstance(node, _CONDITION_NODES) and not is_len:
+            raise MXNetError(f"condition {text!r}: {type(node).__name__} is not allowed")
+    return compile(tree, text, "eval")
+
+
+def condition(text: str, params: Params) -> object:
+    """The value of a condition of ops.yaml: Python comparisons, `and or not`, `A if C else B`, integer arithmetic and
+    `len` over the parameters. Raises MXNetError for anything else."""
+    return eval(_compiled(text), {"__builtins__": {}, "len": len}, dict(params))  # only checked syntax comes here
+
+
+class Table:
+    """Operators by name and alias."""
+
+    def __init__(self, operators: Iterable[Operator]):
+        self.operators = {op.name: op for op in operators}
+        self.by_name: dict[str, Operator] = dict(self.operators)
+        for op in self.operators.values():
+            self.by_name.update(dict.fromkeys(op.aliases, op))
+
+    def get(self, name: str) -> Operator:
+        op = self.by_name.get(name)
+        if op is None:
+            raise UnsupportedError(f"operator {name!r} is not known{nearest(name, self.by_name)}")
+        return op
+
+
+@functools.cache
+def loaded() -> Table:
+    """The table of the package's ops.yaml, read at the first use."""
+    from mxc.compiler.ops import loader
+
+    return Table(loader.load())
+
+
+def get(name: str) -> Operator:
+    """The operator of that name or alias. Raises UnsupportedError with the nearest known name."""
+    return loaded().get(name)
+
+
+def has(name: str) -> bool:
+    """Whether there is an operator of that name or alias."""
+    return name in loaded().by_name
+
+
+def names() -> list[str]:
+    """Every name and alias, sorted."""
+    return sorted(loaded().by_name)
+
+
+def all_operators() -> list[Operator]:
+    """Every operator once, in the order of ops.yaml."""
+    return list(loaded().operators.values())
