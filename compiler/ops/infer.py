@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from mxc.compiler.error import MXNetError
+from mxc.compiler.ops import dtypes
+from mxc.compiler.ops.shapes.basic import merge as merge_shape
 
 if TYPE_CHECKING:  # the graph is above this layer; a node is only read here
     from mxc.compiler.graph.graph import Node
@@ -22,20 +24,9 @@ def is_complete(shape: Shape | None) -> bool:
     return shape is not None and 0 not in shape
 
 
-def merge_shape(known: Shape | None, found: Shape | None) -> Shape | None:
-    """What two partial shapes of the same array say together. Raises MXNetError when they contradict each other."""
-    if known is None or found is None:
-        return found if known is None else known
-    if len(known) != len(found) or any(a != b and a and b for a, b in zip(known, found, strict=True)):
-        raise MXNetError(f"expected shape {found}, got {known}")
-    return tuple(a or b for a, b in zip(known, found, strict=True))
-
-
 def merge_dtype(known: str | None, found: str | None) -> str | None:
     """What two statements about one array's dtype say together. Raises MXNetError when they differ."""
-    if known is not None and found is not None and known != found:
-        raise MXNetError(f"expected dtype {found}, got {known}")
-    return known if known is not None else found
+    return dtypes.merge([known, found])
 
 
 def infer_shapes(node: Node, ins: Sequence[Shape | None], outs: Sequence[Shape | None],
@@ -60,13 +51,13 @@ def infer_node(node: Node, in_shapes: Sequence[Shape], in_dtypes: Sequence[str])
     """
     unknown = [None] * node.num_outputs
     shapes = infer_shapes(node, in_shapes, unknown)[1]
-    dtypes = infer_dtypes(node, in_dtypes, unknown)[1]
-    for what, facts, known in (("shape", shapes, in_shapes), ("dtype", dtypes, in_dtypes)):
+    types = infer_dtypes(node, in_dtypes, unknown)[1]
+    for what, facts, known in (("shape", shapes, in_shapes), ("dtype", types, in_dtypes)):
         for i, fact in enumerate(facts):
             if fact is None or (isinstance(fact, tuple) and 0 in fact):
                 raise MXNetError(_message(node, f"the {what} of output {i} does not follow from the inputs; "
                                                 f"found {fact}", known))
-    return [s for s in shapes if s is not None], [d for d in dtypes if d is not None]
+    return [s for s in shapes if s is not None], [t for t in types if t is not None]
 
 
 def _infer(node: Node, role: str, merge: Callable[[T | None, T | None], T | None],

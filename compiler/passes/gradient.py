@@ -64,7 +64,7 @@ def _flow_back(graph: Graph, builder: GraphBuilder, wanted: set[Node], is_train:
         outs = [Entry(node, i) for i in range(node.num_outputs)]
         if not (is_loss(node.op) or any(flows.get(e) for e in outs)):
             continue
-        out_grads = [_sum(builder, node, flows.get(e, [])) for e in outs]
+        out_grads = [_sum(builder, e, flows.get(e, [])) for e in outs]
         asked = [e.node in leads for e in node.inputs]
         for entry, back in zip(node.inputs, _differentiate(builder, node, out_grads, asked, is_train), strict=False):
             if back is not None and entry.node in leads:
@@ -92,11 +92,11 @@ def _differentiate(builder: GraphBuilder, node: Node, out_grads: list[Entry | No
     return checked
 
 
-def _sum(builder: GraphBuilder, node: Node, parts: list[Entry]) -> Entry | None:
-    """The sum of the contributions to an output of `node`; None when there is none."""
+def _sum(builder: GraphBuilder, entry: Entry, parts: list[Entry]) -> Entry | None:
+    """The sum of the contributions to the gradient of `entry`; None when there is none."""
     if len(parts) < 2:
         return parts[0] if parts else None
-    name = f"{node.name}_grad_sum"
+    name = f"{entry.node.name}_grad{entry.index or ''}"
     if len(parts) == 2:
         return builder.make("elemwise_add", *parts, name=name)
     return builder.make("add_n", *parts, name=name, num_args=len(parts))
@@ -104,7 +104,7 @@ def _sum(builder: GraphBuilder, node: Node, parts: list[Entry]) -> Entry | None:
 
 def _total(builder: GraphBuilder, entry: Entry, flows: dict[Entry, list[Entry]]) -> Entry:
     """The gradient of a variable: the sum of its contributions, or zeros."""
-    total = _sum(builder, entry.node, flows.get(entry, []))
+    total = _sum(builder, entry, flows.get(entry, []))
     if total is None:
         return builder.make("_zeros", name=f"{entry.node.name}_grad", shape=builder.shape(entry),
                             dtype=builder.dtype(entry))

@@ -24,17 +24,16 @@ def infer_shape(graph: Graph, known: Mapping[str, Sequence[int] | None],
     shapes), for a name that is no variable of the graph, and, without `partial`, for shapes that stay unknown (naming
     argument and dimension).
     """
-    given = {name: normalise(shape) for name, shape in known.items()}
-    check_names(graph, given)
+    check_names(graph, known)
     shapes: list[list[Shape | None]] = []
     for node in graph.nodes:
         shapes.append([None] * node.num_outputs)
         if node.is_variable:
-            shape = given.get(node.name)
+            shape = normalise(known.get(node.name))
             shapes[-1][0] = attribute_shape(node) if shape is None else shape
-    with_context(lambda: propagate(graph, shapes, infer_shapes, merge_shape), "shapes", given)
+    with_context(lambda: propagate(graph, shapes, infer_shapes, merge_shape), "shapes", known)
     if not partial:
-        _refuse_unknown(graph, shapes, given)
+        _refuse_unknown(graph, shapes, known)
     return shapes
 
 

@@ -2,9 +2,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import prod
 
 from mxc.compiler.error import MXNetError
 from mxc.compiler.graph.graph import Entry, GraphBuilder, Node
+from mxc.compiler.ops.shapes.basic import reduced_shape
 from mxc.compiler.ops.table import Kind, Operator, Params
 from mxc.compiler.passes.building import as_shape
 
@@ -42,6 +44,7 @@ class Gradient:
         self.inputs, self.aux = node.inputs[:count], node.inputs[count:]
         self.outputs = [Entry(node, i) for i in range(node.num_outputs)]
         self.out_grads, self.asked, self.is_train = list(out_grads), list(asked[:count]), is_train
+        self._made = 0
 
     @property
     def params(self) -> Params:
@@ -67,7 +70,11 @@ class Gradient:
 
     def make(self, op: str, *inputs: Entry, **params: object) -> Entry:
         """The first output of a new node of operator `op`."""
-        return self.builder.make(op, *inputs, name=f"{self.node.name}_backward", **params)
+        return self.builder.make(op, *inputs, name=self._new_name(), **params)
+
+    def _new_name(self) -> str:
+        self._made += 1
+        return f"{self.node.name}_backward{self._made}"
 
     def sum_to(self, entry: Entry, shape: Shape) -> Entry:
         """`entry` summed over what broadcasting `shape` to its shape had repeated."""
@@ -110,30 +117,17 @@ class Gradient:
         values |= {"og": self.og, "out": self.outputs[0]}
         params = dict(self.params)
         if op.kind == Kind.REDUCTION:
-            kept, params["count"] = kept_shape(self.params, self.shape(entry))
+            kept = reduced_shape(self.params, self.shape(entry), keepdims=True)
+            params["count"] = prod(self.shape(entry)) / prod(kept)
             for reduced in ("og", "out"):
                 if reduced in takes:
                     values[reduced] = as_shape(self.builder, values[reduced], kept)
         if made.name == "_copy":
             back = values["og"]
         else:
-            node = Node(made, f"{self.node.name}_backward", None, Params({k: params[k] for k in made.params}),
+            node = Node(made, self._new_name(), None, Params({k: params[k] for k in made.params}),
                         [values[k] for k in takes])
             back = self.builder.add(node)[0]
         if op.kind == Kind.REDUCTION:
             return self.broadcast_to(back, self.shape(entry))
         return self.sum_to(back, self.shape(entry))
-
-
-def kept_shape(params: Params, shape: Shape) -> tuple[Shape, int]:
-    """For a reduction of `shape` by its parameters axis and exclude: the shape with reduced axes kept as 1, and how many
-    elements are reduced to one."""
-    ndim, axis = len(shape), params.axis
-    named = range(ndim) if axis is None or axis == () else [axis] if isinstance(axis, int) else axis
-    axes = {a % ndim for a in named}
-    if params.get("exclude") and axis not in (None, ()):
-        axes = set(range(ndim)) - axes
-    count = 1
-    for a in axes:
-        count *= shape[a]
-    return tuple(1 if i in axes else dim for i, dim in enumerate(shape)), count

@@ -1,0 +1,37 @@
+"""The typed graph: what every pass starts from."""
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from mxc.compiler.graph.graph import Entry, Facts, Graph, Node
+from mxc.compiler.ops.infer import Shape
+from mxc.compiler.ops.table import Params
+from mxc.compiler.passes.infer_dtype import infer_dtype
+from mxc.compiler.passes.infer_shape import infer_shape
+
+
+def infer(graph: Graph, shapes: Mapping[str, Sequence[int] | None], dtypes: Mapping[str, str | None]) -> Graph:
+    """`graph` with the shape and dtype of every entry, from those of (some) variables.
+
+    Creation operators whose shape was completed by their users (`_zeros` of (2, 0, 200)) carry it in their parameters
+    afterwards, so that each node's facts follow from the node alone. Raises MXNetError as `infer_shape` and
+    `infer_dtype` do.
+    """
+    facts = Facts([*infer_shape(graph, shapes)], [*infer_dtype(graph, dtypes)])  # type: ignore[arg-type]
+    new: dict[Node, Node] = {}
+    for node, found in zip(graph.nodes, facts.shape, strict=True):
+        inputs = [Entry(new[e.node], e.index) for e in node.inputs]
+        params = _completed(node, found[0])
+        if inputs == node.inputs and params is node.params:
+            new[node] = node
+        else:
+            new[node] = Node(node.op, node.name, node.attrs, params, inputs, node.subgraphs)
+    return Graph([Entry(new[e.node], e.index) for e in graph.outputs], graph.sinks, facts)
+
+
+def _completed(node: Node, shape: Shape | None) -> Params:
+    """The node's parameters, with the inferred shape when it makes an array of a shape that was left open."""
+    params = node.params
+    if node.op is None or node.inputs or "shape" not in params or params.shape == shape:
+        return params
+    return Params({**params, "shape": shape})
