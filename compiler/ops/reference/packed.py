@@ -28,9 +28,7 @@ def _run(op: str, params: Params, inputs: list[np.ndarray], is_train: bool, rng:
     """`op` with those of its parameters that `params` has."""
     operator = table.get(op)
     given = {k: v for k, v in params.items() if k in operator.params}
-    rule = operator.rule("reference")
-    assert rule is not None
-    return rule(operator.make_params(given | more), inputs, is_train, rng)
+    return operator.reference(operator.make_params(given | more), inputs, [inputs[0].dtype.name], is_train, rng)
 
 
 def packed_convolution(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator,

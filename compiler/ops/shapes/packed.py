@@ -61,3 +61,31 @@ def packed_fully_connected(params: Params, ins: Shapes, outs: Shapes) -> tuple[S
     expected = (1, -(-params.num_hidden // params.block), data[1], params.block)
     _expect("packed weight", expected, weight)
     return [data, expected], [(data[0], params.num_hidden)]
+
+
+def depthwise(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
+    """data (N, C, *space), weight (C, 1, *kernel) -> (N, C, *space)"""
+    data, weight = ins
+    if data is None:
+        return ins, outs
+    expected = (data[1], 1, *params.kernel)
+    _expect("weight", expected, weight)
+    return [data, expected], [(*data[:2], *_window(params, data[2:]))]
+
+
+def depthwise_data_grad(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
+    """out_grad (N, C, *space), weight (C, 1, *kernel) -> `shape`"""
+    out_grad, weight = ins
+    shape = params.shape
+    _expect("weight", (shape[1], 1, *params.kernel), weight)
+    _expect("out_grad", (*shape[:2], *_window(params, shape[2:])), out_grad)
+    return ins, [shape]
+
+
+def depthwise_weight_grad(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
+    """data (N, C, *space), out_grad (N, C, *space) -> (C, 1, *kernel)"""
+    data, out_grad = ins
+    if data is None:
+        return ins, outs
+    _expect("out_grad", (*data[:2], *_window(params, data[2:])), out_grad)
+    return ins, [(data[1], 1, *params.kernel)]

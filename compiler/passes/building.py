@@ -1,0 +1,57 @@
+"""Short expressions over graph entries that several passes write."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mxc.compiler.graph.graph import Entry, GraphBuilder, Node
+
+Shape = tuple[int, ...]
+
+
+def widened(builder: GraphBuilder, entry: Entry) -> Entry:
+    """`entry` in float32 where it is float16: composites keep their inner steps in the wider type."""
+    return builder.make("Cast", entry, dtype="float32") if builder.dtype(entry) == "float16" else entry
+
+
+def as_dtype(builder: GraphBuilder, entry: Entry, dtype: str) -> Entry:
+    """`entry` in `dtype`."""
+    return entry if builder.dtype(entry) == dtype else builder.make("Cast", entry, dtype=dtype)
+
+
+def as_shape(builder: GraphBuilder, entry: Entry, shape: Sequence[int]) -> Entry:
+    """`entry` with as many elements arranged in `shape` (at least one axis, no empty one)."""
+    shape = tuple(shape)
+    return entry if builder.shape(entry) == shape else builder.make("Reshape", entry, shape=shape)
+
+
+def along(builder: GraphBuilder, vector: Entry, axis: int, ndim: int) -> Entry:
+    """A vector of C elements shaped to broadcast along `axis` of an array with `ndim` axes."""
+    shape = [1] * ndim
+    shape[axis] = builder.shape(vector)[0]
+    return as_shape(builder, vector, shape)
+
+
+def filled(builder: GraphBuilder, shape: Sequence[int], value: float, dtype: str) -> Entry:
+    """An array of `shape` that holds `value` everywhere."""
+    return builder.make("_full", shape=tuple(shape), value=float(value), dtype=dtype)
+
+
+def extended(builder: GraphBuilder, entry: Entry, shape: Sequence[int]) -> Entry:
+    """`entry` with zeros after the end of every axis that is shorter than `shape` says."""
+    for axis, want in enumerate(shape):
+        have = builder.shape(entry)
+        if have[axis] < want:
+            rest = filled(builder, (*have[:axis], want - have[axis], *have[axis + 1:]), 0.0, builder.dtype(entry))
+            entry = builder.make("Concat", entry, rest, num_args=2, dim=axis)
+    return entry
+
+
+def random_numbers(builder: GraphBuilder, node: Node, shape: Sequence[int]) -> Entry:
+    """Uniform float32 in [0, 1), other ones than those of any other node of the old graph."""
+    assert builder.old is not None
+    return builder.make("_mxc_rand", shape=tuple(shape), offset=builder.old.ids[node])
+
+
+def other_axes(ndim: int, axis: int) -> tuple[int, ...]:
+    """All axes of an array with `ndim` axes but `axis`."""
+    return tuple(i for i in range(ndim) if i != axis % ndim)

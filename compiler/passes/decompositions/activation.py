@@ -1,0 +1,65 @@
+"""Activations chosen by a parameter, as operators of their own."""
+from __future__ import annotations
+
+import math
+
+from mxc.compiler.graph.graph import Entry, GraphBuilder, Node
+from mxc.compiler.passes.building import along, as_dtype, filled, random_numbers, widened
+from mxc.compiler.passes.registry import Options
+
+SELU_SCALE = 1.0507009873554804934193349852946  # Klambauer et al., Self-Normalizing Neural Networks, 2017
+SELU_ALPHA = 1.6732632423543772848170429916717
+
+
+def activation(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry]:
+    """relu, sigmoid, tanh and softsign have operators; softrelu = log(1 + exp(x)) = max(x, 0) + log1p(exp(-|x|))."""
+    kind = node.params.act_type
+    if kind != "softrelu":
+        return [builder.make(kind, inputs[0], name=node.name)]
+    x = widened(builder, inputs[0])
+    small = builder.make("log1p", builder.make("exp", builder.make("negative", builder.make("abs", x))))
+    out = builder.make("elemwise_add", builder.make("relu", x), small)
+    return [as_dtype(builder, out, builder.dtype(inputs[0]))]
+
+
+def leaky_relu(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry]:
+    """x where x > 0, elsewhere what `act_type` says; of rrelu also the slopes.
+
+    gelu alone is not of that form: x * (1 + erf(x / sqrt(2))) / 2.
+    """
+    assert builder.old is not None
+    x, params = widened(builder, inputs[0]), node.params
+    shape, dtype = builder.shape(x), builder.dtype(inputs[0])
+    slopes: Entry | None = None
+    if params.act_type == "gelu":
+        erf = builder.make("erf", builder.make("_mul_scalar", x, scalar=math.sqrt(0.5)))
+        out = builder.make("elemwise_mul", builder.make("_mul_scalar", x, scalar=0.5),
+                           builder.make("_plus_scalar", erf, scalar=1.0))
+    else:
+        if params.act_type == "leaky":
+            below = builder.make("_mul_scalar", x, scalar=params.slope)
+        elif params.act_type == "elu":
+            below = builder.make("_mul_scalar", builder.make("expm1", x), scalar=params.slope)
+        elif params.act_type == "selu":
+            below = builder.make("_mul_scalar", builder.make("expm1", x), scalar=SELU_SCALE * SELU_ALPHA)
+        elif params.act_type == "prelu":
+            below = builder.make("broadcast_mul", x, _slope_of_channels(builder, widened(builder, inputs[1]), len(shape)))
+        elif options.is_train:
+            random = random_numbers(builder, node, shape)
+            width = builder.make("_mul_scalar", random, scalar=params.upper_bound - params.lower_bound)
+            slopes = as_dtype(builder, builder.make("_plus_scalar", width, scalar=params.lower_bound), builder.dtype(x))
+            below = builder.make("elemwise_mul", x, slopes)
+        else:
+            below = builder.make("_mul_scalar", x, scalar=(params.lower_bound + params.upper_bound) / 2)
+        above = x if params.act_type != "selu" else builder.make("_mul_scalar", x, scalar=SELU_SCALE)
+        out = builder.make("where", builder.make("_greater_scalar", x, scalar=0.0), above, below)
+    outputs = [as_dtype(builder, out, dtype)]
+    if node.num_outputs == 2:
+        slopes = slopes or filled(builder, shape, 0.0, dtype)
+        outputs.append(as_dtype(builder, slopes, builder.old.dtype(Entry(node, 1))))
+    return outputs
+
+
+def _slope_of_channels(builder: GraphBuilder, gamma: Entry, ndim: int) -> Entry:
+    """prelu's slopes along axis 1; a vector is data of one axis' own when there is no axis 1."""
+    return along(builder, gamma, 1 if ndim > 1 else 0, ndim)

@@ -1,0 +1,80 @@
+"""The softmax family: the largest value first, then exponentials and their sum."""
+from __future__ import annotations
+
+from mxc.compiler.graph.graph import Entry, GraphBuilder, Node
+from mxc.compiler.passes.building import as_dtype, as_shape, filled, widened
+from mxc.compiler.passes.registry import Options
+
+
+def _centred(builder: GraphBuilder, x: Entry, axes: tuple[int, ...], temperature: float | None = None) -> Entry:
+    """(x - max(x)) / temperature: what is exponentiated; the largest exponent is 0, so that nothing overflows."""
+    largest = builder.make("max", x, axis=axes, keepdims=True)
+    centred = builder.make("broadcast_sub", x, largest)
+    if temperature is None or temperature == 1:
+        return centred
+    return builder.make("_div_scalar", centred, scalar=temperature)
+
+
+def _softmax(builder: GraphBuilder, x: Entry, axes: tuple[int, ...], temperature: float | None = None) -> Entry:
+    powers = builder.make("exp", _centred(builder, x, axes, temperature))
+    return builder.make("broadcast_div", powers, builder.make("sum", powers, axis=axes, keepdims=True))
+
+
+def _result(builder: GraphBuilder, node: Node, out: Entry) -> list[Entry]:
+    assert builder.old is not None
+    return [as_dtype(builder, out, builder.old.dtype(Entry(node)))]
+
+
+def softmax(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry]:
+    """exp(x / t) / sum(exp(x / t)) over an axis; with `length`, over its first `length` elements, the others are 0."""
+    x = widened(builder, inputs[0])
+    shape, params = builder.shape(x), node.params
+    axis = params.axis % len(shape)
+    if not params.use_length:
+        return _result(builder, node, _softmax(builder, x, (axis,), params.temperature))
+    length = builder.make("Cast", inputs[1], dtype="float64")  # exact for every length that an int64 axis can have
+    positions = builder.make("_arange", start=0.0, stop=float(shape[axis]), dtype="float64")
+    positions = as_shape(builder, positions, [n if i == axis else 1 for i, n in enumerate(shape)])
+    length = as_shape(builder, length, [1 if i == axis else n for i, n in enumerate(shape)])
+    inside = builder.make("broadcast_lesser", positions, length)
+    lowest = filled(builder, shape, float("-inf"), builder.dtype(x))
+    kept = builder.make("where", inside, x, lowest)
+    out = _softmax(builder, kept, (axis,), params.temperature)
+    zero = filled(builder, shape, 0.0, builder.dtype(x))
+    return _result(builder, node, builder.make("where", inside, out, zero))
+
+
+def softmin(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry]:
+    """softmax of -x over an axis."""
+    x = builder.make("negative", widened(builder, inputs[0]))
+    axis = node.params.axis % len(builder.shape(x))
+    return _result(builder, node, _softmax(builder, x, (axis,), node.params.temperature))
+
+
+def log_softmax(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry]:
+    """x / t - log(sum(exp(x / t))) over an axis, with the largest x subtracted first."""
+    x = widened(builder, inputs[0])
+    axes = (node.params.axis % len(builder.shape(x)),)
+    centred = _centred(builder, x, axes, node.params.temperature)
+    total = builder.make("sum", builder.make("exp", centred), axis=axes, keepdims=True)
+    return _result(builder, node, builder.make("broadcast_sub", centred, builder.make("log", total)))
+
+
+def softmax_activation(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry]:
+    """softmax over the channels, or over everything in a sample."""
+    x = widened(builder, inputs[0])
+    axes = (1,) if node.params.mode == "channel" else tuple(range(1, len(builder.shape(x))))
+    return _result(builder, node, _softmax(builder, x, axes))
+
+
+def softmax_output(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry]:
+    """Forward: softmax over axis 1 (multi_output), the last axis (preserve_shape), or everything in a sample."""
+    x = widened(builder, inputs[0])
+    ndim = len(builder.shape(x))
+    if node.params.multi_output:
+        axes: tuple[int, ...] = (1,)
+    elif node.params.preserve_shape:
+        axes = (ndim - 1,)
+    else:
+        axes = tuple(range(1, ndim))
+    return _result(builder, node, _softmax(builder, x, axes))

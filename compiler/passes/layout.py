@@ -1,0 +1,94 @@
+"""Weights of matrix operators in the layout that the target's kernels read.
+
+Convolutions, their gradients to the data and fully connected layers read their weight in blocks of rows
+(`_mxc_pack_rows`), as many as the register tile of the target has. Where the weight is a parameter the plan packs it
+once, in its prepare part. Depthwise convolutions have kernels of their own, which read the weight as it is.
+"""
+from __future__ import annotations
+
+from math import prod
+
+from mxc.compiler.graph.graph import Entry, Graph, GraphBuilder, Node, rewrite
+from mxc.compiler.passes.building import as_shape
+from mxc.compiler.passes.registry import Options, graph_pass
+from mxc.compiler.passes.static import static_nodes
+
+FEW_ROWS = 8  # a weight that changes in every run is not worth packing for fewer rows of data
+_GEOMETRY = ("kernel", "stride", "dilate", "pad")
+
+
+def _geometry(node: Node) -> dict[str, object]:
+    return {name: node.params[name] for name in _GEOMETRY}
+
+
+def _pack(builder: GraphBuilder, weight: Entry, rows: tuple[int, int, int], block: int, name: str) -> Entry:
+    """The weight as (groups, rows, depth), packed."""
+    return builder.make("_mxc_pack_rows", as_shape(builder, weight, rows), block=block, name=f"{name}_packed")
+
+
+def _convolution(builder: GraphBuilder, node: Node, options: Options) -> Entry:
+    data, weight = (builder.map[e] for e in node.inputs)
+    groups, filters, channels = node.params.num_group, node.params.num_filter, builder.shape(data)[1]
+    if groups == filters == channels:
+        return builder.make("_mxc_depthwise", data, weight, name=node.name, **_geometry(node))
+    block = options.target.tile(builder.dtype(data))[0]
+    rows = (groups, filters // groups, prod(builder.shape(weight)[1:]))
+    packed = _pack(builder, weight, rows, block, node.name)
+    return builder.make("_mxc_convolution", data, packed, name=node.name, num_filter=filters, num_group=groups,
+                        block=block, **_geometry(node))
+
+
+def _data_grad(builder: GraphBuilder, node: Node, options: Options) -> Entry:
+    out_grad, weight = (builder.map[e] for e in node.inputs)
+    groups, filters, shape = node.params.num_group, builder.shape(out_grad)[1], node.params.shape
+    if groups == filters == shape[1]:
+        return builder.make("_mxc_depthwise_data_grad", out_grad, weight, name=node.name, shape=shape,
+                            **_geometry(node))
+    block = options.target.tile(builder.dtype(out_grad))[0]
+    filters, channels, taps = filters // groups, shape[1] // groups, prod(node.params.kernel)
+    by_filter = as_shape(builder, weight, (groups, filters, channels, taps))
+    by_channel = builder.make("transpose", by_filter, axes=(0, 2, 1, 3))
+    packed = _pack(builder, by_channel, (groups, channels, filters * taps), block, node.name)
+    return builder.make("_mxc_convolution_data_grad", out_grad, packed, name=node.name, shape=shape, num_group=groups,
+                        block=block, **_geometry(node))
+
+
+def _weight_grad(builder: GraphBuilder, node: Node) -> Entry | None:
+    data, out_grad = (builder.map[e] for e in node.inputs)
+    if not node.params.num_group == builder.shape(data)[1] == builder.shape(out_grad)[1]:
+        return None
+    return builder.make("_mxc_depthwise_weight_grad", data, out_grad, name=node.name, **_geometry(node))
+
+
+def _fully_connected(builder: GraphBuilder, node: Node, options: Options, is_static: bool) -> Entry | None:
+    data, weight = (builder.map[e] for e in node.inputs)
+    if not is_static and builder.shape(data)[0] < FEW_ROWS:
+        return None
+    block = options.target.tile(builder.dtype(data))[1]
+    packed = _pack(builder, weight, (1, *builder.shape(weight)), block, node.name)
+    return builder.make("_mxc_fully_connected", data, packed, name=node.name, num_hidden=node.params.num_hidden,
+                        block=block)
+
+
+@graph_pass(needs=("shape", "dtype", "primitive"), gives=("packed",))
+def layout(graph: Graph, options: Options) -> Graph:
+    """Every convolution, data gradient of one and fully connected layer over a packed (or depthwise) weight.
+
+    A fully connected layer of few rows keeps a weight that is not static.
+    """
+    static = static_nodes(graph, options.static)
+
+    def packed(builder: GraphBuilder, node: Node) -> list[Entry] | None:
+        assert node.op is not None
+        made: Entry | None = None
+        if node.op.name == "Convolution":
+            made = _convolution(builder, node, options)
+        elif node.op.name == "_mxc_conv_data_grad":
+            made = _data_grad(builder, node, options)
+        elif node.op.name == "_mxc_conv_weight_grad":
+            made = _weight_grad(builder, node)
+        elif node.op.name == "FullyConnected":
+            made = _fully_connected(builder, node, options, node.inputs[1].node in static)
+        return None if made is None else [made]
+
+    return rewrite(graph, packed)

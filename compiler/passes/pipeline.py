@@ -1,0 +1,28 @@
+"""The passes, in their order."""
+from __future__ import annotations
+
+from mxc.compiler.graph.graph import Graph
+from mxc.compiler.passes.cse import cse
+from mxc.compiler.passes.decompose import decompose
+from mxc.compiler.passes.gradient import gradient
+from mxc.compiler.passes.layout import layout
+from mxc.compiler.passes.registry import Options, check_names
+from mxc.compiler.passes.simplify import simplify
+
+PASSES = (
+    gradient,   # adds what grad_req asks for: gradients and new auxiliary values
+    decompose,  # composite operators to primitives that fuse
+    simplify,   # algebra, constants, BatchNorm into weights, dead code
+    cse,        # equal nodes once
+    layout,     # weights of matrix operators packed for the target's kernels
+)
+
+INFERRED = ("shape", "dtype")  # what holds before the first pass
+
+
+def transform(graph: Graph, options: Options) -> Graph:
+    """The graph, with inferred facts, after every pass."""
+    check_names(PASSES)
+    for each in PASSES:
+        graph = each(graph, options)
+    return graph

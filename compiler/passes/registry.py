@@ -1,0 +1,113 @@
+"""What a graph pass is: its name, what it needs and gives, and what happens around each run of it."""
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from mxc.compiler import env
+from mxc.compiler.error import MXNetError, nearest
+from mxc.compiler.graph.check import check_graph
+from mxc.compiler.graph.graph import Graph
+from mxc.compiler.graph.text import graph_text
+
+
+class Tiles(Protocol):
+    """What the passes ask of a target."""
+
+    def tile(self, dtype: str) -> tuple[int, int]:
+        """(MR, NR): rows and columns of the register tile that the target's matrix kernels use for `dtype`."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a graph is compiled for.
+
+    is_train: training-mode operators (BatchNorm by batch statistics, Dropout active). grad_req: argument name to
+    "write", "add" or "null". static: arguments and auxiliary states whose values change rarely, so that what depends
+    on them alone is computed once, in the prepare part of the plan. target: the device's tile sizes.
+    """
+
+    target: Tiles
+    is_train: bool = False
+    grad_req: Mapping[str, str] = field(default_factory=dict)
+    static: frozenset[str] = frozenset()
+
+    @property
+    def wants_gradients(self) -> bool:
+        return any(mode != "null" for mode in self.grad_req.values())
+
+
+PassFunction = Callable[[Graph, Options], Graph]
+
+
+@dataclass(frozen=True)
+class GraphPass:
+    """A pass; calling it runs it, then checks the result (MXC_CHECK) and prints it (MXC_DEBUG=3, MXC_PRINT).
+
+    needs, gives: what has to be true of the graph before, and what is true of it after ("shape", "dtype": the facts
+    are complete; other names are the passes' own). A pass that gives nothing is optional: MXC_SKIP leaves it out.
+    """
+
+    name: str
+    function: PassFunction
+    needs: tuple[str, ...]
+    gives: tuple[str, ...]
+
+    @property
+    def optional(self) -> bool:
+        return not self.gives
+
+    def __call__(self, graph: Graph, options: Options) -> Graph:
+        """The graph after this pass. Raises MXNetError when MXC_CHECK finds it broken."""
+        if self.optional and self.name in env.names("MXC_SKIP"):
+            return graph
+        result = self.function(graph, options)
+        if env.flag("MXC_CHECK"):
+            try:
+                check_graph(result)
+            except MXNetError as error:
+                raise MXNetError(f"the graph is broken after pass {self.name}: {error}") from error
+        if env.debug_level() >= 3 or self.name in env.names("MXC_PRINT"):
+            self._print(graph, result)
+        return result
+
+    def _print(self, before: Graph, after: Graph) -> None:
+        text = graph_text(after)
+        if text == graph_text(before):
+            print(f"-- {self.name}: no change", file=sys.stderr)
+        else:
+            print(f"-- after {self.name}: {len(before.nodes)} -> {len(after.nodes)} nodes\n{text}", file=sys.stderr)
+
+
+def graph_pass(needs: Iterable[str] = (), gives: Iterable[str] = ()) -> Callable[[PassFunction], GraphPass]:
+    """Make a function of (graph, options) a pass of the function's name."""
+
+    def wrap(function: PassFunction) -> GraphPass:
+        return GraphPass(function.__name__, function, tuple(needs), tuple(gives))
+
+    return wrap
+
+
+def check_order(passes: Sequence[GraphPass], known: Iterable[str]) -> None:
+    """Raise MXNetError unless each pass finds what it needs: in `known`, or given by a pass before it."""
+    have = set(known)
+    for each in passes:
+        missing = [need for need in each.needs if need not in have]
+        if missing:
+            raise MXNetError(f"pass {each.name} needs {', '.join(missing)}, which no pass before it gives")
+        have.update(each.gives)
+
+
+def check_names(passes: Sequence[GraphPass]) -> None:
+    """Raise MXNetError when MXC_SKIP names no pass, or one that cannot be left out."""
+    by_name = {each.name: each for each in passes}
+    for name in sorted(env.names("MXC_SKIP")):
+        if name not in by_name:
+            raise MXNetError(f"MXC_SKIP: there is no pass {name!r}{nearest(name, by_name)}; "
+                             f"the passes are {', '.join(by_name)}")
+        if not by_name[name].optional:
+            optional = ", ".join(each.name for each in passes if each.optional)
+            raise MXNetError(f"MXC_SKIP: pass {name!r} cannot be left out: what follows needs "
+                             f"{', '.join(by_name[name].gives)}; optional passes are {optional}")

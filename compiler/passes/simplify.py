@@ -1,0 +1,66 @@
+"""Simplification: rules applied to every node until none applies any more. Nodes that nothing needs are dropped."""
+from __future__ import annotations
+
+from mxc.compiler.graph.graph import Entry, Graph, GraphBuilder, Node
+from mxc.compiler.passes.registry import Options, graph_pass
+from mxc.compiler.passes.simplify_rules import algebra, constants, scales, shape
+from mxc.compiler.passes.simplify_rules.rule import Rule, Site
+
+# Tried in this order; the first that applies to a node wins, and the next round looks at what it made.
+RULES: tuple[Rule, ...] = (
+    constants.as_fill,
+    algebra.same_dtype,
+    algebra.neutral_scalar,
+    algebra.neutral_array,
+    algebra.integer_times_zero,
+    algebra.where_of_constant,
+    constants.fill_moved,
+    constants.fill_computed,
+    algebra.fill_as_scalar,
+    algebra.scalar_chain,
+    algebra.double_negative,
+    algebra.idempotent,
+    shape.reshape_to_same,
+    shape.reshape_of_reshape,
+    shape.transpose_of_transpose,
+    shape.transpose_as_reshape,
+    shape.takes_all,
+    shape.broadcast_of_equal_shapes,
+    scales.scale_into_weight,
+    scales.scale_before_shift,
+    scales.shifts_together,
+)
+
+ROUNDS = 100  # a bound that no graph reaches: every rule makes the graph smaller or moves work towards the arguments
+
+
+def apply_rules(graph: Graph, options: Options, rules: tuple[Rule, ...]) -> tuple[Graph, int]:
+    """One round: (the new graph, how many nodes were simplified)."""
+    builder = GraphBuilder(graph)
+    site = Site(graph, builder, options)
+    count = 0
+    for node in graph.nodes:
+        entry = _simplified(site, node, rules)
+        if entry is None:
+            builder.copy(node)
+        else:
+            builder.map[Entry(node)] = entry
+            count += 1
+    return builder.finish([builder.map[e] for e in graph.outputs], graph.sinks), count
+
+
+def _simplified(site: Site, node: Node, rules: tuple[Rule, ...]) -> Entry | None:
+    if node.op is None or node.num_outputs != 1:
+        return None
+    fitting = (each for each in rules if not each.ops or node.op.name in each.ops)
+    return next((entry for each in fitting if (entry := each.apply(site, node)) is not None), None)
+
+
+@graph_pass(needs=("shape", "dtype"))
+def simplify(graph: Graph, options: Options) -> Graph:
+    """The graph after RULES."""
+    for _ in range(ROUNDS):
+        graph, count = apply_rules(graph, options, RULES)
+        if not count:
+            break
+    return graph

@@ -1,0 +1,24 @@
+"""Which nodes compute the same values in every run until a parameter is changed."""
+from __future__ import annotations
+
+from collections.abc import Set
+
+from mxc.compiler.graph.graph import Graph, Node
+from mxc.compiler.ops.table import Kind
+
+
+RANDOM = "_mxc_rand"  # the one operator that gives other numbers in every run; all random operators become it
+
+
+def is_pure(node: Node) -> bool:
+    """True when equal inputs give equal outputs: no random numbers, no code of the user's."""
+    return node.op is None or (node.op.kind < Kind.OPAQUE and not node.subgraphs and node.op.name != RANDOM)
+
+
+def static_nodes(graph: Graph, names: Set[str]) -> set[Node]:
+    """The nodes that depend on nothing but the variables in `names` and constants."""
+    static: set[Node] = set()
+    for node in graph.nodes:
+        if node.name in names if node.is_variable else is_pure(node) and all(e.node in static for e in node.inputs):
+            static.add(node)
+    return static
