@@ -37,7 +37,8 @@ class Context:
             self.device_typeid, self.device_id = self.devstr2type[device_type], int(device_id)
         else:
             known = ", ".join(self.devstr2type)
-            raise KeyError(f"no device type {device_type!r} (known: {known}){nearest(str(device_type), self.devstr2type)}")
+            hint = nearest(str(device_type), self.devstr2type)
+            raise KeyError(f"no device type {device_type!r} (known: {known}){hint}")
 
     @property
     def device_type(self) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 class Variable:
     """The engine's view of one allocation: what orders work on it and tells whether it has changed.
 
-    version: counts writes. volatile: the memory was handed out without a copy, so it may change with no write seen here.
+    version: counts writes. volatile: the memory was handed out without a copy, so it may change unseen.
     """
 
     __slots__ = ("version", "volatile")

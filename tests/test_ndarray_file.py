@@ -90,7 +90,8 @@ def test_no_dimensions_is_an_empty_slot_before_v3_and_a_scalar_in_v3():
 
 @pytest.mark.parametrize("content", [
     file_of(v0(np.ones((2, 3), "float32"), 0), v2(np.ones(3, "int8"), 5), names=("a", "bc")),
-    file_of(v1(np.ones((2,), "float16"), 2), row_sparse(), csr(), v3(np.array(1, "uint8"), 3), names=("a", "b", "c", "")),
+    file_of(v1(np.ones((2,), "float16"), 2), row_sparse(), csr(), v3(np.array(1, "uint8"), 3),
+            names=("a", "b", "c", "")),
     file_of(), file_of(csr())], ids=["dense", "all", "nothing", "csr"])
 def test_every_truncation_is_told_with_place_and_expectation(content):
     nf.parse(content)
@@ -99,7 +100,8 @@ def test_every_truncation_is_told_with_place_and_expectation(content):
             nf.parse(content[:end], "cut.params")
         assert caught.value.path == "cut.params"
         assert 0 <= caught.value.offset <= end
-        assert "cut.params, byte" in str(caught.value) and "left" in str(caught.value) or "follow" in str(caught.value)
+        assert "cut.params, byte" in str(caught.value)
+        assert "left" in str(caught.value) or "follow" in str(caught.value)
 
 
 def damaged(base: bytes, offset: int, code: str, value: int) -> bytes:

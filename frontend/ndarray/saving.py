@@ -1,0 +1,52 @@
+"""`nd.save` and `nd.load`: arrays in the `.params` format."""
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from mxc.ndarray.ndarray import NDArray
+from mxc.runtime import ndarray_file
+from mxc.runtime.array import Array
+
+Loaded = list[NDArray] | dict[str, NDArray]
+
+
+def save(fname: str | os.PathLike[str], data: NDArray | Sequence[NDArray] | Mapping[str, NDArray]) -> None:
+    """Save an array, a list of arrays or a dict of arrays by name; the file appears whole or not at all.
+
+    Raises ValueError for anything else, MXNetError when the file cannot be written.
+    """
+    values = [data] if isinstance(data, NDArray) else data
+    items = values.values() if isinstance(values, Mapping) else values
+    if not isinstance(values, (Mapping, list, tuple)) or not all(isinstance(a, NDArray) for a in items):
+        raise ValueError("data needs to be an NDArray, a list of NDArrays or a dict of str to NDArray, "
+                         f"not {type(data)}")
+    if isinstance(values, Mapping):
+        if not all(isinstance(name, str) for name in values):
+            raise ValueError("the names in data need to be str")
+        ndarray_file.write(fname, {name: a.asnumpy() for name, a in values.items()})
+    else:
+        ndarray_file.write(fname, [a.asnumpy() for a in values])
+
+
+def load(fname: str | os.PathLike[str]) -> Loaded:
+    """The arrays of a file: a dict when they have names, else a list. Sparse ones are loaded as dense.
+
+    Raises ModelFileError naming file, byte offset and what was expected.
+    """
+    return _wrap(*ndarray_file.read(fname))
+
+
+def load_frombuffer(buf: bytes) -> Loaded:
+    """As `load`, of the bytes of a file."""
+    if not isinstance(buf, (bytes, bytearray, memoryview)):
+        raise ValueError(f"buf needs to be bytes, not {type(buf)}")
+    return _wrap(*ndarray_file.parse(buf))
+
+
+def _wrap(arrays: Sequence[np.ndarray | None], names: Sequence[str]) -> Loaded:
+    # an empty slot has no elements; float32 is the format's first type
+    made = [NDArray(Array.of(np.empty((0,), np.float32) if a is None else a)) for a in arrays]
+    return dict(zip(names, made, strict=True)) if names else made
