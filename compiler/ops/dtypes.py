@@ -30,12 +30,13 @@ def first_dtype(params: Params, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtyp
 
 
 def scalar(params: Params, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
-    """The tensor's dtype; float64 for an integer tensor beside a number said not to be an integer (is_int=False)."""
-    if not params["is_int"]:
-        if ins[0] is None:
-            return ins, outs
-        if not ins[0].startswith("float"):
-            return ins, [merge(["float64", outs[0]])]
+    """The tensor's dtype, with the exceptions that MXNet makes: an integer or bool tensor beside a number that is said
+    not to be an integer (is_int=False) gives float64, a bool tensor beside an integer gives int64."""
+    data = ins[0]
+    if data is None and (not params["is_int"] or outs[0] == "int64"):
+        return ins, outs
+    if data == "bool" or not (params["is_int"] or data is None or data.startswith("float")):
+        return ins, [merge(["int64" if params["is_int"] else "float64", outs[0]])]
     return same_dtype(params, ins, outs)
 
 
@@ -55,3 +56,35 @@ def where(params: Params, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
 def float32_only(params: Params, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
     """The output is float32."""
     return ins, ["float32"] * len(outs)
+
+
+def floating(params: Params, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
+    """As `same_dtype`, for operators that take floats alone."""
+    ins, outs = same_dtype(params, ins, outs)
+    _require(ins[0], "float", "data")
+    return ins, outs
+
+
+def _require(dtype: str | None, kind: str, what: str) -> None:
+    if dtype is not None and kind not in dtype:
+        raise MXNetError(f"expected {what} of a{'n' if kind == 'int' else ''} {kind} dtype, got {dtype}")
+
+
+def batch_norm(params: Params, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
+    """Data and output agree; the statistics and parameters have that dtype too, or float32 where it is float16."""
+    data = merge([ins[0], outs[0]])
+    _require(data, "float", "data")
+    other = "float32" if data == "float16" else data
+    rest = merge([other, *ins[1:], *outs[1:]])
+    return [data, *[rest] * (len(ins) - 1)], [data, *[rest] * (len(outs) - 1)]
+
+
+def softmax(params: Params, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
+    """The output has the data's dtype, or the one that the parameter `dtype` names; `length` counts, in integers."""
+    asked = params["dtype"]
+    assert asked is None or isinstance(asked, str)
+    data = ins[0] if asked else merge([ins[0], outs[0]])
+    _require(data, "float", "data")
+    for length in ins[1:]:
+        _require(length, "int", "length")
+    return [data, *ins[1:]], [merge([asked or data, outs[0]])]

@@ -5,9 +5,11 @@ the functions in FUNCTIONS. `evaluate` walks it and calls a reading's methods; t
 kernel reading in kernel/scalar.py, the derivative in derive.py.
 
 Types. A whole expression is computed in `compute_dtype(text, dtype)` of the operator's output dtype: itself, but
-float32 for float16, and float64 for integers where a function as `exp` or `sqrt` is used; the result is then cast to
-the output dtype. Inputs and parameters are cast to the compute dtype first (a parameter to the tensor's dtype before
-that, so that 2.5 is 2 beside integers). Comparisons give truth values, which count as 0 and 1 in arithmetic.
+float32 for float16, and float64 for integers where a function as `exp`, a constant as `pi` or a number with a fraction
+is used; the result is then cast to the output dtype. Inputs and parameters are cast to the compute dtype where an
+operation takes them (a parameter to the output's dtype before that, so that 2.5 is 2 beside integers); only the test of
+`where` and the arguments of the logical functions keep their own: what is not 0 is true. Comparisons give truth values,
+which count as 0 and 1 in arithmetic.
 """
 from __future__ import annotations
 
@@ -105,10 +107,18 @@ def compute_dtype(text: str, dtype: str) -> str:
         return "float32"
     if dtype.startswith("float"):
         return dtype
-    calls = {n.func.id for n in ast.walk(parse(text)) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)}
-    if calls & set(REAL):
+    if _is_real(text):
         return "float64"
     return "int32" if dtype == "bool" else dtype
+
+
+@functools.cache
+def _is_real(text: str) -> bool:
+    """Whether an expression leaves the integers: a function as exp, a constant as pi, a number with a fraction."""
+    nodes = list(ast.walk(parse(text)))
+    names = {n.id for n in nodes if isinstance(n, ast.Name)}
+    return bool(names & {*REAL, *CONSTANTS}) or any(isinstance(n, ast.Constant) and isinstance(n.value, float)
+                                                    for n in nodes)
 
 
 def evaluate(text: str, reading: Reading[T], env: Mapping[str, T]) -> T:

@@ -53,12 +53,13 @@ def reduction_value(op: Operator, params: Params, inputs: list[np.ndarray], out_
 
 
 def arange(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator) -> list[np.ndarray]:
-    """start, start + step, ...; each `repeat` times."""
+    """start, start + step, ...; each `repeat` times. start and step are cast to the dtype first, as MXNet does."""
     start, stop, step, repeat = (params[k] for k in ("start", "stop", "step", "repeat"))
     count = arange_length(params)
-    assert count is not None and isinstance(repeat, int) and isinstance(start, float) and isinstance(step, float)
-    first = 0.0 if stop is None else start
-    return [first + step * (np.arange(count) // repeat)]
+    assert count is not None and isinstance(repeat, int)
+    dtype = np.dtype(str(params["dtype"]))
+    first, each = (as_dtype(np.asarray(v), dtype) for v in (0.0 if stop is None else start, step))
+    return [first + each * as_dtype(np.arange(count) // repeat, dtype)]
 
 
 def dot(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator) -> list[np.ndarray]:
