@@ -1,0 +1,56 @@
+"""What the tests of graph passes share: options, and comparing graphs by text and by what they compute."""
+from __future__ import annotations
+
+import numpy as np
+
+from mxc.compiler.graph.check import check_graph
+from mxc.compiler.graph.graph import Entry, Graph
+from mxc.compiler.graph.text import graph_text, parse_graph, same_graph
+from mxc.compiler.passes.registry import Options
+from mxc.compiler.targets.reference import interpreter
+
+
+class FixedTiles:
+    """A target with register tiles of 4 x 8."""
+
+    def tile(self, dtype: str) -> tuple[int, int]:
+        return 4, 8
+
+
+def options(**fields: object) -> Options:
+    """Options for a target with register tiles of 4 x 8."""
+    return Options(target=FixedTiles(), **fields)  # type: ignore[arg-type]
+
+
+def values_for(graph: Graph, seed: int = 0) -> dict[str, np.ndarray]:
+    """Values for every variable; those of names that end in "var" are positive, integers are small."""
+    rng = np.random.default_rng(seed)
+    values = {}
+    for node in graph.variables:
+        shape, dtype = graph.shape(Entry(node)), graph.dtype(Entry(node))
+        low, high = (0.5, 1.5) if node.name.endswith("var") else (-1.0, 1.0)
+        made = rng.uniform(low, high, shape) if dtype.startswith("float") else rng.integers(0, 4, shape)
+        values[node.name] = made.astype(dtype)
+    return values
+
+
+def outputs_of(graph: Graph, values: dict[str, np.ndarray], is_train: bool = False) -> list[np.ndarray]:
+    """What the graph's outputs are, computed node by node."""
+    found = interpreter.run(graph, values, {}, is_train)
+    return [found[e] for e in graph.outputs]
+
+
+def assert_same_numbers(before: Graph, after: Graph, is_train: bool = False, rtol: float = 1e-5,
+                        atol: float = 1e-6) -> None:
+    """Both graphs are whole and compute the same from the same values, in the same shapes and dtypes."""
+    check_graph(after)
+    values = values_for(before)
+    pairs = zip(outputs_of(before, values, is_train), outputs_of(after, values, is_train), strict=True)
+    for i, (expected, got) in enumerate(pairs):
+        assert (expected.shape, expected.dtype) == (got.shape, got.dtype), f"output {i}"
+        np.testing.assert_allclose(got, expected, rtol, atol, err_msg=f"output {i} of\n{graph_text(after)}")
+
+
+def assert_graph(got: Graph, expected: str) -> None:
+    """`got` is the graph that the text describes, but for the names of its operator nodes."""
+    assert same_graph(got, parse_graph(expected)), f"got\n{graph_text(got)}\nexpected\n{expected}"
