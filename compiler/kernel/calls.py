@@ -18,7 +18,7 @@ from dataclasses import astuple, dataclass
 import numpy as np
 
 from mxc.compiler.kernel import ir
-from mxc.compiler.kernel.interpret import interpret as interpret_loops
+from mxc.compiler.kernel.interpret import run as run_loops
 from mxc.compiler.kernel.ir import CallKernel, LoopKernel, Store, Value
 
 Triple = tuple[int, int, int]
@@ -187,7 +187,10 @@ def _numbers(index: Value) -> tuple[dict[int, int], int]:
 
 def _merged(index: Value, first: int, inner: Sequence[int]) -> Value | None:
     """`index` with the axes from `first` on (extents `inner`) replaced by one, or None if they are not one walk."""
-    strides, constant = _numbers(index)
+    try:
+        strides, constant = _numbers(index)
+    except ValueError:
+        return None
     step: int | None = None
     scale = 1
     for position in reversed(range(len(inner))):
@@ -221,37 +224,27 @@ def _flattened(
     operands: int, first: int, inner: Sequence[int],
 ) -> CallKernel:
     """The call with the axes from `first` on merged (param flat=True), or as it is (flat=False)."""
-    loads = [v for v in ir.walk(v for s in stores for v in (s.index, s.value)) if v.op == "load"]
-    replaced = {id(v.args[0]): _merged(v.args[0], first, inner) for v in loads}
-    replaced.update({id(s.index): _merged(s.index, first, inner) for s in stores})
     values = [s.value for s in stores]
-    axes_used = any(v.op == "axis" for v in ir.walk(_without_indices(values)))
-    flat = not axes_used and all(v is not None for v in replaced.values())
+    roots = [s.index for s in stores] + [
+        a for v in ir.walk(values) for a in v.args if a.dtype == ir.INDEX and v.dtype != ir.INDEX
+    ]
+    merged = {id(v): _merged(v, first, inner) for v in roots}
+    flat = all(v is not None for v in merged.values())
     if flat:
+        new = _replaced(values, merged)  # type: ignore[arg-type]
         stores = [
-            Store(s.buffer, replaced[id(s.index)], value, s.mode)  # type: ignore[arg-type]
-            for s, value in zip(stores, _rewritten(values, replaced), strict=True)
+            Store(s.buffer, merged[id(s.index)], v, s.mode)  # type: ignore[arg-type]
+            for s, v in zip(stores, new, strict=True)
         ]
-    return CallKernel(
-        name, template, (*params, ("flat", flat)), tuple(buffers), extents, tuple(stores), operands
-    )
+    return CallKernel(name, template, (*params, ("flat", flat)), tuple(buffers), extents, tuple(stores), operands)
 
 
-def _without_indices(values: Iterable[Value]) -> list[Value]:
-    """Stand-ins for `values` in which loads have no index, to look for axes used as numbers."""
-    leaves = [v for v in ir.walk(values) if v.op != "load"]
-    inside_loads = {id(u) for v in ir.walk(values) if v.op == "load" for u in ir.walk([v.args[0]])}
-    return [v for v in leaves if v.op == "axis" and id(v) not in inside_loads]
-
-
-def _rewritten(values: Sequence[Value], replaced: dict[int, Value | None]) -> list[Value]:
-    done: dict[int, Value] = {}
+def _replaced(values: Sequence[Value], done: dict[int, Value]) -> list[Value]:
+    """`values` with the parts whose ids are in `done` replaced."""
+    done = dict(done)
     for v in ir.walk(values):
-        if v.op == "load":
-            args = (replaced[id(v.args[0])], *(done[id(a)] for a in v.args[1:]))
-        else:
-            args = tuple(done[id(a)] for a in v.args)
-        done[id(v)] = ir.make(v.op, args, v.dtype, v.data)  # type: ignore[arg-type]
+        if id(v) not in done:
+            done[id(v)] = ir.make(v.op, [done[id(a)] for a in v.args], v.dtype, v.data)
     return [done[id(v)] for v in values]
 
 
@@ -288,20 +281,11 @@ def interpret(call: CallKernel, buffers: Sequence[np.ndarray]) -> None:
     strides = [s // result.itemsize for s in result.strides]
     index = linear(dict(enumerate(strides))) if result.size else ir.const(0, ir.INDEX)
     element = ir.load(position, index, str(result.dtype))
-    values = _with_acc([s.value for s in call.stores], element)
+    values = [s.value for s in call.stores]
+    values = _replaced(values, {id(v): ir.cast(element, v.dtype) for v in ir.walk(values) if v.op == "acc"})
     stores = tuple(Store(s.buffer, s.index, v, s.mode) for s, v in zip(call.stores, values, strict=True))
     dtypes = (*call.buffers, str(result.dtype))
-    interpret_loops(LoopKernel(call.name, dtypes, result.shape, (), (), stores), [*buffers, result.ravel()])
-
-
-def _with_acc(values: Sequence[Value], element: Value) -> list[Value]:
-    done: dict[int, Value] = {}
-    for v in ir.walk(values):
-        if v.op == "acc":
-            done[id(v)] = ir.cast(element, v.dtype)
-        else:
-            done[id(v)] = ir.make(v.op, tuple(done[id(a)] for a in v.args), v.dtype, v.data)
-    return [done[id(v)] for v in values]
+    run_loops(LoopKernel(call.name, dtypes, result.shape, (), (), stores), [*buffers, result.ravel()])
 
 
 def _gemm(call: CallKernel, params: dict, buffers: Sequence[np.ndarray]) -> np.ndarray:

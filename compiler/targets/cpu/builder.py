@@ -86,6 +86,9 @@ class Value:
     def __floordiv__(self, other: Value | int) -> Value:
         return self.builder.arithmetic("sdiv", self, other)
 
+    def __rfloordiv__(self, other: int) -> Value:
+        return self.builder.arithmetic("sdiv", self.builder.lift(other, self.type), self)
+
     def __mod__(self, other: Value | int) -> Value:
         return self.builder.arithmetic("srem", self, other)
 
@@ -164,6 +167,19 @@ class Builder:
             return Value(self, kind, "")
         return self.emit(kind, text)
 
+    def library_call(self, name: str, arguments: Sequence[Value]) -> Value:
+        """Calls the C library's double function `name`, or its float sister, lane by lane."""
+        kind, lanes = arguments[0].type, lanes_of(arguments[0].type)
+        if lanes:
+            result = Value(self, kind, "poison")
+            for i in range(lanes):
+                one = self.library_call(name, [self.lane(a, i) for a in arguments])
+                result = self.emit(kind, f"insertelement {kind} {result.text}, {one.type} {one.text}, i64 {i}")
+            return result
+        full = name + ("f" if kind == "float" else "")
+        self._declared[full] = f"declare {kind} @{full}({', '.join(a.type for a in arguments)})"
+        return self.emit(kind, f"call {kind} @{full}({self._list(arguments)})")
+
     # --- values
 
     def emit(self, kind: str, instruction: str) -> Value:
@@ -228,6 +244,9 @@ class Builder:
         lanes = lanes_of(x.type)
         kind = vector_type(element, lanes) if lanes else element
         return x if kind == x.type else self.emit(kind, f"{op} {x.type} {x.text} to {kind}")
+
+    def pointer(self, address: Value) -> Value:
+        return self.emit("ptr", f"inttoptr i64 {address.text} to ptr")
 
     def select(self, condition: Value, x: Value, y: Value) -> Value:
         return self.emit(x.type, f"select {condition.type} {condition.text}, {x.type} {x.text}, {y.type} {y.text}")

@@ -1,0 +1,57 @@
+"""The CPU's library kernels: LLVM IR text for the templates of `kernel/calls.py`.
+
+Each defines a function with the ABI of `kernel/ir.py`. Its text depends on the template, its params, the dtypes and the
+epilogue's form, not on extents and strides: one function serves every size.
+"""
+from __future__ import annotations
+
+from mxc.compiler.kernel.calls import COMPUTED
+from mxc.compiler.kernel.ir import CallKernel
+from mxc.compiler.targets.cpu.builder import BYTES, Array, Builder
+from mxc.compiler.targets.cpu.isa import Isa, native
+from mxc.compiler.targets.cpu.library import gemm
+from mxc.compiler.targets.cpu.library.blocks import Blocking, Size, TileCode, print_units
+from mxc.compiler.targets.cpu.library.epilogue import Epilogue
+
+PRODUCTS = {"gemm": (gemm.size, gemm.Gemm)}
+
+
+def tile(dtype: str, isa: Isa | None = None) -> tuple[int, int]:
+    """(MR, NR): the blocks in which packed rows come, for operands of `dtype`."""
+    return (isa or native()).tile(dtype)
+
+
+def computing(kernel: CallKernel) -> str:
+    dtype = str(dict(kernel.params)["dtype"])
+    return COMPUTED.get(dtype, dtype)
+
+
+def source(kernel: CallKernel, symbol: str, isa: Isa | None = None) -> str:
+    """LLVM IR text that defines @`symbol`."""
+    isa = isa or native()
+    b = Builder(f'nounwind "min-legal-vector-width"="{isa.vector_bytes * 8}"')
+    code = TileCode(b, isa, computing(kernel))
+    with b.function(symbol, "ptr args, i64 first, i64 last, ptr scratch") as (args, first, last, scratch):
+        epilogue = Epilogue(kernel, b, Array(b, args, "int64"), isa)
+        product = PRODUCTS[kernel.template][1](kernel, code, epilogue)
+        print_units(code, product, epilogue, first, last, scratch)
+    return b.module()
+
+
+def _blocking(kernel: CallKernel, isa: Isa) -> Blocking:
+    size: Size = PRODUCTS[kernel.template][0](kernel.extents)
+    return Blocking.of(size, isa.tile(computing(kernel)), computing(kernel))
+
+
+def units(kernel: CallKernel, isa: Isa | None = None) -> int:
+    """Independent pieces of work of a launch."""
+    isa = isa or native()
+    return int(_blocking(kernel, isa).units)  # type: ignore[arg-type]
+
+
+def scratch_bytes(kernel: CallKernel, isa: Isa | None = None) -> int:
+    """Private memory that a thread needs to run the kernel; aligned to 64 bytes."""
+    isa = isa or native()
+    dtype = computing(kernel)
+    elements = _blocking(kernel, isa).layout(isa.tile(dtype), isa.lanes(dtype))[2]
+    return int(elements) * BYTES[dtype]  # type: ignore[arg-type]

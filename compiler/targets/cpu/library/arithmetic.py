@@ -1,0 +1,230 @@
+"""The operations of kernel values as LLVM IR, on scalars or vectors alike.
+
+In registers float16 is a float that has been rounded to float16, bool is i1; all other dtypes are as in memory.
+"""
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mxc.compiler.kernel.interpret import PHILOX
+from mxc.compiler.kernel.ir import Value as Scalar
+from mxc.compiler.targets.cpu.builder import BYTES, TYPES, Builder, Value, element_of, lanes_of, vector_type
+
+UNSIGNED = frozenset(["bool", "uint8", "uint16", "uint32", "uint64"])
+FLOATING = frozenset(["float16", "float32", "float64"])
+ORDERED = {"lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge", "eq": "oeq", "ne": "une"}
+INTRINSICS = {"sqrt": "sqrt", "floor": "floor", "ceil": "ceil", "trunc": "trunc", "rint": "rint", "abs": "fabs"}
+LIBM = {
+    "sin": "sin", "cos": "cos", "tan": "tan", "arcsin": "asin", "arccos": "acos", "arctan": "atan", "arctan2": "atan2",
+    "arcsinh": "asinh", "arccosh": "acosh", "arctanh": "atanh", "cbrt": "cbrt", "gamma": "tgamma", "lgamma": "lgamma",
+    "erf": "erf", "pow": "pow", "mod": "fmod",
+}
+
+
+def register_type(dtype: str) -> str:
+    """The scalar type in registers."""
+    return {"float16": "float", "bool": "i1"}.get(dtype, TYPES[dtype])
+
+
+class Arithmetic:
+    """Prints single steps. `half`: the target converts float16 in hardware."""
+
+    def __init__(self, builder: Builder, half: bool):
+        self.b, self.half = builder, half
+
+    # --- between memory and registers
+
+    def loaded(self, x: Value, dtype: str) -> Value:
+        """What was loaded from memory of `dtype`, as it is kept in registers."""
+        if dtype == "float16":
+            return self._from_half(x)
+        return self.b.compare("ne", x, self.b.zero(x.type)) if dtype == "bool" else x
+
+    def stored(self, x: Value, dtype: str) -> Value:
+        """The inverse of `loaded`."""
+        if dtype == "float16":
+            return self._to_half(x)
+        return self.b.convert("zext", x, "i8") if dtype == "bool" else x
+
+    def _from_half(self, x: Value) -> Value:
+        b = self.b
+        if self.half:
+            return b.convert("fpext", x, "float")
+        # the exponent is rebiased by one multiplication, which also normalises denormals
+        bits = b.convert("zext", b.convert("bitcast", x, "i16"), "i32")
+        magnitude = self._bits("shl", self._bits("and", bits, 0x7FFF), 13)
+        tiny = b.convert("bitcast", magnitude, "float")
+        scaled = tiny * b.number(2.0**112, tiny.type)
+        special = b.compare("uge", magnitude, self._number(0x7C00 << 13, magnitude.type))
+        plain = b.convert("bitcast", scaled, "i32")
+        value = b.select(special, b.binary("or", magnitude, self._number(0x7F800000, bits.type)), plain)
+        sign = self._bits("shl", self._bits("and", bits, 0x8000), 16)
+        return b.convert("bitcast", b.binary("or", value, sign), "float")
+
+    def _to_half(self, x: Value) -> Value:
+        b = self.b
+        if self.half:
+            return b.convert("fptrunc", x, "half")
+        bits = b.convert("bitcast", x, "i32")
+        magnitude = self._bits("and", bits, 0x7FFFFFFF)
+        # normal: round to nearest even on the 13 bits that go; denormal: adding 0.5 leaves the rounded bits at the end
+        odd = self._bits("and", self._bits("lshr", magnitude, 13), 1)
+        normal = self._bits("lshr", self._bits("add", b.binary("add", magnitude, odd), 0xFFF - (112 << 23)), 13)
+        shifted = b.convert("bitcast", magnitude, "float") + b.number(0.5, x.type)
+        small = self._bits("sub", b.convert("bitcast", shifted, "i32"), 0x3F000000)
+        result = b.select(b.compare("ult", magnitude, self._number(113 << 23, bits.type)), small, normal)
+        nan = b.compare("ugt", magnitude, self._number(0x7F800000, bits.type))
+        large = b.select(nan, self._number(0x7E00, bits.type), self._number(0x7C00, bits.type))
+        result = b.select(b.compare("uge", magnitude, self._number(0x47800000, bits.type)), large, result)
+        sign = self._bits("and", self._bits("lshr", bits, 16), 0x8000)
+        return b.convert("bitcast", b.convert("trunc", b.binary("or", result, sign), "i16"), "half")
+
+    def _number(self, number: float, kind: str) -> Value:
+        return self.b.number(number, kind)
+
+    def _bits(self, op: str, x: Value, number: int) -> Value:
+        return self.b.binary(op, x, self._number(number, x.type))
+
+    # --- steps
+
+    def rounded(self, x: Value, dtype: str) -> Value:
+        """x as a value of `dtype` again: rounds for float16."""
+        return self._from_half(self._to_half(x)) if dtype == "float16" else x
+
+    def step(self, v: Scalar, args: Sequence[Value]) -> Value:
+        """Any operation but const, axis, load and acc, of arguments that are all scalars or all vectors."""
+        dtype = v.args[0].dtype
+        if v.op == "cast":
+            return self.cast(args[0], dtype, v.dtype)
+        if v.op == "where":
+            return self.b.select(*args)
+        if v.op == "bitcast":
+            return self.b.convert("bitcast", args[0], register_type(v.dtype))
+        if v.op == "rand":
+            return self._rand(*args)
+        if v.op in ORDERED:
+            return self._compare(v.op, dtype, *args)
+        if v.op == "not":
+            return self.b.negate(args[0])
+        if dtype == "bool":
+            return self._logical(v.op, *args)
+        if dtype in FLOATING:
+            return self.rounded(self._floating(v.op, args), dtype)
+        return self._integer(v.op, dtype, args)
+
+    def cast(self, x: Value, source: str, target: str) -> Value:
+        b, kind = self.b, register_type(target)
+        if source == target:
+            return x
+        if target == "bool":
+            return b.compare("une" if source in FLOATING else "ne", x, b.zero(x.type))
+        if source in FLOATING and target in FLOATING:
+            narrower = BYTES[element_dtype(x)] > BYTES["float32" if target == "float16" else target]
+            return self.rounded(b.convert("fptrunc" if narrower else "fpext", x, kind), target)
+        if source in FLOATING:
+            wide = vector_type("i64", lanes_of(x.type)) if lanes_of(x.type) else "i64"
+            name = "llvm.fptoui.sat" if target == "uint64" else "llvm.fptosi.sat"
+            whole = b.intrinsic(name, wide, [x], [wide, x.type])
+            return b.convert("trunc", whole, kind)
+        if target in FLOATING:
+            op = "uitofp" if source in UNSIGNED else "sitofp"
+            return self.rounded(b.convert(op, x, kind), target)
+        if BYTES[source] > BYTES[target]:
+            return b.convert("trunc", x, kind)
+        return b.convert("zext" if source in UNSIGNED else "sext", x, kind)
+
+    def _compare(self, op: str, dtype: str, x: Value, y: Value) -> Value:
+        if dtype in FLOATING:
+            return self.b.compare(ORDERED[op], x, y)
+        sign = "" if op in ("eq", "ne") else ("u" if dtype in UNSIGNED else "s")
+        return self.b.compare(sign + op, x, y)
+
+    def _logical(self, op: str, x: Value, y: Value) -> Value:
+        names = {"and": "and", "mul": "and", "min": "and", "bitand": "and", "or": "or", "add": "or", "max": "or",
+                 "bitor": "or", "bitxor": "xor", "sub": "xor"}
+        return self.b.binary(names[op], x, y)
+
+    def _floating(self, op: str, args: Sequence[Value]) -> Value:
+        b, x = self.b, args[0]
+        if op in ("add", "sub", "mul", "div"):
+            return b.binary("f" + op, x, args[1])
+        if op == "neg":
+            return b.emit(x.type, f"fneg {x.type} {x.text}")
+        if op == "fma":
+            return b.fma(*args)
+        if op in ("min", "max"):
+            return b.intrinsic(f"llvm.{op}imum", x.type, args)
+        if op in INTRINSICS:
+            return b.intrinsic(f"llvm.{INTRINSICS[op]}", x.type, args)
+        result = b.library_call(LIBM[op], args)
+        if op == "mod":  # the rest has the divisor's sign
+            zero = b.zero(x.type)
+            other = b.binary("xor", b.compare("olt", result, zero), b.compare("olt", args[1], zero))
+            wrong = other & b.compare("une", result, zero)
+            result = b.select(wrong, b.binary("fadd", result, args[1]), result)
+        return result
+
+    def _integer(self, op: str, dtype: str, args: Sequence[Value]) -> Value:
+        b, x = self.b, args[0]
+        unsigned = dtype in UNSIGNED
+        if op in ("add", "sub", "mul", "shl"):
+            return b.binary(op, x, args[1])
+        if op == "shr":
+            return b.binary("lshr", x, args[1])
+        if op in ("bitand", "bitor", "bitxor"):
+            return b.binary(op[3:], x, args[1])
+        if op == "fma":
+            return b.binary("add", b.binary("mul", x, args[1]), args[2])
+        if op == "neg":
+            return b.binary("sub", b.zero(x.type), x)
+        if op == "abs":
+            return x if unsigned else b.select(b.compare("slt", x, b.zero(x.type)), self._integer("neg", dtype, [x]), x)
+        if op in ("min", "max"):
+            smaller = b.compare("ult" if unsigned else "slt", x, args[1])
+            return b.select(smaller, x, args[1]) if op == "min" else b.select(smaller, args[1], x)
+        if op in ("div", "mod"):
+            return self._divide(op, dtype, x, args[1])
+        if op == "mulhi":
+            bits = 8 * BYTES[dtype]
+            wide = b.binary("mul", b.convert("zext", x, f"i{2 * bits}"), b.convert("zext", args[1], f"i{2 * bits}"))
+            return b.convert("trunc", self._bits("lshr", wide, bits), f"i{bits}")
+        if op == "pow":
+            exact = [self.cast(a, dtype, "float64") for a in args]
+            return self.cast(b.library_call("pow", exact), "float64", dtype)
+        return x  # floor, ceil, trunc, rint of an integer
+
+    def _divide(self, op: str, dtype: str, x: Value, y: Value) -> Value:
+        """Quotient or rest with 0 for a zero divisor; dividing by -1 is negating, which the hardware cannot overflow."""
+        b, zero = self.b, self.b.zero(x.type)
+        by_zero = b.compare("eq", y, zero)
+        if dtype in UNSIGNED:
+            safe = b.select(by_zero, self._number(1, x.type), y)
+            return b.select(by_zero, zero, b.binary("udiv" if op == "div" else "urem", x, safe))
+        by_minus = b.compare("eq", y, self._number(-1, y.type))
+        safe = b.select(by_zero | by_minus, self._number(1, x.type), y)
+        if op == "div":
+            quotient = b.select(by_minus, b.binary("sub", zero, x), b.binary("sdiv", x, safe))
+            return b.select(by_zero, zero, quotient)
+        rest = b.binary("srem", x, safe)
+        wrong = b.compare("ne", rest, zero) & b.compare("slt", b.binary("xor", rest, y), zero)
+        return b.select(by_zero, zero, b.select(wrong, b.binary("add", rest, y), rest))
+
+    def _rand(self, seed: Value, offset: Value, index: Value) -> Value:
+        """Philox-4x32-10, first word, on 64-bit lanes."""
+        c0, c1, c2, c3, k0, k1 = (
+            part for x in (index, offset, seed) for part in (self._bits("and", x, 0xFFFFFFFF), self._bits("lshr", x, 32))
+        )
+        b = self.b
+        for _ in range(10):
+            p0, p1 = self._bits("mul", c0, PHILOX[0]), self._bits("mul", c2, PHILOX[1])
+            c0 = b.binary("xor", b.binary("xor", self._bits("lshr", p1, 32), c1), k0)
+            c2 = b.binary("xor", b.binary("xor", self._bits("lshr", p0, 32), c3), k1)
+            c1, c3 = self._bits("and", p1, 0xFFFFFFFF), self._bits("and", p0, 0xFFFFFFFF)
+            k0 = self._bits("and", self._bits("add", k0, PHILOX[2]), 0xFFFFFFFF)
+            k1 = self._bits("and", self._bits("add", k1, PHILOX[3]), 0xFFFFFFFF)
+        return b.convert("trunc", c0, "i32")
+
+
+def element_dtype(x: Value) -> str:
+    """The float dtype that a register holds."""
+    return {"float": "float32", "double": "float64"}[element_of(x.type)]

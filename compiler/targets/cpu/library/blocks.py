@@ -1,0 +1,283 @@
+"""Products of matrices by register tiles: the part that all convolutions and GEMM share.
+
+A unit of work is a chunk of row tiles times a group of column panels, of one batch:
+
+    for each block of the depth:
+        pack the block's part of each panel        [depth][NR], so that a tile reads it from end to end
+        pack the block's part of each row tile     [depth][MR], unless the operand comes so
+        for each panel, each row tile:
+            tile (+)= row tile x panel             MR x NR accumulators in registers
+            after the last block: the epilogue
+
+What differs (where the operands' elements are) is a `Product`.
+"""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mxc.compiler.targets.cpu.builder import BYTES, TYPES, Array, Builder, Number, Value, vector_type
+from mxc.compiler.targets.cpu.isa import Isa
+from mxc.compiler.targets.cpu.library.epilogue import Axis, Epilogue
+
+DEPTH_BYTES = 1536  # of the depth that one panel column covers
+PANEL_BYTES = 192 << 10  # all panels of a unit
+CHUNK_TILES = 24  # row tiles of a unit
+PANELS = 16  # column panels of a unit, at most
+UNITS = 8  # so many at least, if the work can be split so far
+UNROLL = 4
+
+
+def ceil_div(x: Number, y: Number) -> Number:
+    return (x + y - 1) // y  # type: ignore[operator]
+
+
+def least(x: Number, y: Number) -> Number:
+    """The smaller of two numbers, of Python or of the printed program."""
+    if isinstance(x, Value):
+        return x.builder.minimum(x, y)
+    return y.builder.minimum(x, y) if isinstance(y, Value) else min(x, y)
+
+
+def most(x: Number, y: Number) -> Number:
+    if isinstance(x, Value):
+        return x.builder.maximum(x, y)
+    return y.builder.maximum(x, y) if isinstance(y, Value) else max(x, y)
+
+
+@dataclass(frozen=True)
+class Size:
+    """The extents of a product; depth is cut at multiples of `granule` only."""
+
+    batches: Number
+    rows: Number
+    columns: Number
+    depth: Number
+    granule: Number
+
+
+@dataclass(frozen=True)
+class Blocking:
+    """How a product is cut. The same formulas serve Python (to plan) and the printed program (to run)."""
+
+    tiles: Number
+    panels: Number
+    block: Number  # depth of a block
+    blocks: Number
+    group: Number  # panels of a unit
+    groups: Number
+    chunk: Number  # row tiles of a unit
+    chunks: Number
+    batches: Number
+
+    @classmethod
+    def of(cls, size: Size, tile: tuple[int, int], dtype: str) -> Blocking:
+        mr, nr = tile
+        tiles, panels = ceil_div(size.rows, mr), ceil_div(size.columns, nr)
+        grains = ceil_div(size.depth, size.granule)
+        most_grains = most(1, DEPTH_BYTES // BYTES[dtype] // size.granule)
+        blocks = most(1, ceil_div(grains, most_grains))
+        block = ceil_div(grains, blocks) * size.granule
+        group = least(PANELS, most(1, PANEL_BYTES // BYTES[dtype] // nr // most(1, block)))
+        groups = ceil_div(panels, group)
+        chunks = ceil_div(tiles, CHUNK_TILES)
+        groups = most(groups, least(panels, ceil_div(UNITS, most(1, size.batches * chunks))))
+        group = most(1, ceil_div(panels, most(1, groups)))
+        groups = ceil_div(panels, group)
+        chunks = most(chunks, least(tiles, ceil_div(UNITS, most(1, size.batches * groups))))
+        chunk = most(1, ceil_div(tiles, most(1, chunks)))
+        return cls(tiles, panels, block, blocks, group, groups, chunk, ceil_div(tiles, chunk), size.batches)
+
+    @property
+    def units(self) -> Number:
+        return self.batches * self.groups * self.chunks
+
+    def layout(self, tile: tuple[int, int], lanes: int) -> tuple[Number, Number, Number]:
+        """In elements of the scratch: where the packed rows begin, where the tiles begin, and its size.
+
+        A vector more than a row tile, since packing writes whole vectors.
+        """
+        mr, nr = tile
+        rows = self.group * self.block * nr
+        tiles = ceil_div(rows + self.chunk * self.block * mr + lanes, 16) * 16
+        one_block = least(self.blocks - 1, 1)  # 0 or 1: a single block needs a single tile
+        return rows, tiles, tiles + most(1, one_block * self.group * self.chunk) * mr * nr
+
+
+class Product:
+    """Where a product's elements are. `size` is set by the subclass, in numbers of the printed program."""
+
+    size: Size
+    direct_rows = False
+    direct_panels = False
+
+    def row_tile(self, batch: Value, tile: Value, depth: Value) -> Array:
+        """Where the packed row tile begins, from `depth` on (direct_rows)."""
+        raise AssertionError("rows are packed")
+
+    def panel(self, batch: Value, panel: Value, depth: Value) -> Array:
+        """Where the packed panel begins, from `depth` on (direct_panels)."""
+        raise AssertionError("panels are packed")
+
+    def pack_tile(self, target: Array, batch: Value, row: Value, start: Value, depth: Value) -> None:
+        """Rows row <= r < row + MR, start <= k < start + depth, as [depth][MR]; what lies past the end: anything."""
+        raise AssertionError("rows come packed")
+
+    def pack_panel(self, target: Array, batch: Value, column: Value, start: Value, depth: Value) -> None:
+        """Columns column <= c < column + NR as [depth][NR]; what lies past the end: anything."""
+        raise AssertionError("panels come packed")
+
+    def axes(self, batch: Value, row: Value, column: Value, lanes: int) -> Sequence[Axis]:
+        """The epilogue's axes for `lanes` columns from `column` on."""
+        raise AssertionError("every product has axes")
+
+
+class TileCode:
+    """The register-tile functions of one module: `multiply(depth, a, b, c, add, rows, columns)`."""
+
+    def __init__(self, b: Builder, isa: Isa, dtype: str):
+        self.b, self.dtype, self.lanes = b, dtype, isa.lanes(dtype)
+        self.rows, self.columns = isa.tile(dtype)
+        self.vectors = isa.vectors
+        counts = sorted({1, 2, self.rows // 2, self.rows - 2, self.rows} - {0})
+        for rows in counts:
+            for vectors in range(1, self.vectors + 1):
+                self._tile(rows, vectors)
+        with b.function("multiply", "i64 depth, ptr a, ptr b, ptr c, i64 add, i64 rows, i64 columns", True) as f:
+            depth, a, panel, c, add, rows_left, columns_left = f
+            enough = 0
+            for rows in counts:
+                for vectors in range(1, self.vectors + 1):
+                    fits = (rows_left > enough) & (columns_left > (vectors - 1) * self.lanes)
+                    if rows < self.rows:
+                        fits = fits & (rows_left <= rows)
+                    if vectors < self.vectors:
+                        fits = fits & (columns_left <= vectors * self.lanes)
+                    with b.when(fits):
+                        b.call(f"tile_{rows}_{vectors}", [depth, a, panel, c, add])
+                enough = rows
+
+    def _tile(self, rows: int, vectors: int) -> None:
+        """c[rows][vectors] = (add ? c : 0) + sum over depth of a[k][row] * b[k][vector]."""
+        b, lanes, kind = self.b, self.lanes, vector_type(TYPES[self.dtype], self.lanes)
+        grid = [(i, j) for i in range(rows) for j in range(vectors)]
+        parameters = "i64 depth, ptr noalias a, ptr noalias b, ptr noalias c, i64 add"
+        with b.function(f"tile_{rows}_{vectors}", parameters, internal=True) as (depth, pa, pb, pc, add):
+            a, panel, c = (Array(b, p, self.dtype) for p in (pa, pb, pc))
+            sums = [b.zero(kind) for _ in grid]
+
+            def multiply_add(k: Value, count: int) -> None:
+                row_part, panel_part = a.at(k * self.rows), panel.at(k * self.columns)
+                for u in range(count):
+                    line = [panel_part.vector(u * self.columns + j * lanes, lanes) for j in range(vectors)]
+                    for i in range(rows):
+                        x = row_part.broadcast(u * self.rows + i, lanes)
+                        for j in range(vectors):
+                            at = i * vectors + j
+                            sums[at] = b.fma(x, line[j], sums[at])
+
+            whole = depth - depth % UNROLL
+            for k in b.range(0, whole, UNROLL, carry=sums):
+                multiply_add(k, UNROLL)
+            for k in b.range(whole, depth, carry=sums):
+                multiply_add(k, 1)
+            with b.when(add.equals(0)):
+                for total, (i, j) in zip(sums, grid, strict=True):
+                    c.put(i * self.columns + j * lanes, total)
+            with b.when(add.differs(0)):
+                for total, (i, j) in zip(sums, grid, strict=True):
+                    place = i * self.columns + j * lanes
+                    c.put(place, total + c.vector(place, lanes))
+
+    def multiply(self, depth: Value, a: Array, panel: Array, c: Array, add: Value, rows: Value, columns: Value) -> None:
+        self.b.call("multiply", [depth, a.pointer, panel.pointer, c.pointer, add, rows, columns])
+
+
+def print_units(code: TileCode, product: Product, epilogue: Epilogue, first: Value, last: Value, scratch: Value) -> None:
+    """The loop over units, inside the kernel's function."""
+    b, mr, nr, lanes = code.b, code.rows, code.columns, code.lanes
+    size = product.size
+    cut = Blocking.of(size, (mr, nr), code.dtype)
+    rows_at, tiles_at, _ = cut.layout((mr, nr), lanes)
+    panels = Array(b, scratch, code.dtype)
+    row_tiles, tiles = panels.at(rows_at), panels.at(tiles_at)
+    keep = b.select(b.lift(cut.blocks) > 1, b.lift(1), b.lift(0))
+    for unit in b.range(first, last):
+        group = unit % cut.groups
+        chunk = unit // cut.groups % cut.chunks
+        batch = unit // (cut.groups * cut.chunks)
+        panel0, tile0 = group * cut.group, chunk * cut.chunk
+        panel_count = b.minimum(cut.group, cut.panels - panel0)
+        tile_count = b.minimum(cut.chunk, cut.tiles - tile0)
+        for block in b.range(0, cut.blocks):
+            start = block * cut.block
+            depth = b.minimum(cut.block, size.depth - start)
+            if not product.direct_panels:
+                for p in b.range(0, panel_count):
+                    target = panels.at(p * (cut.block * nr))
+                    product.pack_panel(target, batch, (panel0 + p) * nr, start, depth)
+            if not product.direct_rows:
+                for t in b.range(0, tile_count):
+                    target = row_tiles.at(t * (cut.block * mr))
+                    product.pack_tile(target, batch, (tile0 + t) * mr, start, depth)
+            done = block.equals(cut.blocks - 1)
+            for p in b.range(0, panel_count):
+                column = (panel0 + p) * nr
+                columns = b.minimum(nr, size.columns - column)
+                if product.direct_panels:
+                    panel = product.panel(batch, panel0 + p, start)
+                else:
+                    panel = panels.at(p * (cut.block * nr))
+                for t in b.range(0, tile_count):
+                    row = (tile0 + t) * mr
+                    rows = b.minimum(mr, size.rows - row)
+                    if product.direct_rows:
+                        row_tile = product.row_tile(batch, tile0 + t, start)
+                    else:
+                        row_tile = row_tiles.at(t * (cut.block * mr))
+                    tile = tiles.at((p * cut.chunk + t) * keep * (mr * nr))
+                    code.multiply(depth, row_tile, panel, tile, block, rows, columns)
+                    with b.when(done):
+                        _finish(code, product, epilogue, tile, batch, row, rows, column, columns)
+
+
+def _finish(
+    code: TileCode, product: Product, epilogue: Epilogue, tile: Array, batch: Value, row: Value, rows: Value,
+    column: Value, columns: Value,
+) -> None:
+    """The epilogue over a finished tile: whole vectors, or masked ones where columns end."""
+    b, nr, lanes = code.b, code.columns, code.lanes
+    whole = columns.equals(nr)
+    with b.when(whole):
+        for r in b.range(0, rows):
+            uniform: dict[int, Value] = {}
+            for j in range(0, nr, lanes):
+                axes = product.axes(batch, row + r, column + j, lanes)
+                epilogue.store(axes, tile.vector(r * nr + j, lanes), code.dtype, None, uniform)
+    with b.when_not(whole):
+        for r in b.range(0, rows):
+            for j in b.range(0, columns, lanes):
+                mask = b.first_lanes(columns - j, lanes)
+                axes = product.axes(batch, row + r, column + j, lanes)
+                epilogue.store(axes, tile.vector(r * nr + j, lanes), code.dtype, mask)
+
+
+def pack_lines(
+    code: TileCode, epilogue: Epilogue, target: Array, source: Array, block: int, valid: Value, line_step: Value,
+    depth_step: Value, depth: Value,
+) -> None:
+    """target[k][l] = source[l * line_step + k * depth_step] for `block` lines l; those from `valid` on repeat the last."""
+    b, lanes, convert = code.b, code.lanes, epilogue.arithmetic.loaded
+    together = line_step.equals(1)
+    with b.when(together):
+        for j in range(0, block, lanes):
+            mask = b.first_lanes(b.minimum(valid, block) - j, lanes)
+            for k in b.range(0, depth):
+                vector = source.vector(k * depth_step + j, lanes, mask)
+                target.put(k * block + j, convert(vector, source.dtype))
+    with b.when_not(together):
+        lines = [b.minimum(line, valid - 1) * line_step for line in range(block)]
+        for k in b.range(0, depth):
+            here = source.at(k * depth_step)
+            for line, offset in enumerate(lines):
+                target[k * block + line] = convert(here[offset], source.dtype)

@@ -1,0 +1,157 @@
+"""What becomes of a library kernel's results: its `stores`, printed over vectors of them."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mxc.compiler.kernel import ir
+from mxc.compiler.kernel.calls import affine
+from mxc.compiler.kernel.ir import CallKernel
+from mxc.compiler.kernel.ir import Value as Scalar
+from mxc.compiler.kernel.math import expand_all
+from mxc.compiler.targets.cpu.builder import Array, Builder, Value, lanes_of, vector_type
+from mxc.compiler.targets.cpu.isa import Isa
+from mxc.compiler.targets.cpu.library.arithmetic import Arithmetic, register_type
+
+
+class Lane:
+    """An axis that runs along a vector's lanes: start, start + 1, ..."""
+
+    def __init__(self, start: Value):
+        self.start = start
+
+
+Axis = Value | Lane  # a number of all lanes, or a vector of numbers; or a Lane
+
+
+class Epilogue:
+    """Reads the kernel's arguments when made, then `store`s vectors of results as often as asked."""
+
+    def __init__(self, kernel: CallKernel, b: Builder, args: Array, isa: Isa):
+        self.kernel, self.b, self.isa = kernel, b, isa
+        self.arithmetic = Arithmetic(b, isa.half)
+        count = len(kernel.buffers)
+        self.buffers = [Array(b, b.pointer(args[i]), dtype) for i, dtype in enumerate(kernel.buffers)]
+        self.extents = [args[count + i] for i in range(len(kernel.extents))]
+        constants = ir.run_time_integers(kernel.roots())
+        first = count + len(kernel.extents)
+        self.constants = {id(v): args[first + i] for i, v in enumerate(constants)}
+        self.values = expand_all([s.value for s in kernel.stores])
+
+    def store(
+        self, axes: Sequence[Axis], result: Value, dtype: str, mask: Value | None = None,
+        uniform: dict[int, Value] | None = None,
+    ) -> None:
+        """Stores what becomes of `result`, a vector of computing dtype `dtype`, at a point of the output axes.
+
+        mask: the lanes that exist. uniform: pass the same dictionary for points that differ in their lanes alone, and
+        what does not depend on these is printed once.
+        """
+        done: dict[int, Value] = dict(uniform) if uniform is not None else {}
+        point = _Point(self, axes, result, dtype, mask, done)
+        for store, value in zip(self.kernel.stores, self.values, strict=True):
+            point.store(store, point.vector(point.value(value)))
+        if uniform is not None:
+            uniform.update({k: v for k, v in done.items() if not lanes_of(v.type)})
+
+
+class _Point:
+    """One vector of results and the values computed from it."""
+
+    def __init__(
+        self, epilogue: Epilogue, axes: Sequence[Axis], result: Value, dtype: str, mask: Value | None,
+        done: dict[int, Value],
+    ):
+        self.e, self.b, self.axes, self.done, self.mask = epilogue, epilogue.b, axes, done, mask
+        self.result, self.dtype, self.lanes = result, dtype, lanes_of(result.type)
+
+    def vector(self, x: Value) -> Value:
+        return x if lanes_of(x.type) else self.b.splat(x, self.lanes)
+
+    def value(self, root: Scalar) -> Value:
+        for v in ir.walk([root]):
+            if id(v) not in self.done and v.dtype != ir.INDEX:
+                self.done[id(v)] = self._one(v)
+        return self.done[id(root)]
+
+    def _one(self, v: Scalar) -> Value:
+        if v.op == "const":
+            kind = register_type(v.dtype)
+            return self.b.number(v.data, kind)  # type: ignore[arg-type]
+        if v.op == "acc":
+            return self.e.arithmetic.cast(self.result, self.dtype, v.dtype)
+        if v.op == "load":
+            return self._load(v)
+        args = [self._number(a) if a.dtype == ir.INDEX else self.done[id(a)] for a in v.args]
+        if any(lanes_of(a.type) for a in args):
+            args = [self.vector(a) for a in args]
+        return self.e.arithmetic.step(v, args)
+
+    def _terms(self, index: Scalar) -> tuple[Value, Value | None, Value | None]:
+        """An affine index as (what all lanes share, stride along the lanes or None, vector or None)."""
+        terms, constants = affine(index)
+        base = self.b.lift(0)
+        stride: Value | None = None
+        spread: Value | None = None
+        for number in constants:
+            base = base + self._constant(number)
+        for position, numbers in terms.items():
+            factor = self.b.lift(0)
+            for number in numbers:
+                factor = factor + self._constant(number)
+            axis = self.axes[position]
+            if isinstance(axis, Lane):
+                base, stride = base + axis.start * factor, factor
+            elif lanes_of(axis.type):
+                part = axis * self.vector(factor)
+                spread = part if spread is None else spread + part
+            else:
+                base = base + axis * factor
+        return base, stride, spread
+
+    def _constant(self, v: Scalar) -> Value:
+        return self.e.constants[id(v)] if id(v) in self.e.constants else self.b.lift(int(v.data))  # type: ignore
+
+    def _offsets(self, stride: Value | None, spread: Value | None) -> Value:
+        kind = vector_type("i64", self.lanes)
+        if stride is None:
+            return spread if spread is not None else self.b.zero(kind)
+        along = self.b.iota(kind) * self.vector(stride)
+        return along if spread is None else along + spread
+
+    def _number(self, index: Scalar) -> Value:
+        """An affine number itself, as 64-bit integers."""
+        base, stride, spread = self._terms(index)
+        if stride is None and spread is None:
+            return base
+        return self.vector(base) + self._offsets(stride, spread)
+
+    def _all(self) -> Value:
+        return self.mask if self.mask is not None else self.b.splat(self.b.number(1, "i1"), self.lanes)
+
+    def _load(self, v: Scalar) -> Value:
+        base, stride, spread = self._terms(v.args[0])
+        return self._at(v.data, v.dtype, base, stride, spread)  # type: ignore[arg-type]
+
+    def _at(self, buffer: int, dtype: str, base: Value, stride: Value | None, spread: Value | None) -> Value:
+        array = self.e.buffers[buffer]
+        if stride is None and spread is None:
+            raw = array[base]
+        elif spread is None and stride is not None and stride.constant == 1:
+            raw = array.vector(base, self.lanes, self.mask)
+        else:
+            raw = array.at(base).gather(self._offsets(stride, spread), self._all())
+        return self.e.arithmetic.loaded(raw, dtype)
+
+    def store(self, store: ir.Store, value: Value) -> None:
+        dtype = self.e.kernel.buffers[store.buffer]
+        value = self.e.arithmetic.cast(value, store.value.dtype, dtype)
+        base, stride, spread = self._terms(store.index)
+        array = self.e.buffers[store.buffer]
+        if store.mode == "add":
+            old = self.vector(self._at(store.buffer, dtype, base, stride, spread))
+            value = self.e.arithmetic.step(ir.apply("add", ir.acc(0, dtype), ir.acc(1, dtype)), [old, value])
+        raw = self.e.arithmetic.stored(value, dtype)
+        if spread is None and stride is not None and stride.constant == 1:
+            array.put(base, raw, self.mask)
+        else:
+            array.at(base).scatter(self._offsets(stride, spread), raw, self._all())
