@@ -9,11 +9,16 @@ from mxc.compiler.kernel.calls import COMPUTED
 from mxc.compiler.kernel.ir import CallKernel
 from mxc.compiler.targets.cpu.builder import BYTES, Array, Builder
 from mxc.compiler.targets.cpu.isa import Isa, native
-from mxc.compiler.targets.cpu.library import gemm
+from mxc.compiler.targets.cpu.library import convolution, gemm
 from mxc.compiler.targets.cpu.library.blocks import Blocking, Size, TileCode, print_units
 from mxc.compiler.targets.cpu.library.epilogue import Epilogue
 
-PRODUCTS = {"gemm": (gemm.size, gemm.Gemm)}
+PRODUCTS = {
+    "gemm": (gemm.size, gemm.Gemm),
+    "convolution": (convolution.forward_size, convolution.Pixels),
+    "convolution_data_grad": (convolution.data_grad_size, convolution.Pixels),
+    "convolution_weight_grad": (convolution.weight_grad_size, convolution.WeightGrad),
+}
 
 
 def tile(dtype: str, isa: Isa | None = None) -> tuple[int, int]:

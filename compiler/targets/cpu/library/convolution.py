@@ -1,0 +1,248 @@
+"""Convolutions as products of matrices whose panels are packed straight from the image (implicit GEMM)."""
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from mxc.compiler.kernel.calls import Window
+from mxc.compiler.kernel.ir import CallKernel
+from mxc.compiler.targets.cpu.builder import Array, Number, Value, vector_type
+from mxc.compiler.targets.cpu.library.blocks import Product, Size, TileCode, ceil_div
+from mxc.compiler.targets.cpu.library.epilogue import Axis, Epilogue, Lane
+
+
+def volume(extents: Sequence[Number]) -> Number:
+    return extents[0] * extents[1] * extents[2]  # type: ignore[operator,return-value]
+
+
+def forward_size(extents: Sequence[Number]) -> Size:
+    w = Window.of(extents)  # type: ignore[arg-type]
+    taps = volume(w.kernel)
+    return Size(w.batch * w.groups, w.filters, volume(w.out), w.channels * taps, taps)
+
+
+def data_grad_size(extents: Sequence[Number]) -> Size:
+    w = Window.of(extents)  # type: ignore[arg-type]
+    taps = volume(w.kernel)
+    return Size(w.batch * w.groups, w.channels, volume(w.data), w.filters * taps, taps)
+
+
+def weight_grad_size(extents: Sequence[Number]) -> Size:
+    w = Window.of(extents)  # type: ignore[arg-type]
+    pixels = volume(w.out)
+    return Size(w.groups, w.filters, w.channels * volume(w.kernel), w.batch * pixels, w.out[2])
+
+
+def split(flat: Value, extents: Sequence[Number]) -> list[Value]:
+    """Row-major coordinates of a flat position (of each lane, if it is a vector)."""
+    places = []
+    for extent in reversed(extents[1:]):
+        places.append(flat % extent)
+        flat = flat // extent
+    return [flat, *reversed(places)]
+
+
+class Spatial(Product):
+    """What the products over a window share: geometry, and the axes of rows of pixels."""
+
+    def __init__(self, kernel: CallKernel, code: TileCode, epilogue: Epilogue):
+        self.code, self.epilogue = code, epilogue
+        self.window = Window.of(epilogue.extents)  # type: ignore[arg-type]
+        self.strides = epilogue.extents[22:]
+        self.flat = bool(dict(kernel.params).get("flat"))
+
+    def inner_axes(self, column: Value, extents: Sequence[Number], lanes: int) -> list[Axis]:
+        """The merged innermost axis, or the axes that it consists of."""
+        if self.flat:
+            return [Lane(column)]
+        b = self.code.b
+        positions = b.splat(column, lanes) + b.iota(vector_type("i64", lanes))
+        return list(split(positions, [e if isinstance(e, int) else b.splat(e, lanes) for e in extents]))
+
+
+@dataclass
+class Run:
+    """Lanes first <= l < last of a vector: neighbours in a row of pixels; lane l has the last coordinate column + l."""
+
+    first: Value
+    last: Value
+    place: list[Value]  # d, h
+    column: Value
+    follows: Value  # whether an earlier run has written the vector
+
+
+class Pixels(Spatial):
+    """Rows: packed filters. Columns: pixels; depth: channels x taps of the kernel, read from the image."""
+
+    direct_rows = True
+
+    def __init__(self, kernel: CallKernel, code: TileCode, epilogue: Epilogue):
+        super().__init__(kernel, code, epilogue)
+        self.image, self.weight = epilogue.buffers[:2]
+        self.direct_rows = self.weight.dtype == code.dtype
+        self.taps = volume(self.window.kernel)
+        self.transposed = kernel.template == "convolution_data_grad"
+        w = self.window
+        if self.transposed:
+            self.size = data_grad_size(epilogue.extents)
+            self.read, self.written, self.channels = w.out, w.data, w.filters
+        else:
+            self.size = forward_size(epilogue.extents)
+            self.read, self.written, self.channels = w.data, w.out, w.channels
+        self.tiles = ceil_div(self.size.rows, code.rows)
+
+    def row_tile(self, batch: Value, tile: Value, depth: Value) -> Array:
+        group = batch % self.window.groups
+        return self.weight.at(((group * self.tiles + tile) * self.size.depth + depth) * self.code.rows)
+
+    def pack_tile(self, target: Array, batch: Value, row: Value, start: Value, depth: Value) -> None:
+        """Only for weights stored in another dtype than they are computed in."""
+        b, lanes = self.code.b, self.code.lanes
+        source = self.row_tile(batch, row // self.code.rows, start)
+        count = depth * self.code.rows
+        for i in b.range(0, count, lanes):
+            mask = b.first_lanes(count - i, lanes)
+            target.put(i, self.epilogue.arithmetic.loaded(source.vector(i, lanes, mask), source.dtype))
+
+    def axes(self, batch: Value, row: Value, column: Value, lanes: int) -> Sequence[Axis]:
+        groups = self.window.groups
+        channel = batch % groups * self.size.rows + row
+        return [batch // groups, channel, *self.inner_axes(column, self.written, lanes)]
+
+    # --- packing
+
+    def pack_panel(self, target: Array, batch: Value, column: Value, start: Value, depth: Value) -> None:
+        """For each vector of pixels, each run of it within a row, each tap: all channels."""
+        b, lanes = self.code.b, self.code.lanes
+        image, channel = batch // self.window.groups, batch % self.window.groups * self.channels + start // self.taps
+        plane = self.image.at(image * self.strides[0] + channel * self.strides[1])
+        count = b.minimum(self.code.columns, self.size.columns - column)
+        for j in b.range(0, count, lanes):
+            for run in self._runs(column + j, b.minimum(lanes, count - j)):
+                for kd in b.range(0, self.window.kernel[0]):
+                    d, d_inside = self._source(run.place[0], kd, 0)
+                    for kh in b.range(0, self.window.kernel[1]):
+                        h, h_inside = self._source(run.place[1], kh, 1)
+                        row = plane.at(d * self.strides[2] + h * self.strides[3])
+                        for kw in b.range(0, self.window.kernel[2]):
+                            tap = (kd * self.window.kernel[1] + kh) * self.window.kernel[2] + kw
+                            place = target.at(tap * self.code.columns + j)
+                            self._pack_run(place, row, run, kw, d_inside & h_inside, depth // self.taps)
+
+    def _runs(self, pixel: Value, count: Value) -> Iterator[Run]:
+        """The rows that `count` pixels from `pixel` on touch."""
+        b, width = self.code.b, self.written[2]
+        row0 = pixel // width
+        column0 = pixel - row0 * width  # type: ignore[operator]
+        for r in b.range(0, (column0 + count - 1) // width + 1):
+            begin = r * width - column0
+            first = b.maximum(0, begin)
+            last = b.minimum(count, begin + width)
+            d, h = split(row0 + r, self.written[:2])
+            yield Run(first, last, [d, h], 0 - begin, r > 0)
+
+    def _source(self, place: Value, tap: Value, axis: int) -> tuple[Value, Value]:
+        """Where tap `tap` of the output position `place` reads on `axis`, and whether that is inside."""
+        b, w = self.code.b, self.window
+        offset = tap * w.dilate[axis]
+        if not self.transposed:
+            source = place * w.stride[axis] + offset - w.pad[axis]
+            return source, b.inside(source, self.read[axis])
+        moved = place + w.pad[axis] - offset
+        source = moved // w.stride[axis]
+        exact = (source * w.stride[axis]).equals(moved)
+        return source, b.inside(source, self.read[axis]) & exact & (moved >= 0)
+
+    def _pack_run(self, place: Array, row: Array, run: Run, tap: Value, inside: Value, channels: Value) -> None:
+        """One tap of a run for `channels` channels: lanes from the row, 0 where it does not reach."""
+        b, lanes, w = self.code.b, self.code.lanes, self.window
+        stride, read = w.stride[2], self.read[2]
+        iota = b.iota(vector_type("i64", lanes))
+        offset = tap * w.dilate[2]
+        in_run = (iota >= b.splat(run.first, lanes)) & (iota < b.splat(run.last, lanes))
+        if self.transposed:
+            base = run.column + w.pad[2] - offset
+            moved = b.splat(base, lanes) + iota
+            source = moved // b.splat(stride, lanes)  # type: ignore[arg-type]
+            exact = (source * b.splat(stride, lanes)).equals(moved)  # type: ignore[arg-type]
+            in_run = in_run & exact & (moved >= b.splat(b.lift(0), lanes))
+        else:
+            base = run.column * stride + offset - w.pad[2]
+            source = b.splat(base, lanes) + iota * b.splat(stride, lanes)  # type: ignore[arg-type]
+        width = b.splat(read, lanes)  # type: ignore[arg-type]
+        mask = in_run & b.inside(source, width) & b.splat(inside, lanes)
+        together = (stride * self.strides[4]).equals(1) & self.strides[4].equals(1)  # type: ignore[operator]
+        all_lanes = together & inside & run.first.equals(0) & run.last.equals(lanes)
+        all_lanes = all_lanes & (base >= 0) & (base + lanes <= read)
+        new = mask | b.splat(b.negate(run.follows), lanes)
+        step, convert = self.taps * self.code.columns, self.epilogue.arithmetic.loaded
+        with b.when(all_lanes):
+            for c in b.range(0, channels):
+                place.put(c * step, convert(row.vector(c * self.strides[1] + base, lanes), row.dtype))
+        with b.when(together & b.negate(all_lanes)):
+            for c in b.range(0, channels):
+                vector = convert(row.vector(c * self.strides[1] + base, lanes, mask), row.dtype)
+                place.put(c * step, b.select(new, vector, place.vector(c * step, lanes)))
+        with b.when_not(together):
+            offsets = source * b.splat(self.strides[4], lanes)
+            for c in b.range(0, channels):
+                vector = convert(row.at(c * self.strides[1]).gather(offsets, mask), row.dtype)
+                place.put(c * step, b.select(new, vector, place.vector(c * step, lanes)))
+
+
+class WeightGrad(Spatial):
+    """Rows: filters; columns: channels x taps; depth: the output's pixels of all images, in whole rows."""
+
+    def __init__(self, kernel: CallKernel, code: TileCode, epilogue: Epilogue):
+        super().__init__(kernel, code, epilogue)
+        self.data, self.out_grad = epilogue.buffers[:2]
+        self.out_strides = self.strides[5:]
+        self.size = weight_grad_size(epilogue.extents)
+
+    def axes(self, batch: Value, row: Value, column: Value, lanes: int) -> Sequence[Axis]:
+        w = self.window
+        return [batch * w.filters + row, *self.inner_axes(column, [w.channels, *w.kernel], lanes)]
+
+    def _rows(self, start: Value, depth: Value) -> Iterator[tuple[Value, Value, Value, Value]]:
+        """The output's rows in a block of the depth: position in the block, n, d, h."""
+        b, w = self.code.b, self.window
+        width = w.out[2]
+        row0 = start // width
+        for r in b.range(0, depth // width):
+            n, d, h = split(row0 + r, [w.batch, w.out[0], w.out[1]])
+            yield r * width, n, d, h
+
+    def pack_tile(self, target: Array, batch: Value, row: Value, start: Value, depth: Value) -> None:
+        b, mr, w, s = self.code.b, self.code.rows, self.window, self.out_strides
+        convert = self.epilogue.arithmetic.loaded
+        lines = [b.minimum(row + r, self.size.rows - 1) * s[1] for r in range(mr)]
+        for at, n, d, h in self._rows(start, depth):
+            line = self.out_grad.at(n * s[0] + batch * w.filters * s[1] + d * s[2] + h * s[3])
+            for x in b.range(0, w.out[2]):
+                here = line.at(x * s[4])
+                for r in range(mr):
+                    target[(at + x) * mr + r] = convert(here[lines[r]], line.dtype)
+
+    def pack_panel(self, target: Array, batch: Value, column: Value, start: Value, depth: Value) -> None:
+        b, nr, w, s = self.code.b, self.code.columns, self.window, self.strides
+        convert, zero = self.epilogue.arithmetic.loaded, b.zero(target.element)
+        width, stride = w.out[2], w.stride[2]
+        for lane in b.range(0, b.minimum(nr, self.size.columns - column)):
+            channel, kd, kh, kw = split(column + lane, [w.channels, *w.kernel])
+            offset = kw * w.dilate[2] - w.pad[2]
+            # x * stride + offset lies inside for low <= x < high
+            low = b.minimum(width, b.maximum(0, stride - 1 - offset) // stride)
+            high = b.maximum(low, b.minimum(width, b.maximum(0, w.data[2] - 1 - offset + stride) // stride))
+            for at, n, d, h in self._rows(start, depth):
+                y = d * w.stride[0] + kd * w.dilate[0] - w.pad[0]
+                z = h * w.stride[1] + kh * w.dilate[1] - w.pad[1]
+                inside = b.inside(y, w.data[0]) & b.inside(z, w.data[1])
+                begin, end = b.select(inside, low, width), b.select(inside, high, width)
+                plane = self.data.at(n * s[0] + (batch * w.channels + channel) * s[1] + y * s[2] + z * s[3])
+                here = target.at(at * nr + lane)
+                for x in b.range(0, begin):
+                    here[x * nr] = zero
+                for x in b.range(begin, end):
+                    here[x * nr] = convert(plane[(x * stride + offset) * s[4]], plane.dtype)
+                for x in b.range(end, width):
+                    here[x * nr] = zero
