@@ -11,7 +11,7 @@ class Buffer:
 
     pool: "argument", "aux", "output", "gradient", "head" (head gradient), "seed" (the random generator's two int64:
     seed and offset): bound by name; "arena": at byte `offset` of the executor's arena; "prepared": at byte `offset` of
-    the storage that the prepare steps fill; "constant": at byte `offset` of the plan's constants.
+    the storage that the prepare steps fill.
     """
 
     pool: str
@@ -55,7 +55,6 @@ class Plan:
     buffers: list[Buffer] = field(default_factory=list)
     steps: list[Step] = field(default_factory=list)
     outputs: list[int] = field(default_factory=list)
-    constants: str = ""  # base64 of the constants' bytes
     arena_bytes: int = 0
     scratch_bytes: int = 0
     prepared_bytes: int = 0
@@ -73,6 +72,21 @@ class Plan:
         tuples = ("buffers", "values", "reads", "writes")
         raw["steps"] = [Step(**{k: tuple(v) if k in tuples else v for k, v in s.items()}) for s in raw["steps"]]
         return cls(**raw)
+
+    def text(self) -> str:
+        """A line for each step: phase, label, units, and where it reads and writes."""
+        lines = []
+        for step in self.steps:
+            reads, writes = (", ".join(self._place(i) for i in group) for group in (step.reads, step.writes))
+            lines.append(f"{step.phase:8} {step.label or step.host} x{step.units}: {reads} -> {writes}")
+        lines.append(f"arena {self.arena_bytes} (live {self.live_bytes}, unplanned {self.unplanned_bytes}), "
+                     f"prepared {self.prepared_bytes}, scratch {self.scratch_bytes} a thread")
+        return "\n".join(lines) + "\n"
+
+    def _place(self, position: int) -> str:
+        buffer = self.buffers[position]
+        at = f"@{buffer.offset}" if buffer.pool in ("arena", "prepared") else f"[{buffer.name}]"
+        return f"{buffer.pool}{at} {buffer.dtype}{list(buffer.shape)}"
 
     def steps_of(self, phase: str) -> list[Step]:
         return [s for s in self.steps if s.phase == phase]

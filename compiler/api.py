@@ -1,0 +1,130 @@
+"""The compiler's front door: a graph with shapes, dtypes and gradient requests in, a plan and loaded kernels out."""
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from mxc.compiler import env
+from mxc.compiler.graph.graph import Graph, Shape
+from mxc.compiler.kernel.ir import Kernel
+from mxc.compiler.passes.fuse import Group, fuse, group_text
+from mxc.compiler.passes.infer_dtype import infer_dtype
+from mxc.compiler.passes.infer_shape import infer_shape
+from mxc.compiler.passes.lower import lower
+from mxc.compiler.passes.pipeline import transform
+from mxc.compiler.passes.plan_memory import plan_memory
+from mxc.compiler.passes.program import Launch
+from mxc.compiler.passes.registry import Options
+from mxc.compiler.passes.schedule import schedule
+from mxc.compiler.plan import Plan
+from mxc.compiler.graph.graph import Facts
+
+
+@dataclass
+class Compiled:
+    """What `compile_graph` made. library: addresses of the kernels' code (`library.address(step.kernel)`).
+
+    groups: the text of the fusion groups, a line each. seconds: of the whole compilation, code generation included.
+    """
+
+    graph: Graph
+    plan: Plan
+    library: Any
+    groups: str
+    kernels: dict[str, Kernel]
+    seconds: float
+
+
+def auxiliary_names(graph: Graph) -> list[str]:
+    """Names of the variables that operators take as auxiliary states, in topological order."""
+    found: dict[str, None] = {}
+    for node in graph.nodes:
+        if node.op is not None:
+            first = len(node.op.input_names(node.params))
+            found.update(dict.fromkeys(e.node.name for e in node.inputs[first:] if e.node.is_variable))
+    return list(found)
+
+
+def static_names(graph: Graph) -> frozenset[str]:
+    """Arguments that are read as learned parameters only (`parameters:` in ops.yaml), and auxiliary states."""
+    learned: set[str] = set()
+    other: set[str] = set()
+    for node in graph.nodes:
+        if node.op is None:
+            continue
+        names = node.op.input_names(node.params)
+        for position, entry in enumerate(node.inputs):
+            if entry.node.is_variable:
+                is_learned = position >= len(names) or names[position] in node.op.parameters
+                (learned if is_learned else other).add(entry.node.name)
+    return frozenset(learned - other - {e.node.name for e in graph.outputs})
+
+
+def typed(graph: Graph, shapes: Mapping[str, Shape], dtypes: Mapping[str, str]) -> Graph:
+    """`graph` with complete facts. Raises MXNetError when shapes or dtypes conflict or do not suffice."""
+    facts = Facts(infer_shape(graph, dict(shapes)), infer_dtype(graph, dict(dtypes)))
+    return Graph(graph.outputs, graph.sinks, facts)
+
+
+def compile_graph(graph: Graph, shapes: Mapping[str, Shape], dtypes: Mapping[str, str], grad_req: Mapping[str, str],
+                  is_train: bool, target: Any = None) -> Compiled:
+    """Compile `graph` for arguments of these shapes and dtypes.
+
+    shapes, dtypes: by argument and auxiliary state; what is missing is inferred. grad_req: argument to "write", "add"
+    or "null" (missing: "null"). is_train: operators in training mode. target: None for this machine's CPU.
+    Raises MXNetError for what the graph, the shapes or the target do not allow.
+    """
+    start = time.perf_counter()
+    if target is None:
+        from mxc.compiler.targets.cpu.target import cpu_target
+
+        target = cpu_target()
+    known = typed(graph, shapes, dtypes)
+    wants = any(mode != "null" for mode in grad_req.values())
+    static = frozenset() if wants or is_train else static_names(known)
+    options = Options(target=target, is_train=is_train, grad_req=dict(grad_req), static=static)
+    aux = frozenset(auxiliary_names(known))
+    final = transform(known, options)
+    groups = fuse(final, options, merge="fuse" not in env.names("MXC_SKIP"))
+    launches, outputs = lower(final, groups, aux)
+    launches = schedule(launches)
+    plan = plan_memory(launches, outputs, target)
+    plan.nodes = sum(node.op is not None for node in known.nodes)
+    kernels = {step.kernel: launch.kernel for step, launch in zip(plan.steps, launches, strict=True)
+               if launch.kernel is not None}
+    text = group_text(final, groups)
+    _print_parts(text, plan, launches)
+    library = target.load(kernels)
+    compiled = Compiled(final, plan, library, text, kernels, time.perf_counter() - start)
+    _print_summary(compiled)
+    return compiled
+
+
+def _print_parts(groups: str, plan: Plan, launches: list[Launch]) -> None:
+    wanted, level = env.names("MXC_PRINT"), env.debug_level()
+    if "fuse" in wanted or level >= 3:
+        print(f"-- groups\n{groups}", file=sys.stderr, end="")
+    if "plan" in wanted or level >= 3:
+        print(f"-- plan\n{plan.text()}", file=sys.stderr, end="")
+    if level >= 4:
+        from mxc.compiler.kernel.text import kernel_text
+
+        for launch in launches:
+            if launch.kernel is not None:
+                print(f"-- kernel\n{kernel_text(launch.kernel)}", file=sys.stderr)
+
+
+def _print_summary(compiled: Compiled) -> None:
+    if env.debug_level() >= 1:
+        plan, library = compiled.plan, compiled.library
+        print(f"mxc: {plan.nodes} nodes -> {len(plan.steps)} kernels; arena {plan.arena_bytes} of "
+              f"{plan.unplanned_bytes} bytes (live {plan.live_bytes}), prepared {plan.prepared_bytes}; "
+              f"{compiled.seconds * 1e3:.0f} ms; cache {library.hits} hits, {library.misses} misses", file=sys.stderr)
+
+
+def groups_of(graph: Graph, options: Options) -> list[Group]:
+    """The fusion groups of a typed graph after every pass: what tests and `mxc inspect` show."""
+    return fuse(transform(graph, options), options)

@@ -1,0 +1,175 @@
+"""Anchors as calls of library kernels.
+
+A call rule is `def NAME(c, params) -> (make, axes)`: `c` knows the shapes and dtypes of the node's inputs and output,
+`axes[i]` is the template's output axis that is axis i of the node's output, and `make(name, buffers, stores)` builds the
+CallKernel of the whole group, with `buffers` the dtypes of the operands and of what the epilogue touches.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from mxc.compiler.graph.graph import Shape
+from mxc.compiler.kernel import calls
+from mxc.compiler.kernel.ir import CallKernel, Store
+from mxc.compiler.ops.table import Params
+
+if TYPE_CHECKING:
+    from mxc.compiler.passes.lower_group import Call
+
+Make = Callable[[str, Sequence[str], Sequence[Store]], CallKernel]
+Triple = tuple[int, int, int]
+
+
+def dense(shape: Sequence[int]) -> tuple[int, ...]:
+    """Row-major strides in elements."""
+    strides, step = [], 1
+    for extent in reversed(shape):
+        strides.append(step)
+        step *= extent
+    return tuple(reversed(strides))
+
+
+def _triple(values: Sequence[int], fill: int) -> Triple:
+    """The last three of `values`, with `fill` for the axes that are missing in front."""
+    padded = (fill,) * (3 - len(values)) + tuple(values)
+    return padded[0], padded[1], padded[2]
+
+
+def _strides(shape: Shape) -> tuple[int, ...]:
+    """Strides over (n, c, d, h, w) of an array with one to three spatial axes."""
+    strides = dense(shape)
+    return (*strides[:2], *_triple(strides[2:], 0))
+
+
+def _axes(shape: Shape) -> tuple[int, ...]:
+    """The template axes (n, c, d, h, w) of an array with one to three spatial axes."""
+    return (0, 1, *range(7 - len(shape), 5))
+
+
+def _window(params: Params, data: Shape, out: Shape, groups: int) -> calls.Window:
+    """The geometry of a convolution of `data` to `out`, both (n, c, spatial...)."""
+    spatial = len(data) - 2
+    return calls.Window(batch=data[0], groups=groups, channels=data[1] // groups, filters=out[1] // groups,
+                        data=_triple(data[2:], 1), out=_triple(out[2:], 1), kernel=_triple(params.kernel, 1),
+                        stride=_triple(tuple(params.stride) or (1,) * spatial, 1),
+                        dilate=_triple(_dilate(params) or (1,) * spatial, 1),
+                        pad=_triple(tuple(params.pad) or (0,) * spatial, 0))
+
+
+def _dilate(params: Params) -> Shape:
+    return tuple(params.dilate) if "dilate" in params else ()
+
+
+def packed_convolution(c: Call, params: Params) -> tuple[Make, Sequence[int]]:
+    data, out = c.shape(0), c.out_shape
+    window = _window(params, data, out, params.num_group)
+
+    def make(name: str, buffers: Sequence[str], stores: Sequence[Store]) -> CallKernel:
+        return calls.convolution(name, c.dtype(0), window, _strides(data), buffers, stores, params.block)
+
+    return make, _axes(out)
+
+
+def packed_convolution_data_grad(c: Call, params: Params) -> tuple[Make, Sequence[int]]:
+    out, data = c.shape(0), c.out_shape
+    window = _window(params, data, out, params.num_group)
+
+    def make(name: str, buffers: Sequence[str], stores: Sequence[Store]) -> CallKernel:
+        return calls.convolution_data_grad(name, c.dtype(0), window, _strides(out), buffers, stores, params.block)
+
+    return make, _axes(data)
+
+
+def convolution_weight_grad(c: Call, params: Params) -> tuple[Make, Sequence[int]]:
+    data, out = c.shape(0), c.shape(1)
+    window = _window(params, data, out, params.num_group)
+
+    def make(name: str, buffers: Sequence[str], stores: Sequence[Store]) -> CallKernel:
+        return calls.convolution_weight_grad(name, c.dtype(0), window, _strides(data), _strides(out), buffers, stores)
+
+    return make, _axes(c.out_shape)
+
+
+def depthwise(c: Call, params: Params) -> tuple[Make, Sequence[int]]:
+    data, out = c.shape(0), c.out_shape
+    window = _window(params, data, out, data[1])
+
+    def make(name: str, buffers: Sequence[str], stores: Sequence[Store]) -> CallKernel:
+        return calls.depthwise(name, c.dtype(0), window, _strides(data), buffers, stores)
+
+    return make, _axes(out)
+
+
+def depthwise_data_grad(c: Call, params: Params) -> tuple[Make, Sequence[int]]:
+    out, data = c.shape(0), c.out_shape
+    window = _window(params, data, out, data[1])
+
+    def make(name: str, buffers: Sequence[str], stores: Sequence[Store]) -> CallKernel:
+        return calls.depthwise_data_grad(name, c.dtype(0), window, _strides(out), buffers, stores)
+
+    return make, _axes(data)
+
+
+def depthwise_weight_grad(c: Call, params: Params) -> tuple[Make, Sequence[int]]:
+    data, out = c.shape(0), c.shape(1)
+    window = _window(params, data, out, data[1])
+
+    def make(name: str, buffers: Sequence[str], stores: Sequence[Store]) -> CallKernel:
+        return calls.depthwise_weight_grad(name, c.dtype(0), window, _strides(data), _strides(out), buffers, stores)
+
+    return make, _axes(c.out_shape)
+
+
+def max_pool_grad(c: Call, params: Params) -> tuple[Make, Sequence[int]]:
+    data, out = c.shape(0), c.shape(1)
+    window = _window(params, data, out, data[1])
+
+    def make(name: str, buffers: Sequence[str], stores: Sequence[Store]) -> CallKernel:
+        return calls.max_pool_grad(name, c.dtype(0), window, _strides(data), _strides(out), buffers, stores)
+
+    return make, _axes(data)
+
+
+def packed_fully_connected(c: Call, params: Params) -> tuple[Make, Sequence[int]]:
+    rows, depth = c.shape(0)
+
+    def make(name: str, buffers: Sequence[str], stores: Sequence[Store]) -> CallKernel:
+        return calls.gemm(name, c.dtype(0), 1, rows, params.num_hidden, depth, (0, depth, 1), (0, 1, depth), buffers,
+                          stores, packed_b=params.block)
+
+    return make, (1, 2)
+
+
+def fully_connected(c: Call, params: Params) -> tuple[Make, Sequence[int]]:
+    rows, depth = c.shape(0)
+
+    def make(name: str, buffers: Sequence[str], stores: Sequence[Store]) -> CallKernel:
+        return calls.gemm(name, c.dtype(0), 1, rows, params.num_hidden, depth, (0, depth, 1), (0, 1, depth), buffers,
+                          stores)
+
+    return make, (1, 2)
+
+
+def dot(c: Call, params: Params) -> tuple[Make, Sequence[int]]:
+    """dot contracts the last axis of lhs (the first if transpose_a) with the first of rhs (the last if transpose_b).
+
+    The other axes of each side are merged into one, whatever their number.
+    """
+    left, right = c.shape(0), c.shape(1)
+    depth = left[0] if params.transpose_a else left[-1]
+    m, n = _count(left) // depth, _count(right) // depth
+    a_strides = (0, 1, m) if params.transpose_a else (0, depth, 1)
+    b_strides = (0, 1, depth) if params.transpose_b else (0, n, 1)
+
+    def make(name: str, buffers: Sequence[str], stores: Sequence[Store]) -> CallKernel:
+        return calls.gemm(name, c.dtype(0), 1, m, n, depth, a_strides, b_strides, buffers, stores)
+
+    return make, (1, 2)
+
+
+def _count(shape: Shape) -> int:
+    count = 1
+    for extent in shape:
+        count *= extent
+    return count

@@ -1,0 +1,120 @@
+"""Lowering: groups of nodes become launches of kernels over storages."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mxc.compiler.graph.graph import Entry, Graph, Node
+from mxc.compiler.kernel.ir import LoopKernel
+from mxc.compiler.passes.fuse import Group
+from mxc.compiler.passes.fuse_forms import is_view
+from mxc.compiler.passes.lower_group import GroupLowering
+from mxc.compiler.passes.phases import PREPARE
+from mxc.compiler.passes.program import Launch, Storage
+from mxc.compiler.passes.split_reduction import split
+
+class Lowering:
+    """Lowers the groups of one graph; `launches` are what came out, `outputs` the storages of the graph's outputs."""
+
+    def __init__(self, graph: Graph, groups: Sequence[Group], aux: frozenset[str]):
+        self.graph = graph
+        self.groups = groups
+        self.storage_of: dict[Entry, Storage] = {}
+        self.launches: list[Launch] = []
+        self.outputs: list[Storage] = []
+        self.copies: list[tuple[Entry, Storage, str]] = []
+        self.targets: dict[Entry, list[tuple[Storage, str]]] = {}
+        for node in graph.variables:
+            entry = Entry(node)
+            pool = "head" if node.name.startswith("_head_grad_") else "aux" if node.name in aux else "argument"
+            self.storage_of[entry] = Storage(pool, graph.dtype(entry), graph.shape(entry), node.name)
+        self.phase_of: dict[Node, str] = {n: g.phase for g in groups for n in g.nodes}
+        self.alone = {n for g in groups if len(g.nodes) == 1 for n in g.nodes if is_view(n)}
+
+    def run(self) -> None:
+        """Lower every group, then copy what an output shares with another output or with an argument."""
+        self._place_outputs()
+        for group in self.groups:
+            if len(group.nodes) == 1 and is_view(group.nodes[0]):
+                self._view(Entry(group.nodes[0]))
+            else:
+                self._lower(group)
+        for entry, storage, mode in self.copies:
+            self._copy(entry, storage, mode)
+
+    def root(self, entry: Entry) -> Entry:
+        """What `entry` is stored as: itself, or what it is a view of."""
+        while entry.node in self.alone:
+            entry = entry.node.inputs[0]
+        return entry
+
+    def _place_outputs(self) -> None:
+        """Give each output its storage: the kernel that computes it writes there, else it is copied in the end."""
+        for position, (entry, sink) in enumerate(zip(self.graph.outputs, self.graph.sinks, strict=True)):
+            pool = {"output": "output", "grad": "gradient", "aux": "aux"}[sink.kind]
+            name = str(position) if sink.kind == "output" else sink.name
+            storage = Storage(pool, self.graph.dtype(entry), self.graph.shape(entry), name)
+            if sink.kind == "aux":
+                storage = next((s for e, s in self.storage_of.items() if s.pool == "aux" and s.name == name), storage)
+            self.outputs.append(storage)
+            root = self.root(entry)
+            if root.node.is_variable or root in self.targets:
+                self.copies.append((entry, storage, sink.mode))
+            else:
+                self.targets[root] = [(storage, sink.mode)]
+                if sink.mode == "write":
+                    self.storage_of[root] = storage
+
+    def _targets(self, group: Group) -> dict[Entry, list[tuple[Storage, str]]]:
+        result = {}
+        for entry in group.stored:
+            places = self.targets.get(entry, [])
+            if entry not in self.storage_of and (not places or self._read_again(entry, group)):
+                pool = "prepared" if group.phase == PREPARE else "arena"
+                self.storage_of[entry] = Storage(pool, self.graph.dtype(entry), self.graph.shape(entry),
+                                                 entry.node.name)
+                places = [(self.storage_of[entry], "write"), *places]
+            result[entry] = places
+        return result
+
+    def _read_again(self, entry: Entry, group: Group) -> bool:
+        inside = set(group.nodes)
+        copied = any(self.root(e) == entry for e, _, _ in self.copies)
+        return copied or any(e == entry for n in self.graph.nodes if n not in inside for e in n.inputs)
+
+    def _view(self, entry: Entry) -> None:
+        source = self.storage_of.get(entry.node.inputs[0])
+        if source is not None:
+            self.storage_of[entry] = source
+
+    def _lower(self, group: Group) -> None:
+        if group.form.kind == "host":
+            storages = [self.storage_of[e] for e in group.nodes[0].inputs]
+            self.launches.append(Launch(group.phase, group.label, None, storages, group.nodes[0].name))
+            return
+        targets = self._targets(group)
+        lowering = GroupLowering(self.graph, group, self.storage_of)
+        kernel = lowering.kernel(targets)
+        if isinstance(kernel, LoopKernel):
+            for part, storages in split(kernel, lowering.storages):
+                self.launches.append(Launch(group.phase, group.label, part, storages))
+        else:
+            self.launches.append(Launch(group.phase, group.label, kernel, lowering.storages))
+
+    def _copy(self, entry: Entry, storage: Storage, mode: str) -> None:
+        from mxc.compiler.passes.copies import copy_kernel
+
+        source = self.storage_of[self.root(entry)]
+        phase = self.phase_of.get(self.root(entry).node, "forward")
+        if storage.pool != "output":
+            phase = "backward"
+        elif phase == PREPARE:
+            phase = "forward"
+        self.launches.append(Launch(phase, "copy", copy_kernel(storage.dtype, storage.shape, mode), [source, storage]))
+
+
+def lower(graph: Graph, groups: Sequence[Group], aux: frozenset[str]) -> tuple[list[Launch], list[Storage]]:
+    """The launches of `groups`, in their order, and the storages of the graph's outputs. aux: names of the auxiliary
+    states among the graph's variables."""
+    lowering = Lowering(graph, groups, aux)
+    lowering.run()
+    return lowering.launches, lowering.outputs

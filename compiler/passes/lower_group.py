@@ -1,0 +1,269 @@
+"""One fused group as a kernel: every stored value is followed back to what it is computed from.
+
+The form of the group says at which index each entry is computed (fuse_forms.py). `value(entry, index)` is the scalar
+computation of one element: a load for an entry that another group stored, else the operator's formula over the values
+of its inputs at the indices that it reads. An index is one "index" Value for each axis of the entry.
+"""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast as as_type
+
+from mxc.compiler.graph.graph import Entry, Graph, Node, Shape
+from mxc.compiler.kernel.ir import (INDEX, Accumulator, CallKernel, LoopKernel, Store, Value, acc, apply, axis, cast,
+                                    const, load)
+from mxc.compiler.kernel.scalar import expression, reduction_final
+from mxc.compiler.kernel.simplify_index import Bounds, flatten, simplify, unflatten
+from mxc.compiler.ops.table import Kind
+from mxc.compiler.passes.fuse import Group
+from mxc.compiler.passes.fuse_forms import DOMAIN, is_view, is_window
+from mxc.compiler.passes.program import Storage
+
+Index = tuple[Value, ...]
+ZERO = const(0, INDEX)
+
+
+class Inputs:
+    """What an index rule sees of its node: its inputs' elements, shapes and dtypes."""
+
+    def __init__(self, lowering: GroupLowering, entry: Entry):
+        self._lowering, self._node = lowering, entry.node
+        self.output = entry.index
+        self.out_shape = lowering.graph.shape(entry)
+        self.out_dtype = lowering.graph.dtype(entry)
+        self.bounds = lowering.bounds
+
+    @property
+    def count(self) -> int:
+        return len(self._node.inputs)
+
+    def shape(self, k: int) -> Shape:
+        return self._lowering.graph.shape(self._node.inputs[k])
+
+    def dtype(self, k: int) -> str:
+        return self._lowering.graph.dtype(self._node.inputs[k])
+
+    def load(self, k: int, index: Sequence[Value], when: Value | None = None, fill: Value | None = None) -> Value:
+        """The element of input `k` at `index`; where `when` does not hold, `fill` (default 0) and nothing is read."""
+        entry = self._node.inputs[k]
+        if when is None:
+            return self._lowering.value(entry, tuple(index))
+        fill = const(0, self.dtype(k)) if fill is None else fill
+        return self._lowering.guarded(entry, tuple(index), when, fill)
+
+
+class GroupLowering:
+    """Turns one group into a kernel; `storages` are then the kernel's buffers."""
+
+    def __init__(self, graph: Graph, group: Group, storage_of: dict[Entry, Storage]):
+        self.graph, self.group, self.storage_of = graph, group, storage_of
+        self.inside = set(group.nodes)
+        self.storages: list[Storage] = []
+        self.guard: Value | None = None
+        self.memo: dict[tuple[Entry, Index, Value | None], Value] = {}
+        self.accumulators: list[Accumulator] = []
+        self.acc_of: dict[Node, Value] = {}
+        self.domain: Shape = ()
+        self.reduce: Shape = ()
+        self.bounds: Bounds = {}
+
+    # -- elements
+
+    def slot(self, storage: Storage) -> int:
+        for position, known in enumerate(self.storages):
+            if known is storage:
+                return position
+        self.storages.append(storage)
+        return len(self.storages) - 1
+
+    def guarded(self, entry: Entry, index: Index, when: Value, fill: Value) -> Value:
+        outer = self.guard
+        if entry.node in self.inside:
+            self.guard = when if outer is None else apply("and", outer, when)
+            inner = self.value(entry, index)
+            self.guard = outer
+            return apply("where", when, inner, fill)
+        both = when if outer is None else apply("and", outer, when)
+        return self.external(entry, index, both, fill)
+
+    def external(self, entry: Entry, index: Index, when: Value | None, fill: Value | None = None) -> Value:
+        """A load of what another group stored, or of an argument."""
+        dtype = self.graph.dtype(entry)
+        position = flatten(index, self.graph.shape(entry), self.bounds)
+        if when is not None and fill is None:
+            fill = const(0, dtype)
+        return load(self.slot(self.storage_of[entry]), position, dtype, when, fill)
+
+    def value(self, entry: Entry, index: Index) -> Value:
+        """The element of `entry` at `index`."""
+        shape = self.graph.shape(entry)
+        index = tuple(ZERO if d == 1 else simplify(i, self.bounds) for i, d in zip(index, shape, strict=True))
+        if entry.node not in self.inside:
+            return self.external(entry, index, self.guard)
+        key = (entry, index, self.guard)
+        if key not in self.memo:
+            self.memo[key] = self.compute(entry, index)
+        return self.memo[key]
+
+    def compute(self, entry: Entry, index: Index) -> Value:
+        node = entry.node
+        assert node.op is not None
+        if node in self.acc_of:
+            return self.acc_of[node]
+        if node.op.kind == Kind.REDUCTION:
+            return self.reduced(entry)
+        if is_view(node):
+            source = node.inputs[0]
+            flat = flatten(index, self.graph.shape(entry), self.bounds)
+            return self.value(source, unflatten(flat, self.graph.shape(source), self.bounds))
+        rule = node.op.rule("index")
+        if rule is not None:
+            return rule(Inputs(self, entry), node.params, index)
+        return self.formula(entry, index)
+
+    def formula(self, entry: Entry, index: Index) -> Value:
+        """An elementwise or broadcast operator: its expression over its inputs, aligned at the last axis."""
+        node = entry.node
+        assert node.op is not None
+        values = []
+        for source in node.inputs:
+            rank = len(self.graph.shape(source))
+            values.append(self.value(source, index[len(index) - rank:]))
+        return expression(node.op, node.params, values, self.graph.dtype(entry))
+
+    # -- reductions
+
+    def space_axes(self) -> Index:
+        """The axes of the space in the kernel's numbering: domain axes first, then the reduced ones."""
+        form = self.group.form
+        kept = [i for i in range(len(form.space)) if i not in form.reduced]
+        number = {i: n for n, i in enumerate([*kept, *sorted(form.reduced)])}
+        return tuple(ZERO if form.space[i] == 1 else axis(number[i]) for i in range(len(form.space)))
+
+    def domain_index(self, shape: Shape) -> Index:
+        """The index of a domain-level entry of `shape` (the domain's, with or without axes of extent 1)."""
+        form = self.group.form
+        kept = [d for i, d in enumerate(form.space) if i not in form.reduced]
+        axes = iter([axis(n) for n, d in enumerate(kept) if d != 1])
+        return tuple(ZERO if d == 1 else next(axes) for d in shape)
+
+    def reduced(self, entry: Entry) -> Value:
+        """A reduction's result: the accumulator, made at the first use, and the operator's final formula."""
+        node = entry.node
+        assert node.op is not None
+        if is_window(node):
+            from mxc.compiler.passes.windows import window_rule
+
+            result = window_rule(node)(Window(self, entry), node.params)
+        else:
+            source = node.inputs[0]
+            element = self.value(source, self.space_axes())
+            dtype = self.graph.dtype(entry)
+            reduce = node.op.reduce
+            assert reduce is not None
+            body, wide = reduction_body(node, element, dtype)
+            total = self.accumulate(reduce.combine, body)
+            count = 1
+            for extent in self.reduce:
+                count *= extent
+            result = reduction_final(node.op, node.params, total, cast(const(count, INDEX), wide), dtype)
+        self.acc_of[node] = result
+        return result
+
+    def accumulate(self, combine: str, body: Value) -> Value:
+        """The finished accumulator that combines `body` over the reduce axes."""
+        wanted = Accumulator(combine, body)
+        if wanted not in self.accumulators:
+            self.accumulators.append(wanted)
+        return acc(self.accumulators.index(wanted), body.dtype)
+
+    # -- kernels
+
+    def kernel(self, targets: dict[Entry, list[tuple[Storage, str]]]) -> LoopKernel | CallKernel:
+        """The group's kernel. targets: for each stored entry, where it goes and how ("write" or "add")."""
+        form = self.group.form
+        if form.kind == "anchor":
+            return self.call_kernel(targets)
+        self.domain = form.domain
+        self.reduce = tuple(form.space[i] for i in sorted(form.reduced))
+        if form.kind == "reduce":
+            windows = [n for n in self.group.nodes if is_window(n)]
+            if windows:
+                from mxc.compiler.passes.windows import window_extents
+
+                self.reduce = window_extents(windows[0])
+        self.bounds = dict(enumerate((*self.domain, *self.reduce)))
+        stores = self.stores(targets)
+        return LoopKernel(self.group.label, tuple(s.dtype for s in self.storages), self.domain, self.reduce,
+                          tuple(self.accumulators), stores)
+
+    def stores(self, targets: dict[Entry, list[tuple[Storage, str]]]) -> tuple[Store, ...]:
+        form = self.group.form
+        made: list[tuple[bool, Store]] = []
+        for entry in self.group.stored:
+            shape = self.graph.shape(entry)
+            level = form.levels[entry]
+            index = self.domain_index(shape) if level == DOMAIN else self.space_axes()
+            element = self.value(entry, index)
+            position = flatten(tuple(ZERO if d == 1 else i for i, d in zip(index, shape, strict=True)), shape,
+                               self.bounds)
+            made += [(level != DOMAIN, Store(self.slot(storage), position, element, mode))
+                     for storage, mode in targets[entry]]
+        made.sort(key=lambda pair: pair[0])  # what is stored once a domain point goes before the sweeps
+        return tuple(store for _, store in made)
+
+    def call_kernel(self, targets: dict[Entry, list[tuple[Storage, str]]]) -> CallKernel:
+        form = self.group.form
+        anchor = next(n for n in self.group.nodes if n.op is not None and n.op.kind == Kind.ANCHOR)
+        assert anchor.op is not None
+        rule = anchor.op.rule("call")
+        assert rule is not None, anchor
+        for source in anchor.inputs:
+            self.storages.append(self.storage_of[source])  # operands come first, even when two are the same array
+        operands = len(self.storages)
+        call = Call(self.graph, anchor)
+        make, axes = rule(call, anchor.params)
+        self.acc_of[anchor] = acc(0, self.graph.dtype(Entry(anchor)))
+        self.bounds = {i: d for d, i in zip(form.space, axes, strict=True) if i >= 0}
+        places = tuple(ZERO if d == 1 or i < 0 else axis(i) for d, i in zip(form.space, axes, strict=True))
+        stores = []
+        for entry in self.group.stored:
+            element = self.value(entry, places)
+            position = flatten(places, form.space, self.bounds)
+            stores += [Store(self.slot(s), position, element, mode) for s, mode in targets[entry]]
+        extra = tuple(s.dtype for s in self.storages[operands:])
+        return as_type(CallKernel, make(self.group.label, extra, tuple(stores)))
+
+
+class Call:
+    """What a call rule sees of its node."""
+
+    def __init__(self, graph: Graph, node: Node):
+        self._graph, self._node = graph, node
+        self.out_shape = graph.shape(Entry(node))
+        self.out_dtype = graph.dtype(Entry(node))
+
+    def shape(self, k: int) -> Shape:
+        return self._graph.shape(self._node.inputs[k])
+
+    def dtype(self, k: int) -> str:
+        return self._graph.dtype(self._node.inputs[k])
+
+
+class Window(Inputs):
+    """What a window rule sees: its input's elements, the output's index and the window's axes."""
+
+    def __init__(self, lowering: GroupLowering, entry: Entry):
+        super().__init__(lowering, entry)
+        self.index = lowering.domain_index(self.out_shape)
+        self.window = tuple(ZERO if d == 1 else axis(len(lowering.domain) + i) for i, d in enumerate(lowering.reduce))
+        self.accumulate = lowering.accumulate
+
+
+def reduction_body(node: Node, element: Value, dtype: str) -> tuple[Value, str]:
+    """The body of a reduction in the accumulator's dtype, and that dtype: float32 for float16, else the output's."""
+    from mxc.compiler.kernel.scalar import body_value
+
+    assert node.op is not None and node.op.reduce is not None
+    wide = "float32" if dtype == "float16" else dtype
+    return body_value(node.op, node.params, element, wide), wide

@@ -1,0 +1,139 @@
+"""Memory planning: which storages share memory, at which offsets, in one arena as small as can be."""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from mxc.compiler.passes.program import Launch, Storage, can_share, last_uses
+from mxc.compiler.plan import Buffer, Plan, Step
+
+ALIGNMENT = 64  # bytes: a cache line, and the widest vector
+
+
+@dataclass
+class Interval:
+    """Storages that share one place, alive from launch `first` to launch `last`."""
+
+    storages: list[Storage]
+    first: int
+    last: int
+    offset: int = 0
+
+    @property
+    def nbytes(self) -> int:
+        return align(max(s.nbytes for s in self.storages))
+
+
+def align(nbytes: int) -> int:
+    return -(-nbytes // ALIGNMENT) * ALIGNMENT
+
+
+def intervals(launches: Sequence[Launch], in_place: bool = True) -> list[Interval]:
+    """The lifetimes of the arena's storages; a result that may overwrite a dying input joins the input's interval."""
+    last = last_uses(launches)
+    found: dict[Storage, Interval] = {}
+    for position, launch in enumerate(launches):
+        for storage in launch.writes:
+            if storage.pool != "arena" or storage in found:
+                continue
+            dying = [s for s in dict.fromkeys(launch.reads)
+                     if s in found and found[s].last == position and in_place and can_share(launch, s, storage)]
+            if dying:
+                home = found[dying[0]]
+                home.storages.append(storage)
+                home.last = last[storage]
+                found[storage] = home
+            else:
+                found[storage] = Interval([storage], position, last[storage])
+    return list({id(i): i for i in found.values()}.values())
+
+
+def place(lifetimes: Sequence[Interval]) -> int:
+    """Set every interval's offset; the bytes that all need together.
+
+    Each interval, in several orders, goes to the smallest gap that fits between those alive at the same time; the best
+    order wins.
+    """
+    orders: list[Callable[[Interval], tuple]] = [
+        lambda i: (-i.nbytes, i.first), lambda i: (-(i.last - i.first), -i.nbytes), lambda i: (i.first, -i.nbytes),
+        lambda i: (-i.nbytes * (i.last - i.first + 1), i.first), lambda i: (-i.last, -i.nbytes)]
+    best: tuple[int, list[int]] | None = None
+    for key in orders:
+        top = _place_in_order(sorted(lifetimes, key=key))
+        if best is None or top < best[0]:
+            best = top, [i.offset for i in lifetimes]
+    if best is None:
+        return 0
+    for interval, offset in zip(lifetimes, best[1], strict=True):
+        interval.offset = offset
+    return best[0]
+
+
+def _place_in_order(order: Sequence[Interval]) -> int:
+    placed: list[Interval] = []
+    top = 0
+    for interval in order:
+        beside = sorted((p for p in placed if p.first <= interval.last and interval.first <= p.last),
+                        key=lambda p: p.offset)
+        interval.offset = _gap(beside, interval.nbytes)
+        placed.append(interval)
+        top = max(top, interval.offset + interval.nbytes)
+    return top
+
+
+def _gap(beside: Sequence[Interval], nbytes: int) -> int:
+    """The offset of the smallest gap of at least `nbytes` between intervals sorted by offset, else behind the last."""
+    best, best_size, end = -1, 0, 0
+    for other in beside:
+        size = other.offset - end
+        if size >= nbytes and (best < 0 or size < best_size):
+            best, best_size = end, size
+        end = max(end, other.offset + other.nbytes)
+    return end if best < 0 else best
+
+
+def largest_live_set(lifetimes: Sequence[Interval]) -> int:
+    """The most bytes alive at one time: no placement can need less."""
+    change: dict[int, int] = {}
+    for interval in lifetimes:
+        change[interval.first] = change.get(interval.first, 0) + interval.nbytes
+        change[interval.last + 1] = change.get(interval.last + 1, 0) - interval.nbytes
+    alive = most = 0
+    for position in sorted(change):
+        alive += change[position]
+        most = max(most, alive)
+    return most
+
+
+def plan_memory(launches: Sequence[Launch], outputs: Sequence[Storage], target, in_place: bool = True) -> Plan:
+    """The plan of scheduled launches. outputs: the storages of the graph's outputs, in order."""
+    plan = Plan()
+    lifetimes = intervals(launches, in_place)
+    plan.arena_bytes = place(lifetimes)
+    plan.live_bytes = largest_live_set(lifetimes)
+    offsets = {s: i.offset for i in lifetimes for s in i.storages}
+    plan.unplanned_bytes = sum(align(s.nbytes) for s in offsets)
+    positions: dict[Storage, int] = {}
+
+    def position(storage: Storage) -> int:
+        if storage in positions:
+            return positions[storage]
+        offset = offsets.get(storage, 0)
+        if storage.pool == "prepared":
+            offset = plan.prepared_bytes
+            plan.prepared_bytes += align(storage.nbytes)
+        positions[storage] = len(plan.buffers)
+        plan.buffers.append(Buffer(storage.pool, storage.dtype, storage.shape, storage.nbytes, storage.name, offset))
+        return positions[storage]
+
+    for launch in launches:
+        key, values, units = "", (), 1
+        if launch.kernel is not None:
+            code = target.launch(launch.kernel)
+            key, values, units = code.key, launch.kernel.values(), code.units
+            plan.scratch_bytes = max(plan.scratch_bytes, align(code.scratch_bytes))
+        plan.steps.append(Step(launch.phase, key, tuple(map(position, launch.storages)), values, units,
+                               tuple(map(position, launch.reads)), tuple(map(position, launch.writes)),
+                               launch.label, launch.host))
+    plan.outputs = [position(s) for s in outputs]
+    return plan

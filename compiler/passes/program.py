@@ -1,0 +1,76 @@
+"""The lowered program: launches of kernels over storages, before the storages have addresses."""
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from mxc.compiler.graph.graph import Shape
+from mxc.compiler.kernel.ir import CallKernel, Kernel, walk
+
+
+@dataclass(eq=False)
+class Storage:
+    """One array in memory. pool, name: as in plan.Buffer. Compared by identity."""
+
+    pool: str
+    dtype: str
+    shape: Shape
+    name: str = ""
+
+    @property
+    def nbytes(self) -> int:
+        return math.prod(self.shape) * np.dtype(self.dtype).itemsize
+
+
+@dataclass(eq=False)
+class Launch:
+    """One kernel over storages (in the order of the kernel's buffers), or a host step (no kernel, `host` names it)."""
+
+    phase: str
+    label: str
+    kernel: Kernel | None
+    storages: list[Storage]
+    host: str = ""
+    reads: list[Storage] = field(init=False)
+    writes: list[Storage] = field(init=False)
+
+    def __post_init__(self) -> None:
+        if self.kernel is not None:
+            assert len(self.storages) == len(self.kernel.buffers), (self.label, len(self.storages), self.kernel)
+            self.reads = [self.storages[i] for i in sorted(self.kernel.reads())]
+            self.writes = [self.storages[i] for i in sorted(self.kernel.writes())]
+
+
+def can_share(launch: Launch, old: Storage, new: Storage) -> bool:
+    """True when the launch may write `new` into the memory of `old`, which it reads for the last time.
+
+    That is so when every load of `old` is at the very index at which `new` is stored, unguarded, and happens before
+    that store at each point of the kernel's iteration space.
+    """
+    kernel = launch.kernel
+    if kernel is None or old.nbytes != new.nbytes or np.dtype(old.dtype).itemsize != np.dtype(new.dtype).itemsize:
+        return False
+    old_slots = {i for i, s in enumerate(launch.storages) if s is old}
+    stores = [s for s in kernel.stores if launch.storages[s.buffer] is new]
+    if len(stores) != 1 or old in launch.writes:
+        return False
+    if isinstance(kernel, CallKernel) and any(slot < kernel.operands for slot in old_slots):
+        return False
+    store = stores[0]
+    loads = [v for v in walk(kernel.roots()) if v.op == "load" and v.data in old_slots]
+    if any(len(v.args) > 1 or v.args[0] is not store.index for v in loads):
+        return False
+    read_for_it = any(v in loads for v in walk([store.value]))
+    return read_for_it or len(kernel.stores) == 1
+
+
+def last_uses(launches: Sequence[Launch]) -> dict[Storage, int]:
+    """The position of the last launch that reads or writes each storage."""
+    last: dict[Storage, int] = {}
+    for position, launch in enumerate(launches):
+        for storage in (*launch.reads, *launch.writes):
+            last[storage] = position
+    return last

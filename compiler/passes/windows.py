@@ -1,0 +1,170 @@
+"""Window reductions (pooling and the gradient of average pooling) as loop kernels.
+
+A window rule is `def NAME(c, params) -> Value`: `c.index` is the index of the output's element, `c.window` one axis for
+each spatial dimension of the window, `c.load` reads the input, `c.accumulate(combine, body)` reduces over the window.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mxc.compiler.graph.graph import Node, Shape
+from mxc.compiler.kernel.ir import INDEX, Value, apply, cast, const
+from mxc.compiler.ops.table import Params
+
+if TYPE_CHECKING:
+    from mxc.compiler.passes.lower_group import Window
+
+
+def number(value: int) -> Value:
+    return const(value, INDEX)
+
+
+def plus(value: Value, offset: int) -> Value:
+    if offset == 0:
+        return value
+    return apply("add", value, number(offset)) if offset > 0 else apply("sub", value, number(-offset))
+
+
+def times(value: Value, factor: int) -> Value:
+    return value if factor == 1 else apply("mul", value, number(factor))
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """Kernel, stride, padding before and the first spatial axis of a pooling operator over `rank` spatial axes."""
+
+    kernel: Shape
+    stride: Shape
+    pad: Shape
+    first: int
+
+    @classmethod
+    def of(cls, params: Params, rank: int) -> Geometry:
+        channels_last = params.layout is not None and str(params.layout).endswith("C")
+        return cls(tuple(params.kernel), tuple(params.stride) or (1,) * rank, tuple(params.pad) or (0,) * rank,
+                   1 if channels_last else 2)
+
+
+def _all(conditions: Sequence[Value]) -> Value | None:
+    """The conjunction of `conditions`, None when there are none."""
+    result: Value | None = None
+    for condition in conditions:
+        result = condition if result is None else apply("and", result, condition)
+    return result
+
+
+def _lowest(dtype: str) -> Value:
+    return const(float("-inf") if dtype.startswith("float") else int(np.iinfo(dtype).min), dtype)
+
+
+def pooling(c: Window, params: Params) -> Value:
+    """Maximum, average, sum or p-norm over windows; what lies in the padding takes no part in a maximum.
+
+    The divisor of an average counts the window's elements inside the padded image (`count_include_pad`, the default) or
+    inside the image; what a `full` pooling convention adds beyond the padding is never counted.
+    """
+    size = c.shape(0)
+    geometry = Geometry.of(params, len(size) - 2)
+    place = list(c.index)
+    inside: list[Value] = []
+    for i, step in enumerate(c.window):
+        d = geometry.first + i
+        kernel, stride, pad = geometry.kernel[i], geometry.stride[i], geometry.pad[i]
+        start = apply("add", times(c.index[d], stride), step)
+        place[d] = plus(start, -pad)
+        if pad:
+            inside.append(apply("ge", place[d], number(0)))
+        if (c.out_shape[d] - 1) * stride + kernel - pad > size[d]:
+            inside.append(apply("lt", place[d], number(size[d])))
+    when = _all(inside)
+    wide = "float32" if c.out_dtype == "float16" else c.out_dtype
+    if params.pool_type == "max":
+        fill = None if when is None else _lowest(c.dtype(0))
+        return c.accumulate("max", c.load(0, place, when, fill))
+    element = cast(c.load(0, place, when), wide)
+    if params.pool_type == "lp":
+        power = int(params.p_value)
+        return cast(_root(c.accumulate("sum", _power(apply("abs", element), power)), power), c.out_dtype)
+    total = c.accumulate("sum", element)
+    if params.pool_type == "avg":
+        total = apply("div", total, cast(_divisor(params, geometry, c.index, c.out_shape, size), wide))
+    return cast(total, c.out_dtype)
+
+
+def _power(value: Value, power: int) -> Value:
+    result = value
+    for _ in range(power - 1):
+        result = apply("mul", result, value)
+    return result
+
+
+def _root(total: Value, power: int) -> Value:
+    if power == 1:
+        return total
+    if power == 2:
+        return apply("sqrt", total)
+    return apply("cbrt", total)
+
+
+def _divisor(params: Params, geometry: Geometry, index: Sequence[Value], out_shape: Shape, size: Shape) -> Value:
+    """How many elements the average at an output index is over: the product over the spatial axes of the length of the
+    window clipped to the padded image, or to the image."""
+    include = params.count_include_pad is None or bool(params.count_include_pad)
+    count: Value = number(1)
+    for i, (kernel, stride, pad) in enumerate(zip(geometry.kernel, geometry.stride, geometry.pad, strict=True)):
+        d = geometry.first + i
+        start = times(index[d], stride)  # in the padded image
+        end = plus(start, kernel)
+        if (out_shape[d] - 1) * stride + kernel > size[d] + 2 * pad:
+            end = apply("min", end, number(size[d] + 2 * pad))
+        if not include and pad:
+            start = apply("max", start, number(pad))
+            end = apply("min", end, number(size[d] + pad))
+        length = number(kernel) if end is plus(start, kernel) else apply("sub", end, start)
+        count = length if count is number(1) else apply("mul", count, length)
+    return count
+
+
+def avg_pool_grad(c: Window, params: Params) -> Value:
+    """Each input element gets the output gradient of every window that covers it, over that window's divisor."""
+    out = c.shape(0)
+    geometry = Geometry.of(params, len(out) - 2)
+    place = list(c.index)
+    inside: list[Value] = []
+    for i, step in enumerate(c.window):
+        d = geometry.first + i
+        kernel, stride, pad = geometry.kernel[i], geometry.stride[i], geometry.pad[i]
+        # shifted by `kernel` strides, so that nothing that is divided is negative
+        shifted = apply("sub", plus(c.index[d], pad + kernel * stride), step)
+        if stride > 1:
+            inside.append(apply("eq", apply("mod", shifted, number(stride)), number(0)))
+        quotient = apply("div", shifted, number(stride)) if stride > 1 else shifted
+        inside.append(apply("ge", quotient, number(kernel)))
+        inside.append(apply("lt", quotient, number(kernel + out[d])))
+        place[d] = plus(quotient, -kernel)
+    wide = "float32" if c.out_dtype == "float16" else c.out_dtype
+    when = _all(inside)
+    gradient = cast(c.load(0, place, when), wide)
+    if params.pool_type == "avg":
+        divisor = _divisor(params, geometry, place, out, c.out_shape)
+        # outside of the output the divisor is meaningless, and may be 0
+        divisor = apply("max", divisor, number(1))
+        gradient = apply("div", gradient, cast(divisor, wide))
+    return cast(c.accumulate("sum", gradient), c.out_dtype)
+
+
+RULES: dict[str, Callable[[Window, Params], Value]] = {"Pooling": pooling, "_mxc_avg_pool_grad": avg_pool_grad}
+
+
+def window_rule(node: Node) -> Callable[[Window, Params], Value]:
+    assert node.op is not None
+    return RULES[node.op.name]
+
+
+def window_extents(node: Node) -> Shape:
+    """The extents of a window: the operator's kernel."""
+    return tuple(node.params.kernel)

@@ -1,0 +1,98 @@
+"""Run the models of a folder and compare with the outputs recorded there.
+
+    python examples/check_models.py FOLDER [NAME ...]
+
+FOLDER holds `cases.json`: name -> {symbol, params or null, shapes, expected}. Values that the parameter file does not
+hold are made by `recipe` below. Outputs agree when |a - b| <= 1e-4 |b| + 1e-5 max|b|. One line for each model; exit
+code 1 when one does not agree.
+"""
+from __future__ import annotations
+
+import json
+import sys
+import time
+import zlib
+from pathlib import Path
+
+import numpy as np
+
+import mxc as mx
+
+
+def recipe(name: str, shape: tuple[int, ...], dtype: str = "float32") -> np.ndarray:
+    """Deterministic values for the array of that name: the recipe by which the expected outputs were made."""
+    rng = np.random.RandomState(zlib.crc32(name.encode()) & 0xFFFFFFFF)
+    if name.endswith(("moving_var", "running_var")):
+        value = rng.uniform(0.5, 1.5, shape)
+    elif name.endswith(("moving_mean", "running_mean", "beta", "bias")):
+        value = rng.uniform(-0.1, 0.1, shape)
+    elif name.endswith("gamma"):
+        value = rng.uniform(0.8, 1.2, shape)
+    elif name.endswith("weight") and len(shape) > 1:
+        value = rng.standard_normal(shape) * np.sqrt(1.6 / max(1, int(np.prod(shape[1:]))))
+    elif name.endswith("label"):
+        value = rng.randint(0, 10, shape)
+    else:
+        value = rng.uniform(-1, 1, shape)
+    return np.asarray(value).astype(dtype)
+
+
+def error_of(output: np.ndarray, expected: np.ndarray) -> float:
+    """The largest |a - b| as a multiple of what is allowed: at most 1 is agreement."""
+    if output.shape != expected.shape:
+        return float("inf")
+    allowed = 1e-4 * np.abs(expected) + 1e-5 * np.abs(expected).max()
+    return float((np.abs(output.astype("float64") - expected) / np.maximum(allowed, 1e-30)).max())
+
+
+def check(folder: Path, name: str, case: dict) -> bool:
+    """Run one case and print its line; whether it agrees."""
+    symbol = mx.sym.load(str(folder / case["symbol"]))
+    given = mx.nd.load(str(folder / case["params"])) if case["params"] else {}
+    given = {key.split(":", 1)[-1]: array for key, array in given.items()}
+    shapes = {n: tuple(s) for n, s in case["shapes"].items()}
+    executor = symbol.simple_bind(mx.cpu(), grad_req="null", **shapes)
+    for group in (executor.arg_dict, executor.aux_dict):
+        for key, array in group.items():
+            array[:] = given[key] if key in given else recipe(key, array.shape)
+    start = time.perf_counter()
+    compiled = executor.compiled()
+    compile_ms = (time.perf_counter() - start) * 1e3
+    outputs = [o.asnumpy() for o in executor.forward(is_train=False)]
+    times = []
+    for _ in range(3):
+        start = time.perf_counter()
+        executor.forward(is_train=False)
+        times.append(time.perf_counter() - start)
+    with np.load(folder / case["expected"]) as expected:
+        worst = max(error_of(output, expected[f"out/{i}"]) for i, output in enumerate(outputs))
+    plan = compiled.plan
+    host = [s.host for s in plan.steps if s.host]
+    print(f"{'ok  ' if worst <= 1 else 'FAIL'} {name:20} error {worst:5.2f} of allowed; "
+          f"{len(plan.steps_of('forward')):3} kernels; host steps: {', '.join(host) or 'none'}; "
+          f"arena {plan.arena_bytes:>9,} bytes; compile {compile_ms:6.0f} ms; run {min(times) * 1e3:8.2f} ms", flush=True)
+    return worst <= 1
+
+
+def main(arguments: list[str]) -> int:
+    if not arguments:
+        print(__doc__)
+        return 2
+    folder = Path(arguments[0])
+    cases = json.loads((folder / "cases.json").read_text())
+    unknown = [name for name in arguments[1:] if name not in cases]
+    if unknown:
+        print(f"{folder / 'cases.json'} has no case {', '.join(unknown)}; it has {', '.join(cases)}", file=sys.stderr)
+        return 2
+    results = []
+    for name in arguments[1:] or cases:
+        try:
+            results.append(check(folder, name, cases[name]))
+        except mx.MXNetError as error:
+            print(f"FAIL {name:20} {error}", flush=True)
+            results.append(False)
+    return 0 if all(results) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
