@@ -1,1 +1,34 @@
-"""mxc runs Apache MXNet programs and models. Use it as `import mxc as mx`."""
+"""mxc runs Apache MXNet programs and models. Use it as `import mxc as mx`.
+
+Parts are loaded when they are first used, so that importing mxc costs little.
+"""
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+__version__ = "0.1.0"
+
+# Modules under other names, and names that live in modules.
+_MODULES = {"sym": "symbol", "nd": "ndarray"}
+_NAMES = {
+    "AttrScope": "attribute", "MXNetError": "base",
+    "Context": "context", "cpu": "context", "cpu_pinned": "context", "current_context": "context", "gpu": "context",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name.startswith("__"):
+        raise AttributeError(f"module 'mxc' has no attribute {name!r}")
+    if name in _NAMES:
+        value = getattr(importlib.import_module(f"mxc.{_NAMES[name]}"), name)
+    else:
+        target = f"mxc.{_MODULES.get(name, name)}"
+        try:
+            value = importlib.import_module(target)
+        except ModuleNotFoundError as error:
+            if error.name != target:
+                raise
+            raise AttributeError(f"module 'mxc' has no attribute {name!r}") from None
+    globals()[name] = value
+    return value

@@ -1,0 +1,90 @@
+"""Making operator nodes: which inputs they take, the variables made for inputs that nobody gave, and their attributes.
+
+Shared by the symbol frontend and by the upgrade of old files, which must name and mark such variables alike.
+"""
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from mxc.compiler.error import MXNetError
+from mxc.compiler.graph.graph import Entry, Node, variable
+from mxc.compiler.ops.table import Operator, Params
+
+# User attributes that MXNet keeps under `__KEY__` although programs may write them plainly.
+HIDDEN_KEYS = ("ctx_group", "lr_mult", "wd_mult", "force_mirroring", "mirror_stage")
+
+# How the variable of an input starts where the operator itself knows: MXNet stores it as the variable's `__init__`.
+_INITIALISERS = {
+    ("LeakyReLU", "gamma"): '["Constant", {"value": 0.25}]',
+    ("UpSampling", "weight"): '["bilinear", {}]',
+}
+
+
+def hidden_key(key: str) -> str:
+    """`__lr_mult__` for `lr_mult` and the other keys that MXNet hides; any other key as it is."""
+    return f"__{key}__" if key in HIDDEN_KEYS else key
+
+
+def is_user_key(key: str) -> bool:
+    """True for `__x__`: attributes that operators do not read."""
+    return key.startswith("__") and key.endswith("__")
+
+
+def split_key(key: str) -> tuple[str, str] | None:
+    """("weight", "lr_mult") for `weight_lr_mult`: an attribute of one input, written on the operator. Else None."""
+    for hidden in HIDDEN_KEYS:
+        if key.endswith(f"_{hidden}") and not key.startswith("__"):
+            return key[:-len(hidden) - 1], hidden
+    return None
+
+
+def input_names(op: Operator, params: Params) -> tuple[str, ...]:
+    """Names of everything a node of `op` takes, auxiliary states last."""
+    return (*op.input_names(params), *op.aux_names(params))
+
+
+def initialiser(op: Operator, input_name: str) -> str | None:
+    """The `__init__` of a variable that serves as this input, as MXNet's JSON text; None: the user's initialiser."""
+    if input_name in op.aux:
+        return '["one", {}]' if input_name.endswith("var") else '["zero", {}]'
+    return _INITIALISERS.get((op.name, input_name))
+
+
+def make_node(op: Operator, name: str, attrs: Mapping[str, str], params: Params,
+              given: Mapping[str, Entry]) -> Node:
+    """A node of `op`; for each input that is not in `given`, a new variable NAME_INPUT.
+
+    A variable made here carries the operator's attributes too, as MXNet's do. Variables, given ones as well, that
+    serve as an input the operator knows how to start get that `__init__` unless they have one.
+
+    Raises MXNetError when `given` names something that is no input of the operator, or when an auxiliary state is
+    not a variable.
+    """
+    names = input_names(op, params)
+    for key in given:
+        if key not in names:
+            raise MXNetError(f"operator {op.name}, node {name!r}: it has no input {key!r}; its inputs: "
+                             + (", ".join(names) or "none"))
+    entries = [given[key] if key in given else Entry(variable(f"{name}_{key}", dict(attrs))) for key in names]
+    for key, entry in zip(names, entries, strict=True):
+        start = initialiser(op, key) if entry.node.is_variable else None
+        if start is not None:
+            entry.node.attrs.setdefault("__init__", start)
+    node = Node(op, name, dict(attrs), params, entries)
+    check_auxiliary(node)
+    return node
+
+
+def auxiliary_entries(node: Node) -> Sequence[Entry]:
+    """The inputs of `node` that are auxiliary states: the operator changes them."""
+    if node.op is None or not node.op.aux:
+        return ()
+    count = len(node.op.aux_names(node.params))
+    return node.inputs[len(node.inputs) - count:]
+
+
+def check_auxiliary(node: Node) -> None:
+    """Raise MXNetError when an auxiliary state of `node` is computed: what is changed must be a variable."""
+    for entry in auxiliary_entries(node):
+        if not entry.node.is_variable:
+            raise MXNetError(f"{node!r}: its auxiliary states must be variables, but one is the output of {entry.node!r}")

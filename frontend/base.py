@@ -1,0 +1,34 @@
+"""Names that programs take from `mxnet.base`: errors, groups of Python types, and the mark for "not given"."""
+from __future__ import annotations
+
+import numpy as np
+
+from mxc.compiler.error import MXNetError
+
+__all__ = ["MXNetError", "NotImplementedForSymbol", "mx_real_t", "numeric_types", "integer_types", "string_types"]
+
+integer_types = (int, np.integer)
+numeric_types = (float, int, np.generic)
+string_types = (str,)
+mx_real_t = np.float32
+
+
+class _NullType:
+    """The type of `_Null`, the default of operator parameters: the operator's own default holds."""
+
+    def __repr__(self) -> str:
+        return "_Null"
+
+    def __bool__(self) -> bool:
+        return False
+
+
+_Null = _NullType()
+
+
+class NotImplementedForSymbol(MXNetError):
+    """Raised by what only an NDArray can do: a Symbol has no values."""
+
+    def __init__(self, function: str, alias: str = "") -> None:
+        named = f' (namely operator "{alias}")' if alias else ""
+        super().__init__(f"Function {function}{named} is not implemented for Symbol and only available in NDArray.")

@@ -1,0 +1,25 @@
+"""`mx.sym`: symbols, and a function for each operator (made from the table when first asked for)."""
+from __future__ import annotations
+
+from typing import Any
+
+from mxc.symbol import _internal, functions
+from mxc.symbol.arithmetic import hypot, maximum, minimum, pow, power
+from mxc.symbol.construct import Group, Variable
+from mxc.symbol.creation import arange, eye, full, histogram, linspace, ones, split_v2, zeros
+from mxc.symbol.symbol import Symbol, fromjson, load, load_json
+
+var = Variable
+
+__all__ = ["Group", "Symbol", "Variable", "_internal", "arange", "eye", "fromjson", "full", "histogram", "hypot",
+           "linspace", "load", "load_json", "maximum", "minimum", "ones", "pow", "power", "split_v2", "var", "zeros"]
+
+
+def __getattr__(name: str) -> Any:
+    if name.startswith("_"):  # underscore operators are found in _internal, as in MXNet
+        raise AttributeError(f"module 'mxc.symbol' has no attribute {name!r}")
+    return functions.lookup(name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*__all__, *functions.public_names()})

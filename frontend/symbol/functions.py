@@ -1,0 +1,124 @@
+"""The operator functions of `mx.sym`, made from the operator table when they are first asked for."""
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from mxc.base import _Null
+from mxc.compiler.error import MXNetError
+from mxc.compiler.ops import table
+from mxc.compiler.ops.table import Operator
+from mxc.symbol import construct
+from mxc.symbol.arithmetic import Arithmetic
+
+
+@functools.cache
+def find(name: str) -> Callable[..., Any]:
+    """The function for the operator of that name or alias. Raises UnsupportedError with the nearest name."""
+    op = table.get(name)
+    function = _variadic(op, name) if op.variadic else _fixed(op, name)
+    function.__name__ = function.__qualname__ = name
+    function.__module__ = "mxc.symbol"
+    function.__doc__ = _documentation(op, name)
+    return function
+
+
+def public_names() -> list[str]:
+    """The operators that `mx.sym` shows: those whose name does not begin with an underscore."""
+    return [name for name in table.names() if not name.startswith("_")]
+
+
+def _fixed(op: Operator, name: str) -> Callable[..., Any]:
+    """The function of an operator whose inputs have names: inputs, then parameters, by position or by name."""
+    inputs = [*(spec.name for spec in op.inputs), *op.aux]
+    order = [*inputs, *op.params]
+    hint = name.lower()
+
+    def function(*args: Any, **kwargs: Any) -> Any:
+        for key, value in zip([*order, "name", "attr", "out"], args, strict=False):
+            if key in kwargs:
+                raise TypeError(f"{name}() got multiple values for argument {key!r}")
+            kwargs[key] = value
+        if len(args) > len(order) + 3:
+            raise TypeError(f"{name}() takes at most {len(order) + 3} arguments, {len(args)} given")
+        own = {key: kwargs.pop(key, None) for key in ("name", "attr", "out")}
+        given = {key: kwargs.pop(key) for key in inputs if key in kwargs}
+        symbols = {key: _symbol(key, value) for key, value in given.items() if value is not None}
+        symbols.update(_symbols_of(kwargs))
+        return construct.apply(op, hint, symbols, kwargs, own["name"], own["attr"])
+
+    _set_signature(function, [inspect.Parameter(key, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=default)
+                              for key, default in [*((k, None) for k in inputs), *((k, _Null) for k in op.params),
+                                                   ("name", None), ("attr", None), ("out", None)]])
+    return function
+
+
+def _variadic(op: Operator, name: str) -> Callable[..., Any]:
+    """The function of an operator that takes any number of symbols: those by position, the rest by name."""
+    hint = name.lower()
+
+    def function(*args: Any, **kwargs: Any) -> Any:
+        own = {key: kwargs.pop(key, None) for key in ("name", "attr", "out")}
+        for value in args:
+            if not isinstance(value, Arithmetic):
+                raise TypeError(f"Positional arguments must be Symbol instances, but got {value}")
+        symbols = _symbols_of(kwargs)
+        if args and symbols:
+            raise TypeError(f"{name}() accepts symbols either as positional or keyword arguments, not both")
+        if kwargs.get(op.variadic, _Null) is _Null:
+            kwargs[op.variadic] = len(args) + len(symbols)
+        return construct.apply(op, hint, symbols or args, kwargs, own["name"], own["attr"])
+
+    _set_signature(function, [inspect.Parameter("data", inspect.Parameter.VAR_POSITIONAL)])
+    return function
+
+
+def _symbol(key: str, value: object) -> Any:
+    if not isinstance(value, Arithmetic):
+        raise TypeError(f"Argument {key} must be Symbol instances, but got {value}")
+    return value
+
+
+def _symbols_of(kwargs: dict[str, Any]) -> dict[str, Any]:
+    """Take the symbols out of keyword arguments."""
+    return {key: kwargs.pop(key) for key in list(kwargs) if isinstance(kwargs[key], Arithmetic)}
+
+
+def _set_signature(function: Callable[..., Any], parameters: list[inspect.Parameter]) -> None:
+    signature = inspect.Signature([*parameters, inspect.Parameter("kwargs", inspect.Parameter.VAR_KEYWORD)])
+    function.__signature__ = signature  # type: ignore[attr-defined]
+
+
+def _documentation(op: Operator, name: str) -> str:
+    """A docstring from the table: what the operator takes, its parameters with their types, what it gives."""
+    lines = [f"Operator {op.name} ({op.kind.name.lower()})" + (f", here by its alias {name}." if name != op.name else ".")]
+    if isinstance(op.expr, str):
+        lines += ["", f"Computes `{op.expr}`, elementwise."]
+    lines += ["", "Parameters", "----------"]
+    for spec in op.inputs:
+        condition = f", {'unless' if spec.negated else 'if'} {spec.condition}" if spec.condition else ""
+        lines.append(f"{'*' if spec.variadic else ''}{spec.name} : Symbol{'s' if spec.variadic else ''}{condition}")
+    lines += [f"{aux} : Symbol, auxiliary state" for aux in op.aux]
+    for key, kind in op.params.items():
+        lines.append(f"{key} : {kind}, " + ("required" if kind.required else f"default {kind.text(kind.default)}"))
+    lines += ["name : str, optional", "    Name of the resulting symbol; an automatic one when left out.",
+              "attr : dict of str to str, optional", "    Attributes of the node, such as `__lr_mult__`.",
+              "", "Returns", "-------", "Symbol", f"    Outputs: {', '.join(op.outputs)}"]
+    return "\n".join(lines)
+
+
+def lookup(name: str) -> Callable[..., Any]:
+    """The function for `name`, or AttributeError: what a module's `__getattr__` needs."""
+    if name.startswith("__") or not table.has(name):
+        raise AttributeError(_no_such(name))
+    return find(name)
+
+
+def _no_such(name: str) -> str:
+    try:
+        table.get(name)
+    except MXNetError as error:
+        return f"module 'mxc.symbol' has no attribute {name!r}: {error}"
+    return f"module 'mxc.symbol' has no attribute {name!r}"

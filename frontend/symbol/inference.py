@@ -1,0 +1,88 @@
+"""Shape and dtype inference of symbols, in the terms MXNet's programs use."""
+from __future__ import annotations
+
+import operator
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mxc.compiler.error import MXNetError
+from mxc.symbol.construct import DTYPE_CODES
+
+if TYPE_CHECKING:
+    from mxc.symbol.symbol import Symbol
+
+_MOST_NAMED = 10  # arguments that a warning lists
+
+
+def shapes(symbol: Symbol, args: Sequence[Any], kwargs: Mapping[str, Any], partial: bool) -> Any:
+    """(argument shapes, output shapes, auxiliary shapes); see Symbol.infer_shape."""
+    from mxc.compiler.passes.infer_shape import infer_shape
+
+    if args and kwargs:
+        raise ValueError("Can only specify known argument shapes either by positional or kwargs way.")
+    for where, value in [*((f"argument {i}", v) for i, v in enumerate(args) if v is not None),
+                         *((repr(k), v) for k, v in kwargs.items())]:
+        if not isinstance(value, tuple):
+            raise TypeError(f"Arguments need to be shapes (tuple), but {where} is {type(value)}.")
+    known = {name: tuple(operator.index(dim) for dim in shape) for name, shape in _named(symbol, args, kwargs).items()}
+    graph = symbol.graph
+    facts = infer_shape(graph, known, partial=True)
+    found = [[() if shape is None else shape for shape in group] for group in _grouped(symbol, graph, facts)]
+    if partial or all(shape and 0 not in shape for group in found for shape in group):
+        return tuple(found)
+    _warn("shape", " (0s in shape means unknown dimensions)", [
+        f"{name}: {shape}" for name, shape in zip(symbol.list_arguments(), found[0], strict=True)
+        if not shape or 0 in shape])
+    return None, None, None
+
+
+def types(symbol: Symbol, args: Sequence[Any], kwargs: Mapping[str, Any], partial: bool) -> Any:
+    """(argument types, output types, auxiliary types); see Symbol.infer_type."""
+    from mxc.compiler.passes.infer_dtype import infer_dtype
+
+    if args and kwargs:
+        raise ValueError("Can only specify known argument types either by positional or kwargs way.")
+    known = {name: dtype_name(value) for name, value in _named(symbol, args, kwargs).items()}
+    graph = symbol.graph
+    facts = infer_dtype(graph, known, partial=True)
+    found = [[None if dtype is None else np.dtype(dtype).type for dtype in group]
+             for group in _grouped(symbol, graph, facts)]
+    if partial or all(dtype is not None for group in found for dtype in group):
+        return tuple(found)
+    _warn("type", "", [f"{name}: None" for name, dtype in zip(symbol.list_arguments(), found[0], strict=True)
+                       if dtype is None])
+    return None, None, None
+
+
+def dtype_name(value: Any) -> str:
+    """NumPy's name of a dtype. Raises TypeError for what is none, MXNetError for one that arrays cannot have."""
+    name = np.dtype(value).name
+    if name not in DTYPE_CODES:
+        raise MXNetError(f"arrays cannot have the dtype {name}; expected one of {', '.join(DTYPE_CODES)}")
+    return name
+
+
+def _named(symbol: Symbol, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """What is given, by argument, without what is None. Raises MXNetError for more values than arguments."""
+    names = symbol.list_arguments()
+    if len(args) > len(names):
+        raise MXNetError(f"{len(args)} values for {len(names)} arguments: {', '.join(names)}")
+    pairs = kwargs.items() if kwargs else zip(names, args, strict=False)
+    return {name: value for name, value in pairs if value is not None}
+
+
+def _grouped(symbol: Symbol, graph: Any, facts: Sequence[Sequence[Any]]) -> list[list[Any]]:
+    """Facts of the arguments, of the outputs and of the auxiliary states."""
+    variables, aux = symbol._inputs()
+    return [[facts[graph.ids[node]][0] for node in variables if node not in aux],
+            [facts[graph.ids[entry.node]][entry.index] for entry in symbol.entries],
+            [facts[graph.ids[node]][0] for node in variables if node in aux]]
+
+
+def _warn(what: str, explanation: str, lines: list[str]) -> None:
+    shown = lines[:_MOST_NAMED] + (["..."] if len(lines) > _MOST_NAMED else [])
+    warnings.warn(f"Cannot decide {what} for the following arguments{explanation}. Consider providing them as input:"
+                  "\n\t" + "\n\t".join(shown), stacklevel=4)

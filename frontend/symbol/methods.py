@@ -1,0 +1,80 @@
+"""Methods of Symbol that stand for an operator (`x.relu()` for `mx.sym.relu(x)`), and those only an NDArray has."""
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from mxc.base import NotImplementedForSymbol
+
+# Methods whose arguments are the operator's own after the first.
+_OPERATORS = """
+abs arccos arccosh arcsin arcsinh arctan arctanh argmax argmax_channel argmin argsort broadcast_axes broadcast_like
+broadcast_to cbrt ceil clip cos cosh degrees depth_to_space diag exp expm1 fix flip floor log log10 log1p log2
+log_softmax max mean min nanprod nansum norm one_hot ones_like pad pick prod radians rcbrt reciprocal relu repeat
+reshape reshape_like rint round rsqrt shape_array sigmoid sign sin sinh size_array slice slice_axis slice_like softmax
+softmin sort space_to_depth split sqrt square sum swapaxes take tan tanh tile topk transpose trunc zeros_like
+""".split()
+
+# What needs values, which a symbol does not have.
+_ARRAY_ONLY = "as_in_context asnumpy asscalar backward copy detach wait_to_read".split()
+
+
+def _operator_method(name: str) -> Any:
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        from mxc.symbol import functions
+
+        return functions.find(name)(self, *args, **kwargs)
+
+    method.__name__, method.__qualname__ = name, f"Symbol.{name}"
+    method.__doc__ = f"`mx.sym.{name}` of this symbol."
+    return method
+
+
+def _array_only_method(name: str) -> Any:
+    def method(self: Any, *args: Any, **kwargs: Any) -> NoReturn:
+        raise NotImplementedForSymbol(name)
+
+    method.__name__, method.__qualname__ = name, f"Symbol.{name}"
+    method.__doc__ = "Only an NDArray has values: raises NotImplementedForSymbol."
+    return method
+
+
+class OperatorMethods:
+    """The methods of Symbol that stand for operators."""
+
+    __slots__ = ()
+
+    def astype(self, dtype: Any, **kwargs: Any) -> Any:
+        """`mx.sym.Cast` of this symbol."""
+        from mxc.symbol import functions
+
+        return functions.find("cast")(self, dtype=dtype, **kwargs)
+
+    def expand_dims(self, axis: int, inplace: bool = False, **kwargs: Any) -> Any:
+        """`mx.sym.expand_dims` of this symbol; `inplace` means something only to arrays."""
+        from mxc.symbol import functions
+
+        return functions.find("expand_dims")(self, axis=axis, **kwargs)
+
+    def flatten(self, inplace: bool = False, **kwargs: Any) -> Any:
+        """`mx.sym.flatten` of this symbol; `inplace` means something only to arrays."""
+        from mxc.symbol import functions
+
+        return functions.find("flatten")(self, **kwargs)
+
+    def squeeze(self, axis: Any = None, inplace: bool = False, **kwargs: Any) -> Any:
+        """`mx.sym.squeeze` of this symbol; `inplace` means something only to arrays."""
+        from mxc.symbol import functions
+
+        return functions.find("squeeze")(self, axis=axis, **kwargs)
+
+    def split_v2(self, indices_or_sections: Any, axis: int = 0, squeeze_axis: bool = False) -> Any:
+        """`mx.sym.split_v2` of this symbol."""
+        from mxc.symbol import creation
+
+        return creation.split_v2(self, indices_or_sections, axis, squeeze_axis)
+
+
+for _name in _OPERATORS:
+    setattr(OperatorMethods, _name, _operator_method(_name))
+for _name in _ARRAY_ONLY:
+    setattr(OperatorMethods, _name, _array_only_method(_name))

@@ -1,0 +1,350 @@
+"""Symbol: outputs of a graph under construction."""
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator, Mapping
+from os import PathLike, fspath
+from typing import Any
+
+from mxc.compiler.error import MXNetError, nearest
+from mxc.compiler.graph import json_ir
+from mxc.compiler.graph.compose import HIDDEN_KEYS, auxiliary_entries, check_auxiliary, hidden_key
+from mxc.compiler.graph.graph import Entry, Graph, Node, topological
+from mxc.name import NameManager
+from mxc.symbol import construct
+from mxc.symbol.arithmetic import Arithmetic
+from mxc.symbol.methods import OperatorMethods
+
+
+class Symbol(Arithmetic, OperatorMethods):
+    """Outputs of a graph: what a program builds by applying operators to `Variable`s, and then binds or saves.
+
+    A symbol has no values and does not change (but for `_set_attr`); several symbols share the nodes below them.
+    """
+
+    __slots__ = ("entries",)
+
+    def __init__(self, entries: list[Entry]) -> None:
+        self.entries = list(entries)
+
+    # -- the graph
+
+    @property
+    def graph(self) -> Graph:
+        """The graph of what this symbol's outputs need."""
+        return Graph(self.entries)
+
+    @property
+    def name(self) -> str | None:
+        """The node's name; None for a group of several nodes' outputs."""
+        node = self._single_node()
+        return None if node is None else node.name
+
+    def _single_node(self) -> Node | None:
+        node = self.entries[0].node
+        return node if all(entry.node is node for entry in self.entries) else None
+
+    def __repr__(self) -> str:
+        if self.name is None:
+            return f"<Symbol group [{', '.join(entry.node.name for entry in self.entries)}]>"
+        return f"<Symbol {self.name}>"
+
+    def _inputs(self) -> tuple[list[Node], set[Node]]:
+        """Every variable in order, and those of them that are auxiliary states: some operator changes them."""
+        nodes = topological(self.entries)
+        aux = {entry.node for node in nodes for entry in auxiliary_entries(node)}
+        return [node for node in nodes if node.is_variable], aux
+
+    def list_inputs(self) -> list[str]:
+        """Names of all variables, auxiliary states too, in the order of the graph's nodes."""
+        return [node.name for node in self._inputs()[0]]
+
+    def list_arguments(self) -> list[str]:
+        """Names of the variables that are no auxiliary states, in the order of the graph's nodes."""
+        variables, aux = self._inputs()
+        return [node.name for node in variables if node not in aux]
+
+    def list_auxiliary_states(self) -> list[str]:
+        """Names of the auxiliary states (BatchNorm's moving mean and variance, ...)."""
+        variables, aux = self._inputs()
+        return [node.name for node in variables if node in aux]
+
+    def list_outputs(self) -> list[str]:
+        """Names of the outputs: a variable's own, NODE_OUTPUT of an operator's."""
+        return [_output_name(entry) for entry in self.entries]
+
+    def get_internals(self) -> Symbol:
+        """A group of every output in the graph, in the order of its nodes; hidden outputs are left out."""
+        return Symbol([entry for node in topological(self.entries) for entry in construct.visible_entries(node)])
+
+    def get_children(self) -> Symbol | None:
+        """A group of what the symbol's nodes read; None for variables."""
+        nodes = dict.fromkeys(entry.node for entry in self.entries)
+        below = [entry for node in nodes for entry in node.inputs]
+        return Symbol(below) if below else None
+
+    # -- outputs
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    def __iter__(self) -> Iterator[Symbol]:
+        return (Symbol([entry]) for entry in self.entries)
+
+    def __getitem__(self, index: int | str | slice) -> Symbol:
+        """One output by number or by its name in `list_outputs`, or a group of several by a slice.
+
+        Raises ValueError for a name that no output or more than one output has, IndexError for a number too large,
+        TypeError for an empty slice.
+        """
+        if isinstance(index, slice):
+            return construct.Group([Symbol([entry]) for entry in self.entries[index]])
+        if isinstance(index, str):
+            names = self.list_outputs()
+            if names.count(index) > 1:
+                raise ValueError(f'There are multiple outputs with name "{index}"')
+            if index not in names:
+                raise ValueError(f'Cannot find output that matches name "{index}"{nearest(index, names)}')
+            return Symbol([self.entries[names.index(index)]])
+        try:
+            number = operator.index(index)
+        except TypeError:
+            raise TypeError("Symbol only support integer index to fetch i-th output") from None
+        if number < 0:
+            raise MXNetError(f"Symbol only accept nonnegative index, got {number}")
+        if number >= len(self.entries):
+            raise IndexError(f"output {number} of a symbol that has {len(self.entries)}")
+        return Symbol([self.entries[number]])
+
+    # -- attributes
+
+    def attr(self, key: str) -> str | None:
+        """The attribute `key` of the node (`lr_mult` finds `__lr_mult__` too); None without one, or for a group."""
+        node = self._single_node()
+        if node is None:
+            return None
+        return node.attrs.get(key, node.attrs.get(hidden_key(key)))
+
+    def list_attr(self, recursive: bool = False) -> dict[str, str]:
+        """All attributes of the node. Raises DeprecationWarning with `recursive`: use `attr_dict`."""
+        if recursive:
+            raise DeprecationWarning("Symbol.list_attr with recursive=True has been deprecated. Please use attr_dict "
+                                     "instead.")
+        node = self._single_node()
+        return {} if node is None else _shown_attributes(node)
+
+    def attr_dict(self) -> dict[str, dict[str, str]]:
+        """The attributes of every node that has any, by the node's name."""
+        return {node.name: _shown_attributes(node) for node in topological(self.entries) if node.attrs}
+
+    def _set_attr(self, **attrs: str) -> None:
+        """Set attributes of the node; this changes every symbol that shares the node.
+
+        Raises ValueError for values that are no strings, MXNetError for a group.
+        """
+        if not all(isinstance(value, str) for value in attrs.values()):
+            raise ValueError("Set Attr only accepts string values")
+        node = self._single_node()
+        if node is None:
+            raise MXNetError("Symbol.SetAttrs only works for non-grouped symbol")
+        merged = {**node.attrs, **construct.stored_attributes(attrs)}
+        if node.op is not None:
+            known = {key: value for key, value in merged.items() if key in node.op.params}
+            node.params = node.op.parse_attrs(known, node.name)
+        node.attrs = merged
+
+    # -- composition and copies
+
+    def __copy__(self) -> Symbol:
+        """A symbol over copies of all its nodes."""
+        return _rebuilt(self, {})
+
+    def __deepcopy__(self, memo: Any) -> Symbol:
+        return _rebuilt(self, {})
+
+    def __reduce__(self) -> tuple[Any, tuple[str]]:
+        return load_json, (self.tojson(remove_amp_cast=False),)
+
+    def __call__(self, *args: Symbol, **kwargs: Any) -> Symbol:
+        """A copy of this graph in which other symbols take the place of arguments: `net(data=other, name="new")`.
+
+        kwargs: a symbol for each argument or auxiliary state to replace; `name` renames the copy's node. Arguments
+        that are not named stay. Raises MXNetError for names that are no inputs, symbols of several outputs, and
+        symbols by position (only an operator's own function takes them so); TypeError for anything but symbols.
+        """
+        name = kwargs.pop("name", None)
+        if args and kwargs:
+            raise TypeError("compose only accept input Symbols either as positional or keyword arguments, not both")
+        if not all(isinstance(value, Symbol) for value in (*args, *kwargs.values())):
+            raise TypeError("Compose expect `Symbol` as arguments")
+        if args:
+            raise MXNetError("General composition only support kwargs for now: name the arguments to replace, one of "
+                             + ", ".join(self.list_inputs()))
+        inputs = self.list_inputs()
+        for key in kwargs:
+            if key not in inputs:
+                raise MXNetError(f"Symbol.Compose: argument name {key} not found{nearest(key, inputs)}. Candidate "
+                                 f"arguments: {', '.join(inputs)}")
+        replaced = {key: construct.single_entry(value, f"argument {key}") for key, value in kwargs.items()}
+        made = _rebuilt(self, replaced)
+        if name:
+            made.entries[0].node.name = NameManager.current.get(name, name)
+        return made
+
+    # -- inference and binding
+
+    def infer_shape(self, *args: Any, **kwargs: Any) -> Any:
+        """Shapes of all arguments, outputs and auxiliary states, from those of some arguments.
+
+        Shapes are tuples, by position (order of `list_arguments`, None: not known) or by name; 0 is an unknown
+        dimension. Returns three lists of tuples; (None, None, None) and a UserWarning when something stays unknown.
+
+        Raises MXNetError when shapes contradict each other or a name is no argument; TypeError for what is no tuple.
+        """
+        from mxc.symbol import inference
+
+        return inference.shapes(self, args, kwargs, partial=False)
+
+    def infer_shape_partial(self, *args: Any, **kwargs: Any) -> Any:
+        """As `infer_shape`, but returns what could be found: () where nothing is known, 0 for unknown dimensions."""
+        from mxc.symbol import inference
+
+        return inference.shapes(self, args, kwargs, partial=True)
+
+    def infer_type(self, *args: Any, **kwargs: Any) -> Any:
+        """Types of all arguments, outputs and auxiliary states, from those of some arguments.
+
+        Types are anything that numpy.dtype takes, by position or by name. Returns three lists of NumPy types;
+        (None, None, None) and a UserWarning when something stays unknown. Errors as in `infer_shape`.
+        """
+        from mxc.symbol import inference
+
+        return inference.types(self, args, kwargs, partial=False)
+
+    def infer_type_partial(self, *args: Any, **kwargs: Any) -> Any:
+        """As `infer_type`, but returns what could be found, with None for what is not known."""
+        from mxc.symbol import inference
+
+        return inference.types(self, args, kwargs, partial=True)
+
+    def bind(self, ctx: Any, args: Any, args_grad: Any = None, grad_req: Any = "write", aux_states: Any = None,
+             group2ctx: Any = None, shared_exec: Any = None) -> Any:
+        """An executor over the given arrays.
+
+        args: NDArrays in the order of `list_arguments`, or by name (further names are ignored). args_grad: where
+        gradients go, in the same forms, or some by name. grad_req: "write", "add" or "null", for all, as a list or by
+        name (null for those not named). aux_states: as args. shared_exec: an executor whose memory may be shared.
+
+        Raises ValueError naming what is missing or superfluous, TypeError for what is no NDArray or Context,
+        MXNetError when shapes do not fit.
+        """
+        from mxc.symbol import binding
+
+        return binding.bind(self, ctx, args, args_grad, grad_req, aux_states, group2ctx, shared_exec)
+
+    def simple_bind(self, ctx: Any, grad_req: Any = "write", type_dict: Mapping[str, Any] | None = None,
+                    stype_dict: Mapping[str, str] | None = None, group2ctx: Any = None, shared_arg_names: Any = None,
+                    shared_exec: Any = None, shared_buffer: Any = None, **kwargs: Any) -> Any:
+        """An executor over new arrays, zero-filled, whose shapes follow from those given by name.
+
+        type_dict: dtypes by argument; grad_req as in `bind`; kwargs: shapes by argument. Raises RuntimeError (an
+        MXNetError) when shapes or dtypes do not follow, contradict each other, or grad_req does not fit.
+        """
+        from mxc.symbol import binding
+
+        return binding.simple_bind(self, ctx, grad_req, type_dict, stype_dict, group2ctx, shared_arg_names,
+                                   shared_exec, shared_buffer, kwargs)
+
+    def eval(self, ctx: Any = None, **kwargs: Any) -> Any:
+        """The outputs for the given arrays (NDArrays by argument), computed once, on `ctx` (default: the current)."""
+        from mxc.symbol import binding
+
+        return binding.evaluate(self, ctx, kwargs)
+
+    # -- text
+
+    def tojson(self, remove_amp_cast: bool = True) -> str:
+        """The graph as JSON that MXNet 1.9.1 reads. remove_amp_cast: without `amp_cast` nodes."""
+        return json_ir.write(self.graph, remove_amp_cast)
+
+    def save(self, fname: str | PathLike[str], remove_amp_cast: bool = True) -> None:
+        """Write `tojson` to a file. Raises TypeError when `fname` is no path, OSError when it cannot be written."""
+        if not isinstance(fname, (str, PathLike)):
+            raise TypeError("fname need to be string")
+        with open(fname, "w", encoding="utf-8") as file:
+            file.write(self.tojson(remove_amp_cast))
+
+    def debug_str(self) -> str:
+        """The graph as text, node by node: operator, name, inputs and attributes."""
+        nodes = topological(self.entries)
+        if len(self.entries) == 1 and self.entries[0].node.is_variable:
+            return f"Variable:{self.name}\n"
+        lines = ["Symbol Outputs:"]
+        lines += [f"\toutput[{i}]={e.node.name}({e.index})" for i, e in enumerate(self.entries)]
+        versions: dict[Node, int] = {}
+        for node in nodes:
+            if node.op is None:
+                lines.append(f"Variable:{node.name}")
+                continue
+            for entry in auxiliary_entries(node):
+                versions[entry.node] = versions.get(entry.node, 0) + 1
+            lines += ["-" * 20, f"Op:{node.op.name}, Name={node.name}", "Inputs:"]
+            for i, entry in enumerate(node.inputs):
+                version = f" version={versions.get(entry.node, 0)}" if entry.node.is_variable else ""
+                lines.append(f"\targ[{i}]={entry.node.name}({entry.index}){version}")
+            if node.attrs:
+                lines += ["Attrs:", *(f"\t{key}={value}" for key, value in sorted(node.attrs.items()))]
+        return "\n".join(lines) + "\n"
+
+
+def load(fname: str | PathLike[str]) -> Symbol:
+    """The symbol in a JSON file that any MXNet version, or `save`, wrote.
+
+    Raises ModelFileError (path, byte offset, reason) when it is no such file, UnsupportedError listing every operator
+    and attribute that mxc does not know, TypeError when `fname` is no path.
+    """
+    if not isinstance(fname, (str, PathLike)):
+        raise TypeError("fname need to be string")
+    return Symbol(json_ir.read_file(fspath(fname)).outputs)
+
+
+def load_json(json_str: str) -> Symbol:
+    """The symbol that a JSON text describes; errors as `load`."""
+    if not isinstance(json_str, str):
+        raise TypeError("fname required to be string")
+    return Symbol(json_ir.read(json_str).outputs)
+
+
+def fromjson(json_str: str) -> Symbol:
+    """The same as `load_json`."""
+    return load_json(json_str)
+
+
+def _output_name(entry: Entry) -> str:
+    node = entry.node
+    return node.name if node.op is None else f"{node.name}_{node.op.output_names(node.params)[entry.index]}"
+
+
+def _shown_attributes(node: Node) -> dict[str, str]:
+    """A node's attributes, `__lr_mult__` and its like under their plain names too."""
+    shown = dict(node.attrs)
+    shown.update({key: node.attrs[hidden_key(key)] for key in HIDDEN_KEYS if hidden_key(key) in node.attrs})
+    return shown
+
+
+def _rebuilt(symbol: Symbol, replaced: Mapping[str, Entry]) -> Symbol:
+    """A symbol over copies of all nodes, with the variables of these names replaced."""
+    copies: dict[Node, Entry | Node] = {}
+
+    def moved(entry: Entry) -> Entry:
+        new = copies[entry.node]
+        return new if isinstance(new, Entry) else Entry(new, entry.index)
+
+    for node in topological(symbol.entries):
+        if node.is_variable and node.name in replaced:
+            copies[node] = replaced[node.name]
+            continue
+        copy = Node(node.op, node.name, node.attrs, node.params, [moved(e) for e in node.inputs], node.subgraphs)
+        check_auxiliary(copy)
+        copies[node] = copy
+    return Symbol([moved(entry) for entry in symbol.entries])
