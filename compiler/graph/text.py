@@ -19,7 +19,7 @@ from mxc.compiler.error import MXNetError
 from mxc.compiler.graph.graph import Entry, Graph, GraphBuilder, Node, Sink, topological
 from mxc.compiler.ops import table
 
-_WORD = re.compile(r"[A-Za-z_][\w/:-]*\Z")
+_WORD = re.compile(r"[A-Za-z_][\w/-]*\Z")
 _VALUE = re.compile(r"[\w.+-]+\Z")
 _HEAD = re.compile(r"graph\((.*)\)\Z")
 _CALL = re.compile(r"(?P<name>'[^']*'|[^\s=']+) = (?P<op>[\w.]+)\((?P<args>.*)\)\Z")

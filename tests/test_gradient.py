@@ -1,0 +1,206 @@
+"""The gradient pass: the graphs it makes, what MXNet's gradients are, and finite differences for every operator."""
+import numpy as np
+import pytest
+from golden.cases import Answer, load
+from pass_checks import assert_graph, options
+
+from mxc.compiler.error import MXNetError
+from mxc.compiler.graph.check import check_graph
+from mxc.compiler.graph.graph import Entry, Graph, Node, variable
+from mxc.compiler.graph.text import parse_graph
+from mxc.compiler.ops import table
+from mxc.compiler.ops.table import Kind, Operator
+from mxc.compiler.passes.gradient import HEAD, gradient
+from mxc.compiler.passes.gradients.context import is_loss
+from mxc.compiler.passes.infer import infer
+from mxc.compiler.targets.reference import interpreter
+
+
+def joint(text: str, is_train: bool = True, **grad_req: str) -> Graph:
+    made = gradient(parse_graph(text), options(is_train=is_train, grad_req=grad_req))
+    check_graph(made)
+    return made
+
+
+# -- graphs
+
+@pytest.mark.parametrize("text, grad_req, expected", [
+    pytest.param("""graph(a: float32[2,3])
+                    t = tanh(a)
+                    return t""", {"a": "write"},
+                 """graph(a: float32[2,3], _head_grad_0: float32[2,3])
+                    t = tanh(a)
+                    b = _backward_tanh_data(_head_grad_0, t)
+                    return t, grad(a) = b""", id="formula"),
+    pytest.param("""graph(a: float32[2,3])
+                    t = tanh(a)
+                    return t""", {"a": "null"},
+                 """graph(a: float32[2,3])
+                    t = tanh(a)
+                    return t""", id="null"),
+    pytest.param("""graph(a: float32[2,3])
+                    return a""", {"a": "add"},
+                 """graph(a: float32[2,3], _head_grad_0: float32[2,3])
+                    return a, add grad(a) = _head_grad_0""", id="an output that is a variable"),
+    pytest.param("""graph(a: float32[2,3], b: float32[2,3])
+                    s = elemwise_add(a, a)
+                    k = BlockGrad(b)
+                    return s, k""", {"a": "write", "b": "write"},
+                 """graph(a: float32[2,3], b: float32[2,3], _head_grad_0: float32[2,3])
+                    s = elemwise_add(a, a)
+                    k = BlockGrad(b)
+                    d = elemwise_add(_head_grad_0, _head_grad_0)
+                    z = _zeros(shape=(2, 3))
+                    return s, k, grad(a) = d, grad(b) = z""", id="a variable used twice, one that nothing reaches"),
+    pytest.param("""graph(a: float32[2,3], b: float32[3])
+                    s = broadcast_add(a, b)
+                    return s""", {"b": "write"},
+                 """graph(a: float32[2,3], b: float32[3], _head_grad_0: float32[2,3])
+                    s = broadcast_add(a, b)
+                    t = sum(_head_grad_0, axis=(0,), keepdims=True)
+                    r = Reshape(t, shape=(3,))
+                    return s, grad(b) = r""", id="broadcast"),
+    pytest.param("""graph(a: float32[2,3])
+                    s = add_n(a, a, a, num_args=3)
+                    return s, s""", {"a": "write"},
+                 """graph(a: float32[2,3], _head_grad_0: float32[2,3], _head_grad_1: float32[2,3])
+                    s = add_n(a, a, a, num_args=3)
+                    h = elemwise_add(_head_grad_0, _head_grad_1)
+                    d = add_n(h, h, h, num_args=3)
+                    return s, s, grad(a) = d""", id="an output twice"),
+    pytest.param("""graph(a: float16[2,3])
+                    c = Cast(a, dtype=float32)
+                    return c""", {"a": "write"},
+                 """graph(a: float16[2,3], _head_grad_0: float32[2,3])
+                    c = Cast(a, dtype=float32)
+                    d = Cast(_head_grad_0, dtype=float16)
+                    return c, grad(a) = d""", id="the argument's dtype"),
+    pytest.param("""graph(a: float32[2,3])
+                    l = MakeLoss(a, grad_scale=2)
+                    k = BlockGrad(l)
+                    return k""", {"a": "write"},
+                 """graph(a: float32[2,3])
+                    l = MakeLoss(a, grad_scale=2)
+                    k = BlockGrad(l)
+                    f = _full(shape=(2, 3), value=2)
+                    return k, grad(a) = f""", id="a loss begins a gradient though nothing flows into it"),
+    pytest.param("""graph(a: float32[2,3])
+                    m = mean(a, axis=1)
+                    return m""", {"a": "write"},
+                 """graph(a: float32[2,3], _head_grad_0: float32[2])
+                    m = mean(a, axis=1)
+                    r = Reshape(_head_grad_0, shape=(2, 1))
+                    d = _backward_mean_data(r, count=3)
+                    w = broadcast_to(d, shape=(2, 3))
+                    return m, grad(a) = w""", id="reduction"),
+    pytest.param("""graph(x: float32[2,3], w: float32[4,3], b: float32[4])
+                    y = FullyConnected(x, w, b, num_hidden=4)
+                    return y""", {"w": "write", "b": "add"},
+                 """graph(x: float32[2,3], w: float32[4,3], b: float32[4], _head_grad_0: float32[2,4])
+                    y = FullyConnected(x, w, b, num_hidden=4)
+                    dw = dot(_head_grad_0, x, transpose_a=True)
+                    db = sum(_head_grad_0, axis=(1,), exclude=True)
+                    return y, grad(w) = dw, add grad(b) = db""", id="only what is asked for"),
+])
+def test_graph(text, grad_req, expected):
+    assert_graph(joint(text, **grad_req), expected)
+
+
+def test_no_gradient_is_an_error_that_says_what_to_do():
+    (op,) = [o for o in table.all_operators() if not o.differentiable and o.grad != "none" and len(o.inputs) == 1][:1]
+    node = Node(op, "n", None, op.make_params({k: "1" for k, t in op.params.items() if t.required}),
+                [Entry(variable("a"))])
+    with pytest.raises(MXNetError, match=r"n.* has no gradient.*BlockGrad"):
+        gradient(infer(Graph([Entry(node)]), {"a": (2, 3)}, {}), options(is_train=True, grad_req={"a": "write"}))
+
+
+# -- MXNet's answers
+
+def graph_of(answer: Answer) -> Graph:
+    op = table.get(answer.case.op)
+    params = op.parse_attrs(answer.case.attrs, "op")
+    given = {name: Entry(variable(name)) for name in answer.inputs}
+    names = [*op.input_names(params), *op.aux_names(params)]
+    inputs = list(given.values()) if answer.case.list_input else [given[name] for name in names]
+    node = Node(op, "op", answer.case.attrs, params, inputs)
+    outputs = [Entry(node, i) for i in range(op.num_visible(params))]
+    return infer(Graph(outputs), {k: v.shape for k, v in answer.inputs.items()},
+                 {k: v.dtype.name for k, v in answer.inputs.items()})
+
+
+TRAINED = [a for a in load() if a.grads and table.has(a.case.op)]
+
+
+@pytest.mark.parametrize("answer", TRAINED, ids=[a.case.name for a in TRAINED])
+def test_golden(answer):
+    grad_req = dict.fromkeys(answer.grads, "write")
+    made = gradient(graph_of(answer), options(is_train=True, grad_req=grad_req))
+    check_graph(made)
+    heads = {f"{HEAD}{i}": head for i, head in enumerate(answer.heads)}
+    found = interpreter.run(made, {**answer.inputs, **heads}, {}, True)
+    half = any(a.dtype == np.float16 for a in answer.inputs.values())
+    rtol, atol = (2e-2, 2e-3) if half else (1e-4, 1e-5)
+    for entry, sink in zip(made.outputs, made.sinks, strict=True):
+        if sink.kind != "output":
+            expected = {"grad": answer.grads, "aux": answer.aux}[sink.kind][sink.name]
+            assert found[entry].dtype == expected.dtype
+            np.testing.assert_allclose(found[entry].astype(float), expected.astype(float), rtol, atol,
+                                       err_msg=f"{sink.kind} of {sink.name}")
+
+
+# -- finite differences
+
+def sampled(op: Operator) -> list[dict]:
+    """The operator's own samples, else the kind's: shapes of all inputs, parameters, range of the values."""
+    if op.samples:
+        return list(op.samples)
+    required = [k for k, t in op.params.items() if t.required and k != op.variadic]
+    if required or op.kind > Kind.REDUCTION or op.kind == Kind.INJECTIVE:
+        return []
+    if op.kind == Kind.REDUCTION:
+        return [{"shapes": [[2, 3, 2]], "params": {"axis": "1"}}, {"shapes": [[2, 3, 2]], "params": {"keepdims": "True"}},
+                {"shapes": [[2, 3, 2]], "params": {"axis": "(0, -1)", "exclude": "True"}}]
+    count = 3 if op.variadic else len(op.inputs)
+    params = {op.variadic: "3"} if op.variadic else {}
+    same = {"shapes": [[2, 3]] * count, "params": params}
+    return [same] if op.kind == Kind.ELEMENTWISE or count != 2 else [same, {"shapes": [[2, 3], [1, 3]]},
+                                                                   {"shapes": [[2, 1], [2, 3]]}]
+
+
+SAMPLES = [pytest.param(op, sample, id=f"{op.name}-{i}") for op in table.all_operators()
+           if op.inputs and op.differentiable and not is_loss(op) for i, sample in enumerate(sampled(op))]
+
+
+@pytest.mark.parametrize("op, sample", SAMPLES)
+def test_finite_differences(op, sample):
+    """In float64, d(sum of outputs times heads) / d(input) by central differences."""
+    params = op.make_params(sample.get("params", {}))
+    rng = np.random.default_rng(0)
+    names = [*op.input_names(params), *op.aux_names(params)]
+    low, high = sample.get("low", -1), sample.get("high", 1)
+    values = {name: rng.uniform(low, high, shape) for name, shape in zip(names, sample["shapes"], strict=True)}
+    node = Node(op, "op", None, params, [Entry(variable(name)) for name in names])
+    outputs = [Entry(node, i) for i in range(op.num_visible(params))]
+    graph = infer(Graph(outputs), {k: v.shape for k, v in values.items()}, dict.fromkeys(values, "float64"))
+    if any(graph.dtype(e) != "float64" for e in graph.outputs):
+        pytest.skip("the output is not float64")
+    made = gradient(graph, options(is_train=True, grad_req=dict.fromkeys(op.input_names(params), "write")))
+    heads = {f"{HEAD}{i}": rng.uniform(-1, 1, graph.shape(e)) for i, e in enumerate(graph.outputs)}
+    found = interpreter.run(made, {**values, **heads}, {}, True)
+
+    def total() -> float:
+        run = interpreter.run(graph, values, {}, True)
+        return sum(float((run[e] * heads[f"{HEAD}{i}"]).sum()) for i, e in enumerate(graph.outputs))
+
+    for entry, sink in zip(made.outputs, made.sinks, strict=True):
+        if sink.kind == "grad":
+            value = values[sink.name]
+            expected = np.zeros_like(value)
+            for at in np.ndindex(value.shape):
+                kept = value[at]
+                value[at] = kept + 1e-6
+                above = total()
+                value[at] = kept - 1e-6
+                expected[at] = (above - total()) / 2e-6
+                value[at] = kept
+            np.testing.assert_allclose(found[entry], expected, 1e-6, 1e-7, err_msg=f"gradient of {sink.name}")
