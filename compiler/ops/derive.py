@@ -101,6 +101,11 @@ def _substitute(node: ast.expr, names: dict[str, ast.expr]) -> ast.expr:
     return _Substitution(names).visit(copy)
 
 
+def rename(text: str, names: dict[str, str]) -> str:
+    """An expression with other names for inputs and parameters."""
+    return ast.unparse(_substitute(parse(text), {old: ast.Name(new) for old, new in names.items()}))
+
+
 def _is(node: ast.expr, number: int) -> bool:
     return isinstance(node, ast.Constant) and node.value == number
 

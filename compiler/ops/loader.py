@@ -18,6 +18,7 @@ from typing import Any
 import yaml
 
 from mxc.compiler.error import MXNetError, nearest
+from mxc.compiler.ops.derive import rename
 from mxc.compiler.ops.expr import names_of
 from mxc.compiler.ops.params import ParamType, parse_type
 from mxc.compiler.ops.table import InputSpec, Kind, Operator, Reduce
@@ -25,7 +26,7 @@ from mxc.compiler.ops.table import InputSpec, Kind, Operator, Reduce
 
 @dataclass(frozen=True)
 class Home:
-    """Where the rules of a role are: a module, or a package of modules; and how such a function's parameters are named."""
+    """Where the rules of a role are (a module or a package of modules), and the names of a rule's parameters."""
 
     module: str
     parameters: tuple[str, ...]
@@ -162,8 +163,10 @@ def _expr(raw: Any) -> str | dict[str, dict[str, str]] | None:
     return str(raw)
 
 
-def _grad(raw: Any) -> dict[str, str] | str | None:
-    return {k: str(v) for k, v in raw.items()} if isinstance(raw, dict) else raw
+def _grad(raw: Any) -> dict[str, str | dict[str, dict[str, str]]] | str | None:
+    if not isinstance(raw, dict):
+        return raw
+    return {k: formula for k, v in raw.items() if (formula := _expr(v)) is not None}
 
 
 def _reduce(name: str, raw: Any) -> Reduce | None:
@@ -173,6 +176,10 @@ def _reduce(name: str, raw: Any) -> Reduce | None:
     if unknown or raw.get("combine") not in ("sum", "prod", "max", "min"):
         raise MXNetError(f"operator {name}: reduce: expected combine (sum, prod, max, min), body and final, got {raw}")
     return Reduce(raw["combine"], str(raw["body"]), str(raw.get("final", "acc")))
+
+
+def _texts(formula: str | dict[str, dict[str, str]]) -> list[str]:
+    return [formula] if isinstance(formula, str) else [e for choices in formula.values() for e in choices.values()]
 
 
 def _check_expressions(op: Operator) -> None:
@@ -187,17 +194,17 @@ def _check_expressions(op: Operator) -> None:
 
     total = any(op.expr == f"sum({i.name})" for i in op.inputs if i.variadic)
     if op.expr is not None and not total:
-        texts = [e for c in op.expr.values() for e in c.values()] if isinstance(op.expr, dict) else [op.expr]
-        for text in texts:
+        for text in _texts(op.expr):
             check(text, set(), "expr")
     if op.reduce:
         check(op.reduce.body, set(), "reduce body")
         check(op.reduce.final, {"acc", "count"}, "reduce final")
     if isinstance(op.grad, dict):
-        for name, text in op.grad.items():
+        for name, formula in op.grad.items():
             if name not in inputs:
                 raise MXNetError(f"operator {op.name}: grad: {name} is not an input")
-            check(text, {"og", "out", "count"}, "grad")
+            for text in _texts(formula):
+                check(text, {"og", "out", "count"}, "grad")
 
 
 # -- rules
@@ -247,7 +254,8 @@ def lint(operators: Iterable[Operator], roles: Iterable[str] = tuple(HOMES)) -> 
                 except MXNetError as error:
                     complaints.append(f"ops.yaml:{op.line}: operator {op.name}: {error}")
     used = {(HOMES[role].module, name) for op in operators for role, name in op.rules.items()}
-    used |= {(HOMES[role].module, name) for rules in (*DEFAULTS.values(), BACKWARD_RULES) for role, name in rules.items()}
+    for defaults in (*DEFAULTS.values(), BACKWARD_RULES):
+        used |= {(HOMES[role].module, name) for role, name in defaults.items()}
     for module in dict.fromkeys(HOMES[role].module for role in roles):
         role = next(r for r in roles if HOMES[r].module == module)
         for name, function in rules_of(role).items():
@@ -272,18 +280,30 @@ def backward_operator(op: Operator, input_name: str) -> tuple[Operator, tuple[st
         return table.get("_copy"), ("og",)
     if formula == "0":
         return table.get("zeros_like"), ("og",)
-    texts = [e for c in formula.values() for e in c.values()] if isinstance(formula, dict) else [formula]
-    used = set().union(*(names_of(text) for text in texts))
+    used = set().union(*(names_of(text) for text in _texts(formula)))
     inputs = ("og", *(n for n in ("out", *(i.name for i in op.inputs)) if n in used))
+    names = {"og": _fresh("grad", op), "out": _fresh("result", op)}  # its own gradient has an og and an out again
     params: dict[str, ParamType] = dict(op.params)
     kind = op.kind
     if op.reduce:
         kind = Kind.BROADCAST
         params = {k: t for k, t in params.items() if k in used} | {"count": parse_type("double = 1")}
     made = Operator(
-        name=f"_backward_{op.name.lstrip('_')}_{input_name}", kind=kind, inputs=tuple(InputSpec(n) for n in inputs),
-        params=params, expr=formula, rules={"shape": DEFAULTS[kind]["shape"], **BACKWARD_RULES}, line=op.line)
+        name=f"_backward_{op.name.lstrip('_')}_{input_name}", kind=kind,
+        inputs=tuple(InputSpec(names.get(n, n)) for n in inputs), params=params, expr=_renamed(formula, names),
+        rules={"shape": DEFAULTS[kind]["shape"], **BACKWARD_RULES}, line=op.line)
     table.loaded().by_name[made.name] = made
     return made, inputs
 
 
+def _fresh(name: str, op: Operator) -> str:
+    """`name`, or `name2` and so on: none of the operator's inputs and parameters."""
+    taken = {i.name for i in op.inputs} | set(op.params)
+    return next(n for n in (name, *(f"{name}{i}" for i in range(2, len(taken) + 3))) if n not in taken)
+
+
+def _renamed(formula: str | dict[str, dict[str, str]], names: dict[str, str]) -> str | dict[str, dict[str, str]]:
+    if isinstance(formula, str):
+        return rename(formula, names)
+    return {parameter: {value: rename(text, names) for value, text in choices.items()}
+            for parameter, choices in formula.items()}

@@ -31,13 +31,13 @@ DTYPES = ("float32", "float64", "float16", "uint8", "int8", "int32", "int64", "b
 REQUIRED = object()  # the default of a parameter that must be given
 
 _SPEC = re.compile(r"(?P<base>\w+)(?:\((?P<choices>[^)]*)\))?(?P<none> or None)?"
-                   r"(?: in (?P<low>[-+.\deE]*?)\.\.(?P<high>[-+.\deE]*))?(?:\s*=\s*(?P<default>.*))?")
+                   r"(?: in (?P<low>-?\d+(?:\.\d+)?)?\.\.(?P<high>-?\d+(?:\.\d+)?)?)?(?:\s*=\s*(?P<default>.*))?")
 _TRUE, _FALSE = ("true", "1"), ("false", "0")
 
 
 @dataclass(frozen=True)
 class ParamType:
-    """One parameter: `base` type, `choices` of an enum or dtype, `optional` (None allowed), inclusive range, default."""
+    """One parameter: `base` type, `choices` of an enum or dtype, `optional` (None allowed), range, default."""
 
     base: str
     choices: tuple[str, ...] = ()
@@ -88,7 +88,8 @@ class ParamType:
     def check(self, value: object) -> object:
         """`value` itself when it is one of the choices and within the range; else raises MXNetError."""
         if self.choices and value not in self.choices:
-            raise MXNetError(f"expected one of {', '.join(self.choices)}, got {value!r}{nearest(str(value), self.choices)}")
+            hint = nearest(str(value), self.choices)
+            raise MXNetError(f"expected one of {', '.join(self.choices)}, got {value!r}{hint}")
         for element in value if isinstance(value, tuple) else (value,):
             if element is None or isinstance(element, str):
                 continue
@@ -113,6 +114,8 @@ def parse_type(spec: str) -> ParamType:
     if not match or base not in _PARSERS:
         raise MXNetError(f"{spec!r} is not a parameter type{nearest(base, _PARSERS)}")
     choices = tuple(c.strip() for c in match["choices"].split(",")) if match["choices"] else ()
+    if base == "enum" and not choices:
+        raise MXNetError(f"{spec!r}: expected the choices, enum(a, b)")
     if base == "dtype" and not choices:
         choices = DTYPES
     low, high = (float(match[k]) if match[k] else None for k in ("low", "high"))

@@ -102,7 +102,7 @@ class Operator:
     count: str = ""
     visible: int | str = 0
     expr: str | dict[str, dict[str, str]] | None = None
-    grad: dict[str, str] | str | None = None
+    grad: dict[str, str | dict[str, dict[str, str]]] | str | None = None
     reduce: Reduce | None = None
     rules: Mapping[Role, str] = field(default_factory=dict)
     samples: tuple[dict, ...] = ()
@@ -154,7 +154,7 @@ class Operator:
     # -- inputs and outputs
 
     def input_names(self, params: Params) -> tuple[str, ...]:
-        """Names of the inputs that are there with `params`; a variable number as arg0, arg1, ...; no auxiliary states."""
+        """Names of the inputs that are there with `params`, auxiliary states left out; `arg*` as arg0, arg1, ..."""
         names: list[str] = []
         for spec in self.inputs:
             if spec.variadic:
