@@ -220,14 +220,3 @@ def slice_bounds(params: Params, size: int) -> tuple[int, int]:
     if not 0 <= first < last <= size:
         raise MXNetError(f"expected begin before end within an axis of {size}, got begin {begin} and end {end}")
     return first, last
-
-
-def pack_rows(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
-    """(R, K) to (ceil(R / block), K, block)."""
-    data, block = ins[0], params["block"]
-    assert isinstance(block, int)
-    if data is None:
-        return ins, outs
-    if len(data) != 2:
-        raise MXNetError(f"expected data of 2 axes, got {data}")
-    return ins, [merge((-(-data[0] // block), data[1], block), outs[0])]

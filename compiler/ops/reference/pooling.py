@@ -1,0 +1,82 @@
+"""The reference of pooling and its gradients: window by window."""
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from mxc.compiler.ops.shapes.pooling import pooled, windows
+from mxc.compiler.ops.table import Params
+
+Place = tuple[slice | int, ...]
+
+
+def _windows(params: Params, shape: tuple[int, ...]) -> Iterator[tuple[Place, Place, int]]:
+    """(the output's place, the window's place in the data, divisor of the average) of every window.
+
+    The divisor counts the window clipped to the padded data, or with count_include_pad=False to the data.
+    """
+    w = windows(params, shape)
+    out = pooled(params, shape)
+    around: Place = (slice(None),) * w.first
+    rest: Place = (slice(None),) * (len(shape) - w.first - len(w.kernel))
+    sizes = shape[w.first:w.first + len(w.kernel)]
+    include = params.get("count_include_pad") in (None, True)
+    for place in itertools.product(*(range(n) for n in out[w.first:w.first + len(w.kernel)])):
+        window: list[slice] = []
+        divisor = 1
+        for at, k, s, p, n in zip(place, w.kernel, w.stride, w.pad, sizes, strict=True):
+            start = at * s - p
+            end = min(start + k, n + p)
+            inside = slice(max(start, 0), max(min(end, n), 0))
+            divisor *= end - start if include else inside.stop - inside.start
+            window.append(inside)
+        yield (*around, *place, *rest), (*around, *window, *rest), divisor
+
+
+def pooling(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator) -> list[np.ndarray]:
+    """The maximum, average, sum or p-norm (sum |x|^p)^(1/p) of each window; padding counts in the average's divisor."""
+    data = inputs[0].astype(np.float64)
+    out = np.zeros(pooled(params, data.shape))
+    axes = tuple(range(windows(params, data.shape).first, windows(params, data.shape).first + data.ndim - 2))
+    for place, window, divisor in _windows(params, data.shape):
+        part = data[window]
+        if params.pool_type == "max":
+            out[place] = part.max(axes, initial=-math.inf)
+        elif params.pool_type == "lp":
+            power = params.p_value
+            assert isinstance(power, int)
+            out[place] = (np.abs(part) ** power).sum(axes) ** (1 / power)
+        else:
+            out[place] = part.sum(axes) / (divisor if params.pool_type == "avg" else 1)
+    return [out]
+
+
+def max_pool_grad(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator) -> list[np.ndarray]:
+    """Each window's gradient goes to its first largest element."""
+    data, grad = inputs[0], inputs[1].astype(np.float64)
+    w = windows(params, data.shape)
+    moved = range(w.first, w.first + data.ndim - 2)
+    out = np.zeros(data.shape)
+    for place, window, _ in _windows(params, data.shape):
+        part = np.moveaxis(data[window], moved, range(-len(moved), 0))
+        lead = part.shape[:2]
+        largest = part.reshape(*lead, -1).argmax(-1)
+        chosen = np.zeros((*lead, math.prod(part.shape[2:])))
+        np.put_along_axis(chosen, largest[..., None], grad[place][..., None], -1)
+        out[window] += np.moveaxis(chosen.reshape(part.shape), range(-len(moved), 0), moved)
+    return [out]
+
+
+def avg_pool_grad(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator) -> list[np.ndarray]:
+    """Average and sum: each window's gradient, over the divisor for the average, goes to all of its elements."""
+    grad = inputs[0].astype(np.float64)
+    shape = tuple(params.shape)
+    first = windows(params, shape).first
+    out = np.zeros(shape)
+    for place, window, divisor in _windows(params, shape):
+        share = grad[place] / (divisor if params.pool_type == "avg" else 1)
+        out[window] += np.expand_dims(share, tuple(range(first, first + len(shape) - 2)))
+    return [out]
