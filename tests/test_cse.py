@@ -10,7 +10,8 @@ from mxc.compiler.passes.cse import commutes, cse
 
 CASES = {
     "equal nodes, also above equal nodes": (
-        "graph(x: float32[2,3])\n a = exp(x)\n b = exp(x)\n c = log(a)\n d = log(b)\n e = elemwise_sub(c, d)\n return e",
+        "graph(x: float32[2,3])\n a = exp(x)\n b = exp(x)\n c = log(a)\n d = log(b)\n"
+        " e = elemwise_sub(c, d)\n return e",
         "graph(x: float32[2,3])\n a = exp(x)\n c = log(a)\n e = elemwise_sub(c, c)\n return e"),
     "other parameters": (
         "graph(x: float32[2,3])\n a = sum(x, axis=(0,))\n b = sum(x, axis=(1,))\n return a, b", None),
@@ -20,7 +21,8 @@ CASES = {
         " c = elemwise_mul(a, b)\n return c",
         "graph(x: float32[2,3], y: float32[2,3])\n a = elemwise_add(x, y)\n c = elemwise_mul(a, a)\n return c"),
     "the order of a difference": (
-        "graph(x: float32[2,3], y: float32[2,3])\n a = elemwise_sub(x, y)\n b = elemwise_sub(y, x)\n return a, b", None),
+        "graph(x: float32[2,3], y: float32[2,3])\n a = elemwise_sub(x, y)\n b = elemwise_sub(y, x)\n return a, b",
+        None),
     "outputs of the graph": (
         "graph(x: float32[2,3])\n a = exp(x)\n b = exp(x)\n return a, output(b) = b",
         "graph(x: float32[2,3])\n a = exp(x)\n return a, output(b) = a"),
@@ -46,7 +48,8 @@ def test_cse(name):
 
 
 @pytest.mark.parametrize(("op", "does"), [
-    ("broadcast_add", True), ("elemwise_mul", True), ("_maximum", True), ("_equal", True), ("broadcast_not_equal", True),
+    ("broadcast_add", True), ("elemwise_mul", True), ("_maximum", True), ("_equal", True),
+    ("broadcast_not_equal", True),
     ("_logical_and", True), ("elemwise_sub", False), ("_power", False), ("_lesser", False), ("square", False),
     ("add_n", False), ("where", False), ("dot", False),
 ])

@@ -36,16 +36,6 @@ def filled(builder: GraphBuilder, shape: Sequence[int], value: float, dtype: str
     return builder.make("_full", shape=tuple(shape), value=float(value), dtype=dtype)
 
 
-def extended(builder: GraphBuilder, entry: Entry, shape: Sequence[int]) -> Entry:
-    """`entry` with zeros after the end of every axis that is shorter than `shape` says."""
-    for axis, want in enumerate(shape):
-        have = builder.shape(entry)
-        if have[axis] < want:
-            rest = filled(builder, (*have[:axis], want - have[axis], *have[axis + 1:]), 0.0, builder.dtype(entry))
-            entry = builder.make("Concat", entry, rest, num_args=2, dim=axis)
-    return entry
-
-
 def random_numbers(builder: GraphBuilder, node: Node, shape: Sequence[int]) -> Entry:
     """Uniform float32 in [0, 1), other ones than those of any other node of the old graph."""
     assert builder.old is not None

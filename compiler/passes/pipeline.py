@@ -6,6 +6,7 @@ from mxc.compiler.passes.cse import cse
 from mxc.compiler.passes.decompose import decompose
 from mxc.compiler.passes.gradient import gradient
 from mxc.compiler.passes.layout import layout
+from mxc.compiler.passes.recompute import recompute
 from mxc.compiler.passes.registry import Options, check_names
 from mxc.compiler.passes.simplify import simplify
 
@@ -15,14 +16,16 @@ PASSES = (
     simplify,   # algebra, constants, BatchNorm into weights, dead code
     cse,        # equal nodes once
     layout,     # weights of matrix operators packed for the target's kernels
+    recompute,  # cheap forward values again in the backward part
 )
+STAGES = ("fuse",)  # what follows them in api.py and can be left out as well
 
 INFERRED = ("shape", "dtype")  # what holds before the first pass
 
 
 def transform(graph: Graph, options: Options) -> Graph:
     """The graph, with inferred facts, after every pass."""
-    check_names(PASSES)
+    check_names(PASSES, STAGES)
     for each in PASSES:
         graph = each(graph, options)
     return graph

@@ -100,14 +100,16 @@ def check_order(passes: Sequence[GraphPass], known: Iterable[str]) -> None:
         have.update(each.gives)
 
 
-def check_names(passes: Sequence[GraphPass]) -> None:
-    """Raise MXNetError when MXC_SKIP names no pass, or one that cannot be left out."""
+def check_names(passes: Sequence[GraphPass], stages: Sequence[str] = ()) -> None:
+    """Raise MXNetError when MXC_SKIP names no pass, or one that cannot be left out.
+
+    stages: what follows the graph passes and can be left out as well.
+    """
+    optional = [*(each.name for each in passes if each.optional), *stages]
     by_name = {each.name: each for each in passes}
-    for name in sorted(env.names("MXC_SKIP")):
+    for name in sorted(env.names("MXC_SKIP").difference(optional)):
         if name not in by_name:
-            raise MXNetError(f"MXC_SKIP: there is no pass {name!r}{nearest(name, by_name)}; "
-                             f"the passes are {', '.join(by_name)}")
-        if not by_name[name].optional:
-            optional = ", ".join(each.name for each in passes if each.optional)
-            raise MXNetError(f"MXC_SKIP: pass {name!r} cannot be left out: what follows needs "
-                             f"{', '.join(by_name[name].gives)}; optional passes are {optional}")
+            raise MXNetError(f"MXC_SKIP: there is no pass {name!r}{nearest(name, [*by_name, *stages])}; "
+                             f"expected one of {', '.join(optional)}")
+        raise MXNetError(f"MXC_SKIP: pass {name!r} cannot be left out: what follows needs "
+                         f"{', '.join(by_name[name].gives)}; expected one of {', '.join(optional)}")

@@ -43,7 +43,8 @@ def leaky_relu(builder: GraphBuilder, node: Node, inputs: list[Entry], options: 
         elif params.act_type == "selu":
             below = builder.make("_mul_scalar", builder.make("expm1", x), scalar=SELU_SCALE * SELU_ALPHA)
         elif params.act_type == "prelu":
-            below = builder.make("broadcast_mul", x, _slope_of_channels(builder, widened(builder, inputs[1]), len(shape)))
+            slope = along(builder, widened(builder, inputs[1]), min(1, len(shape) - 1), len(shape))
+            below = builder.make("broadcast_mul", x, slope)
         elif options.is_train:
             random = random_numbers(builder, node, shape)
             width = builder.make("_mul_scalar", random, scalar=params.upper_bound - params.lower_bound)
@@ -58,8 +59,3 @@ def leaky_relu(builder: GraphBuilder, node: Node, inputs: list[Entry], options: 
         slopes = slopes or filled(builder, shape, 0.0, dtype)
         outputs.append(as_dtype(builder, slopes, builder.old.dtype(Entry(node, 1))))
     return outputs
-
-
-def _slope_of_channels(builder: GraphBuilder, gamma: Entry, ndim: int) -> Entry:
-    """prelu's slopes along axis 1; a vector is data of one axis' own when there is no axis 1."""
-    return along(builder, gamma, 1 if ndim > 1 else 0, ndim)

@@ -88,14 +88,15 @@ def instance_norm(builder: GraphBuilder, node: Node, inputs: list[Entry], option
 
 
 def group_norm(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry]:
-    """out = (x - mean) / std * gamma + beta over the channels of a group and space; also mean and std."""
+    """out = (x - mean) / std * gamma + beta over the channels of a group and space, with gamma and beta for each group;
+    also mean and std."""
     data, gamma, beta = inputs
     shape, groups = builder.shape(data), node.params.num_groups
     grouped = as_shape(builder, widened(builder, data), (shape[0], groups, shape[1] // groups, *shape[2:]))
     mean, centred, variance = _moments(builder, grouped, tuple(range(2, len(shape) + 1)))
     std = builder.make("sqrt", builder.make("_plus_scalar", variance, scalar=node.params.eps))
-    normal = as_shape(builder, builder.make("broadcast_div", centred, std), shape)
-    return _finish(builder, node, [_affine(builder, normal, gamma, beta, 1), mean, std])
+    out = _affine(builder, builder.make("broadcast_div", centred, std), gamma, beta, 1)
+    return _finish(builder, node, [out, mean, std])
 
 
 def l2_normalization(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry]:

@@ -2,8 +2,11 @@
 from __future__ import annotations
 
 from mxc.compiler.graph.graph import Entry, GraphBuilder, Node
+from mxc.compiler.ops.shapes.pooling import windows
 from mxc.compiler.passes.building import as_dtype, widened
 from mxc.compiler.passes.registry import Options
+
+_REDUCTIONS = {"avg": "mean", "sum": "sum", "max": "max"}
 
 
 def pooling(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry] | None:
@@ -11,19 +14,16 @@ def pooling(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Opt
 
     Pooling over windows stays as it is.
     """
-    params = node.params
+    params, data = node.params, inputs[0]
     if not params.global_pool:
         return None
-    data = inputs[0]
-    first = 1 if (params.layout or "NC").endswith("C") and params.layout is not None else 2
-    axes = tuple(range(first, first + len(builder.shape(data)) - 2))
-    dtype = builder.dtype(data)
-    if params.pool_type != "lp":
-        name = {"avg": "mean", "sum": "sum", "max": "max"}[params.pool_type]
-        return [builder.make(name, data, axis=axes, keepdims=True)]
-    x = widened(builder, data)
-    power = params.p_value
-    powers = builder.make("abs", x) if power == 1 else builder.make("_power_scalar", x, scalar=float(power))
-    total = builder.make("sum", powers, axis=axes, keepdims=True)
-    out = total if power == 1 else builder.make("_power_scalar", total, scalar=1 / power)
-    return [as_dtype(builder, out, dtype)]
+    window = windows(params, builder.shape(data))
+    axes = tuple(range(window.first, window.first + len(window.kernel)))
+    if params.pool_type in _REDUCTIONS:
+        return [builder.make(_REDUCTIONS[params.pool_type], data, axis=axes, keepdims=True, name=node.name)]
+    root = {1: "", 2: "sqrt", 3: "cbrt"}[params.p_value]
+    powers = x = widened(builder, data)  # without absolute values, as in MXNet
+    for _ in range(params.p_value - 1):
+        powers = builder.make("elemwise_mul", powers, x)
+    out = builder.make("sum", powers, axis=axes, keepdims=True)
+    return [as_dtype(builder, builder.make(root, out) if root else out, builder.dtype(data))]

@@ -53,7 +53,8 @@ def fill_computed(site: Site, node: Node) -> Entry | None:
         return None
     arrays = [np.full(shape, value, site.graph.dtype(entry))
               for shape, value, entry in zip(shapes, values, node.inputs, strict=True)]
-    return _as_fill(site, own, node.op.reference(node.params, arrays, [site.graph.dtype(own)], site.options.is_train)[0])
+    dtypes = [site.graph.dtype(own)]
+    return _as_fill(site, own, node.op.reference(node.params, arrays, dtypes, site.options.is_train)[0])
 
 
 def _as_fill(site: Site, own: Entry, array: np.ndarray) -> Entry | None:

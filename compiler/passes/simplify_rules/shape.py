@@ -58,14 +58,13 @@ def takes_all(site: Site, node: Node) -> Entry | None:
     These copy every element at most once unless they make more of them, so the same shape means the same array; a
     slice with a negative step is the exception.
     """
-    data = node.inputs[0]
-    if site.graph.shape(data) != site.graph.shape(Entry(node)) or site.graph.dtype(data) != site.graph.dtype(Entry(node)):
+    assert node.op is not None
+    data, own = node.inputs[0], Entry(node)
+    if site.graph.shape(data) != site.graph.shape(own) or site.graph.dtype(data) != site.graph.dtype(own):
         return None
-    if node.op is not None and node.op.name == "slice" and any((step or 1) < 0 for step in node.params.step or ()):
-        return None
-    if node.op is not None and node.op.name in ("Concat", "add_n", "stack") and len(node.inputs) > 1:
-        return None
-    return site.new(data)
+    is_reversed = node.op.name == "slice" and any((step or 1) < 0 for step in node.params.step or ())
+    is_joined = node.op.name in ("Concat", "add_n", "stack") and len(node.inputs) > 1
+    return None if is_reversed or is_joined else site.new(data)
 
 
 ELEMENTWISE = {

@@ -1,0 +1,70 @@
+"""Packed weights."""
+from __future__ import annotations
+
+import pytest
+from pass_checks import assert_graph, assert_same_numbers, options
+
+from mxc.compiler.graph.text import parse_graph
+from mxc.compiler.passes.layout import layout
+
+WINDOW = "kernel=(3, 3), stride=(2, 2), dilate=(1, 1), pad=(1, 1)"
+CASES = {
+    "convolution": (
+        f"graph(x: float32[2,4,5,6], w: float32[6,2,3,3])\n"
+        f" y = Convolution(x, w, {WINDOW}, num_filter=6, num_group=2, no_bias=True)\n return y",
+        f"graph(x: float32[2,4,5,6], w: float32[6,2,3,3])\n r = Reshape(w, shape=(2, 3, 18))\n"
+        f" p = _mxc_pack_rows(r, block=4)\n"
+        f" y = _mxc_convolution(x, p, {WINDOW}, num_filter=6, num_group=2, block=4)\n return y"),
+    "convolution in one axis": (
+        "graph(x: float32[2,3,7], w: float32[5,3,3])\n y = Convolution(x, w, kernel=(3,), stride=(2,), dilate=(2,), "
+        "pad=(1,), num_filter=5, no_bias=True)\n return y",
+        "graph(x: float32[2,3,7], w: float32[5,3,3])\n r = Reshape(w, shape=(1, 5, 9))\n"
+        " p = _mxc_pack_rows(r, block=4)\n y = _mxc_convolution(x, p, kernel=(3,), stride=(2,), dilate=(2,), pad=(1,), "
+        "num_filter=5, num_group=1, block=4)\n return y"),
+    "depthwise convolution": (
+        f"graph(x: float32[2,4,5,6], w: float32[4,1,3,3])\n"
+        f" y = Convolution(x, w, {WINDOW}, num_filter=4, num_group=4, no_bias=True)\n return y",
+        f"graph(x: float32[2,4,5,6], w: float32[4,1,3,3])\n y = _mxc_depthwise(x, w, {WINDOW})\n return y"),
+    "gradient to the data": (
+        f"graph(g: float32[2,6,3,3], w: float32[6,2,3,3])\n"
+        f" y = _mxc_conv_data_grad(g, w, {WINDOW}, num_group=2, shape=(2, 4, 5, 6))\n return y",
+        f"graph(g: float32[2,6,3,3], w: float32[6,2,3,3])\n a = Reshape(w, shape=(2, 3, 2, 9))\n"
+        f" t = transpose(a, axes=(0, 2, 1, 3))\n r = Reshape(t, shape=(2, 2, 27))\n p = _mxc_pack_rows(r, block=4)\n"
+        f" y = _mxc_convolution_data_grad(g, p, {WINDOW}, num_group=2, shape=(2, 4, 5, 6), block=4)\n return y"),
+    "depthwise gradients": (
+        f"graph(x: float32[2,4,5,6], g: float32[2,4,3,3], w: float32[4,1,3,3])\n"
+        f" y = _mxc_conv_data_grad(g, w, {WINDOW}, num_group=4, shape=(2, 4, 5, 6))\n"
+        f" z = _mxc_conv_weight_grad(x, g, {WINDOW}, num_group=4)\n return y, z",
+        f"graph(x: float32[2,4,5,6], g: float32[2,4,3,3], w: float32[4,1,3,3])\n"
+        f" y = _mxc_depthwise_data_grad(g, w, {WINDOW}, shape=(2, 4, 5, 6))\n"
+        f" z = _mxc_depthwise_weight_grad(x, g, {WINDOW})\n return y, z"),
+    "gradient to the weight": (
+        f"graph(x: float32[2,4,5,6], g: float32[2,6,3,3])\n"
+        f" z = _mxc_conv_weight_grad(x, g, {WINDOW}, num_group=2)\n return z", None),
+    "fully connected": (
+        "graph(x: float32[9,5], w: float32[10,5])\n"
+        " y = FullyConnected(x, w, num_hidden=10, no_bias=True, flatten=False)\n return y",
+        "graph(x: float32[9,5], w: float32[10,5])\n r = Reshape(w, shape=(1, 10, 5))\n p = _mxc_pack_rows(r, block=8)\n"
+        " y = _mxc_fully_connected(x, p, num_hidden=10, block=8)\n return y"),
+    "fully connected of few rows": (
+        "graph(x: float32[2,5], w: float32[10,5])\n"
+        " y = FullyConnected(x, w, num_hidden=10, no_bias=True, flatten=False)\n return y", None),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_layout(name):
+    before, after = CASES[name]
+    graph = parse_graph(before)
+    result = layout(graph, options())
+    assert_graph(result, after or before)
+    assert_same_numbers(graph, result)
+
+
+def test_a_static_weight_is_packed_for_any_number_of_rows():
+    graph = parse_graph(CASES["fully connected of few rows"][0])
+    result = layout(graph, options(static=frozenset("w")))
+    assert_graph(result, "graph(x: float32[2,5], w: float32[10,5])\n r = Reshape(w, shape=(1, 10, 5))\n"
+                         " p = _mxc_pack_rows(r, block=8)\n y = _mxc_fully_connected(x, p, num_hidden=10, block=8)\n"
+                         " return y")
+    assert_same_numbers(graph, result)
