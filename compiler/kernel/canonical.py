@@ -1,0 +1,110 @@
+"""The canonical form of a loop kernel: as few axes as its indices allow.
+
+Axes of extent 1 go; an axis that is only used divided by a constant, and modulo it, is split in two; adjacent axes that
+every index runs through as if they were one are merged. A contiguous elementwise kernel so becomes one flat loop, and
+kernels of different shapes share their code.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from mxc.compiler.kernel import ir
+from mxc.compiler.kernel.ir import INDEX, Accumulator, LoopKernel, Store, Value
+from mxc.compiler.kernel.simplify_index import Simplifier, affine, index, substitute
+
+SHORTEST_SPLIT = 8  # splitting the innermost axis into shorter runs than this costs more than the division saves
+
+
+def canonical(kernel: LoopKernel) -> LoopKernel:
+    """An equivalent kernel in canonical form; the canonical form of that is itself."""
+    kernel = _mapped(kernel, kernel.domain, kernel.reduce, {})
+    kernel = _without_ones(kernel)
+    while (split := _split(kernel)) is not None:
+        kernel = split
+    position = 0
+    while position + 1 < len(kernel.domain) + len(kernel.reduce):
+        merged = _merged(kernel, position)
+        kernel, position = (merged, max(position - 1, 0)) if merged is not None else (kernel, position + 1)
+    return kernel
+
+
+def _mapped(kernel: LoopKernel, domain: Sequence[int], reduce: Sequence[int], axes: Mapping[int, Value]) -> LoopKernel:
+    """The kernel over new extents, with old axes replaced, simplified."""
+    simplify = Simplifier((*domain, *reduce))
+    roots = [simplify(v) for v in substitute(kernel.roots(), axes)]
+    accumulators = tuple(Accumulator(a.combine, v) for a, v in zip(kernel.accumulators, roots, strict=False))
+    rest = roots[len(accumulators):]
+    stores = tuple(Store(s.buffer, rest[2 * i], rest[2 * i + 1], s.mode) for i, s in enumerate(kernel.stores))
+    return LoopKernel(kernel.name, kernel.buffers, tuple(domain), tuple(reduce), accumulators, stores)
+
+
+def _without_ones(kernel: LoopKernel) -> LoopKernel:
+    extents = kernel.domain + kernel.reduce
+    kept = [i for i, n in enumerate(extents) if n != 1]
+    if len(kept) == len(extents):
+        return kernel
+    axes = {old: ir.axis(new) for new, old in enumerate(kept)}
+    first = sum(i < len(kernel.domain) for i in kept)
+    new = [extents[i] for i in kept]
+    stays = {i: index(0) for i, n in enumerate(extents) if n == 1}
+    return _mapped(kernel, new[:first], new[first:], {**axes, **stays})
+
+
+def _uses(kernel: LoopKernel) -> list[Value]:
+    """The index values that something other than a sum uses: each is one whole address, condition or operand."""
+    found: dict[Value, None] = {}
+    for v in ir.walk(kernel.roots()):
+        if v.dtype == INDEX and v.op in ("add", "sub", "mul", "neg"):
+            continue
+        for a in v.args:
+            if a.dtype == INDEX:
+                found[a] = None
+    for root in kernel.roots():
+        if root.dtype == INDEX:
+            found[root] = None
+    return list(found)
+
+
+def _split(kernel: LoopKernel) -> LoopKernel | None:
+    extents = kernel.domain + kernel.reduce
+    for v in ir.walk(kernel.roots()):
+        if v.dtype != INDEX or v.op not in ("div", "mod") or v.args[0].op != "axis" or v.args[1].op != "const":
+            continue
+        position, divisor = int(v.args[0].data), int(v.args[1].data)  # type: ignore[call-overload]
+        innermost = position in (len(kernel.domain) - 1, len(extents) - 1)
+        if extents[position] % divisor or (innermost and divisor < SHORTEST_SPLIT):
+            continue
+        new = [*extents[:position], extents[position] // divisor, divisor, *extents[position + 1:]]
+        axes = {i: ir.axis(i + 1) for i in range(position + 1, len(extents))}
+        axes[position] = ir.apply("add", ir.apply("mul", ir.axis(position), index(divisor)), ir.axis(position + 1))
+        first = len(kernel.domain) + (position < len(kernel.domain))
+        return _mapped(kernel, new[:first], new[first:], axes)
+    return None
+
+
+def _merged(kernel: LoopKernel, position: int) -> LoopKernel | None:
+    """Axes `position` and the next as one, or None where they are not one."""
+    first = len(kernel.domain)
+    if position == first - 1:
+        return None
+    extents = kernel.domain + kernel.reduce
+    outer, inner, run = ir.axis(position), ir.axis(position + 1), extents[position + 1]
+    for use in _uses(kernel):
+        terms, _ = affine(use)
+        if terms.get(outer, 0) != terms.get(inner, 0) * run:
+            return None
+    axes = {i: ir.axis(i - 1) for i in range(position + 1, len(extents))} | {position: index(0)}
+    new = [*extents[:position], extents[position] * run, *extents[position + 2:]]
+    first -= position < first
+    return _mapped(kernel, new[:first], new[first:], axes)
+
+
+def contiguity(kernel: LoopKernel) -> Callable[[int], int]:
+    """How many loads and stores run along an axis with unit stride, less those that jump."""
+    places = [v.args[0] for v in ir.walk(kernel.roots()) if v.op == "load"] + [s.index for s in kernel.stores]
+
+    def score(axis: int) -> int:
+        strides = [affine(p)[0].get(ir.axis(axis), 0) for p in places]
+        return sum(s == 1 for s in strides) - sum(abs(s) > 1 for s in strides)
+
+    return score

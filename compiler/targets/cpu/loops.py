@@ -1,0 +1,389 @@
+"""Loop kernels as Numba source for the CPU.
+
+Three skeletons. *map*: no accumulators; the innermost axis is the vector loop. *rows*: one point of the domain at a
+time, the innermost reduce axis is the vector loop. *columns*: where the loads run along the domain's last axis rather
+than along the reduce axes, a block of that axis at a time; its accumulators lie in the thread's scratch memory.
+
+A unit of work is a part of the domain: see `units`. Its sizes are part of the printed code. Values that do not depend
+on an inner loop's axis are printed outside of it. Accumulators that use others' results take a sweep of their own.
+"""
+from __future__ import annotations
+
+import math
+from contextlib import contextmanager
+
+from mxc.compiler.kernel import ir
+from mxc.compiler.kernel.canonical import contiguity
+from mxc.compiler.kernel.interpret import identity
+from mxc.compiler.kernel.ir import INDEX, Accumulator, LoopKernel, Store, Value
+from mxc.compiler.targets.scalar_printer import ScalarPrinter, Source
+
+CHUNK = 8192  # points of a unit
+WIDE_BLOCK, BLOCK, WIDE_FROM = 512, 64, 4096  # columns of a unit, for an axis of at least WIDE_FROM, and for shorter
+PARTIAL = 4096  # sums are made of partial sums of this length, which keeps float32 accurate
+
+
+def skeleton(kernel: LoopKernel) -> str:
+    """map, rows or columns."""
+    if not kernel.accumulators:
+        return "map"
+    if not kernel.domain or not kernel.reduce:
+        return "rows"
+    score = contiguity(kernel)
+    last = len(kernel.domain) - 1
+    return "columns" if score(last) > score(last + len(kernel.reduce)) else "rows"
+
+
+def units(kernel: LoopKernel) -> int:
+    """Independent pieces of work of a canonical kernel; the printed code divides it in the same way."""
+    if 0 in kernel.domain:
+        return 0
+    if not kernel.domain:
+        return 1
+    kind, last = skeleton(kernel), kernel.domain[-1]
+    if kind == "rows":
+        return -(-math.prod(kernel.domain) // max(1, CHUNK // max(1, math.prod(kernel.reduce))))
+    rows = math.prod(kernel.domain[:-1])
+    size = CHUNK if kind == "map" else (WIDE_BLOCK if last >= WIDE_FROM else BLOCK)
+    parts = -(-last // size)
+    block = max(1, CHUNK // last) if kind == "map" else 1
+    return -(-rows // block) * parts
+
+
+def scratch_layout(kernel: LoopKernel) -> tuple[list[tuple[str, int]], int]:
+    """dtype and byte offset of each scratch buffer that holds accumulators, and the bytes in all."""
+    places: list[tuple[str, int]] = []
+    if skeleton(kernel) == "columns":
+        for a in kernel.accumulators:
+            dtypes = [register(a.body.dtype)]
+            if a.combine in ("argmax", "argmin"):
+                dtypes.append("int64")
+            places += [(dtype, (len(places) + i) * 8 * WIDE_BLOCK) for i, dtype in enumerate(dtypes)]
+    return places, len(places) * 8 * WIDE_BLOCK
+
+
+def register(dtype: str) -> str:
+    """The dtype of a variable that holds a value: float16 is computed as float32."""
+    return "float32" if dtype == "float16" else dtype
+
+
+def loop_source(kernel: LoopKernel) -> str:
+    """Numba source of a canonical kernel: constants, then `def kernel(args, first, last, scratch)`."""
+    return _Loops(kernel).text()
+
+
+class _Loops:
+    def __init__(self, kernel: LoopKernel):
+        self.kernel = kernel
+        self.source = Source()
+        self.first = len(kernel.domain)
+        self.extents = [f"n{i}" for i in range(len(kernel.domain) + len(kernel.reduce))]
+        self.integers = {id(v): f"k{i}" for i, v in enumerate(ir.run_time_integers(kernel.roots()))}
+        self.acc_names: dict[int, str] = {}
+        self.printer = ScalarPrinter(self.source, self.leaf)
+        self.open_axes: set[int] = set()
+        self.needs: dict[int, tuple[frozenset[int], frozenset[int]]] = {}
+        for v in ir.walk(kernel.roots()):
+            axes = frozenset([v.data]) if v.op == "axis" else frozenset()
+            accs = frozenset([v.data]) if v.op == "acc" else frozenset()
+            for a in v.args:
+                axes, accs = axes | self.needs[id(a)][0], accs | self.needs[id(a)][1]
+            self.needs[id(v)] = axes, accs  # type: ignore[assignment]
+        self.kind = skeleton(kernel)
+
+    # --- names -------------------------------------------------------------------------------------------------------
+
+    def leaf(self, v: Value) -> str | None:
+        if v.op == "axis":
+            return f"i{v.data}"
+        if v.op == "acc":
+            return self.acc_names[v.data]  # type: ignore[index]
+        return self.integers.get(id(v))
+
+    def ready(self, v: Value) -> bool:
+        axes, accs = self.needs[id(v)]
+        return axes <= self.open_axes and accs <= set(self.acc_names)
+
+    def hoist(self, roots: list[Value]) -> None:
+        self.printer.print_where(roots, self.ready)
+
+    def text(self) -> str:
+        kernel, source = self.kernel, self.source
+        with self.printer.scope("def kernel(args, first, last, scratch):"):
+            for i in range(len(kernel.buffers)):
+                source(f"b{i} = buffer{i}(args, {i})")
+            for i, (_, offset) in enumerate(scratch_layout(kernel)[0]):
+                source(f"s{i} = scratch{i}(scratch, {offset})")
+            names = [*self.extents, *self.integers.values()]
+            for i, name in enumerate(names):
+                source(f"{name} = integer(args, {len(kernel.buffers) + i})")
+            self.hoist(kernel.roots())
+            {"map": self.map, "rows": self.rows, "columns": self.columns}[self.kind]()
+        return "\n".join([*self.printer.constant_lines(), "", source.text()])
+
+    # --- skeletons ---------------------------------------------------------------------------------------------------
+
+    def map(self) -> None:
+        rank, stores = self.first, list(self.kernel.stores)
+        if rank == 0:
+            return self.over_reduce(stores)
+        if rank == 1:
+            self.source(f"start = first * {CHUNK}")
+            self.source(f"stop = min_(last * {CHUNK}, n0)")
+            with self.loop(0, "start", "stop"):
+                self.over_reduce(stores)
+            return None
+        last = self.extents[rank - 1]
+        self.source(f"parts = udiv({last} + {CHUNK - 1}, {CHUNK})")
+        self.source(f"block = max_(1, udiv({CHUNK}, {last}))")
+        with self.printer.scope("for unit in range(first, last):"):
+            self.part(last, str(CHUNK), "block")
+            with self.row_loop(range(rank - 1), "row", "row_stop"):
+                self.hoist(self.store_roots(stores))
+                with self.loop(rank - 1, "start", "stop"):
+                    self.over_reduce(stores)
+        return None
+
+    def rows(self) -> None:
+        if self.first == 0:
+            return self.point()
+        work = " * ".join(self.extents[self.first:]) or "1"
+        self.source(f"block = max_(1, udiv({CHUNK}, max_(1, {work})))")
+        self.source("row_start = first * block")
+        self.source(f"row_stop = min_(last * block, {' * '.join(self.extents[:self.first])})")
+        with self.row_loop(range(self.first), "row_start", "row_stop"):
+            self.hoist(self.kernel.roots())
+            self.point()
+        return None
+
+    def columns(self) -> None:
+        rank = self.first
+        last = self.extents[rank - 1]
+        self.source(f"size = {WIDE_BLOCK} if {last} >= {WIDE_FROM} else {BLOCK}")
+        self.source(f"parts = udiv({last} + size - 1, size)")
+        with self.printer.scope("for unit in range(first, last):"):
+            self.part(last, "size", "1")
+            with self.row_loop(range(rank - 1), "row", "row_stop"):
+                self.hoist(self.kernel.roots())
+                self.column_block(rank - 1)
+
+    def part(self, last: str, size: str, block: str) -> None:
+        """Rows row..row_stop and the stretch start..stop of the last axis that make up `unit`."""
+        outer = " * ".join(self.extents[:self.first - 1]) or "1"
+        self.source(f"row = udiv(unit, parts) * {block}")
+        self.source(f"row_stop = min_(row + {block}, {outer})")
+        self.source(f"start = umod(unit, parts) * {size}")
+        self.source(f"stop = min_(start + {size}, {last})")
+
+    @contextmanager
+    def loop(self, axis: int, start: str, stop: str):
+        with self.printer.scope(f"for i{axis} in range({start}, {stop}):"):
+            self.open_axes.add(axis)
+            yield
+            self.open_axes.discard(axis)
+
+    @contextmanager
+    def row_loop(self, axes: range, start: str, stop: str):
+        """Rows start..stop of the flattened `axes`: divided up once, then counted on."""
+        if not axes:
+            yield
+            return
+        if len(axes) == 1:
+            with self.loop(axes[0], start, stop):
+                yield
+            return
+        self.source(f"rest = {start}")
+        for a in reversed(axes[1:]):
+            self.source(f"i{a} = umod(rest, n{a})")
+            self.source(f"rest = udiv(rest, n{a})")
+        self.source(f"i{axes[0]} = rest")
+        with self.printer.scope(f"for _ in range({start}, {stop}):"):
+            self.open_axes.update(axes)
+            yield
+            self.open_axes.difference_update(axes)
+            depth = self.source.depth
+            for a in reversed(axes[1:]):
+                self.source(f"i{a} += 1")
+                self.source(f"if i{a} == n{a}:")
+                self.source.depth += 1
+                self.source(f"i{a} = 0")
+            self.source(f"i{axes[0]} += 1")
+            self.source.depth = depth
+
+    # --- reductions --------------------------------------------------------------------------------------------------
+
+    def phases(self) -> list[list[int]]:
+        """Positions of the accumulators, by sweep: those that need others' results come after them."""
+        level: dict[int, int] = {}
+        for i, a in enumerate(self.kernel.accumulators):
+            level[i] = 1 + max((level[j] for j in self.needs[id(a.body)][1]), default=-1)
+        return [[i for i, n in level.items() if n == sweep] for sweep in range(max(level.values(), default=-1) + 1)]
+
+    def neutral(self, a: Accumulator) -> str:
+        combine = {"argmax": "max", "argmin": "min"}.get(a.combine, a.combine)
+        dtype = register(a.body.dtype)
+        return self.printer.constant(ir.const(identity(combine, dtype), dtype))
+
+    def combine(self, a: Accumulator, total: str, best: str, value: str, flat: str) -> None:
+        """total = total combined with value; argmax and argmin: `best` is the position of `total`."""
+        if a.combine in ("sum", "prod"):
+            self.source(f"{total} = {a.combine}_({total}, {value})")
+        elif a.combine in ("max", "min"):
+            self.source(f"{total} = {a.combine}_({total}, {value})")
+        else:  # the first of equals, and the first NaN before all numbers
+            sign = ">" if a.combine == "argmax" else "<"
+            test = f"({value} {sign} {total}) | (({value} != {value}) & ({total} == {total}))"
+            self.source(f"better = {test}")
+            self.source(f"{total} = select(better, {value}, {total})")
+            self.source(f"{best} = select(better, {flat}, {best})")
+
+    def flat_position(self) -> str:
+        """The position in the flattened reduce axes."""
+        text = "0"
+        for i in range(self.first, len(self.extents)):
+            text = f"i{i}" if text == "0" else f"({text}) * n{i} + i{i}"
+        return text
+
+    def point(self) -> None:
+        """All sweeps and stores of one point of the domain."""
+        accumulators = self.kernel.accumulators
+        for sweep in self.phases():
+            for i in sweep:
+                self.source(f"acc{i} = {self.neutral(accumulators[i])}")
+                if accumulators[i].combine in ("argmax", "argmin"):
+                    self.source(f"best{i} = 0")
+            self.reduce_loops([accumulators[i].body for i in sweep], lambda sweep=sweep: self.accumulate(sweep), sweep)
+            for i in sweep:
+                if accumulators[i].combine in ("argmax", "argmin"):
+                    self.acc_names[i] = f"best{i}"
+                    continue
+                if accumulators[i].body.dtype == "float16":
+                    self.source(f"acc{i} = half(acc{i})")
+                self.acc_names[i] = f"acc{i}"
+            self.hoist(self.kernel.roots())
+        self.over_reduce(list(self.kernel.stores))
+        for i in range(len(accumulators)):
+            self.acc_names.pop(i)
+
+    def accumulate(self, sweep: list[int], prefix: str = "acc") -> None:
+        for i in sweep:
+            a = self.kernel.accumulators[i]
+            value = self.printer.print(a.body)
+            self.combine(a, f"{self.partial(i)}{i}", f"best{i}", value, self.flat_position())
+
+    def partial(self, i: int) -> str:
+        a = self.kernel.accumulators[i]
+        return "part" if a.combine == "sum" and a.body.dtype in ir.FLOATS and self.kernel.reduce else "acc"
+
+    def reduce_loops(self, roots: list[Value], body, sweep: list[int]) -> None:
+        """Loops over all reduce axes; sums of floats are made of partial sums of the innermost."""
+        axes = range(self.first, len(self.extents))
+        if not axes:
+            return body()
+
+        def nest(position: int) -> None:
+            axis = axes[position]
+            if position < len(axes) - 1:
+                with self.loop(axis, "0", f"n{axis}"):
+                    self.hoist(roots)
+                    nest(position + 1)
+                return
+            parts = [i for i in sweep if self.partial(i) == "part"]
+            if not parts:
+                with self.loop(axis, "0", f"n{axis}"):
+                    body()
+                return
+            with self.printer.scope(f"for from_ in range(0, n{axis}, {PARTIAL}):"):
+                for i in parts:
+                    self.source(f"part{i} = {self.neutral(self.kernel.accumulators[i])}")
+                with self.loop(axis, "from_", f"min_(from_ + {PARTIAL}, n{axis})"):
+                    body()
+                for i in parts:
+                    self.source(f"acc{i} = acc{i} + part{i}")
+
+        nest(0)
+        return None
+
+    def column_block(self, axis: int) -> None:
+        """All sweeps and stores of columns start..stop."""
+        accumulators = self.kernel.accumulators
+        slots: dict[int, int] = {}
+        for i, a in enumerate(accumulators):
+            slots[i] = sum(2 if b.combine in ("argmax", "argmin") else 1 for b in accumulators[:i])
+        finished: dict[int, str] = {}
+        for sweep in self.phases():
+            with self.printer.scope("for i in range(0, stop - start):"):
+                for i in sweep:
+                    self.source(f"s{slots[i]}[i] = {self.neutral(accumulators[i])}")
+                    if accumulators[i].combine in ("argmax", "argmin"):
+                        self.source(f"s{slots[i] + 1}[i] = 0")
+            self.acc_names = dict(finished)
+            roots = [accumulators[i].body for i in sweep]
+            self.column_sweep(axis, roots, lambda sweep=sweep: self.accumulate_columns(axis, sweep, slots))
+            for i in sweep:
+                place = slots[i] + (accumulators[i].combine in ("argmax", "argmin"))
+                text = f"s{place}[i{axis} - start]"
+                finished[i] = f"half({text})" if accumulators[i].body.dtype == "float16" and place == slots[i] else text
+        self.acc_names = dict(finished)
+        every = [s for s in self.kernel.stores if self.uses_reduce(s)]
+        once = [s for s in self.kernel.stores if not self.uses_reduce(s)]
+        if once:
+            with self.loop(axis, "start", "stop"):
+                self.store(once)
+        if every:
+            self.column_sweep(axis, self.store_roots(every), lambda: self.store(every))
+        self.acc_names = {}
+
+    def column_sweep(self, axis: int, roots: list[Value], body) -> None:
+        """The reduce axes outside, the block's columns inside. Accumulators are read in the innermost loop only."""
+        names, self.acc_names = self.acc_names, {}
+
+        def nest(reduce_axis: int) -> None:
+            if reduce_axis < len(self.extents):
+                with self.loop(reduce_axis, "0", f"n{reduce_axis}"):
+                    self.hoist(roots)
+                    nest(reduce_axis + 1)
+            else:
+                with self.loop(axis, "start", "stop"):
+                    self.acc_names = names
+                    body()
+                    self.acc_names = {}
+
+        nest(self.first)
+        self.acc_names = names
+
+    def accumulate_columns(self, axis: int, sweep: list[int], slots: dict[int, int]) -> None:
+        for i in sweep:
+            value = self.printer.print(self.kernel.accumulators[i].body)
+            place = f"[i{axis} - start]"
+            self.combine(self.kernel.accumulators[i], f"s{slots[i]}{place}", f"s{slots[i] + 1}{place}", value,
+                         self.flat_position())
+
+    # --- stores ------------------------------------------------------------------------------------------------------
+
+    def uses_reduce(self, s: Store) -> bool:
+        return any(a >= self.first for v in (s.index, s.value) for a in self.needs[id(v)][0])
+
+    def store_roots(self, stores: list[Store]) -> list[Value]:
+        return [v for s in stores for v in (s.index, s.value)]
+
+    def over_reduce(self, stores: list[Store]) -> None:
+        """Stores of one point of the domain: first those at it, then those at each point of the reduce axes."""
+        self.store([s for s in stores if not self.uses_reduce(s)])
+        every = [s for s in stores if self.uses_reduce(s)]
+        if every:
+            self.reduce_loops(self.store_roots(every), lambda: self.store(every), [])
+
+    def store(self, stores: list[Store]) -> None:
+        values = [(s, self.printer.print(s.index), self.printer.print(s.value)) for s in stores]
+        for s, index, value in values:  # values first: a store may be in place
+            if s.mode == "add":
+                dtype = self.kernel.buffers[s.buffer]
+                total = f"b{s.buffer}[{index}] + {value}"
+                value = total if dtype in ("float32", "float64", "int64", "float16") else f"{dtype}({total})"
+            self.source(f"b{s.buffer}[{index}] = {value}")
+
+
+def index_dtype(dtype: str) -> str:
+    """The dtype in memory of an IR dtype."""
+    return "int64" if dtype == INDEX else dtype

@@ -1,0 +1,229 @@
+"""What the printed Numba source of the CPU may say beyond plain Python: buffers and typed primitives, as LLVM IR.
+
+A buffer is an address with a dtype and a position; `b[i]` loads and `b[i] = x` stores. Each position has an alias scope
+of its own, so LLVM knows that a store through one buffer changes nothing read through another and vectorises without
+run-time checks. A store may still be in place over a load of the same index: what it stores depends on that load.
+
+Functions such as `exp` are expanded to arithmetic here, not in the source, which stays short and quick to compile.
+Imports Numba: only the compiling process does so.
+"""
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import ir as llvm
+from numba.core import types
+from numba.core.imputils import lower_builtin
+from numba.core.typing.templates import AbstractTemplate, infer_global, signature
+from numba.extending import intrinsic, models, register_model
+
+from mxc.compiler.kernel import ir
+from mxc.compiler.kernel.math import expand
+from mxc.compiler.targets.cpu.emit import LLVM, Emitter, align, narrowed, widened
+
+POINTER = llvm.PointerType()
+WORD = llvm.IntType(64)
+SCALARS: dict[str, types.Type] = {
+    name: getattr(types, name)
+    for name in ("float32", "float64", "uint8", "int8", "uint16", "int16", "int32", "uint32", "int64", "uint64")
+}
+NAMES = {t: name for name, t in SCALARS.items()} | {types.boolean: "bool"}
+SCALARS |= {"bool": types.boolean, "float16": types.float32}  # float16 in registers is a float32
+ROLES = ("add", "sub", "mul", "div", "mod", "min", "max", "abs", "fma", "bitcast", "shl", "shr", "mulhi", "sqrt",
+         "floor", "ceil", "trunc", "rint", "pow", *ir.FUNCTIONS)  # vocabulary names are these with "_" appended
+
+
+class Buffer(types.Type):
+    """`position`: its alias scope, one of `count`. float16 is float32 once loaded."""
+
+    def __init__(self, dtype: str, position: int, count: int):
+        self.dtype, self.position, self.count = dtype, position, count
+        super().__init__(name=f"buffer({dtype}, {position} of {count})")
+
+    @property
+    def element(self) -> types.Type:
+        return SCALARS[self.dtype]
+
+
+@register_model(Buffer)
+class _BufferModel(models.PrimitiveModel):
+    def __init__(self, dmm: Any, fe_type: Any):
+        super().__init__(dmm, fe_type, WORD)  # the address
+
+
+@infer_global(operator.getitem)
+class _GetItem(AbstractTemplate):
+    def generic(self, args: Any, kws: Any) -> Any:
+        if isinstance(args[0], Buffer):
+            return signature(args[0].element, args[0], types.int64)
+        return None
+
+
+@infer_global(operator.setitem)
+class _SetItem(AbstractTemplate):
+    def generic(self, args: Any, kws: Any) -> Any:
+        if isinstance(args[0], Buffer):
+            return signature(types.none, args[0], types.int64, args[0].element)
+        return None
+
+
+def _place(builder: Any, buffer: Buffer, base: Any, index: Any) -> Any:
+    return builder.gep(builder.inttoptr(base, POINTER), [index], inbounds=True, source_etype=LLVM[buffer.dtype])
+
+
+def _scoped(module: Any, instruction: Any, buffer: Buffer) -> None:
+    """Alias metadata: in the scope of its own position, apart from all others."""
+    domain = module.add_metadata(["mxc"])
+    scopes = [module.add_metadata([f"b{i}", domain]) for i in range(buffer.count)]
+    instruction.set_metadata("alias.scope", module.add_metadata([scopes[buffer.position]]))
+    others = [s for i, s in enumerate(scopes) if i != buffer.position]
+    if others:
+        instruction.set_metadata("noalias", module.add_metadata(others))
+
+
+def _load(builder: Any, buffer: Buffer, base: Any, index: Any) -> Any:
+    value = builder.load(_place(builder, buffer, base, index), typ=LLVM[buffer.dtype], align=align(buffer.dtype))
+    _scoped(builder.module, value, buffer)
+    return widened(builder, buffer.dtype, value)
+
+
+@lower_builtin(operator.getitem, Buffer, types.int64)
+def _get(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    return _load(builder, sig.args[0], *args)
+
+
+@lower_builtin(operator.setitem, Buffer, types.int64, types.Any)
+def _set(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    buffer, (base, index, value) = sig.args[0], args
+    place = _place(builder, buffer, base, index)
+    store = builder.store(narrowed(builder, buffer.dtype, value), place, align=align(buffer.dtype))
+    _scoped(builder.module, store, buffer)
+    return context.get_dummy_value()
+
+
+@intrinsic
+def load_where(typingctx, buffer, index, when, fill):
+    """buffer[index] where `when` holds, else fill; memory is not touched where it does not."""
+    result = buffer.element
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        base, place, condition, other = args
+        before = builder.basic_block
+        with builder.if_then(condition):
+            value = _load(builder, sig.args[0], base, place)
+            inside = builder.basic_block
+        merged = builder.phi(other.type)
+        merged.add_incoming(value, inside)
+        merged.add_incoming(other, before)
+        return merged
+
+    return signature(result, buffer, types.int64, types.boolean, result), codegen
+
+
+def buffer_at(dtype: str, position: int, count: int, scratch: bool = False) -> Callable[..., Any]:
+    """`f(args, i)`: the buffer whose address is the i-th of `args`; or `f(scratch, offset)`, `offset` bytes into it."""
+    made = Buffer(dtype, position, count)
+
+    @intrinsic
+    def buffer(typingctx, args, where):
+        def codegen(context: Any, builder: Any, sig: Any, values: Any) -> Any:
+            base, offset = values
+            element = llvm.IntType(8) if scratch else POINTER
+            place = builder.gep(builder.inttoptr(base, POINTER), [offset], inbounds=True, source_etype=element)
+            if scratch:
+                return builder.ptrtoint(place, WORD)
+            pointer = builder.load(place, typ=WORD, align=8)
+            pointer.set_metadata("invariant.load", builder.module.add_metadata([]))
+            return pointer
+
+        return signature(made, types.int64, types.int64), codegen
+
+    return buffer
+
+
+@intrinsic
+def integer(typingctx, args, position):
+    """The int64 at `position` of args."""
+
+    def codegen(context: Any, builder: Any, sig: Any, values: Any) -> Any:
+        place = builder.gep(builder.inttoptr(values[0], POINTER), [values[1]], inbounds=True, source_etype=WORD)
+        value = builder.load(place, typ=WORD, align=8)
+        value.set_metadata("invariant.load", builder.module.add_metadata([]))
+        return value
+
+    return signature(types.int64, types.int64, types.int64), codegen
+
+
+@intrinsic
+def select(typingctx, condition, yes, no):
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        return builder.select(*args)
+
+    return signature(yes, types.boolean, yes, yes), codegen
+
+
+@intrinsic
+def half(typingctx, x):
+    """float32 rounded to float16 and back."""
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        return widened(builder, "float16", narrowed(builder, "float16", args[0]))
+
+    return signature(types.float32, types.float32), codegen
+
+
+@intrinsic
+def sum_(typingctx, total, x):
+    """total + x in any order: LLVM may keep several partial sums."""
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        if isinstance(sig.args[0], types.Float):
+            return builder.fadd(*args, flags=("reassoc", "contract"))
+        return builder.add(*args)
+
+    return signature(total, total, total), codegen
+
+
+@intrinsic
+def prod_(typingctx, total, x):
+    """total * x in any order."""
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        if isinstance(sig.args[0], types.Float):
+            return builder.fmul(*args, flags=("reassoc", "contract"))
+        return builder.mul(*args)
+
+    return signature(total, total, total), codegen
+
+
+def _typed(op: str, result: str | None = None, index: bool = False) -> Callable[..., Any]:
+    """The intrinsic of one IR operation; its dtype is that of its last argument (`index`: nonnegative int64)."""
+
+    def typing(typingctx: Any, *args: Any) -> Any:
+        dtype = ir.INDEX if index else NAMES[args[-1]]
+        output = result or dtype
+
+        def codegen(context: Any, builder: Any, sig: Any, values: Any) -> Any:
+            places = [ir.make("const", (), dtype, f"argument {i}") for i in range(len(values))]
+            emitter = Emitter(builder, dict(zip(map(id, places), values, strict=True)))
+            return emitter.emit(expand(ir.make(op, places, output)))
+
+        return signature(SCALARS["int64" if output == ir.INDEX else output], *args), codegen
+
+    count = ir.ARITHMETIC.get(op) or ir.FUNCTIONS[op]
+    names = ", ".join("abc"[:count])
+    space: dict[str, Any] = {"typing": typing}
+    exec(f"def {op}_(typingctx, {names}):\n    return typing(typingctx, {names})\n", space)
+    return intrinsic(space[f"{op}_"])
+
+
+def names() -> dict[str, Any]:
+    """The global names of a printed function."""
+    space: dict[str, Any] = {f"{op}_": _typed(op) for op in ROLES if op != "bitcast"}
+    space |= {f"bits_{dtype}": _typed("bitcast", dtype) for dtype in ("int32", "int64", "float32", "float64")}
+    space |= {"udiv": _typed("div", index=True), "umod": _typed("mod", index=True)}
+    space |= {"load_where": load_where, "integer": integer, "select": select, "half": half, "sum_": sum_, "prod_": prod_}
+    space |= {name: t for name, t in SCALARS.items() if name not in ("bool", "float16")}
+    return space
