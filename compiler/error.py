@@ -18,6 +18,14 @@ class ModelFileError(MXNetError):
         super().__init__(f"{where}: {reason}")
 
 
+class ArgumentError(MXNetError, ValueError):
+    """A value that does not fit what it is for; a ValueError too, as programs written for MXNet expect."""
+
+
+class ArgumentTypeError(MXNetError, TypeError):
+    """A value of a wrong type, or a name that a function does not know; a TypeError too."""
+
+
 class UnsupportedError(MXNetError):
     """Operators or attributes that mxc does not know; the message lists all of them at once."""
 

@@ -116,7 +116,7 @@ def _to_dense(reader: _Reader, storage: int, shape: tuple[int, ...], values: np.
                           f"file of {len(reader.data)} bytes")
 
     def check(what: str, array: np.ndarray, limit: int) -> None:
-        if array.size and not (0 <= array.min() and array.max() < limit):
+        if array.size and not (array.min() >= 0 and array.max() < limit):
             raise reader.fail(f"{what} run from {array.min()} to {array.max()}; expected 0 to {limit - 1}")
 
     dense = np.zeros(shape, values.dtype)

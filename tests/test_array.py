@@ -214,7 +214,7 @@ ARITHMETIC = [
     ("float16", [1, -1], lambda x: x > 0, [1, 0]), ("int32", [1], lambda x: x > nd.zeros(1, dtype="int32"), [1]),
     ("float32", [1, 5], lambda x: nd.maximum(x, 3), [3, 5]), ("float32", [1, 5], lambda x: 3 - x, [2, -2]),
     ("float32", [1, 4], lambda x: 2 / x, [2, 0.5]), ("float32", [-1], abs, [1]),
-    ("float32", [1, 5], lambda x: 3 < x, [0, 1]),
+    ("float32", [1, 5], lambda x: x > 3, [0, 1]),
     ("float32", [1, 5], lambda x: x == 5, [0, 1]), ("float32", [1, 5], lambda x: nd.add(3, x), [4, 8]),
 ]
 

@@ -1,0 +1,184 @@
+"""Executors: a symbol bound to arrays; made by `Symbol.bind` and `Symbol.simple_bind`."""
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from mxc.compiler.error import ArgumentError, ArgumentTypeError, MXNetError
+from mxc.compiler.graph.graph import Graph
+from mxc.compiler.graph.text import graph_text
+from mxc.compiler.passes.infer_shape import infer_shape
+from mxc.ndarray import NDArray, zeros
+from mxc.runtime.context import Context
+from mxc.runtime.executor import GraphExecutor
+
+
+class Executor:
+    """A symbol with arrays for its arguments, gradients, auxiliary states and outputs.
+
+    args, aux: arrays by name. grads: by argument; None, or left out, where no gradient is wanted. grad_req: "write",
+    "add" or "null" by argument. shared_exec: an executor whose memory this one uses too; the two run one at a time.
+
+    arg_arrays, grad_arrays (None where no gradient is wanted), aux_arrays: in the order of the symbol's lists.
+    outputs: the arrays that every run writes. Raises MXNetError when shapes, dtypes or devices do not fit.
+    """
+
+    def __init__(self, symbol: Any, ctx: Context, args: Mapping[str, NDArray], grads: Mapping[str, NDArray | None],
+                 grad_req: Mapping[str, str], aux: Mapping[str, NDArray], shared_exec: Executor | None = None):
+        self._symbol, self._ctx, self._args, self._aux = symbol, ctx, dict(args), dict(aux)
+        self._grads = {name: grads.get(name) for name in args}
+        relative = shared_exec._core if shared_exec is not None else None
+        # A relative of the same symbol takes its graph over, and with it what was compiled for it.
+        graph = relative.source if shared_exec is not None and shared_exec._symbol is symbol else symbol.graph
+        self._core = GraphExecutor(
+            graph, ctx, {n: a._array for n, a in args.items()},
+            {n: None if g is None else g._array for n, g in self._grads.items()}, grad_req,
+            {n: a._array for n, a in aux.items()}, relative.memory if relative is not None else None,
+            relative.compiler if relative is not None else None)
+        self.arg_arrays, self.aux_arrays = list(self._args.values()), list(self._aux.values())
+        self.grad_arrays = list(self._grads.values())
+        self.outputs = [NDArray(a) for a in self._core.outputs]
+
+    @property
+    def arg_dict(self) -> dict[str, NDArray]:
+        """The arguments by name."""
+        return self._args
+
+    @property
+    def grad_dict(self) -> dict[str, NDArray | None]:
+        """The gradients by argument; None where none is wanted."""
+        return self._grads
+
+    @property
+    def aux_dict(self) -> dict[str, NDArray]:
+        """The auxiliary states by name."""
+        return self._aux
+
+    @property
+    def output_dict(self) -> dict[str, NDArray]:
+        """The outputs by name. Raises ArgumentError when two have the same name."""
+        names = self._symbol.list_outputs()
+        if len(set(names)) != len(names):
+            raise ArgumentError(f"outputs have the same name, so there is no dict of them: {names}")
+        return dict(zip(names, self.outputs, strict=True))
+
+    def forward(self, is_train: bool = False, **kwargs: NDArray | np.ndarray) -> list[NDArray]:
+        """Compute the outputs; `kwargs` are copied into the arguments of those names first.
+
+        is_train: run operators in training mode and keep what backward needs. Returns `outputs`.
+        Raises ArgumentTypeError for an unknown name, ArgumentError for a value of another shape or kind.
+        """
+        values = {}
+        for name, value in kwargs.items():
+            target = self._args.get(name)
+            if target is None:
+                raise ArgumentTypeError(f"Unknown argument {name}: the symbol's arguments are {', '.join(self._args)}")
+            if not isinstance(value, (NDArray, np.ndarray)):
+                raise ArgumentError(f"only accept keyword argument of NDArrays and numpy.ndarray, not {type(value)} "
+                                    f"for {name}")
+            if value.shape != target.shape:
+                raise ArgumentError(f"Shape not match! Argument {name}, need: {target.shape}, received: {value.shape}")
+            values[name] = value
+        for name, value in values.items():
+            self._args[name][:] = value
+        self._core.forward(bool(is_train))
+        return self.outputs
+
+    def backward(self, out_grads: NDArray | Sequence[NDArray] | Mapping[str, NDArray] | None = None,
+                 is_train: bool = True) -> None:
+        """Compute the gradients into `grad_arrays` as grad_req says, and new auxiliary states.
+
+        out_grads: the gradient of each output (one, a list, or a dict by output name); loss outputs need none.
+        is_train: False goes through the operators in inference mode.
+        Raises MXNetError when one that is needed is missing or has another shape.
+        """
+        if out_grads is None:
+            given: list[Any] = []
+        elif isinstance(out_grads, Mapping):
+            given = [out_grads[name] for name in self._symbol.list_outputs()]
+        else:
+            given = [out_grads] if isinstance(out_grads, NDArray) else list(out_grads)
+        for grad in given:
+            if not isinstance(grad, NDArray):
+                raise ArgumentTypeError(f"out_grads must be NDArrays, not {type(grad)}")
+        self._core.backward([g._array for g in given], bool(is_train))
+
+    def copy_params_from(self, arg_params: Mapping[str, NDArray], aux_params: Mapping[str, NDArray] | None = None,
+                         allow_extra_params: bool = False) -> None:
+        """Copy values by name into arguments and auxiliary states.
+
+        Raises ArgumentError for a name that the executor lacks (unless `allow_extra_params`), MXNetError for a shape
+        that differs.
+        """
+        for kind, given, targets in (("arguments", arg_params, self._args),
+                                     ("auxiliary states", aux_params or {}, self._aux)):
+            for name, value in given.items():
+                if name in targets:
+                    if value.shape != targets[name].shape:
+                        raise MXNetError(f"{name!r} has the shape {value.shape} in the parameters; the executor's "
+                                         f"has {targets[name].shape}")
+                    targets[name][:] = value
+                elif not allow_extra_params:
+                    raise ArgumentError(f'Find name "{name}" that is not in the {kind}: {", ".join(targets) or "none"}')
+
+    def reshape(self, partial_shaping: bool = False, allow_up_sizing: bool = False,
+                **kwargs: Sequence[int]) -> Executor:
+        """An executor for other shapes of the named arguments; it shares memory with this one.
+
+        Arrays that keep their shape are shared; smaller ones lie in the memory of the old; larger ones are new, which
+        needs `allow_up_sizing`. partial_shaping: allow arguments that are not named to change their shapes.
+        """
+        core = self._core
+        unknown = [name for name in kwargs if name not in self._args and name not in self._aux]
+        if unknown:
+            raise MXNetError(f"reshape: {unknown[0]!r} is no argument; they are {', '.join(self._args)}")
+        shapes = _shapes_by_name(core.graph, kwargs, {n: a.shape for n, a in (*self._args.items(), *self._aux.items())})
+
+        def resized(name: str, old: NDArray, kind: str) -> NDArray:
+            shape = shapes[name]
+            if shape == old.shape:
+                return old
+            if name not in kwargs and not partial_shaping:
+                raise MXNetError(f"Shape of unspecified {kind} {name!r} changed from {old.shape} to {shape}, so the "
+                                 "executors cannot share it. If that is meant, set partial_shaping=True")
+            if int(np.prod(shape)) <= old.size:
+                return NDArray(old._array.prefix(shape))
+            if not allow_up_sizing:
+                raise MXNetError(f"New shape {shape} of {kind} {name!r} is larger than the old one, {old.shape}. Make "
+                                 "the largest executor first and reshape it down, or set allow_up_sizing=True")
+            return zeros(shape, self._ctx, old.dtype)
+
+        args = {name: resized(name, a, "argument") for name, a in self._args.items()}
+        aux = {name: resized(name, a, "auxiliary state") for name, a in self._aux.items()}
+        grads = {name: None if g is None else resized(name, g, "argument") for name, g in self._grads.items()}
+        return Executor(self._symbol, self._ctx, args, grads, core.grad_req, aux, self)
+
+    def set_monitor_callback(self, callback: Callable[[str, NDArray], None] | None, monitor_all: bool = False) -> None:
+        """Call `callback(name, array)` for each node's outputs in every forward run, hidden ones too, and with
+        `monitor_all` for the variables. Such runs go node by node and are slow. None ends it."""
+        self._core.monitor_all = monitor_all
+        self._core.monitor = None if callback is None else lambda name, array: callback(name, NDArray(array))
+
+    def debug_str(self) -> str:
+        """The graph as text, and how much memory the executor holds."""
+        held = self._core.memory.nbytes + sum(a.nbytes for a in self._core.outputs)
+        return f"{graph_text(self._core.graph)}\nTotal {held >> 20} MB allocated\n"
+
+    def get_optimized_symbol(self) -> Any:
+        """The symbol that is bound."""
+        return self._symbol
+
+
+def _shapes_by_name(graph: Graph, wanted: Mapping[str, Sequence[int]],
+                    old: Mapping[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
+    """Every variable's shape that follows from the wanted ones; those that do not follow stay as they were."""
+    given = {name: tuple(shape) for name, shape in wanted.items()}
+    found = infer_shape(graph, given, partial=True)
+    for i, node in enumerate(graph.nodes):
+        shape = found[i][0]
+        if node.is_variable and (shape is None or 0 in shape):
+            given[node.name] = old[node.name]
+    complete = infer_shape(graph, given)
+    return {node.name: tuple(complete[i][0] or ()) for i, node in enumerate(graph.nodes) if node.is_variable}

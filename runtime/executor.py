@@ -1,0 +1,236 @@
+"""The executor: a graph bound to arrays, run forward and backward by compiled plans.
+
+Facts of MXNet 1.9.1 that hold here: every run writes the same output arrays; an output that is an argument, or that
+occurs twice, is one array; backward reads the arguments as they are then, and what the forward run stored; after an
+inference forward, or with is_train=False, backward goes through the operators in inference mode (the outputs keep what
+forward wrote); auxiliary states change in backward, once for each call.
+
+Plans are compiled at their first use: "inference", "training" (forward and backward of the joint graph), and
+"inference gradient" (the same with the operators in inference mode).
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from mxc.compiler.error import MXNetError
+from mxc.compiler.graph.graph import Graph
+from mxc.compiler.passes.infer import infer
+from mxc.compiler.plan import Buffer
+from mxc.compiler.targets.reference import interpreter
+from mxc.runtime import engine, random
+from mxc.runtime.array import Array
+from mxc.runtime.context import Context
+from mxc.runtime.executor_memory import Memory
+from mxc.runtime.executor_plan import BoundPlan
+
+INFERENCE, TRAINING, INFERENCE_GRADIENT = "inference", "training", "inference gradient"
+HEAD = "_head_grad_"
+Monitor = Callable[[str, Array], None]
+
+
+class GraphExecutor:
+    """A graph on arrays.
+
+    args, aux: arrays by name, of the shapes that inference confirms. grads: by argument, None where no gradient is
+    wanted. grad_req: by argument: "write", "add" or "null". memory: shared with other executors of a family.
+    compile: makes the plans; compiler.api.compile_graph when None.
+
+    outputs: the arrays that every run writes. Raises MXNetError when arrays do not fit the graph or each other.
+    """
+
+    def __init__(self, graph: Graph, context: Context, args: Mapping[str, Array], grads: Mapping[str, Array | None],
+                 grad_req: Mapping[str, str], aux: Mapping[str, Array], memory: Memory | None = None,
+                 compile: Callable[..., Any] | None = None):
+        self.context, self.args, self.aux = context, dict(args), dict(aux)
+        self.grads = {name: grads.get(name) for name in args}
+        self.grad_req = {name: grad_req.get(name, "null") if self.grads[name] is not None else "null" for name in args}
+        self.memory = memory if memory is not None else Memory(context)
+        self.monitor: Monitor | None = None
+        self.monitor_all = False
+        self.compiler = compile
+        self._check_devices()
+        known = {**self.args, **self.aux}
+        self._shapes = {name: array.shape for name, array in known.items()}
+        self._dtypes = {name: array.dtype for name, array in known.items()}
+        self.source = graph  # as the user made it: what is compiled
+        self.graph = infer(graph, self._shapes, self._dtypes)
+        self._check_gradients()
+        self.outputs = self._make_outputs()
+        self._bound: dict[str, BoundPlan] = {}
+        self._seed = Array.of(np.zeros(2, np.int64))
+        self._last = ""  # the plan that ran forward last
+        self._token = object()  # this executor, to the memory: not itself, which would make a cycle
+
+    # -- binding
+
+    def _check_devices(self) -> None:
+        for kind, arrays in (("argument", self.args), ("gradient of", self.grads), ("auxiliary state", self.aux)):
+            for name, array in arrays.items():
+                if array is not None and array.context != self.context:
+                    raise MXNetError(f"{kind} {name!r} is on {array.context}, but the executor is bound on "
+                                     f"{self.context}: copy it there with as_in_context")
+
+    def _check_gradients(self) -> None:
+        for name, grad in self.grads.items():
+            arg = self.args[name]
+            if self.grad_req[name] not in ("write", "add", "null"):
+                raise MXNetError(f"grad_req of argument {name!r} is {self.grad_req[name]!r}; "
+                                 "expected 'write', 'add' or 'null'")
+            wanted = grad is not None and self.grad_req[name] != "null"
+            if grad is not None and wanted and (grad.shape, grad.dtype) != (arg.shape, arg.dtype):
+                raise MXNetError(f"the gradient array of argument {name!r} is {grad.dtype} {grad.shape}; it must be "
+                                 f"as the argument: {arg.dtype} {arg.shape}")
+
+    def _make_outputs(self) -> list[Array]:
+        """An array for each output; one for equal outputs, the argument itself for an output that is one."""
+        made: dict[Any, Array] = {}
+        variables = {**self.args, **self.aux}
+        for entry in self.graph.outputs:
+            if entry not in made:
+                made[entry] = (variables[entry.node.name] if entry.node.is_variable else
+                               Array.empty(self.graph.shape(entry), self.graph.dtype(entry), self.context))
+        return [made[entry] for entry in self.graph.outputs]
+
+    @property
+    def wants_gradients(self) -> bool:
+        return any(mode != "null" for mode in self.grad_req.values())
+
+    def _plan(self, mode: str) -> BoundPlan:
+        """The plan of a mode, compiled and bound at its first use."""
+        if mode not in self._bound:
+            grad_req = {} if mode == INFERENCE else self.grad_req
+            facts = (tuple(sorted(d.items())) for d in (self._shapes, self._dtypes, grad_req))
+            compiled = self.memory.compiled((self.source, mode, *facts), lambda: self._compiler()(
+                self.source, self._shapes, self._dtypes, grad_req, mode == TRAINING))
+            self._bound[mode] = BoundPlan(compiled, self._finder(mode), self.memory)
+        return self._bound[mode]
+
+    def _compiler(self) -> Callable[..., Any]:
+        if self.compiler is None:
+            from mxc.compiler.api import compile_graph  # only now: a bound executor need not compile anything
+
+            self.compiler = compile_graph
+        return self.compiler
+
+    def _finder(self, mode: str) -> Callable[[Buffer], Array]:
+        """Which array a plan's buffer is. The outputs of the inference gradient plan are its own: running it again
+        must not change what forward wrote."""
+        own: dict[str, Array] = {}
+
+        def find(buffer: Buffer) -> Array:
+            if buffer.pool == "argument":
+                return self.args[buffer.name]
+            if buffer.pool == "aux":
+                return self.aux[buffer.name]
+            if buffer.pool == "seed":
+                return self._seed
+            if buffer.pool == "output" and mode != INFERENCE_GRADIENT:
+                return self.outputs[int(buffer.name)]
+            if buffer.pool == "gradient":
+                grad = self.grads[buffer.name]
+                assert grad is not None
+                return grad
+            key = f"{buffer.pool} {buffer.name}"
+            if key not in own:
+                own[key] = Array.empty(buffer.shape, buffer.dtype, self.context)
+            return own[key]
+
+        return find
+
+    # -- running
+
+    def forward(self, is_train: bool) -> None:
+        """Compute the outputs from the arguments as they are now."""
+        with self.memory.lock:
+            self._seed.data[:] = random.take()
+            mode = TRAINING if is_train else INFERENCE
+            reads = [a.variable for a in (*self.args.values(), *self.aux.values())]
+            if self.monitor is not None:
+                work: Callable[[], None] = lambda: self._run_watched(is_train)  # noqa: E731
+            else:
+                work = lambda: self._run_forward(mode)  # noqa: E731
+            engine.push(work, reads, self._written_outputs())
+            self._last = mode
+
+    def _written_outputs(self) -> list[engine.Variable]:
+        """The variables that forward writes: an output that is an argument does not change."""
+        return [array.variable for entry, array in zip(self.graph.outputs, self.outputs, strict=True)
+                if not entry.node.is_variable]
+
+    def _run_forward(self, mode: str) -> None:
+        self.memory.holder = None
+        self._plan(mode).run("forward")
+        self.memory.holder = (self._token, mode)
+
+    def backward(self, heads: Sequence[Array | None] = (), is_train: bool = True) -> None:
+        """Compute the gradients that are wanted, and in training mode the new auxiliary states.
+
+        heads: the gradients with respect to the outputs. Loss outputs need none; more than needed are ignored.
+        Raises MXNetError when one is missing or of a wrong shape, and when forward has not run.
+        """
+        if not self.wants_gradients:
+            return
+        with self.memory.lock:
+            if not self._last:
+                raise MXNetError("backward needs a forward run first: call forward(is_train=True)")
+            mode = TRAINING if is_train and self._last == TRAINING else INFERENCE_GRADIENT
+            plan = self._plan(mode)
+            targets = self._heads(plan, heads)
+            written = [g.variable for name, g in self.grads.items() if g is not None and self.grad_req[name] != "null"]
+            if mode == TRAINING:
+                written += [a.variable for a in self.aux.values()]
+            reads = [a.variable for a in (*self.args.values(), *self.aux.values(), *(h for h, _ in targets))]
+
+            def work() -> None:
+                for head, target in targets:
+                    target.copy_from(head)
+                if self.memory.holder != (self._token, mode) or mode == INFERENCE_GRADIENT:
+                    self._run_forward(mode)  # with the same seed: what it stored is not, or no longer, in the arena
+                plan.run("backward")
+
+            engine.push(work, reads, written)
+
+    def _heads(self, plan: BoundPlan, heads: Sequence[Array | None]) -> list[tuple[Array, Array]]:
+        """Pairs of a given head gradient and the plan's array for it."""
+        pairs = []
+        for name in plan.names("head"):
+            i = int(name.removeprefix(HEAD))
+            head, target = heads[i] if i < len(heads) else None, plan.array_of("head", name)
+            assert target is not None
+            if head is None:
+                raise MXNetError(f"backward needs a head gradient for output {i} ({self.output_name(i)!r}): it is not "
+                                 "the output of a loss operator. Pass out_grads, or make it a loss with MakeLoss")
+            if head.shape != target.shape:
+                raise MXNetError(f"the head gradient of output {i} ({self.output_name(i)!r}) has the shape "
+                                 f"{head.shape}; the output has {target.shape}")
+            pairs.append((head, target))
+        return pairs
+
+    def output_name(self, position: int) -> str:
+        """NODE_OUTPUT, or the name of the variable that the output is."""
+        entry = self.graph.outputs[position]
+        node = entry.node
+        return node.name if node.op is None else f"{node.name}_{node.op.output_names(node.params)[entry.index]}"
+
+    def _run_watched(self, is_train: bool) -> None:
+        """Run node by node with the reference, telling the monitor every value."""
+        assert self.monitor is not None
+        monitor = self.monitor
+
+        def watch(node, outputs: list[np.ndarray]) -> None:
+            if node.op is None:
+                if self.monitor_all:
+                    monitor(node.name, Array.of(outputs[0], context=self.context))
+                return
+            for name, value in zip(node.op.output_names(node.params), outputs, strict=True):
+                monitor(f"{node.name}_{name}", Array.of(value, context=self.context))
+
+        rng = np.random.default_rng([int(n) & (2**64 - 1) for n in self._seed.data])
+        values = interpreter.run(self.graph, {k: a.data for k, a in self.args.items()},
+                                 {k: a.data for k, a in self.aux.items()}, is_train, rng, watch)
+        for entry, output in zip(self.graph.outputs, self.outputs, strict=True):
+            np.copyto(output.data, values[entry])
+        self.memory.holder = None

@@ -1,0 +1,72 @@
+"""What the executors of one family share: the arena, the threads' scratch memory, a lock and what was compiled.
+
+Executors made from each other by `reshape` are a family: they run one at a time, in the memory of the largest.
+"""
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from typing import TYPE_CHECKING
+
+from mxc.compiler import env
+from mxc.runtime.context import Context
+from mxc.runtime.storage import Block
+
+if TYPE_CHECKING:
+    from mxc.compiler.api import Compiled
+
+COMPILED_KEPT = 32  # how many compiled graphs a family remembers: one per shape and mode
+
+
+class Memory:
+    """A family's memory. Everything here is used with `lock` held.
+
+    generation: changes whenever the addresses do. holder: the run whose values are in the arena (any object; None: no
+    run's), set by who runs.
+    """
+
+    def __init__(self, context: Context):
+        self.context, self.lock = context, threading.RLock()
+        self.generation, self.holder = 0, None  # type: tuple[int, object]
+        self._arena: Block | None = None
+        self._scratch: Block | None = None
+        self.scratch_stride = 0
+        self._compiled: OrderedDict[Hashable, Compiled] = OrderedDict()
+
+    @property
+    def arena(self) -> int:
+        """The arena's address; 0 when nobody needed one."""
+        return self._arena.address if self._arena else 0
+
+    @property
+    def scratch(self) -> int:
+        """The address of the first thread's scratch memory; the next one's is `scratch_stride` further."""
+        return self._scratch.address if self._scratch else 0
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of arena and scratch memory."""
+        return sum(block.nbytes for block in (self._arena, self._scratch) if block)
+
+    def reserve(self, arena: int, scratch: int) -> None:
+        """Have at least so many bytes of arena, and of scratch memory for each thread. What they held may be lost."""
+        if arena > (self._arena.nbytes if self._arena else 0):
+            self._arena = None  # before the larger one is made: the two need not be there at once
+            self._arena = Block(arena, self.context)
+            self.generation += 1
+            self.holder = None
+        if scratch > self.scratch_stride:
+            self._scratch = None
+            self._scratch = Block(scratch * env.num_threads(), self.context)
+            self.scratch_stride = scratch
+
+    def compiled(self, key: Hashable, make: Callable[[], Compiled]) -> Compiled:
+        """What `make` gives, remembered under `key`."""
+        found = self._compiled.get(key)
+        if found is None:
+            found = self._compiled[key] = make()
+            if len(self._compiled) > COMPILED_KEPT:
+                self._compiled.popitem(last=False)
+        self._compiled.move_to_end(key)
+        return found

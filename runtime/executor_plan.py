@@ -1,0 +1,117 @@
+"""A compiled plan bound to arrays: the tables of addresses that the runner works through."""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mxc.compiler.plan import Buffer, Step
+from mxc.compiler.targets.reference.interpreter import evaluate
+from mxc.runtime.array import Array
+from mxc.runtime.executor_memory import Memory
+from mxc.runtime.runner import StepTable, run
+from mxc.runtime.storage import Block
+
+if TYPE_CHECKING:
+    from mxc.compiler.api import Compiled
+
+# A piece of a phase: kernels to run in one go, or one step of Python's.
+Segment = StepTable | Step
+IN_MEMORY = ("arena", "prepared")
+
+
+class BoundPlan:
+    """`compiled` on the arrays that `find` gives for its buffers (all but those of the arena and the prepared part).
+
+    Used with the memory's lock held.
+    """
+
+    def __init__(self, compiled: Compiled, find: Callable[[Buffer], Array], memory: Memory):
+        self.compiled, self.plan, self.memory = compiled, compiled.plan, memory
+        self.arrays = [None if b.pool in IN_MEMORY else find(b) for b in self.plan.buffers]
+        self._prepared = Block(self.plan.prepared_bytes, memory.context) if self.plan.prepared_bytes else None
+        self._nodes = {node.name: node for node in compiled.graph.nodes}
+        self._tables: dict[str, list[Segment]] = {}
+        self._generation = -1
+        reads = {i for step in self.plan.steps_of("prepare") for i in step.reads}
+        self._sources = [a for i in sorted(reads) if (a := self.arrays[i]) is not None]
+        self._seen: list[int] | None = None
+
+    def array_of(self, pool: str, name: str) -> Array | None:
+        """The array bound to the buffer of that pool and name; None when the plan has no such buffer."""
+        for buffer, array in zip(self.plan.buffers, self.arrays, strict=True):
+            if buffer.pool == pool and buffer.name == name:
+                return array
+        return None
+
+    def names(self, pool: str) -> list[str]:
+        """The names of the plan's buffers in a pool."""
+        return [b.name for b in self.plan.buffers if b.pool == pool]
+
+    def run(self, phase: str) -> None:
+        """Run one phase; "forward" runs "prepare" first when an array that it reads may have changed."""
+        self.memory.reserve(self.plan.arena_bytes, self.plan.scratch_bytes)
+        if self._generation != self.memory.generation:
+            self._tables, self._generation = {}, self.memory.generation
+        if phase == "forward" and self._is_stale():
+            versions = [a.variable.version for a in self._sources]
+            self._run_segments("prepare")
+            self._seen = versions
+        self._run_segments(phase)
+
+    def _is_stale(self) -> bool:
+        if self._seen is None or any(a.variable.volatile for a in self._sources):
+            return True
+        return self._seen != [a.variable.version for a in self._sources]
+
+    def _run_segments(self, phase: str) -> None:
+        if phase not in self._tables:
+            self._tables[phase] = self._segments(self.plan.steps_of(phase))
+        for segment in self._tables[phase]:
+            if isinstance(segment, Step):
+                self._run_host(segment)
+            else:
+                run(segment, self.memory.scratch, self.memory.scratch_stride)
+
+    def _segments(self, steps: Sequence[Step]) -> list[Segment]:
+        """Runs of kernels as tables, with the host's steps between them."""
+        segments: list[Segment] = []
+        rows: list[tuple[int, list[int], int]] = []
+        for step in steps:
+            if step.host:
+                if rows:
+                    segments.append(StepTable(rows))
+                    rows = []
+                segments.append(step)
+            else:
+                addresses = [self._address(i) for i in step.buffers]
+                rows.append((self.compiled.library.address(step.kernel), [*addresses, *step.values], step.units))
+        if rows:
+            segments.append(StepTable(rows))
+        return segments
+
+    def _address(self, position: int) -> int:
+        array, buffer = self.arrays[position], self.plan.buffers[position]
+        if array is not None:
+            return array.address
+        if buffer.pool == "arena":
+            return self.memory.arena + buffer.offset
+        assert self._prepared is not None
+        return self._prepared.address + buffer.offset
+
+    def _run_host(self, step: Step) -> None:
+        """A node that Python runs: its buffers are the inputs, then the outputs."""
+        node = self._nodes[step.host]
+        values = [self._memory_of(i) for i in step.buffers]
+        inputs, outputs = values[:len(node.inputs)], values[len(node.inputs):]
+        for target, value in zip(outputs, evaluate(node, inputs), strict=True):
+            np.copyto(target, value, casting="unsafe")
+
+    def _memory_of(self, position: int) -> np.ndarray:
+        array, buffer = self.arrays[position], self.plan.buffers[position]
+        if array is not None:
+            return array.data
+        interface = {"shape": buffer.shape, "typestr": np.dtype(buffer.dtype).str, "version": 3,
+                     "data": (self._address(position), False)}
+        return np.asarray(type("Memory", (), {"__array_interface__": interface})())
