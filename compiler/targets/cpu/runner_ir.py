@@ -1,0 +1,305 @@
+"""The native plan runner as LLVM IR: it walks a table of steps and shares their units among threads.
+
+A row of the table is {function, arguments, units, grain}; the function has the ABI of `kernel/ir.py`. One take is
+`grain` units in a row. Workers take from the *ticket*, which is the step (high half) and the next take (low half):
+
+    run:     open the pool; for each step of more than one take: publish its ticket, take too, wait until all takes are
+             done; close the pool and wait until no worker is inside
+    worker:  if the pool is open and takes are left: enter, take until there are none, leave; else spin, then sleep
+
+A worker enters by counting itself and then looking whether the pool is (still) open; `run` closes it and then waits for
+the count to fall to 0. Both are sequentially consistent, so whoever is inside uses the table of the run in progress,
+and within a run tickets only grow: a stale ticket can never come back. A worker sleeps on `word`: it sets `sleeping`,
+looks for work once more and waits for `word` to change; `run` publishes, and where `sleeping` was set clears it, changes
+`word` and wakes all.
+"""
+from __future__ import annotations
+
+POOL_BYTES = 448
+# byte offsets of the fields that Python sets; `syscall` is the C library's function of that name
+QUIT, WORD, SYSCALL, FUTEX, YIELD, SPINS = 320, 192, 384, 392, 400, 408
+
+_NUMBERS = {"x86_64": (202, 24), "aarch64": (98, 124)}  # of the system calls futex and sched_yield
+_PAUSE = {
+    "x86_64": ("call void @llvm.x86.sse2.pause()", "declare void @llvm.x86.sse2.pause()"),
+    "aarch64": ("call void @llvm.aarch64.hint(i32 1)", "declare void @llvm.aarch64.hint(i32)"),
+}
+
+
+def machines() -> frozenset[str]:
+    """The machines (as platform.machine() names them) that have a native runner, on Linux."""
+    return frozenset(_NUMBERS)
+
+
+def system_calls(machine: str) -> tuple[int, int]:
+    """The numbers of futex and sched_yield."""
+    return _NUMBERS[machine]
+
+
+def runner_source(machine: str) -> str:
+    """IR text that defines mxc_run(pool, table, steps, scratch, stride), mxc_run_serial(table, steps, scratch) and
+    mxc_worker(pool, number)."""
+    pause, declaration = _PAUSE[machine]
+    return _TEXT.replace("PAUSE", pause).replace("DECLARATION", declaration)
+
+
+_TEXT = """
+%row = type { ptr, ptr, i64, i64 }
+; what many threads write has a cache line of its own
+%pool = type { i64, [56 x i8],                        ; ticket at byte 0
+               i64, [56 x i8],                        ; done, takes that are finished, at 64
+               i64, ptr, ptr, i64, i64, [24 x i8],    ; open at 128, table, scratch, stride, takes of the step
+               i32, i32, [56 x i8],                   ; word at 192, sleeping
+               i64, [56 x i8],                        ; entered at 256
+               i32, [60 x i8],                        ; quit at 320
+               ptr, i64, i64, i64, [32 x i8] }        ; syscall at 384, numbers of futex and yield, spins
+
+; the number of takes of a row
+define internal i64 @takes(ptr %row) #0 {
+  %up = getelementptr %row, ptr %row, i64 0, i32 2
+  %gp = getelementptr %row, ptr %row, i64 0, i32 3
+  %units = load i64, ptr %up
+  %grain = load i64, ptr %gp
+  %more = add i64 %units, %grain
+  %last = sub i64 %more, 1
+  %takes = udiv i64 %last, %grain
+  ret i64 %takes
+}
+
+; runs take number %take of a row
+define internal void @perform(ptr %row, i64 %take, ptr %scratch) #0 {
+  %fn = load ptr, ptr %row
+  %ap = getelementptr %row, ptr %row, i64 0, i32 1
+  %args = load ptr, ptr %ap
+  %up = getelementptr %row, ptr %row, i64 0, i32 2
+  %units = load i64, ptr %up
+  %gp = getelementptr %row, ptr %row, i64 0, i32 3
+  %grain = load i64, ptr %gp
+  %first = mul i64 %take, %grain
+  %next = add i64 %first, %grain
+  %over = icmp ugt i64 %next, %units
+  %last = select i1 %over, i64 %units, i64 %next
+  call void %fn(ptr %args, i64 %first, i64 %last, ptr %scratch)
+  ret void
+}
+
+; takes and performs until the published step has no more takes; only while inside an open pool
+define internal void @share(ptr %pool, ptr %scratch) #0 {
+entry:
+  %donep = getelementptr %pool, ptr %pool, i64 0, i32 2
+  %tabp = getelementptr %pool, ptr %pool, i64 0, i32 5
+  %table = load atomic ptr, ptr %tabp monotonic, align 8
+  br label %look
+look:
+  %ticket = load atomic i64, ptr %pool acquire, align 8
+  %step = lshr i64 %ticket, 32
+  %take = and i64 %ticket, 4294967295
+  %none = icmp eq i64 %take, 4294967295
+  br i1 %none, label %out, label %count
+count:
+  %row = getelementptr %row, ptr %table, i64 %step
+  %takes = call i64 @takes(ptr %row)
+  %left = icmp ult i64 %take, %takes
+  br i1 %left, label %try, label %out
+try:
+  %after = add i64 %ticket, 1
+  %pair = cmpxchg ptr %pool, i64 %ticket, i64 %after acq_rel monotonic
+  %mine = extractvalue { i64, i1 } %pair, 1
+  br i1 %mine, label %work, label %look
+work:
+  call void @perform(ptr %row, i64 %take, ptr %scratch)
+  %before = atomicrmw add ptr %donep, i64 1 release
+  br label %look
+out:
+  ret void
+}
+
+; whether a worker would find something (a hint outside of the pool)
+define internal i1 @promising(ptr %pool) #0 {
+  %openp = getelementptr %pool, ptr %pool, i64 0, i32 4
+  %open = load atomic i64, ptr %openp seq_cst, align 8
+  %takesp = getelementptr %pool, ptr %pool, i64 0, i32 8
+  %ticket = load atomic i64, ptr %pool seq_cst, align 8
+  %takes = load atomic i64, ptr %takesp monotonic, align 8
+  %take = and i64 %ticket, 4294967295
+  %isopen = icmp ne i64 %open, 0
+  %left = icmp ult i64 %take, %takes
+  %both = and i1 %isopen, %left
+  ret i1 %both
+}
+
+define void @mxc_worker(ptr %pool, i64 %number) #0 {
+entry:
+  %openp = getelementptr %pool, ptr %pool, i64 0, i32 4
+  %scratchp = getelementptr %pool, ptr %pool, i64 0, i32 6
+  %stridep = getelementptr %pool, ptr %pool, i64 0, i32 7
+  %wordp = getelementptr %pool, ptr %pool, i64 0, i32 10
+  %sleepp = getelementptr %pool, ptr %pool, i64 0, i32 11
+  %enteredp = getelementptr %pool, ptr %pool, i64 0, i32 13
+  %quitp = getelementptr %pool, ptr %pool, i64 0, i32 15
+  %sysp = getelementptr %pool, ptr %pool, i64 0, i32 17
+  %futexp = getelementptr %pool, ptr %pool, i64 0, i32 18
+  %spinsp = getelementptr %pool, ptr %pool, i64 0, i32 20
+  %syscall = load ptr, ptr %sysp
+  %futex = load i64, ptr %futexp
+  %limit = load i64, ptr %spinsp
+  br label %idle
+idle:
+  %spins = phi i64 [0, %entry], [%spins1, %spin], [0, %leave], [0, %wake]
+  %word = load atomic i32, ptr %wordp seq_cst, align 4
+  %quit = load atomic i32, ptr %quitp seq_cst, align 4
+  %leaving = icmp ne i32 %quit, 0
+  br i1 %leaving, label %out, label %look
+out:
+  ret void
+look:
+  %some = call i1 @promising(ptr %pool)
+  br i1 %some, label %enter, label %nothing
+enter:
+  %e0 = atomicrmw add ptr %enteredp, i64 1 seq_cst
+  %open = load atomic i64, ptr %openp seq_cst, align 8
+  %isopen = icmp ne i64 %open, 0
+  br i1 %isopen, label %inside, label %leave
+inside:
+  %scratch0 = load atomic ptr, ptr %scratchp monotonic, align 8
+  %stride = load atomic i64, ptr %stridep monotonic, align 8
+  %offset = mul i64 %stride, %number
+  %scratch = getelementptr i8, ptr %scratch0, i64 %offset
+  call void @share(ptr %pool, ptr %scratch)
+  br label %leave
+leave:
+  %e1 = atomicrmw sub ptr %enteredp, i64 1 seq_cst
+  br label %idle
+nothing:
+  %spins1 = add i64 %spins, 1
+  %enough = icmp ugt i64 %spins1, %limit
+  br i1 %enough, label %sleep, label %spin
+spin:
+  PAUSE
+  br label %idle
+sleep:
+  %was = atomicrmw xchg ptr %sleepp, i32 1 seq_cst
+  %again = call i1 @promising(ptr %pool)
+  br i1 %again, label %wake, label %wait
+wait:
+  %r = call i64 (i64, ...) %syscall(i64 %futex, ptr %wordp, i64 128, i32 %word, ptr null)
+  br label %wake
+wake:
+  br label %idle
+}
+
+define void @mxc_run(ptr %pool, ptr %table, i64 %steps, ptr %scratch, i64 %stride) #0 {
+entry:
+  %donep = getelementptr %pool, ptr %pool, i64 0, i32 2
+  %openp = getelementptr %pool, ptr %pool, i64 0, i32 4
+  %tabp = getelementptr %pool, ptr %pool, i64 0, i32 5
+  %scratchp = getelementptr %pool, ptr %pool, i64 0, i32 6
+  %stridep = getelementptr %pool, ptr %pool, i64 0, i32 7
+  %takesp = getelementptr %pool, ptr %pool, i64 0, i32 8
+  %wordp = getelementptr %pool, ptr %pool, i64 0, i32 10
+  %sleepp = getelementptr %pool, ptr %pool, i64 0, i32 11
+  %enteredp = getelementptr %pool, ptr %pool, i64 0, i32 13
+  %sysp = getelementptr %pool, ptr %pool, i64 0, i32 17
+  %futexp = getelementptr %pool, ptr %pool, i64 0, i32 18
+  %syscall = load ptr, ptr %sysp
+  %futex = load i64, ptr %futexp
+  store atomic i64 0, ptr %takesp monotonic, align 8
+  store atomic i64 4294967295, ptr %pool monotonic, align 8
+  store atomic ptr %table, ptr %tabp monotonic, align 8
+  store atomic ptr %scratch, ptr %scratchp monotonic, align 8
+  store atomic i64 %stride, ptr %stridep monotonic, align 8
+  store atomic i64 1, ptr %openp seq_cst, align 8
+  br label %next
+next:
+  %step = phi i64 [0, %entry], [%step1, %done]
+  %more = icmp ult i64 %step, %steps
+  br i1 %more, label %begin, label %close
+begin:
+  %row = getelementptr %row, ptr %table, i64 %step
+  %takes = call i64 @takes(ptr %row)
+  switch i64 %takes, label %publish [ i64 0, label %done
+                                      i64 1, label %alone ]
+alone:
+  call void @perform(ptr %row, i64 0, ptr %scratch)
+  br label %done
+publish:
+  store atomic i64 0, ptr %donep monotonic, align 8
+  store atomic i64 %takes, ptr %takesp monotonic, align 8
+  %ticket = shl i64 %step, 32
+  store atomic i64 %ticket, ptr %pool seq_cst, align 8
+  %asleep = load atomic i32, ptr %sleepp seq_cst, align 4
+  %any = icmp ne i32 %asleep, 0
+  br i1 %any, label %wake, label %join
+wake:
+  store atomic i32 0, ptr %sleepp seq_cst, align 4
+  %w = atomicrmw add ptr %wordp, i32 1 seq_cst
+  %r = call i64 (i64, ...) %syscall(i64 %futex, ptr %wordp, i64 129, i32 2147483647)
+  br label %join
+join:
+  call void @share(ptr %pool, ptr %scratch)
+  call void @await(ptr %pool, ptr %donep, i64 %takes)
+  br label %done
+done:
+  %step1 = add i64 %step, 1
+  br label %next
+close:
+  store atomic i64 0, ptr %openp seq_cst, align 8
+  call void @await(ptr %pool, ptr %enteredp, i64 0)
+  ret void
+}
+
+; waits for *%place == %number: spins, then lets others have the CPU
+define internal void @await(ptr %pool, ptr %place, i64 %number) #0 {
+entry:
+  %sysp = getelementptr %pool, ptr %pool, i64 0, i32 17
+  %yieldp = getelementptr %pool, ptr %pool, i64 0, i32 19
+  %syscall = load ptr, ptr %sysp
+  %yield = load i64, ptr %yieldp
+  br label %look
+look:
+  %n = phi i64 [0, %entry], [%n1, %pause], [%n1, %rest]
+  %now = load atomic i64, ptr %place seq_cst, align 8
+  %there = icmp eq i64 %now, %number
+  br i1 %there, label %out, label %not
+not:
+  %n1 = add i64 %n, 1
+  %long = icmp ugt i64 %n1, 4000
+  br i1 %long, label %rest, label %pause
+pause:
+  PAUSE
+  br label %look
+rest:
+  %r = call i64 (i64, ...) %syscall(i64 %yield)
+  br label %look
+out:
+  ret void
+}
+
+define void @mxc_run_serial(ptr %table, i64 %steps, ptr %scratch) #0 {
+entry:
+  br label %next
+next:
+  %step = phi i64 [0, %entry], [%step1, %done]
+  %more = icmp ult i64 %step, %steps
+  br i1 %more, label %begin, label %out
+begin:
+  %row = getelementptr %row, ptr %table, i64 %step
+  %fn = load ptr, ptr %row
+  %ap = getelementptr %row, ptr %row, i64 0, i32 1
+  %args = load ptr, ptr %ap
+  %up = getelementptr %row, ptr %row, i64 0, i32 2
+  %units = load i64, ptr %up
+  %some = icmp ne i64 %units, 0
+  br i1 %some, label %go, label %done
+go:
+  call void %fn(ptr %args, i64 0, i64 %units, ptr %scratch)
+  br label %done
+done:
+  %step1 = add i64 %step, 1
+  br label %next
+out:
+  ret void
+}
+DECLARATION
+attributes #0 = { nounwind }
+"""

@@ -1,0 +1,44 @@
+"""The runner on Python's `threading`: for systems without a native one, and to compare with."""
+from __future__ import annotations
+
+import ctypes
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from mxc.runtime.runner import StepTable
+
+KERNEL = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
+
+
+class Portable:
+    """Splits each step's units evenly among the threads. One plan at a time uses them; others run alone."""
+
+    def __init__(self, threads: int):
+        self.threads = threads
+        self.lock = threading.Lock()
+        self.pool = ThreadPoolExecutor(max(1, threads - 1), thread_name_prefix="mxc")
+
+    def run(self, table: StepTable, scratch: int, stride: int) -> None:
+        shared = self.threads > 1 and self.lock.acquire(blocking=False)
+        try:
+            for address, arguments, units, _ in table.rows.tolist():
+                if units == 0:
+                    continue
+                kernel = KERNEL(address)
+                parts = min(self.threads, units) if shared else 1
+                cuts = [units * i // parts for i in range(parts + 1)]
+                others = [
+                    self.pool.submit(kernel, arguments, cuts[i], cuts[i + 1], scratch + i * stride)
+                    for i in range(1, parts)
+                ]
+                kernel(arguments, 0, cuts[1], scratch)
+                for other in others:
+                    other.result()
+        finally:
+            if shared:
+                self.lock.release()
+
+    def close(self) -> None:
+        self.pool.shutdown()

@@ -1,0 +1,157 @@
+"""Runs tables of steps: natively, with a pool of threads that costs a fraction of a microsecond a step.
+
+A step is a compiled function (its address), its arguments (addresses and integers, see `compiler/kernel/ir.py`) and how
+many units of work it has. The runner's own code is in `compiler/targets/cpu/runner_ir.py`; elsewhere than on Linux, and
+with MXC_RUNNER=portable, `portable_runner` does the same with `threading`.
+"""
+from __future__ import annotations
+
+import atexit
+import ctypes
+import os
+import platform
+import sys
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from mxc.compiler import env
+from mxc.compiler.targets.cpu import runner_ir
+
+TAKES = 1024  # a step of more units is handed out in larger pieces
+SPINS = 20_000  # rounds that an idle worker looks for work before it sleeps: less than a millisecond
+
+
+class StepTable:
+    """Steps as native rows {function, arguments*, units, grain}; `arguments` are kept and may be changed in place."""
+
+    def __init__(self, steps: Sequence[tuple[int, Sequence[int], int]]):
+        self.count = len(steps)
+        self.arguments = [np.array(args, np.int64) for _, args, _ in steps]
+        rows = [
+            (address, values.ctypes.data, units, max(1, -(-units // TAKES)))
+            for (address, _, units), values in zip(steps, self.arguments, strict=True)
+        ]
+        self.rows = np.array(rows, np.int64).reshape(-1, 4)
+        self.address = self.rows.ctypes.data
+
+
+class _Native:
+    """The compiled runner and its memory. Workers start with the first run that has use for them."""
+
+    def __init__(self, threads: int):
+        self.threads = threads
+        self.lock = threading.Lock()
+        self.workers: list[threading.Thread] = []
+        self.closed = False
+        self.engine, self.code = _load()
+        raw = np.zeros(runner_ir.POOL_BYTES + 64, np.uint8)
+        start = -raw.ctypes.data % 64
+        self.memory = raw[start : start + runner_ir.POOL_BYTES]
+        self.address = self.memory.ctypes.data
+        self.syscall = ctypes.CDLL(None).syscall
+        futex, give_way = runner_ir.system_calls(platform.machine())
+        function = ctypes.cast(self.syscall, ctypes.c_void_p).value
+        numbers = {runner_ir.SYSCALL: function, runner_ir.FUTEX: futex, runner_ir.YIELD: give_way, runner_ir.SPINS: SPINS}
+        for offset, number in numbers.items():
+            self.memory[offset : offset + 8].view(np.int64)[0] = number
+
+    def run(self, table: StepTable, scratch: int, stride: int) -> None:
+        # whoever finds the pool busy (another thread runs a plan) works alone instead of waiting
+        if self.threads > 1 and not self.closed and self.lock.acquire(blocking=False):
+            try:
+                if not self.workers:
+                    self._start()
+                self.code["mxc_run"](self.address, table.address, table.count, scratch, stride)
+            finally:
+                self.lock.release()
+        else:
+            self.code["mxc_run_serial"](table.address, table.count, scratch)
+
+    def _start(self) -> None:
+        worker = self.code["mxc_worker"]
+        for number in range(1, self.threads):
+            thread = threading.Thread(target=worker, args=(self.address, number), name=f"mxc-{number}", daemon=True)
+            thread.start()
+            self.workers.append(thread)
+
+    def close(self) -> None:
+        """Ends the workers; they must not run while the interpreter takes their code and memory away."""
+        with self.lock:
+            self.closed = True
+            self.memory[runner_ir.QUIT : runner_ir.QUIT + 4].view(np.int32)[0] = 1
+            self.memory[runner_ir.WORD : runner_ir.WORD + 4].view(np.int32)[0] += 1
+            futex = runner_ir.system_calls(platform.machine())[0]
+            wake = [ctypes.c_long(futex), ctypes.c_void_p(self.address + runner_ir.WORD), ctypes.c_long(129)]
+            self.syscall(*wake, ctypes.c_long(2**31 - 1))
+            for thread in self.workers:
+                thread.join()
+
+
+def _load() -> tuple[Any, dict[str, Any]]:
+    """The runner's code: the engine that owns it, and its functions by name (they release Python's lock)."""
+    import llvmlite.binding as llvm
+
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    target = llvm.Target.from_default_triple()
+    machine = target.create_target_machine(opt=2, reloc="pic", codemodel="small")
+    module = llvm.parse_assembly(runner_ir.runner_source(platform.machine()))
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
+    engine.add_object_file(llvm.ObjectFileRef.from_data(machine.emit_object(module)))
+    engine.finalize_object()
+    signatures = {"mxc_run": 5, "mxc_run_serial": 3, "mxc_worker": 2}
+    code = {
+        name: ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * count)(engine.get_function_address(name))
+        for name, count in signatures.items()
+    }
+    return engine, code
+
+
+_current: Any = None
+_guard = threading.Lock()
+
+
+def _runner() -> Any:
+    """This process's runner, made on first use."""
+    global _current
+    if _current is None:
+        with _guard:
+            if _current is None:
+                native = sys.platform == "linux" and platform.machine() in runner_ir.machines()
+                if native and env.text("MXC_RUNNER", "native") != "portable":
+                    _current = _Native(env.num_threads())
+                else:
+                    from mxc.runtime.portable_runner import Portable
+
+                    _current = Portable(env.num_threads())
+    return _current
+
+
+def num_threads() -> int:
+    """Threads that run plans in this process, the caller's included; fixed by the first use."""
+    return _runner().threads
+
+
+def run(table: StepTable, scratch_address: int, scratch_stride: int) -> None:
+    """Runs the steps in order; returns when all are done. Thread i of `num_threads()` uses the scratch memory at
+    scratch_address + i * scratch_stride; both should be multiples of 64."""
+    _runner().run(table, scratch_address, scratch_stride)
+
+
+def _forget() -> None:
+    """After a fork the child has none of the workers: it makes a runner of its own when it needs one."""
+    global _current, _guard
+    _current, _guard = None, threading.Lock()
+
+
+def _close() -> None:
+    if _current is not None:
+        _current.close()
+
+
+atexit.register(_close)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)

@@ -1,0 +1,194 @@
+"""The runner: every unit exactly once, in order of steps, on any number of threads."""
+from __future__ import annotations
+
+import ctypes
+import os
+import subprocess
+import sys
+import threading
+import time
+
+import llvmlite.binding as llvm
+import numpy as np
+import pytest
+from mxc.compiler.targets.cpu import runner_ir
+from mxc.runtime import runner
+from mxc.runtime.portable_runner import Portable
+
+# count: adds 1 to counts[unit] of each of its units; log: appends its step's number; scratch: notes its scratch address
+KERNELS = """
+define void @count(ptr %args, i64 %first, i64 %last, ptr %scratch) {
+entry:
+  %counts = load ptr, ptr %args
+  %some = icmp slt i64 %first, %last
+  br i1 %some, label %loop, label %out
+loop:
+  %u = phi i64 [%first, %entry], [%u1, %loop]
+  %p = getelementptr i64, ptr %counts, i64 %u
+  %old = atomicrmw add ptr %p, i64 1 monotonic
+  %u1 = add i64 %u, 1
+  %more = icmp slt i64 %u1, %last
+  br i1 %more, label %loop, label %out
+out:
+  ret void
+}
+define void @relay(ptr %args, i64 %first, i64 %last, ptr %scratch) {
+  %fromp = getelementptr ptr, ptr %args, i64 1
+  %sizep = getelementptr i64, ptr %args, i64 2
+  %to = load ptr, ptr %args
+  %from = load ptr, ptr %fromp
+  %size = load i64, ptr %sizep
+  %last0 = sub i64 %size, 1
+  %mirror = sub i64 %last0, %first
+  %fp = getelementptr i64, ptr %from, i64 %mirror
+  %x = load i64, ptr %fp
+  %y = add i64 %x, %first
+  %tp = getelementptr i64, ptr %to, i64 %first
+  store i64 %y, ptr %tp
+  ret void
+}
+define void @place(ptr %args, i64 %first, i64 %last, ptr %scratch) {
+  %places = load ptr, ptr %args
+  %p = getelementptr ptr, ptr %places, i64 %first
+  store ptr %scratch, ptr %p
+  store i64 %first, ptr %scratch
+  ret void
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def kernels():
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    machine = llvm.Target.from_default_triple().create_target_machine()
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(KERNELS), machine)
+    engine.finalize_object()
+    yield engine.get_function_address
+
+
+def make(kind: str, threads: int):
+    return runner._Native(threads) if kind == "native" else Portable(threads)
+
+
+@pytest.fixture(params=[("native", 1), ("native", 2), ("native", 5), ("portable", 1), ("portable", 3)], ids=str)
+def pool(request):
+    made = make(*request.param)
+    yield made
+    made.close()
+
+
+def test_every_unit_once(pool, kernels):
+    sizes = [1, 2, 3, 0, 7, 1000, 5000, 1, 64]
+    counts = [np.zeros(max(1, n), np.int64) for n in sizes]
+    table = runner.StepTable([(kernels("count"), [c.ctypes.data], n) for c, n in zip(counts, sizes, strict=True)])
+    rounds = 50
+    for _ in range(rounds):
+        pool.run(table, 0, 0)
+    for c, n in zip(counts, sizes, strict=True):
+        assert (c[:n] == rounds).all() and (c[n:] == 0).all()
+
+
+def test_steps_see_what_earlier_steps_wrote(pool, kernels):
+    size, steps = 96, 200
+    rows = np.zeros((steps + 1, size), np.int64)
+    where = [rows.ctypes.data + i * size * 8 for i in range(steps + 1)]
+    # one unit a take: `relay` looks at its first unit only
+    assert size <= runner.TAKES
+    table = runner.StepTable([(kernels("relay"), [where[i + 1], where[i], size], size) for i in range(steps)])
+    if isinstance(pool, Portable) or pool.threads == 1:
+        pytest.skip("hands out several units at once")
+    expected = np.zeros(size, np.int64)
+    for _ in range(steps):
+        expected = expected[::-1] + np.arange(size)
+    for _ in range(20):
+        rows[:] = 0
+        pool.run(table, 0, 0)
+        np.testing.assert_array_equal(rows[-1], expected)
+
+
+def test_each_thread_has_its_own_scratch(pool, kernels):
+    units, stride = 40, 128
+    memory = np.zeros(8 * stride, np.uint8)
+    places = np.zeros(units, np.int64)
+    table = runner.StepTable([(kernels("place"), [places.ctypes.data], units)])
+    pool.run(table, memory.ctypes.data, stride)
+    used = set(places[places != 0].tolist())
+    assert used <= {memory.ctypes.data + i * stride for i in range(pool.threads)}
+
+
+def test_several_python_threads(kernels):
+    pool = make("native", 3)
+    counts = np.zeros((4, 300), np.int64)
+    tables = [runner.StepTable([(kernels("count"), [row.ctypes.data], 300)] * 20) for row in counts]
+    threads = [threading.Thread(target=lambda t=t: [pool.run(t, 0, 0) for _ in range(50)]) for t in tables]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    pool.close()
+    assert (counts == 1000).all()
+
+
+def test_idle_workers_sleep(kernels):
+    pool = make("native", 3)
+    counts = np.zeros(8, np.int64)
+    table = runner.StepTable([(kernels("count"), [counts.ctypes.data], 8)])
+    pool.run(table, 0, 0)
+    time.sleep(0.05)
+    before = time.process_time()
+    time.sleep(0.3)
+    assert time.process_time() - before < 0.03
+    pool.run(table, 0, 0)  # they wake up again
+    pool.close()
+    assert (counts == 2).all()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_fork(kernels):
+    script = f"""
+import os, sys, numpy as np
+sys.path.insert(0, {os.path.dirname(__file__)!r})
+import test_runner as t
+from mxc.runtime import runner
+import llvmlite.binding as llvm
+llvm.initialize_native_target(); llvm.initialize_native_asmprinter()
+machine = llvm.Target.from_default_triple().create_target_machine()
+engine = llvm.create_mcjit_compiler(llvm.parse_assembly(t.KERNELS), machine)
+engine.finalize_object()
+counts = np.zeros(100, np.int64)
+table = runner.StepTable([(engine.get_function_address("count"), [counts.ctypes.data], 100)])
+runner.run(table, 0, 0)
+child = os.fork()
+runner.run(table, 0, 0)
+assert (counts == 2).all()
+if child == 0:
+    sys.exit(7)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+"""
+    environment = {**os.environ, "MXC_NUM_THREADS": "3"}
+    subprocess.run([sys.executable, "-W", "ignore", "-c", script], check=True, env=environment, timeout=60)
+
+
+@pytest.mark.parametrize("machine", sorted(runner_ir.machines()))
+def test_source_of_every_machine_parses(machine):
+    llvm.parse_assembly(runner_ir.runner_source(machine)).verify()
+
+
+def test_fields_are_where_python_sets_them():
+    """The byte offsets in runner_ir, against LLVM's layout of the structure."""
+    text = runner_ir.runner_source("x86_64")
+    probes = {15: runner_ir.QUIT, 10: runner_ir.WORD, 17: runner_ir.SYSCALL, 18: runner_ir.FUTEX, 19: runner_ir.YIELD,
+              20: runner_ir.SPINS}
+    for field in probes:
+        text += f"""define i64 @offset{field}() {{
+  %p = getelementptr %pool, ptr null, i64 0, i32 {field}
+  %i = ptrtoint ptr %p to i64
+  ret i64 %i
+}}
+"""
+    machine = llvm.Target.from_default_triple().create_target_machine()
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(text.replace("@mxc_", "@probe_")), machine)
+    engine.finalize_object()
+    for field, offset in probes.items():
+        assert ctypes.CFUNCTYPE(ctypes.c_int64)(engine.get_function_address(f"offset{field}"))() == offset
