@@ -47,6 +47,13 @@ def param_dtype(params: Params, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtyp
     return ins, [merge([dtype, o]) for o in outs]
 
 
+def norm(params: Params, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
+    """The output has the dtype that `out_dtype` names, else the data's."""
+    if params["out_dtype"] is None:
+        return same_dtype(params, ins, outs)
+    return ins, [merge([str(params["out_dtype"]), outs[0]])]
+
+
 def where(params: Params, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
     """x, y and the output agree; the condition is free."""
     known = merge([ins[1], ins[2], outs[0]])

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import ast
 import functools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Protocol, TypeVar
 
 import numpy as np
@@ -220,7 +220,7 @@ def _special(name: str):  # a function of scipy-free special functions, by eleme
     return getattr(special, name)
 
 
-NUMPY = {
+NUMPY: dict[str, Callable[..., np.ndarray]] = {
     "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": _divide, "mod": _modulus, "pow": _power,
     "neg": np.negative, "min": np.minimum, "max": np.maximum, "abs": np.abs,
     "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal, "eq": np.equal, "ne": np.not_equal,
