@@ -6,7 +6,6 @@ from collections.abc import Set
 from mxc.compiler.graph.graph import Graph, Node
 from mxc.compiler.ops.table import Kind
 
-
 RANDOM = "_mxc_rand"  # the one operator that gives other numbers in every run; all random operators become it
 
 

@@ -88,7 +88,7 @@ def pooling(c: Window, params: Params) -> Value:
     element = cast(c.load(0, place, when), wide)
     if params.pool_type == "lp":
         power = int(params.p_value)
-        return cast(_root(c.accumulate("sum", _power(apply("abs", element), power)), power), c.out_dtype)
+        return cast(_root(c.accumulate("sum", _power(element, power)), power), c.out_dtype)
     total = c.accumulate("sum", element)
     if params.pool_type == "avg":
         total = apply("div", total, cast(_divisor(params, geometry, c.index, c.out_shape, size), wide))

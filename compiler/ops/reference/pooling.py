@@ -48,7 +48,8 @@ def pooling(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.ra
         elif params.pool_type == "lp":
             power = params.p_value
             assert isinstance(power, int)
-            out[place] = (np.abs(part) ** power).sum(axes) ** (1 / power)
+            total = (part**power).sum(axes)  # without absolute values, as in MXNet
+            out[place] = np.cbrt(total) if power == 3 else total ** (1 / power)
         else:
             out[place] = part.sum(axes) / (divisor if params.pool_type == "avg" else 1)
     return [out]

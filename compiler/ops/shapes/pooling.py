@@ -50,8 +50,8 @@ def windows(params: Params, data: Shape) -> Windows:
 
 def pooled(params: Params, data: Shape) -> Shape:
     """The output's shape; unknown sizes (0) stay unknown."""
-    if params["pool_type"] == "lp" and params.get("p_value") is None:
-        raise MXNetError("expected p_value for pool_type lp")
+    if params["pool_type"] == "lp" and params.get("p_value") not in (1, 2, 3):
+        raise MXNetError(f"expected a p_value of 1, 2 or 3 for pool_type lp, got {params.get('p_value')}")
     if params["pooling_convention"] == "same":
         raise MXNetError("pooling_convention same is not supported: state pad, with valid or full")
     w = windows(params, data)
