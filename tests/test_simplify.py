@@ -26,7 +26,8 @@ CASES = [
      " a = broadcast_mul(x, o)\n b = broadcast_div(a, o)\n return b", "graph(x: int32[2,3])\n return x"),
     ("neutral_array", "graph(x: float32[1,3])\n o = _full(shape=(2, 3), value=1)\n a = broadcast_mul(x, o)\n return a",
      None),
-    ("neutral_array", "graph(x: float32[2])\n o = _full(shape=(2,), value=0)\n a = elemwise_sub(o, x)\n return a", None),
+    ("neutral_array", "graph(x: float32[2])\n o = _full(shape=(2,), value=0)\n a = elemwise_sub(o, x)\n"
+     " return a", None),
     ("integer_times_zero", "graph(x: int32[2])\n a = _mul_scalar(x, scalar=0)\n return a",
      "graph()\n a = _full(shape=(2,), value=0, dtype=int32)\n return a"),
     ("integer_times_zero", "graph(x: float32[2])\n a = _mul_scalar(x, scalar=0)\n return a", None),
@@ -51,7 +52,8 @@ CASES = [
      "graph(x: float32[2,3])\n a = _div_scalar(x, scalar=3)\n return a"),
     ("fill_as_scalar", "graph(x: int32[2])\n o = _full(shape=(2,), value=3, dtype=int32)\n"
      " a = elemwise_sub(o, x)\n return a", None),
-    ("scalar_chain", "graph(x: float32[2])\n a = _mul_scalar(x, scalar=0.3)\n b = _mul_scalar(a, scalar=0.5)\n return b",
+    ("scalar_chain", "graph(x: float32[2])\n a = _mul_scalar(x, scalar=0.3)\n b = _mul_scalar(a, scalar=0.5)\n"
+     " return b",
      "graph(x: float32[2])\n b = _mul_scalar(x, scalar=0.15)\n return b"),
     ("scalar_chain", "graph(x: float32[2])\n a = _mul_scalar(x, scalar=0.3)\n b = _mul_scalar(a, scalar=3)\n return b",
      None),
@@ -66,9 +68,11 @@ CASES = [
     ("idempotent", "graph(x: float32[2])\n a = floor(x)\n b = ceil(a)\n return b", None),
     ("reshape_to_same", "graph(x: float32[2,3])\n a = Reshape(x, shape=(2, -1))\n return a",
      "graph(x: float32[2,3])\n return x"),
-    ("reshape_of_reshape", "graph(x: float32[2,3])\n a = Reshape(x, shape=(6,))\n b = Reshape(a, shape=(3, 2))\n return b",
+    ("reshape_of_reshape", "graph(x: float32[2,3])\n a = Reshape(x, shape=(6,))\n b = Reshape(a, shape=(3, 2))\n"
+     " return b",
      "graph(x: float32[2,3])\n b = Reshape(x, shape=(3, 2))\n return b"),
-    ("reshape_of_reshape", "graph(x: float32[2,3])\n a = Reshape(x, shape=(6,))\n b = Reshape(a, shape=(2, 3))\n return b",
+    ("reshape_of_reshape", "graph(x: float32[2,3])\n a = Reshape(x, shape=(6,))\n b = Reshape(a, shape=(2, 3))\n"
+     " return b",
      "graph(x: float32[2,3])\n return x"),
     ("transpose_of_transpose", "graph(x: float32[2,3,4])\n a = transpose(x, axes=(1, 2, 0))\n"
      " b = transpose(a, axes=(0, 2, 1))\n return b",

@@ -21,7 +21,7 @@ def _geometry(node: Node) -> dict[str, object]:
     return {name: node.params[name] for name in _GEOMETRY}
 
 
-def _pack(builder: GraphBuilder, weight: Entry, rows: tuple[int, int, int], block: int, name: str) -> Entry:
+def _pack(builder: GraphBuilder, weight: Entry, rows: tuple[int, ...], block: int, name: str) -> Entry:
     """The weight as (groups, rows, depth), packed."""
     return builder.make("_mxc_pack_rows", as_shape(builder, weight, rows), block=block, name=f"{name}_packed")
 
