@@ -11,10 +11,12 @@ from typing import Any
 import llvmlite.binding as llvm
 from numba.core import compiler, registry, types
 from numba.core.compiler import Flags
+from numba.core.errors import NumbaError
 
-from mxc.compiler.kernel.ir import CallKernel, Kernel, LoopKernel
+from mxc.compiler.error import MXNetError
 from mxc.compiler.targets.cpu import vocabulary
-from mxc.compiler.targets.cpu.loops import index_dtype, loop_source, scratch_layout
+from mxc.compiler.targets.cpu.jobs import Job
+from mxc.compiler.targets.cpu.load import optimised
 
 THUNK = """
 define void @{symbol}(ptr noundef %args, i64 noundef %first, i64 noundef %last, ptr noundef %scratch) {{
@@ -40,16 +42,15 @@ def flags() -> Flags:
     return chosen
 
 
-def translated(kernel: LoopKernel, symbol: str) -> str:
-    """LLVM IR of a canonical loop kernel, not optimised, defining `symbol` with the C ABI."""
+def translated(job: Job) -> str:
+    """LLVM IR of a job in Numba source, not optimised, defining its symbol with the C ABI."""
     space: dict[str, Any] = dict(vocabulary.names())
-    scratch = scratch_layout(kernel)[0]
-    count = len(kernel.buffers) + len(scratch)
-    for i, dtype in enumerate(kernel.buffers):
-        space[f"buffer{i}"] = vocabulary.buffer_at(index_dtype(dtype), i, count)
-    for i, (dtype, _) in enumerate(scratch):
-        space[f"scratch{i}"] = vocabulary.buffer_at(index_dtype(dtype), len(kernel.buffers) + i, count, scratch=True)
-    exec(compile(loop_source(kernel), f"<{kernel.name}>", "exec"), space)
+    count = len(job.buffers) + len(job.scratch)
+    for i, dtype in enumerate(job.buffers):
+        space[f"buffer{i}"] = vocabulary.buffer_at(dtype, i, count)
+    for i, (dtype, _) in enumerate(job.scratch):
+        space[f"scratch{i}"] = vocabulary.buffer_at(dtype, len(job.buffers) + i, count, scratch=True)
+    exec(compile(job.text, f"<{job.name}>", "exec"), space)
     target = registry.cpu_target
     target.typing_context.refresh()
     target.target_context.refresh()
@@ -59,27 +60,12 @@ def translated(kernel: LoopKernel, symbol: str) -> str:
     function = result.fndesc.mangled_name
     text = re.sub(rf"^define .*?(i32 @{re.escape(function)}\()", r"define internal \1", text, flags=re.M)
     return text.replace("common global ptr null", "internal global ptr null") + THUNK.format(
-        symbol=symbol, function=function)
+        symbol=job.symbol, function=function)
 
 
-def optimised(text: str, machine: llvm.TargetMachine, speed: int = 3) -> llvm.ModuleRef:
-    """The module of LLVM IR text after LLVM's passes for `machine`."""
-    module = llvm.parse_assembly(text)
-    module.triple = machine.triple
-    module.data_layout = str(machine.target_data)
-    module.verify()
-    tuning = llvm.create_pipeline_tuning_options(speed_level=speed)
-    tuning.loop_vectorization = True
-    tuning.slp_vectorization = speed > 2
-    builder = llvm.create_pass_builder(machine, tuning)
-    builder.getModulePassManager().run(module, builder)
-    return module
-
-
-def compile_kernel(kernel: Kernel, symbol: str, machine: llvm.TargetMachine) -> bytes:
-    """Object code of one canonical kernel, defining `symbol`."""
-    if isinstance(kernel, CallKernel):
-        from mxc.compiler.targets.cpu import library
-
-        return machine.emit_object(optimised(library.source(kernel, symbol), machine, 1))
-    return machine.emit_object(optimised(translated(kernel, symbol), machine))
+def compile_source(job: Job, machine: llvm.TargetMachine) -> bytes:
+    """Object code that defines the symbol of a job in Numba source. Raises MXNetError naming the kernel on failure."""
+    try:
+        return machine.emit_object(optimised(translated(job), machine))
+    except (NumbaError, RuntimeError) as error:
+        raise MXNetError(f"kernel {job.name} does not compile: {error}\n{job.text}") from error

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from mxc.compiler.kernel import ir
 from mxc.compiler.kernel.canonical import contiguity
 from mxc.compiler.kernel.interpret import identity
-from mxc.compiler.kernel.ir import INDEX, Accumulator, LoopKernel, Store, Value
+from mxc.compiler.kernel.ir import Accumulator, LoopKernel, Store, Value
 from mxc.compiler.targets.scalar_printer import ScalarPrinter, Source
 
 CHUNK = 8192  # points of a unit
@@ -382,8 +382,3 @@ class _Loops:
                 total = f"b{s.buffer}[{index}] + {value}"
                 value = total if dtype in ("float32", "float64", "int64", "float16") else f"{dtype}({total})"
             self.source(f"b{s.buffer}[{index}] = {value}")
-
-
-def index_dtype(dtype: str) -> str:
-    """The dtype in memory of an IR dtype."""
-    return "int64" if dtype == INDEX else dtype

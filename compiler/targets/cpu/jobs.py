@@ -1,0 +1,31 @@
+"""What the compiling process gets: kernels as source text, so that it needs nothing else and other processes can do it."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mxc.compiler.kernel.ir import CallKernel, Kernel
+from mxc.compiler.targets.cpu import library
+from mxc.compiler.targets.cpu.loops import loop_source, scratch_layout
+
+
+@dataclass(frozen=True)
+class Job:
+    """One kernel to compile into an object that defines `symbol`.
+
+    language: "numba" (loops.py) or "llvm" (IR text of the library). buffers: dtypes of a Numba source's buffers.
+    scratch: dtype and byte offset of its scratch buffers.
+    """
+
+    symbol: str
+    name: str
+    language: str
+    text: str
+    buffers: tuple[str, ...] = ()
+    scratch: tuple[tuple[str, int], ...] = ()
+
+
+def job_of(kernel: Kernel, symbol: str) -> Job:
+    """The job that compiles `kernel` (a loop kernel: in canonical form)."""
+    if isinstance(kernel, CallKernel):
+        return Job(symbol, kernel.name, "llvm", library.source(kernel, symbol))
+    return Job(symbol, kernel.name, "numba", loop_source(kernel), kernel.buffers, tuple(scratch_layout(kernel)[0]))

@@ -1,0 +1,75 @@
+"""Object code into this process, with llvmlite and without Numba."""
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+import llvmlite.binding as llvm
+
+from mxc.compiler.error import TargetError
+
+_lock = threading.Lock()
+_engines: list[Any] = []  # own the loaded code, which lives as long as the process
+_ready: list[bool] = []
+
+
+def initialise() -> None:
+    """Set LLVM up for this machine, once."""
+    if not _ready:
+        llvm.initialize_native_target()
+        llvm.initialize_native_asmprinter()
+        _ready.append(True)
+
+
+def machine(cpu: str = "", features: str = "") -> llvm.TargetMachine:
+    """LLVM's code generator; for this machine's CPU when `cpu` is empty."""
+    initialise()
+    triple = llvm.get_process_triple()
+    if not cpu:
+        cpu, features = llvm.get_host_cpu_name(), host_features()
+    return llvm.Target.from_triple(triple).create_target_machine(
+        cpu=cpu, features=features, opt=3, reloc="pic", codemodel="default")
+
+
+def host_features() -> str:
+    """LLVM's text of what this machine's CPU can do."""
+    return llvm.get_host_cpu_features().flatten()
+
+
+def load_objects(objects: Mapping[str, bytes]) -> dict[str, int]:
+    """The addresses of the functions in `objects` (symbol -> object code that defines it).
+
+    Raises TargetError when LLVM cannot load the code or does not find a symbol in it.
+    """
+    if not objects:
+        return {}
+    with _lock:
+        engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine())
+        try:
+            for code in objects.values():
+                engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+            engine.finalize_object()
+        except RuntimeError as error:
+            raise TargetError(f"LLVM cannot load the code of {', '.join(objects)}: {error}") from None
+        _engines.append(engine)
+        found = {symbol: engine.get_function_address(symbol) for symbol in objects}
+    missing = [symbol for symbol, address in found.items() if not address]
+    if missing:
+        raise TargetError(f"the object code does not define {', '.join(missing)}")
+    return found
+
+
+def optimised(text: str, target: llvm.TargetMachine, speed: int = 3) -> llvm.ModuleRef:
+    """The module of LLVM IR text after LLVM's passes for `target`."""
+    initialise()
+    module = llvm.parse_assembly(text)
+    module.triple = target.triple
+    module.data_layout = str(target.target_data)
+    module.verify()
+    tuning = llvm.create_pipeline_tuning_options(speed_level=speed)
+    tuning.loop_vectorization = speed > 1
+    tuning.slp_vectorization = speed > 2
+    builder = llvm.create_pass_builder(target, tuning)
+    builder.getModulePassManager().run(module, builder)
+    return module
