@@ -81,9 +81,10 @@ class Executor:
             if value.shape != target.shape:
                 raise ArgumentError(f"Shape not match! Argument {name}, need: {target.shape}, received: {value.shape}")
             values[name] = value
-        for name, value in values.items():
-            self._args[name][:] = value
-        self._core.forward(bool(is_train))
+        with self._core.memory.lock:  # another thread's values must not come between
+            for name, value in values.items():
+                self._args[name][:] = value
+            self._core.forward(bool(is_train))
         return self.outputs
 
     def backward(self, out_grads: NDArray | Sequence[NDArray] | Mapping[str, NDArray] | None = None,
