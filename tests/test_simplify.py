@@ -82,6 +82,14 @@ CASES = [
     ("transpose_as_reshape", "graph(x: float32[2,3])\n a = transpose(x, axes=(0, 1))\n return a",
      "graph(x: float32[2,3])\n return x"),
     ("transpose_as_reshape", "graph(x: float32[2,3])\n a = transpose(x)\n return a", None),
+    ("transpose_into_product", "graph(x: float32[2,3], y: float32[4,2])\n a = transpose(x)\n b = transpose(y)\n"
+     " c = dot(a, b)\n return c",
+     "graph(x: float32[2,3], y: float32[4,2])\n c = dot(x, y, transpose_a=True, transpose_b=True)\n return c"),
+    ("transpose_into_product", "graph(x: float32[4,2,3], y: float32[4,2,5])\n a = transpose(x, axes=(0, 2, 1))\n"
+     " c = batch_dot(a, y)\n return c",
+     "graph(x: float32[4,2,3], y: float32[4,2,5])\n c = batch_dot(x, y, transpose_a=True)\n return c"),
+    ("transpose_into_product", "graph(x: float32[2,3,4], y: float32[2,5])\n a = transpose(x)\n c = dot(a, y)\n"
+     " return c", None),
     ("takes_all", "graph(x: float32[2,3])\n a = slice(x, begin=(0, 0), end=(2, 3))\n b = Concat(a, num_args=1)\n"
      " c = broadcast_to(b, shape=(2, 3))\n return c", "graph(x: float32[2,3])\n return x"),
     ("takes_all", "graph(x: float32[2])\n a = slice(x, begin=(None,), end=(None,), step=(-1,))\n return a", None),

@@ -24,6 +24,7 @@ RULES: tuple[Rule, ...] = (
     shape.reshape_of_reshape,
     shape.transpose_of_transpose,
     shape.transpose_as_reshape,
+    shape.transpose_into_product,
     shape.takes_all,
     shape.broadcast_of_equal_shapes,
     scales.scale_into_weight,

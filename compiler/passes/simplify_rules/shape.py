@@ -86,3 +86,19 @@ def broadcast_of_equal_shapes(site: Site, node: Node) -> Entry | None:
     if site.graph.shape(left) != site.graph.shape(right):
         return None
     return site.builder.make(ELEMENTWISE[node.op.name], site.new(left), site.new(right), name=node.name)
+
+
+@rule("dot", "batch_dot")
+def transpose_into_product(site: Site, node: Node) -> Entry | None:
+    """dot(transpose(x), y) -> dot(x, y, transpose_a), and likewise for y and in batches of matrices"""
+    assert node.op is not None
+    inputs, flips = list(node.inputs), [node.params.transpose_a, node.params.transpose_b]
+    for i, entry in enumerate(node.inputs):
+        inner, ndim = site.producer(entry, "transpose"), len(site.graph.shape(entry))
+        swapped = (*range(ndim - 2), ndim - 1, ndim - 2)
+        if inner is not None and ndim == (2 if node.op.name == "dot" else 3) and permutation(inner, ndim) == swapped:
+            inputs[i], flips[i] = inner.inputs[0], not flips[i]
+    if inputs == node.inputs:
+        return None
+    return site.builder.make(node.op.name, *map(site.new, inputs), name=node.name, transpose_a=flips[0],
+                             transpose_b=flips[1])
