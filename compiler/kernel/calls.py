@@ -121,7 +121,7 @@ def depthwise(
 ) -> CallKernel:
     """`convolution` for one channel and one filter in each group; weight dense: (groups, kd, kh, kw)."""
     extents = (*window.numbers(), *data_strides)
-    return CallKernel(name, "depthwise", (("dtype", dtype),), tuple(buffers), extents, tuple(stores), 2)
+    return CallKernel(name, "depthwise", _baked(dtype, window), tuple(buffers), extents, tuple(stores), 2)
 
 
 def depthwise_data_grad(
@@ -129,7 +129,7 @@ def depthwise_data_grad(
 ) -> CallKernel:
     """`convolution_data_grad` for one channel and one filter in each group; weight dense: (groups, kd, kh, kw)."""
     extents = (*window.numbers(), *out_strides)
-    return CallKernel(name, "depthwise_data_grad", (("dtype", dtype),), tuple(buffers), extents, tuple(stores), 2)
+    return CallKernel(name, "depthwise_data_grad", _baked(dtype, window), tuple(buffers), extents, tuple(stores), 2)
 
 
 def depthwise_weight_grad(
@@ -139,7 +139,12 @@ def depthwise_weight_grad(
     """`convolution_weight_grad` for one channel and one filter in each group; output axes (o, i, kd, kh, kw), i = 0."""
     extents = (*window.numbers(), *data_strides, *out_strides)
     template = "depthwise_weight_grad"
-    return _flattened(name, template, (("dtype", dtype),), buffers, extents, stores, 2, 1, (1, *window.kernel))
+    return _flattened(name, template, _baked(dtype, window), buffers, extents, stores, 2, 1, (1, *window.kernel))
+
+
+def _baked(dtype: str, window: Window) -> tuple[tuple[str, object], ...]:
+    """Depthwise kernels are printed for one size of kernel."""
+    return ("dtype", dtype), ("kernel", window.kernel)
 
 
 def max_pool_grad(

@@ -288,6 +288,12 @@ class Builder:
     def lane(self, x: Value, lane: int) -> Value:
         return self.emit(element_of(x.type), f"extractelement {x.type} {x.text}, i64 {lane}")
 
+    def sum_lanes(self, x: Value) -> Value:
+        if not is_float(x.type):
+            return self.intrinsic("llvm.vector.reduce.add", element_of(x.type), [x], [x.type])
+        element = element_of(x.type)
+        return self.intrinsic("llvm.vector.reduce.fadd", element, [self.zero(element), x], [x.type])
+
     def first_lanes(self, count: Value, lanes: int) -> Value:
         """The mask of the lanes l < count."""
         return self.iota(vector_type("i32", lanes)) < self.splat(self.convert("trunc", count, "i32"), lanes)

@@ -9,8 +9,8 @@ from mxc.compiler.kernel.calls import COMPUTED
 from mxc.compiler.kernel.ir import CallKernel
 from mxc.compiler.targets.cpu.builder import BYTES, Array, Builder
 from mxc.compiler.targets.cpu.isa import Isa, native
-from mxc.compiler.targets.cpu.library import convolution, gemm
-from mxc.compiler.targets.cpu.library.blocks import Blocking, Size, TileCode, print_units
+from mxc.compiler.targets.cpu.library import convolution, depthwise, gemm, pooling
+from mxc.compiler.targets.cpu.library.blocks import Blocking, TileCode, print_units
 from mxc.compiler.targets.cpu.library.epilogue import Epilogue
 
 PRODUCTS = {
@@ -18,6 +18,12 @@ PRODUCTS = {
     "convolution": (convolution.forward_size, convolution.Pixels),
     "convolution_data_grad": (convolution.data_grad_size, convolution.Pixels),
     "convolution_weight_grad": (convolution.weight_grad_size, convolution.WeightGrad),
+}
+OTHERS = {
+    "depthwise": depthwise,
+    "depthwise_data_grad": depthwise,
+    "depthwise_weight_grad": depthwise,
+    "max_pool_grad": pooling,
 }
 
 
@@ -33,30 +39,37 @@ def computing(kernel: CallKernel) -> str:
 
 def source(kernel: CallKernel, symbol: str, isa: Isa | None = None) -> str:
     """LLVM IR text that defines @`symbol`."""
-    isa = isa or native()
+    isa, dtype = isa or native(), computing(kernel)
     b = Builder(f'nounwind "min-legal-vector-width"="{isa.vector_bytes * 8}"')
-    code = TileCode(b, isa, computing(kernel))
-    with b.function(symbol, "ptr args, i64 first, i64 last, ptr scratch") as (args, first, last, scratch):
+    product = PRODUCTS.get(kernel.template)
+    code = TileCode(b, isa, dtype) if product else None
+    with b.function(symbol, "ptr args, i64 first, i64 last, ptr scratch") as (args, *values):
         epilogue = Epilogue(kernel, b, Array(b, args, "int64"), isa)
-        product = PRODUCTS[kernel.template][1](kernel, code, epilogue)
-        print_units(code, product, epilogue, first, last, scratch)
+        if product and code:
+            print_units(code, product[1](kernel, code, epilogue), epilogue, *values)
+        else:
+            OTHERS[kernel.template].print_kernel(kernel, b, isa, dtype, epilogue, values)
     return b.module()
 
 
 def _blocking(kernel: CallKernel, isa: Isa) -> Blocking:
-    size: Size = PRODUCTS[kernel.template][0](kernel.extents)
-    return Blocking.of(size, isa.tile(computing(kernel)), computing(kernel))
+    dtype = computing(kernel)
+    return Blocking.of(PRODUCTS[kernel.template][0](kernel.extents), isa.tile(dtype), dtype)
 
 
 def units(kernel: CallKernel, isa: Isa | None = None) -> int:
     """Independent pieces of work of a launch."""
     isa = isa or native()
+    if kernel.template in OTHERS:
+        return OTHERS[kernel.template].units(kernel, isa.lanes(computing(kernel)))
     return int(_blocking(kernel, isa).units)  # type: ignore[arg-type]
 
 
 def scratch_bytes(kernel: CallKernel, isa: Isa | None = None) -> int:
     """Private memory that a thread needs to run the kernel; aligned to 64 bytes."""
-    isa = isa or native()
-    dtype = computing(kernel)
-    elements = _blocking(kernel, isa).layout(isa.tile(dtype), isa.lanes(dtype))[2]
-    return int(elements) * BYTES[dtype]  # type: ignore[arg-type]
+    isa, dtype = isa or native(), computing(kernel)
+    if kernel.template in OTHERS:
+        elements = OTHERS[kernel.template].scratch_elements(kernel, isa.lanes(dtype))
+    else:
+        elements = int(_blocking(kernel, isa).layout(isa.tile(dtype), isa.lanes(dtype))[2])  # type: ignore[arg-type]
+    return elements * BYTES[dtype]

@@ -103,7 +103,7 @@ class Arithmetic:
         if v.op == "rand":
             return self._rand(*args)
         if v.op in ORDERED:
-            return self._compare(v.op, dtype, *args)
+            return self.compare(v.op, dtype, *args)
         if v.op == "not":
             return self.b.negate(args[0])
         if dtype == "bool":
@@ -133,7 +133,7 @@ class Arithmetic:
             return b.convert("trunc", x, kind)
         return b.convert("zext" if source in UNSIGNED else "sext", x, kind)
 
-    def _compare(self, op: str, dtype: str, x: Value, y: Value) -> Value:
+    def compare(self, op: str, dtype: str, x: Value, y: Value) -> Value:
         if dtype in FLOATING:
             return self.b.compare(ORDERED[op], x, y)
         sign = "" if op in ("eq", "ne") else ("u" if dtype in UNSIGNED else "s")

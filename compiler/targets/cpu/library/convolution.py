@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from mxc.compiler.kernel.calls import Window
 from mxc.compiler.kernel.ir import CallKernel
-from mxc.compiler.targets.cpu.builder import Array, Number, Value, vector_type
+from mxc.compiler.targets.cpu.builder import Array, Builder, Number, Value, vector_type
 from mxc.compiler.targets.cpu.library.blocks import Product, Size, TileCode, ceil_div
 from mxc.compiler.targets.cpu.library.epilogue import Axis, Epilogue, Lane
 
@@ -42,22 +42,22 @@ def split(flat: Value, extents: Sequence[Number]) -> list[Value]:
     return [flat, *reversed(places)]
 
 
+def inner_axes(b: Builder, flat: bool, first: Value, extents: Sequence[Number], lanes: int) -> list[Axis]:
+    """The merged innermost axis from `first` on (flat), or for each lane the axes that it consists of."""
+    if flat:
+        return [Lane(first)]
+    positions = b.splat(first, lanes) + b.iota(vector_type("i64", lanes))
+    return list(split(positions, [b.splat(b.lift(e), lanes) for e in extents]))
+
+
 class Spatial(Product):
-    """What the products over a window share: geometry, and the axes of rows of pixels."""
+    """What the products over a window share: geometry and strides."""
 
     def __init__(self, kernel: CallKernel, code: TileCode, epilogue: Epilogue):
         self.code, self.epilogue = code, epilogue
         self.window = Window.of(epilogue.extents)  # type: ignore[arg-type]
         self.strides = epilogue.extents[22:]
         self.flat = bool(dict(kernel.params).get("flat"))
-
-    def inner_axes(self, column: Value, extents: Sequence[Number], lanes: int) -> list[Axis]:
-        """The merged innermost axis, or the axes that it consists of."""
-        if self.flat:
-            return [Lane(column)]
-        b = self.code.b
-        positions = b.splat(column, lanes) + b.iota(vector_type("i64", lanes))
-        return list(split(positions, [e if isinstance(e, int) else b.splat(e, lanes) for e in extents]))
 
 
 @dataclass
@@ -107,7 +107,7 @@ class Pixels(Spatial):
     def axes(self, batch: Value, row: Value, column: Value, lanes: int) -> Sequence[Axis]:
         groups = self.window.groups
         channel = batch % groups * self.size.rows + row
-        return [batch // groups, channel, *self.inner_axes(column, self.written, lanes)]
+        return [batch // groups, channel, *inner_axes(self.code.b, self.flat, column, self.written, lanes)]
 
     # --- packing
 
@@ -201,7 +201,8 @@ class WeightGrad(Spatial):
 
     def axes(self, batch: Value, row: Value, column: Value, lanes: int) -> Sequence[Axis]:
         w = self.window
-        return [batch * w.filters + row, *self.inner_axes(column, [w.channels, *w.kernel], lanes)]
+        inner = inner_axes(self.code.b, self.flat, column, [w.channels, *w.kernel], lanes)
+        return [batch * w.filters + row, *inner]
 
     def _rows(self, start: Value, depth: Value) -> Iterator[tuple[Value, Value, Value, Value]]:
         """The output's rows in a block of the depth: position in the block, n, d, h."""

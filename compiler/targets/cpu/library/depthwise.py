@@ -1,0 +1,248 @@
+"""Convolutions of one channel and one filter a group: vectors of neighbours in a row, all taps unrolled.
+
+What a band of output rows reads is copied to scratch first, with zeros around it and, for a stride s, the columns
+sorted by their rest of s: then each tap of each vector is one plain load. In the copy, row `r` and column `x` of a band
+that begins at output row `h0` hold
+
+    forward:    data[h0 * stride + r - pad, x - pad]
+    data grad:  out_grad[(h0 + r + pad - (kernel - 1) * dilate) / stride, ...], 0 where that leaves a rest
+
+and the result is, in both, the sum of taps k at (y * step + k * dilate, x * step + k * dilate), the taps reversed in
+the gradient; step is 1 there.
+"""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mxc.compiler.kernel.calls import Window
+from mxc.compiler.kernel.ir import CallKernel
+from mxc.compiler.targets.cpu.builder import TYPES, Array, Builder, Number, Value, vector_type
+from mxc.compiler.targets.cpu.isa import Isa
+from mxc.compiler.targets.cpu.library.blocks import ceil_div, least, most
+from mxc.compiler.targets.cpu.library.convolution import inner_axes, split, volume
+from mxc.compiler.targets.cpu.library.epilogue import Epilogue, Lane
+
+BAND_ELEMENTS = 12 << 10  # of the copy, about
+VECTORS = 4  # of a row at once
+TAPS = 8  # of a kernel's row at once, in the gradient of the weights
+
+
+@dataclass(frozen=True)
+class Band:
+    """How the output is cut into bands, and the copy's layout: [kernel depth][rows][rests][pitch]."""
+
+    step: Sequence[Number]
+    written: Sequence[Number]
+    height: Number  # output rows of a band
+    bands: Number
+    rows: Number
+    pitch: Number
+
+    @classmethod
+    def of(cls, w: Window, transposed: bool, lanes: int) -> Band:
+        step: Sequence[Number] = (1, 1, 1) if transposed else w.stride
+        written = w.data if transposed else w.out
+        vectors: Any = ceil_div(written[2], lanes)
+        pitch = vectors * lanes + (w.kernel[2] - 1) * w.dilate[2] // step[2] + 1
+        reach = (w.kernel[1] - 1) * w.dilate[1]
+        fitting = BAND_ELEMENTS // (w.kernel[0] * step[2] * pitch)
+        height = most(1, (most(fitting, reach + 1) - reach - 1) // step[1] + 1)
+        bands = ceil_div(written[1], most(1, least(height, written[1])))
+        height = ceil_div(written[1], most(1, bands))
+        return cls(step, written, height, bands, (height - 1) * step[1] + reach + 1, pitch)  # type: ignore
+
+    def size(self, w: Window, lanes: int) -> Number:
+        return w.kernel[0] * most(1, self.rows) * self.step[2] * self.pitch + lanes  # type: ignore[operator]
+
+
+def units(kernel: CallKernel, lanes: int) -> int:
+    w = Window.of(kernel.extents)
+    if kernel.template == "depthwise_weight_grad":
+        return w.groups
+    band = Band.of(w, kernel.template == "depthwise_data_grad", lanes)
+    return int(w.batch * w.groups * band.written[0] * band.bands)  # type: ignore[operator]
+
+
+def scratch_elements(kernel: CallKernel, lanes: int) -> int:
+    w = Window.of(kernel.extents)
+    size = int(Band.of(w, kernel.template == "depthwise_data_grad", lanes).size(w, lanes))  # type: ignore[arg-type]
+    taps = int(volume(w.kernel)) if kernel.template == "depthwise_weight_grad" else 0  # type: ignore[arg-type]
+    return size + taps * (lanes + 1) + lanes
+
+
+class _Depthwise:
+    """One kernel being printed."""
+
+    def __init__(self, kernel: CallKernel, b: Builder, isa: Isa, dtype: str, epilogue: Epilogue, scratch: Value):
+        self.kernel, self.b, self.dtype, self.lanes, self.epilogue = kernel, b, dtype, isa.lanes(dtype), epilogue
+        self.window = Window.of(epilogue.extents)  # type: ignore[arg-type]
+        self.taps: tuple[int, int, int] = dict(kernel.params)["kernel"]  # type: ignore[assignment]
+        self.transposed = kernel.template == "depthwise_data_grad"
+        self.band = Band.of(self.window, self.transposed, self.lanes)
+        self.copy = Array(b, scratch, dtype)
+        self.kind = vector_type(TYPES[dtype], self.lanes)
+        self.convert = epilogue.arithmetic.loaded
+
+    # --- the copy
+
+    def fill(self, plane: Array, strides: Sequence[Value], d: Value, h0: Value) -> None:
+        """Copies what the band from output row h0 of slice d reads of a channel's `plane`."""
+        b, band, lanes = self.b, self.band, self.lanes
+        read = self.window.out if self.transposed else self.window.data
+        iota = b.iota(vector_type("i64", lanes))
+        for kd in b.range(0, self.taps[0]):
+            z, z_inside = self._source(d * band.step[0] + kd * self.window.dilate[0], 0)
+            for r in b.range(0, band.rows):
+                y, y_inside = self._source(h0 * band.step[1] + r, 1)
+                row, inside = plane.at(z * strides[2] + y * strides[3]), z_inside & y_inside
+                for rest in b.range(0, band.step[2]):
+                    line = self.copy.at(((kd * band.rows + r) * band.step[2] + rest) * band.pitch)
+                    for q in b.range(0, band.pitch, lanes):
+                        columns = (b.splat(q, lanes) + iota) * self._splat(band.step[2]) + b.splat(rest, lanes)
+                        source, mask = self._source(columns, 2)
+                        mask = mask & b.splat(inside, lanes)
+                        first = b.lane(source, 0)
+                        together = self._neighbours(strides[4])
+                        whole = together & inside & (first >= 0) & (first + lanes <= read[2])
+                        with b.when(whole):
+                            line.put(q, self.convert(row.vector(first, lanes), row.dtype))
+                        with b.when(together & b.negate(whole)):
+                            line.put(q, self.convert(row.vector(first, lanes, mask), row.dtype))
+                        with b.when_not(together):
+                            offsets = source * self._splat(strides[4])
+                            line.put(q, self.convert(row.gather(offsets, mask), row.dtype))
+
+    def _neighbours(self, stride: Value) -> Value:
+        """Whether neighbours in a row of the copy are so in memory too."""
+        return (self.b.lift(self.window.stride[2]) * stride).equals(1) & stride.equals(1)
+
+    def _splat(self, x: Number) -> Value:
+        return self.b.splat(self.b.lift(x), self.lanes)
+
+    def _source(self, place: Value, axis: int) -> tuple[Value, Value]:
+        """Where a place of the copy comes from (a vector of places: lane by lane), and whether that is inside."""
+        b, w = self.b, self.window
+        lift = (lambda x: self._splat(x)) if place.type != "i64" else b.lift
+        if not self.transposed:
+            source = place - lift(w.pad[axis])
+            return source, b.inside(source, lift(w.data[axis]))
+        moved = place + lift(w.pad[axis] - (w.kernel[axis] - 1) * w.dilate[axis])
+        stride = lift(w.stride[axis])
+        source = moved // stride
+        exact = (source * stride).equals(moved)
+        return source, exact & (moved >= lift(0)) & b.inside(source, lift(w.out[axis]))
+
+    def place(self, y: Value, kd: Number, kh: Number, kw: int) -> Value:
+        """Where the copy has what output row y of the band, column 0, reads for a tap."""
+        band, w = self.band, self.window
+        shift = self.b.lift(kw) * w.dilate[2]
+        row = (self.b.lift(kd) * band.rows + y * band.step[1] + kh * w.dilate[1]) * band.step[2]  # type: ignore
+        return (row + shift % band.step[2]) * band.pitch + shift // band.step[2]
+
+    def bands(self, unit: Value) -> tuple[Value, Value, Value, Value]:
+        """A unit as image, channel, slice and first row."""
+        image, channel, d, band = split(unit, [0, self.window.groups, self.band.written[0], self.band.bands])
+        return image, channel, d, band * self.band.height
+
+    # --- forward and the gradient of the data
+
+    def print_correlation(self, first: Value, last: Value) -> None:
+        b, lanes, strides = self.b, self.lanes, self.epilogue.extents[22:]
+        width = b.lift(self.band.written[2])
+        for unit in b.range(first, last):
+            image, channel, d, h0 = self.bands(unit)
+            self.fill(self.epilogue.buffers[0].at(image * strides[0] + channel * strides[1]), strides, d, h0)
+            weight = self.epilogue.buffers[1].at(channel * volume(self.taps))
+            for y in b.range(0, b.minimum(self.band.height, self.band.written[1] - h0)):
+                several = width - width % (VECTORS * lanes)
+                whole = width - width % lanes
+                axes = [image, channel, d, h0 + y]
+                for w in b.range(0, several, VECTORS * lanes):
+                    for j, total in enumerate(self._sums(weight, y, w, VECTORS)):
+                        self.epilogue.store([*axes, Lane(w + j * lanes)], total, self.dtype)
+                for w in b.range(several, whole, lanes):
+                    self.epilogue.store([*axes, Lane(w)], self._sums(weight, y, w, 1)[0], self.dtype)
+                with b.when(whole < width):
+                    mask = b.first_lanes(width - whole, lanes)
+                    total = self._sums(weight, y, whole, 1)[0]
+                    self.epilogue.store([*axes, Lane(whole)], total, self.dtype, mask)
+
+    def _sums(self, weight: Array, y: Value, w: Value, vectors: int) -> list[Value]:
+        """The taps' sums for `vectors` vectors from column w on."""
+        b, lanes, (depth, height, width) = self.b, self.lanes, self.taps
+        sums = [b.zero(self.kind) for _ in range(vectors)]
+        for kd in b.range(0, depth, carry=sums):
+            for kh in b.range(0, height, carry=sums):
+                for kw in range(width):
+                    tap = (kd * height + kh) * width + kw
+                    if self.transposed:
+                        tap = volume(self.taps) - 1 - tap  # type: ignore[operator]
+                    factor = b.splat(self.convert(weight[tap], weight.dtype), lanes)
+                    row = self.copy.at(self.place(y, kd, kh, kw) + w)
+                    for j in range(vectors):
+                        sums[j] = b.fma(factor, row.vector(j * lanes, lanes), sums[j])
+        return sums
+
+    # --- the gradient of the weights
+
+    def print_weight_grad(self, first: Value, last: Value) -> None:
+        """Per channel: vectors of partial sums for each tap over all images and bands, summed up in the end."""
+        b, lanes, taps, band = self.b, self.lanes, int(volume(self.taps)), self.band  # type: ignore[arg-type]
+        data, out_grad = self.epilogue.buffers[:2]
+        strides, out_strides = self.epilogue.extents[22:27], self.epilogue.extents[27:]
+        partial = self.copy.at(band.size(self.window, lanes))
+        totals = partial.at(taps * lanes)
+        for channel in b.range(first, last):
+            for tap in b.range(0, taps):
+                partial.put(tap * lanes, b.zero(self.kind))
+            for image in b.range(0, self.window.batch):
+                plane = data.at(image * strides[0] + channel * strides[1])
+                grads = out_grad.at(image * out_strides[0] + channel * out_strides[1])
+                for d in b.range(0, band.written[0]):
+                    for h0 in b.range(0, band.written[1], band.height):
+                        self.fill(plane, strides, d, h0)
+                        height = b.minimum(band.height, band.written[1] - h0)
+                        self._add_band(partial, grads.at(d * out_strides[2] + h0 * out_strides[3]), out_strides, height)
+            for tap in b.range(0, taps):
+                vector = partial.vector(tap * lanes, lanes)
+                totals[tap] = b.sum_lanes(vector)
+            for tap in b.range(0, taps, lanes):
+                flat = bool(dict(self.kernel.params)["flat"])
+                axes = inner_axes(b, flat, tap, [1, *self.taps], lanes)
+                mask = b.first_lanes(taps - tap, lanes)
+                self.epilogue.store([channel, *axes], totals.vector(tap, lanes), self.dtype, mask)
+
+    def _add_band(self, partial: Array, grads: Array, strides: Sequence[Value], height: Value) -> None:
+        b, lanes, (kernel_depth, kernel_height, kernel_width) = self.b, self.lanes, self.taps
+        width = b.lift(self.band.written[2])
+        steps = b.iota(vector_type("i64", lanes)) * self._splat(strides[4])
+        for kd in b.range(0, kernel_depth):
+            for kh in b.range(0, kernel_height):
+                for kw0 in range(0, kernel_width, TAPS):
+                    columns = range(kw0, min(kw0 + TAPS, kernel_width))
+                    place = partial.at(((kd * kernel_height + kh) * kernel_width + kw0) * lanes)
+                    sums = [place.vector(i * lanes, lanes) for i in range(len(columns))]
+                    for y in b.range(0, height, carry=sums):
+                        rows = [self.copy.at(self.place(y, kd, kh, kw)) for kw in columns]
+                        line = grads.at(y * strides[3])
+                        for w in b.range(0, width, lanes, carry=sums):
+                            mask = b.first_lanes(width - w, lanes)
+                            grad = self.convert(line.at(w * strides[4]).gather(steps, mask), line.dtype)
+                            for i, row in enumerate(rows):
+                                # past the end the copy may hold anything, infinities too
+                                x = b.select(mask, row.vector(w, lanes), b.zero(self.kind))
+                                sums[i] = b.fma(grad, x, sums[i])
+                    for i, total in enumerate(sums):
+                        place.put(i * lanes, total)
+
+
+def print_kernel(kernel: CallKernel, b: Builder, isa: Isa, dtype: str, epilogue: Epilogue, values: list[Value]) -> None:
+    """The body of the kernel's function, whose parameters first, last and scratch are `values`."""
+    first, last, scratch = values
+    printer = _Depthwise(kernel, b, isa, dtype, epilogue, scratch)
+    if kernel.template == "depthwise_weight_grad":
+        printer.print_weight_grad(first, last)
+    else:
+        printer.print_correlation(first, last)
