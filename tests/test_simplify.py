@@ -61,6 +61,10 @@ CASES = [
      "graph(x: int32[2])\n b = _mul_scalar(x, scalar=21)\n return b"),
     ("scalar_chain", "graph(x: int32[2])\n a = _mul_scalar(x, scalar=2.5)\n b = _mul_scalar(a, scalar=2)\n return b",
      None),
+    ("scalar_chain", "graph(x: float32[2])\n a = _mul_scalar(x, scalar=1e-30)\n b = _mul_scalar(a, scalar=6.103515625e-05)"
+     "\n c = _mul_scalar(b, scalar=6.103515625e-05)\n return c",
+     "graph(x: float32[2])\n a = _mul_scalar(x, scalar=1e-30)\n b = _mul_scalar(a, scalar=3.725290298461914e-09)\n"
+     " return b"),
     ("double_negative", "graph(x: float32[2])\n a = negative(x)\n b = negative(a)\n return b",
      "graph(x: float32[2])\n return x"),
     ("idempotent", "graph(x: float32[2])\n a = relu(x)\n b = relu(a)\n return b",

@@ -3,6 +3,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from mxc.compiler.graph.graph import Entry, Node
 from mxc.compiler.passes.building import filled
 from mxc.compiler.passes.simplify_rules.constants import fill_value
@@ -53,13 +55,19 @@ def _power_of_two(number: float) -> bool:
 
 @rule("_mul_scalar")
 def scalar_chain(site: Site, node: Node) -> Entry | None:
-    """x * a * b -> x * (a * b), where it rounds alike: integers by whole numbers, floats when one is a power of two"""
+    """x * a * b -> x * (a * b), where it rounds alike: integers by whole numbers, floats when one is a power of two
+
+    A product that overflows or underflows in between and not in the end is the exception: it comes out right.
+    """
     inner = site.producer(node.inputs[0], "_mul_scalar")
     if inner is None or site.graph.dtype(inner.inputs[0]) != site.graph.dtype(Entry(node)):
         return None
     first, second = inner.params.scalar, node.params.scalar
-    if is_float(site.graph.dtype(Entry(node))):
-        exact = _power_of_two(first) or _power_of_two(second)
+    dtype = site.graph.dtype(Entry(node))
+    if is_float(dtype):
+        limits = np.finfo(dtype)
+        normal = all(float(limits.tiny) <= abs(x) <= float(limits.max) for x in (first, second, first * second))
+        exact = normal and (_power_of_two(first) or _power_of_two(second))
     else:
         exact = first == int(first) and second == int(second) and abs(first * second) < 2**31
     if not exact:
