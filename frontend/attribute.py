@@ -4,6 +4,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 
+from mxc.compiler.error import ArgumentError
+
 _active = threading.local()
 
 
@@ -28,7 +30,7 @@ class AttrScope(metaclass=_Current):
 
     def __init__(self, **attrs: str) -> None:
         if not all(isinstance(value, str) for value in attrs.values()):
-            raise ValueError("Attributes need to be string")
+            raise ArgumentError("Attributes need to be string")
         self._given = attrs
         self._attr = dict(attrs)
         self._outer: list[tuple[AttrScope, dict[str, str]]] = []  # what each entering replaced

@@ -5,7 +5,7 @@ import numpy as np
 
 from mxc.compiler.error import MXNetError
 
-__all__ = ["MXNetError", "NotImplementedForSymbol", "mx_real_t", "numeric_types", "integer_types", "string_types"]
+__all__ = ["MXNetError", "NotImplementedForSymbol", "integer_types", "mx_real_t", "numeric_types", "string_types"]
 
 integer_types = (int, np.integer)
 numeric_types = (float, int, np.generic)

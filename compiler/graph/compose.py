@@ -87,4 +87,4 @@ def check_auxiliary(node: Node) -> None:
     """Raise MXNetError when an auxiliary state of `node` is computed: what is changed must be a variable."""
     for entry in auxiliary_entries(node):
         if not entry.node.is_variable:
-            raise MXNetError(f"{node!r}: its auxiliary states must be variables, but one is the output of {entry.node!r}")
+            raise MXNetError(f"{node!r}: its auxiliary states must be variables, but one is made by {entry.node!r}")

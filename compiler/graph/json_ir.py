@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from mxc.compiler.error import MXNetError, ModelFileError, UnsupportedError, nearest
+from mxc.compiler.error import ModelFileError, MXNetError, UnsupportedError, nearest
 from mxc.compiler.graph import legacy
 from mxc.compiler.graph.compose import auxiliary_entries, check_auxiliary, input_names, is_user_key
 from mxc.compiler.graph.graph import Entry, Graph, Node, variable
@@ -59,8 +59,9 @@ def _parse(text: str, path: str) -> object:
     try:
         return json.loads(body)
     except json.JSONDecodeError as error:
-        ended = "the text ends too early (cut off?): " if error.pos >= len(body) - 1 else ""
-        raise ModelFileError(path, f"not a JSON graph: {ended}{error.msg}", _byte_offset(text, start + error.pos)) from None
+        ended = error.pos >= len(body) - 1 or error.msg.startswith("Unterminated string")
+        reason = f"not a JSON graph: {'the text ends too early (cut off?): ' if ended else ''}{error.msg}"
+        raise ModelFileError(path, reason, _byte_offset(text, start + error.pos)) from None
     except ValueError as error:  # an integer of thousands of digits
         raise ModelFileError(path, f"not a JSON graph: {error}") from None
 
@@ -113,8 +114,9 @@ class _Reader:
 
     def refuse_unknown(self) -> None:
         """Raise one error for everything that was not understood."""
+        known = [name for name in table.names() if not name.startswith("_mxc_")] if self.unknown_operators else []
         lines = [f"operator {name!r} (node {', '.join(map(repr, nodes[:3]))}{', ...' if len(nodes) > 3 else ''}, "
-                 f"{len(nodes)} of them){nearest(name, table.names())}"
+                 f"{len(nodes)} of them){nearest(name, known)}"
                  for name, nodes in self.unknown_operators.items()]
         lines += self.unknown_attributes
         if lines:

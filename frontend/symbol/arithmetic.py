@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 
 from mxc.base import NotImplementedForSymbol
+from mxc.compiler.error import ArgumentTypeError
 from mxc.compiler.ops import table
 from mxc.symbol import construct
 
@@ -38,7 +39,8 @@ _FORMS = {
     "minimum": _Forms("_minimum", "_minimum_scalar", "_minimum_scalar",
                       ("_minimum", "_minimumscalar", "_minimumscalar")),
     "hypot": _Forms("_hypot", "_hypot_scalar", "_hypot_scalar", ("_hypot", "_hypotscalar", "_hypotscalar")),
-    **{name: _Forms(f"_{name}", f"_{name}_scalar", f"_{name}_scalar", (f"_{name}", f"_{name}_scalar", f"_{name}_scalar"))
+    **{name: _Forms(f"_{name}", f"_{name}_scalar", f"_{name}_scalar",
+                    (f"_{name}", f"_{name}_scalar", f"_{name}_scalar"))
        for name in ("equal", "not_equal", "greater", "greater_equal", "lesser", "lesser_equal")},
 }
 
@@ -59,8 +61,8 @@ def _combine(function: str, left: Any, right: Any, compute: Callable[[Any, Any],
     if compute is not None and isinstance(left, numbers.Number) and isinstance(right, numbers.Number):
         return compute(left, right)
     if any(symbols):
-        raise TypeError(f"type {type(right if symbols[0] else left)} not supported")
-    raise TypeError(f"types ({type(left)}, {type(right)}) not supported")
+        raise ArgumentTypeError(f"type {type(right if symbols[0] else left)} not supported")
+    raise ArgumentTypeError(f"types ({type(left)}, {type(right)}) not supported")
 
 
 def pow(base: Any, exp: Any) -> Any:
@@ -127,7 +129,7 @@ class Arithmetic:
 
     def __rpow__(self, other: Any) -> Any:
         if not isinstance(other, numbers.Number):
-            raise TypeError(f"type {type(other)} not supported")
+            raise ArgumentTypeError(f"type {type(other)} not supported")
         return construct.apply(table.get("_rpower_scalar"), "_rpower_scalar", {"data": self}, {"scalar": other})
 
     def __neg__(self) -> Any:

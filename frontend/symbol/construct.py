@@ -2,13 +2,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mxc.attribute import AttrScope
 from mxc.base import _Null
-from mxc.compiler.error import MXNetError
+from mxc.compiler.error import ArgumentError, ArgumentTypeError, MXNetError
 from mxc.compiler.graph.compose import hidden_key, input_names, is_user_key, make_node, split_key
 from mxc.compiler.graph.graph import Entry, Node, variable
 from mxc.compiler.ops.table import Operator
@@ -30,6 +30,23 @@ def attribute_text(value: object) -> str:
             return f"({inner},)" if len(value) == 1 else f"({inner})"
         return f"[{inner}]"
     return str(value)
+
+
+def dtype_name(value: Any) -> str:
+    """NumPy's name of a dtype. Raises ArgumentTypeError for what is none, or one that arrays cannot have."""
+    try:
+        name = np.dtype(value).name
+    except TypeError:
+        name = repr(value)
+    if name not in DTYPE_CODES:
+        raise ArgumentTypeError(f"{name} is not a data type of arrays; expected one of {', '.join(DTYPE_CODES)}")
+    return name
+
+
+def _storage_code(stype: str) -> int:
+    if stype not in _STORAGE_CODES:
+        raise ArgumentError(f"unknown storage type {stype!r}; expected one of {', '.join(_STORAGE_CODES)}")
+    return _STORAGE_CODES[stype]
 
 
 def stored_attributes(attrs: Mapping[str, str]) -> dict[str, str]:
@@ -60,18 +77,18 @@ def Variable(name: str, attr: Mapping[str, str] | None = None, shape: Sequence[i
     from mxc.symbol.symbol import Symbol
 
     if not isinstance(name, str):
-        raise TypeError("Expect a string for variable `name`")
+        raise ArgumentTypeError("Expect a string for variable `name`")
     if attr and not all(isinstance(value, str) for value in attr.values()):
-        raise ValueError("Set Attr only accepts string values")
+        raise ArgumentError("Set Attr only accepts string values")
     attrs = stored_attributes(AttrScope.current.get(attr))
     given = {"__shape__": shape, "__lr_mult__": lr_mult, "__wd_mult__": wd_mult,
-             "__dtype__": None if dtype is None else DTYPE_CODES[np.dtype(dtype).name],  # type: ignore[call-overload]
+             "__dtype__": None if dtype is None else DTYPE_CODES[dtype_name(dtype)],
              "__init__": init if init is None or isinstance(init, str) else init.dumps(),  # type: ignore[attr-defined]
-             "__storage_type__": None if stype is None else _STORAGE_CODES[stype]}
+             "__storage_type__": None if stype is None else _storage_code(stype)}
     attrs.update({key: attribute_text(value) for key, value in given.items() if value is not None})
     for key, value in kwargs.items():
         if not is_user_key(key):
-            raise ValueError(f"Attribute name={key} is not supported. Additional attributes must start and end with "
+            raise ArgumentError(f"Attribute name={key} is not supported. Additional attributes must start and end with "
                              "double underscores, e.g, __yourattr__")
         attrs[key] = attribute_text(value)
     return Symbol([Entry(variable(name, attrs))])
@@ -82,7 +99,7 @@ def Group(symbols: Sequence[Symbol]) -> Symbol:
     from mxc.symbol.symbol import Symbol
 
     if not isinstance(symbols, (list, tuple)) or not symbols or not all(isinstance(s, Symbol) for s in symbols):
-        raise TypeError("Expected a list of symbols as input")
+        raise ArgumentTypeError("Expected a list of symbols as input")
     return Symbol([entry for symbol in symbols for entry in symbol.entries])
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from mxc.compiler.error import ArgumentError, ArgumentTypeError
 from mxc.compiler.ops import table
 from mxc.symbol import construct
 
@@ -63,11 +64,12 @@ def histogram(a: Symbol, bins: int | Symbol = 10, range: tuple[float, float] | N
     if isinstance(bins, Symbol):
         return _make("_histogram", {"data": a, "bins": bins}, {}, **kwargs)
     if range is None:
-        raise ValueError("histogram: `range` must be given with a number of bins")
+        raise ArgumentError("histogram: `range` must be given with a number of bins")
     return _make("_histogram", {"data": a}, {"bin_cnt": bins, "range": range}, **kwargs)
 
 
-def split_v2(ary: Symbol, indices_or_sections: int | Sequence[int], axis: int = 0, squeeze_axis: bool = False) -> Symbol:
+def split_v2(ary: Symbol, indices_or_sections: int | Sequence[int], axis: int = 0,
+             squeeze_axis: bool = False) -> Symbol:
     """`ary` cut along `axis` into so many equal parts, or before each of the given indices.
 
     squeeze_axis: drop the axis, which must have length 1 in every part. Raises TypeError for anything else.
@@ -77,6 +79,6 @@ def split_v2(ary: Symbol, indices_or_sections: int | Sequence[int], axis: int = 
     elif isinstance(indices_or_sections, (tuple, list)):
         indices, sections = [0, *indices_or_sections], 0
     else:
-        raise TypeError("indices_or_sections must be either int, or tuple / list of ints")
+        raise ArgumentTypeError("indices_or_sections must be either int, or tuple / list of ints")
     return _make("_split_v2", {"data": ary}, {"indices": indices, "axis": axis, "squeeze_axis": squeeze_axis,
                                               "sections": sections})

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from mxc.base import _Null
-from mxc.compiler.error import MXNetError
+from mxc.compiler.error import ArgumentTypeError, MXNetError
 from mxc.compiler.ops import table
 from mxc.compiler.ops.table import Operator
 from mxc.symbol import construct
@@ -39,10 +39,10 @@ def _fixed(op: Operator, name: str) -> Callable[..., Any]:
     def function(*args: Any, **kwargs: Any) -> Any:
         for key, value in zip([*order, "name", "attr", "out"], args, strict=False):
             if key in kwargs:
-                raise TypeError(f"{name}() got multiple values for argument {key!r}")
+                raise ArgumentTypeError(f"{name}() got multiple values for argument {key!r}")
             kwargs[key] = value
         if len(args) > len(order) + 3:
-            raise TypeError(f"{name}() takes at most {len(order) + 3} arguments, {len(args)} given")
+            raise ArgumentTypeError(f"{name}() takes at most {len(order) + 3} arguments, {len(args)} given")
         own = {key: kwargs.pop(key, None) for key in ("name", "attr", "out")}
         given = {key: kwargs.pop(key) for key in inputs if key in kwargs}
         symbols = {key: _symbol(key, value) for key, value in given.items() if value is not None}
@@ -63,10 +63,10 @@ def _variadic(op: Operator, name: str) -> Callable[..., Any]:
         own = {key: kwargs.pop(key, None) for key in ("name", "attr", "out")}
         for value in args:
             if not isinstance(value, Arithmetic):
-                raise TypeError(f"Positional arguments must be Symbol instances, but got {value}")
+                raise ArgumentTypeError(f"Positional arguments must be Symbol instances, but got {value}")
         symbols = _symbols_of(kwargs)
         if args and symbols:
-            raise TypeError(f"{name}() accepts symbols either as positional or keyword arguments, not both")
+            raise ArgumentTypeError(f"{name}() accepts symbols either as positional or keyword arguments, not both")
         if kwargs.get(op.variadic, _Null) is _Null:
             kwargs[op.variadic] = len(args) + len(symbols)
         return construct.apply(op, hint, symbols or args, kwargs, own["name"], own["attr"])
@@ -77,7 +77,7 @@ def _variadic(op: Operator, name: str) -> Callable[..., Any]:
 
 def _symbol(key: str, value: object) -> Any:
     if not isinstance(value, Arithmetic):
-        raise TypeError(f"Argument {key} must be Symbol instances, but got {value}")
+        raise ArgumentTypeError(f"Argument {key} must be Symbol instances, but got {value}")
     return value
 
 
@@ -93,7 +93,8 @@ def _set_signature(function: Callable[..., Any], parameters: list[inspect.Parame
 
 def _documentation(op: Operator, name: str) -> str:
     """A docstring from the table: what the operator takes, its parameters with their types, what it gives."""
-    lines = [f"Operator {op.name} ({op.kind.name.lower()})" + (f", here by its alias {name}." if name != op.name else ".")]
+    alias = f", here by its alias {name}" if name != op.name else ""
+    lines = [f"Operator {op.name} ({op.kind.name.lower()}){alias}."]
     if isinstance(op.expr, str):
         lines += ["", f"Computes `{op.expr}`, elementwise."]
     lines += ["", "Parameters", "----------"]

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mxc.compiler.error import MXNetError
-from mxc.symbol.construct import DTYPE_CODES
+from mxc.compiler.error import ArgumentError, ArgumentTypeError, MXNetError
+from mxc.symbol.construct import dtype_name
 
 if TYPE_CHECKING:
     from mxc.symbol.symbol import Symbol
@@ -22,11 +22,11 @@ def shapes(symbol: Symbol, args: Sequence[Any], kwargs: Mapping[str, Any], parti
     from mxc.compiler.passes.infer_shape import infer_shape
 
     if args and kwargs:
-        raise ValueError("Can only specify known argument shapes either by positional or kwargs way.")
+        raise ArgumentError("Can only specify known argument shapes either by positional or kwargs way.")
     for where, value in [*((f"argument {i}", v) for i, v in enumerate(args) if v is not None),
                          *((repr(k), v) for k, v in kwargs.items())]:
         if not isinstance(value, tuple):
-            raise TypeError(f"Arguments need to be shapes (tuple), but {where} is {type(value)}.")
+            raise ArgumentTypeError(f"Arguments need to be shapes (tuple), but {where} is {type(value)}.")
     known = {name: tuple(operator.index(dim) for dim in shape) for name, shape in _named(symbol, args, kwargs).items()}
     graph = symbol.graph
     facts = infer_shape(graph, known, partial=True)
@@ -44,7 +44,7 @@ def types(symbol: Symbol, args: Sequence[Any], kwargs: Mapping[str, Any], partia
     from mxc.compiler.passes.infer_dtype import infer_dtype
 
     if args and kwargs:
-        raise ValueError("Can only specify known argument types either by positional or kwargs way.")
+        raise ArgumentError("Can only specify known argument types either by positional or kwargs way.")
     known = {name: dtype_name(value) for name, value in _named(symbol, args, kwargs).items()}
     graph = symbol.graph
     facts = infer_dtype(graph, known, partial=True)
@@ -55,14 +55,6 @@ def types(symbol: Symbol, args: Sequence[Any], kwargs: Mapping[str, Any], partia
     _warn("type", "", [f"{name}: None" for name, dtype in zip(symbol.list_arguments(), found[0], strict=True)
                        if dtype is None])
     return None, None, None
-
-
-def dtype_name(value: Any) -> str:
-    """NumPy's name of a dtype. Raises TypeError for what is none, MXNetError for one that arrays cannot have."""
-    name = np.dtype(value).name
-    if name not in DTYPE_CODES:
-        raise MXNetError(f"arrays cannot have the dtype {name}; expected one of {', '.join(DTYPE_CODES)}")
-    return name
 
 
 def _named(symbol: Symbol, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:

@@ -6,16 +6,19 @@ from typing import Any, NoReturn
 from mxc.base import NotImplementedForSymbol
 
 # Methods whose arguments are the operator's own after the first.
-_OPERATORS = """
-abs arccos arccosh arcsin arcsinh arctan arctanh argmax argmax_channel argmin argsort broadcast_axes broadcast_like
-broadcast_to cbrt ceil clip cos cosh degrees depth_to_space diag exp expm1 fix flip floor log log10 log1p log2
-log_softmax max mean min nanprod nansum norm one_hot ones_like pad pick prod radians rcbrt reciprocal relu repeat
-reshape reshape_like rint round rsqrt shape_array sigmoid sign sin sinh size_array slice slice_axis slice_like softmax
-softmin sort space_to_depth split sqrt square sum swapaxes take tan tanh tile topk transpose trunc zeros_like
-""".split()
+_OPERATORS = (
+    "abs", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctanh", "argmax", "argmax_channel", "argmin",
+    "argsort", "broadcast_axes", "broadcast_like", "broadcast_to", "cbrt", "ceil", "clip", "cos", "cosh",
+    "degrees", "depth_to_space", "diag", "exp", "expm1", "fix", "flip", "floor", "log", "log10", "log1p",
+    "log2", "log_softmax", "max", "mean", "min", "nanprod", "nansum", "norm", "one_hot", "ones_like", "pad",
+    "pick", "prod", "radians", "rcbrt", "reciprocal", "relu", "repeat", "reshape", "reshape_like", "rint",
+    "round", "rsqrt", "shape_array", "sigmoid", "sign", "sin", "sinh", "size_array", "slice", "slice_axis",
+    "slice_like", "softmax", "softmin", "sort", "space_to_depth", "split", "sqrt", "square", "sum", "swapaxes",
+    "take", "tan", "tanh", "tile", "topk", "transpose", "trunc", "zeros_like",
+)
 
 # What needs values, which a symbol does not have.
-_ARRAY_ONLY = "as_in_context asnumpy asscalar backward copy detach wait_to_read".split()
+_ARRAY_ONLY = ["as_in_context", "asnumpy", "asscalar", "backward", "copy", "detach", "wait_to_read"]
 
 
 def _operator_method(name: str) -> Any:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from os import PathLike, fspath
 from typing import Any
 
-from mxc.compiler.error import MXNetError, nearest
+from mxc.compiler.error import ArgumentError, ArgumentTypeError, MXNetError, nearest
 from mxc.compiler.graph import json_ir
 from mxc.compiler.graph.compose import HIDDEN_KEYS, auxiliary_entries, check_auxiliary, hidden_key
 from mxc.compiler.graph.graph import Entry, Graph, Node, topological
@@ -102,14 +102,14 @@ class Symbol(Arithmetic, OperatorMethods):
         if isinstance(index, str):
             names = self.list_outputs()
             if names.count(index) > 1:
-                raise ValueError(f'There are multiple outputs with name "{index}"')
+                raise ArgumentError(f'There are multiple outputs with name "{index}"')
             if index not in names:
-                raise ValueError(f'Cannot find output that matches name "{index}"{nearest(index, names)}')
+                raise ArgumentError(f'Cannot find output that matches name "{index}"{nearest(index, names)}')
             return Symbol([self.entries[names.index(index)]])
         try:
             number = operator.index(index)
         except TypeError:
-            raise TypeError("Symbol only support integer index to fetch i-th output") from None
+            raise ArgumentTypeError("Symbol only support integer index to fetch i-th output") from None
         if number < 0:
             raise MXNetError(f"Symbol only accept nonnegative index, got {number}")
         if number >= len(self.entries):
@@ -134,8 +134,12 @@ class Symbol(Arithmetic, OperatorMethods):
         return {} if node is None else _shown_attributes(node)
 
     def attr_dict(self) -> dict[str, dict[str, str]]:
-        """The attributes of every node that has any, by the node's name."""
-        return {node.name: _shown_attributes(node) for node in topological(self.entries) if node.attrs}
+        """The attributes of every node that has any, by the node's name; those of nodes of one name are merged."""
+        found: dict[str, dict[str, str]] = {}
+        for node in topological(self.entries):
+            if node.attrs:
+                found.setdefault(node.name, {}).update(_shown_attributes(node))
+        return found
 
     def _set_attr(self, **attrs: str) -> None:
         """Set attributes of the node; this changes every symbol that shares the node.
@@ -143,7 +147,7 @@ class Symbol(Arithmetic, OperatorMethods):
         Raises ValueError for values that are no strings, MXNetError for a group.
         """
         if not all(isinstance(value, str) for value in attrs.values()):
-            raise ValueError("Set Attr only accepts string values")
+            raise ArgumentError("Set Attr only accepts string values")
         node = self._single_node()
         if node is None:
             raise MXNetError("Symbol.SetAttrs only works for non-grouped symbol")
@@ -174,9 +178,10 @@ class Symbol(Arithmetic, OperatorMethods):
         """
         name = kwargs.pop("name", None)
         if args and kwargs:
-            raise TypeError("compose only accept input Symbols either as positional or keyword arguments, not both")
+            raise ArgumentTypeError("compose only accept input Symbols either as positional or keyword arguments, "
+                                    "not both")
         if not all(isinstance(value, Symbol) for value in (*args, *kwargs.values())):
-            raise TypeError("Compose expect `Symbol` as arguments")
+            raise ArgumentTypeError("Compose expect `Symbol` as arguments")
         if args:
             raise MXNetError("General composition only support kwargs for now: name the arguments to replace, one of "
                              + ", ".join(self.list_inputs()))
@@ -234,26 +239,32 @@ class Symbol(Arithmetic, OperatorMethods):
         args: NDArrays in the order of `list_arguments`, or by name (further names are ignored). args_grad: where
         gradients go, in the same forms, or some by name. grad_req: "write", "add" or "null", for all, as a list or by
         name (null for those not named). aux_states: as args. shared_exec: an executor whose memory may be shared.
+        group2ctx: accepted for MXNet's sake; every `ctx_group` runs on `ctx`.
 
         Raises ValueError naming what is missing or superfluous, TypeError for what is no NDArray or Context,
         MXNetError when shapes do not fit.
         """
         from mxc.symbol import binding
 
-        return binding.bind(self, ctx, args, args_grad, grad_req, aux_states, group2ctx, shared_exec)
+        return binding.bind(self, ctx, args, args_grad, grad_req, aux_states, shared_exec)
 
     def simple_bind(self, ctx: Any, grad_req: Any = "write", type_dict: Mapping[str, Any] | None = None,
                     stype_dict: Mapping[str, str] | None = None, group2ctx: Any = None, shared_arg_names: Any = None,
                     shared_exec: Any = None, shared_buffer: Any = None, **kwargs: Any) -> Any:
         """An executor over new arrays, zero-filled, whose shapes follow from those given by name.
 
-        type_dict: dtypes by argument; grad_req as in `bind`; kwargs: shapes by argument. Raises RuntimeError (an
-        MXNetError) when shapes or dtypes do not follow, contradict each other, or grad_req does not fit.
+        type_dict: dtypes by argument; grad_req as in `bind`; kwargs: shapes by argument (other names are ignored).
+        shared_exec: an executor whose arrays are used again: auxiliary states, and the arguments and gradients named
+        in shared_arg_names. shared_buffer: arrays by name to use again; new ones are put there. An array is only
+        used again when shape and dtype are the same. group2ctx: as in `bind`.
+
+        Raises MXNetError (a RuntimeError) when shapes or dtypes do not follow, contradict each other, or grad_req
+        does not fit.
         """
         from mxc.symbol import binding
 
-        return binding.simple_bind(self, ctx, grad_req, type_dict, stype_dict, group2ctx, shared_arg_names,
-                                   shared_exec, shared_buffer, kwargs)
+        return binding.simple_bind(self, ctx, grad_req, type_dict, stype_dict, shared_arg_names, shared_exec,
+                                   shared_buffer, kwargs)
 
     def eval(self, ctx: Any = None, **kwargs: Any) -> Any:
         """The outputs for the given arrays (NDArrays by argument), computed once, on `ctx` (default: the current)."""
@@ -270,7 +281,7 @@ class Symbol(Arithmetic, OperatorMethods):
     def save(self, fname: str | PathLike[str], remove_amp_cast: bool = True) -> None:
         """Write `tojson` to a file. Raises TypeError when `fname` is no path, OSError when it cannot be written."""
         if not isinstance(fname, (str, PathLike)):
-            raise TypeError("fname need to be string")
+            raise ArgumentTypeError("fname need to be string")
         with open(fname, "w", encoding="utf-8") as file:
             file.write(self.tojson(remove_amp_cast))
 
@@ -304,14 +315,14 @@ def load(fname: str | PathLike[str]) -> Symbol:
     and attribute that mxc does not know, TypeError when `fname` is no path.
     """
     if not isinstance(fname, (str, PathLike)):
-        raise TypeError("fname need to be string")
+        raise ArgumentTypeError("fname need to be string")
     return Symbol(json_ir.read_file(fspath(fname)).outputs)
 
 
 def load_json(json_str: str) -> Symbol:
     """The symbol that a JSON text describes; errors as `load`."""
     if not isinstance(json_str, str):
-        raise TypeError("fname required to be string")
+        raise ArgumentTypeError("fname required to be string")
     return Symbol(json_ir.read(json_str).outputs)
 
 

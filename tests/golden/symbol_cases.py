@@ -10,7 +10,7 @@ def _operators(mx):
     return mx.sym.Group([
         x + y, x - y, x * y, x / y, x % y, x ** y, x + 1, 1 + x, x - 1, 1 - x, x * 2, 2 * x, x / 2, 2 / x, x % 2, 2 % x,
         x ** 2, 2 ** x, -x, abs(x), x == y, x != y, x > y, x >= y, x < y, x <= y, x == 1, x != 1, x > 1, x >= 1, x < 1,
-        x <= 1, 1 < x, x + 1.5, x + 1e-8, x * 1e20, mx.sym.pow(x, y), mx.sym.pow(x, 2), mx.sym.pow(2, x),
+        x <= 1, x > 1, x + 1.5, x + 1e-8, x * 1e20, mx.sym.pow(x, y), mx.sym.pow(x, 2), mx.sym.pow(2, x),
         mx.sym.maximum(x, y), mx.sym.maximum(x, 2), mx.sym.maximum(2, x), mx.sym.minimum(x, y), mx.sym.minimum(x, 2),
         mx.sym.hypot(x, y), mx.sym.hypot(x, 3), mx.sym.hypot(3, x)])
 
@@ -65,7 +65,7 @@ def _layers(mx):
     x = sym.Convolution(x, kernel=(3, 3), num_filter=8, stride=[1, 1], pad=(1, 1), no_bias=True)
     x = sym.BatchNorm(x, fix_gamma=False, eps=2e-5, momentum=0.9)
     x = sym.Activation(x, act_type="relu")
-    x = sym.Pooling(x, kernel=(2, 2), stride=(2, 2), pool_type="max")
+    x = sym.Pooling(x, kernel=(2, 2), stride=(2, 2), pool_type="avg")
     x = sym.Convolution(x, kernel=(1, 1), num_filter=4, cudnn_tune=None, layout=None)
     x = sym.LeakyReLU(x, act_type="prelu")
     x = sym.Dropout(sym.Flatten(x), p=0.3)
@@ -76,7 +76,8 @@ def _layers(mx):
 def _outputs(mx):
     sym = mx.sym
     x = sym.Variable("x")
-    return sym.Group([sym.BatchNorm(x, output_mean_var=True, name="bn"), sym.LayerNorm(x, output_mean_var=True, name="ln"),
+    return sym.Group([sym.BatchNorm(x, output_mean_var=True, name="bn"),
+                      sym.LayerNorm(x, output_mean_var=True, name="ln"),
                       sym.split(x, num_outputs=3, axis=1), sym.SliceChannel(x, num_outputs=2, name="sc")[1],
                       sym.topk(x, ret_typ="both", k=2), sym.Dropout(x), sym.max(x, axis=1), sym.argmax(x, axis=0)])
 
@@ -197,7 +198,8 @@ def _fc(key, attrs, version, weight=None, **more):
     nodes = [{"op": "null", "name": "d", "inputs": []}, {"op": "null", "name": "f_weight", "inputs": [],
                                                        "attr": weight or {}},
              {"op": "null", "name": "f_bias", "inputs": []},
-             {"op": "FullyConnected", "name": "f", key: {"num_hidden": "3", **attrs}, "inputs": [[0, 0], [1, 0], [2, 0]],
+             {"op": "FullyConnected", "name": "f", key: {"num_hidden": "3", **attrs},
+              "inputs": [[0, 0], [1, 0], [2, 0]],
               "backward_source_id": -1, **more}]
     return _old(nodes, [[3, 0]], version)
 

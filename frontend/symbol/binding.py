@@ -1,0 +1,156 @@
+"""Binding a symbol to arrays: what programs pass in many forms, brought to dictionaries by name and checked."""
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from mxc.compiler.error import ArgumentError, ArgumentTypeError, MXNetError, nearest
+from mxc.context import Context, current_context
+from mxc.ndarray import NDArray, zeros
+from mxc.symbol.construct import dtype_name
+
+if TYPE_CHECKING:
+    from mxc.symbol.symbol import Symbol
+
+_MODES = ("write", "add", "null")
+
+
+def bind(symbol: Symbol, ctx: Any, args: Any, args_grad: Any, grad_req: Any, aux_states: Any, shared_exec: Any) -> Any:
+    """An executor over given arrays; see Symbol.bind."""
+    _check_context(ctx)
+    names, aux_names = _unique(symbol.list_arguments()), symbol.list_auxiliary_states()
+    arrays = _by_name("args", args, names, "arguments")
+    if args_grad is None:
+        grads: dict[str, NDArray] = {}
+    elif isinstance(args_grad, Mapping):
+        grads = {name: _array(args_grad[name]) for name in names if args_grad.get(name) is not None}
+    else:
+        grads = _by_name("args_grad", args_grad, names, "arguments", missing_allowed=True)
+    aux = _by_name("aux_states", [] if aux_states is None else aux_states, aux_names, "auxiliary states")
+    try:
+        modes = _modes(grad_req, names)
+    except MXNetError as error:
+        raise ArgumentError(str(error)) from None
+    return _executor(symbol, ctx, arrays, grads, modes, aux, shared_exec)
+
+
+def simple_bind(symbol: Symbol, ctx: Any, grad_req: Any, type_dict: Mapping[str, Any] | None,
+                stype_dict: Mapping[str, str] | None, shared_arg_names: Sequence[str] | None, shared_exec: Any,
+                shared_buffer: dict[str, Any] | None, shapes: Mapping[str, Any]) -> Any:
+    """An executor over new arrays; see Symbol.simple_bind."""
+    from mxc.compiler.passes.infer_dtype import infer_dtype
+    from mxc.compiler.passes.infer_shape import infer_shape
+
+    _check_context(ctx)
+    names, aux_names = _unique(symbol.list_arguments()), symbol.list_auxiliary_states()
+    inputs = {*names, *aux_names}
+    for name, stype in (stype_dict or {}).items():
+        if stype != "default":
+            raise MXNetError(f"simple_bind: storage type {stype!r} of {name!r}: executors take dense arrays only")
+    graph = symbol.graph
+    known = {name: _shape(name, shape) for name, shape in shapes.items() if name in inputs}
+    types = {name: dtype_name(dtype) for name, dtype in (type_dict or {}).items() if name in inputs}
+    modes = _modes(grad_req, names, simple=True)
+    try:
+        found_shapes, found_types = infer_shape(graph, known), infer_dtype(graph, types)
+    except MXNetError as error:
+        raise MXNetError(f"simple_bind error: {error}") from None
+    facts = {node.name: (found_shapes[graph.ids[node]][0], found_types[graph.ids[node]][0]) for node in graph.variables}
+    sharing = set(shared_arg_names or ()) if shared_exec is not None else set()
+
+    def array(name: str, source: Mapping[str, Any] | None, buffer_name: str) -> NDArray:
+        """A shared array where one of this shape and dtype is there, else a new one, zero-filled."""
+        shape, dtype = facts[name]
+        for place, key in ((source, name), (shared_buffer, buffer_name)):
+            old = place.get(key) if place else None
+            if old is not None and old.shape == shape and dtype_name(old.dtype) == dtype:
+                return old
+        made = zeros(shape, ctx, dtype)
+        if shared_buffer is not None:
+            shared_buffer[buffer_name] = made
+        return made
+
+    args = {name: array(name, shared_exec.arg_dict if name in sharing else None, name) for name in names}
+    grads = {name: array(name, shared_exec.grad_dict if name in sharing else None, f"grad of {name}")
+             for name in names if modes[name] != "null"}
+    aux = {name: array(name, None if shared_exec is None else shared_exec.aux_dict, name) for name in aux_names}
+    return _executor(symbol, ctx, args, grads, modes, aux, shared_exec)
+
+
+def evaluate(symbol: Symbol, ctx: Any, arrays: Mapping[str, NDArray]) -> list[NDArray]:
+    """The outputs for the given arrays; see Symbol.eval."""
+    aux = {name: arrays[name] for name in symbol.list_auxiliary_states() if name in arrays}
+    return bind(symbol, ctx or current_context(), dict(arrays), None, "null", aux, None).forward()
+
+
+def _executor(symbol: Symbol, ctx: Context, args: dict[str, NDArray], grads: dict[str, NDArray],
+              modes: dict[str, str], aux: dict[str, NDArray], shared_exec: Any) -> Any:
+    from mxc.executor import Executor
+
+    return Executor(symbol, ctx, args, grads, modes, aux, shared_exec)
+
+
+def _check_context(ctx: Any) -> None:
+    if not isinstance(ctx, Context):
+        raise ArgumentTypeError(f"Context type error: expected a Context such as mx.cpu(), got {type(ctx)}")
+
+
+def _unique(names: list[str]) -> list[str]:
+    """Argument names, each there once: arrays are given by name."""
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise MXNetError(f"two arguments are both named {twice[0]!r}; use one variable in both places, or rename one")
+    return names
+
+
+def _array(value: Any) -> NDArray:
+    if not isinstance(value, NDArray):
+        raise ArgumentTypeError(f"Only accept list of NDArrays or dict of str to NDArray, got {type(value)}")
+    return value
+
+
+def _by_name(what: str, values: Any, names: list[str], of: str, missing_allowed: bool = False) -> dict[str, NDArray]:
+    """Arrays by name, from a list in the order of `names` or a dictionary, whose other names are ignored."""
+    if isinstance(values, Mapping):
+        missing = [name for name in names if name not in values]
+        if missing:
+            raise ArgumentError(f"key `{missing[0]}` is missing in `{what}`{nearest(missing[0], values)}"
+                             + (f" (missing in all: {', '.join(missing)})" if len(missing) > 1 else ""))
+        return {name: _array(values[name]) for name in names}
+    if not isinstance(values, (list, tuple)):
+        raise ArgumentTypeError(f"Only accept list of NDArrays or dict of str to NDArray, got {type(values)} as {what}")
+    if len(values) != len(names):
+        raise ArgumentError(f"Length of {what} does not match the number of {of}: {len(values)} for {len(names)} "
+                         f"({', '.join(names)})")
+    return {name: _array(value) for name, value in zip(names, values, strict=True)
+            if not (missing_allowed and value is None)}
+
+
+def _modes(grad_req: Any, names: list[str], simple: bool = False) -> dict[str, str]:
+    """"write", "add" or "null" for every argument, from one for all, a list or a dictionary (others: null)."""
+    if grad_req is None:
+        grad_req = "null"
+    if simple and isinstance(grad_req, (list, dict)) and not grad_req:
+        raise MXNetError(f"grad_req in simple_bind cannot be an empty {type(grad_req).__name__}")
+    if isinstance(grad_req, str):
+        modes = dict.fromkeys(names, grad_req)
+    elif isinstance(grad_req, Mapping):
+        modes = {name: grad_req.get(name, "null") for name in names}
+    elif isinstance(grad_req, (list, tuple)):
+        if len(grad_req) != len(names):
+            raise MXNetError(f"the length of the grad_req list does not match the number of arguments: expected "
+                             f"{len(names)} ({', '.join(names)}), got {len(grad_req)}")
+        modes = dict(zip(names, grad_req, strict=True))
+    else:
+        raise MXNetError(f"grad_req must be a string, a list or a dictionary, got {type(grad_req)}")
+    for name, mode in modes.items():
+        if mode not in _MODES:
+            raise MXNetError(f"grad_req must be in {_MODES}; for argument {name!r} it is {mode!r}")
+    return modes
+
+
+def _shape(name: str, shape: Any) -> tuple[int, ...]:
+    if not isinstance(shape, (tuple, list)):
+        raise ArgumentTypeError(f"simple_bind: the shape of {name!r} must be a tuple, got {shape!r}")
+    return tuple(int(dim) for dim in shape)
