@@ -82,7 +82,6 @@ def _deconvolution() -> list[Case]:
         one("plain", (1, 2, 3, 3), (3, 3), dtype="float64", filters=2),
         one("bad_adj", (1, 2, 4, 4), (3, 3), stride=(2, 2), adj=(2, 2)),
         one("bad_weight", (1, 2, 4, 4), (3, 3), weight=(3, 4, 3, 3)),
-        one("too_small", (1, 2, 1, 1), (2, 2), pad=(1, 1)),
     ]
 
 
@@ -139,6 +138,8 @@ def _pooling() -> list[Case]:
         _pool("lp2_pad", (1, 1, 4, 5), (3, 3), pool_type="lp", p_value=2, pad=(1, 1)),
         _pool("lp3", (1, 1, 4, 4), (2, 2), pool_type="lp", p_value=3),
         _pool("lp2_global", (1, 2, 3, 3), None, pool_type="lp", p_value=2, global_pool=True),
+        _pool("lp4", (1, 1, 4, 4), (2, 2), pool_type="lp", p_value=4),
+        _pool("lp3_global", (1, 2, 3, 3), None, pool_type="lp", p_value=3, global_pool=True),
         _pool("lp_missing", (1, 1, 4, 4), (2, 2), pool_type="lp"),
         _pool("max_default", (1, 1, 4, 4), (2, 2)),
         _pool("nhwc", (1, 4, 4, 2), (2, 2), layout="NHWC", stride=(2, 2)),
@@ -266,7 +267,7 @@ def _softmax_output() -> list[Case]:
         one("scale", (6, 4), (6,), 4, grad_scale=0.3), one("out_grad", (6, 4), (6,), 4, out_grad=True),
         one("plain", (6, 4), (6,), 4, dtype="float64"), one("plain", (6, 4), (6,), 4, dtype="float16"),
         one("smooth", (6, 4), (6,), 4, smooth_alpha=0.2), one("dense", (6, 4), (6, 4), 4),
-        one("flat", (3, 2, 2), (3,), 4), one("preserve", (3, 2, 4), (3, 2), 4, preserve_shape=True),
+        one("flat", (3, 2, 2), (3,), 4), one("deep", (3, 2, 4), (3, 2), 4), one("preserve", (3, 2, 4), (3, 2), 4, preserve_shape=True),
         one("preserve_two", (4, 3), (4,), 3, preserve_shape=True),
         one("multi", (2, 3, 4), (2, 4), 3, multi_output=True),
         one("multi_4d", (2, 3, 2, 2), (2, 2, 2), 3, multi_output=True),

@@ -22,11 +22,17 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
 from golden import cases as table  # noqa: E402
+from golden import shape_cases  # noqa: E402
+
+
+def python_of(oracle: Path) -> str:
+    """The Python that has the real MXNet."""
+    return subprocess.run(["sh", str(oracle / "setup.sh")], check=True, capture_output=True, text=True).stdout.strip()
 
 
 def answers(oracle: Path, cases: list[table.Case], **environment: str) -> dict[str, np.ndarray]:
     """The arrays of `oracle.py cases` for these cases, asked with these environment variables besides ours."""
-    python = subprocess.run(["sh", str(oracle / "setup.sh")], check=True, capture_output=True, text=True).stdout.strip()
+    python = python_of(oracle)
     with tempfile.TemporaryDirectory() as scratch:
         asked, answered = Path(scratch, "cases.json"), Path(scratch, "answers.npz")
         asked.write_text(json.dumps([asdict(c) for c in cases]))
@@ -35,7 +41,7 @@ def answers(oracle: Path, cases: list[table.Case], **environment: str) -> dict[s
             command += [str(oracle / "oracle.py"), "cases", str(asked), "-o", str(answered)]
         else:
             command += [str(HERE / "ask.py"), "created", str(asked), str(answered)]
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        subprocess.run(command, check=True, capture_output=True)
         with np.load(answered) as file:
             return dict(file)
 
@@ -72,11 +78,24 @@ def ask(oracle: Path, cases: list[table.Case]) -> dict[str, np.ndarray]:
     return arrays
 
 
+def ask_shapes(oracle: Path) -> None:
+    """Write shapes.json: the rows of shape_cases.py with MXNet's answers."""
+    target = HERE / "shapes.json"
+    with tempfile.TemporaryDirectory() as scratch:
+        asked = Path(scratch, "rows.json")
+        asked.write_text(json.dumps(shape_cases.rows()))
+        subprocess.run([python_of(oracle), str(HERE / "ask.py"), "shapes", str(asked), str(target)], check=True,
+                       capture_output=True)
+    print(f"{target.name}: {len(shape_cases.rows())} rows, {target.stat().st_size} bytes")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--oracle", type=Path, default=HERE.parents[2] / "shared" / "oracle")
     parser.add_argument("groups", nargs="*")
     options = parser.parse_args()
+    if not options.groups or "shapes" in options.groups:
+        ask_shapes(options.oracle)
     for group, cases in table.tables().items():
         if options.groups and group not in options.groups:
             continue

@@ -18,6 +18,7 @@ UNARY: dict[str, tuple[float, float]] = {
 # those that MXNet takes integers for in a way worth keeping
 INTEGER = ("abs", "ceil", "cos", "exp", "floor", "logical_not", "negative", "relu", "rint", "sigmoid", "sign", "sqrt",
            "square", "tanh", "_copy", "reciprocal", "log", "zeros_like", "round", "gamma", "erf")
+POSITIVE = ("sqrt", "reciprocal", "log", "gamma")  # elsewhere the result is not finite, and no integer
 HALF = ("exp", "log", "sigmoid", "tanh", "sqrt", "square", "relu", "reciprocal", "rsqrt", "abs", "negative", "erf", "sin")
 
 SCALAR: dict[str, tuple[float, float]] = {
@@ -38,14 +39,16 @@ def cases() -> list[Case]:
         if op in HALF:
             made.append(case(op, "train", {"data": (9,)}, span=span, dtype="float16"))
         if op in INTEGER:
-            made.append(case(op, "whole", {"data": (9,)}, span=(-4, 5), dtype="int32", integer=["data"], train=False))
+            whole = (1, 9) if op in POSITIVE else (-4, 5)
+            made.append(case(op, "whole", {"data": (9,)}, span=whole, dtype="int32", integer=["data"], train=False))
     for op in ("exp", "log", "sqrt", "tanh", "sigmoid", "relu"):
         made.append(case(op, "rank0", {"data": (1,)}, span=(0.5, 2)))
         made.append(case(op, "wide", {"data": (40,)}, span=(-120, 120), train=False))
         made.append(case(op, "whole", {"data": (9,)}, span=(0, 6), dtype="uint8", integer=["data"], train=False))
     for op, span in SCALAR.items():
         made.append(case(op, "train", {"data": (3, 5)}, {"scalar": 1.7}, span=span))
-        made.append(case(op, "int", {"data": (9,)}, {"scalar": 2}, span=(-6, 7), dtype="int32", integer=["data"],
+        whole = (1, 7) if op in ("_rdiv_scalar", "_rmod_scalar") else (-6, 7)
+        made.append(case(op, "int", {"data": (9,)}, {"scalar": 2}, span=whole, dtype="int32", integer=["data"],
                          train=False))
         made.append(case(op, "half", {"data": (7,)}, {"scalar": 0.3}, span=span, dtype="float16", train=False))
     for op in ("_plus_scalar", "_mul_scalar", "_power_scalar", "_div_scalar", "_greater_scalar", "_mod_scalar"):

@@ -99,6 +99,7 @@ def conv_weight_grad(params: Params, inputs: list[np.ndarray], is_train: bool, r
         weight = np.zeros((dy.shape[1], x.shape[1], *g.kernel))
         for tap, offset in _taps(g):
             seen = x[(slice(None), slice(None), *_window(offset, grad.shape[2:], g))]
-            weight[(slice(None), slice(None), *tap)] = np.einsum("nc...,nf...->fc", seen, dy)
+            flat = (a.reshape(*a.shape[:2], -1) for a in (seen, dy))
+            weight[(slice(None), slice(None), *tap)] = np.einsum("nci,nfi->fc", *flat)
         parts.append(weight)
     return [np.concatenate(parts)]

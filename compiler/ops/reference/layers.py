@@ -4,8 +4,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from mxc.compiler.ops.special import erf
 
+from mxc.compiler.ops.special import erf
 from mxc.compiler.ops.table import Params
 
 SELU_SCALE, SELU_ALPHA = 1.0507009873554805, 1.6732632423543772  # Klambauer et al., Self-Normalizing Networks, 2017
@@ -43,7 +43,8 @@ def batch_norm(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np
 
 def leaky_relu(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator) -> list[np.ndarray]:
     """x above 0; below: slope x (leaky), gamma x (prelu), a random slope times x (rrelu), slope (exp(x) - 1) (elu),
-    the same with selu's constants, all scaled (selu). gelu is x (1 + erf(x / sqrt 2)) / 2. And rrelu's slopes."""
+    the same with selu's constants, all scaled (selu). gelu is x (1 + erf(x / sqrt 2)) / 2. And rrelu's slopes, 0 in
+    inference, where they are all (lower_bound + upper_bound) / 2."""
     data = inputs[0].astype(np.float64)
     kind = params.act_type
     slopes = np.zeros(data.shape)
@@ -58,8 +59,8 @@ def leaky_relu(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np
         below = SELU_SCALE * SELU_ALPHA * np.expm1(data)
     elif kind == "rrelu":
         low, high = params.lower_bound, params.upper_bound
-        slopes = rng.uniform(low, high, data.shape) if is_train else np.full(data.shape, (low + high) / 2)
-        below = slopes * data
+        slopes = rng.uniform(low, high, data.shape) if is_train else slopes
+        below = (slopes if is_train else (low + high) / 2) * data
     else:
         below = params.slope * data
     above = SELU_SCALE * data if kind == "selu" else data
@@ -99,9 +100,9 @@ def log_softmax(params: Params, inputs: list[np.ndarray], is_train: bool, rng: n
 
 def softmax_activation(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator,
                        ) -> list[np.ndarray]:
-    """softmax over the channels (axis 1), or over everything in a sample."""
+    """softmax over the channels (axis 1), or (mode instance) the last axis: MXNet folds all others into rows."""
     x = inputs[0].astype(np.float64)
-    return [_softmax(x, 1 if params.mode == "channel" else tuple(range(1, x.ndim)))]
+    return [_softmax(x, 1 if params.mode == "channel" else x.ndim - 1)]
 
 
 def softmax_output(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator) -> list[np.ndarray]:

@@ -177,7 +177,7 @@ def concat(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
 
 
 def slice_channel(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
-    """Equal parts of the data along `axis`; with `squeeze_axis` parts of size 1, without that axis."""
+    """Equal parts of the data along `axis`; with `squeeze_axis` parts of size 1, without that axis. Backward: the data from a part."""
     data = ins[0]
     count, axis = params["num_outputs"], params["axis"]
     assert isinstance(count, int) and isinstance(axis, int)
@@ -194,7 +194,12 @@ def slice_channel(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Sh
         part = (*data[:axis], data[axis] // count, *data[axis + 1:])
     for out in outs:
         part = merge(part, out)
-    return ins, [part] * len(outs)
+    assert part is not None
+    if params["squeeze_axis"]:
+        data = merge(data, (*part[:axis], count, *part[axis:]))
+    else:
+        data = merge(data, (*part[:axis], part[axis] * count, *part[axis + 1:]))
+    return [data], [part] * len(outs)
 
 
 def slice_axis(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:

@@ -61,9 +61,9 @@ def log_softmax(builder: GraphBuilder, node: Node, inputs: list[Entry], options:
 
 
 def softmax_activation(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry]:
-    """softmax over the channels, or over everything in a sample."""
+    """softmax over the channels, or (mode instance) the last axis: MXNet folds all others into rows."""
     x = widened(builder, inputs[0])
-    axes = (1,) if node.params.mode == "channel" else tuple(range(1, len(builder.shape(x))))
+    axes = (1,) if node.params.mode == "channel" else (len(builder.shape(x)) - 1,)
     return _result(builder, node, _softmax(builder, x, axes))
 
 

@@ -34,8 +34,8 @@ def softmin(g: Gradient) -> list[Entry | None]:
 
 
 def softmax_activation(g: Gradient) -> list[Entry | None]:
-    """As softmax, over the channels or over everything in a sample."""
-    axes = (1,) if g.params.mode == "channel" else tuple(range(1, len(g.shape(g.inputs[0]))))
+    """As softmax, over the channels or the last axis."""
+    axes = (1,) if g.params.mode == "channel" else (len(g.shape(g.inputs[0])) - 1,)
     return [_through_softmax(g, axes, 1.0)]
 
 
@@ -51,13 +51,13 @@ def log_softmax(g: Gradient) -> list[Entry | None]:
 def softmax_output(g: Gradient) -> list[Entry | None]:
     """(out - target) * grad_scale / how many count, whatever flows in; the label gets none.
 
-    The target is the label itself where it has the output's shape, else 1 at the label's class (truncated to an integer)
-    and 0 elsewhere, which smooth_alpha (not with multi_output) changes to 1 - alpha and alpha / (classes - 1). use_ignore
-    makes it zero where the label is ignore_label. How many count: with normalization null 1, batch the number of labels
-    (multi_output: of samples), valid that of labels other than ignore_label (at least 1); with multi_output, unless
-    valid, times the number of positions in a sample. out_grad multiplies by what flows in (MXNet multiplies by its output).
-    Data of more than two axes without multi_output and preserve_shape has one class per element of a sample; then only
-    the first labels, one for each sample, are read.
+    The target is the label itself where it has the output's shape, else 1 at the label's class (truncated to an
+    integer) and 0 elsewhere, which smooth_alpha (not with multi_output) changes to 1 - alpha and alpha / (classes - 1).
+    use_ignore makes it zero where the label is ignore_label. How many count: with normalization null 1, batch the
+    number of labels (multi_output: of samples), valid that of labels other than ignore_label (at least 1); with
+    multi_output, unless valid, times the number of positions in a sample. out_grad multiplies by what flows in (MXNet
+    multiplies by the output). Data of more than two axes without multi_output and preserve_shape has one class per
+    element of a sample; then only the first labels, one for each sample, are read.
     """
     data, label = g.inputs
     params, shape = g.params, g.shape(data)
