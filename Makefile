@@ -23,7 +23,7 @@ types: $(READY)
 
 bench: $(READY)
 	$(BIN)/python bench/fusion.py
-	$(BIN)/python bench/memory.py
+	$(BIN)/python bench/memory.py ../shared/models
 
 $(READY): pyproject.toml setup.py
 	$(PYTHON) -m venv $(VENV)

@@ -70,7 +70,8 @@ def check(folder: Path, name: str, case: dict) -> bool:
     host = [s.host for s in plan.steps if s.host]
     print(f"{'ok  ' if worst <= 1 else 'FAIL'} {name:20} error {worst:5.2f} of allowed; "
           f"{len(plan.steps_of('forward')):3} kernels; host steps: {', '.join(host) or 'none'}; "
-          f"arena {plan.arena_bytes:>9,} bytes; compile {compile_ms:6.0f} ms; run {min(times) * 1e3:8.2f} ms", flush=True)
+          f"arena {plan.arena_bytes:>9,} bytes; compile {compile_ms:6.0f} ms; run {min(times) * 1e3:8.2f} ms",
+          flush=True)
     return worst <= 1
 
 

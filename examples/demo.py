@@ -8,8 +8,9 @@ import tempfile
 import time
 from pathlib import Path
 
-import mxc as mx
 from lenet import accuracy, digits, lenet, train
+
+import mxc as mx
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""LeNet on scikit-learn's digits (8x8 grey images, 10 classes), trained by `simple_bind` and a hand-written SGD step."""
+"""LeNet on scikit-learn's digits (8x8 images, 10 classes), trained by `simple_bind` and a hand-written SGD step."""
 from __future__ import annotations
 
 from collections.abc import Iterator

@@ -1,8 +1,8 @@
 """Anchors as calls of library kernels.
 
 A call rule is `def NAME(c, params) -> (make, axes)`: `c` knows the shapes and dtypes of the node's inputs and output,
-`axes[i]` is the template's output axis that is axis i of the node's output, and `make(name, buffers, stores)` builds the
-CallKernel of the whole group, with `buffers` the dtypes of the operands and of what the epilogue touches.
+`axes[i]` is the template's output axis that is axis i of the node's output, and `make(name, buffers, stores)` builds
+the CallKernel of the whole group, with `buffers` the dtypes of the operands and of what the epilogue touches.
 """
 from __future__ import annotations
 

@@ -15,9 +15,11 @@ In each, a value that no later group needs may also be "inline": computed again 
 """
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, field
 
 from mxc.compiler.graph.graph import Entry, Graph, Node, Shape
+from mxc.compiler.ops.table import Kind
 from mxc.compiler.passes.fuse_forms import Form, NotFusable, form_of, is_view
 from mxc.compiler.passes.phases import phases
 from mxc.compiler.passes.registry import Options
@@ -148,22 +150,29 @@ def fuse(graph: Graph, options: Options, merge: bool = True) -> list[Group]:
     grouping = Grouping(graph, options)
     if merge:
         for node in graph.nodes:
-            if node.is_variable or is_view(node) and grouping.phase[node] != "prepare":
+            if node.is_variable or (is_view(node) and grouping.phase[node] != "prepare"):
                 continue
             grouping.frontier = grouping.position[node]
             for producer in grouping.producers(node):
-                grouping.try_merge(_through_view(grouping, producer, node), grouping.group_of[node])
+                united = _through_view(grouping, producer, node)
+                if not all(map(is_view, united.nodes)):  # a view that stays alone costs nothing
+                    grouping.try_merge(united, grouping.group_of[node])
         grouping.frontier = len(graph.nodes)
         _merge_siblings(grouping)
     return grouping.groups()
 
 
 def _through_view(grouping: Grouping, producer: Group, node: Node) -> Group:
-    """`producer`, or for a lone view that only adds or drops axes of extent 1: united with what it views, if legal."""
+    """`producer`, or a lone view united with what it views, if that is legal and worth it.
+
+    It is when the view only adds or drops axes of extent 1, or when `node` rearranges elements anyway.
+    """
     if len(producer.nodes) == 1 and is_view(producer.nodes[0]):
         view = producer.nodes[0]
         source = grouping.group_of.get(view.inputs[0].node)
-        if source is not None and _squeezed(grouping.graph, view.inputs[0]) == _squeezed(grouping.graph, Entry(view)):
+        squeezed = _squeezed(grouping.graph, view.inputs[0]) == _squeezed(grouping.graph, Entry(view))
+        rearranges = node.op is not None and node.op.kind == Kind.INJECTIVE
+        if source is not None and (squeezed or (rearranges and source.form.kind == "map")):
             grouping.try_merge(source, producer)
         return grouping.group_of[view]
     return producer
@@ -177,21 +186,20 @@ def _merge_siblings(grouping: Grouping) -> None:
     """Unite reductions over the same axes that read the same array: one sweep serves both."""
     for entry, users in grouping.users.items():
         reductions = [user for user, _ in users if grouping.group_of[user].form.kind == "reduce"]
-        for first, second in zip(reductions, reductions[1:], strict=False):
+        for first, second in itertools.pairwise(reductions):
             a, b = grouping.group_of[first], grouping.group_of[second]
-            if a is not b and entry.node not in grouping.group_of:
-                grouping.try_merge(a, b)
-            elif a is not b and grouping.group_of[entry.node] not in (a, b):
+            if a is not b and grouping.group_of.get(entry.node) not in (a, b):
                 grouping.try_merge(a, b)
 
 
 def group_text(graph: Graph, groups: list[Group]) -> str:
-    """One line a kernel: phase, operators, the nodes, and the shape of each entry that it stores. Views are left out."""
+    """One line a kernel: phase, form, operators, and the shape of each entry that it stores. Views are left out."""
     lines = []
     for group in groups:
         if all(map(is_view, group.nodes)):
             continue
-        stored = ", ".join(f"{e.node.name}{f'.{e.index}' if e.index else ''}{list(graph.shape(e))}" for e in group.stored)
+        stored = ", ".join(f"{e.node.name}{f'.{e.index}' if e.index else ''}{list(graph.shape(e))}"
+                           for e in group.stored)
         lines.append(f"{group.phase} {group.form.kind} {group.label} -> {stored}")
     return "\n".join(lines) + "\n"
 

@@ -39,11 +39,8 @@ class Form:
 
     def may_precede(self, consumer: Form) -> bool:
         """A quick test by kinds alone whether a group of this form may be merged into one of form `consumer`."""
-        if "host" in (self.kind, consumer.kind) or consumer.kind == "anchor":
-            return False
-        if self.kind == "anchor":
-            return consumer.kind in ("map", "view")
-        return True
+        kinds = {self.kind, consumer.kind}
+        return "host" not in kinds and ("anchor" not in kinds or bool(kinds & {"map", "view"}))
 
     @property
     def domain(self) -> Shape:
@@ -104,10 +101,16 @@ class _Leveller:
         kinds = [node.op.kind for node in nodes if node.op is not None]
         self.anchors = [n for n, k in zip(nodes, kinds, strict=True) if k == Kind.ANCHOR]
         self.reductions = [n for n, k in zip(nodes, kinds, strict=True) if k == Kind.REDUCTION]
-        if len(self.anchors) > 1 or self.anchors and self.reductions or Kind.OPAQUE in kinds:
+        if len(self.anchors) > 1 or (self.anchors and self.reductions) or Kind.OPAQUE in kinds:
             raise NotFusable("more than one anchor, or an anchor with a reduction")
-        if self.anchors and any(k == Kind.INJECTIVE or not n.inputs for n, k in zip(nodes, kinds, strict=True)):
+        if self.anchors and any(map(self._needs_index, nodes)):
             raise NotFusable("an epilogue holds elementwise operators only")
+
+    @staticmethod
+    def _needs_index(node: Node) -> bool:
+        """True when the node's value is not a formula over its inputs' values at one place."""
+        assert node.op is not None
+        return node.op.kind < Kind.ANCHOR and node.op.expression(node.params) is None
 
     def form(self) -> Form:
         kind, space, reduced = self._space()

@@ -1,18 +1,19 @@
 """The gradient pass: what grad_req asks for, as more nodes of the same graph.
 
 The joint graph has the user's outputs first, then a sink "grad" per argument whose grad_req is write or add (in the
-order of the arguments), then, in training mode, a sink "aux" per auxiliary state that training changes. Nodes that only
-a gradient needs are the backward part.
+order of the arguments), then, in training mode, a sink "aux" per auxiliary state that training changes. As in MXNet, a
+state changes in backward, and only where a gradient passes through its node: what lies below frozen arguments alone
+keeps its moving statistics. Nodes that only a gradient needs are the backward part.
 
 Head gradients. The gradient that flows into output i is the variable `_head_grad_<i>`, of the output's shape and dtype.
-It is made only where a gradient reads it: loss operators (SoftmaxOutput, MakeLoss, ...) begin a gradient of their own and
-ignore what flows into them, even where nothing does. As in MXNet, whoever runs backward without a value for a head
+It is made only where a gradient reads it: loss operators (SoftmaxOutput, MakeLoss, ...) begin a gradient of their own
+and ignore what flows into them, even where nothing does. As in MXNet, whoever runs backward without a value for a head
 gradient that exists must be refused ("head gradient is required: the output is not a loss"); values for those that do
 not exist are accepted and ignored.
 
-A rule in passes/gradients/ says what flows into an operator's inputs; an operator with formulas in the table needs none:
-its generated `_backward_<op>` operators are used. Contributions to one entry are added up; where nothing flows the
-gradient is zeros. Gradients have their argument's dtype.
+A rule in passes/gradients/ says what flows into an operator's inputs; an operator with formulas in the table needs
+none: its generated `_backward_<op>` operators are used. Contributions to one entry are added up; where nothing flows
+the gradient is zeros. Gradients have their argument's dtype.
 """
 from __future__ import annotations
 
@@ -36,25 +37,27 @@ def gradient(graph: Graph, options: Options) -> Graph:
         builder.copy(node)
     wanted = [node for node in graph.variables if options.grad_req.get(node.name, "null") != "null"]
     outputs, sinks = list(graph.outputs), list(graph.sinks)
-    if wanted:
-        flows = _flow_back(graph, builder, set(wanted), options.is_train)
-        for node in wanted:
-            outputs.append(_total(builder, Entry(node), flows))
-            sinks.append(Sink("grad", node.name, options.grad_req[node.name]))
+    flows, passed = _flow_back(graph, builder, set(wanted), options.is_train)
+    for node in wanted:
+        outputs.append(_total(builder, Entry(node), flows))
+        sinks.append(Sink("grad", node.name, options.grad_req[node.name]))
     if options.is_train:
-        for name, entry in _new_aux(graph, builder).items():
+        for name, entry in _new_aux(builder, passed).items():
             outputs.append(entry)
             sinks.append(Sink("aux", name))
     return builder.finish(outputs, sinks)
 
 
-def _flow_back(graph: Graph, builder: GraphBuilder, wanted: set[Node], is_train: bool) -> dict[Entry, list[Entry]]:
-    """The contributions to every entry's gradient, as far as the wanted variables need them."""
+def _flow_back(graph: Graph, builder: GraphBuilder, wanted: set[Node],
+               is_train: bool) -> tuple[dict[Entry, list[Entry]], list[Node]]:
+    """The contributions to every entry's gradient, as far as the wanted variables need them, and the operator nodes
+    that a gradient passed through, in the order in which it did."""
     leads = set(wanted)  # nodes through which a wanted variable acts on the outputs
     for node in graph.nodes:
         if any(e.node in leads for e in node.inputs):
             leads.add(node)
     flows: dict[Entry, list[Entry]] = {}
+    passed: list[Node] = []
     for i, entry in enumerate(graph.outputs):
         head = builder.variable(f"{HEAD}{i}", graph.shape(entry), graph.dtype(entry))
         flows.setdefault(entry, []).append(head)
@@ -64,12 +67,13 @@ def _flow_back(graph: Graph, builder: GraphBuilder, wanted: set[Node], is_train:
         outs = [Entry(node, i) for i in range(node.num_outputs)]
         if not (is_loss(node.op) or any(flows.get(e) for e in outs)):
             continue
+        passed.append(node)
         out_grads = [_sum(builder, e, flows.get(e, [])) for e in outs]
         asked = [e.node in leads for e in node.inputs]
         for entry, back in zip(node.inputs, _differentiate(builder, node, out_grads, asked, is_train), strict=False):
             if back is not None and entry.node in leads:
                 flows.setdefault(entry, []).append(back)
-    return flows
+    return flows, passed
 
 
 def _differentiate(builder: GraphBuilder, node: Node, out_grads: list[Entry | None], asked: list[bool],
@@ -111,21 +115,17 @@ def _total(builder: GraphBuilder, entry: Entry, flows: dict[Entry, list[Entry]])
     return total
 
 
-def _new_aux(graph: Graph, builder: GraphBuilder) -> dict[str, Entry]:
-    """New values of the auxiliary states that training changes, by name.
-
-    A state that several nodes share takes their updates one after the other, in reverse order of the nodes: backward
-    runs so.
-    """
+def _new_aux(builder: GraphBuilder, passed: list[Node]) -> dict[str, Entry]:
+    """New values of the auxiliary states that the `passed` nodes change, by name; a state that several nodes share
+    takes their updates one after the other."""
     values: dict[str, Entry] = {}
-    for node in reversed(graph.nodes):
-        if node.op is None or not node.op.aux:
-            continue
+    for node in passed:
+        assert node.op is not None
         rule = node.op.rule("aux_update")
         if rule is None:
             continue
-        g = Gradient(builder, node, [None] * node.num_outputs, [False] * len(node.inputs), True)
-        states = node.inputs[len(g.inputs):]
+        g = Gradient(builder, node, [None] * node.num_outputs, [], True)
+        states = list(g.aux)
         g.aux = [values.get(e.node.name, e) for e in states]
         for state, new in zip(states, rule(g), strict=True):
             if new is not None:

@@ -12,6 +12,7 @@ from mxc.compiler.passes.phases import PREPARE
 from mxc.compiler.passes.program import Launch, Storage
 from mxc.compiler.passes.split_reduction import split
 
+
 class Lowering:
     """Lowers the groups of one graph; `launches` are what came out, `outputs` the storages of the graph's outputs."""
 

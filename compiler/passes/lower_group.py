@@ -7,13 +7,27 @@ of its inputs at the indices that it reads. An index is one "index" Value for ea
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import cast as as_type
 
 from mxc.compiler.graph.graph import Entry, Graph, Node, Shape
-from mxc.compiler.kernel.ir import (INDEX, Accumulator, CallKernel, LoopKernel, Store, Value, acc, apply, axis, cast,
-                                    const, load)
+from mxc.compiler.kernel.canonical import canonical
+from mxc.compiler.kernel.index_rules import flatten, unflatten
+from mxc.compiler.kernel.ir import (
+    INDEX,
+    Accumulator,
+    CallKernel,
+    LoopKernel,
+    Store,
+    Value,
+    acc,
+    apply,
+    axis,
+    cast,
+    const,
+    load,
+)
 from mxc.compiler.kernel.scalar import expression, reduction_final
-from mxc.compiler.kernel.simplify_index import Bounds, flatten, simplify, unflatten
+from mxc.compiler.kernel.simplify_index import Simplifier
+from mxc.compiler.kernel.simplify_index import index as number
 from mxc.compiler.ops.table import Kind
 from mxc.compiler.passes.fuse import Group
 from mxc.compiler.passes.fuse_forms import DOMAIN, is_view, is_window
@@ -21,6 +35,7 @@ from mxc.compiler.passes.program import Storage
 
 Index = tuple[Value, ...]
 ZERO = const(0, INDEX)
+SEED = Storage("seed", "int64", (2,), "seed")
 
 
 class Inputs:
@@ -31,7 +46,6 @@ class Inputs:
         self.output = entry.index
         self.out_shape = lowering.graph.shape(entry)
         self.out_dtype = lowering.graph.dtype(entry)
-        self.bounds = lowering.bounds
 
     @property
     def count(self) -> int:
@@ -42,6 +56,10 @@ class Inputs:
 
     def dtype(self, k: int) -> str:
         return self._lowering.graph.dtype(self._node.inputs[k])
+
+    def seed(self, position: int) -> Value:
+        """The run's seed (position 0) or offset (1) for random numbers."""
+        return load(self._lowering.slot(SEED), const(position, INDEX), "int64")
 
     def load(self, k: int, index: Sequence[Value], when: Value | None = None, fill: Value | None = None) -> Value:
         """The element of input `k` at `index`; where `when` does not hold, `fill` (default 0) and nothing is read."""
@@ -65,7 +83,7 @@ class GroupLowering:
         self.acc_of: dict[Node, Value] = {}
         self.domain: Shape = ()
         self.reduce: Shape = ()
-        self.bounds: Bounds = {}
+        self.simplify = Simplifier(())
 
     # -- elements
 
@@ -89,7 +107,7 @@ class GroupLowering:
     def external(self, entry: Entry, index: Index, when: Value | None, fill: Value | None = None) -> Value:
         """A load of what another group stored, or of an argument."""
         dtype = self.graph.dtype(entry)
-        position = flatten(index, self.graph.shape(entry), self.bounds)
+        position = self.simplify(flatten(index, self.graph.shape(entry)))
         if when is not None and fill is None:
             fill = const(0, dtype)
         return load(self.slot(self.storage_of[entry]), position, dtype, when, fill)
@@ -97,7 +115,7 @@ class GroupLowering:
     def value(self, entry: Entry, index: Index) -> Value:
         """The element of `entry` at `index`."""
         shape = self.graph.shape(entry)
-        index = tuple(ZERO if d == 1 else simplify(i, self.bounds) for i, d in zip(index, shape, strict=True))
+        index = tuple(ZERO if d == 1 else self.simplify(i) for i, d in zip(index, shape, strict=True))
         if entry.node not in self.inside:
             return self.external(entry, index, self.guard)
         key = (entry, index, self.guard)
@@ -114,8 +132,8 @@ class GroupLowering:
             return self.reduced(entry)
         if is_view(node):
             source = node.inputs[0]
-            flat = flatten(index, self.graph.shape(entry), self.bounds)
-            return self.value(source, unflatten(flat, self.graph.shape(source), self.bounds))
+            flat = self.simplify(flatten(index, self.graph.shape(entry)))
+            return self.value(source, unflatten(flat, self.graph.shape(source)))
         rule = node.op.rule("index")
         if rule is not None:
             return rule(Inputs(self, entry), node.params, index)
@@ -192,10 +210,10 @@ class GroupLowering:
                 from mxc.compiler.passes.windows import window_extents
 
                 self.reduce = window_extents(windows[0])
-        self.bounds = dict(enumerate((*self.domain, *self.reduce)))
+        self.simplify = Simplifier((*self.domain, *self.reduce))
         stores = self.stores(targets)
-        return LoopKernel(self.group.label, tuple(s.dtype for s in self.storages), self.domain, self.reduce,
-                          tuple(self.accumulators), stores)
+        return canonical(LoopKernel(self.group.label, tuple(s.dtype for s in self.storages), self.domain,
+                                    self.reduce, tuple(self.accumulators), stores))
 
     def stores(self, targets: dict[Entry, list[tuple[Storage, str]]]) -> tuple[Store, ...]:
         form = self.group.form
@@ -205,8 +223,8 @@ class GroupLowering:
             level = form.levels[entry]
             index = self.domain_index(shape) if level == DOMAIN else self.space_axes()
             element = self.value(entry, index)
-            position = flatten(tuple(ZERO if d == 1 else i for i, d in zip(index, shape, strict=True)), shape,
-                               self.bounds)
+            flat = flatten(tuple(ZERO if d == 1 else i for i, d in zip(index, shape, strict=True)), shape)
+            position = self.simplify(flat)
             made += [(level != DOMAIN, Store(self.slot(storage), position, element, mode))
                      for storage, mode in targets[entry]]
         made.sort(key=lambda pair: pair[0])  # what is stored once a domain point goes before the sweeps
@@ -220,19 +238,20 @@ class GroupLowering:
         assert rule is not None, anchor
         for source in anchor.inputs:
             self.storages.append(self.storage_of[source])  # operands come first, even when two are the same array
-        operands = len(self.storages)
         call = Call(self.graph, anchor)
         make, axes = rule(call, anchor.params)
         self.acc_of[anchor] = acc(0, self.graph.dtype(Entry(anchor)))
-        self.bounds = {i: d for d, i in zip(form.space, axes, strict=True) if i >= 0}
-        places = tuple(ZERO if d == 1 or i < 0 else axis(i) for d, i in zip(form.space, axes, strict=True))
+        extents = [1] * (max(axes) + 1)
+        for extent, position in zip(form.space, axes, strict=True):
+            extents[position] = extent
+        self.simplify = Simplifier(extents)
+        places = tuple(ZERO if d == 1 else axis(i) for d, i in zip(form.space, axes, strict=True))
         stores = []
         for entry in self.group.stored:
             element = self.value(entry, places)
-            position = flatten(places, form.space, self.bounds)
+            position = self.simplify(flatten(places, form.space))
             stores += [Store(self.slot(s), position, element, mode) for s, mode in targets[entry]]
-        extra = tuple(s.dtype for s in self.storages[operands:])
-        return as_type(CallKernel, make(self.group.label, extra, tuple(stores)))
+        return make(self.group.label, tuple(s.dtype for s in self.storages), tuple(stores))
 
 
 class Call:

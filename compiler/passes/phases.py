@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from mxc.compiler.graph.graph import Entry, Graph, Node, topological
+from mxc.compiler.ops.table import Kind
 
 PREPARE, FORWARD, BACKWARD = "prepare", "forward", "backward"
 
@@ -10,28 +11,38 @@ def phases(graph: Graph, static: frozenset[str]) -> dict[Node, str]:
     """The phase of every operator node.
 
     prepare: what depends on the `static` arguments alone and is not itself an output; forward: what the outputs need;
-    backward: the rest. A node without inputs (a constant, random numbers) belongs to the phase of its first user.
+    backward: the rest. What depends on no variable at all (constants, random numbers) belongs to the phase of its
+    first user.
     """
     sinks = {e.node for e in graph.outputs}
     forward = set(topological([e for e, s in zip(graph.outputs, graph.sinks, strict=True) if s.kind == "output"]))
+    free = free_nodes(graph) - sinks
     phase: dict[Node, str] = {}
 
     def is_static(entry: Entry) -> bool:
         node = entry.node
         if node.is_variable:
             return node.name in static
-        return not node.inputs or phase[node] == PREPARE
+        return node in free or phase[node] == PREPARE
 
     for node in graph.nodes:
         if node.is_variable:
             continue
-        if node.inputs and node not in sinks and all(map(is_static, node.inputs)):
+        if node not in free and node not in sinks and all(map(is_static, node.inputs)):
             phase[node] = PREPARE
         else:
             phase[node] = FORWARD if node in forward else BACKWARD
-    free = {node for node in phase if not node.inputs and node not in sinks}
     for node in reversed(graph.nodes):  # the last to set it is the first user
         for entry in node.inputs:
             if entry.node in free:
                 phase[entry.node] = phase[node]
     return phase
+
+
+def free_nodes(graph: Graph) -> set[Node]:
+    """Elementwise and rearranging nodes that depend on no variable."""
+    free: set[Node] = set()
+    for node in graph.nodes:
+        if node.op is not None and node.op.kind <= Kind.INJECTIVE and all(e.node in free for e in node.inputs):
+            free.add(node)
+    return free

@@ -1,15 +1,16 @@
 """Recompute cheap forward values in the backward part, rather than keep them in memory between the two.
 
 A value is recomputed when it is elementwise or a rearrangement and the forward part would not store it anyway (nothing
-but fused kernels reads it); what it is computed from is kept or recomputed likewise. Nodes without inputs (constants,
-random numbers with a fixed offset) get a copy for every user, so that each user's kernel makes them in registers.
+but fused kernels reads it); what it is computed from is kept or recomputed likewise. What depends on no variable
+(constants, random numbers with a fixed offset) gets a copy for every user, so that each user's kernel makes it in
+registers.
 """
 from __future__ import annotations
 
 from mxc.compiler.graph.graph import Entry, Graph, GraphBuilder, Node
 from mxc.compiler.ops.table import Kind
-from mxc.compiler.passes.fuse_forms import is_view
-from mxc.compiler.passes.phases import BACKWARD, FORWARD, phases
+from mxc.compiler.passes.fuse_forms import is_view, is_window
+from mxc.compiler.passes.phases import BACKWARD, FORWARD, free_nodes, phases
 from mxc.compiler.passes.registry import Options, graph_pass
 
 
@@ -27,8 +28,7 @@ def _stored_anyway(graph: Graph, phase: dict[Node, str]) -> set[Entry]:
     for node in reversed(graph.nodes):
         if node.op is None or phase[node] != FORWARD:
             continue
-        is_view = is_view(node) and any(Entry(node, i) in stored for i in range(node.num_outputs))
-        if node.op.kind >= Kind.ANCHOR or is_view:
+        if node.op.kind >= Kind.ANCHOR or is_window(node) or (is_view(node) and Entry(node) in stored):
             stored.update(node.inputs)
     return stored
 
@@ -38,6 +38,7 @@ def recompute(graph: Graph, options: Options) -> Graph:
     """Give backward nodes their own copies of cheap forward values, and every node its own constants."""
     phase = phases(graph, options.static)
     stored = _stored_anyway(graph, phase)
+    free = free_nodes(graph)
     builder = GraphBuilder(graph)
     again: dict[Entry, Entry] = {}
 
@@ -55,8 +56,8 @@ def recompute(graph: Graph, options: Options) -> Graph:
     def used_by(user_phase: str, entry: Entry) -> Entry:
         """The new entry that a user in `user_phase` reads for the old `entry`."""
         node = entry.node
-        if not node.is_variable and not node.inputs and entry not in stored:
-            return clone(node, [])[entry.index]
+        if node in free and entry not in stored:
+            return clone(node, [used_by(user_phase, e) for e in node.inputs])[entry.index]
         late = user_phase == BACKWARD and not node.is_variable and phase[node] == FORWARD
         if not late or not _is_cheap(node) or entry in stored:
             return builder.map[entry]

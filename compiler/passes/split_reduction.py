@@ -7,8 +7,22 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from mxc.compiler.kernel.ir import (INDEX, Accumulator, LoopKernel, Store, Value, acc, apply, axis, const, load, make,
-                                    walk)
+from mxc.compiler.kernel.canonical import canonical
+from mxc.compiler.kernel.ir import (
+    INDEX,
+    Accumulator,
+    LoopKernel,
+    Store,
+    Value,
+    acc,
+    apply,
+    axis,
+    const,
+    load,
+    make,
+    walk,
+)
+from mxc.compiler.kernel.simplify_index import substitute
 from mxc.compiler.passes.program import Storage
 
 FEW = 16  # points of the domain below which a reduction is split
@@ -19,6 +33,8 @@ PART = 1 << 13  # elements of a part, about
 def split(kernel: LoopKernel, storages: Sequence[Storage]) -> list[tuple[LoopKernel, list[Storage]]]:
     """The kernel itself with its storages, or two kernels: partial accumulators, then their combination."""
     whole = [(kernel, list(storages))]
+    if any(a.combine not in ("sum", "prod", "max", "min") for a in kernel.accumulators):
+        return whole
     domain, length = math.prod(kernel.domain), math.prod(kernel.reduce)
     if domain >= FEW or length < LONG or not kernel.accumulators:
         return whole
@@ -44,27 +60,14 @@ def _parts(extent: int, wanted: int) -> int:
     return next(n for n in range(wanted, 0, -1) if extent % n == 0)
 
 
-def substitute(root: Value, table: dict[Value, Value]) -> Value:
-    """`root` with every value that is a key of `table` replaced."""
-    done: dict[Value, Value] = {}
-    for value in walk([root]):
-        if value in table:
-            done[value] = table[value]
-        else:
-            args = [done[a] for a in value.args]
-            same = all(a is b for a, b in zip(args, value.args, strict=True))
-            done[value] = value if same else make(value.op, args, value.dtype, value.data)
-    return done[root]
-
-
 def _two_kernels(kernel: LoopKernel, storages: list[Storage], position: int,
                  parts: int) -> list[tuple[LoopKernel, list[Storage]]]:
     """Axis `position` of the reduce axes becomes (part, rest): `part` joins the domain as its last axis."""
     rank, extent = len(kernel.domain), kernel.reduce[position]
     rest = extent // parts
-    moved = {axis(rank + i): axis(rank + 1 + i) for i in range(len(kernel.reduce))}
+    moved = {rank + i: axis(rank + 1 + i) for i in range(len(kernel.reduce))}
     split_axis = apply("add", apply("mul", axis(rank), const(rest, INDEX)), axis(rank + 1 + position))
-    moved[axis(rank + position)] = split_axis
+    moved[rank + position] = split_axis
     reduce = tuple(rest if i == position else d for i, d in enumerate(kernel.reduce))
     first_buffers, first_storages = list(kernel.buffers), list(storages)
     partials: list[Storage] = []
@@ -75,7 +78,7 @@ def _two_kernels(kernel: LoopKernel, storages: list[Storage], position: int,
         partials.append(partial)
         first_buffers.append(dtype)
         first_storages.append(partial)
-        accumulators.append(Accumulator(accumulator.combine, substitute(accumulator.body, moved)))
+        accumulators.append(Accumulator(accumulator.combine, substitute([accumulator.body], moved)[0]))
         stores.append(Store(len(first_buffers) - 1, _flat((*kernel.domain, parts)), acc(number, dtype)))
     first = _compact(LoopKernel(kernel.name, tuple(first_buffers), (*kernel.domain, parts), reduce,
                                 tuple(accumulators), tuple(stores)), first_storages)
@@ -113,5 +116,5 @@ def _compact(kernel: LoopKernel, storages: list[Storage]) -> tuple[LoopKernel, l
     accumulators = tuple(Accumulator(a.combine, renumber(a.body)) for a in kernel.accumulators)
     stores = tuple(Store(new[s.buffer], renumber(s.index), renumber(s.value), s.mode) for s in kernel.stores)
     buffers = tuple(kernel.buffers[i] for i in used)
-    return (LoopKernel(kernel.name, buffers, kernel.domain, kernel.reduce, accumulators, stores),
-            [storages[i] for i in used])
+    made = LoopKernel(kernel.name, buffers, kernel.domain, kernel.reduce, accumulators, stores)
+    return canonical(made), [storages[i] for i in used]

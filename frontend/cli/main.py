@@ -21,7 +21,7 @@ def parser() -> argparse.ArgumentParser:
         command = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
         command.add_argument("symbol", metavar="SYMBOL.json", help="the model's graph (NAME-symbol.json)")
         command.add_argument("--params", metavar="FILE",
-                             help="its parameters (default: NAME-0000.params beside the graph, or the newest NAME-*.params)")
+                             help="its parameters (default: the NAME-*.params of the last epoch beside the graph)")
         command.add_argument("--shape", action="append", default=[], metavar="NAME=D,D,...",
                              help="shape of an input, as data=1,3,224,224; may be repeated")
         command.add_argument("--dtype", action="append", default=[], metavar="NAME=DTYPE",

@@ -45,3 +45,8 @@ def slice_axis(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np
     axis = params.axis % inputs[0].ndim
     begin, end = shapes.slice_bounds(params, inputs[0].shape[axis])
     return [inputs[0][(slice(None),) * axis + (slice(begin, end),)]]
+
+
+def broadcast_to(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator) -> list[np.ndarray]:
+    """Axes of extent 1 repeated."""
+    return [np.broadcast_to(inputs[0], shapes.broadcast_target(params, inputs[0].shape)).copy()]

@@ -225,3 +225,23 @@ def slice_bounds(params: Params, size: int) -> tuple[int, int]:
     if not 0 <= first < last <= size:
         raise MXNetError(f"expected begin before end within an axis of {size}, got begin {begin} and end {end}")
     return first, last
+
+
+def broadcast_target(params: Params, data: Shape) -> Shape:
+    """The shape that broadcast_to asks for, 0 taken from `data`. Raises MXNetError where an axis cannot be repeated."""
+    target = tuple(params.shape)
+    if len(target) != len(data):
+        raise MXNetError(f"shape {target} has {len(target)} axes; data has shape {data}")
+    out = tuple(t or d for t, d in zip(target, data, strict=True))
+    for axis, (t, d) in enumerate(zip(out, data, strict=True)):
+        if d not in (0, 1, t):
+            raise MXNetError(f"axis {axis} of data {data} cannot become {t}: only an axis of extent 1 is repeated")
+    return out
+
+
+def broadcast_to(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
+    """Axes of extent 1 repeated to `shape`; 0 there keeps the input's extent."""
+    data = ins[0]
+    if data is None:
+        return ins, outs
+    return ins, [merge(broadcast_target(params, data), outs[0])]

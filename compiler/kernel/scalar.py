@@ -1,0 +1,83 @@
+"""Operators' expressions as kernel values: the typed reading of the expression language (ops/expr.py)."""
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from mxc.compiler.kernel import ir
+from mxc.compiler.kernel.ir import Value
+from mxc.compiler.ops.expr import compute_dtype, evaluate, names_of
+from mxc.compiler.ops.table import Operator, Params
+
+TRUTH = frozenset(["and", "or", "not"])
+
+
+class ValueReading:
+    """Expressions over values of one compute dtype; truth values come from comparisons and count as 0 and 1."""
+
+    def __init__(self, dtype: str):
+        self.dtype = dtype
+
+    def const(self, number: int | float) -> Value:
+        return ir.const(literal(number, self.dtype), self.dtype)
+
+    def cast(self, value: Value, dtype: str) -> Value:
+        return ir.cast(ir.cast(value, dtype), self.dtype)
+
+    def apply(self, op: str, *args: Value) -> Value:
+        if op in TRUTH:
+            return ir.apply(op, *map(truth, args))
+        if op == "where":
+            return ir.apply(op, truth(args[0]), *(ir.cast(a, self.dtype) for a in args[1:]))
+        return ir.apply(op, *(ir.cast(a, self.dtype) for a in args))
+
+
+def literal(number: int | float | bool, dtype: str) -> int | float:
+    """`number` as `dtype` holds it."""
+    if dtype.startswith("float"):
+        return float(np.dtype(dtype).type(number))
+    return int(np.int64(int(number)).astype(dtype))
+
+
+def truth(value: Value) -> Value:
+    """`value` as a bool: what is not 0 is true."""
+    return value if value.dtype == "bool" else ir.apply("ne", value, ir.const(literal(0, value.dtype), value.dtype))
+
+
+def _environment(params: Params, used: frozenset[str], values: Mapping[str, Value], dtype: str,
+                 compute: str) -> dict[str, Value]:
+    """The names of an expression as values of the compute dtype; parameters are rounded to the tensor's dtype first."""
+    env = {name: ir.cast(value, compute) for name, value in values.items()}
+    for name in used - env.keys():
+        number = params[name] if name in params else None
+        if isinstance(number, (bool, int, float)):
+            env[name] = ir.const(literal(literal(number, dtype), compute), compute)
+    return env
+
+
+def expression(op: Operator, params: Params, values: Sequence[Value], dtype: str) -> Value:
+    """An elementwise operator's result in `dtype`; `values` are its inputs' elements in the order of `input_names`."""
+    text = op.expression(params)
+    assert text is not None, op
+    named = dict(zip(op.input_names(params), values, strict=True))
+    return _value(text, params, named, dtype)
+
+
+def _value(text: str, params: Params, values: Mapping[str, Value], dtype: str) -> Value:
+    compute = compute_dtype(text, dtype)
+    env = _environment(params, names_of(text), values, dtype, compute)
+    return ir.cast(evaluate(text, ValueReading(compute), env), dtype)
+
+
+def body_value(op: Operator, params: Params, element: Value, dtype: str) -> Value:
+    """What a reduction combines for one element, in the accumulator's `dtype`."""
+    assert op.reduce is not None
+    names = op.input_names(params)
+    return _value(op.reduce.body, params, {names[0]: element}, dtype)
+
+
+def reduction_final(op: Operator, params: Params, total: Value, count: Value, dtype: str) -> Value:
+    """A reduction's result in `dtype`, from what was combined and the number of elements (both of one dtype)."""
+    assert op.reduce is not None
+    return ir.cast(_value(op.reduce.final, params, {"acc": total, "count": count}, total.dtype), dtype)

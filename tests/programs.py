@@ -1,0 +1,76 @@
+"""Run lowered programs without generated code: loop kernels and library calls by their NumPy definitions."""
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from mxc.compiler.api import auxiliary_names, static_names
+from mxc.compiler.graph.graph import Graph
+from mxc.compiler.kernel import calls, interpret
+from mxc.compiler.kernel.ir import LoopKernel
+from mxc.compiler.passes.fuse import Group, fuse
+from mxc.compiler.passes.infer import infer
+from mxc.compiler.passes.lower import lower
+from mxc.compiler.passes.pipeline import transform
+from mxc.compiler.passes.program import Launch, Storage
+from mxc.compiler.passes.registry import Options
+from mxc.compiler.passes.schedule import schedule
+
+
+class Tiles:
+    """The tile sizes of a target that is not there: odd ones, so that blocks have tails."""
+
+    def tile(self, dtype: str) -> tuple[int, int]:
+        return 3, 5
+
+
+@dataclass
+class Program:
+    """A lowered graph: the graph after all passes, its groups, the launches in their order, the outputs' storages."""
+
+    graph: Graph
+    groups: list[Group]
+    launches: list[Launch]
+    outputs: list[Storage]
+
+    def run(self, given: Mapping[str, np.ndarray], before: Mapping[str, np.ndarray] | None = None,
+            ) -> tuple[list[np.ndarray], dict[str, np.ndarray]]:
+        """(the graph's outputs, the auxiliary states afterwards). given: arguments, auxiliary states and head gradients
+        by name; before: what gradients to add to hold at first."""
+        memory: dict[Storage, np.ndarray] = {}
+
+        def flat(storage: Storage) -> np.ndarray:
+            if storage not in memory:
+                if storage.pool in ("argument", "aux", "head"):
+                    memory[storage] = np.array(given[storage.name], storage.dtype).ravel()
+                elif storage.pool == "gradient" and before and storage.name in before:
+                    memory[storage] = np.array(before[storage.name], storage.dtype).ravel()
+                elif storage.pool == "seed":
+                    memory[storage] = np.array([7, 0], "int64")
+                else:
+                    memory[storage] = np.full(storage.nbytes, 0x7B, "u1").view(storage.dtype).copy()
+            return memory[storage]
+
+        for launch in self.launches:
+            assert launch.kernel is not None, launch.label
+            arrays = [flat(s) for s in launch.storages]
+            (interpret.run if isinstance(launch.kernel, LoopKernel) else calls.interpret)(launch.kernel, arrays)
+        aux = {s.name: a.reshape(s.shape) for s, a in memory.items() if s.pool == "aux"}
+        return [flat(s).reshape(s.shape) for s in self.outputs], aux
+
+
+def lowered(graph: Graph, shapes: Mapping[str, Sequence[int]], dtypes: Mapping[str, str] | None = None,
+            grad_req: Mapping[str, str] | None = None, is_train: bool = False, target: object = None,
+            merge: bool = True) -> Program:
+    """`graph` through every pass; target: for its tile sizes only."""
+    known = infer(graph, shapes, dtypes or {})
+    grad_req = grad_req or {}
+    wants = is_train or any(mode != "null" for mode in grad_req.values())
+    options = Options(target=target or Tiles(), is_train=is_train, grad_req=dict(grad_req),  # type: ignore[arg-type]
+                      static=frozenset() if wants else static_names(known))
+    final = transform(known, options)
+    groups = fuse(final, options, merge)
+    launches, outputs = lower(final, groups, frozenset(auxiliary_names(known)))
+    return Program(final, groups, schedule(launches), outputs)
