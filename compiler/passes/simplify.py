@@ -1,6 +1,8 @@
 """Simplification: rules applied to every node until none applies any more. Nodes that nothing needs are dropped."""
 from __future__ import annotations
 
+import functools
+
 from mxc.compiler.graph.graph import Entry, Graph, GraphBuilder, Node
 from mxc.compiler.passes.registry import Options, graph_pass
 from mxc.compiler.passes.simplify_rules import algebra, constants, scales, shape
@@ -51,10 +53,20 @@ def apply_rules(graph: Graph, options: Options, rules: tuple[Rule, ...]) -> tupl
 
 
 def _simplified(site: Site, node: Node, rules: tuple[Rule, ...]) -> Entry | None:
+    """What the first rule that applies makes of `node`."""
     if node.op is None or node.num_outputs != 1:
         return None
-    fitting = (each for each in rules if not each.ops or node.op.name in each.ops)
-    return next((entry for each in fitting if (entry := each.apply(site, node)) is not None), None)
+    for each in _fitting(rules, node.op.name):
+        entry = each.apply(site, node)
+        if entry is not None:
+            return entry
+    return None
+
+
+@functools.cache
+def _fitting(rules: tuple[Rule, ...], op: str) -> tuple[Rule, ...]:
+    """Those of `rules` that are for nodes of `op`."""
+    return tuple(each for each in rules if not each.ops or op in each.ops)
 
 
 @graph_pass(needs=("shape", "dtype"))
