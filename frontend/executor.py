@@ -29,10 +29,11 @@ class Executor:
                  grad_req: Mapping[str, str], aux: Mapping[str, NDArray], shared_exec: Executor | None = None):
         self._symbol, self._ctx, self._args, self._aux = symbol, ctx, dict(args), dict(aux)
         self._grads = {name: grads.get(name) for name in args}
-        relative = shared_exec._core if shared_exec is not None else None
-        # A relative of the same symbol takes its graph over, and with it what was compiled for it.
-        graph = relative.source if shared_exec is not None and shared_exec._symbol is symbol else symbol.graph
-        self._core = GraphExecutor(
+        relative: GraphExecutor | None = None if shared_exec is None else shared_exec._core
+        graph: Graph = symbol.graph
+        if shared_exec is not None and shared_exec._symbol is symbol:
+            graph = shared_exec._core.source  # and with it what was compiled for it
+        self._core: GraphExecutor = GraphExecutor(
             graph, ctx, {n: a._array for n, a in args.items()},
             {n: None if g is None else g._array for n, g in self._grads.items()}, grad_req,
             {n: a._array for n, a in aux.items()}, relative.memory if relative is not None else None,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -120,7 +121,7 @@ class Array:
         """State that `data` was written outside the engine."""
         self.variable.version += 1
 
-    def assign(self, values: np.ndarray, key: object = ...) -> None:
+    def assign(self, values: np.ndarray, key: Any = ...) -> None:
         """Write `values`, cast to this dtype and broadcast, to the elements that NumPy's index `key` selects.
 
         Raises ValueError when the shapes do not fit and IndexError for an index out of range.
@@ -128,7 +129,7 @@ class Array:
 
         def write() -> None:
             with np.errstate(all="ignore"):
-                self.data[key] = values.astype(self.dtype, copy=False)  # type: ignore[index]
+                self.data[key] = values.astype(self.dtype, copy=False)
 
         engine.push(write, (), (self.variable,))
 

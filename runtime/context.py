@@ -29,6 +29,8 @@ class Context:
     _current: ClassVar[_Current] = _Current()
 
     __slots__ = ("device_id", "device_typeid")
+    device_id: int
+    device_typeid: int
 
     def __init__(self, device_type: str | Context, device_id: int = 0):
         if isinstance(device_type, Context):

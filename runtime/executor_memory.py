@@ -5,11 +5,12 @@ Executors made from each other by `reshape` are a family: they run one at a time
 from __future__ import annotations
 
 import threading
+import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING
 
-from mxc.compiler import env
+from mxc.runtime import runner
 from mxc.runtime.context import Context
 from mxc.runtime.storage import Block
 
@@ -17,6 +18,13 @@ if TYPE_CHECKING:
     from mxc.compiler.api import Compiled
 
 COMPILED_KEPT = 32  # how many compiled graphs a family remembers: one per shape and mode
+
+
+class Prepared:
+    """Memory that prepare steps fill. seen: the versions of the arrays that they read then; None: never filled."""
+
+    def __init__(self, nbytes: int, context: Context):
+        self.block, self.seen = Block(nbytes, context), None  # type: tuple[Block, list[int] | None]
 
 
 class Memory:
@@ -33,6 +41,7 @@ class Memory:
         self._scratch: Block | None = None
         self.scratch_stride = 0
         self._compiled: OrderedDict[Hashable, Compiled] = OrderedDict()
+        self._prepared: weakref.WeakValueDictionary[Hashable, Prepared] = weakref.WeakValueDictionary()
 
     @property
     def arena(self) -> int:
@@ -58,8 +67,15 @@ class Memory:
             self.holder = None
         if scratch > self.scratch_stride:
             self._scratch = None
-            self._scratch = Block(scratch * env.num_threads(), self.context)
+            self._scratch = Block(scratch * runner.num_threads(), self.context)
             self.scratch_stride = scratch
+
+    def prepared(self, key: Hashable, nbytes: int) -> Prepared:
+        """The memory of prepare steps that do the same, as `key` tells, as long as a plan uses it."""
+        found = self._prepared.get(key)
+        if found is None:
+            found = self._prepared[key] = Prepared(nbytes, self.context)
+        return found
 
     def compiled(self, key: Hashable, make: Callable[[], Compiled]) -> Compiled:
         """What `make` gives, remembered under `key`."""

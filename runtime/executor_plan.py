@@ -11,7 +11,6 @@ from mxc.compiler.targets.reference.interpreter import evaluate
 from mxc.runtime.array import Array
 from mxc.runtime.executor_memory import Memory
 from mxc.runtime.runner import StepTable, run
-from mxc.runtime.storage import Block
 
 if TYPE_CHECKING:
     from mxc.compiler.api import Compiled
@@ -30,13 +29,12 @@ class BoundPlan:
     def __init__(self, compiled: Compiled, find: Callable[[Buffer], Array], memory: Memory):
         self.compiled, self.plan, self.memory = compiled, compiled.plan, memory
         self.arrays = [None if b.pool in IN_MEMORY else find(b) for b in self.plan.buffers]
-        self._prepared = Block(self.plan.prepared_bytes, memory.context) if self.plan.prepared_bytes else None
         self._nodes = {node.name: node for node in compiled.graph.nodes}
         self._tables: dict[str, list[Segment]] = {}
         self._generation = -1
         reads = {i for step in self.plan.steps_of("prepare") for i in step.reads}
         self._sources = [a for i in sorted(reads) if (a := self.arrays[i]) is not None]
-        self._seen: list[int] | None = None
+        self._prepared = memory.prepared(self._preparation(), self.plan.prepared_bytes)
 
     def array_of(self, pool: str, name: str) -> Array | None:
         """The array bound to the buffer of that pool and name; None when the plan has no such buffer."""
@@ -49,6 +47,13 @@ class BoundPlan:
         """The names of the plan's buffers in a pool."""
         return [b.name for b in self.plan.buffers if b.pool == pool]
 
+    def _preparation(self) -> tuple:
+        """What the prepare steps do: equal for the plans of a family that prepare the same arrays in the same way."""
+        places = [(b.pool, b.offset if a is None else a.address)
+                  for b, a in zip(self.plan.buffers, self.arrays, strict=True)]
+        return tuple((s.kernel, s.host, s.values, tuple(places[i] for i in s.buffers))
+                     for s in self.plan.steps_of("prepare"))
+
     def run(self, phase: str) -> None:
         """Run one phase; "forward" runs "prepare" first when an array that it reads may have changed."""
         self.memory.reserve(self.plan.arena_bytes, self.plan.scratch_bytes)
@@ -57,13 +62,13 @@ class BoundPlan:
         if phase == "forward" and self._is_stale():
             versions = [a.variable.version for a in self._sources]
             self._run_segments("prepare")
-            self._seen = versions
+            self._prepared.seen = versions
         self._run_segments(phase)
 
     def _is_stale(self) -> bool:
-        if self._seen is None or any(a.variable.volatile for a in self._sources):
+        if self._prepared.seen is None or any(a.variable.volatile for a in self._sources):
             return True
-        return self._seen != [a.variable.version for a in self._sources]
+        return self._prepared.seen != [a.variable.version for a in self._sources]
 
     def _run_segments(self, phase: str) -> None:
         if phase not in self._tables:
@@ -97,8 +102,7 @@ class BoundPlan:
             return array.address
         if buffer.pool == "arena":
             return self.memory.arena + buffer.offset
-        assert self._prepared is not None
-        return self._prepared.address + buffer.offset
+        return self._prepared.block.address + buffer.offset
 
     def _run_host(self, step: Step) -> None:
         """A node that Python runs: its buffers are the inputs, then the outputs."""

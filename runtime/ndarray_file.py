@@ -141,7 +141,8 @@ def _read_array(reader: _Reader) -> np.ndarray | None:
     """The next array; None for an empty slot."""
     at = reader.offset
     magic = reader.number("I", "its magic word")
-    storage, stored = 0, ()
+    storage = 0
+    stored: tuple[int, ...] = ()
     if magic in (V2, V3):
         storage = reader.number("i", "the storage type")
         if storage not in (0, 1, 2):

@@ -78,15 +78,16 @@ def compile_reference(graph, shapes, dtypes, grad_req, is_train, prepare=()):
         for entry in entries:
             place[entry] = buffer("prepared" if kind == "prepare" else "arena", entry)
         operands = [*node.inputs, *entries]
+        first = 0 if kind == "prepare" else 1  # the seed comes first where numbers may be drawn
 
-        def work(arrays, node=node, position=position):
-            seed, inputs, outputs = arrays[0], arrays[1:1 + len(node.inputs)], arrays[1 + len(node.inputs):]
-            rng = np.random.default_rng([*map(int, seed), position])
+        def work(arrays, node=node, position=position, first=first):
+            inputs, outputs = arrays[first:first + len(node.inputs)], arrays[first + len(node.inputs):]
+            rng = np.random.default_rng([*map(int, arrays[0]), position]) if first else None
             for target, value in zip(outputs, evaluate(node, inputs, is_train, rng), strict=True):
                 target[...] = value
 
-        add_step(plan, library, kind, f"{position} {node.name}", [0, *(place[e] for e in operands)],
-                 [0, *(place[e] for e in node.inputs)], [place[e] for e in entries], work)
+        add_step(plan, library, kind, f"{position} {node.name}", [*[0] * first, *(place[e] for e in operands)],
+                 [*[0] * first, *(place[e] for e in node.inputs)], [place[e] for e in entries], work)
     for i, (entry, sink) in enumerate(zip(joint.outputs, joint.sinks, strict=True)):
         pool = {"output": "output", "grad": "gradient", "aux": "aux"}[sink.kind]
         target = buffer(pool, entry, str(i) if pool == "output" else sink.name)

@@ -263,6 +263,11 @@ def test_prepare_runs_again_when_what_it_reads_may_have_changed(reference):
     assert runs() == (3, 3) and runs() == (4, 3)
 
 
+    relative = executor.reshape(x=(2,))
+    relative.forward()
+    assert relative._core._bound["inference"]._prepared is executor._core._bound["inference"]._prepared
+
+
 # -- errors of binding
 
 
