@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from mxc.compiler.error import MXNetError
-from mxc.compiler.kernel import ir
+from mxc.compiler.kernel import ir, philox
 from mxc.compiler.kernel.ir import FLOATS, INDEX, LoopKernel, Value
 from mxc.compiler.kernel.math import expand
 
@@ -256,19 +256,16 @@ STEPS: dict[str, Callable[..., np.ndarray]] = {
 
 
 def rand(seed: np.ndarray, offset: np.ndarray, index: np.ndarray) -> np.ndarray:
-    """uint32 of Philox-4x32-10 (Salmon et al., 2011): key = seed, counter = (index, offset), first word."""
-    mask = np.uint64(0xFFFFFFFF)
+    """uint32 of Philox-4x32-10, see philox.py, here on 64-bit words."""
+    mask, half = np.uint64(0xFFFFFFFF), np.uint64(32)
 
     def halves(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         u = np.asarray(x).astype(np.uint64)
-        return u & mask, u >> np.uint64(32)
+        return u & mask, u >> half
 
     (c0, c1), (c2, c3), (k0, k1) = halves(index), halves(offset), halves(seed)
-    for _ in range(10):
-        p0, p1 = c0 * np.uint64(PHILOX[0]), c2 * np.uint64(PHILOX[1])
-        c0, c1, c2, c3 = (p1 >> np.uint64(32)) ^ c1 ^ k0, p1 & mask, (p0 >> np.uint64(32)) ^ c3 ^ k1, p0 & mask
-        k0, k1 = (k0 + np.uint64(PHILOX[2])) & mask, (k1 + np.uint64(PHILOX[3])) & mask
+    for _ in range(philox.ROUNDS):
+        p0, p1 = c0 * np.uint64(philox.PHILOX[0]), c2 * np.uint64(philox.PHILOX[1])
+        c0, c1, c2, c3 = (p1 >> half) ^ c1 ^ k0, p1 & mask, (p0 >> half) ^ c3 ^ k1, p0 & mask
+        k0, k1 = (k0 + np.uint64(philox.PHILOX[2])) & mask, (k1 + np.uint64(philox.PHILOX[3])) & mask
     return c0.astype(np.uint32)
-
-
-PHILOX = (0xD2511F53, 0xCD9E8D57, 0x9E3779B9, 0xBB67AE85)  # two multipliers, two key increments

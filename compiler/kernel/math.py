@@ -13,7 +13,7 @@ import math as pymath
 import struct
 from collections.abc import Callable, Sequence
 
-from mxc.compiler.kernel import ir
+from mxc.compiler.kernel import ir, philox
 from mxc.compiler.kernel.ir import FUNCTIONS, Value
 
 # What stays a call of the C library after expansion, in float32 and float64.
@@ -418,6 +418,8 @@ def _rebuilt(values: Sequence[Value]) -> list[Value]:
         floating = value.dtype in ir.FLOATS
         if floating and (value.op in FUNCTIONS or value.op in ("pow", "mod")):
             new[id(value)] = _expanded(value.op, args, value.dtype)
+        elif value.op == "rand":
+            new[id(value)] = philox.expanded(*args)
         else:
             new[id(value)] = value if args == value.args else ir.make(value.op, args, value.dtype, value.data)
     return [new[id(v)] for v in values]

@@ -219,11 +219,24 @@ def _typed(op: str, result: str | None = None, index: bool = False) -> Callable[
     return intrinsic(space[f"{op}_"])
 
 
+@intrinsic
+def rand_(typingctx, seed, offset, index):
+    """uint32 of the counter-based generator."""
+
+    def codegen(context: Any, builder: Any, sig: Any, values: Any) -> Any:
+        places = [ir.make("const", (), "int64", f"argument {i}") for i in range(3)]
+        emitter = Emitter(builder, dict(zip(map(id, places), values, strict=True)))
+        return emitter.emit(expand(ir.make("rand", places, "uint32")))
+
+    return signature(types.uint32, types.int64, types.int64, types.int64), codegen
+
+
 def names() -> dict[str, Any]:
     """The global names of a printed function."""
     space: dict[str, Any] = {f"{op}_": _typed(op) for op in ROLES if op != "bitcast"}
     space |= {f"bits_{dtype}": _typed("bitcast", dtype) for dtype in ("int32", "int64", "float32", "float64")}
     space |= {"udiv": _typed("div", index=True), "umod": _typed("mod", index=True)}
     space |= {"load_where": load_where, "integer": integer, "select": select, "half": half, "sum_": sum_, "prod_": prod_}
+    space["rand_"] = rand_
     space |= {name: t for name, t in SCALARS.items() if name not in ("bool", "float16")}
     return space
