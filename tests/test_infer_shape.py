@@ -104,7 +104,7 @@ def test_conflicts_name_operator_node_and_shapes(graph, known, parts):
 
 
 def test_unknown_argument():
-    with pytest.raises(MXNetError, match="'datta' is no argument of this graph.*its arguments: x, w, b"):
+    with pytest.raises(MXNetError, match=r"'datta' is no argument of this graph.*its arguments: x, w, b"):
         infer_shape(fully_connected(), {"datta": (2, 3)})
 
 

@@ -20,8 +20,9 @@ def dropout(g: Gradient) -> list[Entry | None]:
 def leaky_relu(g: Gradient) -> list[Entry | None]:
     """og where x > 0 (selu: times its scale); elsewhere og times the slope:
 
-    leaky: `slope`; prelu: gamma, whose own gradient is the sum of og * x there; rrelu: the slope drawn in training, output
-    1, or the middle of its bounds; elu: out + slope; selu: out + scale * alpha. gelu: og * (cdf(x) + x * pdf(x)).
+    leaky: `slope`; prelu: gamma, whose own gradient is the sum of og * x there; rrelu: the slope drawn in training,
+    output 1, or the middle of its bounds; elu: out + slope; selu: out + scale * alpha (MXNet: scale * (out + alpha),
+    which is not the derivative). gelu: og * (cdf(x) + x * pdf(x)).
     """
     x, og, kind = widened(g.builder, g.inputs[0]), widened(g.builder, g.og), g.params.act_type
     if kind == "gelu":
@@ -44,8 +45,7 @@ def _prelu(g: Gradient, x: Entry, og: Entry, positive: Entry) -> list[Entry | No
     gamma = g.inputs[1]
     shape, count = g.shape(x), g.shape(gamma)[0]
     slopes = as_dtype(g.builder, gamma, g.dtype(x))
-    axis = min(1, len(shape) - 1)
-    slopes = as_shape(g.builder, slopes, (1,) * len(shape)) if count == 1 else along(g.builder, slopes, axis, len(shape))
+    slopes = along(g.builder, slopes, 0 if count == 1 else 1, len(shape))
     to_data = g.make("where", positive, og, g.make("broadcast_mul", og, slopes))
     zero = filled(g.builder, shape, 0.0, g.dtype(x))
     each = g.make("where", positive, zero, g.make("elemwise_mul", og, x))

@@ -31,9 +31,9 @@ class Gradient:
     """One node whose gradient is asked for.
 
     builder: where new nodes are made (`make` names them after the node). inputs: the node's entries without auxiliary
-    states, which are `aux`. outputs: all of the node's entries, hidden ones too. out_grads: what flows into each output;
-    None where nothing does. asked: for each input, whether its gradient is needed. is_train: whether the forward pass is
-    in training mode.
+    states, which are `aux`. outputs: all of the node's entries, hidden ones too. out_grads: what flows into each
+    output; None where nothing does. asked: for each input, whether its gradient is needed. is_train: whether the
+    forward pass is in training mode.
     """
 
     def __init__(self, builder: GraphBuilder, node: Node, out_grads: Sequence[Entry | None], asked: Sequence[bool],

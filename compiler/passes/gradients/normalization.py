@@ -98,7 +98,7 @@ def instance_norm(g: Gradient) -> list[Entry | None]:
 
 def _affine(g: Gradient, og: Entry, xhat: Entry, inverse: Entry, scale: Entry, axis: int, axes: tuple[int, ...],
             vector: Shape) -> list[Entry | None]:
-    """The three gradients of a layer whose gamma and beta lie along `axis` and whose statistics are taken over `axes`."""
+    """The three gradients of a layer whose gamma and beta lie along `axis`, with statistics over `axes`."""
     rest = other_axes(len(g.shape(og)), axis)
     to_data = _to_data(g, g.make("broadcast_mul", og, scale), xhat, inverse, axes) if g.asked[0] else None
     to_gamma = g.make("sum", g.make("elemwise_mul", og, xhat), axis=rest, keepdims=True)

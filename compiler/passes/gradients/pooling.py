@@ -13,15 +13,17 @@ LARGEST, SPREAD = "_mxc_max_pool_grad", "_mxc_avg_pool_grad"
 
 
 def pooling(g: Gradient) -> list[Entry | None]:
-    """max: og goes to the first largest element of its window. avg, sum: og goes to the whole window, for avg divided as
-    forward did. lp, whose forward is (sum of x^p)^(1/p): dx = x^(p-1) * (the sum over windows of og * out^(1-p)), where out is not 0.
+    """max: og goes to the first largest element of its window. avg, sum: og goes to the whole window, for avg divided
+    as forward did. lp, whose forward is (sum of x^p)^(1/p): dx = x^(p-1) * (the sum over windows of og * out^(1-p)),
+    where out is not 0.
     """
     data, kind = g.inputs[0], g.params.pool_type
     if kind == "max":
         return [g.make(LARGEST, data, g.og, **_common(g, LARGEST))]
     if kind != "lp":
         return [_spread(g, g.og, kind)]
-    x, og, out, power = widened(g.builder, data), widened(g.builder, g.og), widened(g.builder, g.outputs[0]), g.params.p_value
+    x, og, out = (widened(g.builder, e) for e in (data, g.og, g.outputs[0]))
+    power = g.params.p_value
     if power == 1:
         return [_spread(g, og, "sum")]
     each = g.make("elemwise_mul", og, g.make("_power_scalar", out, scalar=1.0 - power))
