@@ -16,7 +16,7 @@ REGISTRY = Path(__file__).parents[2] / "shared" / "reference" / "ops.json"
 
 
 def test_the_table_has_no_complaints() -> None:
-    assert loader.lint(table.all_operators()) == []
+    assert loader.lint(loader.load()) == []
 
 
 GOOD = """
@@ -28,6 +28,8 @@ GOOD = """
 BAD = [
     ("- op: x\n  kind: elementwise\n  inputz: [a]\n", "line 3: unknown key 'inputz'; did you mean 'inputs'"),
     ("- kind: elementwise\n", "ops.yaml:1: operator .*: the key op is missing"),
+    ("- op: x\n  aliases:\n  - y\n  kind: opaque\n", r"aliases as \[a, b\]"),
+    ("- [x]\n", "expected a mapping with the key op"),
     ("- op: x\n  inputs: []\n", "operator x: the key kind is missing"),
     ("- op: x\n  kind: elementwize\n", "line 2: operator x: unknown kind 'elementwize'"),
     ("- op: x\n  kind: opaque\n  params: {a: integer}\n", "operator x: 'integer' is not a parameter type"),
@@ -38,7 +40,7 @@ BAD = [
     ("- op: x\n  kind: elementwise\n  inputs: [a]\n  expr: a\n  grad: {a: ogg}\n", "unknown name ogg"),
     ("- op: x\n  kind: reduction\n  inputs: [a]\n  reduce: {combine: add, body: a}\n", "expected combine"),
     ("- op: x\n  kind: opaque\n- op: y\n  aliases: [x]\n  kind: opaque\n", "ops.yaml:3: x is the operator x already"),
-    ("- op: x\n  kind: opaque\n  kind: anchor\n", "ops.yaml:3: the key kind is there twice"),
+    ("- op: x\n  kind: opaque\n  kind: anchor\n", "ops.yaml:1: line 3: the key kind is there twice"),
     ("op: x\n", "expected a list of operators"),
     ("- op: [\n", "ops.yaml"),
 ]
@@ -80,6 +82,11 @@ def test_aliases_name_the_operator_and_unknown_names_get_the_nearest() -> None:
     with pytest.raises(UnsupportedError, match="operator 'sigmiod' is not known; did you mean 'sigmoid'"):
         table.get("sigmiod")
     assert set(table.names()) >= {op.name for op in table.all_operators()}
+
+
+def test_entries_are_read_when_asked_for_with_their_anchors() -> None:
+    text = GOOD + "- op: a\n  kind: opaque\n  params: &p {x: int = 1}\n- op: b\n  kind: opaque\n  params: *p\n- op: [\n"
+    assert dict(table.Table(loader.Source(text)).get("b").make_params({})) == {"x": 1}
 
 
 def test_kinds_are_ordered() -> None:

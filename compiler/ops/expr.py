@@ -182,12 +182,16 @@ class NumpyReading:
 
 
 def as_dtype(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """`array` converted as the kernels do: integers wrap, what a float does not fit into an integer is unspecified."""
+    """`array` converted as the kernels do it: integers wrap; a float is truncated, by way of int32 (int64 for int64)
+    whose lowest number stands for NaN and all that does not fit."""
     if array.dtype == dtype:
         return array
     with np.errstate(all="ignore"):
         if array.dtype.kind == "f" and dtype.kind in "iu":
-            return np.trunc(array).astype("int64").astype(dtype)  # by way of int64: it wraps and does not saturate
+            wide = np.iinfo("int64" if dtype.itemsize == 8 else "int32")
+            number = np.trunc(array.astype("float64"))
+            fits = (number >= float(wide.min)) & (number < -float(wide.min))
+            return np.where(fits, np.where(fits, number, 0).astype(wide.dtype), wide.min).astype(dtype)
         return array.astype(dtype)
 
 

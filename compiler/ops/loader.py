@@ -11,6 +11,7 @@ import importlib.resources
 import importlib.util
 import inspect
 import pkgutil
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -57,30 +58,34 @@ DEFAULTS: dict[Kind, dict[str, str]] = {
 }
 
 
-def source() -> str:
+def packaged() -> str:
     """The text of the package's ops.yaml."""
     return importlib.resources.files("mxc.compiler").joinpath("ops.yaml").read_text(encoding="utf-8")
 
 
 def load(text: str | None = None) -> list[Operator]:
-    """The operators of a table's text (default: the package's). Raises MXNetError listing every complaint."""
-    complaints: list[str] = []
+    """Every operator of a table's text (default: the package's). Raises MXNetError listing every complaint."""
+    source = Source(packaged() if text is None else text)
+    complaints = list(source.complaints)
     operators: list[Operator] = []
-    for entry in _entries(source() if text is None else text):
+    for chunk in source.chunks:
         try:
-            operators.append(_operator(entry))
+            operators.append(source.operator(chunk))
         except MXNetError as error:
-            complaints.append(f"ops.yaml:{entry.line}: {error}")
-    owners: dict[str, Operator] = {}
-    for op in operators:
-        for name in (op.name, *op.aliases):
-            if name in owners:
-                complaints.append(f"ops.yaml:{op.line}: {name} is the operator {owners[name].name} already "
-                                  f"(line {owners[name].line})")
-            owners[name] = op
+            complaints.append(str(error))
     if complaints:
         raise MXNetError("\n".join(complaints))
     return operators
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """The text of one entry, its first line's number, the operator's name and aliases."""
+
+    line: int
+    name: str
+    aliases: tuple[str, ...]
+    text: str
 
 
 @dataclass
@@ -90,25 +95,80 @@ class _Entry:
     lines: dict[str, int]
 
 
-def _entries(text: str) -> Iterable[_Entry]:
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    try:
-        reader = loader(text)
-        root = reader.get_single_node()
-    except yaml.YAMLError as error:
-        raise MXNetError(f"ops.yaml: {error}") from None
-    if not isinstance(root, yaml.SequenceNode):
-        raise MXNetError("ops.yaml: expected a list of operators")
-    for node in root.value:
-        line = node.start_mark.line + 1
-        if not isinstance(node, yaml.MappingNode):
-            raise MXNetError(f"ops.yaml:{line}: expected a mapping with the key op")
-        lines: dict[str, int] = {}
-        for key, _ in node.value:
-            if key.value in lines:
-                raise MXNetError(f"ops.yaml:{key.start_mark.line + 1}: the key {key.value} is there twice")
-            lines[key.value] = key.start_mark.line + 1
-        yield _Entry(line, reader.construct_document(node), lines)
+_START = re.compile(r"^- ", re.MULTILINE)
+_NAME = re.compile(r"- op: (\S+)")
+_ALIASES = re.compile(r"^  aliases: *\[([^\]]*)\]", re.MULTILINE)
+_ANCHOR = re.compile(r"[ \[]&(\w+)")
+_REFERENCE = re.compile(r"[ \[]\*(\w+)")
+
+
+class Source:
+    """A table's text, cut into its entries, which are parsed one by one: a program uses few of all operators.
+
+    complaints: what is wrong with the whole: text outside of entries, names that occur twice.
+    """
+
+    def __init__(self, text: str):
+        starts = [m.start() for m in _START.finditer(text)]
+        self.complaints = []
+        for number, row in enumerate(text[:starts[0] if starts else None].splitlines(), 1):
+            if row.strip() and not row.startswith("#"):
+                self.complaints.append(f"ops.yaml:{number}: expected a list of operators, got {row!r}")
+        self.chunks: list[Chunk] = []
+        self._anchors: dict[str, str] = {}
+        line = 1
+        for begin, end in zip([0, *starts], [*starts, len(text)], strict=True):
+            part = text[begin:end]
+            if part.startswith("- "):
+                name, aliases = _NAME.match(part), _ALIASES.search(part)
+                names = aliases[1].split(",") if aliases else []
+                self.chunks.append(Chunk(line, name[1] if name else "?", tuple(n.strip() for n in names), part))
+                self._anchors.update(dict.fromkeys(_ANCHOR.findall(part), part))
+            line += part.count("\n")
+        self.by_name: dict[str, Chunk] = {}
+        for chunk in self.chunks:
+            for each in (chunk.name, *chunk.aliases):
+                if each in self.by_name:
+                    first = self.by_name[each]
+                    self.complaints.append(f"ops.yaml:{chunk.line}: {each} is the operator {first.name} already "
+                                           f"(line {first.line})")
+                self.by_name[each] = chunk
+        self._parsed: dict[int, Operator] = {}
+
+    def operator(self, chunk: Chunk) -> Operator:
+        """The operator of one entry. Raises MXNetError that names the line."""
+        if chunk.line not in self._parsed:
+            try:
+                operator = _operator(self._entry(chunk))
+                if (operator.name, operator.aliases) != (chunk.name, chunk.aliases):
+                    raise MXNetError(f"operator {operator.name}: expected the entry to begin with `- op: NAME`, and "
+                                     "aliases as [a, b]")
+                self._parsed[chunk.line] = operator
+            except MXNetError as error:
+                raise MXNetError(f"ops.yaml:{chunk.line}: {error}") from None
+        return self._parsed[chunk.line]
+
+    def _entry(self, chunk: Chunk) -> _Entry:
+        """The entry read as YAML, after the entries whose anchors it refers to."""
+        needed = {self._anchors[name] for name in _REFERENCE.findall(chunk.text) if name in self._anchors}
+        before = "".join(sorted(needed - {chunk.text}))
+        offset = chunk.line - before.count("\n")
+        loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+        try:
+            reader = loader(before + chunk.text)
+            root = reader.get_single_node()
+            assert isinstance(root, yaml.SequenceNode)  # the text is a list: it is cut at "- "
+            node = root.value[-1]
+            if not isinstance(node, yaml.MappingNode):
+                raise MXNetError("expected a mapping with the key op")
+            lines: dict[str, int] = {}
+            for key, _ in node.value:
+                if key.value in lines:
+                    raise MXNetError(f"line {key.start_mark.line + offset}: the key {key.value} is there twice")
+                lines[key.value] = key.start_mark.line + offset
+            return _Entry(chunk.line, reader.construct_document(node), lines)
+        except yaml.YAMLError as error:
+            raise MXNetError(str(error)) from None
 
 
 def _operator(entry: _Entry) -> Operator:
@@ -292,7 +352,7 @@ def backward_operator(op: Operator, input_name: str) -> tuple[Operator, tuple[st
         name=f"_backward_{op.name.lstrip('_')}_{input_name}", kind=kind,
         inputs=tuple(InputSpec(names.get(n, n)) for n in inputs), params=params, expr=_renamed(formula, names),
         rules={"shape": DEFAULTS[kind]["shape"], **BACKWARD_RULES}, line=op.line)
-    table.loaded().by_name[made.name] = made
+    table.loaded().generated[made.name] = made
     return made, inputs
 
 

@@ -4,15 +4,19 @@ from __future__ import annotations
 import ast
 import enum
 import functools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import CodeType
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from mxc.compiler.error import MXNetError, UnsupportedError, nearest
 from mxc.compiler.ops.expr import as_dtype
 from mxc.compiler.ops.params import ParamType
+
+if TYPE_CHECKING:
+    from mxc.compiler.ops.loader import Source
 
 
 class Kind(enum.IntEnum):
@@ -290,27 +294,28 @@ def condition(text: str, params: Params) -> object:
 
 
 class Table:
-    """Operators by name and alias."""
+    """Operators by name and alias, read from the text of a table when they are asked for; and generated ones."""
 
-    def __init__(self, operators: Iterable[Operator]):
-        self.operators = {op.name: op for op in operators}
-        self.by_name: dict[str, Operator] = dict(self.operators)
-        for op in self.operators.values():
-            self.by_name.update(dict.fromkeys(op.aliases, op))
+    def __init__(self, source: Source):
+        self.source = source
+        self.generated: dict[str, Operator] = {}
 
     def get(self, name: str) -> Operator:
-        op = self.by_name.get(name)
-        if op is None:
-            raise UnsupportedError(f"operator {name!r} is not known{nearest(name, self.by_name)}")
-        return op
+        """The operator of that name or alias. Raises UnsupportedError with the nearest known name."""
+        chunk = self.source.by_name.get(name)
+        if chunk is not None:
+            return self.source.operator(chunk)
+        if name in self.generated:
+            return self.generated[name]
+        raise UnsupportedError(f"operator {name!r} is not known{nearest(name, self.source.by_name)}")
 
 
 @functools.cache
 def loaded() -> Table:
-    """The table of the package's ops.yaml, read at the first use."""
+    """The table of the package's ops.yaml."""
     from mxc.compiler.ops import loader
 
-    return Table(loader.load())
+    return Table(loader.Source(loader.packaged()))
 
 
 def get(name: str) -> Operator:
@@ -320,14 +325,15 @@ def get(name: str) -> Operator:
 
 def has(name: str) -> bool:
     """Whether there is an operator of that name or alias."""
-    return name in loaded().by_name
+    return name in loaded().source.by_name
 
 
 def names() -> list[str]:
     """Every name and alias, sorted."""
-    return sorted(loaded().by_name)
+    return sorted(loaded().source.by_name)
 
 
 def all_operators() -> list[Operator]:
     """Every operator once, in the order of ops.yaml."""
-    return list(loaded().operators.values())
+    source = loaded().source
+    return [source.operator(chunk) for chunk in source.chunks]
