@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from mxc.compiler.kernel.calls import COMPUTED
 from mxc.compiler.kernel.ir import CallKernel
-from mxc.compiler.targets.cpu.builder import BYTES, Array, Builder
+from mxc.compiler.targets.cpu.builder import BYTES, Array, Builder, Value
 from mxc.compiler.targets.cpu.isa import Isa, native
 from mxc.compiler.targets.cpu.library import convolution, depthwise, gemm, pooling
-from mxc.compiler.targets.cpu.library.blocks import Blocking, TileCode, print_units
+from mxc.compiler.targets.cpu.library.blocks import Blocking, TileCode, print_kernel
 from mxc.compiler.targets.cpu.library.epilogue import Epilogue
 
 PRODUCTS = {
@@ -41,14 +41,16 @@ def source(kernel: CallKernel, symbol: str, isa: Isa | None = None) -> str:
     """LLVM IR text that defines @`symbol`."""
     isa, dtype = isa or native(), computing(kernel)
     b = Builder(f'nounwind "min-legal-vector-width"="{isa.vector_bytes * 8}"')
-    product = PRODUCTS.get(kernel.template)
-    code = TileCode(b, isa, dtype) if product else None
-    with b.function(symbol, "ptr args, i64 first, i64 last, ptr scratch") as (args, *values):
-        epilogue = Epilogue(kernel, b, Array(b, args, "int64"), isa)
-        if product and code:
-            print_units(code, product[1](kernel, code, epilogue), epilogue, *values)
-        else:
-            OTHERS[kernel.template].print_kernel(kernel, b, isa, dtype, epilogue, values)
+
+    def epilogue_of(args: Value) -> Epilogue:
+        return Epilogue(kernel, b, Array(b, args, "int64"), isa)
+
+    if kernel.template in OTHERS:
+        with b.function(symbol, "ptr args, i64 first, i64 last, ptr scratch") as (args, *values):
+            OTHERS[kernel.template].print_kernel(kernel, b, isa, dtype, epilogue_of(args), values)
+    else:
+        code, product = TileCode(b, isa, dtype), PRODUCTS[kernel.template][1]
+        print_kernel(code, symbol, lambda args: product(kernel, code, epilogue_of(args)))
     return b.module()
 
 

@@ -13,7 +13,7 @@ What differs (where the operands' elements are) is a `Product`.
 """
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from mxc.compiler.targets.cpu.builder import BYTES, TYPES, Array, Builder, Number, Value, vector_type
@@ -105,9 +105,10 @@ class Blocking:
 
 
 class Product:
-    """Where a product's elements are. `size` is set by the subclass, in numbers of the printed program."""
+    """Where a product's elements are. The subclass sets `size`, in numbers of the printed program, and `epilogue`."""
 
     size: Size
+    epilogue: Epilogue
     direct_rows = False
     direct_panels = False
 
@@ -139,7 +140,7 @@ class TileCode:
         self.b, self.dtype, self.lanes = b, dtype, isa.lanes(dtype)
         self.rows, self.columns = isa.tile(dtype)
         self.vectors = isa.vectors
-        counts = sorted({1, 2, self.rows // 2, self.rows - 2, self.rows} - {0})
+        counts = sorted({1, 2, 4, self.rows})
         for rows in counts:
             for vectors in range(1, self.vectors + 1):
                 self._tile(rows, vectors)
@@ -193,60 +194,76 @@ class TileCode:
         self.b.call("multiply", [depth, a.pointer, panel.pointer, c.pointer, add, rows, columns])
 
 
-def print_units(code: TileCode, product: Product, epilogue: Epilogue, first: Value, last: Value, scratch: Value) -> None:
-    """The loop over units, inside the kernel's function."""
-    b, mr, nr, lanes = code.b, code.rows, code.columns, code.lanes
-    size = product.size
-    cut = Blocking.of(size, (mr, nr), code.dtype)
-    rows_at, tiles_at, _ = cut.layout((mr, nr), lanes)
-    panels = Array(b, scratch, code.dtype)
-    row_tiles, tiles = panels.at(rows_at), panels.at(tiles_at)
-    keep = b.select(b.lift(cut.blocks) > 1, b.lift(1), b.lift(0))
-    for unit in b.range(first, last):
-        group = unit % cut.groups
-        chunk = unit // cut.groups % cut.chunks
-        batch = unit // (cut.groups * cut.chunks)
-        panel0, tile0 = group * cut.group, chunk * cut.chunk
-        panel_count = b.minimum(cut.group, cut.panels - panel0)
-        tile_count = b.minimum(cut.chunk, cut.tiles - tile0)
-        for block in b.range(0, cut.blocks):
-            start = block * cut.block
-            depth = b.minimum(cut.block, size.depth - start)
-            if not product.direct_panels:
+def print_kernel(code: TileCode, symbol: str, product_of: Callable[[Value], Product]) -> None:
+    """The kernel's function and those that it calls; `product_of` reads a function's `args`.
+
+    Packing and the epilogue are functions of their own: LLVM's code generation takes far longer for one large nest.
+    """
+    b, mr, nr = code.b, code.rows, code.columns
+    where = "ptr args, ptr noalias target, i64 batch, i64 line, i64 start, i64 depth"
+    with b.function("pack_panel", where, internal=True) as (args, target, *place):
+        product = product_of(args)
+        if not product.direct_panels:
+            product.pack_panel(Array(b, target, code.dtype), *place)
+    with b.function("pack_tile", where, internal=True) as (args, target, *place):
+        product = product_of(args)
+        if not product.direct_rows:
+            product.pack_tile(Array(b, target, code.dtype), *place)
+    where = "ptr args, ptr noalias tile, i64 batch, i64 row, i64 rows, i64 column, i64 columns"
+    with b.function("finish", where, internal=True) as (args, tile, *place):
+        _finish(code, product_of(args), Array(b, tile, code.dtype), *place)
+    with b.function(symbol, "ptr args, i64 first, i64 last, ptr scratch") as (args, first, last, scratch):
+        product = product_of(args)
+        size = product.size
+        cut = Blocking.of(size, (mr, nr), code.dtype)
+        rows_at, tiles_at, _ = cut.layout((mr, nr), code.lanes)
+        panels = Array(b, scratch, code.dtype)
+        row_tiles, tiles = panels.at(rows_at), panels.at(tiles_at)
+        keep = b.select(b.lift(cut.blocks) > 1, b.lift(1), b.lift(0))
+        for unit in b.range(first, last):
+            group = unit % cut.groups
+            chunk = unit // cut.groups % cut.chunks
+            batch = unit // (cut.groups * cut.chunks)
+            panel0, tile0 = group * cut.group, chunk * cut.chunk
+            panel_count = b.minimum(cut.group, cut.panels - panel0)
+            tile_count = b.minimum(cut.chunk, cut.tiles - tile0)
+            for block in b.range(0, cut.blocks):
+                start = block * cut.block
+                depth = b.minimum(cut.block, size.depth - start)
+                if not product.direct_panels:
+                    for p in b.range(0, panel_count):
+                        target = panels.at(p * (cut.block * nr)).pointer
+                        b.call("pack_panel", [args, target, batch, (panel0 + p) * nr, start, depth])
+                if not product.direct_rows:
+                    for t in b.range(0, tile_count):
+                        target = row_tiles.at(t * (cut.block * mr)).pointer
+                        b.call("pack_tile", [args, target, batch, (tile0 + t) * mr, start, depth])
+                done = block.equals(cut.blocks - 1)
                 for p in b.range(0, panel_count):
-                    target = panels.at(p * (cut.block * nr))
-                    product.pack_panel(target, batch, (panel0 + p) * nr, start, depth)
-            if not product.direct_rows:
-                for t in b.range(0, tile_count):
-                    target = row_tiles.at(t * (cut.block * mr))
-                    product.pack_tile(target, batch, (tile0 + t) * mr, start, depth)
-            done = block.equals(cut.blocks - 1)
-            for p in b.range(0, panel_count):
-                column = (panel0 + p) * nr
-                columns = b.minimum(nr, size.columns - column)
-                if product.direct_panels:
-                    panel = product.panel(batch, panel0 + p, start)
-                else:
-                    panel = panels.at(p * (cut.block * nr))
-                for t in b.range(0, tile_count):
-                    row = (tile0 + t) * mr
-                    rows = b.minimum(mr, size.rows - row)
-                    if product.direct_rows:
-                        row_tile = product.row_tile(batch, tile0 + t, start)
+                    column = (panel0 + p) * nr
+                    columns = b.minimum(nr, size.columns - column)
+                    if product.direct_panels:
+                        panel = product.panel(batch, panel0 + p, start)
                     else:
-                        row_tile = row_tiles.at(t * (cut.block * mr))
-                    tile = tiles.at((p * cut.chunk + t) * keep * (mr * nr))
-                    code.multiply(depth, row_tile, panel, tile, block, rows, columns)
-                    with b.when(done):
-                        _finish(code, product, epilogue, tile, batch, row, rows, column, columns)
+                        panel = panels.at(p * (cut.block * nr))
+                    for t in b.range(0, tile_count):
+                        row = (tile0 + t) * mr
+                        rows = b.minimum(mr, size.rows - row)
+                        if product.direct_rows:
+                            row_tile = product.row_tile(batch, tile0 + t, start)
+                        else:
+                            row_tile = row_tiles.at(t * (cut.block * mr))
+                        tile = tiles.at((p * cut.chunk + t) * keep * (mr * nr))
+                        code.multiply(depth, row_tile, panel, tile, block, rows, columns)
+                        with b.when(done):
+                            b.call("finish", [args, tile.pointer, batch, row, rows, column, columns])
 
 
 def _finish(
-    code: TileCode, product: Product, epilogue: Epilogue, tile: Array, batch: Value, row: Value, rows: Value,
-    column: Value, columns: Value,
+    code: TileCode, product: Product, tile: Array, batch: Value, row: Value, rows: Value, column: Value, columns: Value,
 ) -> None:
     """The epilogue over a finished tile: whole vectors, or masked ones where columns end."""
-    b, nr, lanes = code.b, code.columns, code.lanes
+    b, nr, lanes, epilogue = code.b, code.columns, code.lanes, product.epilogue
     whole = columns.equals(nr)
     with b.when(whole):
         for r in b.range(0, rows):
