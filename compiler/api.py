@@ -11,8 +11,7 @@ from mxc.compiler import env
 from mxc.compiler.graph.graph import Graph, Shape
 from mxc.compiler.kernel.ir import Kernel
 from mxc.compiler.passes.fuse import Group, fuse, group_text
-from mxc.compiler.passes.infer_dtype import infer_dtype
-from mxc.compiler.passes.infer_shape import infer_shape
+from mxc.compiler.passes.infer import infer
 from mxc.compiler.passes.lower import lower
 from mxc.compiler.passes.pipeline import transform
 from mxc.compiler.passes.plan_memory import plan_memory
@@ -20,7 +19,6 @@ from mxc.compiler.passes.program import Launch
 from mxc.compiler.passes.registry import Options
 from mxc.compiler.passes.schedule import schedule
 from mxc.compiler.plan import Plan
-from mxc.compiler.graph.graph import Facts
 
 
 @dataclass
@@ -63,12 +61,6 @@ def static_names(graph: Graph) -> frozenset[str]:
     return frozenset(learned - other - {e.node.name for e in graph.outputs})
 
 
-def typed(graph: Graph, shapes: Mapping[str, Shape], dtypes: Mapping[str, str]) -> Graph:
-    """`graph` with complete facts. Raises MXNetError when shapes or dtypes conflict or do not suffice."""
-    facts = Facts(infer_shape(graph, dict(shapes)), infer_dtype(graph, dict(dtypes)))
-    return Graph(graph.outputs, graph.sinks, facts)
-
-
 def compile_graph(graph: Graph, shapes: Mapping[str, Shape], dtypes: Mapping[str, str], grad_req: Mapping[str, str],
                   is_train: bool, target: Any = None) -> Compiled:
     """Compile `graph` for arguments of these shapes and dtypes.
@@ -82,7 +74,7 @@ def compile_graph(graph: Graph, shapes: Mapping[str, Shape], dtypes: Mapping[str
         from mxc.compiler.targets.cpu.target import cpu_target
 
         target = cpu_target()
-    known = typed(graph, shapes, dtypes)
+    known = infer(graph, shapes, dtypes)
     wants = any(mode != "null" for mode in grad_req.values())
     static = frozenset() if wants or is_train else static_names(known)
     options = Options(target=target, is_train=is_train, grad_req=dict(grad_req), static=static)

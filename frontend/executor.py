@@ -163,6 +163,11 @@ class Executor:
         self._core.monitor_all = monitor_all
         self._core.monitor = None if callback is None else lambda name, array: callback(name, NDArray(array))
 
+    def compiled(self, is_train: bool = False) -> Any:
+        """What was compiled for forward in that mode: `.plan` (steps, bytes), `.groups`, `.library` (cache hits and
+        misses), `.seconds`. Compiles it when that has not happened yet."""
+        return self._core.compiled(is_train)
+
     def debug_str(self) -> str:
         """The graph as text, and how much memory the executor holds."""
         held = self._core.memory.nbytes + sum(a.nbytes for a in self._core.outputs)

@@ -140,6 +140,11 @@ class GraphExecutor:
 
         return find
 
+    def compiled(self, is_train: bool = False) -> Any:
+        """What the compiler made for forward in that mode (compiler.api.Compiled): the plan, the kernels, the times."""
+        with self.memory.lock:
+            return self._plan(TRAINING if is_train else INFERENCE).compiled
+
     # -- running
 
     def forward(self, is_train: bool) -> None:

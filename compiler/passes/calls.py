@@ -122,13 +122,26 @@ def depthwise_weight_grad(c: Call, params: Params) -> tuple[Make, Sequence[int]]
 
 
 def max_pool_grad(c: Call, params: Params) -> tuple[Make, Sequence[int]]:
+    """Channels come second, or last where the layout says so: the template takes any strides."""
     data, out = c.shape(0), c.shape(1)
-    window = _window(params, data, out, data[1])
+    rank = len(data)
+    last = params.layout is not None and str(params.layout).endswith("C")
+    order = (0, rank - 1, *range(1, rank - 1)) if last else tuple(range(rank))
+    data_strides, out_strides = (_moved(dense(shape), order) for shape in (data, out))
+    window = _window(params, _moved(data, order), _moved(out, order), data[order[1]])
 
     def make(name: str, buffers: Sequence[str], stores: Sequence[Store]) -> CallKernel:
-        return calls.max_pool_grad(name, c.dtype(0), window, _strides(data), _strides(out), buffers, stores)
+        strides = [(*s[:2], *_triple(s[2:], 0)) for s in (data_strides, out_strides)]
+        return calls.max_pool_grad(name, c.dtype(0), window, *strides, buffers, stores)
 
-    return make, _axes(data)
+    axes = [0] * rank
+    for template_axis, axis in zip(_axes(data), order, strict=True):
+        axes[axis] = template_axis
+    return make, axes
+
+
+def _moved(values: Sequence[int], order: Sequence[int]) -> tuple[int, ...]:
+    return tuple(values[i] for i in order)
 
 
 def packed_fully_connected(c: Call, params: Params) -> tuple[Make, Sequence[int]]:
@@ -152,13 +165,12 @@ def fully_connected(c: Call, params: Params) -> tuple[Make, Sequence[int]]:
 
 
 def dot(c: Call, params: Params) -> tuple[Make, Sequence[int]]:
-    """dot contracts the last axis of lhs (the first if transpose_a) with the first of rhs (the last if transpose_b).
-
-    The other axes of each side are merged into one, whatever their number.
+    """dot of two matrices contracts the last axis of lhs (the first if transpose_a) with the first of rhs (the last
+    if transpose_b).
     """
     left, right = c.shape(0), c.shape(1)
-    depth = left[0] if params.transpose_a else left[-1]
-    m, n = _count(left) // depth, _count(right) // depth
+    m, depth = reversed(left) if params.transpose_a else left
+    n = right[0] if params.transpose_b else right[1]
     a_strides = (0, 1, m) if params.transpose_a else (0, depth, 1)
     b_strides = (0, 1, depth) if params.transpose_b else (0, n, 1)
 
@@ -166,10 +178,3 @@ def dot(c: Call, params: Params) -> tuple[Make, Sequence[int]]:
         return calls.gemm(name, c.dtype(0), 1, m, n, depth, a_strides, b_strides, buffers, stores)
 
     return make, (1, 2)
-
-
-def _count(shape: Shape) -> int:
-    count = 1
-    for extent in shape:
-        count *= extent
-    return count

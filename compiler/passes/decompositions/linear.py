@@ -44,3 +44,18 @@ def deconvolution(builder: GraphBuilder, node: Node, inputs: list[Entry], option
     out = builder.make("_mxc_conv_data_grad", inputs[0], inputs[1], name=node.name, kernel=g.kernel, stride=g.stride,
                        dilate=g.dilate, pad=pad, num_group=g.groups, shape=builder.old.shape(Entry(node)))
     return [_with_bias(builder, out, inputs)]
+
+
+def dot(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry] | None:
+    """The product of two matrices: all axes of each side but the contracted one folded into one."""
+    assert builder.old is not None
+    left, right = (builder.shape(e) for e in inputs)
+    if len(left) == len(right) == 2:
+        return None
+    params = node.params
+    depth = left[0] if params.transpose_a else left[-1]
+    a = (depth, prod(left) // depth) if params.transpose_a else (prod(left) // depth, depth)
+    b = (prod(right) // depth, depth) if params.transpose_b else (depth, prod(right) // depth)
+    product = builder.make("dot", as_shape(builder, inputs[0], a), as_shape(builder, inputs[1], b), name=node.name,
+                           transpose_a=params.transpose_a, transpose_b=params.transpose_b)
+    return [as_shape(builder, product, builder.old.shape(Entry(node)))]
