@@ -61,12 +61,14 @@ def load_objects(objects: Mapping[str, bytes]) -> dict[str, int]:
 
 
 def optimised(text: str, target: llvm.TargetMachine, speed: int = 3) -> llvm.ModuleRef:
-    """The module of LLVM IR text after LLVM's passes for `target`."""
+    """The module of LLVM IR text after LLVM's passes for `target`; speed 0: no passes, for text that needs none."""
     initialise()
     module = llvm.parse_assembly(text)
     module.triple = target.triple
     module.data_layout = str(target.target_data)
     module.verify()
+    if speed == 0:
+        return module
     tuning = llvm.create_pipeline_tuning_options(speed_level=speed)
     tuning.loop_vectorization = speed > 1
     tuning.slp_vectorization = speed > 2

@@ -39,7 +39,7 @@ def compile_here(jobs: Sequence[Job], cpu: str, features: str) -> dict[str, byte
 
     target = machine(cpu, features)
     texts = [job for job in jobs if job.language == "llvm"]
-    objects = {job.symbol: target.emit_object(optimised(job.text, target, 1)) for job in texts}
+    objects = {job.symbol: target.emit_object(optimised(job.text, target, 0)) for job in texts}
     if len(texts) < len(jobs):
         from mxc.compiler.targets.cpu.compile import compile_source  # imports Numba
 
