@@ -11,8 +11,8 @@ from typing import Protocol
 
 from mxc.compiler.kernel import ir
 from mxc.compiler.kernel.ir import Value
-from mxc.compiler.kernel.scalar import literal
 from mxc.compiler.kernel.simplify_index import index as number
+from mxc.compiler.ops.expr import number_as
 from mxc.compiler.ops.table import Params
 
 Index = tuple[Value, ...]
@@ -110,6 +110,6 @@ def pack_rows(c: Context, params: Params, index: Index) -> Value:
 def arange(c: Context, params: Params, index: Index) -> Value:
     """start + step * (i // repeat), start and step cast to the dtype first."""
     start = 0.0 if params.stop is None else params.start
-    first, each = (ir.const(literal(n, c.out_dtype), c.out_dtype) for n in (start, params.step))
+    first, each = (ir.const(number_as(n, c.out_dtype), c.out_dtype) for n in (start, params.step))
     place = ir.cast(ir.apply("div", index[0], number(params.repeat)), c.out_dtype)
     return ir.apply("add", first, ir.apply("mul", each, place))

@@ -3,11 +3,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import numpy as np
-
 from mxc.compiler.kernel import ir
 from mxc.compiler.kernel.ir import Value
-from mxc.compiler.ops.expr import compute_dtype, evaluate, names_of
+from mxc.compiler.ops.expr import compute_dtype, evaluate, names_of, number_as
 from mxc.compiler.ops.table import Operator, Params
 
 TRUTH = frozenset(["and", "or", "not"])
@@ -20,7 +18,7 @@ class ValueReading:
         self.dtype = dtype
 
     def const(self, number: int | float) -> Value:
-        return ir.const(literal(number, self.dtype), self.dtype)
+        return ir.const(number_as(number, self.dtype), self.dtype)
 
     def cast(self, value: Value, dtype: str) -> Value:
         return ir.cast(ir.cast(value, dtype), self.dtype)
@@ -33,26 +31,20 @@ class ValueReading:
         return ir.apply(op, *(ir.cast(a, self.dtype) for a in args))
 
 
-def literal(number: int | float | bool, dtype: str) -> int | float:
-    """`number` as `dtype` holds it."""
-    if dtype.startswith("float"):
-        return float(np.dtype(dtype).type(number))
-    return int(np.int64(int(number)).astype(dtype))
-
-
 def truth(value: Value) -> Value:
     """`value` as a bool: what is not 0 is true."""
-    return value if value.dtype == "bool" else ir.apply("ne", value, ir.const(literal(0, value.dtype), value.dtype))
+    return value if value.dtype == "bool" else ir.apply("ne", value, ir.const(number_as(0, value.dtype), value.dtype))
 
 
 def _environment(params: Params, used: frozenset[str], values: Mapping[str, Value], dtype: str,
                  compute: str) -> dict[str, Value]:
-    """The names of an expression as values of the compute dtype; parameters are rounded to the tensor's dtype first."""
-    env = {name: ir.cast(value, compute) for name, value in values.items()}
+    """The names of an expression: inputs as they are (a test keeps its dtype), parameters in the compute dtype, rounded
+    to the tensor's dtype first."""
+    env = dict(values)
     for name in used - env.keys():
-        number = params[name] if name in params else None
+        number = params.get(name)
         if isinstance(number, (bool, int, float)):
-            env[name] = ir.const(literal(literal(number, dtype), compute), compute)
+            env[name] = ir.const(number_as(number_as(number, dtype), compute), compute)
     return env
 
 

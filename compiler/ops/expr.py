@@ -7,9 +7,9 @@ kernel reading in kernel/scalar.py, the derivative in derive.py.
 Types. A whole expression is computed in `compute_dtype(text, dtype)` of the operator's output dtype: itself, but
 float32 for float16, and float64 for integers where a function as `exp`, a constant as `pi` or a number with a fraction
 is used; the result is then cast to the output dtype. Inputs and parameters are cast to the compute dtype where an
-operation takes them (a parameter to the output's dtype before that, so that 2.5 is 2 beside integers); only the test of
-`where` and the arguments of the logical functions keep their own: what is not 0 is true. Comparisons give truth values,
-which count as 0 and 1 in arithmetic.
+operation takes them (a parameter to the output's dtype before that, see `number_as`: 2.5 is 2 beside integers); only
+the test of `where` and the arguments of the logical functions keep their own: what is not 0 is true. Comparisons give
+truth values, which count as 0 and 1 in arithmetic.
 """
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ class NumpyReading:
         self.dtype = np.dtype(dtype)
 
     def const(self, number: int | float) -> np.ndarray:
-        return as_dtype(np.asarray(number), self.dtype)
+        return np.asarray(number_as(number, self.dtype.name), self.dtype)
 
     def cast(self, value: np.ndarray, dtype: str) -> np.ndarray:
         return as_dtype(as_dtype(value, np.dtype(dtype)), self.dtype)
@@ -193,6 +193,20 @@ def as_dtype(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
             fits = (number >= float(wide.min)) & (number < -float(wide.min))
             return np.where(fits, np.where(fits, number, 0).astype(wide.dtype), wide.min).astype(dtype)
         return array.astype(dtype)
+
+
+def number_as(number: int | float, dtype: str) -> int | float:
+    """A number of an expression, or a parameter, as `dtype` holds it.
+
+    Floats are rounded; integers wrap (-3 is 253 as uint8); a float beside an integer dtype is truncated, and is first
+    brought into the range of int32 (int64 for int64), so that clip's bound inf stays a bound.
+    """
+    kind = np.dtype(dtype)
+    if kind.kind in "iub" and isinstance(number, float):
+        wide = np.iinfo("int64" if kind.itemsize == 8 else "int32")
+        number = 0 if number != number else int(min(max(number, wide.min), wide.max))
+    with np.errstate(all="ignore"):
+        return np.asarray(number).astype(kind).item()
 
 
 def _divide(a: np.ndarray, b: np.ndarray) -> np.ndarray:

@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 
-from mxc.compiler.ops.expr import NumpyReading, as_dtype, compute_dtype, evaluate
+from mxc.compiler.ops.expr import NumpyReading, as_dtype, compute_dtype, evaluate, number_as
 from mxc.compiler.ops.shapes.basic import arange_length, reduced_axes, reduced_shape
 from mxc.compiler.ops.table import Operator, Params
 
@@ -17,7 +17,7 @@ def _environment(reading: NumpyReading, op: Operator, params: Params, inputs: di
     for name in op.params:
         value = params[name]
         if isinstance(value, (bool, int, float)):
-            env[name] = as_dtype(as_dtype(np.asarray(value), np.dtype(out_dtype)), reading.dtype)
+            env[name] = reading.const(number_as(value, out_dtype))
     return env
 
 
@@ -58,7 +58,8 @@ def arange(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.ran
     count = arange_length(params)
     assert count is not None and isinstance(repeat, int)
     dtype = np.dtype(str(params["dtype"]))
-    first, each = (as_dtype(np.asarray(v), dtype) for v in (0.0 if stop is None else start, step))
+    first, each = (np.asarray(number_as(float(v), dtype.name), dtype)  # type: ignore[arg-type]
+                   for v in (0.0 if stop is None else start, step))
     return [first + each * as_dtype(np.arange(count) // repeat, dtype)]
 
 
