@@ -153,21 +153,21 @@ class _Reader:
 
     def read_record(self, raw: object, where: str) -> Record:
         """A node's own part: its attributes merged from all three spellings, newer ones winning."""
-        raw = self.expect(raw, dict, where)
+        node = self.expect(raw, dict, where)
         for key in ("op", "name"):
-            if key not in raw:
+            if key not in node:
                 raise self.fail(f"{where}: the key {key!r} is missing")
-        op, name = self.expect(raw["op"], str, f"{where}: op"), self.expect(raw["name"], str, f"{where}: name")
+        op, name = self.expect(node["op"], str, f"{where}: op"), self.expect(node["name"], str, f"{where}: name")
         where = f"{where} ({name!r})"
         attrs: dict[str, str] = {}
         for spelling in ("param", "attr", "attrs"):
-            for key, value in self.expect(raw.get(spelling, {}), dict, f"{where}: {spelling}").items():
+            for key, value in self.expect(node.get(spelling, {}), dict, f"{where}: {spelling}").items():
                 attrs[self.expect(key, str, f"{where}: {spelling}")] = self.expect(
                     value, str, f"{where}: {spelling} {key!r}")
         inputs = [self.entry(pair, f"{where}: input {i}")
-                  for i, pair in enumerate(self.expect(raw.get("inputs", []), list, f"{where}: inputs"))]
+                  for i, pair in enumerate(self.expect(node.get("inputs", []), list, f"{where}: inputs"))]
         subgraphs = [self.expect(sub, dict, f"{where}: subgraph {i}")
-                     for i, sub in enumerate(self.expect(raw.get("subgraphs", []), list, f"{where}: subgraphs"))]
+                     for i, sub in enumerate(self.expect(node.get("subgraphs", []), list, f"{where}: subgraphs"))]
         return Record(op, name, attrs, inputs, subgraphs)
 
     def entry(self, raw: object, where: str) -> tuple[int, int]:

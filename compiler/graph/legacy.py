@@ -71,6 +71,8 @@ def missing_inputs(record: Record, version: int, op: Operator, params: Params, e
 
 def hand_down(record: Record, node: Node) -> None:
     """Give the input variables of `node` the attributes that were written on the operator for them."""
+    if not record.for_inputs:
+        return
     assert node.op is not None
     for name, entry in zip(input_names(node.op, node.params), node.inputs, strict=True):
         if name in record.for_inputs and entry.node.is_variable:

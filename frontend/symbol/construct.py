@@ -104,7 +104,7 @@ def Group(symbols: Sequence[Symbol]) -> Symbol:
 
 
 def apply(op: Operator, hint: str, inputs: Mapping[str, Symbol] | Sequence[Symbol],
-          attrs: Mapping[str, object], name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
+          attrs: Mapping[str, Any], name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """`op` applied to symbols: all its visible outputs as one symbol.
 
     hint: the stem of an automatic name. inputs: by name, or in order. attrs: parameters (and `__x__` attributes) as

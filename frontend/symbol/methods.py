@@ -70,7 +70,7 @@ class OperatorMethods:
 
         return functions.find("squeeze")(self, axis=axis, **kwargs)
 
-    def split_v2(self, indices_or_sections: Any, axis: int = 0, squeeze_axis: bool = False) -> Any:
+    def split_v2(self: Any, indices_or_sections: Any, axis: int = 0, squeeze_axis: bool = False) -> Any:
         """`mx.sym.split_v2` of this symbol."""
         from mxc.symbol import creation
 

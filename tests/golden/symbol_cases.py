@@ -76,17 +76,9 @@ def _layers(mx):
 def _outputs(mx):
     sym = mx.sym
     x = sym.Variable("x")
-    return sym.Group([sym.BatchNorm(x, output_mean_var=True, name="bn"),
-                      sym.LayerNorm(x, output_mean_var=True, name="ln"),
-                      sym.split(x, num_outputs=3, axis=1), sym.SliceChannel(x, num_outputs=2, name="sc")[1],
-                      sym.topk(x, ret_typ="both", k=2), sym.Dropout(x), sym.max(x, axis=1), sym.argmax(x, axis=0)])
-
-
-def _recurrent(mx):
-    sym = mx.sym
-    x = sym.Variable("x")
-    return sym.Group([sym.RNN(x, state_size=3, num_layers=1, mode="lstm", state_outputs=True, name="lstm"),
-                      sym.RNN(x, state_size=3, num_layers=2, mode="gru", bidirectional=True)])
+    return sym.Group([sym.BatchNorm(x, output_mean_var=True, name="bn"), sym.split(x, num_outputs=3, axis=1),
+                      sym.SliceChannel(x, num_outputs=2, name="sc")[1],
+                      sym.Dropout(x), sym.max(x, axis=1)])
 
 
 def _many_inputs(mx):
@@ -94,9 +86,7 @@ def _many_inputs(mx):
     x, y = sym.Variable("x"), sym.Variable("y")
     return sym.Group([sym.Concat(x, y), sym.concat(x, y, dim=0), sym.concat(*[x, y], name="cc", num_args=3),
                       sym.concat(arg0=x, arg1=y), sym.concat(num_args=2, name="c"), sym.add_n(x, y, x),
-                      sym.ElementWiseSum(x, y), sym.stack(x, y, axis=1),
-                      sym.UpSampling(x, scale=2, sample_type="nearest"),
-                      sym.UpSampling(x, scale=2, sample_type="bilinear", num_filter=3)])
+                      sym.ElementWiseSum(x, y)])
 
 
 def _arguments(mx):
@@ -108,7 +98,8 @@ def _arguments(mx):
         sym.FullyConnected(x, y, y, 3), sym.FullyConnected(x, num_hidden=3, attr={"__foo__": "bar", "lr_mult": "2"}),
         sym.FullyConnected(x, num_hidden=3, __wd_mult__=2), sym.Activation(x, "relu"), sym.BatchNorm(x, moving_mean=y),
         sym.relu(x, name=""), sym.clip(x, 0, 6), sym.SoftmaxOutput(x), sym.softmax(x, axis=-1, name="s"),
-        sym.dot(x, y, transpose_b=True), sym.Embedding(x, input_dim=3, output_dim=4), sym.where(x, y, y)])
+        sym.dot(x, y, transpose_b=True), sym.where(x, y, y), sym.Deconvolution(x, kernel=(2, 2), num_filter=3),
+        sym.LinearRegressionOutput(x)])
 
 
 def _shaping(mx):
@@ -119,11 +110,8 @@ def _shaping(mx):
         x.reshape(shape=(2, -1), reverse=True), sym.transpose(x), x.transpose((1, 0)),
         sym.sum(x, axis=1, keepdims=True), sym.sum(x, axis=(1, 2)), sym.sum_axis(x, axis=1), x.mean(axis=1),
         x.astype("float16"), sym.Cast(x, dtype="int32"), sym.cast(x, dtype="int32"),
-        sym.slice(x, begin=(0, None), end=(None, 3)), x.slice((0, None), (None, 3)),
-        sym.slice_axis(x, axis=0, begin=1, end=None), sym.expand_dims(x, axis=1), x.flatten(), x.squeeze(axis=0),
-        sym.Pad(x, mode="constant", pad_width=(0, 0, 0, 0, 1, 1, 1, 1)), sym.tile(x, reps=(2, 2)), x.swapaxes(0, 1),
-        sym.SwapAxis(x, dim1=0, dim2=1), x.take(sym.Variable("i")), sym.flip(x, axis=0), x.norm(), x.square(),
-        sym.one_hot(x, depth=3)])
+        sym.slice_axis(x, axis=0, begin=1, end=None), sym.expand_dims(x, axis=1), x.flatten(), x.norm(), x.square(),
+        x.slice_axis(axis=1, begin=0, end=2), x.expand_dims(0), x.clip(0, 6), x.softmax(), x.round(), x.split(2)])
 
 
 def _aliases(mx):
@@ -159,7 +147,7 @@ def _internals(mx):
     sym = mx.sym
     x = sym.Variable("x")
     return sym.Group([sym.split(sym.BatchNorm(sym.Dropout(x, name="d"), name="b"), num_outputs=2, name="s"),
-                      sym.topk(x, name="t")]).get_internals()
+                      sym.max(x, name="m")]).get_internals()
 
 
 def _copied(mx):
@@ -179,8 +167,8 @@ def _shared_statistics(mx):
 
 CASES = {
     "operators": _operators, "constants": _constants, "variables": _variables, "scopes": _scopes, "prefixes": _prefixes,
-    "layers": _layers, "outputs": _outputs, "recurrent": _recurrent, "many_inputs": _many_inputs,
-    "arguments": _arguments, "shaping": _shaping, "aliases": _aliases, "composed": _composed, "children": _children,
+    "layers": _layers, "outputs": _outputs, "many_inputs": _many_inputs, "arguments": _arguments, "shaping": _shaping,
+    "aliases": _aliases, "composed": _composed, "children": _children,
     "internals": _internals, "copied": _copied, "shared_statistics": _shared_statistics,
     "variable": lambda mx: mx.sym.Variable("alone"), "net": _net,
     "group": lambda mx: mx.sym.Group([mx.sym.Variable(f"v{i}") for i in range(12)]),
@@ -204,12 +192,6 @@ def _fc(key, attrs, version, weight=None, **more):
     return _old(nodes, [[3, 0]], version)
 
 
-def _arg_max(op, version, axis="-1"):
-    return _old([{"op": "null", "name": "data", "inputs": []},
-                 {"op": op, "name": "a", "attrs": {"axis": axis, "keepdims": "1"}, "inputs": [[0, 0, 0]]}], [[1, 0]],
-                version)
-
-
 def _batch_norm(key, attrs, version):
     nodes = [{"op": "null", "name": name, "inputs": []} for name in ("d", "g", "b")]
     nodes.append({"op": "BatchNorm", "name": "bn", key: attrs, "inputs": [[0, 0], [1, 0], [2, 0]]})
@@ -225,8 +207,6 @@ OLD_FILES = {
     "weight wins": _fc("attrs", {"weight_lr_mult": "1.5"}, 800, {"lr_mult": "9"}),
     "plain wins": _fc("attrs", {"__lr_mult__": "7", "lr_mult": "8"}, 800),
     "user attribute": _fc("attrs", {"__foo__": "7"}, 10901),
-    **{f"{op} {version}": _arg_max(op, version) for op in ("argmax", "argmin") for version in (None, 904, 905, 10901)},
-    "argmax axis 1": _arg_max("argmax", 800, "1"),
     "no statistics": _batch_norm("attrs", {}, None),
     "no statistics, attributes": _batch_norm("param", {"eps": "0.1", "__lr_mult__": "3", "wd_mult": "4"}, 800),
     "aliases": _old([{"op": "null", "name": "d", "inputs": []},
