@@ -1,9 +1,10 @@
 """The executor: a graph bound to arrays, run forward and backward by compiled plans.
 
 Facts of MXNet 1.9.1 that hold here: every run writes the same output arrays; an output that is an argument, or that
-occurs twice, is one array; backward reads the arguments as they are then, and what the forward run stored; after an
-inference forward, or with is_train=False, backward goes through the operators in inference mode (the outputs keep what
-forward wrote); auxiliary states change in backward, once for each call.
+occurs twice, is one array; backward reads the arguments as they are then; after an inference forward, or with
+is_train=False, backward goes through the operators in inference mode (the outputs keep what forward wrote); auxiliary
+states change in backward, once for each call. Other than there, what backward needs of the forward run may be computed
+again from the arguments: fusion does so, and so does a second backward after one forward, which finds it overwritten.
 
 Plans are compiled at their first use: "inference", "training" (forward and backward of the joint graph), and
 "inference gradient" (the same with the operators in inference mode).
@@ -59,6 +60,9 @@ class GraphExecutor:
         self.graph = infer(graph, self._shapes, self._dtypes)
         self._check_gradients()
         self.outputs = self._make_outputs()
+        self._reads = [a.variable for a in known.values()]
+        self._written = [array.variable for entry, array in zip(self.graph.outputs, self.outputs, strict=True)
+                         if not entry.node.is_variable]  # an output that is an argument does not change
         self._bound: dict[str, BoundPlan] = {}
         self._seed = Array.of(np.zeros(2, np.int64))
         self._last = ""  # the plan that ran forward last
@@ -152,18 +156,12 @@ class GraphExecutor:
         with self.memory.lock:
             self._seed.data[:] = random.take()
             mode = TRAINING if is_train else INFERENCE
-            reads = [a.variable for a in (*self.args.values(), *self.aux.values())]
             if self.monitor is not None:
                 work: Callable[[], None] = lambda: self._run_watched(is_train)  # noqa: E731
             else:
                 work = lambda: self._run_forward(mode)  # noqa: E731
-            engine.push(work, reads, self._written_outputs())
+            engine.push(work, self._reads, self._written)
             self._last = mode
-
-    def _written_outputs(self) -> list[engine.Variable]:
-        """The variables that forward writes: an output that is an argument does not change."""
-        return [array.variable for entry, array in zip(self.graph.outputs, self.outputs, strict=True)
-                if not entry.node.is_variable]
 
     def _run_forward(self, mode: str) -> None:
         self.memory.holder = None
@@ -187,13 +185,14 @@ class GraphExecutor:
             written = [g.variable for name, g in self.grads.items() if g is not None and self.grad_req[name] != "null"]
             if mode == TRAINING:
                 written += [a.variable for a in self.aux.values()]
-            reads = [a.variable for a in (*self.args.values(), *self.aux.values(), *(h for h, _ in targets))]
+            reads = [*self._reads, *(head.variable for head, _ in targets)]
 
             def work() -> None:
                 for head, target in targets:
                     target.copy_from(head)
                 if self.memory.holder != (self._token, mode) or mode == INFERENCE_GRADIENT:
                     self._run_forward(mode)  # with the same seed: what it stored is not, or no longer, in the arena
+                self.memory.holder = None  # backward overwrites what it has used of forward's values
                 plan.run("backward")
 
             engine.push(work, reads, written)
