@@ -35,7 +35,8 @@ def _elementwise() -> list[Case]:
     for count in (1, 2, 5):
         inputs: dict[str, tuple[int, ...]] = {f"x{i}": (2, 3) for i in range(count)}
         made.append(case("add_n", f"of{count}", inputs, {"num_args": count}, list_input=True))
-    made.append(case("add_n", "half", {"a": (6,), "b": (6,), "c": (6,)}, {"num_args": 3}, dtype="float16", list_input=True))
+    made.append(case("add_n", "half", {"a": (6,), "b": (6,), "c": (6,)}, {"num_args": 3}, dtype="float16",
+                     list_input=True))
     for dtype in ("float32", "float64", "int32"):
         made.append(case("where", "full", {"condition": (3, 4), "x": (3, 4), "y": (3, 4)}, dtype=dtype, span=(0, 2),
                          spans={"x": (-9, 9), "y": (-9, 9)}, integer=["condition"] + ["x", "y"] * (dtype == "int32"),
@@ -50,7 +51,8 @@ def _broadcast() -> list[Case]:
     for op in ARITHMETIC + LOGICAL:
         name = f"broadcast_{op}"
         made.append(case(name, "train", {"lhs": (2, 3, 4), "rhs": (1, 3, 1)}, span=_span(op)))
-        made.append(case(name, "int", {"lhs": (3, 3), "rhs": (1, 3)}, dtype="int32", integer=["lhs", "rhs"], train=False,
+        made.append(case(name, "int", {"lhs": (3, 3), "rhs": (1, 3)}, dtype="int32", integer=["lhs", "rhs"],
+                         train=False,
                          span=(-3, 4), spans={"rhs": (1, 4)} if op == "div" else None))
         if op in ("add", "mul", "div", "power", "maximum"):
             made.append(case(name, "half", {"lhs": (2, 3), "rhs": (2, 1)}, dtype="float16", span=(0.5, 3)))
@@ -66,7 +68,8 @@ def _broadcast() -> list[Case]:
              case("broadcast_axis", "two", {"data": (1, 3, 1)}, {"axis": (0, 2), "size": (2, 4)}),
              case("broadcast_axis", "bad", {"data": (2, 3, 1)}, {"axis": (0,), "size": (4,)}),
              case("broadcast_like", "whole", {"lhs": (1, 3, 1), "rhs": (2, 3, 4)}),
-             case("broadcast_like", "axes", {"lhs": (1, 3, 1), "rhs": (4, 2)}, {"lhs_axes": (0, 2), "rhs_axes": (1, 0)})]
+             case("broadcast_like", "axes", {"lhs": (1, 3, 1), "rhs": (4, 2)},
+                  {"lhs_axes": (0, 2), "rhs_axes": (1, 0)})]
     return made
 
 
@@ -92,7 +95,8 @@ def _reductions() -> list[Case]:
         for label, attrs in (("axis", {"axis": 1}), ("all", {}), ("keep", {"axis": -1, "keepdims": True})):
             made.append(case(op, label, {"data": (3, 4)}, attrs, train=False))
         made.append(case(op, "ties", {"data": (3, 6)}, {"axis": 1}, span=(0, 3), integer=["data"], train=False))
-        made.append(case(op, "int", {"data": (3, 6)}, {"axis": 1}, span=(0, 3), dtype="int32", integer=["data"], train=False))
+        made.append(case(op, "int", {"data": (3, 6)}, {"axis": 1}, span=(0, 3), dtype="int32", integer=["data"],
+                         train=False))
     made.append(case("argmax_channel", "plain", {"data": (3, 6)}, train=False))
     return made
 
@@ -103,7 +107,8 @@ def _products() -> list[Case]:
         for right in (False, True):
             attrs = {"transpose_a": left, "transpose_b": right}
             label = f"{'t' if left else 'n'}{'t' if right else 'n'}"
-            made.append(case("dot", label, {"lhs": (4, 3) if left else (3, 4), "rhs": (5, 4) if right else (4, 5)}, attrs))
+            made.append(case("dot", label, {"lhs": (4, 3) if left else (3, 4), "rhs": (5, 4) if right else (4, 5)},
+                             attrs))
             made.append(case("batch_dot", label, {"lhs": (2, 4, 3) if left else (2, 3, 4),
                                                   "rhs": (2, 5, 4) if right else (2, 4, 5)}, attrs))
     made += [case("dot", "vectors", {"lhs": (6,), "rhs": (6,)}),

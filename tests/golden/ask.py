@@ -46,7 +46,7 @@ def shapes(table):
                 known["neighbour"] = tuple(row["out"])
                 made = mx.sym.Group([mx.sym.elemwise_add(made[0], mx.sym.Variable("neighbour")), made])
                 arguments, outputs, aux = made.infer_shape_partial(**known)
-                arguments = [s for n, s in zip(made.list_arguments(), arguments) if n in names]
+                arguments = [s for n, s in zip(made.list_arguments(), arguments, strict=True) if n in names]
                 outputs = outputs[1:]
             else:
                 arguments, outputs, aux = made.infer_shape_partial(**known)

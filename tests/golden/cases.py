@@ -1,9 +1,9 @@
 """What the real MXNet computes, case by case: the table of cases and the answers stored beside it.
 
-A case is one operator with its parameters, applied to inputs of given shapes and dtypes. `make_golden.py` asks the real
-MXNet and writes the answers to `<group>.npz`; `load()` gives them back. An answer holds the inputs, the outputs, and for
-a training case also the head gradients, the gradients of the inputs and the auxiliary states after backward; a case that
-MXNet refuses holds its message instead, and must be refused here too.
+A case is one operator with its parameters, applied to inputs of given shapes and dtypes. `make_golden.py` asks the
+real MXNet and writes the answers to `<group>.npz`; `load()` gives them back. An answer holds the inputs, the outputs,
+and for a training case also the head gradients, the gradients of the inputs and the auxiliary states after backward; a
+case that MXNet refuses holds its message instead, and must be refused here too.
 """
 from __future__ import annotations
 
@@ -57,7 +57,8 @@ class Answer:
 
 def case(op: str, label: str, shapes: Mapping[str, tuple[int, ...]], attrs: Mapping[str, object] | None = None,
          dtype: str = "float32", dtypes: Mapping[str, str] | None = None, span: tuple[float, float] = (-1, 1),
-         spans: Mapping[str, tuple[float, float]] | None = None, integer: Iterable[str] = (), no_grad: Iterable[str] = (),
+         spans: Mapping[str, tuple[float, float]] | None = None, integer: Iterable[str] = (),
+         no_grad: Iterable[str] = (),
          train: bool = True, list_input: bool = False) -> Case:
     """A case in few words: `dtype` and `span` hold for all inputs but those named in `dtypes` and `spans`."""
     made = []
@@ -65,14 +66,16 @@ def case(op: str, label: str, shapes: Mapping[str, tuple[int, ...]], attrs: Mapp
         kind = (dtypes or {}).get(name, dtype)
         low, high = (spans or {}).get(name, span)
         made.append(Input(name, tuple(shape), kind, low, high, name in integer, name not in no_grad))
-    return Case(f"{op}-{label}-{dtype}", op, {k: str(v) for k, v in (attrs or {}).items()}, tuple(made), train, list_input)
+    strings = {k: str(v) for k, v in (attrs or {}).items()}
+    return Case(f"{op}-{label}-{dtype}", op, strings, tuple(made), train, list_input)
 
 
 def tables() -> dict[str, list[Case]]:
     """All cases by group; the group names the file of answers."""
     from golden import arrays, layers, scalars, shaping
 
-    groups = {"arrays": arrays.cases(), "layers": layers.cases(), "scalars": scalars.cases(), "shaping": shaping.cases()}
+    groups = {"arrays": arrays.cases(), "layers": layers.cases(), "scalars": scalars.cases(),
+              "shaping": shaping.cases()}
     names = [c.name for group in groups.values() for c in group]
     repeated = {n for n in names if names.count(n) > 1} if len(set(names)) < len(names) else set()
     assert not repeated, f"case names used twice: {sorted(repeated)}"

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from golden.cases import Case, case
 
@@ -103,7 +104,8 @@ def _pooling() -> list[Case]:
                   pooling_convention="full"),
             _pool(f"{kind}_full_far", (1, 1, 5, 5), (2, 2), pool_type=kind, stride=(3, 3), pooling_convention="full"),
             _pool(f"{kind}_global", (2, 3, 3, 4), None, pool_type=kind, global_pool=True),
-            _pool(f"{kind}_global_kernel", (1, 2, 3, 4), (2, 2), pool_type=kind, global_pool=True, stride=(2, 2), pad=(1, 1)),
+            _pool(f"{kind}_global_kernel", (1, 2, 3, 4), (2, 2), pool_type=kind, global_pool=True, stride=(2, 2),
+                  pad=(1, 1)),
             _pool(f"{kind}_1d", (1, 2, 7), (3,), pool_type=kind, stride=(2,), pad=(1,)),
             _pool(f"{kind}_1d_full", (1, 2, 8), (3,), pool_type=kind, stride=(2,), pooling_convention="full"),
             _pool(f"{kind}_1d_global", (1, 2, 8), None, pool_type=kind, global_pool=True),
@@ -155,14 +157,14 @@ def _pooling() -> list[Case]:
 
 
 def _batch_norm() -> list[Case]:
-    def one(label: str, data: tuple[int, ...], attrs: Mapping[str, object] = {}, channel: int = 1,  # noqa: B006
+    def one(label: str, data: tuple[int, ...], attrs: Mapping[str, object] = {}, channel: int = 1,
             train: bool = True, dtype: str = "float32", op: str = "BatchNorm") -> Case:
         c = data[channel]
         other = "float32" if dtype == "float16" else dtype
         names = ("gamma", "beta", "moving_mean", "moving_var")
-        shapes = {"data": data, **{n: (c,) for n in names}}
+        shapes = {"data": data, **dict.fromkeys(names, (c,))}
         return case(op, label, shapes, attrs, spans={"gamma": (0.5, 1.5), "moving_var": (0.5, 2)}, train=train,
-                    dtype=dtype, dtypes={n: other for n in names})
+                    dtype=dtype, dtypes=dict.fromkeys(names, other))
 
     made = []
     for label, train in (("train", True), ("eval", False)):
@@ -191,7 +193,8 @@ def _activations() -> list[Case]:
     for kind in ("relu", "sigmoid", "softrelu", "softsign", "tanh"):
         for dtype in ("float32", "float64", "float16"):
             made.append(case("Activation", kind, {"data": (2, 3, 3)}, {"act_type": kind}, span=(-4, 4), dtype=dtype))
-        made.append(case("Activation", f"{kind}_wide", {"data": (30,)}, {"act_type": kind}, span=(-200, 200), train=False))
+        made.append(case("Activation", f"{kind}_wide", {"data": (30,)}, {"act_type": kind}, span=(-200, 200),
+                         train=False))
     made.append(case("Activation", "bad", {"data": (3,)}, {"act_type": "swish"}))
     for kind in ("leaky", "elu", "selu", "gelu", "prelu"):
         for dtype in ("float32", "float64", "float16"):
@@ -213,7 +216,8 @@ def _activations() -> list[Case]:
 
 
 def _fully_connected() -> list[Case]:
-    def one(label: str, data: tuple[int, ...], weight: tuple[int, ...], dtype: str = "float32", **attrs: object) -> Case:
+    def one(label: str, data: tuple[int, ...], weight: tuple[int, ...], dtype: str = "float32",
+            **attrs: object) -> Case:
         shapes = {"data": data, "weight": weight}
         if not attrs.get("no_bias"):
             shapes["bias"] = (weight[0],)
@@ -267,7 +271,8 @@ def _softmax_output() -> list[Case]:
         one("scale", (6, 4), (6,), 4, grad_scale=0.3), one("out_grad", (6, 4), (6,), 4, out_grad=True),
         one("plain", (6, 4), (6,), 4, dtype="float64"), one("plain", (6, 4), (6,), 4, dtype="float16"),
         one("smooth", (6, 4), (6,), 4, smooth_alpha=0.2), one("dense", (6, 4), (6, 4), 4),
-        one("flat", (3, 2, 2), (3,), 4), one("deep", (3, 2, 4), (3, 2), 4), one("preserve", (3, 2, 4), (3, 2), 4, preserve_shape=True),
+        one("flat", (3, 2, 2), (3,), 4), one("deep", (3, 2, 4), (3, 2), 4),
+        one("preserve", (3, 2, 4), (3, 2), 4, preserve_shape=True),
         one("preserve_two", (4, 3), (4,), 3, preserve_shape=True),
         one("multi", (2, 3, 4), (2, 4), 3, multi_output=True),
         one("multi_4d", (2, 3, 2, 2), (2, 2, 2), 3, multi_output=True),
@@ -278,11 +283,11 @@ def _softmax_output() -> list[Case]:
     ]
     for kind in ("null", "batch", "valid"):
         for ignore in (False, True):
-            attrs = {"normalization": kind, "use_ignore": ignore, "ignore_label": 1}
+            attrs: dict[str, Any] = {"normalization": kind, "use_ignore": ignore, "ignore_label": 1}
             suffix = f"{kind}_{'ignore' if ignore else 'all'}"
-            made.append(one(suffix, (6, 4), (6,), 4, **attrs))  # type: ignore[arg-type]
-            made.append(one(f"multi_{suffix}", (2, 3, 4), (2, 4), 3, multi_output=True, **attrs))  # type: ignore[arg-type]
-            made.append(one(f"smooth_{suffix}", (6, 4), (6,), 4, smooth_alpha=0.1, **attrs))  # type: ignore[arg-type]
+            made.append(one(suffix, (6, 4), (6,), 4, **attrs))
+            made.append(one(f"multi_{suffix}", (2, 3, 4), (2, 4), 3, multi_output=True, **attrs))
+            made.append(one(f"smooth_{suffix}", (6, 4), (6,), 4, smooth_alpha=0.1, **attrs))
     made.append(one("default_ignore", (8, 3), (8,), 3, low=-1, use_ignore=True, normalization="valid"))
     made.append(one("all_ignored", (4, 3), (4,), 1, use_ignore=True, ignore_label=0, normalization="valid"))
     return made
@@ -292,7 +297,8 @@ def _regression() -> list[Case]:
     made = []
     for op in ("LinearRegressionOutput", "MAERegressionOutput", "LogisticRegressionOutput"):
         for dtype in ("float32", "float64", "float16"):
-            made.append(case(op, "plain", {"data": (3, 4), "label": (3, 4)}, dtype=dtype, no_grad=["label"], span=(-2, 2)))
+            made.append(case(op, "plain", {"data": (3, 4), "label": (3, 4)}, dtype=dtype, no_grad=["label"],
+                             span=(-2, 2)))
         made += [case(op, "scale", {"data": (3, 4), "label": (3, 4)}, {"grad_scale": 2.5}, no_grad=["label"]),
                  case(op, "column", {"data": (5, 1), "label": (5,)}, no_grad=["label"]),
                  case(op, "deep", {"data": (2, 3, 2), "label": (2, 3, 2)}, no_grad=["label"]),

@@ -2,8 +2,10 @@
 
     python tests/golden/make_golden.py [--oracle FOLDER] [GROUP ...]
 
-A question takes seconds; all of them some minutes. FOLDER (default: `shared/oracle` beside the checkout) holds `oracle.py`, which answers cases, and `setup.sh`, which prints
-the Python that MXNet 1.9.1 is installed in.
+A question takes seconds, all of them some minutes.
+
+FOLDER (default: `shared/oracle` beside the checkout) holds `oracle.py`, which answers cases, and `setup.sh`, which
+prints the Python that MXNet 1.9.1 is installed in.
 """
 from __future__ import annotations
 

@@ -19,7 +19,8 @@ UNARY: dict[str, tuple[float, float]] = {
 INTEGER = ("abs", "ceil", "cos", "exp", "floor", "logical_not", "negative", "relu", "rint", "sigmoid", "sign", "sqrt",
            "square", "tanh", "_copy", "reciprocal", "log", "zeros_like", "round", "gamma", "erf")
 POSITIVE = ("sqrt", "reciprocal", "log", "gamma")  # elsewhere the result is not finite, and no integer
-HALF = ("exp", "log", "sigmoid", "tanh", "sqrt", "square", "relu", "reciprocal", "rsqrt", "abs", "negative", "erf", "sin")
+HALF = ("exp", "log", "sigmoid", "tanh", "sqrt", "square", "relu", "reciprocal", "rsqrt", "abs", "negative", "erf",
+        "sin")
 
 SCALAR: dict[str, tuple[float, float]] = {
     "_plus_scalar": (-3, 3), "_minus_scalar": (-3, 3), "_rminus_scalar": (-3, 3), "_mul_scalar": (-3, 3),

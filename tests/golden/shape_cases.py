@@ -1,7 +1,8 @@
 """The table of shape-inference questions: an operator, what is known of its inputs, and of its first output.
 
 In a shape None is an unknown rank and 0 an unknown dimension. `make_golden.py` asks the real MXNet's
-infer_shape_partial; `shapes.json` has the answers: every row with `found` (inputs, outputs, auxiliary states) or `error`.
+infer_shape_partial; `shapes.json` has the answers: every row with `found` (inputs, outputs, auxiliary
+states) or `error`.
 """
 from __future__ import annotations
 
@@ -63,7 +64,8 @@ def _matrices() -> list[Row]:
     conv(None, (4, 8, 3, 3), op="Deconvolution")
 
     def full(data: Known, weight: Known = None, bias: Known = None, out: Known = None, **attrs: object) -> None:
-        made.append(row("FullyConnected", {"data": data, "weight": weight, "bias": bias}, {"num_hidden": 10, **attrs}, out))
+        made.append(row("FullyConnected", {"data": data, "weight": weight, "bias": bias}, {"num_hidden": 10, **attrs},
+                        out))
 
     full((4, 3, 5))
     full((0, 3, 5))
@@ -123,7 +125,8 @@ def _layers() -> list[Row]:
              row("Activation", {"data": (2, 0)}, {"act_type": "relu"}, (0, 3)),
              row("Dropout", {"data": (2, 3)}), row("Dropout", {"data": None}, {}, (2, 3))]
     for op in ("softmax", "log_softmax"):
-        made += [row(op, {"data": (2, 3)}), row(op, {"data": None}, {"axis": 0}, (2, 0)), row(op, {"data": (0, 3)}, {}, (2, 0))]
+        made += [row(op, {"data": (2, 3)}), row(op, {"data": None}, {"axis": 0}, (2, 0)),
+                 row(op, {"data": (0, 3)}, {}, (2, 0))]
     made.append(row("SoftmaxActivation", {"data": (2, 3)}))
 
     def labelled(op: str, data: Known, label: Known = None, out: Known = None, **attrs: object) -> None:
@@ -172,15 +175,18 @@ def _moving() -> list[Row]:
         made.append(row("Flatten", {"data": data}))
     made += [row("Flatten", {"data": (0, 3, 4)}, {}, (2, 12)),
              row("transpose", {"data": (2, 3, 4)}, {"axes": (1, 2, 0)}), row("transpose", {"data": (2, 0, 4)}),
-             row("transpose", {"data": (2, 0, 4)}, {}, (4, 3, 0)), row("transpose", {"data": None}, {"axes": (1, 0)}, (2, 3)),
+             row("transpose", {"data": (2, 0, 4)}, {}, (4, 3, 0)),
+             row("transpose", {"data": None}, {"axes": (1, 0)}, (2, 3)),
              row("transpose", {"data": (2, 3)}, {"axes": (0, 2)}),
-             row("expand_dims", {"data": (2, 3)}, {"axis": 1}), row("expand_dims", {"data": (2, 0)}, {"axis": -1}, (2, 3, 1)),
+             row("expand_dims", {"data": (2, 3)}, {"axis": 1}),
+             row("expand_dims", {"data": (2, 0)}, {"axis": -1}, (2, 3, 1)),
              row("expand_dims", {"data": None}, {"axis": 0}, (1, 2, 3)),
              row("slice_axis", {"data": (2, 5)}, {"axis": 1, "begin": 1, "end": "None"}),
              row("slice_axis", {"data": (0, 5)}, {"axis": -1, "begin": -3, "end": -1})]
 
     def concat(*shapes: Known, out: Known = None, **attrs: object) -> None:
-        made.append(row("Concat", {f"x{i}": s for i, s in enumerate(shapes)}, {"num_args": len(shapes), **attrs}, out, True))
+        inputs = {f"x{i}": s for i, s in enumerate(shapes)}
+        made.append(row("Concat", inputs, {"num_args": len(shapes), **attrs}, out, True))
 
     concat((2, 3, 4), (2, 5, 4))
     concat((2, 3, 4), (0, 5, 0))
@@ -215,17 +221,20 @@ def _simple() -> list[Row]:
         made.append(row("elemwise_add", {"lhs": lhs, "rhs": rhs}))
     made.append(row("elemwise_mul", {"lhs": None, "rhs": None}, {}, (2, 3)))
     for lhs, rhs, out in [((2, 3), (1, 3), None), ((2, 0), (1, 3), None), ((2, 3), None, None), ((2, 3), (3,), None),
-                          ((2, 3), (2, 4), None), ((2, 1), (0, 3), (2, 3)), ((0, 3), (0, 3), (2, 3)), ((2, 3), None, (2, 3))]:
+                          ((2, 3), (2, 4), None), ((2, 1), (0, 3), (2, 3)), ((0, 3), (0, 3), (2, 3)),
+                          ((2, 3), None, (2, 3))]:
         made.append(row("broadcast_add", {"lhs": lhs, "rhs": rhs}, {}, out))
     for attrs in ({}, {"axis": 1}, {"axis": (0, 2), "keepdims": True}, {"axis": 1, "exclude": True}):
         for data in ((2, 3, 4), (0, 3, 4), None):
             made.append(row("sum", {"data": data}, attrs))
     made.append(row("sum", {"data": (0, 3, 4)}, {"axis": 1}, (2, 4)))
-    for lhs, rhs in [((2, 3), (3, 4)), ((0, 3), (3, 4)), ((2, 0), (3, 4)), ((2, 3), None), ((2, 3), (4, 5)), ((3,), (3,))]:
+    for lhs, rhs in [((2, 3), (3, 4)), ((0, 3), (3, 4)), ((2, 0), (3, 4)), ((2, 3), None), ((2, 3), (4, 5)),
+                     ((3,), (3,))]:
         made.append(row("dot", {"lhs": lhs, "rhs": rhs}))
     made += [row("dot", {"lhs": (3, 2), "rhs": (4, 3)}, {"transpose_a": True, "transpose_b": True}),
              row("_plus_scalar", {"data": (2, 0)}, {"scalar": 1}, (0, 3)), row("exp", {"data": None}, {}, (2, 3)),
-             row("where", {"condition": None, "x": (2, 3), "y": None}), row("where", {"condition": (2,), "x": (0, 3), "y": None}),
+             row("where", {"condition": None, "x": (2, 3), "y": None}),
+             row("where", {"condition": (2,), "x": (0, 3), "y": None}),
              row("add_n", {"x0": (2, 0), "x1": (0, 3), "x2": None}, {"num_args": 3}, None, True),
              row("Cast", {"data": (2, 0)}, {"dtype": "int32"}), row("zeros_like", {"data": (2, 3)}),
              row("clip", {"data": (2, 3)}, {"a_min": 0, "a_max": 1})]

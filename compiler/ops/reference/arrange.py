@@ -34,7 +34,8 @@ def concat(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.ran
     return [np.concatenate(inputs, params.dim)]
 
 
-def slice_channel(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator) -> list[np.ndarray]:
+def slice_channel(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator,
+                  ) -> list[np.ndarray]:
     """Equal parts along `axis`."""
     parts = np.split(inputs[0], params.num_outputs, params.axis)
     return [p.squeeze(params.axis) for p in parts] if params.squeeze_axis else parts
@@ -47,6 +48,7 @@ def slice_axis(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np
     return [inputs[0][(slice(None),) * axis + (slice(begin, end),)]]
 
 
-def broadcast_to(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator) -> list[np.ndarray]:
+def broadcast_to(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator,
+                 ) -> list[np.ndarray]:
     """Axes of extent 1 repeated."""
     return [np.broadcast_to(inputs[0], shapes.broadcast_target(params, inputs[0].shape)).copy()]

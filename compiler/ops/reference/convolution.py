@@ -20,8 +20,9 @@ def _taps(g: Geometry) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
 
 
 def _window(offset: tuple[int, ...], size: tuple[int, ...], g: Geometry) -> tuple[slice, ...]:
-    """Where in the padded data a tap at `offset` meets each of `size` outputs."""
-    return tuple(slice(o, o + s * (n - 1) + 1, s) for o, n, s in zip(offset, size, g.stride, strict=True))
+    """Where in the padded data (N, C, *space) a tap at `offset` meets each of `size` outputs."""
+    return (slice(None), slice(None),
+            *(slice(o, o + s * (n - 1) + 1, s) for o, n, s in zip(offset, size, g.stride, strict=True)))
 
 
 def _padded(data: np.ndarray, g: Geometry) -> np.ndarray:
@@ -39,8 +40,8 @@ def _forward(data: np.ndarray, weight: np.ndarray, g: Geometry) -> np.ndarray:
     for x, w in zip(_grouped(padded, g.groups, 1), _grouped(weight.astype(np.float64), g.groups, 0), strict=True):
         out = np.zeros((len(x), len(w), *size))
         for tap, offset in _taps(g):
-            seen = x[(slice(None), slice(None), *_window(offset, size, g))]
-            out += np.einsum("nc...,fc->nf...", seen, w[(slice(None), slice(None), *tap)])
+            seen = x[_window(offset, size, g)]
+            out += np.einsum("nc...,fc->nf...", seen, w[(..., *tap)])
         parts.append(out)
     return np.concatenate(parts, 1)
 
@@ -54,11 +55,10 @@ def _data_grad(grad: np.ndarray, weight: np.ndarray, g: Geometry, shape: tuple[i
                      strict=True):
         padded = np.zeros((shape[0], w.shape[1], *room))
         for tap, offset in _taps(g):
-            where = (slice(None), slice(None), *_window(offset, grad.shape[2:], g))
-            padded[where] += np.einsum("nf...,fc->nc...", dy, w[(slice(None), slice(None), *tap)])
+            padded[_window(offset, grad.shape[2:], g)] += np.einsum("nf...,fc->nc...", dy, w[(..., *tap)])
         parts.append(padded)
-    inner = tuple(slice(p, p + n) for p, n in zip(g.pad, shape[2:], strict=True))
-    return np.concatenate(parts, 1)[(slice(None), slice(None), *inner)]
+    inner = tuple(slice(p, p + n) for p, n in zip((0, 0, *g.pad), shape, strict=True))
+    return np.concatenate(parts, 1)[inner]
 
 
 def _with_bias(out: np.ndarray, inputs: list[np.ndarray]) -> np.ndarray:
@@ -72,7 +72,8 @@ def convolution(params: Params, inputs: list[np.ndarray], is_train: bool, rng: n
     return [_with_bias(_forward(inputs[0], inputs[1], geometry(params)), inputs)]
 
 
-def deconvolution(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator) -> list[np.ndarray]:
+def deconvolution(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator,
+                  ) -> list[np.ndarray]:
     """out[n, f, stride y + dilate t - pad] += data[n, c, y] weight[c, f, t], plus the bias."""
     data, weight = inputs[:2]
     g = geometry(params)
@@ -84,7 +85,8 @@ def deconvolution(params: Params, inputs: list[np.ndarray], is_train: bool, rng:
     return [_with_bias(_data_grad(data, weight, g, shape), inputs)]
 
 
-def conv_data_grad(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator) -> list[np.ndarray]:
+def conv_data_grad(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator,
+                   ) -> list[np.ndarray]:
     """The gradient of a convolution to its data, of the shape that the parameter `shape` states."""
     return [_data_grad(inputs[0], inputs[1], geometry(params), tuple(params.shape))]
 
@@ -95,11 +97,12 @@ def conv_weight_grad(params: Params, inputs: list[np.ndarray], is_train: bool, r
     data, grad = inputs
     g = geometry(params)
     parts = []
-    for x, dy in zip(_grouped(_padded(data, g), g.groups, 1), _grouped(grad.astype(np.float64), g.groups, 1), strict=True):
+    grads = _grouped(grad.astype(np.float64), g.groups, 1)
+    for x, dy in zip(_grouped(_padded(data, g), g.groups, 1), grads, strict=True):
         weight = np.zeros((dy.shape[1], x.shape[1], *g.kernel))
         for tap, offset in _taps(g):
-            seen = x[(slice(None), slice(None), *_window(offset, grad.shape[2:], g))]
+            seen = x[_window(offset, grad.shape[2:], g)]
             flat = (a.reshape(*a.shape[:2], -1) for a in (seen, dy))
-            weight[(slice(None), slice(None), *tap)] = np.einsum("nci,nfi->fc", *flat)
+            weight[(..., *tap)] = np.einsum("nci,nfi->fc", *flat)
         parts.append(weight)
     return [np.concatenate(parts)]

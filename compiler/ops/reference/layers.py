@@ -80,7 +80,9 @@ def softmax(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.ra
         return [_softmax(x, axis)]
     place = np.arange(x.shape[axis]).reshape(-1, *(1,) * (x.ndim - axis - 1))
     inside = np.broadcast_to(place < np.expand_dims(inputs[1], axis), x.shape)
-    powers = np.where(inside, np.exp(x - np.where(inside, x, -np.inf).max(axis, keepdims=True, initial=-1e300)), 0)
+    kept = np.where(inside, x, -np.inf)
+    largest = kept.max(axis, keepdims=True)
+    powers = np.exp(kept - np.where(largest > -np.inf, largest, 0))  # a row of length 0 stays 0
     total = powers.sum(axis, keepdims=True)
     return [np.divide(powers, total, where=total > 0, out=np.zeros(x.shape))]
 
@@ -105,7 +107,8 @@ def softmax_activation(params: Params, inputs: list[np.ndarray], is_train: bool,
     return [_softmax(x, 1 if params.mode == "channel" else x.ndim - 1)]
 
 
-def softmax_output(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator) -> list[np.ndarray]:
+def softmax_output(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator,
+                   ) -> list[np.ndarray]:
     """softmax over axis 1 (multi_output), the last axis (preserve_shape), or everything in a sample."""
     x = inputs[0].astype(np.float64)
     if params.multi_output:
@@ -114,7 +117,8 @@ def softmax_output(params: Params, inputs: list[np.ndarray], is_train: bool, rng
 
 
 def dropout(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator) -> list[np.ndarray]:
-    """Data times a mask: 1 / (1 - p) with probability 1 - p, else 0; 1 in inference but for mode "always". And the mask."""
+    """Data times a mask: 1 / (1 - p) with probability 1 - p, else 0; 1 in inference but for mode "always". And the
+    mask."""
     data = inputs[0].astype(np.float64)
     shape = tuple(1 if i in params.axes else n for i, n in enumerate(data.shape))
     mask = np.ones(shape)
@@ -129,7 +133,8 @@ def first_of(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.r
     return [inputs[0]]
 
 
-def logistic_output(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator) -> list[np.ndarray]:
+def logistic_output(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator,
+                    ) -> list[np.ndarray]:
     """sigmoid of the first input."""
     x = inputs[0].astype(np.float64)
     powers = np.exp(-np.abs(x))

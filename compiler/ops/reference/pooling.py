@@ -55,7 +55,8 @@ def pooling(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.ra
     return [out]
 
 
-def max_pool_grad(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator) -> list[np.ndarray]:
+def max_pool_grad(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator,
+                  ) -> list[np.ndarray]:
     """Each window's gradient goes to its first largest element."""
     data, grad = inputs[0], inputs[1].astype(np.float64)
     w = windows(params, data.shape)
@@ -71,7 +72,8 @@ def max_pool_grad(params: Params, inputs: list[np.ndarray], is_train: bool, rng:
     return [out]
 
 
-def avg_pool_grad(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator) -> list[np.ndarray]:
+def avg_pool_grad(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator,
+                  ) -> list[np.ndarray]:
     """Average and sum: each window's gradient, over the divisor for the average, goes to all of its elements."""
     grad = inputs[0].astype(np.float64)
     shape = tuple(params.shape)

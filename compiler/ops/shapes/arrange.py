@@ -104,8 +104,8 @@ def reshape(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
         return ins, outs
     out, data = _completed(out, data), _completed(data, out)
     if 0 not in data and 0 not in out and math.prod(data) != math.prod(out):
-        raise MXNetError(f"cannot reshape {data} of {math.prod(data)} elements to {out} of {math.prod(out)}: use 0 or -1 "
-                         "for sizes that follow the data (such as the batch, which is split between devices)")
+        raise MXNetError(f"cannot reshape {data} of {math.prod(data)} elements to {out} of {math.prod(out)}: use 0 or "
+                         "-1 for sizes that follow the data (such as the batch, which is split between devices)")
     return [data], [out]
 
 
@@ -170,14 +170,18 @@ def concat(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
     elif total and sizes.count(0) == 1:
         rest = total - sum(sizes)
         if rest < 1:
-            raise MXNetError(f"expected inputs of {total} together along axis {axis}, got {sum(sizes)} without one of them")
+            raise MXNetError(f"expected inputs of {total} together along axis {axis}, got {sum(sizes)} without one of "
+                             "them")
         sizes[sizes.index(0)] = rest
     made: Shapes = [(*known[:axis], size, *known[axis + 1:]) for size in sizes]
     return made, [(*known[:axis], total, *known[axis + 1:])]
 
 
 def slice_channel(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
-    """Equal parts of the data along `axis`; with `squeeze_axis` parts of size 1, without that axis. Backward: the data from a part."""
+    """Equal parts of the data along `axis`; with `squeeze_axis` parts of size 1, without that axis.
+
+    Backward: the data from a part.
+    """
     data = ins[0]
     count, axis = params["num_outputs"], params["axis"]
     assert isinstance(count, int) and isinstance(axis, int)
@@ -217,7 +221,7 @@ def slice_axis(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shape
 
 
 def slice_bounds(params: Params, size: int) -> tuple[int, int]:
-    """(begin, end) of slice_axis along an axis of `size`, both counted from the front. Raises MXNetError for empty ones."""
+    """(begin, end) of slice_axis along an axis of `size`, counted from the front. Raises MXNetError for empty ones."""
     begin, end = params["begin"], params["end"]
     assert isinstance(begin, int) and (end is None or isinstance(end, int))
     first = begin + size if begin < 0 else begin

@@ -1,5 +1,6 @@
-"""Shape rules of convolution, deconvolution and their gradients: data (N, C, *space), weight (filters, C/groups, *kernel).
+"""Shape rules of convolution, deconvolution and their gradients.
 
+Data is (N, C, *space), a convolution's weight (filters, C/groups, *kernel).
 Deconvolution is the gradient of a convolution to its data; its weight is (C, filters/groups, *kernel).
 """
 from __future__ import annotations
@@ -32,9 +33,9 @@ def geometry(params: Params) -> Geometry:
     assert isinstance(kernel, tuple)
     if not 1 <= len(kernel) <= 3:
         raise MXNetError(f"expected a kernel of 1, 2 or 3 axes, got {kernel}")
-    layout = params.get("layout")
-    if layout is not None and layout != ("NCW", "NCHW", "NCDHW")[len(kernel) - 1]:
-        raise MXNetError(f"expected layout {('NCW', 'NCHW', 'NCDHW')[len(kernel) - 1]} for kernel {kernel}, got {layout}")
+    layout, expected = params.get("layout"), ("NCW", "NCHW", "NCDHW")[len(kernel) - 1]
+    if layout not in (None, expected):
+        raise MXNetError(f"expected layout {expected} for kernel {kernel}, got {layout}")
     parts = [kernel]
     for name, default in (("stride", 1), ("dilate", 1), ("pad", 0)):
         given = params[name] or (default,) * len(kernel)
@@ -50,7 +51,7 @@ def geometry(params: Params) -> Geometry:
     assert isinstance(groups, int)
     if groups < 1:
         raise MXNetError(f"expected num_group of at least 1, got {groups}")
-    return Geometry(*parts, groups)
+    return Geometry(parts[0], parts[1], parts[2], parts[3], groups)
 
 
 def _divided(channels: int, groups: int, what: str) -> int:
@@ -65,12 +66,13 @@ def _ranked(shape: Shape, g: Geometry, what: str) -> None:
 
 
 def convolved(size: int, axis: int, g: Geometry) -> int:
-    """The output's size along an axis of space; 0 for an unknown one. Raises MXNetError when the kernel does not fit."""
+    """The output's size along an axis of space; 0: unknown. Raises MXNetError when the kernel does not fit."""
     if size == 0:
         return 0
     padded = size + 2 * g.pad[axis]
     if g.extents[axis] > padded:
-        raise MXNetError(f"kernel size {g.extents[axis]} (dilated) exceeds the padded input's {padded} along axis {axis + 2}")
+        raise MXNetError(f"kernel size {g.extents[axis]} (dilated) exceeds the padded input's {padded} along axis "
+                         f"{axis + 2}")
     return (padded - g.extents[axis]) // g.stride[axis] + 1
 
 
@@ -92,7 +94,8 @@ def convolution(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shap
     space = [convolved(n, i, g) for i, n in enumerate(data[2:])]
     out = merge((data[0], filters, *space), outs[0])
     assert out is not None
-    back = [out[i + 2] + g.extents[i] - 1 - 2 * g.pad[i] if out[i + 2] and s == 1 else 0 for i, s in enumerate(g.stride)]
+    back = [out[i + 2] + g.extents[i] - 1 - 2 * g.pad[i] if out[i + 2] and s == 1 else 0
+            for i, s in enumerate(g.stride)]
     data = merge(data, (out[0], weight[1] * g.groups, *back))
     return [data, weight, *[merge((filters,), b) for b in rest]], [out]
 
@@ -125,7 +128,7 @@ def deconvolution_padding(params: Params, space: Shape) -> tuple[Shape, Shape]:
 
 
 def deconvolution(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
-    """out = (N, num_filter, stride (size - 1) + extent - 2 pad + adj, ...), with the padding of deconvolution_padding."""
+    """out = (N, num_filter, stride (size - 1) + extent - 2 pad + adj, ...); pad and adj of deconvolution_padding."""
     g, filters = geometry(params), params["num_filter"]
     assert isinstance(filters, int)
     data, weight, *rest = ins

@@ -9,9 +9,10 @@ from mxc.compiler.ops.table import Params
 
 
 def fully_connected(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
-    """out = (N, num_hidden) of data flattened to (N, K), or (..., num_hidden) without `flatten`; weight (num_hidden, K).
+    """out = (N, num_hidden) of data flattened to (N, K), or (..., num_hidden) without `flatten`.
 
-    Backward: the batch (without `flatten`: every axis but the last) from the output, K from the weight.
+    The weight is (num_hidden, K). Backward: the batch (without `flatten`: every axis but the last) from the output, K
+    from the weight.
     """
     data, weight, *rest = ins
     hidden, out = params["num_hidden"], outs[0]
