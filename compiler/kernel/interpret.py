@@ -202,9 +202,10 @@ def converted(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
 def _divide(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     if a.dtype.kind == "f":
         return a / b
-    safe = np.where(b == 0, 1, b)
-    quotient = np.abs(a) // np.abs(safe) if a.dtype.kind == "i" else a // safe
-    return np.where(b == 0, 0, np.where((a < 0) != (safe < 0), -quotient, quotient) if a.dtype.kind == "i" else quotient)
+    safe = np.where(b == 0, 1, b).astype(b.dtype)
+    floored = a // safe
+    truncated = floored + ((floored * safe != a) & ((a < 0) != (safe < 0)))
+    return np.where(b == 0, 0, truncated)
 
 
 def _modulus(a: np.ndarray, b: np.ndarray) -> np.ndarray:

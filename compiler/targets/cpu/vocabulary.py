@@ -234,7 +234,7 @@ def rand_(typingctx, seed, offset, index):
 def names() -> dict[str, Any]:
     """The global names of a printed function."""
     space: dict[str, Any] = {f"{op}_": _typed(op) for op in ROLES if op != "bitcast"}
-    space |= {f"bits_{dtype}": _typed("bitcast", dtype) for dtype in ("int32", "int64", "float32", "float64")}
+    space |= {f"bits_{dtype}": _typed("bitcast", dtype) for dtype in SCALARS if dtype not in ("bool", "float16")}
     space |= {"udiv": _typed("div", index=True), "umod": _typed("mod", index=True)}
     space |= {"load_where": load_where, "integer": integer, "select": select, "half": half, "sum_": sum_, "prod_": prod_}
     space["rand_"] = rand_
