@@ -81,10 +81,10 @@ class Executor:
                                     f"for {name}")
             if value.shape != target.shape:
                 raise ArgumentError(f"Shape not match! Argument {name}, need: {target.shape}, received: {value.shape}")
-            values[name] = value
+            values[name] = value._array.data if isinstance(value, NDArray) else value
         with self._core.memory.lock:  # another thread's values must not come between
             for name, value in values.items():
-                self._args[name][:] = value
+                self._args[name]._array.assign(value)
             self._core.forward(bool(is_train))
         return self.outputs
 

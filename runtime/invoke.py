@@ -1,6 +1,7 @@
 """Eager evaluation: one operator on arrays, through the same table as graphs."""
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -21,15 +22,13 @@ def invoke(name: str, inputs: Sequence[Array], params: Mapping[str, object], out
     params: Python values or strings; the count of a variable number of inputs is filled in. context: where the results
     go when there is no input. Raises MXNetError when the inputs do not fit the operator, or the results `out`.
     """
-    op = table.get(name)
-    if op.variadic:
-        params = {op.variadic: len(inputs), **params}
-    node = Node(op, "", None, op.make_params(params))
-    expected = [*op.input_names(node.params), *op.aux_names(node.params)]
-    if len(inputs) != len(expected):
-        raise MXNetError(f"operator {name} takes {len(expected)} arrays ({', '.join(expected) or 'none'}), "
-                         f"got {len(inputs)}")
-    shapes, dtypes = infer_node(node, [a.shape for a in inputs], [a.dtype for a in inputs])
+    facts = (name, tuple(params.items()), tuple(a.shape for a in inputs), tuple(a.dtype for a in inputs))
+    try:
+        node, shapes, dtypes = _resolve(*facts)
+    except TypeError:  # a parameter that cannot be hashed, as a list
+        node, shapes, dtypes = _resolve.__wrapped__(*facts)
+    op = node.op
+    assert op is not None
     visible = op.num_visible(node.params)
     if out is None:
         where = inputs[0].context if inputs else context or current_context()
@@ -39,13 +38,30 @@ def invoke(name: str, inputs: Sequence[Array], params: Mapping[str, object], out
         _check_results(name, results, shapes[:visible])
 
     def compute() -> None:
-        values = op.reference(node.params, [a.data for a in inputs], dtypes, is_train, random.generator())
+        rng = None if op.rule("reference") is None else random.generator()  # expressions draw no numbers
+        values = op.reference(node.params, [a.data for a in inputs], dtypes, is_train, rng)
         for result, value in zip(results, values, strict=False):
             with np.errstate(all="ignore"):
                 np.copyto(result.data, value, casting="unsafe")
 
     engine.push(compute, [a.variable for a in inputs], [a.variable for a in results])
     return results
+
+
+@functools.lru_cache(maxsize=4096)
+def _resolve(name: str, params: tuple[tuple[str, object], ...], shapes: tuple[tuple[int, ...], ...],
+             dtypes: tuple[str, ...]) -> tuple[Node, list[tuple[int, ...]], list[str]]:
+    """A node of the operator, and the shapes and dtypes of its outputs."""
+    op = table.get(name)
+    given = dict(params)
+    if op.variadic:
+        given = {op.variadic: len(shapes), **given}
+    node = Node(op, "", None, op.make_params(given))
+    expected = [*op.input_names(node.params), *op.aux_names(node.params)]
+    if len(shapes) != len(expected):
+        raise MXNetError(f"operator {name} takes {len(expected)} arrays ({', '.join(expected) or 'none'}), "
+                         f"got {len(shapes)}")
+    return node, *infer_node(node, shapes, dtypes)
 
 
 def _check_results(name: str, results: Sequence[Array], shapes: Sequence[tuple[int, ...]]) -> None:
