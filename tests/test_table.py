@@ -194,6 +194,8 @@ SHAPES = [  # operator, parameters, inputs, outputs, the inputs and outputs that
     ("dot", {}, [(2, 3, 4), (0, 5)], [None], [(2, 3, 4), (4, 5)], [(2, 3, 5)]),
     ("dot", {"transpose_a": True, "transpose_b": True}, [(4, 2), (5, 4)], [None], [(4, 2), (5, 4)], [(2, 5)]),
     ("dot", {}, [(3,), (3,)], [None], [(3,), (3,)], [(1,)]),
+    ("batch_dot", {"transpose_b": True}, [(0, 2, 3), (5, 4, 0)], [None], [(5, 2, 3), (5, 4, 3)], [(5, 2, 4)]),
+    ("batch_dot", {"transpose_a": True}, [(5, 3, 0), None], [(0, 2, 4)], [(5, 3, 2), (5, 3, 4)], [(5, 2, 4)]),
 ]
 
 
@@ -209,7 +211,8 @@ def test_shapes_flow_both_ways(name: str, given: dict, ins: list, outs: list, in
 CONFLICTS = [("exp", {}, [(2, 3)], [(2, 4)]), ("exp", {}, [(2,)], [(2, 1)]),
              ("broadcast_add", {}, [(2,), (3,)], [None]),
              ("sum", {"axis": 5}, [(2, 3)], [None]), ("sum", {"axis": (0, 0)}, [(2, 3)], [None]),
-             ("dot", {}, [(2, 3), (4, 5)], [None]), ("_arange", {"start": 0, "stop": -1}, [], [None])]
+             ("dot", {}, [(2, 3), (4, 5)], [None]), ("batch_dot", {}, [(2, 3, 4), (2, 5, 6)], [None]),
+             ("batch_dot", {}, [(2, 3), None], [None]), ("_arange", {"start": 0, "stop": -1}, [], [None])]
 
 
 @pytest.mark.parametrize(("name", "given", "ins", "outs"), CONFLICTS)

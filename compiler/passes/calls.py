@@ -178,3 +178,17 @@ def dot(c: Call, params: Params) -> tuple[Make, Sequence[int]]:
         return calls.gemm(name, c.dtype(0), 1, m, n, depth, a_strides, b_strides, buffers, stores)
 
     return make, (1, 2)
+
+
+def batch_dot(c: Call, params: Params) -> tuple[Make, Sequence[int]]:
+    """As dot, for every matrix of the batch."""
+    left, right = c.shape(0), c.shape(1)
+    batch, m, depth = _moved(left, (0, 2, 1)) if params.transpose_a else left
+    n = right[1] if params.transpose_b else right[2]
+    a_strides = (m * depth, 1, m) if params.transpose_a else (m * depth, depth, 1)
+    b_strides = (n * depth, 1, depth) if params.transpose_b else (n * depth, n, 1)
+
+    def make(name: str, buffers: Sequence[str], stores: Sequence[Store]) -> CallKernel:
+        return calls.gemm(name, c.dtype(0), batch, m, n, depth, a_strides, b_strides, buffers, stores)
+
+    return make, (0, 1, 2)

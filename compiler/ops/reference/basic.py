@@ -72,6 +72,13 @@ def dot(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random
     return [np.atleast_1d(np.tensordot(lhs.astype(wide), rhs.astype(wide), axes=([a], [b])))]
 
 
+def batch_dot(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator) -> list[np.ndarray]:
+    """A matrix product for each of the batch."""
+    lhs, rhs = (a.astype(np.float64) if a.dtype.kind == "f" else a for a in inputs)
+    return [np.matmul(lhs.swapaxes(1, 2) if params["transpose_a"] else lhs,
+                      rhs.swapaxes(1, 2) if params["transpose_b"] else rhs)]
+
+
 def where(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator) -> list[np.ndarray]:
     """x where the condition is not 0, else y; a vector condition chooses rows."""
     condition, x, y = inputs

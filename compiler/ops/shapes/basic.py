@@ -162,3 +162,22 @@ def dot(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
     rhs = (*rhs[:b], inner, *rhs[b + 1:])
     out = merge((*lhs[:a], *lhs[a + 1:], *rhs[:b], *rhs[b + 1:]) or (1,), outs[0])
     return [lhs, rhs], [out]
+
+
+def batch_dot(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
+    """(batch, m, k) times (batch, k, n), or (batch, k, m) with transpose_a and (batch, n, k) with transpose_b."""
+    for name, shape in zip(("lhs", "rhs"), ins, strict=True):
+        if shape is not None and len(shape) != 3:
+            raise MXNetError(f"expected {name} of 3 dimensions, got {shape}")
+    lhs, rhs, out = (s or (0, 0, 0) for s in (*ins, outs[0]))
+    m, left = (2, 1) if params["transpose_a"] else (1, 2)
+    n, right = (1, 2) if params["transpose_b"] else (2, 1)
+    (batch,) = merge_all([lhs[:1], rhs[:1], out[:1]]) or (0,)
+    if lhs[left] and rhs[right] and lhs[left] != rhs[right]:
+        raise MXNetError(f"expected equal contracted axes, got {lhs[left]} (axis {left} of lhs {lhs}) and {rhs[right]} "
+                         f"(axis {right} of rhs {rhs})")
+    depth = lhs[left] or rhs[right]
+    rows, columns = lhs[m] or out[1], rhs[n] or out[2]
+    lhs = (batch, depth, rows) if params["transpose_a"] else (batch, rows, depth)
+    rhs = (batch, columns, depth) if params["transpose_b"] else (batch, depth, columns)
+    return [lhs, rhs], [merge((batch, rows, columns), outs[0])]
