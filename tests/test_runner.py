@@ -11,6 +11,7 @@ import time
 import llvmlite.binding as llvm
 import numpy as np
 import pytest
+
 from mxc.compiler.targets.cpu import runner_ir
 from mxc.runtime import runner
 from mxc.runtime.portable_runner import Portable

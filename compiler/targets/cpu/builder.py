@@ -341,7 +341,7 @@ class Builder:
         self._lines.append(f"  br label %{name}.end")
         self._open(f"{name}.end")
 
-    def when_not(self, condition: Value):  # noqa: ANN201 - a context manager, as `when`
+    def when_not(self, condition: Value):
         return self.when(self.negate(condition))
 
     # --- the bottom

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mxc.compiler.kernel.philox import PHILOX
 from mxc.compiler.kernel.ir import Value as Scalar
+from mxc.compiler.kernel.philox import PHILOX
 from mxc.compiler.targets.cpu.builder import BYTES, TYPES, Builder, Value, element_of, lanes_of, vector_type
 
 UNSIGNED = frozenset(["bool", "uint8", "uint16", "uint32", "uint64"])

@@ -287,9 +287,9 @@ def pack_lines(
     b, lanes, convert = code.b, code.lanes, epilogue.arithmetic.loaded
     together = line_step.equals(1)
     with b.when(together):
-        for j in range(0, block, lanes):
-            mask = b.first_lanes(b.minimum(valid, block) - j, lanes)
-            for k in b.range(0, depth):
+        masks = [(j, b.first_lanes(b.minimum(valid, block) - j, lanes)) for j in range(0, block, lanes)]
+        for k in b.range(0, depth):
+            for j, mask in masks:  # a last vector that reaches into the next depth's lines is overwritten by these
                 vector = source.vector(k * depth_step + j, lanes, mask)
                 target.put(k * block + j, convert(vector, source.dtype))
     with b.when_not(together):
