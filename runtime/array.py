@@ -5,6 +5,7 @@ through any of them is seen as a change of all.
 """
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -17,8 +18,10 @@ from mxc.runtime.context import Context, cpu
 from mxc.runtime.storage import Block
 
 DTYPES = ("float32", "float64", "float16", "uint8", "int32", "int8", "int64", "bool")
+_ELEMENTS = {name: np.dtype(name) for name in DTYPES}
 
 
+@functools.lru_cache(maxsize=256)
 def dtype_name(dtype: object) -> str:
     """The name of a dtype given as a name, a NumPy dtype or a scalar type. Raises MXNetError for one not supported."""
     try:
@@ -41,7 +44,7 @@ class Array:
 
     def __init__(self, data: np.ndarray, context: Context, variable: engine.Variable):
         self.data, self.context, self.variable = data, context, variable
-        self.dtype = data.dtype.name
+        self.dtype = dtype_name(data.dtype)
 
     @classmethod
     def empty(cls, shape: Sequence[int], dtype: object = "float32", context: Context | None = None) -> Array:
@@ -50,9 +53,9 @@ class Array:
         name, shape = dtype_name(dtype), tuple(int(n) for n in shape)
         if any(n < 0 for n in shape):
             raise MXNetError(f"an array cannot have the shape {shape}: a dimension is negative")
-        nbytes = math.prod(shape) * np.dtype(name).itemsize
-        memory = np.asarray(Block(nbytes, where))
-        return cls(memory[:nbytes].view(name).reshape(shape), where, engine.Variable())
+        element = _ELEMENTS[name]
+        memory = np.asarray(Block(math.prod(shape) * element.itemsize, where))
+        return cls(np.ndarray(shape, element, memory), where, engine.Variable())
 
     @classmethod
     def of(cls, values: np.ndarray, dtype: object = None, context: Context | None = None) -> Array:
@@ -66,8 +69,8 @@ class Array:
     def sharing(cls, values: np.ndarray, context: Context | None = None) -> Array:
         """An array on the memory of `values`, not copied: volatile, since its owner may change it unseen."""
         dtype_name(values.dtype)
-        if not values.flags.c_contiguous:
-            raise MXNetError("only a C-contiguous NumPy array can be shared; copy it first")
+        if not (values.flags.c_contiguous and values.dtype.isnative):
+            raise MXNetError("only a C-contiguous NumPy array of native byte order can be shared; copy it first")
         return cls(values, context if context is not None else cpu(), engine.Variable(volatile=True))
 
     @property
