@@ -223,7 +223,7 @@ class _Reader:
             check_auxiliary(node)
         except MXNetError as error:
             raise self.fail(f"{where}: {error}") from None
-        legacy.hand_down(record, node)
+        legacy.hand_down(record, self.version, node)
         return node
 
     def params(self, op: Operator, record: Record, where: str) -> Params | None:

@@ -3,6 +3,7 @@
 | written before | what changes |
 |---|---|
 | 0.9.0 | inputs that a node does not list (auxiliary states were not stored) become variables NODE_INPUT |
+| 0.9.4 | variables whose operator knows how they start (moving statistics, ...) get that as `__init__` |
 | 0.9.5 | `axis` "-1" of argmax and argmin meant: flatten first; the attribute is dropped |
 | 1.9.1 | `lr_mult` and the other hidden keys become `__lr_mult__`; `weight_lr_mult` goes to that input's variable |
 """
@@ -17,6 +18,7 @@ from mxc.compiler.ops.table import Operator, Params
 NOW = 10901  # MXNet 1.9.1: the version whose files need no upgrade, and that mxc writes
 UNVERSIONED = 800  # files without a version are from 0.8.0 or before
 LISTS_ALL_INPUTS = 900
+STORES_STARTS = 904
 KEEPS_NEGATIVE_AXIS = 905
 
 
@@ -61,19 +63,20 @@ def missing_inputs(record: Record, version: int, op: Operator, params: Params, e
         return []
     made = []
     for name in input_names(op, params)[len(entries):]:
-        attrs = dict(record.attrs)
-        start = initialiser(op, name)
-        if start is not None:
-            attrs.setdefault("__init__", start)
-        made.append(Entry(variable(f"{record.name}_{name}", attrs)))
+        made.append(Entry(variable(f"{record.name}_{name}", record.attrs)))
     return made
 
 
-def hand_down(record: Record, node: Node) -> None:
-    """Give the input variables of `node` the attributes that were written on the operator for them."""
-    if not record.for_inputs:
+def hand_down(record: Record, version: int, node: Node) -> None:
+    """Give the input variables of `node` the attributes that were written on the operator for them, and, in files that
+    do not have it yet, the `__init__` that the operator knows."""
+    if not record.for_inputs and version >= STORES_STARTS:
         return
     assert node.op is not None
     for name, entry in zip(input_names(node.op, node.params), node.inputs, strict=True):
-        if name in record.for_inputs and entry.node.is_variable:
-            entry.node.attrs.update(record.for_inputs[name])
+        if not entry.node.is_variable:
+            continue
+        entry.node.attrs.update(record.for_inputs.get(name, {}))
+        start = initialiser(node.op, name) if version < STORES_STARTS else None
+        if start is not None:
+            entry.node.attrs.setdefault("__init__", start)

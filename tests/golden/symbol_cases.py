@@ -198,6 +198,15 @@ def _batch_norm(key, attrs, version):
     return _old(nodes, [[3, 0]], version)
 
 
+def _statistics(version):
+    """Moving statistics and a slope that are listed, without `__init__`."""
+    nodes = [{"op": "null", "name": name, "inputs": []} for name in ("d", "g", "b", "m", "v", "s")]
+    nodes[4]["attrs"] = {"__init__": "kept"}
+    nodes += [{"op": "BatchNorm", "name": "bn", "inputs": [[i, 0] for i in range(5)]},
+              {"op": "LeakyReLU", "name": "p", "attrs": {"act_type": "prelu"}, "inputs": [[6, 0], [5, 0]]}]
+    return _old(nodes, [[7, 0]], version)
+
+
 # Old files, as parsed JSON; MXNet's JSON after loading them says what they mean.
 OLD_FILES = {
     **{f"{key} {version}": _fc(key, {"lr_mult": "2", "weight_lr_mult": "1.5", "ctx_group": "g"}, version,
@@ -209,6 +218,7 @@ OLD_FILES = {
     "user attribute": _fc("attrs", {"__foo__": "7"}, 10901),
     "no statistics": _batch_norm("attrs", {}, None),
     "no statistics, attributes": _batch_norm("param", {"eps": "0.1", "__lr_mult__": "3", "wd_mult": "4"}, 800),
+    **{f"statistics {version}": _statistics(version) for version in (None, 900, 902, 903, 904)},
     "aliases": _old([{"op": "null", "name": "d", "inputs": []},
                      {"op": "concat", "name": "a", "attrs": {"num_args": "1"}, "inputs": [[0, 0]]},
                      {"op": "_Plus", "name": "b", "inputs": [[1, 0], [1, 0]]}], [[2, 0]]),
