@@ -48,6 +48,12 @@ def test_rrelu_draws_slopes_in_training():
     assert 0.2 <= slopes.min() < 0.21 and 0.39 < slopes.max() <= 0.4 and abs(slopes.mean() - 0.3) < 0.01
 
 
+def test_rrelu_takes_the_middle_slope_in_inference():
+    out, slopes = run("LeakyReLU", np.array([-2.0, 3.0]), act_type="rrelu", lower_bound=0.2, upper_bound=0.4)
+    np.testing.assert_allclose(out, [-0.6, 3], rtol=1e-6)
+    assert not slopes.any()
+
+
 def test_average_counts_padding_unless_told_not_to():
     image = np.arange(1.0, 26).reshape(1, 1, 5, 5)
     given = {"kernel": (5, 5), "pad": (2, 2), "pool_type": "avg"}

@@ -86,10 +86,10 @@ def _deconvolution() -> list[Case]:
     ]
 
 
-def _pool(label: str, data: tuple[int, ...], kernel: tuple[int, ...] | None, dtype: str = "float32",
-          train: bool = True, op: str = "Pooling", **attrs: object) -> Case:
+def _pool(label: str, data: tuple[int, ...], kernel: tuple[int, ...] | None, dtype: str = "float32", train: bool = True,
+          **attrs: object) -> Case:
     given = {"kernel": kernel} if kernel is not None else {}
-    return case(op, label, {"data": data}, {**given, **attrs}, dtype=dtype, train=train)
+    return case("Pooling", label, {"data": data}, {**given, **attrs}, dtype=dtype, train=train)
 
 
 def _pooling() -> list[Case]:
@@ -118,13 +118,6 @@ def _pooling() -> list[Case]:
             _pool(f"{kind}_same", (1, 2, 7, 7), (3, 3), pool_type=kind, stride=(2, 2), pooling_convention="same"),
             _pool(f"{kind}_same_pad", (1, 2, 6, 6), (3, 3), pool_type=kind, stride=(2, 2), pad=(1, 1),
                   pooling_convention="same"),
-            _pool(f"{kind}_plain", (1, 1, 4, 6), (3, 2), pool_type=kind, stride=(1, 2), op="Pooling_v1"),
-            _pool(f"{kind}_pad", (1, 1, 5, 6), (3, 3), pool_type=kind, stride=(2, 2), pad=(1, 1), op="Pooling_v1"),
-            _pool(f"{kind}_full", (1, 1, 6, 6), (3, 3), pool_type=kind, stride=(2, 2), pooling_convention="full",
-                  op="Pooling_v1"),
-            _pool(f"{kind}_full_pad", (1, 1, 6, 7), (3, 3), pool_type=kind, stride=(2, 2), pad=(1, 1),
-                  pooling_convention="full", op="Pooling_v1"),
-            _pool(f"{kind}_global", (1, 2, 3, 4), (1, 1), pool_type=kind, global_pool=True, op="Pooling_v1"),
         ]
     made += [
         _pool("avg_exclude", (1, 1, 5, 5), (3, 3), pool_type="avg", stride=(2, 2), pad=(1, 1), count_include_pad=False),
@@ -206,7 +199,6 @@ def _activations() -> list[Case]:
         case("LeakyReLU", "default", {"data": (2, 5)}),
         case("LeakyReLU", "slope", {"data": (2, 5)}, {"act_type": "leaky", "slope": 0.1}),
         case("LeakyReLU", "elu_slope", {"data": (2, 5)}, {"act_type": "elu", "slope": 1.3}),
-        case("LeakyReLU", "rrelu_eval", {"data": (2, 5)}, {"act_type": "rrelu"}, train=False),
         case("LeakyReLU", "prelu_4d", {"data": (2, 3, 2, 2), "gamma": (3,)}, {"act_type": "prelu"}),
         case("LeakyReLU", "prelu_2d", {"data": (4, 3), "gamma": (3,)}, {"act_type": "prelu"}),
         case("LeakyReLU", "prelu_one", {"data": (2, 3, 2), "gamma": (1,)}, {"act_type": "prelu"}),
