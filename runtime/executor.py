@@ -109,7 +109,7 @@ class GraphExecutor:
             facts = (tuple(sorted(d.items())) for d in (self._shapes, self._dtypes, grad_req))
             compiled = self.memory.compiled((self.source, mode, *facts), lambda: self._compiler()(
                 self.source, self._shapes, self._dtypes, grad_req, mode == TRAINING))
-            self._bound[mode] = BoundPlan(compiled, self._finder(mode), self.memory)
+            self._bound[mode] = BoundPlan(compiled, self._finder(mode), self.memory, mode == TRAINING)
         return self._bound[mode]
 
     def _compiler(self) -> Callable[..., Any]:

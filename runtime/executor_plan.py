@@ -8,6 +8,7 @@ import numpy as np
 
 from mxc.compiler.plan import Buffer, Step
 from mxc.compiler.targets.reference.interpreter import evaluate
+from mxc.runtime import random
 from mxc.runtime.array import Array
 from mxc.runtime.executor_memory import Memory
 from mxc.runtime.runner import StepTable, run
@@ -23,11 +24,12 @@ IN_MEMORY = ("arena", "prepared")
 class BoundPlan:
     """`compiled` on the arrays that `find` gives for its buffers (all but those of the arena and the prepared part).
 
-    Used with the memory's lock held.
+    is_train: of the nodes that Python runs. Used with the memory's lock held.
     """
 
-    def __init__(self, compiled: Compiled, find: Callable[[Buffer], Array], memory: Memory):
-        self.compiled, self.plan, self.memory = compiled, compiled.plan, memory
+    def __init__(self, compiled: Compiled, find: Callable[[Buffer], Array], memory: Memory,
+                 is_train: bool = False):
+        self.compiled, self.plan, self.memory, self.is_train = compiled, compiled.plan, memory, is_train
         self.arrays = [None if b.pool in IN_MEMORY else find(b) for b in self.plan.buffers]
         self._nodes = {node.name: node for node in compiled.graph.nodes}
         self._tables: dict[str, list[Segment]] = {}
@@ -109,7 +111,7 @@ class BoundPlan:
         node = self._nodes[step.host]
         values = [self._memory_of(i) for i in step.buffers]
         inputs, outputs = values[:len(node.inputs)], values[len(node.inputs):]
-        for target, value in zip(outputs, evaluate(node, inputs), strict=True):
+        for target, value in zip(outputs, evaluate(node, inputs, self.is_train, random.generator()), strict=True):
             np.copyto(target, value, casting="unsafe")
 
     def _memory_of(self, position: int) -> np.ndarray:

@@ -53,9 +53,11 @@ class _Native:
         self.address = self.memory.ctypes.data
         self.syscall = ctypes.CDLL(None).syscall
         futex, give_way = runner_ir.system_calls(platform.machine())
-        function = ctypes.cast(self.syscall, ctypes.c_void_p).value
-        numbers = {runner_ir.SYSCALL: function, runner_ir.FUTEX: futex, runner_ir.YIELD: give_way, runner_ir.SPINS: SPINS}
-        for offset, number in numbers.items():
+        constants = {
+            runner_ir.SYSCALL: ctypes.cast(self.syscall, ctypes.c_void_p).value,
+            runner_ir.FUTEX: futex, runner_ir.YIELD: give_way, runner_ir.SPINS: SPINS,
+        }
+        for offset, number in constants.items():
             self.memory[offset : offset + 8].view(np.int64)[0] = number
 
     def run(self, table: StepTable, scratch: int, stride: int) -> None:

@@ -47,8 +47,8 @@ def view(address, shape, dtype):
     return np.frombuffer((ctypes.c_char * count).from_address(address), dtype).reshape(shape)
 
 
-def compile_reference(graph, shapes, dtypes, grad_req, is_train, prepare=()):
-    """As compile_graph. prepare: names of nodes that go into the prepare part, for inference."""
+def compile_reference(graph, shapes, dtypes, grad_req, is_train, prepare=(), host=()):
+    """As compile_graph. prepare: names of nodes that go into the prepare part. host: of those that Python runs."""
     joint = infer(graph, shapes, dtypes)
     options = Options(target=None, is_train=is_train, grad_req=grad_req)
     if is_train or options.wants_gradients:
@@ -78,6 +78,11 @@ def compile_reference(graph, shapes, dtypes, grad_req, is_train, prepare=()):
         for entry in entries:
             place[entry] = buffer("prepared" if kind == "prepare" else "arena", entry)
         operands = [*node.inputs, *entries]
+        if node.name in host:
+            buffers = tuple(place[e] for e in operands)
+            count = len(node.inputs)
+            plan.steps.append(Step(kind, "", buffers, (), 1, buffers[:count], buffers[count:], host=node.name))
+            continue
         first = 0 if kind == "prepare" else 1  # the seed comes first where numbers may be drawn
 
         def work(arrays, node=node, position=position, first=first):

@@ -196,7 +196,21 @@ def test_copies():
     assert nd.concatenate([x, x]).shape == (4, 3) and np.asarray(x).dtype == np.float32
 
 
+@pytest.mark.parametrize(("shape", "reverse", "expected"), [
+    ((0, -1), False, (2, 12)), ((-2,), False, (2, 3, 4)), ((6, 4), False, (6, 4)), (-1, False, (24,)),
+    ((-3, 0), False, (6, 4)), ((-4, 1, 2, -2), False, (1, 2, 3, 4)), ((-1, 0), True, (6, 4))])
+def test_reshape_codes(shape, reverse, expected):
+    x = nd.zeros((2, 3, 4))
+    made = x.reshape(shape, reverse=reverse)
+    assert made.shape == expected
+    made[:] = 1
+    assert x.asnumpy().all()
+    assert nd.zeros((2, 3, 4)).reshape(6, -1).shape == (6, 4)
+
+
 def test_reshape_sizes():
+    with pytest.raises(MXNetError):
+        nd.zeros((2, 3, 4)).reshape((5, -1))
     with pytest.raises(ValueError, match="cannot reshape an array of 6 elements"):
         nd.array(A).reshape((2, 2))
 

@@ -292,6 +292,17 @@ def test_prepare_runs_again_when_what_it_reads_may_have_changed(reference, targe
     assert relative._core._bound["inference"]._prepared is executor._core._bound["inference"]._prepared
 
 
+def test_steps_of_pythons_run_between_kernels(reference, target):
+    if target == "native":
+        pytest.skip("the reference makes the steps")
+    x = sym.Variable("x")
+    net = sym.square(sym.exp(x + 1, name="middle"), name="last")
+    executor = net.bind(cpu(), {"x": nd.array([1.0, 2])})
+    executor._core.compiler = lambda *a: reference.append(compile_reference(*a, host=("middle",))) or reference[-1]
+    np.testing.assert_allclose(executor.forward()[0].asnumpy(), np.exp([4, 6]), rtol=1e-6)
+    assert len(executor._core._bound["inference"]._tables["forward"]) == 3
+
+
 # -- errors of binding
 
 

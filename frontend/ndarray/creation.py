@@ -91,7 +91,8 @@ def concatenate(arrays: Sequence[NDArray], axis: int = 0, always_copy: bool = Tr
     if len(arrays) == 1 and not always_copy:
         return arrays[0]
     try:
-        values: np.ndarray = np.concatenate([a._array.data for a in arrays], axis, dtype=arrays[0].dtype, casting="unsafe")
+        values: np.ndarray = np.concatenate([a._array.data for a in arrays], axis, dtype=arrays[0].dtype,
+                                            casting="unsafe")
     except ValueError as error:
         raise MXNetError(f"concatenate along axis {axis}: the shapes {', '.join(str(a.shape) for a in arrays)} "
                          f"do not fit: {error}") from None

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from mxc.compiler.error import ArgumentError
 from mxc.runtime.array import Array
 
 
@@ -52,7 +53,7 @@ def select(array: Array, key: Any) -> Array:
 def assign(array: Array, key: Any, value: np.ndarray) -> None:
     """Write `value`, cast and broadcast, to the elements under a NumPy key.
 
-    Raises IndexError for an index out of range and ValueError when the shapes do not fit.
+    Raises IndexError for an index out of range and ArgumentError when the shapes do not fit.
     """
     if is_basic(key) and value.ndim:
         target = array.data[key].shape
@@ -61,5 +62,5 @@ def assign(array: Array, key: Any, value: np.ndarray) -> None:
         except ValueError:
             fits = False
         if not fits or any(n != 1 for n in value.shape[:max(0, value.ndim - len(target))]):
-            raise ValueError(f"a value of shape {value.shape} does not fit the selected elements of shape {target}")
+            raise ArgumentError(f"a value of shape {value.shape} does not fit the selected elements of shape {target}")
     array.assign(value, key)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mxc.compiler.error import MXNetError
+from mxc.compiler.error import ArgumentError, MXNetError
 from mxc.ndarray import indexing
 from mxc.ndarray.arithmetic import Arithmetic
 from mxc.runtime import invoke
@@ -153,7 +153,7 @@ class NDArray(Arithmetic):
     def reshape(self, *shape: Any, reverse: bool = False, **named: Any) -> NDArray:
         """The elements in another shape, sharing memory; the codes 0, -1, -2, -3 and -4 as in the operator Reshape.
 
-        Raises MXNetError when the codes do not fit the shape, ValueError when the sizes differ.
+        Raises MXNetError when the codes do not fit the shape, ArgumentError when the sizes differ.
         """
         if named.keys() - {"shape"} or bool(named) == bool(shape):
             raise TypeError("reshape takes the new shape, as its arguments or as shape=..., and reverse")
@@ -161,7 +161,7 @@ class NDArray(Arithmetic):
         wanted = (wanted,) if isinstance(wanted, (int, np.integer)) else tuple(wanted)
         target = invoke.reshaped(self.shape, wanted, reverse) if any(n <= 0 for n in wanted) else wanted
         if int(np.prod(target)) != self.size:
-            raise ValueError(f"cannot reshape an array of {self.size} elements (shape {self.shape}) into {target}")
+            raise ArgumentError(f"cannot reshape an array of {self.size} elements (shape {self.shape}) into {target}")
         return NDArray(self._array.reshape(target))
 
     def expand_dims(self, axis: int, inplace: bool = False) -> NDArray:
