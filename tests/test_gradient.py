@@ -95,6 +95,14 @@ def joint(text: str, is_train: bool = True, **grad_req: str) -> Graph:
                     d = _backward_mean_data(r, count=3)
                     w = broadcast_to(d, shape=(2, 3))
                     return m, grad(a) = w""", id="reduction"),
+    pytest.param("""graph(a: float32[2,4])
+                    s = SliceChannel(a, num_outputs=2)
+                    return s.1""", {"a": "write"},
+                 """graph(a: float32[2,4], _head_grad_0: float32[2,2])
+                    s = SliceChannel(a, num_outputs=2)
+                    z = _zeros(shape=(2, 2))
+                    c = Concat(z, _head_grad_0, num_args=2)
+                    return s.1, grad(a) = c""", id="an output that nothing flows into"),
     pytest.param("""graph(x: float32[2,3], w: float32[4,3], b: float32[4])
                     y = FullyConnected(x, w, b, num_hidden=4)
                     return y""", {"w": "write", "b": "add"},
@@ -106,6 +114,47 @@ def joint(text: str, is_train: bool = True, **grad_req: str) -> Graph:
 ])
 def test_graph(text, grad_req, expected):
     assert_graph(joint(text, **grad_req), expected)
+
+
+BATCH_NORM = """graph(x: float32[4,3], g: float32[3], b: float32[3], m: float32[3], v: float32[3], w: float32[2,3])
+                n = BatchNorm(x, g, b, m, v, fix_gamma=False)
+                y = FullyConnected(n, w, num_hidden=2, no_bias=True)
+                return y"""
+
+
+@pytest.mark.parametrize("is_train, wanted, changes", [
+    (True, ["x"], True), (True, ["b"], True),
+    (True, ["w"], False),       # no gradient passes through the node
+    (True, [], False), (False, ["x"], False),
+])
+def test_moving_statistics_change_where_a_gradient_passes(is_train, wanted, changes):
+    made = joint(BATCH_NORM, is_train, **dict.fromkeys(wanted, "write"))
+    assert [s.name for s in made.sinks if s.kind == "aux"] == (["m", "v"] if changes else [])
+
+
+def test_shared_moving_statistics_are_updated_twice():
+    made = joint("""graph(x: float64[4,3], gamma: float64[3], beta: float64[3], m: float64[3], v: float64[3])
+                    n = BatchNorm(x, gamma, beta, m, v, momentum=0.5)
+                    k = BatchNorm(n, gamma, beta, m, v, momentum=0.5)
+                    return k""", x="write")
+    values = {"x": np.arange(12.0).reshape(4, 3) ** 2, "gamma": np.ones(3), "beta": np.full(3, 7.0), "m": np.zeros(3),
+              "v": np.ones(3), f"{HEAD}0": np.ones((4, 3))}
+    found = interpreter.run(made, values, {}, True)
+    (mean,) = [found[e] for e, s in zip(made.outputs, made.sinks, strict=True) if s.name == "m"]
+    np.testing.assert_allclose(mean, (0.5 * 7.0) * 0.5 + 0.5 * values["x"].mean(0))  # the last node's first
+
+
+def test_softmax_output_multiplies_by_what_flows_in():
+    text = """graph(x: float64[4,3], label: float64[4])
+              y = SoftmaxOutput(x, label, out_grad=OUT_GRAD)
+              return y"""
+    rng = np.random.default_rng(0)
+    values = {"x": rng.uniform(-1, 1, (4, 3)), "label": np.array([0.0, 2.0, 1.0, 5.0]), f"{HEAD}0": rng.random((4, 3))}
+    found = []
+    for out_grad in ("False", "True"):
+        made = joint(text.replace("OUT_GRAD", out_grad), x="write")
+        found.append(interpreter.run(made, values, {}, True)[made.outputs[1]])
+    np.testing.assert_allclose(found[1], found[0] * values[f"{HEAD}0"])
 
 
 def test_no_gradient_is_an_error_that_says_what_to_do():
@@ -170,8 +219,34 @@ def differentiable() -> list[Case]:
     return found
 
 
-@pytest.mark.parametrize("case", differentiable(), ids=str)
+def more(op: str, *shapes: tuple[int, ...], low: float = -1, **params: object) -> Case:
+    return Case(table.get(op), table.get(op).make_params(params), shapes, low)
+
+
+MORE = [
+    more("LeakyReLU", (2, 3, 2), act_type="selu"), more("LeakyReLU", (2, 3, 2), act_type="gelu"),
+    more("LeakyReLU", (2, 3, 2), act_type="rrelu"), more("LeakyReLU", (2, 3, 2), (1,), act_type="prelu"),
+    more("LeakyReLU", (4,), act_type="leaky"), more("SoftmaxActivation", (2, 3, 4), mode="instance"),
+    more("Pooling", (1, 1, 3, 4, 3), kernel=(3, 2, 3), pad=(1, 1, 1), stride=(2, 1, 2), pool_type="avg"),
+    more("Pooling", (1, 1, 6, 5), kernel=(3, 3), stride=(2, 2), pooling_convention="full", pool_type="avg"),
+    more("BatchNorm", (2, 3, 4), *[(3,)] * 4, low=0.5, use_global_stats=True, fix_gamma=False),
+    more("Dropout", (3, 4), p=0.3, axes=(0,)), more("Dropout", (3, 4), p=0.3, mode="always"),
+]
+
+
+@pytest.mark.parametrize("case", [*differentiable(), *MORE], ids=str)
 def test_finite_differences(case):
+    derivative_is_right(case, is_train=True)
+
+
+@pytest.mark.parametrize("case", [
+    more("BatchNorm", (2, 3, 4), *[(3,)] * 4, low=0.5, fix_gamma=False), more("Dropout", (3, 4)),
+    more("LeakyReLU", (2, 3, 2), act_type="rrelu"), MORE[-1]], ids=str)
+def test_finite_differences_in_inference_mode(case):
+    derivative_is_right(case, is_train=False)
+
+
+def derivative_is_right(case: Case, is_train: bool) -> None:
     """In float64, d(sum of outputs times heads) / d(input) by central differences."""
     op, params = case.op, case.params
     names = [*op.input_names(params), *op.aux_names(params)]
@@ -181,14 +256,14 @@ def test_finite_differences(case):
     graph = infer(Graph(outputs), {k: v.shape for k, v in values.items()}, dict.fromkeys(values, "float64"))
     if any(graph.dtype(e) != "float64" for e in graph.outputs):
         pytest.skip("the output is not float64")
-    made = gradient(graph, options(is_train=True, grad_req=dict.fromkeys(op.input_names(params), "write")))
+    made = gradient(graph, options(is_train=is_train, grad_req=dict.fromkeys(op.input_names(params), "write")))
     check_graph(made)
     rng = np.random.default_rng(1)
     heads = {f"{HEAD}{i}": rng.uniform(-1, 1, graph.shape(e)) for i, e in enumerate(graph.outputs)}
-    found = interpreter.run(made, {**values, **heads}, {}, True)
+    found = interpreter.run(made, {**values, **heads}, {}, is_train)
 
     def total() -> float:
-        run = interpreter.run(graph, values, {}, True)
+        run = interpreter.run(graph, values, {}, is_train)
         return sum(float((run[e] * heads[f"{HEAD}{i}"]).sum()) for i, e in enumerate(graph.outputs))
 
     for entry, sink in zip(made.outputs, made.sinks, strict=True):

@@ -51,25 +51,3 @@ def make_loss(g: Gradient) -> list[Entry | None]:
 def ones(g: Gradient) -> list[Entry | None]:
     """make_loss: 1 everywhere."""
     return [filled(g.builder, g.shape(g.inputs[0]), 1.0, g.dtype(g.inputs[0]))]
-
-
-@loss
-def svm_output(g: Gradient) -> list[Entry | None]:
-    """The hinge loss' subgradient, squared unless use_linear; the label gets none.
-
-    With s = data where the class is the label's and -data elsewhere, and v = margin - s: where v > 0 the gradient of s
-    is -1 (use_linear) or -2 v, times regularization_coefficient.
-    """
-    data, label = g.inputs
-    rows, classes = g.shape(data)
-    dtype = g.dtype(data)
-    numbers = as_shape(g.builder, g.make("_arange", start=0.0, stop=float(classes), dtype=dtype), (1, classes))
-    hit = g.make("broadcast_equal", as_shape(g.builder, label, (rows, 1)), numbers)
-    side = g.make("_plus_scalar", g.scaled(hit, 2.0), scalar=-1.0)
-    slack = g.make("_rminus_scalar", g.make("elemwise_mul", side, data), scalar=float(g.params.margin))
-    if g.params.use_linear:
-        strength = g.make("_greater_scalar", slack, scalar=0.0)
-    else:
-        strength = g.scaled(g.make("_maximum_scalar", slack, scalar=0.0), 2.0)
-    back = g.make("elemwise_mul", strength, side)
-    return [g.scaled(back, -float(g.params.regularization_coefficient)), None]

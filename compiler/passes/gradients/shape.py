@@ -19,11 +19,6 @@ def transpose(g: Gradient) -> list[Entry | None]:
     return [g.make("transpose", g.og, axes=inverse)]
 
 
-def swap_axes(g: Gradient) -> list[Entry | None]:
-    """Swapped once more."""
-    return [g.make("SwapAxis", g.og, dim1=g.params.dim1, dim2=g.params.dim2)]
-
-
 def concat(g: Gradient) -> list[Entry | None]:
     """Each input's slice."""
     axis = g.params.dim % len(g.shape(g.outputs[0]))
@@ -33,16 +28,6 @@ def concat(g: Gradient) -> list[Entry | None]:
         end = begin + g.shape(entry)[axis]
         backs.append(g.make("slice_axis", g.og, axis=axis, begin=begin, end=end) if asked else None)
         begin = end
-    return backs
-
-
-def stack(g: Gradient) -> list[Entry | None]:
-    """Each input's slice, without the new axis."""
-    axis = g.params.axis % len(g.shape(g.outputs[0]))
-    backs: list[Entry | None] = []
-    for i, (entry, asked) in enumerate(zip(g.inputs, g.asked, strict=True)):
-        one = g.make("slice_axis", g.og, axis=axis, begin=i, end=i + 1) if asked else None
-        backs.append(None if one is None else as_shape(g.builder, one, g.shape(entry)))
     return backs
 
 
