@@ -54,7 +54,7 @@ class _Native:
         self.syscall = ctypes.CDLL(None).syscall
         futex, give_way = runner_ir.system_calls(platform.machine())
         constants = {
-            runner_ir.SYSCALL: ctypes.cast(self.syscall, ctypes.c_void_p).value,
+            runner_ir.SYSCALL: ctypes.cast(self.syscall, ctypes.c_void_p).value or 0,
             runner_ir.FUTEX: futex, runner_ir.YIELD: give_way, runner_ir.SPINS: SPINS,
         }
         for offset, number in constants.items():

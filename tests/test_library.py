@@ -113,7 +113,8 @@ def gemm_case(case: tuple, seed: int = 0) -> tuple[CallKernel, list[np.ndarray]]
     mr, nr = library.tile(dtype)
     strides = []
     operands = []
-    for x, turned, packed, block, rows in ((a, a_turned, a_packed, mr, a), (b, b_turned, b_packed, nr, b.swapaxes(1, 2))):
+    both = (a, a_turned, a_packed, mr, a), (b, b_turned, b_packed, nr, b.swapaxes(1, 2))
+    for x, turned, packed, block, rows in both:
         stored = np.ascontiguousarray(x.swapaxes(1, 2) if turned else x)
         s = dense(stored.shape)
         strides.append((s[0], s[2], s[1]) if turned else s)
@@ -184,7 +185,8 @@ def whole_numbers(extra: list[Value], shape: list[int]) -> Value:
 
 
 def dropped(extra: list[Value], shape: list[int]) -> Value:
-    number = ir.make("rand", (ir.const(7, "int64"), ir.const(2, "int64"), linear(dict(enumerate(dense(shape))))), "uint32")
+    seed, offset, index = ir.const(7, "int64"), ir.const(2, "int64"), linear(dict(enumerate(dense(shape))))
+    number = ir.make("rand", (seed, offset, index), "uint32")
     return ir.apply("where", ir.apply("gt", number, ir.const(2**31, "uint32")), ir.acc(0, "float32"), extra[0])
 
 
@@ -204,7 +206,8 @@ def test_epilogue(epilogue, mode):
     loads = [ir.load(2, linear({1: 1}), "float32"), ir.load(3, linear({1: 1}), "float32"),
              ir.load(4, linear(dict(enumerate(dense(shape)))), "float32")]
     store = Store(5, linear(dict(enumerate(dense(shape)))), epilogue(loads, shape), mode)
-    call = calls.convolution("conv", "float32", w, dense(x.shape), ("float32",) * 6, [store], library.tile("float32")[0])
+    block = library.tile("float32")[0]
+    call = calls.convolution("conv", "float32", w, dense(x.shape), ("float32",) * 6, [store], block)
     assert dict(call.params)["flat"]
     check(call, [x.ravel(), weight, *extra, values(rng, (math.prod(shape),), "float32")])
 
@@ -438,5 +441,5 @@ def test_native_form_is_one_of_them():
 
 
 def test_one_text_serves_every_size():
-    texts = {library.source(gemm_case((1, m, 9, 8, "float32", False, False, False, False))[0], "kernel") for m in (2, 7, 40)}
-    assert len(texts) == 1
+    cases = [gemm_case((1, m, 9, 8, "float32", False, False, False, False))[0] for m in (2, 7, 40)]
+    assert len({library.source(call, "kernel") for call in cases}) == 1

@@ -74,9 +74,9 @@ def convolution(
     name: str, dtype: str, window: Window, data_strides: Sequence[int], buffers: Sequence[str],
     stores: Sequence[Store], block: int,
 ) -> CallKernel:
-    """out[n, c, d, h, w] = sum over i, kd, kh, kw of data[n, i, d * stride + kd * dilate - pad, ...] * weight[c, i, kd, ...]
+    """out[n, c, d, ...] = sum over i, k, ... of data[n, i, d * stride + k * dilate - pad, ...] * weight[c, i, k, ...]
 
-    with 0 for what lies outside of data; output axes (n, c, d, h, w), c over all groups. Operands: data, with
+    over three spatial axes, 0 outside of data; output axes (n, c, d, h, w), c over all groups. Operands: data, with
     `data_strides` elements between (n, c, d, h, w); weight as `pack_rows` of each group's (filters, channels * kernel)
     with `block`: [groups][ceil(filters / block)][channels * kernel][block]. Extents: window, data_strides.
     """
@@ -89,7 +89,7 @@ def convolution_data_grad(
     name: str, dtype: str, window: Window, out_strides: Sequence[int], buffers: Sequence[str],
     stores: Sequence[Store], block: int,
 ) -> CallKernel:
-    """grad[n, i, y...] = sum over c, kd, kh, kw of out_grad[n, c, (y + pad - k * dilate) / stride, ...] * weight[c, i, kd, ...]
+    """grad[n, i, d, ...] = sum over c, k of out_grad[n, c, (d + pad - k * dilate) / stride, ...] * weight[c, i, k, ...]
 
     where the division leaves no rest and the result lies inside; output axes (n, i, d, h, w) of the data. Also the
     forward pass of Deconvolution. Operands: out_grad, with `out_strides` elements between (n, c, d, h, w); weight as
@@ -105,10 +105,10 @@ def convolution_weight_grad(
     name: str, dtype: str, window: Window, data_strides: Sequence[int], out_strides: Sequence[int],
     buffers: Sequence[str], stores: Sequence[Store],
 ) -> CallKernel:
-    """grad[o, i, kd, kh, kw] = sum over n, d, h, w of data[n, i, d * stride + kd * dilate - pad, ...] * out_grad[n, o, d, h, w]
+    """grad[o, i, k, ...] = sum over n, d, ... of data[n, i, d * stride + k * dilate - pad, ...] * og[n, o, d, ...]
 
-    with i within o's group; output axes (o, i, kd, kh, kw), o over all groups. Operands: data, out_grad, with their
-    strides over (n, c, d, h, w). Extents: window, data_strides, out_strides.
+    over three spatial axes, i within o's group; output axes (o, i, kd, kh, kw), o over all groups. Operands: data,
+    out_grad, with their strides over (n, c, d, h, w). Extents: window, data_strides, out_strides.
     """
     extents = (*window.numbers(), *data_strides, *out_strides)
     inner = (window.channels, *window.kernel)
@@ -319,7 +319,8 @@ def _taps(w: Window) -> Iterable[tuple[Triple, tuple[slice, ...], tuple[slice, .
             high = min(w.out[x], (w.data[x] - 1 - offset) // w.stride[x] + 1)
             outs.append(slice(low, max(low, high)))
             start = low * w.stride[x] + offset
-            datas.append(slice(start, start + max(0, high - low - 1) * w.stride[x] + 1 if high > low else start, w.stride[x]))
+            stop = start + (high - low - 1) * w.stride[x] + 1 if high > low else start
+            datas.append(slice(start, stop, w.stride[x]))
         yield k, tuple(outs), tuple(datas)  # type: ignore[misc]
 
 

@@ -156,7 +156,9 @@ class Builder:
     def call_pointer(self, function: Value, arguments: Sequence[Value]) -> None:
         self._lines.append(f"  call void {function.text}({self._list(arguments)})")
 
-    def intrinsic(self, name: str, kind: str, arguments: Sequence[Value], overloads: Sequence[str] | None = None) -> Value:
+    def intrinsic(
+        self, name: str, kind: str, arguments: Sequence[Value], overloads: Sequence[str] | None = None
+    ) -> Value:
         """Calls LLVM's `name`, overloaded on `overloads` (default: the result's type); kind "void" gives no value."""
         full = ".".join([name, *map(mangled, [kind] if overloads is None else overloads)])
         types = ", ".join(a.type for a in arguments)

@@ -10,8 +10,8 @@ A row of the table is {function, arguments, units, grain}; the function has the 
 A worker enters by counting itself and then looking whether the pool is (still) open; `run` closes it and then waits for
 the count to fall to 0. Both are sequentially consistent, so whoever is inside uses the table of the run in progress,
 and within a run tickets only grow: a stale ticket can never come back. A worker sleeps on `word`: it sets `sleeping`,
-looks for work once more and waits for `word` to change; `run` publishes, and where `sleeping` was set clears it, changes
-`word` and wakes all.
+looks for work once more and waits for `word` to change; `run` publishes, and where `sleeping` was set clears it,
+changes `word` and wakes all.
 """
 from __future__ import annotations
 

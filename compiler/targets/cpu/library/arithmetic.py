@@ -194,7 +194,7 @@ class Arithmetic:
         return x  # floor, ceil, trunc, rint of an integer
 
     def _divide(self, op: str, dtype: str, x: Value, y: Value) -> Value:
-        """Quotient or rest with 0 for a zero divisor; dividing by -1 is negating, which the hardware cannot overflow."""
+        """Quotient or rest with 0 for a zero divisor; dividing by -1 is negating: hardware would trap on overflow."""
         b, zero = self.b, self.b.zero(x.type)
         by_zero = b.compare("eq", y, zero)
         if dtype in UNSIGNED:
@@ -211,17 +211,16 @@ class Arithmetic:
 
     def _rand(self, seed: Value, offset: Value, index: Value) -> Value:
         """Philox-4x32-10, first word, on 64-bit lanes."""
-        c0, c1, c2, c3, k0, k1 = (
-            part for x in (index, offset, seed) for part in (self._bits("and", x, 0xFFFFFFFF), self._bits("lshr", x, 32))
-        )
-        b = self.b
+        b, low = self.b, 0xFFFFFFFF
+        halves = [(self._bits("and", x, low), self._bits("lshr", x, 32)) for x in (index, offset, seed)]
+        (c0, c1), (c2, c3), (k0, k1) = halves
         for _ in range(10):
             p0, p1 = self._bits("mul", c0, PHILOX[0]), self._bits("mul", c2, PHILOX[1])
             c0 = b.binary("xor", b.binary("xor", self._bits("lshr", p1, 32), c1), k0)
             c2 = b.binary("xor", b.binary("xor", self._bits("lshr", p0, 32), c3), k1)
-            c1, c3 = self._bits("and", p1, 0xFFFFFFFF), self._bits("and", p0, 0xFFFFFFFF)
-            k0 = self._bits("and", self._bits("add", k0, PHILOX[2]), 0xFFFFFFFF)
-            k1 = self._bits("and", self._bits("add", k1, PHILOX[3]), 0xFFFFFFFF)
+            c1, c3 = self._bits("and", p1, low), self._bits("and", p0, low)
+            k0 = self._bits("and", self._bits("add", k0, PHILOX[2]), low)
+            k1 = self._bits("and", self._bits("add", k1, PHILOX[3]), low)
         return b.convert("trunc", c0, "i32")
 
 

@@ -253,10 +253,10 @@ def print_kernel(code: TileCode, symbol: str, product_of: Callable[[Value], Prod
                             row_tile = product.row_tile(batch, tile0 + t, start)
                         else:
                             row_tile = row_tiles.at(t * (cut.block * mr))
-                        tile = tiles.at((p * cut.chunk + t) * keep * (mr * nr))
-                        code.multiply(depth, row_tile, panel, tile, block, rows, columns)
+                        here = tiles.at((p * cut.chunk + t) * keep * (mr * nr))
+                        code.multiply(depth, row_tile, panel, here, block, rows, columns)
                         with b.when(done):
-                            b.call("finish", [args, tile.pointer, batch, row, rows, column, columns])
+                            b.call("finish", [args, here.pointer, batch, row, rows, column, columns])
 
 
 def _finish(
@@ -273,17 +273,17 @@ def _finish(
                 epilogue.store(axes, tile.vector(r * nr + j, lanes), code.dtype, None, uniform)
     with b.when_not(whole):
         for r in b.range(0, rows):
-            for j in b.range(0, columns, lanes):
-                mask = b.first_lanes(columns - j, lanes)
-                axes = product.axes(batch, row + r, column + j, lanes)
-                epilogue.store(axes, tile.vector(r * nr + j, lanes), code.dtype, mask)
+            for at in b.range(0, columns, lanes):
+                mask = b.first_lanes(columns - at, lanes)
+                axes = product.axes(batch, row + r, column + at, lanes)
+                epilogue.store(axes, tile.vector(r * nr + at, lanes), code.dtype, mask)
 
 
 def pack_lines(
     code: TileCode, epilogue: Epilogue, target: Array, source: Array, block: int, valid: Value, line_step: Value,
     depth_step: Value, depth: Value,
 ) -> None:
-    """target[k][l] = source[l * line_step + k * depth_step] for `block` lines l; those from `valid` on repeat the last."""
+    """target[k][l] = source[l * line_step + k * depth_step] for `block` lines l; from `valid` on: anything."""
     b, lanes, convert = code.b, code.lanes, epilogue.arithmetic.loaded
     together = line_step.equals(1)
     with b.when(together):

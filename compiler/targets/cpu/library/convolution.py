@@ -227,7 +227,7 @@ class WeightGrad(Spatial):
     def pack_panel(self, target: Array, batch: Value, column: Value, start: Value, depth: Value) -> None:
         b, nr, w, s = self.code.b, self.code.columns, self.window, self.strides
         convert, zero = self.epilogue.arithmetic.loaded, b.zero(target.element)
-        width, stride = w.out[2], w.stride[2]
+        width, stride = b.lift(w.out[2]), w.stride[2]
         for lane in b.range(0, b.minimum(nr, self.size.columns - column)):
             channel, kd, kh, kw = split(column + lane, [w.channels, *w.kernel])
             offset = kw * w.dilate[2] - w.pad[2]

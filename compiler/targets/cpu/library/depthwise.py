@@ -62,7 +62,7 @@ def units(kernel: CallKernel, lanes: int) -> int:
     if kernel.template == "depthwise_weight_grad":
         return w.groups
     band = Band.of(w, kernel.template == "depthwise_data_grad", lanes)
-    return int(w.batch * w.groups * band.written[0] * band.bands)  # type: ignore[operator]
+    return int(w.batch * w.groups * band.written[0] * band.bands)  # type: ignore[operator,arg-type]
 
 
 def scratch_elements(kernel: CallKernel, lanes: int) -> int:
