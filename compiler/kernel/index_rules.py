@@ -2,7 +2,8 @@
 
 A rule `(c, params, index) -> Value`, named in ops.yaml under `index:`. c: `load(k, index, when, fill)` the element of
 input k (guarded: `fill` where `when` does not hold), `shape(k)`, `dtype(k)`, `out_shape`, `out_dtype`, `output` (which
-output is asked for), `count` (number of inputs). index: one index value for each axis of the output.
+output is asked for), `count` (number of inputs), `seed(0)` and `seed(1)` (the run's seed and offset). index: one index
+value for each axis of the output.
 """
 from __future__ import annotations
 
@@ -31,6 +32,8 @@ class Context(Protocol):
     def shape(self, k: int) -> tuple[int, ...]: ...
 
     def dtype(self, k: int) -> str: ...
+
+    def seed(self, position: int) -> Value: ...
 
     def load(self, k: int, index: Sequence[Value], when: Value | None = None, fill: Value | None = None) -> Value: ...
 
@@ -113,3 +116,11 @@ def arange(c: Context, params: Params, index: Index) -> Value:
     first, each = (ir.const(number_as(n, c.out_dtype), c.out_dtype) for n in (start, params.step))
     place = ir.cast(ir.apply("div", index[0], number(params.repeat)), c.out_dtype)
     return ir.apply("add", first, ir.apply("mul", each, place))
+
+
+def rand(c: Context, params: Params, index: Index) -> Value:
+    """Uniform float32 in [0, 1): the upper 24 bits of the generator's word at the element's row-major position."""
+    stream = ir.apply("add", c.seed(1), ir.const(params.offset, "int64"))
+    word = ir.make("rand", (c.seed(0), stream, ir.cast(flatten(index, c.out_shape), "int64")), "uint32")
+    upper = ir.cast(ir.apply("shr", word, ir.const(8, "uint32")), "int32")
+    return ir.apply("mul", ir.cast(upper, "float32"), ir.const(2.0**-24, "float32"))
