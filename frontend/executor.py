@@ -161,7 +161,8 @@ class Executor:
         """Call `callback(name, array)` for each node's outputs in every forward run, hidden ones too, and with
         `monitor_all` for the variables. Such runs go node by node and are slow. None ends it."""
         self._core.monitor_all = monitor_all
-        self._core.monitor = None if callback is None else lambda name, array: callback(name, NDArray(array))
+        told = None if callback is None else lambda name, array: callback(name, NDArray(array, writable=False))
+        self._core.monitor = told
 
     def compiled(self, is_train: bool = False) -> Any:
         """What was compiled for forward in that mode: `.plan` (steps, bytes), `.groups`, `.library` (cache hits and

@@ -77,8 +77,7 @@ class Context:
     def require(self) -> None:
         """Raise TargetError unless arrays can live on this device."""
         if self.device_type == "gpu":
-            raise TargetError(f"{self}: this installation has no GPU target; use mx.cpu(), or choose the context by "
-                              "mx.context.num_gpus(), which is 0 here")
+            raise _no_target(self)
 
 
 def cpu(device_id: int = 0) -> Context:
@@ -109,5 +108,9 @@ def num_gpus() -> int:
 
 def gpu_memory_info(device_id: int = 0) -> tuple[int, int]:
     """(free, total) bytes of a GPU. Raises TargetError where there is none."""
-    gpu(device_id).require()
-    raise AssertionError("unreachable: require() raises while num_gpus() is 0")
+    raise _no_target(gpu(device_id))
+
+
+def _no_target(context: Context) -> TargetError:
+    return TargetError(f"{context}: this installation has no GPU target; use mx.cpu(), or choose the context by "
+                       "mx.context.num_gpus(), which is 0 here")

@@ -6,7 +6,9 @@ import threading
 
 import pytest
 
+from mxc import random as mx_random
 from mxc.compiler.error import TargetError
+from mxc.runtime import random
 from mxc.runtime.array import Array
 from mxc.runtime.context import Context, cpu, cpu_pinned, current_context, gpu, gpu_memory_info, num_gpus
 
@@ -39,3 +41,11 @@ def test_what_is_not_there():
     for use in (lambda: Array.empty((2,), context=gpu()), lambda: gpu_memory_info(0)):
         with pytest.raises(TargetError, match=r"gpu\(0\): this installation has no GPU target; use mx.cpu\(\)"):
             use()
+
+
+def test_seed_starts_the_sequence_again():
+    mx_random.seed(7)
+    first = [random.take() for _ in range(2)]
+    mx_random.seed(7)
+    assert [random.take() for _ in range(2)] == first
+    assert first[0] == (7, 0) and first[1][1] == random.OFFSETS_PER_RUN

@@ -14,15 +14,17 @@ import numpy as np
 
 
 class Arithmetic:
-    """Python's operators for arrays. A subclass gives `_apply(op, *others, out=None, **params)`."""
+    """Python's operators for arrays.
+
+    A subclass has the method `_apply(op, *others, out=None, **params)`: the first output of an operator on this array
+    and others, written into `out` when it is given.
+    """
 
     __slots__ = ()
     # NumPy's arrays leave `numpy_array + nd` to us, which tells the reader what to do.
     __array_ufunc__ = None
 
-    def _apply(self, op: str, *others: Any, out: Any = None, **params: Any) -> Any:
-        """The first output of `op` on this array and others, into `out` when given."""
-        raise AssertionError(f"{type(self).__name__} does not define _apply")
+    _apply: Callable[..., Any]
 
     def __add__(self, other):
         return add(self, other)
