@@ -9,7 +9,7 @@ from golden.cases import Case, case
 
 def cases() -> list[Case]:
     return (_convolution() + _deconvolution() + _pooling() + _batch_norm() + _activations() + _fully_connected()
-            + _softmax() + _softmax_output() + _regression() + _dropout())
+            + _softmax() + _softmax_output() + _regression() + _dropout() + _wrong_dtypes())
 
 
 def _conv(label: str, data: tuple[int, ...], kernel: tuple[int, ...], filters: int = 4, op: str = "Convolution",
@@ -305,3 +305,28 @@ def _dropout() -> list[Case]:
             case("Dropout", "none", {"data": (3, 4)}, {"p": 0.0}),
             case("Dropout", "none_always", {"data": (3, 4)}, {"p": 0.0, "mode": "always"}, train=False),
             case("Dropout", "bad_rate", {"data": (3, 4)}, {"p": 1.5})]
+
+
+def _wrong_dtypes() -> list[Case]:
+    """Layers take floats alone, and one dtype."""
+    def mixed(op: str, other: str, dtype: str = "float64", data: str = "float32", **attrs: object) -> Case:
+        shapes: dict[str, tuple[int, ...]] = {"data": (2, 3), other: {"weight": (4, 3), "label": (2,)}.get(other, (3,))}
+        if op == "BatchNorm":
+            shapes |= dict.fromkeys(("beta", "moving_mean", "moving_var"), (3,))
+        if op == "LinearRegressionOutput":
+            shapes["label"] = (2, 3)
+        return case(op, f"mixed_{dtype}", shapes, attrs, dtype=data, dtypes={other: dtype}, no_grad=["label"])
+
+    def whole(op: str, shapes: dict[str, tuple[int, ...]], **attrs: object) -> Case:
+        return case(op, "whole", shapes, attrs, dtype="int32", span=(-4, 4), integer=list(shapes), train=False)
+
+    return [
+        mixed("SoftmaxOutput", "label", "float32", data="float16"), mixed("SoftmaxOutput", "label", "int32"),
+        mixed("LinearRegressionOutput", "label"), mixed("FullyConnected", "weight", num_hidden=4, no_bias=True),
+        mixed("BatchNorm", "gamma"), mixed("LeakyReLU", "gamma", "float32", data="float16", act_type="prelu"),
+        whole("FullyConnected", {"data": (2, 3), "weight": (4, 3)}, num_hidden=4, no_bias=True),
+        whole("Activation", {"data": (2, 3)}, act_type="relu"), whole("Dropout", {"data": (2, 3)}),
+        whole("Convolution", {"data": (1, 2, 3, 3), "weight": (4, 2, 1, 1)}, kernel=(1, 1), num_filter=4, no_bias=True),
+        whole("LeakyReLU", {"data": (2, 3)}), whole("SoftmaxActivation", {"data": (2, 3)}),
+        whole("BatchNorm", {"data": (2, 3), **dict.fromkeys(("gamma", "beta", "moving_mean", "moving_var"), (3,))}),
+    ]

@@ -77,7 +77,7 @@ def _outputs(mx):
     sym = mx.sym
     x = sym.Variable("x")
     return sym.Group([sym.BatchNorm(x, output_mean_var=True, name="bn"), sym.split(x, num_outputs=3, axis=1),
-                      sym.SliceChannel(x, num_outputs=2, name="sc")[1],
+                      sym.SliceChannel(x, num_outputs=2, name="sc")[1], sym.SliceChannel(x, num_outputs=1),
                       sym.Dropout(x), sym.max(x, axis=1)])
 
 
