@@ -185,6 +185,15 @@ def test_everything_unknown_is_listed_at_once():
     assert "'f'" in text and "'num_hiden'; did you mean 'num_hidden'?" in text
 
 
+def test_operators_that_only_passes_make_are_unknown():
+    parsed = {"nodes": [{"op": "null", "name": "d", "inputs": []},
+                        {"op": "_mxc_rand", "name": "r", "inputs": [[0, 0]]}], "heads": [[1, 0]]}
+    with pytest.raises(UnsupportedError, match="operator '_mxc_rand'"):
+        mx.sym.load_json(json.dumps(parsed))
+    with pytest.raises(AttributeError):
+        mx.sym._internal._mxc_rand  # noqa: B018
+
+
 def test_user_attributes_on_operators_are_kept():
     parsed = document()
     parsed["nodes"][3]["attrs"]["__mood__"] = "angry"

@@ -110,7 +110,7 @@ def test_conditional_and_variadic_inputs_and_outputs() -> None:
     assert op.input_names(plain) == ("data", "bias")
     assert op.input_names(other) == ("data", "gamma", "arg0", "arg1")
     assert op.aux_names(plain) == ("moving",)
-    assert (op.output_names(plain), op.output_names(other)) == (("output",), ("output0", "output1", "output2"))
+    assert (op.output_names(plain), op.output_names(other)) == (("output0",), ("output0", "output1", "output2"))
     assert (op.num_outputs(other), op.num_visible(other)) == (3, 3)
     assert op.num_visible(op.make_params({"num_outputs": 3, "hide": True})) == 1
 

@@ -17,6 +17,7 @@ from mxc.compiler.ops import table
 from mxc.compiler.ops.table import Operator, Params
 
 _MOST_OUTPUTS = 1 << 16  # of one node; more than any real graph has, few enough to keep lists of
+_INTERNAL = "_mxc_"  # the names of operators that only passes make: no file holds them
 _TYPE_NAMES = {dict: "an object", list: "a list", str: "a string", int: "an integer"}
 
 
@@ -114,7 +115,7 @@ class _Reader:
 
     def refuse_unknown(self) -> None:
         """Raise one error for everything that was not understood."""
-        known = [name for name in table.names() if not name.startswith("_mxc_")] if self.unknown_operators else []
+        known = [name for name in table.names() if not name.startswith(_INTERNAL)] if self.unknown_operators else []
         lines = [f"operator {name!r} (node {', '.join(map(repr, nodes[:3]))}{', ...' if len(nodes) > 3 else ''}, "
                  f"{len(nodes)} of them){nearest(name, known)}"
                  for name, nodes in self.unknown_operators.items()]
@@ -203,7 +204,7 @@ class _Reader:
             legacy.upgrade_attributes(record, self.version, None)
             return variable(record.name, record.attrs)
         subgraphs = [self.read_graph(sub, f"{where}: subgraph {i}: ") for i, sub in enumerate(record.subgraphs)]
-        if not table.has(record.op):
+        if record.op.startswith(_INTERNAL) or not table.has(record.op):
             self.unknown_operators.setdefault(record.op, []).append(record.name)
             return None
         op = table.get(record.op)

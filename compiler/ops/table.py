@@ -182,11 +182,10 @@ class Operator:
         return self.visible if isinstance(self.visible, int) else _integer(condition(self.visible, params))
 
     def output_names(self, params: Params) -> tuple[str, ...]:
-        """Names of all outputs."""
+        """Names of all outputs; a number of outputs that parameters give are numbered, a single one too."""
         if not self.count:
             return self.outputs
-        number = self.num_outputs(params)
-        return tuple(f"{self.outputs[0]}{i}" for i in range(number)) if number != 1 else self.outputs
+        return tuple(f"{self.outputs[0]}{i}" for i in range(self.num_outputs(params)))
 
     # -- computing
 

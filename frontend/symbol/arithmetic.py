@@ -127,7 +127,7 @@ class Arithmetic:
     def __pow__(self, other: Any) -> Any:
         return _combine("pow", self, other)
 
-    def __rpow__(self, other: Any) -> Any:
+    def __rpow__(self: Any, other: Any) -> Any:
         if not isinstance(other, numbers.Number):
             raise ArgumentTypeError(f"type {type(other)} not supported")
         return construct.apply(table.get("_rpower_scalar"), "_rpower_scalar", {"data": self}, {"scalar": other})
@@ -135,7 +135,7 @@ class Arithmetic:
     def __neg__(self) -> Any:
         return self * -1.0
 
-    def __abs__(self) -> Any:
+    def __abs__(self: Any) -> Any:
         return construct.apply(table.get("abs"), "abs", {"data": self}, {})
 
     def __eq__(self, other: object) -> Any:

@@ -62,6 +62,7 @@ def simple_bind(symbol: Symbol, ctx: Any, grad_req: Any, type_dict: Mapping[str,
     def array(name: str, source: Mapping[str, Any] | None, buffer_name: str) -> NDArray:
         """A shared array where one of this shape and dtype is there, else a new one, zero-filled."""
         shape, dtype = facts[name]
+        assert shape is not None  # inference refuses what stays unknown
         for place, key in ((source, name), (shared_buffer, buffer_name)):
             old = place.get(key) if place else None
             if old is not None and old.shape == shape and dtype_name(old.dtype) == dtype:

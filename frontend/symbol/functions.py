@@ -112,7 +112,7 @@ def _documentation(op: Operator, name: str) -> str:
 
 def lookup(name: str) -> Callable[..., Any]:
     """The function for `name`, or AttributeError: what a module's `__getattr__` needs."""
-    if name.startswith("__") or not table.has(name):
+    if name.startswith(("__", "_mxc_")) or not table.has(name):  # _mxc_: only passes make those
         raise AttributeError(_no_such(name))
     return find(name)
 
