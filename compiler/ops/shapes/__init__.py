@@ -1,1 +1,1 @@
-"""Shape rules: def NAME(params, ins, outs) -> (ins, outs), both directions, partial knowledge (0: unknown, None: rank)."""
+"""Shape rules: `def NAME(params, ins, outs) -> (ins, outs)`, both directions (0: unknown size, None: unknown rank)."""
