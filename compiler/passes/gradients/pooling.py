@@ -33,8 +33,11 @@ def pooling(g: Gradient) -> list[Entry | None]:
 
 
 def _common(g: Gradient, op: str) -> dict[str, object]:
-    """The pooling's parameters that the gradient operator has too."""
-    return {k: v for k, v in g.params.items() if k in table.get(op).params}
+    """The pooling's parameters that the gradient operator has too, with the windows spelled out: global pooling's only
+    one is as large as space."""
+    w = windows(g.params, g.shape(g.inputs[0]))
+    return {k: v for k, v in g.params.items() if k in table.get(op).params} | {
+        "kernel": w.kernel, "stride": w.stride, "pad": w.pad, "global_pool": False}
 
 
 def _spread(g: Gradient, grad: Entry, kind: str) -> Entry:
