@@ -87,6 +87,13 @@ def joint(text: str, is_train: bool = True, **grad_req: str) -> Graph:
                     f = _full(shape=(2, 3), value=2)
                     return k, grad(a) = f""", id="a loss begins a gradient though nothing flows into it"),
     pytest.param("""graph(a: float32[2,3])
+                    r = Activation(a, act_type=relu)
+                    return r""", {"a": "write"},
+                 """graph(a: float32[2,3], _head_grad_0: float32[2,3])
+                    r = Activation(a, act_type=relu)
+                    b = _backward_Activation_data(_head_grad_0, r, _head_grad_0, act_type=relu)
+                    return r, grad(a) = b""", id="what the chosen formula does not read is not kept"),
+    pytest.param("""graph(a: float32[2,3])
                     m = mean(a, axis=1)
                     return m""", {"a": "write"},
                  """graph(a: float32[2,3], _head_grad_0: float32[2])

@@ -125,7 +125,7 @@ def _new_aux(builder: GraphBuilder, passed: list[Node]) -> dict[str, Entry]:
         if rule is None:
             continue
         g = Gradient(builder, node, [None] * node.num_outputs, [], True)
-        states = list(g.aux)
+        g.label, states = "update", list(g.aux)
         g.aux = [values.get(e.node.name, e) for e in states]
         for state, new in zip(states, rule(g), strict=True):
             if new is not None:

@@ -6,6 +6,7 @@ from math import prod
 
 from mxc.compiler.error import MXNetError
 from mxc.compiler.graph.graph import Entry, GraphBuilder, Node
+from mxc.compiler.ops.expr import names_of
 from mxc.compiler.ops.shapes.basic import reduced_shape
 from mxc.compiler.ops.table import Kind, Operator, Params
 from mxc.compiler.passes.building import as_shape
@@ -33,7 +34,7 @@ class Gradient:
     builder: where new nodes are made (`make` names them after the node). inputs: the node's entries without auxiliary
     states, which are `aux`. outputs: all of the node's entries, hidden ones too. out_grads: what flows into each
     output; None where nothing does. asked: for each input, whether its gradient is needed. is_train: whether the
-    forward pass is in training mode.
+    forward pass is in training mode. label: what follows the node's name in the names of nodes made here.
     """
 
     def __init__(self, builder: GraphBuilder, node: Node, out_grads: Sequence[Entry | None], asked: Sequence[bool],
@@ -44,7 +45,7 @@ class Gradient:
         self.inputs, self.aux = node.inputs[:count], node.inputs[count:]
         self.outputs = [Entry(node, i) for i in range(node.num_outputs)]
         self.out_grads, self.asked, self.is_train = list(out_grads), list(asked[:count]), is_train
-        self._made = 0
+        self.label, self._made = "backward", 0
 
     @property
     def params(self) -> Params:
@@ -74,7 +75,7 @@ class Gradient:
 
     def _new_name(self) -> str:
         self._made += 1
-        return f"{self.node.name}_backward{self._made}"
+        return f"{self.node.name}_{self.label}{self._made}"
 
     def sum_to(self, entry: Entry, shape: Shape) -> Entry:
         """`entry` summed over what broadcasting `shape` to its shape had repeated."""
@@ -125,8 +126,13 @@ class Gradient:
         if made.name == "_copy":
             back = values["og"]
         else:
-            node = Node(made, self._new_name(), None, Params({k: params[k] for k in made.params}),
-                        [values[k] for k in takes])
+            chosen = Params({k: params[k] for k in made.params})
+            text = made.expression(chosen)
+            assert text is not None
+            # What the chosen formula does not read is not kept alive for it: og, of the same shape, stands there.
+            used = [values[k] if name in names_of(text) else values["og"]
+                    for name, k in zip(made.input_names(chosen), takes, strict=True)]
+            node = Node(made, self._new_name(), None, chosen, used)
             back = self.builder.add(node)[0]
         if op.kind == Kind.REDUCTION:
             return self.broadcast_to(back, self.shape(entry))
