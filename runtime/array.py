@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from mxc.compiler.error import MXNetError
+from mxc.compiler.error import ArgumentTypeError, MXNetError
 from mxc.runtime import engine
 from mxc.runtime.context import Context, cpu
 from mxc.runtime.storage import Block
@@ -23,13 +23,16 @@ _ELEMENTS = {name: np.dtype(name) for name in DTYPES}
 
 @functools.lru_cache(maxsize=256)
 def dtype_name(dtype: object) -> str:
-    """The name of a dtype given as a name, a NumPy dtype or a scalar type. Raises MXNetError for one not supported."""
+    """The name of a dtype given as a name, a NumPy dtype or a scalar type.
+
+    Raises ArgumentTypeError for one not supported.
+    """
     try:
         name = np.dtype(dtype).name  # type: ignore[call-overload]
     except TypeError:
         name = str(dtype)
     if name not in DTYPES:
-        raise MXNetError(f"dtype {name!r} is not supported; use one of {', '.join(DTYPES)}")
+        raise ArgumentTypeError(f"dtype {name!r} is not supported; use one of {', '.join(DTYPES)}")
     return name
 
 

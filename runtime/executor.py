@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from mxc.compiler.error import MXNetError
+from mxc.compiler.graph.compose import output_name
 from mxc.compiler.graph.graph import Graph
 from mxc.compiler.passes.infer import infer
 from mxc.compiler.plan import Buffer
@@ -215,9 +216,7 @@ class GraphExecutor:
 
     def output_name(self, position: int) -> str:
         """NODE_OUTPUT, or the name of the variable that the output is."""
-        entry = self.graph.outputs[position]
-        node = entry.node
-        return node.name if node.op is None else f"{node.name}_{node.op.output_names(node.params)[entry.index]}"
+        return output_name(self.graph.outputs[position])
 
     def _run_watched(self, is_train: bool) -> None:
         """Run node by node with the reference, telling the monitor every value."""

@@ -43,6 +43,12 @@ def input_names(op: Operator, params: Params) -> tuple[str, ...]:
     return (*op.input_names(params), *op.aux_names(params))
 
 
+def output_name(entry: Entry) -> str:
+    """What an output is called: NODE_OUTPUT, or the name of the variable that it is."""
+    node = entry.node
+    return node.name if node.op is None else f"{node.name}_{node.op.output_names(node.params)[entry.index]}"
+
+
 def initialiser(op: Operator, input_name: str) -> str | None:
     """The `__init__` of a variable that serves as this input, as MXNet's JSON text; None: the user's initialiser."""
     if input_name in op.aux:

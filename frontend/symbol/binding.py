@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from mxc.compiler.error import ArgumentError, ArgumentTypeError, MXNetError, nearest
 from mxc.context import Context, current_context
 from mxc.ndarray import NDArray, zeros
-from mxc.symbol.construct import dtype_name
+from mxc.runtime.array import dtype_name
 
 if TYPE_CHECKING:
     from mxc.symbol.symbol import Symbol

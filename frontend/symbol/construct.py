@@ -12,13 +12,15 @@ from mxc.compiler.error import ArgumentError, ArgumentTypeError, MXNetError
 from mxc.compiler.graph.compose import hidden_key, input_names, is_user_key, make_node, split_key
 from mxc.compiler.graph.graph import Entry, Node, variable
 from mxc.compiler.ops.table import Operator
+from mxc.compiler.passes.infer_dtype import DTYPE_CODES
 from mxc.name import NameManager
+from mxc.runtime.array import dtype_name
 
 if TYPE_CHECKING:
     from mxc.symbol.symbol import Symbol
 
 # Numbers of dtypes and storage types in attributes, as MXNet's files have them.
-DTYPE_CODES = {"float32": 0, "float64": 1, "float16": 2, "uint8": 3, "int32": 4, "int8": 5, "int64": 6, "bool": 7}
+_DTYPE_CODES = {name: code for code, name in DTYPE_CODES.items()}
 _STORAGE_CODES = {"default": 0, "row_sparse": 1, "csr": 2}
 
 
@@ -30,17 +32,6 @@ def attribute_text(value: object) -> str:
             return f"({inner},)" if len(value) == 1 else f"({inner})"
         return f"[{inner}]"
     return str(value)
-
-
-def dtype_name(value: Any) -> str:
-    """NumPy's name of a dtype. Raises ArgumentTypeError for what is none, or one that arrays cannot have."""
-    try:
-        name = np.dtype(value).name
-    except TypeError:
-        name = repr(value)
-    if name not in DTYPE_CODES:
-        raise ArgumentTypeError(f"{name} is not a data type of arrays; expected one of {', '.join(DTYPE_CODES)}")
-    return name
 
 
 def _storage_code(stype: str) -> int:
@@ -82,7 +73,7 @@ def Variable(name: str, attr: Mapping[str, str] | None = None, shape: Sequence[i
         raise ArgumentError("Set Attr only accepts string values")
     attrs = stored_attributes(AttrScope.current.get(attr))
     given = {"__shape__": shape, "__lr_mult__": lr_mult, "__wd_mult__": wd_mult,
-             "__dtype__": None if dtype is None else DTYPE_CODES[dtype_name(dtype)],
+             "__dtype__": None if dtype is None else _DTYPE_CODES[dtype_name(dtype)],
              "__init__": init if init is None or isinstance(init, str) else init.dumps(),  # type: ignore[attr-defined]
              "__storage_type__": None if stype is None else _storage_code(stype)}
     attrs.update({key: attribute_text(value) for key, value in given.items() if value is not None})

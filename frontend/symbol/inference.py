@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mxc.compiler.error import ArgumentError, ArgumentTypeError, MXNetError
-from mxc.symbol.construct import dtype_name
+from mxc.runtime.array import dtype_name
 
 if TYPE_CHECKING:
     from mxc.symbol.symbol import Symbol

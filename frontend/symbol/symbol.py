@@ -8,7 +8,7 @@ from typing import Any
 
 from mxc.compiler.error import ArgumentError, ArgumentTypeError, MXNetError, nearest
 from mxc.compiler.graph import json_ir
-from mxc.compiler.graph.compose import HIDDEN_KEYS, auxiliary_entries, check_auxiliary, hidden_key
+from mxc.compiler.graph.compose import HIDDEN_KEYS, auxiliary_entries, check_auxiliary, hidden_key, output_name
 from mxc.compiler.graph.graph import Entry, Graph, Node, topological
 from mxc.name import NameManager
 from mxc.symbol import construct
@@ -71,7 +71,7 @@ class Symbol(Arithmetic, OperatorMethods):
 
     def list_outputs(self) -> list[str]:
         """Names of the outputs: a variable's own, NODE_OUTPUT of an operator's."""
-        return [_output_name(entry) for entry in self.entries]
+        return [output_name(entry) for entry in self.entries]
 
     def get_internals(self) -> Symbol:
         """A group of every output in the graph, in the order of its nodes; hidden outputs are left out."""
@@ -329,11 +329,6 @@ def load_json(json_str: str) -> Symbol:
 def fromjson(json_str: str) -> Symbol:
     """The same as `load_json`."""
     return load_json(json_str)
-
-
-def _output_name(entry: Entry) -> str:
-    node = entry.node
-    return node.name if node.op is None else f"{node.name}_{node.op.output_names(node.params)[entry.index]}"
 
 
 def _shown_attributes(node: Node) -> dict[str, str]:
