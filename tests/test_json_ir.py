@@ -251,7 +251,7 @@ def read_or_refuse(text):
     json_ir.read(json_ir.write(graph))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(PATHS), JSON | NUMBERS | st.sampled_from(["concat", "BatchNorm", "null"]),
                           st.booleans()), min_size=1, max_size=3))
 def test_fuzz_values(changes):
@@ -270,7 +270,7 @@ def test_fuzz_values(changes):
     read_or_refuse(json.dumps(parsed))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(st.integers(0, 2000), st.integers(0, 40), st.binary(max_size=6))
 def test_fuzz_bytes(start, length, inserted):
     data = json.dumps(document()).encode()

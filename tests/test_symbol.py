@@ -300,7 +300,7 @@ def graphs(draw):
     return mx.sym.Group(made[-draw(st.integers(1, 3)):])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(graphs())
 def test_generated_graphs_round_trip(symbol):
     text = symbol.tojson()
