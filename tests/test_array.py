@@ -225,6 +225,7 @@ ARITHMETIC = [
     ("float32", [3, -7.5, 5, 5], lambda x: x % nd.array([0, 2, -3, 0]), [0, 0.5, -1, 0]),
     ("int32", [3, -7], lambda x: x / nd.array([1, 2], dtype="int32"), [3, -3]),
     ("int32", [3, -7], lambda x: x / nd.array([0, 2], dtype="int32"), [0, -3]),  # MXNet crashes
+    ("int32", [3, -7], lambda x: x % nd.array([0, 4], dtype="int32"), [0, 1]),
     ("float16", [1, -1], lambda x: x > 0, [1, 0]), ("int32", [1], lambda x: x > nd.zeros(1, dtype="int32"), [1]),
     ("float32", [1, 5], lambda x: nd.maximum(x, 3), [3, 5]), ("float32", [1, 5], lambda x: 3 - x, [2, -2]),
     ("float32", [1, 4], lambda x: 2 / x, [2, 0.5]), ("float32", [-1], abs, [1]),

@@ -309,6 +309,7 @@ def test_steps_of_pythons_run_between_kernels(reference, target):
 def test_arrays_that_do_not_fit():
     net = dense()._symbol
     x, w = nd.ones((3, 4)), nd.ones((2, 4))
+    assert net.bind(cpu(), [x, w]).grad_dict == {"x": None, "w": None}
     for arguments, message in [
             ({"args": {"x": x, "w": nd.ones((2, 5))}}, r"\(2, 5\)"),
             ({"args": {"x": x, "w": nd.ones((2, 4), dtype="float64")}}, "float64"),
