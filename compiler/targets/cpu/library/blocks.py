@@ -25,7 +25,6 @@ PANEL_BYTES = 192 << 10  # all panels of a unit
 CHUNK_TILES = 24  # row tiles of a unit
 PANELS = 16  # column panels of a unit, at most
 UNITS = 8  # so many at least, if the work can be split so far
-UNROLL = 4
 
 
 def ceil_div(x: Number, y: Number) -> Number:
@@ -167,21 +166,14 @@ class TileCode:
             a, panel, c = (Array(b, p, self.dtype) for p in (pa, pb, pc))
             sums = [b.zero(kind) for _ in grid]
 
-            def multiply_add(k: Value, count: int) -> None:
-                row_part, panel_part = a.at(k * self.rows), panel.at(k * self.columns)
-                for u in range(count):
-                    line = [panel_part.vector(u * self.columns + j * lanes, lanes) for j in range(vectors)]
-                    for i in range(rows):
-                        x = row_part.broadcast(u * self.rows + i, lanes)
-                        for j in range(vectors):
-                            at = i * vectors + j
-                            sums[at] = b.fma(x, line[j], sums[at])
-
-            whole = depth - depth % UNROLL
-            for k in b.range(0, whole, UNROLL, carry=sums):
-                multiply_add(k, UNROLL)
-            for k in b.range(whole, depth, carry=sums):
-                multiply_add(k, 1)
+            for k in b.range(0, depth, carry=sums):
+                row, line = a.at(k * self.rows), panel.at(k * self.columns)
+                columns = [line.vector(j * lanes, lanes) for j in range(vectors)]
+                for i in range(rows):
+                    x = row.broadcast(i, lanes)
+                    for j in range(vectors):
+                        at = i * vectors + j
+                        sums[at] = b.fma(x, columns[j], sums[at])
             with b.when(add.equals(0)):
                 for total, (i, j) in zip(sums, grid, strict=True):
                     c.put(i * self.columns + j * lanes, total)
