@@ -3,7 +3,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from golden.cases import Answer, load
+from golden_graphs import answered, arrays_of, compare, graph_of, requests_of
 from op_cases import Case, cases
 from pass_checks import assert_graph, options
 
@@ -174,45 +174,18 @@ def test_no_gradient_is_an_error_that_says_what_to_do():
 
 # -- MXNet's answers
 
-def graph_of(answer: Answer) -> Graph:
-    op = table.get(answer.case.op)
-    params = op.parse_attrs(answer.case.attrs, "op")
-    given = {name: Entry(variable(name)) for name in answer.inputs}
-    names = [*op.input_names(params), *op.aux_names(params)]
-    inputs = list(given.values()) if answer.case.list_input else [given[name] for name in names]
-    node = Node(op, "op", answer.case.attrs, params, inputs)
-    outputs = [Entry(node, i) for i in range(op.num_visible(params))]
-    return infer(Graph(outputs), {k: v.shape for k, v in answer.inputs.items()},
-                 {k: v.dtype.name for k, v in answer.inputs.items()})
-
-
-# Where MXNet's own backward is not its forward's derivative, or not what its documentation says; docs/differences.md.
-OURS = {
-    "Pooling-avg_full-float32": "MXNet divides by the whole kernel; its forward divided by the window it clipped",
-    "Pooling-avg_3d_pad-float32": "the same",
-    "LeakyReLU-selu": "MXNet takes scale * (out + alpha) for the derivative scale * alpha + out",
-    "SoftmaxActivation-instance-float32": "MXNet sums over axis 1; its forward's softmax is over the last axis",
-    "SoftmaxActivation-instance_3d-float32": "the same",
-    "SoftmaxOutput-out_grad-float32": "MXNet multiplies by its output instead of what flows in",
-}
-TRAINED = [a for a in load() if a.grads and table.has(a.case.op) and not a.case.name.startswith(tuple(OURS))]
+TRAINED = [a for a in answered() if a.grads]
 
 
 @pytest.mark.parametrize("answer", TRAINED, ids=[a.case.name for a in TRAINED])
 def test_golden(answer):
-    grad_req = dict.fromkeys(answer.grads, "write")
-    made = gradient(graph_of(answer), options(is_train=True, grad_req=grad_req))
+    graph = infer(graph_of(answer), {i.name: i.shape for i in answer.case.inputs},
+                  {i.name: i.dtype for i in answer.case.inputs})
+    made = gradient(graph, options(is_train=True, grad_req=requests_of(answer)))
     check_graph(made)
-    heads = {f"{HEAD}{i}": head for i, head in enumerate(answer.heads)}
-    found = interpreter.run(made, {**answer.inputs, **heads}, {}, True)
-    half = any(a.dtype == np.float16 for a in answer.inputs.values())
-    rtol, atol = (2e-2, 2e-3) if half else (1e-4, 1e-5)
-    for entry, sink in zip(made.outputs, made.sinks, strict=True):
-        if sink.kind != "output":
-            expected = {"grad": answer.grads, "aux": answer.aux}[sink.kind][sink.name]
-            assert found[entry].dtype == expected.dtype
-            np.testing.assert_allclose(found[entry].astype(float), expected.astype(float), rtol, atol,
-                                       err_msg=f"{sink.kind} of {sink.name}")
+    values = interpreter.run(made, arrays_of(answer), {}, True)
+    found = [values[e] for e in made.outputs]
+    compare(answer, made.sinks, found, {s.name: f for s, f in zip(made.sinks, found, strict=True) if s.kind == "aux"})
 
 
 # -- finite differences
