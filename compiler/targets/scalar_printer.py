@@ -123,12 +123,25 @@ class ScalarPrinter:
         if v.op == "const":
             return self.constant(v)
         if v.op == "load":
-            return f"b{v.data}[{args[0]}]" if len(args) == 1 else f"load_where(b{v.data}, {', '.join(args)})"
+            assert isinstance(v.data, int)
+            return self.element(v.data, args[0], v.dtype) if len(args) == 1 else self.guarded(v.data, args, v.dtype)
         if v.op == "cast":
             return self.cast(args[0], v.args[0].dtype, v.dtype)
         text = self.plain(v, args)
         if v.dtype == "float16":
             return f"half({text})" if v.op != "where" else text
+        return text
+
+    def element(self, buffer: int, index: str, dtype: str) -> str:
+        """A load, as a value in registers."""
+        return f"b{buffer}[{index}]"
+
+    def guarded(self, buffer: int, args: list[str], dtype: str) -> str:
+        """A load that touches memory only where its condition holds. args: index, condition, what it is elsewhere."""
+        return f"load_where(b{buffer}, {', '.join(args)})"
+
+    def stored(self, text: str, dtype: str) -> str:
+        """A value in registers as a buffer of `dtype` takes it."""
         return text
 
     def plain(self, v: Value, args: list[str]) -> str:

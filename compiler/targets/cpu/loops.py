@@ -14,9 +14,8 @@ from contextlib import contextmanager
 
 from mxc.compiler.kernel import ir
 from mxc.compiler.kernel.canonical import contiguity
-from mxc.compiler.kernel.interpret import identity
-from mxc.compiler.kernel.ir import Accumulator, LoopKernel, Store, Value
-from mxc.compiler.targets.scalar_printer import ScalarPrinter, Source
+from mxc.compiler.kernel.ir import LoopKernel, Store, Value
+from mxc.compiler.targets.loop_printer import ARG, LoopPrinter, register
 
 CHUNK = 8192  # points of a unit
 WIDE_BLOCK, BLOCK, WIDE_FROM = 512, 64, 4096  # columns of a unit, for an axis of at least WIDE_FROM, and for shorter
@@ -56,15 +55,10 @@ def scratch_layout(kernel: LoopKernel) -> tuple[list[tuple[str, int]], int]:
     if skeleton(kernel) == "columns":
         for a in kernel.accumulators:
             dtypes = [register(a.body.dtype)]
-            if a.combine in ("argmax", "argmin"):
+            if a.combine in ARG:
                 dtypes.append("int64")
             places += [(dtype, (len(places) + i) * 8 * WIDE_BLOCK) for i, dtype in enumerate(dtypes)]
     return places, len(places) * 8 * WIDE_BLOCK
-
-
-def register(dtype: str) -> str:
-    """The dtype of a variable that holds a value: float16 is computed as float32."""
-    return "float32" if dtype == "float16" else dtype
 
 
 def loop_source(kernel: LoopKernel) -> str:
@@ -72,41 +66,7 @@ def loop_source(kernel: LoopKernel) -> str:
     return _Loops(kernel).text()
 
 
-class _Loops:
-    def __init__(self, kernel: LoopKernel):
-        self.kernel = kernel
-        self.source = Source()
-        self.first = len(kernel.domain)
-        self.extents = [f"n{i}" for i in range(len(kernel.domain) + len(kernel.reduce))]
-        self.integers = {id(v): f"k{i}" for i, v in enumerate(ir.run_time_integers(kernel.roots()))}
-        self.acc_names: dict[int, str] = {}
-        self.printer = ScalarPrinter(self.source, self.leaf)
-        self.open_axes: set[int] = set()
-        self.needs: dict[int, tuple[frozenset[int], frozenset[int]]] = {}
-        for v in ir.walk(kernel.roots()):
-            axes = frozenset([v.data]) if v.op == "axis" else frozenset()
-            accs = frozenset([v.data]) if v.op == "acc" else frozenset()
-            for a in v.args:
-                axes, accs = axes | self.needs[id(a)][0], accs | self.needs[id(a)][1]
-            self.needs[id(v)] = axes, accs  # type: ignore[assignment]
-        self.kind = skeleton(kernel)
-
-    # --- names -------------------------------------------------------------------------------------------------------
-
-    def leaf(self, v: Value) -> str | None:
-        if v.op == "axis":
-            return f"i{v.data}"
-        if v.op == "acc":
-            return self.acc_names[v.data]  # type: ignore[index]
-        return self.integers.get(id(v))
-
-    def ready(self, v: Value) -> bool:
-        axes, accs = self.needs[id(v)]
-        return axes <= self.open_axes and accs <= set(self.acc_names)
-
-    def hoist(self, roots: list[Value]) -> None:
-        self.printer.print_where(roots, self.ready)
-
+class _Loops(LoopPrinter):
     def text(self) -> str:
         kernel, source = self.kernel, self.source
         with self.printer.scope("def kernel(args, first, last, scratch):"):
@@ -118,7 +78,7 @@ class _Loops:
             for i, name in enumerate(names):
                 source(f"{name} = integer(args, {len(kernel.buffers) + i})")
             self.hoist(kernel.roots())
-            {"map": self.map, "rows": self.rows, "columns": self.columns}[self.kind]()
+            {"map": self.map, "rows": self.rows, "columns": self.columns}[skeleton(kernel)]()
         return "\n".join([*self.printer.constant_lines(), "", source.text()])
 
     # --- skeletons ---------------------------------------------------------------------------------------------------
@@ -176,13 +136,6 @@ class _Loops:
         self.source(f"stop = min_(start + {size}, {last})")
 
     @contextmanager
-    def loop(self, axis: int, start: str, stop: str):
-        with self.printer.scope(f"for i{axis} in range({start}, {stop}):"):
-            self.open_axes.add(axis)
-            yield
-            self.open_axes.discard(axis)
-
-    @contextmanager
     def row_loop(self, axes: range, start: str, stop: str):
         """Rows start..stop of the flattened `axes`: divided up once, then counted on."""
         if not axes:
@@ -212,49 +165,17 @@ class _Loops:
 
     # --- reductions --------------------------------------------------------------------------------------------------
 
-    def phases(self) -> list[list[int]]:
-        """Positions of the accumulators, by sweep: those that need others' results come after them."""
-        level: dict[int, int] = {}
-        for i, a in enumerate(self.kernel.accumulators):
-            level[i] = 1 + max((level[j] for j in self.needs[id(a.body)][1]), default=-1)
-        return [[i for i, n in level.items() if n == sweep] for sweep in range(max(level.values(), default=-1) + 1)]
-
-    def neutral(self, a: Accumulator) -> str:
-        combine = {"argmax": "max", "argmin": "min"}.get(a.combine, a.combine)
-        dtype = register(a.body.dtype)
-        return self.printer.constant(ir.const(identity(combine, dtype), dtype))
-
-    def combine(self, a: Accumulator, total: str, best: str, value: str, flat: str) -> None:
-        """total = total combined with value; argmax and argmin: `best` is the position of `total`."""
-        if a.combine in ("sum", "prod"):
-            self.source(f"{total} = {a.combine}_({total}, {value})")
-        elif a.combine in ("max", "min"):
-            self.source(f"{total} = {a.combine}_({total}, {value})")
-        else:  # the first of equals, and the first NaN before all numbers
-            sign = ">" if a.combine == "argmax" else "<"
-            test = f"({value} {sign} {total}) | (({value} != {value}) & ({total} == {total}))"
-            self.source(f"better = {test}")
-            self.source(f"{total} = select(better, {value}, {total})")
-            self.source(f"{best} = select(better, {flat}, {best})")
-
-    def flat_position(self) -> str:
-        """The position in the flattened reduce axes."""
-        text = "0"
-        for i in range(self.first, len(self.extents)):
-            text = f"i{i}" if text == "0" else f"({text}) * n{i} + i{i}"
-        return text
-
     def point(self) -> None:
         """All sweeps and stores of one point of the domain."""
         accumulators = self.kernel.accumulators
         for sweep in self.phases():
             for i in sweep:
                 self.source(f"acc{i} = {self.neutral(accumulators[i])}")
-                if accumulators[i].combine in ("argmax", "argmin"):
+                if accumulators[i].combine in ARG:
                     self.source(f"best{i} = 0")
             self.reduce_loops([accumulators[i].body for i in sweep], lambda sweep=sweep: self.accumulate(sweep), sweep)
             for i in sweep:
-                if accumulators[i].combine in ("argmax", "argmin"):
+                if accumulators[i].combine in ARG:
                     self.acc_names[i] = f"best{i}"
                     continue
                 if accumulators[i].body.dtype == "float16":
@@ -309,19 +230,19 @@ class _Loops:
         accumulators = self.kernel.accumulators
         slots: dict[int, int] = {}
         for i, a in enumerate(accumulators):
-            slots[i] = sum(2 if b.combine in ("argmax", "argmin") else 1 for b in accumulators[:i])
+            slots[i] = sum(2 if b.combine in ARG else 1 for b in accumulators[:i])
         finished: dict[int, str] = {}
         for sweep in self.phases():
             with self.printer.scope("for i in range(0, stop - start):"):
                 for i in sweep:
                     self.source(f"s{slots[i]}[i] = {self.neutral(accumulators[i])}")
-                    if accumulators[i].combine in ("argmax", "argmin"):
+                    if accumulators[i].combine in ARG:
                         self.source(f"s{slots[i] + 1}[i] = 0")
             self.acc_names = dict(finished)
             roots = [accumulators[i].body for i in sweep]
             self.column_sweep(axis, roots, lambda sweep=sweep: self.accumulate_columns(axis, sweep, slots))
             for i in sweep:
-                place = slots[i] + (accumulators[i].combine in ("argmax", "argmin"))
+                place = slots[i] + (accumulators[i].combine in ARG)
                 text = f"s{place}[i{axis} - start]"
                 finished[i] = f"half({text})" if accumulators[i].body.dtype == "float16" and place == slots[i] else text
         self.acc_names = dict(finished)
@@ -361,24 +282,9 @@ class _Loops:
 
     # --- stores ------------------------------------------------------------------------------------------------------
 
-    def uses_reduce(self, s: Store) -> bool:
-        return any(a >= self.first for v in (s.index, s.value) for a in self.needs[id(v)][0])
-
-    def store_roots(self, stores: list[Store]) -> list[Value]:
-        return [v for s in stores for v in (s.index, s.value)]
-
     def over_reduce(self, stores: list[Store]) -> None:
         """Stores of one point of the domain: first those at it, then those at each point of the reduce axes."""
         self.store([s for s in stores if not self.uses_reduce(s)])
         every = [s for s in stores if self.uses_reduce(s)]
         if every:
             self.reduce_loops(self.store_roots(every), lambda: self.store(every), [])
-
-    def store(self, stores: list[Store]) -> None:
-        values = [(s, self.printer.print(s.index), self.printer.print(s.value)) for s in stores]
-        for s, index, value in values:  # values first: a store may be in place
-            if s.mode == "add":
-                dtype = self.kernel.buffers[s.buffer]
-                total = f"b{s.buffer}[{index}] + {value}"
-                value = total if dtype in ("float32", "float64", "int64", "float16") else f"{dtype}({total})"
-            self.source(f"b{s.buffer}[{index}] = {value}")

@@ -1,0 +1,46 @@
+"""Runs loop kernels through numba.cuda: on a GPU, or in its simulator (NUMBA_ENABLE_CUDASIM=1)."""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from mxc.compiler.error import TargetError
+from mxc.compiler.kernel.ir import LoopKernel
+from mxc.compiler.targets.cuda.loops import THREADS, loop_source
+
+BLOCKS = 1024  # at most; loops go on from there
+
+
+def available() -> bool:
+    """True with a GPU and its driver, or in the simulator."""
+    from numba import cuda
+
+    return bool(cuda.is_available())
+
+
+def function(kernel: LoopKernel, threads: int = THREADS) -> Callable[..., Any]:
+    """The compiled kernel. Raises TargetError where neither a GPU nor the simulator is there."""
+    if not available():
+        raise TargetError("no CUDA device: expected an NVIDIA driver and a GPU, or NUMBA_ENABLE_CUDASIM=1")
+    from numba import cuda
+
+    from mxc.compiler.targets.cuda.vocabulary import names
+
+    space = names()
+    exec(compile(loop_source(kernel, threads), f"<{kernel.name}>", "exec"), space)
+    return cuda.jit(space["kernel"])
+
+
+def run(kernel: LoopKernel, arrays: Sequence[np.ndarray], blocks: int = BLOCKS,
+        threads: int = THREADS) -> None:
+    """Runs a canonical kernel on flat NumPy arrays, which are copied to the device and back."""
+    from numba import cuda
+
+    compiled = function(kernel, threads)
+    on_device = [cuda.to_device(a) for a in arrays]
+    values = cuda.to_device(np.array([*kernel.values(), 0], np.int64))
+    compiled[blocks, threads](*on_device, values)
+    for position in kernel.writes():
+        on_device[position].copy_to_host(arrays[position])
