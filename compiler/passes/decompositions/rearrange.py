@@ -1,4 +1,4 @@
-"""Operators that only rearrange, as Reshape with the shape spelled out or transpose with the axes spelled out."""
+"""Operators that only rearrange or hand on their input: Reshape with the shape spelled out, or nothing at all."""
 from __future__ import annotations
 
 from mxc.compiler.graph.graph import Entry, GraphBuilder, Node
@@ -7,17 +7,9 @@ from mxc.compiler.passes.registry import Options
 
 
 def to_own_shape(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry]:
-    """The first input's elements in the shape that the operator gives (Flatten, expand_dims, squeeze, ...)."""
+    """The first input's elements in the shape that the operator gives (Flatten, expand_dims)."""
     assert builder.old is not None
     return [as_shape(builder, inputs[0], builder.old.shape(Entry(node)))]
-
-
-def swap_axis(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry]:
-    """transpose with two axes exchanged."""
-    axes = list(range(len(builder.shape(inputs[0]))))
-    first, second = node.params.dim1, node.params.dim2
-    axes[first], axes[second] = axes[second], axes[first]
-    return [builder.make("transpose", inputs[0], axes=tuple(axes))]
 
 
 def where(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry] | None:

@@ -34,7 +34,7 @@ def neutral_scalar(site: Site, node: Node) -> Entry | None:
 
 
 @rule("elemwise_add", "elemwise_sub", "elemwise_mul", "elemwise_div", "broadcast_add", "broadcast_sub",
-      "broadcast_mul", "broadcast_div", "_grad_add")
+      "broadcast_mul", "broadcast_div")
 def neutral_array(site: Site, node: Node) -> Entry | None:
     """x + zeros, zeros + x, x - zeros, x * ones, ones * x, x / ones -> x, where x has the result's shape"""
     assert node.op is not None

@@ -21,7 +21,7 @@ def fill_value(entry: Entry) -> float | None:
     return float(node.params.value) if node.op is not None and node.op.name == "_full" else None
 
 
-@rule("_zeros", "_ones", "zeros_like", "ones_like", "_zeros_without_dtype")
+@rule("_zeros", "_ones", "zeros_like", "ones_like")
 def as_fill(site: Site, node: Node) -> Entry | None:
     """zeros, ones, zeros_like(x), ones_like(x) -> _full"""
     assert node.op is not None
@@ -30,10 +30,9 @@ def as_fill(site: Site, node: Node) -> Entry | None:
     return filled(site.builder, site.graph.shape(own), value, site.graph.dtype(own))
 
 
-@rule("Reshape", "transpose", "broadcast_to", "broadcast_axis", "broadcast_like", "slice", "slice_axis", "slice_like",
-      "tile", "repeat", "reverse")
+@rule("Reshape", "transpose", "broadcast_to", "slice_axis")
 def fill_moved(site: Site, node: Node) -> Entry | None:
-    """A constant array reshaped, transposed, broadcast, sliced, tiled -> a constant array of that shape"""
+    """A constant array reshaped, transposed, broadcast, sliced -> a constant array of that shape"""
     value, own = fill_value(node.inputs[0]), Entry(node)
     return None if value is None else filled(site.builder, site.graph.shape(own), value, site.graph.dtype(own))
 

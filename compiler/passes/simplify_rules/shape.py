@@ -50,21 +50,12 @@ def transpose_as_reshape(site: Site, node: Node) -> Entry | None:
     return as_shape(site.builder, site.new(data), site.graph.shape(Entry(node)))
 
 
-@rule("broadcast_to", "broadcast_axis", "broadcast_like", "slice", "slice_axis", "slice_like", "Concat", "tile",
-      "repeat", "Crop", "Pad", "add_n", "stack")
+@rule("broadcast_to", "slice_axis", "Concat", "add_n")
 def takes_all(site: Site, node: Node) -> Entry | None:
-    """broadcast, slice, tile, pad that changes no shape, Concat or add_n of one -> x
-
-    These copy every element at most once unless they make more of them, so the same shape means the same array; a
-    slice with a negative step is the exception.
-    """
-    assert node.op is not None
-    data, own = node.inputs[0], Entry(node)
-    if site.graph.shape(data) != site.graph.shape(own) or site.graph.dtype(data) != site.graph.dtype(own):
-        return None
-    is_reversed = node.op.name == "slice" and any((step or 1) < 0 for step in node.params.step or ())
-    is_joined = node.op.name in ("Concat", "add_n", "stack") and len(node.inputs) > 1
-    return None if is_reversed or is_joined else site.new(data)
+    """broadcast_to, slice_axis that changes no shape, Concat or add_n of one -> x"""
+    data = node.inputs[0]
+    same = site.graph.shape(data) == site.graph.shape(Entry(node))
+    return site.new(data) if same and len(node.inputs) == 1 else None
 
 
 ELEMENTWISE = {
