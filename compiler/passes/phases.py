@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from mxc.compiler.graph.graph import Entry, Graph, Node, topological
 from mxc.compiler.ops.table import Kind
+from mxc.compiler.passes.static import random_nodes
 
 PREPARE, FORWARD, BACKWARD = "prepare", "forward", "backward"
 
@@ -10,13 +11,14 @@ PREPARE, FORWARD, BACKWARD = "prepare", "forward", "backward"
 def phases(graph: Graph, static: frozenset[str]) -> dict[Node, str]:
     """The phase of every operator node.
 
-    prepare: what depends on the `static` arguments alone and is not itself an output; forward: what the outputs need;
-    backward: the rest. What depends on no variable at all (constants, random numbers) belongs to the phase of its
-    first user.
+    prepare: what depends on the `static` arguments alone, not on random numbers, and is not itself an output; forward:
+    what the outputs need; backward: the rest. What depends on no variable at all (constants, random numbers) belongs
+    to the phase of its first user.
     """
     sinks = {e.node for e in graph.outputs}
     forward = set(topological([e for e, s in zip(graph.outputs, graph.sinks, strict=True) if s.kind == "output"]))
     free = free_nodes(graph) - sinks
+    never = free | sinks | random_nodes(graph)
     phase: dict[Node, str] = {}
 
     def is_static(entry: Entry) -> bool:
@@ -28,7 +30,7 @@ def phases(graph: Graph, static: frozenset[str]) -> dict[Node, str]:
     for node in graph.nodes:
         if node.is_variable:
             continue
-        if node not in free and node not in sinks and all(map(is_static, node.inputs)):
+        if node not in never and all(map(is_static, node.inputs)):
             phase[node] = PREPARE
         else:
             phase[node] = FORWARD if node in forward else BACKWARD

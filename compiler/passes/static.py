@@ -14,6 +14,15 @@ def is_pure(node: Node) -> bool:
     return node.op is None or (node.op.kind < Kind.OPAQUE and not node.subgraphs and node.op.name != RANDOM)
 
 
+def random_nodes(graph: Graph) -> set[Node]:
+    """The nodes that depend on random numbers."""
+    found: set[Node] = set()
+    for node in graph.nodes:
+        if node.op is not None and (node.op.name == RANDOM or any(e.node in found for e in node.inputs)):
+            found.add(node)
+    return found
+
+
 def static_nodes(graph: Graph, names: Set[str]) -> set[Node]:
     """The nodes that depend on nothing but the variables in `names` and constants."""
     static: set[Node] = set()
