@@ -50,6 +50,35 @@ def inner_axes(b: Builder, flat: bool, first: Value, extents: Sequence[Number], 
     return list(split(positions, [b.splat(b.lift(e), lanes) for e in extents]))
 
 
+def pair_masks(b: Builder, base: Value, limit: Value, inside: Value, lanes: int) -> list[Value]:
+    """Which elements of two neighbouring vectors from `base` on lie in 0 <= x < limit, none unless `inside`."""
+    iota, exists = b.iota(vector_type("i32", lanes)), b.splat(inside, lanes)
+    end = b.splat(b.convert("trunc", limit, "i32"), lanes)
+    starts = [b.splat(b.convert("trunc", base + at, "i32"), lanes) for at in (0, lanes)]
+    return [b.inside(start + iota, end) & exists for start in starts]
+
+
+def every_other(line: Array, masks: list[Value], lanes: int) -> Value:
+    """Elements 0, 2, 4, ... as one vector: a load with a stride of 2."""
+    first, second = line.vector(0, lanes, masks[0]), line.vector(lanes, lanes, masks[1])
+    return line.builder.shuffle(first, second, range(0, 2 * lanes, 2))
+
+
+def spread_out(line: Array, moved: Value, mask: Value, lanes: int) -> Value:
+    """line[(moved + l) / 2] in each lane l where that leaves no rest, else 0; `mask` from (moved + 1) / 2 on."""
+    b = line.builder
+    near = line.vector(half_up(moved), lanes, mask)
+    zero, gap, numbers = b.zero(near.type), [lanes] * (lanes // 2), range(lanes // 2)
+    even = b.shuffle(near, zero, [x for pair in zip(numbers, gap, strict=True) for x in pair])
+    odd = b.shuffle(near, zero, [x for pair in zip(gap, numbers, strict=True) for x in pair])
+    return b.select((moved - half_up(moved) * 2).equals(0), even, odd)
+
+
+def half_up(x: Value) -> Value:
+    """x / 2 rounded up, for negative numbers too."""
+    return x.builder.binary("ashr", x + 1, x.builder.lift(1))
+
+
 class Spatial(Product):
     """What the products over a window share: geometry and strides."""
 
@@ -156,38 +185,55 @@ class Pixels(Spatial):
     def _pack_run(self, place: Array, row: Array, run: Run, tap: Value, inside: Value, channels: Value) -> None:
         """One tap of a run for `channels` channels: lanes from the row, 0 where it does not reach."""
         b, lanes, w = self.code.b, self.code.lanes, self.window
-        stride, read = w.stride[2], self.read[2]
-        iota = b.iota(vector_type("i64", lanes))
-        offset = tap * w.dilate[2]
-        in_run = (iota >= b.splat(run.first, lanes)) & (iota < b.splat(run.last, lanes))
+        stride, read, step = b.lift(w.stride[2]), b.lift(self.read[2]), self.strides[4]
+        numbers = vector_type("i32", lanes)
+        iota = b.iota(numbers)
+
+        def same(x: Value) -> Value:
+            return b.splat(b.convert("trunc", x, "i32"), lanes)
+
+        in_run = (iota >= same(run.first)) & (iota < same(run.last)) & b.splat(inside, lanes)
         if self.transposed:
-            base = run.column + w.pad[2] - offset
-            moved = b.splat(base, lanes) + iota
-            source = moved // b.splat(stride, lanes)  # type: ignore[arg-type]
-            exact = (source * b.splat(stride, lanes)).equals(moved)  # type: ignore[arg-type]
-            in_run = in_run & exact & (moved >= b.splat(b.lift(0), lanes))
+            base = run.column + w.pad[2] - tap * w.dilate[2]
+            moved = same(base) + iota
+            source = moved // same(stride)
+            in_run = in_run & (source * same(stride)).equals(moved) & (moved >= b.zero(numbers))
         else:
-            base = run.column * stride + offset - w.pad[2]
-            source = b.splat(base, lanes) + iota * b.splat(stride, lanes)  # type: ignore[arg-type]
-        width = b.splat(read, lanes)  # type: ignore[arg-type]
-        mask = in_run & b.inside(source, width) & b.splat(inside, lanes)
-        together = (stride * self.strides[4]).equals(1) & self.strides[4].equals(1)  # type: ignore[operator]
+            base = run.column * stride + tap * w.dilate[2] - w.pad[2]
+            source = same(base) + iota * same(stride)
+        mask = in_run & b.inside(source, same(read))
+        new = mask | b.splat(b.negate(run.follows), lanes)
+        plain, next_channel, convert = step.equals(1), self.strides[1], self.epilogue.arithmetic.loaded
+        together = plain & stride.equals(1)
         all_lanes = together & inside & run.first.equals(0) & run.last.equals(lanes)
         all_lanes = all_lanes & (base >= 0) & (base + lanes <= read)
-        new = mask | b.splat(b.negate(run.follows), lanes)
-        step, convert = self.taps * self.code.columns, self.epilogue.arithmetic.loaded
+
+        def put(c: Value, vector: Value) -> None:
+            here = place.at(c * (self.taps * self.code.columns))
+            here.put(0, b.select(new, vector, here.vector(0, lanes)))
+
         with b.when(all_lanes):
             for c in b.range(0, channels):
-                place.put(c * step, convert(row.vector(c * self.strides[1] + base, lanes), row.dtype))
+                vector = convert(row.vector(c * next_channel + base, lanes), row.dtype)
+                place.put(c * (self.taps * self.code.columns), vector)
         with b.when(together & b.negate(all_lanes)):
             for c in b.range(0, channels):
-                vector = convert(row.vector(c * self.strides[1] + base, lanes, mask), row.dtype)
-                place.put(c * step, b.select(new, vector, place.vector(c * step, lanes)))
-        with b.when_not(together):
-            offsets = source * b.splat(self.strides[4], lanes)
+                put(c, convert(row.vector(c * next_channel + base, lanes, mask), row.dtype))
+        by_two = plain & stride.equals(2)
+        with b.when(by_two):
+            masks = pair_masks(b, half_up(base) if self.transposed else base, read, inside, lanes)
             for c in b.range(0, channels):
-                vector = convert(row.at(c * self.strides[1]).gather(offsets, mask), row.dtype)
-                place.put(c * step, b.select(new, vector, place.vector(c * step, lanes)))
+                line = row.at(c * next_channel)
+                if self.transposed:
+                    raw = spread_out(line, base, masks[0], lanes)
+                else:
+                    raw = every_other(line.at(base), masks, lanes)
+                vector = convert(raw, row.dtype)
+                put(c, b.select(mask, vector, b.zero(vector.type)))
+        with b.when_not(together | by_two):
+            offsets = b.convert("sext", source, "i64") * b.splat(step, lanes)
+            for c in b.range(0, channels):
+                put(c, convert(row.at(c * next_channel).gather(offsets, mask), row.dtype))
 
 
 class WeightGrad(Spatial):

@@ -21,11 +21,20 @@ from mxc.compiler.kernel.ir import CallKernel
 from mxc.compiler.targets.cpu.builder import TYPES, Array, Builder, Number, Value, vector_type
 from mxc.compiler.targets.cpu.isa import Isa
 from mxc.compiler.targets.cpu.library.blocks import ceil_div, least, most
-from mxc.compiler.targets.cpu.library.convolution import inner_axes, split, volume
+from mxc.compiler.targets.cpu.library.convolution import (
+    every_other,
+    half_up,
+    inner_axes,
+    pair_masks,
+    split,
+    spread_out,
+    volume,
+)
 from mxc.compiler.targets.cpu.library.epilogue import Epilogue, Lane
 
 BAND_ELEMENTS = 12 << 10  # of the copy, about
 VECTORS = 4  # of a row at once
+UNROLLED = 25  # taps of a kernel that is unrolled whole
 TAPS = 8  # of a kernel's row at once, in the gradient of the weights
 
 
@@ -89,9 +98,7 @@ class _Depthwise:
 
     def fill(self, plane: Array, strides: Sequence[Value], d: Value, h0: Value) -> None:
         """Copies what the band from output row h0 of slice d reads of a channel's `plane`."""
-        b, band, lanes = self.b, self.band, self.lanes
-        read = self.window.out if self.transposed else self.window.data
-        iota = b.iota(vector_type("i64", lanes))
+        b, band = self.b, self.band
         for kd in b.range(0, self.taps[0]):
             z, z_inside = self._source(d * band.step[0] + kd * self.window.dilate[0], 0)
             for r in b.range(0, band.rows):
@@ -99,24 +106,34 @@ class _Depthwise:
                 row, inside = plane.at(z * strides[2] + y * strides[3]), z_inside & y_inside
                 for rest in b.range(0, band.step[2]):
                     line = self.copy.at(((kd * band.rows + r) * band.step[2] + rest) * band.pitch)
-                    for q in b.range(0, band.pitch, lanes):
-                        columns = (b.splat(q, lanes) + iota) * self._splat(band.step[2]) + b.splat(rest, lanes)
-                        source, mask = self._source(columns, 2)
-                        mask = mask & b.splat(inside, lanes)
-                        first = b.lane(source, 0)
-                        together = self._neighbours(strides[4])
-                        whole = together & inside & (first >= 0) & (first + lanes <= read[2])
-                        with b.when(whole):
-                            line.put(q, self.convert(row.vector(first, lanes), row.dtype))
-                        with b.when(together & b.negate(whole)):
-                            line.put(q, self.convert(row.vector(first, lanes, mask), row.dtype))
-                        with b.when_not(together):
-                            offsets = source * self._splat(strides[4])
-                            line.put(q, self.convert(row.gather(offsets, mask), row.dtype))
+                    for q in b.range(0, band.pitch, self.lanes):
+                        self._fill_vector(line.at(q), row, q * band.step[2] + rest, strides[4], inside)
 
-    def _neighbours(self, stride: Value) -> Value:
-        """Whether neighbours in a row of the copy are so in memory too."""
-        return (self.b.lift(self.window.stride[2]) * stride).equals(1) & stride.equals(1)
+    def _fill_vector(self, target: Array, row: Array, column: Value, step: Value, inside: Value) -> None:
+        """A vector of the copy whose first lane is column `column` of the row with its border."""
+        b, lanes, w = self.b, self.lanes, self.window
+        stride, plain = b.lift(w.stride[2]), step.equals(1)
+        read = b.lift(w.out[2] if self.transposed else w.data[2])
+        shift = (w.kernel[2] - 1) * w.dilate[2] - w.pad[2] if self.transposed else w.pad[2]
+        base = column - shift
+        together = plain & stride.equals(1)
+        whole = together & inside & (base >= 0) & (base + lanes <= read)
+        by_two = plain & stride.equals(2)
+        with b.when(whole):
+            target.put(0, self.convert(row.vector(base, lanes), row.dtype))
+        with b.when(together & b.negate(whole)):
+            mask = pair_masks(b, base, read, inside, lanes)[0]
+            target.put(0, self.convert(row.vector(base, lanes, mask), row.dtype))
+        with b.when(by_two):
+            masks = pair_masks(b, half_up(base) if self.transposed else base, read, inside, lanes)
+            spread = self.transposed
+            raw = spread_out(row, base, masks[0], lanes) if spread else every_other(row.at(base), masks, lanes)
+            target.put(0, self.convert(raw, row.dtype))
+        with b.when_not(together | by_two):
+            along = b.iota(vector_type("i64", lanes)) * (self._splat(1) if self.transposed else self._splat(stride))
+            source, mask = self._source(b.splat(column, lanes) + along, 2)
+            raw = row.gather(source * self._splat(step), mask & b.splat(inside, lanes))
+            target.put(0, self.convert(raw, row.dtype))
 
     def _splat(self, x: Number) -> Value:
         return self.b.splat(self.b.lift(x), self.lanes)
@@ -124,7 +141,10 @@ class _Depthwise:
     def _source(self, place: Value, axis: int) -> tuple[Value, Value]:
         """Where a place of the copy comes from (a vector of places: lane by lane), and whether that is inside."""
         b, w = self.b, self.window
-        lift = (lambda x: self._splat(x)) if place.type != "i64" else b.lift
+
+        def lift(x: Number) -> Value:
+            return b.lift(x) if place.type == "i64" else self._splat(x)
+
         if not self.transposed:
             source = place - lift(w.pad[axis])
             return source, b.inside(source, lift(w.data[axis]))
@@ -134,12 +154,16 @@ class _Depthwise:
         exact = (source * stride).equals(moved)
         return source, exact & (moved >= lift(0)) & b.inside(source, lift(w.out[axis]))
 
-    def place(self, y: Value, kd: Number, kh: Number, kw: int) -> Value:
-        """Where the copy has what output row y of the band, column 0, reads for a tap."""
+    def columns(self) -> list[Value]:
+        """For each tap of a kernel's row, where in a row of the copy its first column is."""
+        step, shifts = self.band.step[2], [self.b.lift(kw) * self.window.dilate[2] for kw in range(self.taps[2])]
+        return [shift % step * self.band.pitch + shift // step for shift in shifts]
+
+    def place(self, y: Value, kd: Number, kh: Number) -> Value:
+        """Where the copy has the row that output row y of the band reads for a tap."""
         band, w = self.band, self.window
-        shift = self.b.lift(kw) * w.dilate[2]
-        row = (self.b.lift(kd) * band.rows + y * band.step[1] + kh * w.dilate[1]) * band.step[2]  # type: ignore
-        return (row + shift % band.step[2]) * band.pitch + shift // band.step[2]
+        row = self.b.lift(kd) * band.rows + y * band.step[1] + kh * w.dilate[1]  # type: ignore[operator]
+        return row * (band.step[2] * band.pitch)  # type: ignore[operator]
 
     def bands(self, unit: Value) -> tuple[Value, Value, Value, Value]:
         """A unit as image, channel, slice and first row."""
@@ -150,39 +174,49 @@ class _Depthwise:
 
     def print_correlation(self, first: Value, last: Value) -> None:
         b, lanes, strides = self.b, self.lanes, self.epilogue.extents[22:]
-        width = b.lift(self.band.written[2])
+        width, columns = b.lift(self.band.written[2]), self.columns()
+        several = width - width % (VECTORS * lanes)
+        whole = width - width % lanes
         for unit in b.range(first, last):
             image, channel, d, h0 = self.bands(unit)
             self.fill(self.epilogue.buffers[0].at(image * strides[0] + channel * strides[1]), strides, d, h0)
             weight = self.epilogue.buffers[1].at(channel * volume(self.taps))
             for y in b.range(0, b.minimum(self.band.height, self.band.written[1] - h0)):
-                several = width - width % (VECTORS * lanes)
-                whole = width - width % lanes
                 axes = [image, channel, d, h0 + y]
                 for w in b.range(0, several, VECTORS * lanes):
-                    for j, total in enumerate(self._sums(weight, y, w, VECTORS)):
+                    for j, total in enumerate(self._sums(weight, columns, y, w, VECTORS)):
                         self.epilogue.store([*axes, Lane(w + j * lanes)], total, self.dtype)
                 for w in b.range(several, whole, lanes):
-                    self.epilogue.store([*axes, Lane(w)], self._sums(weight, y, w, 1)[0], self.dtype)
+                    self.epilogue.store([*axes, Lane(w)], self._sums(weight, columns, y, w, 1)[0], self.dtype)
                 with b.when(whole < width):
                     mask = b.first_lanes(width - whole, lanes)
-                    total = self._sums(weight, y, whole, 1)[0]
+                    total = self._sums(weight, columns, y, whole, 1)[0]
                     self.epilogue.store([*axes, Lane(whole)], total, self.dtype, mask)
 
-    def _sums(self, weight: Array, y: Value, w: Value, vectors: int) -> list[Value]:
+    def _sums(self, weight: Array, columns: list[Value], y: Value, w: Value, vectors: int) -> list[Value]:
         """The taps' sums for `vectors` vectors from column w on."""
         b, lanes, (depth, height, width) = self.b, self.lanes, self.taps
         sums = [b.zero(self.kind) for _ in range(vectors)]
-        for kd in b.range(0, depth, carry=sums):
-            for kh in b.range(0, height, carry=sums):
-                for kw in range(width):
-                    tap = (kd * height + kh) * width + kw
-                    if self.transposed:
-                        tap = volume(self.taps) - 1 - tap  # type: ignore[operator]
-                    factor = b.splat(self.convert(weight[tap], weight.dtype), lanes)
-                    row = self.copy.at(self.place(y, kd, kh, kw) + w)
-                    for j in range(vectors):
-                        sums[j] = b.fma(factor, row.vector(j * lanes, lanes), sums[j])
+
+        def add(kd: Number, kh: Number) -> None:
+            rows = self.copy.at(self.place(y, kd, kh) + w)
+            for kw in range(width):
+                tap = (kd * height + kh) * width + kw
+                if self.transposed:
+                    tap = depth * height * width - 1 - tap
+                factor = b.splat(self.convert(weight[tap], weight.dtype), lanes)
+                row = rows.at(columns[kw])
+                for j in range(vectors):
+                    sums[j] = b.fma(factor, row.vector(j * lanes, lanes), sums[j])
+
+        if depth * height * width <= UNROLLED:
+            for kd in range(depth):
+                for kh in range(height):
+                    add(kd, kh)
+        else:
+            for plane in b.range(0, depth, carry=sums):
+                for line in b.range(0, height, carry=sums):
+                    add(plane, line)
         return sums
 
     # --- the gradient of the weights
@@ -217,7 +251,7 @@ class _Depthwise:
     def _add_band(self, partial: Array, grads: Array, strides: Sequence[Value], height: Value) -> None:
         b, lanes, (kernel_depth, kernel_height, kernel_width) = self.b, self.lanes, self.taps
         width = b.lift(self.band.written[2])
-        steps = b.iota(vector_type("i64", lanes)) * self._splat(strides[4])
+        steps, starts = b.iota(vector_type("i64", lanes)) * self._splat(strides[4]), self.columns()
         for kd in b.range(0, kernel_depth):
             for kh in b.range(0, kernel_height):
                 for kw0 in range(0, kernel_width, TAPS):
@@ -225,7 +259,7 @@ class _Depthwise:
                     place = partial.at(((kd * kernel_height + kh) * kernel_width + kw0) * lanes)
                     sums = [place.vector(i * lanes, lanes) for i in range(len(columns))]
                     for y in b.range(0, height, carry=sums):
-                        rows = [self.copy.at(self.place(y, kd, kh, kw)) for kw in columns]
+                        rows = [self.copy.at(self.place(y, kd, kh) + starts[kw]) for kw in columns]
                         line = grads.at(y * strides[3])
                         for w in b.range(0, width, lanes, carry=sums):
                             mask = b.first_lanes(width - w, lanes)
