@@ -11,6 +11,10 @@ from mxc.compiler.ops.infer import input_names
 TOLERANCE = {"float16": (1e-2, 4e-3), "float32": (1e-4, 1e-5), "float64": (1e-9, 1e-11)}
 ROUGH = ("LeakyReLU", "degrees", "radians")  # MXNet computes these with float32 constants whatever the dtype
 
+# Gradients in which we differ from MXNet on purpose: docs/differences.md.
+OURS = ("Pooling-avg_full-float32", "Pooling-avg_3d_pad-float32", "LeakyReLU-selu", "SoftmaxActivation-instance",
+        "SoftmaxOutput-out_grad-float32")
+
 
 def graph_of(answer: Answer) -> Graph:
     """The case's operator over one variable for each input; outputs: the visible ones."""
@@ -51,6 +55,8 @@ def compare(answer: Answer, sinks: list, results: list[np.ndarray], aux: dict[st
     outputs = iter(answer.outputs)
     for sink, result in zip(sinks, results, strict=True):
         if sink.kind == "aux":
+            continue
+        if sink.kind == "grad" and answer.case.name.startswith(OURS):
             continue
         expected = next(outputs) if sink.kind == "output" else answer.grads[sink.name]
         rtol, atol = tolerance(answer, str(expected.dtype))

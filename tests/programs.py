@@ -1,8 +1,9 @@
-"""Run lowered programs without generated code: loop kernels and library calls by their NumPy definitions."""
+"""Run lowered programs: by the NumPy definitions of loop kernels and library calls, or by generated code."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from mxc.compiler.passes.pipeline import transform
 from mxc.compiler.passes.program import Launch, Storage
 from mxc.compiler.passes.registry import Options
 from mxc.compiler.passes.schedule import schedule
+from mxc.runtime import runner
 
 
 class Tiles:
@@ -35,10 +37,15 @@ class Program:
     launches: list[Launch]
     outputs: list[Storage]
 
+    def kernels(self, target: Any) -> dict[str, Any]:
+        """Its kernels by the key that `target` gives them."""
+        return {target.launch(launch.kernel).key: launch.kernel for launch in self.launches}
+
     def run(self, given: Mapping[str, np.ndarray], before: Mapping[str, np.ndarray] | None = None,
-            ) -> tuple[list[np.ndarray], dict[str, np.ndarray]]:
+            target: Any = None, library: Any = None) -> tuple[list[np.ndarray], dict[str, np.ndarray]]:
         """(the graph's outputs, the auxiliary states afterwards). given: arguments, auxiliary states and head gradients
-        by name; before: what gradients to add to hold at first."""
+        by name; before: what gradients to add to hold at first. With a target and its library of loaded kernels the
+        generated code runs, else the kernels' definitions."""
         memory: dict[Storage, np.ndarray] = {}
 
         def flat(storage: Storage) -> np.ndarray:
@@ -56,9 +63,22 @@ class Program:
         for launch in self.launches:
             assert launch.kernel is not None, launch.label
             arrays = [flat(s) for s in launch.storages]
+            if library is not None:
+                self._launch(launch, arrays, target, library)
+                continue
             (interpret.run if isinstance(launch.kernel, LoopKernel) else calls.interpret)(launch.kernel, arrays)
         aux = {s.name: a.reshape(s.shape) for s, a in memory.items() if s.pool == "aux"}
         return [flat(s).reshape(s.shape) for s in self.outputs], aux
+
+    @staticmethod
+    def _launch(launch: Launch, arrays: Sequence[np.ndarray], target: Any, library: Any) -> None:
+        assert launch.kernel is not None
+        code = target.launch(launch.kernel)
+        stride = -(-code.scratch_bytes // 64) * 64
+        scratch = np.empty(stride * runner.num_threads() + 64, "u1")
+        arguments = [*(a.ctypes.data for a in arrays), *launch.kernel.values()]
+        table = runner.StepTable([(library.address(code.key), arguments, code.units)])
+        runner.run(table, scratch.ctypes.data + -scratch.ctypes.data % 64, stride)
 
 
 def lowered(graph: Graph, shapes: Mapping[str, Sequence[int]], dtypes: Mapping[str, str] | None = None,

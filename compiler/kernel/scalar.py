@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from mxc.compiler.kernel import ir
 from mxc.compiler.kernel.ir import Value
-from mxc.compiler.ops.expr import compute_dtype, evaluate, names_of, number_as
+from mxc.compiler.ops.expr import ROUNDING, compute_dtype, evaluate, names_of, number_as
 from mxc.compiler.ops.table import Operator, Params
 
 TRUTH = frozenset(["and", "or", "not"])
@@ -28,6 +28,8 @@ class ValueReading:
             return ir.apply(op, *map(truth, args))
         if op == "where":
             return ir.apply(op, truth(args[0]), *(ir.cast(a, self.dtype) for a in args[1:]))
+        if op in ROUNDING and self.dtype not in ir.FLOATS:
+            return ir.cast(args[0], self.dtype)
         return ir.apply(op, *(ir.cast(a, self.dtype) for a in args))
 
 

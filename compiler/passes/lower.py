@@ -8,7 +8,7 @@ from mxc.compiler.kernel.ir import LoopKernel
 from mxc.compiler.passes.fuse import Group
 from mxc.compiler.passes.fuse_forms import is_view
 from mxc.compiler.passes.lower_group import GroupLowering
-from mxc.compiler.passes.phases import PREPARE
+from mxc.compiler.passes.phases import BACKWARD, FORWARD, PREPARE
 from mxc.compiler.passes.program import Launch, Storage
 from mxc.compiler.passes.split_reduction import split
 
@@ -58,7 +58,8 @@ class Lowering:
                 storage = next((s for e, s in self.storage_of.items() if s.pool == "aux" and s.name == name), storage)
             self.outputs.append(storage)
             root = self.root(entry)
-            if root.node.is_variable or root in self.targets:
+            kept = sink.kind != "output" and self.phase_of.get(root.node) != BACKWARD  # forward must not write it
+            if root.node.is_variable or root in self.targets or kept:
                 self.copies.append((entry, storage, sink.mode))
             else:
                 self.targets[root] = [(storage, sink.mode)]
@@ -89,8 +90,7 @@ class Lowering:
 
     def _lower(self, group: Group) -> None:
         if group.form.kind == "host":
-            storages = [self.storage_of[e] for e in group.nodes[0].inputs]
-            self.launches.append(Launch(group.phase, group.label, None, storages, group.nodes[0].name))
+            self._host(group)
             return
         targets = self._targets(group)
         lowering = GroupLowering(self.graph, group, self.storage_of)
@@ -101,15 +101,25 @@ class Lowering:
         else:
             self.launches.append(Launch(group.phase, group.label, kernel, lowering.storages))
 
+    def _host(self, group: Group) -> None:
+        """A node that Python runs: its inputs' storages, then its outputs'."""
+        node = group.nodes[0]
+        outputs = []
+        for i in range(node.num_outputs):
+            entry = Entry(node, i)
+            places = self.targets.get(entry, [])
+            if entry not in self.storage_of:
+                self.storage_of[entry] = Storage("arena", self.graph.dtype(entry), self.graph.shape(entry), node.name)
+                self.copies += [(entry, storage, mode) for storage, mode in places]
+            outputs.append(self.storage_of[entry])
+        inputs = [self.storage_of[e] for e in node.inputs]
+        self.launches.append(Launch(group.phase, group.label, None, [*inputs, *outputs], node.name, len(inputs)))
+
     def _copy(self, entry: Entry, storage: Storage, mode: str) -> None:
         from mxc.compiler.passes.copies import copy_kernel
 
         source = self.storage_of[self.root(entry)]
-        phase = self.phase_of.get(self.root(entry).node, "forward")
-        if storage.pool != "output":
-            phase = "backward"
-        elif phase == PREPARE:
-            phase = "forward"
+        phase = FORWARD if storage.pool == "output" else BACKWARD
         self.launches.append(Launch(phase, "copy", copy_kernel(storage.dtype, storage.shape, mode), [source, storage]))
 
 

@@ -27,13 +27,15 @@ class Storage:
 
 @dataclass(eq=False)
 class Launch:
-    """One kernel over storages (in the order of the kernel's buffers), or a host step (no kernel, `host` names it)."""
+    """One kernel over storages (in the order of the kernel's buffers), or a host step: no kernel, `host` names the node,
+    and the first `inputs` of the storages are read, the others written."""
 
     phase: str
     label: str
     kernel: Kernel | None
     storages: list[Storage]
     host: str = ""
+    inputs: int = 0
     reads: list[Storage] = field(init=False)
     writes: list[Storage] = field(init=False)
 
@@ -42,6 +44,8 @@ class Launch:
             assert len(self.storages) == len(self.kernel.buffers), (self.label, len(self.storages), self.kernel)
             self.reads = [self.storages[i] for i in sorted(self.kernel.reads())]
             self.writes = [self.storages[i] for i in sorted(self.kernel.writes())]
+        else:
+            self.reads, self.writes = self.storages[:self.inputs], self.storages[self.inputs:]
 
 
 def can_share(launch: Launch, old: Storage, new: Storage) -> bool:
