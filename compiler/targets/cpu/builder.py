@@ -287,6 +287,20 @@ class Builder:
         kind = vector_type(element_of(x.type), len(picks))
         return self.emit(kind, f"shufflevector {x.type} {x.text}, {y.type} {y.text}, <{len(picks)} x i32> {mask}")
 
+    def transpose(self, rows: Sequence[Value]) -> list[Value]:
+        """A square of as many vectors as they have lanes, transposed by swapping ever smaller blocks."""
+        lines, lanes = list(rows), len(rows)
+        size = lanes // 2
+        while size:
+            for i in range(lanes):
+                if not i & size:
+                    x, y = lines[i], lines[i + size]
+                    upper = [lane + lanes - size if lane & size else lane for lane in range(lanes)]
+                    lower = [lane + lanes if lane & size else lane + size for lane in range(lanes)]
+                    lines[i], lines[i + size] = self.shuffle(x, y, upper), self.shuffle(x, y, lower)
+            size //= 2
+        return lines
+
     def lane(self, x: Value, lane: int) -> Value:
         return self.emit(element_of(x.type), f"extractelement {x.type} {x.text}, i64 {lane}")
 

@@ -285,8 +285,21 @@ def pack_lines(
                 vector = source.vector(k * depth_step + j, lanes, mask)
                 target.put(k * block + j, convert(vector, source.dtype))
     with b.when_not(together):
-        lines = [b.minimum(line, valid - 1) * line_step for line in range(block)]
-        for k in b.range(0, depth):
+        offsets = [b.minimum(min(line, block - 1), valid - 1) * line_step for line in range(ceil_to(block, lanes))]
+        squares = b.select(depth_step.equals(1), depth - depth % lanes, b.lift(0))
+        for k in b.range(0, squares, lanes):
+            columns = []
+            for j in range(0, block, lanes):
+                rows = [convert(source.vector(k + x, lanes), source.dtype) for x in offsets[j : j + lanes]]
+                columns.append(b.transpose(rows))
+            for u in range(lanes):
+                for j, square in enumerate(columns):
+                    target.put((k + u) * block + j * lanes, square[u])
+        for k in b.range(squares, depth):
             here = source.at(k * depth_step)
-            for line, offset in enumerate(lines):
-                target[k * block + line] = convert(here[offset], source.dtype)
+            for line in range(block):
+                target[k * block + line] = convert(here[offsets[line]], source.dtype)
+
+
+def ceil_to(x: int, multiple: int) -> int:
+    return -(-x // multiple) * multiple

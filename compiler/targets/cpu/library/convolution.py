@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from mxc.compiler.kernel.calls import Window
 from mxc.compiler.kernel.ir import CallKernel
 from mxc.compiler.targets.cpu.builder import Array, Builder, Number, Value, vector_type
-from mxc.compiler.targets.cpu.library.blocks import Product, Size, TileCode, ceil_div
+from mxc.compiler.targets.cpu.library.blocks import Product, Size, TileCode, ceil_div, pack_lines
 from mxc.compiler.targets.cpu.library.epilogue import Axis, Epilogue, Lane
 
 
@@ -260,15 +260,12 @@ class WeightGrad(Spatial):
             yield r * width, n, d, h
 
     def pack_tile(self, target: Array, batch: Value, row: Value, start: Value, depth: Value) -> None:
-        b, mr, w, s = self.code.b, self.code.rows, self.window, self.out_strides
-        convert = self.epilogue.arithmetic.loaded
-        lines = [b.minimum(row + r, self.size.rows - 1) * s[1] for r in range(mr)]
+        mr, w, s = self.code.rows, self.window, self.out_strides
+        width = self.code.b.lift(w.out[2])
         for at, n, d, h in self._rows(start, depth):
-            line = self.out_grad.at(n * s[0] + batch * w.filters * s[1] + d * s[2] + h * s[3])
-            for x in b.range(0, w.out[2]):
-                here = line.at(x * s[4])
-                for r in range(mr):
-                    target[(at + x) * mr + r] = convert(here[lines[r]], line.dtype)
+            line = self.out_grad.at(n * s[0] + (batch * w.filters + row) * s[1] + d * s[2] + h * s[3])
+            here = target.at(at * mr)
+            pack_lines(self.code, self.epilogue, here, line, mr, self.size.rows - row, s[1], s[4], width)
 
     def pack_panel(self, target: Array, batch: Value, column: Value, start: Value, depth: Value) -> None:
         b, nr, w, s = self.code.b, self.code.columns, self.window, self.strides
