@@ -34,6 +34,7 @@ class StepTable:
             (address, values.ctypes.data, units, max(1, -(-units // TAKES)))
             for (address, _, units), values in zip(steps, self.arguments, strict=True)
         ]
+        self.shared = any(units > 1 for _, _, units in steps)  # whether there is work for more than one thread
         self.rows = np.array(rows, np.int64).reshape(-1, 4)
         self.address = self.rows.ctypes.data
 
@@ -62,7 +63,7 @@ class _Native:
 
     def run(self, table: StepTable, scratch: int, stride: int) -> None:
         # whoever finds the pool busy (another thread runs a plan) works alone instead of waiting
-        if self.threads > 1 and not self.closed and self.lock.acquire(blocking=False):
+        if table.shared and self.threads > 1 and not self.closed and self.lock.acquire(blocking=False):
             try:
                 if not self.workers:
                     self._start()
