@@ -278,7 +278,8 @@ def interpret(call: CallKernel, buffers: Sequence[np.ndarray]) -> None:
     """Runs `call` on one-dimensional arrays in place, as a loop over whole result arrays."""
     params = dict(call.params)
     dtype = str(params["dtype"])
-    result = _TEMPLATES[call.template](call, params, buffers).astype(COMPUTED.get(dtype, dtype))
+    result = _TEMPLATES[call.template](call, params, buffers)
+    result = np.ascontiguousarray(result, COMPUTED.get(dtype, dtype))
     inner = {"convolution_weight_grad": 1, "depthwise_weight_grad": 1}.get(call.template, 2)
     if params.get("flat"):
         result = result.reshape(*result.shape[:inner], math.prod(result.shape[inner:]))
