@@ -112,7 +112,7 @@ def open_cache() -> Cache | None:
     used, which is said once in a warning."""
     if env.text("MXC_CACHE_DIR", UNSET) == "":
         return None
-    reasons = []
+    reasons: list[str] = []
     for path in candidates():
         reason = _prepared(path)
         if not reason:
@@ -151,16 +151,19 @@ class Cache:
         except FileNotFoundError:
             return None
         except OSError as error:
-            return self._set_aside(place, error.strerror or str(error))
+            self._set_aside(place, error.strerror or str(error))
+            return None
         with os.fdopen(handle, "rb") as file:
             status = os.fstat(file.fileno())
-            if hasattr(os, "geteuid") and status.st_uid != os.geteuid() or status.st_mode & 0o022:
-                return self._set_aside(place, "others can write to it")
+            if (hasattr(os, "geteuid") and status.st_uid != os.geteuid()) or status.st_mode & 0o022:
+                self._set_aside(place, "others can write to it")
+                return None
             data = file.read()
         try:
             return decode(data, key)[1]
         except (ValueError, KeyError, TypeError) as error:
-            return self._set_aside(place, str(error))
+            self._set_aside(place, str(error))
+            return None
 
     def put(self, key: str, parts: Mapping[str, str], code: bytes) -> None:
         """Store the code of `key`. What the file system does not allow is said once in a warning."""

@@ -63,14 +63,14 @@ class Interpreter:
         """The accumulator over the domain, with the reduce axes kept as 1."""
         domain, reduce = self.kernel.domain, self.kernel.reduce
         body = np.broadcast_to(self.value(accumulator.body), self.extents)
-        flat = body.reshape(domain + (math.prod(reduce),))
+        flat = body.reshape((*domain, math.prod(reduce)))
         kept = domain + (1,) * len(reduce)
         dtype = body.dtype
         if accumulator.combine in ("sum", "prod"):
-            function = np.add if accumulator.combine == "sum" else np.multiply
+            combine: np.ufunc = np.add if accumulator.combine == "sum" else np.multiply
             wide = flat.astype(np.float64) if dtype.kind == "f" else flat  # the IR does not say in which order
             with np.errstate(all="ignore"):
-                return function.reduce(wide, axis=-1, dtype=wide.dtype).astype(dtype).reshape(kept)
+                return combine.reduce(wide, axis=-1, dtype=wide.dtype).astype(dtype).reshape(kept)
         if flat.shape[-1] == 0:
             return np.full(kept, identity(accumulator.combine, str(dtype)), dtype)
         function = {"max": np.max, "min": np.min, "argmax": np.argmax, "argmin": np.argmin}[accumulator.combine]
@@ -105,8 +105,8 @@ class Interpreter:
 
     def check(self, index: np.ndarray, size: int, buffer: object) -> None:
         if index.size and (index.min() < 0 or index.max() >= size):
-            raise MXNetError(f"kernel {self.kernel.name}: index {index.min()}..{index.max()} outside of buffer {buffer} "
-                             f"of {size} elements")
+            raise MXNetError(f"kernel {self.kernel.name}: index {index.min()}..{index.max()} outside of buffer "
+                             f"{buffer} of {size} elements")
 
 
 def result_dtype(accumulator: ir.Accumulator) -> str:
@@ -192,7 +192,7 @@ def _guarded(name: str, *args: float) -> float:
 
 def converted(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """Cast: to bool by comparing with 0, from float to integer by truncating, between integers by wrapping."""
-    if dtype == bool:
+    if dtype.kind == "b":
         return array != 0
     if array.dtype.kind == "f" and dtype.kind in "iu":
         return array.astype(np.int64).astype(dtype)

@@ -1,7 +1,7 @@
 """Functions of one real variable as arithmetic on kernel values, so that they are inlined and vectorised.
 
-`expand(value)` rewrites a value until only ARITHMETIC is left and calls of LIBM, which the printers emit as calls of the
-C library. float32: at most 2 units in the last place over the whole range, denormals, infinities and NaN right.
+`expand(value)` rewrites a value until only ARITHMETIC is left and calls of LIBM, which the printers emit as calls
+of the C library. float32: at most 2 units in the last place over the whole range, denormals, infinities and NaN right.
 float64: at most 4. float16 is computed in float32 and rounded once.
 
 The polynomials are minimax fits (Lawson's iteration on Chebyshev nodes, double precision), relative to the function,
@@ -181,7 +181,7 @@ ERFINV_TAIL = (
 
 
 def _reduced(x: Real) -> tuple[Value, Real]:
-    """n (an integer Value) and r with x = n log(2) + r, |r| <= log(2) / 2; x is clamped to where exp is finite and not 0.
+    """n (an integer Value) and r with x = n log(2) + r, |r| <= log(2) / 2; x is clamped to where exp is finite, not 0.
 
     n comes out of the low bits of a sum, because the conversion of NaN to an integer is not defined.
     """
@@ -301,7 +301,8 @@ def log1p(x: Real) -> Real:
 def sigmoid(x: Real) -> Real:
     n, r = _reduced(-x.op("abs"))
     whole = r + 1.0
-    p = whole + fma(polynomial(r, EXP[x.dtype]), r * r, r - (whole - 1.0))  # more exact than in `exp`: a division follows
+    # more exact than in `exp`, because a division follows
+    p = whole + fma(polynomial(r, EXP[x.dtype]), r * r, r - (whole - 1.0))
     e = _scaled(p, n)
     u = e + 1.0
     result = where(x < 0.0, e, x.const(1.0)) / u

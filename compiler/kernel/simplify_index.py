@@ -123,7 +123,7 @@ class Simplifier:
         if low < 0:  # the constant must stay with what it makes positive
             whole, rest, kept = {}, terms, constant
             low, high = self.bounds_of(rest, kept)
-        if 0 <= low and high < divisor:
+        if low >= 0 and high < divisor:
             return from_affine(whole, (constant - kept) // divisor) if op == "div" else from_affine(rest, kept)
         inner = self.single(op, rest, kept, divisor)
         if op == "mod":

@@ -1,4 +1,4 @@
-"""What the compiling process gets: kernels as source text, so that it needs nothing else and other processes can do it."""
+"""What the compiling process gets: kernels as source text, so that other processes can do it too."""
 from __future__ import annotations
 
 from dataclasses import dataclass

@@ -229,7 +229,7 @@ class _Loops(LoopPrinter):
         """All sweeps and stores of columns start..stop."""
         accumulators = self.kernel.accumulators
         slots: dict[int, int] = {}
-        for i, a in enumerate(accumulators):
+        for i in range(len(accumulators)):
             slots[i] = sum(2 if b.combine in ARG else 1 for b in accumulators[:i])
         finished: dict[int, str] = {}
         for sweep in self.phases():

@@ -236,7 +236,7 @@ def names() -> dict[str, Any]:
     space: dict[str, Any] = {f"{op}_": _typed(op) for op in ROLES if op != "bitcast"}
     space |= {f"bits_{dtype}": _typed("bitcast", dtype) for dtype in SCALARS if dtype not in ("bool", "float16")}
     space |= {"udiv": _typed("div", index=True), "umod": _typed("mod", index=True)}
-    space |= {"load_where": load_where, "integer": integer, "select": select, "half": half, "sum_": sum_, "prod_": prod_}
-    space["rand_"] = rand_
+    space |= {"load_where": load_where, "integer": integer, "select": select, "half": half, "sum_": sum_}
+    space |= {"prod_": prod_, "rand_": rand_}
     space |= {name: t for name, t in SCALARS.items() if name not in ("bool", "float16")}
     return space

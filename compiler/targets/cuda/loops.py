@@ -9,6 +9,7 @@ from mxc.compiler.kernel.ir import Accumulator, LoopKernel, Value
 from mxc.compiler.targets.loop_printer import ARG, LoopPrinter, register
 from mxc.compiler.targets.scalar_printer import ScalarPrinter
 
+WRAPPED = frozenset(["float32", "float64", "int8", "uint8", "int32", "int64"])
 THREADS = 128  # of a block; a power of two
 
 
@@ -35,7 +36,9 @@ class CudaScalars(ScalarPrinter):
             if v.op == "mulhi":
                 return f"{v.dtype}((uint64({left}) * uint64({right})) >> uint64({bits}))"
             return f"{v.dtype}({left} {'<<' if v.op == 'shl' else '>>'} {right})"
-        return super().plain(v, args)
+        text = super().plain(v, args)
+        # functions may widen: Numba's integer arithmetic does, and so does Python's math in the simulator
+        return f"{v.dtype}({text})" if text.startswith(f"{v.op}_(") and v.dtype in WRAPPED else text
 
 
 def loop_source(kernel: LoopKernel, threads: int = THREADS) -> str:

@@ -1,7 +1,7 @@
 """Runs loop kernels through numba.cuda: on a GPU, or in its simulator (NUMBA_ENABLE_CUDASIM=1)."""
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ def available() -> bool:
     return bool(cuda.is_available())
 
 
-def function(kernel: LoopKernel, threads: int = THREADS) -> Callable[..., Any]:
+def function(kernel: LoopKernel, threads: int = THREADS) -> Any:
     """The compiled kernel. Raises TargetError where neither a GPU nor the simulator is there."""
     if not available():
         raise TargetError("no CUDA device: expected an NVIDIA driver and a GPU, or NUMBA_ENABLE_CUDASIM=1")

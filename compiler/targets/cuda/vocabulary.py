@@ -62,8 +62,8 @@ def prod_(total, x):
 def div_(a, b):
     if b == 0:
         return a - a
-    quotient = abs(a) // abs(b)
-    return quotient if (a < 0) == (b < 0) else -quotient
+    quotient = a // b
+    return quotient + 1 if quotient * b != a and (a < 0) != (b < 0) else quotient  # from floor to truncation
 
 
 @_device

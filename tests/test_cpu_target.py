@@ -1,0 +1,97 @@
+"""The CPU target: launches, cached and compiled kernels, warm starts without Numba, several compiling processes."""
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from kernel_cases import F, arrays_for, call, compare, expected, pointwise
+
+from mxc.compiler.cache import Cache
+from mxc.compiler.error import MXNetError
+from mxc.compiler.kernel.canonical import canonical
+from mxc.compiler.kernel.ir import LoopKernel, apply, axis, const, load
+from mxc.compiler.targets.cpu import worker
+from mxc.compiler.targets.cpu.target import CpuTarget
+
+
+def scaled(factor: float, count: int = 100) -> LoopKernel:
+    return canonical(pointwise("scale", (F, F), [apply("mul", load(0, axis(0), F), const(factor, F))], count))
+
+
+def run(target: CpuTarget, kernel: LoopKernel):
+    launch = target.launch(kernel)
+    library = target.load({launch.key: kernel})
+    arrays = arrays_for(kernel)
+    want = expected(kernel, arrays)
+    call(library.address(launch.key), kernel, arrays, [(0, launch.units)], launch.scratch_bytes)
+    compare(kernel, arrays, want)
+    return library
+
+
+def test_shapes_share_code_and_constants_do_not() -> None:
+    target = CpuTarget()
+    keys = [target.launch(k).key for k in (scaled(2.0), scaled(2.0, 90000), scaled(3.0))]
+    assert keys[0] == keys[1] != keys[2]
+    assert target.launch(scaled(2.0, 90000)).units == 11
+
+
+def test_miss_then_hit_then_rebuilt(tmp_path: Path) -> None:
+    os.chmod(tmp_path, 0o700)
+    kernel = scaled(2.5)
+    first = run(CpuTarget(cache=Cache(tmp_path)), kernel)
+    assert (first.hits, first.misses) == (0, 1) and first.compile_seconds > 0
+    second = run(CpuTarget(cache=Cache(tmp_path)), kernel)
+    assert (second.hits, second.misses) == (1, 0)
+    entry, = tmp_path.glob("*.mxk")
+    entry.write_bytes(entry.read_bytes()[:-1])
+    with pytest.warns(RuntimeWarning, match="built anew"):
+        third = run(CpuTarget(cache=Cache(tmp_path)), kernel)
+    assert third.misses == 1 and (tmp_path / entry.name).exists()
+
+
+def test_another_cpu_is_a_miss() -> None:
+    kernel = scaled(2.0)
+    keys = {CpuTarget(cpu, features).launch(kernel).key for cpu, features in (("", ""), ("x86-64", ""), (
+        "x86-64", "+avx2"))}
+    assert len(keys) == 3
+
+
+def test_unknown_key() -> None:
+    with pytest.raises(MXNetError, match="no kernel"):
+        CpuTarget().load({}).address("x")
+
+
+WARM = """
+import sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[2])
+from test_cpu_target import scaled, run, CpuTarget, Cache
+library = run(CpuTarget(cache=Cache(Path(sys.argv[1]))), scaled(2.5))
+assert (library.hits, library.misses) == (1, 0), library
+assert "numba" not in sys.modules
+"""
+
+
+def test_warm_start_of_another_process_needs_no_numba(tmp_path: Path) -> None:
+    os.chmod(tmp_path, 0o700)
+    run(CpuTarget(cache=Cache(tmp_path)), scaled(2.5))
+    done = subprocess.run([sys.executable, "-c", WARM, str(tmp_path), str(Path(__file__).parent)], capture_output=True,
+                          text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_several_processes_compile(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker, "SHARE", 1)
+    monkeypatch.setenv("MXC_NUM_THREADS", "2")
+    target = CpuTarget()
+    kernels = [scaled(float(n)) for n in (5, 6)]
+    launches = [target.launch(k) for k in kernels]
+    library = target.load({launch.key: k for launch, k in zip(launches, kernels, strict=True)})
+    for kernel, launch in zip(kernels, launches, strict=True):
+        arrays = [np.ones(100, F), np.zeros(100, F)]
+        call(library.address(launch.key), kernel, arrays, [(0, launch.units)], 0)
+        np.testing.assert_array_equal(arrays[1], float(kernel.stores[0].value.args[1].data))

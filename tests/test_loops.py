@@ -1,0 +1,135 @@
+"""The CPU's code for loop kernels against the interpreter, compiled in one batch."""
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from kernel_cases import arrays_for, call, compare, every_kernel, expected, pointwise, reduction, softmax
+
+from mxc.compiler.kernel.canonical import canonical
+from mxc.compiler.kernel.ir import Accumulator, LoopKernel, Store, Value, acc, apply, axis, const, load
+from mxc.compiler.kernel.simplify_index import from_affine
+from mxc.compiler.targets.cpu import loops
+from mxc.compiler.targets.cpu.load import machine, optimised
+from mxc.compiler.targets.cpu.target import CpuTarget
+
+KERNELS = every_kernel()
+
+
+@pytest.fixture(scope="module")
+def target() -> CpuTarget:
+    return CpuTarget()
+
+
+@pytest.fixture(scope="module")
+def loaded(target: CpuTarget):
+    launches = [target.launch(k) for k in KERNELS]
+    return target.load({launch.key: k for launch, k in zip(launches, KERNELS, strict=True)})
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda k: k.name)
+def test_against_interpreter(kernel: LoopKernel, target: CpuTarget, loaded) -> None:
+    launch = target.launch(kernel)
+    arrays = arrays_for(kernel)
+    want = expected(kernel, arrays)
+    half = launch.units // 2  # units are independent: the second half first
+    call(loaded.address(launch.key), kernel, arrays, [(half, launch.units), (0, half)], launch.scratch_bytes)
+    compare(kernel, arrays, want)
+
+
+F = "float32"
+LEAVES = st.sampled_from(["x", "y", "row", "one"])
+
+
+@st.composite
+def random_kernel(draw: st.DrawFn) -> LoopKernel:
+    """A small kernel over random extents and strides, with or without a reduction."""
+    extents = draw(st.lists(st.integers(1, 7), min_size=1, max_size=3))
+    reduce = draw(st.lists(st.integers(1, 6), min_size=0, max_size=2))
+    every = [*extents, *reduce]
+    order = draw(st.permutations(range(len(every))))
+    strides, step = {}, 1
+    for a in order:
+        strides[axis(a)] = step
+        step *= every[a]
+    leaves = {"x": load(0, from_affine(strides, 0), F), "y": load(1, from_affine(strides, 3), F),
+              "row": load(1, axis(0), F), "one": const(1.5, F)}
+
+    def value(depth: int) -> Value:
+        if depth == 0 or draw(st.booleans()):
+            return leaves[draw(LEAVES)]
+        op = draw(st.sampled_from(["add", "sub", "mul", "max", "min", "tanh", "abs"]))
+        return apply(op, *[value(depth - 1) for _ in range(1 if op in ("tanh", "abs") else 2)])
+
+    total, target, size = value(3), {}, 1
+    for a in reversed(range(len(extents))):
+        target[axis(a)], size = size, size * extents[a]
+    if not reduce:
+        return LoopKernel("random", (F,) * 3, tuple(extents), (), (), (Store(2, from_affine(target, 0), total),))
+    combine = draw(st.sampled_from(["sum", "max", "min"]))
+    return LoopKernel("random", (F,) * 3, tuple(extents), tuple(reduce), (Accumulator(combine, total),),
+                      (Store(2, from_affine(target, 0), acc(0, F)),))
+
+
+def test_random_kernels(target: CpuTarget) -> None:
+    kernels: list[LoopKernel] = []
+
+    @settings(max_examples=40, deadline=None, database=None, derandomize=True)
+    @given(random_kernel())
+    def collect(kernel: LoopKernel) -> None:
+        kernels.append(kernel)
+
+    collect()
+    ready = [canonical(k) for k in kernels]
+    launches = [target.launch(k) for k in ready]
+    library = target.load({launch.key: k for launch, k in zip(launches, ready, strict=True)})
+    for kernel, made, launch in zip(kernels, ready, launches, strict=True):
+        arrays = arrays_for(kernel, 4000)
+        for a in arrays:
+            np.nan_to_num(a, copy=False, posinf=2, neginf=-2)
+        want = expected(kernel, arrays)
+        call(library.address(launch.key), made, arrays, [(0, launch.units)], launch.scratch_bytes)
+        for got, other in zip(arrays, want, strict=True):
+            np.testing.assert_allclose(got, other, rtol=1e-5, atol=1e-4, err_msg=loops.loop_source(made))
+
+
+@pytest.mark.parametrize(("kernel", "kind"), [
+    (pointwise("a", (F, F), [load(0, axis(0), F)]), "map"), (reduction(("sum",), F, 9, 8, False), "rows"),
+    (reduction(("sum",), F, 9, 8, True), "columns"), (softmax(9, 8, True), "columns"),
+])
+def test_skeleton(kernel: LoopKernel, kind: str) -> None:
+    assert loops.skeleton(kernel) == kind
+
+
+def test_inner_loops_are_vector_code(target: CpuTarget) -> None:
+    from mxc.compiler.targets.cpu.compile import translated
+    from mxc.compiler.targets.cpu.jobs import job_of
+
+    code = machine("x86-64-v3" if "x86" in machine().triple else "", "")
+    for kernel in (pointwise("exp", (F, F), [apply("exp", load(0, axis(0), F))]), reduction(("max",), F, 9, 8, False),
+                   reduction(("sum",), F, 9, 8, False), pointwise("many", (F,) * 6, [apply("add", load(0, axis(0), F), load(
+                       1, axis(0), F))] * 4)):
+        text = str(optimised(translated(job_of(kernel, "f")), code))
+        assert " x float>" in text, kernel.name
+
+
+SOURCE = """c0 = float32(2.0)
+
+def kernel(args, first, last, scratch):
+    b0 = buffer0(args, 0)
+    b1 = buffer1(args, 1)
+    n0 = integer(args, 2)
+    start = first * 8192
+    stop = min_(last * 8192, n0)
+    for i0 in range(start, stop):
+        t0 = b0[i0]
+        t1 = t0 * c0
+        t2 = exp_(t1)
+        b1[i0] = t2
+"""
+
+
+def test_source() -> None:
+    value = apply("exp", apply("mul", load(0, axis(0), F), const(2.0, F)))
+    assert loops.loop_source(pointwise("e", (F, F), [value])) == SOURCE

@@ -1,0 +1,84 @@
+"""Functions written out as arithmetic: units in the last place, and the edges."""
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from scipy import special
+
+from mxc.compiler.kernel import ir
+from mxc.compiler.kernel.interpret import scalar
+from mxc.compiler.kernel.math import LIBM, expand
+
+EXACT: dict[str, Callable] = {
+    "exp": np.exp, "expm1": np.expm1, "log": np.log, "log1p": np.log1p, "log2": np.log2, "log10": np.log10,
+    "tanh": np.tanh, "sigmoid": lambda x: 1 / (1 + np.exp(-x)), "softrelu": lambda x: np.logaddexp(x.dtype.type(0), x),
+    "sinh": np.sinh, "cosh": np.cosh, "erf": special.erf,
+}
+LEAF = ir.load(0, ir.const(0, ir.INDEX), "float32")
+
+
+def sample(dtype: str) -> np.ndarray:
+    rng = np.random.default_rng(0)
+    kind = "uint32" if dtype == "float32" else "uint64"
+    everywhere = rng.integers(0, np.iinfo(kind).max, 20000, dtype=kind, endpoint=True).view(dtype)
+    limit = 110 if dtype == "float32" else 760
+    parts = [rng.uniform(-limit, limit, 20000), rng.uniform(-2, 2, 20000), rng.normal(0, 0.05, 10000),
+             [0, -0.0, np.inf, -np.inf, np.nan, 1, -1, 88.73, 709.9, -103.9]]
+    return np.concatenate([everywhere, *(np.asarray(p).astype(dtype) for p in parts)])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", EXACT)
+def test_units_in_the_last_place(name: str, dtype: str) -> None:
+    if name == "erf" and dtype == "float64":
+        pytest.skip("float64 erf is the C library's")
+    x = sample(dtype)
+    wide = np.float64 if dtype == "float32" else np.longdouble
+    with np.errstate(all="ignore"):
+        want = EXACT[name](x.astype(wide))
+        got = scalar(ir.apply(name, ir.load(0, ir.const(0, ir.INDEX), dtype)), [x])
+        rounded = want.astype(dtype)
+        error = np.abs(got.astype(wide) - want) / np.spacing(np.abs(rounded)).astype(wide)
+    finite = np.isfinite(rounded) & np.isfinite(got)
+    assert error[finite].max() <= (2 if dtype == "float32" else 4)
+    edge = np.abs(want) < np.finfo(dtype).max * 0.9999  # within an ulp of the largest number either is right
+    assert np.array_equal(np.isnan(got), np.isnan(rounded))
+    assert np.array_equal(got[~finite & edge], rounded[~finite & edge], equal_nan=True)
+
+
+@pytest.mark.parametrize(("name", "exact", "low", "high"), [
+    ("erfinv", special.erfinv, -0.99999, 0.99999), ("digamma", special.digamma, -6.3, 40)])
+def test_rare_functions(name: str, exact: Callable, low: float, high: float) -> None:
+    x = np.random.default_rng(0).uniform(low, high, 5000).astype("float32")
+    got = scalar(ir.apply(name, LEAF), [x])
+    np.testing.assert_allclose(got, exact(x.astype("float64")), rtol=2e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize("dtype", ir.FLOATS)
+def test_only_arithmetic_is_left(dtype: str) -> None:
+    x = ir.load(0, ir.const(0, ir.INDEX), dtype)
+    for name, count in ir.FUNCTIONS.items():
+        left = {v.op for v in ir.walk([expand(ir.apply(name, *[x] * count))])}
+        assert left <= set(ir.ARITHMETIC) | LIBM | {"const", "load"}, name
+
+
+def test_float16_is_rounded_once() -> None:
+    x = np.linspace(-5, 5, 999).astype("float16")
+    got = scalar(ir.apply("tanh", ir.load(0, ir.const(0, ir.INDEX), "float16")), [x])
+    assert got.dtype == np.float16
+    np.testing.assert_array_equal(got, np.tanh(x.astype("float64")).astype("float16"))
+
+
+@pytest.mark.parametrize("power", [0.0, 0.5, -0.5, 1.0, 2.0, 3.0, 4.0, -1.0, -2.0, 2.5])
+def test_constant_powers(power: float) -> None:
+    x = np.linspace(0.1, 9, 50).astype("float32")
+    value = ir.apply("pow", LEAF, ir.const(power, "float32"))
+    made = expand(value)
+    assert (made.op == "pow") == (power == 2.5)
+    done = {id(LEAF): x}
+    for v in ir.walk([made]):
+        if id(v) not in done and v is not LEAF.args[0]:
+            done[id(v)] = scalar(v, [done[id(a)] for a in v.args])
+    np.testing.assert_allclose(done[id(made)], x.astype("float64") ** power, rtol=3e-7)
