@@ -61,64 +61,48 @@ def _dilate(params: Params) -> Shape:
     return tuple(params.dilate) if "dilate" in params else ()
 
 
+def _maker(template: Callable[..., CallKernel], c: Call, window: calls.Window, *strides: Sequence[int],
+           **fixed: object) -> Make:
+    """`make` for a template over a window: constructor(name, dtype, window, strides..., buffers, stores, fixed...)."""
+
+    def make(name: str, buffers: Sequence[str], stores: Sequence[Store]) -> CallKernel:
+        return template(name, c.dtype(0), window, *strides, buffers, stores, **fixed)
+
+    return make
+
+
 def packed_convolution(c: Call, params: Params) -> tuple[Make, Sequence[int]]:
     data, out = c.shape(0), c.out_shape
     window = _window(params, data, out, params.num_group)
-
-    def make(name: str, buffers: Sequence[str], stores: Sequence[Store]) -> CallKernel:
-        return calls.convolution(name, c.dtype(0), window, _strides(data), buffers, stores, params.block)
-
-    return make, _axes(out)
+    return _maker(calls.convolution, c, window, _strides(data), block=params.block), _axes(out)
 
 
 def packed_convolution_data_grad(c: Call, params: Params) -> tuple[Make, Sequence[int]]:
     out, data = c.shape(0), c.out_shape
     window = _window(params, data, out, params.num_group)
-
-    def make(name: str, buffers: Sequence[str], stores: Sequence[Store]) -> CallKernel:
-        return calls.convolution_data_grad(name, c.dtype(0), window, _strides(out), buffers, stores, params.block)
-
-    return make, _axes(data)
+    return _maker(calls.convolution_data_grad, c, window, _strides(out), block=params.block), _axes(data)
 
 
 def convolution_weight_grad(c: Call, params: Params) -> tuple[Make, Sequence[int]]:
     data, out = c.shape(0), c.shape(1)
     window = _window(params, data, out, params.num_group)
-
-    def make(name: str, buffers: Sequence[str], stores: Sequence[Store]) -> CallKernel:
-        return calls.convolution_weight_grad(name, c.dtype(0), window, _strides(data), _strides(out), buffers, stores)
-
-    return make, _axes(c.out_shape)
+    return _maker(calls.convolution_weight_grad, c, window, _strides(data), _strides(out)), _axes(c.out_shape)
 
 
 def depthwise(c: Call, params: Params) -> tuple[Make, Sequence[int]]:
     data, out = c.shape(0), c.out_shape
-    window = _window(params, data, out, data[1])
-
-    def make(name: str, buffers: Sequence[str], stores: Sequence[Store]) -> CallKernel:
-        return calls.depthwise(name, c.dtype(0), window, _strides(data), buffers, stores)
-
-    return make, _axes(out)
+    return _maker(calls.depthwise, c, _window(params, data, out, data[1]), _strides(data)), _axes(out)
 
 
 def depthwise_data_grad(c: Call, params: Params) -> tuple[Make, Sequence[int]]:
     out, data = c.shape(0), c.out_shape
-    window = _window(params, data, out, data[1])
-
-    def make(name: str, buffers: Sequence[str], stores: Sequence[Store]) -> CallKernel:
-        return calls.depthwise_data_grad(name, c.dtype(0), window, _strides(out), buffers, stores)
-
-    return make, _axes(data)
+    return _maker(calls.depthwise_data_grad, c, _window(params, data, out, data[1]), _strides(out)), _axes(data)
 
 
 def depthwise_weight_grad(c: Call, params: Params) -> tuple[Make, Sequence[int]]:
     data, out = c.shape(0), c.shape(1)
     window = _window(params, data, out, data[1])
-
-    def make(name: str, buffers: Sequence[str], stores: Sequence[Store]) -> CallKernel:
-        return calls.depthwise_weight_grad(name, c.dtype(0), window, _strides(data), _strides(out), buffers, stores)
-
-    return make, _axes(c.out_shape)
+    return _maker(calls.depthwise_weight_grad, c, window, _strides(data), _strides(out)), _axes(c.out_shape)
 
 
 def max_pool_grad(c: Call, params: Params) -> tuple[Make, Sequence[int]]:
@@ -127,57 +111,46 @@ def max_pool_grad(c: Call, params: Params) -> tuple[Make, Sequence[int]]:
     rank = len(data)
     last = params.layout is not None and str(params.layout).endswith("C")
     order = (0, rank - 1, *range(1, rank - 1)) if last else tuple(range(rank))
-    data_strides, out_strides = (_moved(dense(shape), order) for shape in (data, out))
     window = _window(params, _moved(data, order), _moved(out, order), data[order[1]])
-
-    def make(name: str, buffers: Sequence[str], stores: Sequence[Store]) -> CallKernel:
-        strides = [(*s[:2], *_triple(s[2:], 0)) for s in (data_strides, out_strides)]
-        return calls.max_pool_grad(name, c.dtype(0), window, *strides, buffers, stores)
-
+    strides = [_moved(dense(shape), order) for shape in (data, out)]
     axes = [0] * rank
     for template_axis, axis in zip(_axes(data), order, strict=True):
         axes[axis] = template_axis
-    return make, axes
+    return _maker(calls.max_pool_grad, c, window, *((*s[:2], *_triple(s[2:], 0)) for s in strides)), axes
 
 
 def _moved(values: Sequence[int], order: Sequence[int]) -> tuple[int, ...]:
     return tuple(values[i] for i in order)
 
 
-def packed_fully_connected(c: Call, params: Params) -> tuple[Make, Sequence[int]]:
-    rows, depth = c.shape(0)
+def _product(c: Call, sizes: tuple[int, int, int, int], transpose_a: bool, transpose_b: bool, packed_b: int = 0) -> Make:
+    """`make` for dense matrices; sizes: batch, m, n, k."""
+    batch, m, n, k = sizes
+    a_strides = (m * k, 1, m) if transpose_a else (m * k, k, 1)
+    b_strides = (n * k, 1, k) if transpose_b else (n * k, n, 1)
 
     def make(name: str, buffers: Sequence[str], stores: Sequence[Store]) -> CallKernel:
-        return calls.gemm(name, c.dtype(0), 1, rows, params.num_hidden, depth, (0, depth, 1), (0, 1, depth), buffers,
-                          stores, packed_b=params.block)
+        return calls.gemm(name, c.dtype(0), *sizes, a_strides, b_strides, buffers, stores, packed_b=packed_b)
 
-    return make, (1, 2)
+    return make
+
+
+def packed_fully_connected(c: Call, params: Params) -> tuple[Make, Sequence[int]]:
+    rows, depth = c.shape(0)
+    return _product(c, (1, rows, params.num_hidden, depth), False, True, params.block), (1, 2)
 
 
 def fully_connected(c: Call, params: Params) -> tuple[Make, Sequence[int]]:
     rows, depth = c.shape(0)
-
-    def make(name: str, buffers: Sequence[str], stores: Sequence[Store]) -> CallKernel:
-        return calls.gemm(name, c.dtype(0), 1, rows, params.num_hidden, depth, (0, depth, 1), (0, 1, depth), buffers,
-                          stores)
-
-    return make, (1, 2)
+    return _product(c, (1, rows, params.num_hidden, depth), False, True), (1, 2)
 
 
 def dot(c: Call, params: Params) -> tuple[Make, Sequence[int]]:
-    """dot of two matrices contracts the last axis of lhs (the first if transpose_a) with the first of rhs (the last
-    if transpose_b).
-    """
+    """The product of two matrices, each transposed first if asked."""
     left, right = c.shape(0), c.shape(1)
     m, depth = reversed(left) if params.transpose_a else left
     n = right[0] if params.transpose_b else right[1]
-    a_strides = (0, 1, m) if params.transpose_a else (0, depth, 1)
-    b_strides = (0, 1, depth) if params.transpose_b else (0, n, 1)
-
-    def make(name: str, buffers: Sequence[str], stores: Sequence[Store]) -> CallKernel:
-        return calls.gemm(name, c.dtype(0), 1, m, n, depth, a_strides, b_strides, buffers, stores)
-
-    return make, (1, 2)
+    return _product(c, (1, m, n, depth), params.transpose_a, params.transpose_b), (1, 2)
 
 
 def batch_dot(c: Call, params: Params) -> tuple[Make, Sequence[int]]:
@@ -185,10 +158,4 @@ def batch_dot(c: Call, params: Params) -> tuple[Make, Sequence[int]]:
     left, right = c.shape(0), c.shape(1)
     batch, m, depth = _moved(left, (0, 2, 1)) if params.transpose_a else left
     n = right[1] if params.transpose_b else right[2]
-    a_strides = (m * depth, 1, m) if params.transpose_a else (m * depth, depth, 1)
-    b_strides = (n * depth, 1, depth) if params.transpose_b else (n * depth, n, 1)
-
-    def make(name: str, buffers: Sequence[str], stores: Sequence[Store]) -> CallKernel:
-        return calls.gemm(name, c.dtype(0), batch, m, n, depth, a_strides, b_strides, buffers, stores)
-
-    return make, (0, 1, 2)
+    return _product(c, (batch, m, n, depth), params.transpose_a, params.transpose_b), (0, 1, 2)
