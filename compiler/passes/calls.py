@@ -123,9 +123,10 @@ def _moved(values: Sequence[int], order: Sequence[int]) -> tuple[int, ...]:
     return tuple(values[i] for i in order)
 
 
-def _product(c: Call, sizes: tuple[int, int, int, int], transpose_a: bool, transpose_b: bool, packed_b: int = 0) -> Make:
+def _product(c: Call, sizes: tuple[int, int, int, int], transpose_a: bool, transpose_b: bool,
+             packed_b: int = 0) -> Make:
     """`make` for dense matrices; sizes: batch, m, n, k."""
-    batch, m, n, k = sizes
+    _, m, n, k = sizes
     a_strides = (m * k, 1, m) if transpose_a else (m * k, k, 1)
     b_strides = (n * k, 1, k) if transpose_b else (n * k, n, 1)
 
