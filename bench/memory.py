@@ -2,9 +2,9 @@
 
     python bench/memory.py FOLDER [--mxnet PYTHON] [NAME ...]
 
-FOLDER holds models as examples/check_models.py takes them. Each is bound for inference and for training. `arena` is what
-an executor allocates for values between kernels, with the threads' scratch; outputs, gradients and packed weights are
-apart. Without --mxnet the last column is left out.
+FOLDER holds models as examples/check_models.py takes them. Each is bound for inference and for training. `arena` is
+what an executor allocates for values between kernels, with the threads' scratch; outputs, gradients and packed weights
+are apart. Without --mxnet the last column is left out.
 """
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ class Plan:
         raw = json.loads(text)
         raw["buffers"] = [Buffer(**{**b, "shape": tuple(b["shape"])}) for b in raw["buffers"]]
         tuples = ("buffers", "values", "reads", "writes")
-        raw["steps"] = [Step(**{k: tuple(v) if k in tuples else v for k, v in s.items()}) for s in raw["steps"]]
+        raw["steps"] = [Step(**s | {k: tuple(s[k]) for k in tuples}) for s in raw["steps"]]
         return cls(**raw)
 
     def text(self) -> str:

@@ -40,7 +40,8 @@ def reduction(combines: Sequence[str], dtype: str, rows: int, length: int, colum
     results = ["int64" if c.startswith("arg") else dtype for c in combines]
     stores = tuple(Store(1 + i, axis(0), acc(i, r)) for i, r in enumerate(results))
     name = f"{'columns' if columns else 'rows'} {' '.join(combines)} {dtype}"
-    return LoopKernel(name, (dtype, *results), (rows,), (length,), tuple(Accumulator(c, body) for c in combines), stores)
+    accumulators = tuple(Accumulator(c, body) for c in combines)
+    return LoopKernel(name, (dtype, *results), (rows,), (length,), accumulators, stores)
 
 
 def softmax(rows: int, length: int, columns: bool, dtype: str = F) -> LoopKernel:
@@ -95,17 +96,21 @@ def reductions() -> Iterator[LoopKernel]:
     mean = apply("div", acc(0, F), const(30.0, F))
     off = apply("sub", x, mean)
     deviation = apply("sqrt", apply("add", apply("div", acc(1, F), const(30.0, F)), const(1e-5, F)))
-    yield LoopKernel("normalise", (F, F, F), (6,), (30,), (Accumulator("sum", x), Accumulator("sum", apply("mul", off, off))),
+    moments = (Accumulator("sum", x), Accumulator("sum", apply("mul", off, off)))
+    yield LoopKernel("normalise", (F, F, F), (6,), (30,), moments,
                      (Store(1, axis(0), mean), Store(2, flat((6, 30)), apply("div", off, deviation))))
     yield LoopKernel("all", (F, F), (), (12345,), (Accumulator("sum", load(0, axis(0), F)),),
                      (Store(1, number(0), acc(0, F)),))
     x = load(0, at((0, 480), (1, 1), (2, 120), (3, 20)), F)
-    yield LoopKernel("two axes", (F, F), (3, 20), (4, 6), (Accumulator("sum", x),), (Store(1, flat((3, 20)), acc(0, F)),))
-    y, x = (apply("sub", apply("add", apply("mul", axis(d), number(2)), axis(r)), number(1)) for d, r in ((1, 3), (2, 4)))
+    yield LoopKernel("two axes", (F, F), (3, 20), (4, 6), (Accumulator("sum", x),),
+                     (Store(1, flat((3, 20)), acc(0, F)),))
+    y, x = (apply("sub", apply("add", apply("mul", axis(d), number(2)), axis(r)), number(1))
+            for d, r in ((1, 3), (2, 4)))
     inside = [apply(op, v, number(n)) for v in (y, x) for op, n in (("ge", 0), ("lt", 12))]
     guard = apply("and", apply("and", inside[0], inside[1]), apply("and", inside[2], inside[3]))
     place = apply("add", apply("mul", apply("add", apply("mul", axis(0), number(12)), y), number(12)), x)
-    yield LoopKernel("pooling", (F, F), (3, 6, 6), (3, 3), (Accumulator("max", load(0, place, F, guard, const(-np.inf, F))),),
+    seen = load(0, place, F, guard, const(-np.inf, F))
+    yield LoopKernel("pooling", (F, F), (3, 6, 6), (3, 3), (Accumulator("max", seen),),
                      (Store(1, flat((3, 6, 6)), acc(0, F)),))
 
 

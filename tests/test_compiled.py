@@ -37,7 +37,8 @@ def test_golden_case(answer: Answer, batch: tuple[dict[str, Program], Any]) -> N
     compare(answer, program.graph.sinks, results, aux)
 
 
-ADDED = [a for a in CASES if a.grads and "train" in a.case.name or a.case.op in ("Convolution", "BatchNorm", "Pooling")]
+ADDED = [a for a in CASES if (a.grads and "train" in a.case.name)
+         or a.case.op in ("Convolution", "BatchNorm", "Pooling")]
 
 
 @pytest.fixture(scope="module")

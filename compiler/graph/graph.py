@@ -53,7 +53,7 @@ class Entry(NamedTuple):
     """Output `index` of `node`."""
 
     node: Node
-    index: int = 0
+    index: int = 0  # type: ignore[assignment]  # in place of tuple.index, which entries have no use for
 
 
 def variable(name: str, attrs: dict[str, str] | None = None) -> Node:

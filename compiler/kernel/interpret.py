@@ -73,7 +73,7 @@ class Interpreter:
                 return combine.reduce(wide, axis=-1, dtype=wide.dtype).astype(dtype).reshape(kept)
         if flat.shape[-1] == 0:
             return np.full(kept, identity(accumulator.combine, str(dtype)), dtype)
-        function = {"max": np.max, "min": np.min, "argmax": np.argmax, "argmin": np.argmin}[accumulator.combine]
+        function = getattr(np, accumulator.combine)  # max, min, argmax, argmin
         return function(flat, axis=-1).astype(result_dtype(accumulator)).reshape(kept)
 
     def value(self, value: Value) -> np.ndarray:

@@ -141,7 +141,8 @@ class Store:
     """buffer[index] = value, or += value for mode "add".
 
     A store whose index or value uses reduce axes runs at every point of domain x reduce, after all accumulators are
-    finished; any other store runs once for each point of the domain. The printer tells them apart by walking the values.
+    finished; any other store runs once for each point of the domain. The printer tells them apart by walking the
+    values.
     """
 
     buffer: int

@@ -112,11 +112,12 @@ def max_pool_grad(c: Call, params: Params) -> tuple[Make, Sequence[int]]:
     last = params.layout is not None and str(params.layout).endswith("C")
     order = (0, rank - 1, *range(1, rank - 1)) if last else tuple(range(rank))
     window = _window(params, _moved(data, order), _moved(out, order), data[order[1]])
-    strides = [_moved(dense(shape), order) for shape in (data, out)]
+    moved = [_moved(dense(shape), order) for shape in (data, out)]
+    data_strides, out_strides = ((*s[:2], *_triple(s[2:], 0)) for s in moved)
     axes = [0] * rank
     for template_axis, axis in zip(_axes(data), order, strict=True):
         axes[axis] = template_axis
-    return _maker(calls.max_pool_grad, c, window, *((*s[:2], *_triple(s[2:], 0)) for s in strides)), axes
+    return _maker(calls.max_pool_grad, c, window, data_strides, out_strides), axes
 
 
 def _moved(values: Sequence[int], order: Sequence[int]) -> tuple[int, ...]:

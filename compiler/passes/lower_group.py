@@ -27,7 +27,6 @@ from mxc.compiler.kernel.ir import (
 )
 from mxc.compiler.kernel.scalar import expression, reduction_final
 from mxc.compiler.kernel.simplify_index import Simplifier
-from mxc.compiler.kernel.simplify_index import index as number
 from mxc.compiler.ops.table import Kind
 from mxc.compiler.passes.fuse import Group
 from mxc.compiler.passes.fuse_forms import DOMAIN, is_view, is_window

@@ -127,7 +127,7 @@ def plan_memory(launches: Sequence[Launch], outputs: Sequence[Storage], target, 
         return positions[storage]
 
     for launch in launches:
-        key, values, units = "", (), 1
+        key, units, values = "", 1, tuple[int, ...]()
         if launch.kernel is not None:
             code = target.launch(launch.kernel)
             key, values, units = code.key, launch.kernel.values(), code.units

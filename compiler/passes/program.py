@@ -27,8 +27,8 @@ class Storage:
 
 @dataclass(eq=False)
 class Launch:
-    """One kernel over storages (in the order of the kernel's buffers), or a host step: no kernel, `host` names the node,
-    and the first `inputs` of the storages are read, the others written."""
+    """One kernel over storages (in the order of the kernel's buffers), or a host step: no kernel, `host` names the
+    node, and the first `inputs` of the storages are read, the others written."""
 
     phase: str
     label: str

@@ -44,7 +44,7 @@ def main(arguments: list[str] | None = None) -> int:
     codes = {ModelFileError: BAD_FILE, UnsupportedError: UNSUPPORTED, TargetError: NO_TARGET, MXNetError: BAD_FILE}
     try:
         return importlib.import_module(COMMANDS[options.command]).run(options)
-    except tuple(codes) as error:
+    except MXNetError as error:
         if options.debug:
             raise
         print(f"mxc {options.command}: {error}", file=sys.stderr)

@@ -13,10 +13,10 @@ from mxc.compiler.ops.shapes.convolution import Geometry, convolved, deconvoluti
 from mxc.compiler.ops.table import Params
 
 
-def _taps(g: Geometry) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
-    """(position in the kernel, offset in the padded data) of every tap."""
+def _taps(g: Geometry) -> Iterator[tuple[tuple[slice | int, ...], tuple[int, ...]]]:
+    """(index of the weight that picks it, offset in the padded data) of every tap."""
     for tap in itertools.product(*map(range, g.kernel)):
-        yield tap, tuple(t * d for t, d in zip(tap, g.dilate, strict=True))
+        yield (slice(None), slice(None), *tap), tuple(t * d for t, d in zip(tap, g.dilate, strict=True))
 
 
 def _window(offset: tuple[int, ...], size: tuple[int, ...], g: Geometry) -> tuple[slice, ...]:
@@ -41,7 +41,7 @@ def _forward(data: np.ndarray, weight: np.ndarray, g: Geometry) -> np.ndarray:
         out = np.zeros((len(x), len(w), *size))
         for tap, offset in _taps(g):
             seen = x[_window(offset, size, g)]
-            out += np.einsum("nc...,fc->nf...", seen, w[(..., *tap)])
+            out += np.einsum("nc...,fc->nf...", seen, w[tap])
         parts.append(out)
     return np.concatenate(parts, 1)
 
@@ -55,7 +55,7 @@ def _data_grad(grad: np.ndarray, weight: np.ndarray, g: Geometry, shape: tuple[i
                      strict=True):
         padded = np.zeros((shape[0], w.shape[1], *room))
         for tap, offset in _taps(g):
-            padded[_window(offset, grad.shape[2:], g)] += np.einsum("nf...,fc->nc...", dy, w[(..., *tap)])
+            padded[_window(offset, grad.shape[2:], g)] += np.einsum("nf...,fc->nc...", dy, w[tap])
         parts.append(padded)
     inner = tuple(slice(p, p + n) for p, n in zip((0, 0, *g.pad), shape, strict=True))
     return np.concatenate(parts, 1)[inner]
@@ -103,6 +103,6 @@ def conv_weight_grad(params: Params, inputs: list[np.ndarray], is_train: bool, r
         for tap, offset in _taps(g):
             seen = x[_window(offset, grad.shape[2:], g)]
             flat = (a.reshape(*a.shape[:2], -1) for a in (seen, dy))
-            weight[(..., *tap)] = np.einsum("nci,nfi->fc", *flat)
+            weight[tap] = np.einsum("nci,nfi->fc", *flat)
         parts.append(weight)
     return [np.concatenate(parts)]
