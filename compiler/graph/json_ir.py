@@ -16,7 +16,6 @@ from mxc.compiler.graph.legacy import Record
 from mxc.compiler.ops import table
 from mxc.compiler.ops.table import Operator, Params
 
-_MOST_OUTPUTS = 1 << 16  # of one node; more than any real graph has, few enough to keep lists of
 _INTERNAL = "_mxc_"  # the names of operators that only passes make: no file holds them
 _TYPE_NAMES = {dict: "an object", list: "a list", str: "a string", int: "an integer"}
 
@@ -245,11 +244,9 @@ class _Reader:
         if op.variadic and int(params[op.variadic]) > len(entries):  # type: ignore[call-overload]
             raise self.fail(f"{where}: {op.variadic}={params[op.variadic]}, but {len(entries)} inputs are listed")
         try:
-            count = op.num_outputs(params)
+            op.num_outputs(params)
         except MXNetError as error:
             raise self.fail(f"{where}: {error}") from None
-        if not 0 < count <= _MOST_OUTPUTS:
-            raise self.fail(f"{where}: {count} outputs; expected 1 to {_MOST_OUTPUTS}")
 
 
 # -- writing

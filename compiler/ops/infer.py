@@ -5,6 +5,7 @@ both ways: a rule may complete inputs from outputs.
 """
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
@@ -17,6 +18,18 @@ if TYPE_CHECKING:  # the graph is above this layer; a node is only read here
 
 Shape = tuple[int, ...]
 T = TypeVar("T")
+MAX_RANK = 32  # as in MXNet
+MAX_SIZE = (1 << 60) - 1  # elements, of up to 8 bytes each: every byte count and offset is an int64
+
+
+def check_extent(shape: Shape) -> None:
+    """Raise MXNetError for a shape that no array can have: too many dimensions or elements, or a negative one."""
+    if len(shape) > MAX_RANK:
+        raise MXNetError(f"{len(shape)} dimensions; an array has at most {MAX_RANK}")
+    if any(dim < 0 for dim in shape):
+        raise MXNetError(f"the shape {shape} has a negative dimension")
+    if math.prod(dim or 1 for dim in shape) > MAX_SIZE:
+        raise MXNetError(f"the shape {shape} has {math.prod(shape)} elements; an array has at most {MAX_SIZE}")
 
 
 def is_complete(shape: Shape | None) -> bool:
@@ -35,7 +48,14 @@ def infer_shapes(node: Node, ins: Sequence[Shape | None], outs: Sequence[Shape |
 
     Raises MXNetError naming operator, node, every input with its shape, what was expected and what came.
     """
-    return _infer(node, "shape", merge_shape, ins, outs)
+    found = _infer(node, "shape", merge_shape, ins, outs)
+    for name, shape in zip([*input_names(node), *node.op.output_names(node.params)], [*found[0], *found[1]], strict=True):
+        if shape is not None:
+            try:
+                check_extent(shape)
+            except MXNetError as error:
+                raise MXNetError(_message(node, f"{name}: {error}", ins)) from None
+    return found
 
 
 def infer_dtypes(node: Node, ins: Sequence[str | None], outs: Sequence[str | None],

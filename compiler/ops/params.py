@@ -76,13 +76,13 @@ class ParamType:
             if self.optional:
                 return None
             raise MXNetError(f"expected {self}, got None")
-        if self.base == "dtype":
-            return self.parse(np.dtype(value).name)  # type: ignore[call-overload]
         if self.base in ("str", "enum"):
             return self.parse(str(value))
         try:
+            if self.base == "dtype":
+                return self.parse(np.dtype(value).name)  # type: ignore[call-overload]
             return self.check(_CONVERTERS[self.base](value))
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise MXNetError(f"expected {self}, got {value!r}") from None
 
     def check(self, value: object) -> object:
@@ -140,10 +140,16 @@ def _float32_text(value: float) -> str:
     return str(float(value)) if float(number) != value else str(float(str(number)))
 
 
+def _int64(value: int) -> int:
+    if not -(1 << 63) <= value < 1 << 63:
+        raise ValueError(value)
+    return value
+
+
 def _parse_int(text: str) -> int:
     if not re.fullmatch(r"[-+]?\d+", text):
         raise ValueError(text)
-    return int(text)
+    return _int64(int(text))
 
 
 def _parse_float(text: str) -> float:
@@ -182,7 +188,7 @@ def _tuple_of(read: Callable[[str], object]) -> Callable[[str], object]:
 def _convert_int(value: object) -> int:
     if isinstance(value, float) and not value.is_integer():
         raise ValueError(value)
-    return int(value)  # type: ignore[call-overload]
+    return _int64(int(value))  # type: ignore[call-overload]
 
 
 def _convert_bool(value: object) -> bool:

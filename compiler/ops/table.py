@@ -15,6 +15,8 @@ from mxc.compiler.error import MXNetError, UnsupportedError, nearest
 from mxc.compiler.ops.expr import as_dtype
 from mxc.compiler.ops.params import ParamType
 
+MOST = 1 << 16  # inputs or outputs of one node: more than any real graph has, few enough to keep lists of
+
 if TYPE_CHECKING:
     from mxc.compiler.ops.loader import Source
 
@@ -162,7 +164,7 @@ class Operator:
         names: list[str] = []
         for spec in self.inputs:
             if spec.variadic:
-                names += [f"{spec.name}{i}" for i in range(int(params[self.variadic]))]  # type: ignore[call-overload]
+                names += [f"{spec.name}{i}" for i in range(_count(params[self.variadic], "inputs"))]
             elif spec.present(params):
                 names.append(spec.name)
         return tuple(names)
@@ -173,7 +175,7 @@ class Operator:
 
     def num_outputs(self, params: Params) -> int:
         """How many outputs there are, hidden ones too."""
-        return _integer(condition(self.count, params)) if self.count else len(self.outputs)
+        return _count(condition(self.count, params), "outputs") if self.count else len(self.outputs)
 
     def num_visible(self, params: Params) -> int:
         """How many outputs a user sees: the first ones."""
@@ -269,6 +271,14 @@ class Operator:
 def _integer(value: object) -> int:
     assert isinstance(value, int)
     return int(value)
+
+
+def _count(value: object, what: str) -> int:
+    """How many inputs or outputs a parameter asks for, refused before a list of that length is made."""
+    count = _integer(value)
+    if count > MOST:
+        raise MXNetError(f"{count} {what}; expected at most {MOST}")
+    return count
 
 
 _CONDITION_NODES = (ast.Expression, ast.Compare, ast.BoolOp, ast.And, ast.Or, ast.UnaryOp, ast.Not, ast.USub, ast.IfExp,

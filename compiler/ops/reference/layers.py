@@ -67,6 +67,10 @@ def leaky_relu(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np
     return [np.where(data > 0, above, below), slopes]
 
 
+def _temperature(params: Params) -> np.float64:
+    return np.float64(1 if params.temperature is None else params.temperature)
+
+
 def _softmax(x: np.ndarray, axes: int | tuple[int, ...]) -> np.ndarray:
     powers = np.exp(x - x.max(axes, keepdims=True))
     return powers / powers.sum(axes, keepdims=True)
@@ -74,7 +78,7 @@ def _softmax(x: np.ndarray, axes: int | tuple[int, ...]) -> np.ndarray:
 
 def softmax(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator) -> list[np.ndarray]:
     """exp(x / temperature) over its sum along `axis`; with `length` over the first elements only, the others are 0."""
-    x = inputs[0].astype(np.float64) / (params.temperature or 1)
+    x = inputs[0].astype(np.float64) / _temperature(params)
     axis = int(params.axis) % x.ndim
     if not params.use_length:
         return [_softmax(x, axis)]
@@ -89,13 +93,13 @@ def softmax(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.ra
 
 def softmin(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator) -> list[np.ndarray]:
     """softmax of -x."""
-    x = inputs[0].astype(np.float64) / (params.temperature or 1)
+    x = inputs[0].astype(np.float64) / _temperature(params)
     return [_softmax(-x, int(params.axis))]
 
 
 def log_softmax(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator) -> list[np.ndarray]:
     """x - log(sum(exp(x))) along `axis`, of x / temperature."""
-    x = inputs[0].astype(np.float64) / (params.temperature or 1)
+    x = inputs[0].astype(np.float64) / _temperature(params)
     x = x - x.max(int(params.axis), keepdims=True)
     return [x - np.log(np.exp(x).sum(int(params.axis), keepdims=True))]
 

@@ -123,6 +123,8 @@ def arange_length(params: Params) -> int | None:
     assert isinstance(stop, float)
     if step == 0:
         raise MXNetError("expected a step other than 0")
+    if not all(map(math.isfinite, (start, stop, step, (stop - start) / step))):
+        raise MXNetError(f"the range from {start} to {stop} by {step} has no finite number of elements")
     count = math.ceil((stop - start) / step) * repeat
     if count <= 0:
         raise MXNetError(f"the range from {start} to {stop} by {step} is empty")

@@ -1,7 +1,7 @@
 """Gradients of the softmax family, and of losses built on it."""
 from __future__ import annotations
 
-from math import prod
+from math import inf, prod
 
 from mxc.compiler.graph.graph import Entry
 from mxc.compiler.passes.building import as_dtype, as_shape, widened
@@ -20,7 +20,9 @@ def _through_softmax(g: Gradient, axes: tuple[int, ...], factor: float) -> Entry
 
 
 def _over_temperature(g: Gradient) -> float:
-    return 1.0 if g.params.temperature is None else 1.0 / g.params.temperature
+    if g.params.temperature is None:
+        return 1.0
+    return 1.0 / g.params.temperature if g.params.temperature else inf  # then the output is NaN, as in MXNet
 
 
 def softmax(g: Gradient) -> list[Entry | None]:
