@@ -14,7 +14,7 @@ from mxc.compiler.kernel import calls, ir
 from mxc.compiler.kernel.calls import Window, linear, pack_rows
 from mxc.compiler.kernel.ir import CallKernel, Store, Value
 from mxc.compiler.targets.cpu import library
-from mxc.compiler.targets.cpu.isa import AVX2, AVX512, NEON, PLAIN, Isa, native
+from mxc.compiler.targets.cpu.isa import AVX2, AVX512, FORMS, NEON, PLAIN, Isa, native
 from mxc.compiler.targets.cpu.load import load_objects, machine
 
 TOLERANCE = {"float16": 2e-3, "float32": 3e-6, "float64": 1e-14}
@@ -434,6 +434,11 @@ def test_forms_compile(isa):
         module = llvm.parse_assembly(library.source(kernel, "kernel", isa))
         module.triple = triple
         assert generator.emit_object(module)
+
+
+@pytest.mark.parametrize("isa", FORMS.values(), ids=lambda i: i.name)
+def test_register_tiles_fit(isa):
+    assert isa.rows * isa.vectors + isa.vectors + 1 <= isa.registers
 
 
 def test_native_form_is_one_of_them():
