@@ -153,6 +153,19 @@ class Builder:
         """Calls a void function of this module."""
         self._lines.append(f"  call void @{name}({self._list(arguments)})")
 
+    def intrinsic(
+        self, name: str, kind: str, arguments: Sequence[Value], overloads: Sequence[str] | None = None
+    ) -> Value:
+        """Calls LLVM's `name`, overloaded on `overloads` (default: the result's type); kind "void" gives no value."""
+        full = ".".join([name, *map(mangled, [kind] if overloads is None else overloads)])
+        types = ", ".join(a.type for a in arguments)
+        self._declared[full] = f"declare {kind} @{full}({types})"
+        text = f"call {kind} @{full}({self._list(arguments)})"
+        if kind == "void":
+            self._lines.append("  " + text)
+            return Value(self, kind, "")
+        return self.emit(kind, text)
+
     def library_call(self, name: str, arguments: Sequence[Value]) -> Value:
         """Calls the C library's double function `name`, or its float sister, lane by lane."""
         kind, lanes = arguments[0].type, lanes_of(arguments[0].type)
