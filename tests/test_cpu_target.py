@@ -13,9 +13,9 @@ from kernel_cases import F, arrays_for, call, compare, expected, pointwise
 from mxc.compiler.cache import Cache
 from mxc.compiler.error import MXNetError
 from mxc.compiler.kernel.canonical import canonical
-from mxc.compiler.kernel.ir import LoopKernel, apply, axis, const, load
+from mxc.compiler.kernel.ir import LoopKernel, apply, axis, cast, const, load
 from mxc.compiler.targets.cpu import worker
-from mxc.compiler.targets.cpu.target import CpuTarget
+from mxc.compiler.targets.cpu.target import CpuTarget, sources_digest
 
 
 def scaled(factor: float, count: int = 100) -> LoopKernel:
@@ -78,6 +78,7 @@ assert "numba" not in sys.modules
 
 def test_warm_start_of_another_process_needs_no_numba(tmp_path: Path) -> None:
     os.chmod(tmp_path, 0o700)
+    sources_digest.cache_clear()  # of the files as the other process finds them
     run(CpuTarget(cache=Cache(tmp_path)), scaled(2.5))
     done = subprocess.run([sys.executable, "-c", WARM, str(tmp_path), str(Path(__file__).parent)], capture_output=True,
                           text=True)
@@ -95,3 +96,20 @@ def test_several_processes_compile(monkeypatch: pytest.MonkeyPatch) -> None:
         arrays = [np.ones(100, F), np.zeros(100, F)]
         call(library.address(launch.key), kernel, arrays, [(0, launch.units)], 0)
         np.testing.assert_array_equal(arrays[1], float(kernel.stores[0].value.args[1].data))
+
+
+def test_float16_without_the_instructions() -> None:
+    halves = np.arange(1 << 16, dtype="uint16").view("float16")
+    x = load(0, axis(0), "float16")
+    wide = [cast(x, F), cast(load(1, axis(0), F), "float16")]
+    kernel = canonical(pointwise("half", ("float16", F, F, "float16"), wide, 1 << 16))
+    target = CpuTarget("x86-64", "")
+    launch = target.launch(kernel)
+    floats = np.random.default_rng(0).integers(0, 2**32, 1 << 16, dtype="uint32").view(F)
+    with np.errstate(all="ignore"):
+        floats[::2] = (halves.astype(F) * np.float32(1.0003))[::2]
+    arrays = [halves, floats, np.zeros(1 << 16, F), np.zeros(1 << 16, "float16")]
+    call(target.load({launch.key: kernel}).address(launch.key), kernel, arrays, [(0, launch.units)], 0)
+    with np.errstate(all="ignore"):
+        np.testing.assert_array_equal(arrays[2], halves.astype(F))
+        np.testing.assert_array_equal(arrays[3], floats.astype("float16"))

@@ -15,6 +15,7 @@ from numba.core.errors import NumbaError
 
 from mxc.compiler.error import MXNetError
 from mxc.compiler.targets.cpu import vocabulary
+from mxc.compiler.targets.cpu.half_ir import conversions_for
 from mxc.compiler.targets.cpu.jobs import Job
 from mxc.compiler.targets.cpu.load import optimised
 
@@ -63,9 +64,12 @@ def translated(job: Job) -> str:
         symbol=job.symbol, function=function)
 
 
-def compile_source(job: Job, machine: llvm.TargetMachine) -> bytes:
+def compile_source(job: Job, machine: llvm.TargetMachine, features: str) -> bytes:
     """Object code that defines the symbol of a job in Numba source. Raises MXNetError naming the kernel on failure."""
     try:
-        return machine.emit_object(optimised(translated(job), machine))
+        text = translated(job)
+        if " half" in text:
+            text += conversions_for(machine.triple, features)
+        return machine.emit_object(optimised(text, machine))
     except (NumbaError, RuntimeError) as error:
         raise MXNetError(f"kernel {job.name} does not compile: {error}\n{job.text}") from error

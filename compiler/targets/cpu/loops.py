@@ -15,10 +15,12 @@ from contextlib import contextmanager
 from mxc.compiler.kernel import ir
 from mxc.compiler.kernel.canonical import contiguity
 from mxc.compiler.kernel.ir import LoopKernel, Store, Value
+from mxc.compiler.kernel.simplify_index import affine
 from mxc.compiler.targets.loop_printer import ARG, LoopPrinter, register
 
 CHUNK = 8192  # points of a unit
 WIDE_BLOCK, BLOCK, WIDE_FROM = 512, 64, 4096  # columns of a unit, for an axis of at least WIDE_FROM, and for shorter
+TILE, TILE_ROWS = 8, 16  # where loads run along another axis than stores
 PARTIAL = 4096  # sums are made of partial sums of this length, which keeps float32 accurate
 
 
@@ -33,6 +35,17 @@ def skeleton(kernel: LoopKernel) -> str:
     return "columns" if score(last) > score(last + len(kernel.reduce)) else "rows"
 
 
+def is_tiled(kernel: LoopKernel) -> bool:
+    """True for a map with loads that jump along the last axis and run along another, as in a transposition."""
+    last = ir.axis(len(kernel.domain) - 1)
+    for v in ir.walk(kernel.roots()):
+        if v.op == "load" and len(kernel.domain) > 1:
+            terms = affine(v.args[0])[0]
+            if terms.get(last, 0) not in (0, 1) and any(c == 1 and a.op == "axis" for a, c in terms.items()):
+                return True
+    return False
+
+
 def units(kernel: LoopKernel) -> int:
     """Independent pieces of work of a canonical kernel; the printed code divides it in the same way."""
     if 0 in kernel.domain:
@@ -45,7 +58,7 @@ def units(kernel: LoopKernel) -> int:
     rows = math.prod(kernel.domain[:-1])
     size = CHUNK if kind == "map" else (WIDE_BLOCK if last >= WIDE_FROM else BLOCK)
     parts = -(-last // size)
-    block = max(1, CHUNK // last) if kind == "map" else 1
+    block = max(TILE_ROWS if is_tiled(kernel) else 1, CHUNK // last) if kind == "map" else 1
     return -(-rows // block) * parts
 
 
@@ -95,14 +108,24 @@ class _Loops(LoopPrinter):
             return None
         last = self.extents[rank - 1]
         self.source(f"parts = udiv({last} + {CHUNK - 1}, {CHUNK})")
-        self.source(f"block = max_(1, udiv({CHUNK}, {last}))")
+        tiled = is_tiled(self.kernel)
+        self.source(f"block = max_({TILE_ROWS if tiled else 1}, udiv({CHUNK}, {last}))")
         with self.printer.scope("for unit in range(first, last):"):
             self.part(last, str(CHUNK), "block")
-            with self.row_loop(range(rank - 1), "row", "row_stop"):
-                self.hoist(self.store_roots(stores))
-                with self.loop(rank - 1, "start", "stop"):
-                    self.over_reduce(stores)
+            if not tiled:
+                self.map_rows(stores, "start", "stop")
+                return None
+            with self.printer.scope(f"for tile in range(start, stop, {TILE}):"):
+                self.map_rows(stores, "tile", f"min_(tile + {TILE}, stop)")
         return None
+
+    def map_rows(self, stores: list[Store], start: str, stop: str) -> None:
+        """Rows row..row_stop, of each the stretch start..stop of the last axis."""
+        last = self.first - 1
+        with self.row_loop(range(last), "row", "row_stop"):
+            self.hoist(self.store_roots(stores))
+            with self.loop(last, start, stop):
+                self.over_reduce(stores)
 
     def rows(self) -> None:
         if self.first == 0:

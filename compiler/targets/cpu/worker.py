@@ -43,7 +43,7 @@ def compile_here(jobs: Sequence[Job], cpu: str, features: str) -> dict[str, byte
     if len(texts) < len(jobs):
         from mxc.compiler.targets.cpu.compile import compile_source  # imports Numba
 
-        objects |= {job.symbol: compile_source(job, target) for job in jobs if job.language == "numba"}
+        objects |= {job.symbol: compile_source(job, target, features) for job in jobs if job.language == "numba"}
     return objects
 
 
