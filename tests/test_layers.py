@@ -1,0 +1,152 @@
+"""The layers: who imports whom, what reads the environment, how long a file is, and what a start imports."""
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+FOLDERS = {"frontend": "mxc", "runtime": "mxc.runtime", "compiler": "mxc.compiler"}
+LINES = 500
+
+# What an area may import besides itself. An area is a folder or file of the compiler, or one of the two layers above it.
+# Operators name their rules in the layers above them by text only: `HOMES` in compiler/ops/loader.py.
+ALLOWED = {
+    "error": "",
+    "env": "",
+    "plan": "",
+    "cache": "env",
+    "ops": "error",
+    "graph": "error ops",
+    "kernel": "error ops",
+    "passes": "error env plan ops graph kernel",
+    "targets": "error kernel",  # the printers that targets share
+    "targets/cpu": "error env cache kernel targets",
+    "targets/cuda": "error kernel targets",
+    "targets/reference": "error ops graph",  # runs graphs, not kernels
+    "api": "error env plan ops graph kernel passes targets/cpu",
+    "runtime": "error env plan ops graph passes api targets/cpu targets/reference",
+    "frontend": "runtime error ops graph passes",
+}
+TYPES_ONLY = {("ops", "graph")}  # imported under TYPE_CHECKING, where a type is named and nothing is called
+
+
+def module_of(path: Path) -> str:
+    """The dotted name under which a source file is imported."""
+    folder, *rest = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join([FOLDERS[folder], *(part for part in rest if part != "__init__")])
+
+
+SOURCES = {module_of(path): path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))}
+OTHERS = [path for folder in ("tests", "bench", "examples") for path in sorted((ROOT / folder).rglob("*.py"))]
+
+
+def area_of(module: str) -> str:
+    """The key of ALLOWED that a module belongs to."""
+    if not module.startswith("mxc.compiler."):
+        return "runtime" if module.startswith("mxc.runtime") else "frontend"
+    first, *rest = module.split(".")[2:]
+    is_target = first == "targets" and rest and (ROOT / "compiler/targets" / rest[0]).is_dir()
+    return f"targets/{rest[0]}" if is_target else first
+
+
+def is_type_check(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
+
+
+def imports_of(node: ast.AST, typed: bool = False) -> Iterator[tuple[str, int, bool]]:
+    """(module, line, whether for types only) of every import below `node`, those inside of functions too."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.Import):
+            yield from ((alias.name, child.lineno, typed) for alias in child.names)
+        elif isinstance(child, ast.ImportFrom):
+            assert child.level == 0, f"line {child.lineno}: a relative import"
+            for alias in child.names:
+                inner = f"{child.module}.{alias.name}"
+                yield inner if inner in SOURCES else str(child.module), child.lineno, typed
+        else:
+            yield from imports_of(child, typed or is_type_check(child))
+
+
+def test_imports_point_down():
+    wrong = []
+    for module, path in SOURCES.items():
+        area = area_of(module)
+        for name, line, typed in imports_of(ast.parse(path.read_text())):
+            if name.split(".")[0] != "mxc" or name in ("mxc", "mxc.compiler") and area == "frontend":
+                continue
+            other = area_of(name)
+            fine = other == area or other in ALLOWED[area].split() or (typed and (area, other) in TYPES_ONLY)
+            if not fine:
+                wrong.append(f"{path.relative_to(ROOT)}:{line}: {area} imports {name}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_the_table_of_layers_has_no_cycle():
+    order = list(ALLOWED)
+    for area, allowed in ALLOWED.items():
+        assert all(order.index(other) < order.index(area) for other in allowed.split()), area
+    assert set(order) >= {area_of(module) for module in SOURCES if module.count(".") > 1}
+
+
+def test_files_are_short():
+    assert not [path for path in (*SOURCES.values(), *OTHERS) if path.read_text().count("\n") > LINES]
+
+
+def test_nobody_imports_the_folders_by_their_bare_names():
+    for path in (*SOURCES.values(), *OTHERS):
+        for name, line, _ in imports_of(ast.parse(path.read_text())):
+            assert name.split(".")[0] not in FOLDERS, f"{path}:{line}: `import {name}` makes a second copy of the package"
+
+
+def test_only_env_reads_environment_variables():
+    for path in SOURCES.values():
+        reads = [node.lineno for node in ast.walk(ast.parse(path.read_text()))
+                 if isinstance(node, ast.Attribute) and node.attr in ("environ", "getenv")]
+        assert not reads or path == ROOT / "compiler" / "env.py", f"{path}: lines {reads}"
+
+
+def test_no_file_names_a_place_of_one_machine():
+    place = re.compile(r"(?<![\w.}])/(?:work|root|tmp|home)/\w")
+    texts = [*SOURCES.values(), *OTHERS, ROOT / "Makefile", ROOT / "ops.yaml", *ROOT.glob("*.md"), *ROOT.glob("*.toml"),
+             *(ROOT / "docs").glob("*.md"), *(ROOT / "tests").rglob("*.json")]
+    found = [f"{path.relative_to(ROOT)}: {match.group()}" for path in texts if path.name != Path(__file__).name
+             for match in place.finditer(path.read_text())]
+    assert not found, "\n".join(found)
+
+
+def modules_after(program: str) -> set[str]:
+    """The top-level packages, and mxc's own modules, that a fresh process has loaded after `program`."""
+    program += "\nimport sys\nprint('\\n' + ' '.join(sys.modules), end='')"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return set(done.stdout.splitlines()[-1].split())
+
+
+HELP = "import contextlib\nfrom mxc.cli.main import main\nwith contextlib.suppress(SystemExit):\n    main(['--help'])"
+RUN = """
+import mxc as mx
+a = mx.sym.Variable("a")
+executor = mx.sym.exp(a * 3 + 1).simple_bind(mx.cpu(), a=(4, 5))
+executor.forward(is_train=True)
+executor.backward([mx.nd.ones((4, 5))])
+executor.outputs[0].asnumpy()
+"""
+
+
+@pytest.mark.parametrize("program", ["import mxc", HELP], ids=["import", "help"])
+def test_a_start_imports_little(program: str):
+    loaded = modules_after(program)
+    assert not loaded & {"numba", "llvmlite", "yaml", "rich", "numpy", "mxc.compiler.api"}
+
+
+def test_a_warm_start_does_not_import_numba(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("MXC_CACHE_DIR", str(tmp_path / "cache"))
+    modules_after(RUN)
+    warm = modules_after(RUN)
+    assert "llvmlite" in warm and "numba" not in warm
