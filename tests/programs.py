@@ -60,15 +60,18 @@ class Program:
                     memory[storage] = np.full(storage.nbytes, 0x7B, "u1").view(storage.dtype).copy()
             return memory[storage]
 
-        for launch in self.launches:
-            assert launch.kernel is not None, launch.label
-            arrays = [flat(s) for s in launch.storages]
-            if library is not None:
-                self._launch(launch, arrays, target, library)
-                continue
-            (interpret.run if isinstance(launch.kernel, LoopKernel) else calls.interpret)(launch.kernel, arrays)
+        self.run_on([[flat(s) for s in launch.storages] for launch in self.launches], target, library)
         aux = {s.name: a.reshape(s.shape) for s, a in memory.items() if s.pool == "aux"}
         return [flat(s).reshape(s.shape) for s in self.outputs], aux
+
+    def run_on(self, arrays: Sequence[Sequence[np.ndarray]], target: Any = None, library: Any = None) -> None:
+        """Run every launch on its flat arrays, one list for each launch."""
+        for launch, own in zip(self.launches, arrays, strict=True):
+            assert launch.kernel is not None, launch.label
+            if library is not None:
+                self._launch(launch, own, target, library)
+            else:
+                (interpret.run if isinstance(launch.kernel, LoopKernel) else calls.interpret)(launch.kernel, list(own))
 
     @staticmethod
     def _launch(launch: Launch, arrays: Sequence[np.ndarray], target: Any, library: Any) -> None:

@@ -63,7 +63,7 @@ def space_of(graph: Graph, node: Node) -> tuple[Shape, frozenset[int]]:
     return shape, frozenset(reduced_axes(node.params, len(shape)))
 
 
-def _is_costly(node: Node) -> bool:
+def is_costly(node: Node) -> bool:
     """True when the node's formula holds a division, a power or a transcendental function."""
     assert node.op is not None
     return bool(_COSTLY.search(node.op.expression(node.params) or ""))
@@ -220,7 +220,7 @@ class _Leveller:
             assert node.op is not None
             if kind == "anchor" and node.op.kind > Kind.BROADCAST:
                 raise NotFusable("an epilogue reads other arrays at affine indices only")
-            if ratio > 1 and _is_costly(node):
+            if ratio > 1 and is_costly(node):
                 raise NotFusable(f"{node.name} would be computed {ratio:.0f} times for each of its elements")
             for i in range(node.num_outputs):
                 levels[Entry(node, i)] = INLINE

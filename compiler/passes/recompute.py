@@ -1,17 +1,30 @@
 """Recompute cheap forward values in the backward part, rather than keep them in memory between the two.
 
-A value is recomputed when it is elementwise or a rearrangement and the forward part would not store it anyway (nothing
-but fused kernels reads it); what it is computed from is kept or recomputed likewise. What depends on no variable
-(constants, random numbers with a fixed offset) gets a copy for every user, so that each user's kernel makes it in
-registers.
+Cheap are elementwise operators and rearrangements. What the backward part reads of the forward part is
+
+  kept        when it is not cheap, or when the forward part stores it anyway;
+  recomputed  when it is cheap and never stored: what it is computed from is kept or recomputed likewise;
+  recomputed  also when it is stored, but simple to compute from values that are kept for other readers: an activation
+              behind a BatchNorm, whose input the BatchNorm's own gradient needs. It then dies in the forward part.
+
+What depends on no variable (constants, random numbers with a fixed offset) gets a copy for every user, so that each
+user's kernel makes it in registers.
 """
 from __future__ import annotations
 
-from mxc.compiler.graph.graph import Entry, Graph, GraphBuilder, Node
+import math
+
+import numpy as np
+
+from mxc.compiler.graph.graph import Entry, Facts, Graph, GraphBuilder, Node
 from mxc.compiler.ops.table import Kind
-from mxc.compiler.passes.fuse_forms import is_view, is_window
+from mxc.compiler.passes.fuse import fuse
+from mxc.compiler.passes.fuse_forms import is_costly, is_view, is_window
 from mxc.compiler.passes.phases import BACKWARD, FORWARD, free_nodes, phases
 from mxc.compiler.passes.registry import Options, graph_pass
+
+WORTH_IT = 1 << 14  # bytes from which on a value that is stored is recomputed: below, a kernel more costs more
+MAX_AGAIN = 24  # nodes that are computed again for one such value
 
 
 def renamed(node: Node, name: str, inputs: list[Entry]) -> Node:
@@ -22,26 +35,99 @@ def _is_cheap(node: Node) -> bool:
     return node.op is not None and node.op.kind <= Kind.INJECTIVE
 
 
-def _stored_anyway(graph: Graph, phase: dict[Node, str]) -> set[Entry]:
-    """Forward entries that some kernel must find in memory: graph outputs and what anchors and opaque nodes read."""
-    stored = set(graph.outputs)
+def _stored_by_forward(graph: Graph, options: Options) -> set[Entry]:
+    """What the kernels of the outputs alone hand to each other or to the user through memory."""
+    pairs = [(e, s) for e, s in zip(graph.outputs, graph.sinks, strict=True) if s.kind == "output"]
+    part = Graph([e for e, _ in pairs], [s for _, s in pairs])
+    part.facts = Facts([graph.facts.shape[graph.ids[n]] for n in part.nodes],
+                       [graph.facts.dtype[graph.ids[n]] for n in part.nodes])
+    return {e for group in fuse(part, options) for e in group.stored}
+
+
+def _read_from_memory(graph: Graph) -> set[Entry]:
+    """What anchors, window reductions and opaque nodes read: no kernel computes it on the way."""
+    found: set[Entry] = set()
     for node in reversed(graph.nodes):
-        if node.op is None or phase[node] != FORWARD:
+        if node.op is None:
             continue
-        if node.op.kind >= Kind.ANCHOR or is_window(node) or (is_view(node) and Entry(node) in stored):
-            stored.update(node.inputs)
-    return stored
+        if node.op.kind >= Kind.ANCHOR or is_window(node) or (is_view(node) and Entry(node) in found):
+            found.update(node.inputs)
+    return found
+
+
+class _Choice:
+    """Which forward values the backward part finds in memory: `kept`."""
+
+    def __init__(self, graph: Graph, options: Options, phase: dict[Node, str], free: set[Node]):
+        self.graph, self.phase, self.free = graph, phase, free
+        self.kept: set[Entry] = set()
+        read = [e for n in graph.nodes if not n.is_variable and phase[n] == BACKWARD for e in n.inputs]
+        if not any(map(self._is_forward, read)):
+            return
+        self.stored = _stored_by_forward(graph, options)
+        self.seen: set[Entry] = set()
+        for entry in read:
+            self._need(entry)
+        outputs = set(graph.outputs)
+        self.dropped: set[Entry] = set()
+        for entry in sorted(self.kept - outputs, key=lambda e: (graph.ids[e.node], e.index)):
+            if _is_cheap(entry.node) and self._nbytes(entry) >= WORTH_IT and self._is_simple(entry):
+                self.kept.discard(entry)
+                self.dropped.add(entry)
+
+    def _is_forward(self, entry: Entry) -> bool:
+        node = entry.node
+        return not node.is_variable and node not in self.free and self.phase[node] == FORWARD
+
+    def _nbytes(self, entry: Entry) -> int:
+        return math.prod(self.graph.shape(entry)) * np.dtype(self.graph.dtype(entry)).itemsize
+
+    def _need(self, entry: Entry) -> None:
+        """Keep `entry`, or what it is computed from."""
+        stack = [entry]
+        while stack:
+            current = stack.pop()
+            if current in self.seen or not self._is_forward(current):
+                continue
+            self.seen.add(current)
+            if _is_cheap(current.node) and (current not in self.stored or self._views_memory(current.node)):
+                stack.extend(current.node.inputs)
+            else:
+                self.kept.add(current)
+
+    def _views_memory(self, node: Node) -> bool:
+        return is_view(node) and (node.inputs[0] in self.stored or not self._is_forward(node.inputs[0]))
+
+    def _is_simple(self, entry: Entry) -> bool:
+        """True when few elementwise operators, none of them costly, give `entry` from kept values and variables."""
+        size = math.prod(self.graph.shape(entry))
+        again: set[Node] = set()
+        stack = [entry]
+        while stack:
+            node = stack.pop().node
+            if node in again:
+                continue
+            again.add(node)
+            large = 16 * math.prod(self.graph.shape(Entry(node))) > size
+            if len(again) > MAX_AGAIN or not _is_cheap(node) or (large and is_costly(node)):
+                return False
+            for source in node.inputs:
+                if source in self.dropped:
+                    return False  # no chains: each layer's values would need those of all layers before it
+                if self._is_forward(source) and source not in self.kept:
+                    stack.append(source)
+        return True
 
 
 @graph_pass(needs=("shape", "dtype"), gives=())
 def recompute(graph: Graph, options: Options) -> Graph:
     """Give backward nodes their own copies of cheap forward values, and every node its own constants."""
     phase = phases(graph, options.static)
-    stored = _stored_anyway(graph, phase)
     free = free_nodes(graph)
+    whole = {*graph.outputs, *_read_from_memory(graph)}
+    kept = _Choice(graph, options, phase, free).kept
     builder = GraphBuilder(graph)
     again: dict[Entry, Entry] = {}
-
     copies: dict[Node, int] = {}
 
     def clone(node: Node, inputs: list[Entry]) -> list[Entry]:
@@ -56,10 +142,10 @@ def recompute(graph: Graph, options: Options) -> Graph:
     def used_by(user_phase: str, entry: Entry) -> Entry:
         """The new entry that a user in `user_phase` reads for the old `entry`."""
         node = entry.node
-        if node in free and entry not in stored:
+        if node in free and entry not in whole:
             return clone(node, [used_by(user_phase, e) for e in node.inputs])[entry.index]
         late = user_phase == BACKWARD and not node.is_variable and phase[node] == FORWARD
-        if not late or not _is_cheap(node) or entry in stored:
+        if not late or not _is_cheap(node) or entry in kept or node in free:
             return builder.map[entry]
         if entry not in again:
             for new in clone(node, [used_by(BACKWARD, e) for e in node.inputs]):

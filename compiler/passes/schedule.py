@@ -11,7 +11,7 @@ def schedule(launches: Sequence[Launch]) -> list[Launch]:
     """`launches` reordered: prepare, forward, backward; inside a phase the given order or the greedy one (always the
     ready launch that adds least memory), whichever has the smaller peak."""
     given = [launch for phase in (PREPARE, FORWARD, BACKWARD) for launch in launches if launch.phase == phase]
-    greedy = _greedy(given)
+    greedy = _Greedy(given).run()
     return greedy if peak(greedy) < peak(given) else given
 
 
@@ -39,40 +39,61 @@ def peak(launches: Sequence[Launch]) -> int:
     return max(live_bytes(launches), default=0)
 
 
-def _greedy(launches: Sequence[Launch]) -> list[Launch]:
-    needs = _dependencies(launches)
-    readers: dict[Storage, int] = {}
-    for launch in launches:
-        for storage in set(launch.reads):
-            readers[storage] = readers.get(storage, 0) + 1
-    order: list[Launch] = []
-    alive: set[Storage] = set()
+class _Greedy:
+    """The order in which the next launch is always a ready one that adds least memory.
 
-    def growth(position: int) -> int:
-        launch = launches[position]
-        made = sum(s.nbytes for s in set(launch.writes) if s.pool == "arena" and s not in alive and readers.get(s, 0))
-        freed = sum(s.nbytes for s in set(launch.reads) if s.pool == "arena" and readers[s] == 1)
-        return made - freed
+    A leaf, a launch that reads no other launch's result (packing of a weight, a constant), runs when the first launch
+    that needs it does: its result should not wait in memory.
+    """
 
-    for phase in (PREPARE, FORWARD, BACKWARD):
-        waiting = {i: set(needs[i]) for i, launch in enumerate(launches) if launch.phase == phase}
-        done_before = {i for i, launch in enumerate(launches) if launch in order}
-        for remaining in waiting.values():
-            remaining -= done_before
-        while waiting:
-            ready = [i for i, remaining in waiting.items() if not remaining]
-            best = min(ready, key=lambda i: (growth(i), i))
-            launch = launches[best]
-            order.append(launch)
-            del waiting[best]
-            for remaining in waiting.values():
-                remaining.discard(best)
+    def __init__(self, launches: Sequence[Launch]):
+        self.launches = launches
+        self.needs = _dependencies(launches)
+        needed = set().union(*self.needs)
+        self.leaves = {i for i, needs in enumerate(self.needs) if not needs and i in needed}
+        self.order: list[int] = []
+        self.done: set[int] = set()
+        self.alive: set[Storage] = set()
+        self.readers: dict[Storage, int] = {}
+        for launch in launches:
             for storage in set(launch.reads):
-                readers[storage] -= 1
-                if not readers[storage]:
-                    alive.discard(storage)
-            alive.update(s for s in launch.writes if s.pool == "arena")
-    return order
+                self.readers[storage] = self.readers.get(storage, 0) + 1
+
+    def run(self) -> list[Launch]:
+        for phase in (PREPARE, FORWARD, BACKWARD):
+            here = {i for i, launch in enumerate(self.launches) if launch.phase == phase}
+            waiting = here - self.leaves
+            while waiting:
+                ready = [i for i in waiting if self.needs[i] <= self.done | (self.leaves & here)]
+                best = min(ready, key=lambda i: (self.growth(i), i))
+                for position in (*sorted(self.needs[best] - self.done), best):
+                    self.take(position)
+                waiting.discard(best)
+            for position in sorted(here - self.done):  # leaves that only a later phase needs
+                self.take(position)
+        return [self.launches[i] for i in self.order]
+
+    def growth(self, position: int) -> int:
+        """Bytes that running a launch, with the leaves that it needs, adds in the end."""
+        total, once = 0, self.needs[position] - self.done
+        for each in (*once, position):
+            launch = self.launches[each]
+            made = {s for s in launch.writes if s.pool == "arena" and s not in self.alive}
+            total += sum(s.nbytes for s in made if self.readers.get(s, 0))
+        for storage in set(self.launches[position].reads):
+            if storage.pool == "arena" and self.readers[storage] == 1:
+                total -= storage.nbytes
+        return total
+
+    def take(self, position: int) -> None:
+        launch = self.launches[position]
+        self.order.append(position)
+        self.done.add(position)
+        self.alive.update(s for s in launch.writes if s.pool == "arena")
+        for storage in set(launch.reads):
+            self.readers[storage] -= 1
+            if not self.readers[storage]:
+                self.alive.discard(storage)
 
 
 def _dependencies(launches: Sequence[Launch]) -> list[set[int]]:

@@ -1,0 +1,91 @@
+"""Networks as symbols, for tests: LeNet, a perceptron, CIFAR ResNet-20 v1 and ResNet-50 v1.
+
+The residual networks are those of K. He et al., "Deep Residual Learning for Image Recognition" (2015), in the variant
+of Gluon's model zoo: no activation behind CIFAR's first BatchNorm, bias in the bottleneck's 1x1 convolutions, and
+the stride in its first.
+"""
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+
+import mxc as mx
+from mxc.symbol import Symbol
+
+ROOT = Path(__file__).parents[1]
+
+
+def example(name: str) -> ModuleType:
+    """A program of examples/ as a module."""
+    spec = importlib.util.spec_from_file_location(f"example_{name}", ROOT / "examples" / f"{name}.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def lenet() -> Symbol:
+    """examples/lenet.py's LeNet; `data` (N, 1, 8, 8), `softmax_label` (N,)."""
+    return example("lenet").lenet()
+
+
+def perceptron() -> Symbol:
+    """examples/lenet.py's two fully connected layers; `data` (N, 64) or (N, 1, 8, 8), `softmax_label` (N,)."""
+    return example("lenet").perceptron()
+
+
+def _conv(net: Symbol, filters: int, kernel: int, name: str, stride: int = 1, bias: bool = False) -> Symbol:
+    return mx.sym.Convolution(net, kernel=(kernel, kernel), stride=(stride, stride), pad=(kernel // 2, kernel // 2),
+                              num_filter=filters, no_bias=not bias, name=f"{name}_conv")
+
+
+def _norm(net: Symbol, name: str) -> Symbol:
+    return mx.sym.BatchNorm(net, fix_gamma=False, eps=1e-5, name=f"{name}_bn")
+
+
+def _relu(net: Symbol, name: str) -> Symbol:
+    return mx.sym.Activation(net, act_type="relu", name=f"{name}_relu")
+
+
+def _head(net: Symbol, classes: int) -> Symbol:
+    net = mx.sym.Pooling(net, pool_type="avg", global_pool=True, kernel=(1, 1), name="pool")
+    return mx.sym.FullyConnected(net, num_hidden=classes, name="dense")
+
+
+def _basic(net: Symbol, filters: int, stride: int, widen: bool, name: str) -> Symbol:
+    """Two 3x3 convolutions beside the identity or, where the shape changes, a 1x1 convolution."""
+    body = _norm(_conv(net, filters, 3, f"{name}a", stride), f"{name}a")
+    body = _norm(_conv(_relu(body, f"{name}a"), filters, 3, f"{name}b"), f"{name}b")
+    beside = _norm(_conv(net, filters, 1, f"{name}s", stride), f"{name}s") if widen else net
+    return _relu(mx.sym.elemwise_add(beside, body, name=f"{name}_add"), name)
+
+
+def _bottleneck(net: Symbol, filters: int, stride: int, widen: bool, name: str) -> Symbol:
+    """1x1, 3x3 and 1x1 convolutions beside the identity or a 1x1 convolution; the last has `filters` filters."""
+    body = _norm(_conv(net, filters // 4, 1, f"{name}a", stride, bias=True), f"{name}a")
+    body = _norm(_conv(_relu(body, f"{name}a"), filters // 4, 3, f"{name}b"), f"{name}b")
+    body = _norm(_conv(_relu(body, f"{name}b"), filters, 1, f"{name}c", bias=True), f"{name}c")
+    beside = _norm(_conv(net, filters, 1, f"{name}s", stride), f"{name}s") if widen else net
+    return _relu(mx.sym.elemwise_add(body, beside, name=f"{name}_add"), name)
+
+
+def cifar_resnet20(classes: int = 10) -> Symbol:
+    """Three stages of three blocks with 16, 32 and 64 filters; `data` (N, 3, 32, 32)."""
+    net = _norm(_conv(mx.sym.Variable("data"), 16, 3, "first"), "first")
+    for stage, filters in enumerate((16, 32, 64)):
+        for block in range(3):
+            widen = stage > 0 and block == 0
+            net = _basic(net, filters, 2 if widen else 1, widen, f"s{stage}b{block}")
+    return _head(net, classes)
+
+
+def resnet50(classes: int = 1000) -> Symbol:
+    """Four stages of 3, 4, 6 and 3 bottlenecks; `data` (N, 3, 224, 224), other sizes too."""
+    net = _relu(_norm(_conv(mx.sym.Variable("data"), 64, 7, "first", 2), "first"), "first")
+    net = mx.sym.Pooling(net, pool_type="max", kernel=(3, 3), stride=(2, 2), pad=(1, 1), name="first_pool")
+    for stage, blocks in enumerate((3, 4, 6, 3)):
+        for block in range(blocks):
+            stride = 2 if stage > 0 and block == 0 else 1
+            net = _bottleneck(net, 256 << stage, stride, block == 0, f"s{stage}b{block}")
+    return _head(net, classes)
