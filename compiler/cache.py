@@ -19,6 +19,7 @@ import os
 import stat
 import struct
 import tempfile
+import time
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
@@ -30,6 +31,8 @@ VERSION = 1
 HEAD = struct.Struct("<8sII")
 SIZE = struct.Struct("<Q")
 UNSET = "\0"
+FLAGS = ("O_NOFOLLOW", "O_CLOEXEC", "O_NONBLOCK")  # a pipe in an entry's place must not make the reader wait
+STALE = 3600  # seconds after which a temporary file belongs to a writer that was killed
 
 
 def digest(parts: Mapping[str, str]) -> str:
@@ -92,13 +95,23 @@ def _prepared(path: Path) -> str:
     return ""
 
 
+def _remove_stale(path: Path) -> None:
+    """Remove what writers that were killed left behind."""
+    for left in (*path.glob(".*.tmp"), *path.glob("*.try")):
+        try:
+            if time.time() - left.stat().st_mtime > STALE:
+                left.unlink()
+        except OSError:  # another process was faster
+            continue
+
+
 def candidates() -> list[Path]:
     """Where the cache may lie, best first: MXC_CACHE_DIR, XDG_CACHE_HOME/mxc, ~/.cache/mxc, a private temporary one."""
     chosen = env.text("MXC_CACHE_DIR", UNSET)
     user = str(os.getuid()) if hasattr(os, "getuid") else "user"
     temporary = Path(tempfile.gettempdir()) / f"mxc-{user}"
     if chosen != UNSET:
-        return [Path(chosen), temporary]
+        return [Path(chosen).absolute(), temporary]
     xdg = env.text("XDG_CACHE_HOME")
     try:
         home = Path.home() / ".cache"
@@ -118,6 +131,7 @@ def open_cache() -> Cache | None:
         if not reason:
             if reasons:
                 _warn_once(f"kernels are cached in {path}, because {'; '.join(reasons)}")
+            _remove_stale(path)
             return Cache(path)
         reasons.append(reason)
     _warn_once(f"kernels are compiled but not cached: {'; '.join(reasons)}")
@@ -147,14 +161,18 @@ class Cache:
         """The code of `key`; None when there is no entry, or none that can be trusted (it is set aside)."""
         place = self.place(key)
         try:
-            handle = os.open(place, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0))
+            handle = os.open(place, os.O_RDONLY | sum(getattr(os, name, 0) for name in FLAGS))
         except FileNotFoundError:
             return None
         except OSError as error:
             self._set_aside(place, error.strerror or str(error))
             return None
+        status = os.fstat(handle)
+        if not stat.S_ISREG(status.st_mode):
+            os.close(handle)
+            self._set_aside(place, "it is not a file")
+            return None
         with os.fdopen(handle, "rb") as file:
-            status = os.fstat(file.fileno())
             if (hasattr(os, "geteuid") and status.st_uid != os.geteuid()) or status.st_mode & 0o022:
                 self._set_aside(place, "others can write to it")
                 return None

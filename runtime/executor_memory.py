@@ -4,12 +4,12 @@ Executors made from each other by `reshape` are a family: they run one at a time
 """
 from __future__ import annotations
 
-import threading
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING
 
+from mxc.compiler.forks import Lock
 from mxc.runtime import runner
 from mxc.runtime.context import Context
 from mxc.runtime.storage import Block
@@ -35,7 +35,7 @@ class Memory:
     """
 
     def __init__(self, context: Context):
-        self.context, self.lock = context, threading.RLock()
+        self.context, self.lock = context, Lock()
         self.generation, self.holder = 0, None  # type: tuple[int, object]
         self._arena: Block | None = None
         self._scratch: Block | None = None

@@ -5,9 +5,9 @@ run of an executor or of an operator takes an offset of its own.
 """
 from __future__ import annotations
 
-import threading
-
 import numpy as np
+
+from mxc.compiler.forks import Lock
 
 # A run's offsets: each random node of a graph may add its own number, below this, to the offset that it is given.
 OFFSETS_PER_RUN = 1 << 16
@@ -15,7 +15,7 @@ OFFSETS_PER_RUN = 1 << 16
 
 class _State:
     def __init__(self) -> None:
-        self.lock, self.seed, self.offset = threading.Lock(), 0, 0
+        self.lock, self.seed, self.offset = Lock(), 0, 0
 
 
 _state = _State()

@@ -5,12 +5,12 @@ goes back to the pool only after the last view is gone.
 """
 from __future__ import annotations
 
-import threading
 from dataclasses import dataclass
 
 import numpy as np
 
 from mxc.compiler.error import MXNetError
+from mxc.compiler.forks import Lock
 from mxc.runtime.context import Context
 
 ALIGNMENT = 64
@@ -29,7 +29,7 @@ class Statistics:
 statistics = Statistics()
 _free: dict[tuple[Context, int], list[np.ndarray]] = {}
 # Reentrant: a block may be collected, and so come back here, in the middle of an allocation.
-_lock = threading.RLock()
+_lock = Lock()
 
 
 def size_class(nbytes: int) -> int:

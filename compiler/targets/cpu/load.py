@@ -1,15 +1,15 @@
 """Object code into this process, with llvmlite and without Numba."""
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping
 from typing import Any
 
 import llvmlite.binding as llvm
 
 from mxc.compiler.error import TargetError
+from mxc.compiler.forks import Lock
 
-_lock = threading.Lock()
+_lock = Lock()
 _engines: list[Any] = []  # own the loaded code, which lives as long as the process
 _ready: list[bool] = []
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 import functools
 import hashlib
 import sys
-import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from pathlib import Path
 from mxc.compiler import env
 from mxc.compiler.cache import Cache, entry_key, open_cache
 from mxc.compiler.error import MXNetError
+from mxc.compiler.forks import Lock
 from mxc.compiler.kernel.ir import CallKernel, Kernel
 from mxc.compiler.kernel.text import form_text
 from mxc.compiler.targets.cpu import library, loops
@@ -65,7 +65,7 @@ class CpuTarget:
         }
         self._keys: dict[str, str] = {}
         self._addresses: dict[str, int] = {}
-        self._lock = threading.Lock()
+        self._lock = Lock()
 
     def tile(self, dtype: str) -> tuple[int, int]:
         """(MR, NR): the blocks in which packed rows of `dtype` come."""
