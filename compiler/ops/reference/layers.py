@@ -117,7 +117,7 @@ def softmax_output(params: Params, inputs: list[np.ndarray], is_train: bool, rng
     x = inputs[0].astype(np.float64)
     if params.multi_output:
         return [_softmax(x, 1)]
-    return [_softmax(x, x.ndim - 1 if params.preserve_shape else tuple(range(1, x.ndim)))]
+    return [_softmax(x, x.ndim - 1 if params.preserve_shape else tuple(range(1, x.ndim)) or (0,))]
 
 
 def dropout(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator) -> list[np.ndarray]:

@@ -11,8 +11,8 @@ from mxc.compiler.ops.table import Params
 def fully_connected(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
     """out = (N, num_hidden) of data flattened to (N, K), or (..., num_hidden) without `flatten`.
 
-    The weight is (num_hidden, K). Backward: the batch (without `flatten`: every axis but the last) from the output, K
-    from the weight.
+    The weight is (num_hidden, K), the bias (num_hidden,) or (num_hidden, 1). Backward: the batch (without `flatten`:
+    every axis but the last) from the output, K from the weight.
     """
     data, weight, *rest = ins
     hidden, out = params["num_hidden"], outs[0]
@@ -33,7 +33,8 @@ def fully_connected(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, 
     if len(data) == 2 or not params["flatten"]:
         assert weight is not None
         data = (*data[:-1], weight[1])
-    return [data, weight, *[merge((hidden,), b) if b is None or len(b) == 1 else b for b in rest]], [out]
+    biases = [merge((hidden, 1) if b is not None and len(b) == 2 else (hidden,), b) for b in rest]
+    return [data, weight, *biases], [out]
 
 
 def batch_norm(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
@@ -81,6 +82,8 @@ def softmax_output(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, S
     """
     data = merge(ins[0], outs[0])
     label = ins[1]
+    if not math.isfinite(float(params["ignore_label"])):  # type: ignore[arg-type]
+        raise MXNetError(f"expected a class as ignore_label, got {params['ignore_label']}")
     if data is None:
         return ins, outs
     if label is None or label != data:
@@ -94,8 +97,18 @@ def softmax_output(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, S
             elif label not in allowed and 0 not in data and 0 not in label:
                 raise MXNetError(f"expected a label of shape {folded} or {allowed[1]}, got {label}")
         else:
+            if len(data) == 1 and label is not None:
+                raise MXNetError(f"expected a label of the data's shape {data}, got {label}")
             label = merge(data[:-1] or None, label)
     return [data, label], [data]
+
+
+def softmax_activation(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
+    """The data's shape, which needs an axis of channels for that mode."""
+    data = merge(ins[0], outs[0])
+    if params["mode"] == "channel" and data is not None and len(data) < 2:
+        raise MXNetError(f"expected data of at least 2 axes for mode=channel, got {data}")
+    return [data], [data]
 
 
 def dropout(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:

@@ -76,5 +76,5 @@ def softmax_output(builder: GraphBuilder, node: Node, inputs: list[Entry], optio
     elif node.params.preserve_shape:
         axes = (ndim - 1,)
     else:
-        axes = tuple(range(1, ndim))
+        axes = tuple(range(1, ndim)) or (0,)
     return _result(builder, node, _softmax(builder, x, axes))
