@@ -20,17 +20,18 @@ ALLOWED = {
     "error": "",
     "env": "",
     "plan": "",
+    "forks": "",
     "cache": "env",
     "ops": "error",
     "graph": "error ops",
     "kernel": "error ops",
     "passes": "error env plan ops graph kernel",
     "targets": "error kernel",  # the printers that targets share
-    "targets/cpu": "error env cache kernel targets",
+    "targets/cpu": "error env forks cache kernel targets",
     "targets/cuda": "error kernel targets",
     "targets/reference": "error ops graph",  # runs graphs, not kernels
     "api": "error env plan ops graph kernel passes targets/cpu",
-    "runtime": "error env plan ops graph passes api targets/cpu targets/reference",
+    "runtime": "error env forks plan ops graph passes api targets/cpu targets/reference",
     "frontend": "runtime error ops graph passes",
 }
 TYPES_ONLY = {("ops", "graph")}  # imported under TYPE_CHECKING, where a type is named and nothing is called

@@ -3,14 +3,16 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 
-from mxc.cli.model import bind_model, parse_pairs, parse_shapes
+from mxc.cli.model import bind_model, parse_dtypes, parse_shapes, progress
 
 
 def run(options: argparse.Namespace) -> int:
     """Compile for inference; print nodes, kernels, bytes, cache hits and time."""
-    executor = bind_model(options, parse_shapes(options.shape), parse_pairs(options.dtype, "dtype"))
-    compiled = executor.compiled()
+    with progress(f"compiling {options.symbol}"):
+        _, executor = bind_model(options, parse_shapes(options.shape), parse_dtypes(options.dtype), needs_values=False)
+        compiled = executor.compiled()
     plan = compiled.plan
     forward = plan.steps_of("forward")
     facts = {
@@ -28,12 +30,16 @@ def run(options: argparse.Namespace) -> int:
     }
     if options.json:
         print(json.dumps({k.replace(" ", "_"): v for k, v in facts.items()}))
-        return 0
-    from rich.console import Console
-    from rich.table import Table
+    elif sys.stdout is not None and sys.stdout.isatty():
+        from rich.console import Console
+        from rich.table import Table
 
-    table = Table(show_header=False, box=None)
-    for name, value in facts.items():
-        table.add_row(name, f"{value:,}")
-    Console().print(table)
+        table = Table("", options.symbol, box=None)
+        table.columns[1].justify = "right"
+        for name, value in facts.items():
+            table.add_row(name, f"{value:,}")
+        Console().print(table)
+    else:
+        for name, value in facts.items():
+            print(f"{name}: {value}")
     return 0

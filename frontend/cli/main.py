@@ -1,27 +1,49 @@
-"""The command `mxc`. Exit codes: 0 ok, 1 comparison failed, 2 usage, 3 bad model or file, 4 unsupported operator or
+"""The command `mxc`. Exit codes: 0 ok, 2 usage, 3 bad model or file, 4 unsupported operator or
 attribute, 5 target or driver missing, 70 internal."""
 from __future__ import annotations
 
 import argparse
 import importlib
+import os
 import sys
 
-OK, FAILED, USAGE, BAD_FILE, UNSUPPORTED, NO_TARGET, INTERNAL = 0, 1, 2, 3, 4, 5, 70
+OK, USAGE, BAD_FILE, UNSUPPORTED, NO_TARGET, INTERNAL = 0, 2, 3, 4, 5, 70
+INTERRUPTED = 130  # as shells say it for SIGINT
 COMMANDS = {"compile": "mxc.cli.compile", "run": "mxc.cli.run"}
+DESCRIPTION = """Compile and run models that Apache MXNet saved (NAME-symbol.json and NAME-0000.params).
+
+  mxc compile net-symbol.json --shape data=1,3,224,224
+  mxc run net-symbol.json --input data=image.npy"""
+CODES = """exit codes: 0 done, 2 wrong options, 3 a model or file that cannot be used, 4 the model has operators or
+attributes that mxc does not know, 5 a device or driver is missing, 70 a fault of mxc itself"""
+COMPILE = """Compile a model for inference on inputs of given shapes. The kernels are kept in the cache
+(MXC_CACHE_DIR, default ~/.cache/mxc), from which later runs load them. Prints how many nodes became how many kernels,
+the memory between them, and how many kernels the cache had."""
+RUN = """Run a model once on arrays from .npy files, and print each output's shape and largest values. An input's
+shape is its array's; its values are converted to the model's dtype."""
+
+
+def positive(text: str) -> int:
+    """An option's number of at least 1."""
+    number = int(text)
+    if number < 1:
+        raise ValueError
+    return number
 
 
 def parser() -> argparse.ArgumentParser:
     """The command line: one sub-command for each entry of COMMANDS; their modules are imported when they run."""
-    top = argparse.ArgumentParser(prog="mxc", description="Compile and run Apache MXNet models.")
+    top = argparse.ArgumentParser(prog="mxc", description=DESCRIPTION, epilog=CODES,
+                                  formatter_class=argparse.RawDescriptionHelpFormatter)
     top.add_argument("--debug", action="store_true", help="on an error, show the whole traceback")
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    helps = {"compile": "compile a model and keep its kernels in the cache",
-             "run": "run a model on an array and print or save the outputs"}
-    for name, text in helps.items():
-        command = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
+    texts = {"compile": ("compile a model and keep its kernels in the cache", COMPILE),
+             "run": ("run a model on arrays and print or save the outputs", RUN)}
+    for name, (summary, description) in texts.items():
+        command = commands.add_parser(name, help=summary, description=description, epilog=CODES)
         command.add_argument("symbol", metavar="SYMBOL.json", help="the model's graph (NAME-symbol.json)")
         command.add_argument("--params", metavar="FILE",
-                             help="its parameters (default: the NAME-*.params of the last epoch beside the graph)")
+                             help="its parameters (default: the NAME-0000.params of the highest number beside it)")
         command.add_argument("--shape", action="append", default=[], metavar="NAME=D,D,...",
                              help="shape of an input, as data=1,3,224,224; may be repeated")
         command.add_argument("--dtype", action="append", default=[], metavar="NAME=DTYPE",
@@ -29,34 +51,60 @@ def parser() -> argparse.ArgumentParser:
         command.add_argument("--json", action="store_true", help="print the result as JSON")
         if name == "run":
             command.add_argument("--input", action="append", default=[], metavar="NAME=FILE.npy",
-                                 help="values of an input; inputs that are not given are zeros; may be repeated")
-            command.add_argument("--output", metavar="FILE.npz", help="save the outputs there")
-            command.add_argument("--top", type=int, default=5, metavar="N",
-                                 help="print the N largest values of each row of the outputs (default 5)")
+                                 help="values of an input; one that has only a --shape is zeros; may be repeated")
+            command.add_argument("--output", metavar="FILE.npz", help="save the outputs there, by name")
+            command.add_argument("--top", type=positive, default=5, metavar="N",
+                                 help="print the N largest values of each of an output's first rows (default 5)")
     return top
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one command; the exit code."""
     options = parser().parse_args(arguments)
-    from mxc.compiler.error import ModelFileError, MXNetError, TargetError, UnsupportedError
+    from mxc.cli.model import UsageError
+    from mxc.compiler.error import MXNetError, TargetError, UnsupportedError
 
-    codes = {ModelFileError: BAD_FILE, UnsupportedError: UNSUPPORTED, TargetError: NO_TARGET, MXNetError: BAD_FILE}
+    codes = {UsageError: USAGE, UnsupportedError: UNSUPPORTED, TargetError: NO_TARGET, MXNetError: BAD_FILE}
+    advice = {
+        USAGE: f"`mxc {options.command} --help` tells what each option is", NO_TARGET: "run it where that is there",
+        UNSUPPORTED: "correct the model, or add to mxc what it lacks (docs/adding-an-operator.md)",
+        BAD_FILE: "check that these files belong together, and that --shape gives the shapes they were made for",
+    }
     try:
-        return importlib.import_module(COMMANDS[options.command]).run(options)
+        code = importlib.import_module(COMMANDS[options.command]).run(options)
+        if sys.stdout is not None:
+            sys.stdout.flush()
+        return code
     except MXNetError as error:
         if options.debug:
             raise
-        print(f"mxc {options.command}: {error}", file=sys.stderr)
-        return next(code for kind, code in codes.items() if isinstance(error, kind))
-    except BrokenPipeError:
-        return OK
+        code = next(code for kind, code in codes.items() if isinstance(error, kind))
+        text = str(error)
+        if "\n" not in text or code == UNSUPPORTED:  # else its last line says what to do, or lists what was given
+            text += f"\n{advice[code]}"
+        return complain(options.command, text, code)
+    except OSError as error:
+        if options.debug:
+            raise
+        if sys.stdout is not None:  # what it still holds must not be tried again when Python ends
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if isinstance(error, BrokenPipeError):  # who read the output has enough of it
+            return OK
+        return complain(options.command, f"{error.filename or 'output'}: {error.strerror or error}\n"
+                        "check the path, its permissions and the space on its disk", BAD_FILE)
+    except KeyboardInterrupt:
+        return complain(options.command, "interrupted", INTERRUPTED)
     except Exception as error:
         if options.debug:
             raise
-        print(f"mxc {options.command}: internal error: {type(error).__name__}: {error}\n"
-              "run it again with `mxc --debug` for the traceback, and report it", file=sys.stderr)
-        return INTERNAL
+        return complain(options.command, f"internal error: {type(error).__name__}: {error}\n"
+                        f"run `mxc --debug {options.command} ...` for the traceback, and report it", INTERNAL)
+
+
+def complain(command: str, text: str, code: int) -> int:
+    """Say what is wrong on standard error; `code`."""
+    print(f"mxc {command}: {text}", file=sys.stderr)
+    return code
 
 
 if __name__ == "__main__":

@@ -1,37 +1,58 @@
-"""What `mxc compile` and `mxc run` share: reading a model and its options, and binding it."""
+"""What `mxc compile` and `mxc run` share: reading a model and its options, binding it, and what is shown meanwhile."""
 from __future__ import annotations
 
 import argparse
+import contextlib
+import sys
 from pathlib import Path
 from typing import Any
 
 from mxc.compiler.error import ModelFileError, MXNetError, nearest
 
+MOST = 6  # names in a message
+
+
+class UsageError(MXNetError):
+    """An option that is wrong in itself, or that does not go with the model."""
+
 
 def parse_pairs(texts: list[str], what: str) -> dict[str, str]:
-    """`NAME=VALUE` options as a dict. Raises MXNetError for what is not of that form, or names something twice."""
+    """`NAME=VALUE` options as a dict. Raises UsageError for what is not of that form, or names something twice."""
     pairs: dict[str, str] = {}
     for text in texts:
         name, equals, value = text.partition("=")
         if not equals or not name or not value:
-            raise MXNetError(f"--{what} {text}: expected NAME=VALUE")
+            raise UsageError(f"--{what} {text}: expected NAME=VALUE")
         if name in pairs:
-            raise MXNetError(f"--{what} {text}: {name} was given already")
+            raise UsageError(f"--{what} {text}: {name} was given already")
         pairs[name] = value
     return pairs
 
 
 def parse_shapes(texts: list[str]) -> dict[str, tuple[int, ...]]:
-    """`NAME=D,D,...` options as shapes. Raises MXNetError for what is no shape of positive numbers."""
+    """`NAME=D,D,...` options as shapes. Raises UsageError for what is no shape of positive numbers."""
     shapes = {}
     for name, text in parse_pairs(texts, "shape").items():
         try:
             shapes[name] = tuple(int(part) for part in text.strip("()").split(",") if part.strip())
         except ValueError:
-            raise MXNetError(f"--shape {name}={text}: expected numbers, as {name}=1,3,224,224") from None
-        if any(d < 1 for d in shapes[name]):
-            raise MXNetError(f"--shape {name}={text}: every dimension must be at least 1")
+            raise UsageError(f"--shape {name}={text}: expected numbers, as {name}=1,3,224,224") from None
+        if not shapes[name] or any(d < 1 for d in shapes[name]):
+            raise UsageError(f"--shape {name}={text}: expected dimensions of at least 1, as {name}=1,3,224,224")
     return shapes
+
+
+def parse_dtypes(texts: list[str]) -> dict[str, str]:
+    """`NAME=DTYPE` options. Raises UsageError for a dtype that there is not."""
+    from mxc.runtime.array import dtype_name
+
+    dtypes = parse_pairs(texts, "dtype")
+    for name, dtype in dtypes.items():
+        try:
+            dtype_name(dtype)
+        except MXNetError as error:
+            raise UsageError(f"--dtype {name}={dtype}: {error}") from None
+    return dtypes
 
 
 def parameter_file(options: argparse.Namespace) -> Path | None:
@@ -40,16 +61,15 @@ def parameter_file(options: argparse.Namespace) -> Path | None:
         return Path(options.params)
     symbol = Path(options.symbol)
     stem = symbol.name.removesuffix(".json").removesuffix("-symbol")
-    found = sorted(symbol.parent.glob(f"{stem}-[0-9][0-9][0-9][0-9].params"))
+    found = sorted(path for path in symbol.parent.glob("*-[0-9][0-9][0-9][0-9].params")
+                   if path.name[:-len("-0000.params")] == stem)
     return found[-1] if found else None
 
 
-def load_model(options: argparse.Namespace) -> tuple[Any, dict[str, Any], dict[str, Any], Path | None]:
-    """(symbol, arguments, auxiliary states, parameter file) of the command line's model."""
+def load_parameters(path: Path | None) -> tuple[dict[str, Any], dict[str, Any]]:
+    """(arguments, auxiliary states) in a parameter file, by name. Raises ModelFileError for what is none."""
     import mxc as mx
 
-    symbol = mx.sym.load(options.symbol)
-    path = parameter_file(options)
     arguments: dict[str, Any] = {}
     auxiliary: dict[str, Any] = {}
     if path is not None:
@@ -58,32 +78,68 @@ def load_model(options: argparse.Namespace) -> tuple[Any, dict[str, Any], dict[s
             raise ModelFileError(str(path), "a list of arrays without names; expected names such as arg:fc1_weight")
         for key, array in loaded.items():
             kind, colon, name = key.partition(":")
-            if not colon:
-                name = key
-            (auxiliary if kind == "aux" else arguments)[name] = array
-    return symbol, arguments, auxiliary, path
+            (auxiliary if kind == "aux" else arguments)[name if colon else key] = array
+    return arguments, auxiliary
 
 
-def bind_model(options: argparse.Namespace, shapes: dict[str, tuple[int, ...]], dtypes: dict[str, str]) -> Any:
-    """The model's executor for inference with its parameters set.
+def bind_model(options: argparse.Namespace, shapes: dict[str, tuple[int, ...]], dtypes: dict[str, str],
+               needs_values: bool) -> tuple[Any, Any]:
+    """(symbol, executor for inference with its parameters set) of the command line's model.
 
-    Raises MXNetError when shapes do not suffice, or name what is no input, and for parameters of another shape.
+    shapes: of the inputs. needs_values: every argument that is no input must have a value; else only when there is a
+    parameter file. Raises UsageError for options that name no input or leave a shape open, and MXNetError for what the
+    model or its parameters do not allow.
     """
     import mxc as mx
 
-    symbol, arguments, auxiliary, path = load_model(options)
-    names = symbol.list_arguments()
+    symbol, path = mx.sym.load(options.symbol), parameter_file(options)
+    arguments, auxiliary = load_parameters(path)
+    names, states = symbol.list_arguments(), symbol.list_auxiliary_states()
     for name in (*shapes, *dtypes):
         if name not in names:
-            raise MXNetError(f"{name} is not an argument of {options.symbol}{nearest(name, names)}")
-    known = {n: a.shape for n, a in arguments.items() if n in names}
-    executor = symbol.simple_bind(mx.cpu(), grad_req="null", type_dict=dtypes or None, **{**known, **shapes})
-    executor.copy_params_from({n: a for n, a in arguments.items() if n in names},
-                              {n: a for n, a in auxiliary.items() if n in symbol.list_auxiliary_states()},
-                              allow_extra_params=True)
+            raise UsageError(f"{name} is not an input of {options.symbol}{nearest(name, names)}")
     missing = [n for n in names if n not in arguments and n not in shapes and not n.endswith("label")]
-    missing += [n for n in symbol.list_auxiliary_states() if n not in auxiliary]
-    if path is not None and missing:
-        raise MXNetError(f"{path} holds no value for {', '.join(missing)}; give the shapes of the model's inputs with "
-                         "--shape, or another file with --params")
-    return executor
+    known = {n: array.shape for n, array in arguments.items() if n in names} | shapes
+    try:
+        found, _, _ = symbol.infer_shape_partial(**known)
+        unknown = [n for n, shape in zip(names, found, strict=True) if n in missing and not is_known(shape)]
+        if unknown and (needs_values or path is not None or not shapes):
+            raise UsageError(f"{options.symbol}: the shape of {listed(unknown)} is not known\n"
+                             f"give it: --shape {unknown[0]}=D,D,...{' or --input' if needs_values else ''}")
+        executor = symbol.simple_bind(mx.cpu(), grad_req="null", type_dict=dtypes or None, **known)
+    except UsageError:
+        raise
+    except MXNetError as error:
+        reason = str(error).removeprefix("simple_bind error: ").removeprefix("infer_shape error: ")
+        raise MXNetError(f"{options.symbol}: {reason}") from error
+    missing += [n for n in states if n not in auxiliary]
+    if missing and path is None and needs_values:
+        raise ModelFileError(options.symbol, "there is no NAME-0000.params beside it, and it needs values for "
+                             f"{listed(missing)}\ngive the file with --params")
+    if missing and path is not None:
+        raise ModelFileError(str(path), f"it holds no value for {listed(missing)}\n"
+                             "give another file with --params, or --shape where that is an input of the model")
+    try:
+        executor.copy_params_from({n: a for n, a in arguments.items() if n in names},
+                                  {n: a for n, a in auxiliary.items() if n in states})
+    except MXNetError as error:
+        raise ModelFileError(str(path), str(error)) from error
+    return symbol, executor
+
+
+def is_known(shape: tuple[int, ...] | None) -> bool:
+    return bool(shape) and all(shape or ())
+
+
+def listed(names: list[str]) -> str:
+    """The names, a few of them when they are many."""
+    return ", ".join(names[:MOST]) + (f" and {len(names) - MOST} more" if len(names) > MOST else "")
+
+
+def progress(what: str) -> contextlib.AbstractContextManager[object]:
+    """Shows on a terminal's standard error that `what` goes on."""
+    if sys.stderr is None or not sys.stderr.isatty():
+        return contextlib.nullcontext()
+    from rich.console import Console
+
+    return Console(stderr=True).status(what)

@@ -3,41 +3,51 @@ from __future__ import annotations
 
 import argparse
 import json
-from pathlib import Path
+import math
+from typing import Any
 
 import numpy as np
 
-from mxc.cli.model import bind_model, parse_pairs, parse_shapes
-from mxc.compiler.error import ModelFileError, MXNetError
+from mxc.cli.model import UsageError, bind_model, parse_dtypes, parse_pairs, parse_shapes, progress
+from mxc.compiler.error import ModelFileError
+
+ROWS = 8  # of each output that are printed
 
 
 def read_array(path: str) -> np.ndarray:
-    """A .npy file's array. Raises ModelFileError for anything else; pickles are refused."""
+    """A .npy file's array of numbers. Raises ModelFileError for anything else; pickles are refused."""
     try:
         array = np.load(path, allow_pickle=False)
-    except FileNotFoundError:
-        raise ModelFileError(path, "there is no such file") from None
-    except (ValueError, OSError, EOFError) as error:
+    except OSError as error:
+        raise ModelFileError(path, f"cannot be read: {error.strerror or error}") from None
+    except (ValueError, EOFError) as error:
         raise ModelFileError(path, f"expected an array in NumPy's .npy format ({error})") from None
     if not isinstance(array, np.ndarray):
         raise ModelFileError(path, "expected one array in NumPy's .npy format, got an archive")
+    if array.dtype.kind not in "fiub":
+        raise ModelFileError(path, f"expected an array of numbers, got the dtype {array.dtype}")
     return array
 
 
 def run(options: argparse.Namespace) -> int:
     """Bind for inference, set the inputs, run once, print each output's shape and largest values."""
     inputs = {name: read_array(path) for name, path in parse_pairs(options.input, "input").items()}
-    shapes = {name: array.shape for name, array in inputs.items()} | parse_shapes(options.shape)
-    executor = bind_model(options, shapes, parse_pairs(options.dtype, "dtype"))
+    shapes = parse_shapes(options.shape)
     for name, array in inputs.items():
-        if array.shape != executor.arg_dict[name].shape:
-            raise MXNetError(f"--input {name}: its shape is {array.shape}; --shape says "
-                             f"{executor.arg_dict[name].shape}")
-        executor.arg_dict[name][:] = array
-    outputs = [output.asnumpy() for output in executor.forward(is_train=False)]
-    names = executor.output_dict
+        if array.shape != shapes.get(name, array.shape):
+            raise UsageError(f"--input {name}: its shape is {array.shape}; --shape says {shapes[name]}")
+        if not array.size or not array.ndim:
+            raise UsageError(f"--input {name}: expected an array with elements, got the shape {array.shape}")
+        shapes[name] = array.shape
+    with progress(f"running {options.symbol}"):
+        symbol, executor = bind_model(options, shapes, parse_dtypes(options.dtype), needs_values=True)
+        for name, array in inputs.items():
+            executor.arg_dict[name][:] = array
+        outputs = [output.asnumpy() for output in executor.forward(is_train=False)]
+    listed = symbol.list_outputs()
+    names = [name if listed.count(name) == 1 else f"{name}[{i}]" for i, name in enumerate(listed)]
     if options.output:
-        np.savez(Path(options.output), **dict(zip(names, outputs, strict=True)))
+        save(options.output, dict(zip(names, outputs, strict=True)))
     report = {name: describe(output, options.top) for name, output in zip(names, outputs, strict=True)}
     if options.json:
         print(json.dumps(report))
@@ -45,12 +55,28 @@ def run(options: argparse.Namespace) -> int:
     for name, facts in report.items():
         print(f"{name}: shape {tuple(facts['shape'])}, {facts['dtype']}")
         for row, best in enumerate(facts["top"]):
-            print(f"  row {row}: " + ", ".join(f"{index}: {value:.6g}" for index, value in best))
+            print(f"  row {row}: " + ", ".join(f"{index}: {float(value):.6g}" for index, value in best))
     return 0
 
 
-def describe(output: np.ndarray, top: int) -> dict:
-    """Shape, dtype, and for each of the first 8 rows the `top` largest values as (position, value)."""
-    rows = output.reshape(output.shape[0] if output.ndim > 1 else 1, -1)[:8]
-    best = [[(int(i), float(row[i])) for i in np.argsort(-row, kind="stable")[:top]] for row in rows]
+def save(path: str, arrays: dict[str, np.ndarray]) -> None:
+    """Write arrays as .npz. Raises ModelFileError when the file system does not allow it."""
+    try:
+        with open(path, "wb") as file:
+            np.savez(file, **arrays)  # type: ignore[arg-type]  # no output is called allow_pickle
+    except OSError as error:
+        raise ModelFileError(path, f"cannot be written: {error.strerror or error}") from None
+
+
+def describe(output: np.ndarray, top: int) -> dict[str, Any]:
+    """Shape, dtype, and for each of the first rows the `top` largest values as (position, value).
+
+    NaN, which counts as less than all, and infinities are text: JSON has no numbers for them.
+    """
+    rows = output.reshape(output.shape[0] if output.ndim > 1 else 1, -1)[:ROWS] if output.size else ()
+    best = []
+    for row in rows:
+        order = np.argsort(-row.astype(np.float64), kind="stable")[:top]
+        values = [row[i].item() for i in order]
+        best.append([(int(i), v if math.isfinite(v) else str(v)) for i, v in zip(order, values, strict=True)])
     return {"shape": list(output.shape), "dtype": str(output.dtype), "top": best}

@@ -1,0 +1,199 @@
+"""`mxc compile` and `mxc run`: what they print, and their exit codes."""
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import mxc as mx
+from mxc.cli.main import BAD_FILE, INTERNAL, INTERRUPTED, NO_TARGET, OK, UNSUPPORTED, USAGE, main
+from mxc.cli.run import describe
+from mxc.compiler.error import TargetError
+
+X = np.linspace(-1, 1, 8, dtype=np.float32).reshape(2, 4)
+WEIGHT = np.arange(12, dtype=np.float32).reshape(3, 4) / 4
+BIAS = np.array([0.5, 0, -0.5], np.float32)
+Y = X @ WEIGHT.T + BIAS
+FACTS = ["nodes", "kernels", "distinct kernels", "prepare steps", "host steps", "arena bytes",
+         "arena bytes before planning", "packed parameter bytes", "cache hits", "cache misses", "seconds"]
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A current directory with a model, its parameters and inputs, and files that are something else."""
+    monkeypatch.chdir(tmp_path)
+    net = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=3, name="fc")
+    net.save("net-symbol.json")
+    net.save("bare-symbol.json")
+    parameters = {"arg:fc_weight": mx.nd.array(WEIGHT), "arg:fc_bias": mx.nd.array(BIAS)}
+    mx.nd.save("net-0001.params", {name: array * 0 for name, array in parameters.items()})
+    mx.nd.save("net-0012.params", parameters)
+    mx.nd.save("part.params", {"arg:fc_weight": parameters["arg:fc_weight"]})
+    mx.nd.save("wide.params", {**parameters, "arg:fc_bias": mx.nd.ones((7,))})
+    mx.nd.save("list.params", list(parameters.values()))
+    np.save("x.npy", X)
+    np.save("x64.npy", X.astype(np.float64))
+    np.save("cube.npy", np.ones((2, 4, 1, 2), np.float32))
+    np.save("words.npy", np.array(["a", "b"]))
+    np.save("empty.npy", np.zeros((0, 4), np.float32))
+    np.savez("many.npz", x=X)
+    graph = json.loads(Path("net-symbol.json").read_text())
+    unknown = json.loads(json.dumps(graph).replace("FullyConnected", "FullyConected"))
+    unknown["nodes"].append({**unknown["nodes"][-1], "op": "NoSuch", "name": "other"})
+    Path("unknown-symbol.json").write_text(json.dumps(unknown))
+    Path("attribute-symbol.json").write_text(json.dumps(graph).replace("num_hidden", "num_hiden"))
+    Path("page-symbol.json").write_text("<!DOCTYPE html><html><body>Not found</body></html>")
+    return tmp_path
+
+
+COMPILE = ["compile", "net-symbol.json", "--shape", "data=2,4"]
+RUN = ["run", "net-symbol.json", "--input", "data=x.npy"]
+
+
+def test_compile_prints_facts(capsys: pytest.CaptureFixture[str]):
+    assert main(COMPILE) == OK
+    printed = capsys.readouterr()
+    assert [line.split(": ")[0] for line in printed.out.splitlines()] == FACTS
+    assert "\x1b" not in printed.out and printed.err == ""
+    assert main([*COMPILE, "--json"]) == OK
+    facts = json.loads(capsys.readouterr().out)
+    assert list(facts) == [name.replace(" ", "_") for name in FACTS]
+    assert (facts["nodes"], facts["kernels"], facts["host_steps"], facts["cache_misses"]) == (1, 1, 0, 0)
+
+
+def test_compile_needs_no_parameters(capsys: pytest.CaptureFixture[str]):
+    assert main(["compile", "bare-symbol.json", "--shape", "data=2,4", "--dtype", "data=float32"]) == OK
+    assert "kernels: 1\n" in capsys.readouterr().out
+
+
+def test_run_prints_the_largest_values(capsys: pytest.CaptureFixture[str]):
+    assert main([*RUN, "--top", "2"]) == OK
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "fc_output: shape (2, 3), float32"
+    assert lines[1:] == [f"  row {i}: " + ", ".join(f"{n}: {row[n]:.6g}" for n in np.argsort(-row)[:2])
+                         for i, row in enumerate(Y)]
+
+
+@pytest.mark.parametrize("name", ["x.npy", "x64.npy"])
+def test_run_saves_and_prints_json(name: str, capsys: pytest.CaptureFixture[str]):
+    assert main(["run", "net-symbol.json", "--input", f"data={name}", "--output", "out.npz", "--json"]) == OK
+    report = json.loads(capsys.readouterr().out)["fc_output"]
+    assert (report["shape"], report["dtype"], len(report["top"]), len(report["top"][0])) == ([2, 3], "float32", 2, 3)
+    np.testing.assert_allclose(np.load("out.npz")["fc_output"], Y, rtol=1e-6)
+
+
+def test_an_input_with_only_a_shape_is_zeros(capsys: pytest.CaptureFixture[str]):
+    assert main(["run", "net-symbol.json", "--shape", "data=1,4", "--json"]) == OK
+    assert json.loads(capsys.readouterr().out)["fc_output"]["top"] == [[[0, 0.5], [1, 0.0], [2, -0.5]]]
+
+
+def test_describe():
+    assert describe(np.array([1, 200, 3], np.uint8), 2)["top"] == [[(1, 200), (2, 3)]]
+    values = np.array([np.nan, -np.inf, 1, np.inf])
+    assert describe(values, 9)["top"] == [[(3, "inf"), (2, 1.0), (1, "-inf"), (0, "nan")]]
+    assert describe(np.array([[True], [False]]), 1)["top"] == [[(0, True)], [(0, False)]]
+    assert describe(np.zeros((0, 3)), 1)["top"] == []
+    assert len(describe(np.zeros((50, 2, 2)), 3)["top"]) == 8
+
+
+RUN_WITH = ["run", "net-symbol.json", "--input"]
+REFUSED = {
+    "form of a shape": (USAGE, ["compile", "net-symbol.json", "--shape", "data"], "--shape data: expected NAME=VALUE"),
+    "words as a shape": (USAGE, ["compile", "net-symbol.json", "--shape", "data=a,b"], "expected numbers"),
+    "0 as a dimension": (USAGE, ["compile", "net-symbol.json", "--shape", "data=0,4"], "at least 1"),
+    "a shape twice": (USAGE, [*COMPILE, "--shape", "data=2,4"], "was given already"),
+    "a dtype": (USAGE, [*COMPILE, "--dtype", "data=float3"], "dtype 'float3' is not supported"),
+    "a name": (USAGE, ["compile", "net-symbol.json", "--shape", "dat=2,4"], "did you mean 'data'?"),
+    "no shape": (USAGE, ["compile", "net-symbol.json"], "the shape of data is not known"),
+    "no input": (USAGE, ["run", "net-symbol.json"], "--input"),
+    "two shapes": (USAGE, [*RUN, "--shape", "data=3,4"], "its shape is (2, 4); --shape says (3, 4)"),
+    "an empty input": (USAGE, [*RUN_WITH, "data=empty.npy"], "got the shape (0, 4)"),
+    "a shape that does not fit": (BAD_FILE, ["compile", "net-symbol.json", "--shape", "data=2,5"], "'fc'"),
+    "an input that does not fit": (BAD_FILE, [*RUN_WITH, "data=cube.npy"], "(2, 4, 1, 2)"),
+    "no graph": (BAD_FILE, ["compile", "nosuch.json"], "nosuch.json: cannot be read: No such file"),
+    "a directory": (BAD_FILE, ["compile", "."], "Is a directory"),
+    "a web page": (BAD_FILE, ["compile", "page-symbol.json"], "HTML"),
+    "parameters as a graph": (BAD_FILE, ["compile", "net-0012.params"], "not a JSON graph"),
+    "no parameters": (BAD_FILE, [*RUN, "--params", "nosuch.params"], "nosuch.params: cannot be read"),
+    "a graph as parameters": (BAD_FILE, [*RUN, "--params", "net-symbol.json"], "not a parameter file"),
+    "no parameters beside": (BAD_FILE, ["run", "bare-symbol.json", "--input", "data=x.npy"], "fc_weight, fc_bias"),
+    "a part of the parameters": (BAD_FILE, [*RUN, "--params", "part.params"], "it holds no value for fc_bias"),
+    "other parameters": (BAD_FILE, [*RUN, "--params", "wide.params"], "fc_bias: (7,)"),
+    "parameters without names": (BAD_FILE, [*RUN, "--params", "list.params"], "a list of arrays without names"),
+    "no array": (BAD_FILE, [*RUN_WITH, "data=nosuch.npy"], "nosuch.npy: cannot be read: No such file"),
+    "a directory as an array": (BAD_FILE, [*RUN_WITH, "data=."], "Is a directory"),
+    "a text as an array": (BAD_FILE, [*RUN_WITH, "data=net-symbol.json"], "NumPy's .npy format"),
+    "an archive": (BAD_FILE, [*RUN_WITH, "data=many.npz"], "got an archive"),
+    "words": (BAD_FILE, [*RUN_WITH, "data=words.npy"], "expected an array of numbers, got the dtype <U1"),
+    "no place": (BAD_FILE, [*RUN, "--output", "nosuch/out.npz"], "nosuch/out.npz: cannot be written"),
+    "operators": (UNSUPPORTED, ["compile", "unknown-symbol.json"], "did you mean 'FullyConnected'?"),
+    "attributes": (UNSUPPORTED, ["compile", "attribute-symbol.json"], "did you mean 'num_hidden'?"),
+}
+
+
+@pytest.mark.parametrize(("code", "arguments", "text"), REFUSED.values(), ids=REFUSED)
+def test_refusals(code: int, arguments: list[str], text: str, capsys: pytest.CaptureFixture[str]):
+    assert main(arguments) == code
+    printed = capsys.readouterr()
+    assert printed.out == "" and text in printed.err and printed.err.startswith(f"mxc {arguments[0]}: ")
+    assert len(printed.err.splitlines()) >= 2 and "Traceback" not in printed.err
+
+
+def test_all_unknown_operators_are_listed(capsys: pytest.CaptureFixture[str]):
+    assert main(["compile", "unknown-symbol.json"]) == UNSUPPORTED
+    printed = capsys.readouterr().err
+    assert "'FullyConected'" in printed and "'NoSuch'" in printed
+
+
+@pytest.mark.parametrize("arguments", [[], ["nosuch"], ["compile"], [*RUN, "--top", "0"], [*RUN, "--top", "x"]])
+def test_usage(arguments: list[str], capsys: pytest.CaptureFixture[str]):
+    with pytest.raises(SystemExit) as stop:
+        main(arguments)
+    assert stop.value.code == USAGE and "usage: mxc" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("error", "code"), [
+    (TargetError("no device"), NO_TARGET), (ZeroDivisionError("x"), INTERNAL), (KeyboardInterrupt(), INTERRUPTED)])
+def test_other_exit_codes(error: BaseException, code: int, monkeypatch: pytest.MonkeyPatch,
+                          capsys: pytest.CaptureFixture[str]):
+    def fail(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr("mxc.cli.compile.bind_model", fail)
+    assert main(COMPILE) == code
+    assert "Traceback" not in capsys.readouterr().err
+    if code != INTERRUPTED:
+        with pytest.raises(type(error)):
+            main(["--debug", *COMPILE])
+
+
+@pytest.mark.parametrize("command", ["", "compile", "run"])
+def test_help(command: str, capsys: pytest.CaptureFixture[str]):
+    with pytest.raises(SystemExit) as stop:
+        main([command, "--help"] if command else ["--help"])
+    text = capsys.readouterr().out
+    assert stop.value.code == OK and "exit codes: 0 done" in text and ("--shape" in text or not command)
+
+
+def closed_pipe() -> int:
+    """The end to write to of a pipe that nobody reads."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    return writer
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
+@pytest.mark.parametrize(("stream", "code"), [
+    (closed_pipe, OK), (lambda: os.open("/dev/full", os.O_WRONLY), BAD_FILE)], ids=["closed", "full"])
+def test_output_that_cannot_be_written(stream: Callable[[], int], code: int):
+    program = f"import sys\nfrom mxc.cli.main import main\nsys.exit(main({RUN!r}))"
+    descriptor = stream()
+    done = subprocess.run([sys.executable, "-c", program], stdout=descriptor, stderr=subprocess.PIPE, text=True)
+    os.close(descriptor)
+    assert done.returncode == code and "Traceback" not in done.stderr and "ignored" not in done.stderr, done.stderr
