@@ -189,6 +189,8 @@ class GroupLowering:
 
     def accumulate(self, combine: str, body: Value) -> Value:
         """The finished accumulator that combines `body` over the reduce axes."""
+        if body.dtype == "bool":  # whether any is, or all are
+            combine = {"sum": "max", "prod": "min"}.get(combine, combine)
         wanted = Accumulator(combine, body)
         if wanted not in self.accumulators:
             self.accumulators.append(wanted)

@@ -35,7 +35,8 @@ def expression_value(op: Operator, params: Params, inputs: list[np.ndarray], out
 
 
 def reduction_value(op: Operator, params: Params, inputs: list[np.ndarray], out_dtype: str) -> np.ndarray:
-    """The output of an operator that has `reduce`; floats are accumulated in float64, integers in their own dtype."""
+    """The output of an operator that has `reduce`; floats are accumulated in float64, integers in their own dtype; of
+    bools a sum tells whether any is true, a product whether all are."""
     assert op.reduce is not None
     out = np.dtype(out_dtype)
     wide = "float64" if out.kind == "f" else compute_dtype(op.reduce.body, out_dtype)
@@ -48,6 +49,8 @@ def reduction_value(op: Operator, params: Params, inputs: list[np.ndarray], out_
     combine = {"sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum}[op.reduce.combine]
     acc = combine.reduce(body, axis=axes, dtype=reading.dtype)
     count = np.asarray(math.prod(shape[a] for a in axes)).astype(reading.dtype)
+    if out.kind == "b":
+        acc, count = (as_dtype(n, out).astype(reading.dtype) for n in (acc, count))
     result = as_dtype(evaluate(op.reduce.final, reading, {**env, "acc": acc, "count": count}), out)
     return result.reshape(reduced_shape(params, shape, bool(params.get("keepdims"))))
 
