@@ -228,7 +228,8 @@ def _modulus(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 def _power(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """a ** b; of integers by way of float64, truncated."""
     if a.dtype.kind == "f":
-        return np.power(a, b)
+        # a whole array of exponents: for one exponent 0.5 NumPy takes the root, of -inf too
+        return np.power(a, np.array(np.broadcast_to(b, np.broadcast_shapes(a.shape, b.shape))))
     return as_dtype(np.power(a.astype("float64"), b.astype("float64")), a.dtype)
 
 

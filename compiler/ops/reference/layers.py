@@ -49,7 +49,7 @@ def leaky_relu(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np
     kind = params.act_type
     slopes = np.zeros(data.shape)
     if kind == "gelu":
-        return [data * (1 + erf(data / math.sqrt(2))) / 2, slopes]
+        return [0.5 * data * (1 + erf(data / math.sqrt(2))), slopes]
     if kind == "prelu":
         gamma = inputs[1].astype(np.float64)
         below = data * gamma.reshape(-1, *(1,) * max(0, data.ndim - 2))
