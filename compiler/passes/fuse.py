@@ -74,11 +74,13 @@ class Grouping:
         if not producer.form.may_precede(consumer.form):
             return False
         nodes = sorted({*producer.nodes, *consumer.nodes}, key=self.position.__getitem__)
-        if len(nodes) > MAX_NODES or self.count_buffers(nodes) > MAX_BUFFERS or self.leaves_and_returns(nodes):
+        if len(nodes) > MAX_NODES or self.count_buffers(nodes) > MAX_BUFFERS:
             return False
         try:
             form = form_of(self.graph, nodes, set(self.stored_entries(nodes)))
         except NotFusable:
+            return False
+        if self.leaves_and_returns(nodes):
             return False
         group = Group(nodes, form, producer.phase)
         for node in nodes:
@@ -159,6 +161,7 @@ def fuse(graph: Graph, options: Options, merge: bool = True) -> list[Group]:
                     grouping.try_merge(united, grouping.group_of[node])
         grouping.frontier = len(graph.nodes)
         _merge_siblings(grouping)
+        _merge_rest(grouping)
     return grouping.groups()
 
 
@@ -190,6 +193,24 @@ def _merge_siblings(grouping: Grouping) -> None:
             a, b = grouping.group_of[first], grouping.group_of[second]
             if a is not b and grouping.group_of.get(entry.node) not in (a, b):
                 grouping.try_merge(a, b)
+
+
+def _merge_rest(grouping: Grouping) -> None:
+    """Merge what could not be merged when it came up, but can since its consumer's group has grown: a value for each
+    channel fits a group only once the group holds a reduction to channels."""
+    tried: dict[tuple[int, int], tuple[Group, Group]] = {}  # the groups too, so that no other takes their ids
+    merged = True
+    while merged:
+        merged = False
+        for node in grouping.graph.nodes:
+            for producer in [] if node.is_variable else grouping.producers(node):
+                consumer = grouping.group_of[node]
+                key = id(producer), id(consumer)
+                lone = any(all(map(is_view, g.nodes)) for g in (producer, consumer))
+                if producer is consumer or lone or key in tried:
+                    continue
+                tried[key] = producer, consumer
+                merged |= grouping.try_merge(producer, consumer)
 
 
 def group_text(graph: Graph, groups: list[Group]) -> str:
