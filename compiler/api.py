@@ -15,7 +15,6 @@ from mxc.compiler.passes.infer import infer
 from mxc.compiler.passes.lower import lower
 from mxc.compiler.passes.pipeline import transform
 from mxc.compiler.passes.plan_memory import plan_memory
-from mxc.compiler.passes.program import Launch
 from mxc.compiler.passes.registry import Options
 from mxc.compiler.passes.schedule import schedule
 from mxc.compiler.plan import Plan
@@ -88,14 +87,14 @@ def compile_graph(graph: Graph, shapes: Mapping[str, Shape], dtypes: Mapping[str
     kernels = {step.kernel: launch.kernel for step, launch in zip(plan.steps, launches, strict=True)
                if launch.kernel is not None}
     text = group_text(final, groups)
-    _print_parts(text, plan, launches)
+    _print_parts(text, plan, list(kernels.values()), target)
     library = target.load(kernels)
     compiled = Compiled(final, plan, library, text, kernels, time.perf_counter() - start)
     _print_summary(compiled)
     return compiled
 
 
-def _print_parts(groups: str, plan: Plan, launches: list[Launch]) -> None:
+def _print_parts(groups: str, plan: Plan, kernels: list[Kernel], target: Any) -> None:
     wanted, level = env.names("MXC_PRINT"), env.debug_level()
     if "fuse" in wanted or level >= 3:
         print(f"-- groups\n{groups}", file=sys.stderr, end="")
@@ -104,9 +103,10 @@ def _print_parts(groups: str, plan: Plan, launches: list[Launch]) -> None:
     if level >= 4:
         from mxc.compiler.kernel.text import kernel_text
 
-        for launch in launches:
-            if launch.kernel is not None:
-                print(f"-- kernel\n{kernel_text(launch.kernel)}", file=sys.stderr)
+        for kernel in kernels:
+            print(f"-- kernel\n{kernel_text(kernel)}\n-- source\n{target.source(kernel)}", file=sys.stderr)
+            if level >= 5:
+                print(f"-- assembly\n{target.assembly(kernel)}", file=sys.stderr)
 
 
 def _print_summary(compiled: Compiled) -> None:

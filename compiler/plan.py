@@ -29,7 +29,7 @@ class Step:
     phase: "prepare", "forward" or "backward". kernel: key of the kernel's code ("" for a host step). buffers: positions
     in Plan.buffers, in the kernel's order. values: run-time integers after the buffers. units: independent pieces of
     work. reads, writes: positions in Plan.buffers. label: the operators in it, for people. host: name of the node that
-    Python runs (host steps only).
+    Python runs (host steps only). flops: multiplications and additions of a library kernel's product, for people.
     """
 
     phase: str
@@ -41,6 +41,7 @@ class Step:
     writes: tuple[int, ...]
     label: str = ""
     host: str = ""
+    flops: int = 0
 
 
 @dataclass

@@ -1,11 +1,14 @@
 """A compiled plan bound to arrays: the tables of addresses that the runner works through."""
 from __future__ import annotations
 
+import sys
+import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from mxc.compiler import env
 from mxc.compiler.plan import Buffer, Step
 from mxc.compiler.targets.reference.interpreter import evaluate
 from mxc.runtime import random
@@ -31,6 +34,7 @@ class BoundPlan:
                  is_train: bool = False):
         self.compiled, self.plan, self.memory, self.is_train = compiled, compiled.plan, memory, is_train
         self.arrays = [None if b.pool in IN_MEMORY else find(b) for b in self.plan.buffers]
+        self._is_traced = env.debug_level() >= 2
         self._nodes = {node.name: node for node in compiled.graph.nodes}
         self._tables: dict[str, list[Segment]] = {}
         self._generation = -1
@@ -73,16 +77,26 @@ class BoundPlan:
         return self._prepared.seen != [a.variable.version for a in self._sources]
 
     def _run_segments(self, phase: str) -> None:
+        steps = self.plan.steps_of(phase)
         if phase not in self._tables:
-            self._tables[phase] = self._segments(self.plan.steps_of(phase))
-        for segment in self._tables[phase]:
+            self._tables[phase] = self._segments(steps)
+        for position, segment in enumerate(self._tables[phase]):
+            start = time.perf_counter()
             if isinstance(segment, Step):
                 self._run_host(segment)
             else:
                 run(segment, self.memory.scratch, self.memory.scratch_stride)
+            if self._is_traced:
+                print(self._trace(steps[position], time.perf_counter() - start), file=sys.stderr)
+
+    def _trace(self, step: Step, seconds: float) -> str:
+        """The line of MXC_DEBUG=2 for a step: where it is, operators, microseconds, and GFLOP/s or GB/s."""
+        moved = sum(self.plan.buffers[i].nbytes for i in (*step.reads, *step.writes))
+        rate = f"{step.flops / seconds / 1e9:.1f} GFLOP/s" if step.flops else f"{moved / seconds / 1e9:.1f} GB/s"
+        return f"mxc: {step.phase} {step.label or step.host}: {seconds * 1e6:.0f} us, {rate}"
 
     def _segments(self, steps: Sequence[Step]) -> list[Segment]:
-        """Runs of kernels as tables, with the host's steps between them."""
+        """Runs of kernels as tables, with the host's steps between them; a table for each kernel when it is traced."""
         segments: list[Segment] = []
         rows: list[tuple[int, list[int], int]] = []
         for step in steps:
@@ -94,6 +108,9 @@ class BoundPlan:
             else:
                 addresses = [self._address(i) for i in step.buffers]
                 rows.append((self.compiled.library.address(step.kernel), [*addresses, *step.values], step.units))
+                if self._is_traced:
+                    segments.append(StepTable(rows))
+                    rows = []
         if rows:
             segments.append(StepTable(rows))
         return segments

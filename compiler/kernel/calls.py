@@ -274,6 +274,16 @@ def _strided(flat: np.ndarray, shape: Sequence[int], strides: Sequence[int]) -> 
     return np.lib.stride_tricks.as_strided(flat, tuple(shape), [s * size for s in strides])
 
 
+def flops(call: CallKernel) -> int:
+    """Multiplications and additions of the template's product, those with padding too; 0 for one that has none."""
+    if call.template == "gemm":
+        return 2 * math.prod(call.extents[:4])
+    if call.template == "max_pool_grad":
+        return 0
+    w = Window.of(call.extents)
+    return 2 * w.batch * w.groups * w.filters * w.channels * math.prod((*w.out, *w.kernel))
+
+
 def interpret(call: CallKernel, buffers: Sequence[np.ndarray]) -> None:
     """Runs `call` on one-dimensional arrays in place, as a loop over whole result arrays."""
     params = dict(call.params)

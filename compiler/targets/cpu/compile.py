@@ -64,12 +64,17 @@ def translated(job: Job) -> str:
         symbol=job.symbol, function=function)
 
 
+def module_of(job: Job, machine: llvm.TargetMachine, features: str) -> llvm.ModuleRef:
+    """A job in Numba source as LLVM IR that is ready for code generation."""
+    text = translated(job)
+    if " half" in text:
+        text += conversions_for(machine.triple, features)
+    return optimised(text, machine)
+
+
 def compile_source(job: Job, machine: llvm.TargetMachine, features: str) -> bytes:
     """Object code that defines the symbol of a job in Numba source. Raises MXNetError naming the kernel on failure."""
     try:
-        text = translated(job)
-        if " half" in text:
-            text += conversions_for(machine.triple, features)
-        return machine.emit_object(optimised(text, machine))
+        return machine.emit_object(module_of(job, machine, features))
     except (NumbaError, RuntimeError) as error:
         raise MXNetError(f"kernel {job.name} does not compile: {error}\n{job.text}") from error

@@ -54,10 +54,12 @@ class CpuTarget:
         import llvmlite
         import llvmlite.binding as llvm
 
+        from mxc.compiler.targets.cpu.isa import fitting
         from mxc.compiler.targets.cpu.load import host_features
 
         self.cpu = cpu or llvm.get_host_cpu_name()
         self.features = features if cpu else host_features()
+        self.isa = fitting(self.features)
         self.cache = cache
         self.parts = {
             "triple": llvm.get_process_triple(), "cpu": self.cpu, "features": self.features, "mxc": sources_digest(),
@@ -69,7 +71,7 @@ class CpuTarget:
 
     def tile(self, dtype: str) -> tuple[int, int]:
         """(MR, NR): the blocks in which packed rows of `dtype` come."""
-        return library.tile(dtype)
+        return library.tile(dtype, self.isa)
 
     def launch(self, kernel: Kernel) -> Launch:
         """How `kernel` is launched. A loop kernel must be canonical (kernel/canonical.py)."""
@@ -77,7 +79,7 @@ class CpuTarget:
         if form not in self._keys:
             self._keys[form] = entry_key(form, self.parts)
         if isinstance(kernel, CallKernel):
-            return Launch(self._keys[form], library.units(kernel), library.scratch_bytes(kernel))
+            return Launch(self._keys[form], library.units(kernel, self.isa), library.scratch_bytes(kernel, self.isa))
         return Launch(self._keys[form], loops.units(kernel), loops.scratch_layout(kernel)[1])
 
     def load(self, kernels: Mapping[str, Kernel]) -> Library:
@@ -107,12 +109,30 @@ class CpuTarget:
             return Library({key: self._addresses[key] for key in kernels}, len(kernels) - len(missing), len(missing),
                            compiled - read, ended - compiled + read - start)
 
+    def source(self, kernel: Kernel) -> str:
+        """What is compiled for `kernel`: Numba source of a loop kernel, LLVM IR of a library kernel."""
+        from mxc.compiler.targets.cpu.jobs import job_of
+
+        return job_of(kernel, "kernel").text
+
+    def assembly(self, kernel: Kernel) -> str:
+        """The machine's assembly of `kernel`, which is compiled for it."""
+        from mxc.compiler.targets.cpu.jobs import job_of
+        from mxc.compiler.targets.cpu.load import machine, optimised
+
+        job, host = job_of(kernel, "kernel"), machine(self.cpu, self.features)
+        if job.language == "llvm":
+            return str(host.emit_assembly(optimised(job.text, host, 0)))
+        from mxc.compiler.targets.cpu.compile import module_of  # imports Numba
+
+        return str(host.emit_assembly(module_of(job, host, self.features)))
+
     def _compile(self, kernels: Mapping[str, Kernel]) -> dict[str, bytes]:
         from mxc.compiler.targets.cpu.jobs import job_of
         from mxc.compiler.targets.cpu.worker import compile_jobs
 
         self._explain(kernels)
-        jobs = [job_of(kernel, symbol(key)) for key, kernel in kernels.items()]
+        jobs = [job_of(kernel, symbol(key), self.isa) for key, kernel in kernels.items()]
         objects = compile_jobs(jobs, self.cpu, self.features)
         made = {key: objects[symbol(key)] for key in kernels}
         if self.cache is not None:
