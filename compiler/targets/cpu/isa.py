@@ -40,15 +40,17 @@ PLAIN = Isa("plain", 16, 16, False, 6, 2, "+sse4.1")
 FORMS = {isa.name: isa for isa in (AVX2, AVX512, NEON, PLAIN)}
 
 
+def fitting(features: str) -> Isa:
+    """The widest form whose instructions are all in LLVM's text of a CPU's features, as "+avx2,-avx512f,..."."""
+    if platform.machine() in ("aarch64", "arm64"):
+        return NEON
+    have = set(features.split(","))
+    return next((isa for isa in (AVX512, AVX2) if have.issuperset(isa.features.split(","))), PLAIN)
+
+
 @functools.cache
 def native() -> Isa:
     """The widest form that this machine runs."""
-    if platform.machine() in ("aarch64", "arm64"):
-        return NEON
-    import llvmlite.binding as llvm
+    from mxc.compiler.targets.cpu.load import host_features
 
-    have = llvm.get_host_cpu_features()
-    for isa in (AVX512, AVX2):
-        if all(have.get(feature.lstrip("+"), False) for feature in isa.features.split(",")):
-            return isa
-    return PLAIN
+    return fitting(host_features())

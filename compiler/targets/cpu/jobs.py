@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from mxc.compiler.kernel.ir import CallKernel, Kernel
 from mxc.compiler.targets.cpu import library
+from mxc.compiler.targets.cpu.isa import Isa
 from mxc.compiler.targets.cpu.loops import loop_source, scratch_layout
 
 
@@ -24,8 +25,8 @@ class Job:
     scratch: tuple[tuple[str, int], ...] = ()
 
 
-def job_of(kernel: Kernel, symbol: str) -> Job:
-    """The job that compiles `kernel` (a loop kernel: in canonical form)."""
+def job_of(kernel: Kernel, symbol: str, isa: Isa | None = None) -> Job:
+    """The job that compiles `kernel` (a loop kernel: in canonical form) for CPUs that run `isa` (None: this one)."""
     if isinstance(kernel, CallKernel):
-        return Job(symbol, kernel.name, "llvm", library.source(kernel, symbol))
+        return Job(symbol, kernel.name, "llvm", library.source(kernel, symbol, isa))
     return Job(symbol, kernel.name, "numba", loop_source(kernel), kernel.buffers, tuple(scratch_layout(kernel)[0]))

@@ -113,14 +113,14 @@ class CpuTarget:
         """What is compiled for `kernel`: Numba source of a loop kernel, LLVM IR of a library kernel."""
         from mxc.compiler.targets.cpu.jobs import job_of
 
-        return job_of(kernel, "kernel").text
+        return job_of(kernel, "kernel", self.isa).text
 
     def assembly(self, kernel: Kernel) -> str:
         """The machine's assembly of `kernel`, which is compiled for it."""
         from mxc.compiler.targets.cpu.jobs import job_of
         from mxc.compiler.targets.cpu.load import machine, optimised
 
-        job, host = job_of(kernel, "kernel"), machine(self.cpu, self.features)
+        job, host = job_of(kernel, "kernel", self.isa), machine(self.cpu, self.features)
         if job.language == "llvm":
             return str(host.emit_assembly(optimised(job.text, host, 0)))
         from mxc.compiler.targets.cpu.compile import module_of  # imports Numba
