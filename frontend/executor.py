@@ -13,6 +13,7 @@ from mxc.compiler.passes.infer_shape import infer_shape
 from mxc.ndarray import NDArray, zeros
 from mxc.runtime.context import Context
 from mxc.runtime.executor import GraphExecutor
+from mxc.symbol.binding import whole_shape
 
 
 class Executor:
@@ -79,6 +80,8 @@ class Executor:
             if not isinstance(value, (NDArray, np.ndarray)):
                 raise ArgumentError(f"only accept keyword argument of NDArrays and numpy.ndarray, not {type(value)} "
                                     f"for {name}")
+            if isinstance(value, np.ndarray) and value.dtype.kind not in "biuf":
+                raise ArgumentTypeError(f"argument {name} needs numbers, got an array of dtype {value.dtype}")
             if value.shape != target.shape:
                 raise ArgumentError(f"Shape not match! Argument {name}, need: {target.shape}, received: {value.shape}")
             values[name] = value._array.data if isinstance(value, NDArray) else value
@@ -99,7 +102,11 @@ class Executor:
         if out_grads is None:
             given: list[Any] = []
         elif isinstance(out_grads, Mapping):
-            given = [out_grads[name] for name in self._symbol.list_outputs()]
+            names = self._symbol.list_outputs()
+            missing = [name for name in names if name not in out_grads]
+            if missing:
+                raise ArgumentError(f"out_grads lacks the output {missing[0]!r}; the outputs are {', '.join(names)}")
+            given = [out_grads[name] for name in names]
         else:
             given = [out_grads] if isinstance(out_grads, NDArray) else list(out_grads)
         for grad in given:
@@ -116,7 +123,11 @@ class Executor:
         """
         for kind, given, targets in (("arguments", arg_params, self._args),
                                      ("auxiliary states", aux_params or {}, self._aux)):
+            if not isinstance(given, Mapping):
+                raise ArgumentTypeError(f"{kind} must be a dict of str to NDArray, not {type(given)}")
             for name, value in given.items():
+                if not isinstance(value, (NDArray, np.ndarray)):
+                    raise ArgumentTypeError(f"{name!r} must be an NDArray, not {type(value)}")
                 if name in targets:
                     if value.shape != targets[name].shape:
                         raise MXNetError(f"{name!r} has the shape {value.shape} in the parameters; the executor's "
@@ -182,11 +193,14 @@ class Executor:
 def _shapes_by_name(graph: Graph, wanted: Mapping[str, Sequence[int]],
                     old: Mapping[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
     """Every variable's shape that follows from the wanted ones; those that do not follow stay as they were."""
-    given = {name: tuple(shape) for name, shape in wanted.items()}
+    given = {name: whole_shape(name, shape) for name, shape in wanted.items()}
     found = infer_shape(graph, given, partial=True)
     for i, node in enumerate(graph.nodes):
         shape = found[i][0]
         if node.is_variable and (shape is None or 0 in shape):
+            if node.name in wanted:
+                raise MXNetError(f"reshape: the shape {given[node.name]} of {node.name!r} is not complete: 0 and -1 "
+                                 "stand for unknown dimensions, and nothing tells them")
             given[node.name] = old[node.name]
     complete = infer_shape(graph, given)
     return {node.name: tuple(complete[i][0] or ()) for i, node in enumerate(graph.nodes) if node.is_variable}

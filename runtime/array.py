@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import functools
 import math
+import operator
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from mxc.compiler.error import ArgumentTypeError, MXNetError
+from mxc.compiler.ops.infer import check_extent
 from mxc.runtime import engine
 from mxc.runtime.context import Context, cpu
 from mxc.runtime.storage import Block
@@ -53,9 +55,10 @@ class Array:
     def empty(cls, shape: Sequence[int], dtype: object = "float32", context: Context | None = None) -> Array:
         """A new array of uninitialised memory."""
         where = context if context is not None else cpu()
-        name, shape = dtype_name(dtype), tuple(int(n) for n in shape)
-        if any(n < 0 for n in shape):
-            raise MXNetError(f"an array cannot have the shape {shape}: a dimension is negative")
+        if not isinstance(where, Context):
+            raise ArgumentTypeError(f"expected a Context such as mx.cpu(), got {where!r}")
+        name, shape = dtype_name(dtype), tuple(operator.index(n) for n in shape)
+        check_extent(shape)
         element = _ELEMENTS[name]
         memory = np.asarray(Block(math.prod(shape) * element.itemsize, where))
         return cls(np.ndarray(shape, element, memory), where, engine.Variable())

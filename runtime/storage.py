@@ -56,7 +56,7 @@ class Block:
         if raw is None:
             try:
                 raw = np.empty(self.nbytes + ALIGNMENT, np.uint8)
-            except MemoryError:
+            except (MemoryError, ValueError):  # ValueError: more than an address can be
                 with _lock:
                     statistics.used -= self.nbytes
                 raise MXNetError(f"out of memory: {context} has no {nbytes} bytes left "

@@ -1,6 +1,7 @@
 """Binding a symbol to arrays: what programs pass in many forms, brought to dictionaries by name and checked."""
 from __future__ import annotations
 
+import operator
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -45,11 +46,14 @@ def simple_bind(symbol: Symbol, ctx: Any, grad_req: Any, type_dict: Mapping[str,
     _check_context(ctx)
     names, aux_names = _unique(symbol.list_arguments()), symbol.list_auxiliary_states()
     inputs = {*names, *aux_names}
+    for what, given in (("type_dict", type_dict), ("stype_dict", stype_dict)):
+        if given is not None and not isinstance(given, Mapping):
+            raise ArgumentTypeError(f"simple_bind: {what} must be a dict by argument name, got {type(given)}")
     for name, stype in (stype_dict or {}).items():
         if stype != "default":
             raise MXNetError(f"simple_bind: storage type {stype!r} of {name!r}: executors take dense arrays only")
     graph = symbol.graph
-    known = {name: _shape(name, shape) for name, shape in shapes.items() if name in inputs}
+    known = {name: whole_shape(name, shape) for name, shape in shapes.items() if name in inputs}
     types = {name: dtype_name(dtype) for name, dtype in (type_dict or {}).items() if name in inputs}
     modes = _modes(grad_req, names, simple=True)
     try:
@@ -151,7 +155,11 @@ def _modes(grad_req: Any, names: list[str], simple: bool = False) -> dict[str, s
     return modes
 
 
-def _shape(name: str, shape: Any) -> tuple[int, ...]:
-    if not isinstance(shape, (tuple, list)):
-        raise ArgumentTypeError(f"simple_bind: the shape of {name!r} must be a tuple, got {shape!r}")
-    return tuple(int(dim) for dim in shape)
+def whole_shape(name: str, shape: Any) -> tuple[int, ...]:
+    """The shape given for an argument as a tuple. Raises ArgumentTypeError when it is not one of whole numbers."""
+    try:
+        if isinstance(shape, (tuple, list)):
+            return tuple(operator.index(dim) for dim in shape)
+    except TypeError:
+        pass
+    raise ArgumentTypeError(f"the shape of {name!r} must be a tuple of whole numbers, got {shape!r}")
