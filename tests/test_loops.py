@@ -1,12 +1,17 @@
 """The CPU's code for loop kernels against the interpreter, compiled in one batch."""
 from __future__ import annotations
 
+import ctypes
+from functools import partial
+
 import numpy as np
 import pytest
+from guarded import first_death, needs_linux, sides
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kernel_cases import arrays_for, call, compare, every_kernel, expected, pointwise, reduction, softmax
 
+from mxc.compiler.kernel import interpret
 from mxc.compiler.kernel.canonical import canonical
 from mxc.compiler.kernel.ir import Accumulator, LoopKernel, Store, Value, acc, apply, axis, const, load
 from mxc.compiler.kernel.simplify_index import from_affine
@@ -36,6 +41,45 @@ def test_against_interpreter(kernel: LoopKernel, target: CpuTarget, loaded) -> N
     half = launch.units // 2  # units are independent: the second half first
     call(loaded.address(launch.key), kernel, arrays, [(half, launch.units), (0, half)], launch.scratch_bytes)
     compare(kernel, arrays, want)
+
+
+class _Reach(interpret.Interpreter):
+    """Notes how far into each buffer a kernel reaches."""
+
+    reach: dict[object, int]
+
+    def check(self, index: np.ndarray, size: int, buffer: object) -> None:
+        super().check(index, size, buffer)
+        if index.size:
+            self.reach[buffer] = max(self.reach.get(buffer, 0), int(index.max()) + 1)
+
+
+def exact(kernel: LoopKernel) -> list[np.ndarray]:
+    """Arrays of just the elements that `kernel` reads and writes."""
+    arrays = arrays_for(kernel)
+    interpreter = _Reach(kernel, [a.copy() for a in arrays])
+    interpreter.reach = {}
+    interpreter.run()
+    return [a[:interpreter.reach.get(i, 0)] for i, a in enumerate(arrays)]
+
+
+@needs_linux
+def test_no_touch_outside_of_buffers(target: CpuTarget, loaded) -> None:
+    works = []
+    for kernel in KERNELS:
+        launch = target.launch(kernel)
+        run = partial(call, loaded.address(launch.key), kernel)
+        works += [(f"{kernel.name} reaches {side} a buffer",
+                   partial(run, arrays, [(0, launch.units)], launch.scratch_bytes))
+                  for side, arrays in sides(exact(kernel))]
+    assert first_death(works) is None
+
+
+@needs_linux
+def test_a_touch_outside_is_noticed() -> None:
+    for offset, (_, (array,)) in zip((40, -4), sides([np.zeros(10, F)]), strict=True):
+        works = [(str(n), partial(ctypes.c_float.from_address, array.ctypes.data + n)) for n in (36, offset)]
+        assert first_death((name, lambda place=place: place().value) for name, place in works) == str(offset)
 
 
 F = "float32"
@@ -133,3 +177,18 @@ def kernel(args, first, last, scratch):
 def test_source() -> None:
     value = apply("exp", apply("mul", load(0, axis(0), F), const(2.0, F)))
     assert loops.loop_source(pointwise("e", (F, F), [value])) == SOURCE
+
+
+def test_softmax_computes_its_exponentials_once() -> None:
+    """The last sweep of the accumulators leaves them in the output; in place over the input as well."""
+    place = from_affine({axis(0): 40, axis(1): 1}, 0)
+    x = load(0, place, "float32")
+    exponential = apply("exp", apply("sub", x, acc(0, "float32")))
+    share = apply("div", exponential, acc(1, "float32"))
+    sweeps = (Accumulator("max", x), Accumulator("sum", exponential))
+    for store in (Store(0, place, share), Store(1, place, share)):
+        kernel = LoopKernel("softmax", ("float32", "float32"), (30,), (40,), sweeps, (store,))
+        assert loops.loop_source(kernel).count("exp_(") == 1
+    again = Store(1, place, apply("add", share, x))
+    kernel = LoopKernel("reads x again", ("float32", "float32"), (30,), (40,), sweeps, (again,))
+    assert loops.loop_source(kernel).count("exp_(") == 2

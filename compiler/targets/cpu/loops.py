@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 from mxc.compiler.kernel import ir
 from mxc.compiler.kernel.canonical import contiguity
@@ -79,7 +80,56 @@ def loop_source(kernel: LoopKernel) -> str:
     return _Loops(kernel).text()
 
 
+@dataclass(frozen=True)
+class Kept:
+    """A function's value that the last sweep of the accumulators puts where `store` will put its own later: the stores'
+    sweep then takes it from there instead of computing it again (softmax: its exponentials)."""
+
+    store: Store
+    value: Value
+
+
 class _Loops(LoopPrinter):
+    def __init__(self, kernel: LoopKernel):
+        super().__init__(kernel)
+        self.kept = self.find_kept() if skeleton(kernel) == "rows" else None
+        self.reading_kept = False
+
+    def find_kept(self) -> Kept | None:
+        """There is one when a single store sweeps the reduce axes, and all that it needs of their points is a function
+        of its own dtype that the last sweep computes too."""
+        sweeps, every = self.phases(), [s for s in self.kernel.stores if self.uses_reduce(s)]
+        if not sweeps or len(every) != 1 or every[0].mode != "write":
+            return None
+        store = every[0]
+        bodies = [self.kernel.accumulators[i].body for i in sweeps[-1]]
+        computed = {id(v) for v in ir.walk(bodies) if v.op in ir.FUNCTIONS and v.dtype == store.value.dtype}
+        found = [v for v in ir.walk([store.value]) if id(v) in computed and self.sweeps(v)]
+        if len(found) != 1 or self.kernel.buffers[store.buffer] != found[0].dtype or found[0].dtype == "float16":
+            return None
+        return None if self.loads_besides(store.value, found[0]) else Kept(store, found[0])
+
+    def sweeps(self, v: Value) -> bool:
+        return any(a >= self.first for a in self.needs[id(v)][0])
+
+    def loads_besides(self, root: Value, kept: Value) -> bool:
+        """True when `root` loads at points of the reduce axes, or at all what depends on them, outside of `kept`."""
+        stack, seen = [root], {id(kept)}
+        while stack:
+            v = stack.pop()
+            if id(v) not in seen:
+                seen.add(id(v))
+                if v.op == "load" and self.sweeps(v):
+                    return True
+                stack.extend(v.args)
+        return False
+
+    def leaf(self, v: Value) -> str | None:
+        if self.reading_kept and self.kept is not None and v is self.kept.value:
+            store = self.kept.store
+            return self.printer.element(store.buffer, self.printer.print(store.index), v.dtype)
+        return super().leaf(v)
+
     def text(self) -> str:
         kernel, source = self.kernel, self.source
         with self.printer.scope("def kernel(args, first, last, scratch):"):
@@ -209,11 +259,14 @@ class _Loops(LoopPrinter):
         for i in range(len(accumulators)):
             self.acc_names.pop(i)
 
-    def accumulate(self, sweep: list[int], prefix: str = "acc") -> None:
+    def accumulate(self, sweep: list[int]) -> None:
         for i in sweep:
             a = self.kernel.accumulators[i]
             value = self.printer.print(a.body)
             self.combine(a, f"{self.partial(i)}{i}", f"best{i}", value, self.flat_position())
+        if self.kept is not None and sweep == self.phases()[-1]:
+            store = self.kept.store
+            self.store([Store(store.buffer, store.index, self.kept.value)])
 
     def partial(self, i: int) -> str:
         a = self.kernel.accumulators[i]
@@ -310,4 +363,6 @@ class _Loops(LoopPrinter):
         self.store([s for s in stores if not self.uses_reduce(s)])
         every = [s for s in stores if self.uses_reduce(s)]
         if every:
+            self.reading_kept = True
             self.reduce_loops(self.store_roots(every), lambda: self.store(every), [])
+            self.reading_kept = False
