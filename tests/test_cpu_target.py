@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import subprocess
 import sys
 from pathlib import Path
@@ -9,12 +10,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 from kernel_cases import F, arrays_for, call, compare, expected, pointwise
+from library_cases import gemm_case
 
 from mxc.compiler.cache import Cache
 from mxc.compiler.error import MXNetError
 from mxc.compiler.kernel.canonical import canonical
 from mxc.compiler.kernel.ir import LoopKernel, apply, axis, cast, const, load
-from mxc.compiler.targets.cpu import worker
+from mxc.compiler.targets.cpu import library, worker
+from mxc.compiler.targets.cpu.isa import PLAIN
+from mxc.compiler.targets.cpu.jobs import job_of
 from mxc.compiler.targets.cpu.target import CpuTarget, sources_digest
 
 
@@ -24,12 +28,12 @@ def scaled(factor: float, count: int = 100) -> LoopKernel:
 
 def run(target: CpuTarget, kernel: LoopKernel):
     launch = target.launch(kernel)
-    library = target.load({launch.key: kernel})
+    loaded = target.load({launch.key: kernel})
     arrays = arrays_for(kernel)
     want = expected(kernel, arrays)
-    call(library.address(launch.key), kernel, arrays, [(0, launch.units)], launch.scratch_bytes)
+    call(loaded.address(launch.key), kernel, arrays, [(0, launch.units)], launch.scratch_bytes)
     compare(kernel, arrays, want)
-    return library
+    return loaded
 
 
 def test_shapes_share_code_and_constants_do_not() -> None:
@@ -113,3 +117,13 @@ def test_float16_without_the_instructions() -> None:
     with np.errstate(all="ignore"):
         np.testing.assert_array_equal(arrays[2], halves.astype(F))
         np.testing.assert_array_equal(arrays[3], floats.astype("float16"))
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="CPUs of x86-64")
+def test_library_kernels_for_another_cpu_use_its_instructions() -> None:
+    """No 512-bit registers and no conversion of float16 in hardware, whatever this machine has."""
+    old = CpuTarget("x86-64", "")
+    assert old.isa is PLAIN and old.tile("float32") == PLAIN.tile("float32")
+    call, _ = gemm_case((1, 5, 6, 7, "float16", False, False, False, False))
+    assert old.launch(call).scratch_bytes == library.scratch_bytes(call, PLAIN)
+    assert "fpext" not in job_of(call, "f", old.isa).text

@@ -1,133 +1,42 @@
 """The CPU's library kernels against the templates' definitions in NumPy."""
 from __future__ import annotations
 
-import ctypes
-import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 import llvmlite.binding as llvm
 import numpy as np
 import pytest
+from guarded import first_death, needs_linux, sides
+from library_cases import (
+    DEPTHWISE,
+    GEMMS,
+    KINDS,
+    POOLS,
+    WINDOWS,
+    check,
+    compiled,
+    convolution_case,
+    dense,
+    depthwise_case,
+    gemm_case,
+    image,
+    launch,
+    packed_weight,
+    plain_store,
+    runs,
+    values,
+    window,
+)
 
 from mxc.compiler.kernel import calls, ir
-from mxc.compiler.kernel.calls import Window, linear, pack_rows
+from mxc.compiler.kernel.calls import linear
 from mxc.compiler.kernel.ir import CallKernel, Store, Value
 from mxc.compiler.targets.cpu import library
-from mxc.compiler.targets.cpu.isa import AVX2, AVX512, FORMS, NEON, PLAIN, Isa, native
-from mxc.compiler.targets.cpu.load import load_objects, machine
-
-TOLERANCE = {"float16": 2e-3, "float32": 3e-6, "float64": 1e-14}
-GUARD = 0xA5
-
-
-@functools.cache
-def compiled(text: str) -> int:
-    symbol = f"k{len(_symbols)}"
-    _symbols.append(symbol)
-    module = llvm.parse_assembly(text.replace("@kernel(", f"@{symbol}("))
-    module.verify()
-    return load_objects({symbol: machine().emit_object(module)})[symbol]
-
-
-_symbols: list[str] = []
-
-
-def launch(call: CallKernel, arrays: Sequence[np.ndarray], isa: Isa | None = None) -> None:
-    """Runs all units in two portions and checks that the scratch memory was large enough."""
-    function = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 4)(compiled(library.source(call, "kernel", isa)))
-    units, size = library.units(call, isa), library.scratch_bytes(call, isa)
-    memory = np.full(size + 192, GUARD, np.uint8)
-    scratch = -(-memory.ctypes.data // 64) * 64
-    args = np.array([*(a.ctypes.data for a in arrays), *call.values()], np.int64)
-    function(args.ctypes.data, 0, units // 2, scratch)
-    function(args.ctypes.data, units // 2, units, scratch)
-    assert (memory[scratch - memory.ctypes.data + size :] == GUARD).all()
-
-
-def check(call: CallKernel, arrays: Sequence[np.ndarray], isa: Isa | None = None) -> None:
-    """The last array is the result; it begins with what modes "add" add to."""
-    expected, got = arrays[-1].copy(), arrays[-1].copy()
-    calls.interpret(call, [*arrays[:-1], expected])
-    launch(call, [*arrays[:-1], got], isa)
-    dtype = got.dtype
-    if dtype.kind == "f":
-        scale = max(1.0, float(np.abs(expected.astype(np.float64)).max()))
-        np.testing.assert_allclose(got / scale, expected / scale, rtol=0, atol=tolerance(call) * depth_of(call))
-    else:
-        np.testing.assert_array_equal(got, expected)
-
-
-def tolerance(call: CallKernel) -> float:
-    """Of the least precise dtype in the computation."""
-    dtypes = {str(dict(call.params)["dtype"]), *(v.dtype for v in ir.walk(s.value for s in call.stores))}
-    return max(TOLERANCE.get(dtype, 0) for dtype in dtypes)
-
-
-def depth_of(call: CallKernel) -> float:
-    """Rounding errors of a sum grow with its length."""
-    return max(1.0, math.sqrt(call.extents[3] if call.template == "gemm" else math.prod(call.extents[10:13])) / 4)
-
-
-def values(rng: np.random.Generator, shape: Sequence[int], dtype: str) -> np.ndarray:
-    if np.dtype(dtype).kind == "f":
-        return rng.standard_normal(tuple(shape)).astype(dtype)
-    return rng.integers(-9, 9, tuple(shape)).astype(dtype)
-
-
-def dense(shape: Sequence[int]) -> tuple[int, ...]:
-    return tuple(math.prod(shape[i + 1 :]) for i in range(len(shape)))
-
-
-def plain_store(buffer: int, shape: Sequence[int], dtype: str, mode: str = "write") -> list[Store]:
-    index = linear(dict(enumerate(dense(shape))))
-    return [Store(buffer, index, ir.acc(0, dtype), mode)]
-
+from mxc.compiler.targets.cpu.isa import AVX2, AVX512, FORMS, NEON, PLAIN, fitting, native
 
 # --- matrix products
-
-GEMMS = [
-    # batch, m, n, k, dtype, A transposed, B transposed, A packed, B packed
-    (1, 1, 1, 1, "float32", False, False, False, False),
-    (1, 7, 19, 5, "float32", False, False, False, False),
-    (1, 5, 17, 0, "float32", False, False, False, False),
-    (2, 13, 33, 70, "float32", True, False, False, False),
-    (2, 6, 16, 33, "float32", False, True, False, False),
-    (1, 1, 40, 900, "float32", False, True, False, False),
-    (1, 160, 23, 11, "float32", False, False, True, True),
-    (3, 20, 9, 800, "float32", False, False, False, True),
-    (1, 31, 18, 40, "float64", True, True, False, False),
-    (2, 9, 12, 500, "float64", False, False, True, False),
-    (1, 11, 21, 30, "float16", False, True, False, False),
-    (2, 11, 21, 30, "float16", False, False, True, True),
-    (1, 9, 20, 15, "int32", False, True, False, False),
-    (1, 9, 20, 15, "int8", False, False, False, False),
-    (1, 5, 6, 7, "int64", False, False, False, False),
-]
-
-
-def gemm_case(case: tuple, seed: int = 0) -> tuple[CallKernel, list[np.ndarray]]:
-    batch, m, n, k, dtype, a_turned, b_turned, a_packed, b_packed = case
-    rng = np.random.default_rng(seed)
-    a, b = values(rng, (batch, m, k), dtype), values(rng, (batch, k, n), dtype)
-    mr, nr = library.tile(dtype)
-    strides = []
-    operands = []
-    both = (a, a_turned, a_packed, mr, a), (b, b_turned, b_packed, nr, b.swapaxes(1, 2))
-    for x, turned, packed, block, rows in both:
-        stored = np.ascontiguousarray(x.swapaxes(1, 2) if turned else x)
-        s = dense(stored.shape)
-        strides.append((s[0], s[2], s[1]) if turned else s)
-        if packed:
-            blocks = [pack_rows(np.ascontiguousarray(part), block).ravel() for part in rows]
-            stored, strides[-1] = np.concatenate(blocks), (len(blocks[0]), 0, 0)
-        operands.append(stored.ravel() if stored.size else np.zeros(1, dtype))
-    stores = plain_store(2, (batch, m, n), dtype)
-    call = calls.gemm(
-        "dot", dtype, batch, m, n, k, strides[0], strides[1], (dtype,) * 3, stores,
-        mr if a_packed else 0, nr if b_packed else 0,
-    )
-    return call, [*operands, np.zeros(batch * m * n, dtype)]
 
 
 @pytest.mark.parametrize("case", GEMMS, ids=str)
@@ -244,75 +153,6 @@ def test_columns_with_a_stride_and_two_stores():
 # --- convolutions
 
 
-def window(
-    batch: int, groups: int, channels: int, filters: int, data: tuple, kernel: tuple, stride: tuple = (1, 1, 1),
-    dilate: tuple = (1, 1, 1), pad: tuple = (0, 0, 0), extra: int = 0,
-) -> Window:
-    out = tuple(
-        (data[i] + 2 * pad[i] - dilate[i] * (kernel[i] - 1) - 1 + extra) // stride[i] + 1 for i in range(3)
-    )
-    return Window(batch, groups, channels, filters, data, out, kernel, stride, dilate, pad)  # type: ignore[arg-type]
-
-
-def image(rng: np.random.Generator, w: Window, dtype: str) -> np.ndarray:
-    return values(rng, (w.batch, w.groups * w.channels, *w.data), dtype)
-
-
-def packed_weight(rng: np.random.Generator, w: Window, dtype: str, transposed: bool = False) -> np.ndarray:
-    weight = values(rng, (w.groups, w.filters, w.channels, *w.kernel), dtype)
-    if transposed:
-        weight = weight.swapaxes(1, 2)
-    rows = [np.ascontiguousarray(group.reshape(len(group), -1)) for group in weight]
-    return np.concatenate([pack_rows(r, library.tile(dtype)[0]).ravel() for r in rows])
-
-
-WINDOWS = {
-    "same": window(1, 1, 3, 7, (1, 9, 11), (1, 3, 3), pad=(0, 1, 1)),
-    "stride": window(2, 1, 5, 13, (1, 7, 7), (1, 3, 3), stride=(1, 2, 2), pad=(0, 1, 1)),
-    "3d": window(2, 3, 4, 5, (4, 6, 5), (2, 3, 3), dilate=(1, 2, 1), pad=(1, 2, 1)),
-    "1d": window(1, 1, 8, 8, (1, 1, 30), (1, 1, 5), stride=(1, 1, 3), pad=(0, 0, 2)),
-    "deep": window(1, 1, 90, 20, (1, 6, 6), (1, 3, 3), pad=(0, 1, 1)),
-    "1x1": window(2, 1, 5, 30, (1, 7, 7), (1, 1, 1)),
-    "1x1 stride": window(1, 2, 4, 9, (1, 9, 8), (1, 1, 1), stride=(1, 2, 2)),
-    "far": window(1, 1, 2, 3, (1, 3, 3), (1, 3, 3), pad=(0, 4, 4)),
-    "one pixel": window(3, 1, 4, 6, (1, 3, 3), (1, 3, 3)),
-}
-KINDS = ["forward", "data", "weight"]
-
-
-def convolution_case(
-    kind: str, w: Window, dtype: str, flat: bool = True, layout: str = "nchw"
-) -> tuple[CallKernel, list[np.ndarray]]:
-    rng = np.random.default_rng(4)
-    x, grad = image(rng, w, dtype), values(rng, (w.batch, w.groups * w.filters, *w.out), dtype)
-    block = library.tile(dtype)[0]
-    shape = {"forward": grad.shape, "data": x.shape, "weight": (w.groups * w.filters, w.channels, *w.kernel)}[kind]
-    strides = list(dense(shape))
-    if not flat:
-        strides[-1], strides[-2] = shape[-2], 1
-    stores = [Store(2, linear(dict(enumerate(strides))), ir.acc(0, dtype))]
-    buffers = (dtype,) * 3
-
-    def laid_out(array: np.ndarray) -> tuple[np.ndarray, tuple[int, ...]]:
-        if layout == "nchw":
-            return array.ravel(), dense(array.shape)
-        last = np.ascontiguousarray(np.moveaxis(array, 1, -1))
-        s = dense(last.shape)
-        return last.ravel(), (s[0], s[4], s[1], s[2], s[3])
-
-    (x_flat, x_strides), (grad_flat, grad_strides) = laid_out(x), laid_out(grad)
-    if kind == "forward":
-        call = calls.convolution("conv", dtype, w, x_strides, buffers, stores, block)
-        operands = [x_flat, packed_weight(rng, w, dtype)]
-    elif kind == "data":
-        call = calls.convolution_data_grad("conv", dtype, w, grad_strides, buffers, stores, block)
-        operands = [grad_flat, packed_weight(rng, w, dtype, transposed=True)]
-    else:
-        call = calls.convolution_weight_grad("conv", dtype, w, x_strides, grad_strides, buffers, stores)
-        operands = [x_flat, grad_flat]
-    return call, [*operands, np.zeros(math.prod(shape), dtype)]
-
-
 @pytest.mark.parametrize("name", WINDOWS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_convolution(kind, name):
@@ -335,41 +175,6 @@ def test_convolution_with_a_transposed_result_or_channels_last(kind):
         check(*convolution_case(kind, WINDOWS[name], "float32", layout="nhwc"))
 
 
-DEPTHWISE = {
-    "same": window(1, 3, 1, 1, (1, 9, 11), (1, 3, 3), pad=(0, 1, 1)),
-    "stride": window(2, 5, 1, 1, (1, 7, 80), (1, 3, 3), stride=(1, 2, 2), pad=(0, 1, 1)),
-    "3d": window(2, 3, 1, 1, (4, 6, 5), (2, 3, 3), dilate=(1, 2, 1), pad=(1, 2, 1)),
-    "1d": window(1, 8, 1, 1, (1, 1, 30), (1, 1, 5), stride=(1, 1, 3), pad=(0, 0, 2)),
-    "bands": window(1, 1, 1, 1, (1, 90, 200), (1, 9, 9), pad=(0, 4, 4)),
-}
-
-
-def depthwise_case(kind: str, w: Window, dtype: str, flat: bool = True) -> tuple[CallKernel, list[np.ndarray]]:
-    rng = np.random.default_rng(5)
-    x, grad = image(rng, w, dtype), values(rng, (w.batch, w.groups, *w.out), dtype)
-    weight = values(rng, (w.groups * math.prod(w.kernel),), dtype)
-    shape = {"forward": grad.shape, "data": x.shape, "weight": (w.groups, 1, *w.kernel), "pool": x.shape}[kind]
-    strides = list(dense(shape))
-    if not flat:
-        strides[-1], strides[-2] = shape[-2], 1
-    stores = [Store(2, linear(dict(enumerate(strides))), ir.acc(0, dtype))]
-    buffers, x_strides, grad_strides = (dtype,) * 3, dense(x.shape), dense(grad.shape)
-    if kind == "forward":
-        call = calls.depthwise("dw", dtype, w, x_strides, buffers, stores)
-        operands = [x.ravel(), weight]
-    elif kind == "data":
-        call = calls.depthwise_data_grad("dw", dtype, w, grad_strides, buffers, stores)
-        operands = [grad.ravel(), weight]
-    elif kind == "weight":
-        call = calls.depthwise_weight_grad("dw", dtype, w, x_strides, grad_strides, buffers, stores)
-        operands = [x.ravel(), grad.ravel()]
-    else:
-        x = rng.integers(-3, 3, x.shape).astype(dtype)  # many equal maxima
-        call = calls.max_pool_grad("pool", dtype, w, x_strides, grad_strides, buffers, stores)
-        operands = [x.ravel(), grad.ravel()]
-    return call, [*operands, np.zeros(math.prod(shape), dtype)]
-
-
 @pytest.mark.parametrize("name", DEPTHWISE)
 @pytest.mark.parametrize("kind", KINDS)
 def test_depthwise(kind, name):
@@ -388,16 +193,39 @@ def test_depthwise_with_a_transposed_result(kind):
     check(*depthwise_case(kind, DEPTHWISE["3d"], "float32", flat=False))
 
 
-POOLS = {
-    "overlap": window(2, 3, 1, 1, (1, 9, 8), (1, 3, 3), stride=(1, 2, 2), pad=(0, 1, 1)),
-    "full": window(1, 2, 1, 1, (1, 8, 8), (1, 3, 3), stride=(1, 2, 2), extra=1),
-    "3d": window(1, 2, 1, 1, (5, 4, 6), (2, 2, 3), stride=(2, 1, 2), pad=(0, 1, 1)),
-}
-
-
 @pytest.mark.parametrize("name", POOLS)
 def test_max_pool_grad(name):
     check(*depthwise_case("pool", POOLS[name], "float32"))
+
+
+# --- memory
+
+
+def some_cases() -> Iterator[tuple[str, CallKernel, Sequence[np.ndarray]]]:
+    """Every template, flat or not, with channels in front or last; several dtypes."""
+    for case in GEMMS:
+        yield f"gemm {case}", *gemm_case(case)
+    for dtype, names in (("float32", [*WINDOWS]), ("float16", ["stride", "3d"])):
+        for kind in KINDS:
+            for name in names:
+                yield f"convolution {kind} {name} {dtype}", *convolution_case(kind, WINDOWS[name], dtype)
+            for name in DEPTHWISE:
+                yield f"depthwise {kind} {name} {dtype}", *depthwise_case(kind, DEPTHWISE[name], dtype)
+        for name in POOLS:
+            yield f"max_pool_grad {name} {dtype}", *depthwise_case("pool", POOLS[name], dtype)
+    for kind in KINDS:
+        yield f"convolution {kind}, transposed", *convolution_case(kind, WINDOWS["3d"], "float32", flat=False)
+        yield f"convolution {kind}, channels last", *convolution_case(kind, WINDOWS["3d"], "float32", layout="nhwc")
+        yield f"depthwise {kind}, transposed", *depthwise_case(kind, DEPTHWISE["3d"], "float32", flat=False)
+
+
+@needs_linux
+def test_no_touch_outside_of_buffers():
+    works = []
+    for name, kernel, arrays in some_cases():
+        compiled(library.source(kernel, "kernel"))
+        works += [(f"{name} reaches {side} a buffer", partial(launch, kernel, there)) for side, there in sides(arrays)]
+    assert first_death(works) is None
 
 
 # --- other instruction sets
@@ -412,11 +240,6 @@ def test_forms_that_this_machine_runs(isa):
     check(*depthwise_case("forward", DEPTHWISE["stride"], "float32"), isa)
     call, arrays = convolution_case("weight", WINDOWS["stride"], "float32")
     check(call, arrays, isa)
-
-
-def runs(isa: Isa) -> bool:
-    have = llvm.get_host_cpu_features()
-    return all(have.get(f.lstrip("+"), False) for f in isa.features.split(","))
 
 
 @pytest.mark.parametrize("isa", [AVX512, AVX2, PLAIN, NEON], ids=lambda i: i.name)
@@ -443,6 +266,15 @@ def test_register_tiles_fit(isa):
 
 def test_native_form_is_one_of_them():
     assert runs(native()) or native() is NEON
+
+
+@pytest.mark.skipif(native() is NEON, reason="forms of x86-64")
+def test_the_widest_form_that_the_features_allow():
+    assert fitting("") is PLAIN
+    assert fitting("+sse4.1,+avx2,+fma,-f16c") is PLAIN
+    assert fitting("+f16c,+avx2,+fma") is AVX2
+    assert fitting(f"{AVX2.features},+avx512f,-avx512bw,+avx512dq,+avx512vl") is AVX2
+    assert fitting(AVX512.features) is AVX512
 
 
 def test_one_text_serves_every_size():
