@@ -71,7 +71,7 @@ class Block:
 
     def __del__(self) -> None:
         raw = getattr(self, "_raw", None)
-        if raw is None:  # the allocation failed
+        if raw is None or _lock is None:  # the allocation failed, or the interpreter ends
             return
         with _lock:
             statistics.used -= self.nbytes

@@ -18,8 +18,10 @@ def compile_jobs(jobs: Sequence[Job], cpu: str, features: str) -> dict[str, byte
     """Object code by symbol. Raises MXNetError naming the first kernel that does not compile."""
     shares = max(1, min(env.num_threads(), len(jobs) // SHARE))
     parts = [list(jobs[i::shares]) for i in range(shares)]
-    helpers = [_start(part, cpu, features) for part in parts[1:]]
+    helpers: list[subprocess.Popen[bytes]] = []
     try:
+        for part in parts[1:]:
+            helpers.append(_start(part, cpu, features))  # one by one: an interrupt must find them
         objects = compile_here(parts[0], cpu, features)
         for part, helper in zip(parts[1:], helpers, strict=True):
             answer, _ = helper.communicate()
