@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from models import NAMES, program
 
-from mxc.compiler.kernel.ir import LoopKernel, Store, apply, axis, const, load
+from mxc.compiler.kernel.ir import Accumulator, LoopKernel, Store, apply, axis, const, load
 from mxc.compiler.passes.plan_memory import ALIGNMENT, Interval, align, intervals, largest_live_set, place, plan_memory
 from mxc.compiler.passes.program import Launch, Storage, can_share
 from mxc.compiler.targets.cpu.target import cpu_target
@@ -140,6 +140,20 @@ def test_two_stores_share_only_what_their_own_value_reads():
     launch = Launch("forward", "two", LoopKernel("two", ("float32",) * 3, (8,), (), (), stores), [old, a, b])
     assert not can_share(launch, old, a)
     assert can_share(launch, old, b)
+
+
+def test_a_store_before_the_last_sweep_leaves_what_that_reads():
+    """The kernel stores exp(old) for each point of the domain, then loads `old` again for each point of the reduced
+    axis, as the gradient of BatchNorm does with the variance."""
+    old, x, new, out = array("old"), array("x", 32), array("new"), array("out", 32)
+    place = apply("add", apply("mul", axis(0), const(4, "index")), axis(1))
+    early, late = apply("exp", HERE), apply("mul", apply("exp", HERE), load(1, place, "float32"))
+    for last, expected in ((late, False), (load(1, place, "float32"), True)):
+        kernel = LoopKernel("norm", ("float32",) * 4, (8,), (4,), (Accumulator("sum", late),),
+                            (Store(2, axis(0), early), Store(3, place, last)))
+        launch = Launch("backward", "norm", kernel, [old, x, new, out])
+        assert can_share(launch, old, new) is expected
+        assert can_share(launch, x, out)
 
 
 # -- the plan as a whole

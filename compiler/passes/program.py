@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from mxc.compiler.graph.graph import Shape
-from mxc.compiler.kernel.ir import CallKernel, Kernel, walk
+from mxc.compiler.kernel.ir import CallKernel, Kernel, LoopKernel, Store, walk
 
 
 @dataclass(eq=False)
@@ -67,8 +67,18 @@ def can_share(launch: Launch, old: Storage, new: Storage) -> bool:
     loads = [v for v in walk(kernel.roots()) if v.op == "load" and v.data in old_slots]
     if any(len(v.args) > 1 or v.args[0] is not store.index for v in loads):
         return False
+    if isinstance(kernel, LoopKernel) and not _sweeps(kernel, store):
+        later = [root for s in kernel.stores if _sweeps(kernel, s) for root in (s.index, s.value)]
+        if any(v in loads for v in walk(later)):  # these run over the reduced axes once more, after `store`
+            return False
     read_for_it = any(v in loads for v in walk([store.value]))
     return read_for_it or len(kernel.stores) == 1
+
+
+def _sweeps(kernel: LoopKernel, store: Store) -> bool:
+    """True for a store at every point of domain x reduce."""
+    return any(v.op == "axis" and v.data in range(len(kernel.domain), len(kernel.domain) + len(kernel.reduce))
+               for v in walk([store.index, store.value]))
 
 
 def last_uses(launches: Sequence[Launch]) -> dict[Storage, int]:
