@@ -3,12 +3,12 @@
 | variable | meaning |
 |---|---|
 | MXC_DEBUG | 0..5: how much is printed to stderr (see docs/design.md) |
-| MXC_PRINT | comma-separated pass names whose result is printed |
+| MXC_PRINT | comma-separated names of passes whose result is printed to stderr; also fuse (the groups) and plan |
 | MXC_CHECK | 1: check the graph after every pass |
 | MXC_SKIP | comma-separated optional passes to leave out |
-| MXC_CACHE_DIR | where compiled kernels are kept; empty: no cache |
+| MXC_CACHE_DIR | where compiled kernels are kept (default: XDG_CACHE_HOME/mxc, else ~/.cache/mxc); empty: no cache |
 | MXC_NUM_THREADS | threads that run a plan; else OMP_NUM_THREADS, else the CPUs this process may use |
-| MXC_RUNNER | native (default) or portable |
+| MXC_RUNNER | native (default where there is one) or portable: what runs plans |
 """
 from __future__ import annotations
 

@@ -1,0 +1,62 @@
+"""What the documents show works as it stands there."""
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import mxc as mx
+from mxc.compiler.ops import loader, table
+
+ROOT = Path(__file__).parents[1]
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
+
+
+def blocks(document: str, language: str) -> list[str]:
+    """The code blocks of a language in a document."""
+    return re.findall(rf"```{language}\n(.*?)```", (ROOT / document).read_text(), re.S)
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_what_documents_point_to_is_there(document: Path):
+    text = document.read_text()
+    paths = [p for p in re.findall(r"\]\(([^)#]+)\)", text) if not p.startswith("http")]
+    missing = [p for p in paths if not (document.parent / p).exists()]
+    folders = "compiler|frontend|runtime|tests|bench|examples|docs"
+    named = re.findall(rf"`((?:{folders})/[\w/.-]+)`", text.replace("NAME.py", ""))
+    missing += [p for p in named if not (ROOT / p).exists()]
+    assert not missing
+
+
+def test_the_readme_binds_and_trains(capsys: pytest.CaptureFixture[str]):
+    first, load, bind, train = blocks("README.md", "python")
+    assert first.strip() == "import mxc as mx" and load.startswith(first)
+    names: dict[str, object] = {"mx": mx}
+    exec(bind, names)
+    np.testing.assert_array_equal(names["executor"].outputs[0].asnumpy(), np.full((2, 3), 2))  # type: ignore[attr-defined]
+    rng = np.random.default_rng(0)
+    names["batches"] = [(mx.nd.array(rng.normal(size=(64, 784))), mx.nd.zeros((64,)))] * 3
+    exec(train, names)
+    assert np.abs(names["executor"].arg_dict["fc2_bias"].asnumpy()).max() > 0  # type: ignore[attr-defined]
+
+
+def test_the_readme_loads_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    net = mx.sym.softmax(mx.sym.BatchNorm(mx.sym.Pooling(mx.sym.Variable("data"), global_pool=True, kernel=(1, 1))))
+    net.save("resnet18_v1-symbol.json")
+    states = {f"arg:{n}": mx.nd.ones((3,)) for n in net.list_arguments() if n != "data"}
+    mx.nd.save("resnet18_v1-0000.params", states | {f"aux:{n}": mx.nd.ones((3,)) for n in net.list_auxiliary_states()})
+    names: dict[str, object] = {"image": mx.nd.ones((1, 3, 224, 224))}
+    exec(blocks("README.md", "python")[1], names)
+    np.testing.assert_allclose(np.ravel(names["probabilities"]), [1, 1, 1])  # type: ignore[call-overload]
+
+
+def test_the_operator_of_the_guide():
+    (text,) = blocks("docs/adding-an-operator.md", "yaml")
+    (op,) = loader.load(text)
+    params = op.make_params({"bound": 2})
+    x = np.array([-3, 0.5, 9], np.float32)
+    assert op.reference(params, [x], ["float32"], False, None)[0].tolist() == [-2, 0.5, 2]
+    assert not table.has(op.name)
