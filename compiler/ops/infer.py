@@ -49,7 +49,9 @@ def infer_shapes(node: Node, ins: Sequence[Shape | None], outs: Sequence[Shape |
     Raises MXNetError naming operator, node, every input with its shape, what was expected and what came.
     """
     found = _infer(node, "shape", merge_shape, ins, outs)
-    for name, shape in zip([*input_names(node), *node.op.output_names(node.params)], [*found[0], *found[1]], strict=True):
+    assert node.op is not None
+    names = [*input_names(node), *node.op.output_names(node.params)]
+    for name, shape in zip(names, [*found[0], *found[1]], strict=True):
         if shape is not None:
             try:
                 check_extent(shape)
