@@ -120,8 +120,10 @@ def _by_name(what: str, values: Any, names: list[str], of: str, missing_allowed:
     if isinstance(values, Mapping):
         missing = [name for name in names if name not in values]
         if missing:
+            labels = [name for name in missing if name.endswith("label")]
             raise ArgumentError(f"key `{missing[0]}` is missing in `{what}`{nearest(missing[0], values)}"
-                             + (f" (missing in all: {', '.join(missing)})" if len(missing) > 1 else ""))
+                             + (f" (missing in all: {', '.join(missing)})" if len(missing) > 1 else "")
+                             + (f"; {labels[0]!r} looks like a label: for inference give any values" if labels else ""))
         return {name: _array(values[name]) for name in names}
     if not isinstance(values, (list, tuple)):
         raise ArgumentTypeError(f"Only accept list of NDArrays or dict of str to NDArray, got {type(values)} as {what}")
