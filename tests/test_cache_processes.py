@@ -268,7 +268,8 @@ from mxc.compiler.targets.cpu import worker
 worker.SHARE = 1
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have had it ignored
 import mxc as mx
-names = ("erf", "gamma", "erfinv", "gammaln", "sin", "cos", "tan", "arcsin", "sinh", "cosh", "log", "exp", "tanh", "cbrt",
+names = ("erf", "gamma", "erfinv", "gammaln", "sin", "cos", "tan", "arcsin", "sinh", "cosh", "log", "exp", "tanh",
+         "cbrt",
          "sum", "max", "min", "prod", "nansum", "softmax", "log_softmax", "arccosh", "arcsinh", "sigmoid")
 net = mx.sym.Group([getattr(mx.sym, name)(mx.sym.Variable(name)) for name in names])
 executor = net.simple_bind(mx.cpu(), grad_req="null", **{name: (10 + i, 3) for i, name in enumerate(names)})
@@ -399,7 +400,7 @@ ENDINGS = {
 @pytest.mark.parametrize("threads", ["1", "4"])
 def test_e06_a_process_may_end_right_after_a_run(filled: Path, name: str, threads: str) -> None:
     began = time.monotonic()
-    out, err = finish(start(MODEL + ENDINGS[name], filled, MXC_NUM_THREADS=threads), 30)
+    _, err = finish(start(MODEL + ENDINGS[name], filled, MXC_NUM_THREADS=threads), 30)
     assert time.monotonic() - began < 20
     assert not [line for line in err.splitlines() if "Warning" not in line and "os.fork" not in line], err
 

@@ -30,7 +30,8 @@ def edges(dtype: str) -> np.ndarray:
                 float(info.max) / 2, 88.8, -104.5, 11.2]
     else:
         limits = np.iinfo(dtype)
-        some = [0, 1, 2, 3, limits.max, limits.min, limits.max - 1, limits.min + 1, limits.max // 2 + 1, 7, -1 if limits.min else 5]
+        some = [0, 1, 2, 3, limits.max, limits.min, limits.max - 1, limits.min + 1, limits.max // 2 + 1, 7,
+                -1 if limits.min else 5]
     with np.errstate(all="ignore"):
         return np.array(some).astype(dtype)
 
@@ -55,7 +56,8 @@ UNARY: dict[str, Callable[[Any], Any]] = {
 }
 SMOOTH: dict[str, Callable[[Any], Any]] = {
     "exp": mx.sym.exp, "log": mx.sym.log, "log1p": mx.sym.log1p, "expm1": mx.sym.expm1, "sqrt": mx.sym.sqrt,
-    "rsqrt": mx.sym.rsqrt, "tanh": mx.sym.tanh, "sigmoid": mx.sym.sigmoid, "erf": mx.sym.erf, "softsign": mx.sym.softsign,
+    "rsqrt": mx.sym.rsqrt, "tanh": mx.sym.tanh, "sigmoid": mx.sym.sigmoid, "erf": mx.sym.erf,
+    "softsign": mx.sym.softsign,
     "softrelu": lambda x: mx.sym.Activation(x, act_type="softrelu"), "cbrt": mx.sym.cbrt, "arctan": mx.sym.arctan,
     "elu": lambda x: mx.sym.LeakyReLU(x, act_type="elu"), "selu": lambda x: mx.sym.LeakyReLU(x, act_type="selu"),
     "gelu": lambda x: mx.sym.LeakyReLU(x, act_type="gelu"), "sinh": mx.sym.sinh, "cosh": mx.sym.cosh,
@@ -63,7 +65,8 @@ SMOOTH: dict[str, Callable[[Any], Any]] = {
 }
 BINARY: dict[str, Callable[[Any, Any], Any]] = {
     "add": lambda x, y: x + y, "subtract": lambda x, y: x - y, "multiply": lambda x, y: x * y,
-    "divide": lambda x, y: x / y, "remainder": lambda x, y: x % y, "power": lambda x, y: x ** y, "max": mx.sym.maximum, "min": mx.sym.minimum, "less": lambda x, y: x < y,
+    "divide": lambda x, y: x / y, "remainder": lambda x, y: x % y, "power": lambda x, y: x ** y, "max": mx.sym.maximum,
+    "min": mx.sym.minimum, "less": lambda x, y: x < y,
     "equal": lambda x, y: x == y, "where": lambda x, y: mx.sym.where(x, x, y),
     "and": lambda x, y: mx.sym.broadcast_logical_and(x, y),
 }
@@ -94,8 +97,9 @@ def cases() -> dict[str, Case]:
     """By name: a symbol, its arguments, whether in training mode."""
     made: dict[str, Case] = {}
     for dtype in (*FLOATS, *INTEGERS):
-        exact = {n: f for n, f in UNARY.items() if dtype in FLOATS or n not in ("root", "reciprocal", "leaky", "by zero",
-                 "zero by", "activation", "clip half", "smooth", "hard", "clip")}
+        exact = {n: f for n, f in UNARY.items()
+                 if dtype in FLOATS or n not in ("root", "reciprocal", "leaky", "by zero",
+                                                 "zero by", "activation", "clip half", "smooth", "hard", "clip")}
         for name, f in {**exact, **(SMOOTH if dtype in FLOATS else {})}.items():
             made[f"{name} {dtype}"] = f(X), {"x": edges(dtype)}, False
         for name, g in BINARY.items():
@@ -119,7 +123,8 @@ def cases() -> dict[str, Case]:
     for source, target, some in [
             ("float32", "float16", [65504, 65519.9, 65520, 1e6, -1e6, 6e-8, 2e-8, 3e-8, np.nan, np.inf, -0.0]),
             ("float64", "float32", [1e39, -1e39, 1e-46, 1e-45, np.nan, np.inf, 3.4028235677973366e38]),
-            ("int32", "int8", [127, 128, -129, 255, 256, 2**31 - 1]), ("int64", "int32", [2**31, -2**31 - 1, 2**40 + 5]),
+            ("int32", "int8", [127, 128, -129, 255, 256, 2**31 - 1]),
+            ("int64", "int32", [2**31, -2**31 - 1, 2**40 + 5]),
             ("float32", "int32", [1.9, -1.9, 2.5, -0.0, 2**24 + 1]), ("int32", "uint8", [-1, 256, 255]),
             ("int64", "float32", [2**53 + 1, 2**24 + 1, -2**63]), ("float32", "bool", [0, -0.0, np.nan, 0.1, np.inf])]:
         made[f"cast {source} {target}"] = mx.sym.Cast(X, dtype=target), {"x": np.array(some, source)}, False
