@@ -58,7 +58,8 @@ def _all(conditions: Sequence[Value]) -> Value | None:
 
 
 def _lowest(dtype: str) -> Value:
-    return const(float("-inf") if dtype.startswith("float") else int(np.iinfo(dtype).min), dtype)
+    lowest = float(np.finfo(dtype).min) if dtype.startswith("float") else int(np.iinfo(dtype).min)
+    return const(lowest, dtype)
 
 
 def pooling(c: Window, params: Params) -> Value:
@@ -125,6 +126,8 @@ def _divisor(params: Params, geometry: Geometry, index: Sequence[Value], out_sha
             start = apply("max", start, number(pad))
             end = apply("min", end, number(size[d] + pad))
         length = number(kernel) if end is plus(start, kernel) else apply("sub", end, start)
+        if (out_shape[d] - 1) * stride >= size[d] + pad or (not include and kernel <= pad):
+            length = apply("max", length, number(1))  # of a window beyond the image, whose sum is 0
         count = length if count is number(1) else apply("mul", count, length)
     return count
 

@@ -36,15 +36,24 @@ def _windows(params: Params, shape: tuple[int, ...]) -> Iterator[tuple[Place, Pl
         yield (*around, *place, *rest), (*around, *window, *rest), divisor
 
 
+def _lowest(dtype: np.dtype) -> float:
+    return float(np.finfo(dtype).min) if dtype.kind == "f" else int(np.iinfo(dtype).min)
+
+
 def pooling(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator) -> list[np.ndarray]:
-    """The maximum, average, sum or p-norm (sum |x|^p)^(1/p) of each window; padding counts in the average's divisor."""
+    """The maximum, average, sum or p-norm (sum |x|^p)^(1/p) of each window; padding counts in the average's divisor.
+
+    Of a window beyond the image, which the `full` convention can have: the lowest number, and 0.
+    """
     data = inputs[0].astype(np.float64)
     out = np.zeros(pooled(params, data.shape))
     axes = tuple(range(windows(params, data.shape).first, windows(params, data.shape).first + data.ndim - 2))
     for place, window, divisor in _windows(params, data.shape):
         part = data[window]
-        if params.pool_type == "max":
-            out[place] = part.max(axes, initial=-math.inf)
+        if math.prod(part.shape[a] for a in axes) == 0:  # beyond the image: what MXNet starts its windows with
+            out[place] = _lowest(inputs[0].dtype) if params.pool_type == "max" else 0
+        elif params.pool_type == "max":
+            out[place] = part.max(axes)
         elif params.pool_type == "lp":
             power = params.p_value
             assert isinstance(power, int)
@@ -65,6 +74,8 @@ def max_pool_grad(params: Params, inputs: list[np.ndarray], is_train: bool, rng:
     for place, window, _ in _windows(params, data.shape):
         part = np.moveaxis(data[window], moved, range(-len(moved), 0))
         lead = part.shape[:2]
+        if not part.size:
+            continue
         largest = part.reshape(*lead, -1).argmax(-1)
         chosen = np.zeros((*lead, math.prod(part.shape[2:])))
         np.put_along_axis(chosen, largest[..., None], grad[place][..., None], -1)
@@ -80,6 +91,8 @@ def avg_pool_grad(params: Params, inputs: list[np.ndarray], is_train: bool, rng:
     first = windows(params, shape).first
     out = np.zeros(shape)
     for place, window, divisor in _windows(params, shape):
+        if not out[window].size:
+            continue
         share = grad[place] / (divisor if params.pool_type == "avg" else 1)
         out[window] += np.expand_dims(share, tuple(range(first, first + len(shape) - 2)))
     return [out]

@@ -1,0 +1,72 @@
+"""Random graphs, lowered: fused and unfused they compute what the operators' references compute one by one."""
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from graph_strategy import Sample, reference, samples
+from hypothesis import HealthCheck, assume, given, settings
+from pass_checks import options
+from programs import Program, lowered
+
+from mxc.compiler.graph.graph import Entry
+from mxc.compiler.graph.text import graph_text
+from mxc.compiler.passes.gradient import gradient
+from mxc.compiler.passes.infer import infer
+from mxc.compiler.targets.cpu.target import cpu_target
+
+EPSILON = {"float32": 1e-6, "float64": 1e-14}
+QUICK = {"deadline": None, "suppress_health_check": list(HealthCheck)}
+
+
+def program_of(sample: Sample, merge: bool, target: object = None) -> Program:
+    variables = sample.graph.variables
+    return lowered(sample.graph, {n.name: sample.graph.shape(Entry(n)) for n in variables},
+                   {n.name: sample.graph.dtype(Entry(n)) for n in variables}, sample.grad_req, sample.is_train, target,
+                   merge)
+
+
+def check(sample: Sample, compiled: bool = False) -> None:
+    """Compare every output, gradient and auxiliary state. Samples whose results depend on rounding are left out."""
+    variables = sample.graph.variables
+    known = infer(sample.graph, {n.name: sample.graph.shape(Entry(n)) for n in variables},
+                  {n.name: sample.graph.dtype(Entry(n)) for n in variables})
+    joint = gradient(known, options(is_train=sample.is_train, grad_req=sample.grad_req))
+    values = sample.values(joint)
+    dtype = sample.graph.dtype(sample.graph.outputs[0])
+    with np.errstate(all="ignore"):
+        expected = reference(joint, values, sample.is_train)
+        shaken = reference(joint, values, sample.is_train, EPSILON[dtype])
+    assume(all(np.isfinite(a).all() for a in (*expected, *shaken)))
+    before = {s.name: np.full(a.shape, 0.5, a.dtype) for s, a in zip(joint.sinks, expected, strict=True)}
+    for merge in (True, False):
+        program = program_of(sample, merge, cpu_target() if compiled else None)
+        library = cpu_target().load(program.kernels(cpu_target())) if compiled else None
+        results, _ = program.run(values, before, cpu_target(), library)
+        assert [(s.kind, s.name) for s in program.graph.sinks] == [(s.kind, s.name) for s in joint.sinks]
+        for sink, want, other, got in zip(joint.sinks, expected, shaken, results, strict=True):
+            want, other = (want + 0.5, other + 0.5) if sink.mode == "add" else (want, other)
+            assert (got.shape, got.dtype) == (want.shape, want.dtype), sink
+            scale = float(np.max(np.abs(want), initial=0))
+            limit = 100 * float(np.max(np.abs(want - other), initial=0)) + 20 * EPSILON[dtype] * (scale + 1e-3)
+            assert float(np.max(np.abs(want - got), initial=0)) <= limit, \
+                f"{sink}, fused: {merge}\n{want}\n{got}\n{graph_text(sample.graph)}\n{program.groups}"
+
+
+@settings(max_examples=60, **QUICK)
+@given(samples())
+def test_random_graph(sample):
+    check(sample)
+
+
+@pytest.mark.slow
+@settings(max_examples=1500, **QUICK)
+@given(samples(largest=24))
+def test_many_random_graphs(sample):
+    check(sample)
+
+
+@pytest.mark.slow
+@settings(max_examples=40, **QUICK)
+@given(samples(largest=10))
+def test_compiled_random_graph(sample):
+    check(sample, compiled=True)
