@@ -302,9 +302,9 @@ def softmax(m: Maker) -> Entry | None:
     return m.builder.make(op, x, axis=axis)
 
 
-RULES = (unary, unary, scalar, pair, several, broadcast, broadcast, quotient, spread, constant, jump, clipped, reduction,
-         reduction, rearranged, rearranged, pooling, convolution, convolution, dense, product, normalized, activated,
-         softmax)
+RULES = (unary, unary, scalar, pair, several, broadcast, broadcast, quotient, spread, constant, jump, clipped,
+         reduction, reduction, rearranged, rearranged, pooling, convolution, convolution, dense, product, normalized,
+         activated, softmax)
 
 
 @st.composite
