@@ -103,7 +103,7 @@ def reshape(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
     if out is None:
         return ins, outs
     out, data = _completed(out, data), _completed(data, out)
-    if 0 not in data and 0 not in out and math.prod(data) != math.prod(out):
+    if 0 not in data and math.prod(data) != math.prod(out):  # 0 in out: more in the codes than in the data
         raise MXNetError(f"cannot reshape {data} of {math.prod(data)} elements to {out} of {math.prod(out)}: use 0 or "
                          "-1 for sizes that follow the data (such as the batch, which is split between devices)")
     return [data], [out]
