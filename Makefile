@@ -4,6 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 TREE := $(VENV)/tree
+# A folder of models as examples/check_models.py takes it, for the part of `make bench` that measures memory.
+MODELS ?= ../shared/models
 
 .PHONY: demo test test-all lint types bench clean
 
@@ -27,7 +29,7 @@ types: $(READY)
 
 bench: $(READY)
 	$(BIN)/python bench/fusion.py
-	$(BIN)/python bench/memory.py ../shared/models
+	if [ -e $(MODELS)/cases.json ]; then $(BIN)/python bench/memory.py $(MODELS); fi
 
 $(READY): pyproject.toml setup.py
 	$(PYTHON) -m venv $(VENV)
