@@ -1,8 +1,10 @@
 """`mxc compile` and `mxc run`: what they print, and their exit codes."""
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -197,3 +199,29 @@ def test_output_that_cannot_be_written(stream: Callable[[], int], code: int):
     done = subprocess.run([sys.executable, "-c", program], stdout=descriptor, stderr=subprocess.PIPE, text=True)
     os.close(descriptor)
     assert done.returncode == code and "Traceback" not in done.stderr and "ignored" not in done.stderr, done.stderr
+
+
+def on_a_terminal(**variables: str) -> str:
+    """What `mxc compile` prints to a terminal, standard error too."""
+    pty = pytest.importorskip("pty")
+    ours, theirs = pty.openpty()
+    program = f"import sys\nfrom mxc.cli.main import main\nsys.exit(main({COMPILE!r}))"
+    environment = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "FORCE_COLOR")}
+    process = subprocess.Popen([sys.executable, "-c", program], stdin=theirs, stdout=theirs, stderr=theirs,
+                               env={**environment, "TERM": "xterm", **variables})
+    os.close(theirs)
+    text = b""
+    with contextlib.suppress(OSError):  # the end of a terminal is an error on Linux
+        while part := os.read(ours, 4096):
+            text += part
+    os.close(ours)
+    assert process.wait() == OK
+    return text.decode()
+
+
+def test_a_terminal_gets_progress_and_a_table():
+    colour = re.compile(r"\x1b\[(?:\d+;)*3\d(?:;\d+)*m")
+    plain, coloured = on_a_terminal(NO_COLOR="1"), on_a_terminal()
+    for text in (plain, coloured):
+        assert "compiling net-symbol.json" in text and re.search(r"kernels +1 ", text)
+    assert colour.search(coloured) and not colour.search(plain)
