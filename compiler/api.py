@@ -118,5 +118,5 @@ def _print_summary(compiled: Compiled) -> None:
 
 
 def groups_of(graph: Graph, options: Options) -> list[Group]:
-    """The fusion groups of a typed graph after every pass: what tests and `mxc inspect` show."""
+    """The fusion groups of a typed graph after every pass: what tests show."""
     return fuse(transform(graph, options), options)
