@@ -40,7 +40,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("names", nargs="*")
     parser.add_argument("--mxnet", metavar="PYTHON")
-    options = parser.parse_args()
+    options = parser.parse_intermixed_args()
     cases = json.loads((options.folder / "cases.json").read_text())
     print(f"{'model':22}{'mode':11}{'arena':>12}{'live set':>12}{'ratio':>7}{'unplanned':>13}{'outputs':>11}"
           f"{'gradients':>12}{'packed':>12}{'MXNet':>13}")
