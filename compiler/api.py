@@ -10,7 +10,7 @@ from typing import Any
 from mxc.compiler import env
 from mxc.compiler.graph.graph import Graph, Shape
 from mxc.compiler.kernel.ir import Kernel
-from mxc.compiler.passes.fuse import Group, fuse, group_text
+from mxc.compiler.passes.fuse import fuse, group_text
 from mxc.compiler.passes.infer import infer
 from mxc.compiler.passes.lower import lower
 from mxc.compiler.passes.pipeline import transform
@@ -115,8 +115,3 @@ def _print_summary(compiled: Compiled) -> None:
         print(f"mxc: {plan.nodes} nodes -> {len(plan.steps)} kernels; arena {plan.arena_bytes} of "
               f"{plan.unplanned_bytes} bytes (live {plan.live_bytes}), prepared {plan.prepared_bytes}; "
               f"{compiled.seconds * 1e3:.0f} ms; cache {library.hits} hits, {library.misses} misses", file=sys.stderr)
-
-
-def groups_of(graph: Graph, options: Options) -> list[Group]:
-    """The fusion groups of a typed graph after every pass: what tests show."""
-    return fuse(transform(graph, options), options)
