@@ -159,10 +159,11 @@ def arrays_for(kernel: LoopKernel, size: int = 36000, seed: int = 0) -> list[np.
             made = rng.integers(0, 2, size).astype(bool)
         elif dtype.startswith("float"):
             made = (rng.standard_normal(size) * 3).astype(dtype)
-            if kernel.name.startswith("cast"):
-                made = np.abs(made)  # what an unsigned integer cannot hold is not defined
-            elif not kernel.accumulators:
+            if not kernel.accumulators:
                 made[:11] = [0, -0.0, np.inf, -np.inf, np.nan, 1, -1, 100, -100, 1e-7, np.finfo(dtype).tiny]
+                if kernel.name.startswith("cast"):
+                    made[11:17] = [300.7, -129.5, 255.9, 65504, -3e4, -1.5]
+                    made[17:23] = 0 if dtype == "float16" else [3e9, -3e9, 2147483904, 2**31, -2.0**31, 1e20]
             elif not any(a.combine in ("sum", "prod") for a in kernel.accumulators):
                 made[[5, 80]] = np.nan
         elif kernel.name == "take":

@@ -121,6 +121,30 @@ def test_epilogue(epilogue, mode):
     check(call, [x.ravel(), weight, *extra, values(rng, (math.prod(shape),), "float32")])
 
 
+EDGES = [0, -0.0, np.inf, -np.inf, np.nan, 300.7, -129.5, 255.9, 3e9, -3e9, 2147483904, 2**31, -2.0**31, 1e20, -1.5, 7]
+
+
+@pytest.mark.parametrize("source", ["float32", "float64", "float16"])
+def test_edges_of_steps(source):
+    """Casts from floats to everything and remainders, vector by vector and in a last one that is masked."""
+    count = 21
+    with np.errstate(over="ignore"):
+        edges = np.resize(np.array(EDGES), count).astype(source)
+    x = ir.load(2, linear({2: 1}), source)
+    targets = [d for d in ("float32", "float64", "float16", "int8", "uint8", "int32", "int64", "bool") if d != source]
+    results = [ir.cast(x, d) for d in targets]
+    results += [ir.apply("mod", x, ir.const(d, source)) for d in (3.0, -3.0, 0.0)]
+    stores = [Store(3 + i, linear({2: 1}), v) for i, v in enumerate(results)]
+    buffers = ("float32", "float32", source, *(v.dtype for v in results))
+    call = calls.gemm("dot", "float32", 1, 1, count, 1, (1, 1, 1), (count, count, 1), buffers, stores)
+    operands = [np.ones(1, np.float32), np.ones(count, np.float32), edges]
+    got, expected = ([np.zeros(count, v.dtype) for v in results] for _ in range(2))
+    launch(call, [*operands, *got])
+    calls.interpret(call, [*operands, *expected])
+    for one, other, value in zip(got, expected, results, strict=True):
+        np.testing.assert_array_equal(one, other, err_msg=repr(value))
+
+
 @pytest.mark.parametrize("dtype", ["float16", "float64", "int32", "int8", "bool"])
 @pytest.mark.parametrize("mode", ["write", "add"])
 def test_store_of_another_dtype(dtype, mode):

@@ -10,6 +10,7 @@ from mxc.compiler.error import MXNetError
 from mxc.compiler.kernel import ir, philox
 from mxc.compiler.kernel.ir import FLOATS, INDEX, LoopKernel, Value
 from mxc.compiler.kernel.math import expand
+from mxc.compiler.ops.expr import as_dtype
 
 
 def numpy_dtype(dtype: str) -> np.dtype:
@@ -191,12 +192,10 @@ def _guarded(name: str, *args: float) -> float:
 
 
 def converted(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """Cast: to bool by comparing with 0, from float to integer by truncating, between integers by wrapping."""
+    """Cast: to bool by comparing with 0, else as `as_dtype`."""
     if dtype.kind == "b":
         return array != 0
-    if array.dtype.kind == "f" and dtype.kind in "iu":
-        return array.astype(np.int64).astype(dtype)
-    return array.astype(dtype)
+    return as_dtype(array, dtype)
 
 
 def _divide(a: np.ndarray, b: np.ndarray) -> np.ndarray:

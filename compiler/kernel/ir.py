@@ -50,9 +50,11 @@ class Value:
       else    see ARITHMETIC and FUNCTIONS: all arguments and the result have `dtype`, but comparisons give "bool",
               cast and bitcast convert from their argument's dtype, and where's first argument is bool.
 
-    Semantics: min and max give NaN when either argument is NaN; integer div truncates and gives 0 for a zero divisor
-    (as does mod); mod has the divisor's sign; integers wrap; for dtype "index" operands are not negative where div and
-    mod are used; cast from float to integer truncates; shr is logical; mulhi is the high half of an unsigned product.
+    Semantics: min and max give NaN when either argument is NaN; integer div truncates and gives 0 for a zero divisor;
+    mod has the divisor's sign and gives 0 for a zero divisor, of floats too; integers wrap; for dtype "index" operands
+    are not negative where div and mod are used; cast from float to integer truncates, by way of int32 (int64 where the
+    result has 8 bytes), whose lowest number stands for NaN and for what does not fit; shr is logical; mulhi is the high
+    half of an unsigned product.
     """
 
     __slots__ = ("__weakref__", "args", "data", "dtype", "op")

@@ -175,6 +175,6 @@ class ScalarPrinter:
             return f"half({text})" if source == "float32" else f"half(float32({text}))"
         if self.numba(source) == self.numba(target):
             return text
-        if source in ir.FLOATS and target not in ir.FLOATS and target not in ("int32", "int64", INDEX):
-            return f"{target}(int64({text}))"
+        if source in ir.FLOATS and target not in ir.FLOATS:
+            return f"whole_{self.numba(target)}({text})"
         return f"{self.numba(target)}({text})"

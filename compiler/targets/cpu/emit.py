@@ -103,8 +103,7 @@ class Emitter:
             wide, width = source == "float64", target == "float64"
             return x if wide == width else (b.fpext(x, to) if width else b.fptrunc(x, to))
         if is_float(source):
-            wide = b.fptosi(x, llvm.IntType(64) if LLVM[target].width > 32 or not is_signed(target)
-                            else llvm.IntType(32))
+            wide = b.fptosi(self.within(x, max(to.width, 32)), llvm.IntType(max(to.width, 32)))
             return wide if wide.type == to else b.trunc(wide, to)
         if is_float(target):
             single = (b.sitofp if is_signed(source) else b.uitofp)(x, to)
@@ -114,6 +113,12 @@ class Emitter:
         if x.type.width > to.width:
             return b.trunc(x, to)
         return b.sext(x, to) if is_signed(source) else b.zext(x, to)
+
+    def within(self, x: Any, width: int) -> Any:
+        """A float where a signed integer of `width` bits can hold it, else the lowest such number: LLVM leaves open
+        what the conversion of others gives."""
+        b, low, end = self.builder, llvm.Constant(x.type, -2.0**(width - 1)), llvm.Constant(x.type, 2.0**(width - 1))
+        return b.select(b.and_(b.fcmp_ordered(">=", x, low), b.fcmp_ordered("<", x, end)), x, low)
 
     def compare(self, op: str, dtype: str, args: list[Any]) -> Any:
         b = self.builder

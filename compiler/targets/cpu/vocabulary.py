@@ -235,6 +235,7 @@ def names() -> dict[str, Any]:
     """The global names of a printed function."""
     space: dict[str, Any] = {f"{op}_": _typed(op) for op in ROLES if op != "bitcast"}
     space |= {f"bits_{dtype}": _typed("bitcast", dtype) for dtype in SCALARS if dtype not in ("bool", "float16")}
+    space |= {f"whole_{dtype}": _typed("cast", dtype) for dtype in SCALARS if "int" in dtype}
     space |= {"udiv": _typed("div", index=True), "umod": _typed("mod", index=True)}
     space |= {"load_where": load_where, "integer": integer, "select": select, "half": half, "sum_": sum_}
     space |= {"prod_": prod_, "rand_": rand_}

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numba import cuda
 from numba.core import types
-from numba.core.types import float16, float32, uint32, uint64
+from numba.core.types import float16, float32, int64, uint32, uint64
 
 from mxc.compiler.kernel.math import ERFINV_CENTRAL, ERFINV_SPLIT, ERFINV_TAIL
 from mxc.compiler.kernel.philox import PHILOX, ROUNDS
@@ -152,6 +152,17 @@ def rand_(seed, offset, index):
     return uint32(c0)
 
 
+def _whole(kind: types.Integer, low: float) -> Any:
+    """The conversion of floats to integers: `low` stands for what an integer of its size cannot hold."""
+    lowest = int(low)
+
+    @_device
+    def whole(x):
+        return kind(int64(x) if x >= low and x < -low else int64(lowest))
+
+    return whole
+
+
 PLAIN = {"sqrt": "sqrt", "floor": "floor", "ceil": "ceil", "trunc": "trunc", "exp": "exp", "expm1": "expm1",
          "log": "log", "log1p": "log1p", "log2": "log2", "log10": "log10", "sin": "sin", "cos": "cos", "tan": "tan",
          "arcsin": "asin", "arccos": "acos", "arctan": "atan", "sinh": "sinh", "cosh": "cosh", "tanh": "tanh",
@@ -166,6 +177,9 @@ def names() -> dict[str, Any]:
         made: dict[str, Any] = {"math": math}
         exec(f"def {op}_(x):\n    return math.{name}(x)\n", made)
         space[f"{op}_"] = _device(made[f"{op}_"])
+    for dtype in ("uint8", "int8", "uint16", "int16", "int32", "uint32", "int64", "uint64"):
+        kind = getattr(types, dtype)
+        space[f"whole_{dtype}"] = _whole(kind, -(2.0 ** (max(kind.bitwidth, 32) - 1)))
     made = {"math": math}
     exec("def arctan2_(a, b):\n    return math.atan2(a, b)\n", made)
     space["arctan2_"] = _device(made["arctan2_"])

@@ -7,8 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mxc.compiler.kernel.ir import Value as Scalar
-from mxc.compiler.kernel.philox import PHILOX
-from mxc.compiler.targets.cpu.builder import BYTES, TYPES, Builder, Value, element_of, lanes_of, vector_type
+from mxc.compiler.targets.cpu.builder import BYTES, TYPES, Builder, Value, element_of
 
 UNSIGNED = frozenset(["bool", "uint8", "uint16", "uint32", "uint64"])
 FLOATING = frozenset(["float16", "float32", "float64"])
@@ -92,7 +91,8 @@ class Arithmetic:
         return self._from_half(self._to_half(x)) if dtype == "float16" else x
 
     def step(self, v: Scalar, args: Sequence[Value]) -> Value:
-        """Any operation but const, axis, load and acc, of arguments that are all scalars or all vectors."""
+        """Any operation but const, axis, load, acc and what kernel/math.py expands; arguments are all scalars or all
+        vectors."""
         dtype = v.args[0].dtype
         if v.op == "cast":
             return self.cast(args[0], dtype, v.dtype)
@@ -100,8 +100,6 @@ class Arithmetic:
             return self.b.select(*args)
         if v.op == "bitcast":
             return self.b.convert("bitcast", args[0], register_type(v.dtype))
-        if v.op == "rand":
-            return self._rand(*args)
         if v.op in ORDERED:
             return self.compare(v.op, dtype, *args)
         if v.op == "not":
@@ -122,10 +120,10 @@ class Arithmetic:
             narrower = BYTES[element_dtype(x)] > BYTES["float32" if target == "float16" else target]
             return self.rounded(b.convert("fptrunc" if narrower else "fpext", x, kind), target)
         if source in FLOATING:
-            wide = vector_type("i64", lanes_of(x.type)) if lanes_of(x.type) else "i64"
-            name = "llvm.fptoui.sat" if target == "uint64" else "llvm.fptosi.sat"
-            whole = b.intrinsic(name, wide, [x], [wide, x.type])
-            return b.convert("trunc", whole, kind)
+            bits = max(32, 8 * BYTES[target])
+            low = b.number(-2.0 ** (bits - 1), x.type)
+            fits = b.compare("oge", x, low) & b.compare("olt", x, b.number(2.0 ** (bits - 1), x.type))
+            return b.convert("trunc", b.convert("fptosi", b.select(fits, x, low), f"i{bits}"), kind)
         if target in FLOATING:
             op = "uitofp" if source in UNSIGNED else "sitofp"
             return self.rounded(b.convert(op, x, kind), target)
@@ -157,11 +155,12 @@ class Arithmetic:
         if op in INTRINSICS:
             return b.intrinsic(f"llvm.{INTRINSICS[op]}", x.type, args)
         result = b.library_call(LIBM[op], args)
-        if op == "mod":  # the rest has the divisor's sign
+        if op == "mod":  # the rest has the divisor's sign, and is 0 for a zero divisor
             zero = b.zero(x.type)
             other = b.binary("xor", b.compare("olt", result, zero), b.compare("olt", args[1], zero))
             wrong = other & b.compare("une", result, zero)
             result = b.select(wrong, b.binary("fadd", result, args[1]), result)
+            result = b.select(b.compare("oeq", args[1], zero), zero, result)
         return result
 
     def _integer(self, op: str, dtype: str, args: Sequence[Value]) -> Value:
@@ -208,20 +207,6 @@ class Arithmetic:
         rest = b.binary("srem", x, safe)
         wrong = b.compare("ne", rest, zero) & b.compare("slt", b.binary("xor", rest, y), zero)
         return b.select(by_zero, zero, b.select(wrong, b.binary("add", rest, y), rest))
-
-    def _rand(self, seed: Value, offset: Value, index: Value) -> Value:
-        """Philox-4x32-10, first word, on 64-bit lanes."""
-        b, low = self.b, 0xFFFFFFFF
-        halves = [(self._bits("and", x, low), self._bits("lshr", x, 32)) for x in (index, offset, seed)]
-        (c0, c1), (c2, c3), (k0, k1) = halves
-        for _ in range(10):
-            p0, p1 = self._bits("mul", c0, PHILOX[0]), self._bits("mul", c2, PHILOX[1])
-            c0 = b.binary("xor", b.binary("xor", self._bits("lshr", p1, 32), c1), k0)
-            c2 = b.binary("xor", b.binary("xor", self._bits("lshr", p0, 32), c3), k1)
-            c1, c3 = self._bits("and", p1, low), self._bits("and", p0, low)
-            k0 = self._bits("and", self._bits("add", k0, PHILOX[2]), low)
-            k1 = self._bits("and", self._bits("add", k1, PHILOX[3]), low)
-        return b.convert("trunc", c0, "i32")
 
 
 def element_dtype(x: Value) -> str:
