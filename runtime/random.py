@@ -8,9 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from mxc.compiler.forks import Lock
-
-# A run's offsets: each random node of a graph may add its own number, below this, to the offset that it is given.
-OFFSETS_PER_RUN = 1 << 16
+from mxc.compiler.kernel.philox import OFFSETS_PER_RUN
 
 
 class _State:
@@ -22,9 +20,9 @@ _state = _State()
 
 
 def seed(number: int) -> None:
-    """Start the sequence of that number."""
+    """Start the sequence of that number, of which 64 bits count."""
     with _state.lock:
-        _state.seed, _state.offset = int(number), 0
+        _state.seed, _state.offset = (int(number) + 2**63) % 2**64 - 2**63, 0  # an int64, as kernels read it
 
 
 def take() -> tuple[int, int]:

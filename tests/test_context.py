@@ -4,6 +4,7 @@ from __future__ import annotations
 import pickle
 import threading
 
+import numpy as np
 import pytest
 
 from mxc import random as mx_random
@@ -49,3 +50,9 @@ def test_seed_starts_the_sequence_again():
     mx_random.seed(7)
     assert [random.take() for _ in range(2)] == first
     assert first[0] == (7, 0) and first[1][1] == random.OFFSETS_PER_RUN
+
+
+def test_every_integer_is_a_seed():
+    for number, kept in ((2**63, -2**63), (2**64 + 5, 5), (-1, -1)):
+        random.seed(number)
+        assert np.array(random.take(), np.int64)[0] == kept

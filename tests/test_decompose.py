@@ -5,8 +5,12 @@ import numpy as np
 import pytest
 from pass_checks import assert_graph, assert_same_numbers, options, outputs_of, values_for
 
+from mxc.compiler.error import MXNetError
 from mxc.compiler.graph.check import check_graph
+from mxc.compiler.graph.graph import GraphBuilder
 from mxc.compiler.graph.text import graph_text, parse_graph
+from mxc.compiler.kernel.philox import OFFSETS_PER_RUN
+from mxc.compiler.passes.building import random_numbers
 from mxc.compiler.passes.decompose import decompose
 
 BN = "graph(x: {t}[2,3,4], g: {v}[3], b: {v}[3], m: {v}[3], var: {v}[3])\n y = BatchNorm(x, g, b, m, var{more})\n"
@@ -124,7 +128,15 @@ def test_every_dropout_has_numbers_of_its_own():
                         " return c")
     result = decompose(graph, options(is_train=True))
     offsets = [n.params.offset for n in result.nodes if n.op and n.op.name == "_mxc_rand"]
-    assert len(offsets) == len(set(offsets)) == 3, graph_text(result)
+    assert sorted(offsets) == [0, 1, 2], graph_text(result)
+
+
+def test_a_graph_that_uses_up_the_offsets_of_a_run_is_refused() -> None:
+    builder = GraphBuilder()
+    builder.streams = OFFSETS_PER_RUN - 1
+    random_numbers(builder, (2,))
+    with pytest.raises(MXNetError, match="random numbers in more than 65536 places"):
+        random_numbers(builder, (2,))
 
 
 def test_rrelu_in_training_draws_slopes_between_its_bounds():

@@ -33,6 +33,7 @@ from library_cases import (
 from mxc.compiler.kernel import calls, ir
 from mxc.compiler.kernel.calls import linear
 from mxc.compiler.kernel.ir import CallKernel, Store, Value
+from mxc.compiler.ops import table
 from mxc.compiler.targets.cpu import library
 from mxc.compiler.targets.cpu.isa import AVX2, AVX512, FORMS, NEON, PLAIN, fitting, native
 
@@ -220,6 +221,22 @@ def test_depthwise_with_a_transposed_result(kind):
 @pytest.mark.parametrize("name", POOLS)
 def test_max_pool_grad(name):
     check(*depthwise_case("pool", POOLS[name], "float32"))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_max_pool_grad_of_nan(dtype):
+    """As MXNet's CPU: NaN is passed over."""
+    w = window(1, 1, 1, 1, (1, 1, 8), (1, 1, 2), stride=(1, 1, 2))
+    x = np.array([np.nan, 1, 2, np.nan, np.nan, np.nan, np.nan, -np.inf], dtype)
+    grad, out = np.array([10, 20, 30, 40], dtype), [np.zeros(8, dtype) for _ in range(2)]
+    call = calls.max_pool_grad("pool", dtype, w, dense((1, 1, 1, 1, 8)), dense((1, 1, 1, 1, 4)), (dtype,) * 3,
+                               plain_store(2, (1, 1, 1, 1, 8), dtype))
+    launch(call, [x, grad, out[0]])
+    calls.interpret(call, [x, grad, out[1]])
+    op = table.get("_mxc_max_pool_grad")
+    params = op.make_params({"kernel": (2,), "stride": (2,)})
+    for got in (*out, op.reference(params, [x.reshape(1, 1, 8), grad.reshape(1, 1, 4)], [dtype])[0].ravel()):
+        np.testing.assert_array_equal(got, [0, 10, 20, 0, 30, 0, 0, 40])
 
 
 # --- memory

@@ -148,6 +148,7 @@ class GraphBuilder:
     """Makes the nodes of a new graph; what it makes has known shapes and dtypes at once.
 
     A pass walks the old graph's nodes in order, calls `copy` or `make`, and maps old entries to new ones with `map`.
+    streams: how many streams of random numbers the nodes made here draw from.
     """
 
     def __init__(self, old: Graph | None = None):
@@ -156,6 +157,7 @@ class GraphBuilder:
         self._shape: dict[Entry, Shape] = {}
         self._dtype: dict[Entry, str] = {}
         self._count = 0
+        self.streams = 0
 
     def shape(self, entry: Entry) -> Shape:
         return self._shape[entry]

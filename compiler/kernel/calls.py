@@ -153,6 +153,7 @@ def max_pool_grad(
 ) -> CallKernel:
     """grad[n, c, d, h, w] = sum of out_grad over the windows whose first maximum (row-major order) is at d, h, w.
 
+    NaN is no maximum; of a window that holds nothing else it is the first element.
     Output axes (n, c, d, h, w) of the data; `window.groups` counts the channels (channels = filters = 1). A window's
     part outside of data does not count. Operands: data, out_grad, with their strides. Extents: window, data_strides,
     out_strides.
@@ -405,7 +406,8 @@ def _max_pool_grad(call: CallKernel, params: dict, buffers: Sequence[np.ndarray]
         views = data[(slice(None), slice(None), *part)]
         if views.size == 0:
             continue
-        best = views.reshape(*views.shape[:2], -1).argmax(-1)
+        row = views.reshape(*views.shape[:2], -1)
+        best = (row == np.where(np.isnan(row), -np.inf, row).max(-1, keepdims=True)).argmax(-1)
         cells = np.unravel_index(best, views.shape[2:])
         for n, c in np.ndindex(*best.shape):
             cell = tuple(p.start + int(x[n, c]) for p, x in zip(part, cells, strict=True))

@@ -43,6 +43,7 @@ HOMES: dict[str, Home] = {
     "decompose": Home("mxc.compiler.passes.decompositions", ("builder", "node", "inputs", "options")),
     "index": Home("mxc.compiler.kernel.index_rules", ("c", "params", "index")),
     "call": Home("mxc.compiler.passes.calls", ("c", "params")),
+    "window": Home("mxc.compiler.passes.windows", ("c", "params")),
 }
 KEYS = frozenset(["op", "aliases", "kind", "inputs", "variadic", "parameters", "aux", "outputs", "count", "visible",
                   "params", "expr", "grad", "reduce", "samples", *HOMES])

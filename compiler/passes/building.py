@@ -3,7 +3,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mxc.compiler.graph.graph import Entry, GraphBuilder, Node
+from mxc.compiler.error import MXNetError
+from mxc.compiler.graph.graph import Entry, GraphBuilder
+from mxc.compiler.kernel.philox import OFFSETS_PER_RUN
 
 Shape = tuple[int, ...]
 
@@ -36,10 +38,16 @@ def filled(builder: GraphBuilder, shape: Sequence[int], value: float, dtype: str
     return builder.make("_full", shape=tuple(shape), value=float(value), dtype=dtype)
 
 
-def random_numbers(builder: GraphBuilder, node: Node, shape: Sequence[int]) -> Entry:
-    """Uniform float32 in [0, 1), other ones than those of any other node of the old graph."""
-    assert builder.old is not None
-    return builder.make("_mxc_rand", shape=tuple(shape), offset=builder.old.ids[node])
+def random_numbers(builder: GraphBuilder, shape: Sequence[int]) -> Entry:
+    """Uniform float32 in [0, 1), other ones than at any other call for this builder's graph.
+
+    Raises MXNetError when a run's offsets are used up: the next run would draw the same numbers.
+    """
+    offset = builder.streams
+    if offset == OFFSETS_PER_RUN:
+        raise MXNetError(f"the graph draws random numbers in more than {OFFSETS_PER_RUN} places; split it")
+    builder.streams += 1
+    return builder.make("_mxc_rand", shape=tuple(shape), offset=offset)
 
 
 def other_axes(ndim: int, axis: int) -> tuple[int, ...]:

@@ -169,9 +169,9 @@ class GroupLowering:
         node = entry.node
         assert node.op is not None
         if is_window(node):
-            from mxc.compiler.passes.windows import window_rule
-
-            result = window_rule(node)(Window(self, entry), node.params)
+            rule = node.op.rule("window")
+            assert rule is not None, node
+            result = rule(Window(self, entry), node.params)
         else:
             source = node.inputs[0]
             element = self.value(source, self.space_axes())

@@ -1,18 +1,19 @@
 """Window reductions (pooling and the gradient of average pooling) as loop kernels.
 
-A window rule is `def NAME(c, params) -> Value`: `c.index` is the index of the output's element, `c.window` one axis for
-each spatial dimension of the window, `c.load` reads the input, `c.accumulate(combine, body)` reduces over the window.
+A window rule (`window:` in ops.yaml) is `def NAME(c, params) -> Value`: `c.index` is the index of the output's element,
+`c.window` one axis for each spatial dimension of the window, `c.load` reads the input, `c.accumulate(combine, body)`
+reduces over the window.
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from mxc.compiler.graph.graph import Node, Shape
 from mxc.compiler.kernel.ir import INDEX, Value, apply, cast, const
+from mxc.compiler.ops.shapes.pooling import Windows, windows
 from mxc.compiler.ops.table import Params
 
 if TYPE_CHECKING:
@@ -31,22 +32,6 @@ def plus(value: Value, offset: int) -> Value:
 
 def times(value: Value, factor: int) -> Value:
     return value if factor == 1 else apply("mul", value, number(factor))
-
-
-@dataclass(frozen=True)
-class Geometry:
-    """Kernel, stride, padding before and the first spatial axis of a pooling operator over `rank` spatial axes."""
-
-    kernel: Shape
-    stride: Shape
-    pad: Shape
-    first: int
-
-    @classmethod
-    def of(cls, params: Params, rank: int) -> Geometry:
-        channels_last = params.layout is not None and str(params.layout).endswith("C")
-        return cls(tuple(params.kernel), tuple(params.stride) or (1,) * rank, tuple(params.pad) or (0,) * rank,
-                   1 if channels_last else 2)
 
 
 def _all(conditions: Sequence[Value]) -> Value | None:
@@ -69,7 +54,7 @@ def pooling(c: Window, params: Params) -> Value:
     inside the image; what a `full` pooling convention adds beyond the padding is never counted.
     """
     size = c.shape(0)
-    geometry = Geometry.of(params, len(size) - 2)
+    geometry = windows(params, size)
     place = list(c.index)
     inside: list[Value] = []
     for i, step in enumerate(c.window):
@@ -111,7 +96,7 @@ def _root(total: Value, power: int) -> Value:
     return apply("cbrt", total)
 
 
-def _divisor(params: Params, geometry: Geometry, index: Sequence[Value], out_shape: Shape, size: Shape) -> Value:
+def _divisor(params: Params, geometry: Windows, index: Sequence[Value], out_shape: Shape, size: Shape) -> Value:
     """How many elements the average at an output index is over: the product over the spatial axes of the length of the
     window clipped to the padded image, or to the image."""
     include = params.count_include_pad is None or bool(params.count_include_pad)
@@ -135,7 +120,7 @@ def _divisor(params: Params, geometry: Geometry, index: Sequence[Value], out_sha
 def avg_pool_grad(c: Window, params: Params) -> Value:
     """Each input element gets the output gradient of every window that covers it, over that window's divisor."""
     out = c.shape(0)
-    geometry = Geometry.of(params, len(out) - 2)
+    geometry = windows(params, c.out_shape)
     place = list(c.index)
     inside: list[Value] = []
     for i, step in enumerate(c.window):
@@ -158,14 +143,6 @@ def avg_pool_grad(c: Window, params: Params) -> Value:
         divisor = apply("max", divisor, number(1))
         gradient = apply("div", gradient, cast(divisor, wide))
     return cast(c.accumulate("sum", gradient), c.out_dtype)
-
-
-RULES: dict[str, Callable[[Window, Params], Value]] = {"Pooling": pooling, "_mxc_avg_pool_grad": avg_pool_grad}
-
-
-def window_rule(node: Node) -> Callable[[Window, Params], Value]:
-    assert node.op is not None
-    return RULES[node.op.name]
 
 
 def window_extents(node: Node) -> Shape:

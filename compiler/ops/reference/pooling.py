@@ -41,7 +41,7 @@ def _lowest(dtype: np.dtype) -> float:
 
 
 def pooling(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator) -> list[np.ndarray]:
-    """The maximum, average, sum or p-norm (sum |x|^p)^(1/p) of each window; padding counts in the average's divisor.
+    """The maximum, average, sum or p-norm (sum x^p)^(1/p) of each window; padding counts in the average's divisor.
 
     Of a window beyond the image, which the `full` convention can have: the lowest number, and 0.
     """
@@ -66,7 +66,7 @@ def pooling(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.ra
 
 def max_pool_grad(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator,
                   ) -> list[np.ndarray]:
-    """Each window's gradient goes to its first largest element."""
+    """Each window's gradient goes to its first largest number, or to its first element where all are NaN."""
     data, grad = inputs[0], inputs[1].astype(np.float64)
     w = windows(params, data.shape)
     moved = range(w.first, w.first + data.ndim - 2)
@@ -76,7 +76,8 @@ def max_pool_grad(params: Params, inputs: list[np.ndarray], is_train: bool, rng:
         lead = part.shape[:2]
         if not part.size:
             continue
-        largest = part.reshape(*lead, -1).argmax(-1)
+        flat = part.reshape(*lead, -1)
+        largest = (flat == np.where(np.isnan(flat), -math.inf, flat).max(-1, keepdims=True)).argmax(-1)
         chosen = np.zeros((*lead, math.prod(part.shape[2:])))
         np.put_along_axis(chosen, largest[..., None], grad[place][..., None], -1)
         out[window] += np.moveaxis(chosen.reshape(part.shape), range(-len(moved), 0), moved)

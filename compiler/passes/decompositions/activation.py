@@ -46,7 +46,7 @@ def leaky_relu(builder: GraphBuilder, node: Node, inputs: list[Entry], options: 
             slope = along(builder, widened(builder, inputs[1]), min(1, len(shape) - 1), len(shape))
             below = builder.make("broadcast_mul", x, slope)
         elif options.is_train:
-            random = random_numbers(builder, node, shape)
+            random = random_numbers(builder, shape)
             width = builder.make("_mul_scalar", random, scalar=params.upper_bound - params.lower_bound)
             slopes = as_dtype(builder, builder.make("_plus_scalar", width, scalar=params.lower_bound), builder.dtype(x))
             below = builder.make("elemwise_mul", x, slopes)

@@ -9,8 +9,8 @@ from mxc.compiler.passes.registry import Options
 def dropout(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry]:
     """x * mask, with mask = 1 / keep where a random number is below keep = 1 - p and 0 elsewhere; and the mask.
 
-    Along `axes` one number serves all elements. In inference, but for mode "always", and where
-    p is 0, out is x and the mask is 1. Where p is 1, all is 0.
+    Along `axes` one number serves all elements. In inference, but for mode "always", and where p is 0, out is x and
+    the mask is 1. Where p is 1, all is 0.
     """
     assert builder.old is not None
     data, params = inputs[0], node.params
@@ -19,7 +19,7 @@ def dropout(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Opt
     if params.p == 0 or (params.mode == "training" and not options.is_train):
         return [data, filled(builder, mask_shape, 1.0, mask_dtype)]
     keep = 1.0 - params.p
-    random = random_numbers(builder, node, mask_shape)
+    random = random_numbers(builder, mask_shape)
     kept = builder.make("Cast", builder.make("_lesser_scalar", random, scalar=keep), dtype=builder.dtype(data))
     mask = builder.make("_mul_scalar", kept, scalar=1.0 / keep if keep else 0.0)
     out = builder.make("broadcast_mul", data, mask)

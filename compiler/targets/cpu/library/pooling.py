@@ -49,9 +49,10 @@ def print_kernel(kernel: CallKernel, b: Builder, isa: Isa, dtype: str, epilogue:
                         row, position = source.at(d * strides[2] + h * strides[3]), (d * w.data[1] + h) * w.data[2]
                         for x in b.range(begin[2], end[2], carry=best):
                             value = arithmetic.loaded(row[x * strides[4]], data.dtype)
-                            greater = arithmetic.compare("gt", data.dtype, value, best[0])
-                            best[0] = b.select(greater, value, best[0])
-                            best[1] = b.select(greater, position + x, best[1])
+                            # a number comes before NaN: greater, or nothing to compare with
+                            better = b.compare("ugt", value, best[0]) & b.compare("oeq", value, value)
+                            best[0] = b.select(better, value, best[0])
+                            best[1] = b.select(better, position + x, best[1])
                 offsets = [p * s for p, s in zip(place, out_strides[2:], strict=True)]
                 grad = arithmetic.loaded(grads[offsets[0] + offsets[1] + offsets[2]], out_grad.dtype)
                 plane[best[1]] = plane[best[1]] + grad
