@@ -16,6 +16,7 @@ import mxc as mx
 def main() -> None:
     images, labels, test_images, test_labels = digits()
     symbol = lenet()
+    print(f"training LeNet on {len(images)} digits (a first run compiles the kernels) ...", flush=True)
     start = time.perf_counter()
     executor, losses = train(symbol, images, labels, epochs=10)
     seconds = time.perf_counter() - start
