@@ -24,7 +24,7 @@ JUMPS = ("floor", "sign", "rint", "logical_not")
 COMPARE = ("_greater", "_equal", "_lesser_equal", "_logical_and")
 REDUCE = ("sum", "mean", "max", "min", "prod", "nansum", "norm")
 ACTIVATIONS = ("relu", "sigmoid", "tanh", "softrelu", "softsign")
-SHAPES = ((2, 3, 4, 4), (1, 4, 6, 5), (3, 2, 3, 3), (2, 1, 1, 4), (3, 5), (1, 7), (4, 1), (2, 3, 4), (6,))
+SHAPES = ((2, 3, 4, 4), (1, 4, 6, 5), (3, 2, 3, 3), (2, 1, 1, 4), (3, 5), (4, 4), (1, 7), (4, 1), (2, 3, 4), (6,))
 LARGEST = 4096  # elements of a value
 
 
@@ -130,8 +130,9 @@ def broadcast(m: Maker) -> Entry | None:
     if x is None:
         return None
     small = tuple(1 if m.flip() else d for d in m.shape(x))
-    others = [e for e in m.entries if len(m.shape(e)) == len(small) and
-              all(a == b or 1 in (a, b) for a, b in zip(m.shape(e), m.shape(x), strict=True))]
+    small = small[m.pick((0, 0, len(small) // 2)):]
+    others = [e for e in m.entries if len(m.shape(e)) <= len(m.shape(x)) and
+              all(a == b or 1 in (a, b) for a, b in zip(m.shape(e)[::-1], m.shape(x)[::-1], strict=False))]
     other = m.pick(others) if others and m.flip() else m.like(small)
     return m.builder.make(m.pick(BROADCAST), *((x, other) if m.flip() else (other, x)))
 

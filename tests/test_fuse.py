@@ -85,6 +85,8 @@ SEVERAL = {
         X + "s = sum(x, axis=(1,))\n t = max(s, axis=(0,))\n return t", ["sum", "max"]),
     "too few points of the domain to spread back": (
         BIG + "s = sum(x, axis=(1,), keepdims=True)\n d = broadcast_div(x, s)\n return d", ["sum", "broadcast_div"]),
+    "a result that lines up with another axis": (
+        X + "s = sum(w, axis=(1,))\n b = broadcast_add(w, s)\n return b", ["sum", "broadcast_add"]),
     "a window reads from memory": (IMAGE + f"a = relu(i)\n p = {POOL.format('a')}\n return p", ["relu", "Pooling"]),
     "a window and another reduction": (
         IMAGE + f"p = {POOL.format('i')}\n s = sum(p, axis=(1,))\n return s", ["Pooling", "sum"]),
