@@ -5,6 +5,10 @@ import json
 from dataclasses import asdict, dataclass, field
 
 
+# A run has as many offsets of the random generator: each random node adds its own number, below this, to the run's.
+OFFSETS_PER_RUN = 1 << 16
+
+
 @dataclass(frozen=True)
 class Buffer:
     """A place for one array.

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from mxc.compiler.forks import Lock
-from mxc.compiler.kernel.philox import OFFSETS_PER_RUN
+from mxc.compiler.plan import OFFSETS_PER_RUN
 
 
 class _State:

@@ -47,7 +47,7 @@ class _Native:
         self.lock = threading.Lock()
         self.workers: list[threading.Thread] = []
         self.closed = False
-        self.engine, self.code = _load()
+        self.code = _load()
         raw = np.zeros(runner_ir.POOL_BYTES + 64, np.uint8)
         start = -raw.ctypes.data % 64
         self.memory = raw[start : start + runner_ir.POOL_BYTES]
@@ -93,24 +93,14 @@ class _Native:
                 thread.join()
 
 
-def _load() -> tuple[Any, dict[str, Any]]:
-    """The runner's code: the engine that owns it, and its functions by name (they release Python's lock)."""
-    import llvmlite.binding as llvm
+def _load() -> dict[str, Any]:
+    """The runner's functions by name (they release Python's lock), their code from the kernel cache."""
+    from mxc.compiler.targets.cpu.target import cpu_target  # only now: not every program runs kernels
 
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    target = llvm.Target.from_default_triple()
-    machine = target.create_target_machine(opt=2, reloc="pic", codemodel="small")
-    module = llvm.parse_assembly(runner_ir.runner_source(platform.machine()))
-    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
-    engine.add_object_file(llvm.ObjectFileRef.from_data(machine.emit_object(module)))
-    engine.finalize_object()
     signatures = {"mxc_run": 5, "mxc_run_serial": 3, "mxc_worker": 2}
-    code = {
-        name: ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * count)(engine.get_function_address(name))
-        for name, count in signatures.items()
-    }
-    return engine, code
+    addresses = cpu_target().functions(runner_ir.runner_source(platform.machine()), list(signatures))
+    return {name: ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * count)(addresses[name])
+            for name, count in signatures.items()}
 
 
 _current: Any = None

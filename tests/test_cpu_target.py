@@ -16,7 +16,8 @@ from mxc.compiler.cache import Cache
 from mxc.compiler.error import MXNetError
 from mxc.compiler.kernel.canonical import canonical
 from mxc.compiler.kernel.ir import LoopKernel, apply, axis, cast, const, load
-from mxc.compiler.targets.cpu import library, worker
+from mxc.compiler.targets.cpu import library, runner_ir, worker
+from mxc.compiler.targets.cpu import load as load_module
 from mxc.compiler.targets.cpu.isa import PLAIN
 from mxc.compiler.targets.cpu.jobs import job_of
 from mxc.compiler.targets.cpu.target import CpuTarget, sources_digest
@@ -87,6 +88,16 @@ def test_warm_start_of_another_process_needs_no_numba(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", WARM, str(tmp_path), str(Path(__file__).parent)], capture_output=True,
                           text=True)
     assert done.returncode == 0, done.stderr
+
+
+def test_functions_of_ir_text_come_from_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    os.chmod(tmp_path, 0o700)
+    text = runner_ir.runner_source(platform.machine())
+    names = ["mxc_run", "mxc_worker"]
+    first = CpuTarget(cache=Cache(tmp_path)).functions(text, names)
+    monkeypatch.setattr(load_module, "optimised", None)
+    second = CpuTarget(cache=Cache(tmp_path)).functions(text, names)
+    assert first.keys() == second.keys() == set(names) and all(second.values())
 
 
 def test_several_processes_compile(monkeypatch: pytest.MonkeyPatch) -> None:

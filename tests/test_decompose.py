@@ -9,9 +9,9 @@ from mxc.compiler.error import MXNetError
 from mxc.compiler.graph.check import check_graph
 from mxc.compiler.graph.graph import GraphBuilder
 from mxc.compiler.graph.text import graph_text, parse_graph
-from mxc.compiler.kernel.philox import OFFSETS_PER_RUN
 from mxc.compiler.passes.building import random_numbers
 from mxc.compiler.passes.decompose import decompose
+from mxc.compiler.plan import OFFSETS_PER_RUN
 
 BN = "graph(x: {t}[2,3,4], g: {v}[3], b: {v}[3], m: {v}[3], var: {v}[3])\n y = BatchNorm(x, g, b, m, var{more})\n"
 # graph text -> what it becomes, or None where only the numbers matter

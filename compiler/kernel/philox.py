@@ -11,8 +11,6 @@ from mxc.compiler.kernel.ir import Value
 PHILOX = (0xD2511F53, 0xCD9E8D57, 0x9E3779B9, 0xBB67AE85)  # two multipliers, two increments of the key
 ROUNDS = 10
 WORD = "uint32"
-# A run has as many offsets: each random node of a graph adds its own number, below this, to the run's offset.
-OFFSETS_PER_RUN = 1 << 16
 
 
 def _halves(value: Value) -> tuple[Value, Value]:

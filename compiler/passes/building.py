@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from mxc.compiler.error import MXNetError
 from mxc.compiler.graph.graph import Entry, GraphBuilder
-from mxc.compiler.kernel.philox import OFFSETS_PER_RUN
+from mxc.compiler.plan import OFFSETS_PER_RUN
 
 Shape = tuple[int, ...]
 

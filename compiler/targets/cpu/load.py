@@ -1,7 +1,7 @@
 """Object code into this process, with llvmlite and without Numba."""
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import llvmlite.binding as llvm
@@ -42,18 +42,24 @@ def load_objects(objects: Mapping[str, bytes]) -> dict[str, int]:
 
     Raises TargetError when LLVM cannot load the code or does not find a symbol in it.
     """
-    if not objects:
+    return load_functions(objects.values(), objects)
+
+
+def load_functions(codes: Iterable[bytes], symbols: Iterable[str]) -> dict[str, int]:
+    """As `load_objects`, of object codes that between them define `symbols`."""
+    symbols = list(symbols)
+    if not symbols:
         return {}
     with _lock:
         engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine())
         try:
-            for code in objects.values():
+            for code in codes:
                 engine.add_object_file(llvm.ObjectFileRef.from_data(code))
             engine.finalize_object()
         except RuntimeError as error:
-            raise TargetError(f"LLVM cannot load the code of {', '.join(objects)}: {error}") from None
+            raise TargetError(f"LLVM cannot load the code of {', '.join(symbols)}: {error}") from None
         _engines.append(engine)
-        found = {symbol: engine.get_function_address(symbol) for symbol in objects}
+        found = {symbol: engine.get_function_address(symbol) for symbol in symbols}
     missing = [symbol for symbol, address in found.items() if not address]
     if missing:
         raise TargetError(f"the object code does not define {', '.join(missing)}")

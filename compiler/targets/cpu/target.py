@@ -5,7 +5,7 @@ import functools
 import hashlib
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -126,6 +126,19 @@ class CpuTarget:
         from mxc.compiler.targets.cpu.compile import module_of  # imports Numba
 
         return str(host.emit_assembly(module_of(job, host, self.features)))
+
+    def functions(self, text: str, symbols: Sequence[str]) -> dict[str, int]:
+        """The addresses of the functions that LLVM IR text defines; its object code is cached as that of kernels."""
+        from mxc.compiler.targets.cpu.load import load_functions, machine, optimised
+
+        key = entry_key(text, self.parts)
+        code = self.cache.get(key) if self.cache is not None else None
+        if code is None:
+            generator = machine(self.cpu, self.features)
+            code = generator.emit_object(optimised(text, generator, 0))
+            if self.cache is not None:
+                self.cache.put(key, self.parts, code)
+        return load_functions([code], symbols)
 
     def _compile(self, kernels: Mapping[str, Kernel]) -> dict[str, bytes]:
         from mxc.compiler.targets.cpu.jobs import job_of
