@@ -14,6 +14,8 @@ from __future__ import annotations
 
 import os
 
+MOST_THREADS = 256  # a number beyond this is a mistake, and the system may not have so many
+
 
 def text(name: str, default: str = "") -> str:
     """The variable's value, or `default` when it is not set."""
@@ -28,7 +30,7 @@ def names(name: str) -> frozenset[str]:
 def debug_level() -> int:
     """MXC_DEBUG as a number; what is not a number counts as 0."""
     value = text("MXC_DEBUG", "0")
-    return int(value) if value.isdigit() else 0
+    return int(value) if value.isdecimal() else 0
 
 
 def flag(name: str) -> bool:
@@ -40,6 +42,6 @@ def num_threads() -> int:
     """Threads that run a plan: MXC_NUM_THREADS, else OMP_NUM_THREADS, else the CPUs this process may run on."""
     for name in ("MXC_NUM_THREADS", "OMP_NUM_THREADS"):
         value = text(name)
-        if value.isdigit() and int(value) > 0:
-            return int(value)
+        if value.isdecimal() and int(value) > 0:
+            return min(int(value), MOST_THREADS)
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)

@@ -39,7 +39,10 @@ def invoke(name: str, inputs: Sequence[Array], params: Mapping[str, object], out
 
     def compute() -> None:
         rng = None if op.rule("reference") is None else random.generator()  # expressions draw no numbers
-        values = op.reference(node.params, [a.data for a in inputs], dtypes, is_train, rng)
+        try:
+            values = op.reference(node.params, [a.data for a in inputs], dtypes, is_train, rng)
+        except MemoryError as error:
+            raise MXNetError(f"operator {name}: out of memory: {error}") from None
         for result, value in zip(results, values, strict=False):
             with np.errstate(all="ignore"):
                 np.copyto(result.data, value, casting="unsafe")
@@ -61,6 +64,9 @@ def _resolve(name: str, params: tuple[tuple[str, object], ...], shapes: tuple[tu
     if len(shapes) != len(expected):
         raise MXNetError(f"operator {name} takes {len(expected)} arrays ({', '.join(expected) or 'none'}), "
                          f"got {len(shapes)}")
+    for what, shape in zip(expected, shapes, strict=True):
+        if 0 in shape:
+            raise MXNetError(f"operator {name}: {what} has the shape {shape}; operators take arrays with elements")
     return node, *infer_node(node, shapes, dtypes)
 
 

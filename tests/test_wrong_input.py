@@ -309,3 +309,25 @@ def test_e02_operators_at_random(seed: int, count: int) -> None:
     done = subprocess.run([sys.executable, str(here / "fuzz_operators.py"), str(seed), str(count)], capture_output=True,
                           text=True, timeout=900, env={**os.environ, "PYTHONPATH": str(here), "MXC_NUM_THREADS": "1"})
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
+
+
+@pytest.mark.parametrize("name, shapes, given, says", [
+    ("min", [(0,)], {}, r"data has the shape \(0,\)"), ("broadcast_mul", [(2, 3), (2, 0, 3)], {}, "rhs has the shape"),
+    ("LogisticRegressionOutput", [(2,), ()], {}, "label"), ("elemwise_add", [(2,)], {}, "takes 2 arrays"),
+    ("_arange", [], {"start": 2.0, "repeat": 2**55}, "memory"), ("sum", [(2, 3)], {"axis": 2}, "axis"),
+])
+def test_one_operator_on_wrong_arrays(name: str, shapes: list, given: dict, says: str) -> None:
+    from mxc.runtime.array import Array
+    from mxc.runtime.invoke import invoke
+
+    with pytest.raises(MXNetError, match=says):
+        invoke(name, [Array.of(np.ones(shape, "float32")) for shape in shapes], given)
+
+
+@pytest.mark.parametrize("value", ["0", "-3", "abc", "2.5", "\u00b2", "100000"])
+def test_impossible_numbers_of_threads(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    from mxc.compiler import env
+
+    monkeypatch.setenv("MXC_NUM_THREADS", value)
+    monkeypatch.setenv("MXC_DEBUG", value)
+    assert 1 <= env.num_threads() <= 256 and env.debug_level() >= 0

@@ -130,6 +130,6 @@ def regression_output(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes
         return ins, outs
     if label is None:
         label = data[:1] if len(data) == 2 and data[1] == 1 else data
-    elif 0 not in data and 0 not in label and (label[0] != data[0] or math.prod(label) != math.prod(data)):
+    elif 0 not in data and 0 not in label and (label[:1] != data[:1] or math.prod(label) != math.prod(data)):
         raise MXNetError(f"expected a label with as many elements and rows as data {data}, got {label}")
     return [data, label], [data]
