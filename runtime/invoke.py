@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -22,7 +23,9 @@ def invoke(name: str, inputs: Sequence[Array], params: Mapping[str, object], out
     params: Python values or strings; the count of a variable number of inputs is filled in. context: where the results
     go when there is no input. Raises MXNetError when the inputs do not fit the operator, or the results `out`.
     """
-    facts = (name, tuple(params.items()), tuple(a.shape for a in inputs), tuple(a.dtype for a in inputs))
+    # 0.0 and -0.0 are equal, but not the same parameter
+    signs = tuple(k for k, v in params.items() if isinstance(v, float) and v == 0 and math.copysign(1, v) < 0)
+    facts = (name, tuple(params.items()), tuple(a.shape for a in inputs), tuple(a.dtype for a in inputs), signs)
     try:
         node, shapes, dtypes = _resolve(*facts)
     except TypeError:  # a parameter that cannot be hashed, as a list
@@ -53,8 +56,8 @@ def invoke(name: str, inputs: Sequence[Array], params: Mapping[str, object], out
 
 @functools.lru_cache(maxsize=4096)
 def _resolve(name: str, params: tuple[tuple[str, object], ...], shapes: tuple[tuple[int, ...], ...],
-             dtypes: tuple[str, ...]) -> tuple[Node, list[tuple[int, ...]], list[str]]:
-    """A node of the operator, and the shapes and dtypes of its outputs."""
+             dtypes: tuple[str, ...], signs: tuple[str, ...]) -> tuple[Node, list[tuple[int, ...]], list[str]]:
+    """A node of the operator, and the shapes and dtypes of its outputs. signs: names of parameters that are -0.0."""
     op = table.get(name)
     given = dict(params)
     if op.variadic:

@@ -1,6 +1,9 @@
 """Parameter types: spellings read, values printed as MXNet writes them, what is refused and how it is said."""
 from __future__ import annotations
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 
@@ -114,3 +117,35 @@ def test_defaults_survive_printing(op: table.Operator) -> None:
     for name, kind in op.params.items():
         if not kind.required:
             assert kind.parse(kind.text(kind.default)) == kind.default, name
+
+
+def test_parameters_called_as_methods_are() -> None:
+    """Every name may be a parameter's: what reads them all goes by keys."""
+    names = ("get", "keys", "items", "values", "_values", "_text", "kernel")
+    params = table.Params({name: i for i, name in enumerate(names)})
+    assert dict(params) == {name: i for i, name in enumerate(names)}
+    assert [params[name] for name in names] == list(range(7)) and params.kernel == 6
+    assert params.get("values") == 3 and list(params.values()) == list(range(7)) and "keys" in params
+    assert table.condition("kernel == 6 and keys == 1", params)
+    for copied in (copy.copy(params), copy.deepcopy(params), pickle.loads(pickle.dumps(params))):
+        assert copied == params and hash(copied) == hash(params)
+    with pytest.raises(AttributeError, match="no parameter 'pad'"):
+        _ = params.pad
+    with pytest.raises(AttributeError, match="do not change"):
+        params.kernel = 5  # type: ignore[misc]
+
+
+def test_parameters_are_equal_when_they_are_written_alike() -> None:
+    def scalar(number: float) -> table.Params:
+        return table.Params({"scalar": number, "is_int": True})
+
+    assert scalar(0.0) != scalar(-0.0) and scalar(float("nan")) == scalar(float("nan"))
+    assert scalar(1.0) == table.Params({"is_int": True, "scalar": 1.0})
+    assert len({scalar(0.0), scalar(-0.0), scalar(0.0)}) == 2
+
+
+@pytest.mark.parametrize(("spec", "value"), [("int", np.float32(2.7)), ("int", np.float64("nan")),
+                                            ("float in 0..1", float("nan")), ("shape", [np.float32(1.5)])])
+def test_numbers_that_are_none_of_the_type(spec: str, value: object) -> None:
+    with pytest.raises(MXNetError, match="expected"):
+        parse_type(spec).convert(value)

@@ -205,3 +205,9 @@ def test_a_convolution_with_bias_takes_in_scale_and_shift():
 
 def _reads(node, name):
     return any(e.node.name == name or (e.node.op is not None and _reads(e.node, name)) for e in node.inputs)
+
+
+@pytest.mark.parametrize("scalar", ["inf", "-inf", "nan"])
+def test_integers_times_what_is_no_integer_stay(scalar: str) -> None:
+    text = f"graph(x: int32[3])\n a = _mul_scalar(x, scalar={scalar})\n b = _mul_scalar(a, scalar=2.0)\n return b"
+    assert_graph(simplify(parse_graph(text), options()), text)

@@ -93,7 +93,8 @@ class ParamType:
         for element in value if isinstance(value, tuple) else (value,):
             if element is None or isinstance(element, str):
                 continue
-            if (self.low is not None and element < self.low) or (self.high is not None and element > self.high):
+            low, high = self.low is None or element >= self.low, self.high is None or element <= self.high
+            if not (low and high):  # NaN is in no range
                 raise MXNetError(f"expected {self}, got {value!r}")
         return value
 
@@ -186,7 +187,7 @@ def _tuple_of(read: Callable[[str], object]) -> Callable[[str], object]:
 
 
 def _convert_int(value: object) -> int:
-    if isinstance(value, float) and not value.is_integer():
+    if isinstance(value, (float, np.floating)) and not value.is_integer():
         raise ValueError(value)
     return _int64(int(value))  # type: ignore[call-overload]
 

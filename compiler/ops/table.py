@@ -33,28 +33,50 @@ class Kind(enum.IntEnum):
 
 
 class Params(Mapping[str, object]):
-    """Parsed parameters, frozen and hashable; read as `params.kernel` or `params["kernel"]`."""
+    """Parsed parameters, frozen and hashable; read as `params.kernel` or `params["kernel"]`.
+
+    A parameter that is called as a method of mappings (`get`, `keys`, `items`, `values`) is read in the second way.
+    Equal are parameters that are written alike: 0.0 and -0.0 differ, NaN is equal to itself.
+    """
+
+    __slots__ = ("_text", "_values")
+    _values: dict[str, object]
+    _text: str
 
     def __init__(self, values: Mapping[str, object] | None = None):
-        self.__dict__.update(values or {})
+        given = dict(values or {})
+        object.__setattr__(self, "_values", given)
+        object.__setattr__(self, "_text", repr(sorted(given.items(), key=lambda item: item[0])))
 
     def __getitem__(self, key: str) -> object:
-        return self.__dict__[key]
+        return self._values[key]
 
-    def __getattr__(self, key: str):  # only for names that are not there
-        raise AttributeError(f"no parameter {key!r}")
+    def __getattr__(self, key: str):  # only for names that are no attributes
+        if key in Params.__slots__:  # of an object that is being copied
+            raise AttributeError(key)
+        try:
+            return self._values[key]
+        except KeyError:
+            raise AttributeError(f"no parameter {key!r}") from None
+
+    def __setattr__(self, key: str, value: object) -> None:
+        raise AttributeError(f"parameters do not change: {key!r} cannot be set")
+
+    def __reduce__(self) -> tuple:
+        return Params, (self._values,)
 
     def __iter__(self):
-        return iter(self.__dict__)
+        return iter(self._values)
 
     def __len__(self) -> int:
-        return len(self.__dict__)
+        return len(self._values)
 
     def __hash__(self) -> int:  # type: ignore[override]
-        return hash(tuple(sorted((k, repr(v)) for k, v in self.__dict__.items())))
+        return hash(self._text)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Params) and self.__dict__ == other.__dict__
+        return isinstance(other, Params) and self._text == other._text
+
 
 @dataclass(frozen=True)
 class Reduce:

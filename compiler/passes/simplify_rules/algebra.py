@@ -69,7 +69,7 @@ def scalar_chain(site: Site, node: Node) -> Entry | None:
         normal = all(float(limits.tiny) <= abs(x) <= float(limits.max) for x in (first, second, first * second))
         exact = normal and (_power_of_two(first) or _power_of_two(second))
     else:
-        exact = first == int(first) and second == int(second) and abs(first * second) < 2**31
+        exact = first.is_integer() and second.is_integer() and abs(first * second) < 2**31
     if not exact:
         return None
     return site.builder.make("_mul_scalar", site.new(inner.inputs[0]), scalar=first * second)
