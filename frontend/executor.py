@@ -1,6 +1,7 @@
 """Executors: a symbol bound to arrays; made by `Symbol.bind` and `Symbol.simple_bind`."""
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -156,7 +157,7 @@ class Executor:
             if name not in kwargs and not partial_shaping:
                 raise MXNetError(f"Shape of unspecified {kind} {name!r} changed from {old.shape} to {shape}, so the "
                                  "executors cannot share it. If that is meant, set partial_shaping=True")
-            if int(np.prod(shape)) <= old.size:
+            if math.prod(shape) <= old.size:
                 return NDArray(old._array.prefix(shape))
             if not allow_up_sizing:
                 raise MXNetError(f"New shape {shape} of {kind} {name!r} is larger than the old one, {old.shape}. Make "

@@ -42,7 +42,7 @@ class Array:
     """A C-contiguous array on a device.
 
     data: its memory as a NumPy array, for the runtime's own use (whoever writes it goes through `engine.push`, or calls
-    `touched`). variable: the engine variable, one for all views of an allocation..
+    `touched`). variable: the engine variable, one for all views of an allocation.
     """
 
     __slots__ = ("__weakref__", "context", "data", "dtype", "variable")
@@ -75,8 +75,9 @@ class Array:
     def sharing(cls, values: np.ndarray, context: Context | None = None) -> Array:
         """An array on the memory of `values`, not copied: volatile, since its owner may change it unseen."""
         dtype_name(values.dtype)
-        if not (values.flags.c_contiguous and values.dtype.isnative):
-            raise MXNetError("only a C-contiguous NumPy array of native byte order can be shared; copy it first")
+        if not (values.flags.c_contiguous and values.flags.aligned and values.dtype.isnative):
+            raise MXNetError("only a C-contiguous NumPy array of aligned elements in native byte order can be shared; "
+                             "copy it first")
         return cls(values, context if context is not None else cpu(), engine.Variable(volatile=True))
 
     @property

@@ -66,7 +66,7 @@ class Memory:
             self.generation += 1
             self.holder = None
         if scratch > self.scratch_stride:
-            self._scratch = None
+            self._scratch, self.scratch_stride = None, 0
             self._scratch = Block(scratch * runner.num_threads(), self.context)
             self.scratch_stride = scratch
 

@@ -299,3 +299,21 @@ def test_save_and_load(tmp_path):
     for bad in (3, [3], {1: nd.ones(1)}):
         with pytest.raises(ValueError, match=r"needs? to be"):
             nd.save(path, bad)
+
+
+def test_the_sign_of_a_scalar_zero_counts():
+    one = nd.array([1.0])
+    assert (1 / (one * 0.0)).asscalar() == np.inf
+    assert (1 / (one * -0.0)).asscalar() == -np.inf
+
+
+def test_elements_that_are_not_aligned_are_not_shared():
+    odd = np.frombuffer(bytes(9), np.float32, 2, offset=1)
+    with pytest.raises(MXNetError, match="aligned"):
+        nd.from_numpy(odd)
+    np.testing.assert_array_equal(nd.from_numpy(odd, zero_copy=False).asnumpy(), odd)
+
+
+def test_shapes_whose_size_does_not_fit_an_integer():
+    with pytest.raises(MXNetError, match="cannot reshape"):
+        nd.zeros((4,)).reshape((2**32, 2**32, 4))

@@ -16,6 +16,7 @@ from mxc.executor import Executor
 from mxc.runtime import executor as runtime_executor
 from mxc.runtime import random, storage
 from mxc.runtime.context import cpu
+from mxc.runtime.executor_memory import Memory
 
 
 @pytest.fixture(autouse=True, params=["reference", pytest.param("native", marks=pytest.mark.slow)])
@@ -452,3 +453,13 @@ def test_tables_follow_the_arena_when_it_moves():
     executor._core.memory.reserve(1 << 20, 0)
     assert executor.forward()[0].asnumpy()[0, 0] == 8
     assert executor._core._bound["inference"]._tables is not tables
+
+
+def test_scratch_memory_that_there_is_not():
+    """A failed reservation leaves nothing that a smaller one would take for its own."""
+    memory = Memory(cpu())
+    memory.reserve(0, 64)
+    with pytest.raises(MXNetError, match="out of memory"):
+        memory.reserve(0, 1 << 60)
+    memory.reserve(0, 64)
+    assert memory.scratch and memory.scratch_stride == 64

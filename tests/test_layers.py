@@ -24,7 +24,7 @@ ALLOWED = {
     "cache": "env",
     "ops": "error",
     "graph": "error ops",
-    "kernel": "error ops",
+    "kernel": "error forks ops",
     "passes": "error env plan ops graph kernel",
     "targets": "error kernel",  # the printers that targets share
     "targets/cpu": "error env forks cache kernel targets",

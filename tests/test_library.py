@@ -31,7 +31,7 @@ from library_cases import (
 )
 
 from mxc.compiler.kernel import calls, ir
-from mxc.compiler.kernel.calls import linear
+from mxc.compiler.kernel.calls import Window, linear, pack_rows
 from mxc.compiler.kernel.ir import CallKernel, Store, Value
 from mxc.compiler.ops import table
 from mxc.compiler.targets.cpu import library
@@ -237,6 +237,28 @@ def test_max_pool_grad_of_nan(dtype):
     params = op.make_params({"kernel": (2,), "stride": (2,)})
     for got in (*out, op.reference(params, [x.reshape(1, 1, 8), grad.reshape(1, 1, 4)], [dtype])[0].ravel()):
         np.testing.assert_array_equal(got, [0, 10, 20, 0, 30, 0, 0, 40])
+
+
+# --- sizes beyond 32 bits
+
+
+@pytest.mark.parametrize("stride", [1, 2, 3])
+def test_offsets_beyond_32_bits(stride):
+    """Two taps 2**31 elements apart: untouched memory between them costs nothing."""
+    apart, count = 2**31, 9
+    try:
+        row = np.zeros(apart + count, np.float32)
+    except MemoryError:
+        pytest.skip("the system gives no 8 GB that nobody touches")
+    near, far = np.arange(count, dtype=np.float32), np.arange(count, dtype=np.float32) * 100
+    row[:count], row[apart:] = near, far
+    outs = (count - 1) // stride + 1
+    w = Window(1, 1, 1, 1, (1, 1, len(row)), (1, 1, outs), (1, 1, 2), (1, 1, stride), (1, 1, apart))
+    stores = plain_store(2, (1, 1, 1, 1, outs), "float32")
+    block, got = library.tile("float32")[0], np.zeros(outs, np.float32)
+    call = calls.convolution("far", "float32", w, (0, 0, 0, 0, 1), ("float32",) * 3, stores, block)
+    launch(call, [row, pack_rows(np.array([[1, 2]], np.float32), block).ravel(), got])
+    np.testing.assert_array_equal(got, (near + 2 * far)[::stride])
 
 
 # --- memory

@@ -18,6 +18,8 @@ import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from mxc.compiler.forks import Lock
+
 INDEX = "index"  # the dtype of axes and of what is computed from them; 64-bit signed when printed
 
 FLOATS = ("float16", "float32", "float64")
@@ -70,6 +72,7 @@ class Value:
         return value_text(self)
 
 
+_making = Lock()
 _interned: weakref.WeakValueDictionary[tuple, Value] = weakref.WeakValueDictionary()
 
 
@@ -79,9 +82,10 @@ def make(op: str, args: Sequence[Value] = (), dtype: str = "", data: object = No
     key = (op, tuple(map(id, args)), dtype, repr(data))
     value = _interned.get(key)
     if value is None:
-        value = object.__new__(Value)
-        value.op, value.args, value.dtype, value.data = op, tuple(args), dtype, data
-        _interned[key] = value
+        made = object.__new__(Value)
+        made.op, made.args, made.dtype, made.data = op, tuple(args), dtype, data
+        with _making:  # another thread may make the same one
+            value = _interned.setdefault(key, made)
     return value
 
 

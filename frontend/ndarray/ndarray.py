@@ -1,6 +1,7 @@
 """NDArray: the array that users hold."""
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -160,7 +161,7 @@ class NDArray(Arithmetic):
         wanted = named.get("shape", shape[0] if len(shape) == 1 else shape)
         wanted = (wanted,) if isinstance(wanted, (int, np.integer)) else tuple(wanted)
         target = invoke.reshaped(self.shape, wanted, reverse) if any(n <= 0 for n in wanted) else wanted
-        if int(np.prod(target)) != self.size:
+        if math.prod(target) != self.size:
             raise ArgumentError(f"cannot reshape an array of {self.size} elements (shape {self.shape}) into {target}")
         return NDArray(self._array.reshape(target))
 

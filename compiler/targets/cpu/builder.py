@@ -308,7 +308,8 @@ class Builder:
         return self.intrinsic("llvm.vector.reduce.fadd", element, [self.zero(element), x], [x.type])
 
     def first_lanes(self, count: Value, lanes: int) -> Value:
-        """The mask of the lanes l < count."""
+        """The mask of the lanes l < count; a count may be beyond what a lane's 32 bits hold."""
+        count = self.minimum(count, lanes)
         return self.iota(vector_type("i32", lanes)) < self.splat(self.convert("trunc", count, "i32"), lanes)
 
     # --- control

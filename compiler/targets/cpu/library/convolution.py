@@ -52,10 +52,16 @@ def inner_axes(b: Builder, flat: bool, first: Value, extents: Sequence[Number], 
 
 def pair_masks(b: Builder, base: Value, limit: Value, inside: Value, lanes: int) -> list[Value]:
     """Which elements of two neighbouring vectors from `base` on lie in 0 <= x < limit, none unless `inside`."""
-    iota, exists = b.iota(vector_type("i32", lanes)), b.splat(inside, lanes)
-    end = b.splat(b.convert("trunc", limit, "i32"), lanes)
-    starts = [b.splat(b.convert("trunc", base + at, "i32"), lanes) for at in (0, lanes)]
-    return [b.inside(start + iota, end) & exists for start in starts]
+    numbers, exists = vector_type("i32", lanes), b.splat(inside, lanes)
+    ends = (clamped(b, x, 2 * lanes) for x in (0 - base, limit - base))
+    first, last = (b.splat(b.convert("trunc", x, "i32"), lanes) for x in ends)
+    places = [b.iota(numbers), b.iota(numbers) + b.splat(b.number(lanes, "i32"), lanes)]
+    return [(place >= first) & (place < last) & exists for place in places]
+
+
+def clamped(b: Builder, x: Value, most: int) -> Value:
+    """x brought into 0 <= x <= most: a number of lanes, which 32 bits hold."""
+    return b.minimum(b.maximum(x, 0), most)
 
 
 def every_other(line: Array, masks: list[Value], lanes: int) -> Value:
@@ -186,11 +192,11 @@ class Pixels(Spatial):
         """One tap of a run for `channels` channels: lanes from the row, 0 where it does not reach."""
         b, lanes, w = self.code.b, self.code.lanes, self.window
         stride, read, step = b.lift(w.stride[2]), b.lift(self.read[2]), self.strides[4]
-        numbers = vector_type("i32", lanes)
+        numbers = vector_type("i64", lanes)
         iota = b.iota(numbers)
 
         def same(x: Value) -> Value:
-            return b.splat(b.convert("trunc", x, "i32"), lanes)
+            return b.splat(x, lanes)
 
         in_run = (iota >= same(run.first)) & (iota < same(run.last)) & b.splat(inside, lanes)
         if self.transposed:
@@ -231,7 +237,7 @@ class Pixels(Spatial):
                 vector = convert(raw, row.dtype)
                 put(c, b.select(mask, vector, b.zero(vector.type)))
         with b.when_not(together | by_two):
-            offsets = b.convert("sext", source, "i64") * b.splat(step, lanes)
+            offsets = source * same(step)
             for c in b.range(0, channels):
                 put(c, convert(row.at(c * next_channel).gather(offsets, mask), row.dtype))
 
