@@ -4,7 +4,6 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass, field
 
-
 # A run has as many offsets of the random generator: each random node adds its own number, below this, to the run's.
 OFFSETS_PER_RUN = 1 << 16
 

@@ -14,6 +14,7 @@ from mxc.compiler.kernel import ir
 from mxc.compiler.kernel.ir import Value
 from mxc.compiler.kernel.simplify_index import index as number
 from mxc.compiler.ops.expr import number_as
+from mxc.compiler.ops.shapes.arrange import slice_bounds
 from mxc.compiler.ops.table import Params
 
 Index = tuple[Value, ...]
@@ -74,7 +75,7 @@ def transpose(c: Context, params: Params, index: Index) -> Value:
 def slice_axis(c: Context, params: Params, index: Index) -> Value:
     """Elements from `begin` on; negative ones count from the end."""
     axis = params.axis % len(index)
-    begin = slice(params.begin, params.end).indices(c.shape(0)[axis])[0]
+    begin, _ = slice_bounds(params, c.shape(0)[axis])
     return c.load(0, _replaced(index, axis, ir.apply("add", index[axis], number(begin))))
 
 

@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+SELU_SCALE, SELU_ALPHA = 1.0507009873554805, 1.6732632423543772  # Klambauer et al., Self-Normalizing Networks, 2017
+
 
 def _elementwise(one: Callable[[float], float]) -> Callable[[np.ndarray], np.ndarray]:
     def function(x: np.ndarray) -> np.ndarray:

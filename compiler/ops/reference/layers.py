@@ -5,10 +5,8 @@ import math
 
 import numpy as np
 
-from mxc.compiler.ops.special import erf
+from mxc.compiler.ops.special import SELU_ALPHA, SELU_SCALE, erf
 from mxc.compiler.ops.table import Params
-
-SELU_SCALE, SELU_ALPHA = 1.0507009873554805, 1.6732632423543772  # Klambauer et al., Self-Normalizing Networks, 2017
 
 
 def fully_connected(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator,

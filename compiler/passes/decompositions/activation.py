@@ -4,11 +4,9 @@ from __future__ import annotations
 import math
 
 from mxc.compiler.graph.graph import Entry, GraphBuilder, Node
+from mxc.compiler.ops.special import SELU_ALPHA, SELU_SCALE
 from mxc.compiler.passes.building import along, as_dtype, filled, random_numbers, widened
 from mxc.compiler.passes.registry import Options
-
-SELU_SCALE = 1.0507009873554804934193349852946  # Klambauer et al., Self-Normalizing Neural Networks, 2017
-SELU_ALPHA = 1.6732632423543772848170429916717
 
 
 def activation(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry]:

@@ -4,10 +4,9 @@ from __future__ import annotations
 from math import pi
 
 from mxc.compiler.graph.graph import Entry
+from mxc.compiler.ops.special import SELU_ALPHA, SELU_SCALE
 from mxc.compiler.passes.building import along, as_dtype, as_shape, filled, widened
 from mxc.compiler.passes.gradients.context import Gradient
-
-SELU_SCALE, SELU_ALPHA = 1.0507009873554805, 1.6732632423543772
 
 
 def dropout(g: Gradient) -> list[Entry | None]:
