@@ -27,6 +27,7 @@ GOOD = """
 """
 BAD = [
     ("- op: x\n  kind: elementwise\n  inputz: [a]\n", "line 3: unknown key 'inputz'; did you mean 'inputs'"),
+    ("- op: x\n  kind: elementwise\n  inputs: [a]\n  starts: {b: one}\n", "operator x: starts: b is not an input"),
     ("- kind: elementwise\n", "ops.yaml:1: operator .*: the key op is missing"),
     ("- op: x\n  aliases:\n  - y\n  kind: opaque\n", r"aliases as \[a, b\]"),
     ("- [x]\n", "expected a mapping with the key op"),

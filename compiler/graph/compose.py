@@ -13,12 +13,6 @@ from mxc.compiler.ops.table import Operator, Params
 # User attributes that MXNet keeps under `__KEY__` although programs may write them plainly.
 HIDDEN_KEYS = ("ctx_group", "lr_mult", "wd_mult", "force_mirroring", "mirror_stage")
 
-# How the variable of an input starts where the operator itself knows: MXNet stores it as the variable's `__init__`.
-_INITIALISERS = {
-    ("LeakyReLU", "gamma"): '["Constant", {"value": 0.25}]',
-    ("UpSampling", "weight"): '["bilinear", {}]',
-}
-
 
 def hidden_key(key: str) -> str:
     """`__lr_mult__` for `lr_mult` and the other keys that MXNet hides; any other key as it is."""
@@ -49,13 +43,6 @@ def output_name(entry: Entry) -> str:
     return node.name if node.op is None else f"{node.name}_{node.op.output_names(node.params)[entry.index]}"
 
 
-def initialiser(op: Operator, input_name: str) -> str | None:
-    """The `__init__` of a variable that serves as this input, as MXNet's JSON text; None: the user's initialiser."""
-    if input_name in op.aux:
-        return '["one", {}]' if input_name.endswith("var") else '["zero", {}]'
-    return _INITIALISERS.get((op.name, input_name))
-
-
 def make_node(op: Operator, name: str, attrs: Mapping[str, str], params: Params,
               given: Mapping[str, Entry]) -> Node:
     """A node of `op`; for each input that is not in `given`, a new variable NAME_INPUT.
@@ -73,7 +60,7 @@ def make_node(op: Operator, name: str, attrs: Mapping[str, str], params: Params,
                              + (", ".join(names) or "none"))
     entries = [given[key] if key in given else Entry(variable(f"{name}_{key}", dict(attrs))) for key in names]
     for key, entry in zip(names, entries, strict=True):
-        start = initialiser(op, key) if entry.node.is_variable else None
+        start = op.starts.get(key) if entry.node.is_variable else None
         if start is not None:
             entry.node.attrs.setdefault("__init__", start)
     node = Node(op, name, dict(attrs), params, entries)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from mxc.compiler.graph.compose import hidden_key, initialiser, input_names, split_key
+from mxc.compiler.graph.compose import hidden_key, input_names, split_key
 from mxc.compiler.graph.graph import Entry, Node, variable
 from mxc.compiler.ops.table import Operator, Params
 
@@ -77,6 +77,6 @@ def hand_down(record: Record, version: int, node: Node) -> None:
         if not entry.node.is_variable:
             continue
         entry.node.attrs.update(record.for_inputs.get(name, {}))
-        start = initialiser(node.op, name) if version < STORES_STARTS else None
+        start = node.op.starts.get(name) if version < STORES_STARTS else None
         if start is not None:
             entry.node.attrs.setdefault("__init__", start)

@@ -45,8 +45,8 @@ HOMES: dict[str, Home] = {
     "call": Home("mxc.compiler.passes.calls", ("c", "params")),
     "window": Home("mxc.compiler.passes.windows", ("c", "params")),
 }
-KEYS = frozenset(["op", "aliases", "kind", "inputs", "variadic", "parameters", "aux", "outputs", "count", "visible",
-                  "params", "expr", "grad", "reduce", "samples", *HOMES])
+KEYS = frozenset(["op", "aliases", "kind", "inputs", "variadic", "parameters", "aux", "starts", "outputs", "count",
+                  "visible", "params", "expr", "grad", "reduce", "samples", *HOMES])
 _REDUCE_KEYS = {"combine", "body", "final"}
 # Rules an operator of a kind has where its entry names none.
 DEFAULTS: dict[Kind, dict[str, str]] = {
@@ -198,6 +198,7 @@ def _operator(entry: _Entry) -> Operator:
     operator = Operator(
         name=name, kind=kind, inputs=inputs, params=params, aliases=tuple(raw.get("aliases", ())),
         variadic=raw.get("variadic", ""), parameters=tuple(raw.get("parameters", ())), aux=tuple(raw.get("aux", ())),
+        starts=raw.get("starts", {}),
         outputs=outputs, count=str(raw.get("count", "")), visible=raw.get("visible", 0), expr=_expr(raw.get("expr")),
         grad=_grad(raw.get("grad")), reduce=_reduce(name, raw.get("reduce")), rules=rules,
         samples=tuple(raw.get("samples", ())), line=entry.line)
@@ -257,6 +258,8 @@ def _check_expressions(op: Operator) -> None:
     if op.expr is not None and not total:
         for text in _texts(op.expr):
             check(text, set(), "expr")
+    for name in op.starts.keys() - inputs - set(op.aux):
+        raise MXNetError(f"operator {op.name}: starts: {name} is not an input")
     if op.reduce:
         check(op.reduce.body, set(), "reduce body")
         check(op.reduce.final, {"acc", "count"}, "reduce final")

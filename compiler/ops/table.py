@@ -111,7 +111,8 @@ Role = str  # what a named rule is for: "shape", "dtype", "reference", "grad", .
 class Operator:
     """One operator, as `ops.yaml` describes it. Compared by identity; `get` finds it.
 
-    inputs: without auxiliary states. parameters: the inputs that are learned. outputs: names of all outputs, hidden
+    inputs: without auxiliary states. parameters: the inputs that are learned. starts: {input: how its variable starts
+    where the operator itself knows, as MXNet's JSON text of an initialiser}. outputs: names of all outputs, hidden
     ones too; ("output",) with `count` set when their number is an expression over the parameters. visible: number or
     expression. expr: of an elementwise or broadcast operator; a dict {parameter: {value: expression}} selects by a
     parameter's value. grad: {input: formula}, the name of a rule, "none" (no gradient flows), or None (that of `expr`,
@@ -126,6 +127,7 @@ class Operator:
     variadic: str = ""
     parameters: tuple[str, ...] = ()
     aux: tuple[str, ...] = ()
+    starts: Mapping[str, str] = field(default_factory=dict)
     outputs: tuple[str, ...] = ("output",)
     count: str = ""
     visible: int | str = 0
