@@ -463,3 +463,12 @@ def test_scratch_memory_that_there_is_not():
         memory.reserve(0, 1 << 60)
     memory.reserve(0, 64)
     assert memory.scratch and memory.scratch_stride == 64
+
+
+def test_max_pooling_of_nan():
+    data = sym.Variable("data")
+    executor = sym.Pooling(data, kernel=(2,), stride=(2,), pool_type="max").simple_bind(cpu(), data=(1, 1, 4))
+    executor.arg_dict["data"][:] = np.array([[[np.nan, 1, 2, 3]]])
+    np.testing.assert_array_equal(executor.forward(True)[0].asnumpy(), [[[np.nan, 3]]])
+    executor.backward(nd.ones((1, 1, 2)))
+    np.testing.assert_array_equal(executor.grad_dict["data"].asnumpy(), [[[0, 1, 0, 1]]])
