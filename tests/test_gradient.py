@@ -131,11 +131,28 @@ BATCH_NORM = """graph(x: float32[4,3], g: float32[3], b: float32[3], m: float32[
 
 @pytest.mark.parametrize("is_train, wanted, changes", [
     (True, ["x"], True), (True, ["b"], True),
-    (True, ["w"], False),       # no gradient passes through the node
+    (True, ["w"], False),       # no gradient of the node leads there
     (True, [], False), (False, ["x"], False),
 ])
-def test_moving_statistics_change_where_a_gradient_passes(is_train, wanted, changes):
+def test_moving_statistics_change_where_a_gradient_is_wanted(is_train, wanted, changes):
     made = joint(BATCH_NORM, is_train, **dict.fromkeys(wanted, "write"))
+    assert [s.name for s in made.sinks if s.kind == "aux"] == (["m", "v"] if changes else [])
+
+
+@pytest.mark.parametrize("above, below, wanted, changes", [
+    ("x", "BlockGrad(n)", ["x"], True), ("x", "BlockGrad(n)", ["g"], True), ("x", "BlockGrad(n)", ["w"], False),
+    ("x", "broadcast_greater(n, w)", ["x"], True), ("x", "LinearRegressionOutput(w, n)", ["x"], True),
+    ("x", "where(n, w, w)", ["b"], True),
+    ("BlockGrad(x)", "elemwise_mul(n, w)", ["x", "w"], False), ("BlockGrad(x)", "elemwise_mul(n, w)", ["b"], True),
+    ("where(x, w, w)", "relu(n)", ["x"], False), ("SoftmaxOutput(w, x)", "relu(n)", ["x"], False),
+])
+def test_moving_statistics_beside_what_stops_gradients(above, below, wanted, changes):
+    text = f"""graph(x: float32[4,3], g: float32[3], b: float32[3], m: float32[3], v: float32[3], w: float32[4,3])
+               a = {above if above != "x" else "_copy(x)"}
+               n = BatchNorm(a, g, b, m, v)
+               y = {below}
+               return y"""
+    made = joint(text, **dict.fromkeys(wanted, "write"))
     assert [s.name for s in made.sinks if s.kind == "aux"] == (["m", "v"] if changes else [])
 
 

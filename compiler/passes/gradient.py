@@ -2,8 +2,10 @@
 
 The joint graph has the user's outputs first, then a sink "grad" per argument whose grad_req is write or add (in the
 order of the arguments), then, in training mode, a sink "aux" per auxiliary state that training changes. As in MXNet, a
-state changes in backward, and only where a gradient passes through its node: what lies below frozen arguments alone
-keeps its moving statistics. Nodes that only a gradient needs are the backward part.
+state changes in backward, and only where gradients of its node lead to a wanted argument: what lies below frozen
+arguments alone, or above wanted ones behind BlockGrad, keeps its moving statistics. Whether anything but zeros flows
+into the node does not matter: behind it there may be a BlockGrad. Nodes that only a gradient needs are the backward
+part.
 
 Head gradients. The gradient that flows into output i is the variable `_head_grad_<i>`, of the output's shape and dtype.
 It is made only where a gradient reads it: loss operators (SoftmaxOutput, MakeLoss, ...) begin a gradient of their own
@@ -20,7 +22,7 @@ from __future__ import annotations
 from mxc.compiler.error import MXNetError
 from mxc.compiler.graph.graph import Entry, Graph, GraphBuilder, Node, Sink
 from mxc.compiler.passes.building import as_dtype
-from mxc.compiler.passes.gradients.context import Gradient, is_loss
+from mxc.compiler.passes.gradients.context import Gradient, flows_into, is_loss
 from mxc.compiler.passes.registry import Options, graph_pass
 
 HEAD = "_head_grad_"
@@ -37,27 +39,30 @@ def gradient(graph: Graph, options: Options) -> Graph:
         builder.copy(node)
     wanted = [node for node in graph.variables if options.grad_req.get(node.name, "null") != "null"]
     outputs, sinks = list(graph.outputs), list(graph.sinks)
-    flows, passed = _flow_back(graph, builder, set(wanted), options.is_train)
+    leads = _leading(graph, wanted)
+    flows = _flow_back(graph, builder, leads, options.is_train)
     for node in wanted:
         outputs.append(_total(builder, Entry(node), flows))
         sinks.append(Sink("grad", node.name, options.grad_req[node.name]))
     if options.is_train:
-        for name, entry in _new_aux(builder, passed).items():
+        for name, entry in _new_aux(builder, [node for node in reversed(graph.nodes) if node in leads]).items():
             outputs.append(entry)
             sinks.append(Sink("aux", name))
     return builder.finish(outputs, sinks)
 
 
-def _flow_back(graph: Graph, builder: GraphBuilder, wanted: set[Node],
-               is_train: bool) -> tuple[dict[Entry, list[Entry]], list[Node]]:
-    """The contributions to every entry's gradient, as far as the wanted variables need them, and the operator nodes
-    that a gradient passed through, in the order in which it did."""
-    leads = set(wanted)  # nodes through which a wanted variable acts on the outputs
+def _leading(graph: Graph, wanted: list[Node]) -> set[Node]:
+    """The wanted variables, and the nodes whose gradients lead to one."""
+    leads = set(wanted)
     for node in graph.nodes:
-        if any(e.node in leads for e in node.inputs):
+        if any(e.node in leads and flows_into(node, i) for i, e in enumerate(node.inputs)):
             leads.add(node)
+    return leads
+
+
+def _flow_back(graph: Graph, builder: GraphBuilder, leads: set[Node], is_train: bool) -> dict[Entry, list[Entry]]:
+    """The contributions to the gradient of every entry of the nodes `leads`."""
     flows: dict[Entry, list[Entry]] = {}
-    passed: list[Node] = []
     for i, entry in enumerate(graph.outputs):
         head = builder.variable(f"{HEAD}{i}", graph.shape(entry), graph.dtype(entry))
         flows.setdefault(entry, []).append(head)
@@ -67,13 +72,12 @@ def _flow_back(graph: Graph, builder: GraphBuilder, wanted: set[Node],
         outs = [Entry(node, i) for i in range(node.num_outputs)]
         if not (is_loss(node.op) or any(flows.get(e) for e in outs)):
             continue
-        passed.append(node)
         out_grads = [_sum(builder, e, flows.get(e, [])) for e in outs]
         asked = [e.node in leads for e in node.inputs]
         for entry, back in zip(node.inputs, _differentiate(builder, node, out_grads, asked, is_train), strict=False):
             if back is not None and entry.node in leads:
                 flows.setdefault(entry, []).append(back)
-    return flows, passed
+    return flows
 
 
 def _differentiate(builder: GraphBuilder, node: Node, out_grads: list[Entry | None], asked: list[bool],
@@ -115,13 +119,12 @@ def _total(builder: GraphBuilder, entry: Entry, flows: dict[Entry, list[Entry]])
     return total
 
 
-def _new_aux(builder: GraphBuilder, passed: list[Node]) -> dict[str, Entry]:
-    """New values of the auxiliary states that the `passed` nodes change, by name; a state that several nodes share
-    takes their updates one after the other."""
+def _new_aux(builder: GraphBuilder, nodes: list[Node]) -> dict[str, Entry]:
+    """New values of the auxiliary states that the nodes change, by name; a state that several nodes share takes their
+    updates one after the other."""
     values: dict[str, Entry] = {}
-    for node in passed:
-        assert node.op is not None
-        rule = node.op.rule("aux_update")
+    for node in nodes:
+        rule = node.op.rule("aux_update") if node.op is not None else None
         if rule is None:
             continue
         g = Gradient(builder, node, [None] * node.num_outputs, [], True)

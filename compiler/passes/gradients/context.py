@@ -15,6 +15,7 @@ Shape = tuple[int, ...]
 Rule = Callable[["Gradient"], list[Entry | None]]
 
 _LOSSES: set[Rule] = set()
+_IGNORED: dict[Rule, str] = {}
 
 
 def loss(rule: Rule) -> Rule:
@@ -26,6 +27,24 @@ def loss(rule: Rule) -> Rule:
 def is_loss(op: Operator) -> bool:
     """Whether the operator's gradient rule is marked as a loss."""
     return op.rule("grad") in _LOSSES
+
+
+def ignores(name: str) -> Callable[[Rule], Rule]:
+    """Mark a gradient rule under which nothing flows into the input `name`."""
+    def mark(rule: Rule) -> Rule:
+        _IGNORED[rule] = name
+        return rule
+
+    return mark
+
+
+def flows_into(node: Node, position: int) -> bool:
+    """Whether a gradient can flow through `node` into its input at `position`."""
+    if node.op is None or node.op.grad == "none":
+        return False
+    rule = node.op.rule("grad")
+    names = node.op.input_names(node.params)
+    return rule is None or position >= len(names) or names[position] != _IGNORED.get(rule)
 
 
 class Gradient:

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from mxc.compiler.graph.graph import Entry
 from mxc.compiler.passes.building import filled
-from mxc.compiler.passes.gradients.context import Gradient
+from mxc.compiler.passes.gradients.context import Gradient, ignores
 
 
 def cast(g: Gradient) -> list[Entry | None]:
@@ -11,6 +11,7 @@ def cast(g: Gradient) -> list[Entry | None]:
     return [g.og]
 
 
+@ignores("condition")
 def where(g: Gradient) -> list[Entry | None]:
     """og where its side was chosen, else 0; the condition gets none."""
     condition = g.inputs[0]

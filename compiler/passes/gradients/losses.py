@@ -5,7 +5,7 @@ from math import prod
 
 from mxc.compiler.graph.graph import Entry
 from mxc.compiler.passes.building import as_shape, filled
-from mxc.compiler.passes.gradients.context import Gradient, loss
+from mxc.compiler.passes.gradients.context import Gradient, ignores, loss
 
 
 def _regression(g: Gradient, difference: Entry) -> list[Entry | None]:
@@ -20,12 +20,14 @@ def _difference(g: Gradient) -> Entry:
     return g.make("elemwise_sub", out, as_shape(g.builder, label, g.shape(out)))
 
 
+@ignores("label")
 @loss
 def regression_output(g: Gradient) -> list[Entry | None]:
     """LinearRegressionOutput and LogisticRegressionOutput: (out - label) * grad_scale / outputs per sample."""
     return _regression(g, _difference(g))
 
 
+@ignores("label")
 @loss
 def mae_regression_output(g: Gradient) -> list[Entry | None]:
     """sign(out - label) * grad_scale / outputs per sample."""

@@ -5,7 +5,7 @@ from math import inf, prod
 
 from mxc.compiler.graph.graph import Entry
 from mxc.compiler.passes.building import as_dtype, as_shape, widened
-from mxc.compiler.passes.gradients.context import Gradient, loss
+from mxc.compiler.passes.gradients.context import Gradient, ignores, loss
 
 
 def _axes(g: Gradient) -> tuple[int, ...]:
@@ -49,6 +49,7 @@ def log_softmax(g: Gradient) -> list[Entry | None]:
     return [g.scaled(back, _over_temperature(g))]
 
 
+@ignores("label")
 @loss
 def softmax_output(g: Gradient) -> list[Entry | None]:
     """(out - target) * grad_scale / how many count, whatever flows in; the label gets none.
