@@ -112,6 +112,8 @@ def _print_parts(groups: str, plan: Plan, kernels: list[Kernel], target: Any) ->
 def _print_summary(compiled: Compiled) -> None:
     if env.debug_level() >= 1:
         plan, library = compiled.plan, compiled.library
-        print(f"mxc: {plan.nodes} nodes -> {len(plan.steps)} kernels; arena {plan.arena_bytes} of "
+        prepared = len(plan.steps_of("prepare"))
+        print(f"mxc: {plan.nodes} nodes -> {len(plan.steps) - prepared} kernels"
+              f"{f', {prepared} to prepare parameters' if prepared else ''}; arena {plan.arena_bytes} of "
               f"{plan.unplanned_bytes} bytes (live {plan.live_bytes}), prepared {plan.prepared_bytes}; "
               f"{compiled.seconds * 1e3:.0f} ms; cache {library.hits} hits, {library.misses} misses", file=sys.stderr)

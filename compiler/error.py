@@ -18,6 +18,21 @@ class ModelFileError(MXNetError):
         super().__init__(f"{where}: {reason}")
 
 
+class FileAccessError(ModelFileError):
+    """A file that the system does not let this process read or write. `done`: "read" or "written"."""
+
+    def __init__(self, path: str, done: str, error: Exception):
+        super().__init__(path, f"cannot be {done}: {getattr(error, 'strerror', None) or error}")
+
+
+class OutOfMemoryError(MXNetError):
+    """Arrays for which there is no memory."""
+
+
+class SettingError(MXNetError):
+    """An environment variable with a value that means nothing."""
+
+
 class ArgumentError(MXNetError, ValueError):
     """A value that does not fit what it is for; a ValueError too, as programs written for MXNet expect."""
 

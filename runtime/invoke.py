@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from mxc.compiler.error import MXNetError
+from mxc.compiler.error import MXNetError, OutOfMemoryError
 from mxc.compiler.graph.graph import Node
 from mxc.compiler.ops import table
 from mxc.compiler.ops.infer import infer_node
@@ -45,7 +45,7 @@ def invoke(name: str, inputs: Sequence[Array], params: Mapping[str, object], out
         try:
             values = op.reference(node.params, [a.data for a in inputs], dtypes, is_train, rng)
         except MemoryError as error:
-            raise MXNetError(f"operator {name}: out of memory: {error}") from None
+            raise OutOfMemoryError(f"operator {name}: out of memory: {error}") from None
         for result, value in zip(results, values, strict=False):
             with np.errstate(all="ignore"):
                 np.copyto(result.data, value, casting="unsafe")

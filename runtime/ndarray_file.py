@@ -23,7 +23,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mxc.compiler.error import ModelFileError, MXNetError
+from mxc.compiler.error import FileAccessError, ModelFileError, MXNetError
 
 LIST_MAGIC = 0x112
 V1, V2, V3 = 0xF993FAC8, 0xF993FAC9, 0xF993FACA
@@ -214,11 +214,11 @@ def parse(data: bytes | memoryview, path: str = "<bytes>") -> tuple[list[np.ndar
 
 
 def read(path: str | os.PathLike[str]) -> tuple[list[np.ndarray | None], list[str]]:
-    """`parse` of the file at `path`. Raises ModelFileError when it cannot be opened, too."""
+    """`parse` of the file at `path`. Raises FileAccessError when it cannot be read, too."""
     try:
         data = Path(path).read_bytes()
     except OSError as error:
-        raise ModelFileError(str(path), f"cannot be read: {error.strerror or error}") from None
+        raise FileAccessError(str(path), "read", error) from None
     return parse(data, str(path))
 
 
@@ -246,7 +246,7 @@ def format_file(arrays: Sequence[np.ndarray], names: Sequence[str] = ()) -> byte
 def write(path: str | os.PathLike[str], data: Sequence[np.ndarray] | Mapping[str, np.ndarray]) -> None:
     """Save a list, or a dict by name. The file appears whole or not at all: readers never see a part of it.
 
-    Raises MXNetError for a dtype that the format lacks, and when the file cannot be written.
+    Raises MXNetError for a dtype that the format lacks, FileAccessError when the file cannot be written.
     """
     names = list(data) if isinstance(data, Mapping) else []
     arrays = list(data.values()) if isinstance(data, Mapping) else list(data)
@@ -255,7 +255,7 @@ def write(path: str | os.PathLike[str], data: Sequence[np.ndarray] | Mapping[str
     try:
         handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
     except OSError as error:
-        raise MXNetError(f"{path}: cannot be written: {error.strerror or error}") from None
+        raise FileAccessError(str(path), "written", error) from None
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(content)
@@ -268,5 +268,5 @@ def write(path: str | os.PathLike[str], data: Sequence[np.ndarray] | Mapping[str
     except BaseException as error:
         Path(temporary).unlink(missing_ok=True)
         if isinstance(error, OSError):
-            raise MXNetError(f"{path}: cannot be written: {error.strerror or error}") from None
+            raise FileAccessError(str(path), "written", error) from None
         raise

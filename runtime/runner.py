@@ -18,8 +18,10 @@ from typing import Any
 import numpy as np
 
 from mxc.compiler import env
+from mxc.compiler.error import SettingError, nearest
 from mxc.compiler.targets.cpu import runner_ir
 
+RUNNERS = ("native", "portable")
 TAKES = 1024  # a step of more units is handed out in larger pieces
 SPINS = 20_000  # rounds that an idle worker looks for work before it sleeps: less than a millisecond
 
@@ -108,13 +110,17 @@ _guard = threading.Lock()
 
 
 def _runner() -> Any:
-    """This process's runner, made on first use."""
+    """This process's runner, made on first use. Raises SettingError when MXC_RUNNER names none."""
     global _current
     if _current is None:
         with _guard:
             if _current is None:
+                wanted = env.text("MXC_RUNNER") or "native"
+                if wanted not in RUNNERS:
+                    raise SettingError(f"MXC_RUNNER: there is no runner {wanted!r}{nearest(wanted, RUNNERS)}; "
+                                       f"expected one of {', '.join(RUNNERS)}")
                 native = sys.platform == "linux" and platform.machine() in runner_ir.machines()
-                if native and env.text("MXC_RUNNER", "native") != "portable":
+                if native and wanted == "native":
                     _current = _Native(env.num_threads())
                 else:
                     from mxc.runtime.portable_runner import Portable

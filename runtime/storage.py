@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mxc.compiler.error import MXNetError
+from mxc.compiler.error import OutOfMemoryError
 from mxc.compiler.forks import Lock
 from mxc.runtime.context import Context
 
@@ -59,8 +59,8 @@ class Block:
             except (MemoryError, ValueError):  # ValueError: more than an address can be
                 with _lock:
                     statistics.used -= self.nbytes
-                raise MXNetError(f"out of memory: {context} has no {nbytes} bytes left "
-                                 f"({statistics.used} bytes are in use)") from None
+                raise OutOfMemoryError(f"out of memory: {context} has no {nbytes} bytes left "
+                                       f"({statistics.used} bytes are in use)") from None
         self._raw = raw
         start: int = raw.__array_interface__["data"][0]
         self.address = -(-start // ALIGNMENT) * ALIGNMENT

@@ -95,6 +95,33 @@ def test_an_input_with_only_a_shape_is_zeros(capsys: pytest.CaptureFixture[str])
     assert json.loads(capsys.readouterr().out)["fc_output"]["top"] == [[[0, 0.5], [1, 0.0], [2, -0.5]]]
 
 
+def test_parameters_without_prefix_go_where_the_model_has_their_name(capsys: pytest.CaptureFixture[str]):
+    mx.sym.BatchNorm(mx.sym.Variable("data"), name="bn", fix_gamma=False, eps=0.0).save("bn-symbol.json")
+    values = {"bn_gamma": 2, "bn_beta": 1, "bn_moving_mean": 3, "bn_moving_var": 4}
+    mx.nd.save("bn-0000.params", {name: mx.nd.full((4,), value) for name, value in values.items()})
+    np.save("fives.npy", np.full((1, 4), 5, np.float32))
+    assert main(["run", "bn-symbol.json", "--input", "data=fives.npy", "--top", "1"]) == OK
+    assert capsys.readouterr().out.splitlines()[1] == "  row 0: 0: 3"
+
+
+@pytest.mark.parametrize(("arguments", "advice"), [
+    (["run", "nosuch.json"], "check the path"), ([*RUN, "--params", "."], "check the path"),
+    ([*RUN, "--output", "nosuch/out.npz"], "check the path"), (["run", "page-symbol.json"], "belong together"),
+    (["run", "net-symbol.json", "--shape", f"data={2**50},4"], "smaller shapes")])
+def test_advice_is_on_what_is_wrong(arguments: list[str], advice: str, capsys: pytest.CaptureFixture[str]):
+    assert main(arguments) == BAD_FILE
+    assert advice in capsys.readouterr().err.splitlines()[-1]
+
+
+@pytest.mark.parametrize("name", ["MXC_SKIP", "MXC_PRINT"])
+def test_environment_variables_that_mean_nothing(name: str, monkeypatch: pytest.MonkeyPatch,
+                                                 capsys: pytest.CaptureFixture[str]):
+    monkeypatch.setenv(name, "fusee")
+    assert main(COMPILE) == USAGE
+    first, last = capsys.readouterr().err.splitlines()
+    assert name in first and "did you mean 'fuse'?" in first and "environment variable" in last
+
+
 def test_describe():
     assert describe(np.array([1, 200, 3], np.uint8), 2)["top"] == [[(1, 200), (2, 3)]]
     values = np.array([np.nan, -np.inf, 1, np.inf])

@@ -9,7 +9,8 @@ import pytest
 import mxc as mx
 from mxc.compiler.kernel import calls
 
-SUMMARY = r"mxc: 2 nodes -> 3 kernels; arena \d+ of \d+ bytes .*; \d+ ms; cache \d hits, \d misses"
+SUMMARY = (r"mxc: 2 nodes -> 2 kernels, 1 to prepare parameters; arena \d+ of \d+ bytes .*; \d+ ms; "
+           r"cache \d hits, \d misses")
 # The word that a level is the first to print.
 PARTS = {3: "-- after decompose", 4: "-- source", 5: "-- assembly"}
 

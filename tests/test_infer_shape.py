@@ -80,6 +80,16 @@ def test_unknown_dimensions_name_argument_and_dimension(batch):
     assert f"given shapes:\n  x: ({batch}, 10)" in text
 
 
+def test_a_long_list_of_given_shapes_is_cut():
+    names = [f"v{i}" for i in range(12)]
+    total, *rest = variables(names)
+    for i, other in enumerate(rest):
+        total = make("elemwise_add", f"add{i}", total, other)
+    with pytest.raises(MXNetError) as error:
+        infer_shape(Graph([total]), {name: (i + 1,) for i, name in enumerate(names)})
+    assert str(error.value).splitlines()[-2:] == ["  v9: (10,)", "  and 2 more"]
+
+
 def test_nothing_known():
     with pytest.raises(MXNetError, match="argument 'a': nothing is known of its shape"):
         infer_shape(addition(), {})

@@ -66,6 +66,14 @@ def test_skip_names_optional_passes(monkeypatch, skip, message):
         check_names([only_exp, unchanged], ["fuse"])
 
 
+def test_print_names_what_can_be_printed(monkeypatch):
+    monkeypatch.setenv("MXC_PRINT", "only_exp, plan")
+    check_names([only_exp, unchanged], ["fuse"], ["plan"])
+    monkeypatch.setenv("MXC_PRINT", "plans")
+    with pytest.raises(MXNetError, match="MXC_PRINT: there is no 'plans'; did you mean 'plan'"):
+        check_names([only_exp, unchanged], ["fuse"], ["plan"])
+
+
 def test_check_finds_a_graph_that_a_pass_broke(monkeypatch):
     graph = parse_graph(SMALL)
     monkeypatch.delenv("MXC_CHECK", raising=False)

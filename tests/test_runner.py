@@ -12,6 +12,7 @@ import llvmlite.binding as llvm
 import numpy as np
 import pytest
 
+from mxc.compiler.error import SettingError
 from mxc.compiler.targets.cpu import runner_ir
 from mxc.runtime import runner
 from mxc.runtime.portable_runner import Portable
@@ -174,6 +175,13 @@ assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
 @pytest.mark.parametrize("machine", sorted(runner_ir.machines()))
 def test_source_of_every_machine_parses(machine):
     llvm.parse_assembly(runner_ir.runner_source(machine)).verify()
+
+
+def test_a_runner_that_there_is_not(monkeypatch):
+    monkeypatch.setattr(runner, "_current", None)
+    monkeypatch.setenv("MXC_RUNNER", "portabel")
+    with pytest.raises(SettingError, match="no runner 'portabel'; did you mean 'portable'"):
+        runner.num_threads()
 
 
 def test_fields_are_where_python_sets_them():

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from mxc.compiler.error import ModelFileError, MXNetError, UnsupportedError, nearest
+from mxc.compiler.error import FileAccessError, ModelFileError, MXNetError, UnsupportedError, nearest
 from mxc.compiler.graph import legacy
 from mxc.compiler.graph.compose import auxiliary_entries, check_auxiliary, input_names, is_user_key
 from mxc.compiler.graph.graph import Entry, Graph, Node, variable
@@ -29,7 +29,7 @@ def read_file(path: str | Path) -> Graph:
     try:
         data = Path(path).read_bytes()
     except (OSError, ValueError) as error:
-        raise ModelFileError(str(path), f"cannot be read: {getattr(error, 'strerror', None) or error}") from None
+        raise FileAccessError(str(path), "read", error) from None
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:

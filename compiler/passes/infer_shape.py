@@ -10,6 +10,7 @@ from mxc.compiler.graph.graph import Graph, Node
 from mxc.compiler.ops.infer import Shape, infer_shapes, is_complete, merge_shape
 
 T = TypeVar("T")
+MOST_LINES = 10  # of what was given, in a message
 
 
 def infer_shape(graph: Graph, known: Mapping[str, Sequence[int] | None],
@@ -71,8 +72,14 @@ def with_context(run: Callable[[], None], what: str, given: Mapping[str, object]
     try:
         run()
     except MXNetError as error:
-        lines = [f"  {name}: {fact}" for name, fact in given.items() if fact is not None]
-        raise MXNetError("\n".join([str(error), f"given {what}:", *(lines or ["  none"])])) from None
+        raise MXNetError("\n".join([str(error), *_given_lines(what, given)])) from None
+
+
+def _given_lines(what: str, given: Mapping[str, object]) -> list[str]:
+    """What the caller had given as lines of a message: the first MOST_LINES of it."""
+    lines = [f"  {name}: {fact}" for name, fact in given.items() if fact is not None]
+    more = [f"  and {len(lines) - MOST_LINES} more"] if len(lines) > MOST_LINES else []
+    return [f"given {what}:", *(lines[:MOST_LINES] or ["  none"]), *more]
 
 
 def propagate(graph: Graph, facts: list[list[T | None]], infer: Callable,
@@ -111,9 +118,8 @@ def _refuse_unknown(graph: Graph, shapes: list[list[Shape | None]], given: Mappi
         missing = [_describe(f"output {i} of {node.op.name} {node.name!r}", shape) for node in graph.nodes if node.op
                    for i, shape in enumerate(shapes[graph.ids[node]]) if not is_complete(shape)]
     if missing:
-        lines = [f"  {name}: {fact}" for name, fact in given.items() if fact is not None]
         raise MXNetError("\n".join(["shapes stay unknown; give the shapes of more arguments (without 0 or -1):",
-                                    *(f"  {line}" for line in missing), "given shapes:", *(lines or ["  none"])]))
+                                    *(f"  {line}" for line in missing), *_given_lines("shapes", given)]))
 
 
 def _describe(what: str, shape: Shape | None) -> str:

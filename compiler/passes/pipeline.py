@@ -19,13 +19,14 @@ PASSES = (
     recompute,  # cheap forward values again in the backward part
 )
 STAGES = ("fuse",)  # what follows them in api.py and can be left out as well
+PARTS = ("plan",)  # what else api.py prints by name
 
 INFERRED = ("shape", "dtype")  # what holds before the first pass
 
 
 def transform(graph: Graph, options: Options) -> Graph:
     """The graph, with inferred facts, after every pass."""
-    check_names(PASSES, STAGES)
+    check_names(PASSES, STAGES, PARTS)
     for each in PASSES:
         graph = each(graph, options)
     return graph

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from mxc.compiler import env
-from mxc.compiler.error import MXNetError, nearest
+from mxc.compiler.error import MXNetError, SettingError, nearest
 from mxc.compiler.graph.check import check_graph
 from mxc.compiler.graph.graph import Graph
 from mxc.compiler.graph.text import graph_text
@@ -100,16 +100,20 @@ def check_order(passes: Sequence[GraphPass], known: Iterable[str]) -> None:
         have.update(each.gives)
 
 
-def check_names(passes: Sequence[GraphPass], stages: Sequence[str] = ()) -> None:
-    """Raise MXNetError when MXC_SKIP names no pass, or one that cannot be left out.
+def check_names(passes: Sequence[GraphPass], stages: Sequence[str] = (), parts: Sequence[str] = ()) -> None:
+    """Raise SettingError when MXC_SKIP names no pass, or one that cannot be left out, or MXC_PRINT nothing to print.
 
-    stages: what follows the graph passes and can be left out as well.
+    stages: what follows the graph passes and can be left out as well. parts: what else can be printed.
     """
     optional = [*(each.name for each in passes if each.optional), *stages]
     by_name = {each.name: each for each in passes}
     for name in sorted(env.names("MXC_SKIP").difference(optional)):
         if name not in by_name:
-            raise MXNetError(f"MXC_SKIP: there is no pass {name!r}{nearest(name, [*by_name, *stages])}; "
-                             f"expected one of {', '.join(optional)}")
-        raise MXNetError(f"MXC_SKIP: pass {name!r} cannot be left out: what follows needs "
-                         f"{', '.join(by_name[name].gives)}; expected one of {', '.join(optional)}")
+            raise SettingError(f"MXC_SKIP: there is no pass {name!r}{nearest(name, [*by_name, *stages])}; "
+                               f"expected one of {', '.join(optional)}")
+        raise SettingError(f"MXC_SKIP: pass {name!r} cannot be left out: what follows needs "
+                           f"{', '.join(by_name[name].gives)}; expected one of {', '.join(optional)}")
+    printed = [*by_name, *stages, *parts]
+    for name in sorted(env.names("MXC_PRINT").difference(printed)):
+        raise SettingError(f"MXC_PRINT: there is no {name!r}{nearest(name, printed)}; "
+                           f"expected one of {', '.join(printed)}")

@@ -62,26 +62,32 @@ def main(arguments: list[str] | None = None) -> int:
     """Run one command; the exit code."""
     options = parser().parse_args(arguments)
     from mxc.cli.model import UsageError
-    from mxc.compiler.error import MXNetError, TargetError, UnsupportedError
+    from mxc.compiler import error as errors
 
-    codes = {UsageError: USAGE, UnsupportedError: UNSUPPORTED, TargetError: NO_TARGET, MXNetError: BAD_FILE}
-    advice = {
-        USAGE: f"`mxc {options.command} --help` tells what each option is", NO_TARGET: "run it where that is there",
-        UNSUPPORTED: "correct the model, or add to mxc what it lacks (docs/adding-an-operator.md)",
-        BAD_FILE: "check that these files belong together, and that --shape gives the shapes they were made for",
+    check_path = "check the path, its permissions and the space on its disk"
+    kinds = {  # what an error's exit code and advice are; its own kind comes before those that it is one of
+        UsageError: (USAGE, f"`mxc {options.command} --help` tells what each option is"),
+        errors.SettingError: (USAGE, "correct or unset that environment variable"),
+        errors.UnsupportedError: (UNSUPPORTED, "correct the model, or add to mxc what it lacks "
+                                  "(docs/adding-an-operator.md)"),
+        errors.TargetError: (NO_TARGET, "run it where that is there"),
+        errors.FileAccessError: (BAD_FILE, check_path),
+        errors.OutOfMemoryError: (BAD_FILE, "give smaller shapes, or run it where there is more memory"),
+        errors.MXNetError: (BAD_FILE, "check that these files belong together, and that --shape gives the shapes "
+                            "they were made for"),
     }
     try:
         code = importlib.import_module(COMMANDS[options.command]).run(options)
         if sys.stdout is not None:
             sys.stdout.flush()
         return code
-    except MXNetError as error:
+    except errors.MXNetError as error:
         if options.debug:
             raise
-        code = next(code for kind, code in codes.items() if isinstance(error, kind))
+        code, advice = next(found for kind, found in kinds.items() if isinstance(error, kind))
         text = str(error)
         if "\n" not in text or code == UNSUPPORTED:  # else its last line says what to do, or lists what was given
-            text += f"\n{advice[code]}"
+            text += f"\n{advice}"
         return complain(options.command, text, code)
     except OSError as error:
         if options.debug:
@@ -90,8 +96,8 @@ def main(arguments: list[str] | None = None) -> int:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if isinstance(error, BrokenPipeError):  # who read the output has enough of it
             return OK
-        return complain(options.command, f"{error.filename or 'output'}: {error.strerror or error}\n"
-                        "check the path, its permissions and the space on its disk", BAD_FILE)
+        return complain(options.command, f"{error.filename or 'output'}: {error.strerror or error}\n{check_path}",
+                        BAD_FILE)
     except KeyboardInterrupt:
         return complain(options.command, "interrupted", INTERRUPTED)
     except Exception as error:

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from mxc.compiler.error import ModelFileError, MXNetError, nearest
+from mxc.compiler.error import ModelFileError, MXNetError, OutOfMemoryError, nearest
 
 MOST = 6  # names in a message
 
@@ -66,8 +66,11 @@ def parameter_file(options: argparse.Namespace) -> Path | None:
     return found[-1] if found else None
 
 
-def load_parameters(path: Path | None) -> tuple[dict[str, Any], dict[str, Any]]:
-    """(arguments, auxiliary states) in a parameter file, by name. Raises ModelFileError for what is none."""
+def load_parameters(path: Path | None, states: list[str]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """(arguments, auxiliary states) in a parameter file, by name. Raises ModelFileError for what is none.
+
+    states: the names of auxiliary states, for files whose names have no `arg:` or `aux:`.
+    """
     import mxc as mx
 
     arguments: dict[str, Any] = {}
@@ -78,7 +81,9 @@ def load_parameters(path: Path | None) -> tuple[dict[str, Any], dict[str, Any]]:
             raise ModelFileError(str(path), "a list of arrays without names; expected names such as arg:fc1_weight")
         for key, array in loaded.items():
             kind, colon, name = key.partition(":")
-            (auxiliary if kind == "aux" else arguments)[name if colon else key] = array
+            if not colon:
+                kind, name = "aux" if key in states else "arg", key
+            (auxiliary if kind == "aux" else arguments)[name] = array
     return arguments, auxiliary
 
 
@@ -93,13 +98,13 @@ def bind_model(options: argparse.Namespace, shapes: dict[str, tuple[int, ...]], 
     import mxc as mx
 
     symbol, path = mx.sym.load(options.symbol), parameter_file(options)
-    arguments, auxiliary = load_parameters(path)
     names, states = symbol.list_arguments(), symbol.list_auxiliary_states()
+    arguments, auxiliary = load_parameters(path, states)
     for name in (*shapes, *dtypes):
         if name not in names:
             raise UsageError(f"{name} is not an input of {options.symbol}{nearest(name, names)}")
     missing = [n for n in names if n not in arguments and n not in shapes and not n.endswith("label")]
-    known = {n: array.shape for n, array in arguments.items() if n in names} | shapes
+    known = {**shapes, **{n: a.shape for n, a in arguments.items() if n in names and n not in shapes}}
     try:
         found, _, _ = symbol.infer_shape_partial(**known)
         unknown = [n for n, shape in zip(names, found, strict=True) if n in missing and not is_known(shape)]
@@ -107,7 +112,7 @@ def bind_model(options: argparse.Namespace, shapes: dict[str, tuple[int, ...]], 
             raise UsageError(f"{options.symbol}: the shape of {listed(unknown)} is not known\n"
                              f"give it: --shape {unknown[0]}=D,D,...{' or --input' if needs_values else ''}")
         executor = symbol.simple_bind(mx.cpu(), grad_req="null", type_dict=dtypes or None, **known)
-    except UsageError:
+    except (UsageError, OutOfMemoryError):
         raise
     except MXNetError as error:
         reason = str(error).removeprefix("simple_bind error: ").removeprefix("infer_shape error: ")

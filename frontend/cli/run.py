@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mxc.cli.model import UsageError, bind_model, parse_dtypes, parse_pairs, parse_shapes, progress
-from mxc.compiler.error import ModelFileError
+from mxc.compiler.error import FileAccessError, ModelFileError
 
 ROWS = 8  # of each output that are printed
 
@@ -19,7 +19,7 @@ def read_array(path: str) -> np.ndarray:
     try:
         array = np.load(path, allow_pickle=False)
     except OSError as error:
-        raise ModelFileError(path, f"cannot be read: {error.strerror or error}") from None
+        raise FileAccessError(path, "read", error) from None
     except (ValueError, EOFError) as error:
         raise ModelFileError(path, f"expected an array in NumPy's .npy format ({error})") from None
     if not isinstance(array, np.ndarray):
@@ -60,12 +60,12 @@ def run(options: argparse.Namespace) -> int:
 
 
 def save(path: str, arrays: dict[str, np.ndarray]) -> None:
-    """Write arrays as .npz. Raises ModelFileError when the file system does not allow it."""
+    """Write arrays as .npz. Raises FileAccessError when the file system does not allow it."""
     try:
         with open(path, "wb") as file:
             np.savez(file, **arrays)  # type: ignore[arg-type]  # no output is called allow_pickle
     except OSError as error:
-        raise ModelFileError(path, f"cannot be written: {error.strerror or error}") from None
+        raise FileAccessError(path, "written", error) from None
 
 
 def describe(output: np.ndarray, top: int) -> dict[str, Any]:
