@@ -168,6 +168,15 @@ def test_shared_moving_statistics_are_updated_twice():
     np.testing.assert_allclose(mean, (0.5 * 7.0) * 0.5 + 0.5 * values["x"].mean(0))  # the last node's first
 
 
+@pytest.mark.parametrize("shape, rows", [((6,), 1), ((4, 6), 4), ((2, 3, 4), 6), ((2, 3, 4, 5), 24)])
+def test_make_loss_divides_by_rows(shape, rows):
+    made = joint(f"""graph(x: float32[{",".join(map(str, shape))}])
+                     y = MakeLoss(x, grad_scale=2, normalization=batch)
+                     return y""", x="write")
+    grad = made.outputs[1]
+    np.testing.assert_allclose(interpreter.run(made, {"x": np.ones(shape)}, {}, True)[grad], 2 / rows)
+
+
 def test_softmax_output_multiplies_by_what_flows_in():
     text = """graph(x: float64[4,3], label: float64[4])
               y = SoftmaxOutput(x, label, out_grad=OUT_GRAD)

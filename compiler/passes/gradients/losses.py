@@ -36,12 +36,12 @@ def mae_regression_output(g: Gradient) -> list[Entry | None]:
 
 @loss
 def make_loss(g: Gradient) -> list[Entry | None]:
-    """grad_scale everywhere; normalization batch divides it by the number of samples, valid by the number of elements
-    above valid_thresh (at least 1)."""
+    """grad_scale everywhere; normalization batch divides it by the number of rows, which are along the last axis as in
+    MXNet, valid by the number of elements above valid_thresh (at least 1)."""
     data, params = g.inputs[0], g.params
     shape, dtype = g.shape(data), g.dtype(data)
     if params.normalization != "valid":
-        value = params.grad_scale / (shape[0] if params.normalization == "batch" else 1)
+        value = params.grad_scale / (prod(shape[:-1]) if params.normalization == "batch" else 1)
         return [filled(g.builder, shape, value, dtype)]
     above = g.make("_greater_scalar", data, scalar=float(params.valid_thresh))
     count = g.make("sum", above, axis=tuple(range(len(shape))), keepdims=True)
