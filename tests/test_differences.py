@@ -1,0 +1,50 @@
+"""Differences from MXNet 1.9.1 that docs/differences.md names and no other test checks."""
+from collections.abc import Mapping
+
+import numpy as np
+import pytest
+
+from mxc import cpu, nd, sym
+
+DATA, LABEL = sym.Variable("data"), sym.Variable("label")
+GIVEN = 7.0  # in every gradient array before backward
+
+
+def gradients(net: sym.Symbol, grad_req: Mapping[str, str], dtype: str = "float32",
+              **shapes: tuple[int, ...]) -> dict[str, float]:
+    """The first number of each gradient that is wanted; all arguments and head gradients are 1."""
+    executor = net.simple_bind(cpu(), grad_req={name: grad_req.get(name, "null") for name in net.list_arguments()},
+                               type_dict=dict.fromkeys(shapes, dtype), **shapes)
+    for array in executor.arg_arrays:
+        array[:] = 1
+    for name in grad_req:
+        executor.grad_dict[name][:] = GIVEN
+    executor.forward(is_train=True)
+    executor.backward([nd.ones(out.shape, dtype=dtype) for out in executor.outputs])
+    return {name: float(executor.grad_dict[name].asnumpy().ravel()[0]) for name in grad_req}
+
+
+@pytest.mark.parametrize("dtype, net, name, expected", [
+    ("float32", sym.clip(DATA, a_min=-1, a_max=2), "data", GIVEN + 1),
+    ("float32", sym.BatchNorm(DATA, fix_gamma=True, name="bn"), "bn_gamma", GIVEN),
+    ("float64", sym.Convolution(DATA, kernel=(1, 1), num_filter=2, name="conv"), "data", GIVEN + 2),
+])
+def test_add_adds(dtype: str, net: sym.Symbol, name: str, expected: float) -> None:
+    assert gradients(net, {name: "add"}, dtype, data=(2, 3, 4, 4)) == {name: expected}
+
+
+@pytest.mark.parametrize("grad_req, expected", [("write", 2), ("add", GIVEN + 2)])
+def test_a_bias_beside_a_frozen_weight_has_a_gradient(grad_req: str, expected: float) -> None:
+    assert gradients(sym.FullyConnected(DATA, num_hidden=4, name="fc"), {"fc_bias": grad_req},
+                     data=(2, 3)) == {"fc_bias": expected}
+
+
+@pytest.mark.parametrize("loss, label", [(sym.SoftmaxOutput, (2,)), (sym.LinearRegressionOutput, (2, 3))])
+def test_the_gradient_of_a_label_is_zeros(loss, label) -> None:
+    assert gradients(loss(DATA, LABEL), {"label": "write"}, data=(2, 3), label=label) == {"label": 0}
+
+
+@pytest.mark.parametrize("is_train", [False, True])
+def test_softmax_output_is_over_a_sample(is_train: bool) -> None:
+    executor = sym.SoftmaxOutput(DATA, LABEL).simple_bind(cpu(), data=(2, 3, 4, 5), label=(2, 3, 4, 5))
+    np.testing.assert_allclose(executor.forward(is_train)[0].asnumpy(), np.full((2, 3, 4, 5), 1 / 60), rtol=1e-6)
