@@ -69,6 +69,13 @@ def test_average_does_not_count_what_full_adds():
         np.testing.assert_array_equal(out, np.ones((1, 1, 3, 3)))
 
 
+def test_global_pooling_has_no_convention():
+    image = np.arange(12.0).reshape(1, 2, 3, 2)
+    for convention in ("valid", "full", "same"):
+        out = run("Pooling", image, global_pool=True, pooling_convention=convention, pool_type="avg")[0]
+        np.testing.assert_array_equal(out, [[[[2.5]], [[8.5]]]])
+
+
 @pytest.mark.parametrize("op", ["softmax", "softmin", "log_softmax", "SoftmaxActivation"])
 def test_softmax_of_masked_elements(op):
     sign = -1 if op == "softmin" else 1

@@ -52,7 +52,7 @@ def pooled(params: Params, data: Shape) -> Shape:
     """The output's shape; unknown sizes (0) stay unknown."""
     if params["pool_type"] == "lp" and params.get("p_value") not in (1, 2, 3):
         raise MXNetError(f"expected a p_value of 1, 2 or 3 for pool_type lp, got {params.get('p_value')}")
-    if params["pooling_convention"] == "same":
+    if params["pooling_convention"] == "same" and not params["global_pool"]:
         raise MXNetError("pooling_convention same is not supported: state pad, with valid or full")
     w = windows(params, data)
     out = list(data)
