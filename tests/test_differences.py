@@ -28,9 +28,31 @@ def gradients(net: sym.Symbol, grad_req: Mapping[str, str], dtype: str = "float3
     ("float32", sym.clip(DATA, a_min=-1, a_max=2), "data", GIVEN + 1),
     ("float32", sym.BatchNorm(DATA, fix_gamma=True, name="bn"), "bn_gamma", GIVEN),
     ("float64", sym.Convolution(DATA, kernel=(1, 1), num_filter=2, name="conv"), "data", GIVEN + 2),
+    ("float32", sym.mean(DATA), "data", GIVEN + 1 / 96),
+    ("float32", sym.SoftmaxOutput(DATA, DATA), "data", GIVEN + 1 / 48 - 1),
+    ("float32", sym.LinearRegressionOutput(DATA, DATA * 2, grad_scale=48), "data", GIVEN - 1),
 ])
 def test_add_adds(dtype: str, net: sym.Symbol, name: str, expected: float) -> None:
-    assert gradients(net, {name: "add"}, dtype, data=(2, 3, 4, 4)) == {name: expected}
+    assert gradients(net, {name: "add"}, dtype, data=(2, 3, 4, 4)) == {name: pytest.approx(expected)}
+
+
+def test_add_beside_write() -> None:
+    net = sym.relu(DATA + LABEL)
+    assert gradients(net, {"data": "add", "label": "write"}, data=(2,), label=(2,)) == {"data": GIVEN + 1, "label": 1}
+
+
+@pytest.mark.parametrize("net", [sym.FullyConnected(DATA, num_hidden=2, no_bias=True, name="op"),
+                                 sym.Convolution(DATA, kernel=(1, 1), num_filter=2, no_bias=True, name="op")])
+def test_new_weights_are_used(net: sym.Symbol) -> None:
+    executor = net.simple_bind(cpu(), grad_req="null", data=(2, 3, 1, 1))
+    weight = executor.arg_dict["op_weight"]
+    executor.arg_dict["data"][:] = 1
+    for value in (1, 2, 4):
+        weight[0] = value
+        for is_train in (False, True):
+            assert executor.forward(is_train)[0].asnumpy().ravel().tolist() == [3 * value, 0] * 2
+        weight *= 2
+        assert executor.forward()[0].asnumpy().ravel()[0] == 6 * value
 
 
 @pytest.mark.parametrize("grad_req, expected", [("write", 2), ("add", GIVEN + 2)])
@@ -48,3 +70,8 @@ def test_the_gradient_of_a_label_is_zeros(loss, label) -> None:
 def test_softmax_output_is_over_a_sample(is_train: bool) -> None:
     executor = sym.SoftmaxOutput(DATA, LABEL).simple_bind(cpu(), data=(2, 3, 4, 5), label=(2, 3, 4, 5))
     np.testing.assert_allclose(executor.forward(is_train)[0].asnumpy(), np.full((2, 3, 4, 5), 1 / 60), rtol=1e-6)
+
+
+@pytest.mark.parametrize("net", [sym.hypot(DATA, DATA), sym.broadcast_hypot(DATA, DATA), sym.hypot(DATA, 1e30)])
+def test_hypot_overflows(net: sym.Symbol) -> None:
+    assert net.eval(data=nd.full((1,), 1e30))[0].asnumpy().tolist() == [np.inf]
