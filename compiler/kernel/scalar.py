@@ -9,6 +9,7 @@ from mxc.compiler.ops.expr import ROUNDING, compute_dtype, evaluate, names_of, n
 from mxc.compiler.ops.table import Operator, Params
 
 TRUTH = frozenset(["and", "or", "not"])
+COUNT = "count"  # the parameter of a reduction's gradient: how many elements were reduced
 
 
 class ValueReading:
@@ -45,7 +46,9 @@ def _environment(params: Params, used: frozenset[str], values: Mapping[str, Valu
     env = dict(values)
     for name in used - env.keys():
         number = params.get(name)
-        if isinstance(number, (bool, int, float)):
+        if name == COUNT:  # an index, so an argument of the kernel: it serves every shape
+            env[name] = ir.cast(ir.const(int(number), ir.INDEX), compute)
+        elif isinstance(number, (bool, int, float)):
             env[name] = ir.const(number_as(number_as(number, dtype), compute), compute)
     return env
 

@@ -1,14 +1,12 @@
 """The gradient of batch normalisation, and its moving statistics.
 
-With xhat = (x - mean) * inv and out = xhat * gamma + beta, over the count elements of a channel,
+With xhat = (x - mean) * inv and out = xhat * gamma + beta, over the elements of a channel,
 
-    dbeta = sum(og)    dgamma = sum(og * xhat)    dx = gamma * inv * (og - (dbeta + xhat * dgamma) / count)
+    dbeta = sum(og)    dgamma = sum(og * xhat)    dx = gamma * inv * (og - mean(og) - xhat * mean(og * xhat))
 
 which is two reductions, then one elementwise expression.
 """
 from __future__ import annotations
-
-from math import prod
 
 from mxc.compiler.graph.graph import Entry
 from mxc.compiler.passes.building import along, as_shape, other_axes, widened
@@ -36,9 +34,10 @@ def batch_norm(g: Gradient) -> list[Entry | None]:
     to_gamma = g.make("sum", g.make("elemwise_mul", og, xhat), axis=axes, keepdims=True)
     inner = og
     if batch:
-        count = float(prod(shape) // shape[axis])
-        common = g.make("broadcast_add", g.make("broadcast_mul", xhat, to_gamma), to_beta)
-        inner = g.make("elemwise_sub", og, g.make("_div_scalar", common, scalar=count))
+        # Means share the sums' accumulators, and a kernel takes their count at run time: it serves every shape.
+        of_beta = g.make("mean", og, axis=axes, keepdims=True)
+        of_gamma = g.make("mean", g.make("elemwise_mul", og, xhat), axis=axes, keepdims=True)
+        inner = g.make("elemwise_sub", og, g.make("broadcast_add", g.make("broadcast_mul", xhat, of_gamma), of_beta))
     vector = g.shape(gamma)
     return [g.make("broadcast_mul", inner, scale),
             None if params.fix_gamma else as_shape(g.builder, to_gamma, vector), as_shape(g.builder, to_beta, vector)]
