@@ -5,6 +5,7 @@ Parts are loaded when they are first used, so that importing mxc costs little.
 from __future__ import annotations
 
 import importlib
+import pkgutil
 from typing import Any
 
 __version__ = "0.1.0"
@@ -32,3 +33,9 @@ def __getattr__(name: str) -> Any:
             raise AttributeError(f"module 'mxc' has no attribute {name!r}") from None
     globals()[name] = value
     return value
+
+
+def __dir__() -> list[str]:
+    """What there is, loaded or not: help and completion show it."""
+    own = (name for name in globals() if name.startswith("__"))
+    return sorted({*own, *_NAMES, *_MODULES, *(module.name for module in pkgutil.iter_modules(__path__))})

@@ -145,6 +145,8 @@ def test_functions_describe_themselves():
     assert list(signature.parameters)[:4] == ["data", "weight", "bias", "num_hidden"]
     assert "num_hidden : int" in mx.sym.FullyConnected.__doc__
     assert "FullyConnected" in dir(mx.sym) and "_plus_scalar" not in dir(mx.sym)
+    assert {"nd", "sym", "cpu", "MXNetError", "executor", "__version__"} <= set(dir(mx)) and "importlib" not in dir(mx)
+    assert all(hasattr(mx, name) for name in dir(mx))
     assert mx.sym._internal._plus_scalar.__name__ == "_plus_scalar"
 
 
