@@ -46,9 +46,11 @@ def _environment(params: Params, used: frozenset[str], values: Mapping[str, Valu
     env = dict(values)
     for name in used - env.keys():
         number = params.get(name)
+        if not isinstance(number, (bool, int, float)):
+            continue
         if name == COUNT:  # an index, so an argument of the kernel: it serves every shape
             env[name] = ir.cast(ir.const(int(number), ir.INDEX), compute)
-        elif isinstance(number, (bool, int, float)):
+        else:
             env[name] = ir.const(number_as(number_as(number, dtype), compute), compute)
     return env
 
