@@ -42,9 +42,12 @@ def _all(conditions: Sequence[Value]) -> Value | None:
     return result
 
 
-def _lowest(dtype: str) -> Value:
-    lowest = float(np.finfo(dtype).min) if dtype.startswith("float") else int(np.iinfo(dtype).min)
-    return const(lowest, dtype)
+def _outside(dtype: str, empty: bool) -> Value:
+    """What a maximum takes for an element outside of the image. empty: some windows lie outside altogether, and have
+    the lowest finite number as their maximum."""
+    if dtype.startswith("float"):
+        return const(float(np.finfo(dtype).min) if empty else float("-inf"), dtype)
+    return const(int(np.iinfo(dtype).min), dtype)
 
 
 def pooling(c: Window, params: Params) -> Value:
@@ -69,7 +72,10 @@ def pooling(c: Window, params: Params) -> Value:
     when = _all(inside)
     wide = "float32" if c.out_dtype == "float16" else c.out_dtype
     if params.pool_type == "max":
-        fill = None if when is None else _lowest(c.dtype(0))
+        last = [(n - 1) * s - p for n, s, p in zip(c.out_shape[geometry.first:], geometry.stride, geometry.pad,
+                                                   strict=False)]
+        empty = any(start >= n for start, n in zip(last, size[geometry.first:], strict=False))
+        fill = None if when is None else _outside(c.dtype(0), empty)
         return c.accumulate("max", c.load(0, place, when, fill))
     element = cast(c.load(0, place, when), wide)
     if params.pool_type == "lp":
