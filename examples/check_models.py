@@ -80,6 +80,9 @@ def main(arguments: list[str]) -> int:
         print(__doc__)
         return 2
     folder = Path(arguments[0])
+    if not (folder / "cases.json").is_file():
+        print(f"{folder} holds no cases.json, which says what models there are", file=sys.stderr)
+        return 2
     cases = json.loads((folder / "cases.json").read_text())
     unknown = [name for name in arguments[1:] if name not in cases]
     if unknown:

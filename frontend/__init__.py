@@ -30,7 +30,8 @@ def __getattr__(name: str) -> Any:
         except ModuleNotFoundError as error:
             if error.name != target:
                 raise
-            raise AttributeError(f"module 'mxc' has no attribute {name!r}") from None
+            there = ", ".join(name for name in __dir__() if not name.startswith("__"))
+            raise AttributeError(f"module 'mxc' has no attribute {name!r}; it has {there}") from None
     globals()[name] = value
     return value
 

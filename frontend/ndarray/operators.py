@@ -42,6 +42,8 @@ def call(op_name: str, *args: Any, out: NDArray | list[NDArray] | None = None, c
     positional = [a for a in args if isinstance(a, NDArray)]
     free = [p for p in op.params if p not in kwargs and p != op.variadic]
     rest = [a for a in args if not isinstance(a, NDArray) and a is not None]
+    if rest and not positional and not given and slots:
+        raise TypeError(f"{op_name}: input {slots[0]} needs to be an NDArray, not {type(rest[0])}")
     if len(rest) > len(free):
         raise TypeError(f"{op_name}: {len(rest)} positional parameters given; it has {', '.join(free) or 'none'} left")
     params = {**{k: v for k, v in kwargs.items() if v is not None}, **dict(zip(free, rest, strict=False))}

@@ -59,7 +59,9 @@ def simple_bind(symbol: Symbol, ctx: Any, grad_req: Any, type_dict: Mapping[str,
     try:
         found_shapes, found_types = infer_shape(graph, known), infer_dtype(graph, types)
     except MXNetError as error:
-        raise MXNetError(f"simple_bind error: {error}") from None
+        ignored = [f"\n  {name!r} is no argument of this symbol and was ignored{nearest(name, inputs)}"
+                   for name in shapes if name not in inputs]
+        raise MXNetError(f"simple_bind error: {error}{''.join(ignored)}") from None
     facts = {node.name: (found_shapes[graph.ids[node]][0], found_types[graph.ids[node]][0]) for node in graph.variables}
     sharing = set(shared_arg_names or ()) if shared_exec is not None else set()
 

@@ -94,7 +94,7 @@ def _set_signature(function: Callable[..., Any], parameters: list[inspect.Parame
 def _documentation(op: Operator, name: str) -> str:
     """A docstring from the table: what the operator takes, its parameters with their types, what it gives."""
     alias = f", here by its alias {name}" if name != op.name else ""
-    lines = [f"Operator {op.name} ({op.kind.name.lower()}){alias}."]
+    lines = [f"Apply operator {op.name}{alias}."]
     if isinstance(op.expr, str):
         lines += ["", f"Computes `{op.expr}`, elementwise."]
     lines += ["", "Parameters", "----------"]
