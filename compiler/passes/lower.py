@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from mxc.compiler.graph.graph import Entry, Graph, Node
 from mxc.compiler.kernel.ir import LoopKernel
+from mxc.compiler.passes.copies import copy_kernel
 from mxc.compiler.passes.fuse import Group
 from mxc.compiler.passes.fuse_forms import is_view
 from mxc.compiler.passes.lower_group import GroupLowering
@@ -30,6 +31,12 @@ class Lowering:
             self.storage_of[entry] = Storage(pool, graph.dtype(entry), graph.shape(entry), node.name)
         self.phase_of: dict[Node, str] = {n: g.phase for g in groups for n in g.nodes}
         self.alone = {n for g in groups if len(g.nodes) == 1 for n in g.nodes if is_view(n)}
+        self.readers: dict[Entry, set[int]] = {}  # of what is stored: the positions of the groups that load it
+        self.group_at: dict[Node, int] = {}
+        for position, group in enumerate(groups):
+            self.group_at.update(dict.fromkeys(group.nodes, position))
+            for entry in (e for n in group.nodes if n not in self.alone for e in n.inputs):
+                self.readers.setdefault(self.root(entry), set()).add(position)
 
     def run(self) -> None:
         """Lower every group, then copy what an output shares with another output or with an argument."""
@@ -70,7 +77,7 @@ class Lowering:
         result = {}
         for entry in group.stored:
             places = self.targets.get(entry, [])
-            if entry not in self.storage_of and (not places or self._read_again(entry, group)):
+            if entry not in self.storage_of and (not places or self._read_again(entry)):
                 pool = "prepared" if group.phase == PREPARE else "arena"
                 self.storage_of[entry] = Storage(pool, self.graph.dtype(entry), self.graph.shape(entry),
                                                  entry.node.name)
@@ -78,10 +85,10 @@ class Lowering:
             result[entry] = places
         return result
 
-    def _read_again(self, entry: Entry, group: Group) -> bool:
-        inside = set(group.nodes)
-        copied = any(self.root(e) == entry for e, _, _ in self.copies)
-        return copied or any(e == entry for n in self.graph.nodes if n not in inside for e in n.inputs)
+    def _read_again(self, entry: Entry) -> bool:
+        """True when another group loads `entry`, or it is copied in the end."""
+        others = self.readers.get(entry, set()) - {self.group_at[entry.node]}
+        return bool(others) or any(self.root(e) == entry for e, _, _ in self.copies)
 
     def _view(self, entry: Entry) -> None:
         source = self.storage_of.get(entry.node.inputs[0])
@@ -116,8 +123,6 @@ class Lowering:
         self.launches.append(Launch(group.phase, group.label, None, [*inputs, *outputs], node.name, len(inputs)))
 
     def _copy(self, entry: Entry, storage: Storage, mode: str) -> None:
-        from mxc.compiler.passes.copies import copy_kernel
-
         source = self.storage_of[self.root(entry)]
         phase = FORWARD if storage.pool == "output" else BACKWARD
         self.launches.append(Launch(phase, "copy", copy_kernel(storage.dtype, storage.shape, mode), [source, storage]))

@@ -25,36 +25,45 @@ from mxc.compiler.kernel.ir import (
     const,
     load,
 )
-from mxc.compiler.kernel.scalar import expression, reduction_final
+from mxc.compiler.kernel.scalar import body_value, expression, reduction_final
 from mxc.compiler.kernel.simplify_index import Simplifier
 from mxc.compiler.ops.table import Kind
 from mxc.compiler.passes.fuse import Group
 from mxc.compiler.passes.fuse_forms import DOMAIN, is_view, is_window
 from mxc.compiler.passes.program import Storage
+from mxc.compiler.passes.windows import window_extents
 
 Index = tuple[Value, ...]
 ZERO = const(0, INDEX)
 SEED = Storage("seed", "int64", (2,), "seed")
 
 
-class Inputs:
-    """What an index rule sees of its node: its inputs' elements, shapes and dtypes."""
+class Call:
+    """What a call rule sees of its node: the shapes and dtypes of its inputs and of one output."""
+
+    def __init__(self, graph: Graph, entry: Entry):
+        self._graph, self._node = graph, entry.node
+        self.output = entry.index
+        self.out_shape = graph.shape(entry)
+        self.out_dtype = graph.dtype(entry)
+
+    def shape(self, k: int) -> Shape:
+        return self._graph.shape(self._node.inputs[k])
+
+    def dtype(self, k: int) -> str:
+        return self._graph.dtype(self._node.inputs[k])
+
+
+class Inputs(Call):
+    """What an index rule sees of its node: its inputs' elements too."""
 
     def __init__(self, lowering: GroupLowering, entry: Entry):
-        self._lowering, self._node = lowering, entry.node
-        self.output = entry.index
-        self.out_shape = lowering.graph.shape(entry)
-        self.out_dtype = lowering.graph.dtype(entry)
+        super().__init__(lowering.graph, entry)
+        self._lowering = lowering
 
     @property
     def count(self) -> int:
         return len(self._node.inputs)
-
-    def shape(self, k: int) -> Shape:
-        return self._lowering.graph.shape(self._node.inputs[k])
-
-    def dtype(self, k: int) -> str:
-        return self._lowering.graph.dtype(self._node.inputs[k])
 
     def seed(self, position: int) -> Value:
         """The run's seed (position 0) or offset (1) for random numbers."""
@@ -208,8 +217,6 @@ class GroupLowering:
         if form.kind == "reduce":
             windows = [n for n in self.group.nodes if is_window(n)]
             if windows:
-                from mxc.compiler.passes.windows import window_extents
-
                 self.reduce = window_extents(windows[0])
         self.simplify = Simplifier((*self.domain, *self.reduce))
         stores = self.stores(targets)
@@ -239,7 +246,7 @@ class GroupLowering:
         assert rule is not None, anchor
         for source in anchor.inputs:
             self.storages.append(self.storage_of[source])  # operands come first, even when two are the same array
-        call = Call(self.graph, anchor)
+        call = Call(self.graph, Entry(anchor))
         make, axes = rule(call, anchor.params)
         self.acc_of[anchor] = acc(0, self.graph.dtype(Entry(anchor)))
         extents = [1] * (max(axes) + 1)
@@ -255,21 +262,6 @@ class GroupLowering:
         return make(self.group.label, tuple(s.dtype for s in self.storages), tuple(stores))
 
 
-class Call:
-    """What a call rule sees of its node."""
-
-    def __init__(self, graph: Graph, node: Node):
-        self._graph, self._node = graph, node
-        self.out_shape = graph.shape(Entry(node))
-        self.out_dtype = graph.dtype(Entry(node))
-
-    def shape(self, k: int) -> Shape:
-        return self._graph.shape(self._node.inputs[k])
-
-    def dtype(self, k: int) -> str:
-        return self._graph.dtype(self._node.inputs[k])
-
-
 class Window(Inputs):
     """What a window rule sees: its input's elements, the output's index and the window's axes."""
 
@@ -282,8 +274,6 @@ class Window(Inputs):
 
 def reduction_body(node: Node, element: Value, dtype: str) -> tuple[Value, str]:
     """The body of a reduction in the accumulator's dtype, and that dtype: float32 for float16, else the output's."""
-    from mxc.compiler.kernel.scalar import body_value
-
     assert node.op is not None and node.op.reduce is not None
     wide = "float32" if dtype == "float16" else dtype
     return body_value(node.op, node.params, element, wide), wide

@@ -71,10 +71,6 @@ class ScalarPrinter:
                 return scope[id(value)]
         return None
 
-    def forget(self) -> None:
-        """The open block's names hold no more (a counter changed)."""
-        self.scopes[-1].clear()
-
     def print(self, value: Value) -> str:
         """The name of `value`, after printing what it needs."""
         stack = [value]
