@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from mxc.compiler.kernel import index_rules
+from mxc.compiler.kernel.index_rules.context import flatten
 from mxc.compiler.kernel.interpret import run
 from mxc.compiler.kernel.ir import LoopKernel, Store, Value, axis, load
 from mxc.compiler.kernel.simplify_index import Simplifier
@@ -38,7 +38,7 @@ class Context:
         return self.inputs[k].dtype.name
 
     def load(self, k: int, index: Sequence[Value], when: Value | None = None, fill: Value | None = None) -> Value:
-        return load(k, index_rules.flatten(index, self.shape(k)), self.dtype(k), when, fill)
+        return load(k, flatten(index, self.shape(k)), self.dtype(k), when, fill)
 
 
 @pytest.mark.parametrize(("name", "params", "shapes"), CASES)
@@ -51,7 +51,7 @@ def test_against_reference(name: str, params: dict, shapes: list) -> None:
         out = np.ascontiguousarray(out)
         value = op.rule("index")(Context(inputs, out, position), made, tuple(map(axis, range(out.ndim))))
         simplify = Simplifier(out.shape)
-        place = simplify(index_rules.flatten(tuple(map(axis, range(out.ndim))), out.shape))
+        place = simplify(flatten(tuple(map(axis, range(out.ndim))), out.shape))
         buffers = (*(a.dtype.name for a in inputs), out.dtype.name)
         result = np.full(out.size, 99, out.dtype)
         run(LoopKernel(name, buffers, out.shape, (), (), (Store(len(inputs), place, simplify(value)),)),

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from mxc.compiler.graph.graph import Entry, Graph, Node, Shape
 from mxc.compiler.kernel.canonical import canonical
-from mxc.compiler.kernel.index_rules import flatten, unflatten
+from mxc.compiler.kernel.index_rules.context import flatten, unflatten
 from mxc.compiler.kernel.ir import (
     INDEX,
     Accumulator,

@@ -7,10 +7,12 @@ case that MXNet refuses holds its message instead, and must be refused here too.
 """
 from __future__ import annotations
 
+import importlib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 
@@ -70,12 +72,15 @@ def case(op: str, label: str, shapes: Mapping[str, tuple[int, ...]], attrs: Mapp
     return Case(f"{op}-{label}-{dtype}", op, strings, tuple(made), train, list_input)
 
 
-def tables() -> dict[str, list[Case]]:
-    """All cases by group; the group names the file of answers."""
-    from golden import arrays, layers, scalars, shaping
+def modules(function: str) -> dict[str, ModuleType]:
+    """The modules of this folder that define a function of that name without parameters, by name."""
+    paths = [p for p in sorted(HERE.glob("*.py")) if f"\ndef {function}() -> " in p.read_text()]
+    return {path.stem: importlib.import_module(f"golden.{path.stem}") for path in paths}
 
-    groups = {"arrays": arrays.cases(), "layers": layers.cases(), "scalars": scalars.cases(),
-              "shaping": shaping.cases()}
+
+def tables() -> dict[str, list[Case]]:
+    """All cases by group: a group is a module of this folder with a function `cases`, and names the file of answers."""
+    groups = {name: module.cases() for name, module in modules("cases").items()}
     names = [c.name for group in groups.values() for c in group]
     repeated = {n for n in names if names.count(n) > 1} if len(set(names)) < len(names) else set()
     assert not repeated, f"case names used twice: {sorted(repeated)}"

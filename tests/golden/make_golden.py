@@ -2,7 +2,7 @@
 
     python tests/golden/make_golden.py [--oracle FOLDER] [GROUP ...]
 
-A question takes seconds, all of them some minutes.
+GROUP: a module of this folder with `cases()` or `rows()`. A question takes seconds, all of them some minutes.
 
 FOLDER (default: `shared/oracle` beside the checkout) holds `oracle.py`, which answers cases, and `setup.sh`, which
 prints the Python that MXNet 1.9.1 is installed in.
@@ -24,7 +24,6 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
 from golden import cases as table  # noqa: E402
-from golden import shape_cases  # noqa: E402
 
 
 def python_of(oracle: Path) -> str:
@@ -80,15 +79,15 @@ def ask(oracle: Path, cases: list[table.Case]) -> dict[str, np.ndarray]:
     return arrays
 
 
-def ask_shapes(oracle: Path) -> None:
-    """Write shapes.json: the rows of shape_cases.py with MXNet's answers."""
-    target = HERE / "shapes.json"
+def ask_shapes(oracle: Path, group: str, rows: list[dict[str, object]]) -> None:
+    """Write shapes/<group>.json: the group's rows of shape inference with MXNet's answers."""
+    target = HERE / "shapes" / f"{group}.json"
     with tempfile.TemporaryDirectory() as scratch:
         asked = Path(scratch, "rows.json")
-        asked.write_text(json.dumps(shape_cases.rows()))
+        asked.write_text(json.dumps(rows))
         subprocess.run([python_of(oracle), str(HERE / "ask.py"), "shapes", str(asked), str(target)], check=True,
                        capture_output=True)
-    print(f"{target.name}: {len(shape_cases.rows())} rows, {target.stat().st_size} bytes")
+    print(f"shapes/{target.name}: {len(rows)} rows, {target.stat().st_size} bytes")
 
 
 def main() -> None:
@@ -96,8 +95,9 @@ def main() -> None:
     parser.add_argument("--oracle", type=Path, default=HERE.parents[2] / "shared" / "oracle")
     parser.add_argument("groups", nargs="*")
     options = parser.parse_args()
-    if not options.groups or "shapes" in options.groups:
-        ask_shapes(options.oracle)
+    for group, module in table.modules("rows").items():
+        if not options.groups or group in options.groups:
+            ask_shapes(options.oracle, group, module.rows())
     for group, cases in table.tables().items():
         if options.groups and group not in options.groups:
             continue

@@ -1,0 +1,25 @@
+"""Index rules of operators that make values from an element's place alone."""
+from __future__ import annotations
+
+from mxc.compiler.kernel import ir
+from mxc.compiler.kernel.index_rules.context import Context, Index, flatten
+from mxc.compiler.kernel.ir import Value
+from mxc.compiler.kernel.simplify_index import index as number
+from mxc.compiler.ops.expr import number_as
+from mxc.compiler.ops.table import Params
+
+
+def arange(c: Context, params: Params, index: Index) -> Value:
+    """start + step * (i // repeat), start and step cast to the dtype first."""
+    start = 0.0 if params.stop is None else params.start
+    first, each = (ir.const(number_as(n, c.out_dtype), c.out_dtype) for n in (start, params.step))
+    place = ir.cast(ir.apply("div", index[0], number(params.repeat)), c.out_dtype)
+    return ir.apply("add", first, ir.apply("mul", each, place))
+
+
+def rand(c: Context, params: Params, index: Index) -> Value:
+    """Uniform float32 in [0, 1): the upper 24 bits of the generator's word at the element's row-major position."""
+    stream = ir.apply("add", c.seed(1), ir.const(params.offset, "int64"))
+    word = ir.make("rand", (c.seed(0), stream, ir.cast(flatten(index, c.out_shape), "int64")), "uint32")
+    upper = ir.cast(ir.apply("shr", word, ir.const(8, "uint32")), "int32")
+    return ir.apply("mul", ir.cast(upper, "float32"), ir.const(2.0**-24, "float32"))
