@@ -1,7 +1,7 @@
 """Run lowered programs: by the NumPy definitions of loop kernels and library calls, or by generated code."""
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +10,8 @@ import numpy as np
 from mxc.compiler.api import auxiliary_names, static_names
 from mxc.compiler.graph.graph import Graph
 from mxc.compiler.kernel import calls, interpret
-from mxc.compiler.kernel.ir import LoopKernel
+from mxc.compiler.kernel.ir import CallKernel, LoopKernel, RoutineKernel
+from mxc.compiler.kernel.routines import spec
 from mxc.compiler.passes.fuse import Group, fuse
 from mxc.compiler.passes.infer import infer
 from mxc.compiler.passes.lower import lower
@@ -19,6 +20,9 @@ from mxc.compiler.passes.program import Launch, Storage
 from mxc.compiler.passes.registry import Options
 from mxc.compiler.passes.schedule import schedule
 from mxc.runtime import runner
+
+DEFINITIONS: dict[type, Callable[..., None]] = {
+    LoopKernel: interpret.run, CallKernel: calls.interpret, RoutineKernel: spec.run}
 
 
 class Tiles:
@@ -71,7 +75,7 @@ class Program:
             if library is not None:
                 self._launch(launch, own, target, library)
             else:
-                (interpret.run if isinstance(launch.kernel, LoopKernel) else calls.interpret)(launch.kernel, list(own))
+                DEFINITIONS[type(launch.kernel)](launch.kernel, list(own))
 
     @staticmethod
     def _launch(launch: Launch, arrays: Sequence[np.ndarray], target: Any, library: Any) -> None:

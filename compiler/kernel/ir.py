@@ -1,4 +1,4 @@
-"""The kernel IR: scalar values, loop kernels (map-reduce-map) and calls of library kernels.
+"""The kernel IR: scalar values, loop kernels (map-reduce-map), calls of library kernels, and routines.
 
 Everything here is data. `LoopKernel` says what is computed, never how: the targets print it. All addresses are element
 indices; all extents, strides and other integers of dtype "index" (except 0 and 1) are arguments of the printed
@@ -232,4 +232,29 @@ class CallKernel:
         return frozenset(s.buffer for s in self.stores)
 
 
-Kernel = LoopKernel | CallKernel
+@dataclass(frozen=True)
+class RoutineKernel:
+    """A kernel that is written as loops (kernel/routines/): what no map-reduce says.
+
+    routine: its name. constants: what is baked into its code, (name, value) pairs. buffers: dtypes of the `inputs` that
+    it reads, then of what it writes. extents: its run-time integers.
+    """
+
+    name: str
+    routine: str
+    constants: tuple[tuple[str, object], ...]
+    buffers: tuple[str, ...]
+    extents: tuple[int, ...]
+    inputs: int
+
+    def values(self) -> tuple[int, ...]:
+        return self.extents
+
+    def reads(self) -> frozenset[int]:
+        return frozenset(range(self.inputs))
+
+    def writes(self) -> frozenset[int]:
+        return frozenset(range(self.inputs, len(self.buffers)))
+
+
+Kernel = LoopKernel | CallKernel | RoutineKernel

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 
 from mxc.compiler.kernel import ir
-from mxc.compiler.kernel.ir import CallKernel, Kernel, Value
+from mxc.compiler.kernel.ir import CallKernel, Kernel, LoopKernel, RoutineKernel, Value
 
 SHORT = {"float16": "f2", "float32": "f4", "float64": "f8", "uint8": "u1", "int8": "i1", "int32": "i4", "int64": "i8",
          "uint32": "u4", "uint64": "u8", "int16": "i2", "uint16": "u2", "bool": "b", "index": ""}
@@ -71,7 +71,13 @@ def value_text(value: Value) -> str:
         else "; ".join(lines)
 
 
-def _text(kernel: Kernel, number: Callable[[Value], str], extent: Callable[[int], str]) -> str:
+def _routine(kernel: RoutineKernel, extent: Callable[[int], str]) -> str:
+    constants = ", ".join(f"{k}={v!r}" for k, v in kernel.constants)
+    return (f"routine {kernel.routine}({', '.join(kernel.buffers)}) {{{constants}}} inputs {kernel.inputs} "
+            f"extents [{', '.join(map(extent, kernel.extents))}]\n")
+
+
+def _text(kernel: LoopKernel | CallKernel, number: Callable[[Value], str], extent: Callable[[int], str]) -> str:
     printer = _Printer(kernel.roots(), number)
     lines = []
     if isinstance(kernel, CallKernel):
@@ -95,11 +101,14 @@ def _text(kernel: Kernel, number: Callable[[Value], str], extent: Callable[[int]
 
 def kernel_text(kernel: Kernel) -> str:
     """The whole kernel with its extents and constants, its name first."""
-    return f"# {kernel.name}\n{_text(kernel, _exact, str)}"
+    text = _routine(kernel, str) if isinstance(kernel, RoutineKernel) else _text(kernel, _exact, str)
+    return f"# {kernel.name}\n{text}"
 
 
 def form_text(kernel: Kernel) -> str:
     """What the kernel's code depends on: names left out, extents as `#`, run-time integers numbered `#0`, `#1`, ..."""
+    if isinstance(kernel, RoutineKernel):
+        return _routine(kernel, lambda n: "#")
     places = {id(v): i for i, v in enumerate(ir.run_time_integers(kernel.roots()))}
 
     def number(v: Value) -> str:

@@ -44,6 +44,7 @@ HOMES: dict[str, Home] = {
     "index": Home("mxc.compiler.kernel.index_rules", ("c", "params", "index")),
     "call": Home("mxc.compiler.passes.calls", ("c", "params")),
     "window": Home("mxc.compiler.passes.windows", ("c", "params")),
+    "routine": Home("mxc.compiler.passes.routines", ("c", "params")),
 }
 KEYS = frozenset(["op", "aliases", "kind", "inputs", "variadic", "parameters", "aux", "starts", "outputs", "count",
                   "visible", "params", "expr", "grad", "reduce", "samples", *HOMES])

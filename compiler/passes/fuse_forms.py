@@ -27,7 +27,7 @@ class NotFusable(Exception):
 
 @dataclass(frozen=True)
 class Form:
-    """kind: map, reduce, anchor, view or host. space: the shape S. reduced: the axes of S that are reduced.
+    """kind: map, reduce, anchor, view, routine or host. space: the shape S. reduced: the axes of S that are reduced.
 
     levels: of each entry that the group computes.
     """
@@ -40,7 +40,7 @@ class Form:
     def may_precede(self, consumer: Form) -> bool:
         """A quick test by kinds alone whether a group of this form may be merged into one of form `consumer`."""
         kinds = {self.kind, consumer.kind}
-        return "host" not in kinds and ("anchor" not in kinds or bool(kinds & {"map", "view"}))
+        return not kinds & {"host", "routine"} and ("anchor" not in kinds or bool(kinds & {"map", "view"}))
 
     @property
     def domain(self) -> Shape:
@@ -81,7 +81,7 @@ def _single(graph: Graph, node: Node) -> Form:
     entries = [Entry(node, i) for i in range(node.num_outputs)]
     shape = graph.shape(entries[0])
     if node.op.kind == Kind.OPAQUE:
-        return Form("host", shape, frozenset(), {})
+        return Form("routine" if "routine" in node.op.rules else "host", shape, frozenset(), {})
     if node.op.kind == Kind.ANCHOR:
         return Form("anchor", shape, frozenset(), {entries[0]: SPACE})
     if node.op.kind == Kind.REDUCTION:

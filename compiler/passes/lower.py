@@ -8,7 +8,7 @@ from mxc.compiler.kernel.ir import LoopKernel
 from mxc.compiler.passes.copies import copy_kernel
 from mxc.compiler.passes.fuse import Group
 from mxc.compiler.passes.fuse_forms import is_view
-from mxc.compiler.passes.lower_group import GroupLowering
+from mxc.compiler.passes.lower_group import GroupLowering, routine_kernel
 from mxc.compiler.passes.phases import BACKWARD, FORWARD, PREPARE
 from mxc.compiler.passes.program import Launch, Storage
 from mxc.compiler.passes.split_reduction import split
@@ -96,8 +96,8 @@ class Lowering:
             self.storage_of[entry] = source
 
     def _lower(self, group: Group) -> None:
-        if group.form.kind == "host":
-            self._host(group)
+        if group.form.kind in ("host", "routine"):
+            self._alone(group)
             return
         targets = self._targets(group)
         lowering = GroupLowering(self.graph, group, self.storage_of)
@@ -108,19 +108,24 @@ class Lowering:
         else:
             self.launches.append(Launch(group.phase, group.label, kernel, lowering.storages))
 
-    def _host(self, group: Group) -> None:
-        """A node that Python runs: its inputs' storages, then its outputs'."""
+    def _alone(self, group: Group) -> None:
+        """A node that shares its kernel with no other, or that Python runs: its inputs' storages, then its outputs'."""
         node = group.nodes[0]
+        inputs = [self.storage_of[e] for e in node.inputs]
         outputs = []
         for i in range(node.num_outputs):
             entry = Entry(node, i)
-            places = self.targets.get(entry, [])
             if entry not in self.storage_of:
-                self.storage_of[entry] = Storage("arena", self.graph.dtype(entry), self.graph.shape(entry), node.name)
-                self.copies += [(entry, storage, mode) for storage, mode in places]
+                pool = "prepared" if group.phase == PREPARE else "arena"
+                self.storage_of[entry] = Storage(pool, self.graph.dtype(entry), self.graph.shape(entry), node.name)
+                self.copies += [(entry, storage, mode) for storage, mode in self.targets.get(entry, [])]
             outputs.append(self.storage_of[entry])
-        inputs = [self.storage_of[e] for e in node.inputs]
-        self.launches.append(Launch(group.phase, group.label, None, [*inputs, *outputs], node.name, len(inputs)))
+        storages = [*inputs, *outputs]
+        if group.form.kind == "host":
+            self.launches.append(Launch(group.phase, group.label, None, storages, node.name, len(inputs)))
+        else:
+            kernel = routine_kernel(self.graph, node)
+            self.launches.append(Launch(group.phase, group.label, kernel, storages))
 
     def _copy(self, entry: Entry, storage: Storage, mode: str) -> None:
         source = self.storage_of[self.root(entry)]

@@ -16,6 +16,7 @@ from mxc.compiler.kernel.ir import (
     Accumulator,
     CallKernel,
     LoopKernel,
+    RoutineKernel,
     Store,
     Value,
     acc,
@@ -52,6 +53,28 @@ class Call:
 
     def dtype(self, k: int) -> str:
         return self._graph.dtype(self._node.inputs[k])
+
+
+class RoutineNode(Call):
+    """What a routine rule sees of its node: all outputs besides."""
+
+    def __init__(self, graph: Graph, node: Node):
+        super().__init__(graph, Entry(node))
+        entries = [Entry(node, i) for i in range(node.num_outputs)]
+        self.out_shapes = [graph.shape(e) for e in entries]
+        self.out_dtypes = [graph.dtype(e) for e in entries]
+
+
+def routine_kernel(graph: Graph, node: Node) -> RoutineKernel:
+    """The kernel of a node whose operator names a routine."""
+    assert node.op is not None
+    rule = node.op.rule("routine")
+    assert rule is not None, node
+    seen = RoutineNode(graph, node)
+    made = rule(seen, node.params)
+    inputs = [graph.dtype(e) for e in node.inputs]
+    return RoutineKernel(node.op.name, made.routine, made.constants, (*inputs, *seen.out_dtypes), made.integers,
+                         len(inputs))
 
 
 class Inputs(Call):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from mxc.compiler.graph.graph import Shape
-from mxc.compiler.kernel.ir import CallKernel, Kernel, LoopKernel, Store, walk
+from mxc.compiler.kernel.ir import CallKernel, Kernel, LoopKernel, RoutineKernel, Store, walk
 
 
 @dataclass(eq=False)
@@ -55,7 +55,7 @@ def can_share(launch: Launch, old: Storage, new: Storage) -> bool:
     that store at each point of the kernel's iteration space.
     """
     kernel = launch.kernel
-    if kernel is None or old.nbytes != new.nbytes or np.dtype(old.dtype).itemsize != np.dtype(new.dtype).itemsize:
+    if kernel is None or isinstance(kernel, RoutineKernel) or old.nbytes != new.nbytes or np.dtype(old.dtype).itemsize != np.dtype(new.dtype).itemsize:
         return False
     old_slots = {i for i, s in enumerate(launch.storages) if s is old}
     stores = [s for s in kernel.stores if launch.storages[s.buffer] is new]

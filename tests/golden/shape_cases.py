@@ -1,8 +1,8 @@
 """The table of shape-inference questions: an operator, what is known of its inputs, and of its first output.
 
 In a shape None is an unknown rank and 0 an unknown dimension. `make_golden.py` asks the real MXNet's
-infer_shape_partial; `shapes/<module>.json` has the answers: every row with `found` (inputs, outputs, auxiliary states) or
-`error`. Other modules of this folder may have a function `rows` too.
+infer_shape_partial; `shapes/<module>.json` has the answers: every row with `found` (inputs, outputs, auxiliary
+states) or `error`. Other modules of this folder may have a function `rows` too.
 """
 from __future__ import annotations
 

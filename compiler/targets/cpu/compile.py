@@ -59,6 +59,9 @@ def translated(job: Job) -> str:
                                     (types.int64,) * 4, types.void, flags(), {})
     text = str(result.library._final_module)
     function = result.fndesc.mangled_name
+    foreign = re.findall(r"^declare [^@]*@(_ZN\S+?)\(", text, flags=re.M)
+    if foreign:  # such a function is not in the object: the call would go to address 0
+        raise MXNetError(f"kernel {job.name} calls {', '.join(foreign)}, which is no primitive of the target")
     text = re.sub(rf"^define .*?(i32 @{re.escape(function)}\()", r"define internal \1", text, flags=re.M)
     return text.replace("common global ptr null", "internal global ptr null") + THUNK.format(
         symbol=job.symbol, function=function)

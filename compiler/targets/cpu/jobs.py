@@ -3,17 +3,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mxc.compiler.kernel.ir import CallKernel, Kernel
+from mxc.compiler.kernel.ir import CallKernel, Kernel, RoutineKernel
+from mxc.compiler.kernel.routines import spec
 from mxc.compiler.targets.cpu import library
 from mxc.compiler.targets.cpu.isa import Isa
 from mxc.compiler.targets.cpu.loops import loop_source, scratch_layout
+from mxc.compiler.targets.cpu.routines import routine_source
 
 
 @dataclass(frozen=True)
 class Job:
     """One kernel to compile into an object that defines `symbol`.
 
-    language: "numba" (loops.py) or "llvm" (IR text of the library). buffers: dtypes of a Numba source's buffers.
+    language: "numba" (loops.py, routines.py) or "llvm" (IR text of the library). buffers: dtypes of a Numba source's buffers.
     scratch: dtype and byte offset of its scratch buffers.
     """
 
@@ -29,4 +31,7 @@ def job_of(kernel: Kernel, symbol: str, isa: Isa | None = None) -> Job:
     """The job that compiles `kernel` (a loop kernel: in canonical form) for CPUs that run `isa` (None: this one)."""
     if isinstance(kernel, CallKernel):
         return Job(symbol, kernel.name, "llvm", library.source(kernel, symbol, isa))
+    if isinstance(kernel, RoutineKernel):
+        scratch = tuple((dtype, 0) for _, dtype, _ in spec.scratch(kernel))  # the source has the offsets
+        return Job(symbol, kernel.name, "numba", routine_source(kernel), kernel.buffers, scratch)
     return Job(symbol, kernel.name, "numba", loop_source(kernel), kernel.buffers, tuple(scratch_layout(kernel)[0]))

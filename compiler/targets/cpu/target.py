@@ -14,9 +14,10 @@ from mxc.compiler import env
 from mxc.compiler.cache import Cache, entry_key, open_cache
 from mxc.compiler.error import MXNetError
 from mxc.compiler.forks import Lock
-from mxc.compiler.kernel.ir import CallKernel, Kernel
+from mxc.compiler.kernel.ir import CallKernel, Kernel, RoutineKernel
+from mxc.compiler.kernel.routines import spec
 from mxc.compiler.kernel.text import form_text
-from mxc.compiler.targets.cpu import library, loops
+from mxc.compiler.targets.cpu import library, loops, routines
 
 
 @dataclass(frozen=True)
@@ -80,6 +81,8 @@ class CpuTarget:
             self._keys[form] = entry_key(form, self.parts)
         if isinstance(kernel, CallKernel):
             return Launch(self._keys[form], library.units(kernel, self.isa), library.scratch_bytes(kernel, self.isa))
+        if isinstance(kernel, RoutineKernel):
+            return Launch(self._keys[form], spec.units(kernel), routines.scratch_bytes(kernel))
         return Launch(self._keys[form], loops.units(kernel), loops.scratch_layout(kernel)[1])
 
     def load(self, kernels: Mapping[str, Kernel]) -> Library:

@@ -1,0 +1,129 @@
+"""What a routine declares, how it is found, and what a kernel of it means."""
+from __future__ import annotations
+
+import functools
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from mxc.compiler.error import MXNetError
+from mxc.compiler.kernel.ir import FLOATS, RoutineKernel
+
+DTYPES = (*FLOATS, "bool", "uint8", "int8", "int32", "int64", "uint32", "uint64")
+
+
+@dataclass(frozen=True)
+class Spec:
+    """A routine: `function(first, last, inputs..., outputs..., scratch..., integers..., *, constants...)`.
+
+    It does units first <= u < last, each independent of the others. inputs, outputs: flat arrays; scratch: (name,
+    dtype, count) of arrays that are private to the running thread and hold anything at first; integers: run-time
+    extents; constants: baked into the code, dtype names being callables that convert. units, and the counts of scratch,
+    are Python expressions over integers and constants; a scratch dtype may be the name of a constant.
+    """
+
+    name: str
+    function: Callable[..., None]
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    scratch: tuple[tuple[str, str, str], ...]
+    integers: tuple[str, ...]
+    constants: tuple[str, ...]
+    units: str
+
+
+Function = Callable[..., None]
+
+
+def routine(inputs: Sequence[str], outputs: Sequence[str], units: str,
+            scratch: Mapping[str, tuple[str, str]] | None = None) -> Callable[[Function], Function]:
+    """Declares the decorated function a routine; see Spec. Raises MXNetError when its parameters are others."""
+
+    def declare(function: Function) -> Function:
+        parameters = inspect.signature(function).parameters
+        arrays = ("first", "last", *inputs, *outputs, *(scratch or {}))
+        names = [n for n, p in parameters.items() if p.kind is not p.KEYWORD_ONLY]
+        if tuple(names[:len(arrays)]) != arrays:
+            raise MXNetError(f"routine {function.__name__}: expected its parameters to begin {', '.join(arrays)}, got "
+                             f"{', '.join(names)}")
+        function.spec = Spec(  # type: ignore[attr-defined]
+            function.__name__, function, tuple(inputs), tuple(outputs),
+            tuple((name, *kind) for name, kind in (scratch or {}).items()), tuple(names[len(arrays):]),
+            tuple(n for n, p in parameters.items() if p.kind is p.KEYWORD_ONLY), units)
+        return function
+
+    return declare
+
+
+@functools.cache
+def specs() -> Mapping[str, Spec]:
+    """Every routine of this package by name."""
+    root = importlib.import_module("mxc.compiler.kernel.routines")
+    found: dict[str, Spec] = {}
+    for info in pkgutil.iter_modules(root.__path__):
+        module = importlib.import_module(f"{root.__name__}.{info.name}")
+        for value in vars(module).values():
+            spec = getattr(value, "spec", None)
+            if isinstance(spec, Spec) and spec.function.__module__ == module.__name__:
+                if spec.name in found:
+                    raise MXNetError(f"the routine {spec.name} is in {found[spec.name].function.__module__} and in "
+                                     f"{module.__name__}")
+                found[spec.name] = spec
+    return found
+
+
+def find(name: str) -> Spec:
+    """The routine of that name. Raises MXNetError when there is none."""
+    if name not in specs():
+        raise MXNetError(f"there is no routine {name!r}; there are {', '.join(sorted(specs()))}")
+    return specs()[name]
+
+
+def numbers(kernel: RoutineKernel) -> dict[str, object]:
+    """Integers and constants of a kernel by name."""
+    return dict(zip(find(kernel.routine).integers, kernel.extents, strict=True)) | dict(kernel.constants)
+
+
+def _evaluate(text: str, names: Mapping[str, object]) -> int:
+    value = eval(text, {"__builtins__": {}, "min_": min, "max_": max}, dict(names))  # our own source's text
+    assert isinstance(value, int)
+    return value
+
+
+def units(kernel: RoutineKernel) -> int:
+    """Independent pieces of work."""
+    return _evaluate(find(kernel.routine).units, numbers(kernel))
+
+
+def scratch(kernel: RoutineKernel) -> list[tuple[str, str, int]]:
+    """(name, dtype, count) of each scratch array; float16 is kept as float32."""
+    names = numbers(kernel)
+    found = []
+    for name, dtype, count in find(kernel.routine).scratch:
+        stored = str(names.get(dtype, dtype))
+        found.append((name, "float32" if stored == "float16" else stored, _evaluate(count, names)))
+    return found
+
+
+def run(kernel: RoutineKernel, arrays: Sequence[np.ndarray]) -> None:
+    """Runs `kernel` on flat NumPy arrays in place: what its compiled code has to do."""
+    spec, wide = find(kernel.routine), []
+    for array in arrays:  # float16 is computed as float32
+        wide.append(array.astype(np.float32) if array.dtype == np.float16 else array)
+    spare = [np.zeros(count, dtype) for _, dtype, count in scratch(kernel)]
+    constants: dict[str, object] = {}
+    for name, value in kernel.constants:
+        constants[name] = np.dtype(converted(value)).type if value in DTYPES else value
+    spec.function(0, units(kernel), *wide, *spare, *kernel.extents, **constants)
+    for array, computed in zip(arrays, wide, strict=True):
+        if computed is not array:
+            array[:] = computed
+
+
+def converted(dtype: object) -> str:
+    """The dtype in which values of `dtype` are computed."""
+    return "float32" if dtype == "float16" else str(dtype)

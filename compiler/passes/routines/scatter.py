@@ -1,0 +1,11 @@
+"""Sums at indices."""
+from __future__ import annotations
+
+from mxc.compiler.ops.table import Params
+from mxc.compiler.passes.routines.context import Call, Context, call
+
+
+def scatter_add(c: Context, params: Params) -> Call:
+    """data (outer, count, inner), indices (count,) -> (outer, rows, inner)."""
+    outer, count, inner = c.shape(0)
+    return call("scatter_add", (outer, count, params.rows, inner), real=c.dtype(0))

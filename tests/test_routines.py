@@ -1,0 +1,85 @@
+"""Routines: every operator that has one, by its definition and compiled, against the operator's reference."""
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from op_cases import Case, cases
+from programs import DEFINITIONS, Program, lowered
+
+from mxc.compiler.error import MXNetError
+from mxc.compiler.graph.graph import Entry, Graph, Node, variable
+from mxc.compiler.kernel.ir import RoutineKernel
+from mxc.compiler.kernel.routines import spec, words
+from mxc.compiler.ops import table
+from mxc.compiler.ops.infer import infer_node
+from mxc.compiler.targets.cpu.target import cpu_target
+
+CASES = [(case, dtype) for op in table.all_operators() if "routine" in op.rules for case in cases(op)
+         for dtype in ("float32", "float64", "float16")]
+
+
+def program_of(case: Case, dtype: str) -> Program:
+    names = [f"x{i}" for i in range(len(case.shapes))]
+    node = Node(case.op, "node", {}, case.params, [Entry(variable(name)) for name in names])
+    graph = Graph([Entry(node, i) for i in range(case.op.num_outputs(case.params))])
+    return lowered(graph, dict(zip(names, case.shapes, strict=True)), dict.fromkeys(names, dtype), target=cpu_target())
+
+
+@pytest.fixture(scope="module")
+def batch():
+    """Every case's program, and all of their kernels compiled together."""
+    programs = {(str(case), dtype): program_of(case, dtype) for case, dtype in CASES}
+    kernels = {}
+    for program in programs.values():
+        kernels |= program.kernels(cpu_target())
+    return programs, cpu_target().load(kernels)
+
+
+@pytest.mark.parametrize("case, dtype", CASES, ids=lambda x: str(x))
+def test_routine(case: Case, dtype: str, batch) -> None:
+    program = batch[0][str(case), dtype]
+    arrays = case.arrays(dtype)
+    _, dtypes = infer_node(Node(case.op, "node", {}, case.params, [Entry(variable(f"x{i}")) for i in
+                                                                 range(len(arrays))]),
+                           [a.shape for a in arrays], [dtype] * len(arrays))
+    expected = case.op.reference(case.params, arrays, dtypes)
+    given = {f"x{i}": a for i, a in enumerate(arrays)}
+    tolerance = {"float16": 4e-3, "float32": 1e-5, "float64": 1e-12}[dtype]
+    for results in (program.run(given)[0], program.run(given, None, cpu_target(), batch[1])[0]):
+        for ours, theirs in zip(results, expected, strict=True):
+            assert (ours.dtype, ours.shape) == (theirs.dtype, theirs.shape)
+            np.testing.assert_allclose(ours, theirs, tolerance, tolerance)
+
+
+def test_programs_define_every_kind_of_kernel() -> None:
+    assert RoutineKernel in DEFINITIONS
+
+
+def test_every_routine_is_of_an_operator() -> None:
+    used = {launch.kernel.routine for case, _ in CASES[::3] for launch in program_of(case, "float32").launches
+            if isinstance(launch.kernel, RoutineKernel)}
+    assert used == set(spec.specs())
+
+
+def test_words_are_of_the_target() -> None:
+    from mxc.compiler.targets.cpu.vocabulary import names
+
+    assert set(words.__all__) <= set(names())
+
+
+def test_a_call_of_what_is_no_primitive_is_refused() -> None:
+    from mxc.compiler.targets.cpu.compile import translated
+    from mxc.compiler.targets.cpu.jobs import Job
+
+    text = "def kernel(args, first, last, scratch):\n    b0 = buffer0(args, 0)\n    b0[0] = min(first, last)\n"
+    with pytest.raises(MXNetError, match=r"kernel small calls .*ol_min.*, which is no primitive of the target"):
+        translated(Job("symbol", "small", "numba", text, ("int64",)))
+
+
+def test_a_wrong_declaration_is_refused() -> None:
+    with pytest.raises(MXNetError, match="to begin first, last, data, out, got first, last, out, data"):
+        @spec.routine(inputs=("data",), outputs=("out",), units="n")
+        def swapped(first, last, out, data, n):
+            pass
+    with pytest.raises(MXNetError, match="there is no routine 'sotr'"):
+        spec.find("sotr")
