@@ -55,7 +55,9 @@ def can_share(launch: Launch, old: Storage, new: Storage) -> bool:
     that store at each point of the kernel's iteration space.
     """
     kernel = launch.kernel
-    if kernel is None or isinstance(kernel, RoutineKernel) or old.nbytes != new.nbytes or np.dtype(old.dtype).itemsize != np.dtype(new.dtype).itemsize:
+    if kernel is None or isinstance(kernel, RoutineKernel):
+        return False
+    if old.nbytes != new.nbytes or np.dtype(old.dtype).itemsize != np.dtype(new.dtype).itemsize:
         return False
     old_slots = {i for i, s in enumerate(launch.storages) if s is old}
     stores = [s for s in kernel.stores if launch.storages[s.buffer] is new]

@@ -15,8 +15,8 @@ from mxc.compiler.targets.cpu.routines import routine_source
 class Job:
     """One kernel to compile into an object that defines `symbol`.
 
-    language: "numba" (loops.py, routines.py) or "llvm" (IR text of the library). buffers: dtypes of a Numba source's buffers.
-    scratch: dtype and byte offset of its scratch buffers.
+    language: "numba" (loops.py, routines.py) or "llvm" (IR text of the library). buffers: dtypes of a Numba source's
+    buffers. scratch: dtype and byte offset of its scratch buffers.
     """
 
     symbol: str

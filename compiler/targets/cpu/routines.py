@@ -45,4 +45,5 @@ def routine_source(kernel: RoutineKernel) -> str:
 
 def scratch_bytes(kernel: RoutineKernel) -> int:
     """Private memory of a thread: each array's count rounded up as the printed offsets are."""
-    return sum(-(-count // ALIGNMENT) * ALIGNMENT * np.dtype(dtype).itemsize for _, dtype, count in spec.scratch(kernel))
+    arrays = spec.scratch(kernel)
+    return sum(-(-count // ALIGNMENT) * ALIGNMENT * np.dtype(dtype).itemsize for _, dtype, count in arrays)
