@@ -226,7 +226,7 @@ class GroupLowering:
         wanted = Accumulator(combine, body)
         if wanted not in self.accumulators:
             self.accumulators.append(wanted)
-        return acc(self.accumulators.index(wanted), body.dtype)
+        return acc(self.accumulators.index(wanted), "int64" if combine in ("argmax", "argmin") else body.dtype)
 
     # -- kernels
 

@@ -1,7 +1,7 @@
 """Memory planning: which storages share memory, at which offsets, in one arena as small as can be."""
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from mxc.compiler.kernel import calls
@@ -56,12 +56,13 @@ def place(lifetimes: Sequence[Interval]) -> int:
     Each interval, in several orders, goes to the smallest gap that fits between those alive at the same time; the best
     order wins.
     """
+    sizes = {id(i): i.nbytes for i in lifetimes}
     orders: list[Callable[[Interval], tuple]] = [
         lambda i: (-i.nbytes, i.first), lambda i: (-(i.last - i.first), -i.nbytes), lambda i: (i.first, -i.nbytes),
         lambda i: (-i.nbytes * (i.last - i.first + 1), i.first), lambda i: (-i.last, -i.nbytes)]
     best: tuple[int, list[int]] | None = None
     for key in orders:
-        top = _place_in_order(sorted(lifetimes, key=key))
+        top = _place_in_order(sorted(lifetimes, key=key), sizes)
         if best is None or top < best[0]:
             best = top, [i.offset for i in lifetimes]
     if best is None:
@@ -71,26 +72,29 @@ def place(lifetimes: Sequence[Interval]) -> int:
     return best[0]
 
 
-def _place_in_order(order: Sequence[Interval]) -> int:
+def _place_in_order(order: Sequence[Interval], sizes: Mapping[int, int]) -> int:
+    """sizes: bytes by the interval's id."""
     placed: list[Interval] = []
     top = 0
     for interval in order:
-        beside = sorted((p for p in placed if p.first <= interval.last and interval.first <= p.last),
-                        key=lambda p: p.offset)
-        interval.offset = _gap(beside, interval.nbytes)
+        size = sizes[id(interval)]
+        first, last = interval.first, interval.last
+        beside = sorted((p.offset, sizes[id(p)]) for p in placed if p.first <= last and first <= p.last)
+        interval.offset = _gap(beside, size)
         placed.append(interval)
-        top = max(top, interval.offset + interval.nbytes)
+        top = max(top, interval.offset + size)
     return top
 
 
-def _gap(beside: Sequence[Interval], nbytes: int) -> int:
-    """The offset of the smallest gap of at least `nbytes` between intervals sorted by offset, else behind the last."""
+def _gap(beside: Sequence[tuple[int, int]], nbytes: int) -> int:
+    """The offset of the smallest gap of at least `nbytes` between (offset, bytes) sorted by offset, else behind the
+    last."""
     best, best_size, end = -1, 0, 0
-    for other in beside:
-        size = other.offset - end
+    for offset, taken in beside:
+        size = offset - end
         if size >= nbytes and (best < 0 or size < best_size):
             best, best_size = end, size
-        end = max(end, other.offset + other.nbytes)
+        end = max(end, offset + taken)
     return end if best < 0 else best
 
 

@@ -64,7 +64,8 @@ class _Greedy:
             here = {i for i, launch in enumerate(self.launches) if launch.phase == phase}
             waiting = here - self.leaves
             while waiting:
-                ready = [i for i in waiting if self.needs[i] <= self.done | (self.leaves & here)]
+                met = self.done | (self.leaves & here)
+                ready = [i for i in waiting if self.needs[i] <= met]
                 best = min(ready, key=lambda i: (self.growth(i), i))
                 for position in (*sorted(self.needs[best] - self.done), best):
                     self.take(position)

@@ -6,7 +6,7 @@ from mxc.compiler.passes.building import along, as_dtype, as_shape, filled, othe
 from mxc.compiler.passes.registry import Options
 
 
-def _moments(builder: GraphBuilder, x: Entry, axes: tuple[int, ...]) -> tuple[Entry, Entry, Entry]:
+def moments_over(builder: GraphBuilder, x: Entry, axes: tuple[int, ...]) -> tuple[Entry, Entry, Entry]:
     """(mean, x - mean, variance) over `axes`; mean and variance keep them as 1."""
     mean = builder.make("mean", x, axis=axes, keepdims=True)
     centred = builder.make("broadcast_sub", x, mean)
@@ -14,7 +14,8 @@ def _moments(builder: GraphBuilder, x: Entry, axes: tuple[int, ...]) -> tuple[En
     return mean, centred, variance
 
 
-def _inverse_deviation(builder: GraphBuilder, variance: Entry, eps: float) -> Entry:
+def inverse_deviation(builder: GraphBuilder, variance: Entry, eps: float) -> Entry:
+    """1 / sqrt(variance + eps)."""
     return builder.make("rsqrt", builder.make("_plus_scalar", variance, scalar=eps))
 
 
@@ -27,18 +28,18 @@ def batch_norm(builder: GraphBuilder, node: Node, inputs: list[Entry], options: 
     params = node.params
     data, gamma, beta, moving_mean, moving_var = inputs
     ndim = len(builder.shape(data))
-    axis = params.axis % ndim
+    axis = params.get("axis", 1) % ndim  # SyncBatchNorm has none
     x = widened(builder, data)
     if params.fix_gamma:
         gamma = filled(builder, builder.shape(gamma), 1.0, builder.dtype(gamma))
     if options.is_train and not params.use_global_stats:
-        mean, centred, variance = _moments(builder, x, other_axes(ndim, axis))
-        inverse = _inverse_deviation(builder, variance, params.eps)
+        mean, centred, variance = moments_over(builder, x, other_axes(ndim, axis))
+        inverse = inverse_deviation(builder, variance, params.eps)
         scale = builder.make("broadcast_mul", along(builder, gamma, axis, ndim), inverse)
         scaled = builder.make("broadcast_mul", centred, scale)
         out = builder.make("broadcast_add", scaled, along(builder, beta, axis, ndim))
     else:
-        mean, inverse = moving_mean, _inverse_deviation(builder, moving_var, params.eps)
+        mean, inverse = moving_mean, inverse_deviation(builder, moving_var, params.eps)
         scale = builder.make("elemwise_mul", gamma, inverse)
         shift = builder.make("elemwise_sub", beta, builder.make("elemwise_mul", mean, scale))
         scaled = builder.make("broadcast_mul", x, along(builder, scale, axis, ndim))

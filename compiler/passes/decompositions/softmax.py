@@ -15,7 +15,7 @@ def _centred(builder: GraphBuilder, x: Entry, axes: tuple[int, ...], temperature
     return builder.make("_div_scalar", centred, scalar=temperature)
 
 
-def _softmax(builder: GraphBuilder, x: Entry, axes: tuple[int, ...], temperature: float | None = None) -> Entry:
+def softmax_over(builder: GraphBuilder, x: Entry, axes: tuple[int, ...], temperature: float | None = None) -> Entry:
     powers = builder.make("exp", _centred(builder, x, axes, temperature))
     return builder.make("broadcast_div", powers, builder.make("sum", powers, axis=axes, keepdims=True))
 
@@ -31,7 +31,7 @@ def softmax(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Opt
     shape, params = builder.shape(x), node.params
     axis = params.axis % len(shape)
     if not params.use_length:
-        return _result(builder, node, _softmax(builder, x, (axis,), params.temperature))
+        return _result(builder, node, softmax_over(builder, x, (axis,), params.temperature))
     length = builder.make("Cast", inputs[1], dtype="float64")  # exact for every length that an int64 axis can have
     positions = builder.make("_arange", start=0.0, stop=float(shape[axis]), dtype="float64")
     positions = as_shape(builder, positions, [n if i == axis else 1 for i, n in enumerate(shape)])
@@ -39,7 +39,7 @@ def softmax(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Opt
     inside = builder.make("broadcast_lesser", positions, length)
     lowest = filled(builder, shape, float("-inf"), builder.dtype(x))
     kept = builder.make("where", inside, x, lowest)
-    out = _softmax(builder, kept, (axis,), params.temperature)
+    out = softmax_over(builder, kept, (axis,), params.temperature)
     zero = filled(builder, shape, 0.0, builder.dtype(x))
     return _result(builder, node, builder.make("where", inside, out, zero))
 
@@ -48,7 +48,7 @@ def softmin(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Opt
     """softmax of -x over an axis."""
     x = builder.make("negative", widened(builder, inputs[0]))
     axis = node.params.axis % len(builder.shape(x))
-    return _result(builder, node, _softmax(builder, x, (axis,), node.params.temperature))
+    return _result(builder, node, softmax_over(builder, x, (axis,), node.params.temperature))
 
 
 def log_softmax(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry]:
@@ -64,7 +64,7 @@ def softmax_activation(builder: GraphBuilder, node: Node, inputs: list[Entry], o
     """softmax over the channels, or (mode instance) the last axis: MXNet folds all others into rows."""
     x = widened(builder, inputs[0])
     axes = (1,) if node.params.mode == "channel" else (len(builder.shape(x)) - 1,)
-    return _result(builder, node, _softmax(builder, x, axes))
+    return _result(builder, node, softmax_over(builder, x, axes))
 
 
 def softmax_output(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry]:
@@ -77,4 +77,4 @@ def softmax_output(builder: GraphBuilder, node: Node, inputs: list[Entry], optio
         axes = (ndim - 1,)
     else:
         axes = tuple(range(1, ndim)) or (0,)
-    return _result(builder, node, _softmax(builder, x, axes))
+    return _result(builder, node, softmax_over(builder, x, axes))

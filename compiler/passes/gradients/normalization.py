@@ -14,17 +14,17 @@ from mxc.compiler.passes.gradients.context import Gradient
 
 
 def batch_norm(g: Gradient) -> list[Entry | None]:
-    """By the batch's mean and 1 / sqrt(var + eps), which are the node's outputs 1 and 2; both act on dx in training.
+    """By the batch's mean and 1 / sqrt(var + eps), the node's outputs 1 and last; both act on dx in training.
 
     Where the moving statistics were used (inference, use_global_stats) they are constants: dx = og * gamma * inv. With
     fix_gamma gamma counts as 1 and gets a zero gradient. No gradient flows through the outputs mean and var.
     """
     data, gamma = g.inputs[:2]
     shape, params = g.shape(data), g.params
-    axis = params.axis % len(shape)
+    axis = params.get("axis", 1) % len(shape)
     axes = other_axes(len(shape), axis)
     x, og = widened(g.builder, data), widened(g.builder, g.og)
-    mean, inverse = (along(g.builder, e, axis, len(shape)) for e in g.outputs[1:3])
+    mean, inverse = (along(g.builder, e, axis, len(shape)) for e in (g.outputs[1], g.outputs[-1]))
     xhat = g.make("broadcast_mul", g.make("broadcast_sub", x, mean), inverse)
     batch = g.is_train and not params.use_global_stats
     scale = inverse
@@ -46,11 +46,11 @@ def batch_norm(g: Gradient) -> list[Entry | None]:
 def batch_norm_moving(g: Gradient) -> list[Entry | None]:
     """moving = moving * momentum + batch * (1 - momentum), with the biased variance; kept with use_global_stats.
 
-    The variance comes back from output 2: var = inv^-2 - eps.
+    The variance comes back from the last output: var = inv^-2 - eps.
     """
     if g.params.use_global_stats:
         return [None, None]
-    mean, inverse = g.outputs[1:3]
+    mean, inverse = g.outputs[1], g.outputs[-1]
     var = g.make("_plus_scalar", g.make("reciprocal", g.make("square", inverse)), scalar=-float(g.params.eps))
     momentum = float(g.params.momentum)
     return [g.make("elemwise_add", g.scaled(state, momentum), g.scaled(new, 1.0 - momentum))
