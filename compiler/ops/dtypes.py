@@ -65,10 +65,31 @@ def float32_only(params: Params, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dty
     return ins, ["float32"] * len(outs)
 
 
+def int64_only(params: Params, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
+    """The output is int64."""
+    return ins, ["int64"] * len(outs)
+
+
+def numbered_dtype(params: Params, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
+    """The output has the dtype of MXNet's number `dtype`; -1: that of what uses it."""
+    numbers = ("float32", "float64", "float16", "uint8", "int32", "int8", "int64", "bool")
+    number = params["dtype"]
+    assert isinstance(number, int)
+    return ins, outs if number == -1 else [merge([numbers[number], *outs])]
+
+
 def floating(params: Params, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
     """As `same_dtype`, for operators that take floats alone."""
     ins, outs = same_dtype(params, ins, outs)
     _require(ins[0], "float", "data")
+    return ins, outs
+
+
+def numbers(params: Params, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
+    """As `same_dtype`, for operators that do not take bool."""
+    ins, outs = same_dtype(params, ins, outs)
+    if ins[0] == "bool":
+        raise MXNetError("expected data of a float or int dtype, got bool")
     return ins, outs
 
 
@@ -95,3 +116,14 @@ def softmax(params: Params, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
     for length in ins[1:]:
         _require(length, "int", "length")
     return [data, *ins[1:]], [merge([asked or data, outs[0]])]
+
+
+def box_nms(params: Params, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
+    """Floats; the hidden output counts rows."""
+    ins, out = floating(params, ins, outs[:1])
+    return ins, [out[0], "int32"]
+
+
+def to_int32(params: Params, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
+    """The output is int32."""
+    return ins, ["int32"] * len(outs)

@@ -38,6 +38,7 @@ HOMES: dict[str, Home] = {
     "shape": Home("mxc.compiler.ops.shapes", _SHAPE),
     "dtype": Home("mxc.compiler.ops.dtypes", _SHAPE),
     "reference": Home("mxc.compiler.ops.reference", ("params", "inputs", "is_train", "rng")),
+    "flops": Home("mxc.compiler.ops.flops", _SHAPE),
     "grad": Home("mxc.compiler.passes.gradients", ("g",)),
     "aux_update": Home("mxc.compiler.passes.gradients", ("g",)),
     "decompose": Home("mxc.compiler.passes.decompositions", ("builder", "node", "inputs", "options")),
@@ -49,6 +50,7 @@ HOMES: dict[str, Home] = {
 KEYS = frozenset(["op", "aliases", "kind", "inputs", "variadic", "parameters", "aux", "starts", "outputs", "count",
                   "visible", "params", "expr", "grad", "reduce", "samples", *HOMES])
 _REDUCE_KEYS = {"combine", "body", "final"}
+COMBINES = ("sum", "prod", "max", "min", "argmax", "argmin")
 # Rules an operator of a kind has where its entry names none.
 DEFAULTS: dict[Kind, dict[str, str]] = {
     Kind.ELEMENTWISE: {"shape": "same_shape", "dtype": "same_dtype"},
@@ -190,6 +192,7 @@ def _operator(entry: _Entry) -> Operator:
     except MXNetError as error:
         raise MXNetError(f"operator {name}: {error}") from None
     outputs = tuple(raw.get("outputs", ("output",)))
+    numbered = outputs[0].endswith("*")
     if raw.get("count"):
         outputs = tuple(o.rstrip("*") for o in outputs)
     kind = Kind[raw["kind"].upper()]
@@ -200,7 +203,7 @@ def _operator(entry: _Entry) -> Operator:
         name=name, kind=kind, inputs=inputs, params=params, aliases=tuple(raw.get("aliases", ())),
         variadic=raw.get("variadic", ""), parameters=tuple(raw.get("parameters", ())), aux=tuple(raw.get("aux", ())),
         starts=raw.get("starts", {}),
-        outputs=outputs, count=str(raw.get("count", "")), visible=raw.get("visible", 0), expr=_expr(raw.get("expr")),
+        outputs=outputs, count=str(raw.get("count", "")), numbered=numbered, visible=raw.get("visible", 0), expr=_expr(raw.get("expr")),
         grad=_grad(raw.get("grad")), reduce=_reduce(name, raw.get("reduce")), rules=rules,
         samples=tuple(raw.get("samples", ())), line=entry.line)
     _check_expressions(operator)
@@ -210,7 +213,7 @@ def _operator(entry: _Entry) -> Operator:
 def _input(text: str) -> InputSpec:
     words = text.split(maxsplit=2)
     if len(words) == 3 and words[1] in ("if", "unless"):
-        return InputSpec(words[0], words[2], words[1] == "unless")
+        return InputSpec(words[0].rstrip("*"), words[2], words[1] == "unless", words[0].endswith("*"))
     if len(words) != 1:
         raise MXNetError(f"input {text!r}: expected NAME, NAME*, `NAME if COND` or `NAME unless COND`")
     return InputSpec(text.rstrip("*"), variadic=text.endswith("*"))
@@ -236,8 +239,8 @@ def _reduce(name: str, raw: Any) -> Reduce | None:
     if raw is None:
         return None
     unknown = [k for k in raw if k not in _REDUCE_KEYS]
-    if unknown or raw.get("combine") not in ("sum", "prod", "max", "min"):
-        raise MXNetError(f"operator {name}: reduce: expected combine (sum, prod, max, min), body and final, got {raw}")
+    if unknown or raw.get("combine") not in COMBINES:
+        raise MXNetError(f"operator {name}: reduce: expected combine ({', '.join(COMBINES)}), body and final, got {raw}")
     return Reduce(raw["combine"], str(raw["body"]), str(raw.get("final", "acc")))
 
 

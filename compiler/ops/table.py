@@ -80,7 +80,7 @@ class Params(Mapping[str, object]):
 
 @dataclass(frozen=True)
 class Reduce:
-    """A reduction: `combine` (sum, prod, max or min) of `body` over the reduced elements, then `final`.
+    """A reduction: `combine` (sum, prod, max, min, argmax or argmin) of `body` over the reduced elements, then `final`.
 
     body: expression over the inputs and parameters, one element. final: expression over `acc` (what was combined),
     `count` (how many elements were) and the parameters; computed in the accumulator's dtype, then cast to the output's.
@@ -113,8 +113,8 @@ class Operator:
 
     inputs: without auxiliary states. parameters: the inputs that are learned. starts: {input: how its variable starts
     where the operator itself knows, as MXNet's JSON text of an initialiser}. outputs: names of all outputs, hidden
-    ones too; ("output",) with `count` set when their number is an expression over the parameters. visible: number or
-    expression. expr: of an elementwise or broadcast operator; a dict {parameter: {value: expression}} selects by a
+    ones too; ("output",) with `count` set when their number is an expression over the parameters, `numbered` when a
+    single one is output0. visible: number or expression. expr: of an elementwise or broadcast operator; a dict {parameter: {value: expression}} selects by a
     parameter's value. grad: {input: formula}, the name of a rule, "none" (no gradient flows), or None (that of `expr`,
     or there is none). rules: role -> name of a rule, defaults of the kind filled in.
     """
@@ -130,6 +130,7 @@ class Operator:
     starts: Mapping[str, str] = field(default_factory=dict)
     outputs: tuple[str, ...] = ("output",)
     count: str = ""
+    numbered: bool = False
     visible: int | str = 0
     expr: str | dict[str, dict[str, str]] | None = None
     grad: dict[str, str | dict[str, dict[str, str]]] | str | None = None
@@ -187,7 +188,7 @@ class Operator:
         """Names of the inputs that are there with `params`, auxiliary states left out; `arg*` as arg0, arg1, ..."""
         names: list[str] = []
         for spec in self.inputs:
-            if spec.variadic:
+            if spec.variadic and spec.present(params):
                 names += [f"{spec.name}{i}" for i in range(_count(params[self.variadic], "inputs"))]
             elif spec.present(params):
                 names.append(spec.name)
@@ -208,10 +209,11 @@ class Operator:
         return self.visible if isinstance(self.visible, int) else _integer(condition(self.visible, params))
 
     def output_names(self, params: Params) -> tuple[str, ...]:
-        """Names of all outputs; a number of outputs that parameters give are numbered, a single one too."""
+        """Names of all outputs; a number of outputs that parameters give are numbered, a single one where `numbered`."""
         if not self.count:
             return self.outputs
-        return tuple(f"{self.outputs[0]}{i}" for i in range(self.num_outputs(params)))
+        count = self.num_outputs(params)
+        return tuple(f"{self.outputs[0]}{i}" for i in range(count)) if count > 1 or self.numbered else self.outputs
 
     # -- computing
 

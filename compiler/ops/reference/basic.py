@@ -46,8 +46,13 @@ def reduction_value(op: Operator, params: Params, inputs: list[np.ndarray], out_
     env = _environment(reading, op, params, named, out_dtype)
     body = np.broadcast_to(as_dtype(evaluate(op.reduce.body, reading, env), reading.dtype), shape)
     axes = reduced_axes(params, len(shape))
-    combine = {"sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum}[op.reduce.combine]
-    acc = combine.reduce(body, axis=axes, dtype=reading.dtype)
+    if op.reduce.combine in ("argmax", "argmin"):
+        moved = np.moveaxis(body, axes, range(len(shape) - len(axes), len(shape)))
+        flat = moved.reshape(*moved.shape[:len(shape) - len(axes)], -1)
+        acc = as_dtype(getattr(np, op.reduce.combine)(flat, axis=-1), reading.dtype)
+    else:
+        combine = {"sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum}[op.reduce.combine]
+        acc = combine.reduce(body, axis=axes, dtype=reading.dtype)
     count = np.asarray(math.prod(shape[a] for a in axes)).astype(reading.dtype)
     if out.kind == "b":
         acc, count = (as_dtype(n, out).astype(reading.dtype) for n in (acc, count))

@@ -42,7 +42,7 @@ def batch_norm(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shape
     data = merge(ins[0], outs[0])
     if data is None:
         return ins, outs
-    axis = params["axis"]
+    axis = params.get("axis", 1)
     assert isinstance(axis, int)
     axis = normal_axis(axis, len(data))
     channels: Shape | None = (data[axis],)
