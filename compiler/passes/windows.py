@@ -151,6 +151,38 @@ def avg_pool_grad(c: Window, params: Params) -> Value:
     return cast(c.accumulate("sum", gradient), c.out_dtype)
 
 
+def adaptive_pool(c: Window, params: Params) -> Value:
+    """Element i of n along an axis is over input elements floor(i * m / n) to ceil((i + 1) * m / n), of m.
+
+    avg: their mean. spread: the sum of each over the length of its own window among the outputs, which is the gradient
+    of avg: element y of m takes part in just the windows floor(y * n / m) to ceil((y + 1) * n / m).
+    """
+    size = c.shape(0)
+    place = list(c.index)
+    inside: list[Value] = []
+    lengths: list[Value] = []
+    for i, step in enumerate(c.window):
+        d = 2 + i
+        start, end = adaptive_bounds(c.index[d], size[d], c.out_shape[d])
+        place[d] = apply("add", start, step)
+        inside.append(apply("lt", place[d], end))
+        if params.pool_type == "spread":
+            start, end = adaptive_bounds(place[d], c.out_shape[d], size[d])
+        lengths.append(apply("sub", end, start))
+    wide = "float32" if c.out_dtype == "float16" else c.out_dtype
+    count = cast(apply("mul", *lengths), wide)
+    element = cast(c.load(0, place, _all(inside)), wide)
+    if params.pool_type == "avg":
+        return cast(apply("div", c.accumulate("sum", element), count), c.out_dtype)
+    return cast(c.accumulate("sum", apply("div", element, count)), c.out_dtype)
+
+
+def adaptive_bounds(index: Value, size: int, out: int) -> tuple[Value, Value]:
+    """The first element of window `index` of `out` over `size` elements, and the one behind its last."""
+    after = times(plus(index, 1), size)
+    return (apply("div", times(index, size), number(out)), apply("div", plus(after, out - 1), number(out)))
+
+
 def window_extents(node: Node) -> Shape:
     """The extents of a window: the operator's kernel."""
     return tuple(node.params.kernel)

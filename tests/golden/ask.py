@@ -11,7 +11,12 @@ import numpy as np
 
 
 def operator(name):
-    return getattr(mx.sym, name, None) or getattr(mx.sym._internal, name)
+    """The symbol function of an operator: MXNet hides some in modules of their prefix."""
+    for module, prefix in ((mx.sym, ""), (mx.sym.contrib, "_contrib_"), (mx.sym.linalg, "_linalg_")):
+        found = getattr(module, name[len(prefix):], None) if name.startswith(prefix) else None
+        if found is not None:
+            return found
+    return getattr(mx.sym._internal, name)
 
 
 def created(cases):

@@ -1,0 +1,20 @@
+"""Gradients of operators that resample images."""
+from __future__ import annotations
+
+from math import prod
+
+from mxc.compiler.graph.graph import Entry
+from mxc.compiler.passes.gradients.context import Gradient
+from mxc.compiler.passes.resizing import longest_windows
+
+
+def adaptive_pooling(g: Gradient) -> list[Entry | None]:
+    """Each mean's gradient, over the count of its elements, to all of them."""
+    shape, out = g.shape(g.inputs[0]), g.shape(g.og)
+    if out[2:] == (1, 1):
+        return [g.broadcast_to(g.scaled(g.og, 1.0 / prod(shape[2:])), shape)]
+    if all(n % o == 0 for n, o in zip(shape[2:], out[2:], strict=True)):
+        kernel = longest_windows(shape[2:], out[2:])
+        return [g.make("_mxc_avg_pool_grad", g.og, kernel=kernel, stride=kernel, pool_type="avg", shape=shape)]
+    return [g.make("_mxc_adaptive_pool", g.og, kernel=longest_windows(out[2:], shape[2:]), shape=shape,
+                   pool_type="spread")]
