@@ -4,13 +4,16 @@ Comparisons, rounding and the like jump where the last bit of a value decides; t
 """
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 from hypothesis import strategies as st
+from op_cases import Case, cases
 
 from mxc.compiler.graph.graph import Entry, Graph, GraphBuilder, Sink
+from mxc.compiler.ops import table
 from mxc.compiler.ops.table import Operator
 from mxc.compiler.targets.reference.interpreter import evaluate
 
@@ -30,12 +33,13 @@ LARGEST = 4096  # elements of a value
 
 @dataclass
 class Sample:
-    """A graph with what it is compiled for. grad_req: by argument."""
+    """A graph with what it is compiled for. grad_req: by argument. ranges: of the values of some arguments."""
 
     graph: Graph
     grad_req: dict[str, str]
     is_train: bool
     seed: int
+    ranges: dict[str, tuple[float, float]]
 
     def values(self, graph: Graph) -> dict[str, np.ndarray]:
         """Values for the variables of `graph`, which may have head gradients beside the sample's own."""
@@ -47,7 +51,7 @@ class Sample:
                 values[node.name] = rng.integers(0, 2, shape).astype(dtype)
             else:
                 low = 0.5 if node.name.startswith(("var", "mean")) else -1.2
-                values[node.name] = rng.uniform(low, 1.2, shape).astype(dtype)
+                values[node.name] = rng.uniform(*self.ranges.get(node.name, (low, 1.2)), shape).astype(dtype)
         return values
 
 
@@ -60,6 +64,7 @@ class Maker:
     builder: GraphBuilder = field(default_factory=GraphBuilder)
     entries: list[Entry] = field(default_factory=list)
     variables: list[Entry] = field(default_factory=list)
+    ranges: dict[str, tuple[float, float]] = field(default_factory=dict)
 
     def pick(self, choices):
         return self.draw(st.sampled_from(list(choices)))
@@ -303,7 +308,49 @@ def softmax(m: Maker) -> Entry | None:
     return m.builder.make(op, x, axis=axis)
 
 
-RULES = (unary, unary, scalar, pair, several, broadcast, broadcast, quotient, spread, constant, jump, clipped,
+UNSTEADY = ("Dropout",)  # operators that give other numbers each time
+
+
+@functools.cache
+def table_cases() -> dict[str, list[Case]]:
+    """By operator, the samples of every operator for users: internal ones come out of these."""
+    return {op.name: cases(op) for op in table.all_operators() if op.inputs and op.name not in UNSTEADY
+            and not op.name.startswith("_mxc_") and (op.grad is not None or op.differentiable)}
+
+
+def fitted(m: Maker, x: Entry, shape: tuple[int, ...], low: float, high: float) -> Entry:
+    """The first elements of x as an array of `shape`, brought into low..high."""
+    size = int(np.prod(shape))
+    flat = m.builder.make("Reshape", x, shape=(-1,))
+    if int(np.prod(m.shape(x))) > size:
+        flat = m.builder.make("slice_axis", flat, axis=0, begin=0, end=size)
+    if (low, high) != (-1, 1):
+        share = m.builder.make("_mul_scalar", m.builder.make("sigmoid", flat), scalar=high - low)
+        flat = m.builder.make("_plus_scalar", share, scalar=low)
+    return m.builder.make("Reshape", flat, shape=shape)
+
+
+def from_table(m: Maker) -> list[Entry] | None:
+    """Any operator of the table on one of its samples: its first input, and maybe others, from what is there already,
+    unless its result jumps."""
+    case = m.pick(table_cases()[m.pick(table_cases())])
+    if any(np.prod(shape) == 0 for shape in case.shapes):
+        return None
+    inputs, names = [], case.op.input_names(case.params)
+    smooth = case.op.differentiable and case.op.kind < table.Kind.OPAQUE
+    for i, shape in enumerate(case.shapes):
+        x = m.source() if smooth and i < len(names) and (i == 0 or m.flip()) else None
+        if x is not None and int(np.prod(m.shape(x))) >= int(np.prod(shape)) and shape:
+            inputs.append(fitted(m, x, shape, case.low, case.high))
+        else:
+            prefix = "x" if i < len(names) and "label" not in names[i] else "mean"  # which have no gradients
+            inputs.append(m.variable(shape, prefix))
+            m.ranges[inputs[-1].node.name] = case.low, case.high
+    made = m.builder.make_all(case.op.name, *inputs, **dict(case.params))[:case.op.num_visible(case.params)]
+    return [e if m.builder.dtype(e) == m.dtype else m.builder.make("Cast", e, dtype=m.dtype) for e in made]
+
+
+RULES = (*[from_table] * 12, unary, unary, scalar, pair, several, broadcast, broadcast, quotient, spread, constant, jump, clipped,
          reduction, reduction, rearranged, rearranged, pooling, convolution, convolution, dense, product, normalized,
          activated, softmax)
 
@@ -325,7 +372,7 @@ def samples(draw: st.DrawFn, dtypes: tuple[str, ...] = ("float32", "float64"), l
     names = [n.name for n in graph.variables]
     learned = [n for n in names if not n.startswith(("mean", "var", "label"))]
     requests = {name: draw(wanted) for name in learned} if draw(st.booleans()) else {}
-    return Sample(graph, requests, draw(st.booleans()), draw(st.integers(0, 1000)))
+    return Sample(graph, requests, draw(st.booleans()), draw(st.integers(0, 1000)), m.ranges)
 
 
 def reference(graph: Graph, values: Mapping[str, np.ndarray], is_train: bool, noise: float = 0.0) -> list[np.ndarray]:

@@ -50,7 +50,9 @@ def _parameter_sets(op: Operator, given: dict[str, object]) -> list[Params]:
         (name, choices), = op.expr.items()
         return [op.make_params({**given, name: value}) for value in choices]
     if op.reduce is not None:
-        return [op.make_params({**given, **{k: v for k, v in more.items() if k in op.params}}) for more in _REDUCTIONS]
+        one = "axis" in op.params and str(op.params["axis"]).startswith("int")  # axis is one number, not several
+        sets = [more for more in _REDUCTIONS if not (one and isinstance(more.get("axis"), tuple))]
+        return [op.make_params({**given, **{k: v for k, v in more.items() if k in op.params}}) for more in sets]
     return [op.make_params(given)]
 
 

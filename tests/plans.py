@@ -1,0 +1,48 @@
+"""Write golden/plans.txt: kernels and arena bytes of each network, as tests/test_plan_table.py compares them.
+
+    python tests/plans.py --write     to be run after a change of the passes, and its difference to be read
+
+Needs `../shared/models` beside the checkout.
+"""
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from models import BUILT, SHARED
+from programs import lowered
+
+import mxc as mx
+from mxc.compiler.passes.plan_memory import intervals, place
+
+TABLE = Path(__file__).parent / "golden" / "plans.txt"
+HEADER = "network | mode | kernels: prepare, forward, backward | host steps | arena bytes\n"
+
+
+def names() -> list[str]:
+    """The networks of networks.py, then those of `../shared/models`."""
+    return [*BUILT, *json.loads((SHARED / "cases.json").read_text())]
+
+
+def row(name: str, train: bool) -> str:
+    """One line, for a target with tiles of 3 x 5, whatever the machine."""
+    if name in BUILT:
+        make, shapes = BUILT[name]
+        symbol = make()
+    else:
+        case = json.loads((SHARED / "cases.json").read_text())[name]
+        symbol, shapes = mx.sym.load(str(SHARED / case["symbol"])), case["shapes"]
+    shapes = {n: tuple(s) for n, s in shapes.items()}
+    requests = {n: "write" for n in symbol.list_arguments() if n not in shapes} if train else {}
+    launches = lowered(symbol.graph, shapes, None, requests, train).launches
+    counts = [sum(launch.phase == phase for launch in launches) for phase in ("prepare", "forward", "backward")]
+    host = sorted({launch.label for launch in launches if launch.kernel is None})
+    return (f"{name} | {'training' if train else 'inference'} | {', '.join(map(str, counts))} | "
+            f"{', '.join(host) or 'none'} | {place(intervals(launches))}\n")
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] != ["--write"]:
+        sys.exit(__doc__)
+    TABLE.write_text(HEADER + "".join(row(name, train) for name in names() for train in (False, True)))
