@@ -11,7 +11,7 @@ from typing import Any
 __version__ = "0.1.0"
 
 # Modules under other names, and names that live in modules.
-_MODULES = {"sym": "symbol", "nd": "ndarray"}
+_MODULES = {"sym": "symbol", "nd": "ndarray", "viz": "visualization"}
 _NAMES = {
     "AttrScope": "attribute", "MXNetError": "base",
     "Context": "context", "cpu": "context", "cpu_pinned": "context", "current_context": "context", "gpu": "context",

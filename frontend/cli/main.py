@@ -9,11 +9,12 @@ import sys
 
 OK, USAGE, BAD_FILE, UNSUPPORTED, NO_TARGET, INTERNAL = 0, 2, 3, 4, 5, 70
 INTERRUPTED = 130  # as shells say it for SIGINT
-COMMANDS = {"compile": "mxc.cli.compile", "run": "mxc.cli.run"}
-DESCRIPTION = """Compile and run models that Apache MXNet saved (NAME-symbol.json and NAME-0000.params).
+COMMANDS = {"compile": "mxc.cli.compile", "run": "mxc.cli.run", "inspect": "mxc.cli.inspect"}
+DESCRIPTION = """Compile, run and inspect models that Apache MXNet saved (NAME-symbol.json and NAME-0000.params).
 
   mxc compile net-symbol.json --shape data=1,3,224,224
-  mxc run net-symbol.json --input data=image.npy"""
+  mxc run net-symbol.json --input data=image.npy
+  mxc inspect net-symbol.json --shape data=1,3,224,224"""
 CODES = """exit codes: 0 done, 2 wrong options, 3 a model or file that cannot be used, 4 the model has operators or
 attributes that mxc does not know, 5 a device or driver is missing, 70 a fault of mxc itself"""
 COMPILE = """Compile a model for inference on inputs of given shapes. The kernels are kept in the cache
@@ -21,6 +22,16 @@ COMPILE = """Compile a model for inference on inputs of given shapes. The kernel
 the memory between them, and how many kernels the cache had."""
 RUN = """Run a model once on arrays from .npy files, and print each output's shape and largest values. An input's
 shape is its array's; its values are converted to the model's dtype."""
+
+INSPECT = """Print a model's layers: operator, output shape, parameters, floating-point operations (a multiply-add is
+two), and what each reads. With --groups, --plan or --memory, show what the compiler makes of it instead; these compile
+the model (for inference, or with --train for a training step)."""
+INSPECT_EXAMPLE = """examples:
+  mxc inspect net-symbol.json --shape data=1,3,224,224
+  mxc inspect net-symbol.json --shape data=1,3,224,224 --groups --plan
+  mxc inspect net-symbol.json --shape data=8,3,224,224 --train --memory memory.svg
+
+"""
 
 
 def positive(text: str) -> int:
@@ -38,9 +49,13 @@ def parser() -> argparse.ArgumentParser:
     top.add_argument("--debug", action="store_true", help="on an error, show the whole traceback")
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     texts = {"compile": ("compile a model and keep its kernels in the cache", COMPILE),
-             "run": ("run a model on arrays and print or save the outputs", RUN)}
+             "run": ("run a model on arrays and print or save the outputs", RUN),
+             "inspect": ("show a model's layers, fusion groups, plan or memory", INSPECT)}
     for name, (summary, description) in texts.items():
-        command = commands.add_parser(name, help=summary, description=description, epilog=CODES)
+        shown = (INSPECT_EXAMPLE + CODES, argparse.RawDescriptionHelpFormatter) if name == "inspect" else \
+            (CODES, argparse.HelpFormatter)
+        command = commands.add_parser(name, help=summary, description=description, epilog=shown[0],
+                                      formatter_class=shown[1])
         command.add_argument("symbol", metavar="SYMBOL.json", help="the model's graph (NAME-symbol.json)")
         command.add_argument("--params", metavar="FILE",
                              help="its parameters (default: the NAME-0000.params of the highest number beside it)")
@@ -55,6 +70,14 @@ def parser() -> argparse.ArgumentParser:
             command.add_argument("--output", metavar="FILE.npz", help="save the outputs there, by name")
             command.add_argument("--top", type=positive, default=5, metavar="N",
                                  help="print the N largest values of each of an output's first rows (default 5)")
+        if name == "inspect":
+            command.add_argument("--train", action="store_true",
+                                 help="compile a training step, with the gradients of all parameters")
+            command.add_argument("--groups", action="store_true", help="show the fusion groups, a line each")
+            command.add_argument("--plan", action="store_true",
+                                 help="show the plan: each kernel's launch, what it reads and writes, and the memory")
+            command.add_argument("--memory", metavar="FILE.svg",
+                                 help="draw the memory plan: which buffer is alive when, and where")
     return top
 
 

@@ -1,4 +1,4 @@
-"""What `mxc compile` and `mxc run` share: reading a model and its options, binding it, and what is shown meanwhile."""
+"""What the commands share: reading a model and its options, binding it, and what is shown meanwhile."""
 from __future__ import annotations
 
 import argparse
@@ -88,12 +88,14 @@ def load_parameters(path: Path | None, states: list[str]) -> tuple[dict[str, Any
 
 
 def bind_model(options: argparse.Namespace, shapes: dict[str, tuple[int, ...]], dtypes: dict[str, str],
-               needs_values: bool) -> tuple[Any, Any]:
-    """(symbol, executor for inference with its parameters set) of the command line's model.
+               needs_values: bool, train: bool = False) -> tuple[Any, Any]:
+    """(symbol, executor with its parameters set) of the command line's model.
 
     shapes: of the inputs. needs_values: every argument that is no input must have a value; else only when there is a
-    parameter file. Raises UsageError for options that name no input or leave a shape open, and MXNetError for what the
-    model or its parameters do not allow.
+    parameter file. train: with gradients of all arguments that are no inputs; else for inference.
+
+    Raises UsageError for options that name no input or leave a shape open, and MXNetError for what the model or its
+    parameters do not allow.
     """
     import mxc as mx
 
@@ -111,7 +113,8 @@ def bind_model(options: argparse.Namespace, shapes: dict[str, tuple[int, ...]], 
         if unknown and (needs_values or path is not None or not shapes):
             raise UsageError(f"{options.symbol}: the shape of {listed(unknown)} is not known\n"
                              f"give it: --shape {unknown[0]}=D,D,...{' or --input' if needs_values else ''}")
-        executor = symbol.simple_bind(mx.cpu(), grad_req="null", type_dict=dtypes or None, **known)
+        grad_req = {n: "write" for n in names if train and n not in shapes and not n.endswith("label")}
+        executor = symbol.simple_bind(mx.cpu(), grad_req=grad_req or "null", type_dict=dtypes or None, **known)
     except (UsageError, OutOfMemoryError):
         raise
     except MXNetError as error:
