@@ -46,5 +46,5 @@ class AttrScope(metaclass=_Current):
         _active.scope = self
         return self
 
-    def __exit__(self, kind: object, value: object, trace: object) -> None:
+    def __exit__(self, ptype: object, value: object, trace: object) -> None:
         _active.scope, self._attr = self._outer.pop()

@@ -1,6 +1,8 @@
 """Names that programs take from `mxnet.base`: errors, groups of Python types, and the mark for "not given"."""
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from mxc.compiler.error import MXNetError
@@ -27,8 +29,15 @@ _Null = _NullType()
 
 
 class NotImplementedForSymbol(MXNetError):
-    """Raised by what only an NDArray can do: a Symbol has no values."""
+    """Raised by what only an NDArray can do: a Symbol has no values.
 
-    def __init__(self, function: str, alias: str = "") -> None:
-        named = f' (namely operator "{alias}")' if alias else ""
-        super().__init__(f"Function {function}{named} is not implemented for Symbol and only available in NDArray.")
+    function: a function or its name. alias: how programs write it, such as "+=". args: what it was called with.
+    """
+
+    def __init__(self, function: Callable[..., object] | str, alias: str | None, *args: object) -> None:
+        text = f"Function {function if isinstance(function, str) else function.__name__}"
+        if alias:
+            text += f' (namely operator "{alias}")'
+        if args:
+            text += f" with arguments ({', '.join(str(type(arg)) for arg in args)})"
+        super().__init__(f"{text} is not implemented for Symbol and only available in NDArray.")

@@ -170,8 +170,11 @@ class Executor:
         return Executor(self._symbol, self._ctx, args, grads, core.grad_req, aux, self)
 
     def set_monitor_callback(self, callback: Callable[[str, NDArray], None] | None, monitor_all: bool = False) -> None:
-        """Call `callback(name, array)` for each node's outputs in every forward run, hidden ones too, and with
-        `monitor_all` for the variables. Such runs go node by node and are slow. None ends it."""
+        """Call `callback(name, array)` for each operator's outputs (NODE_OUTPUT) in every forward run, hidden ones too.
+
+        monitor_all: before them for its inputs (NODE_INPUT) and the variables among these (by their own name). Such
+        runs go node by node and are slow. None ends it.
+        """
         self._core.monitor_all = monitor_all
         told = None if callback is None else lambda name, array: callback(name, NDArray(array, writable=False))
         self._core.monitor = told

@@ -41,7 +41,7 @@ class NameManager(metaclass=_Current):
         _active.manager = self
         return self
 
-    def __exit__(self, kind: object, value: object, trace: object) -> None:
+    def __exit__(self, ptype: object, value: object, trace: object) -> None:
         _active.manager = self._outer.pop()
 
 

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from mxc.compiler.error import MXNetError
-from mxc.compiler.graph.compose import output_name
-from mxc.compiler.graph.graph import Graph
+from mxc.compiler.graph.compose import input_names, output_name
+from mxc.compiler.graph.graph import Entry, Graph, Node
 from mxc.compiler.passes.infer import infer
 from mxc.compiler.plan import Buffer
 from mxc.compiler.targets.reference import interpreter
@@ -223,17 +223,26 @@ class GraphExecutor:
         assert self.monitor is not None
         monitor = self.monitor
 
-        def watch(node, outputs: list[np.ndarray]) -> None:
+        values: interpreter.Values = {}
+
+        def tell(name: str, value: np.ndarray) -> None:
+            monitor(name, Array.of(value, context=self.context))
+
+        def watch(node: Node, outputs: list[np.ndarray]) -> None:
+            values.update((Entry(node, i), value) for i, value in enumerate(outputs))
             if node.op is None:
-                if self.monitor_all:
-                    monitor(node.name, Array.of(outputs[0], context=self.context))
                 return
+            for name, entry in zip(input_names(node.op, node.params), node.inputs, strict=True) \
+                    if self.monitor_all else ():
+                if entry.node.is_variable:
+                    tell(entry.node.name, values[entry])
+                tell(f"{node.name}_{name}", values[entry])
             for name, value in zip(node.op.output_names(node.params), outputs, strict=True):
-                monitor(f"{node.name}_{name}", Array.of(value, context=self.context))
+                tell(f"{node.name}_{name}", value)
 
         rng = np.random.default_rng([int(n) & (2**64 - 1) for n in self._seed.data])
-        values = interpreter.run(self.graph, {k: a.data for k, a in self.args.items()},
-                                 {k: a.data for k, a in self.aux.items()}, is_train, rng, watch)
+        interpreter.run(self.graph, {k: a.data for k, a in self.args.items()},
+                        {k: a.data for k, a in self.aux.items()}, is_train, rng, watch)
         for entry, output in zip(self.graph.outputs, self.outputs, strict=True):
             np.copyto(output.data, values[entry])
         self.memory.holder = None

@@ -47,7 +47,7 @@ HOMES: dict[str, Home] = {
     "window": Home("mxc.compiler.passes.windows", ("c", "params")),
     "routine": Home("mxc.compiler.passes.routines", ("c", "params")),
 }
-KEYS = frozenset(["op", "aliases", "kind", "inputs", "variadic", "parameters", "aux", "starts", "outputs", "count",
+KEYS = frozenset(["op", "doc", "aliases", "kind", "inputs", "variadic", "parameters", "aux", "starts", "outputs", "count",
                   "visible", "params", "expr", "grad", "reduce", "samples", *HOMES])
 _REDUCE_KEYS = {"combine", "body", "final"}
 COMBINES = ("sum", "prod", "max", "min", "argmax", "argmin")
@@ -205,7 +205,7 @@ def _operator(entry: _Entry) -> Operator:
         starts=raw.get("starts", {}),
         outputs=outputs, count=str(raw.get("count", "")), numbered=numbered, visible=raw.get("visible", 0), expr=_expr(raw.get("expr")),
         grad=_grad(raw.get("grad")), reduce=_reduce(name, raw.get("reduce")), rules=rules,
-        samples=tuple(raw.get("samples", ())), line=entry.line)
+        samples=tuple(raw.get("samples", ())), doc=str(raw.get("doc", "")), line=entry.line)
     _check_expressions(operator)
     return operator
 

@@ -116,7 +116,8 @@ class Operator:
     ones too; ("output",) with `count` set when their number is an expression over the parameters, `numbered` when a
     single one is output0. visible: number or expression. expr: of an elementwise or broadcast operator; a dict {parameter: {value: expression}} selects by a
     parameter's value. grad: {input: formula}, the name of a rule, "none" (no gradient flows), or None (that of `expr`,
-    or there is none). rules: role -> name of a rule, defaults of the kind filled in.
+    or there is none). rules: role -> name of a rule, defaults of the kind filled in. doc: one line for its function's
+    help.
     """
 
     name: str
@@ -137,6 +138,7 @@ class Operator:
     reduce: Reduce | None = None
     rules: Mapping[Role, str] = field(default_factory=dict)
     samples: tuple[dict, ...] = ()
+    doc: str = ""
     line: int = 0
 
     def __repr__(self) -> str:

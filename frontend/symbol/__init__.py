@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mxc.symbol import _internal, functions
+from mxc.symbol import _internal, contrib, functions, image, linalg, random, sparse
 from mxc.symbol.arithmetic import hypot, maximum, minimum, pow, power
 from mxc.symbol.construct import Group, Variable
 from mxc.symbol.creation import arange, eye, full, histogram, linspace, ones, split_v2, zeros
@@ -11,8 +11,9 @@ from mxc.symbol.symbol import Symbol, fromjson, load, load_json
 
 var = Variable
 
-__all__ = ["Group", "Symbol", "Variable", "_internal", "arange", "eye", "fromjson", "full", "histogram", "hypot",
-           "linspace", "load", "load_json", "maximum", "minimum", "ones", "pow", "power", "split_v2", "var", "zeros"]
+__all__ = ["Group", "Symbol", "Variable", "_internal", "arange", "contrib", "eye", "fromjson", "full", "histogram",
+           "hypot", "image", "linalg", "linspace", "load", "load_json", "maximum", "minimum", "ones", "pow", "power",
+           "random", "sparse", "split_v2", "var", "zeros"]
 
 
 def __getattr__(name: str) -> Any:

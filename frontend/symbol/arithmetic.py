@@ -128,6 +128,8 @@ class Arithmetic:
         return _combine("pow", self, other)
 
     def __rpow__(self: Any, other: Any) -> Any:
+        if isinstance(other, Arithmetic):
+            return _combine("pow", other, self)
         if not isinstance(other, numbers.Number):
             raise ArgumentTypeError(f"type {type(other)} not supported")
         return construct.apply(table.get("_rpower_scalar"), "_rpower_scalar", {"data": self}, {"scalar": other})
@@ -161,14 +163,19 @@ class Arithmetic:
     def __bool__(self) -> bool:
         raise NotImplementedForSymbol("__bool__", "bool")
 
+    # Python 2's names, which programs call as they are.
+    __div__, __rdiv__, __nonzero__ = __truediv__, __rtruediv__, __bool__
+
     def __iadd__(self, other: Any) -> NoReturn:
-        raise NotImplementedForSymbol("__iadd__", "+=")
+        raise NotImplementedForSymbol("__iadd__", "+=", self, other)
 
     def __isub__(self, other: Any) -> NoReturn:
-        raise NotImplementedForSymbol("__isub__", "-=")
+        raise NotImplementedForSymbol("__isub__", "-=", self, other)
 
     def __imul__(self, other: Any) -> NoReturn:
-        raise NotImplementedForSymbol("__imul__", "*=")
+        raise NotImplementedForSymbol("__imul__", "*=", self, other)
 
     def __itruediv__(self, other: Any) -> NoReturn:
-        raise NotImplementedForSymbol("__itruediv__", "/=")
+        raise NotImplementedForSymbol("__itruediv__", "/=", self, other)
+
+    __idiv__ = __itruediv__

@@ -1,7 +1,7 @@
 """Making symbols: variables, and operators applied to symbols."""
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -85,13 +85,16 @@ def Variable(name: str, attr: Mapping[str, str] | None = None, shape: Sequence[i
     return Symbol([Entry(variable(name, attrs))])
 
 
-def Group(symbols: Sequence[Symbol]) -> Symbol:
-    """One symbol with the outputs of all `symbols`, in their order. Raises TypeError for anything but symbols."""
+def Group(symbols: Sequence[Symbol], create_fn: Callable[[list[Entry]], Any] | None = None) -> Any:
+    """One symbol with the outputs of all `symbols`, in their order. Raises TypeError for anything but symbols.
+
+    create_fn: makes the result from the list of outputs; Symbol unless given.
+    """
     from mxc.symbol.symbol import Symbol
 
     if not isinstance(symbols, (list, tuple)) or not symbols or not all(isinstance(s, Symbol) for s in symbols):
         raise ArgumentTypeError("Expected a list of symbols as input")
-    return Symbol([entry for symbol in symbols for entry in symbol.entries])
+    return (create_fn or Symbol)([entry for symbol in symbols for entry in symbol.entries])
 
 
 def apply(op: Operator, hint: str, inputs: Mapping[str, Symbol] | Sequence[Symbol],

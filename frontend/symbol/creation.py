@@ -4,7 +4,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from mxc.compiler.error import ArgumentError, ArgumentTypeError
+import numpy as np
+
+from mxc.compiler.error import ArgumentError
 from mxc.compiler.ops import table
 from mxc.symbol import construct
 
@@ -13,8 +15,9 @@ if TYPE_CHECKING:
 
 
 def _make(op: str, inputs: dict[str, Symbol], attrs: dict[str, Any], name: str | None = None,
-          attr: dict[str, str] | None = None) -> Symbol:
-    return construct.apply(table.get(op), op, inputs, attrs, name, attr)
+          attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
+    """`op` applied; kwargs: further attributes, which the operator refuses unless they are `__x__`."""
+    return construct.apply(table.get(op), op, inputs, {**attrs, **kwargs}, name, attr)
 
 
 def zeros(shape: int | Sequence[int], dtype: Any = None, **kwargs: Any) -> Symbol:
@@ -57,14 +60,17 @@ def linspace(start: float, stop: float, num: int, endpoint: bool = True, name: s
 def histogram(a: Symbol, bins: int | Symbol = 10, range: tuple[float, float] | None = None, **kwargs: Any) -> Symbol:
     """Counts and edges of `bins` bins over `range`; or of the bins whose edges the symbol `bins` gives.
 
-    Raises ValueError for a number of bins without a range.
+    Raises ValueError for a number of bins without a range, and for bins that are neither.
     """
     from mxc.symbol.symbol import Symbol
 
     if isinstance(bins, Symbol):
         return _make("_histogram", {"data": a, "bins": bins}, {}, **kwargs)
+    if not isinstance(bins, (int, np.integer)):
+        raise ArgumentError(f"histogram: bins must be a whole number or a symbol, got {type(bins)}")
     if range is None:
-        raise ArgumentError("histogram: `range` must be given with a number of bins")
+        raise ArgumentError("histogram: `range` must be given with a number of bins: a symbol has no values to take "
+                            "it from")
     return _make("_histogram", {"data": a}, {"bin_cnt": bins, "range": range}, **kwargs)
 
 
@@ -72,13 +78,15 @@ def split_v2(ary: Symbol, indices_or_sections: int | Sequence[int], axis: int = 
              squeeze_axis: bool = False) -> Symbol:
     """`ary` cut along `axis` into so many equal parts, or before each of the given indices.
 
-    squeeze_axis: drop the axis, which must have length 1 in every part. Raises TypeError for anything else.
+    squeeze_axis: drop the axis, which must have length 1 in every part. Raises ValueError for anything but a positive
+    number or a tuple.
     """
-    if isinstance(indices_or_sections, int):
+    if isinstance(indices_or_sections, int) and indices_or_sections > 0:
         indices, sections = [], indices_or_sections
-    elif isinstance(indices_or_sections, (tuple, list)):
+    elif isinstance(indices_or_sections, tuple):
         indices, sections = [0, *indices_or_sections], 0
     else:
-        raise ArgumentTypeError("indices_or_sections must be either int, or tuple / list of ints")
+        raise ArgumentError("indices_or_sections must be a number of parts from 1 on, or a tuple of indices, got "
+                            f"{indices_or_sections!r}")
     return _make("_split_v2", {"data": ary}, {"indices": indices, "axis": axis, "squeeze_axis": squeeze_axis,
                                               "sections": sections})

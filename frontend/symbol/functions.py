@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -15,19 +16,42 @@ from mxc.symbol.arithmetic import Arithmetic
 
 
 @functools.cache
-def find(name: str) -> Callable[..., Any]:
-    """The function for the operator of that name or alias. Raises UnsupportedError with the nearest name."""
-    op = table.get(name)
+def find(name: str, space: str = "") -> Callable[..., Any]:
+    """The function for the operator of that name or alias, in a namespace: find("box_nms", "contrib").
+
+    Raises UnsupportedError with the nearest name.
+    """
+    op = table.get(_operator_name(name, space))
     function = _variadic(op, name) if op.variadic else _fixed(op, name)
     function.__name__ = function.__qualname__ = name
-    function.__module__ = "mxc.symbol"
+    function.__module__ = f"mxc.symbol.{space}" if space else "mxc.symbol"
     function.__doc__ = _documentation(op, name)
     return function
 
 
-def public_names() -> list[str]:
-    """The operators that `mx.sym` shows: those whose name does not begin with an underscore."""
-    return [name for name in table.names() if not name.startswith("_")]
+def public_names(space: str = "") -> list[str]:
+    """The operators that a namespace shows; mx.sym itself those whose name does not begin with an underscore."""
+    if not space:
+        return [name for name in table.names() if not name.startswith("_")]
+    prefix = _operator_name("", space)
+    return [name.removeprefix(prefix) for name in table.names() if name.startswith(prefix)]
+
+
+def namespace(space: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """`__getattr__` and `__dir__` of the module `mx.sym.SPACE`, whose functions are the operators `_SPACE_NAME`."""
+    module = sys.modules[f"mxc.symbol.{space}"]
+
+    def get(name: str) -> Any:
+        return lookup(name, space)
+
+    def names() -> list[str]:
+        return sorted({*vars(module).get("__all__", ()), *public_names(space)})
+
+    return get, names
+
+
+def _operator_name(name: str, space: str) -> str:
+    return f"_{space}_{name}" if space else name
 
 
 def _fixed(op: Operator, name: str) -> Callable[..., Any]:
@@ -94,7 +118,9 @@ def _set_signature(function: Callable[..., Any], parameters: list[inspect.Parame
 def _documentation(op: Operator, name: str) -> str:
     """A docstring from the table: what the operator takes, its parameters with their types, what it gives."""
     alias = f", here by its alias {name}" if name != op.name else ""
-    lines = [f"Apply operator {op.name}{alias}."]
+    lines = [op.doc or f"Apply operator {op.name}{alias}."]
+    if op.doc:
+        lines += ["", f"Operator {op.name}{alias}."]
     if isinstance(op.expr, str):
         lines += ["", f"Computes `{op.expr}`, elementwise."]
     lines += ["", "Parameters", "----------"]
@@ -110,16 +136,17 @@ def _documentation(op: Operator, name: str) -> str:
     return "\n".join(lines)
 
 
-def lookup(name: str) -> Callable[..., Any]:
+def lookup(name: str, space: str = "") -> Callable[..., Any]:
     """The function for `name`, or AttributeError: what a module's `__getattr__` needs."""
-    if name.startswith(("__", "_mxc_")) or not table.has(name):  # _mxc_: only passes make those
-        raise AttributeError(_no_such(name))
-    return find(name)
+    if name.startswith(("__", "_mxc_")) or not table.has(_operator_name(name, space)):  # _mxc_: only passes make those
+        raise AttributeError(_no_such(name, space))
+    return find(name, space)
 
 
-def _no_such(name: str) -> str:
+def _no_such(name: str, space: str) -> str:
+    where = f"module 'mxc.symbol{'.' if space else ''}{space}' has no attribute {name!r}"
     try:
-        table.get(name)
+        table.get(_operator_name(name, space))
     except MXNetError as error:
-        return f"module 'mxc.symbol' has no attribute {name!r}: {error}"
-    return f"module 'mxc.symbol' has no attribute {name!r}"
+        return f"{where}: {error}"
+    return where

@@ -4,12 +4,13 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 from mxc.base import NotImplementedForSymbol
+from mxc.compiler.error import UnsupportedError
 
 # Methods whose arguments are the operator's own after the first.
 _OPERATORS = (
     "abs", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctanh", "argmax", "argmax_channel", "argmin",
     "argsort", "broadcast_axes", "broadcast_like", "broadcast_to", "cbrt", "ceil", "clip", "cos", "cosh",
-    "degrees", "depth_to_space", "diag", "exp", "expm1", "fix", "flip", "floor", "log", "log10", "log1p",
+    "degrees", "depth_to_space", "exp", "expm1", "fix", "flip", "floor", "log", "log10", "log1p",
     "log2", "log_softmax", "max", "mean", "min", "nanprod", "nansum", "norm", "one_hot", "ones_like", "pad",
     "pick", "prod", "radians", "rcbrt", "reciprocal", "relu", "repeat", "reshape", "reshape_like", "rint",
     "round", "rsqrt", "shape_array", "sigmoid", "sign", "sin", "sinh", "size_array", "slice", "slice_axis",
@@ -33,8 +34,8 @@ def _operator_method(name: str) -> Any:
 
 
 def _array_only_method(name: str) -> Any:
-    def method(self: Any, *args: Any, **kwargs: Any) -> NoReturn:
-        raise NotImplementedForSymbol(name)
+    def method(self: Any) -> NoReturn:
+        raise NotImplementedForSymbol(name, None)
 
     method.__name__, method.__qualname__ = name, f"Symbol.{name}"
     method.__doc__ = "Only an NDArray has values: raises NotImplementedForSymbol."
@@ -46,11 +47,17 @@ class OperatorMethods:
 
     __slots__ = ()
 
-    def astype(self, dtype: Any, **kwargs: Any) -> Any:
-        """`mx.sym.Cast` of this symbol."""
+    def astype(self, *args: Any, **kwargs: Any) -> Any:
+        """`mx.sym.cast` of this symbol: `x.astype("float16")`."""
         from mxc.symbol import functions
 
-        return functions.find("cast")(self, dtype=dtype, **kwargs)
+        return functions.find("cast")(self, *args, **kwargs)
+
+    def diag(self, k: int = 0, **kwargs: Any) -> Any:
+        """`mx.sym.diag` of this symbol."""
+        from mxc.symbol import functions
+
+        return functions.find("diag")(self, k, **kwargs)
 
     def expand_dims(self, axis: int, inplace: bool = False, **kwargs: Any) -> Any:
         """`mx.sym.expand_dims` of this symbol; `inplace` means something only to arrays."""
@@ -70,11 +77,19 @@ class OperatorMethods:
 
         return functions.find("squeeze")(self, axis=axis, **kwargs)
 
-    def split_v2(self: Any, indices_or_sections: Any, axis: int = 0, squeeze_axis: bool = False) -> Any:
+    def split_v2(self: Any, *args: Any, **kwargs: Any) -> Any:
         """`mx.sym.split_v2` of this symbol."""
         from mxc.symbol import creation
 
-        return creation.split_v2(self, indices_or_sections, axis, squeeze_axis)
+        return creation.split_v2(self, *args, **kwargs)
+
+    def as_nd_ndarray(self) -> Any:
+        """The symbol itself: it belongs to the classic interface already."""
+        return self
+
+    def as_np_ndarray(self) -> NoReturn:
+        """Raises UnsupportedError: there is no NumPy-like interface to turn to."""
+        raise UnsupportedError("as_np_ndarray: the interface mx.np is not there; symbols are those of mx.sym")
 
 
 for _name in _OPERATORS:

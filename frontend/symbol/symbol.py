@@ -2,9 +2,10 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator, Mapping
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
 from os import PathLike, fspath
-from typing import Any
+from typing import Any, NoReturn
 
 from mxc.compiler.error import ArgumentError, ArgumentTypeError, MXNetError, nearest
 from mxc.compiler.graph import json_ir
@@ -126,12 +127,12 @@ class Symbol(Arithmetic, OperatorMethods):
         return node.attrs.get(key, node.attrs.get(hidden_key(key)))
 
     def list_attr(self, recursive: bool = False) -> dict[str, str]:
-        """All attributes of the node. Raises DeprecationWarning with `recursive`: use `attr_dict`."""
+        """All attributes of the node, of a group the first one. Raises DeprecationWarning with `recursive`: use
+        `attr_dict`."""
         if recursive:
             raise DeprecationWarning("Symbol.list_attr with recursive=True has been deprecated. Please use attr_dict "
                                      "instead.")
-        node = self._single_node()
-        return {} if node is None else _shown_attributes(node)
+        return _shown_attributes(self.entries[0].node)
 
     def attr_dict(self) -> dict[str, dict[str, str]]:
         """The attributes of every node that has any, by the node's name; those of nodes of one name are merged."""
@@ -163,11 +164,15 @@ class Symbol(Arithmetic, OperatorMethods):
         """A symbol over copies of all its nodes."""
         return _rebuilt(self, {})
 
-    def __deepcopy__(self, memo: Any) -> Symbol:
+    def __deepcopy__(self, _: Any) -> Symbol:
         return _rebuilt(self, {})
 
-    def __reduce__(self) -> tuple[Any, tuple[str]]:
-        return load_json, (self.tojson(remove_amp_cast=False),)
+    def __getstate__(self) -> dict[str, str]:
+        """What pickle keeps: the JSON text, as `handle`."""
+        return {"handle": self.tojson(remove_amp_cast=False)}
+
+    def __setstate__(self, state: Mapping[str, str]) -> None:
+        self.entries = load_json(state["handle"]).entries
 
     def __call__(self, *args: Symbol, **kwargs: Any) -> Symbol:
         """A copy of this graph in which other symbols take the place of arguments: `net(data=other, name="new")`.
@@ -271,6 +276,27 @@ class Symbol(Arithmetic, OperatorMethods):
         from mxc.symbol import binding
 
         return binding.evaluate(self, ctx, kwargs)
+
+    def gradient(self, wrt: Sequence[str]) -> NoReturn:
+        """Raises MXNetError, as MXNet does: gradients come from an executor's `backward`."""
+        raise MXNetError("Symbol.gradient is not implemented. Bind the symbol with args_grad and call backward of the "
+                         f"executor: it computes the gradients of {', '.join(map(str, wrt))}")
+
+    def optimize_for(self, backend: str, args: Any = None, aux: Any = None, ctx: Any = None,
+                     shape_dict: Mapping[str, Any] | None = None, type_dict: Mapping[str, Any] | None = None,
+                     stype_dict: Mapping[str, str] | None = None, skip_infer: bool = False, **kwargs: Any) -> Symbol:
+        """The same graph as a new symbol, with a UserWarning: MXNet's backends are no part of mxc, which fuses and
+        optimises each graph when it is bound. Nothing but `backend` is looked at. Raises TypeError unless it is a str.
+        """
+        return self.get_backend_symbol(backend)
+
+    def get_backend_symbol(self, backend: str) -> Symbol:
+        """The same graph as a new symbol; see `optimize_for`."""
+        if not isinstance(backend, str):
+            raise ArgumentTypeError(f"the backend must be a string, got {type(backend)}")
+        warnings.warn(f"backend {backend!r} is not used: every graph is optimised when it is bound, so the symbol "
+                      "stays as it is", stacklevel=2)
+        return Symbol(self.entries)
 
     # -- text
 
