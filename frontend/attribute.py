@@ -28,11 +28,11 @@ class AttrScope(metaclass=_Current):
     ...     weight = mx.sym.Variable("weight")
     """
 
-    def __init__(self, **attrs: str) -> None:
-        if not all(isinstance(value, str) for value in attrs.values()):
+    def __init__(self, **kwargs: str) -> None:
+        if not all(isinstance(value, str) for value in kwargs.values()):
             raise ArgumentError("Attributes need to be string")
-        self._given = attrs
-        self._attr = dict(attrs)
+        self._given = kwargs
+        self._attr = dict(kwargs)
         self._outer: list[tuple[AttrScope, dict[str, str]]] = []  # what each entering replaced
 
     def get(self, attr: Mapping[str, str] | None) -> dict[str, str]:

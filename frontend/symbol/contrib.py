@@ -29,8 +29,8 @@ def rand_zipfian(true_classes: Symbol, num_sampled: int, range_max: int) -> tupl
         real = classes.astype("float64")
         return functions.find("log")((real + 2.0) / (real + 1.0)) / span * num_sampled
 
-    samples = (functions.find("exp")(random.uniform(0, span, shape=(num_sampled,), dtype="float64")) - 1).astype("int64")
-    samples = samples % range_max
+    grown = functions.find("exp")(random.uniform(0, span, shape=(num_sampled,), dtype="float64"))
+    samples = (grown - 1).astype("int64") % range_max
     return samples, expected(true_classes), expected(samples)
 
 
