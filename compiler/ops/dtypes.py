@@ -127,3 +127,80 @@ def box_nms(params: Params, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
 def to_int32(params: Params, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
     """The output is int32."""
     return ins, ["int32"] * len(outs)
+
+
+def embedding(params: Params, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
+    """Weight and output agree; where nothing is known of them, on `dtype`. The data is free."""
+    known = merge([ins[1], outs[0]]) or params["dtype"]
+    assert isinstance(known, str)
+    return [ins[0], known], [known]
+
+
+def batch_take(params: Params, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
+    """Data and output agree; indices are int32."""
+    known = merge([ins[0], outs[0]])
+    return [known, merge([ins[1], "int32"])], [known]
+
+
+def onehot_encode(params: Params, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
+    """The second input and the output agree; the indices are free."""
+    known = merge([ins[1], outs[0]])
+    return [ins[0], known], [known]
+
+
+def two_and_index(params: Params, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
+    """The first two inputs and the output agree; the third, an index, is free."""
+    known = merge([*ins[:2], outs[0]])
+    return [known, known, ins[2]], [known]
+
+
+def index_copy(params: Params, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
+    """The first and the last input and the output agree; the index between is free."""
+    known = merge([ins[0], ins[2], outs[0]])
+    return [known, ins[1], known], [known]
+
+
+def rnn(params: Params, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
+    """One float dtype for all but sequence_length, which may be of any; the data's where nothing says another."""
+    count = len(ins) - bool(params["use_sequence_length"])
+    known = merge([*ins[:count], *outs])
+    _require(known, "float", "data")
+    return [known] * count + [length or known for length in ins[count:]], [known] * len(outs)
+
+
+def topk(params: Params, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
+    """Values and masks have the data's dtype, places that of the parameter."""
+    places = params["dtype"]
+    assert isinstance(places, str)
+    if params["ret_typ"] == "indices":
+        return ins, [merge([places, outs[0]])]
+    known = merge([ins[0], outs[0]])
+    return [known], [known, *(merge([places, o]) for o in outs[1:])]
+
+
+def sort(params: Params, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
+    """Values have the data's dtype, places are int32."""
+    known = merge([ins[0], outs[0]])
+    return [known], [known, "int32"]
+
+
+def cumsum(params: Params, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
+    """The output has the dtype that `dtype` names, else the data's, and int64 for bool."""
+    asked = params["dtype"]
+    assert asked is None or isinstance(asked, str)
+    if asked or ins[0] == "bool":
+        return ins, [merge([asked or "int64", outs[0]])]
+    return same_dtype(params, ins, outs)
+
+
+def histogram(params: Params, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
+    """Counts are int64, edges have the data's dtype."""
+    known = merge([*ins, outs[1]])
+    return [known] * len(ins), ["int64", known]
+
+
+def float32(params: Params, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
+    """float32 in and out, and nothing else."""
+    for dtype in ins:
+        merge([dtype, "float32"])
+    return ["float32"] * len(ins), ["float32"] * len(outs)

@@ -202,9 +202,8 @@ def _operator(entry: _Entry) -> Operator:
     operator = Operator(
         name=name, kind=kind, inputs=inputs, params=params, aliases=tuple(raw.get("aliases", ())),
         variadic=raw.get("variadic", ""), parameters=tuple(raw.get("parameters", ())), aux=tuple(raw.get("aux", ())),
-        starts=raw.get("starts", {}),
-        outputs=outputs, count=str(raw.get("count", "")), numbered=numbered, visible=raw.get("visible", 0), expr=_expr(raw.get("expr")),
-        grad=_grad(raw.get("grad")), reduce=_reduce(name, raw.get("reduce")), rules=rules,
+        starts=raw.get("starts", {}), outputs=outputs, count=str(raw.get("count", "")), numbered=numbered,
+        visible=raw.get("visible", 0), expr=_expr(raw.get("expr")), grad=_grad(raw.get("grad")), reduce=_reduce(name, raw.get("reduce")), rules=rules,
         samples=tuple(raw.get("samples", ())), doc=str(raw.get("doc", "")), line=entry.line)
     _check_expressions(operator)
     return operator

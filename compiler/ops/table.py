@@ -114,10 +114,10 @@ class Operator:
     inputs: without auxiliary states. parameters: the inputs that are learned. starts: {input: how its variable starts
     where the operator itself knows, as MXNet's JSON text of an initialiser}. outputs: names of all outputs, hidden
     ones too; ("output",) with `count` set when their number is an expression over the parameters, `numbered` when a
-    single one is output0. visible: number or expression. expr: of an elementwise or broadcast operator; a dict {parameter: {value: expression}} selects by a
-    parameter's value. grad: {input: formula}, the name of a rule, "none" (no gradient flows), or None (that of `expr`,
-    or there is none). rules: role -> name of a rule, defaults of the kind filled in. doc: one line for its function's
-    help.
+    single one is output0. visible: number or expression. expr: of an elementwise or broadcast operator; a dict
+    {parameter: {value: expression}} selects by a parameter's value. grad: {input: formula}, the name of a rule, "none"
+    (no gradient flows), or None (that of `expr`, or there is none). rules: role -> name of a rule, defaults of the kind
+    filled in. doc: one line for its function's help.
     """
 
     name: str
@@ -211,7 +211,7 @@ class Operator:
         return self.visible if isinstance(self.visible, int) else _integer(condition(self.visible, params))
 
     def output_names(self, params: Params) -> tuple[str, ...]:
-        """Names of all outputs; a number of outputs that parameters give are numbered, a single one where `numbered`."""
+        """Names of all outputs: where parameters give their number they are numbered, a single one if `numbered`."""
         if not self.count:
             return self.outputs
         count = self.num_outputs(params)

@@ -9,12 +9,21 @@ from mxc.compiler.ops.expr import number_as
 from mxc.compiler.ops.table import Params
 
 
+def _progression(params: Params, first: float, position: Value, dtype: str) -> Value:
+    """first + step * (position // repeat), first and step cast to the dtype first."""
+    start, step = (ir.const(number_as(n, dtype), dtype) for n in (first, params.step))
+    place = ir.cast(ir.apply("div", position, number(params.repeat)), dtype)
+    return ir.apply("add", start, ir.apply("mul", step, place))
+
+
 def arange(c: Context, params: Params, index: Index) -> Value:
-    """start + step * (i // repeat), start and step cast to the dtype first."""
-    start = 0.0 if params.stop is None else params.start
-    first, each = (ir.const(number_as(n, c.out_dtype), c.out_dtype) for n in (start, params.step))
-    place = ir.cast(ir.apply("div", index[0], number(params.repeat)), c.out_dtype)
-    return ir.apply("add", first, ir.apply("mul", each, place))
+    """start + step * (i // repeat); with one number alone from 0 on."""
+    return _progression(params, 0.0 if params.stop is None else params.start, index[0], c.out_dtype)
+
+
+def arange_like(c: Context, params: Params, index: Index) -> Value:
+    """start + step * (row-major position // repeat)."""
+    return _progression(params, params.start, flatten(index, c.out_shape), c.out_dtype)
 
 
 def rand(c: Context, params: Params, index: Index) -> Value:
