@@ -11,7 +11,7 @@ A type is written in ops.yaml as `TYPE [in LOW..HIGH] [= DEFAULT]`; without a de
 | str | str | anything |
 | shape | tuple of int | `(3, 3)` `[3,3]` `3` `(3L, 3L)` `()` |
 | bounds | tuple of int or None | as shape, `None` within |
-| floats | tuple of float | as shape |
+| floats, doubles | tuple of float, floats rounded as float | as shape |
 | enum(a, b) | str | one of them |
 | dtype, dtype(float32, int32) | NumPy's name | a name; the list restricts it |
 
@@ -206,10 +206,10 @@ _PARSERS: dict[str, Callable[[str], object]] = {
     "int": _parse_int, "float": lambda t: _float32(_parse_float(t)), "double": _parse_float, "bool": _parse_bool,
     "str": str, "enum": str, "dtype": str, "shape": _tuple_of(_parse_int),
     "bounds": _tuple_of(lambda t: None if t == "None" else _parse_int(t)),
-    "floats": _tuple_of(lambda t: _float32(_parse_float(t))),
+    "floats": _tuple_of(lambda t: _float32(_parse_float(t))), "doubles": _tuple_of(_parse_float),
 }
 _CONVERTERS: dict[str, Callable[[object], object]] = {
     "int": _convert_int, "float": _float32, "double": float, "bool": _convert_bool,  # type: ignore[dict-item]
     "shape": _convert_tuple(_convert_int), "bounds": _convert_tuple(lambda v: None if v is None else _convert_int(v)),
-    "floats": _convert_tuple(_float32),
+    "floats": _convert_tuple(_float32), "doubles": _convert_tuple(float),  # type: ignore[arg-type]
 }

@@ -118,7 +118,8 @@ def run(kernel: RoutineKernel, arrays: Sequence[np.ndarray]) -> None:
     constants: dict[str, object] = {}
     for name, value in kernel.constants:
         constants[name] = np.dtype(converted(value)).type if value in DTYPES else value
-    spec.function(0, units(kernel), *wide, *spare, *kernel.extents, **constants)
+    with np.errstate(over="ignore"):  # integers wrap
+        spec.function(0, units(kernel), *wide, *spare, *kernel.extents, **constants)
     for array, computed in zip(arrays, wide, strict=True):
         if computed is not array:
             array[:] = computed
