@@ -167,15 +167,16 @@ class Arithmetic:
     __div__, __rdiv__, __nonzero__ = __truediv__, __rtruediv__, __bool__
 
     def __iadd__(self, other: Any) -> NoReturn:
-        raise NotImplementedForSymbol("__iadd__", "+=", self, other)
+        raise NotImplementedForSymbol("__iadd__", "+=", other)
 
     def __isub__(self, other: Any) -> NoReturn:
-        raise NotImplementedForSymbol("__isub__", "-=", self, other)
+        raise NotImplementedForSymbol("__isub__", "-=", other)
 
     def __imul__(self, other: Any) -> NoReturn:
-        raise NotImplementedForSymbol("__imul__", "*=", self, other)
+        raise NotImplementedForSymbol("__imul__", "*=", other)
 
     def __itruediv__(self, other: Any) -> NoReturn:
-        raise NotImplementedForSymbol("__itruediv__", "/=", self, other)
+        raise NotImplementedForSymbol("__itruediv__", "/=", other)
 
-    __idiv__ = __itruediv__
+    def __idiv__(self, other: Any) -> NoReturn:
+        raise NotImplementedForSymbol("__idiv__", "/=", other)

@@ -316,6 +316,8 @@ class Symbol(Arithmetic, OperatorMethods):
         nodes = topological(self.entries)
         if len(self.entries) == 1 and self.entries[0].node.is_variable:
             return f"Variable:{self.name}\n"
+        if len(self.entries) == 1 and nodes[-1].op is not None and not nodes[-1].inputs:
+            return f"AtomicFunctor  Op:{nodes[-1].op.name}\n"
         lines = ["Symbol Outputs:"]
         lines += [f"\toutput[{i}]={e.node.name}({e.index})" for i, e in enumerate(self.entries)]
         versions: dict[Node, int] = {}

@@ -1,6 +1,8 @@
-"""Write symbols.json, what MXNet 1.9.1 makes of symbol_cases.py; or check that MXNet reads what mxc writes.
+"""Write what MXNet 1.9.1 makes of symbol_cases.py to symbols.json, and of symbol_calls.py to symbol_calls.json; or
+check that MXNet reads what mxc writes.
 
 With MXNet's Python:  make_symbols.py golden
+                      make_symbols.py calls
 With mxc's Python:    make_symbols.py ours OURS.json
 With MXNet's Python:  make_symbols.py check OURS.json
 """
@@ -12,6 +14,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
 symbol_cases = importlib.import_module("symbol_cases")
+symbol_calls = importlib.import_module("symbol_calls")
 
 
 def facts(mx, make):
@@ -30,6 +33,12 @@ def golden(mx):
     old = {name: json.loads(mx.sym.load_json(json.dumps(document)).tojson())
            for name, document in symbol_cases.OLD_FILES.items()}
     return {"cases": cases, "old_files": old}
+
+
+def calls(mx):
+    """What the library makes and answers for every call, as JSON values."""
+    return {"make": {name: facts(mx, make) for name, make in symbol_calls.MAKE.items()},
+            "answer": {name: symbol_calls.answer(mx, call) for name, call in symbol_calls.ANSWER.items()}}
 
 
 def without_row_pointers(text):
@@ -52,7 +61,10 @@ def check(mx, ours):
 
 
 def main(command, path=HERE / "symbols.json"):
-    if command == "ours":
+    if command == "calls":
+        text = json.dumps(calls(importlib.import_module("mxnet")), indent=0, sort_keys=True)
+        (HERE / "symbol_calls.json").write_text(text + "\n")
+    elif command == "ours":
         mxc = importlib.import_module("mxc")
         made = golden(mxc)
         texts = {name: case["json"] for name, case in made["cases"].items()}
