@@ -81,3 +81,16 @@ def pooling(params: Params, ins: Sequence[Shape], outs: Sequence[Shape]) -> int:
     kernel = params["kernel"]
     assert isinstance(kernel, tuple)
     return prod(outs[0]) * prod(kernel)
+
+
+def rnn(params: Params, ins: Sequence[Shape], outs: Sequence[Shape]) -> int:
+    """2 for each element of the matrices and 1 for each of the biases, for each step of each sequence.
+
+    The vector of parameters holds the matrices of all layers and directions and, for each, two biases of gates x size.
+    """
+    (steps, batch, _), (parameters,) = ins[0], ins[1]
+    layers, size = params["num_layers"], params["state_size"]
+    assert isinstance(layers, int) and isinstance(size, int)
+    gates = {"gru": 3, "lstm": 4}.get(str(params.mode), 1)
+    biases = 2 * gates * size * layers * (2 if params.bidirectional else 1)
+    return steps * batch * (2 * (parameters - biases) + biases)

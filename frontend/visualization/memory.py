@@ -23,7 +23,7 @@ KINDS = {  # what made a buffer, or what it is for: colour and words of the lege
 }
 LEFT, RIGHT, TOP, PLOT, LINE = 86, 24, 96, 560, 16  # pixels; PLOT: height of the arena, LINE: of a line of text
 WIDEST, NARROWEST, ROTATED = 26.0, 3.5, 11.0  # pixels of a step; from ROTATED on each step has its label
-LABEL = 30  # characters of a step's label
+LABEL, ROTATED_HEIGHT = 30, 204  # characters of a step's label, and pixels that such labels take
 LETTER = 0.6  # width of a letter over its height
 INK, FAINT, LIVE, PEAK = "#222222", "#dddddd", "#111111", "#c0392b"
 
@@ -146,7 +146,7 @@ class _Picture:
         return TOP + PLOT * (1 - nbytes / self.top)
 
     def parts(self) -> Iterator[str]:
-        below = TOP + PLOT + (190 if self.rotated else 46)
+        below = TOP + PLOT + (ROTATED_HEIGHT + 6 if self.rotated else 46)
         width, height = LEFT + self.plot_width + RIGHT, below + LINE * (len(self.kinds) + 2) + 8
         yield '<?xml version="1.0" encoding="UTF-8"?>'
         yield (f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" '
@@ -221,8 +221,8 @@ class _Picture:
                 yield (f'<text x="{x:.1f}" y="{bottom + 24}" text-anchor="end" font-size="8.5" '
                        f'transform="rotate(-90 {x:.1f} {bottom + 24})" dy="0.35em">{escape(short)}'
                        f"<title>{escape(about)}</title></text>")
-        yield _text(LEFT + self.plot_width / 2, bottom + (184 if self.rotated else 38), "step (launch of a kernel)",
-                    anchor="middle", size=12)
+        below = bottom + (ROTATED_HEIGHT if self.rotated else 38)
+        yield _text(LEFT + self.plot_width / 2, below, "step (launch of a kernel)", anchor="middle", size=12)
         for phase in dict.fromkeys(step.phase for step in self.steps):
             numbers = [i for i, step in enumerate(self.steps) if step.phase == phase]
             x = self.x(numbers[0])

@@ -19,7 +19,7 @@ INPUT, OTHER = "#8dd3c7", "#fccde5"
 COLOURS = {
     **dict.fromkeys(("Convolution", "Deconvolution", "FullyConnected"), "#fb8072"),
     "BatchNorm": "#bebada", **dict.fromkeys(("Activation", "LeakyReLU"), "#ffffb3"), "Pooling": "#80b1d3",
-    **dict.fromkeys(("Concat", "Flatten", "Reshape"), "#fdb462"), "softmax": "#b3de69",
+    **dict.fromkeys(("Concat", "Flatten", "Reshape"), "#fdb462"),
 }
 
 
@@ -79,12 +79,10 @@ class _Facts:
         self.dtypes = None if types is None else infer_dtype(graph, types)
 
     def text(self, entry: Entry) -> str:
-        place, parts = self.graph.ids[entry.node], []
+        place, text = self.graph.ids[entry.node], ""
         if self.shapes is not None:
-            parts.append("x".join(str(d) for d in (self.shapes[place][entry.index] or ())[1:]))
-        if self.dtypes is not None:
-            parts.append(str(self.dtypes[place][entry.index]))
-        return " ".join(filter(None, parts))
+            text = "x".join(str(d) for d in (self.shapes[place][entry.index] or ())[1:])
+        return text if self.dtypes is None else f"{text}({self.dtypes[place][entry.index]})"
 
 
 def _unique_names(graph: Graph) -> dict[Node, str]:
@@ -119,7 +117,7 @@ def _label(node: Node) -> str:
     if name in ("Activation", "LeakyReLU"):
         return f"{name}\n{params['act_type']}"
     if name == "Pooling":
-        window = "global" if params["global_pool"] else _window(params)
+        window = _window(params) if params["kernel"] else "global"
         return f"{name}\n{params['pool_type']}, {window}"
     return node.name
 

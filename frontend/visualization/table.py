@@ -11,6 +11,7 @@ Shape = tuple[int, ...]
 COLUMNS = ("layer", "operator", "output", "parameters", "FLOPs", "previous layers")
 NUMBERS = (3, 4)  # columns of numbers: to the right
 UNKNOWN = "?"
+MOST = 3  # previous layers in a row of the table
 
 
 def shape_text(shape: Sequence[int] | None) -> str:
@@ -46,7 +47,7 @@ def table_text(found: Sequence[Layer]) -> str:
     for layer in found:
         operator = "(input)" if layer.op == "null" else layer.op
         rows.append((layer.name, operator, outputs_text(layer.outputs), _number(layer.parameters),
-                     _number(layer.flops), ", ".join(layer.previous)))
+                     _number(layer.flops), _listed(layer.previous)))
     widths = [max(len(row[i]) for row in rows) for i in range(len(COLUMNS))]
     lines = ["  ".join(text.rjust(w) if i in NUMBERS else text.ljust(w)
                        for i, (text, w) in enumerate(zip(row, widths, strict=True))).rstrip() for row in rows]
@@ -54,6 +55,12 @@ def table_text(found: Sequence[Layer]) -> str:
     names = {"layers": "layers", "parameters": "parameters", "auxiliary_states": "auxiliary states", "flops": "FLOPs"}
     lines += ["", *(f"{names[key]}: {value:,}" for key, value in totals(found).items())]
     return "\n".join(lines) + "\n"
+
+
+def _listed(names: Sequence[str]) -> str:
+    """The names, a few of them when they are many."""
+    more = f" and {len(names) - MOST} more" if len(names) > MOST else ""
+    return ", ".join(names[:MOST]) + more
 
 
 def _number(value: int | None) -> str:

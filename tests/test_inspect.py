@@ -1,0 +1,149 @@
+"""`mxc inspect`: what it prints and draws, its options and exit codes, as a command and in this process."""
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
+
+import networks
+import pytest
+
+import mxc as mx
+from mxc.cli.main import BAD_FILE, OK, UNSUPPORTED, USAGE, main
+from mxc.compiler.plan import Plan
+
+TABLE = """
+layer     operator        output   parameters  FLOPs  previous layers
+---------------------------------------------------------------------
+data      (input)         2x1x6x6           0      0
+conv      Convolution     2x4x4x4          40  2,432  data
+bn        BatchNorm       2x4x4x4           8    128  conv
+relu      Activation      2x4x4x4           0    128  bn
+flat      Flatten         2x64              0      0  relu
+fc        FullyConnected  2x3             195    774  flat
+label     (input)         2                 0      0
+softmax0  SoftmaxOutput   2x3               0      6  fc, label
+
+layers: 6
+parameters: 243
+auxiliary states: 8
+FLOPs: 3,468
+"""
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A current directory with a model, and one with an operator that is not known."""
+    monkeypatch.chdir(tmp_path)
+    net = mx.sym.Convolution(mx.sym.Variable("data"), kernel=(3, 3), num_filter=4, name="conv")
+    net = mx.sym.Activation(mx.sym.BatchNorm(net, fix_gamma=False, name="bn"), act_type="relu", name="relu")
+    net = mx.sym.FullyConnected(mx.sym.Flatten(net, name="flat"), num_hidden=3, name="fc")
+    mx.sym.SoftmaxOutput(net, mx.sym.Variable("label"), name="softmax0").save("net-symbol.json")
+    Path("unknown-symbol.json").write_text(Path("net-symbol.json").read_text().replace('"Convolution"', '"NoSuch"'))
+    mx.nd.save("part.params", {"arg:fc_weight": mx.nd.ones((3, 64))})
+
+
+INSPECT = ["inspect", "net-symbol.json", "--shape", "data=2,1,6,6"]
+
+
+def command(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """The command as a process of its own."""
+    return subprocess.run([sys.executable, "-m", "mxc.cli.main", *arguments], capture_output=True, text=True,
+                          timeout=300, env=dict(os.environ))
+
+
+def test_the_table():
+    done = command(*INSPECT)
+    assert (done.returncode, done.stderr) == (OK, "")
+    assert done.stdout == TABLE.removeprefix("\n")
+
+
+def test_the_table_as_json():
+    done = command(*INSPECT, "--json")
+    assert (done.returncode, done.stderr) == (OK, "")
+    data = json.loads(done.stdout)
+    assert data["totals"] == {"layers": 6, "parameters": 243, "auxiliary_states": 8, "flops": 3468}
+    assert data["layers"][1] == {"name": "conv", "operator": "Convolution", "outputs": [[2, 4, 4, 4]], "parameters": 40,
+                                 "auxiliary_states": 0, "flops": 2432, "previous": ["data"]}
+
+
+def test_groups_plan_and_picture_of_a_training_step():
+    done = command(*INSPECT, "--train", "--groups", "--plan", "--memory", "memory.svg")
+    assert (done.returncode, done.stderr) == (OK, "")
+    groups, plan = done.stdout.removeprefix("-- groups\n").split("-- plan\n")
+    assert groups.startswith("forward ") and " -> " in groups.splitlines()[0]
+    assert "\nbackward " in plan and "gradient[conv_weight]" in plan and "gradient[data]" not in plan
+    *_, arena, last = plan.splitlines()
+    assert arena.startswith("arena ") and last.startswith("memory.svg: ")
+    root = ElementTree.parse("memory.svg").getroot()
+    texts = [element.text for element in root.iter("{http://www.w3.org/2000/svg}text")]
+    assert "net, training step, data=2,1,6,6" in texts and "backward" in texts
+
+
+def test_the_groups_are_those_that_the_environment_prints(monkeypatch: pytest.MonkeyPatch,
+                                                          capsys: pytest.CaptureFixture[str]):
+    monkeypatch.setenv("MXC_PRINT", "fuse,plan")
+    assert main([*INSPECT, "--groups", "--plan"]) == OK
+    printed = capsys.readouterr()
+    assert printed.out == printed.err and "forward anchor" in printed.out
+
+
+def test_parts_as_json(capsys: pytest.CaptureFixture[str]):
+    assert main([*INSPECT, "--groups", "--plan", "--memory", "memory.svg", "--json"]) == OK
+    data = json.loads(capsys.readouterr().out)
+    assert list(data) == ["groups", "plan", "memory"] and isinstance(data["groups"], list)
+    plan = Plan.from_json(json.dumps(data["plan"]))
+    assert data["memory"] == {
+        "file": "memory.svg", "steps": len(plan.steps_of("forward")), "arena_bytes": plan.arena_bytes,
+        "buffers": sum(b.pool == "arena" for b in plan.buffers), "live_bytes": plan.live_bytes,
+        "unplanned_bytes": plan.unplanned_bytes}
+
+
+def test_an_input_has_the_dtype_that_is_given(capsys: pytest.CaptureFixture[str]):
+    assert main([*INSPECT, "--dtype", "data=float64", "--plan"]) == OK
+    printed = capsys.readouterr().out
+    assert "argument[data] float64[2, 1, 6, 6]" in printed and "float32" not in printed
+
+
+REFUSED = {
+    "no shape": (USAGE, ["inspect", "net-symbol.json"], "the shape of data, conv_weight"),
+    "a name": (USAGE, ["inspect", "net-symbol.json", "--shape", "dat=2,1,6,6"], "did you mean 'data'?"),
+    "training of the table": (USAGE, [*INSPECT, "--train"], "the layers are the same in training"),
+    "a shape that does not fit": (BAD_FILE, ["inspect", "net-symbol.json", "--shape", "data=2,6"], "'conv'"),
+    "no graph": (BAD_FILE, ["inspect", "nosuch.json"], "nosuch.json: cannot be read"),
+    "a part of the parameters": (BAD_FILE, [*INSPECT, "--params", "part.params"], "it holds no value for"),
+    "no place": (BAD_FILE, [*INSPECT, "--memory", "nosuch/memory.svg"], "nosuch/memory.svg: cannot be written"),
+    "operators": (UNSUPPORTED, ["inspect", "unknown-symbol.json"], "'NoSuch'"),
+}
+
+
+@pytest.mark.parametrize(("code", "arguments", "text"), REFUSED.values(), ids=REFUSED)
+def test_refusals(code: int, arguments: list[str], text: str, capsys: pytest.CaptureFixture[str]):
+    assert main(arguments) == code
+    printed = capsys.readouterr()
+    assert printed.out == "" and text in printed.err and printed.err.startswith("mxc inspect: ")
+    assert len(printed.err.splitlines()) >= 2 and "Traceback" not in printed.err
+
+
+def test_the_help_has_examples():
+    done = command("inspect", "--help")
+    assert done.returncode == OK
+    assert "mxc inspect net-symbol.json --shape data=1,3,224,224 --groups --plan\n" in done.stdout
+    for option in ("--shape", "--params", "--train", "--groups", "--plan", "--memory FILE.svg", "--json"):
+        assert option in done.stdout
+    assert "exit codes: 0 done" in done.stdout and "inspect" in command("--help").stdout
+
+
+def test_the_guide_shows_what_is_printed(capsys: pytest.CaptureFixture[str]):
+    networks.lenet().save("lenet-symbol.json")
+    guide = (networks.ROOT / "docs" / "inspect.md").read_text()
+    first, table = re.findall(r"```(?:text)?\n(.*?)```", guide, re.S)[:2]
+    assert main(first.split()[1:]) == OK
+    assert capsys.readouterr().out == table
+    assert main(["inspect", "lenet-symbol.json", "--shape", "data=64,1,8,8", "--groups"]) == OK
+    groups = capsys.readouterr().out.splitlines()
+    assert groups[0] == "-- groups" and groups[2].split()[:2] == ["forward", "anchor"]
