@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from mxc.compiler.kernel.routines.spec import routine
-from mxc.compiler.kernel.routines.words import int32, int64, min_
+from mxc.compiler.kernel.routines.words import int32, int64, max_, min_
 
 
 @routine(inputs=("data",), outputs=("order",), units="rows",
@@ -51,14 +51,38 @@ def argsort(first, last, data, order, keys, ids, rows, n, k, room, *, ascending,
                     right = middle
                     stop = source + min_(start + 2 * width, filled)
                     at = target + start
+                    if stop - middle == width:  # no half of the result can use up a run: from both ends at once
+                        end = target + start + 2 * width
+                        last_left = middle
+                        last_right = stop
+                        for _ in range(width):
+                            lower = keys[left]
+                            upper = keys[right]
+                            take = int64(upper < lower)  # no branch: it would be guessed wrong half of the time
+                            keys[at] = min_(lower, upper)
+                            ids[at] = ids[left + (right - left) * take]
+                            left += 1 - take
+                            right += take
+                            at += 1
+                            lower = keys[last_left - 1]
+                            upper = keys[last_right - 1]
+                            take = int64(upper < lower)
+                            end -= 1
+                            keys[end] = max_(lower, upper)
+                            ids[end] = ids[last_right - 1 + (last_left - last_right) * take]
+                            last_left -= take
+                            last_right -= 1 - take
+                        left = middle
+                        right = stop
                     while left < middle and right < stop:
-                        lower = keys[left]
-                        upper = keys[right]
-                        take = int64(upper < lower)  # no branch: it would be guessed wrong half of the time
-                        keys[at] = min_(lower, upper)
-                        ids[at] = ids[left + (right - left) * take]
-                        left += 1 - take
-                        right += take
+                        if keys[right] < keys[left]:
+                            keys[at] = keys[right]
+                            ids[at] = ids[right]
+                            right += 1
+                        else:
+                            keys[at] = keys[left]
+                            ids[at] = ids[left]
+                            left += 1
                         at += 1
                     while left < middle:
                         keys[at] = keys[left]

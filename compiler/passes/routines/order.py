@@ -4,7 +4,7 @@ from __future__ import annotations
 from mxc.compiler.ops.table import Params
 from mxc.compiler.passes.routines.context import Call, Context, call
 
-SPARE = 1024  # candidates beyond twice the k that are asked for
+SPARE = 32  # candidates beyond twice the k that are asked for
 
 
 def argsort(c: Context, params: Params) -> Call:
