@@ -32,6 +32,7 @@ def test_every_call_is_recorded():
     assert REAL["make"].keys() == symbol_calls.MAKE.keys() and REAL["answer"].keys() == symbol_calls.ANSWER.keys()
 
 
+@pytest.mark.filterwarnings("ignore:backend .* is not used")
 @pytest.mark.parametrize("name", REAL["make"])
 def test_makes_what_mxnet_makes(name):
     real = REAL["make"][name]
@@ -58,3 +59,45 @@ def test_answers_as_mxnet(name):
     if wanted is NotImplementedForSymbol:
         ours, theirs = (text.partition(" with arguments")[0] for text in (found["text"], real["text"]))
         assert ours == theirs
+
+
+def test_backends_are_noted_and_change_nothing():
+    symbol = mx.sym.relu(mx.sym.Variable("x"), name="r")
+    for optimize in (symbol.optimize_for, symbol.get_backend_symbol):
+        with pytest.warns(UserWarning, match="'TensorRT' is not used") as caught:
+            made = optimize("TensorRT")
+        assert made is not symbol and made.tojson() == symbol.tojson() and caught[0].filename == __file__
+
+
+def test_gradient_says_what_to_do():
+    with pytest.raises(MXNetError, match="backward.*x, y"):
+        mx.sym.Variable("x").gradient(["x", "y"])
+
+
+def test_numpy_interface_is_not_there():
+    with pytest.raises(UnsupportedError, match="mx.np"):
+        mx.sym.Variable("x").as_np_ndarray()
+
+
+def test_distributions_take_all_numbers_or_all_symbols():
+    x = mx.sym.Variable("x")
+    with pytest.raises(TypeError, match="all symbols or all numbers.*high=1"):
+        mx.sym.random.uniform(x, 1)
+    with pytest.raises(ValueError, match="scale must be a number or a symbol"):
+        mx.sym.random.normal(0, "a")
+
+
+def test_a_group_is_made_by_any_function():
+    x = mx.sym.Variable("x")
+    assert mx.sym.Group([x, x], create_fn=len) == 2
+
+
+@pytest.mark.skipif(not table.has("_adamw_update"), reason="there is no operator _adamw_update yet")
+def test_adamw_takes_its_factor_as_number_or_symbol():
+    """MXNet's own function raises MXNetError: its operator takes symbols by position only."""
+    names = ["weight", "grad", "mean", "var"]
+    inputs = [mx.sym.Variable(name) for name in names]
+    made = mx.sym.contrib.adamw_update(*inputs, 2.0, lr=0.1, eta=1, name="step")
+    assert made.list_arguments() == names and made.attr("lr") == "0.1" and made.name == "step"
+    made = mx.sym.contrib.adamw_update(*inputs, mx.sym.Variable("factor"), lr=0.1, eta=1)
+    assert made.list_arguments() == [*names, "factor"]

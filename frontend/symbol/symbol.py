@@ -288,14 +288,17 @@ class Symbol(Arithmetic, OperatorMethods):
         """The same graph as a new symbol, with a UserWarning: MXNet's backends are no part of mxc, which fuses and
         optimises each graph when it is bound. Nothing but `backend` is looked at. Raises TypeError unless it is a str.
         """
-        return self.get_backend_symbol(backend)
+        return self._without_backend(backend)
 
     def get_backend_symbol(self, backend: str) -> Symbol:
         """The same graph as a new symbol; see `optimize_for`."""
+        return self._without_backend(backend)
+
+    def _without_backend(self, backend: str) -> Symbol:
         if not isinstance(backend, str):
             raise ArgumentTypeError(f"the backend must be a string, got {type(backend)}")
         warnings.warn(f"backend {backend!r} is not used: every graph is optimised when it is bound, so the symbol "
-                      "stays as it is", stacklevel=2)
+                      "stays as it is", stacklevel=3)
         return Symbol(self.entries)
 
     # -- text
