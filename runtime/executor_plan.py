@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mxc.compiler import env
+from mxc.compiler.graph.graph import Entry
 from mxc.compiler.plan import Buffer, Step
 from mxc.compiler.targets.reference.interpreter import evaluate
 from mxc.runtime import random
@@ -124,9 +125,10 @@ class BoundPlan:
         return self._prepared.block.address + buffer.offset
 
     def _run_host(self, step: Step) -> None:
-        """A node that Python runs: its buffers are the inputs, then the outputs."""
-        node = self._nodes[step.host]
-        values = [self._memory_of(i) for i in step.buffers]
+        """A node that Python runs: its buffers are the inputs, then the outputs; a view has another shape than they."""
+        node, graph = self._nodes[step.host], self.compiled.graph
+        entries = [*node.inputs, *(Entry(node, i) for i in range(node.num_outputs))]
+        values = [self._memory_of(i).reshape(graph.shape(e)) for i, e in zip(step.buffers, entries, strict=True)]
         inputs, outputs = values[:len(node.inputs)], values[len(node.inputs):]
         for target, value in zip(outputs, evaluate(node, inputs, self.is_train, random.generator()), strict=True):
             np.copyto(target, value, casting="unsafe")

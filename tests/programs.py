@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mxc.compiler.api import auxiliary_names, static_names
-from mxc.compiler.graph.graph import Graph
+from mxc.compiler.graph.graph import Entry, Graph
 from mxc.compiler.kernel import calls, interpret
 from mxc.compiler.kernel.ir import CallKernel, LoopKernel, RoutineKernel
 from mxc.compiler.kernel.routines import spec
@@ -19,6 +19,7 @@ from mxc.compiler.passes.pipeline import transform
 from mxc.compiler.passes.program import Launch, Storage
 from mxc.compiler.passes.registry import Options
 from mxc.compiler.passes.schedule import schedule
+from mxc.compiler.targets.reference.interpreter import evaluate
 from mxc.runtime import runner
 
 DEFINITIONS: dict[type, Callable[..., None]] = {
@@ -43,7 +44,7 @@ class Program:
 
     def kernels(self, target: Any) -> dict[str, Any]:
         """Its kernels by the key that `target` gives them."""
-        return {target.launch(launch.kernel).key: launch.kernel for launch in self.launches}
+        return {target.launch(launch.kernel).key: launch.kernel for launch in self.launches if launch.kernel}
 
     def run(self, given: Mapping[str, np.ndarray], before: Mapping[str, np.ndarray] | None = None,
             target: Any = None, library: Any = None) -> tuple[list[np.ndarray], dict[str, np.ndarray]]:
@@ -71,11 +72,20 @@ class Program:
     def run_on(self, arrays: Sequence[Sequence[np.ndarray]], target: Any = None, library: Any = None) -> None:
         """Run every launch on its flat arrays, one list for each launch."""
         for launch, own in zip(self.launches, arrays, strict=True):
-            assert launch.kernel is not None, launch.label
-            if library is not None:
+            if launch.kernel is None:
+                self._on_host(launch, own)
+            elif library is not None:
                 self._launch(launch, own, target, library)
             else:
                 DEFINITIONS[type(launch.kernel)](launch.kernel, list(own))
+
+    def _on_host(self, launch: Launch, arrays: Sequence[np.ndarray]) -> None:
+        node = next(n for n in self.graph.nodes if n.name == launch.host)
+        entries = [*node.inputs, *(Entry(node, i) for i in range(node.num_outputs))]
+        shaped = [a.reshape(self.graph.shape(e)) for a, e in zip(arrays, entries, strict=True)]
+        results = evaluate(node, shaped[:launch.inputs], False, np.random.default_rng(0))
+        for target, result in zip(shaped[launch.inputs:], results, strict=True):
+            target[...] = result
 
     @staticmethod
     def _launch(launch: Launch, arrays: Sequence[np.ndarray], target: Any, library: Any) -> None:

@@ -1,4 +1,4 @@
-"""Sums at places that an index tells: the gradients of reading at indices."""
+"""Sums and values at places that an index tells: writing, and the gradients of reading, at indices."""
 from __future__ import annotations
 
 from mxc.compiler.kernel.routines.spec import routine
@@ -28,3 +28,26 @@ def scatter_add(first, last, data, indices, out, outer, count, rows, inner, *, r
                 source = (matrix * count + j) * inner
                 for i in range(start, stop):
                     out[base + i] = out[base + i] + data[source + i]
+
+
+@routine(inputs=("base", "data", "indices"), outputs=("out",), units="(inner + 63) // 64")
+def scatter_set(first, last, base, data, indices, out, count, rows, inner):
+    """out = base, but out[r, i] = data[j, i] where indices[j] is r; of several such j the last one.
+
+    base, out: (rows, inner); data: (count, inner); indices: (count,), each in 0..rows-1 (others are left out). A unit is
+    64 columns, so no two threads write one element.
+    """
+    for unit in range(first, last):
+        start = unit * 64
+        stop = min_(start + 64, inner)
+        for row in range(rows):
+            place = row * inner
+            for i in range(start, stop):
+                out[place + i] = base[place + i]
+        for j in range(count):
+            row = int64(indices[j])
+            if 0 <= row < rows:
+                place = row * inner
+                source = j * inner
+                for i in range(start, stop):
+                    out[place + i] = data[source + i]

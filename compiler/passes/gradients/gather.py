@@ -1,0 +1,81 @@
+"""Gradients of reading and writing at indices: writing and reading there. Nothing flows into an index."""
+from __future__ import annotations
+
+from math import prod
+
+from mxc.compiler.graph.graph import Entry
+from mxc.compiler.ops.shapes.gather import rows_of
+from mxc.compiler.passes.building import as_shape, filled
+from mxc.compiler.passes.gradients.context import Gradient, ignores
+
+
+def _added(g: Gradient, rows: Entry, shape: tuple[int, ...], axis: int, axes: int = 1) -> Entry:
+    """og summed into zeros of `shape`, whose `axes` axes from `axis` on are indexed; rows: which, row-major."""
+    outer, size, inner = prod(shape[:axis]), prod(shape[axis:axis + axes]), prod(shape[axis + axes:])
+    count = prod(g.shape(rows))
+    og = as_shape(g.builder, g.og, (outer, count, inner))
+    back = g.make("_mxc_scatter_add", og, as_shape(g.builder, rows, (count,)), rows=size)
+    return as_shape(g.builder, back, shape)
+
+
+@ignores("indices")
+def take(g: Gradient) -> list[Entry | None]:
+    """og added up at the indices, where they were clipped or wrapped to."""
+    shape = g.shape(g.inputs[0])
+    axis = g.params.axis % len(shape)
+    mode = "wrap" if g.params.mode == "wrap" else "clip"
+    rows = g.make("_mxc_bound_index", g.inputs[1], size=shape[axis], mode=mode)
+    return [_added(g, rows, shape, axis), None]
+
+
+@ignores("data")
+def embedding(g: Gradient) -> list[Entry | None]:
+    """og added up in the rows of the weight."""
+    data, weight = g.inputs
+    rows = g.make("_mxc_bound_index", data, size=g.params.input_dim)
+    return [None, _added(g, rows, g.shape(weight), 0)]
+
+
+@ignores("index")
+def pick(g: Gradient) -> list[Entry | None]:
+    """og where it was read, zeros elsewhere."""
+    shape = g.shape(g.inputs[0])
+    axis = g.params.axis % len(shape)
+    return [g.make("_mxc_unpick", g.og, g.inputs[1], axis=axis, size=shape[axis], mode=g.params.mode,
+                   kept=g.params.keepdims or len(shape) == 1), None]
+
+
+@ignores("indices")
+def gather_nd(g: Gradient) -> list[Entry | None]:
+    """og added up at the indices."""
+    shape, axes = g.shape(g.inputs[0]), g.shape(g.inputs[1])[0]
+    rows = g.make("_mxc_checked_index", g.inputs[1], shape=shape[:axes], negative=True)
+    return [_added(g, rows, shape, 0, axes), None]
+
+
+def _read(g: Gradient, indices: Entry, like: Entry) -> Entry:
+    """og at the indices in the columns, zeros for those outside, in the shape of `like`."""
+    shape, axes = g.shape(g.og), g.shape(indices)[0]
+    rows, inner = rows_of(shape, axes)
+    flat = g.make("_mxc_flat_index", indices, shape=shape[:axes])
+    flat = as_shape(g.builder, flat, (prod(g.shape(flat)),))
+    read = g.make("take", as_shape(g.builder, g.og, (rows, inner)), flat)
+    zeros = filled(g.builder, g.shape(read), 0.0, g.dtype(g.og))
+    inside = g.make("_greater_equal_scalar", flat, scalar=0.0)
+    return as_shape(g.builder, g.make("where", inside, read, zeros), g.shape(like))
+
+
+@ignores("indices")
+def scatter_nd(g: Gradient) -> list[Entry | None]:
+    """og at the indices; each of several that are equal gets it, as in MXNet."""
+    return [_read(g, g.inputs[1], g.inputs[0]), None]
+
+
+@ignores("index_vector")
+def index_copy(g: Gradient) -> list[Entry | None]:
+    """og for new at the indices, and for old where there is none."""
+    old, indices, new = g.inputs
+    columns = as_shape(g.builder, indices, (1, *g.shape(indices)))
+    zeros = filled(g.builder, g.shape(new), 0.0, g.dtype(new))
+    kept = g.make("_contrib_index_copy", g.og, indices, zeros) if g.asked[0] else None
+    return [kept, None, _read(g, columns, new) if g.asked[2] else None]

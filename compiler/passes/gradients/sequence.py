@@ -1,0 +1,34 @@
+"""Gradients of operators on batches of sequences. Nothing flows into the lengths."""
+from __future__ import annotations
+
+from mxc.compiler.graph.graph import Entry
+from mxc.compiler.passes.building import along, as_dtype, filled
+from mxc.compiler.passes.gradients.context import Gradient, ignores
+
+
+@ignores("sequence_length")
+def sequence_mask(g: Gradient) -> list[Entry | None]:
+    """og up to the lengths, zeros behind them."""
+    back = g.make("SequenceMask", g.og, *g.inputs[1:], use_sequence_length=g.params.use_sequence_length,
+                  axis=g.params.axis)
+    return [back, *[None] * (len(g.inputs) - 1)]
+
+
+@ignores("sequence_length")
+def sequence_reverse(g: Gradient) -> list[Entry | None]:
+    """og reversed in the same way: every step goes back to where it came from."""
+    back = g.make("SequenceReverse", g.og, *g.inputs[1:], use_sequence_length=g.params.use_sequence_length)
+    return [back, *[None] * (len(g.inputs) - 1)]
+
+
+@ignores("sequence_length")
+def sequence_last(g: Gradient) -> list[Entry | None]:
+    """og at the last steps, zeros elsewhere."""
+    axis, steps, shape = g.params.axis, g.shape(g.inputs[0])[g.params.axis], g.shape(g.outputs[0])
+    if g.params.use_sequence_length:
+        last = g.make("_minus_scalar", as_dtype(g.builder, g.inputs[1], "int32"), scalar=1.0)
+        last = g.broadcast_to(along(g.builder, last, 0, len(shape)), shape)
+    else:
+        last = filled(g.builder, shape, steps - 1, "int32")
+    back = g.make("_mxc_unpick", g.og, last, axis=axis, size=steps)
+    return [back, *[None] * (len(g.inputs) - 1)]
