@@ -1,16 +1,17 @@
 """Shape inference over a whole graph, forward and backward, from partial knowledge."""
 from __future__ import annotations
 
-import ast
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 from mxc.compiler.error import MXNetError, nearest
 from mxc.compiler.graph.graph import Graph, Node
 from mxc.compiler.ops.infer import Shape, infer_shapes, is_complete, merge_shape
+from mxc.compiler.ops.params import parse_type
 
 T = TypeVar("T")
 MOST_LINES = 10  # of what was given, in a message
+_SHAPE = parse_type("shape")  # as operators' parameters: Python 2 wrote (8L, 3L)
 
 
 def infer_shape(graph: Graph, known: Mapping[str, Sequence[int] | None],
@@ -51,9 +52,8 @@ def attribute_shape(node: Node) -> Shape | None:
     if text is None or text == "None":
         return None
     try:
-        value = ast.literal_eval(text)
-        return normalise((value,) if isinstance(value, int) else tuple(int(dim) for dim in value))
-    except (ValueError, SyntaxError, TypeError):
+        return normalise(_SHAPE.parse(text))  # type: ignore[arg-type]
+    except MXNetError:
         raise MXNetError(f"variable {node.name!r}: its attribute __shape__ is {text!r}; "
                          "expected a shape such as (2, 3)") from None
 
