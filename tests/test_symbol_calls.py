@@ -70,18 +70,18 @@ def test_backends_are_noted_and_change_nothing():
 
 
 def test_gradient_says_what_to_do():
-    with pytest.raises(MXNetError, match="backward.*x, y"):
+    with pytest.raises(MXNetError, match=r"backward.*x, y"):
         mx.sym.Variable("x").gradient(["x", "y"])
 
 
 def test_numpy_interface_is_not_there():
-    with pytest.raises(UnsupportedError, match="mx.np"):
+    with pytest.raises(UnsupportedError, match=r"mx\.np"):
         mx.sym.Variable("x").as_np_ndarray()
 
 
 def test_distributions_take_all_numbers_or_all_symbols():
     x = mx.sym.Variable("x")
-    with pytest.raises(TypeError, match="all symbols or all numbers.*high=1"):
+    with pytest.raises(TypeError, match=r"all symbols or all numbers.*high=1"):
         mx.sym.random.uniform(x, 1)
     with pytest.raises(ValueError, match="scale must be a number or a symbol"):
         mx.sym.random.normal(0, "a")
@@ -90,6 +90,18 @@ def test_distributions_take_all_numbers_or_all_symbols():
 def test_a_group_is_made_by_any_function():
     x = mx.sym.Variable("x")
     assert mx.sym.Group([x, x], create_fn=len) == 2
+
+
+def test_help_describes_an_operator():
+    function = mx.sym.clip
+    assert function.__doc__.splitlines()[0] == table.get("clip").doc != ""
+    for line in ("data : Symbol", "a_min : float, required", "name : str, optional", "    Outputs: output"):
+        assert line in function.__doc__.splitlines()
+    assert "eps : double, default 0.001" in mx.sym.BatchNorm.__doc__
+    assert "moving_mean : Symbol, auxiliary state" in mx.sym.BatchNorm.__doc__
+    assert "bias : Symbol, unless no_bias" in mx.sym.FullyConnected.__doc__
+    assert "*arg : Symbols" in mx.sym.concat.__doc__ and "this is its alias concat" in mx.sym.concat.__doc__
+    assert "data : NDArray" in mx.nd.clip.__doc__ and "out : NDArray" in mx.nd.clip.__doc__
 
 
 @pytest.mark.skipif(not table.has("_adamw_update"), reason="there is no operator _adamw_update yet")

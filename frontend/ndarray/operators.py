@@ -6,6 +6,7 @@ from typing import Any
 
 from mxc.compiler.ops import table
 from mxc.ndarray.ndarray import NDArray
+from mxc.operator_docs import describe
 from mxc.runtime import invoke
 from mxc.runtime.context import Context
 
@@ -82,8 +83,7 @@ def function(op_name: str) -> Callable[..., Result]:
         return call(op_name, *args, **kwargs)
 
     apply.__name__ = apply.__qualname__ = op_name
-    inputs = ", ".join(s.name + ("*" if s.variadic else "") for s in op.inputs)
-    apply.__doc__ = f"Operator {op.name}({inputs}); parameters: {', '.join(op.params) or 'none'}."
+    apply.__doc__ = describe(op, op_name, "NDArray")
     return apply
 
 

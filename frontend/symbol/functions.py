@@ -11,6 +11,7 @@ from mxc.base import _Null
 from mxc.compiler.error import ArgumentTypeError, MXNetError
 from mxc.compiler.ops import table
 from mxc.compiler.ops.table import Operator
+from mxc.operator_docs import describe
 from mxc.symbol import construct
 from mxc.symbol.arithmetic import Arithmetic
 
@@ -25,7 +26,7 @@ def find(name: str, space: str = "") -> Callable[..., Any]:
     function = _variadic(op, name) if op.variadic else _fixed(op, name)
     function.__name__ = function.__qualname__ = name
     function.__module__ = f"mxc.symbol.{space}" if space else "mxc.symbol"
-    function.__doc__ = _documentation(op, name)
+    function.__doc__ = describe(op, name, "Symbol")
     return function
 
 
@@ -113,27 +114,6 @@ def _symbols_of(kwargs: dict[str, Any]) -> dict[str, Any]:
 def _set_signature(function: Callable[..., Any], parameters: list[inspect.Parameter]) -> None:
     signature = inspect.Signature([*parameters, inspect.Parameter("kwargs", inspect.Parameter.VAR_KEYWORD)])
     function.__signature__ = signature  # type: ignore[attr-defined]
-
-
-def _documentation(op: Operator, name: str) -> str:
-    """A docstring from the table: what the operator takes, its parameters with their types, what it gives."""
-    alias = f", here by its alias {name}" if name != op.name else ""
-    lines = [op.doc or f"Apply operator {op.name}{alias}."]
-    if op.doc:
-        lines += ["", f"Operator {op.name}{alias}."]
-    if isinstance(op.expr, str):
-        lines += ["", f"Computes `{op.expr}`, elementwise."]
-    lines += ["", "Parameters", "----------"]
-    for spec in op.inputs:
-        condition = f", {'unless' if spec.negated else 'if'} {spec.condition}" if spec.condition else ""
-        lines.append(f"{'*' if spec.variadic else ''}{spec.name} : Symbol{'s' if spec.variadic else ''}{condition}")
-    lines += [f"{aux} : Symbol, auxiliary state" for aux in op.aux]
-    for key, kind in op.params.items():
-        lines.append(f"{key} : {kind}, " + ("required" if kind.required else f"default {kind.text(kind.default)}"))
-    lines += ["name : str, optional", "    Name of the resulting symbol; an automatic one when left out.",
-              "attr : dict of str to str, optional", "    Attributes of the node, such as `__lr_mult__`.",
-              "", "Returns", "-------", "Symbol", f"    Outputs: {', '.join(op.outputs)}"]
-    return "\n".join(lines)
 
 
 def lookup(name: str, space: str = "") -> Callable[..., Any]:
