@@ -204,3 +204,8 @@ def float32(params: Params, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
     for dtype in ins:
         merge([dtype, "float32"])
     return ["float32"] * len(ins), ["float32"] * len(outs)
+
+
+def assign(params: Params, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
+    """An index, and a number of the first input's dtype."""
+    return ins, ["int32", ins[0]]

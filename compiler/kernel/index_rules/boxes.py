@@ -1,6 +1,9 @@
 """Index rules of operators on boxes: each coordinate from the coordinates that it depends on."""
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+
 from mxc.compiler.kernel import ir
 from mxc.compiler.kernel.index_rules.context import Context, Index
 from mxc.compiler.kernel.ir import INDEX, Value
@@ -81,3 +84,90 @@ def kept_boxes(c: Context, params: Params, index: Index) -> Value:
     changed = ir.apply("and", inside, ir.apply("ge", c.load(0, (row, start), named, blank),
                                                ir.const(0.0, c.out_dtype)))
     return ir.apply("where", changed, other, value)
+
+
+def offsets(ends: Sequence[tuple[Value, Value]]) -> tuple[Value, Value]:
+    """Of two boxes in one direction: the distance of their centres, and the second's size, both in sizes of the first.
+
+    ends: the lower ends of both, and the upper ends."""
+    size, other = (ir.apply("sub", high, low) for low, high in zip(*ends, strict=True))
+    at, to = (ir.apply("add", low, halved(s)) for low, s in zip(ends[0], (size, other), strict=True))
+    return ir.apply("div", ir.apply("sub", to, at), size), ir.apply("div", other, size)
+
+
+def box_encode(c: Context, params: Params, index: Index) -> Value:
+    """Output 0: columns 0 and 1 are distances of centres, 2 and 3 logarithms of sizes; output 1: the mask."""
+    batch, row, column = index
+    axis, dtype = ir.apply("mod", column, number(2)), c.out_dtype
+    taken = ir.apply("gt", c.load(0, (batch, row)), ir.const(0.5, dtype))
+    zero = ir.const(0.0, dtype)
+    if c.output == 1:
+        return ir.apply("where", taken, ir.const(1.0, dtype), zero)
+    match = ir.cast(c.load(1, (batch, row)), INDEX)
+    inside = ir.apply("and", ir.apply("ge", match, number(0)), ir.apply("lt", match, number(c.shape(3)[1])))
+    ends = []
+    for k in (0, 2):
+        at = ir.apply("add", axis, number(k))
+        ends.append((c.load(2, (batch, row, at)), c.load(3, (batch, match, at), inside, zero)))
+    moved, ratio = offsets(ends)
+    code = ir.apply("where", ir.apply("lt", column, number(2)), moved, ir.apply("log", ratio))
+    code = ir.apply("div", ir.apply("sub", code, c.load(4, (column,))), c.load(5, (column,)))
+    return ir.apply("where", taken, code, zero)
+
+
+def priors(c: Context, params: Params, index: Index) -> Value:
+    """The centre by the place, minus or plus a half of the size by the number of the anchor at the place."""
+    _, position, column = index
+    shapes = [(size, params.ratios[0]) for size in params.sizes]
+    shapes += [(params.sizes[0], ratio) for ratio in params.ratios[1:]]
+    place, each = (ir.apply(op, position, number(len(shapes))) for op in ("div", "mod"))
+    y, x = (ir.apply(op, place, number(params.width)) for op in ("div", "mod"))
+    steps = params.steps if min(params.steps) > 0 else (1 / params.height, 1 / params.width)
+    vertical = ir.apply("eq", ir.apply("mod", column, number(2)), number(1))
+    down, across = (ir.apply("mul", ir.apply("add", ir.cast(at, "float32"), ir.const(offset, "float32")),
+                             ir.const(step, "float32")) for at, offset, step in zip((y, x), params.offsets, steps,
+                                                                                     strict=True))
+    half: Value | None = None
+    for k, (size, ratio) in enumerate(shapes):
+        root = math.sqrt(ratio) if ratio >= 0 else math.nan
+        high, wide = size / root / 2 if root else math.inf, size * params.height / params.width * root / 2
+        one = ir.apply("where", vertical, ir.const(high, "float32"), ir.const(wide, "float32"))
+        half = one if half is None else ir.apply("where", ir.apply("eq", each, number(k)), one, half)
+    assert half is not None
+    centre = ir.apply("where", vertical, down, across)
+    found = ir.apply("where", ir.apply("lt", column, number(2)), ir.apply("sub", centre, half),
+                     ir.apply("add", centre, half))
+    if params.clip:
+        found = ir.apply("min", ir.apply("max", found, ir.const(0.0, "float32")), ir.const(1.0, "float32"))
+    return found
+
+
+def box_targets(c: Context, params: Params, index: Index) -> Value:
+    """Output 0: the offset of an anchor's label to it, 0 for none; output 1: whether it has one."""
+    batch, position = index
+    row, column = (ir.apply(op, position, number(4)) for op in ("div", "mod"))
+    match, zero = ir.cast(c.load(0, (batch, row)), INDEX), ir.const(0.0, c.out_dtype)
+    taken = ir.apply("ge", match, number(0))
+    if c.output == 1:
+        return ir.apply("where", taken, ir.const(1.0, c.out_dtype), zero)
+    axis = ir.apply("mod", column, number(2))
+    ends = []
+    for k in (0, 2):
+        place = ir.apply("add", axis, number(k))
+        ends.append((c.load(1, (number(0), row, place)),
+                     c.load(2, (batch, match, ir.apply("add", place, number(1))), taken, zero)))
+    moved, ratio = offsets(ends)
+    first, second = (choice(axis, *params.variances[k:k + 2], c.out_dtype) for k in (0, 2))
+    code = ir.apply("where", ir.apply("lt", column, number(2)), ir.apply("div", moved, first),
+                    ir.apply("div", ir.apply("log", ratio), second))
+    return ir.apply("where", taken, code, zero)
+
+
+def class_targets(c: Context, params: Params, index: Index) -> Value:
+    """The class of the label plus 1; 0 for a negative anchor, ignore_label for one that does not count."""
+    match = ir.cast(c.load(0, index), INDEX)
+    zero, one = (ir.const(x, c.out_dtype) for x in (0.0, 1.0))
+    taken = ir.apply("ge", match, number(0))
+    label = c.load(1, (index[0], match, number(0)), taken, zero)
+    other = ir.apply("where", ir.apply("eq", match, number(-1)), zero, ir.const(params.ignore_label, c.out_dtype))
+    return ir.apply("where", taken, ir.apply("add", label, one), other)
