@@ -84,7 +84,7 @@ def _draw(name: str, parameters: dict[str, Any], shape: Any, dtype: Any, kwargs:
     """
     symbols = [isinstance(value, Arithmetic) for value in parameters.values()]
     if all(symbols):
-        return functions.find(f"_sample_{name}")(**parameters, shape=shape, dtype=dtype, **kwargs)
+        return functions.find(f"_sample_{name}")(*parameters.values(), shape=shape, dtype=dtype, **kwargs)
     if any(symbols):
         raise ArgumentTypeError(f"{name}: its parameters must be all symbols or all numbers, got "
                                 + ", ".join(f"{key}={value!r}" for key, value in parameters.items()))
