@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mxc.compiler.graph.graph import Node, Shape
+from mxc.compiler.kernel.index_rules.resize import source
 from mxc.compiler.kernel.ir import INDEX, Value, apply, cast, const
 from mxc.compiler.ops.shapes.pooling import Windows, windows
 from mxc.compiler.ops.table import Params
@@ -181,6 +182,40 @@ def adaptive_bounds(index: Value, size: int, out: int) -> tuple[Value, Value]:
     """The first element of window `index` of `out` over `size` elements, and the one behind its last."""
     after = times(plus(index, 1), size)
     return (apply("div", times(index, size), number(out)), apply("div", plus(after, out - 1), number(out)))
+
+
+def bilinear_resize_grad(c: Window, params: Params) -> Value:
+    """Each input element gets the output gradient of every element that was read from it, by the same weights.
+
+    Along an axis those are the elements that lie less than one input element away, and their neighbours: one window.
+    """
+    out = c.shape(0)
+    wide = "float32" if c.out_dtype == "float16" else c.out_dtype
+    place = list(c.index)
+    inside: list[Value] = []
+    weights: list[Value] = []
+    for i, step in enumerate(c.window):
+        d = 2 + i
+        size = c.out_shape[d]
+        place[d] = apply("add", _first_reader(c.index[d], size, out[d], params.align_corners), step)
+        inside.append(apply("lt", place[d], number(out[d])))
+        before, distance = source(place[d], size, out[d], params.align_corners, wide)
+        after = apply("min", plus(before, 1), number(size - 1))
+        zero, one = const(0.0, wide), const(1.0, wide)
+        weights.append(apply("add", apply("where", apply("eq", before, c.index[d]), apply("sub", one, distance), zero),
+                             apply("where", apply("eq", after, c.index[d]), distance, zero)))
+    element = cast(c.load(0, place, _all(inside)), wide)
+    return cast(c.accumulate("sum", apply("mul", element, apply("mul", *weights))), c.out_dtype)
+
+
+def _first_reader(index: Value, size: int, out: int, align_corners: bool) -> Value:
+    """The last output element at or before the input element in front of `index`; see passes/resizing.py."""
+    if size == 1 or out == 1:
+        return number(0)
+    if align_corners:
+        return apply("div", times(apply("sub", apply("max", index, number(1)), number(1)), out - 1), number(size - 1))
+    edge = apply("max", apply("sub", times(index, 2 * out), number(out + size)), number(0))
+    return apply("div", edge, number(2 * size))
 
 
 def window_extents(node: Node) -> Shape:

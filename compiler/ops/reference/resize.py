@@ -2,10 +2,11 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
 
 import numpy as np
 
-from mxc.compiler.ops.shapes.resize import adaptive_size
+from mxc.compiler.ops.shapes.resize import adaptive_size, resized
 from mxc.compiler.ops.table import Params
 
 
@@ -40,4 +41,54 @@ def adaptive_pool(params: Params, inputs: list[np.ndarray], is_train: bool, rng:
     for y, x in itertools.product(*map(range, data.shape[2:])):
         window = out[:, :, adaptive_slice(y, size[0], data.shape[2]), adaptive_slice(x, size[1], data.shape[3])]
         window += data[:, :, y, x, None, None] / (window.shape[2] * window.shape[3])
+    return [out]
+
+
+def _sources(size: int, out: int, align_corners: bool) -> list[list[tuple[int, float]]]:
+    """For each element of `out` the elements of `size` that it is computed from, with their weights."""
+    made = []
+    one = np.float32(1)
+    for i in range(out):
+        if out == 1:
+            position = np.float32(0)
+        elif align_corners:
+            position = one * (size - 1) / np.float32(out - 1) * np.float32(i)
+        else:
+            position = max(one * size / np.float32(out) * np.float32(i + 0.5) - np.float32(0.5), np.float32(0))
+        before = min(int(position), size - 1)
+        distance = float(position) - before
+        made.append([(before, 1 - distance), (min(before + 1, size - 1), distance)])
+    return made
+
+
+def _pairs(size: tuple[int, ...], out: tuple[int, ...], align_corners: object,
+           ) -> Iterator[tuple[tuple[int, int], tuple[int, int], float]]:
+    """(output's place, input's place, weight) of everything that bilinear resizing adds up."""
+    rows, columns = (_sources(n, o, bool(align_corners)) for n, o in zip(size, out, strict=True))
+    for (i, ys), (j, xs) in itertools.product(enumerate(rows), enumerate(columns)):
+        for (y, down), (x, across) in itertools.product(ys, xs):
+            yield (i, j), (y, x), down * across
+
+
+def bilinear_resize(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator,
+                    ) -> list[np.ndarray]:
+    """Each element from the four around its place."""
+    data = inputs[0].astype(np.float64)
+    if params.mode == "like":
+        size = inputs[1].shape[2:]
+    else:
+        size = resized(params, data.shape[2], "height"), resized(params, data.shape[3], "width")
+    out = np.zeros((*data.shape[:2], *size))
+    for place, read, weight in _pairs(data.shape[2:], size, params.align_corners):
+        out[:, :, *place] += weight * data[:, :, *read]
+    return [out]
+
+
+def bilinear_resize_grad(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator,
+                         ) -> list[np.ndarray]:
+    """Each output's gradient to what it was computed from."""
+    grad = inputs[0].astype(np.float64)
+    out = np.zeros(tuple(params.shape))
+    for place, read, weight in _pairs(out.shape[2:], grad.shape[2:], params.align_corners):
+        out[:, :, *read] += weight * grad[:, :, *place]
     return [out]

@@ -5,7 +5,7 @@ from math import prod
 
 from mxc.compiler.graph.graph import Entry
 from mxc.compiler.passes.gradients.context import Gradient
-from mxc.compiler.passes.resizing import longest_windows
+from mxc.compiler.passes.resizing import longest_windows, most_readers
 
 
 def adaptive_pooling(g: Gradient) -> list[Entry | None]:
@@ -18,3 +18,11 @@ def adaptive_pooling(g: Gradient) -> list[Entry | None]:
         return [g.make("_mxc_avg_pool_grad", g.og, kernel=kernel, stride=kernel, pool_type="avg", shape=shape)]
     return [g.make("_mxc_adaptive_pool", g.og, kernel=longest_windows(out[2:], shape[2:]), shape=shape,
                    pool_type="spread")]
+
+
+def bilinear_resize(g: Gradient) -> list[Entry | None]:
+    """og back to the elements that were read, by the same weights; `like` gets none."""
+    shape, align = g.shape(g.inputs[0]), g.params.align_corners
+    kernel = most_readers(shape[2:], g.shape(g.og)[2:], align)
+    back = g.make("_mxc_bilinear_resize_grad", g.og, kernel=kernel, shape=shape, align_corners=align)
+    return [back, *[None] * (len(g.inputs) - 1)]
