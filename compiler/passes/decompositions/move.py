@@ -62,49 +62,18 @@ def reverse(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Opt
     return [builder.make("slice", inputs[0], name=node.name, begin=(None,) * count, end=(None,) * count, step=step)]
 
 
-def repeated(builder: GraphBuilder, entry: Entry, split: Shape, wide: Shape, result: Shape) -> Entry:
-    """`entry` as `split`, whose axes of extent 1 are repeated to `wide`, as `result`."""
-    if split != wide:
-        entry = builder.make("broadcast_to", as_shape(builder, entry, split), shape=wide)
-    return as_shape(builder, entry, result)
-
-
-def tile_shapes(shape: Shape, reps: Shape) -> tuple[Shape, Shape]:
-    """Before each axis one of extent 1, and that one as long as the axis is repeated."""
-    rank = max(len(shape), len(reps))
-    shape, reps = (1,) * (rank - len(shape)) + tuple(shape), (1,) * (rank - len(reps)) + tuple(reps)
-    pairs = list(zip(reps, shape, strict=True))
-    return tuple(n for _, d in pairs for n in (1, d)), tuple(n for pair in pairs for n in pair)
-
-
-def tile(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry]:
-    """An axis of extent 1 before each, repeated."""
-    split, wide = tile_shapes(builder.shape(inputs[0]), node.params.reps)
-    return [repeated(builder, inputs[0], split, wide, _own_shape(builder, node))]
-
-
-def repeat_shapes(shape: Shape, repeats: int, axis: int | None) -> tuple[Shape, Shape]:
-    """After the axis (after all without one) an axis of extent 1, and that one `repeats` long."""
-    after = len(shape) if axis is None else axis % len(shape) + 1
-    return (*shape[:after], 1, *shape[after:]), (*shape[:after], repeats, *shape[after:])
-
-
-def repeat(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry]:
-    """An axis of extent 1 after the axis, repeated."""
-    split, wide = repeat_shapes(builder.shape(inputs[0]), node.params.repeats, node.params.axis)
-    return [repeated(builder, inputs[0], split, wide, _own_shape(builder, node))]
-
-
 def upsampling(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry]:
-    """An axis of extent 1 after height and after width, repeated; the results joined or added. Or the deconvolution."""
+    """Height and width repeated, the results joined or added; or the deconvolution."""
     params, out = node.params, _own_shape(builder, node)
     if params.sample_type == "bilinear":
         g = geometry(bilinear(params))
         return [builder.make("_mxc_conv_data_grad", *inputs, name=node.name, kernel=g.kernel, stride=g.stride,
                              dilate=g.dilate, pad=g.pad, num_group=g.groups, shape=out)]
-    shapes = [builder.shape(e) for e in inputs]
-    large = [repeated(builder, entry, (n, c, h, 1, w, 1), (n, c, h, factor, w, factor), (n, c, *out[2:]))
-             for entry, (n, c, h, w), factor in zip(inputs, shapes, upsampling_factors(params, shapes), strict=True)]
+    large = []
+    for entry, factor in zip(inputs, upsampling_factors(params, [builder.shape(e) for e in inputs]), strict=True):
+        for axis in (2, 3) if factor > 1 else ():
+            entry = builder.make("repeat", entry, repeats=factor, axis=axis)
+        large.append(entry)
     if len(large) == 1:
         return large
     if params.multi_input_mode == "sum":
@@ -124,22 +93,6 @@ def stack(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Optio
     axis = node.params.axis % len(out)
     parts = [as_shape(builder, e, (*out[:axis], 1, *out[axis + 1:])) for e in inputs]
     return [builder.make("Concat", *parts, name=node.name, num_args=len(parts), dim=axis)]
-
-
-def depth_to_space(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry]:
-    """A transpose of blocks."""
-    size, out = node.params.block_size, _own_shape(builder, node)
-    n, c, h, w = builder.shape(inputs[0])
-    blocks = as_shape(builder, inputs[0], (n, size, size, c // size**2, h, w))
-    return [as_shape(builder, builder.make("transpose", blocks, axes=(0, 3, 4, 1, 5, 2)), out)]
-
-
-def space_to_depth(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry]:
-    """A transpose of blocks."""
-    size, out = node.params.block_size, _own_shape(builder, node)
-    n, c, h, w = builder.shape(inputs[0])
-    blocks = as_shape(builder, inputs[0], (n, c, h // size, size, w // size, size))
-    return [as_shape(builder, builder.make("transpose", blocks, axes=(0, 3, 5, 1, 2, 4)), out)]
 
 
 def diag(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry] | None:

@@ -15,7 +15,6 @@ from mxc.compiler.ops.shapes.move import (
     upsampling_factors,
 )
 from mxc.compiler.passes.building import as_shape, filled
-from mxc.compiler.passes.decompositions.move import repeat_shapes, tile_shapes
 from mxc.compiler.passes.gradients.context import Gradient
 
 
@@ -56,17 +55,20 @@ def _summed(g: Gradient, entry: Entry, wide: Shape, axes: Sequence[int], shape: 
 
 
 def tile(g: Gradient) -> list[Entry | None]:
-    """The sum over what was repeated."""
-    shape = g.shape(g.inputs[0])
-    _, wide = tile_shapes(shape, g.params.reps)
+    """The sum over what was repeated: each axis split into how often it is there and its own extent."""
+    shape, reps = g.shape(g.inputs[0]), tuple(g.params.reps)
+    rank = max(len(shape), len(reps))
+    ones = (1,) * rank
+    pairs = zip((ones + reps)[-rank:], (ones + shape)[-rank:], strict=True)
+    wide = tuple(n for pair in pairs for n in pair)
     return [_summed(g, g.og, wide, range(0, len(wide), 2), shape)]
 
 
 def repeat(g: Gradient) -> list[Entry | None]:
-    """The sum over what was repeated."""
+    """The sum over what was repeated, as an axis after the axis (after all without one)."""
     shape, axis = g.shape(g.inputs[0]), g.params.axis
-    _, wide = repeat_shapes(shape, g.params.repeats, axis)
-    return [_summed(g, g.og, wide, (len(shape) if axis is None else axis % len(shape) + 1,), shape)]
+    after = len(shape) if axis is None else axis % len(shape) + 1
+    return [_summed(g, g.og, (*shape[:after], g.params.repeats, *shape[after:]), (after,), shape)]
 
 
 def upsampling(g: Gradient) -> list[Entry | None]:

@@ -50,9 +50,9 @@ def transpose_as_reshape(site: Site, node: Node) -> Entry | None:
     return as_shape(site.builder, site.new(data), site.graph.shape(Entry(node)))
 
 
-@rule("broadcast_to", "slice_axis", "Concat", "add_n")
+@rule("broadcast_to", "slice_axis", "tile", "repeat", "Concat", "add_n")
 def takes_all(site: Site, node: Node) -> Entry | None:
-    """broadcast_to, slice_axis that changes no shape, Concat or add_n of one -> x"""
+    """broadcast_to, slice_axis, tile or repeat that changes no shape, Concat or add_n of one -> x"""
     data = node.inputs[0]
     same = site.graph.shape(data) == site.graph.shape(Entry(node))
     return site.new(data) if same and len(node.inputs) == 1 else None
