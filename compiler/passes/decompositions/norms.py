@@ -79,12 +79,17 @@ def l2_normalization(builder: GraphBuilder, node: Node, inputs: list[Entry], opt
     return _finished(builder, node, [builder.make("broadcast_div", x, norm), norm])
 
 
+def planes(builder: GraphBuilder, data: Entry) -> Entry:
+    """(N, C, ...) as (N, 1, C, the rest), in float32 where it is float16: a window over channels is one over space."""
+    shape = builder.shape(data)
+    return as_shape(builder, widened(builder, data), (shape[0], 1, shape[1], prod(shape[2:])))
+
+
 def window_sum(builder: GraphBuilder, x: Entry, size: int) -> Entry:
-    """The sum over the window of channels around each channel: `size` of them, one less where that is even."""
-    shape, half = builder.shape(x), (size - 1) // 2
-    planes = as_shape(builder, x, (shape[0], 1, shape[1], prod(shape[2:])))
-    total = builder.make("Pooling", planes, kernel=(2 * half + 1, 1), pad=(half, 0), pool_type="sum")
-    return as_shape(builder, total, shape)
+    """The sum over the window of channels around each channel of planes: `size` of them, one less where that is
+    even."""
+    half = (size - 1) // 2
+    return builder.make("Pooling", x, kernel=(2 * half + 1, 1), pad=(half, 0), pool_type="sum")
 
 
 def lrn_base(builder: GraphBuilder, x: Entry, params: Params) -> Entry:
@@ -96,7 +101,7 @@ def lrn_base(builder: GraphBuilder, x: Entry, params: Params) -> Entry:
 
 def lrn(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry]:
     """x * (knorm + alpha / nsize * the window's sum of squares)^-beta; also what is raised to that power."""
-    x = widened(builder, inputs[0])
+    x = planes(builder, inputs[0])
     base = lrn_base(builder, x, node.params)
     power = builder.make("_power_scalar", base, scalar=-node.params.beta)
     return _finished(builder, node, [builder.make("elemwise_mul", x, power), base])

@@ -66,13 +66,14 @@ def lrn(g: Gradient) -> list[Entry | None]:
     dx = og * b^-beta - 2 * beta * alpha / nsize * x * (the window's sum of og * x * b^(-beta - 1)).
     """
     params = g.params
-    x, og = widened(g.builder, g.inputs[0]), widened(g.builder, g.og)
+    x, og = norms.planes(g.builder, g.inputs[0]), norms.planes(g.builder, g.og)
     base = norms.lrn_base(g.builder, x, params)
     direct = g.make("elemwise_mul", og, g.make("_power_scalar", base, scalar=-params.beta))
     each = g.make("elemwise_mul", g.make("elemwise_mul", og, x),
                   g.make("_power_scalar", base, scalar=-params.beta - 1.0))
     around = g.scaled(norms.window_sum(g.builder, each, params.nsize), 2 * params.beta * params.alpha / params.nsize)
-    return [g.make("elemwise_sub", direct, g.make("elemwise_mul", x, around))]
+    back = g.make("elemwise_sub", direct, g.make("elemwise_mul", x, around))
+    return [as_shape(g.builder, back, g.shape(g.inputs[0]))]
 
 
 @ignores("label")
