@@ -239,7 +239,8 @@ def _reduce(name: str, raw: Any) -> Reduce | None:
         return None
     unknown = [k for k in raw if k not in _REDUCE_KEYS]
     if unknown or raw.get("combine") not in COMBINES:
-        raise MXNetError(f"operator {name}: reduce: expected combine ({', '.join(COMBINES)}), body and final, got {raw}")
+        known = ", ".join(COMBINES)
+        raise MXNetError(f"operator {name}: reduce: expected combine ({known}), body and final, got {raw}")
     return Reduce(raw["combine"], str(raw["body"]), str(raw.get("final", "acc")))
 
 

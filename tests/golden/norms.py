@@ -129,7 +129,8 @@ def _places() -> list[Case]:
                  case(op, "grad", {"data": (2, 3)}, {"axis": 1}),
                  case(op, "long", {"data": (2, 300)}, {"axis": 1}, dtype="uint8", span=(0, 1), integer=["data"],
                       train=False),
-                 case(op, "bad_axis", {"data": (2, 3)}, {"axis": 2}), case(op, "axes", {"data": (2, 3)}, {"axis": (1,)})]
+                 case(op, "bad_axis", {"data": (2, 3)}, {"axis": 2}),
+                 case(op, "axes", {"data": (2, 3)}, {"axis": (1,)})]
         made += [case(op, "dtype", {"data": (3, 7)}, {"axis": 1}, dtype=dtype, span=(0, 9), integer=["data"],
                       train=False) for dtype in ("float16", "float64", "int64", "int8", "bool")]
     made += [case("argmax_channel", "axes", {"data": (2, 4, 3)}, train=False),
@@ -157,8 +158,8 @@ def _pooling() -> list[Case]:
 
 def _creation() -> list[Case]:
     made = []
-    for label, attrs in (("below", {"N": 4, "M": 2, "k": -1}), ("beyond", {"N": 2, "k": 5}), ("minus", {"N": 2, "M": -1}),
-                         ("int8", {"N": 3, "dtype": "int8"}), ("bool", {"N": 3, "dtype": "bool"}), ("none", {"N": -1}),
+    for label, attrs in (("below", {"N": 4, "M": 2, "k": -1}), ("beyond", {"N": 2, "k": 5}),
+                         ("minus", {"N": 2, "M": -1}), ("int8", {"N": 3, "dtype": "int8"}), ("bool", {"N": 3, "dtype": "bool"}), ("none", {"N": -1}),
                          ("missing", {})):
         made.append(case("_eye", label, {}, attrs, train=False))
     for label, attrs in (("plain", {"num": 5}), ("open", {"num": 5, "endpoint": False}), ("single", {"num": 1}),
@@ -193,7 +194,8 @@ def rows() -> list[Row]:
     norm("GroupNorm", (2, 4), num_groups=2)
     for mode in ("instance", "channel", "spatial"):
         made += [row("L2Normalization", {"data": data}, {"mode": mode}) for data in ((2, 3, 4), (2, 3), (0, 3, 4))]
-    made += [row("LRN", {"data": (2, 3, 4, 5)}, {"nsize": 3}), row("LRN", {"data": (0, 3, 4, 5)}, {"nsize": 3}, (2, 3, 4, 5))]
+    made += [row("LRN", {"data": (2, 3, 4, 5)}, {"nsize": 3}),
+             row("LRN", {"data": (0, 3, 4, 5)}, {"nsize": 3}, (2, 3, 4, 5))]
     for data, label in (((4, 3), None), ((2, 3, 4), None), ((0, 3), (4,)), ((4, 3), (5,)), (None, (4,))):
         made.append(row("SVMOutput", {"data": data, "label": label}))
     made += [row("softmax_cross_entropy", {"data": (4, 3), "label": (4,)}),
