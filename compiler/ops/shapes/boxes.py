@@ -18,7 +18,7 @@ def box_nms(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
 
 
 def columns_of(params: Params, width: int) -> None:
-    """Raises MXNetError unless score, class and coordinates are columns of their own of rows of `width` (0: unknown)."""
+    """Raises MXNetError unless score, class and coordinates are different columns of rows of `width` (0: unknown)."""
     score, kind, start = params.score_index, params.id_index, params.coord_start
     columns = {"score_index": [score], "coord_start": list(range(start, start + 4))}
     if kind >= 0:
@@ -61,9 +61,9 @@ def box_decode(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shape
     for name, shape in (("data", data), ("anchors", anchors)):
         if shape is not None and (len(shape) != 3 or shape[2] not in (0, 4)):
             raise MXNetError(f"expected {name} of shape (batch, boxes, 4), got {shape}")
-    if data is not None and anchors is not None:
-        if anchors[0] > 1 or (data[1] and anchors[1] and data[1] != anchors[1]):
-            raise MXNetError(f"expected anchors of shape {(1, data[1], 4)}, got {anchors}")
+    if data is not None and anchors is not None and (
+            anchors[0] > 1 or (data[1] and anchors[1] and data[1] != anchors[1])):
+        raise MXNetError(f"expected anchors of shape {(1, data[1], 4)}, got {anchors}")
     return [data, anchors], [data]
 
 
