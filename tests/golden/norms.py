@@ -159,7 +159,8 @@ def _pooling() -> list[Case]:
 def _creation() -> list[Case]:
     made = []
     for label, attrs in (("below", {"N": 4, "M": 2, "k": -1}), ("beyond", {"N": 2, "k": 5}),
-                         ("minus", {"N": 2, "M": -1}), ("int8", {"N": 3, "dtype": "int8"}), ("bool", {"N": 3, "dtype": "bool"}), ("none", {"N": -1}),
+                         ("minus", {"N": 2, "M": -1}), ("int8", {"N": 3, "dtype": "int8"}),
+                         ("bool", {"N": 3, "dtype": "bool"}), ("none", {"N": -1}),
                          ("missing", {})):
         made.append(case("_eye", label, {}, attrs, train=False))
     for label, attrs in (("plain", {"num": 5}), ("open", {"num": 5, "endpoint": False}), ("single", {"num": 1}),
