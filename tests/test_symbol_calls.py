@@ -1,6 +1,7 @@
 """Calls of the symbol interface make, answer and raise what MXNet 1.9.1 does (golden/symbol_calls.json)."""
 import builtins
 import json
+import pickle
 import re
 import sys
 from pathlib import Path
@@ -90,6 +91,27 @@ def test_distributions_take_all_numbers_or_all_symbols():
 def test_a_group_is_made_by_any_function():
     x = mx.sym.Variable("x")
     assert mx.sym.Group([x, x], create_fn=len) == 2
+
+
+def test_shapes_by_position_and_states_by_name():
+    symbol = mx.sym.BatchNorm(mx.sym.Variable("x"), name="bn", eps=0, use_global_stats=True)
+    assert symbol.infer_shape((4, 2))[0] == [(4, 2), (2,), (2,)]
+    ones = mx.nd.ones((2,))
+    result = symbol.eval(x=mx.nd.ones((1, 2)), bn_gamma=ones, bn_beta=ones, bn_moving_mean=ones, bn_moving_var=ones)
+    assert result[0].asnumpy().tolist() == [[1, 1]]
+
+
+def test_pickles_keep_amp_casts():
+    symbol = mx.sym.relu(mx.sym.amp_cast(mx.sym.Variable("x"), dtype="float16"))
+    assert "amp_cast" in symbol.__getstate__()["handle"] and "amp_cast" not in symbol.tojson()
+    assert pickle.loads(pickle.dumps(symbol)).list_arguments() == ["x"]
+
+
+@pytest.mark.skipif(not table.has("sgd_update"), reason="there is no operator sgd_update yet")
+def test_optimizer_operators_take_symbols_by_name():
+    weight, grad = mx.sym.Variable("weight"), mx.sym.Variable("grad")
+    for made in (mx.sym.sgd_update(weight, grad, 0.1), mx.sym.sgd_update(weight=weight, grad=grad, lr=0.1)):
+        assert made.list_arguments() == ["weight", "grad"] and made.attr("lr") == "0.1"
 
 
 def test_help_describes_an_operator():
