@@ -34,8 +34,8 @@ def scatter_add(first, last, data, indices, out, outer, count, rows, inner, *, r
 def scatter_set(first, last, base, data, indices, out, count, rows, inner):
     """out = base, but out[r, i] = data[j, i] where indices[j] is r; of several such j the last one.
 
-    base, out: (rows, inner); data: (count, inner); indices: (count,), each in 0..rows-1 (others are left out). A unit is
-    64 columns, so no two threads write one element.
+    base, out: (rows, inner); data: (count, inner); indices: (count,), each in 0..rows-1 (others are left out). A unit
+    is 64 columns, so no two threads write one element.
     """
     for unit in range(first, last):
         start = unit * 64

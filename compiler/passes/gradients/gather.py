@@ -74,7 +74,7 @@ def scatter_nd(g: Gradient) -> list[Entry | None]:
 @ignores("index_vector")
 def index_copy(g: Gradient) -> list[Entry | None]:
     """og for new at the indices, and for old where there is none."""
-    old, indices, new = g.inputs
+    _, indices, new = g.inputs
     columns = as_shape(g.builder, indices, (1, *g.shape(indices)))
     zeros = filled(g.builder, g.shape(new), 0.0, g.dtype(new))
     kept = g.make("_contrib_index_copy", g.og, indices, zeros) if g.asked[0] else None

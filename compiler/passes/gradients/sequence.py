@@ -26,7 +26,8 @@ def sequence_last(g: Gradient) -> list[Entry | None]:
     """og at the last steps, zeros elsewhere."""
     axis, steps, shape = g.params.axis, g.shape(g.inputs[0])[g.params.axis], g.shape(g.outputs[0])
     if g.params.use_sequence_length:
-        last = g.make("_minus_scalar", as_dtype(g.builder, g.inputs[1], "int32"), scalar=1.0)
+        length = g.make("_maximum_scalar", as_dtype(g.builder, g.inputs[1], "int32"), scalar=1.0)
+        last = g.make("_minus_scalar", length, scalar=1.0)
         last = g.broadcast_to(along(g.builder, last, 0, len(shape)), shape)
     else:
         last = filled(g.builder, shape, steps - 1, "int32")
