@@ -20,6 +20,15 @@ CASES = [
     ("SliceChannel", {"num_outputs": 2, "squeeze_axis": True}, [(3, 2)]),
     ("_mxc_pack_rows", {"block": 4}, [(2, 5, 3)]), ("_arange", {"start": 2, "stop": 9, "step": 1.5, "repeat": 2}, []),
     ("_arange", {"start": 5, "stop": None, "dtype": "int32"}, []),
+    ("slice", {"begin": (-1, None), "end": (None, -1), "step": (-2, 3)}, [(5, 6)]),
+    ("_slice_assign", {"begin": (1, None), "end": (None, None), "step": (2, -3)}, [(6, 5), (3, 2)]),
+    ("tile", {"reps": (2, 1, 3)}, [(2, 3)]), ("repeat", {"repeats": 3}, [(2, 3)]),
+    ("repeat", {"repeats": 3, "axis": -2}, [(2, 3)]), ("depth_to_space", {"block_size": 2}, [(1, 8, 2, 3)]),
+    ("space_to_depth", {"block_size": 2}, [(1, 2, 4, 6)]), ("diag", {"k": 1, "axis1": 2, "axis2": 0}, [(2, 3, 4)]),
+    ("Pad", {"mode": "reflect", "pad_width": (0,) * 4 + (2, 1, 0, 3)}, [(1, 2, 3, 4)]),
+    ("Pad", {"mode": "edge", "pad_width": (0,) * 4 + (2, 1, 0, 3)}, [(1, 2, 3, 4)]),
+    ("im2col", {"kernel": (2, 3), "pad": (1, 0), "stride": (2, 1)}, [(2, 2, 4, 5)]),
+    ("_contrib_index_array", {"axes": (1, 0)}, [(2, 3)]),
 ]
 
 
