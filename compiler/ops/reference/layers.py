@@ -26,7 +26,7 @@ def batch_norm(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np
     gamma counts as 1.
     """
     data, gamma, beta, mean, var = (a.astype(np.float64) for a in inputs)
-    axis = int(params.get("axis", 1)) % data.ndim
+    axis = (params.axis if "axis" in params else 1) % data.ndim
     others = tuple(i for i in range(data.ndim) if i != axis)
     if is_train and not params.use_global_stats:
         mean, var = data.mean(others), data.var(others)

@@ -28,7 +28,7 @@ def batch_norm(builder: GraphBuilder, node: Node, inputs: list[Entry], options: 
     params = node.params
     data, gamma, beta, moving_mean, moving_var = inputs
     ndim = len(builder.shape(data))
-    axis = params.get("axis", 1) % ndim  # SyncBatchNorm has none
+    axis = (params.axis if "axis" in params else 1) % ndim  # SyncBatchNorm has none
     x = widened(builder, data)
     if params.fix_gamma:
         gamma = filled(builder, builder.shape(gamma), 1.0, builder.dtype(gamma))

@@ -21,7 +21,7 @@ def batch_norm(g: Gradient) -> list[Entry | None]:
     """
     data, gamma = g.inputs[:2]
     shape, params = g.shape(data), g.params
-    axis = params.get("axis", 1) % len(shape)
+    axis = (params.axis if "axis" in params else 1) % len(shape)  # SyncBatchNorm has none
     axes = other_axes(len(shape), axis)
     x, og = widened(g.builder, data), widened(g.builder, g.og)
     mean, inverse = (along(g.builder, e, axis, len(shape)) for e in (g.outputs[1], g.outputs[-1]))
