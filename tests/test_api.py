@@ -5,6 +5,7 @@ anew from there. Functions of operators that the table does not have yet are ski
 """
 import importlib
 import inspect
+import json
 import re
 from pathlib import Path
 from typing import NamedTuple
@@ -15,6 +16,7 @@ from mxc.compiler.ops import table
 
 LIST = Path(__file__).parent / "api" / "symbol.txt"
 REFERENCE = Path(__file__).parents[2] / "shared" / "reference" / "python_api.txt"
+REGISTRY = REFERENCE.with_name("ops.json")
 SECTIONS = ("mxnet.symbol", "mxnet.symbol.random", "mxnet.symbol.linalg", "mxnet.symbol.contrib",
             "mxnet.symbol.sparse", "mxnet.symbol.image", "mxnet.executor", "mxnet.name", "mxnet.attribute")
 
@@ -127,6 +129,15 @@ def test_exceptions_are_exceptions():
 @pytest.mark.skipif(not REFERENCE.exists(), reason="the reference list is not there")
 def test_the_list_is_the_references():
     assert LIST.read_text() == extract(REFERENCE.read_text())
+
+
+@pytest.mark.skipif(not REGISTRY.exists(), reason="the facts about MXNet's registry are not there")
+def test_parameters_are_in_mxnets_order():
+    """Programs give them by position."""
+    registry = json.loads(REGISTRY.read_text())
+    for op in table.all_operators():
+        real = [name for name in registry.get(op.name, {}).get("params", {}) if name in op.params]
+        assert [name for name in op.params if name in real] == real, op.name
 
 
 def test_operators_show_up_in_their_namespaces():
