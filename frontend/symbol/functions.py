@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from mxc.base import _Null
-from mxc.compiler.error import ArgumentTypeError, MXNetError
+from mxc.compiler.error import ArgumentTypeError, nearest
 from mxc.compiler.ops import table
 from mxc.compiler.ops.table import Operator
 from mxc.operator_docs import describe
@@ -125,8 +125,7 @@ def lookup(name: str, space: str = "") -> Callable[..., Any]:
 
 def _no_such(name: str, space: str) -> str:
     where = f"module 'mxc.symbol{'.' if space else ''}{space}' has no attribute {name!r}"
-    try:
-        table.get(_operator_name(name, space))
-    except MXNetError as error:
-        return f"{where}: {error}"
-    return where
+    if name.startswith("__"):
+        return where
+    known = public_names(space) if space else table.names()
+    return f"{where}: operator {_operator_name(name, space)!r} is not known{nearest(name, known)}"
