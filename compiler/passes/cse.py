@@ -35,13 +35,13 @@ def commutes(op: Operator) -> bool:
 def cse(graph: Graph, options: Options) -> Graph:
     """Equal nodes (operator, parameters, inputs, whose order does not matter where the operator commutes) once.
 
-    Opaque operators stay apart: they may do anything. Random numbers are equal when their stream is.
+    Opaque operators without a routine stay apart: they may do anything. Random numbers are equal when their stream is.
     """
     seen: dict[tuple, list[Entry]] = {}
 
     def merged(builder: GraphBuilder, node: Node) -> Sequence[Entry] | None:
         assert node.op is not None
-        if node.op.kind == Kind.OPAQUE or node.subgraphs:
+        if (node.op.kind == Kind.OPAQUE and "routine" not in node.op.rules) or node.subgraphs:
             return None
         inputs = [builder.map[e] for e in node.inputs]
         names = [(id(e.node), e.index) for e in inputs]

@@ -19,10 +19,10 @@ def cases() -> list[Case]:
                 label = f"{mode}{count}{'both' if both else ''}"
                 train = both == (count == 2)
                 made.append(rnn(label, mode, count, train=train, bidirectional=both, state_outputs=True))
-        if mode != "rnn_relu":  # MXNet rounds its states to float32
-            made.append(rnn(f"{mode}_double", mode, 2, "float64", bidirectional=True, state_outputs=True))
         made.append(rnn(f"{mode}_inference", mode, 2, train=False, bidirectional=True, state_outputs=True, p=0.5))
         made.append(rnn(f"{mode}_output_alone", mode, 1, p=0.3))
+    for mode in ("lstm", "gru"):
+        made.append(rnn(f"{mode}_double", mode, 2, "float64", bidirectional=True, state_outputs=True))
     for count in (1, 2):
         made.append(rnn(f"projection{count}", "lstm", count, train=False, projection_size=2, state_outputs=True))
     made.append(rnn("larger_projection", "lstm", 1, train=False, projection_size=5, state_outputs=True))

@@ -1,7 +1,8 @@
 """The steps of a recurrent layer in one direction, and their gradient.
 
 Both do for each step the product of the last states with a matrix, for `rows` rows of the batch at once: 256 columns at
-a time, four rows of the matrix for four rows of the batch, so that what is read is used from the nearest cache.
+a time, four rows of the matrix for four rows of the batch, so that what is read is used from the nearest cache. The
+four are those of equal place in four parts of the rows: LLVM then sees that what it stores to does not overlap.
 """
 from __future__ import annotations
 
@@ -14,8 +15,8 @@ from mxc.compiler.kernel.routines.words import int64, max_, min_, sigmoid_, tanh
          scratch={"h": ("real", "rows * size"), "c": ("real", "rows * size"),
                   "total": ("real", "rows * products * size")})
 def rnn_layer(first, last, pre, weight, bias, state, cell, lengths, out, last_state, last_cell, gates, cells,
-              h, c, total, steps, batch, size, rows, *, products, lstm, gru, relu, reverse, masked, keep, clip, low,
-              high, clip_nan, real):
+              h, c, total, steps, batch, size, rows, reverse, masked, keep, *, products, lstm, gru, relu, clip, low, high,
+              clip_nan, real):
     """h = step(pre[t] , h x weight + bias) for all steps t, from the end with `reverse`.
 
     pre: (steps, batch, products * size), the gates' sums of the input; weight: (size, products * size); bias: (products
@@ -23,7 +24,7 @@ def rnn_layer(first, last, pre, weight, bias, state, cell, lengths, out, last_st
     it out is 0 and the states stay. out: (steps, batch, size). With `keep`, for the gradient: gates: (steps, batch, 4 *
     size), input, forget, new and output gate of lstm; reset, update, new and the recurrent product of the new gate of
     gru; cells: (steps, batch, size) of lstm. With `clip` cells stay within low and high. What is not said to be written
-    holds one 0. rows: a multiple of 4.
+    holds one 0. rows: a multiple of 4. reverse, masked and keep are 0 or 1.
     """
     width = products * size
     for unit in range(first, last):
@@ -54,14 +55,17 @@ def rnn_layer(first, last, pre, weight, bias, state, cell, lengths, out, last_st
                 for k in range(0, size // 4 * 4, 4):
                     w = k * width
                     for quad in range(quads):
-                        a = quad * 4 * size + k
-                        o = quad * 4 * width
+                        a = quad * size + k
+                        o = quad * width
+                        o1 = o + quads * width
+                        o2 = o1 + quads * width
+                        o3 = o2 + quads * width
                         a00, a01, a02, a03 = h[a], h[a + 1], h[a + 2], h[a + 3]
-                        a = a + size
+                        a = a + quads * size
                         a10, a11, a12, a13 = h[a], h[a + 1], h[a + 2], h[a + 3]
-                        a = a + size
+                        a = a + quads * size
                         a20, a21, a22, a23 = h[a], h[a + 1], h[a + 2], h[a + 3]
-                        a = a + size
+                        a = a + quads * size
                         a30, a31, a32, a33 = h[a], h[a + 1], h[a + 2], h[a + 3]
                         for j in range(begin, end):
                             w0 = weight[w + j]
@@ -69,11 +73,9 @@ def rnn_layer(first, last, pre, weight, bias, state, cell, lengths, out, last_st
                             w2 = weight[w + 2 * width + j]
                             w3 = weight[w + 3 * width + j]
                             total[o + j] = total[o + j] + a00 * w0 + a01 * w1 + a02 * w2 + a03 * w3
-                            total[o + width + j] = total[o + width + j] + a10 * w0 + a11 * w1 + a12 * w2 + a13 * w3
-                            total[o + 2 * width + j] = (total[o + 2 * width + j] + a20 * w0 + a21 * w1 + a22 * w2
-                                                        + a23 * w3)
-                            total[o + 3 * width + j] = (total[o + 3 * width + j] + a30 * w0 + a31 * w1 + a32 * w2
-                                                        + a33 * w3)
+                            total[o1 + j] = total[o1 + j] + a10 * w0 + a11 * w1 + a12 * w2 + a13 * w3
+                            total[o2 + j] = total[o2 + j] + a20 * w0 + a21 * w1 + a22 * w2 + a23 * w3
+                            total[o3 + j] = total[o3 + j] + a30 * w0 + a31 * w1 + a32 * w2 + a33 * w3
             for k in range(size // 4 * 4, size):
                 for row in range(count):
                     a00 = h[row * size + k]
@@ -114,16 +116,15 @@ def rnn_layer(first, last, pre, weight, bias, state, cell, lengths, out, last_st
                     for j in range(2 * size):
                         total[o + j] = sigmoid_(total[o + j] + pre[place * width + j])
                     if keep:
-                        for j in range(2 * size):
-                            gates[place * 4 * size + j] = total[o + j]
                         for j in range(size):
                             gates[place * 4 * size + 3 * size + j] = total[o + 2 * size + j]
                     for j in range(size):
                         new = tanh_(pre[place * width + 2 * size + j] + total[o + j] * total[o + 2 * size + j])
-                        if keep:
-                            gates[place * 4 * size + 2 * size + j] = new
-                        update = total[o + size + j]
-                        h[s + j] = (real(1) - update) * new + update * h[s + j]
+                        total[o + 2 * size + j] = new
+                        h[s + j] = new + total[o + size + j] * (h[s + j] - new)
+                    if keep:
+                        for j in range(3 * size):
+                            gates[place * 4 * size + j] = total[o + j]
                 else:
                     for j in range(size):
                         new = total[o + j] + pre[place * width + j]
@@ -148,7 +149,7 @@ def rnn_layer(first, last, pre, weight, bias, state, cell, lengths, out, last_st
                   "total": ("real", "rows * products * size")})
 def rnn_layer_grad(first, last, out_grad, state_grad, cell_grad, gates, cells, out, state, cell, weight, lengths,
                    pre_grad, first_state_grad, first_cell_grad, previous, recurrent_grad, dh, dc, total,
-                   steps, batch, size, rows, *, products, lstm, gru, relu, reverse, masked, clip, low, high, real):
+                   steps, batch, size, rows, reverse, masked, *, products, lstm, gru, relu, clip, low, high, real):
     """The gradient of rnn_layer: from out and the last states to pre, the recurrent products, and the first states.
 
     out_grad, out, cells, previous: (steps, batch, size); gates: (steps, batch, 4 * size); pre_grad, recurrent_grad:
@@ -253,14 +254,17 @@ def rnn_layer_grad(first, last, out_grad, state_grad, cell_grad, gates, cells, o
                 for k in range(0, width // 4 * 4, 4):
                     w = k * size
                     for quad in range(quads):
-                        a = quad * 4 * width + k
-                        o = quad * 4 * size
+                        a = quad * width + k
+                        o = quad * size
+                        o1 = o + quads * size
+                        o2 = o1 + quads * size
+                        o3 = o2 + quads * size
                         a00, a01, a02, a03 = total[a], total[a + 1], total[a + 2], total[a + 3]
-                        a = a + width
+                        a = a + quads * width
                         a10, a11, a12, a13 = total[a], total[a + 1], total[a + 2], total[a + 3]
-                        a = a + width
+                        a = a + quads * width
                         a20, a21, a22, a23 = total[a], total[a + 1], total[a + 2], total[a + 3]
-                        a = a + width
+                        a = a + quads * width
                         a30, a31, a32, a33 = total[a], total[a + 1], total[a + 2], total[a + 3]
                         for j in range(begin, end):
                             w0 = weight[w + j]
@@ -268,9 +272,9 @@ def rnn_layer_grad(first, last, out_grad, state_grad, cell_grad, gates, cells, o
                             w2 = weight[w + 2 * size + j]
                             w3 = weight[w + 3 * size + j]
                             dh[o + j] = dh[o + j] + a00 * w0 + a01 * w1 + a02 * w2 + a03 * w3
-                            dh[o + size + j] = dh[o + size + j] + a10 * w0 + a11 * w1 + a12 * w2 + a13 * w3
-                            dh[o + 2 * size + j] = dh[o + 2 * size + j] + a20 * w0 + a21 * w1 + a22 * w2 + a23 * w3
-                            dh[o + 3 * size + j] = dh[o + 3 * size + j] + a30 * w0 + a31 * w1 + a32 * w2 + a33 * w3
+                            dh[o1 + j] = dh[o1 + j] + a10 * w0 + a11 * w1 + a12 * w2 + a13 * w3
+                            dh[o2 + j] = dh[o2 + j] + a20 * w0 + a21 * w1 + a22 * w2 + a23 * w3
+                            dh[o3 + j] = dh[o3 + j] + a30 * w0 + a31 * w1 + a32 * w2 + a33 * w3
             for k in range(width // 4 * 4, width):
                 for row in range(count):
                     a00 = total[row * width + k]

@@ -15,16 +15,16 @@ def _numbers(c: Context, params: Params, state: int) -> tuple[tuple[int, ...], d
     mode, (batch, size) = params.mode, c.shape(state)
     constants: dict[str, object] = {
         "products": GATES[str(mode)], "lstm": mode == "lstm", "gru": mode == "gru", "relu": mode == "rnn_relu",
-        "reverse": params.reverse, "masked": params.masked, "real": c.dtype(0),
         "clip": None not in (params.clip_min, params.clip_max), "low": params.clip_min or 0.0,
-        "high": params.clip_max or 0.0}
-    return (c.shape(0)[0], batch, size, min(ROWS, -(-batch // 4) * 4)), constants
+        "high": params.clip_max or 0.0, "real": c.dtype(0)}
+    rows = min(ROWS, -(-batch // 4) * 4)
+    return (c.shape(0)[0], batch, size, rows, int(params.reverse), int(params.masked)), constants
 
 
 def rnn_layer(c: Context, params: Params) -> Call:
     """pre (T, N, gates * H), weight, bias, state (N, H), cell, lengths."""
     integers, constants = _numbers(c, params, 3)
-    return call("rnn_layer", integers, keep=params.keep, clip_nan=params.clip_nan, **constants)
+    return call("rnn_layer", (*integers, int(params.keep)), clip_nan=params.clip_nan, **constants)
 
 
 def rnn_layer_grad(c: Context, params: Params) -> Call:
