@@ -12,6 +12,7 @@ from mxc.compiler.ops.shapes.move import (
     crop_ranges,
     like_ranges,
     reversed_axes,
+    slice_ranges,
     split_places,
     swapped,
     upsampling_factors,
@@ -46,10 +47,11 @@ def crop(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Option
 
 def slice_assign_scalar(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry]:
     """A slice replaced by as many elements of one value."""
-    data, where = inputs[0], {k: node.params[k] for k in ("begin", "end", "step")}
-    shape = builder.shape(builder.make("slice", data, **where))
-    value = filled(builder, shape, node.params.scalar, builder.dtype(data))
-    return [builder.make("_slice_assign", data, value, name=node.name, **where)]
+    data, params = inputs[0], node.params
+    shape = tuple(map(len, slice_ranges(params, builder.shape(data))))
+    value = filled(builder, shape, params.scalar, builder.dtype(data))
+    return [builder.make("_slice_assign", data, value, name=node.name, begin=params.begin, end=params.end,
+                         step=params.step)]
 
 
 def reverse(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry]:
