@@ -1,0 +1,77 @@
+"""Sorting where MXNet leaves the order open or refuses, against NumPy."""
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from mxc import cpu, nd, sym
+from mxc.base import MXNetError
+
+DATA = sym.Variable("data")
+
+
+def computed(net: sym.Symbol, data: np.ndarray) -> np.ndarray:
+    executor = net.simple_bind(cpu(), grad_req="null", type_dict={"data": data.dtype.name}, data=data.shape)
+    executor.arg_dict["data"][:] = nd.array(data, dtype=data.dtype.name)
+    return executor.forward()[0].asnumpy()
+
+
+@pytest.mark.parametrize("ascending", [False, True])
+@pytest.mark.parametrize("dtype", ["float32", "float16", "float64", "uint8", "int8", "int32", "int64"])
+@pytest.mark.parametrize("k", [1, 5, 200])
+def test_equal_numbers_stay_in_order_and_nan_is_last(dtype: str, ascending: bool, k: int) -> None:
+    rng = np.random.default_rng(k)
+    data = rng.integers(0 if dtype == "uint8" else -9, 9, (3, 200)).astype(dtype)
+    if data.dtype.kind == "f":
+        data[0, ::7] = np.nan
+        data[1] = np.nan
+        data[2, 5:9] = np.inf, -np.inf, 0.0, -0.0
+    wide = data.astype(np.float64)
+    expected = np.argsort(wide if ascending else -wide, 1, kind="stable")[:, :k]
+    found = computed(sym.topk(DATA, k=k, is_ascend=ascending, dtype="int32"), data)
+    assert found.tolist() == expected.tolist()
+    if k == 200:
+        np.testing.assert_array_equal(computed(sym.sort(DATA, is_ascend=ascending), data),
+                                      np.take_along_axis(data, expected, 1))
+
+
+def test_running_sums_along_a_negative_axis() -> None:
+    data = np.arange(6, dtype=np.float32).reshape(2, 3)
+    np.testing.assert_array_equal(computed(sym.cumsum(DATA, axis=-1), data), data.cumsum(1))
+    with pytest.raises(MXNetError, match="expected an axis from -2 to 1, got -3"):
+        computed(sym.cumsum(DATA, axis=-3), data)
+
+
+def test_sort_has_a_gradient_by_its_default_axis() -> None:
+    executor = sym.sort(DATA).simple_bind(cpu(), data=(1, 3))
+    executor.arg_dict["data"][:] = [[3, 1, 2]]
+    executor.forward(is_train=True)
+    executor.backward([nd.array([[10, 20, 30]])])
+    assert executor.grad_dict["data"].asnumpy().tolist() == [[30, 10, 20]]
+
+
+def test_a_histogram_leaves_nan_out() -> None:
+    data = np.array([0.5, np.nan, 1, 2, 3, -1, np.inf], np.float32)
+    assert computed(sym._internal._histogram(DATA, bin_cnt=2, range=(0, 2)), data).tolist() == [1, 2]
+
+
+@pytest.mark.parametrize("net, reason", [
+    (sym._internal._histogram(DATA, bin_cnt=2), "expected bin_cnt with a range of two ascending numbers"),
+    (sym.contrib.BilinearResize2D(DATA, mode="to_even_down"), "expected a height of at least 1"),
+    (sym.topk(DATA, k=9), "expected k of at most the 5 numbers along the axis, got 9"),
+])
+def test_refusals(net: sym.Symbol, reason: str) -> None:
+    with pytest.raises(MXNetError, match=reason):
+        net.infer_shape(data=(1, 1, 1, 5))
+
+
+@pytest.mark.parametrize("op, params", [("BilinearResize2D", {"height": 0}),
+                                        ("AdaptiveAvgPooling2D", {"output_size": 0})])
+def test_no_elements_are_refused(op: str, params: dict[str, int]) -> None:
+    with pytest.raises(MXNetError, match=r"in 1\.\."):
+        getattr(sym.contrib, op)(DATA, **params)
+
+
+def test_pooling_with_too_much_padding_is_refused() -> None:
+    with pytest.raises(MXNetError, match="larger than pad"):
+        sym.Pooling(DATA, kernel=(2, 2, 2), pad=(2, 0, 0)).infer_shape(data=(1, 1, 4, 4, 4))
