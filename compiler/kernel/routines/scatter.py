@@ -22,9 +22,9 @@ def scatter_add(first, last, data, indices, out, outer, count, rows, inner, *, r
             for i in range(start, stop):
                 out[base + i] = real(0)
         for j in range(count):
-            row = int64(indices[j])
-            if 0 <= row < rows:
-                base = (matrix * rows + row) * inner
+            wanted = int64(indices[j])
+            if 0 <= wanted < rows:
+                base = (matrix * rows + wanted) * inner
                 source = (matrix * count + j) * inner
                 for i in range(start, stop):
                     out[base + i] = out[base + i] + data[source + i]
@@ -45,9 +45,9 @@ def scatter_set(first, last, base, data, indices, out, count, rows, inner):
             for i in range(start, stop):
                 out[place + i] = base[place + i]
         for j in range(count):
-            row = int64(indices[j])
-            if 0 <= row < rows:
-                place = row * inner
+            wanted = int64(indices[j])
+            if 0 <= wanted < rows:
+                place = wanted * inner
                 source = j * inner
                 for i in range(start, stop):
                     out[place + i] = data[source + i]
