@@ -157,7 +157,7 @@ def box_targets(c: Context, params: Params, index: Index) -> Value:
         ends.append((c.load(1, (number(0), row, place)),
                      c.load(2, (batch, match, ir.apply("add", place, number(1))), taken, zero)))
     moved, ratio = offsets(ends)
-    first, second = (choice(axis, *params.variances[k:k + 2], c.out_dtype) for k in (0, 2))
+    first, second = (choice(axis, params.variances[k], params.variances[k + 1], c.out_dtype) for k in (0, 2))
     code = ir.apply("where", ir.apply("lt", column, number(2)), ir.apply("div", moved, first),
                     ir.apply("div", ir.apply("log", ratio), second))
     return ir.apply("where", taken, code, zero)

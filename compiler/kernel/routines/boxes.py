@@ -214,7 +214,7 @@ def mine(first, last, match, best, ranks, out, batch, n, *, ratio, threshold, re
     threshold, `ratio` times as many as there are matches. All arrays are (batch, n)."""
     for unit in range(first, last):
         base = unit * n
-        matched = 0
+        matched = int64(0)
         for j in range(base, base + n):
             out[j] = int32(match[j]) if match[j] >= 0 else int32(-2)
             matched += int64(match[j] >= 0)

@@ -169,5 +169,5 @@ def multibox_target(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, 
     if {len(anchors), len(labels), len(predictions)} != {3} or labels[2] < 5:
         raise MXNetError(f"expected {wanted}, got {anchors}, {labels} and {predictions}")
     batch, count = labels[0], anchors[1]
-    predictions = merge(predictions, (batch, 0, count))
-    return [merge(anchors, (1, count, 4)), labels, predictions], [(batch, count * 4)] * 2 + [(batch, count)]
+    return ([merge(anchors, (1, count, 4)), labels, merge(predictions, (batch, 0, count))],
+            [(batch, count * 4), (batch, count * 4), (batch, count)])

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from math import inf, prod
+from typing import Any
 
 from mxc.compiler.graph.graph import Entry, GraphBuilder, Node
 from mxc.compiler.passes.building import as_dtype, as_shape, filled
@@ -25,7 +26,7 @@ def box_nms(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Opt
                                                               builder.dtype(scores)))
     most = min(shape[-2], params.topk) if params.topk > 0 else shape[-2]
     ranks = builder.make("_mxc_argsort", scores, k=most, is_ascend=False)
-    given = {k: v for k, v in params.items() if k not in ("topk", "out_format")}
+    given: dict[str, Any] = {k: v for k, v in params.items() if k not in ("topk", "out_format")}
     order = builder.make("_mxc_box_order", batch, ranks, **given)
     order = as_shape(builder, order, (rows,))
     out = builder.make("_mxc_kept_boxes", as_shape(builder, data, (rows, shape[-1])), order, name=node.name,
@@ -47,7 +48,8 @@ def bipartite_matching(builder: GraphBuilder, node: Node, inputs: list[Entry], o
     count = shape[-2] * shape[-1]
     ranks = builder.make("_mxc_argsort", as_shape(builder, data, (batch, count)), k=count,
                          is_ascend=node.params.is_ascend)
-    made = builder.make_all("_mxc_match", as_shape(builder, data, (batch, *shape[-2:])), ranks, **node.params)
+    given: dict[str, Any] = dict(node.params)
+    made = builder.make_all("_mxc_match", as_shape(builder, data, (batch, *shape[-2:])), ranks, **given)
     wanted = (shape[:-1], (*shape[:-2], shape[-1]))
     return [as_shape(builder, as_dtype(builder, e, dtype), s) for e, s in zip(made, wanted, strict=True)]
 

@@ -1,6 +1,8 @@
 """Region proposals as boxes of all anchors, their order, suppression, and a gather."""
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from mxc.compiler.graph.graph import Entry, GraphBuilder, Node
@@ -13,7 +15,7 @@ LOWEST = float(np.finfo(np.float32).min)
 def multi_proposal(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry]:
     """Right and bottom of the boxes are 1 more than the last pixel, so that sizes are differences."""
     params = node.params
-    given = {k: params[k] for k in ("scales", "ratios", "feature_stride", "rpn_min_size", "iou_loss")}
+    given: dict[str, Any] = {k: params[k] for k in ("scales", "ratios", "feature_stride", "rpn_min_size", "iou_loss")}
     data = builder.make("_mxc_proposals", *inputs, **given)
     batch, n, _ = builder.shape(data)
     before = min(n, params.rpn_pre_nms_top_n) if params.rpn_pre_nms_top_n > 0 else n
