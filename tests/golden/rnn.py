@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from golden.cases import Case, case
 from golden.shape_cases import Row, row
+
 from mxc.compiler.ops import table
 from mxc.compiler.ops.shapes.rnn import pieces
 

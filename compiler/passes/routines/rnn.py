@@ -6,7 +6,7 @@ from mxc.compiler.ops.shapes.rnn import GATES
 from mxc.compiler.ops.table import Params
 from mxc.compiler.passes.routines.context import Call, Context, call
 
-ROWS = 16  # of the batch in a unit of work: the more, the fewer times the weights come from memory
+ROWS = 8  # of the batch in a unit of work: for few, the weights come from memory more often; for many, threads wait
 
 
 def _numbers(c: Context, params: Params, state: int) -> tuple[tuple[int, ...], dict[str, object]]:
