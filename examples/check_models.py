@@ -4,10 +4,10 @@
 
 FOLDER holds `cases.json`: name -> {symbol, params or null, shapes, expected}. Values that the parameter file does not
 hold are made by `recipe` below, but for inputs that the recorded file has as `in/NAME`; of an output it may have only
-the rows that `out/NUMBER/rows` lists. Outputs agree when |a - b| <= 1e-4 |b| + 1e-5 max|b|. Detections (what non-maximum
-suppression gives) agree when their scores do so in order, and 98 % of the rows match one with the same class, a score
-within 1e-4 and an equal box: neighbours whose scores differ by rounding alone may change places. One line for each
-model; exit code 1 when one does not agree.
+the rows that `out/NUMBER/rows` lists. Outputs agree when |a - b| <= 1e-4 |b| + 1e-5 max|b|. Detections (what
+non-maximum suppression gives) agree when their scores do so in order, and 98 % of the rows match one with the same
+class, a score within 1e-4 and an equal box: neighbours whose scores differ by rounding alone may change places. One
+line for each model; exit code 1 when one does not agree.
 """
 from __future__ import annotations
 

@@ -15,8 +15,8 @@ from mxc.compiler.kernel.routines.words import int64, max_, min_, sigmoid_, tanh
          scratch={"h": ("real", "rows * size"), "c": ("real", "rows * size"),
                   "total": ("real", "rows * products * size")})
 def rnn_layer(first, last, pre, weight, bias, state, cell, lengths, out, last_state, last_cell, gates, cells,
-              h, c, total, steps, batch, size, rows, reverse, masked, keep, *, products, lstm, gru, relu, clip, low, high,
-              clip_nan, real):
+              h, c, total, steps, batch, size, rows, reverse, masked, keep, *, products, lstm, gru, relu, clip, low,
+              high, clip_nan, real):
     """h = step(pre[t] , h x weight + bias) for all steps t, from the end with `reverse`.
 
     pre: (steps, batch, products * size), the gates' sums of the input; weight: (size, products * size); bias: (products
@@ -85,9 +85,7 @@ def rnn_layer(first, last, pre, weight, bias, state, cell, lengths, out, last_st
                 o = row * width
                 s = row * size
                 place = t * batch + top + row
-                inside = True
-                if masked:
-                    inside = t < int64(lengths[top + row])
+                inside = not masked or t < int64(lengths[top + row])
                 if not inside:
                     for j in range(size):
                         out[place * size + j] = real(0)

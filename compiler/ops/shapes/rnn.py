@@ -48,18 +48,18 @@ def pieces(params: Params, inputs: int) -> list[Piece]:
     rows, outputs = GATES[str(params.mode)] * params.state_size, output_size(params)
     found: list[Piece] = []
 
-    def add(name: str, *shape: int) -> None:
-        found.append(Piece(layer, direction, name, found[-1].stop if found else 0, shape))
+    def add(place: tuple[int, int], name: str, *shape: int) -> None:
+        found.append(Piece(*place, name, found[-1].stop if found else 0, shape))
 
     places = [(layer, direction) for layer in range(params.num_layers) for direction in range(directions(params))]
-    for layer, direction in places:
-        add("input", rows, outputs * directions(params) if layer else inputs)
-        add("recurrent", rows, outputs)
+    for place in places:
+        add(place, "input", rows, outputs * directions(params) if place[0] else inputs)
+        add(place, "recurrent", rows, outputs)
         if params.projection_size is not None:
-            add("projection", outputs, params.state_size)
-    for layer, direction in places:
-        add("input_bias", rows)
-        add("recurrent_bias", rows)
+            add(place, "projection", outputs, params.state_size)
+    for place in places:
+        add(place, "input_bias", rows)
+        add(place, "recurrent_bias", rows)
     return found
 
 
@@ -136,8 +136,8 @@ def rnn_layer(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes
 
 
 def rnn_layer_grad(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
-    """out_grad (T, N, H) -> gradients of pre (T, N, gates * H), of state and cell (N, H); the state before each step (T,
-    N, H); of gru the gradients of the recurrent products (T, N, 3 H), else (1,)."""
+    """out_grad (T, N, H) -> gradients of pre (T, N, gates * H), of state and cell (N, H); the state before each step
+    (T, N, H); of gru the gradients of the recurrent products (T, N, 3 H), else (1,)."""
     og = ins[0]
     if og is None:
         return ins, outs

@@ -4,6 +4,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
+from typing import Any
 
 from mxc.compiler.graph.graph import Entry, GraphBuilder, Node
 from mxc.compiler.ops.shapes.rnn import directions, dropped, pieces
@@ -29,7 +30,7 @@ class Direction:
     begins: Entry | None
     first: Entry
     made: list[Entry]
-    settings: dict[str, object]
+    settings: dict[str, Any]
 
 
 @dataclass
@@ -111,7 +112,7 @@ def _direction(builder: GraphBuilder, params: Params, reverse: bool, x: Entry, w
     pre = builder.make("FullyConnected", x, weights["input"], num_hidden=width, no_bias=True, flatten=False)
     pre = builder.make("broadcast_add", pre, as_shape(builder, weights["input_bias"], (1, width)))
     pre = as_shape(builder, pre, (steps, batch, width))
-    settings: dict[str, object] = {"mode": params.mode, "reverse": reverse, "masked": lengths is not None}
+    settings: dict[str, Any] = {"mode": params.mode, "reverse": reverse, "masked": lengths is not None}
     for name in ("min", "max", "nan"):
         settings[f"clip_{name}"] = params[f"lstm_state_clip_{name}"]
     begins, first = None, state

@@ -1,4 +1,4 @@
-"""Gradients of RNN: the steps of each direction backwards are a routine, what weights get is products over all steps."""
+"""Gradients of RNN: the steps of each direction backwards are a routine, what weights get are products over all."""
 from __future__ import annotations
 
 from math import prod
