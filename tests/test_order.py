@@ -75,3 +75,8 @@ def test_no_elements_are_refused(op: str, params: dict[str, int]) -> None:
 def test_pooling_with_too_much_padding_is_refused() -> None:
     with pytest.raises(MXNetError, match="larger than pad"):
         sym.Pooling(DATA, kernel=(2, 2, 2), pad=(2, 0, 0)).infer_shape(data=(1, 1, 4, 4, 4))
+
+
+def test_a_grid_of_one_row_is_refused() -> None:
+    with pytest.raises(MXNetError, match="expected a target_shape of two numbers of at least 2"):
+        sym.GridGenerator(DATA, transform_type="affine", target_shape=(1, 3)).infer_shape(data=(1, 6))

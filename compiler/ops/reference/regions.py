@@ -1,0 +1,92 @@
+"""The reference of pooling over regions of images."""
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from mxc.compiler.ops.table import Params
+
+Weights = dict[tuple[int, int], float]
+
+
+def _away(x: float) -> int:
+    """Rounded, halves away from zero."""
+    return int(math.copysign(math.floor(abs(x) + 0.5), x))
+
+
+def _parts(params: Params, data: np.ndarray, rois: np.ndarray) -> Iterator[tuple[int, int, int, int, np.ndarray]]:
+    """(region, image, row, column, region's corners over the scale) of every part of a region of a known image."""
+    rows, columns = params.pooled_size
+    for (r, roi), row, column in itertools.product(enumerate(rois), range(rows), range(columns)):
+        if 0 <= roi[0] < len(data):
+            yield r, int(roi[0]), row, column, roi[1:].astype(np.float64) * float(params.spatial_scale)
+
+
+def _largest(params: Params, plane: np.ndarray, row: int, column: int, corners: np.ndarray) -> Weights:
+    """Weight 1 for the first of the largest numbers of a part; nothing for an empty part."""
+    left, top, right, bottom = (_away(x) for x in corners)
+    spans = []
+    for at, count, start, stop, size in ((row, params.pooled_size[0], top, bottom, plane.shape[0]),
+                                         (column, params.pooled_size[1], left, right, plane.shape[1])):
+        part = max(stop - start + 1, 1) / count
+        spans.append(range(min(max(math.floor(at * part) + start, 0), size),
+                           min(max(math.ceil((at + 1) * part) + start, 0), size)))
+    places = list(itertools.product(*spans))
+    return {max(places, key=lambda p: plane[p]): 1.0} if places else {}
+
+
+def _average(params: Params, plane: np.ndarray, row: int, column: int, corners: np.ndarray) -> Weights:
+    """The weights of the elements around each sample of a part."""
+    left, top, right, bottom = corners - (0.5 if params.aligned else 0)
+    axes = []
+    for at, count, start, length, size in ((row, params.pooled_size[0], top, bottom - top, plane.shape[0]),
+                                           (column, params.pooled_size[1], left, right - left, plane.shape[1])):
+        part = (length if params.aligned else max(length, 1)) / count
+        samples = 0 if part <= 0 else params.sample_ratio if params.sample_ratio > 0 else math.ceil(part)
+        found = []
+        for i in range(samples):
+            place = start + part * (at + (i + 0.5) / samples)
+            inside = -1 <= place <= size
+            place = min(max(place, 0), size - 1)
+            low = math.floor(place)
+            found.append([(low, low + 1 - place), (min(low + 1, size - 1), place - low)] if inside else [])
+        axes.append(found)
+    weights: Weights = {}
+    for ys, xs in itertools.product(*axes):
+        for (y, down), (x, across) in itertools.product(ys, xs):
+            share = down * across / (len(axes[0]) * len(axes[1]))
+            weights[y, x] = weights.get((y, x), 0.0) + share
+    return weights
+
+
+def _pooled(params: Params, inputs: list[np.ndarray], kind: str) -> list[np.ndarray]:
+    data, rois = inputs[0].astype(np.float64), inputs[1]
+    rows, columns = params.pooled_size
+    apart = bool(params.get("position_sensitive"))
+    channels = data.shape[1] // (rows * columns if apart else 1)
+    backward = bool(params.get("backward"))
+    out = np.zeros(data.shape if backward else (len(rois), channels, rows, columns))
+    for r, image, row, column, corners in _parts(params, data, rois):
+        for c in range(channels):
+            source = (c * rows + row) * columns + column if apart else c
+            rule = _largest if kind == "max" else _average
+            for (y, x), weight in rule(params, data[image, source], row, column, corners).items():
+                if backward:
+                    out[image, source, y, x] += weight * inputs[2][r, c, row, column]
+                else:
+                    out[r, c, row, column] += weight * data[image, source, y, x]
+    return [out]
+
+
+def roi_pooling(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator,
+                ) -> list[np.ndarray]:
+    """The largest number of each part of each region, or the gradient to data."""
+    return _pooled(params, inputs, "max")
+
+
+def roi_align(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator) -> list[np.ndarray]:
+    """The mean of bilinear samples in each part of each region, or the gradient to data."""
+    return _pooled(params, inputs, "avg")
