@@ -9,7 +9,7 @@ import numpy as np
 
 from mxc.compiler.ops.table import Params
 
-Weights = dict[tuple[int, int], float]
+Weights = dict[tuple[int, ...], float]
 
 
 def _away(x: float) -> int:
