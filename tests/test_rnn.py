@@ -6,10 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from programs import lowered
 
 import mxc as mx
+from mxc.compiler.kernel.ir import RoutineKernel
 from mxc.compiler.ops import table
 from mxc.compiler.ops.shapes.rnn import pieces
+from mxc.compiler.targets.cpu.routines import routine_source
 
 STEPS, BATCH, INPUTS, SIZE = 4, 3, 2, 3
 Arrays = dict[str, np.ndarray]
@@ -95,6 +98,27 @@ def test_half_precision_is_computed_in_single() -> None:
     assert outputs[0].dtype == grads["parameters"].dtype == np.float16
     np.testing.assert_array_equal(outputs[0], wide[0].astype("float16"))
     np.testing.assert_allclose(grads["parameters"], exact["parameters"], 1e-2, 1e-2)
+
+
+def test_training_does_the_steps_of_a_layer_once() -> None:
+    """The gradient writes the forward pass again, for its values in between: equal nodes are one."""
+    net = symbol("lstm", num_layers=2)[0]
+    given = arrays(net)
+    program = lowered(net.graph, {k: v.shape for k, v in given.items()}, dict.fromkeys(given, "float32"),
+                      dict.fromkeys(given, "write"), True)
+    kernels = [launch.kernel.name for launch in program.launches if launch.kernel is not None]
+    assert kernels.count("_mxc_rnn_layer") == kernels.count("_mxc_rnn_layer_grad") == 2
+
+
+def test_what_constants_rule_out_is_not_compiled() -> None:
+    net = symbol("rnn_tanh", num_layers=1)[0]
+    given = arrays(net)
+    program = lowered(net.graph, {k: v.shape for k, v in given.items()}, dict.fromkeys(given, "float32"))
+    (kernel,) = [launch.kernel for launch in program.launches if isinstance(launch.kernel, RoutineKernel)]
+    source = routine_source(kernel)
+    assert "tanh_" in source and "masked" in source
+    assert not any(word in source for word in ("sigmoid_", "max_(", "if lstm", "if gru", "clip_nan and"))
+    compile(source, "kernel", "exec")
 
 
 @pytest.mark.parametrize("params, says", [
