@@ -4,18 +4,20 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from graph_strategy import Sample, reference, samples
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import HealthCheck, Phase, assume, given, settings
 from pass_checks import options
 from programs import Program, lowered
 
 from mxc.compiler.graph.graph import Entry
 from mxc.compiler.graph.text import graph_text
+from mxc.compiler.passes.fuse import group_text
 from mxc.compiler.passes.gradient import gradient
 from mxc.compiler.passes.infer import infer
 from mxc.compiler.targets.cpu.target import cpu_target
 
 EPSILON = {"float32": 1e-6, "float64": 1e-14}
-QUICK = {"deadline": None, "suppress_health_check": list(HealthCheck)}
+QUICK = {"deadline": None, "suppress_health_check": list(HealthCheck),
+         "phases": (Phase.reuse, Phase.generate)}  # a failing graph is printed; making it smaller takes long
 
 
 def program_of(sample: Sample, merge: bool, target: object = None) -> Program:
@@ -50,7 +52,8 @@ def check(sample: Sample) -> None:
             scale = float(np.max(np.abs(want), initial=0))
             limit = 100 * float(np.max(np.abs(want - other), initial=0)) + 20 * EPSILON[dtype] * (scale + 1e-3)
             assert float(np.max(np.abs(want - got), initial=0)) <= limit, \
-                f"{sink}, fused: {merge}, compiled: {compiled}\n{want}\n{got}\n{graph_text(sample.graph)}\n{program.groups}"
+                (f"{sink}, fused: {merge}, compiled: {compiled}\n{want}\n{got}\n{graph_text(sample.graph)}\n"
+                 f"{group_text(program.graph, program.groups)}")
 
 
 @settings(max_examples=300, **QUICK)

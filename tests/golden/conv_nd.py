@@ -20,7 +20,7 @@ def _convolutions() -> list[Case]:
                          {"num_filter": filters, "num_group": group, "no_bias": not bias, **attrs}, dtype=dtype,
                          train=train))
 
-    conv("1d", (2, 3, 9), 4, kernel=(3,))
+    conv("1d_plain", (2, 3, 9), 4, kernel=(3,))
     conv("1d_all", (2, 4, 11), 6, 2, kernel=(3,), stride=(2,), pad=(2,), dilate=(2,))
     conv("1d_depthwise", (1, 4, 9), 4, 4, bias=False, kernel=(3,), pad=(1,))
     conv("1d_layout", (1, 2, 6), 3, kernel=(2,), layout="NCW", train=False)
@@ -28,7 +28,7 @@ def _convolutions() -> list[Case]:
     conv("1d_pointwise", (2, 3, 5), 4, kernel=(1,), train=False)
     conv("1d_too_large", (2, 3, 5), 4, kernel=(6,))
     conv("1d_ranks", (2, 3, 5), 4, kernel=(3,), stride=(1, 1))
-    conv("3d", (1, 2, 4, 5, 4), 3, kernel=(2, 3, 2))
+    conv("3d_plain", (1, 2, 4, 5, 4), 3, kernel=(2, 3, 2))
     conv("3d_all", (1, 4, 5, 6, 5), 4, 2, kernel=(3, 2, 3), stride=(2, 1, 2), pad=(1, 0, 2), dilate=(1, 2, 1))
     conv("3d_depthwise", (1, 3, 3, 4, 4), 3, 3, bias=False, kernel=(2, 3, 3), pad=(0, 1, 1), train=False)
     conv("3d_layout", (1, 2, 3, 3, 3), 3, kernel=(2, 2, 2), layout="NCDHW", train=False)
@@ -49,11 +49,11 @@ def _deconvolutions() -> list[Case]:
                          {"num_filter": filters, "num_group": group, "no_bias": not bias, **attrs}, dtype=dtype,
                          train=train))
 
-    deconv("1d", (2, 3, 5), 4, kernel=(3,))
+    deconv("1d_plain", (2, 3, 5), 4, kernel=(3,))
     deconv("1d_all", (2, 4, 5), 6, 2, bias=True, kernel=(4,), stride=(3,), pad=(1,), adj=(2,), dilate=(2,))
     deconv("1d_target", (1, 2, 5), 2, kernel=(3,), stride=(2,), target_shape=(10,), train=False)
     deconv("1d_plain", (1, 2, 4), 2, dtype="float64", kernel=(2,), stride=(2,))
-    deconv("3d", (1, 2, 2, 3, 2), 3, kernel=(2, 3, 2), stride=(2, 1, 2))
+    deconv("3d_plain", (1, 2, 2, 3, 2), 3, kernel=(2, 3, 2), stride=(2, 1, 2))
     deconv("3d_all", (1, 4, 3, 2, 3), 4, 2, bias=True, kernel=(3, 2, 3), stride=(2, 2, 1), pad=(1, 0, 1), adj=(1, 1, 0))
     return made
 
