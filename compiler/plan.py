@@ -78,11 +78,12 @@ class Plan:
         return cls(**raw)
 
     def text(self) -> str:
-        """A line for each step: phase, label, units, and where it reads and writes."""
+        """A line for each step: phase, operators, units, and where it reads and writes; host steps name their node."""
         lines = []
         for step in self.steps:
             reads, writes = (", ".join(self._place(i) for i in group) for group in (step.reads, step.writes))
-            lines.append(f"{step.phase:8} {step.label or step.host} x{step.units}: {reads} -> {writes}")
+            what = f"{step.label} (host step of {step.host})" if step.host else f"{step.label} x{step.units}"
+            lines.append(f"{step.phase:8} {what}: {reads} -> {writes}")
         lines.append(f"arena {self.arena_bytes} (live {self.live_bytes}, unplanned {self.unplanned_bytes}), "
                      f"prepared {self.prepared_bytes}, scratch {self.scratch_bytes} a thread")
         return "\n".join(lines) + "\n"

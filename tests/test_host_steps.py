@@ -52,6 +52,7 @@ def test_the_plan_names_the_host_step() -> None:
     compiled = api.compile_graph(network(), {"x": (3, 4)}, {}, {}, False)
     assert [(s.label, s.host) for s in compiled.plan.steps_of("forward")] == [
         ("_mul_scalar", ""), ("sorted_rows", "rows"), ("elemwise_add+elemwise_add", "")]
+    assert "sorted_rows (host step of rows): " in compiled.plan.text()
 
 
 @pytest.mark.parametrize("is_train", [False, True])

@@ -47,8 +47,8 @@ HOMES: dict[str, Home] = {
     "window": Home("mxc.compiler.passes.windows", ("c", "params")),
     "routine": Home("mxc.compiler.passes.routines", ("c", "params")),
 }
-KEYS = frozenset(["op", "doc", "aliases", "kind", "inputs", "variadic", "parameters", "aux", "starts", "outputs", "count",
-                  "visible", "params", "expr", "grad", "reduce", "samples", *HOMES])
+KEYS = frozenset(["op", "doc", "aliases", "kind", "inputs", "variadic", "parameters", "aux", "starts", "outputs",
+                  "count", "visible", "params", "expr", "grad", "reduce", "samples", *HOMES])
 _REDUCE_KEYS = {"combine", "body", "final"}
 COMBINES = ("sum", "prod", "max", "min", "argmax", "argmin")
 # Rules an operator of a kind has where its entry names none.
@@ -203,7 +203,8 @@ def _operator(entry: _Entry) -> Operator:
         name=name, kind=kind, inputs=inputs, params=params, aliases=tuple(raw.get("aliases", ())),
         variadic=raw.get("variadic", ""), parameters=tuple(raw.get("parameters", ())), aux=tuple(raw.get("aux", ())),
         starts=raw.get("starts", {}), outputs=outputs, count=str(raw.get("count", "")), numbered=numbered,
-        visible=raw.get("visible", 0), expr=_expr(raw.get("expr")), grad=_grad(raw.get("grad")), reduce=_reduce(name, raw.get("reduce")), rules=rules,
+        visible=raw.get("visible", 0), expr=_expr(raw.get("expr")), grad=_grad(raw.get("grad")),
+        reduce=_reduce(name, raw.get("reduce")), rules=rules,
         samples=tuple(raw.get("samples", ())), doc=str(raw.get("doc", "")), line=entry.line)
     _check_expressions(operator)
     return operator
