@@ -75,3 +75,9 @@ def test_softmax_output_is_over_a_sample(is_train: bool) -> None:
 @pytest.mark.parametrize("net", [sym.hypot(DATA, DATA), sym.broadcast_hypot(DATA, DATA), sym.hypot(DATA, 1e30)])
 def test_hypot_overflows(net: sym.Symbol) -> None:
     assert net.eval(data=nd.full((1,), 1e30))[0].asnumpy().tolist() == [np.inf]
+
+
+def test_moments_without_the_mean():
+    data = np.random.default_rng(0).normal(3, 1, (3, 4)).astype(np.float32)
+    out, = sym.moments(DATA, axes=(0,))[1].bind(cpu(), {"data": nd.array(data)}).forward()
+    np.testing.assert_allclose(out.asnumpy(), data.var(0), rtol=1e-4)

@@ -1,4 +1,5 @@
 """Attributes of symbols, scopes that give them, and automatic names."""
+import pickle
 import threading
 
 import pytest
@@ -31,13 +32,14 @@ def test_set_attr():
     variable._set_attr(mood="angry", lr_mult="2")
     assert variable.list_attr() == {"mood": "angry", "__lr_mult__": "2", "lr_mult": "2"}
     layer = mx.sym.FullyConnected(variable, num_hidden=3, name="f")
-    layer._set_attr(num_hidden="5", note="kept")
+    layer._set_attr(num_hidden="5", __note__="kept")
     assert layer.attr("num_hidden") == "5" and layer.infer_shape(v=(2, 4))[1] == [(2, 5)]
     for attrs, error in [({"a": 3}, ValueError), ({"weight_lr_mult": "3"}, MXNetError),
-                         ({"num_hidden": "x"}, MXNetError)]:
+                         ({"num_hidden": "x"}, MXNetError), ({"num_hidden": "7", "note": "lost"}, MXNetError)]:
         with pytest.raises(error):
             layer._set_attr(**attrs)
     assert layer.attr("num_hidden") == "5"
+    assert pickle.loads(pickle.dumps(layer)).list_attr() == {"num_hidden": "5", "__note__": "kept"}
 
 
 @pytest.mark.parametrize("kwargs, error, text", [

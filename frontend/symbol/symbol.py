@@ -145,7 +145,7 @@ class Symbol(Arithmetic, OperatorMethods):
     def _set_attr(self, **attrs: str) -> None:
         """Set attributes of the node; this changes every symbol that shares the node.
 
-        Raises ValueError for values that are no strings, MXNetError for a group.
+        Raises ValueError for values that are no strings, MXNetError for a group and for unknown parameters.
         """
         if not all(isinstance(value, str) for value in attrs.values()):
             raise ArgumentError("Set Attr only accepts string values")
@@ -154,8 +154,7 @@ class Symbol(Arithmetic, OperatorMethods):
             raise MXNetError("Symbol.SetAttrs only works for non-grouped symbol")
         merged = {**node.attrs, **construct.stored_attributes(attrs)}
         if node.op is not None:
-            known = {key: value for key, value in merged.items() if key in node.op.params}
-            node.params = node.op.parse_attrs(known, node.name)
+            node.params = node.op.parse_attrs(merged, node.name)
         node.attrs = merged
 
     # -- composition and copies
