@@ -72,9 +72,37 @@ def test_no_elements_are_refused(op: str, params: dict[str, int]) -> None:
         getattr(sym.contrib, op)(DATA, **params)
 
 
+@pytest.mark.parametrize("align", [False, True])
+def test_resizing_to_the_same_size_keeps_what_stands_beside_nan(align: bool) -> None:
+    net = sym.contrib.BilinearResize2D(DATA, height=2, width=3, align_corners=align)
+    data = np.array([[[[1, np.nan, 2], [np.inf, 3, 4]]]], np.float32)
+    np.testing.assert_array_equal(computed(net, data), data)
+    executor = net.simple_bind(cpu(), data=data.shape)
+    executor.forward(is_train=True, data=nd.array(data))
+    executor.backward([nd.array(data)])
+    np.testing.assert_array_equal(executor.grad_dict["data"].asnumpy(), data)
+
+
 def test_pooling_with_too_much_padding_is_refused() -> None:
     with pytest.raises(MXNetError, match="larger than pad"):
         sym.Pooling(DATA, kernel=(2, 2, 2), pad=(2, 0, 0)).infer_shape(data=(1, 1, 4, 4, 4))
+
+
+def test_a_window_of_pooling_behind_the_image_is_zero() -> None:
+    net = sym.Pooling(DATA, kernel=(1, 1, 1), stride=(1, 1, 2), pool_type="avg", pooling_convention="full")
+    assert computed(net, np.ones((1, 1, 1, 1, 4), np.float32)).ravel().tolist() == [1, 1, 0]
+
+
+def test_a_quadratic_of_integers_takes_whole_parameters() -> None:
+    net = sym.contrib.quadratic(DATA, a=3, b=-1.5)
+    assert computed(net, np.array([1, 2], np.int32)).tolist() == [2, 10]
+
+
+def test_a_place_at_infinity_gets_no_gradient() -> None:
+    executor = sym.BilinearSampler(DATA, sym.Variable("grid")).simple_bind(cpu(), data=(1, 1, 2, 2), grid=(1, 2, 1, 1))
+    executor.forward(is_train=True, data=np.ones((1, 1, 2, 2)), grid=np.array([[[[-np.inf]], [[0.5]]]]))
+    executor.backward([nd.ones((1, 1, 1, 1))])
+    assert executor.grad_dict["grid"].asnumpy().ravel().tolist() == [0, 0]
 
 
 def test_a_grid_of_one_row_is_refused() -> None:

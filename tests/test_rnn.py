@@ -90,6 +90,22 @@ def test_training_drops_what_a_layer_gives_to_the_next() -> None:
     assert np.abs(dropped - kept).max() > 0.01
 
 
+@pytest.mark.parametrize("others", ["null", "add"])
+def test_a_gradient_does_not_depend_on_those_of_the_others(others: str) -> None:
+    net = symbol("rnn_tanh", num_layers=2)
+    given = arrays(net, "float64")
+    _, expected = run(net, given)
+    for wanted in given:
+        made = {k: mx.nd.array(v, dtype=v.dtype) for k, v in given.items()}
+        grads = {k: mx.nd.ones(v.shape, dtype=v.dtype) for k, v in given.items()}
+        requests = {k: "write" if k == wanted else others for k in given}
+        executor = net.bind(mx.cpu(), made, args_grad=grads, grad_req=requests)
+        executor.backward([mx.nd.ones(o.shape, dtype=o.dtype) for o in executor.forward(is_train=True)])
+        for name, grad in grads.items():
+            added = {"write": expected[name], "null": 1, "add": 1 + expected[name]}[requests[name]]
+            np.testing.assert_allclose(grad.asnumpy() - added, 0, atol=1e-12)
+
+
 def test_half_precision_is_computed_in_single() -> None:
     net = symbol("gru", num_layers=1)
     given = arrays(net, "float16")

@@ -24,6 +24,7 @@ def _nms() -> list[Case]:
         nms("ties_classes", (2, 12, 6), (0, 3), whole=True, overlap_thresh=0.1, id_index=0),
         nms("force", (12, 6), id_index=0, force_suppress=True, overlap_thresh=0.1),
         nms("background", (2, 12, 6), (0, 3), whole=True, id_index=0, background_id=1, overlap_thresh=0.1),
+        nms("background_below", (2, 12, 6), (-2, 2), whole=True, id_index=0, valid_thresh=-2, overlap_thresh=0.1),
         nms("background_alone", (12, 6), (0, 3), whole=True, background_id=1, overlap_thresh=0.1),
         nms("topk", (2, 10, 6), topk=4, overlap_thresh=0.1),
         nms("topk_none", (5, 6), topk=0, train=True, out_format="center"),

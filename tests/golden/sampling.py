@@ -22,7 +22,9 @@ def cases() -> list[Case]:
     for dtype in ("float32", "float64", "float16"):
         made.append(case("BilinearSampler", "outside", {"data": (2, 3, 4, 5), "grid": (2, 2, 3, 4)}, dtype=dtype,
                          span=(-1.3, 1.3), train=dtype != "float16"))
-    made += [case("BilinearSampler", "far", {"data": (1, 1, 4, 5), "grid": (1, 2, 3, 4)}, span=(-9, 9), train=False),
+    made += [case("BilinearSampler", "edge", {"data": (1, 2, 3, 3), "grid": (1, 2, 5, 6)}, spans={"grid": (-3, 4)},
+                  integer=["grid"]),
+             case("BilinearSampler", "far", {"data": (1, 1, 4, 5), "grid": (1, 2, 3, 4)}, span=(-9, 9), train=False),
              case("BilinearSampler", "batch", {"data": (2, 3, 4, 5), "grid": (1, 2, 3, 4)}),
              case("BilinearSampler", "three", {"data": (2, 3, 4, 5), "grid": (2, 3, 3, 4)}),
              case("BilinearSampler", "rank", {"data": (2, 4, 5), "grid": (2, 2, 3, 4)})]

@@ -232,6 +232,8 @@ def _simple() -> list[Row]:
                      ((3,), (3,))]:
         made.append(row("dot", {"lhs": lhs, "rhs": rhs}))
     made += [row("dot", {"lhs": (3, 2), "rhs": (4, 3)}, {"transpose_a": True, "transpose_b": True}),
+             row("dot", {"lhs": (3,), "rhs": (3,)}, {"transpose_b": True}),
+             row("dot", {"lhs": (3,), "rhs": (3, 2)}, {"transpose_a": True}),
              row("_plus_scalar", {"data": (2, 0)}, {"scalar": 1}, (0, 3)), row("exp", {"data": None}, {}, (2, 3)),
              row("where", {"condition": None, "x": (2, 3), "y": None}),
              row("where", {"condition": (2,), "x": (0, 3), "y": None}),

@@ -27,7 +27,7 @@ def bilinear_sampler_grad(first, last, data, grid, grad, to_data, to_grid, batch
             for p in range(points):
                 place_x = (grid[across + p] + real(1)) * half_width
                 place_y = (grid[down + p] + real(1)) * half_height
-                if place_x > real(-1) and place_x < real(width) and place_y > real(-1) and place_y < real(height):
+                if place_x >= real(-1) and place_x < real(width) and place_y >= real(-1) and place_y < real(height):
                     floor_x = floor_(place_x)
                     floor_y = floor_(place_y)
                     x = int64(floor_x)

@@ -39,7 +39,7 @@ def box_order(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.
         kept: list[int] = []
         for i in ranks[number].astype(int):
             taken = rows[i, params.score_index] > params.valid_thresh
-            if params.id_index >= 0 and params.background_id >= 0:
+            if params.id_index >= 0:
                 taken &= rows[i, params.id_index] != params.background_id
             rivals = [j for j in kept if params.force_suppress or kinds[i] == kinds[j]]
             if taken and not (overlaps(boxes[rivals], boxes[i], params.in_format) > params.overlap_thresh).any():
@@ -78,7 +78,7 @@ def box_nms(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.ra
     if params.topk == 0:
         return [data, np.arange(len(rows)).reshape(*shape[:-1], 1)]
     scores = np.array(data[..., params.score_index].reshape(-1, shape[-2]))
-    if params.id_index >= 0 and params.background_id >= 0:
+    if params.id_index >= 0:
         scores[data[..., params.id_index].reshape(scores.shape) == params.background_id] = -np.inf
     ranks = np.argsort(-scores, axis=1, kind="stable")
     ranks = ranks[:, :params.topk] if params.topk > 0 else ranks

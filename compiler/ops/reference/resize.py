@@ -78,6 +78,8 @@ def bilinear_resize(params: Params, inputs: list[np.ndarray], is_train: bool, rn
         size = inputs[1].shape[2:]
     else:
         size = resized(params, data.shape[2], "height"), resized(params, data.shape[3], "width")
+    if tuple(size) == data.shape[2:]:
+        return [data]
     out = np.zeros((*data.shape[:2], *size))
     for place, read, weight in _pairs(data.shape[2:], size, params.align_corners):
         out[:, :, *place] += weight * data[:, :, *read]

@@ -154,6 +154,9 @@ def dot(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
     lhs, rhs = ins
     if lhs is None or rhs is None:
         return ins, outs
+    if len(lhs) == len(rhs) == 1 and (params["transpose_a"] or params["transpose_b"]):
+        raise MXNetError(f"expected no transpose_a and transpose_b for two vectors, got {params['transpose_a']} and "
+                         f"{params['transpose_b']}")
     a = 0 if params["transpose_a"] else len(lhs) - 1
     b = len(rhs) - 1 if params["transpose_b"] else 0
     if lhs[a] and rhs[b] and lhs[a] != rhs[b]:

@@ -19,7 +19,7 @@ def box_nms(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Opt
         return [data, as_shape(builder, order, (*shape[:-1], 1))]
     batch = as_shape(builder, data, (rows // shape[-2], *shape[-2:]))
     scores = _column(builder, batch, params.score_index)
-    if params.id_index >= 0 and params.background_id >= 0:
+    if params.id_index >= 0:
         kinds = _column(builder, batch, params.id_index)
         others = builder.make("_not_equal_scalar", kinds, scalar=float(params.background_id))
         scores = builder.make("where", others, scores, filled(builder, builder.shape(scores), -inf,

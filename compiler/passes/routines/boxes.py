@@ -10,7 +10,7 @@ def box_order(c: Context, params: Params) -> Call:
     kinds = params.id_index >= 0
     return call("box_order", (*c.shape(0), c.shape(1)[1]),
                 score_index=params.score_index, coord_start=params.coord_start, id_index=params.id_index,
-                classes=kinds and not params.force_suppress, background=kinds and params.background_id >= 0,
+                classes=kinds and not params.force_suppress, background=kinds,
                 background_id=params.background_id, valid_thresh=params.valid_thresh,
                 overlap_thresh=params.overlap_thresh, center=params.in_format == "center", real=c.dtype(0))
 
