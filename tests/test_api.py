@@ -1,12 +1,15 @@
-"""Every public name and parameter of MXNet 1.9.1's symbol interface is here, or the reason why it is not.
+"""Every public name and parameter of MXNet 1.9.1's interface is here, or the reason why it is not.
 
-api/symbol.txt lists them, as the reference list of MXNet's Python interface does; `python tests/test_api.py` writes it
-anew from there. Functions of operators that the table does not have yet are skipped.
+api/FAMILY.txt lists a family of sections as the reference list of MXNet's Python interface does, and api/FAMILY.py says
+which: SECTIONS, and EXCEPTIONS, from names that are not there or have other parameters to reasons.
+`python tests/test_api.py [FAMILY ...]` writes the lists anew from the reference. Functions of operators that the table
+does not have yet are skipped.
 """
 import importlib
 import inspect
 import json
 import re
+import sys
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,23 +17,9 @@ import pytest
 
 from mxc.compiler.ops import table
 
-LIST = Path(__file__).parent / "api" / "symbol.txt"
+FOLDER = Path(__file__).parent / "api"
 REFERENCE = Path(__file__).parents[2] / "shared" / "reference" / "python_api.txt"
 REGISTRY = REFERENCE.with_name("ops.json")
-SECTIONS = ("mxnet.symbol", "mxnet.symbol.random", "mxnet.symbol.linalg", "mxnet.symbol.contrib",
-            "mxnet.symbol.sparse", "mxnet.symbol.image", "mxnet.executor", "mxnet.name", "mxnet.attribute")
-
-CTYPES = "a helper of MXNet's calls into its C library, which mxc does not have"
-METACLASS = "a helper by which MXNet makes its own classes"
-EXCEPTIONS = {  # what is not there, or has other parameters
-    **{f"mxnet.executor.{name}": CTYPES for name in ("c_array_buf", "c_handle_array", "c_str_array", "check_call",
-                                                    "py_str")},
-    **{f"mxnet.{module}.{name}": METACLASS for module in ("name", "attribute")
-       for name in ("classproperty", "with_metaclass")},
-    "mxnet.executor.Executor": "bind and simple_bind make executors; MXNet's constructor takes a handle of its library",
-    "mxnet.executor.Executor.__del__": "Python frees an executor's memory",
-    "mxnet.symbol.Group": "create_fn is None instead of Symbol by default, which means the same",
-}
 NEEDS = {"foreach": "_foreach", "while_loop": "_while_loop", "cond": "_cond"}  # functions and the operators they make
 
 
@@ -46,10 +35,10 @@ class Name(NamedTuple):
         return ".".join(filter(None, (self.section, self.owner, self.name)))
 
 
-def extract(text: str) -> str:
-    """The sections of the reference list, without what is no name; classes as defaults by their name alone."""
+def extract(text: str, family: str) -> str:
+    """A family's sections of the reference list, without what is no name; classes as defaults by their name alone."""
     chosen = [part for part in re.split(r"^(?=\[)", text, flags=re.MULTILINE)
-              if part.startswith(tuple(f"[{s}]\n" for s in SECTIONS))]
+              if part.startswith(tuple(f"[{s}]\n" for s in FAMILIES[family].SECTIONS))]
     lines = [line for part in chosen for line in part.rstrip().splitlines() if line and not line.startswith("also:")]
     return re.sub(r"<class '[\w.]*?(\w+)'>", r"\1", "\n".join(lines)) + "\n"
 
@@ -90,12 +79,15 @@ def operator_of(name: Name) -> str | None:
     """The operator that the function of a namespace applies; None when it is no operator's function."""
     if name.name in NEEDS:
         return NEEDS[name.name]
-    made = re.search(r"attr=None, out=None, \*\*kwargs\)$|^\(\*(?!shape)\w+, \*\*kwargs\)$", name.parameters or "")
-    space = name.section.removeprefix("mxnet.symbol").lstrip(".")
+    made = re.search(r"attr=None, out=None, \*\*kwargs\)$|out=None, name=None, \*\*kwargs\)$|"
+                     r"^\(\*(?!shape)\w+, \*\*kwargs\)$", name.parameters or "")
+    space = re.sub(r"^mxnet\.(symbol|ndarray)\.?", "", name.section)
     return f"_{space}_{name.name}" if made and space else None
 
 
-NAMES = read(LIST.read_text()) if LIST.exists() else []
+FAMILIES = {path.stem: importlib.import_module(f"api.{path.stem}") for path in sorted(FOLDER.glob("*.py"))}
+EXCEPTIONS = {name: reason for family in FAMILIES.values() for name, reason in family.EXCEPTIONS.items()}
+NAMES = [name for path in sorted(FOLDER.glob("*.txt")) for name in read(path.read_text())]
 
 
 @pytest.mark.parametrize("name", NAMES, ids=str)
@@ -127,8 +119,9 @@ def test_exceptions_are_exceptions():
 
 
 @pytest.mark.skipif(not REFERENCE.exists(), reason="the reference list is not there")
-def test_the_list_is_the_references():
-    assert LIST.read_text() == extract(REFERENCE.read_text())
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_list_is_the_references(family: str):
+    assert (FOLDER / f"{family}.txt").read_text() == extract(REFERENCE.read_text(), family)
 
 
 @pytest.mark.skipif(not REGISTRY.exists(), reason="the facts about MXNet's registry are not there")
@@ -151,5 +144,5 @@ def test_operators_show_up_in_their_namespaces():
 
 
 if __name__ == "__main__":
-    LIST.parent.mkdir(exist_ok=True)
-    LIST.write_text(extract(REFERENCE.read_text()))
+    for _family in sys.argv[1:] or FAMILIES:
+        (FOLDER / f"{_family}.txt").write_text(extract(REFERENCE.read_text(), _family))
