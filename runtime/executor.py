@@ -19,6 +19,7 @@ import numpy as np
 from mxc.compiler.error import MXNetError
 from mxc.compiler.graph.compose import input_names, output_name
 from mxc.compiler.graph.graph import Entry, Graph, Node
+from mxc.compiler.ops.philox import Draws
 from mxc.compiler.passes.infer import infer
 from mxc.compiler.plan import Buffer
 from mxc.compiler.targets.reference import interpreter
@@ -155,7 +156,7 @@ class GraphExecutor:
     def forward(self, is_train: bool) -> None:
         """Compute the outputs from the arguments as they are now."""
         with self.memory.lock:
-            self._seed.data[:] = random.take()
+            self._seed.data[:] = random.take(self.context)
             mode = TRAINING if is_train else INFERENCE
             if self.monitor is not None:
                 work: Callable[[], None] = lambda: self._run_watched(is_train)  # noqa: E731
@@ -240,7 +241,7 @@ class GraphExecutor:
             for name, value in zip(node.op.output_names(node.params), outputs, strict=True):
                 tell(f"{node.name}_{name}", value)
 
-        rng = np.random.default_rng([int(n) & (2**64 - 1) for n in self._seed.data])
+        rng = Draws(*self._seed.data)
         interpreter.run(self.graph, {k: a.data for k, a in self.args.items()},
                         {k: a.data for k, a in self.aux.items()}, is_train, rng, watch)
         for entry, output in zip(self.graph.outputs, self.outputs, strict=True):

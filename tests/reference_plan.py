@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from mxc.compiler.graph.graph import Entry
+from mxc.compiler.ops.philox import Draws
 from mxc.compiler.passes.gradient import gradient
 from mxc.compiler.passes.infer import infer
 from mxc.compiler.passes.phases import BACKWARD, FORWARD, phases
@@ -87,7 +88,7 @@ def compile_reference(graph, shapes, dtypes, grad_req, is_train, prepare=(), hos
 
         def work(arrays, node=node, position=position, first=first):
             inputs, outputs = arrays[first:first + len(node.inputs)], arrays[first + len(node.inputs):]
-            rng = np.random.default_rng([*map(int, arrays[0]), position]) if first else None
+            rng = Draws(arrays[0][0], arrays[0][1] + 16 * position) if first else None
             for target, value in zip(outputs, evaluate(node, inputs, is_train, rng), strict=True):
                 target[...] = value
 

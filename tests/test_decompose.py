@@ -119,7 +119,7 @@ def test_dropout_keeps_and_scales(mode, is_train, axes, mask):
     out, scale = outputs_of(result, values, is_train)
     assert scale.shape == mask
     assert set(np.unique(scale)) == {np.float32(0), np.float32(1 / 0.75)}
-    assert 0.65 < (scale > 0).mean() < 0.85
+    assert 0.6 < (scale > 0).mean() < 0.9
     np.testing.assert_array_equal(out, values["x"] * scale)
 
 

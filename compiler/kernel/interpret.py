@@ -7,9 +7,10 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from mxc.compiler.error import MXNetError
-from mxc.compiler.kernel import ir, philox
+from mxc.compiler.kernel import ir
 from mxc.compiler.kernel.ir import FLOATS, INDEX, LoopKernel, Value
 from mxc.compiler.kernel.math import expand
+from mxc.compiler.ops import philox
 from mxc.compiler.ops.expr import as_dtype
 
 
@@ -144,7 +145,7 @@ def scalar(v: Value, args: Sequence[np.ndarray]) -> np.ndarray:
     if v.op == "bitcast":
         return np.ascontiguousarray(args[0]).view(dtype).reshape(args[0].shape)
     if v.op == "rand":
-        return rand(*args)
+        return philox.words(*args)
     if v.op in ir.FUNCTIONS:
         return _function(v, args)
     wide = [a.astype(computed(a.dtype)) for a in args]
@@ -253,19 +254,3 @@ STEPS: dict[str, Callable[..., np.ndarray]] = {
     "bitxor": np.bitwise_xor, "mulhi": _high_product,
     "sqrt": np.sqrt, "floor": np.floor, "ceil": np.ceil, "trunc": np.trunc, "rint": np.rint,
 }
-
-
-def rand(seed: np.ndarray, offset: np.ndarray, index: np.ndarray) -> np.ndarray:
-    """uint32 of Philox-4x32-10, see philox.py, here on 64-bit words."""
-    mask, half = np.uint64(0xFFFFFFFF), np.uint64(32)
-
-    def halves(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        u = np.asarray(x).astype(np.uint64)
-        return u & mask, u >> half
-
-    (c0, c1), (c2, c3), (k0, k1) = halves(index), halves(offset), halves(seed)
-    for _ in range(philox.ROUNDS):
-        p0, p1 = c0 * np.uint64(philox.PHILOX[0]), c2 * np.uint64(philox.PHILOX[1])
-        c0, c1, c2, c3 = (p1 >> half) ^ c1 ^ k0, p1 & mask, (p0 >> half) ^ c3 ^ k1, p0 & mask
-        k0, k1 = (k0 + np.uint64(philox.PHILOX[2])) & mask, (k1 + np.uint64(philox.PHILOX[3])) & mask
-    return c0.astype(np.uint32)

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from mxc.compiler.kernel import ir
 from mxc.compiler.kernel.ir import Value
+from mxc.compiler.ops.philox import PHILOX, ROUNDS
 
-PHILOX = (0xD2511F53, 0xCD9E8D57, 0x9E3779B9, 0xBB67AE85)  # two multipliers, two increments of the key
-ROUNDS = 10
 WORD = "uint32"
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from mxc.compiler.error import MXNetError, UnsupportedError, nearest
 from mxc.compiler.ops.expr import as_dtype
 from mxc.compiler.ops.params import ParamType
+from mxc.compiler.ops.philox import Draws
 
 MOST = 1 << 16  # inputs or outputs of one node: more than any real graph has, few enough to keep lists of
 
@@ -227,7 +228,7 @@ class Operator:
         return None if name is None else loader.find_rule(role, name)
 
     def reference(self, params: Params, inputs: Sequence[np.ndarray], out_dtypes: Sequence[str], is_train: bool = False,
-                  rng: np.random.Generator | None = None) -> list[np.ndarray]:
+                  rng: Draws | None = None) -> list[np.ndarray]:
         """All outputs, computed by NumPy from `expr`, `reduce` or the operator's reference rule, of `out_dtypes`.
 
         inputs: auxiliary states last. Raises MXNetError when the operator has no reference.
@@ -237,7 +238,7 @@ class Operator:
         arrays = [np.asarray(a) for a in inputs]
         rule = self.rule("reference")
         if rule is not None:
-            results = rule(params, arrays, is_train, rng or np.random.default_rng(0))
+            results = rule(params, arrays, is_train, rng or Draws())
             return [as_dtype(np.asarray(r), np.dtype(d)) for r, d in zip(results, out_dtypes, strict=True)]
         if self.reduce is not None:
             return [basic.reduction_value(self, params, arrays, out_dtypes[0])]

@@ -38,16 +38,25 @@ def filled(builder: GraphBuilder, shape: Sequence[int], value: float, dtype: str
     return builder.make("_full", shape=tuple(shape), value=float(value), dtype=dtype)
 
 
-def random_numbers(builder: GraphBuilder, shape: Sequence[int]) -> Entry:
-    """Uniform float32 in [0, 1), other ones than at any other call for this builder's graph.
+def random_numbers(builder: GraphBuilder, shape: Sequence[int], dtype: str = "float32") -> Entry:
+    """Uniform float32 or float64 in [0, 1), other ones than at any other call for this builder's graph.
 
     Raises MXNetError when a run's offsets are used up: the next run would draw the same numbers.
     """
+    return builder.make("_mxc_rand", shape=tuple(shape), offset=_stream(builder), dtype=dtype)
+
+
+def random_key(builder: GraphBuilder) -> Entry:
+    """Seed and offset, int64, of numbers that a routine draws; others than any as in `random_numbers`."""
+    return builder.make("_mxc_key", offset=_stream(builder))
+
+
+def _stream(builder: GraphBuilder) -> int:
     offset = builder.streams
     if offset == OFFSETS_PER_RUN:
         raise MXNetError(f"the graph draws random numbers in more than {OFFSETS_PER_RUN} places; split it")
     builder.streams += 1
-    return builder.make("_mxc_rand", shape=tuple(shape), offset=offset)
+    return offset
 
 
 def other_axes(ndim: int, axis: int) -> tuple[int, ...]:

@@ -6,19 +6,19 @@ from collections.abc import Set
 from mxc.compiler.graph.graph import Graph, Node
 from mxc.compiler.ops.table import Kind
 
-RANDOM = "_mxc_rand"  # the one operator that gives other numbers in every run; all random operators become it
+RANDOM = ("_mxc_rand", "_mxc_key")  # what gives other numbers in every run; all random operators become these
 
 
 def is_pure(node: Node) -> bool:
     """True when equal inputs give equal outputs: no random numbers, no code of the user's."""
-    return node.op is None or (node.op.kind < Kind.OPAQUE and not node.subgraphs and node.op.name != RANDOM)
+    return node.op is None or (node.op.kind < Kind.OPAQUE and not node.subgraphs and node.op.name not in RANDOM)
 
 
 def random_nodes(graph: Graph) -> set[Node]:
     """The nodes that depend on random numbers."""
     found: set[Node] = set()
     for node in graph.nodes:
-        if node.op is not None and (node.op.name == RANDOM or any(e.node in found for e in node.inputs)):
+        if node.op is not None and (node.op.name in RANDOM or any(e.node in found for e in node.inputs)):
             found.add(node)
     return found
 

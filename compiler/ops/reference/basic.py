@@ -92,8 +92,3 @@ def where(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.rand
     condition, x, y = inputs
     test = condition.reshape(condition.shape + (1,) * (x.ndim - condition.ndim)) != 0
     return [np.where(test, x, y)]
-
-
-def rand(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator) -> list[np.ndarray]:
-    """Uniform numbers in [0, 1), of the generator given."""
-    return [rng.random(tuple(params["shape"]), dtype=np.float32)]  # type: ignore[arg-type]

@@ -57,7 +57,7 @@ def leaky_relu(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np
         below = SELU_SCALE * SELU_ALPHA * np.expm1(data)
     elif kind == "rrelu":
         low, high = params.lower_bound, params.upper_bound
-        slopes = rng.uniform(low, high, data.shape) if is_train else slopes
+        slopes = low + (high - low) * rng.random(data.shape) if is_train else slopes
         below = (slopes if is_train else (low + high) / 2) * data
     else:
         below = params.slope * data

@@ -8,12 +8,13 @@ import numpy as np
 from mxc.compiler.error import MXNetError
 from mxc.compiler.graph.graph import Entry, Graph, Node
 from mxc.compiler.ops.infer import infer_node
+from mxc.compiler.ops.philox import Draws
 
 Values = dict[Entry, np.ndarray]
 
 
 def evaluate(node: Node, inputs: list[np.ndarray], is_train: bool = False,
-             rng: np.random.Generator | None = None) -> list[np.ndarray]:
+             rng: Draws | None = None) -> list[np.ndarray]:
     """All outputs of one operator node, hidden ones too, in the dtypes that inference gives.
 
     inputs: in the node's order, auxiliary states last. Raises MXNetError when their shapes or dtypes do not fit, and
@@ -28,14 +29,14 @@ def evaluate(node: Node, inputs: list[np.ndarray], is_train: bool = False,
 
 
 def run(graph: Graph, args: Mapping[str, np.ndarray], aux: Mapping[str, np.ndarray], is_train: bool = False,
-        rng: np.random.Generator | None = None,
+        rng: Draws | None = None,
         watch: Callable[[Node, list[np.ndarray]], None] | None = None) -> Values:
     """The value of every output of every node.
 
     args, aux: values of the variables by name. watch: called for each node, variables too, with its outputs as soon as
     they are computed. Raises MXNetError when a variable has no value.
     """
-    rng = rng if rng is not None else np.random.default_rng(0)
+    rng = rng if rng is not None else Draws()
     values: Values = {}
     for node in graph.nodes:
         if node.is_variable:
