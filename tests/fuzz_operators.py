@@ -40,6 +40,8 @@ NUMBERS = {
     "bool": [True, False, True, False, 2], "str": ["", "cpu(0)"],
 }
 NUMBERS["double"] = NUMBERS["float"]
+NUMBERS["floats"] = NUMBERS["doubles"] = [(), (1.0,), (0.5, 2.0), (-1, 1), (0, 0), (1, 2, 0.5), (float("nan"), 1), (2, 1)]
+NUMBERS["bounds"] = [*NUMBERS["shape"], (None,), (None, None), (1, None), (None, -1), (None, -1, 2)]
 NONSENSE = ["x", None, "(1,", "(1, x)", object(), [], "None", b"1", {}, "1e5", float("nan"), "(((", np.zeros(2), "2**3"]
 SECONDS = 20
 
@@ -50,7 +52,7 @@ class Slow(Exception):
 
 def parameters(op: Any, rng: random.Random) -> dict[str, object]:
     """A value for required and for some other parameters; now and then one that makes no sense."""
-    sample = rng.choice(op.samples)["params"] if op.samples and "params" in op.samples[0] and rng.random() < 0.6 else {}
+    sample = rng.choice(op.samples).get("params", {}) if op.samples and rng.random() < 0.6 else {}
     given = dict(sample)
     for name, kind in op.params.items():
         if name in given and rng.random() < 0.85:

@@ -113,7 +113,8 @@ def _has_formula(op: Operator) -> bool:
     return op.differentiable and not isinstance(op.grad, str) and bool(op.inputs)
 
 
-FORMULAS = [c for op in table.all_operators() if _has_formula(op) for c in cases(op)]
+FORMULAS = [c for op in table.all_operators() if _has_formula(op) and not op.name.endswith("_ste")  # passed straight
+            for c in cases(op)]
 
 
 @pytest.mark.parametrize("case", FORMULAS, ids=str)
