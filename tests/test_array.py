@@ -250,8 +250,6 @@ def test_broadcasting_and_its_errors():
     for other in (np.ones((2, 3)), "a", None, [1]):
         with pytest.raises(TypeError, match="not supported"):
             nd.ones((2, 3)) + other
-        with pytest.raises(TypeError, match="not supported"):
-            other == nd.ones((2, 3))  # noqa: B015
     assert nd.add(3, 4) == 7
 
 
@@ -278,7 +276,7 @@ def test_operators_as_functions_and_methods():
     out = nd.zeros((2, 3))
     assert nd.exp(data=x, out=out) is out
     np.testing.assert_allclose(out.asnumpy(), np.exp(A), rtol=1e-6)
-    with pytest.raises(AttributeError, match="no function or operator"):
+    with pytest.raises(AttributeError, match="no_such_operator.*is not known"):
         nd.no_such_operator  # noqa: B018
     with pytest.raises(TypeError, match="positional"):
         nd.exp(x, 3)

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from mxc.ndarray import _internal, functions, image, linalg, op, sparse
 from mxc.ndarray.arithmetic import (
     add,
     divide,
@@ -37,7 +38,6 @@ from mxc.ndarray.creation import (
     zeros,
 )
 from mxc.ndarray.ndarray import NDArray
-from mxc.ndarray.operators import function
 from mxc.ndarray.saving import load, load_frombuffer, save
 from mxc.runtime.engine import waitall
 
@@ -50,10 +50,10 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """The function of an operator, made at its first use."""
-    from mxc.compiler.ops import table
+    if name.startswith("_"):  # underscore operators are found in _internal, as in MXNet
+        raise AttributeError(f"module 'mxc.ndarray' has no attribute {name!r}")
+    return functions.lookup(name)
 
-    if name.startswith("__") or not table.has(name):
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}: no function or operator of that name")
-    made = globals()[name] = function(name)
-    return made
+
+def __dir__() -> list[str]:
+    return sorted({*__all__, *functions.operator_calls.public_names()})

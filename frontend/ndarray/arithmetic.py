@@ -21,9 +21,6 @@ class Arithmetic:
     """
 
     __slots__ = ()
-    # NumPy's arrays leave `numpy_array + nd` to us, which tells the reader what to do.
-    __array_ufunc__ = None
-
     _apply: Callable[..., Any]
 
     def __add__(self, other):
@@ -54,6 +51,9 @@ class Arithmetic:
     def __rmod__(self, other):
         return modulo(other, self)
 
+    # Python 2's names, which programs call as they are.
+    __div__, __rdiv__ = __truediv__, __rtruediv__
+
     def __pow__(self, other):
         return power(self, other)
 
@@ -77,6 +77,8 @@ class Arithmetic:
 
     def __itruediv__(self, other):
         return divide(self, other, out=self)
+
+    __idiv__ = __itruediv__
 
     def __imod__(self, other):
         return modulo(self, other, out=self)

@@ -3,20 +3,22 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from mxc.compiler.error import ArgumentError, MXNetError
+from mxc.compiler.error import ArgumentError, ArgumentTypeError, MXNetError
 from mxc.ndarray import indexing
 from mxc.ndarray.arithmetic import Arithmetic
+from mxc.ndarray.methods import OperatorMethods
+from mxc.ndarray.numpy_protocols import NumpyProtocols
 from mxc.runtime import invoke
 from mxc.runtime.array import Array, dtype_name
 from mxc.runtime.context import Context
 
 
-class NDArray(Arithmetic):
+class NDArray(Arithmetic, OperatorMethods, NumpyProtocols):
     """An n-dimensional array on a device.
 
     Made by `mx.nd.array`, `zeros`, ... or by operators. `reshape` and contiguous slices share memory with the array
@@ -60,8 +62,8 @@ class NDArray(Arithmetic):
 
     @property
     def T(self) -> NDArray:
-        """A copy with the axes reversed."""
-        return NDArray(Array.of(self._array.data.T, context=self.context))
+        """A copy with the axes reversed; the array itself where it has one axis."""
+        return self if len(self.shape) < 2 else self._apply("transpose")
 
     def __repr__(self) -> str:
         shape = "x".join(map(str, self.shape))
@@ -88,10 +90,6 @@ class NDArray(Arithmetic):
     def asnumpy(self) -> np.ndarray:
         """A NumPy copy, after all pending writes are done."""
         return self._array.numpy()
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        values = self.asnumpy()
-        return values if dtype is None else values.astype(dtype, copy=False)
 
     def asscalar(self) -> Any:
         """The only element, as a NumPy scalar. Raises ValueError when there is not exactly one."""
@@ -140,9 +138,6 @@ class NDArray(Arithmetic):
         """An array on the same memory that takes no part in recording gradients."""
         return NDArray(self._array)
 
-    def as_nd_ndarray(self) -> NDArray:
-        return self
-
     def tostype(self, stype: str) -> NDArray:
         """This array in a storage type. Raises MXNetError for any but "default": arrays are kept dense."""
         if stype != "default":
@@ -151,54 +146,76 @@ class NDArray(Arithmetic):
 
     # -- shapes
 
-    def reshape(self, *shape: Any, reverse: bool = False, **named: Any) -> NDArray:
+    def reshape(self, *shape: Any, **kwargs: Any) -> NDArray:
         """The elements in another shape, sharing memory; the codes 0, -1, -2, -3 and -4 as in the operator Reshape.
 
-        Raises MXNetError when the codes do not fit the shape, ArgumentError when the sizes differ.
+        The shape is given as one tuple, as numbers, or as `shape=`; `reverse=True` matches the codes from the right.
+        Raises ValueError when the shape does not fit the number of elements.
         """
-        if named.keys() - {"shape"} or bool(named) == bool(shape):
-            raise TypeError("reshape takes the new shape, as its arguments or as shape=..., and reverse")
-        wanted = named.get("shape", shape[0] if len(shape) == 1 else shape)
+        if kwargs.keys() - {"shape", "reverse"}:
+            raise ArgumentTypeError(f"reshape takes the shape and reverse, not {', '.join(kwargs)}")
+        wanted = shape[0] if len(shape) == 1 else shape or kwargs.get("shape", ())
         wanted = (wanted,) if isinstance(wanted, (int, np.integer)) else tuple(wanted)
-        target = invoke.reshaped(self.shape, wanted, reverse) if any(n <= 0 for n in wanted) else wanted
-        if math.prod(target) != self.size:
-            raise ArgumentError(f"cannot reshape an array of {self.size} elements (shape {self.shape}) into {target}")
-        return NDArray(self._array.reshape(target))
+        if not wanted:
+            raise ArgumentTypeError("reshape needs the new shape")
+        target = wanted
+        if any(n <= 0 for n in wanted):
+            try:
+                target = invoke.reshaped(self.shape, wanted, bool(kwargs.get("reverse", False)))
+            except MXNetError as error:
+                raise ArgumentError(str(error)) from None
+        return self._shared(target)
 
     def expand_dims(self, axis: int, inplace: bool = False) -> NDArray:
         """With a new axis of extent 1 before `axis`; a copy, or with inplace sharing memory."""
-        shape = np.expand_dims(self._array.data, axis).shape
-        return self._reshaped(shape, inplace)
+        if not inplace:
+            return self._apply("expand_dims", axis=axis)
+        place = axis + self.ndim + 1 if axis < 0 else axis
+        if not 0 <= place <= self.ndim:
+            raise ArgumentError(f"axis {axis} is not from {-self.ndim - 1} to {self.ndim}")
+        return self._shared((*self.shape[:place], 1, *self.shape[place:]))
 
     def flatten(self, inplace: bool = False) -> NDArray:
         """Two-dimensional, all axes but the first merged; a copy, or with inplace sharing memory."""
-        return self._reshaped((self.shape[0], -1), inplace)
+        return self._shared((self.shape[0], -1)) if inplace else self._apply("Flatten")
 
     def squeeze(self, axis: Any = None, inplace: bool = False) -> NDArray:
         """Without the axes of extent 1 (or those named); a copy, or with inplace sharing memory."""
-        shape = np.squeeze(self._array.data, axis).shape or (1,)
-        return self._reshaped(shape, inplace)
+        if not inplace:
+            return self._apply("squeeze", axis=axis)
+        axes = range(self.ndim) if axis is None else [axis] if isinstance(axis, (int, np.integer)) else axis
+        gone = {a + self.ndim if a < 0 else a for a in axes if axis is not None or self.shape[a] == 1}
+        if any(not 0 <= a < self.ndim or self.shape[a] != 1 for a in gone):
+            raise ArgumentError(f"only axes of extent 1 can be left out; the shape is {self.shape}, axis is {axis}")
+        return self._shared([n for a, n in enumerate(self.shape) if a not in gone] or (1,))
 
-    def _reshaped(self, shape: Sequence[int], inplace: bool) -> NDArray:
-        shared = NDArray(self._array.reshape(shape))
-        return shared if inplace else shared.copy()
+    def _shared(self, shape: Sequence[int]) -> NDArray:
+        """The same elements in another shape, sharing memory."""
+        known = -math.prod(shape) if -1 in shape else 0
+        if known > 0 and self.size % known == 0:
+            shape = [self.size // known if n == -1 else n for n in shape]
+        if math.prod(shape) != self.size or any(n < 0 for n in shape):
+            raise ArgumentError(f"cannot reshape an array of {self.size} elements (shape {self.shape}) into "
+                                f"{tuple(shape)}")
+        return NDArray(self._array.reshape(shape), self.writable)
 
     # -- elements
 
     def __getitem__(self, key: Any) -> NDArray:
-        """The elements under `key`, sharing memory where they lie contiguously; one element has the shape (1,).
+        """The elements under `key`: integers, slices, None, Ellipsis, lists and arrays of indices, or a tuple of these.
 
-        Raises IndexError for an index out of range.
+        Integers and slices share memory where the elements lie contiguously; one element has the shape (1,).
+        Raises IndexError for an index out of range or too many of them, ValueError for what is no key.
         """
-        return NDArray(indexing.select(self._array, indexing.numpy_key(key, _values_of)))
+        return NDArray(indexing.select(self._array, key))
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        """Write a number, array or nested list, cast and broadcast, to the elements under `key`."""
+        """Write a number, array or nested list, cast and broadcast, to the elements under `key`.
+
+        Raises as reading does, TypeError for a value of no numbers, ValueError when the shapes do not fit.
+        """
         self._check_writable()
-        values = value._array.data if isinstance(value, NDArray) else np.asarray(value)
-        if values.dtype.kind not in "biuf":
-            raise TypeError(f"an array cannot be assigned a {type(value)}; use a number, an array or a list of numbers")
-        indexing.assign(self._array, indexing.numpy_key(key, _values_of), values)
+        indexing.assign(self._array, key, value)
 
     def _check_writable(self) -> None:
         if not self.writable:
@@ -206,16 +223,30 @@ class NDArray(Arithmetic):
 
     # -- operators
 
-    def _apply(self, op: str, *others: NDArray, out: NDArray | None = None, **params: Any) -> NDArray:
-        if out is not None:
-            out._check_writable()
-        results = invoke.invoke(op, [self._array, *[o._array for o in others]], params,
-                                None if out is None else [out._array])
-        return NDArray(results[0]) if out is None else out
+    def _apply(self, op: str, *others: NDArray, out: NDArray | None = None, **params: Any) -> Any:
+        return apply(op, [self, *others], params, out)
 
 
-def _values_of(part: object) -> np.ndarray | None:
-    return part.asnumpy() if isinstance(part, NDArray) else None
+def apply(op: str, arrays: Sequence[NDArray], params: Mapping[str, Any], out: Any = None,
+          context: Context | None = None) -> Any:
+    """An operator's visible output on arrays, or the list of them where there are several; `out` when it is given.
+
+    out: an array, or a list of them, that the results are written to. context: the device of results without an input.
+    Raises MXNetError when the arrays are on different devices, or do not fit the operator.
+    """
+    for array in arrays[1:]:
+        if array.context != arrays[0].context:
+            raise MXNetError(f"operator {op}: arrays on {arrays[0].context} and {array.context} cannot be computed with "
+                             "together; move one with as_in_context or copyto")
+    outs = None if out is None else list(out) if isinstance(out, (list, tuple)) else [out]
+    for result in outs or ():
+        if not isinstance(result, NDArray):
+            raise ArgumentTypeError(f"operator {op}: out must be an NDArray, got {type(result)}")
+        result._check_writable()
+    results = invoke.invoke(op, [a._array for a in arrays], params, None if outs is None else [o._array for o in outs],
+                            context)
+    made = [NDArray(r) for r in results] if outs is None else outs
+    return made[0] if len(made) == 1 else made
 
 
 def _restore(values: np.ndarray, context: Context) -> NDArray:

@@ -1,0 +1,120 @@
+"""Arrays and NumPy, and DLPack: memory handed out and taken without a copy, and NumPy's functions on arrays.
+
+Memory that is handed out is waited for, writable, and makes the array volatile: what is computed from it before is
+computed again. NumPy's functions take an array as its values and give what they give for NumPy arrays; only a NumPy
+number with an array, as in `np.float32(2) * x`, is arithmetic of arrays.
+"""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mxc.compiler.error import ArgumentTypeError
+from mxc.ndarray import arithmetic
+
+# NumPy's functions behind Python's operators, which `number * array` calls.
+_OPERATORS = {
+    np.add: arithmetic.add, np.subtract: arithmetic.subtract, np.multiply: arithmetic.multiply,
+    np.divide: arithmetic.divide, np.remainder: arithmetic.modulo, np.power: arithmetic.power,
+    np.equal: arithmetic.equal, np.not_equal: arithmetic.not_equal, np.less: arithmetic.lesser,
+    np.less_equal: arithmetic.lesser_equal, np.greater: arithmetic.greater,
+    np.greater_equal: arithmetic.greater_equal,
+}
+
+
+class NumpyProtocols:
+    """What NumPy and DLPack ask of an array."""
+
+    __slots__ = ()
+
+    _array: Any
+    _check_writable: Any
+
+    @property
+    def numpy(self) -> np.ndarray:
+        """The elements as a NumPy array on the same memory, after all pending writes are done."""
+        values = self._array.share()
+        if not self.writable:  # type: ignore[attr-defined]
+            values = values.view()
+            values.flags.writeable = False
+        return values
+
+    @property
+    def __array_interface__(self) -> dict[str, Any]:
+        return self.numpy.__array_interface__
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        if copy or (dtype is not None and np.dtype(dtype) != self._array.dtype):
+            if copy is False:
+                raise ValueError(f"an array of {self._array.dtype} cannot be taken as {np.dtype(dtype)} without a copy")
+            return self._array.numpy().astype(dtype, copy=False)
+        return self.numpy
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        number = len(inputs) == 2 and isinstance(inputs[0], np.generic) and isinstance(inputs[1], NumpyProtocols)
+        if number and method == "__call__" and not kwargs and ufunc in _OPERATORS:
+            return _OPERATORS[ufunc](*inputs)  # type: ignore[operator]
+        results = kwargs.pop("out", ())
+        kwargs = {key: _values(value) for key, value in kwargs.items()}
+        if results:
+            kwargs["out"] = tuple(_written(result) for result in results)
+        found = getattr(ufunc, method)(*_values(inputs), **kwargs)
+        return results[0] if len(results) == 1 and isinstance(results[0], NumpyProtocols) else found
+
+    def __array_function__(self, function: Any, types: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
+        result = kwargs.pop("out", None)
+        kwargs = {key: _values(value) for key, value in kwargs.items()}
+        if result is not None:
+            kwargs["out"] = _written(result)
+        found = function(*_values(args), **kwargs)
+        return found if result is None else result
+
+    # -- DLPack
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self.numpy.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 1, 0  # the memory of the CPU
+
+    def to_dlpack_for_read(self) -> Any:
+        """A DLPack capsule on this array's memory, after all pending writes are done."""
+        return self._array.share().__dlpack__()
+
+    def to_dlpack_for_write(self) -> Any:
+        """A DLPack capsule for writing to this array's memory. Raises ValueError for an array that is only read."""
+        self._check_writable()
+        return self._array.share().__dlpack__()
+
+
+class Capsule:
+    """A DLPack capsule as an object that NumPy takes: it has the CPU's memory."""
+
+    def __init__(self, capsule: Any):
+        self.capsule = capsule
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self.capsule
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 1, 0
+
+
+def _values(value: Any) -> Any:
+    """NumPy arrays in place of arrays, in lists, tuples and dicts too."""
+    if isinstance(value, NumpyProtocols):
+        return value._array.numpy()
+    if type(value) in (list, tuple):
+        return type(value)(map(_values, value))
+    return value
+
+
+def _written(result: Any) -> Any:
+    """What NumPy writes to for `out=`: an array's memory."""
+    if result is None or isinstance(result, np.ndarray):
+        return result
+    if not isinstance(result, NumpyProtocols):
+        raise ArgumentTypeError(f"out must be an array, got {type(result)}")
+    result._check_writable()
+    return result.numpy

@@ -1,0 +1,6 @@
+"""Operators that MXNet has for sparse arrays too, here on dense ones: `mx.nd.sparse.dot` and so on."""
+from __future__ import annotations
+
+from mxc.ndarray import functions
+
+__getattr__, __dir__ = functions.namespace("sparse")

@@ -1,0 +1,86 @@
+"""What the operator functions of `mx.sym` and `mx.nd` share: names, arguments by position, signatures, namespaces."""
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from mxc.base import _Null
+from mxc.compiler.error import ArgumentTypeError, nearest
+from mxc.compiler.ops import table
+from mxc.compiler.ops.table import Operator
+
+Lookup = Callable[[str, str], Any]  # the function of a name in a namespace ("" for the module itself)
+
+
+def operator_name(name: str, space: str = "") -> str:
+    """The operator whose function is `name` in a namespace: `box_nms` in `contrib` is `_contrib_box_nms`."""
+    return f"_{space}_{name}" if space else name
+
+
+def public_names(space: str = "") -> list[str]:
+    """The operators that a namespace shows; the module itself those whose name does not begin with an underscore."""
+    if not space:
+        return [name for name in table.names() if not name.startswith("_")]
+    prefix = operator_name("", space)
+    return [name.removeprefix(prefix) for name in table.names() if name.startswith(prefix)]
+
+
+def is_function(name: str, space: str = "") -> bool:
+    """Whether a namespace has a function of that name; operators `_mxc_` are for passes alone."""
+    return not name.startswith(("__", "_mxc_")) and table.has(operator_name(name, space))
+
+
+def no_such(module: str, name: str, space: str = "") -> str:
+    """The text of an AttributeError: what the module does not have, and what is meant perhaps."""
+    where = f"module '{module}{'.' if space else ''}{space}' has no attribute {name!r}"
+    if name.startswith("__"):
+        return where
+    known = public_names(space) if space else table.names()
+    return f"{where}: operator {operator_name(name, space)!r} is not known{nearest(name, known)}"
+
+
+def namespace(module: str, space: str, lookup: Lookup) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """`__getattr__` and `__dir__` of the module MODULE.SPACE, whose functions are the operators `_SPACE_NAME`."""
+    own = sys.modules[f"{module}.{space}"]
+
+    def get(name: str) -> Any:
+        return lookup(name, space)
+
+    def names() -> list[str]:
+        return sorted({*vars(own).get("__all__", ()), *public_names(space)})
+
+    return get, names
+
+
+def inputs_of(op: Operator) -> list[str]:
+    """The names of an operator's inputs, auxiliary states last, in the order of its function's parameters."""
+    return [*(spec.name for spec in op.inputs), *op.aux]
+
+
+def by_name(function: str, order: Sequence[str], args: Sequence[Any], kwargs: dict[str, Any]) -> None:
+    """Add the arguments given by position to those given by name. Raises TypeError for too many, or one given twice."""
+    if len(args) > len(order):
+        raise ArgumentTypeError(f"{function}() takes at most {len(order)} arguments, {len(args)} given")
+    for key, value in zip(order, args, strict=False):
+        if key in kwargs:
+            raise ArgumentTypeError(f"{function}() got multiple values for argument {key!r}")
+        kwargs[key] = value
+
+
+def set_fixed_signature(function: Callable[..., Any], op: Operator, last: Sequence[str]) -> None:
+    """Inputs, then parameters, then `last`, then **kwargs: what help shows."""
+    _set_signature(function, [inspect.Parameter(key, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=default)
+                              for key, default in [*((k, None) for k in inputs_of(op)), *((k, _Null) for k in op.params),
+                                                   *((k, None) for k in last)]])
+
+
+def set_variadic_signature(function: Callable[..., Any]) -> None:
+    """`*data, **kwargs`."""
+    _set_signature(function, [inspect.Parameter("data", inspect.Parameter.VAR_POSITIONAL)])
+
+
+def _set_signature(function: Callable[..., Any], parameters: list[inspect.Parameter]) -> None:
+    signature = inspect.Signature([*parameters, inspect.Parameter("kwargs", inspect.Parameter.VAR_KEYWORD)])
+    function.__signature__ = signature  # type: ignore[attr-defined]
