@@ -22,6 +22,19 @@ def text(name: str, default: str = "") -> str:
     return os.environ.get(name, default)
 
 
+def get(name: str) -> str | None:
+    """The variable's value, whatever it is for; None when it is not set."""
+    return os.environ.get(name)
+
+
+def set(name: str, value: str | None) -> None:
+    """Set a variable of this process, or unset it with None."""
+    if value is None:
+        os.environ.pop(name, None)
+    else:
+        os.environ[name] = value
+
+
 def names(name: str) -> frozenset[str]:
     """A comma-separated variable as a set."""
     return frozenset(part.strip() for part in text(name).split(",") if part.strip())

@@ -11,10 +11,11 @@ from mxc.compiler.error import TargetError, nearest
 
 
 class _Current(threading.local):
-    """The contexts entered by `with` in this thread, innermost last."""
+    """The contexts entered by `with` in this thread, innermost last, and the one that holds outside of them."""
 
     def __init__(self) -> None:
         self.entered: list[Context] = []
+        self.default: Context | None = None
 
 
 class Context:
@@ -96,9 +97,14 @@ def gpu(device_id: int = 0) -> Context:
 
 
 def current_context() -> Context:
-    """The context of the innermost `with` scope of this thread, else `cpu(0)`."""
-    entered = Context._current.entered
-    return entered[-1] if entered else cpu()
+    """The context of the innermost `with` scope of this thread, else `cpu(0)` or what `set_default` gave."""
+    current = Context._current
+    return current.entered[-1] if current.entered else current.default or cpu()
+
+
+def set_default(context: Context) -> None:
+    """Make `context` the current one outside of `with` scopes, in this thread."""
+    Context._current.default = Context(context)
 
 
 def num_gpus() -> int:

@@ -1,0 +1,86 @@
+"""`mx.test_utils`: what programs written for MXNet test themselves with."""
+from mxc.context import current_context
+from mxc.ndarray import array
+from mxc.test_utils.statistics import (
+    chi_square_check,
+    gen_buckets_probs_with_ppf,
+    mean_check,
+    var_check,
+    verify_generator,
+)
+from mxc.test_utils.surroundings import discard_stderr, environment, get_mnist, list_gpus, retry
+from mxc.test_utils.symbolic import (
+    check_consistency,
+    check_numeric_gradient,
+    check_speed,
+    check_symbolic_backward,
+    check_symbolic_forward,
+    numeric_grad,
+    same_symbol_structure,
+    simple_forward,
+)
+from mxc.test_utils.tolerance import (
+    almost_equal,
+    assert_allclose,
+    assert_almost_equal,
+    assert_almost_equal_ignore_nan,
+    assert_almost_equal_with_err,
+    assert_exception,
+    checkShapes,
+    compare_ndarray_tuple,
+    default_atols,
+    default_numeric_eps,
+    default_rtols,
+    effective_dtype,
+    get_atol,
+    get_etol,
+    get_rtol,
+    get_tolerance,
+    get_tols,
+    locationError,
+    same,
+)
+from mxc.test_utils.values import (
+    assign_each,
+    assign_each2,
+    collapse_sum_like,
+    create_2d_tensor,
+    create_vector,
+    default_context,
+    default_dtype,
+    get_identity_mat,
+    get_identity_mat_batch,
+    new_matrix_with_real_eigvals_2d,
+    new_matrix_with_real_eigvals_nd,
+    new_orthonormal_matrix_2d,
+    new_sym_matrix_with_real_eigvals_2d,
+    new_sym_matrix_with_real_eigvals_nd,
+    np_reduce,
+    rand_coord_2d,
+    rand_ndarray,
+    rand_shape_2d,
+    rand_shape_3d,
+    rand_shape_nd,
+    random_arrays,
+    random_sample,
+    random_uniform_arrays,
+    same_array,
+    set_default_context,
+)
+from mxc.util import getenv, setenv
+
+__all__ = [
+    "almost_equal", "array", "assert_allclose", "assert_almost_equal", "assert_almost_equal_ignore_nan",
+    "assert_almost_equal_with_err", "assert_exception", "assign_each", "assign_each2", "checkShapes",
+    "check_consistency", "check_numeric_gradient", "check_speed", "check_symbolic_backward",
+    "check_symbolic_forward", "chi_square_check", "collapse_sum_like", "compare_ndarray_tuple", "create_2d_tensor",
+    "create_vector", "current_context", "default_atols", "default_context", "default_dtype", "default_numeric_eps",
+    "default_rtols", "discard_stderr", "effective_dtype", "environment", "gen_buckets_probs_with_ppf", "get_atol",
+    "get_etol", "get_identity_mat", "get_identity_mat_batch", "get_mnist", "get_rtol", "get_tolerance", "get_tols",
+    "getenv", "list_gpus", "locationError", "mean_check", "new_matrix_with_real_eigvals_2d",
+    "new_matrix_with_real_eigvals_nd", "new_orthonormal_matrix_2d", "new_sym_matrix_with_real_eigvals_2d",
+    "new_sym_matrix_with_real_eigvals_nd", "np_reduce", "numeric_grad", "rand_coord_2d", "rand_ndarray",
+    "rand_shape_2d", "rand_shape_3d", "rand_shape_nd", "random_arrays", "random_sample", "random_uniform_arrays",
+    "retry", "same", "same_array", "same_symbol_structure", "set_default_context", "setenv", "simple_forward",
+    "var_check", "verify_generator",
+]

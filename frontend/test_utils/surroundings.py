@@ -1,0 +1,123 @@
+"""What surrounds a test: environment variables, standard error, repetition, devices, and the MNIST files."""
+from __future__ import annotations
+
+import contextlib
+import functools
+import gzip
+import os
+import struct
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mxc.compiler.error import FileAccessError, ModelFileError
+from mxc.context import num_gpus
+from mxc.ndarray import waitall
+from mxc.util import getenv, setenv
+
+MNIST_FOLDER = "data"
+_MNIST = {"train_data": "train-images-idx3-ubyte", "train_label": "train-labels-idx1-ubyte",
+          "test_data": "t10k-images-idx3-ubyte", "test_label": "t10k-labels-idx1-ubyte"}
+_UINT8 = 8  # idx's code for the type of the elements
+
+
+def list_gpus() -> range:
+    """The numbers of the GPUs that arrays can be put on."""
+    return range(num_gpus())
+
+
+@contextlib.contextmanager
+def environment(*args: Any) -> Iterator[None]:
+    """A scope with other environment variables: environment(name, value), or environment({name: value, ...}).
+
+    A value of None unsets the variable. Afterwards all are as they were.
+    """
+    if len(args) == 1 and isinstance(args[0], dict):
+        values = args[0]
+    elif len(args) == 2 and isinstance(args[0], str):
+        values = {args[0]: args[1]}
+    else:
+        raise TypeError("environment takes a name and a value, or a dict of values by name")
+    before = {name: getenv(name) for name in values}
+    waitall()  # work in flight sees the variables as they were
+    try:
+        for name, value in values.items():
+            setenv(name, value)
+        yield
+    finally:
+        waitall()
+        for name, value in before.items():
+            setenv(name, value)
+
+
+@contextlib.contextmanager
+def discard_stderr() -> Iterator[None]:
+    """A scope in which nothing that is written to the process's standard error shows, by Python or not."""
+    sys.stderr.flush()
+    kept = os.dup(2)
+    try:
+        with open(os.devnull, "w") as nothing:
+            os.dup2(nothing.fileno(), 2)
+        yield
+    finally:
+        sys.stderr.flush()
+        os.dup2(kept, 2)
+        os.close(kept)
+
+
+def retry(n: int) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """A decorator for tests of random numbers: they may fail with AssertionError n - 1 times of n."""
+    if n < 1:
+        raise AssertionError(f"a test runs at least once, not {n} times")
+
+    def decorate(test: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(test)
+        def repeated(*args: Any, **kwargs: Any) -> Any:
+            for _ in range(n - 1):
+                try:
+                    return test(*args, **kwargs)
+                except AssertionError:
+                    waitall()
+            return test(*args, **kwargs)
+
+        return repeated
+
+    return decorate
+
+
+def get_mnist() -> dict[str, np.ndarray]:
+    """The MNIST digits from idx files in the folder `data` of the working directory, which may be gzipped.
+
+    train_data and test_data: float32 from 0 to 1, of shape (images, 1, 28, 28); train_label and test_label: uint8.
+    Nothing is downloaded: raises FileAccessError that says which file belongs where.
+    """
+    found = {}
+    for key, name in _MNIST.items():
+        values = read_idx(Path(MNIST_FOLDER) / name)
+        found[key] = (values[:, None] / np.float32(255)).astype(np.float32) if values.ndim == 3 else values
+    return found
+
+
+def read_idx(path: Path) -> np.ndarray:
+    """The array of uint8 in an idx file, `path` or `path` with `.gz`. Raises ModelFileError for any other content."""
+    packed = path.with_name(path.name + ".gz")
+    try:
+        content = path.read_bytes() if path.exists() else gzip.decompress(packed.read_bytes())
+    except FileNotFoundError as error:
+        raise FileAccessError(str(path), "read", FileNotFoundError(
+            f"{error.strerror}; put {path.name} or {packed.name} into the folder {path.parent.absolute()}: "
+            "mxc downloads nothing")) from None
+    except (OSError, EOFError) as error:
+        raise FileAccessError(str(path), "read", error) from None
+    if len(content) < 4 or content[:2] != b"\0\0" or content[2] != _UINT8:
+        raise ModelFileError(str(path), "is no idx file of bytes: expected it to begin with 00 00 08", 0)
+    start = 4 + 4 * content[3]
+    if len(content) < start:
+        raise ModelFileError(str(path), f"ends within the {content[3]} extents", len(content))
+    shape = struct.unpack(f">{content[3]}I", content[4:start])
+    if len(content) - start != int(np.prod(shape, dtype=object)):
+        raise ModelFileError(str(path), f"has {len(content) - start} bytes of elements, but the shape {shape}", start)
+    return np.frombuffer(content, np.uint8, offset=start).reshape(shape)

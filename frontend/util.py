@@ -1,0 +1,117 @@
+"""Small things that programs take from `mxnet.util`: shape semantics, environment variables, GPUs."""
+from __future__ import annotations
+
+import functools
+import inspect
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from mxc.compiler import env
+from mxc.context import gpu_memory_info, num_gpus
+
+
+class _Semantics(threading.local):
+    np_shape = False
+
+
+_semantics = _Semantics()
+
+
+def is_np_shape() -> bool:
+    """Whether 0 and () are shapes like any other in this thread, instead of meaning "not known"."""
+    return _semantics.np_shape
+
+
+def is_np_array() -> bool:
+    """Whether results are arrays of MXNet's NumPy interface, which mxc does not have: False."""
+    return False
+
+
+def set_np_shape(active: bool) -> bool:
+    """Turn NumPy's shape semantics on or off in this thread; what it was before.
+
+    With it arrays without axes and without elements can be made (`mx.nd.zeros(())`). Operators and graphs go on taking
+    0 for an extent that is not known.
+    """
+    before, _semantics.np_shape = _semantics.np_shape, bool(active)
+    return before
+
+
+def reset_np() -> None:
+    """Turn NumPy's semantics off in this thread."""
+    set_np_shape(False)
+
+
+class _NumpyShape:
+    """A scope with NumPy's shape semantics on or off; also a decorator."""
+
+    def __init__(self, active: bool):
+        self._active = bool(active)
+        self._before: list[bool] = []
+
+    def __enter__(self) -> _NumpyShape:
+        self._before.append(set_np_shape(self._active))
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        set_np_shape(self._before.pop())
+
+
+def np_shape(active: bool = True) -> _NumpyShape:
+    """A `with` scope in which NumPy's shape semantics are on or off; see `set_np_shape`."""
+    return _NumpyShape(active)
+
+
+def use_np_shape(func: Any) -> Any:
+    """Decorate a function, or a class for all its methods, to run with NumPy's shape semantics.
+
+    Raises TypeError for anything else.
+    """
+    if inspect.isclass(func):
+        for name, member in vars(func).copy().items():
+            if inspect.isfunction(member):
+                setattr(func, name, use_np_shape(member))
+            elif isinstance(member, property):
+                parts = (use_np_shape(part) if part else None for part in (member.fget, member.fset, member.fdel))
+                setattr(func, name, property(*parts, doc=member.__doc__))
+        return func
+    if not callable(func):
+        raise TypeError(f"use_np_shape can only decorate classes and callable objects, while received a {type(func)}")
+
+    @functools.wraps(func)
+    def with_np_shape(*args: Any, **kwargs: Any) -> Any:
+        with np_shape(True):
+            return func(*args, **kwargs)
+
+    return with_np_shape
+
+
+def set_module(module: str) -> Callable[[Any], Any]:
+    """A decorator that says in which module a function or class is to be found; nothing changes for None."""
+    def decorate(func: Any) -> Any:
+        if module is not None:
+            func.__module__ = module
+        return func
+
+    return decorate
+
+
+def getenv(name: str) -> str | None:
+    """The environment variable of that name; None when it is not set."""
+    return env.get(name)
+
+
+def setenv(name: str, value: str | None) -> None:
+    """Set an environment variable of this process, or unset it with None."""
+    env.set(name, value)
+
+
+def get_gpu_count() -> int:
+    """How many GPUs arrays can be put on."""
+    return num_gpus()
+
+
+def get_gpu_memory(gpu_dev_id: int) -> tuple[int, int]:
+    """(free, total) bytes of a GPU. Raises TargetError, an MXNetError, where there is none."""
+    return gpu_memory_info(gpu_dev_id)
