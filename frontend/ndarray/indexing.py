@@ -1,66 +1,109 @@
-"""Indexing of arrays: which element a key selects, when the result shares memory, and assignment.
+"""Reading and assigning elements of arrays.
 
-A basic key (integers, slices, None, Ellipsis) whose elements lie contiguously gives a view; any other key a copy.
+Integers and slices whose elements lie contiguously give a view; any other key a copy. `index_keys` has the rules.
 """
 from __future__ import annotations
 
+import numbers
 from typing import Any
 
 import numpy as np
 
-from mxc.compiler.error import ArgumentError
+from mxc.compiler.error import ArgumentError, ArgumentTypeError, MXNetError
+from mxc.ndarray.index_keys import INTEGERS, Key, array_of, check_empty, check_forward, parse
 from mxc.runtime.array import Array
 
-
-def is_basic(key: object) -> bool:
-    """Whether `key` has integers, slices, None and Ellipsis only."""
-    parts = key if isinstance(key, tuple) else (key,)
-    return all(p is None or p is Ellipsis or (isinstance(p, (int, slice, np.integer)) and not isinstance(p, bool))
-               for p in parts)
-
-
-def numpy_key(key: object, values_of: Any) -> Any:
-    """`key` as NumPy takes it: `values_of` turns an NDArray into a NumPy array (other things into None), and index
-    arrays of floats, as MXNet makes them by default, become integers."""
-
-    def convert(part: object) -> object:
-        values = values_of(part)
-        if values is None and isinstance(part, (list, np.ndarray)):
-            values = np.asarray(part)
-        if values is None:
-            return part
-        return values.astype(np.int64) if values.dtype.kind == "f" else values
-
-    return tuple(map(convert, key)) if isinstance(key, tuple) else convert(key)
+_ALL = slice(None)
 
 
 def select(array: Array, key: Any) -> Array:
-    """The elements under a NumPy key: a view of `array` where that is possible, else a new array.
+    """The elements under a key: a view of `array` where they lie contiguously, else a new array.
 
-    A single element has the shape (1,). Raises IndexError for an index out of range or too many indices.
+    A single element has the shape (1,). Raises IndexError for an index out of range or too many indices, ValueError and
+    TypeError for what is no key, MXNetError where nothing is selected (but by the first axis).
     """
-    basic = is_basic(key)
-    if basic:
-        parts = key if isinstance(key, tuple) else (key,)
-        key = parts if Ellipsis in parts else (*parts, Ellipsis)  # with it, integers for all axes give a view, too
-    found = np.asarray(array.data[key])
-    found = found.reshape(1) if found.ndim == 0 else found
-    if basic and found.flags.c_contiguous:
-        return array.view(found)
-    return Array.of(found, context=array.context)
+    memory = array.data
+    if isinstance(key, INTEGERS):
+        key = int(key)
+        if memory.ndim > 1:
+            return array.view(memory[key])
+        if -memory.size <= key < memory.size and memory.ndim:
+            return array.view(memory[key:key + 1 or None])
+    elif isinstance(key, slice) and (key.step is None or key.step == 1) and memory.ndim:
+        start, stop, _ = key.indices(len(memory))
+        if start > stop:
+            raise MXNetError(f"invalid slice {key} of axis 0 with size {len(memory)}: it begins at {start}, behind its "
+                             f"end {stop}")
+        return array.view(memory[start:stop])
+    found = parse(key, memory.shape)
+    if found.advanced:
+        return Array.of(memory[found.parts].reshape(found.result), context=array.context)
+    check_empty(found)
+    elements = memory[(*found.parts, ...)]  # with the Ellipsis a view also where integers take every axis
+    if elements.flags.c_contiguous:
+        return array.view(elements.reshape(found.result))
+    return Array.of(elements, context=array.context)
 
 
-def assign(array: Array, key: Any, value: np.ndarray) -> None:
-    """Write `value`, cast and broadcast, to the elements under a NumPy key.
+def assign(array: Array, key: Any, value: Any) -> None:
+    """Write a number, an array or nested lists, cast and broadcast, to the elements under a key.
 
-    Raises IndexError for an index out of range and ArgumentError when the shapes do not fit.
+    Raises IndexError for an index out of range, TypeError for a value of no numbers, ValueError when the shapes do not
+    fit, MXNetError for a slice that begins behind its end.
     """
-    if is_basic(key) and value.ndim:
-        target = array.data[key].shape
-        try:
-            fits = np.broadcast_shapes(target, value.shape[max(0, value.ndim - len(target)):]) == target
-        except ValueError:
-            fits = False
-        if not fits or any(n != 1 for n in value.shape[:max(0, value.ndim - len(target))]):
-            raise ArgumentError(f"a value of shape {value.shape} does not fit the selected elements of shape {target}")
-    array.assign(value, key)
+    values = _values(value, array.dtype)
+    if isinstance(key, slice) and key == _ALL or key is Ellipsis:
+        array.assign(_fitted(values, array.shape, ()))
+        return
+    found = parse(key, array.shape)
+    if not found.advanced:
+        check_forward(found, array.shape)
+        key = (*found.without_new_axes, ...)
+    if 0 in found.shape:
+        if values.ndim and values.size:
+            raise MXNetError(f"a value of shape {values.shape} does not fit the key, which selects no elements")
+        return
+    values = _fitted(values, found.shape, found.new_axes)
+    if found.advanced:
+        key = found.parts
+        if found.inner != found.shape:
+            values = np.broadcast_to(values, found.shape).reshape(found.inner)
+    array.assign(values, key)
+
+
+def _values(value: Any, dtype: str) -> np.ndarray:
+    """What is assigned, as a NumPy array: numbers as float64, arrays of numbers as they are, other things of `dtype`."""
+    if isinstance(value, (numbers.Real, np.bool_)):
+        return np.asarray(float(value))
+    source = array_of(value)
+    if source is not None:
+        return source.data
+    try:
+        values = np.asarray(value)
+        return values if values.dtype.kind in "biuf" else values.astype(dtype)
+    except (TypeError, ValueError):
+        raise ArgumentTypeError(f"NDArray does not support assignment with non-array-like object {value} of type "
+                                f"{type(value)}") from None
+
+
+def _fitted(values: np.ndarray, shape: tuple[int, ...], new_axes: tuple[int, ...]) -> np.ndarray:
+    """`values` with no more axes than `shape`, to which they can be broadcast.
+
+    Where they have more axes, those that the key adds are dropped, and then leading ones of extent 1.
+    Raises MXNetError when these have another extent, ValueError when the shapes do not fit.
+    """
+    if not values.ndim:
+        return values
+    given = values.shape
+    if new_axes and len(given) > max(1, len(shape)):
+        if any(axis >= len(given) or given[axis] != 1 for axis in new_axes):
+            raise MXNetError(f"a value of shape {given} does not fit: the key adds the axes {new_axes}, which must have "
+                             "the extent 1 in a value with all axes")
+        given = tuple(n for axis, n in enumerate(given) if axis not in new_axes)
+    extra = len(given) - len(shape)
+    if extra > 0 and all(n == 1 for n in given[:extra]):
+        given = given[extra:]
+    if len(given) > len(shape) or any(n not in (1, m) for n, m in zip(given[::-1], shape[::-1], strict=False)):
+        raise ArgumentError(f"a value of shape {values.shape} does not fit the selected elements of shape "
+                            f"{shape or (1,)}")
+    return values.reshape(given)
