@@ -12,7 +12,7 @@ from mxc.compiler import env
 from mxc.compiler.graph.graph import Entry
 from mxc.compiler.plan import Buffer, Step
 from mxc.compiler.targets.reference.interpreter import evaluate
-from mxc.runtime import random
+from mxc.runtime import profiler, random
 from mxc.runtime.array import Array
 from mxc.runtime.executor_memory import Memory
 from mxc.runtime.runner import StepTable, run
@@ -35,9 +35,9 @@ class BoundPlan:
                  is_train: bool = False):
         self.compiled, self.plan, self.memory, self.is_train = compiled, compiled.plan, memory, is_train
         self.arrays = [None if b.pool in IN_MEMORY else find(b) for b in self.plan.buffers]
-        self._is_traced = env.debug_level() >= 2
+        self._is_printed = env.debug_level() >= 2
         self._nodes = {node.name: node for node in compiled.graph.nodes}
-        self._tables: dict[str, list[Segment]] = {}
+        self._tables: dict[tuple[str, bool], list[Segment]] = {}
         self._generation = -1
         reads = {i for step in self.plan.steps_of("prepare") for i in step.reads}
         self._sources = [a for i in sorted(reads) if (a := self.arrays[i]) is not None]
@@ -78,26 +78,31 @@ class BoundPlan:
         return self._prepared.seen != [a.variable.version for a in self._sources]
 
     def _run_segments(self, phase: str) -> None:
-        steps = self.plan.steps_of(phase)
-        if phase not in self._tables:
-            self._tables[phase] = self._segments(steps)
-        for position, segment in enumerate(self._tables[phase]):
-            start = time.perf_counter()
+        steps, observer = self.plan.steps_of(phase), profiler.kernel
+        key = phase, self._is_printed or observer is not None  # whether each kernel is a table of its own
+        if key not in self._tables:
+            self._tables[key] = self._segments(steps, single=key[1])
+        for position, segment in enumerate(self._tables[key]):
+            start = time.perf_counter_ns()
             if isinstance(segment, Step):
                 self._run_host(segment)
             else:
                 run(segment, self.memory.scratch, self.memory.scratch_stride)
-            if self._is_traced:
-                print(self._trace(steps[position], time.perf_counter() - start), file=sys.stderr)
+            if key[1]:
+                end, step = time.perf_counter_ns(), steps[position]
+                moved = sum(self.plan.buffers[i].nbytes for i in (*step.reads, *step.writes))
+                if observer is not None:
+                    observer(step, moved, start, end)
+                if self._is_printed:
+                    print(self._trace(step, moved, (end - start) / 1e9), file=sys.stderr)
 
-    def _trace(self, step: Step, seconds: float) -> str:
+    def _trace(self, step: Step, moved: int, seconds: float) -> str:
         """The line of MXC_DEBUG=2 for a step: where it is, operators, microseconds, and GFLOP/s or GB/s."""
-        moved = sum(self.plan.buffers[i].nbytes for i in (*step.reads, *step.writes))
         rate = f"{step.flops / seconds / 1e9:.1f} GFLOP/s" if step.flops else f"{moved / seconds / 1e9:.1f} GB/s"
         return f"mxc: {step.phase} {step.label or step.host}: {seconds * 1e6:.0f} us, {rate}"
 
-    def _segments(self, steps: Sequence[Step]) -> list[Segment]:
-        """Runs of kernels as tables, with the host's steps between them; a table for each kernel when it is traced."""
+    def _segments(self, steps: Sequence[Step], single: bool) -> list[Segment]:
+        """Runs of kernels as tables, with the host's steps between them; single: a table for each kernel."""
         segments: list[Segment] = []
         rows: list[tuple[int, list[int], int]] = []
         for step in steps:
@@ -109,7 +114,7 @@ class BoundPlan:
             else:
                 addresses = [self._address(i) for i in step.buffers]
                 rows.append((self.compiled.library.address(step.kernel), [*addresses, *step.values], step.units))
-                if self._is_traced:
+                if single:
                     segments.append(StepTable(rows))
                     rows = []
         if rows:

@@ -50,7 +50,7 @@ def invoke(name: str, inputs: Sequence[Array], params: Mapping[str, object], out
             with np.errstate(all="ignore"):
                 np.copyto(result.data, value, casting="unsafe")
 
-    engine.push(compute, [a.variable for a in inputs], [a.variable for a in results])
+    engine.push(compute, [a.variable for a in inputs], [a.variable for a in results], name)
     return results
 
 
