@@ -40,7 +40,11 @@ def extract(text: str, family: str) -> str:
     chosen = [part for part in re.split(r"^(?=\[)", text, flags=re.MULTILINE)
               if part.startswith(tuple(f"[{s}]\n" for s in FAMILIES[family].SECTIONS))]
     lines = [line for part in chosen for line in part.rstrip().splitlines() if line and not line.startswith("also:")]
-    return re.sub(r"<class '[\w.]*?(\w+)'>", r"\1", "\n".join(lines)) + "\n"
+    return classes_by_name("\n".join(lines)) + "\n"
+
+
+def classes_by_name(text: str) -> str:
+    return re.sub(r"<class '[\w.]*?(\w+)'>", r"\1", text)
 
 
 def read(text: str) -> list[Name]:
@@ -66,7 +70,7 @@ def described(function) -> str:
     """The parameters of a function as the list has them: names, defaults, stars."""
     signature = inspect.signature(function)
     plain = [p.replace(annotation=p.empty) for p in signature.parameters.values()]
-    return str(inspect.Signature(plain))
+    return classes_by_name(str(inspect.Signature(plain)))
 
 
 def find(name: Name):
@@ -100,7 +104,7 @@ def test_name_and_parameters(name: Name):
     found = find(name)
     if name.parameters is not None:
         wanted = name.parameters
-        if wanted.startswith("(*"):  # a variable number of inputs: what they are called cannot be said in a call
+        if re.fullmatch(r"\(\*\w+, \*\*kwargs\)", wanted):  # a variable number of inputs: what they are called cannot be said in a call
             assert re.fullmatch(r"\(\*\w+, \*\*kwargs\)", described(found))
         elif inspect.isclass(found):
             assert described(found.__init__) == wanted
