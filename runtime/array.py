@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from mxc.compiler.error import ArgumentTypeError, MXNetError
+from mxc.compiler.graph.graph import Entry
 from mxc.compiler.ops.infer import check_extent
 from mxc.runtime import engine
 from mxc.runtime.context import Context, cpu
@@ -42,14 +43,16 @@ class Array:
     """A C-contiguous array on a device.
 
     data: its memory as a NumPy array, for the runtime's own use (whoever writes it goes through `engine.push`, or calls
-    `touched`). variable: the engine variable, one for all views of an allocation.
+    `touched`). variable: the engine variable, one for all views of an allocation. entry: the place of this array, not
+    of its views, in the graph that autograd records (see `runtime/tape.py`).
     """
 
-    __slots__ = ("__weakref__", "context", "data", "dtype", "variable")
+    __slots__ = ("__weakref__", "context", "data", "dtype", "entry", "variable")
 
     def __init__(self, data: np.ndarray, context: Context, variable: engine.Variable):
         self.data, self.context, self.variable = data, context, variable
         self.dtype = dtype_name(data.dtype)
+        self.entry: Entry | None = None
 
     @classmethod
     def empty(cls, shape: Sequence[int], dtype: object = "float32", context: Context | None = None) -> Array:

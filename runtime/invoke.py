@@ -11,17 +11,18 @@ from mxc.compiler.error import MXNetError, OutOfMemoryError
 from mxc.compiler.graph.graph import Node
 from mxc.compiler.ops import table
 from mxc.compiler.ops.infer import infer_node
-from mxc.runtime import engine, random
+from mxc.runtime import engine, random, tape
 from mxc.runtime.array import Array
 from mxc.runtime.context import Context, current_context
 
 
 def invoke(name: str, inputs: Sequence[Array], params: Mapping[str, object], out: Sequence[Array] | None = None,
-           context: Context | None = None, is_train: bool = False) -> list[Array]:
+           context: Context | None = None, is_train: bool | None = None) -> list[Array]:
     """The visible outputs of operator `name` on `inputs` (auxiliary states last), or `out`, filled with them.
 
     params: Python values or strings; the count of a variable number of inputs is filled in. context: where the results
-    go when there is no input. Raises MXNetError when the inputs do not fit the operator, or the results `out`.
+    go when there is no input. is_train: None for this thread's mode. Raises MXNetError when the inputs do not fit the
+    operator, or the results `out`.
     """
     # 0.0 and -0.0 are equal, but not the same parameter
     signs = tuple(k for k, v in params.items() if isinstance(v, float) and v == 0 and math.copysign(1, v) < 0)
@@ -33,24 +34,44 @@ def invoke(name: str, inputs: Sequence[Array], params: Mapping[str, object], out
     op = node.op
     assert op is not None
     visible = op.num_visible(node.params)
-    if out is None:
-        where = inputs[0].context if inputs else context or current_context()
-        results = [Array.empty(s, d, where) for s, d in zip(shapes[:visible], dtypes, strict=False)]
-    else:
-        results = list(out)
-        _check_results(name, results, shapes[:visible])
+    if out is not None:
+        _check_results(name, out, shapes[:visible])
+    return _run(node, shapes, dtypes, inputs, out, context, is_train)[:visible]
+
+
+def apply(node: Node, inputs: Sequence[Array], is_train: bool | None = None) -> list[Array]:
+    """All outputs, hidden ones too, of a graph's node on the values of its inputs; names of operators play no part."""
+    return _run(node, *infer_node(node, [a.shape for a in inputs], [a.dtype for a in inputs]), inputs, None, None,
+                is_train, hidden=True)
+
+
+def _run(node: Node, shapes: Sequence[tuple[int, ...]], dtypes: Sequence[str], inputs: Sequence[Array],
+         out: Sequence[Array] | None, context: Context | None, is_train: bool | None,
+         hidden: bool = False) -> list[Array]:
+    """Push the work of a node, and record it; its visible outputs at least, all of them with `hidden` or if recorded."""
+    op, state = node.op, tape.state
+    assert op is not None
+    recording, train = state.recording, state.training if is_train is None else is_train
+    if recording and out is not None:
+        tape.check_writes(op.name, out, inputs)
+    results, count = list(out or ()), len(shapes) if recording or hidden else op.num_visible(node.params)
+    where = inputs[0].context if inputs else context or current_context()
+    results += [Array.empty(s, d, where) for s, d in zip(shapes[len(results):count], dtypes[len(results):count],
+                                                         strict=True)]
 
     def compute() -> None:
         rng = None if op.rule("reference") is None else random.generator()  # expressions draw no numbers
         try:
-            values = op.reference(node.params, [a.data for a in inputs], dtypes, is_train, rng)
+            values = op.reference(node.params, [a.data for a in inputs], dtypes, train, rng)
         except MemoryError as error:
-            raise OutOfMemoryError(f"operator {name}: out of memory: {error}") from None
+            raise OutOfMemoryError(f"operator {op.name}: out of memory: {error}") from None
         for result, value in zip(results, values, strict=False):
             with np.errstate(all="ignore"):
                 np.copyto(result.data, value, casting="unsafe")
 
-    engine.push(compute, [a.variable for a in inputs], [a.variable for a in results], name)
+    engine.push(compute, [a.variable for a in inputs], [a.variable for a in results])
+    if recording:
+        tape.record(op, node.params, inputs, results, train)
     return results
 
 

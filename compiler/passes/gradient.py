@@ -19,6 +19,8 @@ the gradient is zeros. Gradients have their argument's dtype.
 """
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from mxc.compiler.error import MXNetError
 from mxc.compiler.graph.graph import Entry, Graph, GraphBuilder, Node, Sink
 from mxc.compiler.passes.building import as_dtype
@@ -34,18 +36,28 @@ def gradient(graph: Graph, options: Options) -> Graph:
 
     Raises MXNetError for an operator in a gradient's way that has none.
     """
+    return differentiate(graph, options.grad_req, options.is_train)
+
+
+def differentiate(graph: Graph, grad_req: Mapping[str, str], is_train: bool,
+                  inferring: frozenset[Node] = frozenset()) -> Graph:
+    """The joint graph for these requests, as the pass makes it.
+
+    inferring: nodes that ran in inference mode whatever `is_train` says, as an imperative program may run some.
+    """
     builder = GraphBuilder(graph)
     for node in graph.nodes:
         builder.copy(node)
-    wanted = [node for node in graph.variables if options.grad_req.get(node.name, "null") != "null"]
+    wanted = [node for node in graph.variables if grad_req.get(node.name, "null") != "null"]
     outputs, sinks = list(graph.outputs), list(graph.sinks)
     leads = _leading(graph, wanted)
-    flows = _flow_back(graph, builder, leads, options.is_train)
+    flows = _flow_back(graph, builder, leads, is_train, inferring)
     for node in wanted:
         outputs.append(_total(builder, Entry(node), flows))
-        sinks.append(Sink("grad", node.name, options.grad_req[node.name]))
-    if options.is_train:
-        for name, entry in _new_aux(builder, [node for node in reversed(graph.nodes) if node in leads]).items():
+        sinks.append(Sink("grad", node.name, grad_req[node.name]))
+    if is_train:
+        changed = [node for node in reversed(graph.nodes) if node in leads and node not in inferring]
+        for name, entry in _new_aux(builder, changed).items():
             outputs.append(entry)
             sinks.append(Sink("aux", name))
     return builder.finish(outputs, sinks)
@@ -60,7 +72,8 @@ def _leading(graph: Graph, wanted: list[Node]) -> set[Node]:
     return leads
 
 
-def _flow_back(graph: Graph, builder: GraphBuilder, leads: set[Node], is_train: bool) -> dict[Entry, list[Entry]]:
+def _flow_back(graph: Graph, builder: GraphBuilder, leads: set[Node], is_train: bool,
+               inferring: frozenset[Node]) -> dict[Entry, list[Entry]]:
     """The contributions to the gradient of every entry of the nodes `leads`."""
     flows: dict[Entry, list[Entry]] = {}
     for i, entry in enumerate(graph.outputs):
@@ -74,7 +87,8 @@ def _flow_back(graph: Graph, builder: GraphBuilder, leads: set[Node], is_train: 
             continue
         out_grads = [_sum(builder, e, flows.get(e, [])) for e in outs]
         asked = [e.node in leads for e in node.inputs]
-        for entry, back in zip(node.inputs, _differentiate(builder, node, out_grads, asked, is_train), strict=False):
+        trained = is_train and node not in inferring
+        for entry, back in zip(node.inputs, _differentiate(builder, node, out_grads, asked, trained), strict=False):
             if back is not None and entry.node in leads:
                 flows.setdefault(entry, []).append(back)
     return flows
