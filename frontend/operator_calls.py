@@ -71,9 +71,10 @@ def by_name(function: str, order: Sequence[str], args: Sequence[Any], kwargs: di
 
 def set_fixed_signature(function: Callable[..., Any], op: Operator, last: Sequence[str]) -> None:
     """Inputs, then parameters, then `last`, then **kwargs: what help shows."""
+    defaults = [*((key, None) for key in inputs_of(op)), *((key, _Null) for key in op.params),
+                *((key, None) for key in last)]
     _set_signature(function, [inspect.Parameter(key, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=default)
-                              for key, default in [*((k, None) for k in inputs_of(op)), *((k, _Null) for k in op.params),
-                                                   *((k, None) for k in last)]])
+                              for key, default in defaults])
 
 
 def set_variadic_signature(function: Callable[..., Any]) -> None:

@@ -17,6 +17,7 @@ from mxc.runtime.context import cpu
 
 
 def test_blocks_are_aligned_pooled_and_kept_alive_by_views():
+    gc.collect()
     storage.release_free()
     before = storage.statistics.used
     array = Array.empty((1000,), "float32", cpu(5))
@@ -278,7 +279,7 @@ def test_operators_as_functions_and_methods():
     np.testing.assert_allclose(out.asnumpy(), np.exp(A), rtol=1e-6)
     with pytest.raises(AttributeError, match="no_such_operator.*is not known"):
         nd.no_such_operator  # noqa: B018
-    with pytest.raises(TypeError, match="positional"):
+    with pytest.raises(TypeError, match="out must be an NDArray"):
         nd.exp(x, 3)
     with pytest.raises(MXNetError, match="unknown attribute 'sclar'"):
         nd.exp(x, sclar=1)

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mxc.ndarray import _internal, functions, image, linalg, op, sparse
+from mxc.ndarray import _internal, contrib, functions, image, linalg, op, sparse
 from mxc.ndarray.arithmetic import (
     add,
     divide,
@@ -30,22 +30,37 @@ from mxc.ndarray.creation import (
     concatenate,
     empty,
     eye,
+    from_dlpack,
     from_numpy,
     full,
+    histogram,
+    imdecode,
     linspace,
     moveaxis,
+    onehot_encode,
     ones,
+    split_v2,
+    to_dlpack_for_read,
+    to_dlpack_for_write,
     zeros,
+)
+from mxc.ndarray.index_keys import (
+    get_indexing_dispatch_code,
+    get_oshape_of_gather_nd_op,
+    indexing_key_expand_implicit_axes,
 )
 from mxc.ndarray.ndarray import NDArray
 from mxc.ndarray.saving import load, load_frombuffer, save
+from mxc.operator_calls import public_names
 from mxc.runtime.engine import waitall
 
 __all__ = [
-    "NDArray", "add", "arange", "array", "concatenate", "divide", "empty", "equal", "eye", "from_numpy", "full",
-    "greater", "greater_equal", "lesser", "lesser_equal", "linspace", "load", "load_frombuffer", "logical_and",
-    "logical_or", "logical_xor", "maximum", "minimum", "modulo", "moveaxis", "multiply", "not_equal", "ones", "power",
-    "save", "subtract", "true_divide", "waitall", "zeros",
+    "NDArray", "_internal", "add", "arange", "array", "concatenate", "contrib", "divide", "empty", "equal", "eye",
+    "from_dlpack", "from_numpy", "full", "get_indexing_dispatch_code", "get_oshape_of_gather_nd_op", "greater",
+    "greater_equal", "histogram", "image", "imdecode", "indexing_key_expand_implicit_axes", "lesser", "lesser_equal",
+    "linalg", "linspace", "load", "load_frombuffer", "logical_and", "logical_or", "logical_xor", "maximum", "minimum",
+    "modulo", "moveaxis", "multiply", "not_equal", "onehot_encode", "ones", "op", "power", "save", "sparse",
+    "split_v2", "subtract", "to_dlpack_for_read", "to_dlpack_for_write", "true_divide", "waitall", "zeros",
 ]
 
 
@@ -56,4 +71,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*__all__, *functions.operator_calls.public_names()})
+    return sorted({*__all__, *public_names()})

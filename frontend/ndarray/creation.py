@@ -1,14 +1,16 @@
-"""Functions that make arrays from values and shapes."""
+"""Functions that make arrays: from values and shapes, ranges, and other arrays joined, split or counted."""
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from mxc.compiler.error import MXNetError
-from mxc.ndarray.ndarray import NDArray
-from mxc.runtime.array import Array
+from mxc.compiler.error import ArgumentError, ArgumentTypeError, MXNetError
+from mxc.ndarray.ndarray import NDArray, apply
+from mxc.ndarray.numpy_protocols import Capsule
+from mxc.runtime.array import Array, dtype_name
 from mxc.runtime.context import Context, current_context
 
 Shape = int | Sequence[int]
@@ -18,102 +20,247 @@ def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> N
     """A new array holding a copy of an array, a number or nested lists.
 
     dtype: by default that of an NDArray source, and float32 for every other source, NumPy arrays included.
+    Raises TypeError for what is no array of numbers.
     """
     if isinstance(source_array, NDArray):
         values: np.ndarray = source_array.asnumpy()
         dtype = values.dtype if dtype is None else dtype
     else:
-        if isinstance(source_array, (list, tuple)) and any(isinstance(v, NDArray) for v in source_array):
-            source_array = [np.asarray(v) for v in source_array]
         try:
             values = np.asarray(source_array)
         except ValueError as error:
-            raise TypeError(f"source_array must be like an array: {error}") from None
+            raise ArgumentTypeError(f"source_array must be like an array: {error}") from None
         if values.dtype.kind not in "biuf":
-            raise TypeError(f"source_array must be like an array of numbers, got {type(source_array)}")
+            raise ArgumentTypeError(f"source_array must be like an array of numbers, got {type(source_array)} of "
+                                    f"{values.dtype}")
     return NDArray(Array.of(values, "float32" if dtype is None else dtype, ctx or current_context()))
 
 
-def from_numpy(ndarray: np.ndarray, zero_copy: bool = True) -> NDArray:
-    """An array on the memory of a C-contiguous NumPy array (zero_copy), or a copy of it, of the same dtype."""
-    if zero_copy:
-        return NDArray(Array.sharing(ndarray, current_context()))
-    return NDArray(Array.of(ndarray, context=current_context()))
+def from_numpy(ndarray: np.ndarray, zero_copy: bool = True, array_cls: type[NDArray] = NDArray) -> NDArray:
+    """An array of the same dtype on the memory of a C-contiguous NumPy array (zero_copy), or a copy of it.
+
+    Anything with `__array_interface__` or `__array__` serves as well. Raises ValueError for memory that cannot be
+    shared, TypeError for a dtype that arrays do not have.
+    """
+    values = np.asarray(ndarray)
+    if not zero_copy:
+        return array_cls(Array.of(values, context=current_context()))
+    try:
+        return array_cls(Array.sharing(values, current_context()), writable=values.flags.writeable)
+    except ArgumentTypeError:
+        raise
+    except MXNetError as error:
+        raise ArgumentError(f"from_numpy: {error}") from None
+
+
+def from_dlpack(dlpack: Any) -> NDArray:
+    """An array on the memory of a DLPack capsule, or of an object that makes one (`__dlpack__`), not copied.
+
+    Raises ValueError for memory that is not contiguous or not the CPU's.
+    """
+    source = dlpack if hasattr(dlpack, "__dlpack__") else Capsule(dlpack)
+    try:
+        values = np.from_dlpack(source)
+    except (BufferError, RuntimeError, TypeError) as error:
+        raise ArgumentError(f"from_dlpack: {error}") from None
+    return from_numpy(values)
+
+
+def to_dlpack_for_read(data: NDArray) -> Any:
+    """A DLPack capsule on an array's memory, after all pending writes are done."""
+    return data.to_dlpack_for_read()
+
+
+def to_dlpack_for_write(data: NDArray) -> Any:
+    """A DLPack capsule for writing to an array's memory, after all pending work on it is done."""
+    return data.to_dlpack_for_write()
 
 
 def empty(shape: Shape, ctx: Context | None = None, dtype: Any = None, stype: str | None = None) -> NDArray:
     """A new array whose elements are arbitrary."""
-    return NDArray(Array.empty(_dense_shape(shape, stype), "float32" if dtype is None else dtype,
-                               ctx or current_context()))
+    _check_storage(stype)
+    dims = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
+    return NDArray(Array.empty(dims, "float32" if dtype is None else dtype, ctx or current_context()))
+
+
+def create(shape: Shape, ctx: Context | None = None, dtype: Any = None) -> NDArray:
+    """The same as `empty`, as early programs write it."""
+    return empty(shape, ctx, dtype)
 
 
 def full(shape: Shape, val: float, ctx: Context | None = None, dtype: Any = np.float32,
          out: NDArray | None = None) -> NDArray:
-    """A new array of one value (or `out`, filled with it)."""
-    made = out if out is not None else empty(_known_shape(shape), ctx, dtype)
+    """A new array of one value (or `out`, filled with it); `val` may be an array that is broadcast."""
+    made = out if out is not None else empty(shape, ctx, dtype)
     made[:] = val
     return made
 
 
 def zeros(shape: Shape, ctx: Context | None = None, dtype: Any = None, stype: str | None = None,
-          out: NDArray | None = None) -> NDArray:
-    """A new array of zeros."""
-    return full(_dense_shape(shape, stype), 0, ctx, "float32" if dtype is None else dtype, out)
+          **kwargs: Any) -> NDArray:
+    """A new array of zeros. kwargs: `out`, an array that is filled instead."""
+    _check_storage(stype)
+    return _made("_zeros", {"shape": _complete(shape)}, ctx, dtype, kwargs)
 
 
-def ones(shape: Shape, ctx: Context | None = None, dtype: Any = None, out: NDArray | None = None) -> NDArray:
-    """A new array of ones."""
-    return full(shape, 1, ctx, "float32" if dtype is None else dtype, out)
+def ones(shape: Shape, ctx: Context | None = None, dtype: Any = None, **kwargs: Any) -> NDArray:
+    """A new array of ones. kwargs: `out`, an array that is filled instead."""
+    return _made("_ones", {"shape": _complete(shape)}, ctx, dtype, kwargs)
 
 
 def arange(start: float, stop: float | None = None, step: float = 1.0, repeat: int = 1,
            infer_range: bool | None = None, ctx: Context | None = None, dtype: Any = np.float32) -> NDArray:
-    """start, start + step, ... before stop (0 to start when stop is None), each `repeat` times."""
-    first, last = (0, start) if stop is None else (start, stop)
-    return array(np.repeat(np.arange(first, last, step), repeat), ctx, dtype)
+    """start, start + step, ... before stop (0 to start when stop is None), each `repeat` times.
+
+    infer_range: only symbols take their length from where they are used; accepted and not used.
+    """
+    return _made("_arange", {"start": start, "stop": stop, "step": step, "repeat": repeat}, ctx, dtype, {})
 
 
 def linspace(start: float, stop: float, num: int, endpoint: bool = True, ctx: Context | None = None,
              dtype: Any = np.float32) -> NDArray:
     """`num` values in equal steps from start to stop (included when `endpoint`)."""
-    return array(np.linspace(start, stop, num, endpoint), ctx, dtype)
+    if num == 0:
+        return empty((0,), ctx, dtype)
+    return _made("_linspace", {"start": start, "stop": stop, "num": num, "endpoint": endpoint}, ctx, dtype, {})
 
 
-def eye(N: int, M: int = 0, k: int = 0, ctx: Context | None = None, dtype: Any = np.float32) -> NDArray:
-    """An N x M array (M = 0: N x N), one on the k-th diagonal, else zero."""
-    return array(np.eye(N, M or N, k), ctx, dtype)
+def eye(N: int, M: int = 0, k: int = 0, ctx: Context | None = None, dtype: Any = None, **kwargs: Any) -> NDArray:
+    """An N x M array (M = 0: N x N), one on the k-th diagonal, else zero. kwargs: `out`."""
+    return _made("_eye", {"N": N, "M": M, "k": k}, ctx, dtype, kwargs)
+
+
+def _made(op: str, params: dict[str, Any], ctx: Context | None, dtype: Any, kwargs: dict[str, Any]) -> NDArray:
+    """What an operator without inputs makes. kwargs: out and name. Raises TypeError for others."""
+    out = kwargs.pop("out", None)
+    kwargs.pop("name", None)
+    if kwargs:
+        raise ArgumentTypeError(f"{op.lstrip('_')}() got an unexpected argument {', '.join(map(repr, kwargs))}")
+    where = ctx or current_context()
+    if not isinstance(where, Context):
+        raise ArgumentTypeError(f"expected a Context such as mx.cpu(), got {where!r}")
+    kind = dtype_name("float32" if dtype is None else dtype)
+    return apply(op, [], {**params, "dtype": kind}, out, where)
 
 
 def concatenate(arrays: Sequence[NDArray], axis: int = 0, always_copy: bool = True) -> NDArray:
-    """The arrays, joined along an axis; a single one itself when `always_copy` is False."""
-    if not arrays:
-        raise ValueError("concatenate needs at least one array")
+    """The arrays, joined along an axis; a single one itself when `always_copy` is False.
+
+    Raises ValueError for no arrays or several dtypes, MXNetError for shapes that do not fit.
+    """
+    if not arrays or not all(isinstance(a, NDArray) for a in arrays):
+        raise ArgumentError("concatenate needs a list of at least one NDArray")
     if len(arrays) == 1 and not always_copy:
         return arrays[0]
+    if len({a.dtype for a in arrays}) > 1:
+        raise ArgumentError("concatenate: the arrays have the dtypes "
+                            f"{', '.join(a.dtype.__name__ for a in arrays)}; use astype to make them one")
+    return apply("Concat", arrays, {"dim": axis})
+
+
+def moveaxis(tensor: NDArray, source: int | Sequence[int], destination: int | Sequence[int]) -> NDArray:
+    """A copy with the axes at `source` moved to `destination`, the others in their order.
+
+    Raises ValueError for axes that are not there, named twice, or not as many.
+    """
+    moved, places = _axes("source", source, tensor.ndim), _axes("destination", destination, tensor.ndim)
+    if len(moved) != len(places):
+        raise ArgumentError(f"moveaxis: `source` has {len(moved)} axes, `destination` {len(places)}")
+    order = [a for a in range(tensor.ndim) if a not in moved]
+    for place, axis in sorted(zip(places, moved, strict=True)):
+        order.insert(place, axis)
+    return apply("transpose", [tensor], {"axes": tuple(order)})
+
+
+def _axes(name: str, value: int | Sequence[int], count: int) -> list[int]:
+    given = [value] if isinstance(value, (int, np.integer)) else list(value)
+    found = [int(a) + count if a < 0 else int(a) for a in given]
+    if any(not 0 <= a < count for a in found) or len(set(found)) < len(found):
+        raise ArgumentError(f"moveaxis: `{name}` is {value}; expected different axes from {-count} to {count - 1}")
+    return found
+
+
+def histogram(a: NDArray, bins: int | NDArray = 10, range: tuple[float, float] | None = None) -> Sequence[NDArray]:
+    """Counts of `bins` bins over `range` (by default from the least to the largest element), and their edges.
+
+    bins: an array gives the edges themselves. Raises ValueError for bins that are neither.
+    """
+    if isinstance(bins, NDArray):
+        return apply("_histogram", [a, bins], {})
+    if not isinstance(bins, (int, np.integer)):
+        raise ArgumentError(f"histogram: bins must be a whole number or an NDArray, got {type(bins)}")
+    if range is not None:
+        return apply("_histogram", [a], {"bin_cnt": bins, "range": range})
+    counts, edges = np.histogram(a.asnumpy(), bins=bins)  # as MXNet: of values, both in the default dtype
+    return array(counts, a.context), array(edges, a.context)
+
+
+def onehot_encode(indices: NDArray, out: NDArray) -> NDArray:
+    """`out`, a matrix, with 1 in each row at the index of that row, else 0."""
+    return apply("_onehot_encode", [indices, out], {}, out)
+
+
+def split_v2(ary: NDArray, indices_or_sections: int | Sequence[int], axis: int = 0,
+             squeeze_axis: bool = False) -> NDArray | list[NDArray]:
+    """`ary` cut along `axis` into so many equal parts, or before each of a tuple of indices.
+
+    squeeze_axis: drop the axis, which must have length 1 in every part. Raises ValueError where the parts would not be
+    equal, and for anything but a number or a tuple.
+    """
+    if isinstance(indices_or_sections, (int, np.integer)):
+        sections, length = int(indices_or_sections), ary.shape[axis]
+        if sections < 1 or length % sections:
+            raise ArgumentError(f"an axis of length {length} cannot be split into {sections} equal parts")
+        return apply("_split_v2", [ary], {"indices": (), "axis": axis, "squeeze_axis": squeeze_axis,
+                                          "sections": sections})
+    if not isinstance(indices_or_sections, tuple):
+        raise ArgumentError("indices_or_sections must be a number of parts or a tuple of indices, got "
+                            f"{indices_or_sections!r}")
+    return apply("_split_v2", [ary], {"indices": (0, *indices_or_sections), "axis": axis,
+                                      "squeeze_axis": squeeze_axis, "sections": 0})
+
+
+def imdecode(str_img: bytes, clip_rect: tuple[int, int, int, int] = (0, 0, 0, 0), out: NDArray | None = None,
+             index: int = 0, channels: int = 3, mean: NDArray | None = None) -> NDArray:
+    """The pixels of an encoded image (JPEG, PNG, ...), float32 of shape (1, channels, height, width).
+
+    clip_rect: (left, top, right, bottom) of the part that is taken; all 0 for the whole. channels: 3 for colours in the
+    order red, green, blue, 1 for grey. mean: subtracted. out: a batch, whose element `index` is written.
+    Raises MXNetError without Pillow, or for bytes that are no image.
+    """
     try:
-        values: np.ndarray = np.concatenate([a._array.data for a in arrays], axis, dtype=arrays[0].dtype,
-                                            casting="unsafe")
-    except ValueError as error:
-        raise MXNetError(f"concatenate along axis {axis}: the shapes {', '.join(str(a.shape) for a in arrays)} "
-                         f"do not fit: {error}") from None
-    return NDArray(Array.of(values, context=arrays[0].context))
+        from PIL import Image, UnidentifiedImageError
+    except ModuleNotFoundError:
+        raise MXNetError("imdecode needs Pillow: install it with `pip install mxc-compiler[image]`") from None
+    if channels not in (1, 3):
+        raise ArgumentError(f"imdecode: channels must be 1 or 3, got {channels}")
+    try:
+        with Image.open(io.BytesIO(str_img)) as file:
+            picture = file.convert("L" if channels == 1 else "RGB")
+    except (UnidentifiedImageError, OSError) as error:
+        raise MXNetError(f"imdecode: {error}") from None
+    if any(clip_rect):
+        picture = picture.crop(tuple(clip_rect))
+    pixels = np.asarray(picture, np.float32).reshape(picture.height, picture.width, channels).transpose(2, 0, 1)
+    made = array(pixels[None])
+    if mean is not None:
+        made -= mean.reshape((1, *mean.shape[-3:]))
+    if out is None:
+        return made
+    target = out if out.ndim == 3 else out[index]
+    target[:] = made[0]
+    return out
 
 
-def moveaxis(tensor: NDArray, source: Any, destination: Any) -> NDArray:
-    """A copy with the axes at `source` moved to `destination`."""
-    return NDArray(Array.of(np.moveaxis(tensor._array.data, source, destination), context=tensor.context))
+def _complete(shape: Shape) -> Shape:
+    """The shape itself. Raises MXNetError for 0 or no dimensions: they mean "unknown" to shape inference."""
+    dims = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
+    if not dims or 0 in dims:
+        raise MXNetError(f"the shape {shape} is not complete: 0 and no dimensions mean \"unknown\"; use "
+                         "mx.nd.array([]) for an empty array")
+    return shape
 
 
-def _dense_shape(shape: Shape, stype: str | None) -> tuple[int, ...]:
+def _check_storage(stype: str | None) -> None:
     if stype not in (None, "default"):
         raise MXNetError(f"storage type {stype!r} is not supported; arrays are kept dense ('default')")
-    return _known_shape(shape) if isinstance(shape, (int, np.integer)) else tuple(shape)
-
-
-def _known_shape(shape: Shape) -> tuple[int, ...]:
-    """The shape as a tuple. Raises MXNetError for 0 or no dimensions: they mean "unknown" to shape inference."""
-    known = (int(shape),) if isinstance(shape, (int, np.integer)) else tuple(shape)
-    if not known or 0 in known:
-        raise MXNetError(f"the shape {known} is not complete: a dimension of 0 means that it is unknown, as does the "
-                         "empty shape")
-    return known

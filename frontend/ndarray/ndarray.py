@@ -79,6 +79,14 @@ class NDArray(Arithmetic, OperatorMethods, NumpyProtocols):
             raise ValueError("The truth value of an NDArray with multiple elements is ambiguous.")
         return bool(self.size) and bool(self.asscalar())
 
+    __nonzero__ = __bool__  # Python 2's name, which programs call as it is
+
+    def __float__(self) -> float:
+        return float(self.asscalar())
+
+    def __int__(self) -> int:
+        return int(self.asscalar())
+
     def __iter__(self) -> Iterator[NDArray]:
         return (self[i] for i in range(len(self)))
 
@@ -157,7 +165,7 @@ class NDArray(Arithmetic, OperatorMethods, NumpyProtocols):
         wanted = shape[0] if len(shape) == 1 else shape or kwargs.get("shape", ())
         wanted = (wanted,) if isinstance(wanted, (int, np.integer)) else tuple(wanted)
         if not wanted:
-            raise ArgumentTypeError("reshape needs the new shape")
+            raise ArgumentError(f"reshape needs the new shape of an array of {self.size} elements, got none")
         target = wanted
         if any(n <= 0 for n in wanted):
             try:
@@ -236,8 +244,8 @@ def apply(op: str, arrays: Sequence[NDArray], params: Mapping[str, Any], out: An
     """
     for array in arrays[1:]:
         if array.context != arrays[0].context:
-            raise MXNetError(f"operator {op}: arrays on {arrays[0].context} and {array.context} cannot be computed with "
-                             "together; move one with as_in_context or copyto")
+            raise MXNetError(f"operator {op}: one array is on {arrays[0].context}, another on {array.context}; move one "
+                             "with as_in_context or copyto")
     outs = None if out is None else list(out) if isinstance(out, (list, tuple)) else [out]
     for result in outs or ():
         if not isinstance(result, NDArray):

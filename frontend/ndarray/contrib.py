@@ -1,0 +1,79 @@
+"""Contributed operators: `mx.nd.contrib.box_nms` is the operator `_contrib_box_nms`; and functions of several."""
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from mxc.ndarray import creation, functions
+from mxc.ndarray.ndarray import NDArray
+from mxc.runtime.context import Context
+
+__all__ = ["adamw_update", "isfinite", "isinf", "isnan", "mp_adamw_update", "rand_zipfian"]
+__getattr__, __dir__ = functions.namespace("contrib")
+
+
+def isnan(data: NDArray) -> NDArray:
+    """1 where an element is not a number, else 0, in the array's dtype."""
+    return data != data
+
+
+def isinf(data: NDArray) -> NDArray:
+    """1 where an element is infinite, else 0, in the array's dtype."""
+    return abs(data) == np.inf
+
+
+def isfinite(data: NDArray) -> NDArray:
+    """1 where an element is a number and not infinite, else 0, in the array's dtype."""
+    return (data == data) * (abs(data) != np.inf)
+
+
+def rand_zipfian(true_classes: NDArray, num_sampled: int, range_max: int,
+                 ctx: Context | None = None) -> tuple[NDArray, NDArray, NDArray]:
+    """Classes drawn with replacement from a Zipfian distribution, and how often each is expected among them.
+
+    Class c of 0..range_max-1 has probability (log(c + 2) - log(c + 1)) / log(range_max + 1). true_classes: classes, of
+    any shape. Returns the samples (num_sampled, int64), and the expected counts of the true classes and of the samples
+    (float64).
+    """
+    where = ctx or true_classes.context
+    span = math.log(range_max + 1)
+
+    def expected(classes: NDArray) -> NDArray:
+        real = classes.as_in_context(where).astype("float64")
+        return ((real + 2.0) / (real + 1.0)).log() / span * num_sampled  # type: ignore[attr-defined]
+
+    drawn = functions.find("_random_uniform")(low=0, high=span, shape=(num_sampled,), dtype="float64", ctx=where)
+    samples = (drawn.exp() - 1).astype("int64") % range_max  # type: ignore[union-attr]
+    return samples, expected(true_classes), expected(samples)
+
+
+def adamw_update(weight: NDArray, grad: NDArray, mean: NDArray, var: NDArray, rescale_grad: NDArray | float, lr: float,
+                 eta: float, beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-8, wd: float = 0,
+                 clip_gradient: float = -1, out: NDArray | None = None, name: str | None = None,
+                 **kwargs: Any) -> NDArray:
+    """Adam with weight decay apart from the gradient: the new weight.
+
+    rescale_grad: factor of the gradient, a number or an array of one element; where it is 0, infinite or not a number,
+    nothing is updated. eta: factor of the whole step. clip_gradient: bound of the gradient, none if negative.
+    """
+    return functions.find("_adamw_update")(  # type: ignore[return-value]
+        weight, grad, mean, var, _factor(rescale_grad, weight), lr=lr, eta=eta, beta1=beta1, beta2=beta2,
+        epsilon=epsilon, wd=wd, clip_gradient=clip_gradient, out=out, **kwargs)
+
+
+def mp_adamw_update(weight: NDArray, grad: NDArray, mean: NDArray, var: NDArray, weight32: NDArray,
+                    rescale_grad: NDArray | float, lr: float, eta: float, beta1: float = 0.9, beta2: float = 0.999,
+                    epsilon: float = 1e-8, wd: float = 0, clip_gradient: float = -1, out: NDArray | None = None,
+                    name: str | None = None, **kwargs: Any) -> NDArray:
+    """`adamw_update` of a float16 weight, computed on `weight32`, its float32 copy."""
+    return functions.find("_mp_adamw_update")(  # type: ignore[return-value]
+        weight, grad, mean, var, weight32, _factor(rescale_grad, weight), lr=lr, eta=eta, beta1=beta1, beta2=beta2,
+        epsilon=epsilon, wd=wd, clip_gradient=clip_gradient, out=out, **kwargs)
+
+
+def _factor(rescale_grad: NDArray | float, weight: NDArray) -> NDArray:
+    """The factor of the gradient as an array of one element."""
+    return rescale_grad if isinstance(rescale_grad, NDArray) \
+        else creation.full((1,), rescale_grad, weight.context, weight.dtype)
