@@ -15,6 +15,7 @@ _MODULES = {"sym": "symbol", "nd": "ndarray", "viz": "visualization"}
 _NAMES = {
     "AttrScope": "attribute", "MXNetError": "base",
     "Context": "context", "cpu": "context", "cpu_pinned": "context", "current_context": "context", "gpu": "context",
+    "is_np_array": "util", "is_np_shape": "util", "np_shape": "util", "set_np_shape": "util", "use_np_shape": "util",
 }
 
 

@@ -104,8 +104,9 @@ def test_name_and_parameters(name: Name):
     found = find(name)
     if name.parameters is not None:
         wanted = name.parameters
-        if re.fullmatch(r"\(\*\w+, \*\*kwargs\)", wanted):  # a variable number of inputs: what they are called cannot be said in a call
-            assert re.fullmatch(r"\(\*\w+, \*\*kwargs\)", described(found))
+        variadic = r"\(\*\w+, \*\*kwargs\)"
+        if re.fullmatch(variadic, wanted):  # what a variable number of inputs is called cannot be said in a call
+            assert re.fullmatch(variadic, described(found))
         elif inspect.isclass(found):
             assert described(found.__init__) == wanted
         else:
