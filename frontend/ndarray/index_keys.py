@@ -1,7 +1,7 @@
 """What a key selects: MXNet's rules for integers, slices, None, Ellipsis and index arrays, as one record NumPy can use.
 
-They are NumPy's, with these differences: Python's True and False inside a key select nothing and are left out, boolean
-arrays are no masks (lists and NumPy arrays of them are the indices 0 and 1, NDArrays are refused), and a new axis behind
+They are NumPy's, with these differences: Python's True and False inside a key select nothing and are left out; arrays
+of booleans are no masks (lists and NumPy arrays of them are the indices 0 and 1, NDArrays are refused); a new axis behind
 index arrays comes as many places earlier as these give axes.
 """
 from __future__ import annotations
@@ -230,11 +230,9 @@ def check_empty(key: Key) -> None:
 
 def check_forward(key: Key, shape: tuple[int, ...]) -> None:
     """Raise MXNetError for a slice that begins behind its end."""
-    axis = 0
-    for part in key.without_new_axes:
+    for axis, part in enumerate(key.without_new_axes):
         if isinstance(part, slice):
             start, stop, step = part.indices(shape[axis])
             if (stop - start) * step < 0:
                 raise MXNetError(f"invalid slice {part} of axis {axis} with size {shape[axis]}: it begins at {start}, "
                                  f"behind its end {stop}")
-        axis += 1

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from mxc.compiler.error import ArgumentError, ArgumentTypeError, MXNetError
-from mxc.ndarray.index_keys import INTEGERS, Key, array_of, check_empty, check_forward, parse
+from mxc.ndarray.index_keys import INTEGERS, array_of, check_empty, check_forward, parse
 from mxc.runtime.array import Array
 
 _ALL = slice(None)
@@ -29,6 +29,9 @@ def select(array: Array, key: Any) -> Array:
             return array.view(memory[key])
         if -memory.size <= key < memory.size and memory.ndim:
             return array.view(memory[key:key + 1 or None])
+    elif isinstance(key, tuple) and len(key) == memory.ndim and all(isinstance(k, INTEGERS) for k in key):
+        element = memory[(*map(int, key), ...)]  # with the Ellipsis a view
+        return array.view(element.reshape(1) if key else element)
     elif isinstance(key, slice) and (key.step is None or key.step == 1) and memory.ndim:
         start, stop, _ = key.indices(len(memory))
         if start > stop:
@@ -52,7 +55,7 @@ def assign(array: Array, key: Any, value: Any) -> None:
     fit, MXNetError for a slice that begins behind its end.
     """
     values = _values(value, array.dtype)
-    if isinstance(key, slice) and key == _ALL or key is Ellipsis:
+    if (isinstance(key, slice) and key == _ALL) or key is Ellipsis:
         array.assign(_fitted(values, array.shape, ()))
         return
     found = parse(key, array.shape)
@@ -72,7 +75,7 @@ def assign(array: Array, key: Any, value: Any) -> None:
 
 
 def _values(value: Any, dtype: str) -> np.ndarray:
-    """What is assigned, as a NumPy array: numbers as float64, arrays of numbers as they are, other things of `dtype`."""
+    """What is assigned, as a NumPy array: numbers as float64, arrays of numbers as they are, others of `dtype`."""
     if isinstance(value, (numbers.Real, np.bool_)):
         return np.asarray(float(value))
     source = array_of(value)
@@ -80,7 +83,7 @@ def _values(value: Any, dtype: str) -> np.ndarray:
         return source.data
     try:
         values = np.asarray(value)
-        return values if values.dtype.kind in "biuf" else values.astype(dtype)
+        return values if values.dtype.kind in "biuf" else np.array(value, dtype)
     except (TypeError, ValueError):
         raise ArgumentTypeError(f"NDArray does not support assignment with non-array-like object {value} of type "
                                 f"{type(value)}") from None
@@ -97,8 +100,8 @@ def _fitted(values: np.ndarray, shape: tuple[int, ...], new_axes: tuple[int, ...
     given = values.shape
     if new_axes and len(given) > max(1, len(shape)):
         if any(axis >= len(given) or given[axis] != 1 for axis in new_axes):
-            raise MXNetError(f"a value of shape {given} does not fit: the key adds the axes {new_axes}, which must have "
-                             "the extent 1 in a value with all axes")
+            raise MXNetError(f"a value of shape {given} does not fit: the key adds the axes {new_axes}, which must "
+                             "have the extent 1 in a value with all axes")
         given = tuple(n for axis, n in enumerate(given) if axis not in new_axes)
     extra = len(given) - len(shape)
     if extra > 0 and all(n == 1 for n in given[:extra]):

@@ -1,8 +1,8 @@
 """Keys read and assigned, as MXNet 1.9.1 does it: the table, and the script that asks.
 
 With MXNet's Python:  make_indexing.py        writes indexing.json
-Each case is text for both libraries; its first name is an array of `arrays`. Assignments at negative indices or ones out
-of range in index arrays are left out: MXNet writes outside of the array.
+Each case is text for both libraries; its first name is an array of `arrays`. Assignments at indices in arrays that are
+negative or out of range are left out: MXNet writes outside of the array.
 """
 import json
 import os
@@ -22,7 +22,7 @@ def arrays(mx):
     nd, count = mx.nd, np.arange(48, dtype="float32")
     A = count[:24].reshape(2, 3, 4)
     return {"mx": mx, "nd": nd, "np": np, "A": A, "a": nd.array(A), "p": nd.array(count.reshape(2, 3, 2, 4)),
-            "o": nd.array(count[:8].reshape(2, 1, 4)), "v": nd.array([1, 2, 3]), "z": nd.array([]), "s": nd.array(5),
+            "o": nd.array(count[:8].reshape(2, 1, 4)), "v": nd.array([1, 2, 3]), "z": nd.array([]),
             "u": nd.array([1, 2, 3], dtype="uint8"), "i": nd.array([1, -2, 3], dtype="int32"),
             "b": nd.array([1, 0, 1], dtype="bool"), "h": nd.array([0.5, 1.5, -2], dtype="float16"),
             "l": nd.array([5, 6, 2**53 + 1], dtype="int64"), "d": nd.array([0.1, 0.2, 0.3], dtype="float64")}
@@ -89,7 +89,7 @@ z[()] ;  z[::2] ;  z[::-1] ;  v[-4] ;  v[[]] ;  a[[[0,1]],:,None] ;  a[[[0,1]],:
 a[[0,1],:,:] ;  a[[[0],[1]],1:3,:,None] ;  a[[[0],[1]],1:3,None] ;  a[:,[[0],[1]],:,None]
 a[:,[[0,2]],1:3,None] ;  v[0] ;  i[1] ;  i[::2] ;  i[[1,2]] ;  u[nd.array([1,2])] ;  b[0:2] ;  h[-1] ;  h[::-1]
 l[1:] ;  d[[0,0,1]] ;  d[1:2] ;  o[0,0,1:3] ;  o[:,0,1:3] ;  o[:,0,::-1] ;  o[[0,1],0,1:3] ;  o[0,[0],[[1],[2]]]
-s[()] ;  s[:] ;  s[0] ;  p[0,0,0,0] ;  p[1] ;  p[1,2] ;  p[1,2,0:1] ;  p[1,1:,0] ;  p[:,0,0] ;  p[:,0:1,1:2,0]
+p[0,0,0,0] ;  p[1] ;  p[1,2] ;  p[1,2,0:1] ;  p[1,1:,0] ;  p[:,0,0] ;  p[:,0:1,1:2,0]
 p[...,1,0] ;  p[1,...,1] ;  p[-1,-2:,:,::2] ;  p[1:,2:,1:,2:] ;  p[0,1,:,0:2] ;  p[0:1,1:2,0:1,0:2]
 p[0:1,1:2,0:2,0:4] ;  p[[0,1],:,1,:] ;  p[:,[0,2],:,[1,3]] ;  p[:,[0,2],[0,1],:] ;  p[:,[0,2],[0,1],::-2]
 p[0,:,[0,1]] ;  p[0,:,[0,1],None,:] ;  p[...,[0,3],None] ;  p[[[0,1],[1,0]],:,[[0,1],[1,0]]]
@@ -180,11 +180,11 @@ p[1][0:2][1][:,1:3] = [7,8] ;  p[1][0:2][1] = nd.array([[1,2,3,4]],dtype='int32'
 p.reshape((4,12))[1:3,::4] = 5 ;  p.reshape((-1,4))[3][1:] = [1,2,3] ;  p[-1,-2:,:,::2] = nd.array([[1],[2]])
 p[0,:,[0,1]] = nd.array([1,2,3,4],dtype='float64') ;  p[0] = p[1] ;  p[:,0] = p[:,2] ;  p[[0,1]] = p[[1,0]]
 p[...,0] = p[...,1] ;  p[0][...] = 1 ;  p[0][:] = p[1][0] ;  p[0][None] = 3 ;  p[0,0:2][:,1][...] = 3
-s[()] = 3 ;  s[:] = 3 ;  a[0].reshape((4,3))[1] = 7 ;  a[0].reshape((4,3))[:,1] = 7 ;  a[1:][0][[0,2]] = 7
+a[0].reshape((4,3))[1] = 7 ;  a[0].reshape((4,3))[:,1] = 7 ;  a[1:][0][[0,2]] = 7
 a[1:][0][[0,2],1:3] = [[1],[2]] ;  i[0:2] = nd.array([1.9,-1.9]) ;  i[[0,1]] = nd.array([1.9,-1.9])
 i[0:2] = [1.9,-1.9] ;  i[[0,1]] = np.array([1.9,-1.9]) ;  h[1:] = nd.array([0.1,70000])
 d[1:] = nd.array([0.1,70000],dtype='float16') ;  d[0:2] = np.array([1,2],dtype='uint8') ;  l[0] = True
-b[1:] = nd.array([0,3],dtype='int32') ;  b[1:] = [0,-1] ;  o[:,0] = [[1,2,3,4]] ;  o[...,::2] = nd.array([1,2])
+o[:,0] = [[1,2,3,4]] ;  o[...,::2] = nd.array([1,2])
 o[[1],0,::-1] = [1,2,3,4]
 """
 HELPERS = """
@@ -202,7 +202,6 @@ nd.get_oshape_of_gather_nd_op((2,3,4),(4,5,2)) ;  nd.get_oshape_of_gather_nd_op(
 nd.indexing_key_expand_implicit_axes((True,0),(2,3,4)) ;  nd.indexing_key_expand_implicit_axes((0,False),(2,3,4))
 nd.indexing_key_expand_implicit_axes((True,),(2,3,4)) ;  nd.indexing_key_expand_implicit_axes(True,(2,3,4))
 nd.indexing_key_expand_implicit_axes((np.array(True),0),(2,3,4))
-nd.indexing_key_expand_implicit_axes((np.bool_(True),0),(2,3,4))
 nd.indexing_key_expand_implicit_axes(([True,False],0),(2,3,4))
 nd.indexing_key_expand_implicit_axes((nd.array([True,False],dtype='bool'),0),(2,3,4))
 nd.indexing_key_expand_implicit_axes((nd.array(A>3,dtype='bool'),),(2,3,4))
