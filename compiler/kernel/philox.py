@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from mxc.compiler.kernel import ir
 from mxc.compiler.kernel.ir import Value
-from mxc.compiler.ops.philox import PHILOX, ROUNDS
+from mxc.compiler.ops.philox import PHILOX, ROUNDS, TURN
 
 WORD = "uint32"
 
@@ -16,6 +16,26 @@ def _halves(value: Value) -> tuple[Value, Value]:
     """The low and the high 32 bits of an integer."""
     wide = ir.cast(ir.cast(value, "int64"), "uint64")
     return ir.cast(wide, WORD), ir.cast(ir.apply("shr", wide, ir.const(32, "uint64")), WORD)
+
+
+def uniform(seed: Value, offset: Value, index: Value) -> Value:
+    """float64 in [0, 1) of 53 bits: 27 of the word at `index`, and 26 of another."""
+    second = ir.apply("add", index, ir.const(1 << TURN, "int64"))
+    high, low = _upper(seed, offset, index, 27), _upper(seed, offset, second, 26)
+    bits = ir.apply("add", ir.apply("mul", ir.cast(high, "float64"), ir.const(2.0**26, "float64")),
+                    ir.cast(low, "float64"))
+    return ir.apply("mul", bits, ir.const(2.0**-53, "float64"))
+
+
+def single(seed: Value, offset: Value, index: Value) -> Value:
+    """float32 in [0, 1) of 24 bits."""
+    return ir.apply("mul", ir.cast(_upper(seed, offset, index, 24), "float32"), ir.const(2.0**-24, "float32"))
+
+
+def _upper(seed: Value, offset: Value, index: Value, count: int) -> Value:
+    """The upper bits of a word, int32."""
+    word = ir.make("rand", (seed, offset, index), WORD)
+    return ir.cast(ir.apply("shr", word, ir.const(32 - count, WORD)), "int32")
 
 
 def expanded(seed: Value, offset: Value, index: Value) -> Value:

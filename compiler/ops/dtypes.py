@@ -209,3 +209,26 @@ def float32(params: Params, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
 def assign(params: Params, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
     """An index, and a number of the first input's dtype."""
     return ins, ["int32", ins[0]]
+
+
+def drawn(params: Params, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
+    """The output has the dtype that `dtype` names; else the one that is asked of it, else float32. Inputs agree."""
+    known = merge(ins)
+    return [known] * len(ins), [merge([params["dtype"], outs[0]]) or "float32"]  # type: ignore[list-item]
+
+
+def drawn_integers(params: Params, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
+    """As `drawn`, with int32 at last."""
+    return ins, [merge([params["dtype"], outs[0]]) or "int32"]  # type: ignore[list-item]
+
+
+def float64_only(params: Params, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
+    """The output is float64."""
+    return ins, ["float64"] * len(outs)
+
+
+def multinomial(params: Params, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
+    """Classes have the dtype that `dtype` names, the logarithms of their probabilities the data's, a float."""
+    _require(ins[0], "float", "data")
+    data = merge([ins[0], *outs[1:]])
+    return [data], [merge([str(params["dtype"]), outs[0]]), *[data] * len(outs[1:])]

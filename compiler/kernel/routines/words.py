@@ -7,9 +7,12 @@ from __future__ import annotations
 import numpy as np
 from numpy import float32, float64, int8, int32, int64, uint8, uint32, uint64
 
+from mxc.compiler.ops import philox, special
+
 __all__ = [
     "abs_",
     "ceil_",
+    "erfinv_",
     "exp_",
     "expm1_",
     "float32",
@@ -19,11 +22,13 @@ __all__ = [
     "int8",
     "int32",
     "int64",
+    "lgamma_",
     "log1p_",
     "log_",
     "max_",
     "min_",
     "pow_",
+    "rand_",
     "sigmoid_",
     "sqrt_",
     "sum_",
@@ -32,6 +37,7 @@ __all__ = [
     "uint8",
     "uint32",
     "uint64",
+    "uniform_",
 ]
 
 abs_, ceil_, exp_, expm1_, floor_, log1p_, log_, sqrt_, tanh_, trunc_ = (
@@ -48,3 +54,23 @@ def fma_(a, b, c):
 def sigmoid_(x):
     """1 / (1 + exp(-x))."""
     return type(x)(1) / (type(x)(1) + np.exp(-x))
+
+
+def erfinv_(x):
+    """The inverse of the error function."""
+    return type(x)(special.erfinv(x))
+
+
+def lgamma_(x):
+    """The logarithm of the gamma function."""
+    return type(x)(special.lgamma(x))
+
+
+def rand_(seed, offset, index):
+    """uint32 of the counter-based generator."""
+    return uint32(philox.words(seed, offset, index))
+
+
+def uniform_(seed, offset, index):
+    """float64 in [0, 1), of two words of the counter-based generator."""
+    return float64(philox.uniform((seed, offset), index))

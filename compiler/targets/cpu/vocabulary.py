@@ -21,6 +21,7 @@ from numba.extending import intrinsic, models, register_model
 
 from mxc.compiler.kernel import ir
 from mxc.compiler.kernel.math import expand
+from mxc.compiler.kernel.philox import uniform
 from mxc.compiler.targets.cpu.emit import LLVM, Emitter, align, narrowed, widened
 
 POINTER = llvm.PointerType()
@@ -222,13 +223,24 @@ def _typed(op: str, result: str | None = None, index: bool = False) -> Callable[
 @intrinsic
 def rand_(typingctx, seed, offset, index):
     """uint32 of the counter-based generator."""
+    return _random(lambda *places: ir.make("rand", places, "uint32"), types.uint32)
+
+
+@intrinsic
+def uniform_(typingctx, seed, offset, index):
+    """float64 in [0, 1) of the counter-based generator."""
+    return _random(uniform, types.float64)
+
+
+def _random(value: Callable[..., ir.Value], result: types.Type) -> tuple[Any, Callable[..., Any]]:
+    """Signature and code of a value over seed, offset and index."""
 
     def codegen(context: Any, builder: Any, sig: Any, values: Any) -> Any:
         places = [ir.make("const", (), "int64", f"argument {i}") for i in range(3)]
         emitter = Emitter(builder, dict(zip(map(id, places), values, strict=True)))
-        return emitter.emit(expand(ir.make("rand", places, "uint32")))
+        return emitter.emit(expand(value(*places)))
 
-    return signature(types.uint32, types.int64, types.int64, types.int64), codegen
+    return signature(result, types.int64, types.int64, types.int64), codegen
 
 
 def names() -> dict[str, Any]:
@@ -238,6 +250,6 @@ def names() -> dict[str, Any]:
     space |= {f"whole_{dtype}": _typed("cast", dtype) for dtype in SCALARS if "int" in dtype}
     space |= {"udiv": _typed("div", index=True), "umod": _typed("mod", index=True)}
     space |= {"load_where": load_where, "integer": integer, "select": select, "half": half, "sum_": sum_}
-    space |= {"prod_": prod_, "rand_": rand_}
+    space |= {"prod_": prod_, "rand_": rand_, "uniform_": uniform_}
     space |= {name: t for name, t in SCALARS.items() if name not in ("bool", "float16")}
     return space
