@@ -277,7 +277,7 @@ def test_operators_as_functions_and_methods():
     out = nd.zeros((2, 3))
     assert nd.exp(data=x, out=out) is out
     np.testing.assert_allclose(out.asnumpy(), np.exp(A), rtol=1e-6)
-    with pytest.raises(AttributeError, match="no_such_operator.*is not known"):
+    with pytest.raises(AttributeError, match=r"no_such_operator.*is not known"):
         nd.no_such_operator  # noqa: B018
     with pytest.raises(TypeError, match="out must be an NDArray"):
         nd.exp(x, 3)

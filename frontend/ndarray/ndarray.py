@@ -9,16 +9,17 @@ from typing import Any
 import numpy as np
 
 from mxc.compiler.error import ArgumentError, ArgumentTypeError, MXNetError
-from mxc.ndarray import indexing
+from mxc.ndarray import gradients, indexing
 from mxc.ndarray.arithmetic import Arithmetic
+from mxc.ndarray.gradients import Differentiable
 from mxc.ndarray.methods import OperatorMethods
 from mxc.ndarray.numpy_protocols import NumpyProtocols
-from mxc.runtime import invoke
+from mxc.runtime import invoke, tape
 from mxc.runtime.array import Array, dtype_name
 from mxc.runtime.context import Context
 
 
-class NDArray(Arithmetic, OperatorMethods, NumpyProtocols):
+class NDArray(Arithmetic, Differentiable, OperatorMethods, NumpyProtocols):
     """An n-dimensional array on a device.
 
     Made by `mx.nd.array`, `zeros`, ... or by operators. `reshape` and contiguous slices share memory with the array
@@ -121,14 +122,18 @@ class NDArray(Arithmetic, OperatorMethods, NumpyProtocols):
         Raises MXNetError when the shapes differ, TypeError for another kind of target.
         """
         if isinstance(other, Context):
-            return NDArray(Array.of(self._array.data, context=other))
+            return NDArray(tape.record_result("_copyto", {}, [self._array], Array.of(self._array.data, context=other)))
         if not isinstance(other, NDArray):
             raise TypeError(f"copyto takes an NDArray or a Context, not {type(other)}")
         if other._array is self._array:
             warnings.warn("an array was copied to itself", RuntimeWarning, stacklevel=2)
             return other
         other._check_writable()
-        other._array.copy_from(self._array)
+        target = other._array
+        if tape.state.recording:
+            tape.check_writes("_copyto", [target], [self._array])
+        target.copy_from(self._array)
+        tape.record_result("Cast", {"dtype": target.dtype}, [self._array], target)
         return other
 
     def as_in_context(self, context: Context) -> NDArray:
@@ -140,11 +145,12 @@ class NDArray(Arithmetic, OperatorMethods, NumpyProtocols):
         name = dtype_name(dtype)
         if not copy and name == self._array.dtype:
             return self
-        return NDArray(Array.of(self._array.data, name, self.context))
+        made = Array.of(self._array.data, name, self.context)
+        return NDArray(tape.record_result("Cast", {"dtype": name}, [self._array], made))
 
     def detach(self) -> NDArray:
         """An array on the same memory that takes no part in recording gradients."""
-        return NDArray(self._array)
+        return NDArray(self._array.reshape(self.shape), self.writable)
 
     def tostype(self, stype: str) -> NDArray:
         """This array in a storage type. Raises MXNetError for any but "default": arrays are kept dense."""
@@ -205,7 +211,8 @@ class NDArray(Arithmetic, OperatorMethods, NumpyProtocols):
         if math.prod(shape) != self.size or any(n < 0 for n in shape):
             raise ArgumentError(f"cannot reshape an array of {self.size} elements (shape {self.shape}) into "
                                 f"{tuple(shape)}")
-        return NDArray(self._array.reshape(shape), self.writable)
+        made = tape.record_result("Reshape", {"shape": tuple(shape)}, [self._array], self._array.reshape(shape))
+        return NDArray(made, self.writable)
 
     # -- elements
 
@@ -215,7 +222,7 @@ class NDArray(Arithmetic, OperatorMethods, NumpyProtocols):
         Integers and slices share memory where the elements lie contiguously; one element has the shape (1,).
         Raises IndexError for an index out of range or too many of them, ValueError for what is no key.
         """
-        return NDArray(indexing.select(self._array, key))
+        return NDArray(gradients.record_selection(self._array, key, indexing.select(self._array, key)))
 
     def __setitem__(self, key: Any, value: Any) -> None:
         """Write a number, array or nested list, cast and broadcast, to the elements under `key`.
@@ -223,6 +230,11 @@ class NDArray(Arithmetic, OperatorMethods, NumpyProtocols):
         Raises as reading does, TypeError for a value of no numbers, ValueError when the shapes do not fit.
         """
         self._check_writable()
+        if tape.state.recording:
+            if gradients.is_whole(key) and isinstance(value, NDArray):
+                (value if value.shape == self.shape else value.broadcast_to(self.shape)).copyto(self)
+                return
+            gradients.check_assignment(self._array, value)
         indexing.assign(self._array, key, value)
 
     def _check_writable(self) -> None:
@@ -244,8 +256,8 @@ def apply(op: str, arrays: Sequence[NDArray], params: Mapping[str, Any], out: An
     """
     for array in arrays[1:]:
         if array.context != arrays[0].context:
-            raise MXNetError(f"operator {op}: one array is on {arrays[0].context}, another on {array.context}; move one "
-                             "with as_in_context or copyto")
+            raise MXNetError(f"operator {op}: one array is on {arrays[0].context}, another on {array.context}; move "
+                             "one with as_in_context or copyto")
     outs = None if out is None else list(out) if isinstance(out, (list, tuple)) else [out]
     for result in outs or ():
         if not isinstance(result, NDArray):

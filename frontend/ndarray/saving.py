@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from mxc.ndarray.ndarray import NDArray
-from mxc.runtime import ndarray_file
+from mxc.runtime import ndarray_file, remote_files
 from mxc.runtime.array import Array
 
 Loaded = list[NDArray] | dict[str, NDArray]
@@ -16,6 +16,7 @@ Loaded = list[NDArray] | dict[str, NDArray]
 def save(fname: str | os.PathLike[str], data: NDArray | Sequence[NDArray] | Mapping[str, NDArray]) -> None:
     """Save an array, a list of arrays or a dict of arrays by name; the file appears whole or not at all.
 
+    fname: a path, or a URL (`s3://bucket/key`, `hdfs://host/path`; the extras `s3` and `hdfs` have what they need).
     Raises ValueError for anything else, MXNetError when the file cannot be written.
     """
     values = [data] if isinstance(data, NDArray) else data
@@ -26,16 +27,22 @@ def save(fname: str | os.PathLike[str], data: NDArray | Sequence[NDArray] | Mapp
     if isinstance(values, Mapping):
         if not all(isinstance(name, str) for name in values):
             raise ValueError("the names in data need to be str")
-        ndarray_file.write(fname, {name: a.asnumpy() for name, a in values.items()})
+        names, arrays = list(values), [a.asnumpy() for a in values.values()]
     else:
-        ndarray_file.write(fname, [a.asnumpy() for a in values])
+        names, arrays = [], [a.asnumpy() for a in values]
+    if remote_files.is_url(fname):
+        remote_files.write(str(fname), ndarray_file.format_file(arrays, names))
+    else:
+        ndarray_file.write(fname, dict(zip(names, arrays, strict=True)) if names else arrays)
 
 
 def load(fname: str | os.PathLike[str]) -> Loaded:
-    """The arrays of a file: a dict when they have names, else a list. Sparse ones are loaded as dense.
+    """The arrays of a file or URL: a dict when they have names, else a list. Sparse ones are loaded as dense.
 
     Raises ModelFileError naming file, byte offset and what was expected.
     """
+    if remote_files.is_url(fname):
+        return _wrap(*ndarray_file.parse(remote_files.read(str(fname)), str(fname)))
     return _wrap(*ndarray_file.read(fname))
 
 

@@ -102,7 +102,8 @@ ARITHMETIC = {
     **{f"{scalar!r} {name} {d}": _scalar(name, d, scalar, True) for name in OPERATORS for d in DTYPES
        for scalar in (2, 1.5) if not (name == "mod" and d in ("bool", "uint8", "int8"))},
     **{f"float32 {name} {type(s).__name__.rstrip('_')} {s}": _scalar(name, "float32", s)
-       for name in ("add", "mul", "gt") for s in (np.float32(2.5), np.float64(2.5), np.int64(2), np.int8(2), np.bool_(True), np.float16(2.5))},
+       for name in ("add", "mul", "gt") 
+       for s in (np.float32(2.5), np.float64(2.5), np.int64(2), np.int8(2), np.bool_(True), np.float16(2.5))},
     **{f"int32 add {type(s).__name__} {s}": _scalar("add", "int32", s)
        for s in (np.float32(2.5), np.int64(2), True, -3)},
     **{f"{what} {name} x": _scalar(name, "float32", value, True) for name in ("add", "mul")
