@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from mxc import cpu, nd, sym
+from mxc.base import MXNetError
 
 DATA, LABEL = sym.Variable("data"), sym.Variable("label")
 GIVEN = 7.0  # in every gradient array before backward
@@ -81,3 +82,21 @@ def test_moments_without_the_mean():
     data = np.random.default_rng(0).normal(3, 1, (3, 4)).astype(np.float32)
     out, = sym.moments(DATA, axes=(0,))[1].bind(cpu(), {"data": nd.array(data)}).forward()
     np.testing.assert_allclose(out.asnumpy(), data.var(0), rtol=1e-4)
+
+
+@pytest.mark.parametrize("net, shape, expected", [
+    (sym.broadcast_like(DATA, LABEL, lhs_axes=(0,), rhs_axes=(0,)), (2, 3), 1), (sym.argmax_channel(DATA), (2, 3), 0),
+    (sym.Crop(DATA, num_args=1, h_w=(1, 1)), (1, 1, 2, 2), 1), (sym.LRN(DATA, nsize=2, beta=1, knorm=1), (1, 2, 1, 1),
+                                                               1 / 1.00005 - 1e-4 / 1.00005 ** 2),
+    (sym.im2col(DATA, kernel=(2,)), (1, 1, 3), 1), (sym.col2im(DATA, output_size=(2,), kernel=(1,)), (1, 1, 2), 1),
+])
+def test_gradients_of_what_mxnet_refuses(net: sym.Symbol, shape: tuple[int, ...], expected: float) -> None:
+    shapes = dict.fromkeys(net.list_arguments(), shape)
+    assert gradients(net, {"data": "write"}, "float64", **shapes)["data"] == pytest.approx(expected)
+
+
+def test_parts_of_a_vector_are_not_squeezed() -> None:
+    with pytest.raises(MXNetError, match=r"one of several axes to squeeze, got \[1, 1\] of \(2,\)"):
+        sym.split_v2(DATA, 2, axis=0, squeeze_axis=True).infer_shape(data=(2,))
+    with pytest.raises(MXNetError, match="depth"):
+        sym.one_hot(DATA, depth=0)

@@ -56,7 +56,7 @@ REFUSED = [
     ("int", "3.0"), ("int", "10L"), ("int", ""), ("int", "1_000"), ("bool", "yes"), ("bool", "2"), ("float", "a"),
     ("shape", "(3, a)"), ("shape", ""), ("shape", "(3, 3"), ("shape", "(3, None)"), ("int", "None"),
     ("enum(relu, tanh)", "rel"), ("dtype", "float31"), ("int in 1..", "0"), ("float in 0..1", "1.5"),
-    ("shape in 1..", "(3, 0)"),
+    ("shape in 1..", "(3, 0)"), ("float", "1e39"), ("double", "-1e400"), ("floats", "(1, 1e39)"),
 ]
 
 
@@ -67,7 +67,7 @@ def test_what_does_not_fit_is_refused(spec: str, text: str) -> None:
 
 
 @pytest.mark.parametrize(("spec", "value"), [("int", 2.5), ("int", None), ("bool", 3), ("shape", (1, 2.5)),
-                                             ("float", "x"), ("enum(a, b)", 3), ("shape", object())])
+                                             ("float", "x"), ("enum(a, b)", 3), ("shape", object()), ("float", 1e39)])
 def test_python_values_that_do_not_fit_are_refused(spec: str, value: object) -> None:
     with pytest.raises(MXNetError, match="expected"):
         parse_type(spec).convert(value)

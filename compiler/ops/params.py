@@ -5,7 +5,7 @@ A type is written in ops.yaml as `TYPE [in LOW..HIGH] [= DEFAULT]`; without a de
 | type | values | spellings read |
 |---|---|---|
 | int | int | `3`, `-1`; True counts as 1 |
-| float | float, rounded to float32 as MXNet keeps it | `0.5`, `1e-3`, `inf` |
+| float | float, rounded to float32 as MXNet keeps it | `0.5`, `1e-3`, `inf`; not beyond float32, as `1e39` |
 | double | float | as float |
 | bool | bool | `True` `true` `1` `False` `false` `0` |
 | str | str | anything |
@@ -133,7 +133,10 @@ def _bound(value: float | None) -> str:
 def _float32(value: object) -> float:
     number = float(value)  # type: ignore[arg-type]
     with np.errstate(over="ignore"):
-        return float(np.float32(number))
+        rounded = float(np.float32(number))
+    if np.isinf(rounded) and not np.isinf(number):
+        raise ValueError(value)
+    return rounded
 
 
 def _float32_text(value: float) -> str:
@@ -154,9 +157,10 @@ def _parse_int(text: str) -> int:
 
 
 def _parse_float(text: str) -> float:
-    if "_" in text:
+    number = float(text)
+    if "_" in text or (np.isinf(number) and "inf" not in text.lower()):  # 1e400 is no number of 64 bits
         raise ValueError(text)
-    return float(text)
+    return number
 
 
 def _parse_bool(text: str) -> bool:

@@ -171,7 +171,7 @@ def rows() -> list[Row]:
                           ((3, 4), (3, 5)), ((3, 4), (2,)), ((0, 4), (1, 5))):
         made.append(row("gather_nd", {"data": data, "indices": indices}))
     for data, indices in (((5,), (2, 5)), (None, (2, 5)), ((5, 4), (1, 5)), ((5, 3), (1, 5)), ((5,), None),
-                          ((5,), (3, 5))):
+                          ((5,), (3, 5)), ((1,), (2,))):
         made.append(row("scatter_nd", {"data": data, "indices": indices}, {"shape": (3, 4)}))
     for op, shapes in (("_ravel_multi_index", [(2, 5), (3, 5), (2,), None]), ("_unravel_index", [(5,), (0,), None])):
         made += [row(op, {"data": shape}, {"shape": (3, 4)}) for shape in shapes]

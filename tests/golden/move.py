@@ -78,7 +78,10 @@ def _cut() -> list[Case]:
     like("rank", (3, 4, 5), (2, 3), axes=(0,))
     like("rank_all", (3, 4, 5), (2, 3))
     like("bigger", (3, 4), (3, 5))
+    like("negative_wide", (4,), (2, 3), axes=(-1,))
+    like("negative_narrow", (3, 4, 5), (2, 3), axes=(-3,))
     like("bad_axis", (3, 4), (2, 3), axes=(2,))
+    like("bad_axis_negative", (3, 4, 5), (2, 3), axes=(-1,))
     like("bad_axis_like", (3, 4, 5), (2, 3), axes=(2,))
     made.append(case("slice_like", "half", {"data": (3, 4), "shape_like": (2, 3)}, dtype="float16", train=False))
     made.append(

@@ -100,30 +100,28 @@ def fill_element(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Sha
     return [lhs, rows, rows], [lhs]
 
 
-def _check_indices(indices: tuple[int, ...], rank: int, least: int) -> None:
-    """Raises MXNetError unless `indices` has at least `least` axes, the first of them 1..rank long."""
-    if len(indices) < least:
-        raise MXNetError(f"expected indices of at least {least} dimensions, got {indices}")
-    if indices[0] > rank:
+def _check_indices(indices: tuple[int, ...] | None, rank: int | None) -> None:
+    """Raises MXNetError unless `indices`, where known, have at least two axes, the first of them 1..rank long."""
+    if indices is not None and len(indices) < 2:
+        raise MXNetError(f"expected indices of at least 2 dimensions, got {indices}")
+    if indices is not None and rank is not None and indices[0] > rank:
         raise MXNetError(f"expected at most {rank} rows of indices, one for each axis, got the shape {indices}")
 
 
 def gather_nd(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
     """data of N axes and indices (M, ...) -> (..., the data's axes from M on)."""
     data, indices = ins
-    if indices is not None and len(indices) < 2:
-        raise MXNetError(f"expected indices of at least 2 dimensions, got {indices}")
+    _check_indices(indices, len(data) if data is not None else None)
     if data is None or indices is None or 0 in indices:
         return ins, outs
-    _check_indices(indices, len(data), 2)
     return ins, [merge((*indices[1:], *data[indices[0]:]), outs[0])]
 
 
 def scatter_nd(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
     """data (..., axes of `shape` from M on) and indices (M, ...) -> `shape`."""
     data, indices = ins
+    _check_indices(indices, len(params.shape))
     if indices is not None and 0 not in indices:
-        _check_indices(indices, len(params.shape), 1)
         data = merge(data, (*indices[1:], *params.shape[indices[0]:]) or (1,))
     return [data, indices], [merge(params.shape, outs[0])]
 

@@ -62,17 +62,19 @@ def slice_assign(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Sha
 def like_ranges(params: Params, data: Shape, like: Shape) -> list[range]:
     """slice_like: the first elements of the axes in `axes` (without them: of all), as many as `like` has there.
 
-    Raises MXNetError when there are not as many.
+    A negative axis is counted from the end of the data, for both. Raises MXNetError when there are not as many.
     """
     axes = tuple(params.axes)
     if not axes and len(data) != len(like):
         raise MXNetError(f"expected shapes of one rank, or axes, got {data} and {like}")
     extents = list(data)
     for axis in axes or range(len(data)):
-        a, b = normal_axis(axis, len(data)), normal_axis(axis, len(like))
-        if data[a] and data[a] < like[b]:
-            raise MXNetError(f"expected at least {like[b]} elements of axis {axis} of data {data}, got {data[a]}")
-        extents[a] = like[b]
+        place = normal_axis(axis, len(data))
+        if place >= len(like):
+            raise MXNetError(f"expected shape_like with an axis {place}, for axes={axes} of data {data}, got {like}")
+        if data[place] and data[place] < like[place]:
+            raise MXNetError(f"expected at least {like[place]} elements of axis {axis}, got data {data}")
+        extents[place] = like[place]
     return [range(n) for n in extents]
 
 
@@ -475,8 +477,8 @@ def split_v2(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]
         if places[0] != 0 or min(lengths) < 1:
             raise MXNetError(f"expected places that rise from 0 to below {data[axis]}, the extent of axis {axis}, got "
                              f"{tuple(places[:-1])}")
-    if params["squeeze_axis"] and set(lengths) != {1}:
-        raise MXNetError(f"expected parts of extent 1 along axis {axis} to squeeze, got {lengths}")
+    if params["squeeze_axis"] and (set(lengths) != {1} or len(data) == 1):
+        raise MXNetError(f"expected parts of extent 1 along one of several axes to squeeze, got {lengths} of {data}")
     known: Shape | None = (*data[:axis], *data[axis + 1:])
     for out in outs:
         if out is not None:

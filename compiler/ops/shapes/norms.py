@@ -67,10 +67,10 @@ def l2_normalization(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes,
 
 
 def lrn(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
-    """The data's shape, of 4 axes, for both outputs."""
+    """The data's shape, of 4 axes or of the first two of them, for both outputs."""
     data = merge_all([*ins, *outs])
-    if data is not None and len(data) != 4:
-        raise MXNetError(f"expected data of 4 axes, got {data}")
+    if data is not None and len(data) not in (2, 4):
+        raise MXNetError(f"expected data of 2 or 4 axes, got {data}")
     return [data], [data, data]
 
 
