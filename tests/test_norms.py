@@ -37,6 +37,13 @@ def test_one_kernel_in_inference(net: mx.sym.Symbol) -> None:
 NORMS = [mx.sym.LayerNorm(X, name="n"), mx.sym.GroupNorm(ROW, name="n"), mx.sym.InstanceNorm(ROW, name="n")]
 
 
+@pytest.mark.parametrize(("value", "expected"), [(0.0, 0.0), (1000.0, 0.125), (60000.0, 0.125)])
+def test_a_length_of_halves(value: float, expected: float) -> None:
+    """The sum of squares is beyond 65504, or 0 with an eps that is 0 in float16."""
+    out, _ = run(mx.sym.L2Normalization(X), {"x": np.full((1, 64), value, "float16")}, is_train=True)
+    np.testing.assert_array_equal(out, np.full((1, 64), expected))
+
+
 @pytest.mark.parametrize("net", NORMS)
 @pytest.mark.parametrize("value", [0.0, 1000.0, 60000.0])
 def test_a_constant_row_of_halves_is_beta(net: mx.sym.Symbol, value: float) -> None:
