@@ -66,7 +66,7 @@ class Context:
         self._current.entered.append(self)
         return self
 
-    def __exit__(self, *exception: object) -> None:
+    def __exit__(self, ptype: object, value: object, trace: object) -> None:
         self._current.entered.pop()
 
     def empty_cache(self) -> None:

@@ -2,5 +2,7 @@
 from __future__ import annotations
 
 from mxc.ndarray import functions
+from mxc.ndarray.arithmetic import add, divide, multiply, subtract
 
+__all__ = ["add", "divide", "multiply", "subtract"]
 __getattr__, __dir__ = functions.namespace("sparse")
