@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from mxc.compiler.error import MXNetError
-from mxc.compiler.graph.graph import Entry, Facts, Graph, Node
-from mxc.compiler.ops import table
+from mxc.compiler.graph.graph import Entry, Graph, Node
 from mxc.compiler.passes.gradient import HEAD, differentiate
 from mxc.runtime import invoke, tape
 from mxc.runtime.array import Array
+from mxc.runtime.host import HostBackward
 from mxc.runtime.tape import Leaf, Step
 
 
@@ -47,8 +47,8 @@ def grad(heads: Sequence[Array], variables: Sequence[Array], head_grads: Sequenc
     for i, array in enumerate(variables):
         leaf = tape.leaf_of(array)
         if leaf is None:
-            raise MXNetError(f"Cannot differentiate with respect to the {i + 1}-th variable because it does not require "
-                             "gradient: call attach_grad() on it before it is used")
+            raise MXNetError(f"Cannot differentiate with respect to the {i + 1}-th variable because it does not "
+                             "require gradient: call attach_grad() on it before it is used")
         if leaf not in graph.ids:
             raise MXNetError(f"Cannot differentiate with respect to the {i + 1}-th variable because it is unreachable "
                              "from the outputs")
@@ -141,7 +141,7 @@ def _run(joint: Graph, wanted: Sequence[Entry], heads: dict[str, Array]) -> dict
                     values[entry] = heads[node.name] if node.name in heads else tape.at(entry)
             continue
         inputs = [values[entry] for entry in node.inputs]
-        for i, value in enumerate(invoke.apply(node, inputs)):
+        for i, value in enumerate(_apply(node, inputs)):
             if uses[Entry(node, i)]:
                 values[Entry(node, i)] = value
         for entry in node.inputs:
@@ -151,6 +151,14 @@ def _run(joint: Graph, wanted: Sequence[Entry], heads: dict[str, Array]) -> dict
     return values
 
 
+def _apply(node: Node, inputs: Sequence[Array]) -> list[Array]:
+    """All outputs of a node; Python's own functions run unrecorded."""
+    if isinstance(node.op, HostBackward):
+        with _mode(False, tape.state.training):
+            return node.op.call(inputs)
+    return invoke.apply(node, inputs)
+
+
 def _is_new(node: Node) -> bool:
     """Whether a node of the joint graph was made by the gradient pass."""
     return node.op is not None and not isinstance(node, Step)
@@ -158,8 +166,8 @@ def _is_new(node: Node) -> bool:
 
 def _free(graph: Graph) -> None:
     for node in graph.nodes:
-        if isinstance(node, Step):
-            node.free()
+        assert isinstance(node, (Leaf, Step))
+        node.free()
 
 
 @contextmanager

@@ -48,7 +48,7 @@ def apply(node: Node, inputs: Sequence[Array], is_train: bool | None = None) -> 
 def _run(node: Node, shapes: Sequence[tuple[int, ...]], dtypes: Sequence[str], inputs: Sequence[Array],
          out: Sequence[Array] | None, context: Context | None, is_train: bool | None,
          hidden: bool = False) -> list[Array]:
-    """Push the work of a node, and record it; its visible outputs at least, all of them with `hidden` or if recorded."""
+    """Push the work of a node, and record it; its visible outputs at least, all with `hidden` or if recorded."""
     op, state = node.op, tape.state
     assert op is not None
     recording, train = state.recording, state.training if is_train is None else is_train
@@ -69,7 +69,7 @@ def _run(node: Node, shapes: Sequence[tuple[int, ...]], dtypes: Sequence[str], i
             with np.errstate(all="ignore"):
                 np.copyto(result.data, value, casting="unsafe")
 
-    engine.push(compute, [a.variable for a in inputs], [a.variable for a in results])
+    engine.push(compute, [a.variable for a in inputs], [a.variable for a in results], name)
     if recording:
         tape.record(op, node.params, inputs, results, train)
     return results

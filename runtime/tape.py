@@ -22,8 +22,8 @@ _numbers = itertools.count()
 _IN_GRAPH = ("Assigning to NDArrays that are already in a computational graph will cause undefined behavior when "
              "evaluating gradients: operator {} would overwrite one. Call backward first to clear the graph, or do "
              "this outside of a record section; in-place operations (+=, x[:] = ...) cannot be recorded")
-_IN_PLACE = ("Inplace operations (+=, -=, x[:]=, etc) are not supported when recording with autograd: operator {} would "
-             "write to an array that it reads. Make a new array instead, as y = y + x")
+_IN_PLACE = ("Inplace operations (+=, -=, x[:]=, etc) are not supported when recording with autograd: operator {} "
+             "would write to an array that it reads. Make a new array instead, as y = y + x")
 
 
 class _State(threading.local):
@@ -37,14 +37,21 @@ state = _State()
 
 
 class Leaf(Node):
-    """An array where the graph begins. grad: where its gradient goes; request: "write", "add" or "null"."""
+    """An array where the graph begins. grad: where its gradient goes; request: "write", "add" or "null".
 
-    __slots__ = ("grad", "outputs", "request")
+    freed: as in MXNet, a graph that is freed forgets the arrays whose gradient nobody asked for.
+    """
+
+    __slots__ = ("freed", "grad", "outputs", "request")
 
     def __init__(self, array: Array, grad: Array | None = None, request: str = "null"):
         super().__init__(None, f"var{next(_numbers)}")
         self.outputs: list[Array] = [_plain(array)]
-        self.grad, self.request = grad, request
+        self.grad, self.request, self.freed = grad, request, False
+
+    def free(self) -> None:
+        """Forget the array when no gradient is asked for; other graphs that read it keep its values."""
+        self.freed = self.request == "null"
 
 
 class Step(Node):
@@ -69,13 +76,16 @@ def _plain(array: Array) -> Array:
 def entry_of(array: Array) -> Entry | None:
     """The place of an array in the graph; None when it has none, or its graph was freed."""
     entry = array.entry
-    return None if entry is None or getattr(entry.node, "freed", False) else entry
+    if entry is None:
+        return None
+    assert isinstance(entry.node, (Leaf, Step))
+    return None if entry.node.freed else entry
 
 
 def leaf_of(array: Array) -> Leaf | None:
     """What `mark` made of the array; None when it is not marked."""
-    node = array.entry.node if array.entry is not None else None
-    return node if isinstance(node, Leaf) else None
+    entry = entry_of(array)
+    return entry.node if entry is not None and isinstance(entry.node, Leaf) else None
 
 
 def mark(array: Array, grad: Array, request: str) -> None:
@@ -113,8 +123,8 @@ def record(op: Operator, params: Params, inputs: Sequence[Array], outputs: Seque
 
 
 def record_view(name: str, params: Mapping[str, object], array: Array, view: Array) -> Array:
-    """Note that `view` has the elements that an operator makes of `array`, whose memory it shares; `view`."""
-    if state.recording and entry_of(array) is not None:
+    """Note, while recording, that `view`, which may share memory, is what an operator makes of `array`; `view`."""
+    if state.recording:
         op = table.get(name)
         record(op, op.make_params(params), [array], [view])
     return view

@@ -122,7 +122,7 @@ class NDArray(Arithmetic, Differentiable, OperatorMethods, NumpyProtocols):
         Raises MXNetError when the shapes differ, TypeError for another kind of target.
         """
         if isinstance(other, Context):
-            return NDArray(tape.record_result("_copyto", {}, [self._array], Array.of(self._array.data, context=other)))
+            return NDArray(tape.record_view("_copyto", {}, self._array, Array.of(self._array.data, context=other)))
         if not isinstance(other, NDArray):
             raise TypeError(f"copyto takes an NDArray or a Context, not {type(other)}")
         if other._array is self._array:
@@ -133,7 +133,7 @@ class NDArray(Arithmetic, Differentiable, OperatorMethods, NumpyProtocols):
         if tape.state.recording:
             tape.check_writes("_copyto", [target], [self._array])
         target.copy_from(self._array)
-        tape.record_result("Cast", {"dtype": target.dtype}, [self._array], target)
+        tape.record_view("Cast", {"dtype": target.dtype}, self._array, target)
         return other
 
     def as_in_context(self, context: Context) -> NDArray:
@@ -146,7 +146,7 @@ class NDArray(Arithmetic, Differentiable, OperatorMethods, NumpyProtocols):
         if not copy and name == self._array.dtype:
             return self
         made = Array.of(self._array.data, name, self.context)
-        return NDArray(tape.record_result("Cast", {"dtype": name}, [self._array], made))
+        return NDArray(tape.record_view("Cast", {"dtype": name}, self._array, made))
 
     def detach(self) -> NDArray:
         """An array on the same memory that takes no part in recording gradients."""
@@ -211,7 +211,7 @@ class NDArray(Arithmetic, Differentiable, OperatorMethods, NumpyProtocols):
         if math.prod(shape) != self.size or any(n < 0 for n in shape):
             raise ArgumentError(f"cannot reshape an array of {self.size} elements (shape {self.shape}) into "
                                 f"{tuple(shape)}")
-        made = tape.record_result("Reshape", {"shape": tuple(shape)}, [self._array], self._array.reshape(shape))
+        made = tape.record_view("Reshape", {"shape": tuple(shape)}, self._array, self._array.reshape(shape))
         return NDArray(made, self.writable)
 
     # -- elements

@@ -1,0 +1,88 @@
+"""What arrays have to do with gradients: marking, backward, and reading and writing elements while recording."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mxc.compiler.error import MXNetError
+from mxc.compiler.ops import table
+from mxc.ndarray.index_keys import array_of, parse
+from mxc.runtime import tape
+from mxc.runtime.array import Array
+
+
+class Differentiable:
+    """A part of NDArray. A subclass is made of an Array, which `_array` holds."""
+
+    __slots__ = ()
+    _array: Array
+
+    def __init__(self, array: Array):
+        raise NotImplementedError
+
+    def attach_grad(self, grad_req: str = "write", stype: str | None = None) -> None:
+        """Begin a graph at this array: backward writes or adds to `grad`, now zeros; "null" for no gradient.
+
+        What led to the array is forgotten. Raises KeyError for another request, MXNetError for a storage type.
+        """
+        if stype not in (None, "default"):
+            raise MXNetError(f"storage type {stype!r} is not supported; gradients are kept dense ('default')")
+        if grad_req not in tape.REQUESTS:
+            raise KeyError(grad_req)
+        array = self._array
+        tape.mark(array, Array.of(np.zeros(array.shape, array.dtype), context=array.context), grad_req)
+
+    @property
+    def grad(self) -> Any:
+        """The array that backward writes the gradient to; None when `attach_grad` was not called."""
+        leaf = tape.leaf_of(self._array)
+        return None if leaf is None or leaf.grad is None else type(self)(leaf.grad)
+
+    def backward(self, out_grad: Any = None, retain_graph: bool = False, train_mode: bool = True) -> None:
+        """The gradients of this array, with respect to all marked arrays that it was computed from.
+
+        out_grad: what flows into it, of its shape; ones when None. Raises MXNetError as `autograd.backward`.
+        """
+        from mxc.runtime.backward import backward  # the compiler's passes are loaded when they are needed
+
+        backward([self._array], [None if out_grad is None else out_grad._array], retain_graph, train_mode)
+
+
+def record_selection(array: Array, key: Any, selected: Array) -> Array:
+    """Note, while recording, that `selected` has the elements of `array` under a key; `selected`."""
+    if not tape.state.recording or tape.entry_of(array) is None or not selected.size:
+        return selected
+    found = parse(key, array.shape)
+    if found.advanced:
+        places = np.arange(array.size).reshape(array.shape)[found.parts]
+        flat = tape.record_view("Reshape", {"shape": (-1,)}, array, array.reshape((-1,)))
+        part = selected.reshape(places.shape)
+        op = table.get("take")
+        tape.record(op, op.make_params({"mode": "clip"}), [flat, Array.of(places, "int64", array.context)], [part])
+    else:
+        spans = [_span(p, n) for p, n in zip(found.without_new_axes, array.shape, strict=False)]
+        begin, end, step = zip(*spans, strict=True) if spans else ((), (), ())
+        shape = (*(len(range(b, -1 if e is None else e, s)) for b, e, s in spans), *array.shape[len(spans):])
+        part = tape.record_view("slice", {"begin": begin, "end": end, "step": step}, array, selected.reshape(shape))
+    return tape.record_view("Reshape", {"shape": selected.shape}, part, selected)
+
+
+def _span(part: Any, extent: int) -> tuple[int, int | None, int]:
+    """Begin, end and step of the operator slice for an integer or a slice; a negative step may end before 0: None."""
+    if not isinstance(part, slice):
+        begin = int(part) % extent
+        return begin, begin + 1, 1
+    begin, end, step = part.indices(extent)
+    return begin, None if end < 0 else end, step
+
+
+def is_whole(key: Any) -> bool:
+    """Whether a key selects all elements as they are."""
+    return key is Ellipsis or (isinstance(key, slice) and key == slice(None))
+
+
+def check_assignment(array: Array, value: Any) -> None:
+    """Refuse to write elements while recording, when the array or the value is in the graph. Raises MXNetError."""
+    source = array_of(value)
+    tape.check_writes("_slice_assign", [array], [array] if source is None else [array, source])
