@@ -69,7 +69,7 @@ def _run(node: Node, shapes: Sequence[tuple[int, ...]], dtypes: Sequence[str], i
             with np.errstate(all="ignore"):
                 np.copyto(result.data, value, casting="unsafe")
 
-    engine.push(compute, [a.variable for a in inputs], [a.variable for a in results], name)
+    engine.push(compute, [a.variable for a in inputs], [a.variable for a in results], op.name)
     if recording:
         tape.record(op, node.params, inputs, results, train)
     return results
