@@ -354,6 +354,10 @@ def test_shape_semantics():
         with mx.np_shape(False):
             assert not mx.is_np_shape()
         assert mx.is_np_shape()
+        assert nd.zeros(()).asnumpy() == 0 and nd.ones((0, 2), dtype="int32").shape == (0, 2)
+        assert nd.ones((2,)).asnumpy().tolist() == [1, 1]
+    with pytest.raises(mx.MXNetError, match="np_shape"):
+        nd.zeros(())
 
     @mx.use_np_shape
     class Model:

@@ -12,6 +12,7 @@ from mxc.ndarray.ndarray import NDArray, apply
 from mxc.ndarray.numpy_protocols import Capsule
 from mxc.runtime.array import Array, dtype_name
 from mxc.runtime.context import Context, current_context
+from mxc.util import is_np_shape
 
 Shape = int | Sequence[int]
 
@@ -100,12 +101,12 @@ def zeros(shape: Shape, ctx: Context | None = None, dtype: Any = None, stype: st
           **kwargs: Any) -> NDArray:
     """A new array of zeros. kwargs: `out`, an array that is filled instead."""
     _check_storage(stype)
-    return _made("_zeros", {"shape": _complete(shape)}, ctx, dtype, kwargs)
+    return _constant("_zeros", 0, shape, ctx, dtype, kwargs)
 
 
 def ones(shape: Shape, ctx: Context | None = None, dtype: Any = None, **kwargs: Any) -> NDArray:
     """A new array of ones. kwargs: `out`, an array that is filled instead."""
-    return _made("_ones", {"shape": _complete(shape)}, ctx, dtype, kwargs)
+    return _constant("_ones", 1, shape, ctx, dtype, kwargs)
 
 
 def arange(start: float, stop: float | None = None, step: float = 1.0, repeat: int = 1,
@@ -128,6 +129,20 @@ def linspace(start: float, stop: float, num: int, endpoint: bool = True, ctx: Co
 def eye(N: int, M: int = 0, k: int = 0, ctx: Context | None = None, dtype: Any = None, **kwargs: Any) -> NDArray:
     """An N x M array (M = 0: N x N), one on the k-th diagonal, else zero. kwargs: `out`."""
     return _made("_eye", {"N": N, "M": M, "k": k}, ctx, dtype, kwargs)
+
+
+def _constant(op: str, val: float, shape: Shape, ctx: Context | None, dtype: Any, kwargs: dict[str, Any]) -> NDArray:
+    """What an operator makes of a shape; where NumPy's shape semantics hold, shapes that operators refuse too.
+
+    Raises MXNetError for 0 or no dimensions: they mean "unknown" to shape inference.
+    """
+    dims = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
+    if dims and 0 not in dims:
+        return _made(op, {"shape": shape}, ctx, dtype, kwargs)
+    if is_np_shape():
+        return full(shape, val, ctx, dtype, kwargs.get("out"))
+    raise MXNetError(f"the shape {shape} is not complete: 0 and no dimensions mean \"unknown\"; use mx.nd.array([]) "
+                     "for an empty array, or the scope mx.np_shape()")
 
 
 def _made(op: str, params: dict[str, Any], ctx: Context | None, dtype: Any, kwargs: dict[str, Any]) -> NDArray:
@@ -250,15 +265,6 @@ def imdecode(str_img: bytes, clip_rect: tuple[int, int, int, int] = (0, 0, 0, 0)
     target = out if out.ndim == 3 else out[index]
     target[:] = made[0]
     return out
-
-
-def _complete(shape: Shape) -> Shape:
-    """The shape itself. Raises MXNetError for 0 or no dimensions: they mean "unknown" to shape inference."""
-    dims = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
-    if not dims or 0 in dims:
-        raise MXNetError(f"the shape {shape} is not complete: 0 and no dimensions mean \"unknown\"; use "
-                         "mx.nd.array([]) for an empty array")
-    return shape
 
 
 def _check_storage(stype: str | None) -> None:
