@@ -1,8 +1,8 @@
 """What a key selects: MXNet's rules for integers, slices, None, Ellipsis and index arrays, as one record NumPy can use.
 
 They are NumPy's, with these differences: Python's True and False inside a key select nothing and are left out; arrays
-of booleans are no masks (lists and NumPy arrays of them are the indices 0 and 1, NDArrays are refused); a new axis behind
-index arrays comes as many places earlier as these give axes.
+of booleans are no masks (lists and NumPy arrays of them are the indices 0 and 1, NDArrays are refused); a new axis
+behind index arrays comes as many places earlier as these give axes.
 """
 from __future__ import annotations
 
@@ -76,7 +76,8 @@ def indexing_key_expand_implicit_axes(key: Any, shape: Sequence[int]) -> tuple[t
     The second value is the last True (1) or False (0) among the parts, which are left out, or -1.
     Raises IndexError for two Ellipses, ValueError for an NDArray of booleans.
     """
-    parts, flag, place = [], -1, None
+    parts: list[Any] = []
+    flag, place = -1, None
     for part in key if isinstance(key, tuple) else (key,):
         if isinstance(part, bool):
             flag = int(part)
@@ -188,7 +189,8 @@ def _advanced(parts: list[Any], shape: tuple[int, ...]) -> Key:
                             "to one shape") from None
     places = [i for i, p in enumerate(parts) if p is not None and not isinstance(p, slice)]
     adjacent = places[-1] - places[0] == len(places) - 1
-    axis, before, dims = 0, 0, []  # dims: of slices and new axes (as None) that stay where they are
+    dims: list[Any] = []  # of slices and new axes (as None) that stay where they are
+    axis, before = 0, 0
     late: list[int] = []
     kept: list[Any] = []
     for i, part in enumerate(parts):

@@ -13,8 +13,6 @@ from mxc.compiler.error import ArgumentError, ArgumentTypeError, MXNetError
 from mxc.ndarray.index_keys import INTEGERS, array_of, check_empty, check_forward, parse
 from mxc.runtime.array import Array
 
-_ALL = slice(None)
-
 
 def select(array: Array, key: Any) -> Array:
     """The elements under a key: a view of `array` where they lie contiguously, else a new array.
@@ -32,7 +30,7 @@ def select(array: Array, key: Any) -> Array:
     elif isinstance(key, tuple) and len(key) == memory.ndim and all(isinstance(k, INTEGERS) for k in key):
         element = memory[(*map(int, key), ...)]  # with the Ellipsis a view
         return array.view(element.reshape(1) if key else element)
-    elif isinstance(key, slice) and (key.step is None or key.step == 1) and memory.ndim:
+    elif _is_range(key) and memory.ndim:
         start, stop, _ = key.indices(len(memory))
         if start > stop:
             raise MXNetError(f"invalid slice {key} of axis 0 with size {len(memory)}: it begins at {start}, behind its "
@@ -55,23 +53,24 @@ def assign(array: Array, key: Any, value: Any) -> None:
     fit, MXNetError for a slice that begins behind its end.
     """
     values = _values(value, array.dtype)
-    if (isinstance(key, slice) and key == _ALL) or key is Ellipsis:
-        array.assign(_fitted(values, array.shape, ()))
+    if (isinstance(key, INTEGERS) and not isinstance(key, bool)) or _is_range(key):  # most keys, and faster
+        target = select(array, key)
+        target.assign(_fitted(values, target.shape, ()))
         return
     found = parse(key, array.shape)
-    if not found.advanced:
-        check_forward(found, array.shape)
-        key = (*found.without_new_axes, ...)
-    if 0 in found.shape:
-        if values.ndim and values.size:
-            raise MXNetError(f"a value of shape {values.shape} does not fit the key, which selects no elements")
-        return
     values = _fitted(values, found.shape, found.new_axes)
     if found.advanced:
-        key = found.parts
         if found.inner != found.shape:
             values = np.broadcast_to(values, found.shape).reshape(found.inner)
-    array.assign(values, key)
+        array.assign(values, found.parts)
+    else:
+        check_forward(found, array.shape)
+        array.assign(values, (*found.without_new_axes, ...))
+
+
+def _is_range(key: object) -> bool:
+    """Whether a key is a slice without steps."""
+    return isinstance(key, slice) and (key.step is None or key.step == 1)
 
 
 def _values(value: Any, dtype: str) -> np.ndarray:
@@ -97,6 +96,10 @@ def _fitted(values: np.ndarray, shape: tuple[int, ...], new_axes: tuple[int, ...
     """
     if not values.ndim:
         return values
+    if 0 in shape:
+        if values.size:
+            raise MXNetError(f"a value of shape {values.shape} does not fit the key, which selects no elements")
+        return np.zeros(())
     given = values.shape
     if new_axes and len(given) > max(1, len(shape)):
         if any(axis >= len(given) or given[axis] != 1 for axis in new_axes):
