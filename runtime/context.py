@@ -4,6 +4,7 @@ Every `cpu(i)` is a device of its own: arrays of `cpu(0)` and `cpu(1)` do not sh
 """
 from __future__ import annotations
 
+import ctypes.util
 import threading
 from typing import ClassVar
 
@@ -118,5 +119,6 @@ def gpu_memory_info(device_id: int = 0) -> tuple[int, int]:
 
 
 def _no_target(context: Context) -> TargetError:
-    return TargetError(f"{context}: this installation has no GPU target; use mx.cpu(), or choose the context by "
-                       "mx.context.num_gpus(), which is 0 here")
+    driver = "" if ctypes.util.find_library("cuda") else "the NVIDIA driver (libcuda) is not installed, and "
+    return TargetError(f"{context}: {driver}this installation has no GPU target; use mx.cpu(), or choose the context "
+                       "by mx.context.num_gpus(), which is 0 here")

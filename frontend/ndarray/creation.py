@@ -9,7 +9,7 @@ import numpy as np
 
 from mxc.compiler.error import ArgumentError, ArgumentTypeError, MXNetError
 from mxc.ndarray.ndarray import NDArray, apply
-from mxc.ndarray.numpy_protocols import Capsule
+from mxc.ndarray.numpy_protocols import imported
 from mxc.runtime.array import Array, dtype_name
 from mxc.runtime.context import Context, current_context
 from mxc.util import is_np_shape
@@ -59,12 +59,7 @@ def from_dlpack(dlpack: Any) -> NDArray:
 
     Raises ValueError for memory that is not contiguous or not the CPU's.
     """
-    source = dlpack if hasattr(dlpack, "__dlpack__") else Capsule(dlpack)
-    try:
-        values = np.from_dlpack(source)
-    except (BufferError, RuntimeError, TypeError) as error:
-        raise ArgumentError(f"from_dlpack: {error}") from None
-    return from_numpy(values)
+    return from_numpy(imported(dlpack))
 
 
 def to_dlpack_for_read(data: NDArray) -> Any:

@@ -110,6 +110,8 @@ class NDArray(Arithmetic, Differentiable, OperatorMethods, NumpyProtocols):
         """Return when pending writes to this array are done; raises what they raised."""
         self._array.wait()
 
+    wait = wait_to_read  # the name of early programs
+
     # -- copies
 
     def copy(self) -> NDArray:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from mxc.compiler.error import ArgumentTypeError
+from mxc.compiler.error import ArgumentError, ArgumentTypeError
 from mxc.ndarray import arithmetic
 
 # NumPy's functions behind Python's operators, which `number * array` calls.
@@ -52,9 +52,9 @@ class NumpyProtocols:
         return self.numpy
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        number = len(inputs) == 2 and isinstance(inputs[0], np.generic) and isinstance(inputs[1], NumpyProtocols)
-        if number and method == "__call__" and not kwargs and ufunc in _OPERATORS:
-            return _OPERATORS[ufunc](*inputs)  # type: ignore[operator]
+        if (len(inputs) == 2 and isinstance(inputs[0], (np.generic, np.ndarray)) and inputs[0].ndim == 0
+                and method == "__call__" and not kwargs and ufunc in _OPERATORS):
+            return _OPERATORS[ufunc](inputs[0].item(), inputs[1])  # type: ignore[operator]
         results = kwargs.pop("out", ())
         kwargs = {key: _values(value) for key, value in kwargs.items()}
         if results:
@@ -88,8 +88,8 @@ class NumpyProtocols:
         return self._array.share().__dlpack__()
 
 
-class Capsule:
-    """A DLPack capsule as an object that NumPy takes: it has the CPU's memory."""
+class _Capsule:
+    """A DLPack capsule as an object that NumPy takes. NumPy itself looks on which device the memory is."""
 
     def __init__(self, capsule: Any):
         self.capsule = capsule
@@ -99,6 +99,33 @@ class Capsule:
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return 1, 0
+
+
+class _Writable:
+    """Memory of a capsule of DLPack's first version, which NumPy takes as read-only, since it does not say."""
+
+    def __init__(self, values: np.ndarray):
+        self.values = values
+        self.__array_interface__ = {**values.__array_interface__, "data": (values.ctypes.data, False)}
+
+
+def imported(dlpack: Any) -> np.ndarray:
+    """A NumPy array on the memory of a DLPack capsule or of an object that makes one (`__dlpack__`).
+
+    Raises ValueError for what is neither, and for memory of another device.
+    """
+    try:
+        if not hasattr(dlpack, "__dlpack__"):
+            return np.asarray(_Writable(np.from_dlpack(_Capsule(dlpack))))
+        if dlpack.__dlpack_device__()[0] != 1:
+            raise BufferError("the memory is not the CPU's")
+        try:
+            capsule = dlpack.__dlpack__()
+        except BufferError:  # what is read-only can only be said in the versions since
+            return np.from_dlpack(dlpack)
+        return np.asarray(_Writable(np.from_dlpack(_Capsule(capsule))))
+    except (BufferError, RuntimeError, TypeError, ValueError) as error:
+        raise ArgumentError(f"from_dlpack: {error}") from None
 
 
 def _values(value: Any) -> Any:
