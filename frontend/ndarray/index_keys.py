@@ -88,7 +88,7 @@ def indexing_key_expand_implicit_axes(key: Any, shape: Sequence[int]) -> tuple[t
         else:
             array = array_of(part)
             if array is not None and array.dtype == "bool":
-                raise ArgumentError("an NDArray of booleans is no index; use mx.nd.contrib.boolean_mask")
+                raise ArgumentError("an NDArray of booleans is no index; use numpy.flatnonzero(mask.asnumpy())")
             parts.append(part)
     missing = len(shape) - sum(p is not None for p in parts)
     place = len(parts) if place is None else place
