@@ -73,8 +73,8 @@ def use_np_shape(func: Any) -> Any:
             if inspect.isfunction(member):
                 setattr(func, name, use_np_shape(member))
             elif isinstance(member, property):
-                parts = (use_np_shape(part) if part else None for part in (member.fget, member.fset, member.fdel))
-                setattr(func, name, property(*parts, doc=member.__doc__))
+                fget, fset, fdel = (part and use_np_shape(part) for part in (member.fget, member.fset, member.fdel))
+                setattr(func, name, property(fget, fset, fdel, member.__doc__))
         return func
     if not callable(func):
         raise TypeError(f"use_np_shape can only decorate classes and callable objects, while received a {type(func)}")

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -110,7 +110,7 @@ def check_numeric_gradient(sym: Any, location: Values, aux_states: Values | None
         grad_req = dict.fromkeys(grad_nodes, "write")
     else:
         raise ArgumentError(f"grad_nodes must be names, or a dict of names to grad_req, not {type(grad_nodes)}")
-    before = {n: np.random.standard_normal(args[n].shape).astype(args[n].dtype) for n in grad_req}
+    before = _drawn_like(args, grad_req)
     executor = sym.bind(ctx, args={n: a.copy() for n, a in args.items()},
                         args_grad={n: array(v, ctx, v.dtype) for n, v in before.items()},
                         grad_req=grad_req, aux_states={n: a.copy() for n, a in aux.items()})
@@ -130,6 +130,11 @@ def check_numeric_gradient(sym: Any, location: Values, aux_states: Values | None
         elif name in numeric:
             base = before[name] if mode == "add" else 0
             assert_almost_equal(numeric[name], gradients[name] - base, rtol, atol, labels)
+
+
+def _drawn_like(args: Mapping[str, NDArray], names: Iterable[str]) -> dict[str, np.ndarray]:
+    """Random values of the shapes and dtypes of arguments: what gradient arrays hold before."""
+    return {name: np.random.standard_normal(args[name].shape).astype(args[name].dtype) for name in names}
 
 
 def check_symbolic_forward(sym: Any, location: Values, expected: Values, rtol: Tolerance = None,
@@ -173,7 +178,7 @@ def check_symbolic_backward(sym: Any, location: Values, out_grads: Values | None
         modes = dict.fromkeys(names, grad_req)
     else:
         modes = dict(grad_req) if isinstance(grad_req, Mapping) else dict(zip(names, grad_req, strict=True))
-    before = {n: np.random.standard_normal(args[n].shape).astype(args[n].dtype) for n in wanted}
+    before = _drawn_like(args, wanted)
     executor = sym.bind(ctx, args=args, args_grad={n: array(v, ctx, v.dtype) for n, v in before.items()},
                         grad_req=modes, aux_states=by_name("auxiliary states", aux_states or (),
                                                            sym.list_auxiliary_states(), ctx, dtype))

@@ -31,7 +31,7 @@ def default_dtype() -> type:
 
 def random_arrays(*shapes: Shape) -> Any:
     """Arrays of normally distributed float32 numbers: a list, or the only one."""
-    made = [np.array(np.random.standard_normal(shape), dtype=default_dtype()) for shape in shapes]
+    made: list[np.ndarray] = [np.array(np.random.standard_normal(shape), dtype=default_dtype()) for shape in shapes]
     return made[0] if len(made) == 1 else made
 
 
