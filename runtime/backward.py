@@ -2,13 +2,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 
 from mxc.compiler.error import MXNetError
 from mxc.compiler.graph.graph import Entry, Graph, Node
 from mxc.compiler.passes.gradient import HEAD, differentiate
-from mxc.runtime import invoke, tape
+from mxc.runtime import custom, invoke, tape
 from mxc.runtime.array import Array
 from mxc.runtime.host import HostBackward
 from mxc.runtime.tape import Leaf, Step
@@ -25,7 +24,7 @@ def backward(heads: Sequence[Array], head_grads: Sequence[Array | None], retain:
     if not leaves:
         raise MXNetError("There are no inputs in computation graph that require gradients: call attach_grad() on an "
                          "array before it is used, with a grad_req other than 'null'")
-    with _mode(False, is_train):
+    with tape.mode(False, is_train):
         for leaf, value in zip(leaves, _gradients(graph, leaves, heads, head_grads, is_train), strict=True):
             assert leaf.grad is not None
             if leaf.request == "add":
@@ -53,7 +52,7 @@ def grad(heads: Sequence[Array], variables: Sequence[Array], head_grads: Sequenc
             raise MXNetError(f"Cannot differentiate with respect to the {i + 1}-th variable because it is unreachable "
                              "from the outputs")
         leaves.append(leaf)
-    with _mode(create_graph, is_train):
+    with tape.mode(create_graph, is_train):
         values = _gradients(graph, leaves, heads, head_grads, is_train)
     if not (retain or create_graph):
         _free(graph)
@@ -154,8 +153,10 @@ def _run(joint: Graph, wanted: Sequence[Entry], heads: dict[str, Array]) -> dict
 def _apply(node: Node, inputs: Sequence[Array]) -> list[Array]:
     """All outputs of a node; Python's own functions run unrecorded."""
     if isinstance(node.op, HostBackward):
-        with _mode(False, tape.state.training):
+        with tape.mode(False, tape.state.training):
             return node.op.call(inputs)
+    if isinstance(node.op, custom.CustomBackward):
+        return custom.apply(node, inputs)
     return invoke.apply(node, inputs)
 
 
@@ -168,14 +169,3 @@ def _free(graph: Graph) -> None:
     for node in graph.nodes:
         assert isinstance(node, (Leaf, Step))
         node.free()
-
-
-@contextmanager
-def _mode(recording: bool, training: bool) -> Iterator[None]:
-    state = tape.state
-    before = state.recording, state.training
-    state.recording, state.training = recording, training
-    try:
-        yield
-    finally:
-        state.recording, state.training = before

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 from mxc.compiler.error import MXNetError
 from mxc.compiler.graph.graph import Entry, Node
@@ -34,6 +35,17 @@ class _State(threading.local):
 
 
 state = _State()
+
+
+@contextmanager
+def mode(recording: bool, training: bool) -> Iterator[None]:
+    """What this thread does within `with`."""
+    before = state.recording, state.training
+    state.recording, state.training = recording, training
+    try:
+        yield
+    finally:
+        state.recording, state.training = before
 
 
 class Leaf(Node):

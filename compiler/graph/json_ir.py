@@ -203,10 +203,11 @@ class _Reader:
             legacy.upgrade_attributes(record, self.version, None)
             return variable(record.name, record.attrs)
         subgraphs = [self.read_graph(sub, f"{where}: subgraph {i}: ") for i, sub in enumerate(record.subgraphs)]
-        if record.op.startswith(_INTERNAL) or not table.has(record.op):
+        maker = table.made.get(record.op)
+        if maker is None and (record.op.startswith(_INTERNAL) or not table.has(record.op)):
             self.unknown_operators.setdefault(record.op, []).append(record.name)
             return None
-        op = table.get(record.op)
+        op = maker(record.attrs) if maker is not None else table.get(record.op)
         legacy.upgrade_attributes(record, self.version, op)
         params = self.params(op, record, where)
         if params is None or None in entries:

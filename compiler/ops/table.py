@@ -356,6 +356,10 @@ def loaded() -> Table:
     return Table(loader.Source(loader.packaged()))
 
 
+# What makes an operator that a program defines of its node's attributes, by the name that files have.
+made: dict[str, Callable[[Mapping[str, str]], Operator]] = {}
+
+
 def get(name: str) -> Operator:
     """The operator of that name or alias. Raises UnsupportedError with the nearest known name."""
     return loaded().get(name)

@@ -1,6 +1,7 @@
 """Arrays: `mx.nd`. Functions for all operators of the table are found by name."""
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 from mxc.ndarray import _internal, contrib, functions, image, linalg, op, sparse
@@ -65,6 +66,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name == "Custom":
+        return importlib.import_module("mxc.operator").array_custom
     if name.startswith("_"):  # underscore operators are found in _internal, as in MXNet
         raise AttributeError(f"module 'mxc.ndarray' has no attribute {name!r}")
     return functions.lookup(name)

@@ -1,6 +1,7 @@
 """`mx.sym`: symbols, and a function for each operator (made from the table when first asked for)."""
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 from mxc.symbol import _internal, contrib, functions, image, linalg, random, sparse
@@ -17,6 +18,8 @@ __all__ = ["Group", "Symbol", "Variable", "_internal", "arange", "contrib", "eye
 
 
 def __getattr__(name: str) -> Any:
+    if name == "Custom":
+        return importlib.import_module("mxc.operator").symbol_custom
     if name.startswith("_"):  # underscore operators are found in _internal, as in MXNet
         raise AttributeError(f"module 'mxc.symbol' has no attribute {name!r}")
     return functions.lookup(name)
