@@ -2,6 +2,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -196,6 +199,29 @@ def test_a_profiler_that_does_not_run_watches_nothing(trace: Path):
     assert engine.observer is not None and recorder.kernel is not None
     profiler.dump()
     assert engine.observer is None and recorder.kernel is None
+
+
+FORKED = """
+import os, sys
+import mxc as mx
+mx.profiler.set_config(profile_all=True, filename=sys.argv[1])
+mx.profiler.set_state("run")
+mx.nd.ones((2,)).asnumpy()
+child = os.fork()
+if child == 0:
+    mx.nd.zeros((2,)).asnumpy()
+    os._exit(mx.runtime.profiler.is_active())
+assert os.waitpid(child, 0)[1] == 0
+mx.profiler.dump()
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_child_does_not_record(tmp_path: Path):
+    path = tmp_path / "trace.json"
+    done = subprocess.run([sys.executable, "-c", FORKED, str(path)], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert [e["name"] for e in events(path, "operator") if e["name"] != "copy"] == ["_ones"]
 
 
 def test_settings_that_mean_nothing(trace: Path, tmp_path: Path):
