@@ -89,7 +89,7 @@ def is_missing_class(name: str) -> bool:
 
 def operator_of(name: Name) -> str | None:
     """The operator that the function of a namespace applies; None when it is no operator's function."""
-    if name.name in NEEDS:
+    if name.name in NEEDS and (name.section.startswith("mxnet.symbol") or "multi" in name.name):
         return NEEDS[name.name]
     made = re.search(r"attr=None, out=None, \*\*kwargs\)$|out=None, name=None, \*\*kwargs\)$|"
                      r"^\(\*(?!shape)\w+, \*\*kwargs\)$", name.parameters or "")

@@ -7,10 +7,12 @@ from typing import Any
 import numpy as np
 
 from mxc.ndarray import creation, functions
+from mxc.ndarray.control_flow import cond, foreach, while_loop
 from mxc.ndarray.ndarray import NDArray
 from mxc.runtime.context import Context
 
-__all__ = ["adamw_update", "isfinite", "isinf", "isnan", "mp_adamw_update", "rand_zipfian"]
+__all__ = ["adamw_update", "cond", "foreach", "isfinite", "isinf", "isnan", "mp_adamw_update", "rand_zipfian",
+           "while_loop"]
 __getattr__, __dir__ = functions.namespace("contrib")
 
 

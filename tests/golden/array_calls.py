@@ -370,6 +370,19 @@ CALLS = {
     "isnan": lambda mx: mx.nd.contrib.isnan(mx.nd.array([np.nan, 1])),
     "isinf": lambda mx: mx.nd.contrib.isinf(mx.nd.array([np.inf, -np.inf, np.nan, 1])),
     "isfinite": lambda mx: mx.nd.contrib.isfinite(mx.nd.array([np.inf, np.nan, 1])),
+    "foreach": lambda mx: mx.nd.contrib.foreach(lambda x, s: (x + s, x + s), _x(mx), mx.nd.zeros(3)),
+    "foreach of lists": lambda mx: mx.nd.contrib.foreach(
+        lambda x, s: ([x[0] * 2, x[1]], [s[0] + x[1]]), [_x(mx), mx.nd.array([1, 2])], [mx.nd.zeros(1)]),
+    "foreach of numbers": lambda mx: mx.nd.contrib.foreach(lambda x, s: (x, s), 3, mx.nd.zeros(3)),
+    **{f"while_loop {limit}": lambda mx, limit=limit: mx.nd.contrib.while_loop(
+        lambda i, s: i < 3, lambda i, s: ([s * 2], [i + 1, s + i]), [mx.nd.array([0]), mx.nd.array([1])], limit)
+        for limit in (2, 3, None)},
+    "while_loop padded": lambda mx: mx.nd.contrib.while_loop(
+        lambda i: i < 3, lambda i: (i * 2, i + 1), mx.nd.array([0]), 5)[0].shape,
+    "while_loop of none": lambda mx: mx.nd.contrib.while_loop(lambda i: i < 0, lambda i: (i, i), [mx.nd.array([0])], 5),
+    "while_loop one": lambda mx: mx.nd.contrib.while_loop(lambda i: i < 1, lambda i: (i, i + 1), mx.nd.array([0]), 1),
+    "cond": lambda mx: [mx.nd.contrib.cond(mx.nd.array([v]), lambda: _x(mx), lambda: -_x(mx)) for v in (0, 2)],
+    "cond of many": lambda mx: mx.nd.contrib.cond(_x(mx), lambda: _x(mx), lambda: _x(mx)),
     "waitall": lambda mx: mx.nd.waitall(), "num_gpus": lambda mx: mx.context.num_gpus(),
     "no context": lambda mx: mx.Context("nothing"), "context int": lambda mx: mx.Context(1),
 }
