@@ -89,6 +89,7 @@ def test_assignments_that_differ_from_mxnet():
     assert x.asnumpy().tolist() == [9, 9, 1, 2]
     x[:-1] = x[1:]
     assert x.asnumpy().tolist() == [9, 1, 2, 2]
+    assert mx.nd.array([[1, 2], [3, 4]])[:, -9:1].asnumpy().tolist() == [[1], [3]]
     flags = mx.nd.array([1, 0, 1], dtype="bool")
     flags[1:] = mx.nd.array([3, 0], dtype="int32")
     assert flags.asnumpy().tolist() == [True, True, False]

@@ -92,19 +92,19 @@ def _fitted(values: np.ndarray, shape: tuple[int, ...], new_axes: tuple[int, ...
     """`values` with no more axes than `shape`, to which they can be broadcast.
 
     Where they have more axes, those that the key adds are dropped, and then leading ones of extent 1.
-    Raises MXNetError when these have another extent, ValueError when the shapes do not fit.
+    Raises ArgumentError, an MXNetError and a ValueError, when the shapes do not fit.
     """
     if not values.ndim:
         return values
     if 0 in shape:
         if values.size:
-            raise MXNetError(f"a value of shape {values.shape} does not fit the key, which selects no elements")
+            raise ArgumentError(f"a value of shape {values.shape} does not fit the key, which selects no elements")
         return np.zeros(())
     given = values.shape
     if new_axes and len(given) > max(1, len(shape)):
         if any(axis >= len(given) or given[axis] != 1 for axis in new_axes):
-            raise MXNetError(f"a value of shape {given} does not fit: the key adds the axes {new_axes}, which must "
-                             "have the extent 1 in a value with all axes")
+            raise ArgumentError(f"a value of shape {given} does not fit: the key adds the axes {new_axes}, which must "
+                                "have the extent 1 in a value with all axes")
         given = tuple(n for axis, n in enumerate(given) if axis not in new_axes)
     extra = len(given) - len(shape)
     if extra > 0 and all(n == 1 for n in given[:extra]):
