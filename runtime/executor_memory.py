@@ -4,13 +4,14 @@ Executors made from each other by `reshape` are a family: they run one at a time
 """
 from __future__ import annotations
 
+import time
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING
 
 from mxc.compiler.forks import Lock
-from mxc.runtime import runner
+from mxc.runtime import profiler, runner
 from mxc.runtime.context import Context
 from mxc.runtime.storage import Block
 
@@ -81,7 +82,10 @@ class Memory:
         """What `make` gives, remembered under `key`."""
         found = self._compiled.get(key)
         if found is None:
+            start = time.perf_counter_ns()
             found = self._compiled[key] = make()
+            if profiler.kernel is not None:
+                profiler.span(profiler.COMPILE, "compile", start, time.perf_counter_ns(), {"nodes": found.plan.nodes})
             if len(self._compiled) > COMPILED_KEPT:
                 self._compiled.popitem(last=False)
         self._compiled.move_to_end(key)

@@ -20,7 +20,7 @@ from mxc.compiler.forks import Lock
 from mxc.compiler.plan import Step
 from mxc.runtime import engine, storage
 
-OPERATOR, KERNEL, MEMORY = "operator", "kernel", "Device Storage"
+OPERATOR, KERNEL, COMPILE, MEMORY = "operator", "kernel", "compile", "Device Storage"
 _EPOCH = time.time_ns() - time.perf_counter_ns()  # what makes a time since 1970 of the clock's
 
 

@@ -61,6 +61,7 @@ def test_eager_calls_and_kernels_are_in_the_trace(trace: Path):
     profiler.dump()
     names = [e["name"] for e in events(trace, "operator")]
     assert {"_ones", "dot", "forward", "backward"} <= set(names) and "exp" not in names
+    assert [e["args"]["nodes"] for e in events(trace, "compile")] == [2]
     kernels = events(trace, "kernel")
     assert {"forward", "backward"} <= {k["args"]["phase"] for k in kernels}
     (product_kernel,) = [k for k in kernels if k["args"]["phase"] == "forward" and k["args"].get("flops")]
@@ -161,6 +162,7 @@ def test_periodic_writing(trace: Path):
 
 def test_what_is_recorded_can_be_chosen(trace: Path):
     executor = network()
+    executor.forward()
     for wanted, category in (("symbolic", "kernel"), ("imperative", "operator"), ("memory", "Device Storage")):
         kinds = {f"profile_{kind}": kind == wanted for kind in ("symbolic", "imperative", "memory")}
         profiler.set_config(filename=str(trace), **kinds)
