@@ -202,3 +202,14 @@ def test_images_are_decoded():
     assert batch[1].asnumpy().sum() == pixels.sum() and not batch[0].asnumpy().any()
     with pytest.raises(MXNetError, match="imdecode"):
         mx.nd.imdecode(b"no image")
+
+
+def test_classes_are_drawn_and_counted():
+    mx.random.seed(3)
+    samples, true_counts, sample_counts = mx.nd.contrib.rand_zipfian(mx.nd.array([[3]]), 200, 9)
+    drawn = samples.asnumpy()
+    assert samples.dtype is np.int64 and drawn.shape == (200,) and drawn.min() >= 0 and drawn.max() < 9
+    expected = np.log((drawn + 2) / (drawn + 1)) / np.log(10) * 200
+    np.testing.assert_allclose(sample_counts.asnumpy(), expected, rtol=1e-6)
+    np.testing.assert_allclose(true_counts.asnumpy(), [[np.log(5 / 4) / np.log(10) * 200]], rtol=1e-6)
+    assert (drawn == 0).mean() > (drawn == 5).mean()

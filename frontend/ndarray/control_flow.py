@@ -35,8 +35,8 @@ def while_loop(cond: Callable[..., Any], func: Callable[..., tuple[Nested, Neste
     """`func(*loop_vars) -> (outputs, loop_vars)` while `cond(*loop_vars)` holds, at most `max_iterations` times.
 
     Returns the outputs (an array or a list, as `func` gives them), each stacked along a new axis 0 of length
-    max_iterations (zeros for steps that were not taken; an empty list where there was no step), and the last loop_vars. Raises ValueError without loop_vars or
-    max_iterations.
+    max_iterations (zeros for steps that were not taken; an empty list where there was no step), and the last loop_vars.
+    Raises ValueError without loop_vars or max_iterations.
     """
     if max_iterations is None:
         raise ArgumentError("while_loop: max_iterations must be given")

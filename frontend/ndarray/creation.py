@@ -249,8 +249,9 @@ def imdecode(str_img: bytes, clip_rect: tuple[int, int, int, int] = (0, 0, 0, 0)
             picture = file.convert("L" if channels == 1 else "RGB")
     except (UnidentifiedImageError, OSError) as error:
         raise MXNetError(f"imdecode: {error}") from None
+    left, top, right, bottom = clip_rect
     if any(clip_rect):
-        picture = picture.crop(tuple(clip_rect))
+        picture = picture.crop((left, top, right, bottom))
     pixels = np.asarray(picture, np.float32).reshape(picture.height, picture.width, channels).transpose(2, 0, 1)
     made = array(pixels[None])
     if mean is not None:
