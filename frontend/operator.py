@@ -136,7 +136,7 @@ def array_custom(*data: Any, **kwargs: Any) -> Any:
         order = [*(spec.name for spec in op.inputs), *op.aux][len(arrays):]
         unknown = named.keys() - set(order)
         if unknown:
-            raise ArgumentTypeError(f"Custom: {attrs['op_type']} has no input {', '.join(sorted(unknown))} left to give")
+            raise ArgumentTypeError(f"Custom: {attrs['op_type']} has no input {', '.join(sorted(unknown))} left")
         arrays += [named[key] for key in order if key in named]
     for array in arrays:
         if not isinstance(array, NDArray):

@@ -5,7 +5,7 @@ from math import prod
 
 from mxc.compiler.graph.graph import Entry
 from mxc.compiler.ops.shapes.gather import rows_of
-from mxc.compiler.passes.building import as_shape, filled
+from mxc.compiler.passes.building import as_dtype, as_shape, filled
 from mxc.compiler.passes.gradients.context import Gradient, ignores
 
 
@@ -16,6 +16,16 @@ def _added(g: Gradient, rows: Entry, shape: tuple[int, ...], axis: int, axes: in
     og = as_shape(g.builder, g.og, (outer, count, inner))
     back = g.make("_mxc_scatter_add", og, as_shape(g.builder, rows, (count,)), rows=size)
     return as_shape(g.builder, back, shape)
+
+
+@ignores("indices")
+def scatter_add(g: Gradient) -> list[Entry | None]:
+    """og at the indices, along its axis 1; zeros for an index that is out of range."""
+    indices, rows = g.inputs[1], g.params.rows
+    inside = g.make("elemwise_mul", g.make("_greater_scalar", indices, scalar=-1.0),  # cut off: -0.5 is 0
+                    g.make("_lesser_scalar", indices, scalar=float(rows)))
+    mask = as_dtype(g.builder, as_shape(g.builder, inside, (1, *g.shape(indices), 1)), g.dtype(g.og))
+    return [g.make("broadcast_mul", g.make("take", g.og, indices, axis=1, mode="clip"), mask), None]
 
 
 @ignores("indices")

@@ -32,6 +32,13 @@ def strided_slice(g: Gradient) -> list[Entry | None]:
     return [g.make("_slice_assign", zeros, g.og, begin=g.params.begin, end=g.params.end, step=g.params.step)]
 
 
+def slice_assign(g: Gradient) -> list[Entry | None]:
+    """og outside of the box to the left array, inside of it to the right one."""
+    box = {key: g.params[key] for key in ("begin", "end", "step")}
+    outside = g.make("_slice_assign", g.og, filled(g.builder, g.shape(g.inputs[1]), 0, g.dtype(g.og)), **box)
+    return [outside, g.make("slice", g.og, **box)]
+
+
 def slice_like(g: Gradient) -> list[Entry | None]:
     """og where the elements were; nothing for the input that gives the shape."""
     shape, like = (g.shape(e) for e in g.inputs)

@@ -1,0 +1,107 @@
+"""Second and third derivatives of the table's smooth unary operators, by autograd, against finite differences."""
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import mxc as mx
+from mxc import autograd, nd
+from mxc.base import MXNetError
+from mxc.compiler.ops import table
+from mxc.compiler.ops.table import Kind
+from mxc.runtime import invoke
+from mxc.runtime.array import Array
+
+STEP = 1e-5
+# Where an operator is not smooth, or not defined, at the points that serve the others.
+POINTS = {"arccosh": [1.3, 2.2]}
+# Parameters of operators that need some.
+PARAMS = {"_mod_scalar": {"scalar": 0.9}, "_rmod_scalar": {"scalar": 0.2}, "Cast": {"dtype": "float64"},
+          "amp_cast": {"dtype": "float64"}, "clip": {"a_min": 0.1, "a_max": 2.0}}
+# Operators whose gradient is not the derivative: none flows, or another on purpose.
+OTHERS = {"BlockGrad", "MakeLoss", "make_loss", "_contrib_gradientmultiplier", "_contrib_round_ste",
+          "_contrib_sign_ste"}
+# Their second derivatives need the derivative of digamma.
+NO_SECOND = {"gamma", "gammaln"}
+
+
+def cases() -> list[tuple[str, dict]]:
+    """Unary operators that work on numbers alone, with parameters."""
+    found = []
+    for op in table.all_operators():
+        if op.kind != Kind.ELEMENTWISE or len(op.inputs) != 1 or op.variadic or op.name.startswith(("_mxc_", "_copy")):
+            continue
+        if op.name in OTHERS or not op.differentiable:
+            continue
+        if op.name == "Activation":
+            found += [(op.name, {"act_type": kind}) for kind in ("relu", "sigmoid", "softrelu", "softsign", "tanh")]
+        else:
+            needed = {"scalar": 0.6} if "scalar" in op.params else {}
+            found.append((op.name, PARAMS.get(op.name, needed)))
+    return found
+
+
+def derivatives(name: str, params: dict, points: np.ndarray, order: int) -> np.ndarray:
+    """The derivative of that order of an operator at each point; zeros from where the graph ends: it is constant."""
+    x = nd.NDArray(Array.of(points))
+    x.attach_grad()
+    with autograd.record():
+        value = nd.NDArray(invoke.invoke(name, [x._array], params)[0])
+        for _ in range(order):
+            try:
+                value, = autograd.grad(value, [x], create_graph=True)
+            except MXNetError as error:
+                if "not in a computational graph" in str(error) or "unreachable" in str(error):
+                    return np.zeros_like(points)
+                raise
+    return value.asnumpy()
+
+
+@pytest.mark.parametrize(("name", "params"), cases(), ids=lambda v: v if isinstance(v, str) else "-".join(
+    str(x) for x in v.values()))
+def test_derivatives(name: str, params: dict):
+    points = np.array(POINTS.get(name, [0.3, 0.7]))
+    for order in (1, 2, 3):
+        if name in NO_SECOND and order > 1:
+            with pytest.raises(MXNetError, match="derivative of digamma"):
+                derivatives(name, params, points, order)
+            return
+        wanted = (derivatives(name, params, points + STEP, order - 1)
+                  - derivatives(name, params, points - STEP, order - 1)) / (2 * STEP)
+        found = derivatives(name, params, points, order)
+        np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6, err_msg=f"order {order}")
+
+
+def test_a_fourth_derivative():
+    x = nd.array([1, 2], dtype="float64")
+    x.attach_grad()
+    with autograd.record():
+        value = x ** 5
+        for _ in range(4):
+            value, = autograd.grad(value, [x], create_graph=True)
+    np.testing.assert_allclose(value.asnumpy(), [120, 240])
+
+
+@pytest.mark.parametrize("function", [
+    lambda x, w: nd.dot(x, w), lambda x, w: nd.FullyConnected(x, w, no_bias=True, num_hidden=3),
+    lambda x, w: nd.broadcast_mul(x, w), lambda x, w: nd.softmax(x * w), lambda x, w: nd.log_softmax(x * w),
+    lambda x, w: (x * w).sum(axis=1) ** 3, lambda x, w: nd.concat(x * w, nd.exp(x), dim=0),
+    lambda x, w: nd.take(x * w, nd.array([0, 0, 2])), lambda x, w: (x * w).reshape((9,))[2:7] ** 2])
+def test_gradients_of_gradients_of_layers(function):
+    rng = np.random.default_rng(0)
+    x0, w0, v = (rng.uniform(0.5, 1.5, (3, 3)) for _ in range(3))
+
+    def first(values: np.ndarray, create: bool):
+        x, w = nd.NDArray(Array.of(values)), nd.NDArray(Array.of(w0))
+        x.attach_grad()
+        with autograd.record():
+            y = (mx.nd.sin(function(x, w))).sum()
+            gradient, = autograd.grad(y, [x], create_graph=create)
+        return x, gradient
+
+    x, gradient = first(x0, True)
+    with autograd.record():
+        along = (gradient * nd.NDArray(Array.of(v))).sum()
+    along.backward()
+    wanted = (first(x0 + STEP * v, False)[1].asnumpy() - first(x0 - STEP * v, False)[1].asnumpy()) / (2 * STEP)
+    np.testing.assert_allclose(x.grad.asnumpy(), wanted, rtol=1e-5, atol=1e-7)
