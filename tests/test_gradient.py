@@ -273,7 +273,8 @@ def derivative_is_right(case: Case, is_train: bool) -> None:
         return sum(float((run[e] * heads[f"{HEAD}{i}"]).sum()) for i, e in enumerate(graph.outputs))
 
     for entry, sink in zip(made.outputs, made.sinks, strict=True):
-        if sink.kind == "grad" and sink.name != "rois":  # as in MXNet, regions have no gradient
+        counts = sink.name == "sample" and any(word in op.name for word in ("poisson", "binomial"))
+        if sink.kind == "grad" and sink.name != "rois" and not counts:  # as in MXNet, regions and counts have none
             expected = differences(total, values[sink.name])
             np.testing.assert_allclose(found[entry], expected, 1e-5, 1e-7, err_msg=f"gradient of {sink.name}")
 
