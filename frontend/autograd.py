@@ -165,6 +165,9 @@ class Function:
     _used = False
     saved_tensors: tuple[Any, ...] = ()
 
+    def __init__(self) -> None:  # subclasses call it, or do not
+        pass
+
     def save_for_backward(self, *args: Any) -> None:
         """Keep arrays for backward, as `saved_tensors`."""
         self.saved_tensors = args

@@ -8,10 +8,11 @@ from typing import Any, NamedTuple
 from mxc.compiler.error import ArgumentTypeError
 from mxc.compiler.ops import table
 from mxc.ndarray.ndarray import NDArray
+from mxc.python_operator import NDArrayOp, NumpyOp, PythonOp
 from mxc.runtime import custom
 
-__all__ = ["CustomOp", "CustomOpProp", "OperatorArguments", "get_all_registered_operators", "get_operator_arguments",
-           "register"]
+__all__ = ["CustomOp", "CustomOpProp", "NDArrayOp", "NumpyOp", "OperatorArguments", "PythonOp",
+           "get_all_registered_operators", "get_operator_arguments", "register"]
 
 
 class CustomOp:

@@ -202,3 +202,32 @@ def test_operators_and_their_arguments_are_listed():
     arguments = mx.operator.get_operator_arguments("Activation")
     assert arguments.names == ["data", "act_type"] and arguments.narg == 2
     assert arguments.types[0] == "NDArray-or-Symbol"
+
+
+@pytest.mark.parametrize("base", [mx.operator.NumpyOp, mx.operator.NDArrayOp])
+def test_the_older_ways(base):
+    class Softmax(base):
+        def __init__(self):
+            super().__init__(need_top_grad=False)
+
+        def list_arguments(self):
+            return ["data", "label"]
+
+        def infer_shape(self, in_shape):
+            return [in_shape[0], [in_shape[0][0]]], [in_shape[0]]
+
+        def forward(self, in_data, out_data):
+            out_data[0][:] = in_data[0] * 2
+
+        def backward(self, out_grad, in_data, out_data, in_grad):
+            in_grad[0][:] = out_data[0] - in_data[1].reshape((-1, 1))
+
+    symbol = Softmax()(mx.sym.Variable("x"), name="s")
+    assert symbol.list_arguments() == ["x", "s_label"] and symbol.list_outputs() == ["s_output"]
+    executor = symbol.simple_bind(mx.cpu(), x=(2, 3))
+    executor.arg_dict["x"][:], executor.arg_dict["s_label"][:] = 3, 1
+    assert executor.forward(is_train=True)[0].asnumpy().tolist() == [[6] * 3] * 2
+    executor.backward()
+    assert executor.grad_dict["x"].asnumpy().tolist() == [[5] * 3] * 2
+    with pytest.raises(NotImplementedError):
+        mx.operator.PythonOp()()
