@@ -21,6 +21,8 @@ from mxc.runtime.context import Context, cpu
 from mxc.runtime.storage import Block
 
 DTYPES = ("float32", "float64", "float16", "uint8", "int32", "int8", "int64", "bool")
+SMALL_BYTES = 1024  # arrays up to here are NumPy's own memory, not a block: quicker, and not counted
+LARGE = 1 << 18  # from so many elements on, an operation on them is worth a thread's hand-over
 _ELEMENTS = {name: np.dtype(name) for name in DTYPES}
 
 
@@ -42,16 +44,17 @@ def dtype_name(dtype: object) -> str:
 class Array:
     """A C-contiguous array on a device.
 
-    data: its memory as a NumPy array, for the runtime's own use (whoever writes it goes through `engine.push`, or calls
-    `touched`). variable: the engine variable, one for all views of an allocation. entry: the place of this array, not
-    of its views, in the graph that autograd records (see `runtime/tape.py`).
+    memory: a NumPy array, for work that goes through `engine.push`. data: the same, after all pending work on it is
+    done, for whoever reads or writes it outside the engine (and then calls `touched`). variable: the engine variable,
+    one for all views of an allocation. entry: the place of this array, not of its views, in the graph that autograd
+    records (see `runtime/tape.py`).
     """
 
-    __slots__ = ("__weakref__", "context", "data", "dtype", "entry", "variable")
+    __slots__ = ("__weakref__", "context", "dtype", "entry", "memory", "variable")
 
-    def __init__(self, data: np.ndarray, context: Context, variable: engine.Variable):
-        self.data, self.context, self.variable = data, context, variable
-        self.dtype = dtype_name(data.dtype)
+    def __init__(self, memory: np.ndarray, context: Context, variable: engine.Variable, dtype: str = ""):
+        self.memory, self.context, self.variable = memory, context, variable
+        self.dtype = dtype or dtype_name(memory.dtype)
         self.entry: Entry | None = None
 
     @classmethod
@@ -63,15 +66,18 @@ class Array:
         name, shape = dtype_name(dtype), tuple(operator.index(n) for n in shape)
         check_extent(shape)
         element = _ELEMENTS[name]
-        memory = np.asarray(Block(math.prod(shape) * element.itemsize, where))
-        return cls(np.ndarray(shape, element, memory), where, engine.Variable())
+        nbytes = math.prod(shape) * element.itemsize
+        if nbytes <= SMALL_BYTES:
+            where.require()
+            return cls(np.empty(shape, element), where, engine.Variable(), name)
+        return cls(np.ndarray(shape, element, np.asarray(Block(nbytes, where))), where, engine.Variable(), name)
 
     @classmethod
     def of(cls, values: np.ndarray, dtype: object = None, context: Context | None = None) -> Array:
         """A new array holding a copy of `values`, cast to `dtype` (default: as they are)."""
         array = cls.empty(values.shape, values.dtype if dtype is None else dtype, context)
         with np.errstate(all="ignore"):
-            np.copyto(array.data, values, casting="unsafe")
+            np.copyto(array.memory, values, casting="unsafe")
         return array
 
     @classmethod
@@ -84,21 +90,27 @@ class Array:
         return cls(values, context if context is not None else cpu(), engine.Variable(volatile=True))
 
     @property
+    def data(self) -> np.ndarray:
+        if self.variable.busy is not None:
+            engine.wait_to_write(self.variable)
+        return self.memory
+
+    @property
     def shape(self) -> tuple[int, ...]:
-        return self.data.shape
+        return self.memory.shape
 
     @property
     def size(self) -> int:
-        return self.data.size
+        return self.memory.size
 
     @property
     def nbytes(self) -> int:
-        return self.data.nbytes
+        return self.memory.nbytes
 
     @property
     def address(self) -> int:
         """Of the first element."""
-        return self.data.__array_interface__["data"][0]
+        return self.memory.__array_interface__["data"][0]
 
     def __repr__(self) -> str:
         return f"<Array {'x'.join(map(str, self.shape))} {self.dtype} @{self.context}>"
@@ -109,26 +121,26 @@ class Array:
 
     def reshape(self, shape: Sequence[int]) -> Array:
         """The same elements in another shape of the same size, sharing memory."""
-        return self.view(self.data.reshape(tuple(shape)))
+        return self.view(self.memory.reshape(tuple(shape)))
 
     def prefix(self, shape: Sequence[int]) -> Array:
         """An array of a smaller shape on the first elements, sharing memory."""
-        return self.view(self.data.reshape(-1)[:math.prod(shape)].reshape(tuple(shape)))
+        return self.view(self.memory.reshape(-1)[:math.prod(shape)].reshape(tuple(shape)))
 
     def wait(self) -> None:
         """Return when the pending writes are done; raises what they raised."""
         engine.wait_to_read(self.variable)
 
     def numpy(self) -> np.ndarray:
-        """A copy of the values."""
+        """A copy of the values, after all pending writes are done."""
         self.wait()
-        return self.data.copy()
+        return self.memory.copy()
 
     def share(self) -> np.ndarray:
         """The memory itself, writable; from now on the array is volatile."""
-        self.wait()
+        memory = self.data
         self.variable.volatile = True
-        return self.data
+        return memory
 
     def touched(self) -> None:
         """State that `data` was written outside the engine."""
@@ -142,9 +154,9 @@ class Array:
 
         def write() -> None:
             with np.errstate(all="ignore"):
-                self.data[key] = values.astype(self.dtype, copy=False)
+                self.memory[key] = values.astype(self.dtype, copy=False)
 
-        engine.push(write, (), (self.variable,))
+        engine.run(write, (), (self.variable,), "assign")  # now: the caller may change the values afterwards
 
     def copy_from(self, other: Array) -> None:
         """Write the elements of `other`, which has the same shape, cast to this dtype."""
@@ -154,6 +166,6 @@ class Array:
 
         def write() -> None:
             with np.errstate(all="ignore"):
-                np.copyto(self.data, other.data, casting="unsafe")
+                np.copyto(self.memory, other.memory, casting="unsafe")
 
-        engine.push(write, (other.variable,), (self.variable,))
+        engine.push(write, (other.variable,), (self.variable,), "copy", self.size < LARGE)

@@ -162,7 +162,7 @@ class GraphExecutor:
                 work: Callable[[], None] = lambda: self._run_watched(is_train)  # noqa: E731
             else:
                 work = lambda: self._run_forward(mode)  # noqa: E731
-            engine.push(work, self._reads, self._written, "forward")
+            engine.run(work, self._reads, self._written, "forward")
             self._last = mode
 
     def _run_forward(self, mode: str) -> None:
@@ -197,7 +197,7 @@ class GraphExecutor:
                 self.memory.holder = None  # backward overwrites what it has used of forward's values
                 plan.run("backward")
 
-            engine.push(work, reads, written, "backward")
+            engine.run(work, reads, written, "backward")
 
     def _heads(self, plan: BoundPlan, heads: Sequence[Array | None]) -> list[tuple[Array, Array]]:
         """Pairs of a given head gradient and the plan's array for it."""

@@ -1,19 +1,19 @@
 """Eager evaluation: one operator on arrays, through the same table as graphs."""
 from __future__ import annotations
 
-import functools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 
-import numpy as np
-
-from mxc.compiler.error import MXNetError, OutOfMemoryError
+from mxc.compiler.error import MXNetError
 from mxc.compiler.graph.graph import Node
 from mxc.compiler.ops import table
 from mxc.compiler.ops.infer import infer_node
 from mxc.runtime import engine, random, tape
 from mxc.runtime.array import Array
 from mxc.runtime.context import Context, current_context
+from mxc.runtime.eager import Form, quiet
+
+FORMS_KEPT = 4096
 
 
 def invoke(name: str, inputs: Sequence[Array], params: Mapping[str, object], out: Sequence[Array] | None = None,
@@ -24,61 +24,71 @@ def invoke(name: str, inputs: Sequence[Array], params: Mapping[str, object], out
     go when there is no input. is_train: None for this thread's mode. Raises MXNetError when the inputs do not fit the
     operator, or the results `out`.
     """
+    state = tape.state
+    train = state.training if is_train is None else is_train
     # 0.0 and -0.0 are equal, but not the same parameter
-    signs = tuple(k for k, v in params.items() if isinstance(v, float) and v == 0 and math.copysign(1, v) < 0)
-    facts = (name, tuple(params.items()), tuple(a.shape for a in inputs), tuple(a.dtype for a in inputs), signs)
+    signs = tuple([k for k, v in params.items() if v.__class__ is float and v == 0 and math.copysign(1, v) < 0])
+    facts = (name, tuple(params.items()), tuple([a.memory.shape for a in inputs]), tuple([a.dtype for a in inputs]),
+             signs, train)
     try:
-        node, shapes, dtypes = _resolve(*facts)
+        form = _forms.get(facts)
+        if form is None:
+            form = _remember(facts, _resolve(*facts))
     except TypeError:  # a parameter that cannot be hashed, as a list
-        node, shapes, dtypes = _resolve.__wrapped__(*facts)
-    op = node.op
-    assert op is not None
-    visible = op.num_visible(node.params)
+        form = _resolve(*facts)
+    if out is None and inputs and form.function is not None and not state.recording and engine.observer is None \
+            and all(a.variable.busy is None for a in inputs):
+        # the short way: nothing to wait for, a new array
+        return [Array(quiet.run(form.function, *[a.memory for a in inputs]), inputs[0].context, engine.Variable(),
+                      form.dtypes[0])]
     if out is not None:
-        _check_results(name, out, shapes[:visible])
-    return _run(node, shapes, dtypes, inputs, out, context, is_train)[:visible]
+        _check_results(name, out, form.shapes[:form.visible])
+    return _run(form, inputs, out, context)[:form.visible]
 
 
 def apply(node: Node, inputs: Sequence[Array], is_train: bool | None = None) -> list[Array]:
     """All outputs, hidden ones too, of a graph's node on the values of its inputs; names of operators play no part."""
-    return _run(node, *infer_node(node, [a.shape for a in inputs], [a.dtype for a in inputs]), inputs, None, None,
-                is_train, hidden=True)
+    train = tape.state.training if is_train is None else is_train
+    assert node.op is not None
+    facts = (node.op, node.params, tuple(a.shape for a in inputs), tuple(a.dtype for a in inputs), train)
+    form = _forms.get(facts)
+    if form is None:  # of a node without inputs: what is remembered must not keep a graph alive
+        form = _remember(facts, _form(Node(node.op, node.name, None, node.params), facts[2], facts[3], train))
+    return _run(form, inputs, None, None, hidden=True)
 
 
-def _run(node: Node, shapes: Sequence[tuple[int, ...]], dtypes: Sequence[str], inputs: Sequence[Array],
-         out: Sequence[Array] | None, context: Context | None, is_train: bool | None,
+def _run(form: Form, inputs: Sequence[Array], out: Sequence[Array] | None, context: Context | None,
          hidden: bool = False) -> list[Array]:
-    """Push the work of a node, and record it; its visible outputs at least, all with `hidden` or if recorded."""
-    op, state = node.op, tape.state
-    assert op is not None
-    recording, train = state.recording, state.training if is_train is None else is_train
+    """Push the work of a form, and record it; its visible outputs at least, all with `hidden` or if recorded."""
+    recording, shapes, dtypes = tape.state.recording, form.shapes, form.dtypes
     if recording and out is not None:
-        tape.check_writes(op.name, out, inputs)
-    results, count = list(out or ()), len(shapes) if recording or hidden else op.num_visible(node.params)
+        tape.check_writes(form.op.name, out, inputs)
+    results, count = list(out or ()), len(shapes) if recording or hidden else form.visible
     where = inputs[0].context if inputs else context or current_context()
     results += [Array.empty(s, d, where) for s, d in zip(shapes[len(results):count], dtypes[len(results):count],
                                                          strict=True)]
-
-    def compute() -> None:
-        rng = None if op.rule("reference") is None else random.generator()  # expressions draw no numbers
-        try:
-            values = op.reference(node.params, [a.data for a in inputs], dtypes, train, rng)
-        except MemoryError as error:
-            raise OutOfMemoryError(f"operator {op.name}: out of memory: {error}") from None
-        for result, value in zip(results, values, strict=False):
-            with np.errstate(all="ignore"):
-                np.copyto(result.data, value, casting="unsafe")
-
-    engine.push(compute, [a.variable for a in inputs], [a.variable for a in results], op.name)
+    code = form.code()
+    draw = random.take(where) if form.draws else (0, 0)  # now: in the program's order
+    engine.push(lambda: form.compute(inputs, results, code, draw), [a.variable for a in inputs],
+                [a.variable for a in results], form.op.name, form.small)
     if recording:
-        tape.record(op, node.params, inputs, results, train)
+        tape.record(form.op, form.params, inputs, results, form.is_train)
     return results
 
 
-@functools.lru_cache(maxsize=4096)
+_forms: dict[Hashable, Form] = {}
+
+
+def _remember(facts: Hashable, form: Form) -> Form:
+    if len(_forms) >= FORMS_KEPT:
+        _forms.clear()
+    _forms[facts] = form
+    return form
+
+
 def _resolve(name: str, params: tuple[tuple[str, object], ...], shapes: tuple[tuple[int, ...], ...],
-             dtypes: tuple[str, ...], signs: tuple[str, ...]) -> tuple[Node, list[tuple[int, ...]], list[str]]:
-    """A node of the operator, and the shapes and dtypes of its outputs. signs: names of parameters that are -0.0."""
+             dtypes: tuple[str, ...], signs: tuple[str, ...], is_train: bool) -> Form:
+    """The form of the operator on inputs of these shapes and dtypes. signs: names of parameters that are -0.0."""
     op = table.get(name)
     given = dict(params)
     if op.variadic:
@@ -91,7 +101,11 @@ def _resolve(name: str, params: tuple[tuple[str, object], ...], shapes: tuple[tu
     for what, shape in zip(expected, shapes, strict=True):
         if 0 in shape:
             raise MXNetError(f"operator {name}: {what} has the shape {shape}; operators take arrays with elements")
-    return node, *infer_node(node, shapes, dtypes)
+    return _form(node, shapes, dtypes, is_train)
+
+
+def _form(node: Node, shapes: Sequence[tuple[int, ...]], dtypes: Sequence[str], is_train: bool) -> Form:
+    return Form(node, shapes, dtypes, *infer_node(node, shapes, dtypes), is_train)
 
 
 def _check_results(name: str, results: Sequence[Array], shapes: Sequence[tuple[int, ...]]) -> None:

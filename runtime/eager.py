@@ -1,0 +1,230 @@
+"""How an eager operator is computed: by NumPy where arrays are small, else by code compiled for it once.
+
+A `Form` is an operator with parameters on inputs of given shapes and dtypes, in training mode or not. Forms are
+remembered. Expressions over arrays of one dtype become one Python function of NumPy's; other small work is done by the
+operator's reference. From `COMPILED_ELEMENTS` on (`LIBRARY_ELEMENTS` for what is no map) the form is compiled as a
+graph of one node.
+"""
+from __future__ import annotations
+
+import contextvars
+import functools
+import math
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from mxc.compiler.error import MXNetError, OutOfMemoryError
+from mxc.compiler.forks import Lock
+from mxc.compiler.graph.graph import Entry, Graph, Node
+from mxc.compiler.ops import expr
+from mxc.compiler.ops.philox import Draws
+from mxc.compiler.ops.table import Kind
+from mxc.compiler.plan import Plan, Step
+from mxc.runtime import runner
+from mxc.runtime.array import LARGE, Array
+from mxc.runtime.storage import Block
+
+COMPILED_ELEMENTS = 1 << 16  # maps and reductions: below, NumPy is done before a table is made
+LIBRARY_ELEMENTS = 1 << 12  # products, convolutions, routines: their references are slow
+# What NumPy computes in the dtype of its arguments, and by one function.
+_KEPT = {"add", "sub", "mul", "div", "mod", "pow", "neg", "min", "max", "abs", "lt", "le", "gt", "ge", "eq", "ne",
+         "where", "sqrt", "floor", "ceil", "trunc", "rint", "exp", "expm1", "log", "log1p", "log2", "log10", "sin", "cos",
+         "tan", "arcsin", "arccos", "arctan", "arctan2", "sinh", "cosh", "tanh", "arcsinh", "arccosh", "arctanh",
+         "cbrt", "sigmoid"}
+_TRUTH = {"lt", "le", "gt", "ge", "eq", "ne"}
+_lock = Lock()
+
+
+class _Quiet(threading.local):
+    """A context of this thread in which NumPy does not warn: entering it costs less than numpy.errstate."""
+
+    def __init__(self) -> None:
+        context = contextvars.Context()
+        context.run(lambda: np.seterr(all="ignore"))
+        self.run: Callable[..., Any] = context.run
+
+
+quiet = _Quiet()
+
+
+class Form:
+    """An operator on given shapes and dtypes. shapes, dtypes: of all outputs. function: a new NumPy array, the only
+    output, of the inputs' memory; None when there is no such short way. small: see `engine.push`."""
+
+    def __init__(self, node: Node, in_shapes: Sequence[tuple[int, ...]], in_dtypes: Sequence[str],
+                 shapes: Sequence[tuple[int, ...]], dtypes: Sequence[str], is_train: bool):
+        op = node.op
+        assert op is not None
+        self.node, self.op, self.params, self.is_train = node, op, node.params, is_train
+        self.in_shapes, self.in_dtypes, self.shapes, self.dtypes = in_shapes, in_dtypes, shapes, dtypes
+        self.visible = op.num_visible(node.params)
+        self.draws = "reference" in op.rules  # expressions draw no numbers
+        elements = max(map(math.prod, (*in_shapes, *shapes)), default=0)
+        is_library = op.kind >= Kind.ANCHOR or "decompose" in op.rules
+        self.wants_code = elements >= (LIBRARY_ELEMENTS if is_library else COMPILED_ELEMENTS)
+        self.small = elements < (LARGE >> 3 if is_library else LARGE)
+        self.function = None if self.wants_code else numpy_function(node, tuple(in_shapes), tuple(in_dtypes),
+                                                                    shapes[0], dtypes[0])
+        self._code: _Code | None = None
+
+    def code(self) -> _Code | None:
+        """The compiled form, where it is worth it and the compiler can make it."""
+        if self.wants_code and self._code is None:
+            with _lock:
+                if self._code is None:
+                    self._code = _compiled(self)
+                    self.wants_code = self._code is not None
+        return self._code
+
+    def compute(self, inputs: Sequence[Array], results: Sequence[Array], code: _Code | None,
+                draw: tuple[int, int]) -> None:
+        """Write the first outputs to the memory of `results`. code: what `code()` gave. draw: seed and offset."""
+        if code is not None:
+            self._run_code(code, inputs, results, draw)
+            return
+        memory = [a.memory for a in inputs]
+        if self.function is not None:
+            values = [quiet.run(self.function, *memory)]
+        else:
+            try:
+                values = self.op.reference(self.params, memory, self.dtypes, self.is_train, Draws(*draw))
+            except MemoryError as error:
+                raise OutOfMemoryError(f"operator {self.op.name}: out of memory: {error}") from None
+        for result, value in zip(results, values, strict=False):
+            quiet.run(_write, result.memory, value)
+
+    def _run_code(self, code: _Code, inputs: Sequence[Array], results: Sequence[Array], draw: tuple[int, int]) -> None:
+        """Kernels may write an output before they have read all inputs, so one that shares memory with an input, or
+        has another dtype, is written afterwards."""
+        read = {a.variable for a in inputs}
+        targets = [r if r.dtype == d and r.variable not in read else Array.empty(s, d, r.context)
+                   for r, s, d in zip(results, self.shapes, self.dtypes, strict=False)]
+        hidden = zip(self.shapes[len(results):], self.dtypes[len(results):], strict=True)
+        where = (*inputs, *results)[0].context
+        code.run(inputs, [*targets, *(Array.empty(s, d, where) for s, d in hidden)], draw)
+        for result, target in zip(results, targets, strict=True):
+            if target is not result:
+                quiet.run(_write, result.memory, target.memory)
+
+
+def _write(target: np.ndarray, value: np.ndarray) -> None:
+    np.copyto(target, value, casting="unsafe")
+
+
+class _Text:
+    """The reading of an expression that writes Python over NumPy's functions; raises _Long where that will not do.
+    Values are pairs: text, and whether it is a truth value."""
+
+    def __init__(self, dtype: str):
+        self.dtype, self.numbers = dtype, {}  # type: str, dict[str, object]
+
+    def const(self, number: int | float) -> tuple[str, bool]:
+        name = f"n{len(self.numbers)}"
+        self.numbers[name] = np.dtype(self.dtype).type(expr.number_as(number, self.dtype))
+        return name, False
+
+    def cast(self, value: tuple[str, bool], dtype: str) -> tuple[str, bool]:
+        raise _Long
+
+    def apply(self, op: str, *args: tuple[str, bool]) -> tuple[str, bool]:
+        if op not in _KEPT:
+            raise _Long
+        numbers = [f"as_dtype({text}, dtype)" if truth else text for text, truth in args]
+        if op == "where":
+            test = args[0][0] if args[0][1] else f"({args[0][0]} != 0)"
+            return f"where({test}, {', '.join(numbers[1:])})", False
+        return f"f_{op}({', '.join(numbers)})", op in _TRUTH
+
+
+class _Long(Exception):
+    """There is no short way for an expression."""
+
+
+@functools.lru_cache(maxsize=4096)
+def numpy_function(node: Node, in_shapes: tuple[tuple[int, ...], ...], in_dtypes: tuple[str, ...],
+                   shape: tuple[int, ...], dtype: str) -> Callable[..., np.ndarray] | None:
+    """A function of NumPy arrays for an operator whose expression is computed in its inputs' dtype all along."""
+    op, params = node.op, node.params
+    assert op is not None
+    text = op.expression(params) if "reference" not in op.rules and op.reduce is None else None
+    if text is None or not in_shapes or not shape or set(in_dtypes) != {dtype} or \
+            dtype not in ("float32", "float64", "int32", "int64") or expr.compute_dtype(text, dtype) != dtype:
+        return None
+    names = op.input_names(params)
+    if not set(names) <= expr.names_of(text):
+        return None
+    reading = _Text(dtype)
+    env = {n: (f"i_{n}", False) for n in names}
+    try:
+        for name in op.params:
+            value = params[name]
+            if isinstance(value, (bool, int, float)):
+                env[name] = reading.const(value)
+        body, truth = expr.evaluate(text, reading, env)
+    except (_Long, MXNetError):
+        return None
+    if "(" not in body:  # an input as it is
+        return None
+    if truth:
+        body = f"as_dtype({body}, dtype)"
+    if any(s != shape for s in in_shapes):
+        body = f"contiguous({body})"
+    known = {f"f_{k}": f for k, f in expr.NUMPY.items()}
+    if len(names) == 2 and body == f"f_{body[2:].split('(')[0]}(i_{names[0]}, i_{names[1]})":
+        return known[body.split("(")[0]]
+    space = {**known, **reading.numbers, "as_dtype": expr.as_dtype, "dtype": np.dtype(dtype), "where": np.where,
+             "contiguous": np.ascontiguousarray, "__builtins__": {}}
+    return eval(f"lambda {', '.join(f'i_{n}' for n in names)}: {body}", space)  # a checked expression's
+
+
+class _Code:
+    """A compiled form: rows of a step table whose addresses are filled in for each call."""
+
+    def __init__(self, compiled: Any):
+        self.compiled, plan = compiled, compiled.plan  # the kernels live as long as `compiled`
+        self.memory = plan.arena_bytes, plan.prepared_bytes
+        self.scratch = plan.scratch_bytes
+        self.places = [(b.pool, b.name, b.offset) for b in plan.buffers]
+        self.rows = [(compiled.library.address(s.kernel), s.buffers, s.values, s.units) for s in _steps(plan)]
+
+    def run(self, inputs: Sequence[Array], outputs: Sequence[Array], draw: tuple[int, int]) -> None:
+        """Compute all outputs. draw: seed and offset of the numbers that are drawn."""
+        where = outputs[0].context
+        arena, prepared = (Block(n, where) for n in self.memory)
+        scratch = Block(self.scratch * runner.num_threads(), where)
+        seed = np.array(draw, np.int64)
+        places = {"arena": arena.address, "prepared": prepared.address, "seed": seed.ctypes.data}
+        addresses = []
+        for pool, name, offset in self.places:
+            if pool in ("argument", "aux"):
+                addresses.append(inputs[int(name[1:])].address)
+            elif pool == "output":
+                addresses.append(outputs[int(name)].address)
+            else:
+                addresses.append(places[pool] + offset)
+        runner.run(runner.StepTable([(function, [*(addresses[i] for i in buffers), *values], units)
+                                     for function, buffers, values, units in self.rows]), scratch.address, self.scratch)
+
+
+def _steps(plan: Plan) -> list[Step]:
+    return [*plan.steps_of("prepare"), *plan.steps_of("forward")]
+
+
+def _compiled(form: Form) -> _Code | None:
+    from mxc.compiler.api import compile_graph  # only now: small arrays need no compiler
+
+    variables = [Node(None, f"i{k}") for k in range(len(form.in_shapes))]
+    node = Node(form.op, "operator", form.op.attrs_of(form.params), form.params, [Entry(v, 0) for v in variables])
+    graph = Graph([Entry(node, i) for i in range(len(form.shapes))])
+    try:
+        made = compile_graph(graph, {f"i{k}": s for k, s in enumerate(form.in_shapes)},
+                             {f"i{k}": d for k, d in enumerate(form.in_dtypes)}, {}, form.is_train)
+    except MXNetError:  # the reference serves what the target does not
+        return None
+    outputs = {b.name for b in made.plan.buffers if b.pool == "output"}
+    if any(s.host for s in _steps(made.plan)) or outputs != {str(i) for i in range(len(form.shapes))}:
+        return None
+    return _Code(made)
