@@ -11,7 +11,8 @@ import numpy as np
 
 from mxc.compiler.error import ArgumentError, ArgumentTypeError, MXNetError
 from mxc.ndarray.index_keys import INTEGERS, array_of, check_empty, check_forward, parse
-from mxc.runtime.array import Array
+from mxc.runtime import engine
+from mxc.runtime.array import LARGE, Array
 
 
 def select(array: Array, key: Any) -> Array:
@@ -20,7 +21,7 @@ def select(array: Array, key: Any) -> Array:
     A single element has the shape (1,). Raises IndexError for an index out of range or too many indices, ValueError and
     TypeError for what is no key, MXNetError where nothing is selected (but by the first axis).
     """
-    memory = array.data
+    memory = array.memory
     if isinstance(key, INTEGERS):
         key = int(key)
         if memory.ndim > 1:
@@ -38,12 +39,24 @@ def select(array: Array, key: Any) -> Array:
         return array.view(memory[start:stop])
     found = parse(key, memory.shape)
     if found.advanced:
-        return Array.of(memory[found.parts].reshape(found.result), context=array.context)
+        return _copied(array, found.parts, found.result)
     check_empty(found)
-    elements = memory[(*found.parts, ...)]  # with the Ellipsis a view also where integers take every axis
+    parts = (*found.parts, ...)  # with the Ellipsis a view also where integers take every axis
+    elements = memory[parts]
     if elements.flags.c_contiguous:
         return array.view(elements.reshape(found.result))
-    return Array.of(elements, context=array.context)
+    return _copied(array, parts, found.result)
+
+
+def _copied(array: Array, key: Any, shape: tuple[int, ...]) -> Array:
+    """A new array of what NumPy's key selects, in another shape."""
+    made, source = Array.empty(shape, array.dtype, array.context), array.memory
+
+    def copy() -> None:
+        np.copyto(made.memory, source[key].reshape(shape))
+
+    engine.push(copy, (array.variable,), (made.variable,), "index", made.size < LARGE)
+    return made
 
 
 def assign(array: Array, key: Any, value: Any) -> None:
@@ -52,13 +65,15 @@ def assign(array: Array, key: Any, value: Any) -> None:
     Raises IndexError for an index out of range, TypeError for a value of no numbers, ValueError when the shapes do not
     fit, MXNetError for a slice that begins behind its end.
     """
-    values = _values(value, array.dtype)
     if (isinstance(key, INTEGERS) and not isinstance(key, bool)) or _is_range(key):  # most keys, and faster
-        target = select(array, key)
-        target.assign(_fitted(values, target.shape, ()))
+        target, source = select(array, key), array_of(value)
+        if source is not None and source.shape == target.shape:
+            target.copy_from(source)
+        else:
+            target.assign(_fitted(_values(value, array.dtype), target.shape, ()))
         return
     found = parse(key, array.shape)
-    values = _fitted(values, found.shape, found.new_axes)
+    values = _fitted(_values(value, array.dtype), found.shape, found.new_axes)
     if found.advanced:
         if found.inner != found.shape:
             values = np.broadcast_to(values, found.shape).reshape(found.inner)
