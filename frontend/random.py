@@ -1,13 +1,35 @@
-"""The random generator's seed: `mx.random.seed`."""
+"""Random numbers, `mx.random.uniform` and so on as in `mx.nd.random`, and their generator's seed."""
 from __future__ import annotations
 
+import numbers
+
+from mxc.compiler.error import ArgumentError
+from mxc.context import Context
+from mxc.ndarray.random import (
+    exponential,
+    gamma,
+    generalized_negative_binomial,
+    multinomial,
+    negative_binomial,
+    normal,
+    poisson,
+    randint,
+    randn,
+    shuffle,
+    uniform,
+)
 from mxc.runtime import random as state
-from mxc.runtime.context import Context
+
+__all__ = ["exponential", "gamma", "generalized_negative_binomial", "multinomial", "negative_binomial", "normal",
+           "poisson", "randint", "randn", "seed", "shuffle", "uniform"]
 
 
 def seed(seed_state: int, ctx: Context | str = "all") -> None:
-    """Start the sequence of random numbers that `seed_state` stands for.
-
-    ctx: accepted as MXNet has it; one sequence serves all devices, so their numbers follow from the seed alone.
-    """
-    state.seed(seed_state)
+    """Start the sequence of random numbers that `seed_state` stands for: on all devices, on each another one; or on one
+    device `ctx`, where it then is the same as on any other that is seeded alone. Raises ValueError for what is no
+    whole number, and for a ctx that is neither "all" nor a Context."""
+    if not isinstance(seed_state, numbers.Integral):
+        raise ArgumentError(f"seed_state must be a whole number, got {seed_state!r}")
+    if ctx != "all" and not isinstance(ctx, Context):
+        raise ArgumentError(f"ctx must be 'all' or a Context, got {ctx!r}")
+    state.seed(int(seed_state), None if isinstance(ctx, str) else ctx)

@@ -4,7 +4,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from mxc.ndarray import _internal, contrib, functions, image, linalg, op, sparse
+from mxc.ndarray import _internal, contrib, functions, image, linalg, op, random, sparse
 from mxc.ndarray.arithmetic import (
     add,
     divide,
@@ -60,8 +60,9 @@ __all__ = [
     "from_dlpack", "from_numpy", "full", "get_indexing_dispatch_code", "get_oshape_of_gather_nd_op", "greater",
     "greater_equal", "histogram", "image", "imdecode", "indexing_key_expand_implicit_axes", "lesser", "lesser_equal",
     "linalg", "linspace", "load", "load_frombuffer", "logical_and", "logical_or", "logical_xor", "maximum", "minimum",
-    "modulo", "moveaxis", "multiply", "not_equal", "onehot_encode", "ones", "op", "power", "save", "sparse",
-    "split_v2", "subtract", "to_dlpack_for_read", "to_dlpack_for_write", "true_divide", "waitall", "zeros",
+    "modulo", "moveaxis", "multiply", "not_equal", "onehot_encode", "ones", "op", "power", "random",
+    "save", "sparse", "split_v2", "subtract", "to_dlpack_for_read", "to_dlpack_for_write", "true_divide", "waitall",
+    "zeros",
 ]
 
 

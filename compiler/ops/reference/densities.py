@@ -33,7 +33,8 @@ def pdf_uniform(params: Params, inputs: list[np.ndarray], is_train: bool, rng: D
 
 def pdf_normal(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws) -> list[np.ndarray]:
     """Mean mu, standard deviation sigma."""
-    return _density(params, inputs, lambda x, mu, sigma: -((x - mu) / sigma)**2 / 2 - np.log(sigma * np.sqrt(2 * np.pi)))
+    return _density(params, inputs, lambda x, mu, sigma:
+                    -((x - mu) / sigma)**2 / 2 - np.log(sigma * np.sqrt(2 * np.pi)))
 
 
 def pdf_gamma(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws) -> list[np.ndarray]:
