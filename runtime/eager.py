@@ -31,8 +31,8 @@ COMPILED_ELEMENTS = 1 << 16  # maps and reductions: below, NumPy is done before 
 LIBRARY_ELEMENTS = 1 << 12  # products, convolutions, routines: their references are slow
 # What NumPy computes in the dtype of its arguments, and by one function.
 _KEPT = {"add", "sub", "mul", "div", "mod", "pow", "neg", "min", "max", "abs", "lt", "le", "gt", "ge", "eq", "ne",
-         "where", "sqrt", "floor", "ceil", "trunc", "rint", "exp", "expm1", "log", "log1p", "log2", "log10", "sin", "cos",
-         "tan", "arcsin", "arccos", "arctan", "arctan2", "sinh", "cosh", "tanh", "arcsinh", "arccosh", "arctanh",
+         "where", "sqrt", "floor", "ceil", "trunc", "rint", "exp", "expm1", "log", "log1p", "log2", "log10", "sin",
+         "cos", "tan", "arcsin", "arccos", "arctan", "arctan2", "sinh", "cosh", "tanh", "arcsinh", "arccosh", "arctanh",
          "cbrt", "sigmoid"}
 _TRUTH = {"lt", "le", "gt", "ge", "eq", "ne"}
 _lock = Lock()

@@ -1,0 +1,223 @@
+"""The engine: order by reads and writes, errors where they are waited for, threads, forks and the end of a process."""
+import os
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import mxc as mx
+from mxc.compiler.error import MXNetError
+from mxc.runtime import engine
+
+
+def _program(count: int, seed: int, push, small: bool) -> np.ndarray:
+    """`count` random operations over 50 arrays; their values at the end."""
+    rng = np.random.default_rng(seed)
+    arrays, variables = [np.full(16, i, np.int64) for i in range(50)], [engine.Variable() for _ in range(50)]
+    for number in range(count):
+        a, b, c = (int(i) for i in rng.integers(0, 50, 3))
+
+        def work(a=a, b=b, c=c, number=number) -> None:
+            np.copyto(arrays[c], arrays[a] * 3 + arrays[b] * 7 + number)
+
+        push(work, [variables[a], variables[b]], [variables[c]], "mix", small and number % 3 == 0)
+    for variable in variables:
+        engine.wait_to_read(variable)
+    return np.stack(arrays)
+
+
+def _naively(work, reads, writes, name, small) -> None:
+    work()
+
+
+@pytest.mark.parametrize("count", [10_000, pytest.param(100_000, marks=pytest.mark.slow)])
+def test_random_operations_give_what_program_order_gives(monkeypatch, count):
+    monkeypatch.setattr(engine, "WORKERS", 4)
+    expected = _program(count, 1, _naively, True)
+    np.testing.assert_array_equal(_program(count, 1, engine.push, False), expected)
+    np.testing.assert_array_equal(_program(count, 1, engine.push, True), expected)
+
+
+def test_work_returns_at_once_and_runs_in_order():
+    gate, variable, seen = threading.Event(), engine.Variable(), []
+    engine.push(lambda: (gate.wait(10), seen.append(1)), [], [variable], "slow", small=False)
+    engine.push(lambda: seen.append(2), [variable], [], "small")
+    assert seen == []
+    gate.set()
+    engine.wait_to_write(variable)
+    assert seen == [1, 2] and variable.busy is None and variable.version == 1
+
+
+def test_independent_work_runs_in_parallel():
+    meet, variables = threading.Barrier(2, timeout=10), [engine.Variable(), engine.Variable()]
+    for variable in variables:
+        engine.push(meet.wait, [], [variable], "meet", small=False)
+    for variable in variables:
+        engine.wait_to_read(variable)
+
+
+def test_an_error_surfaces_at_the_wait_on_what_depends_on_it():
+    bad, after, other = engine.Variable(), engine.Variable(), engine.Variable()
+    ran = []
+    engine.push(lambda: 1 / 0, [], [bad], "divide", small=False)
+    engine.push(lambda: ran.append("after"), [bad], [after], "use", small=False)
+    engine.push(lambda: ran.append("other"), [], [other], "other", small=False)
+    engine.wait_to_read(other)
+    with pytest.raises(MXNetError, match="operation divide: division by zero"):
+        engine.wait_to_read(after)
+    with pytest.raises(MXNetError, match="operation divide") as raised:
+        engine.wait_to_read(bad)
+    assert isinstance(raised.value.__cause__, ZeroDivisionError)
+    assert ran == ["other"]
+    engine.wait_to_read(bad)
+    engine.waitall()
+
+
+def test_an_overwritten_error_is_gone_and_waitall_raises_others_once():
+    variable = engine.Variable()
+    engine.push(lambda: 1 / 0, [], [variable], "divide", small=False)
+    engine.push(lambda: None, [], [variable], "overwrite", small=False)
+    engine.wait_to_read(variable)
+    engine.waitall()
+    engine.push(lambda: 1 / 0, [], [variable], "divide", small=False)
+    with pytest.raises(MXNetError, match="operation divide"):
+        engine.waitall()
+    engine.waitall()
+    engine.wait_to_read(variable)
+
+
+def test_errors_at_random_lose_nothing_else():
+    rng, sums, variables = np.random.default_rng(2), np.zeros(20, int), [engine.Variable() for _ in range(20)]
+    expected, failing = np.zeros(20, int), set()
+    for _ in range(2000):
+        i = int(rng.integers(20))
+
+        def add(i=i) -> None:
+            sums[i] += 1
+
+        if rng.random() < 0.01:
+            engine.push(lambda: 1 / 0, [], [variables[i]], "fail", small=False)
+            failing.add(i)
+        else:
+            engine.push(add, [], [variables[i]], "add", small=False)
+            expected[i] += 1
+            failing.discard(i)
+    for i, variable in enumerate(variables):
+        if i in failing:
+            with pytest.raises(MXNetError, match="operation fail"):
+                engine.wait_to_read(variable)
+        else:
+            engine.wait_to_read(variable)
+    np.testing.assert_array_equal(sums, expected)
+    engine.waitall()
+
+
+def test_work_inside_of_work_is_a_part_of_it():
+    variable, inner, seen = engine.Variable(), engine.Variable(), []
+
+    def outer() -> None:
+        engine.push(lambda: seen.append("inner"), [variable], [inner], "inner", small=False)
+        engine.wait_to_read(variable)
+        seen.append("outer")
+
+    engine.push(outer, [], [variable], "outer", small=False)
+    engine.wait_to_read(variable)
+    assert seen == ["inner", "outer"]
+
+
+def test_a_source_may_change_after_it_was_copied():
+    a, b = mx.nd.ones((1 << 20,)), mx.nd.zeros((1 << 20,))
+    for i in range(5):
+        c = a + 1
+        a.copyto(b)
+        a += 1
+        assert float(b[-1].asscalar()) == i + 1 and float(c[0].asscalar()) == i + 2
+
+
+@pytest.mark.parametrize("shape", [(2, 2), (300, 1000)])
+def test_large_and_small_arrays_give_the_same(shape):
+    values = np.random.default_rng(0).uniform(0.5, 2, shape).astype("float32")
+    a = mx.nd.array(values)
+    np.testing.assert_allclose((mx.nd.exp(a) * 2 - a / 3).asnumpy(), np.exp(values) * 2 - values / 3, rtol=1e-5)
+    np.testing.assert_allclose(mx.nd.sum(a, axis=1).asnumpy(), values.sum(1), rtol=1e-5)
+    np.testing.assert_allclose(mx.nd.dot(a, a, transpose_b=True).asnumpy(), values @ values.T, rtol=1e-4)
+    a[:] = a.T.reshape(shape)
+    np.testing.assert_array_equal(a.asnumpy(), values.T.reshape(shape))
+
+
+def test_an_output_that_is_an_input():
+    values = np.random.default_rng(0).uniform(0.5, 2, (300, 300)).astype("float32")
+    a = mx.nd.array(values)
+    mx.nd.transpose(a, out=a)
+    np.testing.assert_array_equal(a.asnumpy(), values.T)
+    a *= 2
+    np.testing.assert_array_equal(a.asnumpy(), values.T * 2)
+
+
+def test_create_compute_free_keeps_memory():
+    def rounds(count: int) -> int:
+        for _ in range(count):
+            a = mx.nd.ones((64, 64))
+            (a * 2 + a).wait_to_read()
+        with open("/proc/self/statm") as file:
+            return int(file.read().split()[1])
+
+    rounds(500)
+    before = rounds(500)
+    assert rounds(10_000) <= before * 1.01
+
+
+def test_many_threads_compute():
+    results = {}
+
+    def compute(seed: int) -> None:
+        a = mx.nd.full((100_000,), seed)
+        for _ in range(20):
+            a = a + 1
+        results[seed] = float(a.asnumpy().mean())
+
+    threads = [threading.Thread(target=compute, args=(i,)) for i in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert results == {i: i + 20 for i in range(6)}
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+def test_a_forked_child_computes():
+    a = mx.nd.ones((1 << 19,))
+    b = a + 1  # may be pending
+    child = os.fork()
+    if not child:
+        good = float((b * 2).asnumpy().sum()) == 4 * (1 << 19)
+        os._exit(0 if good else 1)
+    end = time.monotonic() + 60
+    while (state := os.waitpid(child, os.WNOHANG)) == (0, 0) and time.monotonic() < end:
+        time.sleep(0.05)
+    assert state[0] == child and os.waitstatus_to_exitcode(state[1]) == 0
+    assert float((b + 1).asnumpy()[0]) == 3
+
+
+def _run(script: str, **variables: str) -> subprocess.CompletedProcess:
+    return subprocess.run([sys.executable, "-c", script], env={**os.environ, **variables}, capture_output=True,
+                          text=True, timeout=60)
+
+
+def test_naive_engine_queues_nothing():
+    script = ("import mxc as mx\nfrom mxc.runtime import engine\na = mx.nd.ones((1 << 19,)) + 1\n"
+              "assert a._array.variable.busy is None and not engine._engine.workers\nassert a[0].asscalar() == 2")
+    done = _run(script, MXNET_ENGINE_TYPE="NaiveEngine")
+    assert done.returncode == 0, done.stderr
+
+
+def test_e06_scripts_that_end_at_once():
+    bodies = ["a + 1", "b = a * a; b = b + a", "mx.nd.exp(a).copyto(a)", "a[:] = 3", "raise SystemExit(0)"]
+    for number in range(20):
+        script = f"import mxc as mx\na = mx.nd.ones(({1 << (number % 4) * 7},))\n{bodies[number % 5]}"
+        start = time.monotonic()
+        done = _run(script)
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", "") and time.monotonic() - start < 20
