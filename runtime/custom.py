@@ -53,15 +53,15 @@ class CustomOperator(Operator):
         super().__init__("Custom", Kind.OPAQUE, tuple(InputSpec(n) for n in prop.list_arguments()),
                          outputs=tuple(prop.list_outputs()), aux=tuple(prop.list_auxiliary_states()))
         self.op_type, self.prop, self.wrap = op_type, prop, wrap
+        heads, ins = list(range(len(self.outputs))), list(range(len(self.inputs)))
+        numbered = heads, [len(heads) + i for i in ins], [len(heads) + len(ins) + i for i in heads]
+        self.needs_heads = bool(set(heads) & set(prop.declare_backward_dependency(*numbered)))
         self.computes: tuple[object, Any] = (None, None)  # what the object was made for, and the object
 
     def rule(self, role: str) -> Callable | None:
-        if role == "grad":
-            heads = list(range(len(self.outputs)))
-            others = [[len(heads) + i] for i in range(2)]
-            needed = self.prop.declare_backward_dependency(heads, *others)
-            return _gradient if set(heads) & set(needed) else _gradient_of_a_loss
-        return {"shape": self._shapes, "dtype": self._dtypes}.get(role)
+        rules: dict[str, Callable] = {"shape": self._shapes, "dtype": self._dtypes,
+                                      "grad": _gradient if self.needs_heads else _gradient_of_a_loss}
+        return rules.get(role)
 
     def _shapes(self, params: Params, ins: list[Shape | None], outs: list[Shape | None]) -> tuple[list, list]:
         count = len(self.inputs)
