@@ -9,6 +9,7 @@
 | MXC_CACHE_DIR | where compiled kernels are kept (default: XDG_CACHE_HOME/mxc, else ~/.cache/mxc); empty: no cache |
 | MXC_NUM_THREADS | threads that run a plan; else OMP_NUM_THREADS, else the CPUs this process may use |
 | MXC_RUNNER | native (default where there is one) or portable: what runs plans |
+| MXNET_ENGINE_TYPE | NaiveEngine: operations are done when their call returns (default: they may be queued) |
 """
 from __future__ import annotations
 

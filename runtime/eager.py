@@ -8,7 +8,6 @@ graph of one node.
 from __future__ import annotations
 
 import contextvars
-import functools
 import math
 import threading
 from collections.abc import Callable, Sequence
@@ -66,8 +65,7 @@ class Form:
         is_library = op.kind >= Kind.ANCHOR or "decompose" in op.rules
         self.wants_code = elements >= (LIBRARY_ELEMENTS if is_library else COMPILED_ELEMENTS)
         self.small = elements < (LARGE >> 3 if is_library else LARGE)
-        self.function = None if self.wants_code else numpy_function(node, tuple(in_shapes), tuple(in_dtypes),
-                                                                    shapes[0], dtypes[0])
+        self.function = None if self.wants_code else numpy_function(node, in_shapes, in_dtypes, shapes[0], dtypes[0])
         self._code: _Code | None = None
 
     def code(self) -> _Code | None:
@@ -143,8 +141,7 @@ class _Long(Exception):
     """There is no short way for an expression."""
 
 
-@functools.lru_cache(maxsize=4096)
-def numpy_function(node: Node, in_shapes: tuple[tuple[int, ...], ...], in_dtypes: tuple[str, ...],
+def numpy_function(node: Node, in_shapes: Sequence[tuple[int, ...]], in_dtypes: Sequence[str],
                    shape: tuple[int, ...], dtype: str) -> Callable[..., np.ndarray] | None:
     """A function of NumPy arrays for an operator whose expression is computed in its inputs' dtype all along."""
     op, params = node.op, node.params
