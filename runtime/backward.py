@@ -2,15 +2,30 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
 from mxc.compiler.error import MXNetError
 from mxc.compiler.graph.graph import Entry, Graph, Node
 from mxc.compiler.passes.gradient import HEAD, differentiate
 from mxc.runtime import custom, invoke, tape
 from mxc.runtime.array import Array
-from mxc.runtime.host import HostBackward
+from mxc.runtime.host import HostBackward, HostOperator
 from mxc.runtime.tape import Leaf, Step
+
+PROGRAMS_KEPT = 256
+Place = tuple[int, int]  # a node's position and an output of it: recorded nodes, then heads, then those made
+
+
+class _Program:
+    """made: the nodes of the gradients, without inputs, and where their inputs are. sought: what is wanted, as kind
+    ("grad" or "aux"), position of the leaf, and place of the value. uses: how often each place is read."""
+
+    def __init__(self, made: list[tuple[Node, list[Place]]], sought: list[tuple[str, int, Place]]):
+        self.made, self.sought = made, sought
+        self.uses = Counter([*(place for _, inputs in made for place in inputs), *(place for _, _, place in sought)])
+
+
+_programs: dict[Hashable, _Program] = {}
 
 
 def backward(heads: Sequence[Array], head_grads: Sequence[Array | None], retain: bool, is_train: bool) -> None:
@@ -92,30 +107,66 @@ def _graph_of(heads: Sequence[Array]) -> Graph:
 def _gradients(graph: Graph, leaves: Sequence[Leaf], heads: Sequence[Array], head_grads: Sequence[Array | None],
                is_train: bool) -> list[Array]:
     """New arrays with the gradients of the graph's outputs; auxiliary states that training changes are written."""
+    program = _program_of(graph, leaves, is_train)
+    known = len(graph.nodes)
+    values = _run(program, graph, _head_values(heads, head_grads))
+    found: dict[Node, Array] = {}
+    for kind, position, place in program.sought:
+        if kind == "grad":
+            value = values[place]
+            if place[0] < known + len(heads):
+                value = invoke.invoke("_copy", [value], {})[0]  # a gradient is the caller's own
+            found[graph.nodes[position]] = value
+    for kind, position, place in program.sought:
+        if kind == "aux":
+            leaf = graph.nodes[position]
+            assert isinstance(leaf, Leaf)
+            leaf.outputs[0].copy_from(values[place])
+    return [found[leaf] for leaf in leaves]
+
+
+def _program_of(graph: Graph, leaves: Sequence[Leaf], is_train: bool) -> _Program:
+    """How the gradients of a graph are computed; remembered for graphs of the same structure, as a loop makes them."""
+    wanted = set(leaves)
+    structure = []
+    for node in graph.nodes:
+        assert isinstance(node, (Leaf, Step))
+        if isinstance(node.op, (HostOperator, custom.CustomOperator)):
+            return _made_program(graph, leaves, is_train)  # made for one use
+        facts = tuple([(a.shape, a.dtype) for a in node.outputs])
+        below = tuple([(graph.ids[e.node], e.index) for e in node.inputs])
+        structure.append((node.op, node.params, facts, below, node in wanted if node.op is None else node.is_train))
+    key = tuple(structure), tuple((graph.ids[e.node], e.index) for e in graph.outputs), is_train
+    program = _programs.get(key)
+    if program is None:
+        if len(_programs) >= PROGRAMS_KEPT:
+            _programs.clear()
+        program = _programs[key] = _made_program(graph, leaves, is_train)
+    return program
+
+
+def _made_program(graph: Graph, leaves: Sequence[Leaf], is_train: bool) -> _Program:
     inferring = frozenset(node for node in graph.nodes if isinstance(node, Step) and not node.is_train)
     joint = differentiate(graph, {leaf.name: "write" for leaf in leaves}, is_train, inferring)
-    own = len(graph.outputs)
-    sought = dict(zip(joint.sinks[own:], joint.outputs[own:], strict=True))
-    values = _run(joint, list(sought.values()), _head_values(graph, heads, head_grads))
-    found = {}
-    for sink, entry in sought.items():
-        if sink.kind == "grad":
-            value = values[entry]
-            if entry.node.name.startswith(HEAD) or isinstance(entry.node, (Leaf, Step)):
-                value = invoke.invoke("_copy", [value], {})[0]  # a gradient is the caller's own
-            found[sink.name] = value
-    states = {node.name: node for node in graph.variables}
-    for sink, entry in sought.items():
-        if sink.kind == "aux":
-            leaf = states[sink.name]
-            assert isinstance(leaf, Leaf)
-            leaf.outputs[0].copy_from(values[entry])
-    return [found[leaf.name] for leaf in leaves]
+    own, places = len(graph.outputs), dict(graph.ids)
+    made: list[tuple[Node, list[Place]]] = []
+    for node in joint.nodes:
+        if node in places:
+            continue
+        if node.op is None:
+            places[node] = len(graph.nodes) + int(node.name.removeprefix(HEAD))
+        else:
+            places[node] = len(graph.nodes) + own + len(made)
+            made.append((Node(node.op, node.name, None, node.params), [(places[e.node], e.index) for e in node.inputs]))
+    named = {node.name: position for position, node in enumerate(graph.nodes) if node.op is None}
+    sought = [(sink.kind, named[sink.name], (places[entry.node], entry.index))
+              for sink, entry in zip(joint.sinks[own:], joint.outputs[own:], strict=True)]
+    return _Program(made, sought)
 
 
-def _head_values(graph: Graph, heads: Sequence[Array], head_grads: Sequence[Array | None]) -> dict[str, Array]:
-    """What flows into each output, by the name of its variable: ones where nothing is given."""
-    values = {}
+def _head_values(heads: Sequence[Array], head_grads: Sequence[Array | None]) -> list[Array]:
+    """What flows into each output: ones where nothing is given."""
+    values = []
     for i, (head, value) in enumerate(zip(heads, head_grads, strict=True)):
         if value is None:
             value = invoke.invoke("_ones", [], {"shape": head.shape, "dtype": head.dtype}, context=head.context)[0]
@@ -123,30 +174,27 @@ def _head_values(graph: Graph, heads: Sequence[Array], head_grads: Sequence[Arra
             raise MXNetError(f"the head gradient {i} has the shape {value.shape}; its head has {head.shape}")
         elif value.dtype != head.dtype:
             value = invoke.invoke("Cast", [value], {"dtype": head.dtype})[0]
-        values[f"{HEAD}{i}"] = value
+        values.append(value)
     return values
 
 
-def _run(joint: Graph, wanted: Sequence[Entry], heads: dict[str, Array]) -> dict[Entry, Array]:
-    """The values of entries of a joint graph; recorded ones are known, others go as soon as nobody needs them."""
-    uses = Counter(entry for node in joint.nodes if _is_new(node) for entry in node.inputs)
-    uses.update(wanted)
-    values: dict[Entry, Array] = {}
-    for node in joint.nodes:
-        if not _is_new(node):
-            for i in range(node.num_outputs):
-                entry = Entry(node, i)
-                if uses[entry]:
-                    values[entry] = heads[node.name] if node.name in heads else tape.at(entry)
-            continue
-        inputs = [values[entry] for entry in node.inputs]
-        for i, value in enumerate(_apply(node, inputs)):
-            if uses[Entry(node, i)]:
-                values[Entry(node, i)] = value
-        for entry in node.inputs:
-            uses[entry] -= 1
-            if not uses[entry]:
-                values.pop(entry, None)
+def _run(program: _Program, graph: Graph, heads: Sequence[Array]) -> dict[Place, Array]:
+    """The values of a program; recorded ones are known, others go as soon as nobody needs them."""
+    first, uses = len(graph.nodes), dict(program.uses)
+    values: dict[Place, Array] = {}
+    for position, index in uses:
+        if position < first:
+            values[position, index] = tape.at(Entry(graph.nodes[position], index))
+        elif position < first + len(heads):
+            values[position, index] = heads[position - first]
+    for position, (node, inputs) in enumerate(program.made, first + len(heads)):
+        for i, value in enumerate(_apply(node, [values[place] for place in inputs])):
+            if (position, i) in uses:
+                values[position, i] = value
+        for place in inputs:
+            uses[place] -= 1
+            if not uses[place]:
+                del values[place]
     return values
 
 
@@ -158,11 +206,6 @@ def _apply(node: Node, inputs: Sequence[Array]) -> list[Array]:
     if isinstance(node.op, custom.CustomBackward):
         return custom.apply(node, inputs)
     return invoke.apply(node, inputs)
-
-
-def _is_new(node: Node) -> bool:
-    """Whether a node of the joint graph was made by the gradient pass."""
-    return node.op is not None and not isinstance(node, Step)
 
 
 def _free(graph: Graph) -> None:

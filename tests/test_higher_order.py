@@ -105,3 +105,24 @@ def test_gradients_of_gradients_of_layers(function):
     along.backward()
     wanted = (first(x0 + STEP * v, False)[1].asnumpy() - first(x0 - STEP * v, False)[1].asnumpy()) / (2 * STEP)
     np.testing.assert_allclose(x.grad.asnumpy(), wanted, rtol=1e-5, atol=1e-7)
+
+
+def test_graphs_of_one_structure_share_how_gradients_are_computed():
+    from mxc.runtime import backward
+
+    def run(power: float, values: list[float], request: str = "write") -> list[list[float]]:
+        x, y = nd.array(values), nd.array(values)
+        x.attach_grad()
+        y.attach_grad(request)
+        with autograd.record():
+            z = x ** power * y
+        z.backward()
+        return [array.grad.asnumpy().tolist() for array in (x, y) if array.grad is not None]
+
+    assert run(2, [1, 2]) == [[2, 8], [1, 4]]
+    count = len(backward._programs)
+    assert run(2, [3, 4]) == [[18, 32], [9, 16]]
+    assert len(backward._programs) == count
+    assert run(3, [1, 2]) == [[3, 24], [1, 8]]
+    assert run(2, [1, 2], "null") == [[2, 8]]
+    assert run(2, [1, 2, 3]) == [[2, 8, 18], [1, 4, 9]]
