@@ -26,21 +26,28 @@ def invoke(name: str, inputs: Sequence[Array], params: Mapping[str, object], out
     """
     state = tape.state
     train = state.training if is_train is None else is_train
-    # 0.0 and -0.0 are equal, but not the same parameter
-    signs = tuple([k for k, v in params.items() if v.__class__ is float and v == 0 and math.copysign(1, v) < 0])
-    facts = (name, tuple(params.items()), tuple([a.memory.shape for a in inputs]), tuple([a.dtype for a in inputs]),
-             signs, train)
+    given, signs = (), ()  # type: tuple[tuple[str, object], ...], tuple[str, ...]
+    if params:  # 0.0 and -0.0 are equal, but not the same parameter
+        given = tuple(params.items())
+        signs = tuple([k for k, v in given if v.__class__ is float and v == 0 and math.copysign(1, v) < 0])
+    key: list[Hashable] = [name, train, given, signs]
+    free, memory = out is None and engine.observer is None and bool(inputs), []
+    for array in inputs:
+        memory.append(array.memory)
+        key += (array.memory.shape, array.dtype)
+        free = free and array.variable.busy is None
+    facts = tuple(key)
     try:
         form = _forms.get(facts)
         if form is None:
-            form = _remember(facts, _resolve(*facts))
+            form = _remember(facts, _resolve(name, given, inputs, train))
     except TypeError:  # a parameter that cannot be hashed, as a list
-        form = _resolve(*facts)
-    if out is None and inputs and form.function is not None and not state.recording and engine.observer is None \
-            and all(a.variable.busy is None for a in inputs):
-        # the short way: nothing to wait for, a new array
-        return [Array(quiet.run(form.function, *[a.memory for a in inputs]), inputs[0].context, engine.Variable(),
-                      form.dtypes[0])]
+        form = _resolve(name, given, inputs, train)
+    if free and form.function is not None:  # the short way: nothing to wait for, a new array
+        result = Array(quiet.run(form.function, *memory), inputs[0].context, engine.Variable(), form.dtypes[0])
+        if state.recording:
+            tape.record(form.op, form.params, inputs, [result], train)
+        return [result]
     if out is not None:
         _check_results(name, out, form.shapes[:form.visible])
     return _run(form, inputs, out, context)[:form.visible]
@@ -86,11 +93,11 @@ def _remember(facts: Hashable, form: Form) -> Form:
     return form
 
 
-def _resolve(name: str, params: tuple[tuple[str, object], ...], shapes: tuple[tuple[int, ...], ...],
-             dtypes: tuple[str, ...], signs: tuple[str, ...], is_train: bool) -> Form:
-    """The form of the operator on inputs of these shapes and dtypes. signs: names of parameters that are -0.0."""
+def _resolve(name: str, params: tuple[tuple[str, object], ...], inputs: Sequence[Array],
+             is_train: bool) -> Form:
+    """The form of the operator on these inputs."""
     op = table.get(name)
-    given = dict(params)
+    given, shapes, dtypes = dict(params), tuple(a.shape for a in inputs), tuple(a.dtype for a in inputs)
     if op.variadic:
         given = {op.variadic: len(shapes), **given}
     node = Node(op, "", None, op.make_params(given))
