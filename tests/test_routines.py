@@ -26,16 +26,18 @@ def program_of(case: Case, dtype: str) -> Program:
 
 
 @pytest.fixture(scope="module")
-def batch():
-    """Every case's program, and all of their kernels compiled together."""
-    programs = {(str(case), dtype): program_of(case, dtype) for case, dtype in CASES}
+def batch(request: pytest.FixtureRequest):
+    """Every case's program, of one dtype, and all of their kernels compiled together."""
+    programs = {(str(case), dtype): program_of(case, dtype) for case, dtype in CASES if dtype == request.param}
     kernels = {}
     for program in programs.values():
         kernels |= program.kernels(cpu_target())
     return programs, cpu_target().load(kernels)
 
 
-@pytest.mark.parametrize("case, dtype", CASES, ids=lambda x: str(x))
+@pytest.mark.parametrize("case, dtype, batch", [
+    pytest.param(case, dtype, dtype, id=f"{case}-{dtype}", marks=[] if dtype == "float32" else [pytest.mark.slow])
+    for case, dtype in CASES], indirect=["batch"])
 def test_routine(case: Case, dtype: str, batch) -> None:
     program = batch[0][str(case), dtype]
     arrays = case.arrays(dtype)
