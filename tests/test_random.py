@@ -216,7 +216,8 @@ def test_shapes_and_dtypes_are_those_of_mxnet():
 @pytest.mark.parametrize("name, params, text", [
     ("uniform", {"low": 2, "high": 1}, "low <= high"), ("normal", {"scale": -1}, "scale above 0"),
     ("exponential", {"scale": -1.0}, "lam above 0"), ("gamma", {"alpha": 0}, "alpha above 0"),
-    ("poisson", {"lam": -1}, "lam"), ("negative_binomial", {"k": -1}, "'k'"), ("randint", {"low": 3, "high": 3}, "low <"),
+    ("poisson", {"lam": -1}, "lam"), ("negative_binomial", {"k": -1}, "'k'"),
+    ("randint", {"low": 3, "high": 3}, "low < high"),
     ("uniform", {"shape": 2, "dtype": "int32"}, "dtype"), ("uniform", {"low": "a"}, "a number or an array")])
 def test_wrong_parameters_are_refused(name, params, text):
     with pytest.raises(mx.MXNetError, match=text):
