@@ -135,7 +135,8 @@ def _program_of(graph: Graph, leaves: Sequence[Leaf], is_train: bool) -> _Progra
             return _made_program(graph, leaves, is_train)  # made for one use
         facts = tuple([(a.shape, a.dtype) for a in node.outputs])
         below = tuple([(graph.ids[e.node], e.index) for e in node.inputs])
-        structure.append((node.op, node.params, facts, below, node.is_train if isinstance(node, Step) else node in wanted))
+        how = node.is_train if isinstance(node, Step) else node in wanted
+        structure.append((node.op, node.params, facts, below, how))
     key = tuple(structure), tuple((graph.ids[e.node], e.index) for e in graph.outputs), is_train
     program = _programs.get(key)
     if program is None:
