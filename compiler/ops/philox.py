@@ -30,7 +30,7 @@ def words(seed: np.ndarray | int, offset: np.ndarray | int, index: np.ndarray | 
     return c0.astype(np.uint32)
 
 
-def uniform(key: np.ndarray, index: np.ndarray, draw: np.ndarray | int = 0) -> np.ndarray:
+def uniform(key: np.ndarray | tuple[int, int], index: np.ndarray | int, draw: np.ndarray | int = 0) -> np.ndarray:
     """float64 in [0, 1) of 53 bits, of two words: the `draw`-th of each index. key: seed and offset."""
     place = np.asarray(index, np.int64) + (np.asarray(draw, np.int64) << (TURN + 1))
     high, low = words(key[0], key[1], place), words(key[0], key[1], place + (1 << TURN))

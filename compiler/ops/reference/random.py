@@ -140,7 +140,7 @@ def _drawn(params: Params, inputs: list[np.ndarray], names: tuple[str, ...]) -> 
     if names[0] in params:
         like = [inputs[0].dtype.name] if inputs else [given]
         shape = inputs[0].shape if inputs else params.shape or (1,)
-        values = [np.float64(params[name]) for name in names]
+        values = [np.asarray(params[name]) for name in names]
     else:
         like, shape = [given], (*inputs[0].shape, *params.shape)
         values = [np.broadcast_to(i.reshape(*i.shape, *(1,) * len(params.shape)), shape) for i in inputs]
