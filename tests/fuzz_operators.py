@@ -42,7 +42,8 @@ NUMBERS = {
 NUMBERS["double"] = NUMBERS["float"]
 NUMBERS["floats"] = NUMBERS["doubles"] = [(), (1.0,), (0.5, 2.0), (-1, 1), (0, 0), (1, 2, 0.5), (float("nan"), 1), (2, 1)]
 NUMBERS["bounds"] = [*NUMBERS["shape"], (None,), (None, None), (1, None), (None, -1), (None, -1, 2)]
-NONSENSE = ["x", None, "(1,", "(1, x)", object(), [], "None", b"1", {}, "1e5", float("nan"), "(((", np.zeros(2), "2**3"]
+NONSENSE = ["x", None, "(1,", "(1, x)", object(), [], "None", b"1", {}, "1e5", float("nan"), "(((", np.zeros(2),
+            "2**3"]
 SECONDS = 20
 
 

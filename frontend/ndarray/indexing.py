@@ -29,7 +29,8 @@ def select(array: Array, key: Any) -> Array:
         if -memory.size <= key < memory.size and memory.ndim:
             return array.view(memory[key:key + 1 or None])
     elif isinstance(key, tuple) and len(key) == memory.ndim and all(isinstance(k, INTEGERS) for k in key):
-        element = memory[(*map(int, key), ...)]  # with the Ellipsis a view
+        places: tuple[Any, ...] = (*map(int, key), ...)  # with the Ellipsis a view
+        element = memory[places]
         return array.view(element.reshape(1) if key else element)
     elif _is_range(key) and memory.ndim:
         start, stop, _ = key.indices(len(memory))

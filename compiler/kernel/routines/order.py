@@ -46,7 +46,7 @@ def argsort(first, last, data, order, keys, ids, rows, n, k, room, *, ascending,
             while width < filled:
                 target = room - source
                 for start in range(0, filled, 2 * width):
-                    left = source + start
+                    left = int64(source + start)
                     middle = source + min_(start + width, filled)
                     right = middle
                     stop = source + min_(start + 2 * width, filled)

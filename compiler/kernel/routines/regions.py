@@ -85,8 +85,8 @@ def roi_align(first, last, data, rois, grad, out, batch, channels, height, width
     they are.
     """
     for unit in range(first, last):
-        begin = unit
-        end = unit + 1
+        begin = int64(unit)
+        end = int64(unit + 1)
         if backward:
             for i in range(unit * channels * height * width, (unit + 1) * channels * height * width):
                 out[i] = real(0)

@@ -6,6 +6,7 @@ import math
 import numpy as np
 
 from mxc.compiler.ops.expr import NumpyReading, as_dtype, compute_dtype, evaluate, number_as
+from mxc.compiler.ops.philox import Draws
 from mxc.compiler.ops.shapes.basic import arange_length, reduced_axes, reduced_shape
 from mxc.compiler.ops.table import Operator, Params
 
@@ -60,7 +61,7 @@ def reduction_value(op: Operator, params: Params, inputs: list[np.ndarray], out_
     return result.reshape(reduced_shape(params, shape, bool(params.get("keepdims"))))
 
 
-def arange(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator) -> list[np.ndarray]:
+def arange(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws) -> list[np.ndarray]:
     """start, start + step, ...; each `repeat` times. start and step are cast to the dtype first, as MXNet does."""
     start, stop, step, repeat = (params[k] for k in ("start", "stop", "step", "repeat"))
     count = arange_length(params)
@@ -71,7 +72,7 @@ def arange(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.ran
     return [first + each * as_dtype(np.arange(count) // repeat, dtype)]
 
 
-def dot(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator) -> list[np.ndarray]:
+def dot(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws) -> list[np.ndarray]:
     """The contraction of shapes.basic.dot."""
     lhs, rhs = inputs
     wide = np.float64 if lhs.dtype.kind == "f" else lhs.dtype
@@ -80,14 +81,14 @@ def dot(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random
     return [np.atleast_1d(np.tensordot(lhs.astype(wide), rhs.astype(wide), axes=([a], [b])))]
 
 
-def batch_dot(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator) -> list[np.ndarray]:
+def batch_dot(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws) -> list[np.ndarray]:
     """A matrix product for each of the batch."""
     lhs, rhs = (a.astype(np.float64) if a.dtype.kind == "f" else a for a in inputs)
     return [np.matmul(lhs.swapaxes(1, 2) if params["transpose_a"] else lhs,
                       rhs.swapaxes(1, 2) if params["transpose_b"] else rhs)]
 
 
-def where(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator) -> list[np.ndarray]:
+def where(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws) -> list[np.ndarray]:
     """x where the condition is not 0, else y; a vector condition chooses rows."""
     condition, x, y = inputs
     test = condition.reshape(condition.shape + (1,) * (x.ndim - condition.ndim)) != 0

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from mxc.compiler.ops.philox import Draws
 from mxc.compiler.ops.table import Params
 
 
@@ -29,7 +30,7 @@ def overlaps(lhs: np.ndarray, rhs: np.ndarray, form: str) -> np.ndarray:
         return common / (areas(lhs, form) + areas(rhs, form) - common)
 
 
-def box_order(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator) -> list[np.ndarray]:
+def box_order(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws) -> list[np.ndarray]:
     """Which rows non-maximum suppression keeps, in the order of ranks, counted over the whole batch; then -1."""
     data, ranks = inputs
     order = np.full(data.shape[:2], -1)
@@ -48,7 +49,7 @@ def box_order(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.
     return [order]
 
 
-def kept_boxes(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator) -> list[np.ndarray]:
+def kept_boxes(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws) -> list[np.ndarray]:
     """The rows of data that `order` names, -1 in all columns for -1; coordinates from one format to the other, but
     not of boxes whose first coordinate is negative."""
     data, order = inputs
@@ -65,7 +66,7 @@ def kept_boxes(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np
     return [out]
 
 
-def box_nms(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator) -> list[np.ndarray]:
+def box_nms(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws) -> list[np.ndarray]:
     """The boxes that non-maximum suppression keeps, best score first; -1 in the rows behind them.
 
     A box goes when it overlaps one of a better score, of its class if there are classes, by more than overlap_thresh.
@@ -87,7 +88,7 @@ def box_nms(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.ra
     return [out.reshape(shape), order.reshape(*shape[:-1], 1)]
 
 
-def box_decode(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator) -> list[np.ndarray]:
+def box_decode(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws) -> list[np.ndarray]:
     """Boxes as corners from their offsets to anchors: centres in sizes of the anchor, sizes as logarithms."""
     data, anchors = inputs
     stds = np.array([params.std0, params.std1, params.std2, params.std3], data.dtype)
@@ -102,7 +103,7 @@ def box_decode(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np
     return [np.concatenate([centre - half, centre + half], -1)]
 
 
-def box_iou(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator) -> list[np.ndarray]:
+def box_iou(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws) -> list[np.ndarray]:
     """Intersection over union of each box with each other; 0 where there is none."""
     lhs, rhs = inputs
     each = lhs.reshape(*lhs.shape[:-1], *(1,) * (rhs.ndim - 1), 4)
@@ -111,7 +112,7 @@ def box_iou(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.ra
     return [np.where(found > 0, found, 0)]
 
 
-def box_encode(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator) -> list[np.ndarray]:
+def box_encode(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws) -> list[np.ndarray]:
     """Offsets of the reference boxes that anchors match, as box_decode reads them, and a mask; 0 without a match."""
     samples, matches, anchors, refs, means, stds = inputs
     matched = np.stack([refs[b, each.astype(int)] for b, each in enumerate(matches)])
@@ -126,7 +127,7 @@ def box_encode(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np
     return [np.where(mask, (codes - means) / stds, 0), mask]
 
 
-def match(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator) -> list[np.ndarray]:
+def match(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws) -> list[np.ndarray]:
     """The column of each row and the row of each column, paired in the order of ranks; -1 for none."""
     data, ranks = inputs
     column_of, row_of = np.full(data.shape[:2], -1), np.full((len(data), data.shape[2]), -1)
@@ -145,7 +146,7 @@ def match(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.rand
 
 
 def bipartite_matching(params: Params, inputs: list[np.ndarray], is_train: bool,
-                       rng: np.random.Generator) -> list[np.ndarray]:
+                       rng: Draws) -> list[np.ndarray]:
     """Rows and columns in pairs, the best score first, each at most once, while scores are beyond the threshold.
 
     The column of each row and the row of each column, -1 for none. With topk there are up to topk + 1 pairs.
@@ -159,13 +160,13 @@ def bipartite_matching(params: Params, inputs: list[np.ndarray], is_train: bool,
 
 
 def multibox_prior(params: Params, inputs: list[np.ndarray], is_train: bool,
-                   rng: np.random.Generator) -> list[np.ndarray]:
+                   rng: Draws) -> list[np.ndarray]:
     """Boxes around each place of an image, as fractions of it: sizes at the first ratio, then other ratios at the first
     size. A size is a fraction of the height; a ratio is width to height."""
     return [_priors(params, *inputs[0].shape[2:4])]
 
 
-def priors(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator) -> list[np.ndarray]:
+def priors(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws) -> list[np.ndarray]:
     """The same of height times width places."""
     return [_priors(params, params.height, params.width)]
 
@@ -185,7 +186,7 @@ def _priors(params: Params, height: int, width: int) -> np.ndarray:
     return np.clip(boxes, 0, 1)[None] if params.clip else np.array(boxes)[None]
 
 
-def detect(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator) -> list[np.ndarray]:
+def detect(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws) -> list[np.ndarray]:
     """Rows (class, score, coordinates): sorted and suppressed as far as nms_topk says, -1 behind them."""
     scores, kinds, boxes, ranks = inputs
     rows = np.concatenate([kinds[..., None], scores[..., None], boxes], -1)
@@ -212,7 +213,7 @@ def detect(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.ran
 
 
 def multibox_detection(params: Params, inputs: list[np.ndarray], is_train: bool,
-                       rng: np.random.Generator) -> list[np.ndarray]:
+                       rng: Draws) -> list[np.ndarray]:
     """The likeliest class of each box besides class 0, its probability, and the box; suppressed as `detect` does."""
     scores, offsets, anchors = inputs
     batch, classes, count = scores.shape
@@ -226,7 +227,7 @@ def multibox_detection(params: Params, inputs: list[np.ndarray], is_train: bool,
     return detect(params, [best, scores[:, 1:].argmax(1), boxes, ranks], is_train, rng)
 
 
-def assign(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator) -> list[np.ndarray]:
+def assign(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws) -> list[np.ndarray]:
     """The label of each anchor, -1 for none, -2 where an image has no labels; and its largest overlap with a label."""
     anchors, labels = inputs
     match, best = np.full((len(labels), anchors.shape[1]), -2), np.full((len(labels), anchors.shape[1]), -1.0)
@@ -251,7 +252,7 @@ def assign(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.ran
     return [match, best]
 
 
-def mine(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator) -> list[np.ndarray]:
+def mine(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws) -> list[np.ndarray]:
     """match with -2 instead of -1 but for the negative anchors that count."""
     match, best, ranks = inputs
     out = np.where(match >= 0, match.astype(int), -2)
@@ -262,7 +263,7 @@ def mine(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.rando
     return [out]
 
 
-def box_targets(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator) -> list[np.ndarray]:
+def box_targets(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws) -> list[np.ndarray]:
     """Offsets of the labels that anchors have to them, as box_decode reads them, and a mask; 0 without a label."""
     match, anchors, labels = inputs
     match = match.astype(int)
@@ -273,7 +274,7 @@ def box_targets(params: Params, inputs: list[np.ndarray], is_train: bool, rng: n
 
 
 def class_targets(params: Params, inputs: list[np.ndarray], is_train: bool,
-                  rng: np.random.Generator) -> list[np.ndarray]:
+                  rng: Draws) -> list[np.ndarray]:
     """The class of the label plus 1; 0 for a negative anchor, ignore_label for one that does not count."""
     match, labels = inputs
     match = match.astype(int)
@@ -282,7 +283,7 @@ def class_targets(params: Params, inputs: list[np.ndarray], is_train: bool,
 
 
 def multibox_target(params: Params, inputs: list[np.ndarray], is_train: bool,
-                    rng: np.random.Generator) -> list[np.ndarray]:
+                    rng: Draws) -> list[np.ndarray]:
     """Offsets and their mask, and classes that anchors should predict; negatives where the background is least likely.
     """
     anchors, labels, predictions = inputs

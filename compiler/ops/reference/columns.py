@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from mxc.compiler.ops.philox import Draws
 from mxc.compiler.ops.shapes.columns import column_geometry, column_windows
 from mxc.compiler.ops.table import Params
 
@@ -21,7 +22,7 @@ def _places(params: Params, space: tuple[int, ...]) -> list[tuple[slice, ...]]:
             for tap in itertools.product(*map(range, g.kernel))]
 
 
-def im2col(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator) -> list[np.ndarray]:
+def im2col(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws) -> list[np.ndarray]:
     """A column for each window, a row for each channel and tap."""
     data = inputs[0]
     g = column_geometry(params)
@@ -30,7 +31,7 @@ def im2col(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.ran
     return [np.stack(rows, 2).reshape(len(data), data.shape[1] * len(rows), -1)]
 
 
-def col2im(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator) -> list[np.ndarray]:
+def col2im(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws) -> list[np.ndarray]:
     """Each element of the columns added where it comes from."""
     data, size = inputs[0], tuple(params.output_size)
     g = column_geometry(params)

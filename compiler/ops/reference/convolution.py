@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from mxc.compiler.ops.philox import Draws
 from mxc.compiler.ops.shapes.convolution import Geometry, convolved, deconvolution_padding, geometry
 from mxc.compiler.ops.table import Params
 
@@ -67,12 +68,12 @@ def _with_bias(out: np.ndarray, inputs: list[np.ndarray]) -> np.ndarray:
     return out + inputs[2].astype(np.float64).reshape(1, -1, *(1,) * (out.ndim - 2))
 
 
-def convolution(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator) -> list[np.ndarray]:
+def convolution(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws) -> list[np.ndarray]:
     """out[n, f, y] = bias[f] + sum over c and taps t of data[n, c, stride y + dilate t - pad] weight[f, c, t]."""
     return [_with_bias(_forward(inputs[0], inputs[1], geometry(params)), inputs)]
 
 
-def deconvolution(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator,
+def deconvolution(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws,
                   ) -> list[np.ndarray]:
     """out[n, f, stride y + dilate t - pad] += data[n, c, y] weight[c, f, t], plus the bias."""
     data, weight = inputs[:2]
@@ -85,13 +86,13 @@ def deconvolution(params: Params, inputs: list[np.ndarray], is_train: bool, rng:
     return [_with_bias(_data_grad(data, weight, g, shape), inputs)]
 
 
-def conv_data_grad(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator,
+def conv_data_grad(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws,
                    ) -> list[np.ndarray]:
     """The gradient of a convolution to its data, of the shape that the parameter `shape` states."""
     return [_data_grad(inputs[0], inputs[1], geometry(params), tuple(params.shape))]
 
 
-def conv_weight_grad(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator,
+def conv_weight_grad(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws,
                      ) -> list[np.ndarray]:
     """The gradient of a convolution to its weight."""
     data, grad = inputs

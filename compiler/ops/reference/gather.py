@@ -5,6 +5,7 @@ import numpy as np
 
 from mxc.compiler.error import MXNetError
 from mxc.compiler.ops.expr import as_dtype, number_as
+from mxc.compiler.ops.philox import Draws
 from mxc.compiler.ops.table import Params
 
 Arrays = list[np.ndarray]
@@ -28,7 +29,7 @@ def checked(index: np.ndarray, low: int, high: int, what: str) -> np.ndarray:
     return integers(np.where(index < 0, index + (high + 1), index))
 
 
-def take(params: Params, inputs: Arrays, is_train: bool, rng: np.random.Generator) -> Arrays:
+def take(params: Params, inputs: Arrays, is_train: bool, rng: Draws) -> Arrays:
     """NumPy's take with integer indices that are clipped, wrapped or refused."""
     data, indices = inputs
     size = data.shape[params.axis]
@@ -37,18 +38,18 @@ def take(params: Params, inputs: Arrays, is_train: bool, rng: np.random.Generato
     return [np.take(data, bounded(integers(indices), size, params.mode), params.axis)]
 
 
-def embedding(params: Params, inputs: Arrays, is_train: bool, rng: np.random.Generator) -> Arrays:
+def embedding(params: Params, inputs: Arrays, is_train: bool, rng: Draws) -> Arrays:
     """Rows of the weight; indices are clipped."""
     data, weight = inputs
     return [weight[bounded(integers(data), params.input_dim, "clip")]]
 
 
-def bound_index(params: Params, inputs: Arrays, is_train: bool, rng: np.random.Generator) -> Arrays:
+def bound_index(params: Params, inputs: Arrays, is_train: bool, rng: Draws) -> Arrays:
     """Integers in 0..size-1."""
     return [bounded(integers(inputs[0]), params.size, params.mode)]
 
 
-def checked_index(params: Params, inputs: Arrays, is_train: bool, rng: np.random.Generator) -> Arrays:
+def checked_index(params: Params, inputs: Arrays, is_train: bool, rng: Draws) -> Arrays:
     """Row-major positions of the indices in the columns; the least allowed is 0, or minus the extent."""
     parts = []
     for axis, (index, extent) in enumerate(zip(inputs[0], params.shape, strict=True)):
@@ -56,7 +57,7 @@ def checked_index(params: Params, inputs: Arrays, is_train: bool, rng: np.random
     return [np.ravel_multi_index(parts, params.shape)]
 
 
-def flat_index(params: Params, inputs: Arrays, is_train: bool, rng: np.random.Generator) -> Arrays:
+def flat_index(params: Params, inputs: Arrays, is_train: bool, rng: Draws) -> Arrays:
     """Row-major positions of the indices in the columns; -1 for those outside."""
     parts = integers(inputs[0])
     extents = np.reshape(params.shape, (-1,) + (1,) * (parts.ndim - 1))
@@ -71,7 +72,7 @@ def _picked(index: np.ndarray, axis: int, shape: tuple[int, ...], mode: str) -> 
     return bounded(integers(index, "int32"), shape[axis], mode).reshape(kept)
 
 
-def pick(params: Params, inputs: Arrays, is_train: bool, rng: np.random.Generator) -> Arrays:
+def pick(params: Params, inputs: Arrays, is_train: bool, rng: Draws) -> Arrays:
     """One element of each line along `axis`."""
     data, index = inputs
     axis = params.axis % data.ndim
@@ -79,7 +80,7 @@ def pick(params: Params, inputs: Arrays, is_train: bool, rng: np.random.Generato
     return [out if params.keepdims or data.ndim == 1 else out.squeeze(axis)]
 
 
-def unpick(params: Params, inputs: Arrays, is_train: bool, rng: np.random.Generator) -> Arrays:
+def unpick(params: Params, inputs: Arrays, is_train: bool, rng: Draws) -> Arrays:
     """What flows in at the index along `axis`, zeros elsewhere."""
     grad = inputs[0] if params.kept else np.expand_dims(inputs[0], params.axis)
     shape = (*grad.shape[:params.axis], params.size, *grad.shape[params.axis + 1:])
@@ -88,32 +89,32 @@ def unpick(params: Params, inputs: Arrays, is_train: bool, rng: np.random.Genera
     return [out]
 
 
-def batch_take(params: Params, inputs: Arrays, is_train: bool, rng: np.random.Generator) -> Arrays:
+def batch_take(params: Params, inputs: Arrays, is_train: bool, rng: Draws) -> Arrays:
     """One element of each row; indices are clipped."""
     data, indices = inputs
     return [data[np.arange(len(data)), np.clip(indices, 0, data.shape[1] - 1)]]
 
 
-def one_hot(params: Params, inputs: Arrays, is_train: bool, rng: np.random.Generator) -> Arrays:
+def one_hot(params: Params, inputs: Arrays, is_train: bool, rng: Draws) -> Arrays:
     """`on_value` at the index, `off_value` elsewhere; an index outside has no place."""
     here = integers(inputs[0], "int32")[..., None] == np.arange(params.depth)
     on, off = (number_as(n, params.dtype) for n in (params.on_value, params.off_value))
     return [np.where(here, on, off)]
 
 
-def onehot_encode(params: Params, inputs: Arrays, is_train: bool, rng: np.random.Generator) -> Arrays:
+def onehot_encode(params: Params, inputs: Arrays, is_train: bool, rng: Draws) -> Arrays:
     """1 at the index, 0 elsewhere; the second array gives the shape alone."""
     return [integers(inputs[0], "int32")[:, None] == np.arange(inputs[1].shape[1])]
 
 
-def fill_element(params: Params, inputs: Arrays, is_train: bool, rng: np.random.Generator) -> Arrays:
+def fill_element(params: Params, inputs: Arrays, is_train: bool, rng: Draws) -> Arrays:
     """lhs with one element of each row replaced; an index outside replaces nothing."""
     lhs, mhs, rhs = inputs
     here = integers(rhs, "int32")[:, None] == np.arange(lhs.shape[1])
     return [np.where(here, mhs[:, None], lhs)]
 
 
-def gather_nd(params: Params, inputs: Arrays, is_train: bool, rng: np.random.Generator) -> Arrays:
+def gather_nd(params: Params, inputs: Arrays, is_train: bool, rng: Draws) -> Arrays:
     """The data at the indices that the columns hold; raises MXNetError for one outside."""
     data, indices = inputs
     return [data[tuple(checked(index, -extent, extent - 1, f"along axis {axis}")
@@ -131,23 +132,23 @@ def _written(base: np.ndarray, values: np.ndarray, indices: np.ndarray) -> np.nd
     return out
 
 
-def scatter_nd(params: Params, inputs: Arrays, is_train: bool, rng: np.random.Generator) -> Arrays:
+def scatter_nd(params: Params, inputs: Arrays, is_train: bool, rng: Draws) -> Arrays:
     """Zeros with the data at the indices; the last of several wins, one outside is left out."""
     return [_written(np.zeros(params.shape, inputs[0].dtype), *inputs)]
 
 
-def scatter_set_nd(params: Params, inputs: Arrays, is_train: bool, rng: np.random.Generator) -> Arrays:
+def scatter_set_nd(params: Params, inputs: Arrays, is_train: bool, rng: Draws) -> Arrays:
     """lhs with rhs at the indices."""
     return [_written(*inputs)]
 
 
-def index_copy(params: Params, inputs: Arrays, is_train: bool, rng: np.random.Generator) -> Arrays:
+def index_copy(params: Params, inputs: Arrays, is_train: bool, rng: Draws) -> Arrays:
     """Old with rows of new at the indices."""
     old, indices, new = inputs
     return [_written(old, new, indices[None])]
 
 
-def ravel(params: Params, inputs: Arrays, is_train: bool, rng: np.random.Generator) -> Arrays:
+def ravel(params: Params, inputs: Arrays, is_train: bool, rng: Draws) -> Arrays:
     """Row-major positions of the columns; nothing is checked."""
     position = np.zeros(inputs[0].shape[1], "int64")
     for part, extent in zip(integers(inputs[0]), params.shape, strict=True):
@@ -155,7 +156,7 @@ def ravel(params: Params, inputs: Arrays, is_train: bool, rng: np.random.Generat
     return [position]
 
 
-def unravel(params: Params, inputs: Arrays, is_train: bool, rng: np.random.Generator) -> Arrays:
+def unravel(params: Params, inputs: Arrays, is_train: bool, rng: Draws) -> Arrays:
     """Indices of row-major positions, with quotients as in C; the first axis takes what is left."""
     position, parts = integers(inputs[0]), []
     for extent in reversed(params.shape[1:]):
@@ -165,7 +166,7 @@ def unravel(params: Params, inputs: Arrays, is_train: bool, rng: np.random.Gener
     return [np.stack([position, *reversed(parts)])]
 
 
-def scatter_add(params: Params, inputs: Arrays, is_train: bool, rng: np.random.Generator) -> Arrays:
+def scatter_add(params: Params, inputs: Arrays, is_train: bool, rng: Draws) -> Arrays:
     """Rows of data added one after the other; an index outside of 0..rows-1 is left out."""
     data, indices = inputs
     out = np.zeros((data.shape[0], params.rows, data.shape[2]), data.dtype)
@@ -175,7 +176,7 @@ def scatter_add(params: Params, inputs: Arrays, is_train: bool, rng: np.random.G
     return [out]
 
 
-def scatter_set(params: Params, inputs: Arrays, is_train: bool, rng: np.random.Generator) -> Arrays:
+def scatter_set(params: Params, inputs: Arrays, is_train: bool, rng: Draws) -> Arrays:
     """base with rows of data at the indices, one after the other; an index outside is left out."""
     base, data, indices = inputs
     return [_written(base, data, indices[None])]

@@ -5,11 +5,12 @@ import math
 
 import numpy as np
 
+from mxc.compiler.ops.philox import Draws
 from mxc.compiler.ops.special import SELU_ALPHA, SELU_SCALE, erf
 from mxc.compiler.ops.table import Params
 
 
-def fully_connected(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator,
+def fully_connected(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws,
                     ) -> list[np.ndarray]:
     """data times the transposed weight, plus the bias."""
     data, weight, *bias = (a.astype(np.float64) for a in inputs)
@@ -19,7 +20,7 @@ def fully_connected(params: Params, inputs: list[np.ndarray], is_train: bool, rn
     return [out + bias[0].reshape(-1) if bias else out]
 
 
-def batch_norm(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator) -> list[np.ndarray]:
+def batch_norm(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws) -> list[np.ndarray]:
     """(x - mean) / sqrt(var + eps) * gamma + beta along `axis`; mean; 1 / sqrt(var + eps).
 
     Training without use_global_stats takes the batch's mean and biased variance, else the moving ones. With fix_gamma
@@ -39,7 +40,7 @@ def batch_norm(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np
     return [(data - along(mean)) * along(scale) + along(beta), mean, inverse]
 
 
-def leaky_relu(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator) -> list[np.ndarray]:
+def leaky_relu(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws) -> list[np.ndarray]:
     """x above 0; below: slope x (leaky), gamma x (prelu), a random slope times x (rrelu), slope (exp(x) - 1) (elu),
     the same with selu's constants, all scaled (selu). gelu is x (1 + erf(x / sqrt 2)) / 2. And rrelu's slopes, 0 in
     inference, where they are all (lower_bound + upper_bound) / 2."""
@@ -74,7 +75,7 @@ def _softmax(x: np.ndarray, axes: int | tuple[int, ...]) -> np.ndarray:
     return powers / powers.sum(axes, keepdims=True)
 
 
-def softmax(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator) -> list[np.ndarray]:
+def softmax(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws) -> list[np.ndarray]:
     """exp(x / temperature) over its sum along `axis`; with `length` over the first elements only, the others are 0."""
     x = inputs[0].astype(np.float64) / _temperature(params)
     axis = int(params.axis) % x.ndim
@@ -89,27 +90,27 @@ def softmax(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.ra
     return [np.divide(powers, total, where=total > 0, out=np.zeros(x.shape))]
 
 
-def softmin(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator) -> list[np.ndarray]:
+def softmin(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws) -> list[np.ndarray]:
     """softmax of -x."""
     x = inputs[0].astype(np.float64) / _temperature(params)
     return [_softmax(-x, int(params.axis))]
 
 
-def log_softmax(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator) -> list[np.ndarray]:
+def log_softmax(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws) -> list[np.ndarray]:
     """x - log(sum(exp(x))) along `axis`, of x / temperature."""
     x = inputs[0].astype(np.float64) / _temperature(params)
     x = x - x.max(int(params.axis), keepdims=True)
     return [x - np.log(np.exp(x).sum(int(params.axis), keepdims=True))]
 
 
-def softmax_activation(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator,
+def softmax_activation(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws,
                        ) -> list[np.ndarray]:
     """softmax over the channels (axis 1), or (mode instance) the last axis: MXNet folds all others into rows."""
     x = inputs[0].astype(np.float64)
     return [_softmax(x, 1 if params.mode == "channel" else x.ndim - 1)]
 
 
-def softmax_output(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator,
+def softmax_output(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws,
                    ) -> list[np.ndarray]:
     """softmax over axis 1 (multi_output), the last axis (preserve_shape), or everything in a sample."""
     x = inputs[0].astype(np.float64)
@@ -118,7 +119,7 @@ def softmax_output(params: Params, inputs: list[np.ndarray], is_train: bool, rng
     return [_softmax(x, x.ndim - 1 if params.preserve_shape else tuple(range(1, x.ndim)) or (0,))]
 
 
-def dropout(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator) -> list[np.ndarray]:
+def dropout(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws) -> list[np.ndarray]:
     """Data times a mask: 1 / (1 - p) with probability 1 - p, else 0; 1 in inference but for mode "always". And the
     mask."""
     data = inputs[0].astype(np.float64)
@@ -130,12 +131,12 @@ def dropout(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.ra
     return [data * mask, mask]
 
 
-def first_of(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator) -> list[np.ndarray]:
+def first_of(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws) -> list[np.ndarray]:
     """The first input: what regression outputs pass on."""
     return [inputs[0]]
 
 
-def logistic_output(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator,
+def logistic_output(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws,
                     ) -> list[np.ndarray]:
     """sigmoid of the first input."""
     x = inputs[0].astype(np.float64)

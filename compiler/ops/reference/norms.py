@@ -5,11 +5,12 @@ import math
 
 import numpy as np
 
+from mxc.compiler.ops.philox import Draws
 from mxc.compiler.ops.reference import layers, pooling
 from mxc.compiler.ops.table import Params
 
 
-def layer_norm(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator) -> list[np.ndarray]:
+def layer_norm(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws) -> list[np.ndarray]:
     """(x - mean) / sqrt(var + eps) * gamma + beta along `axis`; mean; sqrt(var + eps)."""
     x, gamma, beta = (a.astype(np.float64) for a in inputs)
     axis = int(params.axis) % x.ndim
@@ -18,7 +19,7 @@ def layer_norm(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np
     return [(x - mean) / std * gamma.reshape(shape) + beta.reshape(shape), mean, std]
 
 
-def group_norm(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator) -> list[np.ndarray]:
+def group_norm(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws) -> list[np.ndarray]:
     """As layer_norm over the channels of a group and space, with a gamma and beta for each group; of InstanceNorm a
     group is one channel."""
     data, gamma, beta = (a.astype(np.float64) for a in inputs)
@@ -28,7 +29,7 @@ def group_norm(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np
     return [out.reshape(data.shape), mean, std]
 
 
-def l2_normalization(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator,
+def l2_normalization(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws,
                      ) -> list[np.ndarray]:
     """x / sqrt(sum(x^2) + eps) over a sample, over axis 1 (channel) or over space (spatial); and the divisor."""
     x = inputs[0].astype(np.float64)
@@ -37,7 +38,7 @@ def l2_normalization(params: Params, inputs: list[np.ndarray], is_train: bool, r
     return [x / norm, norm.squeeze(tuple(axes))]
 
 
-def lrn(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator) -> list[np.ndarray]:
+def lrn(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws) -> list[np.ndarray]:
     """x / base^beta with base = knorm + alpha / nsize * the sum of x^2 over channels at most (nsize - 1) // 2 away."""
     x = inputs[0].astype(np.float64)
     half, base = (params.nsize - 1) // 2, np.empty_like(x)
@@ -47,7 +48,7 @@ def lrn(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random
     return [x * base ** -params.beta, base]
 
 
-def softmax_cross_entropy(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator,
+def softmax_cross_entropy(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws,
                           ) -> list[np.ndarray]:
     """The sum of -log(softmax at the label's class); a probability counts as at least 1e-8, as 0 without that class."""
     x, label = inputs[0].astype(np.float64), np.trunc(inputs[1]).astype(np.int64)
@@ -56,7 +57,7 @@ def softmax_cross_entropy(params: Params, inputs: list[np.ndarray], is_train: bo
     return [-np.log(np.maximum(chosen, 1e-8)).sum(keepdims=True)]
 
 
-def moments(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator) -> list[np.ndarray]:
+def moments(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws) -> list[np.ndarray]:
     """Mean and variance over `axes`; of integers each mean is cut to an integer."""
     data = inputs[0]
     axes = tuple(int(a) % data.ndim for a in params.axes)
@@ -70,38 +71,38 @@ def moments(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.ra
     return [mean.reshape(shape), variance.reshape(shape)]
 
 
-def argmax_channel(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator,
+def argmax_channel(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws,
                    ) -> list[np.ndarray]:
     """The first place of the largest element along axis 1; NaN is larger than all numbers."""
     return [inputs[0].argmax(1)]
 
 
-def batch_norm_with_relu(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator,
+def batch_norm_with_relu(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws,
                          ) -> list[np.ndarray]:
     """BatchNorm, its output at least 0."""
     out, *statistics = layers.batch_norm(params, inputs, is_train, rng)
     return [np.maximum(out, 0), *statistics]
 
 
-def sync_batch_norm(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator,
+def sync_batch_norm(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws,
                     ) -> list[np.ndarray]:
     """BatchNorm of axis 1: output, mean, variance, 1 / sqrt(var + eps)."""
     out, mean, inverse = layers.batch_norm(params, inputs, is_train, rng)
     return [out, mean, inverse ** -2 - params.eps, inverse]
 
 
-def eye(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator) -> list[np.ndarray]:
+def eye(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws) -> list[np.ndarray]:
     """Ones on the k-th diagonal."""
     return [np.eye(params.N, params.M if params.M > 0 else params.N, params.k)]
 
 
-def linspace(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator) -> list[np.ndarray]:
+def linspace(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws) -> list[np.ndarray]:
     """num numbers from start to stop, which is the last of them with `endpoint`."""
     steps = params.num - 1 if params.endpoint else params.num
     return [params.start + np.arange(params.num) * ((params.stop - params.start) / (steps or 1))]
 
 
-def pooling_v1(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator) -> list[np.ndarray]:
+def pooling_v1(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws) -> list[np.ndarray]:
     """Pooling of the data with zeros around it; an average divides by the kernel's size."""
     data = inputs[0]
     changes: dict[str, object] = {"pad": ()}

@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 
+from mxc.compiler.ops.philox import Draws
 from mxc.compiler.ops.shapes.order import count_of
 from mxc.compiler.ops.table import Params
 
@@ -15,7 +16,7 @@ def _order(data: np.ndarray, axis: int, ascending: bool) -> np.ndarray:
     return np.argsort(reversible if ascending else -reversible, axis, kind="stable")
 
 
-def topk(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator) -> list[np.ndarray]:
+def topk(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws) -> list[np.ndarray]:
     """The k largest numbers (or smallest) along an axis, of all the data for axis None: values and places, or a mask
     that is 1 where they are."""
     data = inputs[0].reshape(-1) if params.axis is None else inputs[0]
@@ -31,7 +32,7 @@ def topk(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.rando
     return [order] if params.ret_typ == "indices" else [values, order]
 
 
-def sort(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator) -> list[np.ndarray]:
+def sort(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws) -> list[np.ndarray]:
     """All numbers along an axis in order, and their places."""
     data = inputs[0].reshape(-1) if params.axis is None else inputs[0]
     axis = 0 if params.axis is None else params.axis
@@ -39,24 +40,24 @@ def sort(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.rando
     return [np.take_along_axis(data, order, axis), order]
 
 
-def argsort(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator) -> list[np.ndarray]:
+def argsort(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws) -> list[np.ndarray]:
     """The places that sort along an axis."""
     return sort(params, inputs, is_train, rng)[1:]
 
 
-def argsort_rows(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator,
+def argsort_rows(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws,
                  ) -> list[np.ndarray]:
     """The first k places of each row's order."""
     return [_order(inputs[0], 1, bool(params.is_ascend))[:, :params.k]]
 
 
-def take_along(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator,
+def take_along(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws,
                ) -> list[np.ndarray]:
     """out[r, j] = data[r, order[r, j]]."""
     return [np.take_along_axis(inputs[0], inputs[1].astype(np.int64), 1)]
 
 
-def put_along(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator) -> list[np.ndarray]:
+def put_along(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws) -> list[np.ndarray]:
     """out[r, order[r, j]] = data[r, j], 0 elsewhere."""
     data, order = inputs
     out = np.zeros((len(data), params.n), data.dtype)
@@ -64,7 +65,7 @@ def put_along(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.
     return [out]
 
 
-def cumsum(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator) -> list[np.ndarray]:
+def cumsum(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws) -> list[np.ndarray]:
     """Sums of what comes before along an axis, of all the data for axis None; computed in the output's dtype."""
     kind = params.dtype or ("int64" if inputs[0].dtype == bool else inputs[0].dtype)
     assert isinstance(kind, (str, np.dtype))
@@ -73,14 +74,14 @@ def cumsum(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.ran
     return [np.cumsum(data, axis, dtype=data.dtype)]
 
 
-def cumsum_rows(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator,
+def cumsum_rows(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws,
                 ) -> list[np.ndarray]:
     """Sums along axis 1, of three; from the end where `reverse`."""
     step = -1 if params.reverse else 1
     return [np.cumsum(inputs[0][:, ::step], 1, dtype=inputs[0].dtype)[:, ::step]]
 
 
-def histogram(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator) -> list[np.ndarray]:
+def histogram(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws) -> list[np.ndarray]:
     """Counts between edges, and the edges: given, or equally spaced over `range`."""
     data = inputs[0]
     if params.bin_cnt is None:
@@ -91,7 +92,7 @@ def histogram(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.
     return [_counts(data, edges), edges]
 
 
-def histogram_counts(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator,
+def histogram_counts(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws,
                      ) -> list[np.ndarray]:
     """Counts between given edges."""
     return [_counts(*inputs)]

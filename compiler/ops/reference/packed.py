@@ -4,10 +4,11 @@ from __future__ import annotations
 import numpy as np
 
 from mxc.compiler.ops import table
+from mxc.compiler.ops.philox import Draws
 from mxc.compiler.ops.table import Params
 
 
-def pack_rows(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator) -> list[np.ndarray]:
+def pack_rows(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws) -> list[np.ndarray]:
     """(G, R, K) -> (G, ceil(R / block), K, block): rows in blocks, the last block filled up with zeros."""
     (data,) = inputs
     groups, rows, depth = data.shape
@@ -23,7 +24,7 @@ def _unpacked(packed: np.ndarray, rows: int) -> np.ndarray:
     return packed.transpose(0, 1, 3, 2).reshape(groups, blocks * block, depth)[:, :rows]
 
 
-def _run(op: str, params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator,
+def _run(op: str, params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws,
          **more: object) -> list[np.ndarray]:
     """`op` with those of its parameters that `params` has."""
     operator = table.get(op)
@@ -31,7 +32,7 @@ def _run(op: str, params: Params, inputs: list[np.ndarray], is_train: bool, rng:
     return operator.reference(operator.make_params(given | more), inputs, [inputs[0].dtype.name], is_train, rng)
 
 
-def packed_convolution(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator,
+def packed_convolution(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws,
                        ) -> list[np.ndarray]:
     """Convolution without bias."""
     data, packed = inputs
@@ -41,7 +42,7 @@ def packed_convolution(params: Params, inputs: list[np.ndarray], is_train: bool,
                 rng, no_bias=True)
 
 
-def packed_convolution_data_grad(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator,
+def packed_convolution_data_grad(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws,
                                  ) -> list[np.ndarray]:
     """`_mxc_conv_data_grad`."""
     out_grad, packed = inputs
@@ -51,7 +52,7 @@ def packed_convolution_data_grad(params: Params, inputs: list[np.ndarray], is_tr
     return _run("_mxc_conv_data_grad", params, [out_grad, weight.reshape(-1, channels, *params.kernel)], is_train, rng)
 
 
-def packed_fully_connected(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator,
+def packed_fully_connected(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws,
                            ) -> list[np.ndarray]:
     """FullyConnected of a matrix, without bias."""
     data, packed = inputs
@@ -59,19 +60,19 @@ def packed_fully_connected(params: Params, inputs: list[np.ndarray], is_train: b
     return _run("FullyConnected", params, [data, weight], is_train, rng, no_bias=True, flatten=False)
 
 
-def depthwise(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator) -> list[np.ndarray]:
+def depthwise(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws) -> list[np.ndarray]:
     """Convolution without bias, a filter of one channel for each channel."""
     return _run("Convolution", params, inputs, is_train, rng, no_bias=True, num_filter=inputs[0].shape[1],
                 num_group=inputs[0].shape[1])
 
 
-def depthwise_data_grad(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator,
+def depthwise_data_grad(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws,
                         ) -> list[np.ndarray]:
     """`_mxc_conv_data_grad` of a depthwise convolution."""
     return _run("_mxc_conv_data_grad", params, inputs, is_train, rng, num_group=inputs[0].shape[1])
 
 
-def depthwise_weight_grad(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator,
+def depthwise_weight_grad(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws,
                           ) -> list[np.ndarray]:
     """`_mxc_conv_weight_grad` of a depthwise convolution."""
     return _run("_mxc_conv_weight_grad", params, inputs, is_train, rng, num_group=inputs[0].shape[1])

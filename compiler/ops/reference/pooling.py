@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from mxc.compiler.ops.philox import Draws
 from mxc.compiler.ops.shapes.pooling import pooled, windows
 from mxc.compiler.ops.table import Params
 
@@ -40,7 +41,7 @@ def _lowest(dtype: np.dtype) -> float:
     return float(np.finfo(dtype).min) if dtype.kind == "f" else int(np.iinfo(dtype).min)
 
 
-def pooling(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator) -> list[np.ndarray]:
+def pooling(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws) -> list[np.ndarray]:
     """The maximum, average, sum or p-norm (sum x^p)^(1/p) of each window; padding counts in the average's divisor.
 
     Of a window beyond the image, which the `full` convention can have: the lowest number, and 0.
@@ -64,7 +65,7 @@ def pooling(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.ra
     return [out]
 
 
-def max_pool_grad(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator,
+def max_pool_grad(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws,
                   ) -> list[np.ndarray]:
     """Each window's gradient goes to its first largest number, or to its first element where all are NaN."""
     data, grad = inputs[0], inputs[1].astype(np.float64)
@@ -84,7 +85,7 @@ def max_pool_grad(params: Params, inputs: list[np.ndarray], is_train: bool, rng:
     return [out]
 
 
-def avg_pool_grad(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator,
+def avg_pool_grad(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws,
                   ) -> list[np.ndarray]:
     """Average and sum: each window's gradient, over the divisor for the average, goes to all of its elements."""
     grad = inputs[0].astype(np.float64)

@@ -3,12 +3,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from mxc.compiler.ops.philox import Draws
 from mxc.compiler.ops.reference.boxes import box_order
 from mxc.compiler.ops.shapes.proposals import base_anchors
 from mxc.compiler.ops.table import Params
 
 
-def proposals(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator) -> list[np.ndarray]:
+def proposals(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws) -> list[np.ndarray]:
     """Score, left, top, and right and bottom plus 1 of the box of each anchor at each place."""
     scores, offsets, images = inputs
     batch, _, height, width = scores.shape
@@ -40,7 +41,7 @@ def proposals(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.
 
 
 def kept_proposals(params: Params, inputs: list[np.ndarray], is_train: bool,
-                   rng: np.random.Generator) -> list[np.ndarray]:
+                   rng: Draws) -> list[np.ndarray]:
     """Rows (image, box) and their scores: those that are kept, over and over until there are `count` of an image."""
     data, order, kept = inputs
     out, scores = [], []
@@ -53,7 +54,7 @@ def kept_proposals(params: Params, inputs: list[np.ndarray], is_train: bool,
 
 
 def multi_proposal(params: Params, inputs: list[np.ndarray], is_train: bool,
-                   rng: np.random.Generator) -> list[np.ndarray]:
+                   rng: Draws) -> list[np.ndarray]:
     """The best boxes of each image that are left by suppression: (image, corners), and their scores."""
     data, = proposals(params, inputs, is_train, rng)
     data = data.astype(np.float32)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from mxc.compiler.ops.philox import Draws
 from mxc.compiler.ops.table import Params
 
 Weights = dict[tuple[int, ...], float]
@@ -81,12 +82,12 @@ def _pooled(params: Params, inputs: list[np.ndarray], kind: str) -> list[np.ndar
     return [out]
 
 
-def roi_pooling(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator,
+def roi_pooling(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws,
                 ) -> list[np.ndarray]:
     """The largest number of each part of each region, or the gradient to data."""
     return _pooled(params, inputs, "max")
 
 
-def roi_align(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator) -> list[np.ndarray]:
+def roi_align(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws) -> list[np.ndarray]:
     """The mean of bilinear samples in each part of each region, or the gradient to data."""
     return _pooled(params, inputs, "avg")

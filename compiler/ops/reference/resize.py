@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from mxc.compiler.ops.philox import Draws
 from mxc.compiler.ops.shapes.resize import adaptive_size, resized
 from mxc.compiler.ops.table import Params
 
@@ -23,13 +24,13 @@ def _average(data: np.ndarray, size: tuple[int, ...]) -> np.ndarray:
     return out
 
 
-def adaptive_pooling(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator,
+def adaptive_pooling(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws,
                      ) -> list[np.ndarray]:
     """The mean over each window."""
     return [_average(inputs[0].astype(np.float64), adaptive_size(params))]
 
 
-def adaptive_pool(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator,
+def adaptive_pool(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws,
                   ) -> list[np.ndarray]:
     """avg: the mean over each window. spread: of a gradient, its elements over the lengths of their windows, added up
     where those lie."""
@@ -70,7 +71,7 @@ def _pairs(size: tuple[int, ...], out: tuple[int, ...], align_corners: object,
             yield (i, j), (y, x), down * across
 
 
-def bilinear_resize(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator,
+def bilinear_resize(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws,
                     ) -> list[np.ndarray]:
     """Each element from the four around its place."""
     data = inputs[0].astype(np.float64)
@@ -86,7 +87,7 @@ def bilinear_resize(params: Params, inputs: list[np.ndarray], is_train: bool, rn
     return [out]
 
 
-def bilinear_resize_grad(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator,
+def bilinear_resize_grad(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws,
                          ) -> list[np.ndarray]:
     """Each output's gradient to what it was computed from."""
     grad = inputs[0].astype(np.float64)

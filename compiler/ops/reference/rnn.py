@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from mxc.compiler.ops.philox import Draws
 from mxc.compiler.ops.shapes.rnn import directions, dropped, output_size, pieces
 from mxc.compiler.ops.table import Params
 
@@ -41,7 +42,7 @@ def _order(params: Params, steps: int) -> list[int]:
     return list(range(steps))[::-1 if params.reverse else 1]
 
 
-def rnn_layer(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator) -> list[np.ndarray]:
+def rnn_layer(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws) -> list[np.ndarray]:
     """All steps of one direction of one layer. Beyond a row's length the output is 0 and its states stay."""
     pre, weight, bias, h, c, lengths = (a.astype(np.float64) for a in inputs)
     lstm = params.mode == "lstm"
@@ -59,7 +60,7 @@ def rnn_layer(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.
             np.stack(cells) if keep and lstm else NONE]
 
 
-def rnn_layer_grad(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator,
+def rnn_layer_grad(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws,
                    ) -> list[np.ndarray]:
     """The chain rule, from the last step that was done to the first."""
     og, dh, dc, gates, cells, out, h0, c0, weight, lengths = (a.astype(np.float64) for a in inputs)
@@ -99,7 +100,7 @@ def rnn_layer_grad(params: Params, inputs: list[np.ndarray], is_train: bool, rng
     return [np.stack(pre_grad), dh, dc if lstm else NONE, np.stack(previous), np.stack(rec_grad) if gru else NONE]
 
 
-def rnn(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator) -> list[np.ndarray]:
+def rnn(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws) -> list[np.ndarray]:
     """Layers of cells, each over the outputs of the one below; the second direction goes from the end."""
     data, vector, state, *rest = (a.astype(np.float64) for a in inputs)
     steps, batch, width = data.shape

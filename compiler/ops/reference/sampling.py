@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from mxc.compiler.ops.philox import Draws
 from mxc.compiler.ops.table import Params
 
 
@@ -15,7 +16,7 @@ def _affine(theta: np.ndarray, target: tuple[int, ...]) -> np.ndarray:
     return (theta.astype(np.float64).reshape(-1, 2, 3) @ place).reshape(len(theta), 2, *target)
 
 
-def grid_generator(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator,
+def grid_generator(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws,
                    ) -> list[np.ndarray]:
     """affine: a 2 by 3 matrix times (x, y, 1) in -1..1. warp: the pixel's place plus the flow, in -1..1."""
     data = inputs[0].astype(np.float64)
@@ -37,7 +38,7 @@ def _corners(place: float, size: int) -> list[tuple[int, float, int]]:
     return [f for f in found if 0 <= f[0] < size]
 
 
-def bilinear_sampler(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator,
+def bilinear_sampler(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws,
                      ) -> list[np.ndarray]:
     """Each place of the grid from the four elements around it; those outside are 0."""
     data, grid = (a.astype(np.float64) for a in inputs)
@@ -51,7 +52,7 @@ def bilinear_sampler(params: Params, inputs: list[np.ndarray], is_train: bool, r
     return [out]
 
 
-def bilinear_sampler_grad(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator,
+def bilinear_sampler_grad(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws,
                           ) -> list[np.ndarray]:
     """To the elements by their weights, to the grid by the weights' slopes."""
     data, grid, og = (a.astype(np.float64) for a in inputs)
@@ -67,7 +68,7 @@ def bilinear_sampler_grad(params: Params, inputs: list[np.ndarray], is_train: bo
     return [to_data, to_grid]
 
 
-def spatial_transformer(params: Params, inputs: list[np.ndarray], is_train: bool, rng: np.random.Generator,
+def spatial_transformer(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws,
                         ) -> list[np.ndarray]:
     """The image sampled at an affine grid."""
     return bilinear_sampler(params, [inputs[0], _affine(inputs[1], tuple(params.target_shape))], is_train, rng)

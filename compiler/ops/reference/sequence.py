@@ -4,6 +4,7 @@ from __future__ import annotations
 import numpy as np
 
 from mxc.compiler.ops.expr import number_as
+from mxc.compiler.ops.philox import Draws
 from mxc.compiler.ops.reference.gather import Arrays, integers
 from mxc.compiler.ops.table import Params
 
@@ -17,7 +18,7 @@ def _lengths(params: Params, inputs: Arrays) -> np.ndarray:
     return np.minimum(integers(inputs[1], "int32"), steps)
 
 
-def sequence_mask(params: Params, inputs: Arrays, is_train: bool, rng: np.random.Generator) -> Arrays:
+def sequence_mask(params: Params, inputs: Arrays, is_train: bool, rng: Draws) -> Arrays:
     """`value` behind a sequence's length."""
     out = np.moveaxis(inputs[0], params.axis, 0).copy()
     for sequence, length in enumerate(_lengths(params, inputs)):
@@ -25,13 +26,13 @@ def sequence_mask(params: Params, inputs: Arrays, is_train: bool, rng: np.random
     return [np.moveaxis(out, 0, params.axis)]
 
 
-def sequence_last(params: Params, inputs: Arrays, is_train: bool, rng: np.random.Generator) -> Arrays:
+def sequence_last(params: Params, inputs: Arrays, is_train: bool, rng: Draws) -> Arrays:
     """The last step of each sequence; of none, the first."""
     data = np.moveaxis(inputs[0], params.axis, 0)
     return [np.stack([data[max(length - 1, 0), i] for i, length in enumerate(_lengths(params, inputs))])]
 
 
-def sequence_reverse(params: Params, inputs: Arrays, is_train: bool, rng: np.random.Generator) -> Arrays:
+def sequence_reverse(params: Params, inputs: Arrays, is_train: bool, rng: Draws) -> Arrays:
     """Steps up to a sequence's length backwards."""
     out = inputs[0].copy()
     for sequence, length in enumerate(_lengths(params, inputs)):
