@@ -40,7 +40,8 @@ NUMBERS = {
     "bool": [True, False, True, False, 2], "str": ["", "cpu(0)"],
 }
 NUMBERS["double"] = NUMBERS["float"]
-NUMBERS["floats"] = NUMBERS["doubles"] = [(), (1.0,), (0.5, 2.0), (-1, 1), (0, 0), (1, 2, 0.5), (float("nan"), 1), (2, 1)]
+NUMBERS["floats"] = NUMBERS["doubles"] = [(), (1.0,), (0.5, 2.0), (-1, 1), (0, 0), (1, 2, 0.5), (float("nan"), 1),
+                                         (2, 1)]
 NUMBERS["bounds"] = [*NUMBERS["shape"], (None,), (None, None), (1, None), (None, -1), (None, -1, 2)]
 NONSENSE = ["x", None, "(1,", "(1, x)", object(), [], "None", b"1", {}, "1e5", float("nan"), "(((", np.zeros(2),
             "2**3"]
