@@ -31,7 +31,7 @@ def test_what_documents_point_to_is_there(document: Path):
 
 
 def test_the_readme_binds_and_trains(capsys: pytest.CaptureFixture[str]):
-    first, load, bind, train = blocks("README.md", "python")
+    first, load, bind, train, record = blocks("README.md", "python")
     assert first.strip() == "import mxc as mx" and load.startswith(first)
     names: dict[str, object] = {"mx": mx}
     exec(bind, names)
@@ -40,6 +40,8 @@ def test_the_readme_binds_and_trains(capsys: pytest.CaptureFixture[str]):
     names["batches"] = [(mx.nd.array(rng.normal(size=(64, 784))), mx.nd.zeros((64,)))] * 3
     exec(train, names)
     assert np.abs(names["executor"].arg_dict["fc2_bias"].asnumpy()).max() > 0  # type: ignore[attr-defined]
+    exec(record, names)
+    np.testing.assert_array_equal(names["x"].grad.asnumpy(), [2, 4, 6])  # type: ignore[attr-defined]
 
 
 def test_the_readme_loads_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
