@@ -90,7 +90,7 @@ class _Engine:
         self.lock = threading.RLock()
         self.work, self.done = threading.Condition(self.lock), threading.Condition(self.lock)
         self.ready: deque[_Work] = deque()
-        self.pending = self.large = self.idle = 0
+        self.pending = self.large = self.idle = self.forks = 0
         self.workers: list[threading.Thread] = []
         self.failures: list[_Failure] = []
         self.naive = env.text("MXNET_ENGINE_TYPE") == "NaiveEngine"
@@ -121,6 +121,7 @@ def push(work: Callable[[], None], reads: Sequence[Variable], writes: Sequence[V
         return
     state = _engine
     with state.lock:
+        _let_fork(state)
         free, at_once = True, state.naive or state.closed
         for variable in (*reads, *writes):
             free = free and variable.busy is None
@@ -142,6 +143,7 @@ def run(work: Callable[[], None], reads: Sequence[Variable], writes: Sequence[Va
         _run_inside(work, reads, writes)
         return
     with _engine.lock:
+        _let_fork(_engine)
         if all(v.busy is None for v in (*reads, *writes)):
             piece = _Work(None, reads, writes, name, True)
             _enter(piece)
@@ -414,13 +416,23 @@ def _close() -> None:
         thread.join()
 
 
+def _let_fork(state: _Engine) -> None:
+    """Nothing new begins while a thread is about to fork: others that keep pushing would never let it."""
+    while state.forks:
+        state.done.wait()
+
+
 def _before_fork() -> None:
-    while True:
-        _drain()
-        _engine.lock.acquire()
-        if not _engine.pending or _thread.work:
-            return
-        _engine.lock.release()
+    with _engine.lock:
+        _engine.forks += 1
+    _drain()
+    _engine.lock.acquire()
+
+
+def _after_fork_in_parent() -> None:
+    _engine.forks -= 1
+    _engine.done.notify_all()
+    _engine.lock.release()
 
 
 def _after_fork() -> None:
@@ -431,4 +443,4 @@ def _after_fork() -> None:
 
 atexit.register(_close)
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before_fork, after_in_parent=lambda: _engine.lock.release(), after_in_child=_after_fork)
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork)

@@ -5,6 +5,7 @@ Comparisons, rounding and the like jump where the last bit of a value decides; t
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -310,7 +311,8 @@ def softmax(m: Maker) -> Entry | None:
     return m.builder.make(op, x, axis=axis)
 
 
-UNSTEADY = ("Dropout",)  # operators that give other numbers each time; a parameter `p` is the share that is dropped
+# Operators that give other numbers each time; a parameter `p` is the share that is dropped.
+UNSTEADY = ("Dropout", "_shuffle", *(n for n in table.names() if re.match("_(random|sample)_(?!pdf)", n)))
 
 
 @functools.cache

@@ -124,6 +124,8 @@ def test_gradients_equal_differences(case: Case) -> None:
     out = case.op.reference(case.params, arrays, ["float64"])[0]
     og = np.random.default_rng(1).uniform(0.5, 1.5, out.shape)
     for k, name in enumerate(case.op.input_names(case.params)):
+        if name == "sample" and case.op.name.startswith("_mxc_pdf"):  # counts have no gradient
+            continue
         found = _gradient(case, name, og, out, arrays)
         assert found == pytest.approx(_differences(case, k, og, arrays), rel=1e-4, abs=1e-6), name
 

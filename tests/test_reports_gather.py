@@ -105,9 +105,9 @@ def test_operators_that_only_arrays_have() -> None:
     data, numbers = mx.nd.array(ROWS), mx.nd.array([9, 8, 7, 6])
     filled = mx.nd.fill_element_0index(data, numbers, mx.nd.array([0, 1, 5, -1]))
     assert filled.asnumpy().tolist() == [[9, 1], [2, 8], [4, 5], [6, 7]]
-    encoded = mx.nd._onehot_encode(mx.nd.array([0, 1, 5, -1]), data)
+    encoded = mx.nd._internal._onehot_encode(mx.nd.array([0, 1, 5, -1]), data)
     assert encoded.asnumpy().tolist() == [[1, 0], [0, 1], [0, 0], [0, 0]]
-    mx.nd._scatter_set_nd(data, mx.nd.array([5, 6]), mx.nd.array([[0, 1], [1, 0]]), shape=(4, 2), out=data)
+    mx.nd._internal._scatter_set_nd(data, mx.nd.array([5, 6]), mx.nd.array([[0, 1], [1, 0]]), shape=(4, 2), out=data)
     assert data.asnumpy().tolist() == [[0, 5], [6, 3], [4, 5], [6, 7]]
 
 
