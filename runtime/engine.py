@@ -90,7 +90,7 @@ class _Engine:
         self.lock = threading.RLock()
         self.work, self.done = threading.Condition(self.lock), threading.Condition(self.lock)
         self.ready: deque[_Work] = deque()
-        self.pending = self.large = self.idle = self.forks = 0
+        self.pending = self.large = self.idle = self.held = 0
         self.workers: list[threading.Thread] = []
         self.failures: list[_Failure] = []
         self.naive = env.text("MXNET_ENGINE_TYPE") == "NaiveEngine"
@@ -121,7 +121,7 @@ def push(work: Callable[[], None], reads: Sequence[Variable], writes: Sequence[V
         return
     state = _engine
     with state.lock:
-        _let_fork(state)
+        _begin(state)
         free, at_once = True, state.naive or state.closed
         for variable in (*reads, *writes):
             free = free and variable.busy is None
@@ -143,7 +143,7 @@ def run(work: Callable[[], None], reads: Sequence[Variable], writes: Sequence[Va
         _run_inside(work, reads, writes)
         return
     with _engine.lock:
-        _let_fork(_engine)
+        _begin(_engine)
         if all(v.busy is None for v in (*reads, *writes)):
             piece = _Work(None, reads, writes, name, True)
             _enter(piece)
@@ -408,29 +408,34 @@ def _drain() -> None:
 
 def _close() -> None:
     """At exit: what is queued is done, quietly, and no worker runs while the interpreter goes."""
+    with _engine.lock:
+        _engine.held += 1
     _drain()
     with _engine.lock:
         _engine.closed = True
+        _engine.held -= 1
         _engine.work.notify_all()
+        _engine.done.notify_all()
     for thread in _engine.workers:
         thread.join()
 
 
-def _let_fork(state: _Engine) -> None:
-    """Nothing new begins while a thread is about to fork: others that keep pushing would never let it."""
-    while state.forks:
+def _begin(state: _Engine) -> None:
+    """Return when new work may begin: none may while a thread is about to fork or to end the process: others that keep pushing would never
+    let it."""
+    while state.held:
         state.done.wait()
 
 
 def _before_fork() -> None:
     with _engine.lock:
-        _engine.forks += 1
+        _engine.held += 1
     _drain()
     _engine.lock.acquire()
 
 
 def _after_fork_in_parent() -> None:
-    _engine.forks -= 1
+    _engine.held -= 1
     _engine.done.notify_all()
     _engine.lock.release()
 
