@@ -421,8 +421,8 @@ def _close() -> None:
 
 
 def _begin(state: _Engine) -> None:
-    """Return when new work may begin: none may while a thread is about to fork or to end the process: others that keep pushing would never
-    let it."""
+    """Return when new work may begin: none does while a thread is about to fork or to end the process, which others
+    that keep pushing would never let it do."""
     while state.held:
         state.done.wait()
 
