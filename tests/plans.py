@@ -10,10 +10,9 @@ import json
 import sys
 from pathlib import Path
 
-from models import BUILT, SHARED
+from models import BUILT, SHARED, network
 from programs import lowered
 
-import mxc as mx
 from mxc.compiler.passes.plan_memory import intervals, place
 
 TABLE = Path(__file__).parent / "golden" / "plans.txt"
@@ -27,13 +26,7 @@ def names() -> list[str]:
 
 def row(name: str, train: bool) -> str:
     """One line, for a target with tiles of 3 x 5, whatever the machine."""
-    if name in BUILT:
-        make, shapes = BUILT[name]
-        symbol = make()
-    else:
-        case = json.loads((SHARED / "cases.json").read_text())[name]
-        symbol, shapes = mx.sym.load(str(SHARED / case["symbol"])), case["shapes"]
-    shapes = {n: tuple(s) for n, s in shapes.items()}
+    symbol, shapes = network(name)
     requests = {n: "write" for n in symbol.list_arguments() if n not in shapes} if train else {}
     launches = lowered(symbol.graph, shapes, None, requests, train).launches
     counts = [sum(launch.phase == phase for launch in launches) for phase in ("prepare", "forward", "backward")]
