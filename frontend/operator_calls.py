@@ -1,4 +1,5 @@
-"""What the operator functions of `mx.sym` and `mx.nd` share: names, arguments by position, signatures, namespaces."""
+"""What the operator functions of `mx.sym` and `mx.nd` share: names, arguments by position, signatures, namespaces,
+methods."""
 from __future__ import annotations
 
 import inspect
@@ -12,6 +13,35 @@ from mxc.compiler.ops import table
 from mxc.compiler.ops.table import Operator
 
 Lookup = Callable[[str, str], Any]  # the function of a name in a namespace ("" for the module itself)
+
+# The operators that are methods of both symbols and arrays; the arguments are the operator's own after the first.
+METHODS = (
+    "abs", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctanh", "argmax", "argmax_channel", "argmin",
+    "argsort", "broadcast_axes", "cbrt", "ceil", "clip", "cos", "cosh", "degrees", "depth_to_space", "exp", "expm1",
+    "fix", "flip", "floor", "log", "log10", "log1p", "log2", "log_softmax", "max", "mean", "min", "nanprod", "nansum",
+    "norm", "one_hot", "ones_like", "pad", "pick", "prod", "radians", "rcbrt", "reciprocal", "relu", "repeat",
+    "reshape_like", "rint", "round", "rsqrt", "shape_array", "sigmoid", "sign", "sin", "sinh", "size_array", "slice",
+    "slice_axis", "slice_like", "softmax", "softmin", "sort", "space_to_depth", "split", "sqrt", "square", "sum",
+    "swapaxes", "take", "tan", "tanh", "tile", "topk", "transpose", "trunc", "zeros_like",
+)
+
+
+def add_methods(owner: type, names: Sequence[str], title: str, text: str, find: Callable[[str], Any]) -> None:
+    """Give `owner` the methods `names`, each the operator function that `find` gives, with the object first.
+
+    title: of the class that people see. text: the docstring, with {} for the name.
+    """
+
+    def method_of(name: str) -> Callable[..., Any]:
+        def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+            return find(name)(self, *args, **kwargs)
+
+        method.__name__, method.__qualname__ = name, f"{title}.{name}"
+        method.__doc__ = text.format(name)
+        return method
+
+    for name in names:
+        setattr(owner, name, method_of(name))
 
 
 def operator_name(name: str, space: str = "") -> str:

@@ -7,28 +7,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from mxc.compiler.error import ArgumentError, UnsupportedError
-
-# Methods whose arguments are the operator's own after the first.
-_OPERATORS = (
-    "abs", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctanh", "argmax", "argmax_channel", "argmin",
-    "argsort", "broadcast_axes", "cbrt", "ceil", "clip", "cos", "cosh", "degrees", "depth_to_space", "exp", "expm1",
-    "fix", "flip", "floor", "log", "log10", "log1p", "log2", "log_softmax", "max", "mean", "min", "nanprod", "nansum",
-    "norm", "one_hot", "ones_like", "pad", "pick", "prod", "radians", "rcbrt", "reciprocal", "relu", "repeat",
-    "reshape_like", "rint", "round", "rsqrt", "shape_array", "sigmoid", "sign", "sin", "sinh", "size_array", "slice",
-    "slice_axis", "slice_like", "softmax", "softmin", "sort", "space_to_depth", "split", "sqrt", "square", "sum",
-    "swapaxes", "take", "tan", "tanh", "tile", "topk", "transpose", "trunc", "zeros_like",
-)
-
-
-def _operator_method(name: str) -> Any:
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        from mxc.ndarray import functions
-
-        return functions.find(name)(self, *args, **kwargs)
-
-    method.__name__, method.__qualname__ = name, f"NDArray.{name}"
-    method.__doc__ = f"`mx.nd.{name}` of this array."
-    return method
+from mxc.operator_calls import METHODS, add_methods
 
 
 class OperatorMethods:
@@ -88,5 +67,10 @@ class OperatorMethods:
                                "gives a NumPy array")
 
 
-for _name in _OPERATORS:
-    setattr(OperatorMethods, _name, _operator_method(_name))
+def _find(name: str) -> Any:
+    from mxc.ndarray import functions
+
+    return functions.find(name)
+
+
+add_methods(OperatorMethods, METHODS, "NDArray", "`mx.nd.{}` of this array.", _find)

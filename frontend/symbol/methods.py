@@ -5,32 +5,10 @@ from typing import Any, NoReturn
 
 from mxc.base import NotImplementedForSymbol
 from mxc.compiler.error import UnsupportedError
-
-# Methods whose arguments are the operator's own after the first.
-_OPERATORS = (
-    "abs", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctanh", "argmax", "argmax_channel", "argmin",
-    "argsort", "broadcast_axes", "broadcast_like", "broadcast_to", "cbrt", "ceil", "clip", "cos", "cosh",
-    "degrees", "depth_to_space", "exp", "expm1", "fix", "flip", "floor", "log", "log10", "log1p",
-    "log2", "log_softmax", "max", "mean", "min", "nanprod", "nansum", "norm", "one_hot", "ones_like", "pad",
-    "pick", "prod", "radians", "rcbrt", "reciprocal", "relu", "repeat", "reshape", "reshape_like", "rint",
-    "round", "rsqrt", "shape_array", "sigmoid", "sign", "sin", "sinh", "size_array", "slice", "slice_axis",
-    "slice_like", "softmax", "softmin", "sort", "space_to_depth", "split", "sqrt", "square", "sum", "swapaxes",
-    "take", "tan", "tanh", "tile", "topk", "transpose", "trunc", "zeros_like",
-)
+from mxc.operator_calls import METHODS, add_methods
 
 # What needs values, which a symbol does not have.
 _ARRAY_ONLY = ["as_in_context", "asnumpy", "asscalar", "backward", "copy", "detach", "wait_to_read"]
-
-
-def _operator_method(name: str) -> Any:
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        from mxc.symbol import functions
-
-        return functions.find(name)(self, *args, **kwargs)
-
-    method.__name__, method.__qualname__ = name, f"Symbol.{name}"
-    method.__doc__ = f"`mx.sym.{name}` of this symbol."
-    return method
 
 
 def _array_only_method(name: str) -> Any:
@@ -92,7 +70,13 @@ class OperatorMethods:
         raise UnsupportedError("as_np_ndarray: the interface mx.np is not there; symbols are those of mx.sym")
 
 
-for _name in _OPERATORS:
-    setattr(OperatorMethods, _name, _operator_method(_name))
+def _find(name: str) -> Any:
+    from mxc.symbol import functions
+
+    return functions.find(name)
+
+
+add_methods(OperatorMethods, (*METHODS, "broadcast_like", "broadcast_to", "reshape"), "Symbol",
+            "`mx.sym.{}` of this symbol.", _find)
 for _name in _ARRAY_ONLY:
     setattr(OperatorMethods, _name, _array_only_method(_name))
