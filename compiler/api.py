@@ -39,9 +39,7 @@ def auxiliary_names(graph: Graph) -> list[str]:
     """Names of the variables that operators take as auxiliary states, in topological order."""
     found: dict[str, None] = {}
     for node in graph.nodes:
-        if node.op is not None:
-            first = len(node.op.input_names(node.params))
-            found.update(dict.fromkeys(e.node.name for e in node.inputs[first:] if e.node.is_variable))
+        found.update(dict.fromkeys(e.node.name for e in node.states if e.node.is_variable))
     return list(found)
 
 

@@ -45,6 +45,11 @@ class Node:
     def num_outputs(self) -> int:
         return 1 if self.op is None else self.op.num_outputs(self.params)
 
+    @property
+    def states(self) -> list[Entry]:
+        """The inputs that the operator takes as auxiliary states."""
+        return [] if self.op is None else self.inputs[len(self.op.input_names(self.params)):]
+
     def __repr__(self) -> str:
         return f"<{self.op.name if self.op else 'null'} {self.name}>"
 

@@ -37,7 +37,7 @@ def layers(graph: Graph, shapes: Sequence[Sequence[Shape | None]],
     variables that are data and labels; None: all of them. What an operator reads as a parameter or as a
     state is never an input, and what is no input is a parameter.
     """
-    states = {e.node for node in graph.nodes if node.op for e in _states(node)}
+    states = {e.node for node in graph.nodes for e in node.states}
     learned = {e.node for node in graph.nodes if node.op for e in _learned(node)}
     data = {node for node in graph.variables if node not in states and node not in learned
             and (inputs is None or node.name in inputs)}
@@ -59,7 +59,6 @@ def layers(graph: Graph, shapes: Sequence[Sequence[Shape | None]],
             if node in data:
                 made.append(Layer(node.name, "null", (shape(Entry(node)),), 0, 0, 0, ()))
             continue
-        own = _states(node)
         ins, outs = [shape(e) for e in node.inputs], [shape(Entry(node, i)) for i in range(node.num_outputs)]
         known = [s for s in (*ins, *outs) if s is not None]
         work = None
@@ -67,15 +66,9 @@ def layers(graph: Graph, shapes: Sequence[Sequence[Shape | None]],
             work = flops(node.op, node.params, known[:len(ins)], known[len(ins):])
         previous = tuple(e.node.name for e in node.inputs if not e.node.is_variable or e.node in data)
         visible = tuple(outs[:node.op.num_visible(node.params)])
-        kept = elements(own)
+        kept = elements(node.states)
         made.append(Layer(node.name, node.op.name, visible, elements(node.inputs), kept, work, previous))
     return made
-
-
-def _states(node: Node) -> list[Entry]:
-    """The inputs of an operator node that are auxiliary states."""
-    assert node.op is not None
-    return node.inputs[len(node.op.input_names(node.params)):]
 
 
 def _learned(node: Node) -> list[Entry]:

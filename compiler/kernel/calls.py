@@ -22,7 +22,6 @@ from mxc.compiler.kernel.interpret import run as run_loops
 from mxc.compiler.kernel.ir import CallKernel, LoopKernel, Store, Value
 
 Triple = tuple[int, int, int]
-COMPUTED = {"float16": "float32"}  # storage dtype -> computing dtype, where they differ
 
 
 @dataclass(frozen=True)
@@ -290,7 +289,7 @@ def interpret(call: CallKernel, buffers: Sequence[np.ndarray]) -> None:
     params = dict(call.params)
     dtype = str(params["dtype"])
     result = _TEMPLATES[call.template](call, params, buffers)
-    result = np.ascontiguousarray(result, COMPUTED.get(dtype, dtype))
+    result = np.ascontiguousarray(result, ir.computing_dtype(dtype))
     inner = {"convolution_weight_grad": 1, "depthwise_weight_grad": 1}.get(call.template, 2)
     if params.get("flat"):
         result = result.reshape(*result.shape[:inner], math.prod(result.shape[inner:]))

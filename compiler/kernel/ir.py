@@ -24,6 +24,12 @@ INDEX = "index"  # the dtype of axes and of what is computed from them; 64-bit s
 
 FLOATS = ("float16", "float32", "float64")
 
+
+def computing_dtype(dtype: str) -> str:
+    """The dtype in which values that are stored as `dtype` are computed: float32 for float16."""
+    return "float32" if dtype == "float16" else dtype
+
+
 # name -> number of arguments (None: see Value). What a target's scalar printer has to know.
 ARITHMETIC = {
     "add": 2, "sub": 2, "mul": 2, "div": 2, "mod": 2, "min": 2, "max": 2, "pow": 2, "neg": 1, "abs": 1, "fma": 3,

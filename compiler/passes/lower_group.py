@@ -23,6 +23,7 @@ from mxc.compiler.kernel.ir import (
     apply,
     axis,
     cast,
+    computing_dtype,
     const,
     load,
 )
@@ -298,5 +299,5 @@ class Window(Inputs):
 def reduction_body(node: Node, element: Value, dtype: str) -> tuple[Value, str]:
     """The body of a reduction in the accumulator's dtype, and that dtype: float32 for float16, else the output's."""
     assert node.op is not None and node.op.reduce is not None
-    wide = "float32" if dtype == "float16" else dtype
+    wide = computing_dtype(dtype)
     return body_value(node.op, node.params, element, wide), wide

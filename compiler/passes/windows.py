@@ -13,7 +13,7 @@ import numpy as np
 
 from mxc.compiler.graph.graph import Node, Shape
 from mxc.compiler.kernel.index_rules.resize import source
-from mxc.compiler.kernel.ir import INDEX, Value, apply, cast, const
+from mxc.compiler.kernel.ir import INDEX, Value, apply, cast, computing_dtype, const
 from mxc.compiler.ops.shapes.pooling import Windows, windows
 from mxc.compiler.ops.table import Params
 
@@ -71,7 +71,7 @@ def pooling(c: Window, params: Params) -> Value:
         if (c.out_shape[d] - 1) * stride + kernel - pad > size[d]:
             inside.append(apply("lt", place[d], number(size[d])))
     when = _all(inside)
-    wide = "float32" if c.out_dtype == "float16" else c.out_dtype
+    wide = computing_dtype(c.out_dtype)
     if params.pool_type == "max":
         last = [(n - 1) * s - p for n, s, p in zip(c.out_shape[geometry.first:], geometry.stride, geometry.pad,
                                                    strict=False)]
@@ -141,7 +141,7 @@ def avg_pool_grad(c: Window, params: Params) -> Value:
         inside.append(apply("ge", quotient, number(kernel)))
         inside.append(apply("lt", quotient, number(kernel + out[d])))
         place[d] = plus(quotient, -kernel)
-    wide = "float32" if c.out_dtype == "float16" else c.out_dtype
+    wide = computing_dtype(c.out_dtype)
     when = _all(inside)
     gradient = cast(c.load(0, place, when), wide)
     if params.pool_type == "avg":
@@ -170,7 +170,7 @@ def adaptive_pool(c: Window, params: Params) -> Value:
         if params.pool_type == "spread":
             start, end = adaptive_bounds(place[d], c.out_shape[d], size[d])
         lengths.append(apply("sub", end, start))
-    wide = "float32" if c.out_dtype == "float16" else c.out_dtype
+    wide = computing_dtype(c.out_dtype)
     count = cast(apply("mul", *lengths), wide)
     element = cast(c.load(0, place, _all(inside)), wide)
     if params.pool_type == "avg":
@@ -190,7 +190,7 @@ def bilinear_resize_grad(c: Window, params: Params) -> Value:
     Along an axis those are the elements that lie less than one input element away, and their neighbours: one window.
     """
     out = c.shape(0)
-    wide = "float32" if c.out_dtype == "float16" else c.out_dtype
+    wide = computing_dtype(c.out_dtype)
     place = list(c.index)
     inside: list[Value] = []
     weights: list[Value] = []

@@ -6,15 +6,10 @@ from contextlib import contextmanager
 
 from mxc.compiler.kernel import ir
 from mxc.compiler.kernel.interpret import identity
-from mxc.compiler.kernel.ir import Accumulator, LoopKernel, Store, Value
+from mxc.compiler.kernel.ir import Accumulator, LoopKernel, Store, Value, computing_dtype
 from mxc.compiler.targets.scalar_printer import ScalarPrinter, Source
 
 ARG = ("argmax", "argmin")
-
-
-def register(dtype: str) -> str:
-    """The dtype of a variable that holds a value: float16 is computed as float32."""
-    return "float32" if dtype == "float16" else dtype
 
 
 class LoopPrinter:
@@ -74,7 +69,7 @@ class LoopPrinter:
     def neutral(self, a: Accumulator) -> str:
         """The constant that an accumulator starts with."""
         combine = {"argmax": "max", "argmin": "min"}.get(a.combine, a.combine)
-        dtype = register(a.body.dtype)
+        dtype = computing_dtype(a.body.dtype)
         return self.printer.constant(ir.const(identity(combine, dtype), dtype))
 
     def combine(self, a: Accumulator, total: str, best: str, value: str, flat: str) -> None:

@@ -34,7 +34,7 @@ def bilinear_resize(c: Context, params: Params, index: Index) -> Value:
     """The four elements around the place, weighted by how near it is along both axes; in the same size the data."""
     if c.shape(0)[2:] == c.out_shape[2:]:  # a weight of 0 beside NaN or an infinity would give NaN
         return c.load(0, index)
-    wide = "float32" if c.out_dtype == "float16" else c.out_dtype
+    wide = ir.computing_dtype(c.out_dtype)
     places, weights = [], []
     for axis in (2, 3):
         size = c.shape(0)[axis]

@@ -10,7 +10,7 @@ from mxc.compiler.ops.table import Params
 
 def bilinear_sampler(c: Context, params: Params, index: Index) -> Value:
     """The four elements around the place that the grid tells in -1..1, each weighted by how near it is; outside: 0."""
-    wide = "float32" if c.out_dtype == "float16" else c.out_dtype
+    wide = ir.computing_dtype(c.out_dtype)
     batch, channel, row, column = index
     one = ir.const(1.0, wide)
     places, weights = [], []

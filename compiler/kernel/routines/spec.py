@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mxc.compiler.error import MXNetError
-from mxc.compiler.kernel.ir import FLOATS, RoutineKernel
+from mxc.compiler.kernel.ir import FLOATS, RoutineKernel, computing_dtype
 
 DTYPES = (*FLOATS, "bool", "uint8", "int8", "int32", "int64", "uint32", "uint64")
 
@@ -88,7 +88,8 @@ def numbers(kernel: RoutineKernel) -> dict[str, object]:
     return dict(zip(find(kernel.routine).integers, kernel.extents, strict=True)) | dict(kernel.constants)
 
 
-def _evaluate(text: str, names: Mapping[str, object]) -> int:
+def evaluate(text: str, names: Mapping[str, object]) -> int:
+    """The value of an expression over integers and constants, as declarations have them."""
     value = eval(text, {"__builtins__": {}, "min_": min, "max_": max}, dict(names))  # our own source's text
     assert isinstance(value, int)
     return value
@@ -96,7 +97,7 @@ def _evaluate(text: str, names: Mapping[str, object]) -> int:
 
 def units(kernel: RoutineKernel) -> int:
     """Independent pieces of work."""
-    return _evaluate(find(kernel.routine).units, numbers(kernel))
+    return evaluate(find(kernel.routine).units, numbers(kernel))
 
 
 def scratch(kernel: RoutineKernel) -> list[tuple[str, str, int]]:
@@ -104,8 +105,7 @@ def scratch(kernel: RoutineKernel) -> list[tuple[str, str, int]]:
     names = numbers(kernel)
     found = []
     for name, dtype, count in find(kernel.routine).scratch:
-        stored = str(names.get(dtype, dtype))
-        found.append((name, "float32" if stored == "float16" else stored, _evaluate(count, names)))
+        found.append((name, computing_dtype(str(names.get(dtype, dtype))), evaluate(count, names)))
     return found
 
 
@@ -117,14 +117,9 @@ def run(kernel: RoutineKernel, arrays: Sequence[np.ndarray]) -> None:
     spare = [np.zeros(count, dtype) for _, dtype, count in scratch(kernel)]
     constants: dict[str, object] = {}
     for name, value in kernel.constants:
-        constants[name] = np.dtype(converted(value)).type if value in DTYPES else value
+        constants[name] = np.dtype(computing_dtype(str(value))).type if value in DTYPES else value
     with np.errstate(over="ignore"):  # integers wrap
         spec.function(0, units(kernel), *wide, *spare, *kernel.extents, **constants)
     for array, computed in zip(arrays, wide, strict=True):
         if computed is not array:
             array[:] = computed
-
-
-def converted(dtype: object) -> str:
-    """The dtype in which values of `dtype` are computed."""
-    return "float32" if dtype == "float16" else str(dtype)

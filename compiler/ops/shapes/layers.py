@@ -4,7 +4,7 @@ from __future__ import annotations
 import math
 
 from mxc.compiler.error import MXNetError
-from mxc.compiler.ops.shapes.basic import Shape, Shapes, merge, normal_axis
+from mxc.compiler.ops.shapes.basic import Shapes, merge, merge_all, normal_axis
 from mxc.compiler.ops.table import Params
 
 
@@ -45,9 +45,7 @@ def batch_norm(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shape
     axis = params.get("axis", 1)
     assert isinstance(axis, int)
     axis = normal_axis(axis, len(data))
-    channels: Shape | None = (data[axis],)
-    for other in (*ins[1:], *outs[1:]):
-        channels = merge(channels, other)
+    channels = merge_all([(data[axis],), *ins[1:], *outs[1:]])
     assert channels is not None
     data = (*data[:axis], *channels, *data[axis + 1:])
     return [data, *[channels] * (len(ins) - 1)], [data, *[channels] * (len(outs) - 1)]

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 
 from mxc.compiler.kernel import ir
 from mxc.compiler.kernel.canonical import contiguity
-from mxc.compiler.kernel.ir import LoopKernel, Store, Value
+from mxc.compiler.kernel.ir import LoopKernel, Store, Value, computing_dtype
 from mxc.compiler.kernel.simplify_index import affine
-from mxc.compiler.targets.loop_printer import ARG, LoopPrinter, register
+from mxc.compiler.targets.loop_printer import ARG, LoopPrinter
 
 CHUNK = 8192  # points of a unit
 WIDE_BLOCK, BLOCK, WIDE_FROM = 512, 64, 4096  # columns of a unit, for an axis of at least WIDE_FROM, and for shorter
@@ -68,7 +68,7 @@ def scratch_layout(kernel: LoopKernel) -> tuple[list[tuple[str, int]], int]:
     places: list[tuple[str, int]] = []
     if skeleton(kernel) == "columns":
         for a in kernel.accumulators:
-            dtypes = [register(a.body.dtype)]
+            dtypes = [computing_dtype(a.body.dtype)]
             if a.combine in ARG:
                 dtypes.append("int64")
             places += [(dtype, (len(places) + i) * 8 * WIDE_BLOCK) for i, dtype in enumerate(dtypes)]

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from mxc.compiler.kernel.ir import RoutineKernel
+from mxc.compiler.kernel.ir import RoutineKernel, computing_dtype
 from mxc.compiler.kernel.routines import spec
 
 ALIGNMENT = 64  # bytes, of each scratch array
@@ -71,21 +71,26 @@ def body(function: Callable[..., None], constants: Mapping[str, object]) -> str:
 def routine_source(kernel: RoutineKernel) -> str:
     """Numba source: constants, then `def kernel(args, first, last, scratch)`."""
     declared = spec.find(kernel.routine)
-    lines = [f"{name} = {spec.converted(value) if value in spec.DTYPES else repr(value)}"
+    lines = [f"{name} = {computing_dtype(str(value)) if value in spec.DTYPES else repr(value)}"
              for name, value in kernel.constants]
     lines += ["", "def kernel(args, first, last, scratch):"]
     arrays = (*declared.inputs, *declared.outputs)
     lines += [f"    {name} = buffer{i}(args, {i})" for i, name in enumerate(arrays)]
     lines += [f"    {name} = integer(args, {len(arrays) + i})" for i, name in enumerate(declared.integers)]
-    offset = "0"
-    counts = [count for _, _, count in declared.scratch]
-    for i, (name, dtype, _) in enumerate(spec.scratch(kernel)):
+    for i, ((name, _, _), offset) in enumerate(zip(declared.scratch, _offsets(kernel), strict=False)):
         lines.append(f"    {name} = scratch{i}(scratch, {offset})")
-        offset = f"{offset} + ({counts[i]} + {ALIGNMENT - 1}) // {ALIGNMENT} * {ALIGNMENT * np.dtype(dtype).itemsize}"
     return "\n".join([*lines, body(declared.function, dict(kernel.constants)), ""])
 
 
+def _offsets(kernel: RoutineKernel) -> list[str]:
+    """Expressions of the byte offset of each scratch array, and of where they end."""
+    found, counts = ["0"], [count for _, _, count in spec.find(kernel.routine).scratch]
+    for (_, dtype, _), count in zip(spec.scratch(kernel), counts, strict=True):
+        size = ALIGNMENT * np.dtype(dtype).itemsize
+        found.append(f"{found[-1]} + ({count} + {ALIGNMENT - 1}) // {ALIGNMENT} * {size}")
+    return found
+
+
 def scratch_bytes(kernel: RoutineKernel) -> int:
-    """Private memory of a thread: each array's count rounded up as the printed offsets are."""
-    arrays = spec.scratch(kernel)
-    return sum(-(-count // ALIGNMENT) * ALIGNMENT * np.dtype(dtype).itemsize for _, dtype, count in arrays)
+    """Private memory of a thread, by the expressions that the source has."""
+    return spec.evaluate(_offsets(kernel)[-1], spec.numbers(kernel))

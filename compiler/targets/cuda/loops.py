@@ -5,8 +5,8 @@ point; its threads share the reduce axes, and each accumulator is combined in sh
 """
 from __future__ import annotations
 
-from mxc.compiler.kernel.ir import Accumulator, LoopKernel, Value
-from mxc.compiler.targets.loop_printer import ARG, LoopPrinter, register
+from mxc.compiler.kernel.ir import Accumulator, LoopKernel, Value, computing_dtype
+from mxc.compiler.targets.loop_printer import ARG, LoopPrinter
 from mxc.compiler.targets.scalar_printer import ScalarPrinter
 
 WRAPPED = frozenset(["float32", "float64", "int8", "uint8", "int32", "int64"])
@@ -96,7 +96,7 @@ class _Loops(LoopPrinter):
         kernel, source = self.kernel, self.source
         source("thread = cuda.threadIdx.x")
         for i, a in enumerate(kernel.accumulators):
-            source(f"shared{i} = cuda.shared.array({self.threads}, {self.array_type(register(a.body.dtype))})")
+            source(f"shared{i} = cuda.shared.array({self.threads}, {self.array_type(computing_dtype(a.body.dtype))})")
             if a.combine in ARG:
                 source(f"places{i} = cuda.shared.array({self.threads}, int64)")
         with self.printer.scope("for point in range(cuda.blockIdx.x, points, cuda.gridDim.x):"):

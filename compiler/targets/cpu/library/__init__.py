@@ -5,8 +5,7 @@ epilogue's form, not on extents and strides: one function serves every size.
 """
 from __future__ import annotations
 
-from mxc.compiler.kernel.calls import COMPUTED
-from mxc.compiler.kernel.ir import CallKernel
+from mxc.compiler.kernel.ir import CallKernel, computing_dtype
 from mxc.compiler.targets.cpu.builder import BYTES, Array, Builder, Value
 from mxc.compiler.targets.cpu.isa import Isa, native
 from mxc.compiler.targets.cpu.library import convolution, depthwise, gemm, pooling
@@ -33,8 +32,7 @@ def tile(dtype: str, isa: Isa | None = None) -> tuple[int, int]:
 
 
 def computing(kernel: CallKernel) -> str:
-    dtype = str(dict(kernel.params)["dtype"])
-    return COMPUTED.get(dtype, dtype)
+    return computing_dtype(str(dict(kernel.params)["dtype"]))
 
 
 def source(kernel: CallKernel, symbol: str, isa: Isa | None = None) -> str:
