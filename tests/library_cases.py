@@ -9,8 +9,9 @@ from collections.abc import Sequence
 import llvmlite.binding as llvm
 import numpy as np
 
-from mxc.compiler.kernel import calls, ir
-from mxc.compiler.kernel.calls import Window, linear, pack_rows
+from mxc.compiler.kernel import calls, interpret_calls, ir
+from mxc.compiler.kernel.calls import Window, linear
+from mxc.compiler.kernel.interpret_calls import pack_rows
 from mxc.compiler.kernel.ir import CallKernel, Store
 from mxc.compiler.targets.cpu import library
 from mxc.compiler.targets.cpu.isa import Isa
@@ -52,7 +53,7 @@ def runs(isa: Isa) -> bool:
 def check(call: CallKernel, arrays: Sequence[np.ndarray], isa: Isa | None = None) -> None:
     """The last array is the result; it begins with what modes "add" add to."""
     expected, got = arrays[-1].copy(), arrays[-1].copy()
-    calls.interpret(call, [*arrays[:-1], expected])
+    interpret_calls.interpret(call, [*arrays[:-1], expected])
     launch(call, [*arrays[:-1], got], isa)
     dtype = got.dtype
     if dtype.kind == "f":

@@ -9,7 +9,7 @@ import numpy as np
 
 from mxc.compiler.api import auxiliary_names, static_names
 from mxc.compiler.graph.graph import Entry, Graph
-from mxc.compiler.kernel import calls, interpret
+from mxc.compiler.kernel import interpret, interpret_calls
 from mxc.compiler.kernel.ir import CallKernel, LoopKernel, RoutineKernel
 from mxc.compiler.kernel.routines import spec
 from mxc.compiler.passes.fuse import Group, fuse
@@ -23,7 +23,7 @@ from mxc.compiler.targets.reference.interpreter import evaluate
 from mxc.runtime import runner
 
 DEFINITIONS: dict[type, Callable[..., None]] = {
-    LoopKernel: interpret.run, CallKernel: calls.interpret, RoutineKernel: spec.run}
+    LoopKernel: interpret.run, CallKernel: interpret_calls.interpret, RoutineKernel: spec.run}
 
 
 class Tiles:

@@ -30,8 +30,9 @@ from library_cases import (
     window,
 )
 
-from mxc.compiler.kernel import calls, ir
-from mxc.compiler.kernel.calls import Window, linear, pack_rows
+from mxc.compiler.kernel import calls, interpret_calls, ir
+from mxc.compiler.kernel.calls import Window, linear
+from mxc.compiler.kernel.interpret_calls import pack_rows
 from mxc.compiler.kernel.ir import CallKernel, Store, Value
 from mxc.compiler.ops import table
 from mxc.compiler.targets.cpu import library
@@ -141,7 +142,7 @@ def test_edges_of_steps(source):
     operands = [np.ones(1, np.float32), np.ones(count, np.float32), edges]
     got, expected = ([np.zeros(count, v.dtype) for v in results] for _ in range(2))
     launch(call, [*operands, *got])
-    calls.interpret(call, [*operands, *expected])
+    interpret_calls.interpret(call, [*operands, *expected])
     for one, other, value in zip(got, expected, results, strict=True):
         np.testing.assert_array_equal(one, other, err_msg=repr(value))
 
@@ -170,7 +171,7 @@ def test_columns_with_a_stride_and_two_stores():
     outs = [np.zeros(105, np.float32) for _ in range(4)]
     factors = values(rng, (64,), "float32")
     launch(call, [*arrays[:2], outs[0], outs[1], factors])
-    calls.interpret(call, [*arrays[:2], outs[2], outs[3], factors])
+    interpret_calls.interpret(call, [*arrays[:2], outs[2], outs[3], factors])
     np.testing.assert_allclose(outs[0], outs[2], atol=1e-5)
     np.testing.assert_allclose(outs[1], outs[3], atol=1e-5)
 
@@ -232,7 +233,7 @@ def test_max_pool_grad_of_nan(dtype):
     call = calls.max_pool_grad("pool", dtype, w, dense((1, 1, 1, 1, 8)), dense((1, 1, 1, 1, 4)), (dtype,) * 3,
                                plain_store(2, (1, 1, 1, 1, 8), dtype))
     launch(call, [x, grad, out[0]])
-    calls.interpret(call, [x, grad, out[1]])
+    interpret_calls.interpret(call, [x, grad, out[1]])
     op = table.get("_mxc_max_pool_grad")
     params = op.make_params({"kernel": (2,), "stride": (2,)})
     for got in (*out, op.reference(params, [x.reshape(1, 1, 8), grad.reshape(1, 1, 4)], [dtype])[0].ravel()):

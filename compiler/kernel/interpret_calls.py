@@ -1,0 +1,173 @@
+"""The definition of the library kernels' templates (calls.py) in NumPy, slow and obvious."""
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from mxc.compiler.kernel import ir
+from mxc.compiler.kernel.calls import Triple, Window, linear, replaced
+from mxc.compiler.kernel.interpret import run as run_loops
+from mxc.compiler.kernel.ir import CallKernel, LoopKernel, Store
+
+
+def pack_rows(matrix: np.ndarray, block: int) -> np.ndarray:
+    """(R, K) -> (ceil(R / block), K, block), the rows that fill the last block zero."""
+    rows, depth = matrix.shape
+    padded = np.zeros((-(-rows // block) * block, depth), matrix.dtype)
+    padded[:rows] = matrix
+    return np.ascontiguousarray(padded.reshape(-1, block, depth).transpose(0, 2, 1))
+
+
+def _unpacked(packed: np.ndarray, rows: int, depth: int, block: int) -> np.ndarray:
+    blocks = -(-rows // block)
+    return packed[: blocks * depth * block].reshape(blocks, depth, block).transpose(0, 2, 1).reshape(-1, depth)[:rows]
+
+
+def _strided(flat: np.ndarray, shape: Sequence[int], strides: Sequence[int]) -> np.ndarray:
+    size = flat.itemsize
+    return np.lib.stride_tricks.as_strided(flat, tuple(shape), [s * size for s in strides])
+
+
+def interpret(call: CallKernel, buffers: Sequence[np.ndarray]) -> None:
+    """Runs `call` on one-dimensional arrays in place, as a loop over whole result arrays."""
+    params = dict(call.params)
+    dtype = str(params["dtype"])
+    result = _TEMPLATES[call.template](call, params, buffers)
+    result = np.ascontiguousarray(result, ir.computing_dtype(dtype))
+    inner = {"convolution_weight_grad": 1, "depthwise_weight_grad": 1}.get(call.template, 2)
+    if params.get("flat"):
+        result = result.reshape(*result.shape[:inner], math.prod(result.shape[inner:]))
+    position = len(call.buffers)
+    strides = [s // result.itemsize for s in result.strides]
+    index = linear(dict(enumerate(strides))) if result.size else ir.const(0, ir.INDEX)
+    element = ir.load(position, index, str(result.dtype))
+    values = [s.value for s in call.stores]
+    values = replaced(values, {id(v): ir.cast(element, v.dtype) for v in ir.walk(values) if v.op == "acc"})
+    stores = tuple(Store(s.buffer, s.index, v, s.mode) for s, v in zip(call.stores, values, strict=True))
+    dtypes = (*call.buffers, str(result.dtype))
+    run_loops(LoopKernel(call.name, dtypes, result.shape, (), (), stores), [*buffers, result.ravel()])
+
+
+def _gemm(call: CallKernel, params: dict, buffers: Sequence[np.ndarray]) -> np.ndarray:
+    batch, m, n, k, *strides = call.extents
+    rows, columns = int(params["packed_a"]), int(params["packed_b"])
+    if rows:
+        a = np.stack([_unpacked(buffers[0][b * strides[0] :], m, k, rows) for b in range(batch)])
+    else:
+        a = _strided(buffers[0], (batch, m, k), strides[:3])
+    if columns:
+        b = np.stack([_unpacked(buffers[1][i * strides[3] :], n, k, columns).T for i in range(batch)])
+    else:
+        b = _strided(buffers[1], (batch, k, n), strides[3:])
+    if np.issubdtype(buffers[0].dtype, np.integer):
+        return a @ b
+    return a.astype(np.float64) @ b.astype(np.float64)
+
+
+def _taps(w: Window) -> Iterable[tuple[Triple, tuple[slice, ...], tuple[slice, ...]]]:
+    """For each kernel position: it, the slices of the output that it reaches, and those of the data that it reads."""
+    for k in itertools.product(*map(range, w.kernel)):
+        outs, datas = [], []
+        for x in range(3):
+            offset = k[x] * w.dilate[x] - w.pad[x]
+            low = max(0, -(offset // w.stride[x]))
+            high = min(w.out[x], (w.data[x] - 1 - offset) // w.stride[x] + 1)
+            outs.append(slice(low, max(low, high)))
+            start = low * w.stride[x] + offset
+            stop = start + (high - low - 1) * w.stride[x] + 1 if high > low else start
+            datas.append(slice(start, stop, w.stride[x]))
+        yield k, tuple(outs), tuple(datas)  # type: ignore[misc]
+
+
+def _weights(w: Window, params: dict, flat: np.ndarray, transposed: bool) -> np.ndarray:
+    """(groups, filters, channels, kd, kh, kw) in float64."""
+    if "block" not in params:
+        return flat[: w.groups * math.prod(w.kernel)].reshape(w.groups, 1, 1, *w.kernel).astype(np.float64)
+    rows, others = (w.channels, w.filters) if transposed else (w.filters, w.channels)
+    depth, block = others * math.prod(w.kernel), int(params["block"])
+    size = -(-rows // block) * depth * block
+    groups = [_unpacked(flat[g * size :], rows, depth, block) for g in range(w.groups)]
+    weight = np.stack(groups).reshape(w.groups, rows, others, *w.kernel).astype(np.float64)
+    return weight.swapaxes(1, 2) if transposed else weight
+
+
+def _data(w: Window, flat: np.ndarray, strides: Sequence[int]) -> np.ndarray:
+    shape = (w.batch, w.groups * w.channels, *w.data)
+    return _strided(flat, shape, strides).astype(np.float64).reshape(w.batch, w.groups, w.channels, *w.data)
+
+
+def _outs(w: Window, flat: np.ndarray, strides: Sequence[int]) -> np.ndarray:
+    shape = (w.batch, w.groups * w.filters, *w.out)
+    return _strided(flat, shape, strides).astype(np.float64).reshape(w.batch, w.groups, w.filters, *w.out)
+
+
+def _convolution(call: CallKernel, params: dict, buffers: Sequence[np.ndarray]) -> np.ndarray:
+    w = Window.of(call.extents[:22])
+    data, weight = _data(w, buffers[0], call.extents[22:]), _weights(w, params, buffers[1], False)
+    out = np.zeros((w.batch, w.groups, w.filters, *w.out))
+    for k, there, here in _taps(w):
+        part = data[(slice(None), slice(None), slice(None), *here)]
+        out[(slice(None), slice(None), slice(None), *there)] += np.einsum(
+            "ngcdhw,gfc->ngfdhw", part, weight[(slice(None), slice(None), slice(None), *k)]
+        )
+    return out.reshape(w.batch, w.groups * w.filters, *w.out)
+
+
+def _convolution_data_grad(call: CallKernel, params: dict, buffers: Sequence[np.ndarray]) -> np.ndarray:
+    w = Window.of(call.extents[:22])
+    out, weight = _outs(w, buffers[0], call.extents[22:]), _weights(w, params, buffers[1], True)
+    grad = np.zeros((w.batch, w.groups, w.channels, *w.data))
+    for k, there, here in _taps(w):
+        part = out[(slice(None), slice(None), slice(None), *there)]
+        grad[(slice(None), slice(None), slice(None), *here)] += np.einsum(
+            "ngfdhw,gfc->ngcdhw", part, weight[(slice(None), slice(None), slice(None), *k)]
+        )
+    return grad.reshape(w.batch, w.groups * w.channels, *w.data)
+
+
+def _convolution_weight_grad(call: CallKernel, params: dict, buffers: Sequence[np.ndarray]) -> np.ndarray:
+    w = Window.of(call.extents[:22])
+    data, out = _data(w, buffers[0], call.extents[22:27]), _outs(w, buffers[1], call.extents[27:])
+    grad = np.zeros((w.groups, w.filters, w.channels, *w.kernel))
+    for k, there, here in _taps(w):
+        grad[(slice(None), slice(None), slice(None), *k)] = np.einsum(
+            "ngfdhw,ngcdhw->gfc",
+            out[(slice(None), slice(None), slice(None), *there)],
+            data[(slice(None), slice(None), slice(None), *here)],
+        )
+    return grad.reshape(w.groups * w.filters, w.channels, *w.kernel)
+
+
+def _max_pool_grad(call: CallKernel, params: dict, buffers: Sequence[np.ndarray]) -> np.ndarray:
+    w = Window.of(call.extents[:22])
+    data = _data(w, buffers[0], call.extents[22:27])[:, :, 0]
+    out = _outs(w, buffers[1], call.extents[27:])[:, :, 0]
+    grad = np.zeros_like(data)
+    for place in np.ndindex(*w.out):
+        starts = [place[x] * w.stride[x] - w.pad[x] for x in range(3)]
+        part = [slice(max(s, 0), min(s + w.kernel[x], w.data[x])) for x, s in enumerate(starts)]
+        views = data[(slice(None), slice(None), *part)]
+        if views.size == 0:
+            continue
+        row = views.reshape(*views.shape[:2], -1)
+        best = (row == np.where(np.isnan(row), -np.inf, row).max(-1, keepdims=True)).argmax(-1)
+        cells = np.unravel_index(best, views.shape[2:])
+        for n, c in np.ndindex(*best.shape):
+            cell = tuple(p.start + int(x[n, c]) for p, x in zip(part, cells, strict=True))
+            grad[(n, c, *cell)] += out[(n, c, *place)]
+    return grad
+
+
+_TEMPLATES = {
+    "gemm": _gemm,
+    "convolution": _convolution,
+    "convolution_data_grad": _convolution_data_grad,
+    "convolution_weight_grad": _convolution_weight_grad,
+    "depthwise": _convolution,
+    "depthwise_data_grad": _convolution_data_grad,
+    "depthwise_weight_grad": _convolution_weight_grad,
+    "max_pool_grad": _max_pool_grad,
+}
