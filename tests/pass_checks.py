@@ -11,10 +11,13 @@ from mxc.compiler.targets.reference import interpreter
 
 
 class FixedTiles:
-    """A target with register tiles of 4 x 8."""
+    """A target with register tiles of 4 x 8 and vectors of 4."""
 
     def tile(self, dtype: str) -> tuple[int, int]:
         return 4, 8
+
+    def lanes(self, dtype: str) -> int:
+        return 4
 
 
 def options(**fields: object) -> Options:

@@ -32,6 +32,9 @@ class Tiles:
     def tile(self, dtype: str) -> tuple[int, int]:
         return 3, 5
 
+    def lanes(self, dtype: str) -> int:
+        return 2
+
 
 @dataclass
 class Program:

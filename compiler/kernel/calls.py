@@ -81,6 +81,24 @@ def convolution(
     return _flattened(name, "convolution", params, buffers, extents, stores, 2, 2, window.out)
 
 
+def blocked_convolution(
+    name: str, dtype: str, window: Window, data_strides: Sequence[int], buffers: Sequence[str],
+    stores: Sequence[Store], data_block: int, block: int, columns: int, copied: bool,
+) -> CallKernel:
+    """`convolution` whose results lie in blocks of `block` filters, which divides the filters of a group.
+
+    Output axes (n, filter block, filter in the block, d, h, w), the blocks over all groups. Operands: data, with
+    `data_strides` elements between (n, channel block, d, h, w) and the `data_block` (1 or `block`) channels of a block
+    next to each other; weight, in the computing dtype, as `pack_rows` with `columns` of each group's
+    (filters, channel blocks * kernel * data_block). copied: whether the kernel copies what it reads to scratch first, as
+    it must where there is padding, or where the data has not the computing dtype, or is not in blocks.
+    Extents: window, data_strides.
+    """
+    params = (("dtype", dtype), ("data_block", data_block), ("block", block), ("columns", columns), ("copied", copied))
+    extents = (*window.numbers(), *data_strides)
+    return _flattened(name, "blocked_convolution", params, buffers, extents, stores, 2, 3, window.out)
+
+
 def convolution_data_grad(
     name: str, dtype: str, window: Window, out_strides: Sequence[int], buffers: Sequence[str],
     stores: Sequence[Store], block: int,

@@ -37,7 +37,7 @@ def interpret(call: CallKernel, buffers: Sequence[np.ndarray]) -> None:
     dtype = str(params["dtype"])
     result = _TEMPLATES[call.template](call, params, buffers)
     result = np.ascontiguousarray(result, ir.computing_dtype(dtype))
-    inner = {"convolution_weight_grad": 1, "depthwise_weight_grad": 1}.get(call.template, 2)
+    inner = {"convolution_weight_grad": 1, "depthwise_weight_grad": 1, "blocked_convolution": 3}.get(call.template, 2)
     if params.get("flat"):
         result = result.reshape(*result.shape[:inner], math.prod(result.shape[inner:]))
     position = len(call.buffers)
@@ -106,7 +106,11 @@ def _outs(w: Window, flat: np.ndarray, strides: Sequence[int]) -> np.ndarray:
 
 def _convolution(call: CallKernel, params: dict, buffers: Sequence[np.ndarray]) -> np.ndarray:
     w = Window.of(call.extents[:22])
-    data, weight = _data(w, buffers[0], call.extents[22:]), _weights(w, params, buffers[1], False)
+    return _correlated(w, _data(w, buffers[0], call.extents[22:]), _weights(w, params, buffers[1], False))
+
+
+def _correlated(w: Window, data: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """(n, c, d, h, w), of data (n, groups, channels, ...) and weight (groups, filters, channels, ...)."""
     out = np.zeros((w.batch, w.groups, w.filters, *w.out))
     for k, there, here in _taps(w):
         part = data[(slice(None), slice(None), slice(None), *here)]
@@ -114,6 +118,22 @@ def _convolution(call: CallKernel, params: dict, buffers: Sequence[np.ndarray]) 
             "ngcdhw,gfc->ngfdhw", part, weight[(slice(None), slice(None), slice(None), *k)]
         )
     return out.reshape(w.batch, w.groups * w.filters, *w.out)
+
+
+def _blocked_convolution(call: CallKernel, params: dict, buffers: Sequence[np.ndarray]) -> np.ndarray:
+    w, (sn, sc, *space) = Window.of(call.extents[:22]), call.extents[22:]
+    inner, block = int(params["data_block"]), int(params["block"])
+    blocks, taps = w.channels // inner, math.prod(w.kernel)
+    shape = (w.batch, w.groups * blocks, inner, *w.data)
+    data = _strided(buffers[0], shape, (sn, sc, 1, *space)).astype(np.float64)
+    data = data.reshape(w.batch, w.groups, w.channels, *w.data)
+    depth, columns = blocks * taps * inner, int(params["columns"])
+    size = -(-w.filters // columns) * depth * columns
+    weight = np.stack([_unpacked(buffers[1][g * size :], w.filters, depth, columns) for g in range(w.groups)])
+    weight = weight.reshape(w.groups, w.filters, blocks, taps, inner).swapaxes(3, 4)
+    weight = weight.reshape(w.groups, w.filters, w.channels, *w.kernel).astype(np.float64)
+    out = _correlated(w, data, weight)
+    return out.reshape(w.batch, -1, block, *w.out)
 
 
 def _convolution_data_grad(call: CallKernel, params: dict, buffers: Sequence[np.ndarray]) -> np.ndarray:
@@ -164,6 +184,7 @@ def _max_pool_grad(call: CallKernel, params: dict, buffers: Sequence[np.ndarray]
 _TEMPLATES = {
     "gemm": _gemm,
     "convolution": _convolution,
+    "blocked_convolution": _blocked_convolution,
     "convolution_data_grad": _convolution_data_grad,
     "convolution_weight_grad": _convolution_weight_grad,
     "depthwise": _convolution,

@@ -77,6 +77,26 @@ def packed_convolution(c: Call, params: Params) -> tuple[Make, Sequence[int]]:
     return _maker(calls.convolution, c, window, _strides(data), block=params.block), _axes(out)
 
 
+def blocked_convolution(c: Call, params: Params) -> tuple[Make, Sequence[int]]:
+    """A single spatial axis counts as the rows, so that bands can divide it."""
+    data, out, rank = c.shape(0), c.out_shape, len(params.kernel)
+    block, data_block = params.block, data[-1] if len(data) == rank + 3 else 1
+
+    def triple(values: Sequence[int], fill: int) -> Triple:
+        return (fill, values[0], fill) if rank == 1 else _triple(values, fill)
+
+    pad = triple(params.pad, 0)
+    window = calls.Window(batch=data[0], groups=params.num_group, channels=data[1] * data_block // params.num_group,
+                          filters=params.num_filter // params.num_group, data=triple(data[2 : 2 + rank], 1),
+                          out=triple(out[2 : 2 + rank], 1), kernel=triple(params.kernel, 1),
+                          stride=triple(params.stride, 1), dilate=triple(params.dilate, 1), pad=pad)
+    strides = dense(data)
+    copied = data_block != block or any(pad) or c.dtype(0) == "float16"
+    make = _maker(calls.blocked_convolution, c, window, (*strides[:2], *triple(strides[2 : 2 + rank], 0)),
+                  data_block=data_block, block=block, columns=params.columns, copied=copied)
+    return make, (0, 1, *{1: (4,), 2: (4, 5), 3: (3, 4, 5)}[rank], 2)
+
+
 def packed_convolution_data_grad(c: Call, params: Params) -> tuple[Make, Sequence[int]]:
     out, data = c.shape(0), c.out_shape
     window = _window(params, data, out, params.num_group)

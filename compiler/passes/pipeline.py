@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from mxc.compiler.graph.graph import Graph
+from mxc.compiler.passes.blocked import blocked
 from mxc.compiler.passes.cse import cse
 from mxc.compiler.passes.decompose import decompose
 from mxc.compiler.passes.gradient import gradient
@@ -15,6 +16,7 @@ PASSES = (
     decompose,  # composite operators to primitives that fuse
     simplify,   # algebra, constants, BatchNorm into weights, dead code
     cse,        # equal nodes once
+    blocked,    # convolutions and what lies between them over blocks of channels
     layout,     # weights of matrix operators packed for the target's kernels
     recompute,  # cheap forward values again in the backward part
 )

@@ -19,6 +19,9 @@ class Tiles(Protocol):
     def tile(self, dtype: str) -> tuple[int, int]:
         """(MR, NR): rows and columns of the register tile that the target's matrix kernels use for `dtype`."""
 
+    def lanes(self, dtype: str) -> int:
+        """Channels that lie side by side in blocked arrays of `dtype`; 1: the target has no kernels for these."""
+
 
 @dataclass(frozen=True)
 class Options:

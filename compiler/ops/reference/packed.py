@@ -42,6 +42,21 @@ def packed_convolution(params: Params, inputs: list[np.ndarray], is_train: bool,
                 rng, no_bias=True)
 
 
+def blocked_convolution(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws) -> list[np.ndarray]:
+    """Convolution without bias of an array whose channels lie in blocks (or of a plain one), into blocks."""
+    data, packed = inputs
+    rank, groups, filters = len(params.kernel), params.num_group, params.num_filter
+    inner = data.shape[-1] if data.ndim == rank + 3 else 1
+    if data.ndim == rank + 3:
+        data = np.moveaxis(data, -1, 2).reshape(data.shape[0], -1, *data.shape[2:-1])
+    channels = data.shape[1] // groups
+    rows = _unpacked(packed, filters // groups).reshape(filters, channels // inner, *params.kernel, inner)
+    weight = np.moveaxis(rows, -1, 2).reshape(filters, channels, *params.kernel)
+    (out,) = _run("Convolution", params, [data, weight.astype(data.dtype)], is_train, rng, no_bias=True)
+    blocks = out.reshape(out.shape[0], filters // params.block, params.block, *out.shape[2:])
+    return [np.moveaxis(blocks, 2, -1)]
+
+
 def packed_convolution_data_grad(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws,
                                  ) -> list[np.ndarray]:
     """`_mxc_conv_data_grad`."""

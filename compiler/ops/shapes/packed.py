@@ -1,6 +1,8 @@
 """Shape rules of the operators that the layout pass makes: packed weights and the anchors that read them."""
 from __future__ import annotations
 
+from math import prod
+
 from mxc.compiler.error import MXNetError
 from mxc.compiler.ops.shapes.basic import Shapes
 from mxc.compiler.ops.table import Params
@@ -41,6 +43,19 @@ def packed_convolution(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shape
     expected = _packed(params.num_group, params.num_filter // params.num_group, data[1] // params.num_group, params)
     _expect("packed weight", expected, weight)
     return [data, expected], [(data[0], params.num_filter, *_window(params, data[2:]))]
+
+
+def blocked_convolution(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
+    """data (N, C / block, *space, block) or (N, C, *space), packed weight -> (N, num_filter / block, *space, block)"""
+    data, weight = ins
+    if data is None:
+        return ins, outs
+    rank, filters = len(params.kernel), params.num_filter // params.num_group
+    channels = data[1] * (data[-1] if len(data) == rank + 3 else 1) // params.num_group
+    expected = (params.num_group, -(-filters // params.columns), channels * prod(params.kernel), params.columns)
+    _expect("packed weight", expected, weight)
+    space = _window(params, data[2 : 2 + rank])
+    return [data, expected], [(data[0], params.num_filter // params.block, *space, params.block)]
 
 
 def packed_convolution_data_grad(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:

@@ -74,6 +74,10 @@ class CpuTarget:
         """(MR, NR): the blocks in which packed rows of `dtype` come."""
         return library.tile(dtype, self.isa)
 
+    def lanes(self, dtype: str) -> int:
+        """Channels of a block in blocked arrays: the elements of a vector of the computing dtype."""
+        return self.isa.lanes(dtype)
+
     def launch(self, kernel: Kernel) -> Launch:
         """How `kernel` is launched. A loop kernel must be canonical (kernel/canonical.py)."""
         form = form_text(kernel)

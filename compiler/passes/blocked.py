@@ -1,0 +1,178 @@
+"""Regions of a network over arrays whose channels lie in blocks.
+
+A plain array (N, C, *space) becomes (N, C / B, *space, B), with as many channels B side by side as the target's vectors
+have lanes. Convolutions with weights that change rarely start such regions; what follows them stays in blocks where it
+can: elementwise operators, pooling, joins of channels, reductions over all of space. Where a region ends the array is
+rearranged (a reshape and a transpose, which fuse with what reads them).
+"""
+from __future__ import annotations
+
+from math import prod
+
+from mxc.compiler.graph.graph import Entry, Graph, GraphBuilder, Node, Shape
+from mxc.compiler.ops.shapes.basic import reduced_axes
+from mxc.compiler.ops.table import Kind
+from mxc.compiler.passes.building import as_dtype, as_shape
+from mxc.compiler.passes.registry import Options, graph_pass
+from mxc.compiler.passes.static import static_nodes
+
+CHANNELS_LAST = {1: "NWC", 2: "NHWC", 3: "NDHWC"}
+GEOMETRY = ("kernel", "stride", "dilate", "pad")
+
+
+class _Regions:
+    """The new graph being made. in_blocks: the blocked form of old entries that have one."""
+
+    def __init__(self, graph: Graph, options: Options):
+        self.graph, self.options = graph, options
+        self.builder = GraphBuilder(graph)
+        self.static = static_nodes(graph, options.static)
+        self.in_blocks: dict[Entry, Entry] = {}
+
+    def lanes(self, entry: Entry) -> int:
+        """Channels of a block for arrays like `entry`; 0 where it cannot lie in blocks."""
+        shape, dtype = self.graph.shape(entry), self.graph.dtype(entry)
+        lanes = self.options.target.lanes(dtype) if dtype.startswith("float") else 0
+        return lanes if lanes > 1 and 3 <= len(shape) <= 5 and shape[1] % lanes == 0 and prod(shape) else 0
+
+    def plain(self, old: Entry) -> Entry:
+        """The new entry of `old` in its own shape."""
+        builder = self.builder
+        if old not in builder.map:
+            blocked, shape = self.in_blocks[old], self.graph.shape(old)
+            rank = len(shape)
+            order = (0, 1, rank, *range(2, rank))
+            builder.map[old] = as_shape(builder, builder.make("transpose", blocked, axes=order), shape)
+        return builder.map[old]
+
+    def blocked(self, old: Entry) -> Entry:
+        """The new entry of `old` in blocks, which `lanes` allows."""
+        if old not in self.in_blocks:
+            self.in_blocks[old] = self.rearranged(self.plain(old), self.lanes(old))
+        return self.in_blocks[old]
+
+    def rearranged(self, entry: Entry, lanes: int) -> Entry:
+        """A new entry (N, C, *space) in blocks."""
+        builder = self.builder
+        n, channels, *space = builder.shape(entry)
+        if prod(space) == 1:
+            return as_shape(builder, entry, (n, channels // lanes, *space, lanes))
+        split = as_shape(builder, entry, (n, channels // lanes, lanes, *space))
+        return builder.make("transpose", split, axes=(0, 1, *range(3, 3 + len(space)), 2))
+
+    def node(self, node: Node) -> None:
+        """Adds `node`, in blocks where it can be."""
+        blocked = None
+        if node.op is not None and node.num_outputs == 1 and self.lanes(Entry(node)):
+            blocked = self.convolution(node) if node.op.name == "Convolution" else self.follower(node)
+        if blocked is not None:
+            self.in_blocks[Entry(node)] = blocked
+        elif not self.reduced(node):
+            for entry in node.inputs:
+                self.plain(entry)
+            self.builder.copy(node)
+
+    def convolution(self, node: Node) -> Entry | None:
+        """A convolution without bias; the data stay plain where their channels do not fill blocks."""
+        data, weight = node.inputs
+        lanes, groups, filters = self.lanes(Entry(node)), node.params.num_group, node.params.num_filter
+        channels = self.graph.shape(data)[1]
+        if weight.node not in self.static or (filters // groups) % lanes:
+            return None
+        fills = self.lanes(data) > 0 and (channels // groups) % lanes == 0
+        if not fills and groups > 1:
+            return None
+        block, columns = lanes if fills else 1, self.options.target.tile(self.graph.dtype(data))[1]
+        packed = self.packed(node, channels // groups, block, columns)
+        source = self.blocked(data) if fills else self.plain(data)
+        return self.builder.make("_mxc_blocked_convolution", source, packed, name=node.name, num_filter=filters,
+                                 num_group=groups, block=lanes, columns=columns,
+                                 **{name: node.params[name] for name in GEOMETRY})
+
+    def packed(self, node: Node, channels: int, block: int, columns: int) -> Entry:
+        """The weight as the kernel reads it: rows of (channel block, kernel, channel in the block), packed."""
+        builder, weight = self.builder, self.plain(node.inputs[1])
+        groups, filters, taps = node.params.num_group, node.params.num_filter, prod(node.params.kernel)
+        if builder.dtype(weight) == "float16":
+            weight = as_dtype(builder, weight, "float32")
+        if block > 1 and taps > 1:
+            parts = as_shape(builder, weight, (filters, channels // block, block, taps))
+            weight = builder.make("transpose", parts, axes=(0, 1, 3, 2))
+        rows = as_shape(builder, weight, (groups, filters // groups, channels * taps))
+        return builder.make("_mxc_pack_rows", rows, block=columns, name=f"{node.name}_packed")
+
+    def follower(self, node: Node) -> Entry | None:
+        """An operator that can work on blocks, if it reads some."""
+        assert node.op is not None
+        if not any(e in self.in_blocks for e in node.inputs):
+            return None
+        if node.op.kind <= Kind.BROADCAST:
+            return self.elementwise(node)
+        if node.op.name == "Pooling":
+            return self.pooling(node)
+        if node.op.name == "Concat" and node.params.dim == 1 and all(map(self.lanes, node.inputs)):
+            return self.builder.make("Concat", *map(self.blocked, node.inputs), name=node.name, dim=1)
+        return None
+
+    def elementwise(self, node: Node) -> Entry | None:
+        """A formula over the inputs' values at one place."""
+        assert node.op is not None
+        shape = self.graph.shape(Entry(node))
+        if node.op.expression(node.params) is None or "shape" in node.params:
+            return None
+        lanes = self.lanes(Entry(node))
+        if any(self.graph.shape(e) == shape and self.lanes(e) != lanes for e in node.inputs):
+            return None  # another dtype, of which other numbers fill a vector
+        inputs = [self.operand(e, shape, lanes) for e in node.inputs]
+        made = Node(node.op, node.name, node.attrs, node.params, inputs)
+        return self.builder.add(made)[0]
+
+    def operand(self, old: Entry, shape: Shape, lanes: int) -> Entry:
+        """An input of an elementwise operator with the result `shape`: the same, or one that is broadcast to it."""
+        if self.graph.shape(old) == shape:
+            return self.blocked(old)
+        entry = self.plain(old)
+        given = self.builder.shape(entry)
+        if prod(given) == 1:
+            return entry
+        full = (1,) * (len(shape) - len(given)) + given
+        if full[1] == 1:
+            return as_shape(self.builder, entry, (*full, 1))
+        return self.rearranged(as_shape(self.builder, entry, full), lanes)
+
+    def pooling(self, node: Node) -> Entry | None:
+        """Windows over space: the blocks of all images are images with the channels last."""
+        builder, data = self.builder, node.inputs[0]
+        if node.params.layout not in (None, "NCW", "NCHW", "NCDHW"):
+            return None
+        n, blocks, *space, lanes = builder.shape(self.blocked(data))
+        images = as_shape(builder, self.blocked(data), (n * blocks, *space, lanes))
+        params = {**node.params, "layout": CHANNELS_LAST[len(space)]}
+        pooled = builder.make("Pooling", images, name=node.name, **params)
+        return as_shape(builder, pooled, (n, blocks, *builder.shape(pooled)[1:]))
+
+    def reduced(self, node: Node) -> bool:
+        """Adds a reduction of a blocked array over all of space; its result is plain without rearranging it."""
+        if node.op is None or node.op.kind != Kind.REDUCTION or node.op.reduce is None or len(node.inputs) != 1:
+            return False
+        (data,) = node.inputs
+        rank = len(self.graph.shape(data))
+        space = tuple(range(2, rank))
+        if data not in self.in_blocks or isinstance(node.params["axis"], int):
+            return False
+        if reduced_axes(node.params, rank) != space:
+            return False
+        params = {**node.params, "axis": space, "exclude": False}
+        params = {name: value for name, value in params.items() if name in node.params}
+        made = self.builder.make(node.op.name, self.in_blocks[data], name=node.name, **params)
+        self.builder.map[Entry(node)] = as_shape(self.builder, made, self.graph.shape(Entry(node)))
+        return True
+
+
+@graph_pass(needs=("shape", "dtype", "primitive"))
+def blocked(graph: Graph, options: Options) -> Graph:
+    """Convolutions with static weights, and what lies between them, in blocks of channels."""
+    regions = _Regions(graph, options)
+    for node in graph.nodes:
+        regions.node(node)
+    return regions.builder.finish([regions.plain(e) for e in graph.outputs], graph.sinks)

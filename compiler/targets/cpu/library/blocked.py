@@ -1,0 +1,287 @@
+"""Direct convolution of arrays whose channels lie in blocks: a vector holds the filters of one block.
+
+A unit of work is a band of output rows of one image, and some of its filters:
+
+    offsets of the band's pixels and of the kernel's taps, in the data or in the copy
+    copy what the band reads, with zeros around it     only if `copied`: borders, other dtypes, plain arrays
+    for each group of filters (`vectors` blocks), each grain of channels:
+        for each tile of up to MR pixels:
+            tile (+)= pixels x filters                 MR x `vectors` accumulators in registers
+            after the last grain: the epilogue
+
+A pixel's channels are broadcast one by one; weights come as one vector after the other. Tiles of a band differ by one
+pixel at most, so there is no short last one.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from mxc.compiler.kernel.calls import Window
+from mxc.compiler.kernel.ir import CallKernel
+from mxc.compiler.targets.cpu.builder import BYTES, TYPES, Array, Builder, Number, Value, vector_type
+from mxc.compiler.targets.cpu.isa import Isa
+from mxc.compiler.targets.cpu.library.blocks import UNITS, ceil_div, least, most
+from mxc.compiler.targets.cpu.library.convolution import split, volume
+from mxc.compiler.targets.cpu.library.epilogue import Epilogue, Lane
+
+BAND_PIXELS = 224  # output pixels of a band, about
+COPY_BYTES = 192 << 10  # of a band's copy, if a row is not larger
+GRAIN_BYTES = 128 << 10  # of the weights that all tiles of a band read before the next ones
+
+
+@dataclass(frozen=True)
+class Cut:
+    """How a convolution is cut. The same formulas serve Python (to plan) and the printed program (to run)."""
+
+    taps: Number
+    columns: int  # filters of a group
+    blocks: Number  # channel blocks of a convolution group
+    filters: Number  # filter groups of a convolution group
+    height: Number  # output rows of a band
+    bands: Number
+    rows: Number  # of the copy
+    pitch: Number  # pixels of a row of the copy
+    chunk: Number  # filter groups of a unit
+    chunks: Number
+    grain: Number  # channel blocks at once
+    grains: Number
+    units: Number
+
+    @classmethod
+    def of(cls, w: Window, params: dict[str, Any], isa: Isa) -> Cut:
+        """For the sizes `w`, which are numbers of Python or of the printed program."""
+        dtype, block = params["dtype"], params["data_block"]
+        size, (_, columns) = max(BYTES[dtype], 4), isa.tile(dtype)
+        taps: Any = volume(w.kernel)
+        blocks: Any = w.channels // block
+        pitch: Any = (w.out[2] - 1) * w.stride[2] + (w.kernel[2] - 1) * w.dilate[2] + 1
+        reach: Any = (w.kernel[1] - 1) * w.dilate[1] + 1
+        height: Any = most(1, BAND_PIXELS // most(1, w.out[2]))
+        if params["copied"]:
+            fitting = COPY_BYTES // size // most(1, w.channels * w.kernel[0] * pitch)
+            height = least(height, most(1, (most(fitting, reach) - reach) // w.stride[1] + 1))
+        bands: Any = ceil_div(w.out[1], most(1, least(height, w.out[1])))
+        height = ceil_div(w.out[1], most(1, bands))
+        places: Any = w.batch * w.groups * w.out[0] * bands
+        filters: Any = ceil_div(w.filters, columns)
+        chunks: Any = most(1, least(filters, ceil_div(UNITS, most(1, places))))
+        chunk = most(1, ceil_div(filters, chunks))
+        chunks = ceil_div(filters, chunk)
+        grain: Any = most(1, GRAIN_BYTES // size // columns // most(1, taps * block))
+        grains = ceil_div(blocks, most(1, least(grain, blocks)))
+        grain = ceil_div(blocks, most(1, grains))
+        rows = (height - 1) * w.stride[1] + reach
+        return cls(taps, columns, blocks, filters, height, bands, rows, pitch, chunk, chunks, grain, grains,
+                   places * chunks)
+
+    def layout(self, w: Window, params: dict[str, Any], isa: Isa) -> tuple[Number, Number, Number]:
+        """In elements of the scratch: where the copy begins, where the tiles begin, and its size."""
+        dtype, block = params["dtype"], params["data_block"]
+        lanes, wide = isa.lanes(dtype), 8 // max(BYTES[dtype], 4)
+        pixels: Any = self.height * w.out[2]
+        copy = ceil_div((pixels + self.taps) * wide, 16) * 16
+        tiles: Any = copy
+        if params["copied"]:
+            lines: Any = self.blocks * w.kernel[0] * most(1, self.rows)
+            tiles = ceil_div(copy + lines * self.pitch * block + lanes, 16) * 16
+        kept = most(isa.rows, least(self.grains - 1, 1) * pixels)  # a single grain needs a single tile
+        return copy, tiles, tiles + kept * self.columns
+
+
+def units(kernel: CallKernel, isa: Isa) -> int:
+    w = Window.of(kernel.extents)
+    return int(Cut.of(w, dict(kernel.params), isa).units)  # type: ignore[arg-type]
+
+
+def scratch_elements(kernel: CallKernel, isa: Isa) -> int:
+    w, params = Window.of(kernel.extents), dict(kernel.params)
+    return int(Cut.of(w, params, isa).layout(w, params, isa)[2])  # type: ignore[arg-type]
+
+
+def print_kernel(
+    kernel: CallKernel, symbol: str, b: Builder, isa: Isa, dtype: str, epilogue_of: Callable[[Value], Epilogue],
+) -> None:
+    """The kernel's function and those that it calls."""
+    for pixels in range(1, isa.rows + 1):
+        for vectors in range(1, isa.vectors + 1):
+            _print_tile(kernel, b, isa, dtype, pixels, vectors)
+    _print_multiply(b, isa)
+    if dict(kernel.params)["copied"]:
+        with b.function("copy", "ptr args, ptr noalias target, i64 image, i64 group, i64 d, i64 h", True) as f:
+            args, target, *place = f
+            _Blocked(kernel, b, isa, dtype, epilogue_of(args)).copy(Array(b, target, dtype), *place)
+    where = "ptr args, ptr noalias tile, i64 image, i64 block, i64 vectors, i64 pixel, i64 pixels"
+    with b.function("finish", where, True) as (args, tile, *place):
+        _Blocked(kernel, b, isa, dtype, epilogue_of(args)).finish(Array(b, tile, dtype), *place)
+    with b.function(symbol, "ptr args, i64 first, i64 last, ptr scratch") as (args, first, last, scratch):
+        _Blocked(kernel, b, isa, dtype, epilogue_of(args)).units(args, first, last, scratch)
+
+
+TILE = "i64 blocks, i64 taps, ptr pixels, ptr offsets, ptr data, ptr weights, ptr noalias c, i64 add, i64 step"
+
+
+def _print_tile(kernel: CallKernel, b: Builder, isa: Isa, dtype: str, pixels: int, vectors: int) -> None:
+    """c[pixel][filter] = (add ? c : 0) + sum over channels and taps of data[pixel + tap] * weight[filter]."""
+    lanes, block, columns = isa.lanes(dtype), int(dict(kernel.params)["data_block"]), isa.tile(dtype)[1]  # type: ignore
+    grid = [(i, j) for i in range(pixels) for j in range(vectors)]
+    with b.function(f"tile_{pixels}_{vectors}", TILE, internal=True) as f:
+        blocks, taps, pixel_table, tap_table, data, weights, c, add, step = f
+        starts, source = Array(b, pixel_table, "int64"), Array(b, data, dtype)
+        lines = [source.at(starts[i]) for i in range(pixels)]
+        tap_at, weight, tile = Array(b, tap_table, "int64"), Array(b, weights, dtype), Array(b, c, dtype)
+        sums = [b.zero(vector_type(TYPES[dtype], lanes)) for _ in grid]
+        for k in b.range(0, blocks, carry=sums):
+            block_at, first = k * step, weight.at(k * taps * (block * columns))
+            for tap in b.range(0, taps, carry=sums):
+                offset, row = block_at + tap_at[tap], first.at(tap * (block * columns))
+                here = [line.at(offset) for line in lines]
+                for channel in range(block):
+                    filters = [row.vector(channel * columns + j * lanes, lanes) for j in range(vectors)]
+                    for i in range(pixels):
+                        x = here[i].broadcast(channel, lanes)
+                        for j in range(vectors):
+                            sums[i * vectors + j] = b.fma(x, filters[j], sums[i * vectors + j])
+        with b.when(add.equals(0)):
+            for total, (i, j) in zip(sums, grid, strict=True):
+                tile.put(i * columns + j * lanes, total)
+        with b.when(add.differs(0)):
+            for total, (i, j) in zip(sums, grid, strict=True):
+                place = i * columns + j * lanes
+                tile.put(place, total + tile.vector(place, lanes))
+
+
+def _print_multiply(b: Builder, isa: Isa) -> None:
+    with b.function("multiply", f"i64 rows, i64 vectors, {TILE}", internal=True) as (rows, vectors, *rest):
+        for pixels in range(1, isa.rows + 1):
+            for count in range(1, isa.vectors + 1):
+                with b.when(rows.equals(pixels) & vectors.equals(count)):
+                    b.call(f"tile_{pixels}_{count}", rest)
+
+
+class _Blocked:
+    """One function of a kernel being printed."""
+
+    def __init__(self, kernel: CallKernel, b: Builder, isa: Isa, dtype: str, epilogue: Epilogue):
+        self.b, self.isa, self.dtype, self.epilogue = b, isa, dtype, epilogue
+        self.lanes = isa.lanes(dtype)
+        self.params = dict(kernel.params)
+        self.block, self.copied, self.flat = (self.params[k] for k in ("data_block", "copied", "flat"))
+        self.window = Window.of(epilogue.extents)  # type: ignore[arg-type]
+        self.strides = epilogue.extents[22:]
+        self.data, self.weight = epilogue.buffers[:2]
+        self.cut: Any = Cut.of(self.window, self.params, isa)
+
+    def units(self, args: Value, first: Value, last: Value, scratch: Value) -> None:
+        b, w, cut = self.b, self.window, self.cut
+        memory = Array(b, scratch, self.dtype)
+        copy_at, tiles_at, _ = cut.layout(w, self.params, self.isa)
+        copy, tiles = memory.at(copy_at), memory.at(tiles_at)
+        pixels = Array(b, scratch, "int64")
+        taps = pixels.at(cut.height * w.out[2])
+        steps = self._steps()
+        self._tap_offsets(taps, steps)
+        keep = b.select(b.lift(cut.grains) > 1, b.lift(1), b.lift(0))
+        for unit in b.range(first, last):
+            chunk = unit % cut.chunks
+            image, group, d, band = split(unit // cut.chunks, (w.batch, w.groups, w.out[0], cut.bands))
+            h = band * cut.height
+            rows = b.minimum(cut.height, w.out[1] - h)
+            count = rows * w.out[2]
+            self._pixel_offsets(pixels, rows, steps)
+            if self.copied:
+                b.call("copy", [args, copy.pointer, image, group, d, h])
+                source = copy
+            else:
+                start = image * self.strides[0] + group * cut.blocks * self.strides[1]
+                source = self.data.at(start + d * w.stride[0] * steps[1] + h * w.stride[1] * steps[2])
+            tile_count = ceil_div(count, self.isa.rows)
+            size = count // b.maximum(tile_count, 1)
+            longer = count - size * tile_count
+            for f in b.range(chunk * cut.chunk, b.minimum((chunk + 1) * cut.chunk, cut.filters)):
+                vectors = b.minimum(self.isa.vectors, w.filters // self.lanes - f * self.isa.vectors)
+                for grain in b.range(0, cut.grains):
+                    begin = grain * cut.grain
+                    blocks = b.minimum(cut.grain, cut.blocks - begin)
+                    row = ((group * cut.filters + f) * cut.blocks + begin) * cut.taps * (self.block * cut.columns)
+                    weights, line = self.weight.at(row), source.at(begin * steps[0])
+                    for t in b.range(0, tile_count):
+                        p = t * size + b.minimum(t, longer)
+                        here = b.select(t < longer, size + 1, size)
+                        tile = tiles.at(p * keep * cut.columns)
+                        b.call("multiply", [here, vectors, blocks, b.lift(cut.taps), pixels.at(p).pointer, taps.pointer,
+                                            line.pointer, weights.pointer, tile.pointer, grain, steps[0]])
+                        with b.when(grain.equals(cut.grains - 1)):
+                            place = (d * w.out[1] + h) * w.out[2] + p
+                            first_block = group * (w.filters // self.lanes) + f * self.isa.vectors
+                            b.call("finish", [args, tile.pointer, image, first_block, vectors, place, here])
+
+    def _steps(self) -> list[Value]:
+        """Elements between channel blocks, slices, rows and pixels of what the tiles read."""
+        if not self.copied:
+            return list(self.strides[1:])
+        row = self.b.lift(self.cut.pitch * self.block)
+        plane = row * self.cut.rows
+        return [plane * self.window.kernel[0], plane, row, self.b.lift(self.block)]
+
+    def _tap_offsets(self, taps: Array, steps: list[Value]) -> None:
+        b, w = self.b, self.window
+        depth = b.lift(1) if self.copied else b.lift(w.dilate[0])  # the copy holds the slices that are read, only them
+        for tap in b.range(0, self.cut.taps):
+            kd, kh, kw = split(tap, w.kernel)
+            taps[tap] = kd * depth * steps[1] + kh * w.dilate[1] * steps[2] + kw * w.dilate[2] * steps[3]
+
+    def _pixel_offsets(self, pixels: Array, rows: Value, steps: list[Value]) -> None:
+        b, w = self.b, self.window
+        for r in b.range(0, rows):
+            line, first = pixels.at(r * w.out[2]), r * w.stride[1] * steps[2]
+            for x in b.range(0, w.out[2]):
+                line[x] = first + x * w.stride[2] * steps[3]
+
+    def copy(self, target: Array, image: Value, group: Value, d: Value, h: Value) -> None:
+        """[channel block][kernel depth][rows][pitch][block]: what a band from output row `h` of slice `d` reads."""
+        b, w, cut = self.b, self.window, self.cut
+        left, width = b.lift(w.pad[2]), b.lift(w.data[2])
+        for k in b.range(0, cut.blocks):
+            plane = self.data.at(image * self.strides[0] + (group * cut.blocks + k) * self.strides[1])
+            for kd in b.range(0, w.kernel[0]):
+                z = d * w.stride[0] + kd * w.dilate[0] - w.pad[0]
+                for r in b.range(0, cut.rows):
+                    y = h * w.stride[1] + r - w.pad[1]
+                    inside = b.inside(z, w.data[0]) & b.inside(y, w.data[1])
+                    begin = b.select(inside, b.minimum(left, cut.pitch), b.lift(cut.pitch))
+                    end = b.select(inside, b.minimum(left + width, cut.pitch), b.lift(cut.pitch))
+                    line = target.at(((k * w.kernel[0] + kd) * cut.rows + r) * (cut.pitch * self.block))
+                    row = plane.at(z * self.strides[2] + y * self.strides[3])
+                    self._copy_row(line, row, begin, end, left)
+
+    def _copy_row(self, line: Array, row: Array, begin: Value, end: Value, left: Value) -> None:
+        """line[x] = row[x - left] for begin <= x < end, else 0."""
+        b, lanes, convert = self.b, self.lanes, self.epilogue.arithmetic.loaded
+        zero = b.zero(vector_type(TYPES[self.dtype], lanes))
+        if self.block == 1:  # pixels lie next to each other; what a last vector writes too much is overwritten later
+            for x in b.range(0, begin, lanes):
+                line.put(x, zero)
+            for x in b.range(begin, end, lanes):
+                line.put(x, convert(row.vector(x - left, lanes, b.first_lanes(end - x, lanes)), row.dtype))
+            for x in b.range(end, self.cut.pitch, lanes):
+                line.put(x, zero)
+            return
+        for x in b.range(0, begin):
+            line.put(x * lanes, zero)
+        for x in b.range(begin, end):
+            line.put(x * lanes, convert(row.vector((x - left) * self.strides[4], lanes), row.dtype))
+        for x in b.range(end, self.cut.pitch):
+            line.put(x * lanes, zero)
+
+    def finish(self, tile: Array, image: Value, block: Value, vectors: Value, pixel: Value, pixels: Value) -> None:
+        """The epilogue over a finished tile: `pixels` pixels from flat position `pixel` on, `vectors` filter blocks."""
+        b, w, lanes = self.b, self.window, self.lanes
+        for i in b.range(0, pixels):
+            place = [pixel + i] if self.flat else split(pixel + i, w.out)
+            for j in range(self.isa.vectors):
+                with b.when(vectors > j):
+                    axes = [image, block + j, Lane(b.lift(0)), *place]
+                    result = tile.vector(i * self.cut.columns + j * lanes, lanes)
+                    self.epilogue.store(axes, result, self.dtype)
