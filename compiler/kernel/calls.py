@@ -88,10 +88,10 @@ def blocked_convolution(
     """`convolution` whose results lie in blocks of `block` filters, which divides the filters of a group.
 
     Output axes (n, filter block, filter in the block, d, h, w), the blocks over all groups. Operands: data, with
-    `data_strides` elements between (n, channel block, d, h, w) and the `data_block` (1 or `block`) channels of a block
-    next to each other; weight, in the computing dtype, as `pack_rows` with `columns` of each group's
-    (filters, channel blocks * kernel * data_block). copied: whether the kernel copies what it reads to scratch first, as
-    it must where there is padding, or where the data has not the computing dtype, or is not in blocks.
+    `data_strides` elements between (n, channel block, d, h, w) and the `data_block` channels of a block next to each
+    other (1 or `block` of them); weight, in the computing dtype, as `pack_rows` with `columns` of each group's
+    (filters, channel blocks * kernel * data_block). copied: whether the kernel copies what it reads to scratch first,
+    as it must where there is padding, or where the data has not the computing dtype, or is not in blocks.
     Extents: window, data_strides.
     """
     params = (("dtype", dtype), ("data_block", data_block), ("block", block), ("columns", columns), ("copied", copied))

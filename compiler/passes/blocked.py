@@ -111,7 +111,8 @@ class _Regions:
         if node.op.name == "Pooling":
             return self.pooling(node)
         if node.op.name == "Concat" and node.params.dim == 1 and all(map(self.lanes, node.inputs)):
-            return self.builder.make("Concat", *map(self.blocked, node.inputs), name=node.name, dim=1)
+            parts = map(self.blocked, node.inputs)
+            return self.builder.make("Concat", *parts, name=node.name, num_args=len(node.inputs), dim=1)
         return None
 
     def elementwise(self, node: Node) -> Entry | None:

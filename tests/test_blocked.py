@@ -1,0 +1,164 @@
+"""Arrays whose channels lie in blocks: the pass, and the convolution kernel."""
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from library_cases import check, image, runs, values, window
+from pass_checks import assert_graph, assert_same_numbers, options
+
+from mxc.compiler.graph.text import parse_graph
+from mxc.compiler.kernel import calls, ir
+from mxc.compiler.kernel.calls import Window, linear
+from mxc.compiler.kernel.interpret_calls import pack_rows
+from mxc.compiler.kernel.ir import CallKernel, Store
+from mxc.compiler.passes.blocked import blocked
+from mxc.compiler.passes.calls import dense
+from mxc.compiler.targets.cpu import library
+from mxc.compiler.targets.cpu.isa import AVX2, AVX512, FORMS, PLAIN, Isa, native
+
+SAME = "kernel=(3, 3), stride=(1, 1), dilate=(1, 1), pad=(1, 1)"
+HEAD = "graph(x: float32[2,3,5,6], w: float32[8,3,3,3], "
+CONVOLUTION = f" y = Convolution(x, w, {SAME}, num_filter=8, num_group=1, no_bias=True)\n"
+MADE = (" r = Reshape(w, shape=(1, 8, 27))\n p = _mxc_pack_rows(r, block=8)\n"
+        f" y = _mxc_blocked_convolution(x, p, {SAME}, num_filter=8, num_group=1, block=4, columns=8)\n")
+BACK = " t = transpose({0}, axes=(0, 1, 4, 2, 3))\n z = Reshape(t, shape={1})\n return z"
+CASES = {
+    "a convolution of a plain array": (
+        f"{HEAD[:-2]})\n{CONVOLUTION} return y", f"{HEAD[:-2]})\n{MADE}{BACK.format('y', (2, 8, 5, 6))}"),
+    "formulas of arrays, channels and numbers": (
+        f"{HEAD}b: float32[1,8,1,1], c: float32[1], d: float32[2,8,5,6])\n{CONVOLUTION}"
+        " u = broadcast_add(y, b)\n v = broadcast_mul(u, c)\n a = elemwise_add(v, d)\n s = relu(a)\n return s",
+        f"{HEAD}b: float32[1,8,1,1], c: float32[1], d: float32[2,8,5,6])\n{MADE}"
+        " b5 = Reshape(b, shape=(1, 2, 1, 1, 4))\n u = broadcast_add(y, b5)\n v = broadcast_mul(u, c)\n"
+        " d5 = Reshape(d, shape=(2, 2, 4, 5, 6))\n d6 = transpose(d5, axes=(0, 1, 3, 4, 2))\n"
+        f" a = elemwise_add(v, d6)\n s = relu(a)\n{BACK.format('s', (2, 8, 5, 6))}"),
+    "pooling": (
+        f"{HEAD[:-2]})\n{CONVOLUTION} q = Pooling(y, kernel=(2, 2), stride=(2, 2))\n return q",
+        f"{HEAD[:-2]})\n{MADE} i = Reshape(y, shape=(4, 5, 6, 4))\n"
+        " q = Pooling(i, kernel=(2, 2), stride=(2, 2), layout=NHWC)\n o = Reshape(q, shape=(2, 2, 2, 3, 4))\n"
+        f"{BACK.format('o', (2, 8, 2, 3))}"),
+    "a join with a plain array": (
+        f"{HEAD}a: float32[2,4,5,6])\n{CONVOLUTION} q = Concat(y, a, num_args=2, dim=1)\n return q",
+        f"{HEAD}a: float32[2,4,5,6])\n{MADE} a5 = Reshape(a, shape=(2, 1, 4, 5, 6))\n"
+        " a6 = transpose(a5, axes=(0, 1, 3, 4, 2))\n q = Concat(y, a6, num_args=2, dim=1)\n"
+        f"{BACK.format('q', (2, 12, 5, 6))}"),
+    "a mean over space": (
+        f"{HEAD[:-2]})\n{CONVOLUTION} m = mean(y, axis=(2, 3), keepdims=True)\n return m",
+        f"{HEAD[:-2]})\n{MADE} m = mean(y, axis=(2, 3), keepdims=True)\n"
+        " q = Reshape(m, shape=(2, 8, 1, 1))\n return q"),
+    "a convolution of blocks": (
+        "graph(x: float32[2,8,5], w: float32[8,4,3])\n"
+        " y = Convolution(x, w, kernel=(3,), stride=(2,), dilate=(1,), pad=(0,), num_filter=8, num_group=2, "
+        "no_bias=True)\n return y", None),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_pass(name):
+    before, after = CASES[name]
+    graph = parse_graph(before)
+    result = blocked(graph, options(static=frozenset("w")))
+    if after is not None:
+        assert_graph(result, after)
+    assert any(n.op is not None and n.op.name == "_mxc_blocked_convolution" for n in result.nodes)
+    assert_same_numbers(graph, result)
+
+
+STAYS = {
+    "the weight changes in every run": (f"{HEAD[:-2]})\n{CONVOLUTION} return y", frozenset()),
+    "filters do not fill blocks": (
+        "graph(x: float32[2,4,5], w: float32[6,4,3])\n y = Convolution(x, w, kernel=(3,), stride=(1,), dilate=(1,), "
+        "pad=(0,), num_filter=6, num_group=1, no_bias=True)\n return y", frozenset("w")),
+    "channels of a group do not fill blocks": (
+        "graph(x: float32[2,4,5], w: float32[8,2,3])\n y = Convolution(x, w, kernel=(3,), stride=(1,), dilate=(1,), "
+        "pad=(0,), num_filter=8, num_group=2, no_bias=True)\n return y", frozenset("w")),
+}
+
+
+@pytest.mark.parametrize("name", STAYS)
+def test_stays_plain(name):
+    text, static = STAYS[name]
+    graph = parse_graph(text)
+    assert_graph(blocked(graph, options(static=static)), text)
+
+
+WINDOWS = {
+    "same": window(1, 1, 16, 24, (1, 9, 11), (1, 3, 3), pad=(0, 1, 1)),
+    "stride": window(2, 1, 8, 40, (1, 7, 7), (1, 3, 3), stride=(1, 2, 2), pad=(0, 1, 1)),
+    "groups": window(2, 3, 16, 16, (1, 6, 5), (1, 3, 3), dilate=(1, 2, 1)),
+    "3d": window(2, 1, 8, 16, (4, 6, 5), (2, 3, 3), dilate=(2, 1, 1), pad=(1, 2, 1)),
+    "rows only": window(1, 1, 8, 8, (1, 30, 1), (1, 5, 1), stride=(1, 3, 1), pad=(0, 2, 0)),
+    "several grains": window(1, 1, 288, 16, (1, 4, 5), (1, 3, 3), pad=(0, 1, 1)),
+    "1x1": window(2, 1, 16, 32, (1, 7, 7), (1, 1, 1)),
+    "1x1 stride": window(1, 2, 16, 16, (1, 9, 8), (1, 1, 1), stride=(1, 2, 2)),
+    "far": window(1, 1, 16, 8, (1, 3, 3), (1, 3, 3), pad=(0, 4, 4)),
+    "several bands": window(1, 1, 8, 8, (1, 40, 100), (1, 3, 3), pad=(0, 1, 1)),
+    "one pixel": window(3, 1, 16, 16, (1, 3, 3), (1, 3, 3)),
+}
+
+
+def case(w: Window, dtype: str, isa: Isa, plain: bool = False, epilogue: bool = False, flat: bool = True,
+         ) -> tuple[CallKernel, list[np.ndarray]]:
+    """The call, and its arrays: the result is in blocks, or (not flat) with rows and columns exchanged."""
+    rng, lanes, columns = np.random.default_rng(6), isa.lanes(dtype), isa.tile(dtype)[1]
+    inner = 1 if plain else lanes
+    x = image(rng, w, dtype)
+    blocks = x.reshape(w.batch, -1, inner, *w.data).transpose(0, 1, 3, 4, 5, 2)
+    data = np.ascontiguousarray(blocks)
+    real = ir.computing_dtype(dtype)
+    depth = w.channels * math.prod(w.kernel)
+    rows = [values(rng, (w.filters, depth), real) for _ in range(w.groups)]
+    weight = np.concatenate([pack_rows(r, columns).ravel() for r in rows])
+    n, c, d, h, wide = w.batch, w.groups * w.filters // lanes, *w.out
+    steps = [c * d * h * wide * lanes, d * h * wide * lanes, 1, h * wide * lanes, wide * lanes, lanes]
+    if not flat:
+        steps[4:] = [lanes, h * lanes]
+    place, result = linear(dict(enumerate(steps))), ir.acc(0, dtype)
+    operands, buffers = [data.ravel(), weight], [dtype, real]
+    if epilogue:
+        result = ir.apply("add", result, ir.load(2, linear({1: lanes, 2: 1}), dtype))
+        result = ir.apply("max", result, ir.load(3, place, dtype))
+        operands += [values(rng, (c * lanes,), dtype), values(rng, (n * steps[0],), dtype)]
+        buffers += [dtype, dtype]
+    stores = [Store(len(buffers), place, result, "add" if epilogue else "write")]
+    copied = plain or any(w.pad) or dtype == "float16"
+    call = calls.blocked_convolution("conv", dtype, w, dense(data.shape)[:5], (*buffers, dtype), stores, inner, lanes,
+                                     columns, copied)
+    return call, [*operands, values(rng, (n * steps[0],), dtype)]
+
+
+@pytest.mark.parametrize("name", WINDOWS)
+@pytest.mark.parametrize("plain", [False, True], ids=("blocks", "plain"))
+def test_kernel(name, plain):
+    w = WINDOWS[name]
+    if plain and w.groups > 1:
+        pytest.skip("plain data have one group")
+    check(*case(w, "float32", native(), plain))
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float16"])
+@pytest.mark.parametrize("name", ["same", "1x1"])
+def test_kernel_dtypes(name, dtype):
+    check(*case(WINDOWS[name], dtype, native()))
+
+
+@pytest.mark.parametrize("flat", [True, False])
+def test_kernel_epilogue(flat):
+    check(*case(WINDOWS["same"], "float32", native(), epilogue=True, flat=flat))
+
+
+@pytest.mark.parametrize("isa", [PLAIN, AVX2, AVX512], ids=lambda i: i.name)
+def test_forms_that_this_machine_runs(isa):
+    if not runs(isa):
+        pytest.skip("this machine lacks the instructions")
+    w = window(1, 1, 32, 48, (1, 5, 6), (1, 3, 3), pad=(0, 1, 1))
+    check(*case(w, "float32", isa, epilogue=True), isa)
+
+
+@pytest.mark.parametrize("isa", FORMS.values(), ids=lambda i: i.name)
+def test_one_text_serves_every_size(isa):
+    first, second = (case(window(1, 1, c, 32, (1, h, h), (1, 3, 3), pad=(0, 1, 1)), "float32", isa)[0]
+                     for c, h in ((16, 5), (32, 9)))
+    assert library.source(first, "k", isa) == library.source(second, "k", isa)
