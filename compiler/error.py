@@ -19,10 +19,14 @@ class ModelFileError(MXNetError):
 
 
 class FileAccessError(ModelFileError):
-    """A file that the system does not let this process read or write. `done`: "read" or "written"."""
+    """A file that the system does not let this process read or write.
 
-    def __init__(self, path: str, done: str, error: Exception):
-        super().__init__(path, f"cannot be {done}: {getattr(error, 'strerror', None) or error}")
+    done: "read" or "written". hint: what to do about it.
+    """
+
+    def __init__(self, path: str, done: str, error: Exception, hint: str = ""):
+        reason = " ".join(str(getattr(error, "strerror", None) or error).splitlines()[:2])
+        super().__init__(path, f"cannot be {done}: {reason or type(error).__name__}{hint and f'; {hint}'}")
 
 
 class OutOfMemoryError(MXNetError):

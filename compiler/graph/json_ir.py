@@ -30,11 +30,16 @@ def read_file(path: str | Path) -> Graph:
         data = Path(path).read_bytes()
     except (OSError, ValueError) as error:
         raise FileAccessError(str(path), "read", error) from None
+    return read_bytes(data, str(path))
+
+
+def read_bytes(data: bytes, path: str) -> Graph:
+    """The graph in the bytes of a Symbol JSON file; errors as `read_file`, naming `path`."""
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise ModelFileError(str(path), "not a JSON graph: the bytes are not UTF-8 text", error.start) from None
-    return read(text, str(path))
+        raise ModelFileError(path, "not a JSON graph: the bytes are not UTF-8 text", error.start) from None
+    return read(text, path)
 
 
 def read(text: str, path: str = "<string>") -> Graph:

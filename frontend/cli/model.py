@@ -55,18 +55,18 @@ def parse_dtypes(texts: list[str]) -> dict[str, str]:
     return dtypes
 
 
-def parameter_file(options: argparse.Namespace) -> Path | None:
-    """The parameter file: as given, else the one of the highest epoch beside NAME-symbol.json; None: there is none."""
+def parameter_file(options: argparse.Namespace) -> str | None:
+    """The parameter file, or its URL: as given, else the one of the highest epoch beside NAME-symbol.json, if any."""
     if options.params:
-        return Path(options.params)
+        return str(options.params)
     symbol = Path(options.symbol)
     stem = symbol.name.removesuffix(".json").removesuffix("-symbol")
     found = sorted(path for path in symbol.parent.glob("*-[0-9][0-9][0-9][0-9].params")
                    if path.name[:-len("-0000.params")] == stem)
-    return found[-1] if found else None
+    return str(found[-1]) if found else None
 
 
-def load_parameters(path: Path | None, states: list[str]) -> tuple[dict[str, Any], dict[str, Any]]:
+def load_parameters(path: str | None, states: list[str]) -> tuple[dict[str, Any], dict[str, Any]]:
     """(arguments, auxiliary states) in a parameter file, by name. Raises ModelFileError for what is none.
 
     states: the names of auxiliary states, for files whose names have no `arg:` or `aux:`.
@@ -76,9 +76,9 @@ def load_parameters(path: Path | None, states: list[str]) -> tuple[dict[str, Any
     arguments: dict[str, Any] = {}
     auxiliary: dict[str, Any] = {}
     if path is not None:
-        loaded = mx.nd.load(str(path))
+        loaded = mx.nd.load(path)
         if not isinstance(loaded, dict):
-            raise ModelFileError(str(path), "a list of arrays without names; expected names such as arg:fc1_weight")
+            raise ModelFileError(path, "a list of arrays without names; expected names such as arg:fc1_weight")
         for key, array in loaded.items():
             kind, colon, name = key.partition(":")
             if not colon:

@@ -12,6 +12,7 @@ from mxc.compiler.graph import json_ir
 from mxc.compiler.graph.compose import HIDDEN_KEYS, auxiliary_entries, check_auxiliary, hidden_key, output_name
 from mxc.compiler.graph.graph import Entry, Graph, Node, topological
 from mxc.name import NameManager
+from mxc.runtime import remote_files
 from mxc.symbol import construct
 from mxc.symbol.arithmetic import Arithmetic
 from mxc.symbol.methods import OperatorMethods
@@ -307,9 +308,15 @@ class Symbol(Arithmetic, OperatorMethods):
         return json_ir.write(self.graph, remove_amp_cast)
 
     def save(self, fname: str | PathLike[str], remove_amp_cast: bool = True) -> None:
-        """Write `tojson` to a file. Raises TypeError when `fname` is no path, OSError when it cannot be written."""
+        """Write `tojson` to a file, or to a URL as `mx.nd.save` does.
+
+        Raises TypeError when `fname` is no path, OSError when a file cannot be written, MXNetError for a URL.
+        """
         if not isinstance(fname, (str, PathLike)):
             raise ArgumentTypeError("fname need to be string")
+        if remote_files.is_url(fname):
+            remote_files.write(str(fname), self.tojson(remove_amp_cast).encode())
+            return
         with open(fname, "w", encoding="utf-8") as file:
             file.write(self.tojson(remove_amp_cast))
 
@@ -339,13 +346,15 @@ class Symbol(Arithmetic, OperatorMethods):
 
 
 def load(fname: str | PathLike[str]) -> Symbol:
-    """The symbol in a JSON file that any MXNet version, or `save`, wrote.
+    """The symbol in a JSON file, or at a URL, that any MXNet version, or `save`, wrote.
 
     Raises ModelFileError (path, byte offset, reason) when it is no such file, UnsupportedError listing every operator
     and attribute that mxc does not know, TypeError when `fname` is no path.
     """
     if not isinstance(fname, (str, PathLike)):
         raise ArgumentTypeError("fname need to be string")
+    if remote_files.is_url(fname):
+        return Symbol(json_ir.read_bytes(remote_files.read(str(fname)), str(fname)).outputs)
     return Symbol(json_ir.read_file(fspath(fname)).outputs)
 
 
