@@ -95,6 +95,80 @@ def test_gradients_of_what_mxnet_refuses(net: sym.Symbol, shape: tuple[int, ...]
     assert gradients(net, {"data": "write"}, "float64", **shapes)["data"] == pytest.approx(expected)
 
 
+def both(net: sym.Symbol, **values: np.ndarray) -> np.ndarray:
+    """What a graph computes for arrays, compiled; it must be what operators called one by one give."""
+    arrays = {name: nd.array(value, dtype=value.dtype) for name, value in values.items()}
+    out = net.bind(cpu(), arrays).forward()[0].asnumpy()
+    np.testing.assert_array_equal(out, net.eval(**arrays)[0].asnumpy())
+    return out
+
+
+@pytest.mark.parametrize("dtype", ["float16", "int32", "int64"])
+def test_products_of_any_dtype(dtype: str) -> None:
+    a = np.array([[1, 2], [3, 4]], dtype)
+    for net, left in ((sym.dot(DATA, LABEL), a), (sym.batch_dot(DATA, LABEL), a[None])):
+        assert both(net, data=left, label=left).tolist() == (left @ left).tolist()
+    assert nd.dot(nd.array(a, dtype=dtype), nd.array(a, dtype=dtype)).asnumpy().tolist() == (a @ a).tolist()
+    if dtype == "float16":  # every further 1 would be lost in a sum in float16
+        ones = np.ones((1, 4096), dtype)
+        assert both(sym.dot(DATA, LABEL, transpose_b=True), data=ones, label=ones).tolist() == [[4096]]
+        assert gradients(sym.dot(DATA, LABEL), {"data": "write"}, dtype, data=(2, 3), label=(3, 4)) == {"data": 4}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("shape", [{}, {"target_shape": (3, 3, 3)}])
+def test_deconvolution_over_three_axes_with_dilation(dtype: str, shape: dict[str, tuple[int, ...]]) -> None:
+    """The kernel's elements are two apart: each of the image's adds the kernel there."""
+    rng = np.random.default_rng(0)
+    x, weight = rng.integers(-4, 5, (1, 1, 3, 3, 3)).astype(dtype), rng.integers(-4, 5, (1, 1, 2, 2, 2)).astype(dtype)
+    expected = np.zeros((5, 5, 5), dtype)
+    for place in np.ndindex(3, 3, 3):
+        for step in np.ndindex(2, 2, 2):
+            expected[tuple(p + 2 * s for p, s in zip(place, step, strict=True))] += x[0, 0][place] * weight[0, 0][step]
+    net = sym.Deconvolution(DATA, LABEL, kernel=(2, 2, 2), dilate=(2, 2, 2), num_filter=1, no_bias=True, **shape)
+    cut = slice(1, -1) if shape else slice(None)  # two too many are one of padding
+    np.testing.assert_array_equal(both(net, data=x, label=weight)[0, 0], expected[cut, cut, cut])
+    assert gradients(net, {"data": "write", "label": "write"}, dtype, data=x.shape, label=weight.shape)
+
+
+def test_copyto_computes() -> None:
+    x = np.array([1, 2, 3], "float32")
+    assert both(sym._internal._copyto(DATA) + 1, data=x).tolist() == [2, 3, 4]
+    assert nd._internal._copyto(nd.array(x)).asnumpy().tolist() == [1, 2, 3]
+    assert gradients(sym._internal._copyto(DATA), {"data": "write"}, data=(2,)) == {"data": 1}
+
+
+@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize("values", [[np.inf, 1], [1, np.inf, 1], [np.inf, np.inf], [np.inf, -np.inf], [-np.inf, 0]])
+def test_the_norm_of_an_infinity(order: int, values: list[float]) -> None:
+    for dtype in ("float16", "float32", "float64"):
+        assert both(sym.norm(DATA, ord=order), data=np.array(values, dtype)).tolist() == [np.inf]
+    assert np.isnan(both(sym.norm(DATA, ord=order), data=np.array([*values, np.nan], "float32"))).all()
+
+
+@pytest.mark.parametrize("rank", [1, 2, 3])
+def test_columns_of_images_of_any_rank(rank: int) -> None:
+    image = np.arange(1, 4 ** rank + 1, dtype="float32").reshape((1, 1, *(4,) * rank))
+    windows = np.lib.stride_tricks.sliding_window_view(image[0, 0], (2,) * rank)
+    expected = windows.reshape(3 ** rank, 2 ** rank).T
+    columns = both(sym.im2col(DATA, kernel=(2,) * rank), data=image)
+    np.testing.assert_array_equal(columns[0], expected)
+    times = both(sym.col2im(DATA, output_size=(4,) * rank, kernel=(2,) * rank), data=columns) / image
+    assert times[0, 0].ravel()[0] == 1 and times.max() == 2 ** rank
+
+
+def test_maximum_of_infinities_alone() -> None:
+    x = np.array([[[[-np.inf, -np.inf, 1, np.nan]]]], "float32")
+    for op in (sym.Pooling, sym.Pooling_v1):
+        out = both(op(DATA, kernel=(1, 2), stride=(1, 2), pool_type="max"), data=x)
+        np.testing.assert_array_equal(out, [[[[-np.inf, np.nan]]]])
+
+
+def test_pooling_v1_with_padding_as_large_as_the_kernel_is_refused() -> None:
+    with pytest.raises(MXNetError, match="pad"):
+        sym.Pooling_v1(DATA, kernel=(2, 2), pad=(2, 2)).infer_shape(data=(1, 1, 4, 4))
+
+
 def test_parts_of_a_vector_are_not_squeezed() -> None:
     with pytest.raises(MXNetError, match=r"one of several axes to squeeze, got \[1, 1\] of \(2,\)"):
         sym.split_v2(DATA, 2, axis=0, squeeze_axis=True).infer_shape(data=(2,))

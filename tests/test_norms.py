@@ -127,3 +127,18 @@ def test_refused() -> None:
         mx.sym.Pooling_v1(X, kernel=(1, 1, 1)).infer_shape(x=(1, 1, 2, 2, 2))
     with pytest.raises(MXNetError, match="num_groups"):
         mx.sym.GroupNorm(X, num_groups=3).infer_shape(x=(1, 4, 2))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_a_window_of_pooling_v1_behind_the_image(dtype: str) -> None:
+    """With the convention `full`; the maximum of nothing is -inf, as in MXNet, and the sum 0."""
+    data = mx.nd.array(np.ones((1, 1, 4, 3)), dtype=dtype)
+    for kind, beyond in (("max", -np.inf), ("sum", 0), ("avg", 0)):
+        net = mx.sym.Pooling_v1(X, kernel=(1, 1), stride=(2, 3), pooling_convention="full", pool_type=kind)
+        executor = net.bind(mx.cpu(), {"x": data}, {"x": mx.nd.zeros(data.shape, dtype=dtype)})
+        wanted = [[[[1, beyond], [1, beyond], [beyond, beyond]]]]
+        np.testing.assert_array_equal(executor.forward(is_train=True)[0].asnumpy(), wanted)
+        executor.backward([mx.nd.ones((1, 1, 3, 2), dtype=dtype)])
+        assert executor.grad_dict["x"].asnumpy()[0, 0].tolist() == [[1, 0, 0], [0, 0, 0], [1, 0, 0], [0, 0, 0]]
+        assert mx.nd.Pooling_v1(data, kernel=(1, 1), stride=(2, 3), pooling_convention="full",
+                                pool_type=kind).asnumpy().tolist() == wanted

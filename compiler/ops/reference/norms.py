@@ -110,4 +110,7 @@ def pooling_v1(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Dr
         data = np.pad(data, [(0, 0), (0, 0), *((p, p) for p in params.pad or (0, 0))])
         changes["pool_type"] = "sum" if params.pool_type == "avg" else params.pool_type
     (out,) = pooling.pooling(Params({**params, **changes}), [data], is_train, rng)
+    if params.pool_type == "max" and not params.global_pool:  # a window behind the data has no element
+        for axis, stride in enumerate(params.stride or (1, 1), 2):
+            np.moveaxis(out, axis, 0)[np.arange(out.shape[axis]) * stride >= data.shape[axis]] = -np.inf
     return [out / math.prod(params.kernel) if params.pool_type == "avg" and not params.global_pool else out]

@@ -1,7 +1,7 @@
 """Normalisations by a sample's own statistics, and the losses besides softmax, as reductions and arithmetic."""
 from __future__ import annotations
 
-from math import prod
+from math import inf, prod
 
 from mxc.compiler.graph.graph import Entry, GraphBuilder, Node
 from mxc.compiler.ops.table import Params
@@ -182,6 +182,20 @@ def zero_padded(builder: GraphBuilder, data: Entry, pad: tuple[int, ...]) -> Ent
     return data
 
 
+def reaching(builder: GraphBuilder, node: Node, data: Entry) -> Entry:
+    """`data`, padded already, with -inf behind it where the last window begins behind it: the maximum of nothing."""
+    assert builder.old is not None
+    extents = builder.old.shape(Entry(node))[2:]
+    strides = node.params.stride or (1, 1)
+    for axis, (extent, kernel, stride) in enumerate(zip(extents, node.params.kernel, strides, strict=True), 2):
+        shape = builder.shape(data)
+        start = (extent - 1) * stride
+        if start >= shape[axis]:
+            more = (*shape[:axis], start + kernel - shape[axis], *shape[axis + 1:])
+            data = builder.make("Concat", data, filled(builder, more, -inf, builder.dtype(data)), num_args=2, dim=axis)
+    return data
+
+
 def pooling_v1(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry]:
     """Pooling in which padding counts as zeros, in a maximum too, and an average divides by the kernel's size even
     where the convention `full` cuts a window short."""
@@ -191,7 +205,7 @@ def pooling_v1(builder: GraphBuilder, node: Node, inputs: list[Entry], options: 
         return [builder.make(reduction, data, axis=(2, 3), keepdims=True, name=node.name)]
     common = {"kernel": params.kernel, "stride": params.stride, "pooling_convention": params.pooling_convention}
     if params.pool_type == "max":
-        padded = zero_padded(builder, data, params.pad)
+        padded = reaching(builder, node, zero_padded(builder, data, params.pad))
         return [builder.make("Pooling", padded, pool_type="max", name=node.name, **common)]
     total = builder.make("Pooling", widened(builder, data), pool_type="sum", pad=params.pad, **common)
     if params.pool_type == "avg":
