@@ -12,6 +12,8 @@ from mxc.compiler.kernel import ir
 from mxc.compiler.kernel.ir import INDEX, Accumulator, LoopKernel, Store, Value
 from mxc.compiler.kernel.simplify_index import Simplifier, affine, index, substitute
 
+LANES = (4, 8, 16)  # extents of a last axis that are worth code of their own
+SHORT_WINDOW = 3  # as long as this, an axis of a window over lanes is part of the code too
 SHORTEST_SPLIT = 8  # splitting the innermost axis into shorter runs than this costs more than the division saves
 
 
@@ -97,6 +99,28 @@ def _merged(kernel: LoopKernel, position: int) -> LoopKernel | None:
     new = [*extents[:position], extents[position] * run, *extents[position + 2:]]
     first -= position < first
     return _mapped(kernel, new[:first], new[first:], axes)
+
+
+def lanes(kernel: LoopKernel) -> int:
+    """The extent of a canonical kernel's last domain axis where it is short and part of the code (channels in blocks:
+    one or two vectors for each point of the other axes), else 0: it is an argument like all others."""
+    last = len(kernel.domain) - 1
+    if last < 0 or kernel.domain[last] not in LANES:
+        return 0
+    if kernel.accumulators and kernel.reduce:
+        score = contiguity(kernel)
+        return kernel.domain[last] if score(last) > score(last + len(kernel.reduce)) else 0
+    return kernel.domain[last] if last > 0 and not kernel.accumulators and not kernel.reduce else 0
+
+
+def fixed(kernel: LoopKernel) -> dict[int, int]:
+    """axis -> extent of the axes whose extents are part of the code of a canonical kernel: the lanes, and with lanes
+    the axes of a short window."""
+    width, first = lanes(kernel), len(kernel.domain)
+    if not width:
+        return {}
+    window = kernel.reduce if max(kernel.reduce, default=0) <= SHORT_WINDOW else ()
+    return {first - 1: width, **dict(enumerate(window, first))}
 
 
 def contiguity(kernel: LoopKernel) -> Callable[[int], int]:

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 
 from mxc.compiler.kernel import ir
+from mxc.compiler.kernel.canonical import fixed
 from mxc.compiler.kernel.ir import CallKernel, Kernel, LoopKernel, RoutineKernel, Value
 
 SHORT = {"float16": "f2", "float32": "f4", "float64": "f8", "uint8": "u1", "int8": "i1", "int32": "i4", "int64": "i8",
@@ -86,8 +87,9 @@ def _text(kernel: LoopKernel | CallKernel, number: Callable[[Value], str], exten
                      f"extents [{', '.join(extent(n) for n in kernel.extents)}]")
     else:
         first = len(kernel.domain)
-        domain = ", ".join(f"a{i}:{extent(n)}" for i, n in enumerate(kernel.domain))
-        reduce = ", ".join(f"a{first + i}:{extent(n)}" for i, n in enumerate(kernel.reduce))
+        known = fixed(kernel)
+        axes = [f"a{i}:{n if i in known else extent(n)}" for i, n in enumerate((*kernel.domain, *kernel.reduce))]
+        domain, reduce = ", ".join(axes[:first]), ", ".join(axes[first:])
         lines.append(f"kernel ({', '.join(kernel.buffers)}) domain [{domain}] reduce [{reduce}]")
         for i, accumulator in enumerate(kernel.accumulators):
             lines += [f"  {line}" for line in printer.lines([accumulator.body])]
@@ -106,7 +108,8 @@ def kernel_text(kernel: Kernel) -> str:
 
 
 def form_text(kernel: Kernel) -> str:
-    """What the kernel's code depends on: names left out, extents as `#`, run-time integers numbered `#0`, `#1`, ..."""
+    """What the kernel's code depends on: names left out, extents as `#` (but for those that canonical.py has `fixed`),
+    run-time integers numbered `#0`, `#1`, ..."""
     if isinstance(kernel, RoutineKernel):
         return _routine(kernel, lambda n: "#")
     places = {id(v): i for i, v in enumerate(ir.run_time_integers(kernel.roots()))}

@@ -20,7 +20,8 @@ class LoopPrinter:
 
     printer_class = ScalarPrinter
 
-    def __init__(self, kernel: LoopKernel):
+    def __init__(self, kernel: LoopKernel, lane: int | None = None):
+        """lane: the axis for whose points the accumulators are an array."""
         self.kernel = kernel
         self.source = Source()
         self.first = len(kernel.domain)
@@ -32,6 +33,8 @@ class LoopPrinter:
         self.needs: dict[int, tuple[frozenset[int], frozenset[int]]] = {}
         for v in ir.walk(kernel.roots()):
             axes: frozenset[int] = frozenset([v.data]) if v.op == "axis" else frozenset()  # type: ignore[list-item]
+            if v.op == "acc" and lane is not None:
+                axes = frozenset([lane])
             accs: frozenset[int] = frozenset([v.data]) if v.op == "acc" else frozenset()  # type: ignore[list-item]
             for a in v.args:
                 axes, accs = axes | self.needs[id(a)][0], accs | self.needs[id(a)][1]

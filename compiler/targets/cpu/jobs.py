@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from mxc.compiler.kernel.canonical import lanes
 from mxc.compiler.kernel.ir import CallKernel, Kernel, RoutineKernel
 from mxc.compiler.kernel.routines import spec
 from mxc.compiler.targets.cpu import library
@@ -16,7 +17,8 @@ class Job:
     """One kernel to compile into an object that defines `symbol`.
 
     language: "numba" (loops.py, routines.py) or "llvm" (IR text of the library). buffers: dtypes of a Numba source's
-    buffers. scratch: dtype and byte offset of its scratch buffers.
+    buffers. scratch: dtype and byte offset of its scratch buffers. lanes: whether its innermost loops have
+    few, constant steps.
     """
 
     symbol: str
@@ -25,6 +27,7 @@ class Job:
     text: str
     buffers: tuple[str, ...] = ()
     scratch: tuple[tuple[str, int], ...] = ()
+    lanes: bool = False
 
 
 def job_of(kernel: Kernel, symbol: str, isa: Isa | None = None) -> Job:
@@ -34,4 +37,5 @@ def job_of(kernel: Kernel, symbol: str, isa: Isa | None = None) -> Job:
     if isinstance(kernel, RoutineKernel):
         scratch = tuple((dtype, 0) for _, dtype, _ in spec.scratch(kernel))  # the source has the offsets
         return Job(symbol, kernel.name, "numba", routine_source(kernel), kernel.buffers, scratch)
-    return Job(symbol, kernel.name, "numba", loop_source(kernel), kernel.buffers, tuple(scratch_layout(kernel)[0]))
+    scratch = tuple(scratch_layout(kernel)[0])
+    return Job(symbol, kernel.name, "numba", loop_source(kernel), kernel.buffers, scratch, lanes(kernel) > 0)

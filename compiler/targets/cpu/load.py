@@ -6,10 +6,13 @@ from typing import Any
 
 import llvmlite.binding as llvm
 
-from mxc.compiler.error import TargetError
-from mxc.compiler.forks import Lock
+from llvmlite.binding import ffi
 
-_lock = Lock()
+from mxc.compiler import forks
+from mxc.compiler.error import TargetError
+
+_lock = forks.Lock()
+forks.take(getattr(ffi.lib, "_lock", _lock))  # llvmlite's own, which every call of LLVM takes
 _engines: list[Any] = []  # own the loaded code, which lives as long as the process
 _ready: list[bool] = []
 
@@ -66,8 +69,12 @@ def load_functions(codes: Iterable[bytes], symbols: Iterable[str]) -> dict[str, 
     return found
 
 
-def optimised(text: str, target: llvm.TargetMachine, speed: int = 3) -> llvm.ModuleRef:
-    """The module of LLVM IR text after LLVM's passes for `target`; speed 0: no passes, for text that needs none."""
+def optimised(text: str, target: llvm.TargetMachine, speed: int = 3, lanes: bool = False) -> llvm.ModuleRef:
+    """The module of LLVM IR text after LLVM's passes for `target`; speed 0: no passes, for text that needs none.
+
+    lanes: the innermost loops have few, constant steps. They are unrolled, and their steps become vectors; LLVM would
+    rather make vectors of the loops around them, with a shuffle for each element.
+    """
     initialise()
     module = llvm.parse_assembly(text)
     module.triple = target.triple
@@ -76,7 +83,7 @@ def optimised(text: str, target: llvm.TargetMachine, speed: int = 3) -> llvm.Mod
     if speed == 0:
         return module
     tuning = llvm.create_pipeline_tuning_options(speed_level=speed)
-    tuning.loop_vectorization = speed > 1
+    tuning.loop_vectorization = speed > 1 and not lanes
     tuning.slp_vectorization = speed > 2
     builder = llvm.create_pass_builder(target, tuning)
     builder.getModulePassManager().run(module, builder)

@@ -10,11 +10,12 @@ on an inner loop's axis are printed outside of it. Accumulators that use others'
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 from mxc.compiler.kernel import ir
-from mxc.compiler.kernel.canonical import contiguity
+from mxc.compiler.kernel.canonical import contiguity, fixed, lanes
 from mxc.compiler.kernel.ir import LoopKernel, Store, Value, computing_dtype
 from mxc.compiler.kernel.simplify_index import affine
 from mxc.compiler.targets.loop_printer import ARG, LoopPrinter
@@ -29,7 +30,7 @@ def skeleton(kernel: LoopKernel) -> str:
     """map, rows or columns."""
     if not kernel.accumulators:
         return "map"
-    if not kernel.domain or not kernel.reduce:
+    if not kernel.domain or not kernel.reduce or lanes(kernel):
         return "rows"
     score = contiguity(kernel)
     last = len(kernel.domain) - 1
@@ -53,13 +54,14 @@ def units(kernel: LoopKernel) -> int:
         return 0
     if not kernel.domain:
         return 1
-    kind, last = skeleton(kernel), kernel.domain[-1]
+    kind, width = skeleton(kernel), lanes(kernel)
+    domain, chunk = (kernel.domain[:-1], CHUNK // width) if width else (kernel.domain, CHUNK)
     if kind == "rows":
-        return -(-math.prod(kernel.domain) // max(1, CHUNK // max(1, math.prod(kernel.reduce))))
-    rows = math.prod(kernel.domain[:-1])
-    size = CHUNK if kind == "map" else (WIDE_BLOCK if last >= WIDE_FROM else BLOCK)
+        return -(-math.prod(domain) // max(1, chunk // max(1, math.prod(kernel.reduce))))
+    rows, last = math.prod(domain[:-1]), domain[-1]
+    size = chunk if kind == "map" else (WIDE_BLOCK if last >= WIDE_FROM else BLOCK)
     parts = -(-last // size)
-    block = max(TILE_ROWS if is_tiled(kernel) else 1, CHUNK // last) if kind == "map" else 1
+    block = max(TILE_ROWS if is_tiled(kernel) else 1, chunk // last) if kind == "map" else 1
     return -(-rows // block) * parts
 
 
@@ -91,8 +93,11 @@ class Kept:
 
 class _Loops(LoopPrinter):
     def __init__(self, kernel: LoopKernel):
-        super().__init__(kernel)
-        self.kept = self.find_kept() if skeleton(kernel) == "rows" else None
+        self.lanes, self.fixed = lanes(kernel), fixed(kernel)
+        self.points = len(kernel.domain) - (self.lanes > 0)  # domain axes outside of the lanes
+        self.chunk = CHUNK // (self.lanes or 1)
+        super().__init__(kernel, self.points if self.lanes else None)
+        self.kept = self.find_kept() if skeleton(kernel) == "rows" and not self.lanes else None
         self.reading_kept = False
 
     def find_kept(self) -> Kept | None:
@@ -139,7 +144,9 @@ class _Loops(LoopPrinter):
                 source(f"s{i} = scratch{i}(scratch, {offset})")
             names = [*self.extents, *self.integers.values()]
             for i, name in enumerate(names):
-                source(f"{name} = integer(args, {len(kernel.buffers) + i})")
+                source(f"{name} = {self.fixed.get(i, f'integer(args, {len(kernel.buffers) + i})')}")
+            for name, dtype in self.arrays().items() if self.lanes else ():
+                source(f"{name} = lanes_{dtype}()")
             self.hoist(kernel.roots())
             {"map": self.map, "rows": self.rows, "columns": self.columns}[skeleton(kernel)]()
         return "\n".join([*self.printer.constant_lines(), "", source.text()])
@@ -147,21 +154,21 @@ class _Loops(LoopPrinter):
     # --- skeletons ---------------------------------------------------------------------------------------------------
 
     def map(self) -> None:
-        rank, stores = self.first, list(self.kernel.stores)
+        rank, stores, chunk = self.points, list(self.kernel.stores), self.chunk
         if rank == 0:
             return self.over_reduce(stores)
         if rank == 1:
-            self.source(f"start = first * {CHUNK}")
-            self.source(f"stop = min_(last * {CHUNK}, n0)")
+            self.source(f"start = first * {chunk}")
+            self.source(f"stop = min_(last * {chunk}, n0)")
             with self.loop(0, "start", "stop"):
                 self.over_reduce(stores)
             return None
         last = self.extents[rank - 1]
-        self.source(f"parts = udiv({last} + {CHUNK - 1}, {CHUNK})")
+        self.source(f"parts = udiv({last} + {chunk - 1}, {chunk})")
         tiled = is_tiled(self.kernel)
-        self.source(f"block = max_({TILE_ROWS if tiled else 1}, udiv({CHUNK}, {last}))")
+        self.source(f"block = max_({TILE_ROWS if tiled else 1}, udiv({chunk}, {last}))")
         with self.printer.scope("for unit in range(first, last):"):
-            self.part(last, str(CHUNK), "block")
+            self.part(last, str(chunk), "block")
             if not tiled:
                 self.map_rows(stores, "start", "stop")
                 return None
@@ -171,20 +178,20 @@ class _Loops(LoopPrinter):
 
     def map_rows(self, stores: list[Store], start: str, stop: str) -> None:
         """Rows row..row_stop, of each the stretch start..stop of the last axis."""
-        last = self.first - 1
+        last = self.points - 1
         with self.row_loop(range(last), "row", "row_stop"):
             self.hoist(self.store_roots(stores))
             with self.loop(last, start, stop):
                 self.over_reduce(stores)
 
     def rows(self) -> None:
-        if self.first == 0:
+        if self.points == 0:
             return self.point()
         work = " * ".join(self.extents[self.first:]) or "1"
-        self.source(f"block = max_(1, udiv({CHUNK}, max_(1, {work})))")
+        self.source(f"block = max_(1, udiv({self.chunk}, max_(1, {work})))")
         self.source("row_start = first * block")
-        self.source(f"row_stop = min_(last * block, {' * '.join(self.extents[:self.first])})")
-        with self.row_loop(range(self.first), "row_start", "row_stop"):
+        self.source(f"row_stop = min_(last * block, {' * '.join(self.extents[:self.points])})")
+        with self.row_loop(range(self.points), "row_start", "row_stop"):
             self.hoist(self.kernel.roots())
             self.point()
         return None
@@ -202,7 +209,7 @@ class _Loops(LoopPrinter):
 
     def part(self, last: str, size: str, block: str) -> None:
         """Rows row..row_stop and the stretch start..stop of the last axis that make up `unit`."""
-        outer = " * ".join(self.extents[:self.first - 1]) or "1"
+        outer = " * ".join(self.extents[:self.points - 1]) or "1"
         self.source(f"row = udiv(unit, parts) * {block}")
         self.source(f"row_stop = min_(row + {block}, {outer})")
         self.source(f"start = umod(unit, parts) * {size}")
@@ -242,18 +249,20 @@ class _Loops(LoopPrinter):
         """All sweeps and stores of one point of the domain."""
         accumulators = self.kernel.accumulators
         for sweep in self.phases():
-            for i in sweep:
-                self.source(f"acc{i} = {self.neutral(accumulators[i])}")
-                if accumulators[i].combine in ARG:
-                    self.source(f"best{i} = 0")
+            with self.each_lane():
+                for i in sweep:
+                    self.source(f"{self.own('acc', i)} = {self.neutral(accumulators[i])}")
+                    if accumulators[i].combine in ARG:
+                        self.source(f"{self.own('best', i)} = 0")
             self.reduce_loops([accumulators[i].body for i in sweep], lambda sweep=sweep: self.accumulate(sweep), sweep)
             for i in sweep:
                 if accumulators[i].combine in ARG:
-                    self.acc_names[i] = f"best{i}"
+                    self.acc_names[i] = self.own("best", i)
                     continue
+                self.acc_names[i] = total = self.own("acc", i)
                 if accumulators[i].body.dtype == "float16":
-                    self.source(f"acc{i} = half(acc{i})")
-                self.acc_names[i] = f"acc{i}"
+                    with self.each_lane():
+                        self.source(f"{total} = half({total})")
             self.hoist(self.kernel.roots())
         self.over_reduce(list(self.kernel.stores))
         for i in range(len(accumulators)):
@@ -263,20 +272,52 @@ class _Loops(LoopPrinter):
         for i in sweep:
             a = self.kernel.accumulators[i]
             value = self.printer.print(a.body)
-            self.combine(a, f"{self.partial(i)}{i}", f"best{i}", value, self.flat_position())
+            self.combine(a, self.own(self.partial(i), i), self.own("best", i), value, self.flat_position())
         if self.kept is not None and sweep == self.phases()[-1]:
             store = self.kept.store
             self.store([Store(store.buffer, store.index, self.kept.value)])
 
+    @contextmanager
+    def each_lane(self, roots: Sequence[Value] = ()):
+        """A loop over the lanes where there are any; what of `roots` is the same for all of them comes before it."""
+        if not self.lanes:
+            yield
+            return
+        self.hoist(roots)
+        with self.loop(self.points, "0", str(self.lanes)):
+            yield
+
+    def own(self, name: str, i: int) -> str:
+        """Accumulator `i` of the current point: a variable, with lanes one for each."""
+        return f"{name}{i}[i{self.points}]" if self.lanes else f"{name}{i}"
+
+    def arrays(self) -> dict[str, str]:
+        """name -> dtype of the accumulators that are one for each lane."""
+        made: dict[str, str] = {}
+        for i, a in enumerate(self.kernel.accumulators):
+            made[f"acc{i}"] = computing_dtype(a.body.dtype)
+            if self.partial(i) == "part":
+                made[f"part{i}"] = made[f"acc{i}"]
+            if a.combine in ARG:
+                made[f"best{i}"] = "int64"
+        return made
+
     def partial(self, i: int) -> str:
         a = self.kernel.accumulators[i]
-        return "part" if a.combine == "sum" and a.body.dtype in ir.FLOATS and self.kernel.reduce else "acc"
+        inner = len(self.extents) - 1
+        whole = a.combine != "sum" or a.body.dtype not in ir.FLOATS or not self.kernel.reduce or inner in self.fixed
+        return "acc" if whole else "part"
 
     def reduce_loops(self, roots: list[Value], body, sweep: list[int]) -> None:
         """Loops over all reduce axes; sums of floats are made of partial sums of the innermost."""
         axes = range(self.first, len(self.extents))
+
+        def innermost() -> None:
+            with self.each_lane(roots):
+                body()
+
         if not axes:
-            return body()
+            return innermost()
 
         def nest(position: int) -> None:
             axis = axes[position]
@@ -288,15 +329,17 @@ class _Loops(LoopPrinter):
             parts = [i for i in sweep if self.partial(i) == "part"]
             if not parts:
                 with self.loop(axis, "0", f"n{axis}"):
-                    body()
+                    innermost()
                 return
             with self.printer.scope(f"for from_ in range(0, n{axis}, {PARTIAL}):"):
-                for i in parts:
-                    self.source(f"part{i} = {self.neutral(self.kernel.accumulators[i])}")
+                with self.each_lane():
+                    for i in parts:
+                        self.source(f"{self.own('part', i)} = {self.neutral(self.kernel.accumulators[i])}")
                 with self.loop(axis, "from_", f"min_(from_ + {PARTIAL}, n{axis})"):
-                    body()
-                for i in parts:
-                    self.source(f"acc{i} = acc{i} + part{i}")
+                    innermost()
+                with self.each_lane():
+                    for i in parts:
+                        self.source(f"{self.own('acc', i)} = {self.own('acc', i)} + {self.own('part', i)}")
 
         nest(0)
         return None
@@ -360,7 +403,10 @@ class _Loops(LoopPrinter):
 
     def over_reduce(self, stores: list[Store]) -> None:
         """Stores of one point of the domain: first those at it, then those at each point of the reduce axes."""
-        self.store([s for s in stores if not self.uses_reduce(s)])
+        once = [s for s in stores if not self.uses_reduce(s)]
+        if once:
+            with self.each_lane(self.store_roots(once)):
+                self.store(once)
         every = [s for s in stores if self.uses_reduce(s)]
         if every:
             self.reading_kept = True

@@ -15,11 +15,13 @@ from typing import Any
 
 from llvmlite import ir as llvm
 from numba.core import types
+from numba.core.cgutils import alloca_once
 from numba.core.imputils import lower_builtin
 from numba.core.typing.templates import AbstractTemplate, infer_global, signature
 from numba.extending import intrinsic, models, register_model
 
 from mxc.compiler.kernel import ir
+from mxc.compiler.kernel.canonical import LANES
 from mxc.compiler.kernel.math import expand
 from mxc.compiler.kernel.philox import uniform
 from mxc.compiler.targets.cpu.emit import LLVM, Emitter, align, narrowed, widened
@@ -37,7 +39,7 @@ ROLES = ("add", "sub", "mul", "div", "mod", "min", "max", "abs", "fma", "bitcast
 
 
 class Buffer(types.Type):
-    """`position`: its alias scope, one of `count`. float16 is float32 once loaded."""
+    """`position`: its alias scope, one of `count` (0: none). float16 is float32 once loaded."""
 
     def __init__(self, dtype: str, position: int, count: int):
         self.dtype, self.position, self.count = dtype, position, count
@@ -76,6 +78,8 @@ def _place(builder: Any, buffer: Buffer, base: Any, index: Any) -> Any:
 
 def _scoped(module: Any, instruction: Any, buffer: Buffer) -> None:
     """Alias metadata: in the scope of its own position, apart from all others."""
+    if buffer.count == 0:
+        return
     domain = module.add_metadata(["mxc"])
     scopes = [module.add_metadata([f"b{i}", domain]) for i in range(buffer.count)]
     instruction.set_metadata("alias.scope", module.add_metadata([scopes[buffer.position]]))
@@ -140,6 +144,20 @@ def buffer_at(dtype: str, position: int, count: int, scratch: bool = False) -> C
             return pointer
 
         return signature(made, types.int64, types.int64), codegen
+
+    return buffer
+
+
+def lanes_of(dtype: str) -> Callable[..., Any]:
+    """`f()`: a buffer of its own for one value a lane, which LLVM keeps in vector registers."""
+    made = Buffer(dtype, 0, 0)
+
+    @intrinsic
+    def buffer(typingctx):
+        def codegen(context: Any, builder: Any, sig: Any, values: Any) -> Any:
+            return builder.ptrtoint(alloca_once(builder, llvm.ArrayType(LLVM[dtype], max(LANES))), WORD)
+
+        return signature(made), codegen
 
     return buffer
 
@@ -250,6 +268,7 @@ def names() -> dict[str, Any]:
     space |= {f"whole_{dtype}": _typed("cast", dtype) for dtype in SCALARS if "int" in dtype}
     space |= {"udiv": _typed("div", index=True), "umod": _typed("mod", index=True)}
     space |= {"load_where": load_where, "integer": integer, "select": select, "half": half, "sum_": sum_}
+    space |= {f"lanes_{dtype}": lanes_of(dtype) for dtype in SCALARS if dtype != "float16"}
     space |= {"prod_": prod_, "rand_": rand_, "uniform_": uniform_}
     space |= {name: t for name, t in SCALARS.items() if name not in ("bool", "float16")}
     return space
