@@ -14,6 +14,7 @@ pixel at most, so there is no short last one.
 """
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -171,7 +172,11 @@ class _Blocked:
         self.window = Window.of(epilogue.extents)  # type: ignore[arg-type]
         self.strides = epilogue.extents[22:]
         self.data, self.weight = epilogue.buffers[:2]
-        self.cut: Any = Cut.of(self.window, self.params, isa)
+
+    @functools.cached_property
+    def cut(self) -> Any:
+        """Printed where it is first asked for: `finish`, which runs for each tile, has no time for its divisions."""
+        return Cut.of(self.window, self.params, self.isa)
 
     def units(self, args: Value, first: Value, last: Value, scratch: Value) -> None:
         b, w, cut = self.b, self.window, self.cut
@@ -277,11 +282,9 @@ class _Blocked:
 
     def finish(self, tile: Array, image: Value, block: Value, vectors: Value, pixel: Value, pixels: Value) -> None:
         """The epilogue over a finished tile: `pixels` pixels from flat position `pixel` on, `vectors` filter blocks."""
-        b, w, lanes = self.b, self.window, self.lanes
-        for i in b.range(0, pixels):
-            place = [pixel + i] if self.flat else split(pixel + i, w.out)
-            for j in range(self.isa.vectors):
-                with b.when(vectors > j):
-                    axes = [image, block + j, Lane(b.lift(0)), *place]
-                    result = tile.vector(i * self.cut.columns + j * lanes, lanes)
-                    self.epilogue.store(axes, result, self.dtype)
+        b, w, lanes, columns = self.b, self.window, self.lanes, self.isa.tile(self.dtype)[1]
+        for j in b.range(0, vectors):
+            for i in b.range(0, pixels):
+                place = [pixel + i] if self.flat else split(pixel + i, w.out)
+                axes = [image, block + j, Lane(b.lift(0)), *place]
+                self.epilogue.store(axes, tile.vector(i * columns + j * lanes, lanes), self.dtype)
