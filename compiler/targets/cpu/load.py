@@ -73,7 +73,8 @@ def optimised(text: str, target: llvm.TargetMachine, speed: int = 3, lanes: bool
     """The module of LLVM IR text after LLVM's passes for `target`; speed 0: no passes, for text that needs none.
 
     lanes: the innermost loops have few, constant steps. They are unrolled, and their steps become vectors; LLVM would
-    rather make vectors of the loops around them, with a shuffle for each element.
+    rather make vectors of the loops around them, with a shuffle for each element. So loops become vectors in a second
+    turn only: those that were too long to unroll.
     """
     initialise()
     module = llvm.parse_assembly(text)
@@ -82,9 +83,10 @@ def optimised(text: str, target: llvm.TargetMachine, speed: int = 3, lanes: bool
     module.verify()
     if speed == 0:
         return module
-    tuning = llvm.create_pipeline_tuning_options(speed_level=speed)
-    tuning.loop_vectorization = speed > 1 and not lanes
-    tuning.slp_vectorization = speed > 2
-    builder = llvm.create_pass_builder(target, tuning)
-    builder.getModulePassManager().run(module, builder)
+    for loops in (False, True) if lanes else (True,):
+        tuning = llvm.create_pipeline_tuning_options(speed_level=speed)
+        tuning.loop_vectorization = speed > 1 and loops
+        tuning.slp_vectorization = speed > 2
+        builder = llvm.create_pass_builder(target, tuning)
+        builder.getModulePassManager().run(module, builder)
     return module
