@@ -48,6 +48,13 @@ CASES = {
         f"{HEAD[:-2]})\n{CONVOLUTION} m = mean(y, axis=(2, 3), keepdims=True)\n return m",
         f"{HEAD[:-2]})\n{MADE} m = mean(y, axis=(2, 3), keepdims=True)\n"
         " q = Reshape(m, shape=(2, 8, 1, 1))\n return q"),
+    "a depthwise convolution": (
+        f"graph(x: float32[2,8,5,6], w: float32[8,1,3,3])\n"
+        f" y = Convolution(x, w, {SAME}, num_filter=8, num_group=8, no_bias=True)\n return y",
+        "graph(x: float32[2,8,5,6], w: float32[8,1,3,3])\n x5 = Reshape(x, shape=(2, 2, 4, 5, 6))\n"
+        " x6 = transpose(x5, axes=(0, 1, 3, 4, 2))\n r = Reshape(w, shape=(2, 4, 9))\n"
+        f" v = transpose(r, axes=(0, 2, 1))\n y = _mxc_blocked_depthwise(x6, v, {SAME})\n"
+        f"{BACK.format('y', (2, 8, 5, 6))}"),
     "a convolution of blocks": (
         "graph(x: float32[2,8,5], w: float32[8,4,3])\n"
         " y = Convolution(x, w, kernel=(3,), stride=(2,), dilate=(1,), pad=(0,), num_filter=8, num_group=2, "
@@ -62,7 +69,7 @@ def test_pass(name):
     result = blocked(graph, options(static=frozenset("w")))
     if after is not None:
         assert_graph(result, after)
-    assert any(n.op is not None and n.op.name == "_mxc_blocked_convolution" for n in result.nodes)
+    assert any(n.op is not None and n.op.name.startswith("_mxc_blocked") for n in result.nodes)
     assert_same_numbers(graph, result)
 
 
@@ -162,3 +169,42 @@ def test_one_text_serves_every_size(isa):
     first, second = (case(window(1, 1, c, 32, (1, h, h), (1, 3, 3), pad=(0, 1, 1)), "float32", isa)[0]
                      for c, h in ((16, 5), (32, 9)))
     assert library.source(first, "k", isa) == library.source(second, "k", isa)
+
+
+DEPTHWISE = {
+    "same": window(1, 16, 1, 1, (1, 9, 11), (1, 3, 3), pad=(0, 1, 1)),
+    "stride": window(2, 8, 1, 1, (1, 7, 20), (1, 3, 3), stride=(1, 2, 2), pad=(0, 1, 1)),
+    "3d": window(2, 8, 1, 1, (4, 6, 5), (2, 3, 3), dilate=(1, 2, 1), pad=(1, 2, 1)),
+    "dilated": window(1, 8, 1, 1, (1, 12, 12), (1, 3, 3), dilate=(1, 2, 2), pad=(0, 2, 2)),
+    "rows only": window(1, 8, 1, 1, (1, 30, 1), (1, 5, 1), stride=(1, 3, 1), pad=(0, 2, 0)),
+    "several bands": window(1, 8, 1, 1, (1, 40, 100), (1, 5, 5), pad=(0, 2, 2)),
+    "larger than the image": window(1, 8, 1, 1, (1, 2, 2), (1, 5, 5), pad=(0, 2, 2)),
+    "far": window(1, 8, 1, 1, (1, 3, 3), (1, 3, 3), pad=(0, 4, 4)),
+    "one pixel": window(3, 16, 1, 1, (1, 3, 3), (1, 3, 3)),
+}
+
+
+def depthwise_case(w: Window, dtype: str, isa: Isa) -> tuple[CallKernel, list[np.ndarray]]:
+    """A depthwise convolution with a bias and relu."""
+    rng, lanes = np.random.default_rng(7), isa.lanes(dtype)
+    blocks = image(rng, w, dtype).reshape(w.batch, -1, lanes, *w.data).transpose(0, 1, 3, 4, 5, 2)
+    data = np.ascontiguousarray(blocks)
+    weight = values(rng, (w.groups * math.prod(w.kernel),), ir.computing_dtype(dtype))
+    shape = (w.batch, w.groups // lanes, *w.out, lanes)
+    steps = dense(shape)
+    place = linear({0: steps[0], 1: steps[1], 2: 1, 3: steps[2], 4: steps[3], 5: steps[4]})
+    shifted = ir.apply("add", ir.acc(0, dtype), ir.load(2, linear({1: lanes, 2: 1}), dtype))
+    stores = [Store(3, place, ir.apply("max", shifted, ir.const(0, dtype)))]
+    buffers = (dtype, ir.computing_dtype(dtype), dtype, dtype)
+    call = calls.blocked_depthwise("conv", dtype, w, dense(data.shape)[:5], buffers, stores, lanes)
+    return call, [data.ravel(), weight, values(rng, (w.groups,), dtype), np.zeros(math.prod(shape), dtype)]
+
+
+@pytest.mark.parametrize("name", DEPTHWISE)
+def test_depthwise(name):
+    check(*depthwise_case(DEPTHWISE[name], "float32", native()))
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float16"])
+def test_depthwise_dtypes(dtype):
+    check(*depthwise_case(DEPTHWISE["stride"], dtype, native()))

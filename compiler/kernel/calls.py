@@ -138,6 +138,20 @@ def depthwise(
     return CallKernel(name, "depthwise", _baked(dtype, window), tuple(buffers), extents, tuple(stores), 2)
 
 
+def blocked_depthwise(
+    name: str, dtype: str, window: Window, data_strides: Sequence[int], buffers: Sequence[str], stores: Sequence[Store],
+    block: int,
+) -> CallKernel:
+    """`depthwise` over arrays whose channels lie in blocks of `block`; output axes as in `blocked_convolution`.
+
+    Operands: data, with `data_strides` elements between (n, channel block, d, h, w); weight in the computing dtype,
+    dense: (channel blocks, kernel, block). Extents: window, data_strides.
+    """
+    params = (*_baked(dtype, window), ("stride", window.stride[2]), ("dilate", window.dilate[2]), ("block", block))
+    extents = (*window.numbers(), *data_strides)
+    return _flattened(name, "blocked_depthwise", params, buffers, extents, stores, 2, 3, window.out)
+
+
 def depthwise_data_grad(
     name: str, dtype: str, window: Window, out_strides: Sequence[int], buffers: Sequence[str], stores: Sequence[Store],
 ) -> CallKernel:

@@ -37,7 +37,8 @@ def interpret(call: CallKernel, buffers: Sequence[np.ndarray]) -> None:
     dtype = str(params["dtype"])
     result = _TEMPLATES[call.template](call, params, buffers)
     result = np.ascontiguousarray(result, ir.computing_dtype(dtype))
-    inner = {"convolution_weight_grad": 1, "depthwise_weight_grad": 1, "blocked_convolution": 3}.get(call.template, 2)
+    inner = {"convolution_weight_grad": 1, "depthwise_weight_grad": 1, "blocked_convolution": 3,
+             "blocked_depthwise": 3}.get(call.template, 2)
     if params.get("flat"):
         result = result.reshape(*result.shape[:inner], math.prod(result.shape[inner:]))
     position = len(call.buffers)
@@ -136,6 +137,15 @@ def _blocked_convolution(call: CallKernel, params: dict, buffers: Sequence[np.nd
     return out.reshape(w.batch, -1, block, *w.out)
 
 
+def _blocked_depthwise(call: CallKernel, params: dict, buffers: Sequence[np.ndarray]) -> np.ndarray:
+    w, (sn, sc, *space), block = Window.of(call.extents[:22]), call.extents[22:], int(params["block"])
+    blocks, taps = w.groups // block, math.prod(w.kernel)
+    data = _strided(buffers[0], (w.batch, blocks, block, *w.data), (sn, sc, 1, *space)).astype(np.float64)
+    weight = buffers[1][: w.groups * taps].reshape(blocks, taps, block).swapaxes(1, 2).astype(np.float64)
+    out = _correlated(w, data.reshape(w.batch, w.groups, 1, *w.data), weight.reshape(w.groups, 1, 1, *w.kernel))
+    return out.reshape(w.batch, blocks, block, *w.out)
+
+
 def _convolution_data_grad(call: CallKernel, params: dict, buffers: Sequence[np.ndarray]) -> np.ndarray:
     w = Window.of(call.extents[:22])
     out, weight = _outs(w, buffers[0], call.extents[22:]), _weights(w, params, buffers[1], True)
@@ -188,6 +198,7 @@ _TEMPLATES = {
     "convolution_data_grad": _convolution_data_grad,
     "convolution_weight_grad": _convolution_weight_grad,
     "depthwise": _convolution,
+    "blocked_depthwise": _blocked_depthwise,
     "depthwise_data_grad": _convolution_data_grad,
     "depthwise_weight_grad": _convolution_weight_grad,
     "max_pool_grad": _max_pool_grad,

@@ -10,6 +10,7 @@ from __future__ import annotations
 from math import prod
 
 from mxc.compiler.graph.graph import Entry, Graph, GraphBuilder, Node, Shape
+from mxc.compiler.kernel.ir import computing_dtype
 from mxc.compiler.ops.shapes.basic import reduced_axes
 from mxc.compiler.ops.table import Kind
 from mxc.compiler.passes.building import as_dtype, as_shape
@@ -77,6 +78,10 @@ class _Regions:
         data, weight = node.inputs
         lanes, groups, filters = self.lanes(Entry(node)), node.params.num_group, node.params.num_filter
         channels = self.graph.shape(data)[1]
+        geometry = {name: node.params[name] for name in GEOMETRY}
+        if groups == filters == channels and weight.node in self.static:
+            return self.builder.make("_mxc_blocked_depthwise", self.blocked(data), self.by_channel(node, lanes),
+                                     name=node.name, **geometry)
         if weight.node not in self.static or (filters // groups) % lanes:
             return None
         fills = self.lanes(data) > 0 and (channels // groups) % lanes == 0
@@ -86,15 +91,23 @@ class _Regions:
         packed = self.packed(node, channels // groups, block, columns)
         source = self.blocked(data) if fills else self.plain(data)
         return self.builder.make("_mxc_blocked_convolution", source, packed, name=node.name, num_filter=filters,
-                                 num_group=groups, block=lanes, columns=columns,
-                                 **{name: node.params[name] for name in GEOMETRY})
+                                 num_group=groups, block=lanes, columns=columns, **geometry)
+
+    def by_channel(self, node: Node, lanes: int) -> Entry:
+        """The weight of a depthwise convolution as its kernel reads it: (channel block, kernel, channel)."""
+        builder, taps, filters = self.builder, prod(node.params.kernel), node.params.num_filter
+        parts = as_shape(builder, self.weight(node), (filters // lanes, lanes, taps))
+        return builder.make("transpose", parts, axes=(0, 2, 1))
+
+    def weight(self, node: Node) -> Entry:
+        """The weight in the dtype that products are computed in."""
+        weight = self.plain(node.inputs[1])
+        return as_dtype(self.builder, weight, computing_dtype(self.builder.dtype(weight)))
 
     def packed(self, node: Node, channels: int, block: int, columns: int) -> Entry:
         """The weight as the kernel reads it: rows of (channel block, kernel, channel in the block), packed."""
-        builder, weight = self.builder, self.plain(node.inputs[1])
+        builder, weight = self.builder, self.weight(node)
         groups, filters, taps = node.params.num_group, node.params.num_filter, prod(node.params.kernel)
-        if builder.dtype(weight) == "float16":
-            weight = as_dtype(builder, weight, "float32")
         if block > 1 and taps > 1:
             parts = as_shape(builder, weight, (filters, channels // block, block, taps))
             weight = builder.make("transpose", parts, axes=(0, 1, 3, 2))

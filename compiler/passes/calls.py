@@ -77,24 +77,48 @@ def packed_convolution(c: Call, params: Params) -> tuple[Make, Sequence[int]]:
     return _maker(calls.convolution, c, window, _strides(data), block=params.block), _axes(out)
 
 
-def blocked_convolution(c: Call, params: Params) -> tuple[Make, Sequence[int]]:
-    """A single spatial axis counts as the rows, so that bands can divide it."""
-    data, out, rank = c.shape(0), c.out_shape, len(params.kernel)
-    block, data_block = params.block, data[-1] if len(data) == rank + 3 else 1
+def _blocked_window(params: Params, data: Shape, out: Shape, groups: int, block: int) -> calls.Window:
+    """The geometry of a convolution of `data`, (n, channel block, space..., block) or plain (block 1), to blocks.
 
-    def triple(values: Sequence[int], fill: int) -> Triple:
-        return (fill, values[0], fill) if rank == 1 else _triple(values, fill)
+    A single spatial axis counts as the rows, so that bands can divide it.
+    """
+    rank, channels = len(params.kernel), data[1] * block // groups
+    filters = out[1] * out[-1] // groups
+    space = [_rows_first(s, f) for s, f in ((data[2 : 2 + rank], 1), (out[2 : 2 + rank], 1), (params.kernel, 1),
+                                            (params.stride, 1), (params.dilate, 1), (params.pad, 0))]
+    return calls.Window(data[0], groups, channels, filters, *space)
 
-    pad = triple(params.pad, 0)
-    window = calls.Window(batch=data[0], groups=params.num_group, channels=data[1] * data_block // params.num_group,
-                          filters=params.num_filter // params.num_group, data=triple(data[2 : 2 + rank], 1),
-                          out=triple(out[2 : 2 + rank], 1), kernel=triple(params.kernel, 1),
-                          stride=triple(params.stride, 1), dilate=triple(params.dilate, 1), pad=pad)
+
+def _rows_first(values: Sequence[int], fill: int) -> Triple:
+    return (fill, values[0], fill) if len(values) == 1 else _triple(values, fill)
+
+
+def _blocked_axes(rank: int) -> tuple[int, ...]:
+    """The template axes (n, block, channel in the block, d, h, w) of a blocked array with `rank` spatial axes."""
+    return (0, 1, *{1: (4,), 2: (4, 5), 3: (3, 4, 5)}[rank], 2)
+
+
+def _blocked_strides(data: Shape, rank: int) -> tuple[int, ...]:
+    """Strides over (n, block, d, h, w) of blocks, or of a plain array as of blocks of one channel."""
     strides = dense(data)
-    copied = data_block != block or any(pad) or c.dtype(0) == "float16"
-    make = _maker(calls.blocked_convolution, c, window, (*strides[:2], *triple(strides[2 : 2 + rank], 0)),
-                  data_block=data_block, block=block, columns=params.columns, copied=copied)
-    return make, (0, 1, *{1: (4,), 2: (4, 5), 3: (3, 4, 5)}[rank], 2)
+    return (*strides[:2], *_rows_first(strides[2 : 2 + rank], 0))
+
+
+def blocked_convolution(c: Call, params: Params) -> tuple[Make, Sequence[int]]:
+    data, rank = c.shape(0), len(params.kernel)
+    data_block = data[-1] if len(data) == rank + 3 else 1
+    window = _blocked_window(params, data, c.out_shape, params.num_group, data_block)
+    copied = data_block != params.block or any(params.pad) or c.dtype(0) == "float16"
+    make = _maker(calls.blocked_convolution, c, window, _blocked_strides(data, rank), data_block=data_block,
+                  block=params.block, columns=params.columns, copied=copied)
+    return make, _blocked_axes(rank)
+
+
+def blocked_depthwise(c: Call, params: Params) -> tuple[Make, Sequence[int]]:
+    data, rank = c.shape(0), len(params.kernel)
+    window = _blocked_window(params, data, c.out_shape, data[1] * data[-1], data[-1])
+    make = _maker(calls.blocked_depthwise, c, window, _blocked_strides(data, rank), block=data[-1])
+    return make, _blocked_axes(rank)
 
 
 def packed_convolution_data_grad(c: Call, params: Params) -> tuple[Make, Sequence[int]]:

@@ -48,13 +48,23 @@ def blocked_convolution(params: Params, inputs: list[np.ndarray], is_train: bool
     rank, groups, filters = len(params.kernel), params.num_group, params.num_filter
     inner = data.shape[-1] if data.ndim == rank + 3 else 1
     if data.ndim == rank + 3:
-        data = np.moveaxis(data, -1, 2).reshape(data.shape[0], -1, *data.shape[2:-1])
+        data = _plain(data)
     channels = data.shape[1] // groups
     rows = _unpacked(packed, filters // groups).reshape(filters, channels // inner, *params.kernel, inner)
     weight = np.moveaxis(rows, -1, 2).reshape(filters, channels, *params.kernel)
     (out,) = _run("Convolution", params, [data, weight.astype(data.dtype)], is_train, rng, no_bias=True)
-    blocks = out.reshape(out.shape[0], filters // params.block, params.block, *out.shape[2:])
-    return [np.moveaxis(blocks, 2, -1)]
+    return [_blocks(out, params.block)]
+
+
+def _plain(blocks: np.ndarray) -> np.ndarray:
+    """(N, C / B, *space, B) -> (N, C, *space)"""
+    return np.moveaxis(blocks, -1, 2).reshape(blocks.shape[0], -1, *blocks.shape[2:-1])
+
+
+def _blocks(plain: np.ndarray, block: int) -> np.ndarray:
+    """(N, C, *space) -> (N, C / B, *space, B)"""
+    parts = plain.reshape(plain.shape[0], plain.shape[1] // block, block, *plain.shape[2:])
+    return np.moveaxis(parts, 2, -1)
 
 
 def packed_convolution_data_grad(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws,
@@ -79,6 +89,14 @@ def depthwise(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Dra
     """Convolution without bias, a filter of one channel for each channel."""
     return _run("Convolution", params, inputs, is_train, rng, no_bias=True, num_filter=inputs[0].shape[1],
                 num_group=inputs[0].shape[1])
+
+
+def blocked_depthwise(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws) -> list[np.ndarray]:
+    """`depthwise` of an array whose channels lie in blocks."""
+    data, weight = inputs
+    plain, rows = _plain(data), weight.swapaxes(1, 2).reshape(-1, 1, *params.kernel)
+    (out,) = depthwise(params, [plain, rows.astype(data.dtype)], is_train, rng)
+    return [_blocks(out, data.shape[-1])]
 
 
 def depthwise_data_grad(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws,

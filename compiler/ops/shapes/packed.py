@@ -88,6 +88,16 @@ def depthwise(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes
     return [data, expected], [(*data[:2], *_window(params, data[2:]))]
 
 
+def blocked_depthwise(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
+    """data (N, C / B, *space, B), weight (C / B, kernel, B) -> (N, C / B, *space, B)"""
+    data, weight = ins
+    if data is None:
+        return ins, outs
+    expected = (data[1], prod(params.kernel), data[-1])
+    _expect("weight", expected, weight)
+    return [data, expected], [(*data[:2], *_window(params, data[2:-1]), data[-1])]
+
+
 def depthwise_data_grad(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
     """out_grad (N, C, *space), weight (C, 1, *kernel) -> `shape`"""
     out_grad, weight = ins

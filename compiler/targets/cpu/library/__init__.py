@@ -8,7 +8,7 @@ from __future__ import annotations
 from mxc.compiler.kernel.ir import CallKernel, computing_dtype
 from mxc.compiler.targets.cpu.builder import BYTES, Array, Builder, Value
 from mxc.compiler.targets.cpu.isa import Isa, native
-from mxc.compiler.targets.cpu.library import blocked, convolution, depthwise, gemm, pooling
+from mxc.compiler.targets.cpu.library import blocked, blocked_depthwise, convolution, depthwise, gemm, pooling
 from mxc.compiler.targets.cpu.library.blocks import Blocking, TileCode, print_kernel
 from mxc.compiler.targets.cpu.library.epilogue import Epilogue
 
@@ -24,6 +24,9 @@ OTHERS = {
     "depthwise_weight_grad": depthwise,
     "max_pool_grad": pooling,
 }
+
+
+BLOCKED = {"blocked_convolution": blocked, "blocked_depthwise": blocked_depthwise}
 
 
 def tile(dtype: str, isa: Isa | None = None) -> tuple[int, int]:
@@ -43,8 +46,8 @@ def source(kernel: CallKernel, symbol: str, isa: Isa | None = None) -> str:
     def epilogue_of(args: Value) -> Epilogue:
         return Epilogue(kernel, b, Array(b, args, "int64"), isa)
 
-    if kernel.template == "blocked_convolution":
-        blocked.print_kernel(kernel, symbol, b, isa, dtype, epilogue_of)
+    if kernel.template in BLOCKED:
+        BLOCKED[kernel.template].print_kernel(kernel, symbol, b, isa, dtype, epilogue_of)
     elif kernel.template in OTHERS:
         with b.function(symbol, "ptr args, i64 first, i64 last, ptr scratch") as (args, *values):
             OTHERS[kernel.template].print_kernel(kernel, b, isa, dtype, epilogue_of(args), values)
@@ -62,8 +65,8 @@ def _blocking(kernel: CallKernel, isa: Isa) -> Blocking:
 def units(kernel: CallKernel, isa: Isa | None = None) -> int:
     """Independent pieces of work of a launch."""
     isa = isa or native()
-    if kernel.template == "blocked_convolution":
-        return blocked.units(kernel, isa)
+    if kernel.template in BLOCKED:
+        return BLOCKED[kernel.template].units(kernel, isa)
     if kernel.template in OTHERS:
         return OTHERS[kernel.template].units(kernel, isa.lanes(computing(kernel)))
     return int(_blocking(kernel, isa).units)  # type: ignore[arg-type]
@@ -72,8 +75,8 @@ def units(kernel: CallKernel, isa: Isa | None = None) -> int:
 def scratch_bytes(kernel: CallKernel, isa: Isa | None = None) -> int:
     """Private memory that a thread needs to run the kernel; aligned to 64 bytes."""
     isa, dtype = isa or native(), computing(kernel)
-    if kernel.template == "blocked_convolution":
-        elements = blocked.scratch_elements(kernel, isa)
+    if kernel.template in BLOCKED:
+        elements = BLOCKED[kernel.template].scratch_elements(kernel, isa)
     elif kernel.template in OTHERS:
         elements = OTHERS[kernel.template].scratch_elements(kernel, isa.lanes(dtype))
     else:
