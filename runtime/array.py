@@ -63,7 +63,11 @@ class Array:
         where = context if context is not None else cpu()
         if not isinstance(where, Context):
             raise ArgumentTypeError(f"expected a Context such as mx.cpu(), got {where!r}")
-        name, shape = dtype_name(dtype), tuple(operator.index(n) for n in shape)
+        name = dtype_name(dtype)
+        try:
+            shape = tuple(operator.index(n) for n in shape)
+        except TypeError:
+            raise ArgumentTypeError(f"a shape is a tuple of integers, got {tuple(shape)!r}") from None
         check_extent(shape)
         element = _ELEMENTS[name]
         nbytes = math.prod(shape) * element.itemsize

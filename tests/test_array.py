@@ -295,8 +295,11 @@ def test_save_and_load(tmp_path):
         for value in loaded.values() if isinstance(loaded, dict) else loaded:
             assert value.asnumpy().tolist() == A.tolist()
     assert nd.load_frombuffer(path.read_bytes()) == []
-    for bad in (3, [3], {1: nd.ones(1)}):
+    for bad in (3, {1: nd.ones(1)}):
         with pytest.raises(ValueError, match=r"needs? to be"):
+            nd.save(path, bad)
+    for bad in ([3], [nd.ones(1), None], {"a": 1}):
+        with pytest.raises(TypeError, match="needs to hold NDArrays, got <class"):
             nd.save(path, bad)
 
 
@@ -316,3 +319,25 @@ def test_elements_that_are_not_aligned_are_not_shared():
 def test_shapes_whose_size_does_not_fit_an_integer():
     with pytest.raises(MXNetError, match="cannot reshape"):
         nd.zeros((4,)).reshape((2**32, 2**32, 4))
+
+
+@pytest.mark.parametrize("shape", [2.5, None, "a", (2, None), ("a",), object()])
+def test_what_is_no_shape_is_told(shape):
+    for make in (nd.zeros, nd.ones, nd.empty, lambda s: nd.full(s, 1)):
+        with pytest.raises(MXNetError, match="shape"):
+            make(shape)
+
+
+def test_none_is_the_default_dtype():
+    data = nd.array([1, 2], dtype="float64")
+    assert nd.arange(3, dtype=None).dtype == nd.linspace(0, 1, 3, dtype=None).dtype == np.float32
+    assert nd.random.uniform(shape=(2,), dtype=None).dtype == np.float32
+    assert data.softmax(dtype=None).dtype == np.float64
+    for refused in (lambda: nd.cast(data, dtype=None), lambda: data.one_hot(3, dtype=None)):
+        with pytest.raises(MXNetError, match=r"dtype.*got None"):
+            refused()
+
+
+def test_one_element_is_formatted_as_a_number():
+    form = "%.1f %.1f"  # as programs of that time print
+    assert form % (nd.ones(1), nd.ones(1).asscalar()) == "1.0 1.0"

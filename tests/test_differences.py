@@ -174,3 +174,9 @@ def test_parts_of_a_vector_are_not_squeezed() -> None:
         sym.split_v2(DATA, 2, axis=0, squeeze_axis=True).infer_shape(data=(2,))
     with pytest.raises(MXNetError, match="depth"):
         sym.one_hot(DATA, depth=0)
+
+
+def test_activation_relu_keeps_nan() -> None:
+    data = nd.array([float("nan"), -1, 2])
+    for found in (nd.Activation(data, act_type="relu"), nd.relu(data)):
+        assert np.array_equal(found.asnumpy(), [np.nan, 0, 2], equal_nan=True)

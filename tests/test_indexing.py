@@ -110,3 +110,10 @@ def test_a_value_is_taken_when_it_is_assigned():
     values[:], y[:] = 7, 7
     x[:, [0, 1]][:] = 5
     assert x.asnumpy().tolist() == [[2, 2, 2], [1, 1, 1]]
+
+
+def test_index_arrays_without_axes_are_refused():
+    x = mx.nd.ones((2, 3))
+    for key in (np.array(1), (np.array(1), 0), ([0, 1], np.array(1))):
+        with pytest.raises(mx.base.MXNetError, match=r"index array of shape \(\) for axis \d: it must have axes"):
+            x[key]

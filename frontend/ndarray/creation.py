@@ -18,22 +18,21 @@ Shape = int | Sequence[int]
 
 
 def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> NDArray:
-    """A new array holding a copy of an array, a number or nested lists.
+    """A new array holding a copy of an array, a number or nested lists; a copy of an NDArray is recorded.
 
     dtype: by default that of an NDArray source, and float32 for every other source, NumPy arrays included.
     Raises TypeError for what is no array of numbers.
     """
     if isinstance(source_array, NDArray):
-        values: np.ndarray = source_array.asnumpy()
-        dtype = values.dtype if dtype is None else dtype
-    else:
-        try:
-            values = np.asarray(source_array)
-        except ValueError as error:
-            raise ArgumentTypeError(f"source_array must be like an array: {error}") from None
-        if values.dtype.kind not in "biuf":
-            raise ArgumentTypeError(f"source_array must be like an array of numbers, got {type(source_array)} of "
-                                    f"{values.dtype}")
+        copied = source_array.astype(source_array.dtype if dtype is None else dtype)
+        return copied.as_in_context(ctx or current_context())
+    try:
+        values = np.asarray(source_array)
+    except ValueError as error:
+        raise ArgumentTypeError(f"source_array must be like an array: {error}") from None
+    if values.dtype.kind not in "biuf":
+        raise ArgumentTypeError(f"source_array must be like an array of numbers, got {type(source_array)} of "
+                                f"{values.dtype}")
     return NDArray(Array.of(values, "float32" if dtype is None else dtype, ctx or current_context()))
 
 
@@ -75,7 +74,7 @@ def to_dlpack_for_write(data: NDArray) -> Any:
 def empty(shape: Shape, ctx: Context | None = None, dtype: Any = None, stype: str | None = None) -> NDArray:
     """A new array whose elements are arbitrary."""
     _check_storage(stype)
-    dims = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
+    dims = _extents(shape)
     return NDArray(Array.empty(dims, "float32" if dtype is None else dtype, ctx or current_context()))
 
 
@@ -126,12 +125,22 @@ def eye(N: int, M: int = 0, k: int = 0, ctx: Context | None = None, dtype: Any =
     return _made("_eye", {"N": N, "M": M, "k": k}, ctx, dtype, kwargs)
 
 
+def _extents(shape: Shape) -> tuple[int, ...]:
+    """A shape as a tuple. Raises TypeError for what is none."""
+    if isinstance(shape, (int, np.integer)):
+        return (int(shape),)
+    try:
+        return tuple(shape)
+    except TypeError:
+        raise ArgumentTypeError(f"a shape is an integer or a tuple of integers, got {shape!r}") from None
+
+
 def _constant(op: str, val: float, shape: Shape, ctx: Context | None, dtype: Any, kwargs: dict[str, Any]) -> NDArray:
     """What an operator makes of a shape; where NumPy's shape semantics hold, shapes that operators refuse too.
 
     Raises MXNetError for 0 or no dimensions: they mean "unknown" to shape inference.
     """
-    dims = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
+    dims = _extents(shape)
     if dims and 0 not in dims:
         return _made(op, {"shape": shape}, ctx, dtype, kwargs)
     if is_np_shape():

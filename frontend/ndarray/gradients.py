@@ -82,7 +82,19 @@ def is_whole(key: Any) -> bool:
     return key is Ellipsis or (isinstance(key, slice) and key == slice(None))
 
 
-def check_assignment(array: Array, value: Any) -> None:
-    """Refuse to write elements while recording, when the array or the value is in the graph. Raises MXNetError."""
+def _takes_all(key: Any, shape: tuple[int, ...]) -> bool:
+    """Whether a key, however it is written, selects all elements of an array of that shape in their order."""
+    found = parse(key, shape)
+    return not found.advanced and all(isinstance(part, slice) and part.indices(extent) == (0, extent, 1)
+                                      for part, extent in zip(found.without_new_axes, shape, strict=True))
+
+
+def check_assignment(array: Array, key: Any, value: Any) -> None:
+    """Refuse to write elements while recording, when the array or the value is in the graph. Raises MXNetError.
+
+    A NumPy array may replace all elements, as new data for the same graph.
+    """
+    if isinstance(value, np.ndarray) and _takes_all(key, array.shape):
+        return
     source = array_of(value)
     tape.check_writes("_slice_assign", [array], [array] if source is None else [array, source])

@@ -143,8 +143,8 @@ class NDArray(Arithmetic, Differentiable, OperatorMethods, NumpyProtocols):
         return self if context == self.context else self.copyto(context)
 
     def astype(self, dtype: Any, copy: bool = True) -> NDArray:
-        """A copy of another dtype; with copy=False the array itself where it has that dtype already."""
-        name = dtype_name(dtype)
+        """A copy of another dtype (float32 for None); with copy=False the array itself where it has that dtype."""
+        name = dtype_name("float32" if dtype is None else dtype)
         if not copy and name == self._array.dtype:
             return self
         made = Array.of(self._array.data, name, self.context)
@@ -236,7 +236,7 @@ class NDArray(Arithmetic, Differentiable, OperatorMethods, NumpyProtocols):
             if gradients.is_whole(key) and isinstance(value, NDArray):
                 (value if value.shape == self.shape else value.broadcast_to(self.shape)).copyto(self)
                 return
-            gradients.check_assignment(self._array, value)
+            gradients.check_assignment(self._array, key, value)
         indexing.assign(self._array, key, value)
 
     def _check_writable(self) -> None:

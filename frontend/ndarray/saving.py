@@ -17,13 +17,17 @@ def save(fname: str | os.PathLike[str], data: NDArray | Sequence[NDArray] | Mapp
     """Save an array, a list of arrays or a dict of arrays by name; the file appears whole or not at all.
 
     fname: a path, or a URL (`s3://bucket/key`, `hdfs://host/path`; the extras `s3` and `hdfs` have what they need).
-    Raises ValueError for anything else, MXNetError when the file cannot be written.
+    Raises ValueError for anything else, TypeError for what is no array in it, MXNetError when the file cannot be
+    written.
     """
     values = [data] if isinstance(data, NDArray) else data
     items = values.values() if isinstance(values, Mapping) else values
-    if not isinstance(values, (Mapping, list, tuple)) or not all(isinstance(a, NDArray) for a in items):
+    if not isinstance(values, (Mapping, list, tuple)):
         raise ValueError("data needs to be an NDArray, a list of NDArrays or a dict of str to NDArray, "
                          f"not {type(data)}")
+    for item in items:
+        if not isinstance(item, NDArray):
+            raise TypeError(f"data needs to hold NDArrays, got {type(item)} in the {type(data).__name__}")
     if isinstance(values, Mapping):
         if not all(isinstance(name, str) for name in values):
             raise ValueError("the names in data need to be str")

@@ -225,6 +225,7 @@ CASTING = {
     "wraps": lambda mx: mx.nd.array([300, -300, 70000], dtype="int32").astype("int8"),
     "wraps unsigned": lambda mx: mx.nd.array([300, -1], dtype="int32").astype("uint8"),
     "half overflow": lambda mx: mx.nd.array([70000, 1e-8]).astype("float16"),
+    "astype None": lambda mx: _x(mx, "int8").astype(None),
     "astype same": lambda mx: (lambda x: x.astype("float32", copy=False) is x)(_x(mx)),
     "astype same copy": lambda mx: (lambda x: x.astype("float32") is x)(_x(mx)),
     "astype wrong": lambda mx: _x(mx).astype("nothing"), "astype np": lambda mx: _x(mx).astype(np.int32),
@@ -328,6 +329,10 @@ METHODS = {
 }
 
 CALLS = {
+    **{f"clip {low} {high}": lambda mx, low=low, high=high: mx.nd.clip(
+        mx.nd.array([-3, 0, 1, 2, 5, np.nan, np.inf]), low, high)
+        for low, high in ((2, -1), (np.nan, 1), (0, np.nan), (np.nan, np.nan), (-np.inf, np.inf), (0, 1))},
+    "clip int 2 -1": lambda mx: mx.nd.array([-3, 0, 5], dtype="int32").clip(2, -1),
     "positional": lambda mx: mx.nd.clip(_x(mx), 2, 4), "by name": lambda mx: mx.nd.clip(data=_x(mx), a_min=2, a_max=4),
     "out": _out(lambda mx, x, out: mx.nd.exp(x * 0, out=out)), "out method": _out(lambda mx, x, out: x.square(out=out)),
     "out positional": _out(lambda mx, x, out: mx.nd.square(x, out)),

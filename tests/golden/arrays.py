@@ -117,7 +117,11 @@ def _products() -> list[Case]:
              case("dot", "matrix_vector", {"lhs": (3, 4), "rhs": (4,)}),
              case("dot", "plain", {"lhs": (3, 4), "rhs": (4, 2)}, dtype="float64"),
              case("dot", "mismatch", {"lhs": (3, 4), "rhs": (3, 2)}),
-             case("batch_dot", "mismatch", {"lhs": (2, 3, 4), "rhs": (3, 4, 2)})]
+             case("batch_dot", "mismatch", {"lhs": (2, 3, 4), "rhs": (3, 4, 2)}),
+             case("batch_dot", "heads", {"lhs": (2, 3, 4, 2), "rhs": (2, 3, 5, 2)}, {"transpose_b": True}),
+             case("batch_dot", "five", {"lhs": (2, 1, 2, 2, 3), "rhs": (2, 1, 2, 2, 4)}, {"transpose_a": True}),
+             case("batch_dot", "mixed_ranks", {"lhs": (2, 3, 4, 2), "rhs": (6, 2, 2)}),
+             case("batch_dot", "spread", {"lhs": (2, 3, 4, 2), "rhs": (1, 3, 2, 2)})]
     return made
 
 

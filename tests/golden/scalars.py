@@ -61,6 +61,7 @@ def cases() -> list[Case]:
         made.append(case(op, "zero", {"data": (9,)}, {"scalar": 0}, span=(-3, 3)))
     for dtype in ("float32", "float64", "float16"):
         made.append(case("clip", "train", {"data": (3, 5)}, {"a_min": -0.6, "a_max": 0.7}, span=(-2, 2), dtype=dtype))
+        made.append(case("clip", "crossed", {"data": (3, 5)}, {"a_min": 0.7, "a_max": -0.6}, span=(-2, 2), dtype=dtype))
         made.append(case("smooth_l1", "train", {"data": (3, 5)}, {"scalar": 1.5}, span=(-2, 2), dtype=dtype))
     made.append(case("clip", "int", {"data": (9,)}, {"a_min": -2.5, "a_max": 3.5}, span=(-9, 9), dtype="int32",
                      integer=["data"], train=False))

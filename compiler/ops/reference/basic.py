@@ -84,8 +84,8 @@ def dot(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws) ->
 def batch_dot(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws) -> list[np.ndarray]:
     """A matrix product for each of the batch."""
     lhs, rhs = (a.astype(np.float64) if a.dtype.kind == "f" else a for a in inputs)
-    return [np.matmul(lhs.swapaxes(1, 2) if params["transpose_a"] else lhs,
-                      rhs.swapaxes(1, 2) if params["transpose_b"] else rhs)]
+    return [np.matmul(lhs.swapaxes(-1, -2) if params["transpose_a"] else lhs,
+                      rhs.swapaxes(-1, -2) if params["transpose_b"] else rhs)]
 
 
 def where(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws) -> list[np.ndarray]:

@@ -170,19 +170,23 @@ def dot(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
 
 
 def batch_dot(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
-    """(batch, m, k) times (batch, k, n), or (batch, k, m) with transpose_a and (batch, n, k) with transpose_b."""
+    """(..., m, k) times (..., k, n), or (..., k, m) with transpose_a and (..., n, k) with transpose_b; the leading axes
+    are equal."""
+    rank = next((len(s) for s in (*ins, outs[0]) if s is not None), 3)
     for name, shape in zip(("lhs", "rhs"), ins, strict=True):
-        if shape is not None and len(shape) != 3:
-            raise MXNetError(f"expected {name} of 3 dimensions, got {shape}")
-    lhs, rhs, out = (s or (0, 0, 0) for s in (*ins, outs[0]))
-    m, left = (2, 1) if params["transpose_a"] else (1, 2)
-    n, right = (1, 2) if params["transpose_b"] else (2, 1)
-    (batch,) = merge_all([lhs[:1], rhs[:1], out[:1]]) or (0,)
+        if shape is not None and len(shape) < 3:
+            raise MXNetError(f"expected {name} of 3 dimensions or more, got {shape}")
+        if shape is not None and len(shape) != rank:
+            raise MXNetError(f"expected lhs and rhs of equally many dimensions, got {ins[0]} and {ins[1]}")
+    lhs, rhs, out = (s or (0,) * rank for s in (*ins, outs[0]))
+    m, left = (-1, -2) if params["transpose_a"] else (-2, -1)
+    n, right = (-2, -1) if params["transpose_b"] else (-1, -2)
+    batch = merge_all([lhs[:-2], rhs[:-2], out[:-2]]) or (0,) * (rank - 2)
     if lhs[left] and rhs[right] and lhs[left] != rhs[right]:
-        raise MXNetError(f"expected equal contracted axes, got {lhs[left]} (axis {left} of lhs {lhs}) and {rhs[right]} "
-                         f"(axis {right} of rhs {rhs})")
+        raise MXNetError(f"expected equal contracted axes, got {lhs[left]} (axis {left + rank} of lhs {lhs}) and "
+                         f"{rhs[right]} (axis {right + rank} of rhs {rhs})")
     depth = lhs[left] or rhs[right]
-    rows, columns = lhs[m] or out[1], rhs[n] or out[2]
-    lhs = (batch, depth, rows) if params["transpose_a"] else (batch, rows, depth)
-    rhs = (batch, columns, depth) if params["transpose_b"] else (batch, depth, columns)
-    return [lhs, rhs], [merge((batch, rows, columns), outs[0])]
+    rows, columns = lhs[m] or out[-2], rhs[n] or out[-1]
+    lhs = (*batch, depth, rows) if params["transpose_a"] else (*batch, rows, depth)
+    rhs = (*batch, columns, depth) if params["transpose_b"] else (*batch, depth, columns)
+    return [lhs, rhs], [merge((*batch, rows, columns), outs[0])]

@@ -59,3 +59,16 @@ def dot(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options
     product = builder.make("dot", as_shape(builder, inputs[0], a), as_shape(builder, inputs[1], b), name=node.name,
                            transpose_a=params.transpose_a, transpose_b=params.transpose_b)
     return [as_shape(builder, product, builder.old.shape(Entry(node)))]
+
+
+def batch_dot(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry] | None:
+    """The product of matrices along one axis: all leading axes folded into it."""
+    assert builder.old is not None
+    left, right = (builder.shape(e) for e in inputs)
+    if len(left) == 3:
+        return None
+    batch = prod(left[:-2])
+    product = builder.make("batch_dot", as_shape(builder, inputs[0], (batch, *left[-2:])),
+                           as_shape(builder, inputs[1], (batch, *right[-2:])), name=node.name,
+                           transpose_a=node.params.transpose_a, transpose_b=node.params.transpose_b)
+    return [as_shape(builder, product, builder.old.shape(Entry(node)))]
