@@ -1,0 +1,99 @@
+"""Interleaved measurement of one case by several peers; compares results, corrects the drift of the machine."""
+from __future__ import annotations
+
+import math
+import statistics
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from harness.worker import Stopped, Worker
+
+TOLERANCE = 1e-3  # of the largest absolute value
+BLOCK = 0.03  # seconds that one timing takes at least, by repetition
+Output = tuple[list[int], float, list[float]]  # shape, largest absolute value, samples
+
+
+@dataclass
+class Result:
+    """Of one case: every peer's times in seconds, one a round, and why a peer has none."""
+
+    times: dict[str, list[float]] = field(default_factory=dict)  # corrected
+    raw: dict[str, list[float]] = field(default_factory=dict)
+    first: dict[str, float] = field(default_factory=dict)  # seconds of making the case and running it once
+    reasons: dict[str, str] = field(default_factory=dict)  # peer: why it did not take part
+    failures: dict[str, str] = field(default_factory=dict)  # peer: what went wrong
+
+
+def corrected(seconds: list[float], anchors: list[float]) -> list[float]:
+    """Each round's time as it would be at the anchor's median: `anchors` holds the same work's time in each round."""
+    base = statistics.median(anchors)
+    return [s * base / a for s, a in zip(seconds, anchors, strict=True)]
+
+
+def difference(ours: list[Output], theirs: list[Output]) -> str:
+    """In what two results differ, or ""."""
+    if len(ours) != len(theirs):
+        return f"{len(theirs)} outputs, not {len(ours)}"
+    for i, ((shape, _, a), (other, largest, b)) in enumerate(zip(ours, theirs, strict=True)):
+        if math.prod(shape) != math.prod(other):
+            return f"output {i} has shape {tuple(other)}, not {tuple(shape)}"
+        worst = max((abs(x - y) if math.isfinite(x) and math.isfinite(y) else math.inf)
+                    for x, y in zip(a, b, strict=True))
+        if not worst <= TOLERANCE * largest:
+            return f"output {i} is off by {worst:.3g}, with values up to {largest:.3g}"
+    return ""
+
+
+def measure(workers: list[Worker], case: Path, rounds: int, budget: float) -> Result:
+    """The case's times by every peer that computes what mxc does.
+
+    Every round asks each peer once, in an order that turns; there are fewer rounds (but three) when `rounds` would
+    take more than `budget` seconds.
+    """
+    result, found = Result(), {}
+    for worker in workers:
+        answer = _ask(worker, result, do="load", case=str(case))
+        if answer is None:
+            continue
+        if "unsupported" in answer:
+            result.reasons[worker.name] = answer["unsupported"]
+            continue
+        found[worker.name] = answer["outputs"]
+        result.first[worker.name] = answer["seconds"]
+    for name in list(found):
+        if "mxc" in found and (text := difference(found["mxc"], found[name])):
+            result.failures[name] = f"another result than mxc: {text}"
+            del found[name]
+    runs: dict[str, int] = {}
+    pilot = 0.0
+    for worker in [w for w in workers if w.name in found]:
+        answer = _ask(worker, result, do="time", runs=1)
+        if answer is not None:
+            runs[worker.name] = max(1, min(1000, math.ceil(BLOCK / answer["seconds"])))
+            pilot += (runs[worker.name] + 1) * answer["seconds"]
+    here = [w for w in workers if w.name in runs]
+    anchors: dict[str, list[float]] = {w.name: [] for w in here}
+    result.raw = {w.name: [] for w in here}
+    for turn in range(max(3, min(rounds, int(budget / max(pilot, 1e-9))))):
+        for worker in here[turn % len(here):] + here[:turn % len(here)] if here else []:
+            if worker.name in result.failures:
+                continue
+            answer = _ask(worker, result, do="time", runs=runs[worker.name])
+            if answer is not None:
+                result.raw[worker.name].append(answer["seconds"])
+                anchors[worker.name].append(answer["anchor"])
+    result.raw = {name: times for name, times in result.raw.items() if name not in result.failures}
+    result.times = {name: corrected(times, anchors[name]) for name, times in result.raw.items()}
+    return result
+
+
+def _ask(worker: Worker, result: Result, **request: object) -> dict | None:
+    """The answer, or None after a failure, which goes into the result."""
+    try:
+        answer = worker.ask(**request)
+    except Stopped as reason:
+        answer = {"failed": str(reason)}
+    if "failed" in answer:
+        result.failures[worker.name] = answer["failed"]
+        return None
+    return answer
