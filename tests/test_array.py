@@ -341,3 +341,9 @@ def test_none_is_the_default_dtype():
 def test_one_element_is_formatted_as_a_number():
     form = "%.1f %.1f"  # as programs of that time print
     assert form % (nd.ones(1), nd.ones(1).asscalar()) == "1.0 1.0"
+
+
+def test_squeeze_without_axes_named_leaves_out_all():
+    x = nd.ones((1, 2, 1))
+    for axis in (None, ()):
+        assert x.squeeze(axis=axis).shape == x.squeeze(axis=axis, inplace=True).shape == (2,)

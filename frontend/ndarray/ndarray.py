@@ -40,7 +40,7 @@ class NDArray(Arithmetic, Differentiable, OperatorMethods, NumpyProtocols):
     @property
     def dtype(self) -> type:
         """NumPy's scalar type, as `numpy.float32`."""
-        return self._array.data.dtype.type
+        return self._array.memory.dtype.type
 
     @property
     def size(self) -> int:
@@ -124,7 +124,7 @@ class NDArray(Arithmetic, Differentiable, OperatorMethods, NumpyProtocols):
         Raises MXNetError when the shapes differ, TypeError for another kind of target.
         """
         if isinstance(other, Context):
-            return NDArray(tape.record_view("_copyto", {}, self._array, Array.of(self._array.data, context=other)))
+            return NDArray(tape.record_view("_copyto", {}, self._array, self._array.copied(context=other)))
         if not isinstance(other, NDArray):
             raise TypeError(f"copyto takes an NDArray or a Context, not {type(other)}")
         if other._array is self._array:
@@ -147,7 +147,7 @@ class NDArray(Arithmetic, Differentiable, OperatorMethods, NumpyProtocols):
         name = dtype_name("float32" if dtype is None else dtype)
         if not copy and name == self._array.dtype:
             return self
-        made = Array.of(self._array.data, name, self.context)
+        made = self._array.copied(name)
         return NDArray(tape.record_view("Cast", {"dtype": name}, self._array, made))
 
     def detach(self) -> NDArray:
@@ -199,6 +199,7 @@ class NDArray(Arithmetic, Differentiable, OperatorMethods, NumpyProtocols):
         """Without the axes of extent 1 (or those named); a copy, or with inplace sharing memory."""
         if not inplace:
             return self._apply("squeeze", axis=axis)
+        axis = None if axis == () else axis
         axes = range(self.ndim) if axis is None else [axis] if isinstance(axis, (int, np.integer)) else axis
         gone = {a + self.ndim if a < 0 else a for a in axes if axis is not None or self.shape[a] == 1}
         if any(not 0 <= a < self.ndim or self.shape[a] != 1 for a in gone):
