@@ -85,10 +85,14 @@ class Executor:
                 raise ArgumentTypeError(f"argument {name} needs numbers, got an array of dtype {value.dtype}")
             if value.shape != target.shape:
                 raise ArgumentError(f"Shape not match! Argument {name}, need: {target.shape}, received: {value.shape}")
-            values[name] = value._array.data if isinstance(value, NDArray) else value
+            values[name] = value
         with self._core.memory.lock:  # another thread's values must not come between
             for name, value in values.items():
-                self._args[name]._array.assign(value)
+                target = self._args[name]._array
+                if isinstance(value, NDArray):
+                    target.copy_from(value._array)
+                else:
+                    target.assign(value)
             self._core.forward(bool(is_train))
         return self.outputs
 

@@ -160,7 +160,11 @@ class Array:
             with np.errstate(all="ignore"):
                 self.memory[key] = values.astype(self.dtype, copy=False)
 
-        engine.run(write, (), (self.variable,), "assign")  # now: the caller may change the values afterwards
+        if self.variable.busy is None:
+            engine.run(write, (), (self.variable,), "assign")  # now: the caller may change the values afterwards
+        else:
+            values = values.astype(self.dtype)
+            engine.push(write, (), (self.variable,), "assign", values.size < LARGE)
 
     def copy_from(self, other: Array) -> None:
         """Write the elements of `other`, which has the same shape, cast to this dtype."""
@@ -168,8 +172,15 @@ class Array:
             raise MXNetError(f"copy: the source has the shape {other.shape}, the destination {self.shape}; "
                              "they must be the same")
 
-        def write() -> None:
-            with np.errstate(all="ignore"):
-                np.copyto(self.memory, other.memory, casting="unsafe")
+        engine.push(lambda: self.fill(other), (other.variable,), (self.variable,), "copy", self.size < LARGE)
 
-        engine.push(write, (other.variable,), (self.variable,), "copy", self.size < LARGE)
+    def copied(self, dtype: str = "", context: Context | None = None) -> Array:
+        """A new array of the same elements, cast to `dtype`, on a device (default: as this one)."""
+        made = Array.empty(self.shape, dtype or self.dtype, context or self.context)
+        made.copy_from(self)
+        return made
+
+    def fill(self, other: Array) -> None:
+        """What `copy_from` does, in the middle of work that reads the one and writes the other."""
+        with np.errstate(all="ignore"):
+            np.copyto(self.memory, other.memory, casting="unsafe")

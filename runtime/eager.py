@@ -38,12 +38,25 @@ _lock = Lock()
 
 
 class _Quiet(threading.local):
-    """A context of this thread in which NumPy does not warn: entering it costs less than numpy.errstate."""
+    """A context of this thread in which NumPy does not warn: entering it costs less than numpy.errstate.
+
+    enter(function, *args): call in it. It raises RuntimeError where the thread is in it already, as a finalizer may be
+    that runs in the middle of a call; `run` does not.
+    """
 
     def __init__(self) -> None:
         context = contextvars.Context()
-        context.run(lambda: np.seterr(all="ignore"))
-        self.run: Callable[..., Any] = context.run
+        context.run(lambda: (np.seterr(all="ignore"), _is_quiet.set(True)))
+        self.enter: Callable[..., Any] = context.run
+
+    def run(self, function: Callable[..., Any], *args: Any) -> Any:
+        """What the function gives, called in the context."""
+        if _is_quiet.get():
+            return function(*args)
+        return self.enter(function, *args)
+
+
+_is_quiet = contextvars.ContextVar("is_quiet", default=False)
 
 
 quiet = _Quiet()

@@ -5,9 +5,10 @@ before on what it writes. Small work whose variables are free runs at once in th
 hand-over; other work is queued, and a few worker threads run what is ready. Whoever waits works too. Under the name
 `NaiveEngine` in MXNET_ENGINE_TYPE nothing is queued.
 
-An error in queued work surfaces at the wait on a variable that it wrote, or that depends on one; it is gone from there
-once it was raised or the variable is overwritten. Work inside of work (what a piece of work itself pushes) runs at once
-as a part of it.
+An error in queued work stays with every variable that it should have written, and with what depends on one: each wait
+on it raises, until it is overwritten. An error in work that runs in the caller is raised at the call, and the variables
+stay as they are. Work inside of work (what a piece of work itself pushes) runs at once as a part of it; it waits for
+what was pushed before that piece, and never for what was pushed behind.
 """
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 
-from mxc.compiler import env
+from mxc.compiler import env, forks  # noqa: F401 (forks: its part of a fork comes after the engine's)
 from mxc.compiler.error import MXNetError, OutOfMemoryError
 
 # What is told of each piece of work: its name, start and end in nanoseconds of time.perf_counter_ns. The profiler's.
@@ -57,42 +58,51 @@ class _Busy:
 
 
 class _Failure:
-    """An error in queued work. holders: variables that have it. told: `waitall` has raised it."""
+    """An error in queued work. holders: variables that have it. seen: it was raised somewhere."""
 
-    __slots__ = ("error", "holders", "name", "told")
+    __slots__ = ("error", "holders", "name", "seen")
 
     def __init__(self, name: str, error: BaseException):
-        self.name, self.error, self.holders, self.told = name, error, 0, False
+        self.name, self.error, self.holders, self.seen = name, error, 0, False
 
     def raised(self) -> MXNetError:
+        """What to raise, with the engine's lock held."""
+        self.seen = True
+        _engine.failures.pop(self, None)
         kind = OutOfMemoryError if isinstance(self.error, (OutOfMemoryError, MemoryError)) else MXNetError
-        made = kind(f"operation {self.name}: {self.error or type(self.error).__name__}")
+        what = str(self.error) or type(self.error).__name__
+        if not isinstance(self.error, Exception):
+            what = f"it was interrupted by {what}"
+        made = kind(f"operation {self.name}: {what}")
         made.__cause__ = self.error
         return made
 
 
 class _Work:
-    """A queued piece of work. missing: how many others it waits for. followers: those that wait for it."""
+    """A queued piece of work. number: its place in the program's order. missing: how many others it waits for.
+    followers: those that wait for it."""
 
-    __slots__ = ("followers", "is_done", "missing", "name", "reads", "run", "small", "writes")
+    __slots__ = ("followers", "is_done", "missing", "name", "number", "reads", "run", "small", "writes")
 
     def __init__(self, run: Callable[[], None] | None, reads: Sequence[Variable], writes: Sequence[Variable], name: str,
                  small: bool):
         self.run, self.reads, self.writes, self.name, self.small = run, reads, writes, name, small
-        self.missing, self.is_done = 0, False
+        self.number, self.missing, self.is_done = 0, 0, False
         self.followers: list[_Work] = []
 
 
 class _Engine:
-    """The state of the process's engine; everything in it is used with `lock` held."""
+    """The state of the process's engine; everything in it is used with `lock` held. pending: pieces that are not done,
+    in the program's order. pushed: how many there ever were. failures: those that nobody has seen."""
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
         self.work, self.done = threading.Condition(self.lock), threading.Condition(self.lock)
         self.ready: deque[_Work] = deque()
-        self.pending = self.large = self.idle = self.held = 0
+        self.pending: dict[_Work, None] = {}
+        self.pushed = self.large = self.idle = self.held = 0
         self.workers: list[threading.Thread] = []
-        self.failures: list[_Failure] = []
+        self.failures: dict[_Failure, None] = {}
         self.naive = env.text("MXNET_ENGINE_TYPE") == "NaiveEngine"
         self.closed = False
 
@@ -133,7 +143,7 @@ def push(work: Callable[[], None], reads: Sequence[Variable], writes: Sequence[V
             _enqueue(work, reads, writes, name, small)
     if at_once:
         run(work, reads, writes, name)
-    elif state.pending > MOST_PENDING or state.large > MOST_LARGE:
+    elif len(state.pending) > MOST_PENDING or state.large > MOST_LARGE:
         _throttle(state)
 
 
@@ -150,24 +160,24 @@ def run(work: Callable[[], None], reads: Sequence[Variable], writes: Sequence[Va
         else:
             piece = _enqueue(None, reads, writes, name, True)
     try:
-        _wait(lambda: piece.missing == 0)
+        _wait(lambda: piece.missing == 0, piece.number)
     except BaseException:  # interrupted: its place is kept for those behind
         _give_up(piece)
         raise
+    is_good = False
     try:
         with _engine.lock:
             failure = _failure_of(reads)
             if failure is not None:
-                for variable in reads:
-                    _forget_failure(variable)
                 raise failure.raised()
         _thread.work.append(piece)
         try:
             _run_here(work, (), name)
         finally:
             _thread.work.pop()
+        is_good = True
     finally:
-        _finish(piece, None)
+        _finish(piece, None, is_good)
 
 
 def _give_up(piece: _Work) -> None:
@@ -195,34 +205,40 @@ def wait_to_write(variable: Variable) -> None:
 def _settle(variable: Variable, also_readers: bool) -> None:
     if variable.busy is None:
         return
+    limit = _limit()
     with _engine.lock:
         busy = variable.busy
-        if busy is None or any(variable in piece.reads or variable in piece.writes for piece in _thread.work):
-            return  # this thread works on it: its turn has come
-        last = [busy.writer] if busy.writer is not None else []
-        last += busy.readers if also_readers else []
-    _wait(lambda: all(piece.is_done for piece in last))
+        if busy is None:
+            return
+        if limit is None:
+            last = [busy.writer] if busy.writer is not None else []
+            last += busy.readers if also_readers else []
+        else:
+            last = [p for p in _engine.pending
+                    if p.number < limit and (variable in p.writes or (also_readers and variable in p.reads))]
+    _wait(lambda: all(piece.is_done for piece in last), limit)
     with _engine.lock:
-        failure = _forget_failure(variable)
+        failure = _failure_of((variable,))
         if failure is not None:
-            if failure in _engine.failures:
-                _engine.failures.remove(failure)
-            if not failure.told:
-                raise failure.raised()
+            raise failure.raised()
+
+
+def _limit() -> int | None:
+    """The number of the piece of work that this thread is in the middle of."""
+    return _thread.work[-1].number if _thread.work else None
 
 
 def waitall() -> None:
-    """Return when everything pushed so far is done. Raises an error that nobody has seen yet; all of them are gone."""
+    """Return when everything pushed so far is done. Raises an error that nobody has seen yet: all of them count as seen
+    then, but stay with what they should have written."""
     if _thread.work:  # a part of this work is done when it is pushed
         return
     state = _engine
-    _wait(lambda: state.pending == 0)
+    _wait(lambda: not state.pending)
     with state.lock:
-        failures, state.failures = state.failures, []
-        for failure in failures:
-            failure.told = True
-    if failures:
-        raise failures[0].raised()
+        raised = [failure.raised() for failure in list(state.failures)]
+    if raised:
+        raise raised[0]
 
 
 def _run_here(work: Callable[[], None], writes: Sequence[Variable], name: str) -> None:
@@ -281,13 +297,16 @@ def _enter(piece: _Work) -> None:
     for variable in piece.writes:
         busy = variable.busy = variable.busy or _Busy()
         busy.writer, busy.readers = piece, []
-    _engine.pending += 1
+    _engine.pushed += 1
+    piece.number = _engine.pushed
+    _engine.pending[piece] = None
     _engine.large += not piece.small
 
 
 def _call_worker() -> None:
     state = _engine
     if state.idle:
+        state.idle -= 1  # here, not where it wakes: the next piece needs another one
         state.work.notify()
     elif len(state.workers) < WORKERS and not state.closed:
         thread = threading.Thread(target=_serve, args=(state,), name=f"mxc-engine-{len(state.workers)}", daemon=True)
@@ -305,9 +324,9 @@ def _serve(state: _Engine) -> None:
                     return
                 state.idle += 1
                 state.work.wait()
-                state.idle -= 1
             piece = state.ready.popleft()
-        _execute(piece)
+        with contextlib.suppress(BaseException):  # what a thread of a program's would end with; it is noted
+            _execute(piece)
 
 
 def _execute(piece: _Work) -> None:
@@ -326,23 +345,25 @@ def _execute(piece: _Work) -> None:
             failure, interrupt = _Failure(piece.name, error), error
         finally:
             _thread.work.pop()
-    _finish(piece, failure)
+    _finish(piece, failure, piece.run is not _nothing)
     if interrupt is not None:
         raise interrupt
 
 
-def _finish(piece: _Work, failure: _Failure | None) -> None:
+def _finish(piece: _Work, failure: _Failure | None, has_written: bool = True) -> None:
+    """Note that it is done. has_written: what failed before on what it writes is gone."""
     state = _engine
     with state.lock:
         piece.is_done, piece.run = True, None
         for variable in piece.writes:
             variable.version += 1
-            _forget_failure(variable)
+            if has_written:
+                _forget_failure(variable)
             if failure is not None and variable.busy is not None:
                 variable.busy.failure = failure
                 failure.holders += 1
-        if failure is not None and failure.holders and failure not in state.failures:
-            state.failures.append(failure)
+        if failure is not None and failure.holders and not failure.seen:
+            state.failures[failure] = None
         for variable in (*piece.reads, *piece.writes):
             busy = variable.busy
             if busy is not None:
@@ -358,52 +379,55 @@ def _finish(piece: _Work, failure: _Failure | None) -> None:
                 state.ready.append(other)
                 _call_worker()
         piece.followers = []
-        state.pending -= 1
+        state.pending.pop(piece, None)
         state.large -= not piece.small
         state.done.notify_all()
 
 
 def _failure_of(variables: Sequence[Variable]) -> _Failure | None:
-    return next((v.busy.failure for v in variables if v.busy is not None and v.busy.failure is not None
-                 and not v.busy.failure.told), None)
+    return next((v.busy.failure for v in variables if v.busy is not None and v.busy.failure is not None), None)
 
 
-def _forget_failure(variable: Variable) -> _Failure | None:
+def _forget_failure(variable: Variable) -> None:
     """Take a variable's failure from it. Nobody's failure is forgotten."""
     busy = variable.busy
     if busy is None or busy.failure is None:
-        return None
+        return
     failure, busy.failure = busy.failure, None
     failure.holders -= 1
-    if not failure.holders and failure in _engine.failures:
-        _engine.failures.remove(failure)
-    if busy.writer is None and not busy.readers:
-        variable.busy = None
-    return failure
+    if not failure.holders:
+        _engine.failures.pop(failure, None)
 
 
-def _wait(is_over: Callable[[], bool]) -> None:
-    """Return when `is_over()`; meanwhile run what is ready."""
+def _wait(is_over: Callable[[], bool], limit: int | None = None) -> None:
+    """Return when `is_over()`; meanwhile run what is ready.
+
+    limit: only pieces of smaller numbers. Whoever keeps others waiting runs nothing that may wait for what it keeps, so
+    the pending piece of the smallest number can always go on.
+    """
     state = _engine
     while True:
         with state.lock:
-            while not is_over() and not state.ready:
+            while True:
+                if is_over():
+                    return
+                piece = next((p for p in state.ready if limit is None or p.number < limit), None)
+                if piece is not None:
+                    break
                 state.done.wait()
-            if is_over():
-                return
-            piece = state.ready.popleft()
+            state.ready.remove(piece)
         _execute(piece)
 
 
 def _throttle(state: _Engine) -> None:
-    _wait(lambda: state.pending <= MOST_PENDING and state.large <= MOST_LARGE)
+    _wait(lambda: len(state.pending) <= MOST_PENDING and state.large <= MOST_LARGE)
 
 
 def _drain() -> None:
     """Before the process forks or ends: nothing is pending, whatever failed."""
     if not _thread.work:
         state = _engine
-        _wait(lambda: state.pending == 0)
+        _wait(lambda: not state.pending)
 
 
 def _close() -> None:

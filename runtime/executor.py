@@ -6,6 +6,9 @@ is_train=False, backward goes through the operators in inference mode (the outpu
 states change in backward, once for each call. Other than there, what backward needs of the forward run may be computed
 again from the arguments: fusion does so, and so does a second backward after one forward, which finds it overwritten.
 
+A run is one piece of the engine's work: a small one is done when the call returns, others are queued, those among them
+in which Python runs a step. With a monitor it is done in the caller, which the callbacks belong to.
+
 Plans are compiled at their first use: "inference", "training" (forward and backward of the joint graph), and
 "inference gradient" (the same with the operators in inference mode).
 """
@@ -62,12 +65,17 @@ class GraphExecutor:
         self.graph = infer(graph, self._shapes, self._dtypes)
         self._check_gradients()
         self.outputs = self._make_outputs()
+        self._forward_done = engine.Variable()  # has forward's failure, which is backward's too
         self._reads = [a.variable for a in known.values()]
-        self._written = [array.variable for entry, array in zip(self.graph.outputs, self.outputs, strict=True)
-                         if not entry.node.is_variable]  # an output that is an argument does not change
+        self._outs = [array.variable for entry, array in zip(self.graph.outputs, self.outputs, strict=True)
+                      if not entry.node.is_variable]  # an output that is an argument does not change
+        self._writes = [*self._outs, self._forward_done, self.memory.variable]
+        self._gradients = [g.variable for name, g in self.grads.items() if g is not None and
+                           self.grad_req[name] != "null"]
         self._bound: dict[str, BoundPlan] = {}
         self._seed = Array.of(np.zeros(2, np.int64))
         self._last = ""  # the plan that ran forward last
+        self._draws = (0, 0), (0, 0)  # seed and offset of that run: of the kernels, and of what Python runs
         self._token = object()  # this executor, to the memory: not itself, which would make a cycle
 
     # -- binding
@@ -155,20 +163,26 @@ class GraphExecutor:
 
     def forward(self, is_train: bool) -> None:
         """Compute the outputs from the arguments as they are now."""
-        with self.memory.lock:
-            self._seed.data[:] = random.take(self.context)
-            mode = TRAINING if is_train else INFERENCE
+        mode, memory = TRAINING if is_train else INFERENCE, self.memory
+        with memory.lock:
+            draw = random.take(self.context)  # now: in the program's order
             if self.monitor is not None:
-                work: Callable[[], None] = lambda: self._run_watched(is_train)  # noqa: E731
+                memory.holder = None
+                engine.run(lambda: self._run_watched(is_train, draw), self._reads, self._writes, "forward")
+                self._draws = draw, draw
             else:
-                work = lambda: self._run_forward(mode)  # noqa: E731
-            engine.run(work, self._reads, self._written, "forward")
+                plan = self._plan(mode)
+                draws = draw, random.take(self.context) if plan.has_hosts else draw
+                writes = [*self._writes, *plan.states] if plan.states else self._writes
+                memory.holder = None  # until it is pushed: small work may fail here, when a part is overwritten
+                engine.push(lambda: self._run_forward(plan, draws), self._reads, writes, "forward",
+                            plan.small["forward"])
+                memory.holder, self._draws = (self._token, mode), draws
             self._last = mode
 
-    def _run_forward(self, mode: str) -> None:
-        self.memory.holder = None
-        self._plan(mode).run("forward")
-        self.memory.holder = (self._token, mode)
+    def _run_forward(self, plan: BoundPlan, draws: tuple[tuple[int, int], tuple[int, int]]) -> None:
+        self._seed.memory[:] = draws[0]
+        plan.run("forward", draws[1])
 
     def backward(self, heads: Sequence[Array | None] = (), is_train: bool = True) -> None:
         """Compute the gradients that are wanted, and in training mode the new auxiliary states.
@@ -184,20 +198,25 @@ class GraphExecutor:
             mode = TRAINING if is_train and self._last == TRAINING else INFERENCE_GRADIENT
             plan = self._plan(mode)
             targets = self._heads(plan, heads)
-            written = [g.variable for name, g in self.grads.items() if g is not None and self.grad_req[name] != "null"]
+            reads = [*self._reads, self._forward_done, *(head.variable for head, _ in targets)]
+            writes = [*self._gradients, self.memory.variable, *plan.states]
+            # with the same seeds: what forward stored is not, or no longer, in the arena
+            again = self.memory.holder != (self._token, mode) or mode == INFERENCE_GRADIENT
             if mode == TRAINING:
-                written += [a.variable for a in self.aux.values()]
-            reads = [*self._reads, *(head.variable for head, _ in targets)]
+                writes += [a.variable for a in self.aux.values()]
+                writes += self._outs if again else ()
+            draws = self._draws
 
             def work() -> None:
                 for head, target in targets:
-                    target.copy_from(head)
-                if self.memory.holder != (self._token, mode) or mode == INFERENCE_GRADIENT:
-                    self._run_forward(mode)  # with the same seed: what it stored is not, or no longer, in the arena
-                self.memory.holder = None  # backward overwrites what it has used of forward's values
-                plan.run("backward")
+                    target.fill(head)
+                if again:
+                    self._run_forward(plan, draws)
+                plan.run("backward", draws[1])
 
-            engine.run(work, reads, written, "backward")
+            self.memory.holder = None  # backward overwrites what it has used of forward's values
+            engine.push(work, reads, writes, "backward",
+                        plan.small["backward"] and (not again or plan.small["forward"]))
 
     def _heads(self, plan: BoundPlan, heads: Sequence[Array | None]) -> list[tuple[Array, Array]]:
         """Pairs of a given head gradient and the plan's array for it."""
@@ -219,7 +238,7 @@ class GraphExecutor:
         """NODE_OUTPUT, or the name of the variable that the output is."""
         return output_name(self.graph.outputs[position])
 
-    def _run_watched(self, is_train: bool) -> None:
+    def _run_watched(self, is_train: bool, draw: tuple[int, int]) -> None:
         """Run node by node with the reference, telling the monitor every value."""
         assert self.monitor is not None
         monitor = self.monitor
@@ -241,9 +260,8 @@ class GraphExecutor:
             for name, value in zip(node.op.output_names(node.params), outputs, strict=True):
                 tell(f"{node.name}_{name}", value)
 
-        rng = Draws(*self._seed.data)
+        rng = Draws(*draw)
         interpreter.run(self.graph, {k: a.data for k, a in self.args.items()},
                         {k: a.data for k, a in self.aux.items()}, is_train, rng, watch)
         for entry, output in zip(self.graph.outputs, self.outputs, strict=True):
             np.copyto(output.data, values[entry])
-        self.memory.holder = None

@@ -1,6 +1,7 @@
 """What the executors of one family share: the arena, the threads' scratch memory, a lock and what was compiled.
 
-Executors made from each other by `reshape` are a family: they run one at a time, in the memory of the largest.
+Executors made from each other by `reshape` are a family: they run one at a time, in the memory of the largest. The
+engine keeps their runs in the program's order, as writes of one variable.
 """
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING
 
 from mxc.compiler.forks import Lock
-from mxc.runtime import profiler, runner
+from mxc.runtime import engine, profiler, runner
 from mxc.runtime.context import Context
 from mxc.runtime.storage import Block
 
@@ -29,14 +30,15 @@ class Prepared:
 
 
 class Memory:
-    """A family's memory. Everything here is used with `lock` held.
+    """A family's memory. What a call uses is used with `lock` held, what a run uses in work that writes `variable`.
 
-    generation: changes whenever the addresses do. holder: the run whose values are in the arena (any object; None: no
-    run's), set by who runs.
+    generation: changes whenever the addresses do. holder: the run whose values are in the arena when all that was
+    pushed is done (any object; None: no run's), set by who pushes. is_running: a run is in a host step.
     """
 
     def __init__(self, context: Context):
         self.context, self.lock = context, Lock()
+        self.variable, self.is_running = engine.Variable(), False
         self.generation, self.holder = 0, None  # type: tuple[int, object]
         self._arena: Block | None = None
         self._scratch: Block | None = None
@@ -65,7 +67,6 @@ class Memory:
             self._arena = None  # before the larger one is made: the two need not be there at once
             self._arena = Block(arena, self.context)
             self.generation += 1
-            self.holder = None
         if scratch > self.scratch_stride:
             self._scratch, self.scratch_stride = None, 0
             self._scratch = Block(scratch * runner.num_threads(), self.context)

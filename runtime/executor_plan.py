@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mxc.compiler import env
+from mxc.compiler.error import MXNetError
 from mxc.compiler.graph.graph import Entry
+from mxc.compiler.ops.philox import Draws
 from mxc.compiler.plan import Buffer, Step
 from mxc.compiler.targets.reference.interpreter import evaluate
-from mxc.runtime import profiler, random
+from mxc.runtime import profiler
 from mxc.runtime.array import Array
 from mxc.runtime.executor_memory import Memory
 from mxc.runtime.runner import StepTable, run
@@ -23,12 +25,16 @@ if TYPE_CHECKING:
 # A piece of a phase: kernels to run in one go, or one step of Python's.
 Segment = StepTable | Step
 IN_MEMORY = ("arena", "prepared")
+SMALL_COST = 1 << 20  # bytes moved: below, a phase takes about what a thread's hand-over takes
+FLOPS_PER_BYTE = 4  # what a product computes while a byte is moved
 
 
 class BoundPlan:
     """`compiled` on the arrays that `find` gives for its buffers (all but those of the arena and the prepared part).
 
-    is_train: of the nodes that Python runs. Used with the memory's lock held.
+    is_train: of the nodes that Python runs. Made with the memory's lock held; `run` is called in work that writes the
+    memory's variable. small: by phase, see `engine.push`; what Python runs never is. has_hosts: Python runs some of it.
+    states: the variables of auxiliary states that nodes which Python runs may change.
     """
 
     def __init__(self, compiled: Compiled, find: Callable[[Buffer], Array], memory: Memory,
@@ -41,7 +47,20 @@ class BoundPlan:
         self._generation = -1
         reads = {i for step in self.plan.steps_of("prepare") for i in step.reads}
         self._sources = [a for i in sorted(reads) if (a := self.arrays[i]) is not None]
+        self.small = {phase: self._is_small(phase) for phase in ("forward", "backward")}
+        self.has_hosts = any(step.host for step in self.plan.steps)
+        self.states = [a.variable for i in {i for step in self.plan.steps if step.host for i in step.buffers}
+                       if (a := self.arrays[i]) is not None and self.plan.buffers[i].pool == "aux"]
         self._prepared = memory.prepared(self._preparation(), self.plan.prepared_bytes)
+
+    def _is_small(self, phase: str) -> bool:
+        steps = self.plan.steps_of(phase)
+        cost = sum(self._moved(step) + step.flops // FLOPS_PER_BYTE for step in steps)
+        return cost < SMALL_COST and not any(step.host for step in steps)
+
+    def _moved(self, step: Step) -> int:
+        """The bytes that a step reads and writes."""
+        return sum(self.plan.buffers[i].nbytes for i in (*step.reads, *step.writes))
 
     def array_of(self, pool: str, name: str) -> Array | None:
         """The array bound to the buffer of that pool and name; None when the plan has no such buffer."""
@@ -61,36 +80,44 @@ class BoundPlan:
         return tuple((s.kernel, s.host, s.values, tuple(places[i] for i in s.buffers))
                      for s in self.plan.steps_of("prepare"))
 
-    def run(self, phase: str) -> None:
-        """Run one phase; "forward" runs "prepare" first when an array that it reads may have changed."""
+    def run(self, phase: str, draw: tuple[int, int]) -> None:
+        """Run one phase; "forward" runs "prepare" first when an array that it reads may have changed.
+
+        draw: seed and offset of the numbers that nodes which Python runs draw.
+        Raises MXNetError inside of a host step of a run in the same memory, which this one would overwrite.
+        """
+        if self.memory.is_running:
+            raise MXNetError("an executor cannot run inside of its own run, or of the run of one that it shares memory "
+                             "with: bind another one for it")
         self.memory.reserve(self.plan.arena_bytes, self.plan.scratch_bytes)
         if self._generation != self.memory.generation:
             self._tables, self._generation = {}, self.memory.generation
         if phase == "forward" and self._is_stale():
             versions = [a.variable.version for a in self._sources]
-            self._run_segments("prepare")
+            self._run_segments("prepare", draw)
             self._prepared.seen = versions
-        self._run_segments(phase)
+        self._run_segments(phase, draw)
 
     def _is_stale(self) -> bool:
         if self._prepared.seen is None or any(a.variable.volatile for a in self._sources):
             return True
         return self._prepared.seen != [a.variable.version for a in self._sources]
 
-    def _run_segments(self, phase: str) -> None:
+    def _run_segments(self, phase: str, draw: tuple[int, int]) -> None:
         steps, observer = self.plan.steps_of(phase), profiler.kernel
         key = phase, self._is_printed or observer is not None  # whether each kernel is a table of its own
         if key not in self._tables:
             self._tables[key] = self._segments(steps, single=key[1])
+        rng = Draws(*draw) if self.has_hosts else None
         for position, segment in enumerate(self._tables[key]):
             start = time.perf_counter_ns()
             if isinstance(segment, Step):
-                self._run_host(segment)
+                self._run_host(segment, rng)
             else:
                 run(segment, self.memory.scratch, self.memory.scratch_stride)
             if key[1]:
                 end, step = time.perf_counter_ns(), steps[position]
-                moved = sum(self.plan.buffers[i].nbytes for i in (*step.reads, *step.writes))
+                moved = self._moved(step)
                 if observer is not None:
                     observer(step, moved, start, end)
                 if self._is_printed:
@@ -129,19 +156,31 @@ class BoundPlan:
             return self.memory.arena + buffer.offset
         return self._prepared.block.address + buffer.offset
 
-    def _run_host(self, step: Step) -> None:
-        """A node that Python runs: its buffers are the inputs, then the outputs; a view has another shape than they."""
+    def _run_host(self, step: Step, rng: Draws | None) -> None:
+        """A node that Python runs: its buffers are the inputs, then the outputs; a view has another shape than they.
+
+        Raises MXNetError, naming the node, whatever the node raises.
+        """
         node, graph = self._nodes[step.host], self.compiled.graph
         entries = [*node.inputs, *(Entry(node, i) for i in range(node.num_outputs))]
         values = [self._memory_of(i).reshape(graph.shape(e)) for i, e in zip(step.buffers, entries, strict=True)]
         inputs, outputs = values[:len(node.inputs)], values[len(node.inputs):]
-        for target, value in zip(outputs, evaluate(node, inputs, self.is_train, random.generator()), strict=True):
+        self.memory.is_running = True
+        try:
+            results = evaluate(node, inputs, self.is_train, rng)
+        except MXNetError:
+            raise
+        except Exception as error:
+            raise MXNetError(f"node {node.name!r}: {type(error).__name__}: {error}") from error
+        finally:
+            self.memory.is_running = False
+        for target, value in zip(outputs, results, strict=True):
             np.copyto(target, value, casting="unsafe")
 
     def _memory_of(self, position: int) -> np.ndarray:
         array, buffer = self.arrays[position], self.plan.buffers[position]
         if array is not None:
-            return array.data
+            return array.memory
         interface = {"shape": buffer.shape, "typestr": np.dtype(buffer.dtype).str, "version": 3,
                      "data": (self._address(position), False)}
         return np.asarray(type("Memory", (), {"__array_interface__": interface})())

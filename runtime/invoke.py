@@ -44,7 +44,11 @@ def invoke(name: str, inputs: Sequence[Array], params: Mapping[str, object], out
     except TypeError:  # a parameter that cannot be hashed, as a list
         form = _resolve(name, given, inputs, train)
     if free and form.function is not None:  # the short way: nothing to wait for, a new array
-        result = Array(quiet.run(form.function, *memory), inputs[0].context, engine.Variable(), form.dtypes[0])
+        try:
+            value = quiet.enter(form.function, *memory)
+        except RuntimeError:  # this thread is in it already
+            value = quiet.run(form.function, *memory)
+        result = Array(value, inputs[0].context, engine.Variable(), form.dtypes[0])
         if state.recording:
             tape.record(form.op, form.params, inputs, [result], train)
         return [result]

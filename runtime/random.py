@@ -6,7 +6,6 @@ run of an executor or of an operator takes an offset of its own.
 from __future__ import annotations
 
 from mxc.compiler.forks import Lock
-from mxc.compiler.ops.philox import Draws
 from mxc.compiler.plan import OFFSETS_PER_RUN
 from mxc.runtime.context import Context, cpu
 
@@ -51,8 +50,3 @@ def take(context: Context | None = None) -> tuple[int, int]:
 def _first_offset(device: Context) -> int:
     position = (device.device_typeid - 1) * 4096 + device.device_id
     return position % DEVICES << 48
-
-
-def generator(context: Context | None = None) -> Draws:
-    """The random numbers of one run of the reference on a device."""
-    return Draws(*take(context))
