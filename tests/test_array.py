@@ -343,7 +343,8 @@ def test_one_element_is_formatted_as_a_number():
     assert form % (nd.ones(1), nd.ones(1).asscalar()) == "1.0 1.0"
 
 
-def test_squeeze_without_axes_named_leaves_out_all():
+def test_squeeze_in_place_without_axes_named_leaves_out_all():
     x = nd.ones((1, 2, 1))
-    for axis in (None, ()):
-        assert x.squeeze(axis=axis).shape == x.squeeze(axis=axis, inplace=True).shape == (2,)
+    assert x.squeeze().shape == (2,) and x.squeeze(axis=()).shape == (1, 2, 1)
+    for axis in (None, (), []):
+        assert x.squeeze(axis=axis, inplace=True).shape == (2,)

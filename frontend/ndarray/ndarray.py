@@ -199,7 +199,7 @@ class NDArray(Arithmetic, Differentiable, OperatorMethods, NumpyProtocols):
         """Without the axes of extent 1 (or those named); a copy, or with inplace sharing memory."""
         if not inplace:
             return self._apply("squeeze", axis=axis)
-        axis = None if axis == () else axis
+        axis = None if isinstance(axis, (list, tuple)) and not axis else axis  # in place alone, as in MXNet
         axes = range(self.ndim) if axis is None else [axis] if isinstance(axis, (int, np.integer)) else axis
         gone = {a + self.ndim if a < 0 else a for a in axes if axis is not None or self.shape[a] == 1}
         if any(not 0 <= a < self.ndim or self.shape[a] != 1 for a in gone):
