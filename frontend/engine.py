@@ -14,9 +14,10 @@ _bulk = _Bulk()
 
 
 def set_bulk_size(size: int) -> int:
-    """Allow groups of so many operators in this thread; the number before (at first 0).
+    """Keep the number of operators that may be gathered into one piece of work, for this thread; the number before (at
+    first 0).
 
-    A hint: results and their order are the same for every size, and executors compile whole graphs anyway.
+    It changes neither results nor speed: small operators run at the call, and executors compile whole graphs.
     """
     before, _bulk.size = _bulk.size, int(size)
     return before
@@ -24,7 +25,7 @@ def set_bulk_size(size: int) -> int:
 
 @contextlib.contextmanager
 def bulk(size: int) -> Iterator[None]:
-    """A scope with another `set_bulk_size`."""
+    """A scope with another `set_bulk_size`; the one before is back at its end, also after an error."""
     before = set_bulk_size(size)
     try:
         yield
