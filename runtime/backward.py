@@ -107,7 +107,7 @@ def _graph_of(heads: Sequence[Array]) -> Graph:
 def _gradients(graph: Graph, leaves: Sequence[Leaf], heads: Sequence[Array], head_grads: Sequence[Array | None],
                is_train: bool) -> list[Array]:
     """New arrays with the gradients of the graph's outputs; auxiliary states that training changes are written."""
-    program = _program_of(graph, leaves, is_train)
+    program = _program_of(graph, leaves, is_train, tape.state.recording)
     known = len(graph.nodes)
     values = _run(program, graph, _head_values(heads, head_grads))
     found: dict[Node, Array] = {}
@@ -125,30 +125,33 @@ def _gradients(graph: Graph, leaves: Sequence[Leaf], heads: Sequence[Array], hea
     return [found[leaf] for leaf in leaves]
 
 
-def _program_of(graph: Graph, leaves: Sequence[Leaf], is_train: bool) -> _Program:
-    """How the gradients of a graph are computed; remembered for graphs of the same structure, as a loop makes them."""
+def _program_of(graph: Graph, leaves: Sequence[Leaf], is_train: bool, again: bool) -> _Program:
+    """How the gradients of a graph are computed; remembered for graphs of the same structure, as a loop makes them.
+
+    again: whether they are to be differentiated themselves.
+    """
     wanted = set(leaves)
     structure = []
     for node in graph.nodes:
         assert isinstance(node, (Leaf, Step))
         if isinstance(node.op, (HostOperator, custom.CustomOperator)):
-            return _made_program(graph, leaves, is_train)  # made for one use
+            return _made_program(graph, leaves, is_train, again)  # made for one use
         facts = tuple([(a.shape, a.dtype) for a in node.outputs])
         below = tuple([(graph.ids[e.node], e.index) for e in node.inputs])
         how = node.is_train if isinstance(node, Step) else node in wanted
         structure.append((node.op, node.params, facts, below, how))
-    key = tuple(structure), tuple((graph.ids[e.node], e.index) for e in graph.outputs), is_train
+    key = tuple(structure), tuple((graph.ids[e.node], e.index) for e in graph.outputs), is_train, again
     program = _programs.get(key)
     if program is None:
         if len(_programs) >= PROGRAMS_KEPT:
             _programs.clear()
-        program = _programs[key] = _made_program(graph, leaves, is_train)
+        program = _programs[key] = _made_program(graph, leaves, is_train, again)
     return program
 
 
-def _made_program(graph: Graph, leaves: Sequence[Leaf], is_train: bool) -> _Program:
+def _made_program(graph: Graph, leaves: Sequence[Leaf], is_train: bool, again: bool) -> _Program:
     inferring = frozenset(node for node in graph.nodes if isinstance(node, Step) and not node.is_train)
-    joint = differentiate(graph, {leaf.name: "write" for leaf in leaves}, is_train, inferring)
+    joint = differentiate(graph, {leaf.name: "write" for leaf in leaves}, is_train, inferring, again)
     own, places = len(graph.outputs), dict(graph.ids)
     made: list[tuple[Node, list[Place]]] = []
     for node in joint.nodes:
@@ -200,10 +203,14 @@ def _run(program: _Program, graph: Graph, heads: Sequence[Array]) -> dict[Place,
 
 
 def _apply(node: Node, inputs: Sequence[Array]) -> list[Array]:
-    """All outputs of a node; Python's own functions run unrecorded."""
+    """All outputs of a node. Python's own functions run unrecorded; that they ran is recorded, to be refused when they
+    are to be differentiated."""
     if isinstance(node.op, HostBackward):
         with tape.mode(False, tape.state.training):
-            return node.op.call(inputs)
+            results = node.op.call(inputs)
+        if tape.state.recording:
+            tape.record(node.op, node.params, inputs, results)
+        return results
     if isinstance(node.op, custom.CustomBackward):
         return custom.apply(node, inputs)
     return invoke.apply(node, inputs)

@@ -17,12 +17,16 @@ def _inputs(count: int) -> tuple[InputSpec, ...]:
 
 
 class HostBackward(Operator):
-    """The gradient of one step: `function` gives what flows into each input, of what flows into each output."""
+    """The gradient of one step: `function` gives what flows into each input, of what flows into each output.
+
+    It takes the step's inputs too, which the function may know: as an operator without a gradient it so stands between
+    them and whatever is made of it.
+    """
 
     def __init__(self, name: str, count: int, heads: int, function: Function):
-        super().__init__(f"_backward_{name}", Kind.OPAQUE, _inputs(heads),
-                         outputs=tuple(f"grad{i}" for i in range(count)), grad="none")
-        self.function = function
+        super().__init__(f"_backward_{name}", Kind.OPAQUE, _inputs(heads + count),
+                         outputs=tuple(f"grad{i}" for i in range(count)))
+        self.function, self.heads = function, heads
         self.facts: list[tuple[Shape, str]] = []
 
     def rule(self, role: str) -> Callable | None:
@@ -31,7 +35,7 @@ class HostBackward(Operator):
 
     def call(self, arrays: Sequence[Array]) -> list[Array]:
         """What flows into each input. Raises MXNetError for a wrong number, shape or dtype of results."""
-        results = self.function(arrays)
+        results = self.function(arrays[:self.heads])
         if len(results) != len(self.facts):
             raise MXNetError(f"{self.name} must return as many arrays as forward takes: expected {len(self.facts)}, "
                              f"got {len(results)}")
@@ -54,5 +58,6 @@ class HostOperator(Operator):
 
     def _grad(self, g: Gradient) -> list[Entry | None]:
         self.backward.facts = [(g.shape(e), g.dtype(e)) for e in g.inputs]
-        node = Node(self.backward, f"{g.node.name}_backward", inputs=[g.grad(i) for i in range(len(g.outputs))])
+        heads = [g.grad(i) for i in range(len(g.outputs))]
+        node = Node(self.backward, f"{g.node.name}_backward", inputs=[*heads, *g.inputs])
         return list(g.builder.add(node))

@@ -116,7 +116,8 @@ def reductions() -> Iterator[LoopKernel]:
 
 UNARY = ("exp", "expm1", "log", "log1p", "log2", "log10", "tanh", "sigmoid", "softrelu", "erf", "sin", "cos", "tan",
          "arcsin", "arctan", "arcsinh", "arccosh", "arctanh", "cbrt", "gamma", "lgamma", "digamma", "erfinv", "sinh",
-         "cosh", "sqrt", "floor", "ceil", "trunc", "rint", "abs", "neg")
+         "polygamma1", "polygamma2", "polygamma3", "polygamma4", "cosh", "sqrt", "floor", "ceil", "trunc", "rint",
+         "abs", "neg")
 BINARY = ("add", "sub", "mul", "div", "mod", "min", "max")
 DTYPES = ("float16", "float32", "float64", "uint8", "int8", "int32", "int64", "bool")
 

@@ -10,6 +10,8 @@ from scipy import special
 from mxc.compiler.kernel import ir
 from mxc.compiler.kernel.interpret import scalar
 from mxc.compiler.kernel.math import LIBM, expand
+from mxc.compiler.ops import special as reference
+from mxc.compiler.ops.special import ORDERS
 
 EXACT: dict[str, Callable] = {
     "exp": np.exp, "expm1": np.expm1, "log": np.log, "log1p": np.log1p, "log2": np.log2, "log10": np.log10,
@@ -54,6 +56,35 @@ def test_rare_functions(name: str, exact: Callable, low: float, high: float) -> 
     x = np.random.default_rng(0).uniform(low, high, 5000).astype("float32")
     got = scalar(ir.apply(name, LEAF), [x])
     np.testing.assert_allclose(got, exact(x.astype("float64")), rtol=2e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("order", ORDERS)
+def test_derivatives_of_digamma(order: int, dtype: str) -> None:
+    rng = np.random.default_rng(0)
+    below = np.concatenate([rng.uniform(-4.4, 0, 1000), [-0.5, -3.5]])
+    x = np.concatenate([below, rng.uniform(0, 40, 1000), 10 ** rng.uniform(-4, 6, 1000)]).astype(dtype)
+    exact = special.polygamma(order, x.astype("float64"))
+    # between the poles even orders have zeros, near which an error is that of the terms, which odd orders are sums of
+    size = np.where(x < 0, np.abs(exact) + np.pi ** (order + 1), np.abs(exact))
+    leaf = ir.load(0, ir.const(0, ir.INDEX), dtype)
+    with np.errstate(all="ignore"):
+        expanded = scalar(ir.apply(f"polygamma{order}", leaf), [x])
+    for got in (expanded, getattr(reference, f"polygamma{order}")(x)):
+        error = np.abs(got.astype("float64") - exact) / size
+        assert error[x > 0].max() <= (6.1e-8 if dtype == "float32" else 3e-15)
+        assert error.max() <= (6.1e-8 if dtype == "float32" else 1e-13)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_edges_of_derivatives_of_digamma(order: int) -> None:
+    x = np.array([0.0, -1, -2, np.inf, 1e-200, 1e200, -np.inf, np.nan])
+    pole = np.inf if order % 2 else -np.inf
+    wanted = [pole, pole, pole, 0, pole, 0, np.nan, np.nan]
+    with np.errstate(all="ignore"):
+        got = scalar(ir.apply(f"polygamma{order}", ir.load(0, ir.const(0, ir.INDEX), "float64")), [x])
+    for values in (got, getattr(reference, f"polygamma{order}")(x)):
+        np.testing.assert_allclose(values, wanted, atol=1e-199)
 
 
 @pytest.mark.parametrize("dtype", ir.FLOATS)

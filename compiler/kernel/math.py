@@ -12,9 +12,11 @@ from __future__ import annotations
 import math as pymath
 import struct
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from mxc.compiler.kernel import ir, philox
 from mxc.compiler.kernel.ir import FUNCTIONS, Value
+from mxc.compiler.ops.special import ORDERS, asymptotic_terms, cotangent_terms
 
 # What stays a call of the C library after expansion, in float32 and float64.
 LIBM = frozenset([
@@ -366,6 +368,37 @@ def digamma(x: Real) -> Real:
     return where(reflected, positive - pymath.pi / turn.op("tan"), positive)
 
 
+# order -> the terms of the asymptotic series, and of the derivative of the cotangent
+POLYGAMMA = {order: (asymptotic_terms(order), cotangent_terms(order)) for order in ORDERS}
+
+
+def polygamma(order: int, x: Real) -> Real:
+    """The derivative of that order of digamma, as ops/special.py has it. float64: at most 3e-15 of it off at
+    positive x, and 1e-13 at negative ones but close to zeros, which even orders have between the poles."""
+    reflected = x < 0.5
+    y = where(reflected, 1.0 - x, x)
+    shifted, count = y + 10.0, float(pymath.factorial(order))
+    total = x.const(0.0)
+    for k in range(10):
+        total = total + count * _repeated(1.0 / (y + float(k)), order + 1)
+    (first, *later), turning = POLYGAMMA[order]
+    z = 1.0 / shifted
+    tail = fma(z, count / 2, polynomial(z * z, later) * (z * z)) + first
+    positive = fma(_repeated(z, order), tail, total)
+    cotangent = 1.0 / ((x - x.op("rint")) * pymath.pi).op("tan")
+    turned = polynomial(cotangent, turning) * pymath.pi ** (order + 1)
+    if order % 2 == 0:
+        return where(reflected, -positive - turned, -positive)
+    return where(reflected, -turned - positive, positive)
+
+
+def _repeated(x: Real, power: int) -> Real:
+    result = x
+    for _ in range(power - 1):
+        result = result * x
+    return result
+
+
 def erfinv(x: Real) -> Real:
     """x times a polynomial in w = -log(1 - x**2), for large w in its root. float64."""
     w = -log((1.0 - x) * (1.0 + x))
@@ -392,9 +425,10 @@ def _power(base: Real, exponent: Value) -> Real | None:
 EXPANSIONS: dict[str, Callable[[Real], Real]] = {
     "exp": exp, "expm1": expm1, "log": log, "log1p": log1p, "log2": log2, "log10": log10, "tanh": tanh,
     "sigmoid": sigmoid, "softrelu": softrelu, "sinh": sinh, "cosh": cosh, "erf": erf, "digamma": digamma,
-    "erfinv": erfinv,
+    "erfinv": erfinv, **{f"polygamma{order}": partial(polygamma, order) for order in POLYGAMMA},
 }
-IN_DOUBLE = frozenset(["digamma", "erfinv"])  # rare, and their formulas lose digits
+# rare, and their formulas lose digits
+IN_DOUBLE = frozenset(["digamma", "erfinv", *(f"polygamma{order}" for order in POLYGAMMA)])
 
 
 def _expanded(op: str, args: tuple[Value, ...], dtype: str) -> Value:

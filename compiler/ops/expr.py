@@ -31,6 +31,7 @@ REAL = {
     "sqrt": 1, "exp": 1, "expm1": 1, "log": 1, "log1p": 1, "log2": 1, "log10": 1, "sin": 1, "cos": 1, "tan": 1,
     "arcsin": 1, "arccos": 1, "arctan": 1, "arctan2": 2, "sinh": 1, "cosh": 1, "tanh": 1, "arcsinh": 1, "arccosh": 1,
     "arctanh": 1, "erf": 1, "erfinv": 1, "gamma": 1, "lgamma": 1, "digamma": 1, "cbrt": 1, "sigmoid": 1, "softrelu": 1,
+    "polygamma1": 1, "polygamma2": 1, "polygamma3": 1, "polygamma4": 1,  # derivatives of digamma
 }
 FUNCTIONS = {**EXACT, **REAL}
 RENAMED = {"logical_and": "and", "logical_or": "or", "logical_not": "not"}
@@ -252,4 +253,6 @@ NUMPY: dict[str, Callable[..., np.ndarray]] = {
     "erf": lambda x: _special("erf")(x), "erfinv": lambda x: _special("erfinv")(x),
     "gamma": lambda x: _special("gamma")(x), "lgamma": lambda x: _special("lgamma")(x),
     "digamma": lambda x: _special("digamma")(x),
+    "polygamma1": lambda x: _special("polygamma1")(x), "polygamma2": lambda x: _special("polygamma2")(x),
+    "polygamma3": lambda x: _special("polygamma3")(x), "polygamma4": lambda x: _special("polygamma4")(x),
 }

@@ -7,6 +7,8 @@ from collections.abc import Callable
 import numpy as np
 
 SELU_SCALE, SELU_ALPHA = 1.0507009873554805, 1.6732632423543772  # Klambauer et al., Self-Normalizing Networks, 2017
+BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510)  # the 2nd, 4th, ...
+ORDERS = (1, 2, 3, 4)  # of the polygamma functions that there are
 
 
 def _elementwise(one: Callable[[float], float]) -> Callable[[np.ndarray], np.ndarray]:
@@ -49,6 +51,50 @@ def _digamma(x: float) -> float:
     return shift + math.log(x) - 0.5 / x - tail
 
 
+def asymptotic_terms(order: int) -> tuple[float, ...]:
+    """a_0, a_1, ... with which |polygamma(z)| is 1 / z**order * (a_0 + order! / (2 z) + a_1 / z**2 + a_2 / z**4 + ...)
+    for large z (Abramowitz and Stegun 6.4.11); from z = 10 on exact in float64."""
+    count = math.factorial
+    return float(count(order - 1)), *(b * count(2 * k + order - 1) / count(2 * k) for k, b in enumerate(BERNOULLI, 1))
+
+
+def cotangent_terms(order: int) -> tuple[float, ...]:
+    """The derivative of that order of cot(x) as a polynomial in cot(x), from its lowest power: cot' = -1 - cot**2."""
+    terms = [0.0, 1.0]
+    for _ in range(order):
+        slopes = [k * c for k, c in enumerate(terms)][1:]
+        terms = [-a - b for a, b in zip([*slopes, 0.0, 0.0], [0.0, 0.0, *slopes], strict=True)]
+    return tuple(terms)
+
+
+def _polygamma(order: int) -> Callable[[float], float]:
+    """The derivative of that order of digamma: recurrence, reflection and asymptotic series (Abramowitz and Stegun
+    6.4.6, 6.4.7, 6.4.11). Infinite at 0, -1, -2, ..."""
+    first, *later = asymptotic_terms(order)
+    turned = cotangent_terms(order)
+
+    def function(x: float) -> float:
+        if math.isnan(x) or x == -math.inf:
+            return math.nan
+        if x < 0.5:
+            turn = math.tan(math.pi * (x - round(x)))
+            cotangent, value = (1 / turn if turn else math.inf), turned[-1]
+            for c in reversed(turned[:-1]):
+                value = value * cotangent + c
+            return (-1) ** order * function(1 - x) - math.pi ** (order + 1) * value
+        total, count = 0.0, math.factorial(order)
+        for k in range(10 if x < 1e6 else 0):
+            total += count * (x + k) ** -(order + 1)
+        z = x + 10 if x < 1e6 else x
+        tail = 0.0
+        for c in reversed(later):
+            tail = tail / (z * z) + c
+        total += (first + count / (2 * z) + tail / (z * z)) * z ** -order
+        return -total if order % 2 == 0 else total
+
+    return function
+
+
 def _erfinv(y: float) -> float:
     """Winitzki's approximation, then Newton steps on erf (on erfc where erf is near 1)."""
     if math.isnan(y) or abs(y) > 1:
@@ -73,3 +119,4 @@ erfinv = _elementwise(_erfinv)
 gamma = _elementwise(_gamma)
 lgamma = _elementwise(_lgamma)
 digamma = _elementwise(_digamma)
+polygamma1, polygamma2, polygamma3, polygamma4 = (_elementwise(_polygamma(order)) for order in ORDERS)

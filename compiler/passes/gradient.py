@@ -40,10 +40,11 @@ def gradient(graph: Graph, options: Options) -> Graph:
 
 
 def differentiate(graph: Graph, grad_req: Mapping[str, str], is_train: bool,
-                  inferring: frozenset[Node] = frozenset()) -> Graph:
+                  inferring: frozenset[Node] = frozenset(), again: bool = False) -> Graph:
     """The joint graph for these requests, as the pass makes it.
 
-    inferring: nodes that ran in inference mode whatever `is_train` says, as an imperative program may run some.
+    inferring: nodes that ran in inference mode whatever `is_train` says, as an imperative program may run some. again:
+    whether the gradients are to be differentiated themselves.
     """
     builder = GraphBuilder(graph)
     for node in graph.nodes:
@@ -51,7 +52,7 @@ def differentiate(graph: Graph, grad_req: Mapping[str, str], is_train: bool,
     wanted = [node for node in graph.variables if grad_req.get(node.name, "null") != "null"]
     outputs, sinks = list(graph.outputs), list(graph.sinks)
     leads = _leading(graph, wanted)
-    flows = _flow_back(graph, builder, leads, is_train, inferring)
+    flows = _flow_back(graph, builder, leads, is_train, inferring, again)
     for node in wanted:
         outputs.append(_total(builder, Entry(node), flows))
         sinks.append(Sink("grad", node.name, grad_req[node.name]))
@@ -73,7 +74,7 @@ def _leading(graph: Graph, wanted: list[Node]) -> set[Node]:
 
 
 def _flow_back(graph: Graph, builder: GraphBuilder, leads: set[Node], is_train: bool,
-               inferring: frozenset[Node]) -> dict[Entry, list[Entry]]:
+               inferring: frozenset[Node], again: bool) -> dict[Entry, list[Entry]]:
     """The contributions to the gradient of every entry of the nodes `leads`."""
     flows: dict[Entry, list[Entry]] = {}
     for i, entry in enumerate(graph.outputs):
@@ -87,18 +88,17 @@ def _flow_back(graph: Graph, builder: GraphBuilder, leads: set[Node], is_train: 
             continue
         out_grads = [_sum(builder, e, flows.get(e, [])) for e in outs]
         asked = [e.node in leads for e in node.inputs]
-        trained = is_train and node not in inferring
-        for entry, back in zip(node.inputs, _differentiate(builder, node, out_grads, asked, trained), strict=False):
+        g = Gradient(builder, node, out_grads, asked, is_train and node not in inferring, again)
+        for entry, back in zip(node.inputs, _differentiate(g), strict=False):
             if back is not None and entry.node in leads:
                 flows.setdefault(entry, []).append(back)
     return flows
 
 
-def _differentiate(builder: GraphBuilder, node: Node, out_grads: list[Entry | None], asked: list[bool],
-                   is_train: bool) -> list[Entry | None]:
-    """What flows into each input of `node`, in the input's shape and dtype (None: nothing)."""
+def _differentiate(g: Gradient) -> list[Entry | None]:
+    """What flows into each input of a node, in the input's shape and dtype (None: nothing)."""
+    node = g.node
     assert node.op is not None
-    g = Gradient(builder, node, out_grads, asked, is_train)
     if node.op.grad == "none":
         return [None] * len(node.inputs)
     rule = node.op.rule("grad")
@@ -109,7 +109,7 @@ def _differentiate(builder: GraphBuilder, node: Node, out_grads: list[Entry | No
             if g.shape(back) != g.shape(entry):
                 raise MXNetError(f"the gradient rule of {node!r} gives shape {g.shape(back)} for its input "
                                  f"{entry.node.name!r} of shape {g.shape(entry)}")
-            back = as_dtype(builder, back, g.dtype(entry))
+            back = as_dtype(g.builder, back, g.dtype(entry))
         checked.append(back)
     return checked
 

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from mxc.compiler.graph.graph import Entry, GraphBuilder, Node
+from mxc.compiler.ops.table import Params
 from mxc.compiler.passes.building import as_dtype, as_shape, filled, widened
 from mxc.compiler.passes.registry import Options
 
@@ -67,14 +68,15 @@ def softmax_activation(builder: GraphBuilder, node: Node, inputs: list[Entry], o
     return _result(builder, node, softmax_over(builder, x, axes))
 
 
+def output_axes(params: Params, ndim: int) -> tuple[int, ...]:
+    """The axes of SoftmaxOutput's data that its softmax is over: axis 1 (multi_output), the last one (preserve_shape),
+    or all in a sample."""
+    if params.multi_output:
+        return (1,)
+    return (ndim - 1,) if params.preserve_shape else tuple(range(1, ndim)) or (0,)
+
+
 def softmax_output(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry]:
-    """Forward: softmax over axis 1 (multi_output), the last axis (preserve_shape), or everything in a sample."""
+    """Forward: softmax."""
     x = widened(builder, inputs[0])
-    ndim = len(builder.shape(x))
-    if node.params.multi_output:
-        axes: tuple[int, ...] = (1,)
-    elif node.params.preserve_shape:
-        axes = (ndim - 1,)
-    else:
-        axes = tuple(range(1, ndim)) or (0,)
-    return _result(builder, node, softmax_over(builder, x, axes))
+    return _result(builder, node, softmax_over(builder, x, output_axes(node.params, len(builder.shape(x)))))

@@ -53,18 +53,20 @@ class Gradient:
     builder: where new nodes are made (`make` names them after the node). inputs: the node's entries without auxiliary
     states, which are `aux`. outputs: all of the node's entries, hidden ones too. out_grads: what flows into each
     output; None where nothing does. asked: for each input, whether its gradient is needed. is_train: whether the
-    forward pass is in training mode. label: what follows the node's name in the names of nodes made here.
+    forward pass is in training mode. again: whether the gradient is to be differentiated itself, so that it must be
+    made of entries through which everything flows back: a loss's outputs, or a normalisation's statistics, do not
+    qualify. label: what follows the node's name in the names of nodes made here.
     """
 
     def __init__(self, builder: GraphBuilder, node: Node, out_grads: Sequence[Entry | None], asked: Sequence[bool],
-                 is_train: bool):
+                 is_train: bool, again: bool = False):
         assert node.op is not None
         count = len(node.inputs) - len(node.op.aux_names(node.params))
         self.builder, self.node = builder, node
         self.inputs, self.aux = node.inputs[:count], node.inputs[count:]
         self.outputs = [Entry(node, i) for i in range(node.num_outputs)]
         self.out_grads, self.asked, self.is_train = list(out_grads), list(asked[:count]), is_train
-        self.label, self._made = "backward", 0
+        self.again, self.label, self._made = again, "backward", 0
 
     @property
     def params(self) -> Params:
@@ -121,6 +123,9 @@ class Gradient:
         op = self.node.op
         assert op is not None
         if not op.differentiable:
+            if op.name.startswith(("_mxc_", "_backward_")):
+                raise MXNetError(f"{self.node!r} is part of an operator's gradient and has no derivative: that "
+                                 "gradient cannot be differentiated again (create_graph)")
             raise MXNetError(f"{self.node!r} has no gradient, and one was asked for: put BlockGrad around it, or set "
                              "grad_req to 'null' for the arguments before it")
         backs: list[Entry | None] = []

@@ -8,8 +8,12 @@ from mxc.compiler.passes.gradients.context import Gradient
 
 
 def density(g: Gradient) -> list[Entry | None]:
-    """By the formulas of the operator that has the density's."""
+    """By the formulas of the operator that has the density's. Where nothing flows into the sample, of discrete
+    distributions, nothing does from the other gradients either."""
     node = density_node(g.builder, g.node, g.inputs, f"{g.node.name}_density")
+    assert node.op is not None
+    if g.again and node.op.formula("sample") == "0":
+        node.inputs[0] = g.make("BlockGrad", node.inputs[0])
     g.builder.add(node)
     inner = Gradient(g.builder, node, g.out_grads, g.asked, g.is_train)
     return [None if back is None else as_shape(g.builder, back, g.shape(entry))

@@ -55,6 +55,14 @@ def pick(g: Gradient) -> list[Entry | None]:
                    kept=g.params.keepdims or len(shape) == 1), None]
 
 
+@ignores("index")
+def unpick(g: Gradient) -> list[Entry | None]:
+    """og at the index."""
+    grad, index = g.inputs
+    back = g.make("pick", g.og, index, axis=g.params.axis, mode=g.params.mode, keepdims=g.params.kept)
+    return [as_shape(g.builder, back, g.shape(grad)), None]
+
+
 @ignores("indices")
 def gather_nd(g: Gradient) -> list[Entry | None]:
     """og added up at the indices."""

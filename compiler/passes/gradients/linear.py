@@ -8,6 +8,8 @@ from mxc.compiler.ops.shapes.convolution import deconvolution_padding, geometry
 from mxc.compiler.passes.building import as_shape
 from mxc.compiler.passes.gradients.context import Gradient
 
+_WINDOW = ("kernel", "stride", "dilate", "pad", "num_group")
+
 
 def _window(g: Gradient) -> dict[str, object]:
     """kernel, stride, dilate, pad and num_group, with one number for every spatial axis."""
@@ -42,6 +44,28 @@ def deconvolution(g: Gradient) -> list[Entry | None]:
     if g.asked[1]:
         to_weight = g.make("_mxc_conv_weight_grad", g.og, data, **window)
     return [to_data, to_weight, *_bias(g, 1)]
+
+
+def convolution_data_grad(g: Gradient) -> list[Entry | None]:
+    """A map that is linear in both: to out_grad the convolution of og, to the weight the correlation with og."""
+    out_grad, weight = g.inputs
+    window = {key: g.params[key] for key in _WINDOW}
+    back = None
+    if g.asked[0]:
+        back = g.make("Convolution", g.og, weight, num_filter=g.shape(out_grad)[1], no_bias=True, **window)
+    return [back, g.make("_mxc_conv_weight_grad", g.og, out_grad, **window) if g.asked[1] else None]
+
+
+def convolution_weight_grad(g: Gradient) -> list[Entry | None]:
+    """A map that is linear in both; og is like a weight: to the data its transposed convolution of out_grad, to
+    out_grad its convolution of the data."""
+    data, out_grad = g.inputs
+    window = {key: g.params[key] for key in _WINDOW}
+    to_data = g.make("_mxc_conv_data_grad", out_grad, g.og, shape=g.shape(data), **window) if g.asked[0] else None
+    back = None
+    if g.asked[1]:
+        back = g.make("Convolution", data, g.og, num_filter=g.shape(out_grad)[1], no_bias=True, **window)
+    return [to_data, back]
 
 
 def fully_connected(g: Gradient) -> list[Entry | None]:

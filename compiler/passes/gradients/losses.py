@@ -16,7 +16,10 @@ def _regression(g: Gradient, difference: Entry) -> list[Entry | None]:
 
 
 def _difference(g: Gradient) -> Entry:
-    out, label = g.outputs[0], g.inputs[1]
+    assert g.node.op is not None
+    out, (data, label) = g.outputs[0], g.inputs
+    if g.again:
+        out = g.make("sigmoid", data) if g.node.op.name == "LogisticRegressionOutput" else data
     return g.make("elemwise_sub", out, as_shape(g.builder, label, g.shape(out)))
 
 

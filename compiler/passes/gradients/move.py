@@ -159,6 +159,11 @@ def diag(g: Gradient) -> list[Entry | None]:
     return [g.make("_mxc_on_diagonal", g.og, k=g.params.k, axis1=first, axis2=second, shape=shape)]
 
 
+def on_diagonal(g: Gradient) -> list[Entry | None]:
+    """og's diagonal."""
+    return [g.make("diag", g.og, k=g.params.k, axis1=g.params.axis1, axis2=g.params.axis2)]
+
+
 def split_v2(g: Gradient) -> list[Entry | None]:
     """The outputs' gradients joined, zeros where nothing flows."""
     shape = g.shape(g.inputs[0])

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 from mxc.compiler.graph.graph import Entry
 from mxc.compiler.passes.building import along, as_shape, other_axes, widened
+from mxc.compiler.passes.decompositions.normalization import inverse_deviation, moments_over
 from mxc.compiler.passes.gradients.context import Gradient
 
 
 def batch_norm(g: Gradient) -> list[Entry | None]:
-    """By the batch's mean and 1 / sqrt(var + eps), the node's outputs 1 and last; both act on dx in training.
+    """By the batch's mean and 1 / sqrt(var + eps), the node's outputs 1 and last; both act on dx in training. As no
+    gradient flows through them, they are made of the data once more where the gradient is differentiated again.
 
     Where the moving statistics were used (inference, use_global_stats) they are constants: dx = og * gamma * inv. With
     fix_gamma gamma counts as 1 and gets a zero gradient. No gradient flows through the outputs mean and var.
@@ -24,9 +26,14 @@ def batch_norm(g: Gradient) -> list[Entry | None]:
     axis = (params.axis if "axis" in params else 1) % len(shape)  # SyncBatchNorm has none
     axes = other_axes(len(shape), axis)
     x, og = widened(g.builder, data), widened(g.builder, g.og)
-    mean, inverse = (along(g.builder, e, axis, len(shape)) for e in (g.outputs[1], g.outputs[-1]))
-    xhat = g.make("broadcast_mul", g.make("broadcast_sub", x, mean), inverse)
     batch = g.is_train and not params.use_global_stats
+    if batch and g.again:
+        _, centred, variance = moments_over(g.builder, x, axes)
+        inverse = inverse_deviation(g.builder, variance, params.eps)
+    else:
+        mean, inverse = (along(g.builder, e, axis, len(shape)) for e in (g.outputs[1], g.outputs[-1]))
+        centred = g.make("broadcast_sub", x, mean)
+    xhat = g.make("broadcast_mul", centred, inverse)
     scale = inverse
     if not params.fix_gamma:
         scale = g.make("broadcast_mul", inverse, along(g.builder, gamma, axis, len(shape)))

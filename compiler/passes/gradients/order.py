@@ -4,7 +4,7 @@ from __future__ import annotations
 from mxc.compiler.graph.graph import Entry
 from mxc.compiler.ops.shapes.order import around, count_of
 from mxc.compiler.passes.building import as_dtype, as_shape
-from mxc.compiler.passes.gradients.context import Gradient
+from mxc.compiler.passes.gradients.context import Gradient, ignores
 from mxc.compiler.passes.sorting import Rows
 
 
@@ -33,3 +33,20 @@ def cumsum(g: Gradient) -> list[Entry | None]:
     shape = g.shape(g.inputs[0])
     sums = g.make("_mxc_cumsum", as_shape(g.builder, g.og, around(shape, g.params.axis)), reverse=True)
     return [as_dtype(g.builder, as_shape(g.builder, sums, shape), g.dtype(g.inputs[0]))]
+
+
+def cumsum_rows(g: Gradient) -> list[Entry | None]:
+    """The running sum of og from the other end."""
+    return [g.make("_mxc_cumsum", g.og, reverse=not g.params.reverse)]
+
+
+@ignores("order")
+def put_along(g: Gradient) -> list[Entry | None]:
+    """og where each value was put."""
+    return [g.make("_mxc_take_along", g.og, g.inputs[1]), None]
+
+
+@ignores("order")
+def take_along(g: Gradient) -> list[Entry | None]:
+    """og back to where each value came from: an order reads none twice."""
+    return [g.make("_mxc_put_along", g.og, g.inputs[1], n=g.shape(g.inputs[0])[1]), None]

@@ -28,3 +28,18 @@ def bilinear_resize(g: Gradient) -> list[Entry | None]:
     kernel = most_readers(shape[2:], g.shape(g.og)[2:], align)
     back = g.make("_mxc_bilinear_resize_grad", g.og, kernel=kernel, shape=shape, align_corners=align)
     return [back, *[None] * (len(g.inputs) - 1)]
+
+
+def bilinear_resize_grad(g: Gradient) -> list[Entry | None]:
+    """A linear map; its transpose is the resizing."""
+    height, width = g.shape(g.inputs[0])[2:]
+    return [g.make("_contrib_BilinearResize2D", g.og, height=height, width=width,
+                   align_corners=g.params.align_corners)]
+
+
+def adaptive_spread(g: Gradient) -> list[Entry | None]:
+    """Spreading is the transpose of taking means, and the means of og are what flows back; and the other way round."""
+    shape, out = g.shape(g.inputs[0]), g.shape(g.og)
+    kind = "avg" if g.params.pool_type == "spread" else "spread"
+    return [g.make("_mxc_adaptive_pool", g.og, kernel=longest_windows(out[2:], shape[2:]), shape=shape,
+                   pool_type=kind)]

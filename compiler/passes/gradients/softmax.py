@@ -5,6 +5,7 @@ from math import inf, prod
 
 from mxc.compiler.graph.graph import Entry
 from mxc.compiler.passes.building import as_dtype, as_shape, widened
+from mxc.compiler.passes.decompositions.softmax import output_axes, softmax_over
 from mxc.compiler.passes.gradients.context import Gradient, ignores, loss
 
 
@@ -65,6 +66,8 @@ def softmax_output(g: Gradient) -> list[Entry | None]:
     data, label = g.inputs
     params, shape = g.params, g.shape(data)
     out = widened(g.builder, g.outputs[0])
+    if g.again:
+        out = softmax_over(g.builder, widened(g.builder, data), output_axes(params, len(shape)))
     target = as_dtype(g.builder, label, g.dtype(out))
     if g.shape(label) == shape:
         back = g.scaled(g.make("elemwise_sub", out, target), params.grad_scale)

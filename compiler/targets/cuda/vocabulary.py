@@ -9,7 +9,7 @@ from numba import cuda
 from numba.core import types
 from numba.core.types import float16, float32, int64, uint32, uint64
 
-from mxc.compiler.kernel.math import ERFINV_CENTRAL, ERFINV_SPLIT, ERFINV_TAIL
+from mxc.compiler.kernel.math import ERFINV_CENTRAL, ERFINV_SPLIT, ERFINV_TAIL, POLYGAMMA
 from mxc.compiler.kernel.philox import PHILOX, ROUNDS
 
 _device = cuda.jit(device=True)
@@ -119,6 +119,38 @@ def digamma_(x):
     series = w * (1 / 12 - w * (1 / 120 - w * (1 / 252 - w * (1 / 240 - w * (1 / 132 - w * (691 / 32760))))))
     positive = math.log(z) - 0.5 / z - series - below
     return positive - math.pi / math.tan(math.pi * (x - math.floor(x))) if x < 0.5 else positive
+
+
+def _polygamma(order: int) -> Any:
+    """As kernel/math.py."""
+    count, scale, sign = float(math.factorial(order)), math.pi ** (order + 1), -1.0 if order % 2 == 0 else 1.0
+    terms, turned = POLYGAMMA[order]
+    most, highest = len(terms) - 1, len(turned) - 1
+
+    @_device
+    def polygamma(x):
+        y = 1.0 - x if x < 0.5 else x + 0.0
+        total = 0.0
+        for k in range(10):
+            total += count * (1.0 / (y + k)) ** (order + 1)
+        z = 1.0 / (y + 10.0)
+        tail = 0.0
+        for k in range(most):
+            tail = tail * (z * z) + terms[most - k]
+        positive = sign * (total + z**order * (terms[0] + z * count / 2 + z * z * tail))
+        if not x < 0.5:
+            return positive
+        turn = math.tan(math.pi * (x - math.floor(x + 0.5)))
+        cotangent = math.inf if turn == 0 else 1.0 / turn
+        value = 0.0
+        for k in range(highest + 1):
+            value = value * cotangent + turned[highest - k]
+        return -sign * positive - scale * value
+
+    return polygamma
+
+
+polygamma1_, polygamma2_, polygamma3_, polygamma4_ = (_polygamma(order) for order in POLYGAMMA)
 
 
 @_device
