@@ -138,7 +138,7 @@ class CustomBackward(Operator):
         heads = tuple(InputSpec(f"head_{name}") for name in forward.outputs)
         outs = tuple(InputSpec(f"out_{name}") for name in forward.outputs)
         super().__init__("_backward_Custom", Kind.OPAQUE, (*heads, *forward.inputs, *outs), aux=forward.aux,
-                         outputs=tuple(f"grad_{s.name}" for s in forward.inputs), grad="none")
+                         outputs=tuple(f"grad_{s.name}" for s in forward.inputs))
         self.forward, self.asked = forward, list(asked)
 
     def rule(self, role: str) -> Callable | None:
@@ -202,6 +202,6 @@ def apply(node: Node, inputs: Sequence[Array]) -> list[Array]:
     for state in inputs[len(op.inputs):]:
         state.touched()
     results = [Array.of(v, d, inputs[0].context if inputs else None) for v, d in zip(values, dtypes, strict=True)]
-    if tape.state.recording and isinstance(op, CustomOperator):
+    if tape.state.recording:
         tape.record(op, node.params, inputs, results, training)
     return results

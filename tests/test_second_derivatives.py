@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from op_cases import Case, cases
 
-from mxc import autograd, nd
+from mxc import autograd, nd, operator
 from mxc.base import MXNetError
 from mxc.compiler.ops import table
 from mxc.runtime import backward, invoke, random, tape
@@ -165,4 +165,30 @@ def test_a_function_of_python_is_refused():
         total = (gradient * x).sum()
     np.testing.assert_array_equal(gradient.asnumpy(), [5, 16])
     with pytest.raises(MXNetError, match=r"_backward_Cube .*create_graph"):
+        total.backward()
+
+
+class CubeOp(operator.CustomOp):
+    def forward(self, is_train, req, in_data, out_data, aux):
+        self.assign(out_data[0], req[0], in_data[0] ** 3)
+
+    def backward(self, req, out_grad, in_data, out_data, in_grad, aux):
+        self.assign(in_grad[0], req[0], 3 * in_data[0] ** 2 * out_grad[0])
+
+
+@operator.register("second_derivatives_cube")
+class CubeProp(operator.CustomOpProp):
+    def create_operator(self, ctx, in_shapes, in_dtypes):
+        return CubeOp()
+
+
+def test_a_custom_operator_is_refused():
+    x = nd.array([1, 2])
+    x.attach_grad()
+    with autograd.record():
+        y = nd.Custom(x, op_type="second_derivatives_cube") + x ** 2
+        gradient, = autograd.grad(y, [x], create_graph=True)
+        total = (gradient * x).sum()
+    np.testing.assert_array_equal(gradient.asnumpy(), [5, 16])
+    with pytest.raises(MXNetError, match=r"_backward_Custom .*create_graph"):
         total.backward()
