@@ -4,8 +4,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 TREE := $(VENV)/tree
-# A folder of models as examples/check_models.py takes it, for the part of `make bench` that measures memory.
+# A folder of models as examples/check_models.py takes it, for the parts of `make bench` that run saved networks.
 MODELS ?= ../shared/models
+# What bench/networks.py is told besides (--quick, --cases WORD, --compare OLD.json); BENCH_PEERS=mxnet,torch picks peers.
+BENCH_FLAGS ?=
 
 .PHONY: demo test test-all lint types bench clean
 
@@ -28,7 +30,8 @@ types: $(READY)
 	MYPYPATH=$(TREE) $(BIN)/mypy
 
 bench: $(READY)
-	$(BIN)/python bench/fusion.py
+	BENCH_PEERS=$(BENCH_PEERS) $(BIN)/python bench/networks.py --models $(MODELS) $(BENCH_FLAGS)
+	$(BIN)/python bench/eager.py
 	if [ -e $(MODELS)/cases.json ]; then $(BIN)/python bench/memory.py $(MODELS); fi
 
 $(READY): pyproject.toml setup.py

@@ -52,7 +52,8 @@ def _products() -> list[Entry]:
     sizes = {(1024, 1024, 1024): True, (128, 768, 3072): True, (512, 512, 512): False, (64, 784, 512): False,
              (16, 2048, 1000): False, (3136, 576, 64): False, (1, 4096, 4096): False}
     return [Entry(f"sgemm {m}x{k}x{n}", "sgemm", others.sgemm, {"left": (m, k), "right": (k, n)},
-                  peers=("numpy", "mxnet", "torch", "openvino", "onnxruntime"), main=("numpy", "mxnet") if quick else ())
+                  peers=("numpy", "mxnet", "torch", "openvino", "onnxruntime"),
+                  main=("numpy", "mxnet") if quick else ())
             for (m, k, n), quick in sizes.items()]
 
 
@@ -160,7 +161,8 @@ def entries(models: Path) -> list[Entry]:
 
 
 def chosen(models: Path, words: list[str], quick: bool) -> list[Entry]:
-    """The cases of those families, and those in whose names one of the words starts at a word; without any all, or in
-    a quick run its own."""
-    found = [e for e in entries(models) if not words or any(w == e.family or f" {w}" in f" {e.name}" for w in words)]
+    """The cases of those families, and those with such a word's beginning in their names; without words all, or in a
+    quick run its own."""
+    found = [e for e in entries(models)
+             if not words or any(w == e.family or f" {w}" in f" {e.name}" for w in words)]
     return found if words or not quick else [e for e in found if e.quick]

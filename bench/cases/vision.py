@@ -1,4 +1,4 @@
-"""Image classifiers as symbols: ResNet-18 and -50, MobileNet-v2, VGG-16, DenseNet-121, SqueezeNet 1.1; LeNet and an MLP.
+"""Image classifiers as symbols: ResNet-18 and -50, MobileNet-v2, VGG-16, DenseNet-121, SqueezeNet 1.1, LeNet, MLP.
 
 The networks are those of their papers (K. He et al. 2015; M. Sandler et al. 2018; K. Simonyan and A. Zisserman 2014;
 G. Huang et al. 2016; F. Iandola et al. 2016); `data` is (N, 3, 224, 224), for residual networks any size. Outputs are

@@ -64,7 +64,7 @@ def softmax_output(x: Tensor, label: Tensor, **_: Any) -> Tensor:
 
 
 def rnn(x: Tensor, parameters: Tensor, *states: Tensor, mode: str = "", state_size: int = 0, num_layers: int = 1,
-        **attrs: Any) -> tuple[Tensor, ...]:
+        state_outputs: bool = False, **attrs: Any) -> Tensor | tuple[Tensor, ...]:
     """The packed vector holds every layer's two matrices, then every layer's two biases; gates are ordered alike."""
     if mode != "lstm" or attrs.get("bidirectional"):
         raise Unsupported(f"RNN {mode}")
@@ -76,7 +76,8 @@ def rnn(x: Tensor, parameters: Tensor, *states: Tensor, mode: str = "", state_si
         at += math.prod(size)
     ordered = [w for i in range(num_layers)
                for w in (*weights[2 * i:2 * i + 2], *weights[2 * (num_layers + i):2 * (num_layers + i) + 2])]
-    return torch.lstm(x, states, ordered, True, num_layers, 0.0, torch.is_grad_enabled(), False, False)
+    outputs = torch.lstm(x, states, ordered, True, num_layers, 0.0, torch.is_grad_enabled(), False, False)
+    return outputs if state_outputs else outputs[0]
 
 
 def batch_dot(a: Tensor, b: Tensor, transpose_a: bool = False, transpose_b: bool = False, **_: Any) -> Tensor:

@@ -1,0 +1,179 @@
+"""The benchmark's own parts, without its peers: arithmetic, comparison, the cases' graphs and who covers them."""
+from __future__ import annotations
+
+import ast
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+BENCH = Path(__file__).parents[1] / "bench"
+sys.path.append(str(BENCH))
+
+from cases import registry, saved, vision  # noqa: E402
+from harness import measure, table  # noqa: E402
+from peers import graph, numpy_peer  # noqa: E402
+
+import mxc as mx  # noqa: E402
+from mxc.compiler.targets.reference import interpreter  # noqa: E402
+
+ENTRIES = {e.name: e for e in registry.entries(Path("nowhere"))}
+
+
+def computed(symbol: mx.sym.Symbol, values: dict[str, np.ndarray]) -> np.ndarray:
+    """The reference's value of the symbol's one output."""
+    return interpreter.run(symbol.graph, values, {})[symbol.graph.outputs[0]]
+
+
+def test_drift_is_corrected():
+    seconds = [1.0, 2.0, 1.0, 4.0, 1.1]
+    anchors = [0.1, 0.2, 0.1, 0.4, 0.11]  # the machine was slower by the same factors
+    assert measure.corrected(seconds, anchors) == pytest.approx([1.1] * 5)
+    assert measure.corrected([3.0], [0.7]) == pytest.approx([3.0])
+
+
+def test_difference_of_results():
+    ours: list[measure.Output] = [([2, 2], 4.0, [1.0, 2.0, 3.0, 4.0])]
+    assert measure.difference(ours, [([4], 4.0, [1.0, 2.0, 3.0, 4.003])]) == ""
+    assert "off by" in measure.difference(ours, [([2, 2], 4.0, [1.0, 2.0, 3.0, 4.01])])
+    assert "off by" in measure.difference(ours, [([2, 2], 4.0, [1.0, float("nan"), 3.0, 4.0])])
+    assert "off by inf" in measure.difference([([1], 1.0, [float("inf")])], [([1], 1.0, [float("inf")])])
+    assert "shape" in measure.difference(ours, [([2], 4.0, [1.0, 2.0])])
+    assert "outputs" in measure.difference(ours, [])
+
+
+class Peer:
+    """A worker that answers at once, from a script."""
+
+    def __init__(self, name: str, values: list[float], seconds: float, reason: str = ""):
+        self.name, self.values, self.seconds, self.reason, self.asked = name, values, seconds, reason, 0
+
+    def ask(self, do: str, **request: object) -> dict:
+        if do == "load":
+            return {"unsupported": self.reason} if self.reason else {"outputs": [([2], 2.0, self.values)], "seconds": 9}
+        self.asked += 1
+        if self.seconds < 0:
+            raise measure.Stopped("crashed")
+        return {"seconds": self.seconds, "anchor": 1.0}
+
+
+def test_measure_takes_those_that_agree():
+    peers = [Peer("mxc", [1, 2], 0.01), Peer("torch", [1, 2], 0.03), Peer("jax", [1, 3], 0.03),
+             Peer("numpy", [1, 2], -1), Peer("numexpr", [], 0, "no such expression")]
+    result = measure.measure(peers, Path("case"), 5, 60)  # type: ignore[arg-type]
+    assert result.times == {"mxc": [0.01] * 5, "torch": [0.03] * 5}
+    assert "another result" in result.failures["jax"] and result.failures["numpy"] == "crashed"
+    assert result.reasons == {"numexpr": "no such expression"}
+    assert measure.measure(peers[:2], Path("case"), 50, 0.01).times["mxc"] == [0.01] * 3  # type: ignore[arg-type]
+
+
+def test_table():
+    times = {"mxc": [2e-3, 1e-3, 4e-3], "torch": [3e-3, 3e-3, 2e-3], "jax": []}
+    assert table.ratios(times) == {"torch": (pytest.approx(2.0), pytest.approx(1.5))}
+    result = {"times": times, "failures": {"openvino": "crashed"}}
+    peers = ["mxc", "torch", "openvino", "jax"]
+    assert table.row("mlp", result, peers).split() == ["mlp", "1.000/2.000", "2.00/1.50", "FAILED", "-"]
+    assert len(table.header(peers)) == len(table.row("mlp", result, peers))
+    assert table.row("mlp", {"times": {"torch": [1.0]}, "failures": {"mxc": "wrong"}}, peers).split()[1:3] == [
+        "FAILED", "-"]
+
+
+def test_compare():
+    def run(**ratio: float) -> dict:
+        return {"threads": {"1": {case: {"times": {"mxc": [1.0], "torch": [r]}} for case, r in ratio.items()}}}
+
+    lines = table.comparison(run(a=1.0, b=1.0, c=1.0, d=1.0), run(a=1.2, b=0.8, c=1.01, e=1.0))
+    assert [line.split()[1] for line in lines] == ["a", "b", "c"]
+    assert lines[0].endswith("+20.0%  better") and lines[1].endswith("-20.0%  WORSE") and lines[2].endswith("+1.0%")
+
+
+@pytest.mark.parametrize(("build", "millions"), [
+    (vision.resnet18, 11.69), (vision.resnet50, 25.56), (vision.mobilenet_v2, 3.50), (vision.vgg16, 138.36),
+    (vision.densenet121, 7.98), (vision.squeezenet, 1.24)])
+def test_networks_have_the_parameters_of_their_papers(build, millions):
+    shapes, outputs, _ = build().infer_shape(data=(1, 3, 224, 224))
+    assert outputs == [(1, 1000)]
+    assert sum(np.prod(s) for s in shapes[1:]) / 1e6 == pytest.approx(millions, abs=0.006)
+
+
+@pytest.mark.parametrize("name", sorted(numpy_peer.NUMPY))
+def test_chains_are_what_numpy_computes(name):
+    entry = ENTRIES[name]
+    small = {n: tuple(min(size, 24) for size in shape) for n, shape in entry.shapes.items()}
+    values = {n: graph.values(n, shape) for n, shape in small.items()}
+    symbol = entry.build()
+    got = computed(symbol, values)
+    wanted = numpy_peer.NUMPY[name](*[values[n] for n in symbol.list_arguments()])
+    np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-6)
+
+
+def operators(peer: str) -> set[str]:
+    """The keys of a peer's OPS, read from its source: the peer itself need not be installed."""
+    for node in ast.parse((BENCH / "peers" / f"{peer}.py").read_text()).body:
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.target.id == "OPS":
+            assert isinstance(node.value, ast.Dict)
+            return {key.value for key in node.value.keys if isinstance(key, ast.Constant)}
+    raise AssertionError(f"{peer} has no OPS")
+
+
+@pytest.mark.parametrize(("module", "peers"), [("torch_peer", {"torch", "torch.compile"}), ("jax_peer", {"jax"}),
+                                               ("onnx_export", {"onnxruntime", "openvino"})])
+def test_peers_cover_the_operators_of_what_they_are_asked(module, peers):
+    known = operators(module)
+    for entry in ENTRIES.values():
+        if entry.file is None and entry.family != "convolutions" and peers & {*entry.peers, *entry.main}:
+            assert not graph.missing(entry.case().nodes, known), entry.name
+
+
+def test_a_case_survives_its_file(tmp_path):
+    case = ENTRIES["resnet18 step"].case()
+    case.save(tmp_path / "case.json")
+    read = graph.Case.load(tmp_path / "case.json")
+    assert read == case
+    assert "data" not in read.wrt and "softmax_label" not in read.wrt and read.aux
+    assert set(ENTRIES["lstm"].case().wrt) == {"data", "lstm_parameters"}
+
+
+def test_a_graph_as_a_function():
+    case = ENTRIES["tiny"].case()
+    ops = {"tanh": np.tanh, "elemwise_mul": np.multiply, "elemwise_add": np.add, "dot": np.dot,
+           "sigmoid": lambda x: 1 / (1 + np.exp(-x)), "relu": lambda x: np.maximum(x, 0),
+           "_mul_scalar": lambda x, scalar: x * scalar, "_plus_scalar": lambda x, scalar: x + scalar,
+           "softmax": lambda x, axis: np.exp(x) / np.exp(x).sum(axis, keepdims=True)}
+    arrays = case.arrays()
+    (got,) = graph.function(case, ops, {n: f"values[{n!r}]" for n in arrays}, "values")(arrays)
+    assert sum(n.op != "null" for n in case.nodes) == 10
+    np.testing.assert_allclose(got, computed(ENTRIES["tiny"].build(), arrays), rtol=1e-5)
+    with pytest.raises(graph.Unsupported, match="no sigmoid, tanh"):
+        graph.function(case, {k: v for k, v in ops.items() if k not in ("tanh", "sigmoid")}, {}, "values")
+
+
+@pytest.mark.parametrize("convention", ["valid", "full"])
+@pytest.mark.parametrize("size", [7, 8, 9])
+def test_pooling_windows(convention, size):
+    attrs = {"kernel": (3, 2), "stride": (2, 3), "pad": (1, 0), "pooling_convention": convention}
+    (kernel, stride, padding) = graph.pooling(attrs, (size, size))
+    got = [(size + sum(p) - k) // s + 1 for k, s, p in zip(kernel, stride, padding, strict=True)]
+    _, (shape,), _ = mx.sym.Pooling(mx.sym.Variable("x"), **attrs).infer_shape(x=(1, 1, size, size))
+    assert (1, 1, *got) == shape
+
+
+def test_heads_are_the_last_convolutions(tmp_path):
+    net = mx.sym.Variable("data")
+    first = mx.sym.Convolution(net, kernel=(1, 1), num_filter=2, name="first")
+    one = mx.sym.Convolution(mx.sym.relu(first), kernel=(1, 1), num_filter=3, name="one")
+    two = mx.sym.Convolution(first, kernel=(1, 1), num_filter=4, name="two")
+    mx.sym.Concat(one, mx.sym.sigmoid(two), dim=1).save(str(tmp_path / "net.json"))
+    assert saved.heads(tmp_path / "net.json").list_outputs() == ["one_output", "two_output"]
+
+
+def test_words_choose_cases():
+    def names(*words: str, quick: bool = False) -> list[str]:
+        return [e.name for e in registry.chosen(Path("nowhere"), list(words), quick)]
+
+    assert names("lenet") == ["lenet step"]  # not mobilenet
+    assert names("tiny", "mlp step") == ["mlp step", "tiny"]
+    assert names("chains") == ["chain", "gelu", "gelu tanh", "softmax", "layernorm"]
+    assert "resnet50 b1" in names(quick=True) and "vgg16 b1" not in names(quick=True)
+    assert len(names()) == len(set(names())) > 100
