@@ -72,7 +72,7 @@ def module_of(job: Job, machine: llvm.TargetMachine, features: str) -> llvm.Modu
     text = translated(job)
     if " half" in text:
         text += conversions_for(machine.triple, features)
-    return optimised(text, machine, lanes=job.lanes)
+    return optimised(text, machine, short=job.short)
 
 
 def compile_source(job: Job, machine: llvm.TargetMachine, features: str) -> bytes:

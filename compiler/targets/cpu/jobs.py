@@ -3,12 +3,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mxc.compiler.kernel.canonical import lanes
 from mxc.compiler.kernel.ir import CallKernel, Kernel, RoutineKernel
 from mxc.compiler.kernel.routines import spec
 from mxc.compiler.targets.cpu import library
 from mxc.compiler.targets.cpu.isa import Isa
-from mxc.compiler.targets.cpu.loops import loop_source, scratch_layout
+from mxc.compiler.targets.cpu.loops import has_short_loops, loop_source, scratch_layout
 from mxc.compiler.targets.cpu.routines import routine_source
 
 
@@ -17,7 +16,7 @@ class Job:
     """One kernel to compile into an object that defines `symbol`.
 
     language: "numba" (loops.py, routines.py) or "llvm" (IR text of the library). buffers: dtypes of a Numba source's
-    buffers. scratch: dtype and byte offset of its scratch buffers. lanes: whether its innermost loops have
+    buffers. scratch: dtype and byte offset of its scratch buffers. short: whether its innermost loops have
     few, constant steps.
     """
 
@@ -27,7 +26,7 @@ class Job:
     text: str
     buffers: tuple[str, ...] = ()
     scratch: tuple[tuple[str, int], ...] = ()
-    lanes: bool = False
+    short: bool = False
 
 
 def job_of(kernel: Kernel, symbol: str, isa: Isa | None = None) -> Job:
@@ -38,4 +37,4 @@ def job_of(kernel: Kernel, symbol: str, isa: Isa | None = None) -> Job:
         scratch = tuple((dtype, 0) for _, dtype, _ in spec.scratch(kernel))  # the source has the offsets
         return Job(symbol, kernel.name, "numba", routine_source(kernel), kernel.buffers, scratch)
     scratch = tuple(scratch_layout(kernel)[0])
-    return Job(symbol, kernel.name, "numba", loop_source(kernel), kernel.buffers, scratch, lanes(kernel) > 0)
+    return Job(symbol, kernel.name, "numba", loop_source(kernel), kernel.buffers, scratch, has_short_loops(kernel))

@@ -5,7 +5,6 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import llvmlite.binding as llvm
-
 from llvmlite.binding import ffi
 
 from mxc.compiler import forks
@@ -69,10 +68,10 @@ def load_functions(codes: Iterable[bytes], symbols: Iterable[str]) -> dict[str, 
     return found
 
 
-def optimised(text: str, target: llvm.TargetMachine, speed: int = 3, lanes: bool = False) -> llvm.ModuleRef:
+def optimised(text: str, target: llvm.TargetMachine, speed: int = 3, short: bool = False) -> llvm.ModuleRef:
     """The module of LLVM IR text after LLVM's passes for `target`; speed 0: no passes, for text that needs none.
 
-    lanes: the innermost loops have few, constant steps. They are unrolled, and their steps become vectors; LLVM would
+    short: the innermost loops have few, constant steps. They are unrolled, and their steps become vectors; LLVM would
     rather make vectors of the loops around them, with a shuffle for each element. So loops become vectors in a second
     turn only: those that were too long to unroll.
     """
@@ -83,7 +82,7 @@ def optimised(text: str, target: llvm.TargetMachine, speed: int = 3, lanes: bool
     module.verify()
     if speed == 0:
         return module
-    for loops in (False, True) if lanes else (True,):
+    for loops in (False, True) if short else (True,):
         tuning = llvm.create_pipeline_tuning_options(speed_level=speed)
         tuning.loop_vectorization = speed > 1 and loops
         tuning.slp_vectorization = speed > 2

@@ -17,12 +17,12 @@ from dataclasses import dataclass
 from mxc.compiler.kernel import ir
 from mxc.compiler.kernel.canonical import contiguity, fixed, lanes
 from mxc.compiler.kernel.ir import LoopKernel, Store, Value, computing_dtype
-from mxc.compiler.kernel.simplify_index import affine
+from mxc.compiler.kernel.simplify_index import affine, index
 from mxc.compiler.targets.loop_printer import ARG, LoopPrinter
 
 CHUNK = 8192  # points of a unit
 WIDE_BLOCK, BLOCK, WIDE_FROM = 512, 64, 4096  # columns of a unit, for an axis of at least WIDE_FROM, and for shorter
-TILE, TILE_ROWS = 8, 16  # where loads run along another axis than stores
+TILE, TILE_ROWS = 8, 16  # where loads run along another axis than stores: squares that are transposed in registers
 PARTIAL = 4096  # sums are made of partial sums of this length, which keeps float32 accurate
 
 
@@ -46,6 +46,25 @@ def is_tiled(kernel: LoopKernel) -> bool:
             if terms.get(last, 0) not in (0, 1) and any(c == 1 and a.op == "axis" for a, c in terms.items()):
                 return True
     return False
+
+
+def across(kernel: LoopKernel) -> list[Value]:
+    """The loads of a tiled map that are transposed in registers: they run along the last axis but one; no lanes."""
+    if kernel.accumulators or lanes(kernel) or not is_tiled(kernel):
+        return []
+    last = len(kernel.domain) - 1
+    found = []
+    for v in ir.walk(kernel.roots()):
+        if v.op == "load" and len(v.args) == 1:
+            terms = affine(v.args[0])[0]
+            if terms.get(ir.axis(last - 1), 0) == 1 and terms.get(ir.axis(last), 0) not in (0, 1):
+                found.append(v)
+    return found
+
+
+def has_short_loops(kernel: LoopKernel) -> bool:
+    """True when the innermost loops have few, constant steps."""
+    return lanes(kernel) > 0 or bool(across(kernel))
 
 
 def units(kernel: LoopKernel) -> int:
@@ -96,6 +115,8 @@ class _Loops(LoopPrinter):
         self.lanes, self.fixed = lanes(kernel), fixed(kernel)
         self.points = len(kernel.domain) - (self.lanes > 0)  # domain axes outside of the lanes
         self.chunk = CHUNK // (self.lanes or 1)
+        self.squares = {id(v): f"square{i}" for i, v in enumerate(across(kernel))}
+        self.in_squares = False
         super().__init__(kernel, self.points if self.lanes else None)
         self.kept = self.find_kept() if skeleton(kernel) == "rows" and not self.lanes else None
         self.reading_kept = False
@@ -133,6 +154,9 @@ class _Loops(LoopPrinter):
         if self.reading_kept and self.kept is not None and v is self.kept.value:
             store = self.kept.store
             return self.printer.element(store.buffer, self.printer.print(store.index), v.dtype)
+        if self.in_squares and id(v) in self.squares:
+            last = self.points - 1
+            return f"{self.squares[id(v)]}[(i{last - 1} - from_) * {TILE} + i{last} - tile]"
         return super().leaf(v)
 
     def text(self) -> str:
@@ -147,6 +171,8 @@ class _Loops(LoopPrinter):
                 source(f"{name} = {self.fixed.get(i, f'integer(args, {len(kernel.buffers) + i})')}")
             for name, dtype in self.arrays().items() if self.lanes else ():
                 source(f"{name} = lanes_{dtype}()")
+            for v in across(kernel):
+                source(f"{self.squares[id(v)]} = tile_{kernel.buffers[v.data]}()")  # type: ignore[index]
             self.hoist(kernel.roots())
             {"map": self.map, "rows": self.rows, "columns": self.columns}[skeleton(kernel)]()
         return "\n".join([*self.printer.constant_lines(), "", source.text()])
@@ -169,6 +195,9 @@ class _Loops(LoopPrinter):
         self.source(f"block = max_({TILE_ROWS if tiled else 1}, udiv({chunk}, {last}))")
         with self.printer.scope("for unit in range(first, last):"):
             self.part(last, str(chunk), "block")
+            if self.squares:
+                self.map_squares(stores)
+                return None
             if not tiled:
                 self.map_rows(stores, "start", "stop")
                 return None
@@ -183,6 +212,45 @@ class _Loops(LoopPrinter):
             self.hoist(self.store_roots(stores))
             with self.loop(last, start, stop):
                 self.over_reduce(stores)
+
+    def map_squares(self, stores: list[Store]) -> None:
+        """Rows row..row_stop in runs along the last axis but one, of each the stretch start..stop of the last: squares
+        of TILE by TILE elements, and what is left of them."""
+        last, source, roots = self.points - 1, self.source, self.store_roots(stores)
+        run, outer = last - 1, range(last - 1)
+        with self.printer.scope("while row < row_stop:"):
+            source(f"run = umod(row, n{run})")
+            source(f"run_stop = min_(n{run}, run + row_stop - row)")
+            if outer:
+                source(f"rest = udiv(row, n{run})")
+            for a in reversed(outer[1:]):
+                source(f"i{a} = umod(rest, n{a})")
+                source(f"rest = udiv(rest, n{a})")
+            if outer:
+                source("i0 = rest")
+            self.open_axes.update(outer)
+            self.hoist(roots)
+            with self.printer.scope(f"for tile in range(start, stop, {TILE}):"):
+                source(f"whole = run + (run_stop - run) // {TILE} * {TILE} if tile + {TILE} <= stop else run")
+                with self.printer.scope(f"for from_ in range(run, whole, {TILE}):"):
+                    self.square(roots, stores)
+                with self.loop(run, "whole", "run_stop"), self.loop(last, "tile", f"min_(tile + {TILE}, stop)"):
+                    self.over_reduce(stores)
+            self.open_axes.difference_update(outer)
+            source("row += run_stop - run")
+
+    def square(self, roots: list[Value], stores: list[Store]) -> None:
+        """The square at `from_` of the last axis but one and `tile` of the last."""
+        last = self.points - 1
+        with self.loop(last - 1, "from_", "from_ + 1"), self.loop(last, "tile", "tile + 1"):
+            for v in across(self.kernel):
+                place = self.printer.print(v.args[0])
+                stride = self.printer.print(index(affine(v.args[0])[0][ir.axis(last)]))
+                self.source(f"transposed({self.squares[id(v)]}, b{v.data}, {place}, {stride})")
+        self.in_squares = True
+        with self.loop(last - 1, "from_", f"from_ + {TILE}"), self.loop(last, "tile", f"tile + {TILE}"):
+            self.over_reduce(stores)
+        self.in_squares = False
 
     def rows(self) -> None:
         if self.points == 0:

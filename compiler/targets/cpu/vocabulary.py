@@ -25,6 +25,7 @@ from mxc.compiler.kernel.canonical import LANES
 from mxc.compiler.kernel.math import expand
 from mxc.compiler.kernel.philox import uniform
 from mxc.compiler.targets.cpu.emit import LLVM, Emitter, align, narrowed, widened
+from mxc.compiler.targets.cpu.loops import TILE
 
 POINTER = llvm.PointerType()
 WORD = llvm.IntType(64)
@@ -148,18 +149,47 @@ def buffer_at(dtype: str, position: int, count: int, scratch: bool = False) -> C
     return buffer
 
 
-def lanes_of(dtype: str) -> Callable[..., Any]:
-    """`f()`: a buffer of its own for one value a lane, which LLVM keeps in vector registers."""
+def local(dtype: str, size: int) -> Callable[..., Any]:
+    """`f()`: a buffer of its own, which LLVM keeps in vector registers where it can."""
     made = Buffer(dtype, 0, 0)
 
     @intrinsic
     def buffer(typingctx):
         def codegen(context: Any, builder: Any, sig: Any, values: Any) -> Any:
-            return builder.ptrtoint(alloca_once(builder, llvm.ArrayType(LLVM[dtype], max(LANES))), WORD)
+            return builder.ptrtoint(alloca_once(builder, llvm.ArrayType(LLVM[dtype], size)), WORD)
 
         return signature(made), codegen
 
     return buffer
+
+
+@intrinsic
+def transposed(typingctx, tile, source, index, stride):
+    """tile[TILE * r + q] = source[index + r + stride * q] for r and q below TILE, in vector registers."""
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        to, base, start, step = args
+        dtype = sig.args[1].dtype
+        vector = llvm.VectorType(llvm.IntType(8 * align(dtype)), TILE)
+        rows = []
+        for q in range(TILE):
+            place = builder.add(start, builder.mul(step, llvm.Constant(WORD, q)))
+            row = builder.load(_place(builder, sig.args[1], base, place), typ=vector, align=align(dtype))
+            _scoped(builder.module, row, sig.args[1])
+            rows.append(row)
+        for size in (1, 2, 4):  # exchange squares of `size` with those beside them
+            low = [k + (0 if k & size == 0 else TILE - size) for k in range(TILE)]
+            pairs = [(r, r + size) for r in range(TILE) if r & size == 0]
+            for one, other in pairs:
+                masks = [llvm.Constant(llvm.VectorType(llvm.IntType(32), TILE), [k + more for k in low])
+                         for more in (0, size)]
+                rows[one], rows[other] = (builder.shuffle_vector(rows[one], rows[other], m) for m in masks)
+        for r, row in enumerate(rows):
+            place = _place(builder, sig.args[0], to, llvm.Constant(WORD, TILE * r))
+            builder.store(row, place, align=align(dtype))
+        return context.get_dummy_value()
+
+    return signature(types.none, tile, source, types.int64, types.int64), codegen
 
 
 @intrinsic
@@ -268,7 +298,8 @@ def names() -> dict[str, Any]:
     space |= {f"whole_{dtype}": _typed("cast", dtype) for dtype in SCALARS if "int" in dtype}
     space |= {"udiv": _typed("div", index=True), "umod": _typed("mod", index=True)}
     space |= {"load_where": load_where, "integer": integer, "select": select, "half": half, "sum_": sum_}
-    space |= {f"lanes_{dtype}": lanes_of(dtype) for dtype in SCALARS if dtype != "float16"}
+    space |= {f"lanes_{dtype}": local(dtype, max(LANES)) for dtype in SCALARS if dtype != "float16"}
+    space |= {f"tile_{dtype}": local(dtype, TILE * TILE) for dtype in SCALARS} | {"transposed": transposed}
     space |= {"prod_": prod_, "rand_": rand_, "uniform_": uniform_}
     space |= {name: t for name, t in SCALARS.items() if name not in ("bool", "float16")}
     return space
