@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from mxc.compiler.kernel import interpret
+from mxc.compiler.kernel.canonical import lanes
 from mxc.compiler.kernel.ir import Accumulator, LoopKernel, Store, acc, apply, axis, const, load
 from mxc.compiler.passes.program import Storage
 from mxc.compiler.passes.split_reduction import FEW, LONG, PART, split
@@ -55,6 +56,18 @@ def test_two_kernels_give_the_same(combine, domain, reduce):
     assert partial in two and math.prod(partial.shape) == math.prod(first.domain)
     assert math.prod(first.reduce) * math.prod(first.domain) == math.prod(domain) * math.prod(reduce)
     assert math.prod(second.domain) == math.prod(domain)
+
+
+def test_lanes_stay_last():
+    """A sum over the first axis of (LONG, 8): its parts are contiguous."""
+    body = load(0, apply("add", apply("mul", axis(1), const(8, "index")), axis(0)), "float64")
+    kernel = LoopKernel("r", ("float64", "float64"), (8,), (LONG,), (Accumulator("sum", body),),
+                        (Store(1, axis(0), acc(0, "float64")),))
+    storages = [Storage("argument", "float64", (LONG, 8), "x"), Storage("output", "float64", (8,), "0")]
+    (first, one), (second, two) = split(kernel, storages)
+    assert lanes(first) == 8 and first.domain[-1] == 8
+    x = np.random.default_rng(0).uniform(-1, 1, (LONG, 8))
+    np.testing.assert_allclose(run([(first, one), (second, two)], x), x.sum(0), 1e-9)
 
 
 WHOLE = {

@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from mxc.compiler.kernel.canonical import canonical
+from mxc.compiler.kernel.canonical import canonical, lanes
 from mxc.compiler.kernel.ir import (
     INDEX,
     Accumulator,
@@ -62,11 +62,13 @@ def _parts(extent: int, wanted: int) -> int:
 
 def _two_kernels(kernel: LoopKernel, storages: list[Storage], position: int,
                  parts: int) -> list[tuple[LoopKernel, list[Storage]]]:
-    """Axis `position` of the reduce axes becomes (part, rest): `part` joins the domain as its last axis."""
+    """Axis `position` of the reduce axes becomes (part, rest): `part` joins the domain as its last axis, but before
+    lanes, which stay last."""
     rank, extent = len(kernel.domain), kernel.reduce[position]
-    rest = extent // parts
-    moved = {rank + i: axis(rank + 1 + i) for i in range(len(kernel.reduce))}
-    split_axis = apply("add", apply("mul", axis(rank), const(rest, INDEX)), axis(rank + 1 + position))
+    rest, where = extent // parts, 0 if lanes(kernel) else rank
+    domain = (*kernel.domain[:where], parts, *kernel.domain[where:])
+    moved = {i: axis(i + 1) for i in range(where, rank + len(kernel.reduce))}
+    split_axis = apply("add", apply("mul", axis(where), const(rest, INDEX)), axis(rank + 1 + position))
     moved[rank + position] = split_axis
     reduce = tuple(rest if i == position else d for i, d in enumerate(kernel.reduce))
     first_buffers, first_storages = list(kernel.buffers), list(storages)
@@ -74,16 +76,17 @@ def _two_kernels(kernel: LoopKernel, storages: list[Storage], position: int,
     accumulators, stores = [], []
     for number, accumulator in enumerate(kernel.accumulators):
         dtype = accumulator.body.dtype
-        partial = Storage("arena", dtype, (*kernel.domain, parts), f"partial{number}")
+        partial = Storage("arena", dtype, domain, f"partial{number}")
         partials.append(partial)
         first_buffers.append(dtype)
         first_storages.append(partial)
         accumulators.append(Accumulator(accumulator.combine, substitute([accumulator.body], moved)[0]))
-        stores.append(Store(len(first_buffers) - 1, _flat((*kernel.domain, parts)), acc(number, dtype)))
-    first = _compact(LoopKernel(kernel.name, tuple(first_buffers), (*kernel.domain, parts), reduce,
+        stores.append(Store(len(first_buffers) - 1, _flat(domain), acc(number, dtype)))
+    first = _compact(LoopKernel(kernel.name, tuple(first_buffers), domain, reduce,
                                 tuple(accumulators), tuple(stores)), first_storages)
     second_buffers = [*kernel.buffers, *(p.dtype for p in partials)]
-    index = _flat((*kernel.domain, parts))
+    back = {where: axis(rank), **{i + 1: axis(i) for i in range(where, rank)}}
+    index = substitute([_flat(domain)], back)[0]
     combined = tuple(Accumulator(a.combine, load(len(kernel.buffers) + i, index, a.body.dtype))
                      for i, a in enumerate(kernel.accumulators))
     second = _compact(LoopKernel(kernel.name, tuple(second_buffers), kernel.domain, (parts,), combined,

@@ -4,6 +4,9 @@ Three skeletons. *map*: no accumulators; the innermost axis is the vector loop. 
 time, the innermost reduce axis is the vector loop. *columns*: where the loads run along the domain's last axis rather
 than along the reduce axes, a block of that axis at a time; its accumulators lie in the thread's scratch memory.
 
+A short last axis of the domain, the *lanes* (canonical.py), is an innermost loop of constant length, in maps and rows,
+which takes the place of columns: each point of the other axes is a vector or two. Accumulators are then local arrays.
+
 A unit of work is a part of the domain: see `units`. Its sizes are part of the printed code. Values that do not depend
 on an inner loop's axis are printed outside of it. Accumulators that use others' results take a sweep of their own.
 """
