@@ -1,9 +1,14 @@
-"""Locks that a forked child can take, whoever held them in the parent when it forked."""
+"""Locks that a forked child can take, whoever held them in the parent when it forked.
+
+Whoever registers what a fork must wait for imports this module first: `os` calls what is registered last before all
+else, and locks that are taken here belong behind everything that may need them to get done.
+"""
 from __future__ import annotations
 
 import os
 import threading
 import weakref
+from contextlib import AbstractContextManager
 
 
 class Lock:
@@ -33,10 +38,34 @@ class Lock:
 _locks: weakref.WeakSet[Lock] = weakref.WeakSet()
 
 
+_taken: list[AbstractContextManager] = []
+
+
+def take(lock: AbstractContextManager) -> None:
+    """From now on the forking thread has `lock` while it forks, so that no other is in the middle of what it protects.
+    For a reentrant lock of a library: its child would wait forever for one that another thread has."""
+    _taken.append(lock)
+
+
+def _take_all() -> None:
+    for lock in _taken:
+        lock.__enter__()
+
+
+def _release_all() -> None:
+    for lock in reversed(_taken):
+        lock.__exit__(None, None, None)
+
+
+def _in_child() -> None:
+    _renew_all()
+    _release_all()
+
+
 def _renew_all() -> None:
     for lock in list(_locks):
         lock.renew()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_renew_all)
+    os.register_at_fork(before=_take_all, after_in_parent=_release_all, after_in_child=_in_child)

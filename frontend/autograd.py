@@ -177,6 +177,7 @@ class Function:
         if self._used:
             raise AssertionError("Each Function instance can only be called once. Please create another instance.")
         self._used = True
+        self._require_arrays("forward takes NDArrays, got", inputs)
         before = set_recording(False)
         try:
             results = self.forward(*inputs)
@@ -185,20 +186,26 @@ class Function:
         if not before:
             return results
         single = isinstance(results, NDArray)
-        outputs = [results] if single else list(results)
+        outputs = [results] if single else results
+        self._require_arrays("forward must return an NDArray, or a list of them, got", outputs)
         made = [NDArray(NDArray.detach(output)._array) for output in outputs]
         backward = HostBackward(type(self).__name__, len(inputs), len(made), self._backward)
         tape.record(HostOperator(type(self).__name__, len(inputs), len(made), backward), Params(),
                     [x._array for x in inputs], [y._array for y in made])
         return made[0] if single else made
 
+    def _require_arrays(self, what: str, values: Any) -> None:
+        if not isinstance(values, (list, tuple)):
+            raise MXNetError(f"{type(self).__name__}.{what} {type(values)}")
+        for value in values:
+            if not isinstance(value, NDArray):
+                raise MXNetError(f"{type(self).__name__}.{what} {type(value)} among them")
+
     def _backward(self, arrays: Sequence[Array]) -> list[Array]:
         """What flows into each input, of what flows into each output."""
         results = self.backward(*[NDArray(a) for a in arrays])
         listed = [results] if isinstance(results, NDArray) else results
-        if not isinstance(listed, (list, tuple)) or not all(isinstance(r, NDArray) for r in listed):
-            raise MXNetError(f"{type(self).__name__}.backward must return an NDArray, or a list of them, got "
-                             f"{type(results)}")
+        self._require_arrays("backward must return an NDArray, or a list of them, got", listed)
         return [result._array for result in listed]
 
     def forward(self, *inputs: Any) -> Any:

@@ -161,7 +161,7 @@ class Domain:
     """A group of a program's own events: a category of the trace."""
 
     def __init__(self, name: str):
-        self.name = name
+        self.name = str(name)
 
     def __str__(self) -> str:
         return self.name
@@ -188,7 +188,7 @@ class _Span:
     runs."""
 
     def __init__(self, category: str, name: str):
-        self.name, self._category = name, category
+        self.name, self._category = str(name), category
         self._started: int | None = None
 
     def __str__(self) -> str:
@@ -230,7 +230,7 @@ class Counter:
     """A number of a domain that changes; recorded at every change while the profiler runs."""
 
     def __init__(self, domain: Domain, name: str, value: int | None = None):
-        self.name, self._category = name, _category(domain, ",counter")
+        self.name, self._category = str(name), _category(domain, ",counter")
         self.value = 0
         if value is not None:
             self.set_value(value)
@@ -239,10 +239,14 @@ class Counter:
         return self.name
 
     def set_value(self, value: int) -> None:
-        """Make it `value`."""
-        self.value = value
+        """Make it `value`, of which the whole part counts. Raises ArgumentTypeError, a TypeError, for what is no
+        number."""
+        try:
+            self.value = int(value)
+        except (TypeError, ValueError, OverflowError):
+            raise ArgumentTypeError(f"counter {self.name}: expected a whole number, got {value!r}") from None
         if profiler.is_active():
-            profiler.value(self._category, self.name, value)
+            profiler.value(self._category, self.name, self.value)
 
     def increment(self, delta: int = 1) -> None:
         """Add `delta`."""
@@ -265,7 +269,7 @@ class Marker:
     """A moment of a domain."""
 
     def __init__(self, domain: Domain, name: str):
-        self.name, self._category = name, _category(domain, ",instant_marker")
+        self.name, self._category = str(name), _category(domain, ",instant_marker")
 
     def mark(self, scope: str = "process") -> None:
         """It is now. scope: "global", "process", "thread", "task" or "marker": how far the trace's mark reaches.

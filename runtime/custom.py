@@ -5,6 +5,7 @@ classes are called with the caller's kind of array, which `wrap` makes of the ru
 """
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -53,6 +54,8 @@ class CustomOperator(Operator):
         super().__init__("Custom", Kind.OPAQUE, tuple(InputSpec(n) for n in prop.list_arguments()),
                          outputs=tuple(prop.list_outputs()), aux=tuple(prop.list_auxiliary_states()))
         self.op_type, self.prop, self.wrap = op_type, prop, wrap
+        if not self.outputs:
+            raise MXNetError(f"list_outputs of custom operator {op_type} gives no names: there must be an output")
         heads, ins = list(range(len(self.outputs))), list(range(len(self.inputs)))
         numbered = heads, [len(heads) + i for i in ins], [len(heads) + len(ins) + i for i in heads]
         self.needs_heads = bool(set(heads) & set(prop.declare_backward_dependency(*numbered)))
@@ -73,23 +76,35 @@ class CustomOperator(Operator):
         except Exception as error:
             if not known:
                 return ins, outs  # a function that needs all shapes
-            raise MXNetError(f"infer_shape of custom operator {self.op_type}: {error!r}") from error
+            raise self._failed("infer_shape", error) from error
         lists = self._three(found, "infer_shape")
-        return [*(tuple(s) or None for s in lists[0]), *(tuple(s) for s in lists[2])], \
-            [tuple(s) or (None if not known else (1,)) for s in lists[1]]
+        try:
+            of_inputs, of_outputs, of_states = ([tuple(operator.index(n) for n in s) for s in each] for each in lists)
+        except TypeError as error:
+            raise self._failed("infer_shape", error) from error
+        return [*(s or None for s in of_inputs), *of_states], [s or (None if not known else (1,)) for s in of_outputs]
 
     def _dtypes(self, params: Params, ins: list[str | None], outs: list[str | None]) -> tuple[list, list]:
         count = len(self.inputs)
         some = next((d for d in ins[:count] if d is not None), None)
         if some is None and count:
             return ins, outs
-        found = self.prop.infer_type([np.dtype(d or some).type for d in ins[:count]])
+        try:
+            found = self.prop.infer_type([np.dtype(d or some).type for d in ins[:count]])
+        except Exception as error:
+            raise self._failed("infer_type", error) from error
         lists = [[dtype_name(d) for d in each] for each in self._three(found, "infer_type")]
         return [*lists[0], *lists[2]], lists[1]
 
     def _three(self, found: Any, what: str) -> list[list[Any]]:
         """What an inference function gives for inputs, outputs and states. Raises MXNetError for a wrong number."""
-        lists = [list(each) for each in found]
+        try:
+            lists = [list(each) for each in found]
+        except TypeError:
+            lists = []
+        if not 2 <= len(lists) <= 3:
+            raise MXNetError(f"{what} of custom operator {self.op_type} must return 2 or 3 lists, for inputs, outputs "
+                             f"and auxiliary states, got {found!r}")
         lists += [[] for _ in range(3 - len(lists))]
         for each, names, kind in zip(lists, ([s.name for s in self.inputs], self.outputs, self.aux),
                                      ("inputs", "outputs", "auxiliary states"), strict=True):
@@ -98,12 +113,17 @@ class CustomOperator(Operator):
                                  f"{len(names)} {kind} ({', '.join(names) or 'none'})")
         return lists
 
+    def _failed(self, what: str, error: Exception) -> MXNetError:
+        return MXNetError(f"{what} of custom operator {self.op_type}: {error!r}")
+
     def computing(self, inputs: Sequence[np.ndarray]) -> Any:
         """The object that computes for inputs of these shapes and dtypes: the same one for forward and backward."""
         facts = [(a.shape, a.dtype.name) for a in inputs]
         if self.computes[0] != facts:
             made = self.prop.create_operator(cpu(), [list(a.shape) for a in inputs],
                                               [_CODES[a.dtype.name] for a in inputs])
+            if made is None:
+                raise MXNetError(f"create_operator of custom operator {self.op_type} gives None instead of a CustomOp")
             self.computes = facts, made
         return self.computes[1]
 

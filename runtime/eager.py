@@ -101,7 +101,7 @@ class Form:
             values = [quiet.run(self.function, *memory)]
         else:
             try:
-                values = self.op.reference(self.params, memory, self.dtypes, self.is_train, Draws(*draw))
+                values = quiet.run(self.op.reference, self.params, memory, self.dtypes, self.is_train, Draws(*draw))
             except MemoryError as error:
                 raise OutOfMemoryError(f"operator {self.op.name}: out of memory: {error}") from None
         for result, value in zip(results, values, strict=False):

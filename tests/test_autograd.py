@@ -493,3 +493,8 @@ def test_functions_are_called_once_and_must_fit():
             y = function(x)
         with pytest.raises(MXNetError, match=text):
             y.backward()
+    for given, result in ((3, x), (x, x.asnumpy()), (x, None), (x, [x, 3])):
+        function = Sigmoid()
+        function.forward = lambda _, result=result: result
+        with autograd.record(), pytest.raises(MXNetError, match=r"Sigmoid\.forward .*, got"):
+            function(given)

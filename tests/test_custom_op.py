@@ -231,3 +231,32 @@ def test_the_older_ways(base):
     assert executor.grad_dict["x"].asnumpy().tolist() == [[5] * 3] * 2
     with pytest.raises(NotImplementedError):
         mx.operator.PythonOp()()
+
+
+@pytest.mark.parametrize(("what", "text"), [
+    ({"infer_shape": lambda self, shapes: None}, "infer_shape of custom operator test_faulty must return 2 or 3 lists"),
+    ({"infer_shape": lambda self, shapes: (shapes, [2], [])}, "infer_shape of custom operator test_faulty: TypeError"),
+    ({"infer_shape": lambda self, shapes: (shapes, ["ab"], [])}, "infer_shape of custom operator test_faulty"),
+    ({"infer_shape": lambda self, shapes: (shapes, [(2.0,)], [])}, "infer_shape of custom operator test_faulty"),
+    ({"infer_type": lambda self, dtypes: None}, "infer_type of custom operator test_faulty must return 2 or 3 lists"),
+    ({"infer_type": lambda self, dtypes: {}[0]}, r"infer_type of custom operator test_faulty: KeyError\(0\)"),
+    ({"create_operator": lambda *facts: None}, "create_operator of custom operator test_faulty gives None"),
+    ({"list_outputs": lambda self: []}, "list_outputs of custom operator test_faulty gives no names")])
+def test_a_faulty_description_is_named(what, text):
+    mx.operator.register("test_faulty")(type("Faulty", (mx.operator.CustomOpProp,), what))
+    with pytest.raises(MXNetError, match=text):
+        nd.Custom(nd.ones((2,)), op_type="test_faulty")
+    with pytest.raises(MXNetError, match=text):
+        mx.sym.Custom(mx.sym.Variable("x"), op_type="test_faulty").simple_bind(mx.cpu(), x=(2,)).forward()[0].asnumpy()
+
+
+def test_an_operator_that_writes_to_its_inputs_leaves_the_arrays_as_they_are():
+    class Op(mx.operator.CustomOp):
+        def forward(self, is_train, req, in_data, out_data, aux):
+            in_data[0][:] = 5
+            self.assign(out_data[0], req[0], in_data[0])
+
+    mx.operator.register("test_writes")(
+        type("Writes", (mx.operator.CustomOpProp,), {"create_operator": lambda *facts: Op()}))
+    x = nd.ones((2,))
+    assert nd.Custom(x, op_type="test_writes").asnumpy().tolist() == [5, 5] and x.asnumpy().tolist() == [1, 1]

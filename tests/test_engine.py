@@ -376,3 +376,23 @@ def test_work_that_ends_its_thread_loses_nothing_else(monkeypatch):
         with pytest.raises(MXNetError, match="operation exit"):
             engine.wait_to_read(variable)
     engine._close()
+
+
+@pytest.mark.parametrize(("error", "text"), [
+    (AssertionError(), "operation fail: AssertionError"),
+    (KeyboardInterrupt(), "operation fail: it was interrupted by KeyboardInterrupt")])
+def test_an_error_without_a_message_is_told_by_its_name(error, text):
+    variable = engine.Variable()
+
+    def fail() -> None:
+        raise error
+
+    engine.push(fail, [], [variable], "fail", small=False)
+    while True:
+        try:
+            engine.wait_to_read(variable)
+        except KeyboardInterrupt:  # it reached this thread, which waited and so worked
+            continue
+        except MXNetError as told:
+            assert str(told) == text
+            break

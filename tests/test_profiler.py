@@ -115,6 +115,11 @@ def test_a_programs_own_events(trace: Path):
     assert [e["args"]["counter"] for e in events(trace, "mine,counter")] == [5, 7, 6, 10, 9]
     assert [(e["ph"], e["s"]) for e in events(trace, "mine,instant_marker")] == [("i", "t")]
     assert [str(s) for s in (domain, counter, *spans)] == ["mine", "counter", "task", "frame", "event"]
+    counter.set_value(mx.nd.array([2.5]))
+    assert counter.value == 2
+    for wrong in ("x", None, float("nan"), float("inf")):  # nothing that a trace, which is JSON, cannot hold
+        with pytest.raises(mx.MXNetError, match="counter counter: expected a whole number"):
+            counter.set_value(wrong)
     with pytest.raises(mx.MXNetError, match="valid values are"):
         domain.new_marker("marker").mark("foo")
     with pytest.raises(mx.MXNetError, match="Domain"):

@@ -2,6 +2,7 @@
 import os
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -217,8 +218,20 @@ def test_shapes_and_dtypes_are_those_of_mxnet():
     ("uniform", {"low": 2, "high": 1}, "low <= high"), ("normal", {"scale": -1}, "scale above 0"),
     ("exponential", {"scale": -1.0}, "lam above 0"), ("gamma", {"alpha": 0}, "alpha above 0"),
     ("poisson", {"lam": -1}, "lam"), ("negative_binomial", {"k": -1}, "'k'"),
-    ("randint", {"low": 3, "high": 3}, "low < high"),
+    ("randint", {"low": 3, "high": 3}, "low < high"), ("randint", {"low": 0, "high": 2**31 + 1}, "beyond int32"),
+    ("randint", {"low": -2**31 - 1, "high": 0, "dtype": "int32"}, "beyond int32"),
     ("uniform", {"shape": 2, "dtype": "int32"}, "dtype"), ("uniform", {"low": "a"}, "a number or an array")])
 def test_wrong_parameters_are_refused(name, params, text):
     with pytest.raises(mx.MXNetError, match=text):
         getattr(mx.nd.random, name)(**params)
+
+
+def test_parameters_in_arrays_that_make_no_sense_give_no_warnings():
+    wrong, right = mx.nd.array([-1.0, 0.0]), mx.nd.ones((2,))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        mx.nd.waitall()
+        for arrays in ((wrong, right), (right, wrong)):
+            for name in ("gamma", "negative_binomial", "generalized_negative_binomial"):
+                getattr(mx.nd.random, name)(*arrays).wait_to_read()
+        mx.nd.random.multinomial(wrong * 0, get_prob=True)[1].wait_to_read()

@@ -159,6 +159,12 @@ def test_symbolic_forward_and_backward():
     assert grads["x"].asnumpy().tolist() == [2, 4]
     tu.check_symbolic_backward(named, point, {"sq_output": heads[0]}, [np.array([2.0, 4])], grad_req={"x": "add"})
     tu.check_symbolic_backward(X * X, point, heads, [np.array([9.0, 9])], grad_req="null")
+    tu.check_symbolic_backward(X * sym.Variable("y"), [point[0]] * 2, heads, [point[0]])  # of the first
+    tu.check_symbolic_forward(sym.Group([X * 2, X * X]), point, [2 * point[0]])
+    for check in (lambda: tu.check_symbolic_backward(X * X, point, heads, [heads[0]] * 2),
+                  lambda: tu.check_symbolic_forward(X * X, point, [heads[0]] * 2)):
+        with pytest.raises(ValueError, match=r"the symbol has 1 .*, expected are 2"):
+            check()
     with pytest.raises(AssertionError, match="EXPECTED_x"):
         tu.check_symbolic_backward(X * X, point, heads, [np.array([2.0, 5])])
     with pytest.raises(mx.MXNetError, match="head gradient"):

@@ -142,8 +142,8 @@ def check_symbolic_forward(sym: Any, location: Values, expected: Values, rtol: T
                            equal_nan: bool = False, dtype: Any = np.float32) -> list[NDArray]:
     """Raise AssertionError unless a symbol's outputs for arguments at `location` are as expected.
 
-    location, aux_states: lists or by name; NumPy arrays are cast to `dtype`. expected: a list, or by output name.
-    Returns the outputs.
+    location, aux_states: lists or by name; NumPy arrays are cast to `dtype`. expected: a list, of the first
+    outputs if it is shorter, or by output name. Returns the outputs.
     """
     if np.dtype(dtype).type not in FLOATS:
         raise AssertionError(f"dtype must be a float dtype, not {np.dtype(dtype)}")
@@ -165,15 +165,16 @@ def check_symbolic_backward(sym: Any, location: Values, out_grads: Values | None
     """Raise AssertionError unless a symbol's gradients are as expected.
 
     location, aux_states: lists or by name. out_grads: the outputs' gradients, a list or by output name. expected: the
-    gradients of arguments, a list or by name. grad_req: with "add" the expected is added to random values that were
-    there, with "null" these must stay. grad_stypes: storage types, "default" alone. Returns the gradients by name.
+    gradients of arguments, a list (of the first ones if it is shorter) or by name. grad_req: with "add" the expected is
+    added to random values that were there, with "null" these must stay. grad_stypes: storage types, "default" alone.
+    Returns the gradients by name.
     """
     for name, stype in (grad_stypes or {}).items():
         if stype != "default":
             raise MXNetError(f"gradient of {name!r}: storage type {stype!r} is not supported; arrays are kept dense")
     ctx, names = ctx or default_context(), sym.list_arguments()
     args = by_name("arguments", location, names, ctx, dtype)
-    wanted = dict(expected) if isinstance(expected, Mapping) else dict(zip(names, expected, strict=True))
+    wanted = dict(expected) if isinstance(expected, Mapping) else dict(_first(names, expected, "arguments"))
     if isinstance(grad_req, str):
         modes = dict.fromkeys(names, grad_req)
     else:
@@ -204,7 +205,15 @@ def _matched(sym: Any, expected: Values, outputs: Sequence[NDArray]) -> list[tup
     values = [o.asnumpy() for o in outputs]
     if isinstance(expected, Mapping):
         return [(name, expected[name], value) for name, value in zip(names, values, strict=True)]
-    return list(zip(names, expected, values, strict=True))
+    return [(name, wanted, value) for (name, wanted), value in
+            zip(_first(names, expected, "outputs"), values, strict=False)]
+
+
+def _first(names: Sequence[str], expected: Sequence[Any], what: str) -> list[tuple[str, Any]]:
+    """The first names with what is expected of them. Raises ArgumentError when more is expected than there are."""
+    if len(expected) > len(names):
+        raise ArgumentError(f"the symbol has {len(names)} {what} ({', '.join(names)}), expected are {len(expected)}")
+    return list(zip(names, expected, strict=False))
 
 
 def check_consistency(sym: Any, ctx_list: Sequence[Mapping[str, Any]], scale: float = 1.0,

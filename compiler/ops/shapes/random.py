@@ -30,9 +30,11 @@ def drawn_between(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Sh
 
 
 def drawn_integers(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
-    """As `drawn`, of whole numbers from low to high - 1."""
+    """As `drawn`, of whole numbers from low to high - 1, which the dtype must have."""
     if not params.low < params.high:
         raise MXNetError(f"expected low < high, got low {params.low} and high {params.high}")
+    if params.dtype != "int64" and not -2**31 <= params.low < params.high <= 2**31:
+        raise MXNetError(f"low {params.low} and high {params.high} are beyond int32; pass dtype='int64'")
     return drawn(params, ins, outs)
 
 
