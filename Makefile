@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 TREE := $(VENV)/tree
 # A folder of models as examples/check_models.py takes it, for the parts of `make bench` that run saved networks.
 MODELS ?= ../shared/models
-# What bench/networks.py is told besides (--quick, --cases WORD, --compare OLD.json); BENCH_PEERS=mxnet,torch picks peers.
+# What bench/networks.py is told besides: --quick, --cases WORD, --compare OLD.json. BENCH_PEERS=mxnet,torch: peers.
 BENCH_FLAGS ?=
 
 .PHONY: demo test test-all lint types bench clean
@@ -30,7 +30,7 @@ types: $(READY)
 	MYPYPATH=$(TREE) $(BIN)/mypy
 
 bench: $(READY)
-	BENCH_PEERS=$(BENCH_PEERS) $(BIN)/python bench/networks.py --models $(MODELS) $(BENCH_FLAGS)
+	BENCH_PEERS="$(BENCH_PEERS)" $(BIN)/python bench/networks.py --models $(MODELS) $(BENCH_FLAGS)
 	$(BIN)/python bench/eager.py
 	if [ -e $(MODELS)/cases.json ]; then $(BIN)/python bench/memory.py $(MODELS); fi
 

@@ -30,7 +30,7 @@ def corrected(seconds: list[float], anchors: list[float]) -> list[float]:
     return [s * base / a for s, a in zip(seconds, anchors, strict=True)]
 
 
-def difference(ours: list[Output], theirs: list[Output]) -> str:
+def difference(ours: list[Output], theirs: list[Output], tolerance: float = TOLERANCE) -> str:
     """In what two results differ, or ""."""
     if len(ours) != len(theirs):
         return f"{len(theirs)} outputs, not {len(ours)}"
@@ -39,12 +39,12 @@ def difference(ours: list[Output], theirs: list[Output]) -> str:
             return f"output {i} has shape {tuple(other)}, not {tuple(shape)}"
         worst = max((abs(x - y) if math.isfinite(x) and math.isfinite(y) else math.inf)
                     for x, y in zip(a, b, strict=True))
-        if not worst <= TOLERANCE * largest:
+        if not worst <= tolerance * largest:
             return f"output {i} is off by {worst:.3g}, with values up to {largest:.3g}"
     return ""
 
 
-def measure(workers: list[Worker], case: Path, rounds: int, budget: float) -> Result:
+def measure(workers: list[Worker], case: Path, rounds: int, budget: float, tolerance: float = TOLERANCE) -> Result:
     """The case's times by every peer that computes what mxc does.
 
     Every round asks each peer once, in an order that turns; there are fewer rounds (but three) when `rounds` would
@@ -61,7 +61,7 @@ def measure(workers: list[Worker], case: Path, rounds: int, budget: float) -> Re
         found[worker.name] = answer["outputs"]
         result.first[worker.name] = answer["seconds"]
     for name in list(found):
-        if "mxc" in found and (text := difference(found["mxc"], found[name])):
+        if "mxc" in found and (text := difference(found["mxc"], found[name], tolerance)):
             result.failures[name] = f"another result than mxc: {text}"
             del found[name]
     runs: dict[str, int] = {}
