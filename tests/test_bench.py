@@ -41,6 +41,8 @@ def test_difference_of_results():
     assert "off by inf" in measure.difference([([1], 1.0, [float("inf")])], [([1], 1.0, [float("inf")])])
     assert "shape" in measure.difference(ours, [([2], 4.0, [1.0, 2.0])])
     assert "outputs" in measure.difference(ours, [])
+    assert measure.difference([*ours, ([1], 1e-7, [1e-7])], [*ours, ([1], 1e-7, [-1e-7])]) == ""
+    assert "output 1 is off" in measure.difference([*ours, ([1], 1e-3, [1e-3])], [*ours, ([1], 1e-3, [-1e-3])])
 
 
 class Peer:

@@ -8,7 +8,7 @@ import ast
 import json
 import zlib
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -47,7 +47,6 @@ class Case:
     heads: list[Shape]  # shapes of the outputs
     compare: list[int] | None = None  # outputs compared between peers; None: all
     ordered: bool = True  # False: outputs are compared sorted
-    skip: dict[str, str] = field(default_factory=dict)  # peer: why it is not asked
 
     def save(self, path: Path) -> None:
         path.write_text(json.dumps(asdict(self)))
