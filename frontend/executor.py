@@ -70,8 +70,8 @@ class Executor:
     def forward(self, is_train: bool = False, **kwargs: NDArray | np.ndarray) -> list[NDArray]:
         """Compute the outputs; `kwargs` are copied into the arguments of those names first.
 
-        is_train: run operators in training mode and keep what backward needs. Returns `outputs`: a large run, or one with
-        custom operators, goes on meanwhile, and raises where they are waited for.
+        is_train: run operators in training mode and keep what backward needs. Returns `outputs`: a large run, or one
+        with custom operators, goes on meanwhile, and raises where they are waited for.
         Raises ArgumentTypeError for an unknown name, ArgumentError for a value of another shape or kind.
         """
         values = {}

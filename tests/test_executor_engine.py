@@ -95,17 +95,18 @@ def test_runs_return_at_once_and_keep_the_programs_order():
     assert (first.asnumpy() == 12).all() and (second.asnumpy() == 27).all() and (gradient.asnumpy() == 12).all()
 
 
-def test_a_large_run_is_queued():
+def test_a_large_run_is_queued(monkeypatch):
+    monkeypatch.setattr(engine, "_engine", engine._Engine())  # with as many workers as are held below
     executor = bound(mx.sym.FullyConnected(X, num_hidden=8, no_bias=True, name="fc"), x=(512, 600))
-    gates = [mx.nd.zeros((1,)) for _ in range(engine.WORKERS)]
     gate = threading.Event()
-    for array in gates:  # all workers have something else to do
-        engine.push(lambda: gate.wait(60), [], [array._array.variable], "hold", small=False)
+    for _ in range(engine.WORKERS):
+        engine.push(lambda: gate.wait(60), [], [engine.Variable()], "hold", small=False)
     output = executor.forward(is_train=True)[0]
     executor.backward(mx.nd.ones((512, 8)))
     assert is_pending(output) and is_pending(executor.grad_dict["fc_weight"])
     gate.set()
     assert (output.asnumpy() == 600).all() and (executor.grad_dict["fc_weight"].asnumpy() == 512).all()
+    engine._close()
 
 
 def test_an_error_stays_with_what_the_run_should_have_written():
