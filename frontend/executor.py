@@ -89,11 +89,11 @@ class Executor:
             values[name] = value
         with self._core.memory.lock:  # another thread's values must not come between
             for name, value in values.items():
-                target = self._args[name]._array
+                array = self._args[name]._array
                 if isinstance(value, NDArray):
-                    target.copy_from(value._array)
+                    array.copy_from(value._array)
                 else:
-                    target.assign(value)
+                    array.assign(value)
             self._core.forward(bool(is_train))
         return self.outputs
 

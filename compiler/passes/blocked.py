@@ -34,7 +34,8 @@ class _Regions:
         """Channels of a block for arrays like `entry`; 0 where it cannot lie in blocks."""
         shape, dtype = self.graph.shape(entry), self.graph.dtype(entry)
         lanes = self.options.target.lanes(dtype) if dtype.startswith("float") else 0
-        return lanes if lanes > 1 and 3 <= len(shape) <= 5 and shape[1] % lanes == 0 and prod(shape) else 0
+        fits = lanes > 1 and 3 <= len(shape) <= 5 and shape[1] % lanes == 0 and 0 not in shape
+        return lanes if fits else 0
 
     def plain(self, old: Entry) -> Entry:
         """The new entry of `old` in its own shape."""

@@ -167,7 +167,7 @@ class _Blocked:
     def __init__(self, kernel: CallKernel, b: Builder, isa: Isa, dtype: str, epilogue: Epilogue):
         self.b, self.isa, self.dtype, self.epilogue = b, isa, dtype, epilogue
         self.lanes = isa.lanes(dtype)
-        self.params = dict(kernel.params)
+        self.params: dict[str, Any] = dict(kernel.params)
         self.block, self.copied, self.flat = (self.params[k] for k in ("data_block", "copied", "flat"))
         self.window = Window.of(epilogue.extents)  # type: ignore[arg-type]
         self.strides = epilogue.extents[22:]
@@ -285,6 +285,6 @@ class _Blocked:
         b, w, lanes, columns = self.b, self.window, self.lanes, self.isa.tile(self.dtype)[1]
         for j in b.range(0, vectors):
             for i in b.range(0, pixels):
-                place = [pixel + i] if self.flat else split(pixel + i, w.out)
+                place: list[Any] = [pixel + i] if self.flat else split(pixel + i, w.out)
                 axes = [image, block + j, Lane(b.lift(0)), *place]
                 self.epilogue.store(axes, tile.vector(i * columns + j * lanes, lanes), self.dtype)
