@@ -1,27 +1,35 @@
-"""Gradients of what was recorded: the compiler's gradient pass over the tape, its nodes run one by one."""
+"""Gradients of what was recorded: the compiler's gradient pass over the tape, its nodes run one by one.
+
+What the pass made is a `Program`, remembered by the structure of the recorded graph. One of small operators alone is
+one piece of the engine's work: NumPy's functions, one after another.
+"""
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Sequence
+from operator import attrgetter
 
 from mxc.compiler.error import MXNetError
 from mxc.compiler.graph.graph import Entry, Graph, Node
 from mxc.compiler.passes.gradient import HEAD, differentiate
-from mxc.runtime import custom, invoke, tape
+from mxc.runtime import custom, engine, invoke, tape
 from mxc.runtime.array import Array
+from mxc.runtime.bundle import Bundle, Place, bundle_of
 from mxc.runtime.host import HostBackward, HostOperator
-from mxc.runtime.tape import Leaf, Step
+from mxc.runtime.tape import Leaf, Recorded, Step
 
 PROGRAMS_KEPT = 256
-Place = tuple[int, int]  # a node's position and an output of it: recorded nodes, then heads, then those made
+_in_order = attrgetter("number")
 
 
 class _Program:
     """made: the nodes of the gradients, without inputs, and where their inputs are. sought: what is wanted, as kind
-    ("grad" or "aux"), position of the leaf, and place of the value. uses: how often each place is read."""
+    ("grad" or "aux"), position of the leaf, and place of the value. uses: how often each place is read. bundle: the
+    whole as one piece of work; None where an operator is not small."""
 
-    def __init__(self, made: list[tuple[Node, list[Place]]], sought: list[tuple[str, int, Place]]):
-        self.made, self.sought = made, sought
+    def __init__(self, made: list[tuple[Node, list[Place]]], sought: list[tuple[str, int, Place]],
+                 bundle: Bundle | None):
+        self.made, self.sought, self.bundle = made, sought, bundle
         self.uses = Counter([*(place for _, inputs in made for place in inputs), *(place for _, _, place in sought)])
 
 
@@ -34,20 +42,15 @@ def backward(heads: Sequence[Array], head_grads: Sequence[Array | None], retain:
     head_grads: None for ones. retain: whether the graph is kept for another call.
     Raises MXNetError for a head that is in no graph, and when nothing marked is reached.
     """
-    graph = _graph_of(heads)
-    leaves = [node for node in graph.variables if isinstance(node, Leaf) and node.request != "null"]
+    nodes = _recorded(heads)
+    leaves = [node for node in nodes if isinstance(node, Leaf) and node.request != "null"]
     if not leaves:
         raise MXNetError("There are no inputs in computation graph that require gradients: call attach_grad() on an "
                          "array before it is used, with a grad_req other than 'null'")
     with tape.mode(False, is_train):
-        for leaf, value in zip(leaves, _gradients(graph, leaves, heads, head_grads, is_train), strict=True):
-            assert leaf.grad is not None
-            if leaf.request == "add":
-                invoke.invoke("elemwise_add", [leaf.grad, value], {}, [leaf.grad])
-            else:
-                leaf.grad.copy_from(value)
+        _differentiate(nodes, leaves, heads, head_grads, is_train, [leaf.grad for leaf in leaves])
     if not retain:
-        _free(graph)
+        _free(nodes)
 
 
 def grad(heads: Sequence[Array], variables: Sequence[Array], head_grads: Sequence[Array | None], retain: bool,
@@ -56,21 +59,21 @@ def grad(heads: Sequence[Array], variables: Sequence[Array], head_grads: Sequenc
 
     Raises MXNetError as `backward`, and for a variable that is not marked or not reached.
     """
-    graph = _graph_of(heads)
-    leaves = []
+    nodes = _recorded(heads)
+    reached, leaves = set(nodes), []
     for i, array in enumerate(variables):
         leaf = tape.leaf_of(array)
         if leaf is None:
             raise MXNetError(f"Cannot differentiate with respect to the {i + 1}-th variable because it does not "
                              "require gradient: call attach_grad() on it before it is used")
-        if leaf not in graph.ids:
+        if leaf not in reached:
             raise MXNetError(f"Cannot differentiate with respect to the {i + 1}-th variable because it is unreachable "
                              "from the outputs")
         leaves.append(leaf)
     with tape.mode(create_graph, is_train):
-        values = _gradients(graph, leaves, heads, head_grads, is_train)
+        values = _differentiate(nodes, leaves, heads, head_grads, is_train, None)
     if not (retain or create_graph):
-        _free(graph)
+        _free(nodes)
     return values
 
 
@@ -82,9 +85,9 @@ def graph_of(array: Array) -> Graph:
     return Graph([entry])
 
 
-def _graph_of(heads: Sequence[Array]) -> Graph:
-    """The recorded graph of these outputs, with its facts."""
-    entries: list[Entry] = []
+def _recorded(heads: Sequence[Array]) -> list[Recorded]:
+    """The nodes that lead to these outputs, in the order in which they were recorded."""
+    stack: list[Recorded] = []
     for i, head in enumerate(heads):
         entry = tape.entry_of(head)
         if entry is None:
@@ -92,103 +95,158 @@ def _graph_of(heads: Sequence[Array]) -> Graph:
                              "need to set is_recording to true or use autograd.record() to save computational graphs "
                              "for backward. If you want to differentiate the same graph twice, you need to pass "
                              "retain_graph=True to backward.")
-        entries.append(entry)
-    graph = Graph(entries)
-    for node in graph.nodes:
-        assert isinstance(node, (Leaf, Step))
-        if not node.outputs:
-            raise MXNetError(f"a part of the graph ({node!r}) was freed by an earlier call of backward; pass "
-                             "retain_graph=True to it")
-        graph.facts.shape.append([a.shape for a in node.outputs])
-        graph.facts.dtype.append([a.dtype for a in node.outputs])
-    return graph
+        stack.append(entry.node)  # type: ignore[arg-type]  # the tape's nodes are its own
+    nodes: set[Recorded] = set()
+    while stack:
+        node = stack.pop()
+        if node not in nodes:
+            nodes.add(node)
+            if not node.outputs:
+                raise MXNetError(f"a part of the graph ({node!r}) was freed by an earlier call of backward; pass "
+                                 "retain_graph=True to it")
+            stack += [e.node for e in node.inputs]  # type: ignore[misc]
+    return sorted(nodes, key=_in_order)
 
 
-def _gradients(graph: Graph, leaves: Sequence[Leaf], heads: Sequence[Array], head_grads: Sequence[Array | None],
-               is_train: bool) -> list[Array]:
-    """New arrays with the gradients of the graph's outputs; auxiliary states that training changes are written."""
-    program = _program_of(graph, leaves, is_train, tape.state.recording)
-    known = len(graph.nodes)
-    values = _run(program, graph, _head_values(heads, head_grads))
+def _differentiate(nodes: list[Recorded], leaves: Sequence[Leaf], heads: Sequence[Array],
+                   head_grads: Sequence[Array | None], is_train: bool,
+                   targets: Sequence[Array | None] | None) -> list[Array]:
+    """The gradients of heads: written, or added, to `targets`, of each leaf one, as the leaf asks; new arrays without
+    them. Auxiliary states that training changes are written."""
+    program = _program_of(nodes, leaves, heads, is_train, tape.state.recording)
+    if program.bundle is not None and program.bundle.is_ready and engine.observer is None:
+        return _run_bundle(program, program.bundle, nodes, leaves, heads, head_grads, targets)
+    known = len(nodes)
+    values = _run(program, nodes, _head_values(heads, head_grads))
     found: dict[Node, Array] = {}
     for kind, position, place in program.sought:
         if kind == "grad":
             value = values[place]
             if place[0] < known + len(heads):
                 value = invoke.invoke("_copy", [value], {})[0]  # a gradient is the caller's own
-            found[graph.nodes[position]] = value
+            found[nodes[position]] = value
     for kind, position, place in program.sought:
         if kind == "aux":
-            leaf = graph.nodes[position]
-            assert isinstance(leaf, Leaf)
-            leaf.outputs[0].copy_from(values[place])
-    return [found[leaf] for leaf in leaves]
+            nodes[position].outputs[0].copy_from(values[place])
+    results = [found[leaf] for leaf in leaves]
+    for leaf, value, target in zip(leaves, results, targets or (), strict=False):
+        assert target is not None
+        if leaf.request == "add":
+            invoke.invoke("elemwise_add", [target, value], {}, [target])
+        else:
+            target.copy_from(value)
+    return results
 
 
-def _program_of(graph: Graph, leaves: Sequence[Leaf], is_train: bool, again: bool) -> _Program:
+def _run_bundle(program: _Program, bundle: Bundle, nodes: list[Recorded], leaves: Sequence[Leaf],
+                heads: Sequence[Array], head_grads: Sequence[Array | None],
+                targets: Sequence[Array | None] | None) -> list[Array]:
+    """What `_differentiate` does, as one piece of work."""
+    flowing = [None if value is None else _fitting(i, head, value)
+               for i, (head, value) in enumerate(zip(heads, head_grads, strict=True))]
+    positions = {leaf: i for i, leaf in enumerate(leaves)}
+    results = [Array.empty(leaf.outputs[0].shape, leaf.outputs[0].dtype, heads[0].context)
+               if targets is None else targets[i] for i, leaf in enumerate(leaves)]
+    written: list[tuple[Array, bool]] = []
+    for kind, position, _ in program.sought:
+        node = nodes[position]
+        assert isinstance(node, Leaf)
+        if kind == "grad":
+            target = results[positions[node]]
+            assert target is not None
+            written.append((target, targets is not None and node.request == "add"))
+        else:
+            written.append((node.outputs[0], False))
+    bundle.run(nodes, heads, flowing, written)
+    return results  # type: ignore[return-value]
+
+
+def _program_of(nodes: list[Recorded], leaves: Sequence[Leaf], heads: Sequence[Array], is_train: bool,
+                again: bool) -> _Program:
     """How the gradients of a graph are computed; remembered for graphs of the same structure, as a loop makes them.
 
     again: whether they are to be differentiated themselves.
     """
-    wanted = set(leaves)
-    structure = []
-    for node in graph.nodes:
-        assert isinstance(node, (Leaf, Step))
-        if isinstance(node.op, (HostOperator, custom.CustomOperator)):
-            return _made_program(graph, leaves, is_train, again)  # made for one use
-        facts = tuple([(a.shape, a.dtype) for a in node.outputs])
-        below = tuple([(graph.ids[e.node], e.index) for e in node.inputs])
-        how = node.is_train if isinstance(node, Step) else node in wanted
-        structure.append((node.op, node.params, facts, below, how))
-    key = tuple(structure), tuple((graph.ids[e.node], e.index) for e in graph.outputs), is_train, again
+    wanted, places = set(leaves), {}
+    structure: list[Hashable] = [is_train, again]
+    for position, node in enumerate(nodes):
+        places[node] = position
+        if isinstance(node, Step):
+            if node.key is not None:
+                structure.append(node.key)
+            elif isinstance(node.op, (HostOperator, custom.CustomOperator)):
+                return _made_program(nodes, leaves, heads, is_train, again)  # made for one use
+            else:
+                structure.append((node.op, node.params, node.is_train))
+            for below, index in node.inputs:
+                structure += (places[below], index)  # type: ignore[index]
+        else:
+            array = node.outputs[0]
+            structure.append((array.shape, array.dtype, node in wanted))
+    for head in heads:
+        assert head.entry is not None
+        structure += (places[head.entry.node], head.entry.index)  # type: ignore[index]
+    key = tuple(structure)
     program = _programs.get(key)
     if program is None:
         if len(_programs) >= PROGRAMS_KEPT:
             _programs.clear()
-        program = _programs[key] = _made_program(graph, leaves, is_train, again)
+        program = _programs[key] = _made_program(nodes, leaves, heads, is_train, again)
     return program
 
 
-def _made_program(graph: Graph, leaves: Sequence[Leaf], is_train: bool, again: bool) -> _Program:
+def _made_program(nodes: list[Recorded], leaves: Sequence[Leaf], heads: Sequence[Array], is_train: bool,
+                  again: bool) -> _Program:
+    graph = Graph([head.entry for head in heads if head.entry is not None])
+    for node in graph.nodes:
+        assert isinstance(node, Recorded)
+        graph.facts.shape.append([a.shape for a in node.outputs])
+        graph.facts.dtype.append([a.dtype for a in node.outputs])
     inferring = frozenset(node for node in graph.nodes if isinstance(node, Step) and not node.is_train)
     joint = differentiate(graph, {leaf.name: "write" for leaf in leaves}, is_train, inferring, again)
-    own, places = len(graph.outputs), dict(graph.ids)
+    places: dict[Node, int] = {node: position for position, node in enumerate(nodes)}
+    own, named = len(graph.outputs), {node.name: places[node] for node in graph.variables}
     made: list[tuple[Node, list[Place]]] = []
+    forms = []
     for node in joint.nodes:
         if node in places:
             continue
         if node.op is None:
-            places[node] = len(graph.nodes) + int(node.name.removeprefix(HEAD))
+            places[node] = len(nodes) + int(node.name.removeprefix(HEAD))
         else:
-            places[node] = len(graph.nodes) + own + len(made)
+            places[node] = len(nodes) + own + len(made)
             made.append((Node(node.op, node.name, None, node.params), [(places[e.node], e.index) for e in node.inputs]))
-    named = {node.name: position for position, node in enumerate(graph.nodes) if node.op is None}
+            if not isinstance(node.op, (HostBackward, custom.CustomBackward)):
+                forms.append(invoke.form_of(made[-1][0], tuple(joint.shape(e) for e in node.inputs),
+                                            tuple(joint.dtype(e) for e in node.inputs), is_train))
     sought = [(sink.kind, named[sink.name], (places[entry.node], entry.index))
               for sink, entry in zip(joint.sinks[own:], joint.outputs[own:], strict=True)]
-    return _Program(made, sought)
+    bundle = None if again or len(forms) < len(made) else bundle_of(
+        forms, [inputs for _, inputs in made], len(nodes), own, [place for _, _, place in sought])
+    return _Program(made, sought, bundle)
+
+
+def _fitting(i: int, head: Array, value: Array) -> Array:
+    """What flows into head i, of its dtype. Raises MXNetError for another shape."""
+    if value.shape != head.shape:
+        raise MXNetError(f"the head gradient {i} has the shape {value.shape}; its head has {head.shape}")
+    return value if value.dtype == head.dtype else invoke.invoke("Cast", [value], {"dtype": head.dtype})[0]
 
 
 def _head_values(heads: Sequence[Array], head_grads: Sequence[Array | None]) -> list[Array]:
     """What flows into each output: ones where nothing is given."""
-    values = []
-    for i, (head, value) in enumerate(zip(heads, head_grads, strict=True)):
-        if value is None:
-            value = invoke.invoke("_ones", [], {"shape": head.shape, "dtype": head.dtype}, context=head.context)[0]
-        elif value.shape != head.shape:
-            raise MXNetError(f"the head gradient {i} has the shape {value.shape}; its head has {head.shape}")
-        elif value.dtype != head.dtype:
-            value = invoke.invoke("Cast", [value], {"dtype": head.dtype})[0]
-        values.append(value)
-    return values
+    return [invoke.invoke("_ones", [], {"shape": head.shape, "dtype": head.dtype}, context=head.context)[0]
+            if value is None else _fitting(i, head, value)
+            for i, (head, value) in enumerate(zip(heads, head_grads, strict=True))]
 
 
-def _run(program: _Program, graph: Graph, heads: Sequence[Array]) -> dict[Place, Array]:
+def _run(program: _Program, nodes: list[Recorded], heads: Sequence[Array]) -> dict[Place, Array]:
     """The values of a program; recorded ones are known, others go as soon as nobody needs them."""
-    first, uses = len(graph.nodes), dict(program.uses)
+    first, uses = len(nodes), dict(program.uses)
     values: dict[Place, Array] = {}
     for position, index in uses:
         if position < first:
-            values[position, index] = tape.at(Entry(graph.nodes[position], index))
+            values[position, index] = tape.at(Entry(nodes[position], index))
         elif position < first + len(heads):
             values[position, index] = heads[position - first]
     for position, (node, inputs) in enumerate(program.made, first + len(heads)):
@@ -216,7 +274,6 @@ def _apply(node: Node, inputs: Sequence[Array]) -> list[Array]:
     return invoke.apply(node, inputs)
 
 
-def _free(graph: Graph) -> None:
-    for node in graph.nodes:
-        assert isinstance(node, (Leaf, Step))
+def _free(nodes: list[Recorded]) -> None:
+    for node in nodes:
         node.free()

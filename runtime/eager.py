@@ -96,16 +96,18 @@ class Form:
         if code is not None:
             self._run_code(code, inputs, results, draw)
             return
-        memory = [a.memory for a in inputs]
-        if self.function is not None:
-            values = [quiet.run(self.function, *memory)]
-        else:
-            try:
-                values = quiet.run(self.op.reference, self.params, memory, self.dtypes, self.is_train, Draws(*draw))
-            except MemoryError as error:
-                raise OutOfMemoryError(f"operator {self.op.name}: out of memory: {error}") from None
+        values = quiet.run(self.values, [a.memory for a in inputs], draw)
         for result, value in zip(results, values, strict=False):
             quiet.run(_write, result.memory, value)
+
+    def values(self, memory: Sequence[np.ndarray], draw: tuple[int, int] = (0, 0)) -> Sequence[np.ndarray]:
+        """What NumPy makes of the inputs' memory, which results may share. Called in the context of `quiet`."""
+        if self.function is not None:
+            return [self.function(*memory)]
+        try:
+            return self.op.reference(self.params, memory, self.dtypes, self.is_train, Draws(*draw))
+        except MemoryError as error:
+            raise OutOfMemoryError(f"operator {self.op.name}: out of memory: {error}") from None
 
     def _run_code(self, code: _Code, inputs: Sequence[Array], results: Sequence[Array], draw: tuple[int, int]) -> None:
         """Kernels may write an output before they have read all inputs, so one that shares memory with an input, or

@@ -42,7 +42,8 @@ def invoke(name: str, inputs: Sequence[Array], params: Mapping[str, object], out
         if form is None:
             form = _remember(facts, _resolve(name, given, inputs, train))
     except TypeError:  # a parameter that cannot be hashed, as a list
-        form = _resolve(name, given, inputs, train)
+        made = _resolve(name, given, inputs, train)
+        form = form_of(made.node, tuple(made.in_shapes), tuple(made.in_dtypes), train)
     if free and form.function is not None:  # the short way: nothing to wait for, a new array
         try:
             value = quiet.enter(form.function, *memory)
@@ -50,7 +51,7 @@ def invoke(name: str, inputs: Sequence[Array], params: Mapping[str, object], out
             value = quiet.run(form.function, *memory)
         result = Array(value, inputs[0].context, engine.Variable(), form.dtypes[0])
         if state.recording:
-            tape.record(form.op, form.params, inputs, [result], train)
+            tape.record(form.op, form.params, inputs, [result], train, form)
         return [result]
     if out is not None:
         _check_results(name, out, form.shapes[:form.visible])
@@ -61,11 +62,17 @@ def apply(node: Node, inputs: Sequence[Array], is_train: bool | None = None) -> 
     """All outputs, hidden ones too, of a graph's node on the values of its inputs; names of operators play no part."""
     train = tape.state.training if is_train is None else is_train
     assert node.op is not None
-    facts = (node.op, node.params, tuple(a.shape for a in inputs), tuple(a.dtype for a in inputs), train)
+    form = form_of(node, tuple(a.shape for a in inputs), tuple(a.dtype for a in inputs), train)
+    return _run(form, inputs, None, None, hidden=True)
+
+
+def form_of(node: Node, shapes: tuple[tuple[int, ...], ...], dtypes: tuple[str, ...], is_train: bool) -> Form:
+    """The remembered form of a node's operator on inputs of these shapes and dtypes."""
+    facts = (node.op, node.params, shapes, dtypes, is_train)
     form = _forms.get(facts)
     if form is None:  # of a node without inputs: what is remembered must not keep a graph alive
-        form = _remember(facts, _form(Node(node.op, node.name, None, node.params), facts[2], facts[3], train))
-    return _run(form, inputs, None, None, hidden=True)
+        form = _remember(facts, _form(Node(node.op, "", None, node.params), shapes, dtypes, is_train))
+    return form
 
 
 def _run(form: Form, inputs: Sequence[Array], out: Sequence[Array] | None, context: Context | None,
@@ -83,7 +90,7 @@ def _run(form: Form, inputs: Sequence[Array], out: Sequence[Array] | None, conte
     engine.push(lambda: form.compute(inputs, results, code, draw), [a.variable for a in inputs],
                 [a.variable for a in results], form.op.name, form.small)
     if recording:
-        tape.record(form.op, form.params, inputs, results, form.is_train)
+        tape.record(form.op, form.params, inputs, results, form.is_train, form)
     return results
 
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 from mxc.compiler.error import MXNetError
 from mxc.compiler.graph.graph import Entry, Node
@@ -20,6 +21,7 @@ from mxc.runtime.array import Array
 
 REQUESTS = ("write", "add", "null")
 _numbers = itertools.count()
+_NONE = Params()  # of every leaf
 _IN_GRAPH = ("Assigning to NDArrays that are already in a computational graph will cause undefined behavior when "
              "evaluating gradients: operator {} would overwrite one. Call backward first to clear the graph, or do "
              "this outside of a record section; in-place operations (+=, x[:] = ...) cannot be recorded")
@@ -48,32 +50,54 @@ def mode(recording: bool, training: bool) -> Iterator[None]:
         state.recording, state.training = before
 
 
-class Leaf(Node):
+class Recorded(Node):
+    """A node of the tape. outputs: the arrays that it stands for. number: nodes are numbered as they are made, so what
+    a node reads has a smaller one. freed: its graph was. What only passes ask for (name, attributes) is made then."""
+
+    __slots__ = ("freed", "number", "outputs")
+    outputs: list[Array]
+
+    def __getattr__(self, key: str) -> Any:  # only of attributes that are not there yet
+        made: Any
+        if key == "name":
+            made = f"{'var' if self.op is None else 'node_'}{self.number}"
+        elif key == "attrs":
+            made = {} if self.op is None else self.op.attrs_of(self.params)
+        elif key == "subgraphs":
+            made = []
+        else:
+            raise AttributeError(key)
+        setattr(self, key, made)
+        return made
+
+
+class Leaf(Recorded):
     """An array where the graph begins. grad: where its gradient goes; request: "write", "add" or "null".
 
     freed: as in MXNet, a graph that is freed forgets the arrays whose gradient nobody asked for.
     """
 
-    __slots__ = ("freed", "grad", "outputs", "request")
+    __slots__ = ("grad", "request")
 
     def __init__(self, array: Array, grad: Array | None = None, request: str = "null"):
-        super().__init__(None, f"var{next(_numbers)}")
-        self.outputs: list[Array] = [_plain(array)]
-        self.grad, self.request, self.freed = grad, request, False
+        self.op, self.params, self.inputs, self.outputs = None, _NONE, [], [_plain(array)]
+        self.number, self.freed, self.grad, self.request = next(_numbers), False, grad, request
 
     def free(self) -> None:
         """Forget the array when no gradient is asked for; other graphs that read it keep its values."""
         self.freed = self.request == "null"
 
 
-class Step(Node):
-    """An operator that ran. outputs: all of its results, hidden ones too. is_train: the mode in which it ran."""
+class Step(Recorded):
+    """An operator that ran. outputs: all of its results, hidden ones too. is_train: the mode in which it ran. key: what
+    stands for operator, parameters and mode where graphs are compared; None: these themselves."""
 
-    __slots__ = ("freed", "is_train", "outputs")
+    __slots__ = ("is_train", "key")
 
-    def __init__(self, op: Operator, params: Params, inputs: Sequence[Entry], outputs: Sequence[Array], is_train: bool):
-        super().__init__(op, f"node_{next(_numbers)}", op.attrs_of(params), params, inputs)
-        self.outputs, self.is_train, self.freed = [_plain(a) for a in outputs], is_train, False
+    def __init__(self, op: Operator, params: Params, inputs: list[Entry], outputs: Sequence[Array], is_train: bool,
+                 key: Hashable):
+        self.op, self.params, self.inputs, self.outputs = op, params, inputs, [_plain(a) for a in outputs]
+        self.number, self.freed, self.is_train, self.key = next(_numbers), False, is_train, key
 
     def free(self) -> None:
         """Let go of the values and of the graph below."""
@@ -82,7 +106,7 @@ class Step(Node):
 
 def _plain(array: Array) -> Array:
     """The array without its place in the graph."""
-    return array.reshape(array.shape)
+    return Array(array.memory, array.context, array.variable, array.dtype)
 
 
 def entry_of(array: Array) -> Entry | None:
@@ -90,7 +114,7 @@ def entry_of(array: Array) -> Entry | None:
     entry = array.entry
     if entry is None:
         return None
-    assert isinstance(entry.node, (Leaf, Step))
+    assert isinstance(entry.node, Recorded)
     return None if entry.node.freed else entry
 
 
@@ -107,7 +131,7 @@ def mark(array: Array, grad: Array, request: str) -> None:
 
 def at(entry: Entry) -> Array:
     """An array on the values of an entry, at that place in the graph."""
-    assert isinstance(entry.node, (Leaf, Step))
+    assert isinstance(entry.node, Recorded)
     array = _plain(entry.node.outputs[entry.index])
     array.entry = entry
     return array
@@ -123,13 +147,18 @@ def check_writes(name: str, outputs: Sequence[Array], inputs: Sequence[Array] = 
 
 
 def record(op: Operator, params: Params, inputs: Sequence[Array], outputs: Sequence[Array],
-           is_train: bool | None = None) -> None:
-    """Note that an operator made `outputs` (hidden ones too) of `inputs`, when one of these is in the graph."""
-    entries = [entry_of(a) for a in inputs]
-    if all(e is None for e in entries):
+           is_train: bool | None = None, key: Hashable = None) -> None:
+    """Note that an operator made `outputs` (hidden ones too) of `inputs`, when one of these is in the graph.
+
+    key: see Step.
+    """
+    for array in inputs:
+        if array.entry is not None and entry_of(array) is not None:
+            break
+    else:
         return
-    known = [Entry(Leaf(a)) if e is None else e for a, e in zip(inputs, entries, strict=True)]
-    step = Step(op, params, known, outputs, state.training if is_train is None else is_train)
+    known = [Entry(Leaf(a)) if a.entry is None else entry_of(a) or Entry(Leaf(a)) for a in inputs]
+    step = Step(op, params, known, outputs, state.training if is_train is None else is_train, key)
     for i, output in enumerate(outputs):
         output.entry = Entry(step, i)
 

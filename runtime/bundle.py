@@ -1,0 +1,106 @@
+"""Small operators that are one piece of the engine's work: their forms, one after another, over numbered values."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from mxc.runtime import engine
+from mxc.runtime.array import Array
+from mxc.runtime.eager import Form, quiet
+from mxc.runtime.tape import Recorded
+
+Place = tuple[int, int]  # a node's position and an output of it: recorded nodes, then heads, then those made
+
+
+class Bundle:
+    """count: of values. given: value and place of what is read but not made. steps: form, values that it reads, that it
+    makes, and that nobody reads afterwards. results: the values that are wanted."""
+
+    def __init__(self, count: int, given: list[tuple[int, Place]],
+                 steps: list[tuple[Form, list[int], list[int], list[int]]], results: list[int]):
+        self.count, self.given, self.steps, self.results = count, given, steps, results
+        self._slow = [form for form, *_ in steps if form.function is None]
+        self._foreign = {value for value, _ in given}
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether NumPy is to do it all: no form has been found worth compiling."""
+        return not any(form.wants_code for form in self._slow)
+
+    def run(self, nodes: Sequence[Recorded], heads: Sequence[Array], flowing: Sequence[Array | None],
+            targets: Sequence[tuple[Array, bool]]) -> None:
+        """Write each result to an array, or add it (True).
+
+        nodes: the recorded graph. flowing: the gradient of each head; None for ones.
+        """
+        known: list[tuple[int, Array]] = []
+        ones: list[tuple[int, np.ndarray]] = []
+        for value, (position, index) in self.given:
+            if position < len(nodes):
+                known.append((value, nodes[position].outputs[index]))
+            else:
+                array, head = flowing[position - len(nodes)], heads[position - len(nodes)]
+                if array is None:
+                    ones.append((value, np.ones(head.shape, head.dtype)))
+                else:
+                    known.append((value, array))
+
+        def work() -> None:
+            values: list[Any] = [None] * self.count
+            for value, array in known:
+                values[value] = array.memory
+            for value, memory in ones:
+                values[value] = memory
+            quiet.run(self._compute, values, targets)
+
+        engine.push(work, [a.variable for _, a in known], [a.variable for a, _ in targets], "backward")
+
+    def _compute(self, values: list[Any], targets: Sequence[tuple[Array, bool]]) -> None:
+        for form, ins, outs, over in self.steps:
+            if form.function is not None:
+                values[outs[0]] = form.function(*[values[i] for i in ins])
+            else:
+                for i, result in zip(outs, form.values([values[i] for i in ins]), strict=True):
+                    values[i] = result
+            for i in over:
+                values[i] = None
+        found = [values[i] for i in self.results]
+        if len(found) > 1:  # a target may be what another result is a view of
+            found = [v.copy() if i in self._foreign or v.base is not None else v
+                     for i, v in zip(self.results, found, strict=True)]
+        for value, (target, is_added) in zip(found, targets, strict=True):
+            np.copyto(target.memory, target.memory + value if is_added else value, casting="unsafe")
+
+
+def bundle_of(forms: Sequence[Form], inputs: Sequence[Sequence[Place]], known: int, heads: int,
+              sought: Sequence[Place]) -> Bundle | None:
+    """The bundle of forms and the places that they read; None when one of them is not small, or draws numbers.
+
+    known, heads: how many recorded nodes and heads there are, whose positions come first.
+    """
+    if any(form.wants_code or form.draws or not form.small for form in forms):
+        return None
+    first = known + heads
+    places: dict[Place, int] = {}
+    given: list[tuple[int, Place]] = []
+    steps: list[tuple[Form, list[int], list[int], list[int]]] = []
+    last: dict[int, int] = {}  # the step that reads a value last
+
+    def value_of(place: Place) -> int:
+        if place not in places:
+            places[place] = len(places)
+            if place[0] < first:
+                given.append((places[place], place))
+        return places[place]
+
+    for step, (form, read) in enumerate(zip(forms, inputs, strict=True)):
+        ins, outs = [value_of(p) for p in read], [value_of((first + step, i)) for i in range(len(form.shapes))]
+        last |= dict.fromkeys([*outs, *ins], step)
+        steps.append((form, ins, outs, []))
+    results = [value_of(place) for place in sought]
+    for value, step in last.items():
+        if value not in results:
+            steps[step][3].append(value)
+    return Bundle(len(places), given, steps, results)
