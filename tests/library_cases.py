@@ -147,8 +147,12 @@ def image(rng: np.random.Generator, w: Window, dtype: str) -> np.ndarray:
     return values(rng, (w.batch, w.groups * w.channels, *w.data), dtype)
 
 
-def packed_weight(rng: np.random.Generator, w: Window, dtype: str, transposed: bool = False) -> np.ndarray:
+def packed_weight(rng: np.random.Generator, w: Window, dtype: str, transposed: bool = False,
+                  block: int = 1) -> np.ndarray:
+    """Packed for the native tile, or with block 0 as it is."""
     weight = values(rng, (w.groups, w.filters, w.channels, *w.kernel), dtype)
+    if not block:
+        return weight.ravel()
     if transposed:
         weight = weight.swapaxes(1, 2)
     rows = [np.ascontiguousarray(group.reshape(len(group), -1)) for group in weight]
@@ -165,16 +169,18 @@ WINDOWS = {
     "1x1 stride": window(1, 2, 4, 9, (1, 9, 8), (1, 1, 1), stride=(1, 2, 2)),
     "far": window(1, 1, 2, 3, (1, 3, 3), (1, 3, 3), pad=(0, 4, 4)),
     "one pixel": window(3, 1, 4, 6, (1, 3, 3), (1, 3, 3)),
+    "few pixels": window(5, 2, 9, 20, (1, 3, 3), (1, 3, 3), pad=(0, 1, 1)),
+    "several blocks": window(7, 1, 90, 8, (1, 2, 2), (1, 3, 3), pad=(0, 1, 1)),
 }
 KINDS = ["forward", "data", "weight"]
 
 
 def convolution_case(
-    kind: str, w: Window, dtype: str, flat: bool = True, layout: str = "nchw"
+    kind: str, w: Window, dtype: str, flat: bool = True, layout: str = "nchw", packed: bool = True,
 ) -> tuple[CallKernel, list[np.ndarray]]:
     rng = np.random.default_rng(4)
     x, grad = image(rng, w, dtype), values(rng, (w.batch, w.groups * w.filters, *w.out), dtype)
-    block = library.tile(dtype)[0]
+    block = library.tile(dtype)[0] if packed else 0
     shape = {"forward": grad.shape, "data": x.shape, "weight": (w.groups * w.filters, w.channels, *w.kernel)}[kind]
     strides = list(dense(shape))
     if not flat:
@@ -192,10 +198,10 @@ def convolution_case(
     (x_flat, x_strides), (grad_flat, grad_strides) = laid_out(x), laid_out(grad)
     if kind == "forward":
         call = calls.convolution("conv", dtype, w, x_strides, buffers, stores, block)
-        operands = [x_flat, packed_weight(rng, w, dtype)]
+        operands = [x_flat, packed_weight(rng, w, dtype, block=block)]
     elif kind == "data":
         call = calls.convolution_data_grad("conv", dtype, w, grad_strides, buffers, stores, block)
-        operands = [grad_flat, packed_weight(rng, w, dtype, transposed=True)]
+        operands = [grad_flat, packed_weight(rng, w, dtype, transposed=True, block=block)]
     else:
         call = calls.convolution_weight_grad("conv", dtype, w, x_strides, grad_strides, buffers, stores)
         operands = [x_flat, grad_flat]

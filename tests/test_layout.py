@@ -48,23 +48,43 @@ CASES = {
         " y = _mxc_fully_connected(x, p, num_hidden=10, block=8)\n return y"),
     "fully connected of few rows": (
         "graph(x: float32[2,5], w: float32[10,5])\n"
-        " y = FullyConnected(x, w, num_hidden=10, no_bias=True, flatten=False)\n return y", None),
+        " y = FullyConnected(x, w, num_hidden=10, no_bias=True, flatten=False)\n return y",
+        "graph(x: float32[2,5], w: float32[10,5])\n r = Reshape(w, shape=(1, 10, 5))\n p = _mxc_pack_rows(r, block=8)\n"
+        " y = _mxc_fully_connected(x, p, num_hidden=10, block=8)\n return y"),
 }
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_layout(name):
+def test_a_static_weight(name):
     before, after = CASES[name]
     graph = parse_graph(before)
-    result = layout(graph, options())
+    result = layout(graph, options(static=frozenset("w")))
     assert_graph(result, after or before)
     assert_same_numbers(graph, result)
 
 
-def test_a_static_weight_is_packed_for_any_number_of_rows():
-    graph = parse_graph(CASES["fully connected of few rows"][0])
-    result = layout(graph, options(static=frozenset("w")))
-    assert_graph(result, "graph(x: float32[2,5], w: float32[10,5])\n r = Reshape(w, shape=(1, 10, 5))\n"
-                         " p = _mxc_pack_rows(r, block=8)\n y = _mxc_fully_connected(x, p, num_hidden=10, block=8)\n"
-                         " return y")
+CHANGES = {
+    "convolution of few pixels": (
+        CASES["convolution"][0], f"graph(x: float32[2,4,5,6], w: float32[6,2,3,3])\n"
+        f" y = _mxc_convolution(x, w, {WINDOW}, num_filter=6, num_group=2, block=0)\n return y"),
+    "gradient to the data of few pixels": (
+        CASES["gradient to the data"][0], f"graph(g: float32[2,6,3,3], w: float32[6,2,3,3])\n"
+        f" y = _mxc_convolution_data_grad(g, w, {WINDOW}, num_group=2, shape=(2, 4, 5, 6), block=0)\n return y"),
+    "convolution of many pixels": (
+        "graph(x: float32[4,2,15,9], w: float32[5,2,1,1])\n y = Convolution(x, w, kernel=(1, 1), stride=(1, 1), "
+        "dilate=(1, 1), pad=(0, 0), num_filter=5, no_bias=True)\n return y",
+        "graph(x: float32[4,2,15,9], w: float32[5,2,1,1])\n r = Reshape(w, shape=(1, 5, 2))\n"
+        " p = _mxc_pack_rows(r, block=4)\n y = _mxc_convolution(x, p, kernel=(1, 1), stride=(1, 1), dilate=(1, 1), "
+        "pad=(0, 0), num_filter=5, num_group=1, block=4)\n return y"),
+    "fully connected of few rows": (CASES["fully connected of few rows"][0], None),
+    "fully connected": CASES["fully connected"],
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_weight_that_changes(name):
+    before, after = CHANGES[name]
+    graph = parse_graph(before)
+    result = layout(graph, options())
+    assert_graph(result, after or before)
     assert_same_numbers(graph, result)

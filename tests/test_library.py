@@ -180,6 +180,13 @@ def test_columns_with_a_stride_and_two_stores():
 
 
 @pytest.mark.parametrize("name", WINDOWS)
+@pytest.mark.parametrize("kind", ["forward", "data"])
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_convolution_packs_its_weight(dtype, kind, name):
+    check(*convolution_case(kind, WINDOWS[name], dtype, packed=False))
+
+
+@pytest.mark.parametrize("name", WINDOWS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_convolution(kind, name):
     check(*convolution_case(kind, WINDOWS[name], "float32"))

@@ -74,7 +74,8 @@ def convolution(
 
     over three spatial axes, 0 outside of data; output axes (n, c, d, h, w), c over all groups. Operands: data, with
     `data_strides` elements between (n, c, d, h, w); weight as `pack_rows` of each group's (filters, channels * kernel)
-    with `block`: [groups][ceil(filters / block)][channels * kernel][block]. Extents: window, data_strides.
+    with `block`: [groups][ceil(filters / block)][channels * kernel][block], or with block 0 as it is:
+    (groups * filters, channels, kernel). Extents: window, data_strides.
     """
     extents = (*window.numbers(), *data_strides)
     params = (("dtype", dtype), ("block", block))
@@ -108,7 +109,8 @@ def convolution_data_grad(
     where the division leaves no rest and the result lies inside; output axes (n, i, d, h, w) of the data. Also the
     forward pass of Deconvolution. Operands: out_grad, with `out_strides` elements between (n, c, d, h, w); weight as
     `pack_rows` of each group's (channels, filters * kernel) with `block`:
-    [groups][ceil(channels / block)][filters * kernel][block]. Extents: window, out_strides.
+    [groups][ceil(channels / block)][filters * kernel][block], or with block 0 as it is:
+    (groups * filters, channels, kernel). Extents: window, out_strides.
     """
     extents = (*window.numbers(), *out_strides)
     params = (("dtype", dtype), ("block", block))

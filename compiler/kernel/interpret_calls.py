@@ -88,6 +88,9 @@ def _weights(w: Window, params: dict, flat: np.ndarray, transposed: bool) -> np.
     if "block" not in params:
         return flat[: w.groups * math.prod(w.kernel)].reshape(w.groups, 1, 1, *w.kernel).astype(np.float64)
     rows, others = (w.channels, w.filters) if transposed else (w.filters, w.channels)
+    if not params["block"]:
+        shape = (w.groups, w.filters, w.channels, *w.kernel)
+        return flat[: math.prod(shape)].reshape(shape).astype(np.float64)
     depth, block = others * math.prod(w.kernel), int(params["block"])
     size = -(-rows // block) * depth * block
     groups = [_unpacked(flat[g * size :], rows, depth, block) for g in range(w.groups)]

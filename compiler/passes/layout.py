@@ -2,7 +2,8 @@
 
 Convolutions, their gradients to the data and fully connected layers read their weight in blocks of rows
 (`_mxc_pack_rows`), as many as the register tile of the target has. Where the weight is a parameter the plan packs it
-once, in its prepare part. Depthwise convolutions have kernels of their own, which read the weight as it is.
+once, in its prepare part; one that changes in every run stays as it is where the kernel packs what it reads as fast.
+Depthwise convolutions have kernels of their own, which read the weight as it is.
 """
 from __future__ import annotations
 
@@ -14,6 +15,7 @@ from mxc.compiler.passes.registry import Options, graph_pass
 from mxc.compiler.passes.static import static_nodes
 
 FEW_ROWS = 8  # a weight that changes in every run is not worth packing for fewer rows of data
+FEW_PIXELS = 512  # of all images: a convolution of so many reads its weight hardly more than once
 _GEOMETRY = ("kernel", "stride", "dilate", "pad")
 
 
@@ -26,30 +28,41 @@ def _pack(builder: GraphBuilder, weight: Entry, rows: tuple[int, ...], block: in
     return builder.make("_mxc_pack_rows", as_shape(builder, weight, rows), block=block, name=f"{name}_packed")
 
 
-def _convolution(builder: GraphBuilder, node: Node, options: Options) -> Entry:
+def _stays(shape: tuple[int, ...], is_static: bool) -> bool:
+    """Whether the weight of a convolution with results of `shape` is not packed."""
+    return not is_static and shape[0] * prod(shape[2:]) <= FEW_PIXELS
+
+
+def _convolution(builder: GraphBuilder, node: Node, shape: tuple[int, ...], options: Options, is_static: bool) -> Entry:
     data, weight = (builder.map[e] for e in node.inputs)
     groups, filters, channels = node.params.num_group, node.params.num_filter, builder.shape(data)[1]
     if groups == filters == channels:
         return builder.make("_mxc_depthwise", data, weight, name=node.name, **_geometry(node))
     block = options.target.tile(builder.dtype(data))[0]
-    rows = (groups, filters // groups, prod(builder.shape(weight)[1:]))
-    packed = _pack(builder, weight, rows, block, node.name)
-    return builder.make("_mxc_convolution", data, packed, name=node.name, num_filter=filters, num_group=groups,
+    if _stays(shape, is_static):
+        block = 0
+    else:
+        rows = (groups, filters // groups, prod(builder.shape(weight)[1:]))
+        weight = _pack(builder, weight, rows, block, node.name)
+    return builder.make("_mxc_convolution", data, weight, name=node.name, num_filter=filters, num_group=groups,
                         block=block, **_geometry(node))
 
 
-def _data_grad(builder: GraphBuilder, node: Node, options: Options) -> Entry:
+def _data_grad(builder: GraphBuilder, node: Node, options: Options, is_static: bool) -> Entry:
     out_grad, weight = (builder.map[e] for e in node.inputs)
     groups, filters, shape = node.params.num_group, builder.shape(out_grad)[1], node.params.shape
     if groups == filters == shape[1]:
         return builder.make("_mxc_depthwise_data_grad", out_grad, weight, name=node.name, shape=shape,
                             **_geometry(node))
     block = options.target.tile(builder.dtype(out_grad))[0]
-    filters, channels, taps = filters // groups, shape[1] // groups, prod(node.params.kernel)
-    by_filter = as_shape(builder, weight, (groups, filters, channels, taps))
-    by_channel = builder.make("transpose", by_filter, axes=(0, 2, 1, 3))
-    packed = _pack(builder, by_channel, (groups, channels, filters * taps), block, node.name)
-    return builder.make("_mxc_convolution_data_grad", out_grad, packed, name=node.name, shape=shape, num_group=groups,
+    if _stays(shape, is_static):
+        block = 0
+    else:
+        filters, channels, taps = filters // groups, shape[1] // groups, prod(node.params.kernel)
+        by_filter = as_shape(builder, weight, (groups, filters, channels, taps))
+        by_channel = builder.make("transpose", by_filter, axes=(0, 2, 1, 3))
+        weight = _pack(builder, by_channel, (groups, channels, filters * taps), block, node.name)
+    return builder.make("_mxc_convolution_data_grad", out_grad, weight, name=node.name, shape=shape, num_group=groups,
                         block=block, **_geometry(node))
 
 
@@ -74,21 +87,22 @@ def _fully_connected(builder: GraphBuilder, node: Node, options: Options, is_sta
 def layout(graph: Graph, options: Options) -> Graph:
     """Every convolution, data gradient of one and fully connected layer over a packed (or depthwise) weight.
 
-    A fully connected layer of few rows keeps a weight that is not static.
+    A convolution of few pixels, or a fully connected layer of few rows, keeps a weight that is not static.
     """
     static = static_nodes(graph, options.static)
 
     def packed(builder: GraphBuilder, node: Node) -> list[Entry] | None:
         assert node.op is not None
         made: Entry | None = None
+        is_static = len(node.inputs) > 1 and node.inputs[1].node in static
         if node.op.name == "Convolution":
-            made = _convolution(builder, node, options)
+            made = _convolution(builder, node, graph.shape(Entry(node)), options, is_static)
         elif node.op.name == "_mxc_conv_data_grad":
-            made = _data_grad(builder, node, options)
+            made = _data_grad(builder, node, options, is_static)
         elif node.op.name == "_mxc_conv_weight_grad":
             made = _weight_grad(builder, node)
         elif node.op.name == "FullyConnected":
-            made = _fully_connected(builder, node, options, node.inputs[1].node in static)
+            made = _fully_connected(builder, node, options, is_static)
         return None if made is None else [made]
 
     return rewrite(graph, packed)

@@ -35,9 +35,10 @@ def _run(op: str, params: Params, inputs: list[np.ndarray], is_train: bool, rng:
 def packed_convolution(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws,
                        ) -> list[np.ndarray]:
     """Convolution without bias."""
-    data, packed = inputs
+    data, weight = inputs
     channels = data.shape[1] // params.num_group
-    weight = _unpacked(packed, params.num_filter // params.num_group)
+    if params.block:
+        weight = _unpacked(weight, params.num_filter // params.num_group)
     return _run("Convolution", params, [data, weight.reshape(params.num_filter, channels, *params.kernel)], is_train,
                 rng, no_bias=True)
 
@@ -70,10 +71,11 @@ def _blocks(plain: np.ndarray, block: int) -> np.ndarray:
 def packed_convolution_data_grad(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws,
                                  ) -> list[np.ndarray]:
     """`_mxc_conv_data_grad`."""
-    out_grad, packed = inputs
+    out_grad, weight = inputs
     groups = params.num_group
     filters, channels = out_grad.shape[1] // groups, params.shape[1] // groups
-    weight = _unpacked(packed, channels).reshape(groups, channels, filters, *params.kernel).swapaxes(1, 2)
+    if params.block:
+        weight = _unpacked(weight, channels).reshape(groups, channels, filters, *params.kernel).swapaxes(1, 2)
     return _run("_mxc_conv_data_grad", params, [out_grad, weight.reshape(-1, channels, *params.kernel)], is_train, rng)
 
 

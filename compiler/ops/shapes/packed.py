@@ -27,12 +27,14 @@ def _window(params: Params, space: tuple[int, ...]) -> tuple[int, ...]:
     return tuple((n + 2 * p - d * (k - 1) - 1) // s + 1 for n, k, s, d, p in geometry)
 
 
-def _packed(groups: int, rows: int, others: int, params: Params) -> tuple[int, ...]:
-    """The packed weight of a convolution: per group `rows` rows of `others` channels times the kernel."""
-    depth = others
-    for k in params.kernel:
-        depth *= k
-    return (groups, -(-rows // params.block), depth, params.block)
+def _packed(params: Params, filters: int, channels: int, by_channel: bool = False) -> tuple[int, ...]:
+    """The weight of a convolution: per group rows of a filter's (or a channel's) numbers packed, or with block 0 as it
+    is, (filters, channels of a group, kernel)."""
+    groups, block = params.num_group, params.block
+    if not block:
+        return (filters, channels // groups, *params.kernel)
+    rows, others = (channels, filters) if by_channel else (filters, channels)
+    return (groups, -(-(rows // groups) // block), others // groups * prod(params.kernel), block)
 
 
 def packed_convolution(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
@@ -40,8 +42,8 @@ def packed_convolution(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shape
     data, weight = ins
     if data is None:
         return ins, outs
-    expected = _packed(params.num_group, params.num_filter // params.num_group, data[1] // params.num_group, params)
-    _expect("packed weight", expected, weight)
+    expected = _packed(params, params.num_filter, data[1])
+    _expect("weight", expected, weight)
     return [data, expected], [(data[0], params.num_filter, *_window(params, data[2:]))]
 
 
@@ -61,9 +63,9 @@ def blocked_convolution(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shap
 def packed_convolution_data_grad(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
     """out_grad (N, F, *space), weight packed by channels -> `shape`"""
     out_grad, weight = ins
-    groups, shape = params.num_group, params.shape
+    shape = params.shape
     if out_grad is not None:
-        _expect("packed weight", _packed(groups, shape[1] // groups, out_grad[1] // groups, params), weight)
+        _expect("weight", _packed(params, out_grad[1], shape[1], by_channel=True), weight)
         _expect("out_grad", (shape[0], out_grad[1], *_window(params, shape[2:])), out_grad)
     return ins, [shape]
 

@@ -107,6 +107,7 @@ class Product:
     """Where a product's elements are. The subclass sets `size`, in numbers of the printed program, and `epilogue`."""
 
     size: Size
+    code: TileCode
     epilogue: Epilogue
     direct_rows = False
     direct_panels = False
@@ -129,7 +130,25 @@ class Product:
 
     def axes(self, batch: Value, row: Value, column: Value, lanes: int) -> Sequence[Axis]:
         """The epilogue's axes for `lanes` columns from `column` on."""
-        raise AssertionError("every product has axes")
+        raise AssertionError("every product has axes, or a way to finish of its own")
+
+    def finish(self, tile: Array, batch: Value, row: Value, rows: Value, column: Value, columns: Value) -> None:
+        """The epilogue over a finished tile: whole vectors, or masked ones where columns end."""
+        code = self.code
+        b, nr, lanes = code.b, code.columns, code.lanes
+        whole = columns.equals(nr)
+        with b.when(whole):
+            for r in b.range(0, rows):
+                uniform: dict[int, Value] = {}
+                for j in range(0, nr, lanes):
+                    axes = self.axes(batch, row + r, column + j, lanes)
+                    self.epilogue.store(axes, tile.vector(r * nr + j, lanes), code.dtype, None, uniform)
+        with b.when_not(whole):
+            for r in b.range(0, rows):
+                for at in b.range(0, columns, lanes):
+                    mask = b.first_lanes(columns - at, lanes)
+                    axes = self.axes(batch, row + r, column + at, lanes)
+                    self.epilogue.store(axes, tile.vector(r * nr + at, lanes), code.dtype, mask)
 
 
 class TileCode:
@@ -203,7 +222,7 @@ def print_kernel(code: TileCode, symbol: str, product_of: Callable[[Value], Prod
             product.pack_tile(Array(b, target, code.dtype), *place)
     where = "ptr args, ptr noalias tile, i64 batch, i64 row, i64 rows, i64 column, i64 columns"
     with b.function("finish", where, internal=True) as (args, tile, *place):
-        _finish(code, product_of(args), Array(b, tile, code.dtype), *place)
+        product_of(args).finish(Array(b, tile, code.dtype), *place)
     with b.function(symbol, "ptr args, i64 first, i64 last, ptr scratch") as (args, first, last, scratch):
         product = product_of(args)
         size = product.size
@@ -249,26 +268,6 @@ def print_kernel(code: TileCode, symbol: str, product_of: Callable[[Value], Prod
                         code.multiply(depth, row_tile, panel, here, block, rows, columns)
                         with b.when(done):
                             b.call("finish", [args, here.pointer, batch, row, rows, column, columns])
-
-
-def _finish(
-    code: TileCode, product: Product, tile: Array, batch: Value, row: Value, rows: Value, column: Value, columns: Value,
-) -> None:
-    """The epilogue over a finished tile: whole vectors, or masked ones where columns end."""
-    b, nr, lanes, epilogue = code.b, code.columns, code.lanes, product.epilogue
-    whole = columns.equals(nr)
-    with b.when(whole):
-        for r in b.range(0, rows):
-            uniform: dict[int, Value] = {}
-            for j in range(0, nr, lanes):
-                axes = product.axes(batch, row + r, column + j, lanes)
-                epilogue.store(axes, tile.vector(r * nr + j, lanes), code.dtype, None, uniform)
-    with b.when_not(whole):
-        for r in b.range(0, rows):
-            for at in b.range(0, columns, lanes):
-                mask = b.first_lanes(columns - at, lanes)
-                axes = product.axes(batch, row + r, column + at, lanes)
-                epilogue.store(axes, tile.vector(r * nr + at, lanes), code.dtype, mask)
 
 
 def pack_lines(

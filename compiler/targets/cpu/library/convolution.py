@@ -18,13 +18,13 @@ def volume(extents: Sequence[Number]) -> Number:
 def forward_size(extents: Sequence[Number]) -> Size:
     w = Window.of(extents)  # type: ignore[arg-type]
     taps = volume(w.kernel)
-    return Size(w.batch * w.groups, w.filters, volume(w.out), w.channels * taps, taps)
+    return Size(w.groups, w.filters, w.batch * volume(w.out), w.channels * taps, taps)
 
 
 def data_grad_size(extents: Sequence[Number]) -> Size:
     w = Window.of(extents)  # type: ignore[arg-type]
     taps = volume(w.kernel)
-    return Size(w.batch * w.groups, w.channels, volume(w.data), w.filters * taps, taps)
+    return Size(w.groups, w.channels, w.batch * volume(w.data), w.filters * taps, taps)
 
 
 def weight_grad_size(extents: Sequence[Number]) -> Size:
@@ -101,20 +101,20 @@ class Run:
 
     first: Value
     last: Value
+    image: Value
     place: list[Value]  # d, h
     column: Value
     follows: Value  # whether an earlier run has written the vector
 
 
 class Pixels(Spatial):
-    """Rows: packed filters. Columns: pixels; depth: channels x taps of the kernel, read from the image."""
-
-    direct_rows = True
+    """Rows: filters. Columns: pixels of all images; depth: channels x taps of the kernel, read from the images."""
 
     def __init__(self, kernel: CallKernel, code: TileCode, epilogue: Epilogue):
         super().__init__(kernel, code, epilogue)
         self.image, self.weight = epilogue.buffers[:2]
-        self.direct_rows = self.weight.dtype == code.dtype
+        self.packed = bool(dict(kernel.params)["block"])
+        self.direct_rows = self.packed and self.weight.dtype == code.dtype
         self.taps = volume(self.window.kernel)
         self.transposed = kernel.template == "convolution_data_grad"
         w = self.window
@@ -124,36 +124,64 @@ class Pixels(Spatial):
         else:
             self.size = forward_size(epilogue.extents)
             self.read, self.written, self.channels = w.data, w.out, w.channels
-        self.tiles = ceil_div(self.size.rows, code.rows)
 
     def row_tile(self, batch: Value, tile: Value, depth: Value) -> Array:
-        group = batch % self.window.groups
-        return self.weight.at(((group * self.tiles + tile) * self.size.depth + depth) * self.code.rows)
+        tiles = ceil_div(self.size.rows, self.code.rows)
+        return self.weight.at(((batch * tiles + tile) * self.size.depth + depth) * self.code.rows)
 
     def pack_tile(self, target: Array, batch: Value, row: Value, start: Value, depth: Value) -> None:
-        """Only for weights stored in another dtype than they are computed in."""
-        b, lanes = self.code.b, self.code.lanes
-        source = self.row_tile(batch, row // self.code.rows, start)
-        count = depth * self.code.rows
-        for i in b.range(0, count, lanes):
-            mask = b.first_lanes(count - i, lanes)
-            target.put(i, self.epilogue.arithmetic.loaded(source.vector(i, lanes, mask), source.dtype))
+        b, mr, taps, rows = self.code.b, self.code.rows, self.code.b.lift(self.taps), self.size.rows
+        if self.packed:  # weights stored in another dtype than they are computed in
+            source = self.row_tile(batch, row // mr, start)
+            count = depth * mr
+            for i in b.range(0, count, self.code.lanes):
+                mask = b.first_lanes(count - i, self.code.lanes)
+                vector = source.vector(i, self.code.lanes, mask)
+                target.put(i, self.epilogue.arithmetic.loaded(vector, source.dtype))
+        elif self.transposed:  # (filters, channels, taps): the depth's taps of each filter lie together
+            for k in b.range(0, depth // taps):
+                line = ((batch * self.window.filters + start // taps + k) * rows + row) * taps
+                pack_lines(self.code, self.epilogue, target.at(k * taps * mr), self.weight.at(line), mr, rows - row,
+                           taps, b.lift(1), taps)
+        else:
+            step = b.lift(self.size.depth)
+            source = self.weight.at((batch * rows + row) * step + start)
+            pack_lines(self.code, self.epilogue, target, source, mr, rows - row, step, b.lift(1), depth)
 
-    def axes(self, batch: Value, row: Value, column: Value, lanes: int) -> Sequence[Axis]:
-        groups = self.window.groups
-        channel = batch % groups * self.size.rows + row
-        return [batch // groups, channel, *inner_axes(self.code.b, self.flat, column, self.written, lanes)]
+    def finish(self, tile: Array, batch: Value, row: Value, rows: Value, column: Value, columns: Value) -> None:
+        """Whole vectors, or a masked one for each image that a vector touches, or where columns end."""
+        b, nr, lanes, dtype = self.code.b, self.code.columns, self.code.lanes, self.code.dtype
+        pixels = b.lift(volume(self.written))
+        numbers, channel = vector_type("i32", lanes), batch * self.size.rows + row
+        for j in b.range(0, columns, lanes):
+            first, count = column + j, b.minimum(columns - j, lanes)
+            image = first // pixels
+            place = first - image * pixels
+            whole = count.equals(lanes) & (place + lanes <= pixels)
+            with b.when(whole):
+                axes = inner_axes(b, self.flat, place, self.written, lanes)
+                for r in b.range(0, rows):
+                    self.epilogue.store([image, channel + r, *axes], tile.vector(r * nr + j, lanes), dtype)
+            with b.when_not(whole):
+                for i in b.range(image, (first + count - 1) // pixels + 1):
+                    begin = first - i * pixels  # of the vector, in this image
+                    low, high = b.maximum(0, 0 - begin), b.minimum(count, pixels - begin)
+                    start = b.splat(b.convert("trunc", low, "i32"), lanes)
+                    mask = (b.iota(numbers) >= start) & b.first_lanes(high, lanes)
+                    axes = inner_axes(b, self.flat, begin, self.written, lanes)
+                    for r in b.range(0, rows):
+                        self.epilogue.store([i, channel + r, *axes], tile.vector(r * nr + j, lanes), dtype, mask)
 
     # --- packing
 
     def pack_panel(self, target: Array, batch: Value, column: Value, start: Value, depth: Value) -> None:
         """For each vector of pixels, each run of it within a row, each tap: all channels."""
         b, lanes = self.code.b, self.code.lanes
-        image, channel = batch // self.window.groups, batch % self.window.groups * self.channels + start // self.taps
-        plane = self.image.at(image * self.strides[0] + channel * self.strides[1])
+        group = self.image.at((batch * self.channels + start // self.taps) * self.strides[1])
         count = b.minimum(self.code.columns, self.size.columns - column)
         for j in b.range(0, count, lanes):
             for run in self._runs(column + j, b.minimum(lanes, count - j)):
+                plane = group.at(run.image * self.strides[0])
                 for kd in b.range(0, self.window.kernel[0]):
                     d, d_inside = self._source(run.place[0], kd, 0)
                     for kh in b.range(0, self.window.kernel[1]):
@@ -173,8 +201,8 @@ class Pixels(Spatial):
             begin = r * width - column0
             first = b.maximum(0, begin)
             last = b.minimum(count, begin + width)
-            d, h = split(row0 + r, self.written[:2])
-            yield Run(first, last, [d, h], 0 - begin, r > 0)
+            image, *place = split(row0 + r, (self.window.batch, *self.written[:2]))
+            yield Run(first, last, image, place, 0 - begin, r > 0)
 
     def _source(self, place: Value, tap: Value, axis: int) -> tuple[Value, Value]:
         """Where tap `tap` of the output position `place` reads on `axis`, and whether that is inside."""
