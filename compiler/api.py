@@ -74,7 +74,8 @@ def compile_graph(graph: Graph, shapes: Mapping[str, Shape], dtypes: Mapping[str
     known = infer(graph, shapes, dtypes)
     wants = any(mode != "null" for mode in grad_req.values())
     static = frozenset() if wants or is_train else static_names(known)
-    options = Options(target=target, is_train=is_train, grad_req=dict(grad_req), static=static)
+    options = Options(target=target, is_train=is_train, grad_req=dict(grad_req), static=static,
+                      strict=env.flag("MXC_STRICT"))
     aux = frozenset(auxiliary_names(known))
     final = transform(known, options)
     groups = fuse(final, options, merge="fuse" not in env.names("MXC_SKIP"))

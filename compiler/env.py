@@ -6,6 +6,7 @@
 | MXC_PRINT | comma-separated names of passes whose result is printed to stderr; also fuse (the groups) and plan |
 | MXC_CHECK | 1: check the graph after every pass |
 | MXC_SKIP | comma-separated optional passes to leave out |
+| MXC_STRICT | 1: what is compiled from now on uses direct convolutions only, for outputs nearer to the exact ones |
 | MXC_CACHE_DIR | where compiled kernels are kept (default: XDG_CACHE_HOME/mxc, else ~/.cache/mxc); empty: no cache |
 | MXC_NUM_THREADS | threads that run a plan; else OMP_NUM_THREADS, else the CPUs this process may use |
 | MXC_RUNNER | native (default where there is one) or portable: what runs plans |

@@ -17,6 +17,7 @@ from dataclasses import astuple, dataclass
 
 from mxc.compiler.kernel import ir
 from mxc.compiler.kernel.ir import CallKernel, Store, Value
+from mxc.compiler.ops import winograd
 
 Triple = tuple[int, int, int]
 
@@ -98,6 +99,36 @@ def blocked_convolution(
     params = (("dtype", dtype), ("data_block", data_block), ("block", block), ("columns", columns), ("copied", copied))
     extents = (*window.numbers(), *data_strides)
     return _flattened(name, "blocked_convolution", params, buffers, extents, stores, 2, 3, window.out)
+
+
+def winograd_data(
+    name: str, dtype: str, window: Window, data_strides: Sequence[int], buffers: Sequence[str], stores: Sequence[Store],
+    block: int, tiles: int,
+) -> CallKernel:
+    """What `winograd_convolution` reads: B' d B (ops/winograd.py) of each tile d of each channel.
+
+    Output axes (tile group, channel block, channel in the block, place of the 36, tile in the group): the tiles of all
+    images, row-major, in groups of `tiles`; those that fill the last group are zero. Operand: data, with `data_strides`
+    elements between (n, channel block, d, h, w) and the `block` channels of a block next to each other. The window is
+    that of the convolution. Extents: window, data_strides.
+    """
+    params = (("dtype", dtype), ("block", block), ("tiles", tiles))
+    extents = (*window.numbers(), *data_strides)
+    return _flattened(name, "winograd_data", params, buffers, extents, stores, 1, 3, (winograd.PLACES, tiles))
+
+
+def winograd_convolution(
+    name: str, dtype: str, window: Window, buffers: Sequence[str], stores: Sequence[Store], block: int, tiles: int,
+    columns: int,
+) -> CallKernel:
+    """A convolution with 3 x 3 kernels, of stride 1, undilated, in one group: A' [sum over channels of U * V] A.
+
+    Output axes as in `blocked_convolution`. Operands: V, what `winograd_data` gives, dense; U = G g G', as `pack_rows`
+    with `columns` of the (filters, channels) of each of the 36 places. Extents: window.
+    """
+    params = (("dtype", dtype), ("block", block), ("tiles", tiles), ("columns", columns))
+    extents = window.numbers()
+    return _flattened(name, "winograd_convolution", params, buffers, extents, stores, 2, 3, window.out)
 
 
 def convolution_data_grad(
@@ -288,7 +319,9 @@ def flops(call: CallKernel) -> int:
     """Multiplications and additions of the template's product, those with padding too; 0 for one that has none."""
     if call.template == "gemm":
         return 2 * math.prod(call.extents[:4])
-    if call.template == "max_pool_grad":
+    if call.template in ("max_pool_grad", "winograd_data"):
         return 0
     w = Window.of(call.extents)
+    if call.template == "winograd_convolution":
+        return 2 * w.batch * w.filters * w.channels * math.prod(winograd.grid(w.out)) * winograd.PLACES
     return 2 * w.batch * w.groups * w.filters * w.channels * math.prod((*w.out, *w.kernel))

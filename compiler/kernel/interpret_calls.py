@@ -11,6 +11,7 @@ from mxc.compiler.kernel import ir
 from mxc.compiler.kernel.calls import Triple, Window, linear, replaced
 from mxc.compiler.kernel.interpret import run as run_loops
 from mxc.compiler.kernel.ir import CallKernel, LoopKernel, Store
+from mxc.compiler.ops import winograd
 
 
 def pack_rows(matrix: np.ndarray, block: int) -> np.ndarray:
@@ -38,7 +39,7 @@ def interpret(call: CallKernel, buffers: Sequence[np.ndarray]) -> None:
     result = _TEMPLATES[call.template](call, params, buffers)
     result = np.ascontiguousarray(result, ir.computing_dtype(dtype))
     inner = {"convolution_weight_grad": 1, "depthwise_weight_grad": 1, "blocked_convolution": 3,
-             "blocked_depthwise": 3}.get(call.template, 2)
+             "blocked_depthwise": 3, "winograd_data": 3, "winograd_convolution": 3}.get(call.template, 2)
     if params.get("flat"):
         result = result.reshape(*result.shape[:inner], math.prod(result.shape[inner:]))
     position = len(call.buffers)
@@ -87,10 +88,10 @@ def _weights(w: Window, params: dict, flat: np.ndarray, transposed: bool) -> np.
     """(groups, filters, channels, kd, kh, kw) in float64."""
     if "block" not in params:
         return flat[: w.groups * math.prod(w.kernel)].reshape(w.groups, 1, 1, *w.kernel).astype(np.float64)
-    rows, others = (w.channels, w.filters) if transposed else (w.filters, w.channels)
     if not params["block"]:
         shape = (w.groups, w.filters, w.channels, *w.kernel)
         return flat[: math.prod(shape)].reshape(shape).astype(np.float64)
+    rows, others = (w.channels, w.filters) if transposed else (w.filters, w.channels)
     depth, block = others * math.prod(w.kernel), int(params["block"])
     size = -(-rows // block) * depth * block
     groups = [_unpacked(flat[g * size :], rows, depth, block) for g in range(w.groups)]
@@ -149,6 +150,25 @@ def _blocked_depthwise(call: CallKernel, params: dict, buffers: Sequence[np.ndar
     return out.reshape(w.batch, blocks, block, *w.out)
 
 
+def _winograd_data(call: CallKernel, params: dict, buffers: Sequence[np.ndarray]) -> np.ndarray:
+    w, (sn, sc, *space) = Window.of(call.extents[:22]), call.extents[22:]
+    block, size = int(params["block"]), int(params["tiles"])
+    data = _strided(buffers[0], (w.batch, w.channels // block, block, *w.data), (sn, sc, 1, *space)).astype(np.float64)
+    image = data.reshape(w.batch, w.channels, *w.data[1:])
+    return np.moveaxis(winograd.transformed(image, w.out[1:], w.pad[1:], size, block), -1, 2)
+
+
+def _winograd_convolution(call: CallKernel, params: dict, buffers: Sequence[np.ndarray]) -> np.ndarray:
+    w = Window.of(call.extents)
+    block, size, columns = (int(params[k]) for k in ("block", "tiles", "columns"))
+    tiles, places = w.batch * math.prod(winograd.grid(w.out)), winograd.PLACES
+    shape = (-(-tiles // size), w.channels // block, places, size, block)
+    step = -(-w.filters // columns) * w.channels * columns
+    u = np.stack([_unpacked(buffers[1][i * step :], w.filters, w.channels, columns) for i in range(places)])
+    out = winograd.convolved(buffers[0][: math.prod(shape)].reshape(shape), u, w.batch, w.out[1:])
+    return out.reshape(w.batch, -1, block, *w.out)
+
+
 def _convolution_data_grad(call: CallKernel, params: dict, buffers: Sequence[np.ndarray]) -> np.ndarray:
     w = Window.of(call.extents[:22])
     out, weight = _outs(w, buffers[0], call.extents[22:]), _weights(w, params, buffers[1], True)
@@ -202,6 +222,8 @@ _TEMPLATES = {
     "convolution_weight_grad": _convolution_weight_grad,
     "depthwise": _convolution,
     "blocked_depthwise": _blocked_depthwise,
+    "winograd_data": _winograd_data,
+    "winograd_convolution": _winograd_convolution,
     "depthwise_data_grad": _convolution_data_grad,
     "depthwise_weight_grad": _convolution_weight_grad,
     "max_pool_grad": _max_pool_grad,

@@ -16,6 +16,7 @@ from mxc.compiler.ops.table import Kind
 from mxc.compiler.passes.building import as_dtype, as_shape
 from mxc.compiler.passes.registry import Options, graph_pass
 from mxc.compiler.passes.static import static_nodes
+from mxc.compiler.passes.winograd import Winograd, pays
 
 CHANNELS_LAST = {1: "NWC", 2: "NHWC", 3: "NDHWC"}
 GEOMETRY = ("kernel", "stride", "dilate", "pad")
@@ -29,6 +30,7 @@ class _Regions:
         self.builder = GraphBuilder(graph)
         self.static = static_nodes(graph, options.static)
         self.in_blocks: dict[Entry, Entry] = {}
+        self.winograd = Winograd(self.builder, options.target.tile("float32"))
 
     def lanes(self, entry: Entry) -> int:
         """Channels of a block for arrays like `entry`; 0 where it cannot lie in blocks."""
@@ -88,6 +90,10 @@ class _Regions:
         fills = self.lanes(data) > 0 and (channels // groups) % lanes == 0
         if not fills and groups > 1:
             return None
+        if fills and pays(self.graph, node, self.options):
+            n, _, *space = self.graph.shape(Entry(node))
+            shape = (n, filters // lanes, *space, lanes)
+            return self.winograd.convolution(node, self.blocked(data), self.weight(node), shape)
         block, columns = lanes if fills else 1, self.options.target.tile(self.graph.dtype(data))[1]
         packed = self.packed(node, channels // groups, block, columns)
         source = self.blocked(data) if fills else self.plain(data)

@@ -29,13 +29,15 @@ class Options:
 
     is_train: training-mode operators (BatchNorm by batch statistics, Dropout active). grad_req: argument name to
     "write", "add" or "null". static: arguments and auxiliary states whose values change rarely, so that what depends
-    on them alone is computed once, in the prepare part of the plan. target: the device's tile sizes.
+    on them alone is computed once, in the prepare part of the plan. target: the device's tile sizes. strict: no
+    algorithm that rounds more than plain sums of products do.
     """
 
     target: Tiles
     is_train: bool = False
     grad_req: Mapping[str, str] = field(default_factory=dict)
     static: frozenset[str] = frozenset()
+    strict: bool = False
 
     @property
     def wants_gradients(self) -> bool:

@@ -8,7 +8,17 @@ from __future__ import annotations
 from mxc.compiler.kernel.ir import CallKernel, computing_dtype
 from mxc.compiler.targets.cpu.builder import BYTES, Array, Builder, Value
 from mxc.compiler.targets.cpu.isa import Isa, native
-from mxc.compiler.targets.cpu.library import blocked, blocked_depthwise, convolution, depthwise, gemm, pooling
+from mxc.compiler.targets.cpu.library import (
+    blocked,
+    blocked_depthwise,
+    convolution,
+    depthwise,
+    gemm,
+    pooling,
+    weight_grad,
+    winograd,
+    winograd_data,
+)
 from mxc.compiler.targets.cpu.library.blocks import Blocking, TileCode, print_kernel
 from mxc.compiler.targets.cpu.library.epilogue import Epilogue
 
@@ -16,7 +26,6 @@ PRODUCTS = {
     "gemm": (gemm.size, gemm.Gemm),
     "convolution": (convolution.forward_size, convolution.Pixels),
     "convolution_data_grad": (convolution.data_grad_size, convolution.Pixels),
-    "convolution_weight_grad": (convolution.weight_grad_size, convolution.WeightGrad),
 }
 OTHERS = {
     "depthwise": depthwise,
@@ -26,7 +35,13 @@ OTHERS = {
 }
 
 
-BLOCKED = {"blocked_convolution": blocked, "blocked_depthwise": blocked_depthwise}
+BLOCKED = {
+    "blocked_convolution": blocked,
+    "blocked_depthwise": blocked_depthwise,
+    "convolution_weight_grad": weight_grad,
+    "winograd_data": winograd_data,
+    "winograd_convolution": winograd,
+}
 
 
 def tile(dtype: str, isa: Isa | None = None) -> tuple[int, int]:

@@ -1,0 +1,57 @@
+"""Winograd's minimal filtering F(4x4, 3x3): the matrices, and how an image is cut into tiles.
+
+A tile of 4 x 4 results y of the data d (6 x 6) and the kernel g (3 x 3) is y = A' [(G g G') * (B' d B)] A, with the
+product element by element: 36 multiplications in place of 144. The points of the interpolation are 0, 1, -1, 2, -2 and
+infinity (Lavin and Gray, Fast Algorithms for Convolutional Neural Networks, 2015).
+"""
+from __future__ import annotations
+
+import numpy as np
+
+RESULTS = 4  # of a tile, along each axis
+READ = 6  # elements that these depend on
+PLACES = READ * READ  # products of a tile
+TAPS = 9  # of the kernel
+DATA = np.array([[4, 0, -5, 0, 1, 0], [0, -4, -4, 1, 1, 0], [0, 4, -4, -1, 1, 0], [0, -2, -1, 2, 1, 0],
+                 [0, 2, -1, -2, 1, 0], [0, 4, 0, -5, 0, 1]], np.float64)  # B'
+KERNEL = np.array([[6, 0, 0], [-4, -4, -4], [-4, 4, -4], [1, 2, 4], [1, -2, 4], [0, 0, 24]], np.float64) / 24  # G
+OUTPUT = np.array([[1, 1, 1, 1, 1, 0], [0, 1, -1, 2, -2, 0], [0, 1, 1, 4, 4, 0], [0, 1, -1, 8, -8, 1]],
+                  np.float64)  # A'
+FACTORS = np.kron(KERNEL, KERNEL)  # (36, 9): G g G' from a flat kernel
+
+
+def grid(out: tuple[int, ...]) -> tuple[int, int]:
+    """Rows and columns of tiles that cover results of the spatial extents `out`."""
+    return -(-out[-2] // RESULTS), -(-out[-1] // RESULTS)
+
+
+def tiles(data: np.ndarray, out: tuple[int, int], pad: tuple[int, int]) -> np.ndarray:
+    """(N, C, H, W) -> (N * tiles, C, 6, 6): what each tile reads, zeros outside of the data."""
+    rows, columns = grid(out)
+    n, c, h, w = data.shape
+    padded = np.zeros((n, c, max(rows * RESULTS + 2, h + pad[0]), max(columns * RESULTS + 2, w + pad[1])), data.dtype)
+    padded[:, :, pad[0] : pad[0] + h, pad[1] : pad[1] + w] = data
+    seen = np.lib.stride_tricks.sliding_window_view(padded, (READ, READ), (2, 3))
+    seen = seen[:, :, : rows * RESULTS : RESULTS, : columns * RESULTS : RESULTS]
+    return seen.transpose(0, 2, 3, 1, 4, 5).reshape(n * rows * columns, c, READ, READ)
+
+
+def transformed(data: np.ndarray, out: tuple[int, int], pad: tuple[int, int], size: int, lanes: int) -> np.ndarray:
+    """(N, C, H, W) -> (tile groups, C / lanes, 36, size, lanes): B' d B of each tile, in groups of `size`.
+
+    The tiles of all images follow each other; those that fill the last group are zero.
+    """
+    made = DATA @ tiles(data.astype(np.float64), out, pad) @ DATA.T
+    full = np.zeros((-(-len(made) // size) * size, *made.shape[1:]))
+    full[: len(made)] = made
+    return full.reshape(-1, size, data.shape[1] // lanes, lanes, PLACES).transpose(0, 2, 4, 1, 3)
+
+
+def convolved(data: np.ndarray, weight: np.ndarray, batch: int, out: tuple[int, int]) -> np.ndarray:
+    """(N, F, *out) of `transformed` data and weight (36, F, C): A' [sum over channels of the products] A."""
+    (rows, columns), (places, filters, channels) = grid(out), weight.shape
+    flat = data.astype(np.float64).transpose(2, 0, 3, 1, 4).reshape(places, -1, channels)
+    product = (flat[:, : batch * rows * columns] @ weight.astype(np.float64).swapaxes(1, 2)).transpose(1, 2, 0)
+    parts = OUTPUT @ product.reshape(batch * rows * columns, filters, READ, READ) @ OUTPUT.T
+    whole = parts.reshape(batch, rows, columns, filters, RESULTS, RESULTS).transpose(0, 3, 1, 4, 2, 5)
+    return whole.reshape(batch, filters, rows * RESULTS, columns * RESULTS)[:, :, : out[0], : out[1]]

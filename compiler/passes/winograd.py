@@ -1,0 +1,62 @@
+"""Which convolutions are computed by Winograd's F(4x4, 3x3), and the operators that they become.
+
+It takes 4 multiplications in place of 9 for each result and filter at best, and pays for it with the tiles that images
+are cut into, with the transformations of data and results, and with weights four times as large.
+"""
+from __future__ import annotations
+
+from math import prod
+
+from mxc.compiler.graph.graph import Entry, Graph, GraphBuilder, Node
+from mxc.compiler.ops import winograd
+from mxc.compiler.passes.building import as_shape
+from mxc.compiler.passes.registry import Options
+
+# Costs in multiply-adds of the kernels, measured on AVX2 (only their relations matter):
+TRANSFORM = 500  # a channel of a tile of the data, or a filter of one of the results
+WEIGHT = 8  # reading a weight
+GAIN = 1.2  # of less than this the memory is not worth it
+
+
+def pays(graph: Graph, node: Node, options: Options) -> bool:
+    """Whether the convolution `node` of blocked data has the right form, and is faster this way."""
+    (n, channels, *_), out, params = graph.shape(node.inputs[0]), graph.shape(Entry(node)), node.params
+    formed = (tuple(params.kernel) == (3, 3) and {*params.stride, *params.dilate} == {1} and params.num_group == 1
+              and graph.dtype(node.inputs[0]) == "float32")
+    if options.strict or not formed:
+        return False
+    filters, pixels, tiles = out[1], n * prod(out[2:]), n * prod(winograd.grid(out))
+    direct = 9 * channels * filters * (pixels + WEIGHT)
+    cost = winograd.PLACES * channels * filters * (tiles + WEIGHT) + TRANSFORM * tiles * (channels + filters)
+    return direct > GAIN * cost
+
+
+class Winograd:
+    """Makes the operators of such convolutions in a new graph. tile: the register tile of the target."""
+
+    def __init__(self, builder: GraphBuilder, tile: tuple[int, int]):
+        self.builder, (self.tiles, self.columns) = builder, tile
+        self.factors: Entry | None = None
+        self.parts: dict[tuple[Entry, tuple[int, ...]], Entry] = {}  # transformed data, which convolutions may share
+
+    def convolution(self, node: Node, data: Entry, weight: Entry, shape: tuple[int, ...]) -> Entry:
+        """The convolution `node` of `data`, which lie in blocks, as the array `shape`, which does too.
+
+        weight: plain.
+        """
+        builder, pad = self.builder, tuple(node.params.pad)
+        if (data, pad) not in self.parts:
+            self.parts[data, pad] = builder.make("_mxc_winograd_data", data, pad=pad, tiles=self.tiles,
+                                                 name=f"{node.name}_data")
+        return builder.make("_mxc_winograd_convolution", self.parts[data, pad], self.packed(node, weight),
+                            name=node.name, shape=shape)
+
+    def packed(self, node: Node, weight: Entry) -> Entry:
+        """G g G' of each kernel g, packed for each of the 36 places."""
+        builder, (filters, channels) = self.builder, self.builder.shape(weight)[:2]
+        if self.factors is None:
+            self.factors = builder.make("_mxc_winograd_factors")
+        taps = as_shape(builder, weight, (filters * channels, winograd.TAPS))
+        made = builder.make("dot", self.factors, taps, transpose_b=True)
+        rows = as_shape(builder, made, (winograd.PLACES, filters, channels))
+        return builder.make("_mxc_pack_rows", rows, block=self.columns, name=f"{node.name}_packed")

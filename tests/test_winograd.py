@@ -1,0 +1,230 @@
+"""Winograd's convolution: its formula, its kernels, and which convolutions become it."""
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from library_cases import check, launch, runs, values, window
+from pass_checks import assert_graph, assert_same_numbers, options
+
+import mxc as mx
+from mxc.compiler.graph.text import graph_text, parse_graph
+from mxc.compiler.kernel import calls, ir
+from mxc.compiler.kernel.calls import Window, linear
+from mxc.compiler.kernel.interpret_calls import pack_rows
+from mxc.compiler.kernel.ir import CallKernel, Store
+from mxc.compiler.ops import winograd
+from mxc.compiler.passes.blocked import blocked
+from mxc.compiler.passes.calls import dense
+from mxc.compiler.targets.cpu import library
+from mxc.compiler.targets.cpu.isa import AVX2, AVX512, FORMS, PLAIN, Isa, native
+
+
+def test_formula():
+    rng = np.random.default_rng(0)
+    data, kernel = rng.standard_normal((6, 6)), rng.standard_normal((3, 3))
+    expected = [[(data[i : i + 3, j : j + 3] * kernel).sum() for j in range(4)] for i in range(4)]
+    transformed = (winograd.FACTORS @ kernel.ravel()).reshape(6, 6) * (winograd.DATA @ data @ winograd.DATA.T)
+    np.testing.assert_allclose(winograd.OUTPUT @ transformed @ winograd.OUTPUT.T, expected, rtol=1e-12)
+
+
+# --- kernels
+
+def geometry(batch: int, channels: int, filters: int, height: int, width: int, pad: int) -> Window:
+    return window(batch, 1, channels, filters, (1, height, width), (1, 3, 3), pad=(0, pad, pad))
+
+
+def data_case(w: Window, isa: Isa, flat: bool = True) -> tuple[CallKernel, list[np.ndarray]]:
+    """Not flat: with places and tiles exchanged."""
+    lanes, tiles = isa.lanes("float32"), isa.rows
+    shape = (w.batch, w.channels // lanes, *w.data, lanes)
+    groups = -(-w.batch * math.prod(winograd.grid(w.out)) // tiles)
+    made = (groups, w.channels // lanes, winograd.PLACES, tiles, lanes)
+    steps = dict(zip((0, 1, 3, 4, 2), dense(made), strict=True))
+    if not flat:
+        steps |= {3: lanes, 4: winograd.PLACES * lanes}
+    stores = [Store(1, linear(steps), ir.acc(0, "float32"))]
+    call = calls.winograd_data("data", "float32", w, dense(shape)[:5], ("float32",) * 2, stores, lanes, tiles)
+    rng = np.random.default_rng(1)
+    return call, [values(rng, (math.prod(shape),), "float32"), values(rng, (math.prod(made),), "float32")]
+
+
+def product_case(w: Window, isa: Isa, epilogue: str = "", flat: bool = True) -> tuple[CallKernel, list[np.ndarray]]:
+    """epilogue: "bias" adds one for each filter and cuts off below 0; "residual" adds an array too, to what is there;
+    "two" stores in another array besides. Not flat: with rows and columns exchanged."""
+    rng, lanes, (tiles, columns) = np.random.default_rng(2), isa.lanes("float32"), isa.tile("float32")
+    groups = -(-w.batch * math.prod(winograd.grid(w.out)) // tiles)
+    data = values(rng, (groups * w.channels * winograd.PLACES * tiles,), "float32")
+    rows = values(rng, (winograd.PLACES, w.filters, w.channels), "float32")
+    weight = np.concatenate([pack_rows(r, columns).ravel() for r in rows])
+    n, c, (_, h, wide) = w.batch, w.filters // lanes, w.out
+    steps = [c * h * wide * lanes, h * wide * lanes, 1, h * wide * lanes, wide * lanes, lanes]
+    if not flat:
+        steps[4:] = [lanes, h * lanes]
+    place, result, operands = linear(dict(enumerate(steps))), ir.acc(0, "float32"), [data, weight]
+    size = n * steps[0]
+    if epilogue:
+        result = ir.apply("add", result, ir.load(2, linear({1: lanes, 2: 1}), "float32"))
+        operands.append(values(rng, (w.filters,), "float32"))
+    if epilogue == "residual":
+        result = ir.apply("add", result, ir.load(3, place, "float32"))
+        operands.append(values(rng, (size,), "float32"))
+    if epilogue:
+        result = ir.apply("max", result, ir.const(0, "float32"))
+    last = len(operands)
+    stores = [Store(last, place, result, "add" if epilogue == "residual" else "write")]
+    if epilogue == "two":
+        twice = linear(dict(enumerate(steps)), size)
+        stores.append(Store(last, twice, ir.apply("mul", result, ir.const(2, "float32"))))
+    operands.append(values(rng, (size * len(stores),), "float32"))
+    call = calls.winograd_convolution("conv", "float32", w, ("float32",) * len(operands), stores, lanes, tiles, columns)
+    return call, operands
+
+
+SIZES = {f"{h}x{w} pad {p}": geometry(1, 8, 8, h, w, p)
+         for h, w, p in [(1, 1, 1), (2, 3, 1), (3, 3, 0), (4, 4, 1), (5, 8, 1), (6, 6, 0), (7, 7, 1), (8, 9, 0),
+                         (9, 9, 1), (9, 5, 2), (3, 30, 1), (16, 1, 1)]}
+SIZES |= {"several images": geometry(5, 16, 24, 7, 9, 1), "several bands": geometry(2, 64, 40, 30, 30, 1),
+          "many channels": geometry(1, 160, 16, 6, 6, 1)}
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_kernels(name):
+    check(*data_case(SIZES[name], native()))
+    check(*product_case(SIZES[name], native()))
+
+
+@pytest.mark.parametrize("flat", [True, False])
+@pytest.mark.parametrize("epilogue", ["bias", "residual", "two"])
+def test_epilogue(epilogue, flat):
+    check(*product_case(SIZES["several images"], native(), epilogue, flat))
+
+
+def test_places_and_tiles_exchanged():
+    check(*data_case(SIZES["several images"], native(), flat=False))
+
+
+@pytest.mark.parametrize("isa", [PLAIN, AVX2, AVX512], ids=lambda i: i.name)
+def test_forms_that_this_machine_runs(isa):
+    if not runs(isa):
+        pytest.skip("this machine lacks the instructions")
+    w = geometry(2, 32, 48, 9, 10, 1)
+    check(*data_case(w, isa), isa)
+    check(*product_case(w, isa, "residual"), isa)
+
+
+@pytest.mark.parametrize("isa", FORMS.values(), ids=lambda i: i.name)
+@pytest.mark.parametrize("case", [data_case, product_case])
+def test_one_text_serves_every_size(case, isa):
+    first, second = (case(geometry(n, c, 32, h, h, p), isa)[0] for n, c, h, p in ((1, 32, 5, 1), (3, 64, 40, 0)))
+    assert library.source(first, "k", isa) == library.source(second, "k", isa)
+
+
+@pytest.mark.parametrize("shape", [(1, 32, 32, 14, 14, 1), (1, 256, 256, 14, 14, 1), (1, 512, 512, 7, 7, 1),
+                                   (8, 64, 64, 56, 56, 1)])
+def test_enough_units(shape):
+    for call in (data_case(geometry(*shape), AVX2)[0], product_case(geometry(*shape), AVX2)[0]):
+        assert library.units(call, AVX2) >= min(8, shape[2] // 16 if call.template == "winograd_convolution" else 8)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_same_as_direct(seed):
+    """Both kernels one after the other against plain sums in float64."""
+    rng, isa = np.random.default_rng(seed), native()
+    lanes, columns = isa.lanes("float32"), isa.tile("float32")[1]
+    n, height, width, pad = rng.integers([1, 3, 3, 0], [4, 25, 25, 2])
+    w = geometry(int(n), lanes * int(rng.integers(1, 6)), lanes * int(rng.integers(1, 6)), int(height), int(width),
+                 int(pad))
+    x = values(rng, (w.batch, w.channels, *w.data[1:]), "float32")
+    g = values(rng, (w.filters, w.channels, 9), "float32")
+    data, product = data_case(w, isa), product_case(w, isa)
+    data[1][0] = np.moveaxis(x.reshape(w.batch, -1, lanes, *w.data[1:]), 2, -1).ravel()
+    launch(*data)
+    u = np.einsum("pt,fct->pfc", winograd.FACTORS, g).astype("float32")
+    product[1][:2] = [data[1][1], np.concatenate([pack_rows(rows, columns).ravel() for rows in u])]
+    launch(*product)
+    got = np.moveaxis(product[1][2].reshape(w.batch, -1, *w.out[1:], lanes), -1, 2).reshape(w.batch, -1, *w.out[1:])
+    padded = np.pad(x.astype("float64"), ((0, 0), (0, 0), (pad, pad), (pad, pad)))
+    seen = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), (2, 3))
+    expected = np.einsum("nchwij,fcij->nfhw", seen, g.reshape(w.filters, w.channels, 3, 3).astype("float64"))
+    np.testing.assert_allclose(got, expected, rtol=0, atol=2e-5 * np.abs(expected).max())
+
+
+# --- the pass
+
+HEAD = "graph(x: float32[1,32,14,15], w: float32[64,32,3,3], b: float32[1,64,1,1])\n"
+CONVOLUTION = ("Convolution(x, w, kernel=(3, 3), stride=(1, 1), dilate=(1, 1), pad=(1, 1), num_filter=64, num_group=1, "
+               "no_bias=True)\n")
+PACKED = (" k = Reshape({0}, shape=(2048, 9))\n d = dot(f, k, transpose_b=True)\n"
+          " r = Reshape(d, shape=(36, 64, 32))\n u = _mxc_pack_rows(r, block=8)\n")
+
+
+def test_pass():
+    graph = parse_graph(f"{HEAD} y = {CONVOLUTION} z = broadcast_add(y, b)\n return z")
+    result = blocked(graph, options(static=frozenset("w")))
+    assert_graph(result, HEAD + " s = Reshape(x, shape=(1, 8, 4, 14, 15))\n t = transpose(s, axes=(0, 1, 3, 4, 2))\n"
+                 " v = _mxc_winograd_data(t, pad=(1, 1), tiles=4)\n f = _mxc_winograd_factors()\n" + PACKED.format("w")
+                 + " y = _mxc_winograd_convolution(v, u, shape=(1, 16, 14, 15, 4))\n"
+                 " c = Reshape(b, shape=(1, 16, 1, 1, 4))\n z = broadcast_add(y, c)\n"
+                 " p = transpose(z, axes=(0, 1, 4, 2, 3))\n q = Reshape(p, shape=(1, 64, 14, 15))\n return q")
+    assert_same_numbers(graph, result, rtol=0, atol=1e-4)
+
+
+def test_convolutions_of_the_same_data_share_its_tiles():
+    head = HEAD.replace("b: float32[1,64,1,1]", "b: float32[64,32,3,3]")
+    graph = parse_graph(f"{head} y = {CONVOLUTION} z = {CONVOLUTION.replace('w', 'b')}"
+                        " a = elemwise_add(y, z)\n return a")
+    result = blocked(graph, options(static=frozenset("wb")))
+    names = [n.op.name for n in result.nodes if n.op is not None]
+    assert names.count("_mxc_winograd_data") == names.count("_mxc_winograd_factors") == 1
+    assert names.count("_mxc_winograd_convolution") == 2
+    assert_same_numbers(graph, result, rtol=0, atol=1e-4)
+
+
+def chosen(n: int, channels: int, filters: int, size: int, dtype: str = "float32", more: str = "", **fields) -> bool:
+    more = more or "kernel=(3, 3), stride=(1, 1), dilate=(1, 1), pad=(1, 1), num_group=1"
+    graph = parse_graph(f"graph(x: {dtype}[{n},{channels},{size},{size}], w: {dtype}[{filters},{channels},3,3])\n"
+                        f" y = Convolution(x, w, {more}, num_filter={filters}, no_bias=True)\n return y")
+    return "winograd" in graph_text(blocked(graph, options(static=frozenset("w"), **fields)))
+
+
+@pytest.mark.parametrize("shape", [(1, 64, 64, 56), (1, 128, 128, 28), (1, 256, 256, 14), (16, 512, 512, 7),
+                                   (1, 32, 64, 112)])
+def test_chosen(shape):
+    assert chosen(*shape)
+
+
+@pytest.mark.parametrize("shape", [(1, 512, 512, 7), (1, 8, 8, 112), (1, 64, 64, 1), (1, 64, 64, 5), (8, 512, 512, 1)])
+def test_not_worth_it(shape):
+    assert not chosen(*shape)
+
+
+@pytest.mark.parametrize("more", [
+    "kernel=(3, 3), stride=(2, 2), dilate=(1, 1), pad=(1, 1), num_group=1",
+    "kernel=(3, 3), stride=(1, 1), dilate=(2, 2), pad=(2, 2), num_group=1"])
+def test_other_forms(more):
+    assert not chosen(1, 64, 64, 56, more=more)
+
+
+def test_float32_alone_and_not_where_it_must_be_exact():
+    assert not chosen(1, 64, 64, 56, "float64")
+    assert not chosen(1, 64, 64, 56, strict=True)
+
+
+def test_strict_switch(monkeypatch):
+    """The variable counts when something is compiled; an executor that has its plan keeps it."""
+    x = np.random.default_rng(3).standard_normal((1, 32, 20, 20)).astype("float32")
+    symbol = mx.sym.Convolution(mx.sym.var("x"), name="c", kernel=(3, 3), pad=(1, 1), num_filter=32)
+    texts, results = [], []
+    for value in ("", "1", ""):
+        monkeypatch.setenv("MXC_STRICT", value)
+        executor = symbol.simple_bind(mx.cpu(), grad_req="null", x=x.shape)
+        executor.arg_dict["c_weight"][:] = 0.01 * np.arange(32 * 32 * 9).reshape(32, 32, 3, 3) % 1
+        results.append(executor.forward(is_train=False, x=mx.nd.array(x))[0].asnumpy())
+        texts.append("winograd" in executor.compiled().groups)
+    assert texts == [True, False, True]
+    np.testing.assert_allclose(results[0], results[1], rtol=0, atol=1e-4 * np.abs(results[1]).max())
+    np.testing.assert_array_equal(results[0], results[2])
+
+
