@@ -21,13 +21,14 @@ ALLOWED = {
     "env": "",
     "plan": "",
     "forks": "",
+    "interrupts": "",
     "cache": "env",
     "ops": "error",
     "graph": "error ops",
     "kernel": "error forks ops",
     "passes": "error env plan ops graph kernel",
     "targets": "error kernel",  # the printers that targets share
-    "targets/cpu": "error env forks cache kernel targets",
+    "targets/cpu": "error env forks interrupts cache kernel targets",
     "targets/cuda": "error kernel targets",
     "targets/reference": "error ops graph",  # runs graphs, not kernels
     "api": "error env plan ops graph kernel passes targets/cpu",

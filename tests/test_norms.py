@@ -142,3 +142,11 @@ def test_a_window_of_pooling_v1_behind_the_image(dtype: str) -> None:
         assert executor.grad_dict["x"].asnumpy()[0, 0].tolist() == [[1, 0, 0], [0, 0, 0], [1, 0, 0], [0, 0, 0]]
         assert mx.nd.Pooling_v1(data, kernel=(1, 1), stride=(2, 3), pooling_convention="full",
                                 pool_type=kind).asnumpy().tolist() == wanted
+
+
+def test_lrn_loops_over_no_more_channels_than_there_are():
+    """Whatever nsize: its divisor is nsize, its window ends where the channels do."""
+    x = np.linspace(-1, 1, 12, dtype=np.float64).reshape(2, 3, 2, 1)
+    given = {"x": x}
+    far, near = (run(mx.sym.LRN(X, nsize=size, alpha=size * 1e-2), given)[0] for size in (2**31 - 1, 5))
+    np.testing.assert_allclose(far, near, rtol=1e-7)

@@ -30,6 +30,8 @@ def cases() -> list[Case]:
                          integer=["sample"] if counts else []))
         made.append(case(op, "int", shapes, dtype="int32", span=(1, 3), train=False))
         made.append(case(op, "wrong", {"sample": (3, 3), **dict.fromkeys(parameters, (2,))}, span=span))
+    made.append(case("random_pdf_uniform", "turned", {"sample": (2, 3), "low": (2,), "high": (2,)}, train=False,
+                     spans={"low": (2, 3), "high": (0, 1)}))
     for label, sample, alpha, log in (("rows", (2, 3, 4), (2, 4), False), ("log", (2, 3, 4), (2, 4), True),
                                       ("one", (3,), (3,), False), ("plain", (2, 3), (2, 3), True)):
         made.append(case("random_pdf_dirichlet", label, {"sample": sample, "alpha": alpha}, {"is_log": log},

@@ -61,6 +61,7 @@ def _normalisations() -> list[Case]:
         made.append(case("LRN", label, {"data": (2, 5, 2, 3)}, attrs))
     made += [case("LRN", "one", {"data": (2, 3, 2, 1)}, {"nsize": 1, "knorm": 1}, train=False),
              case("LRN", "even", {"data": (2, 5, 2, 1)}, {"nsize": 4, "alpha": 0.5}),
+             case("LRN", "beyond", {"data": (2, 3, 4)}, {"nsize": 9, "alpha": 0.5}),
              case("LRN", "flat", {"data": (2, 3, 4)}, {"nsize": 3}),
              case("LRN", "matrix", {"data": (2, 5)}, {"nsize": 3, "alpha": 0.5}),
              case("LRN", "missing", {"data": (2, 3, 4, 5)})]

@@ -27,8 +27,10 @@ def _density(params: Params, inputs: list[np.ndarray], log_density: Callable[...
 
 
 def pdf_uniform(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws) -> list[np.ndarray]:
-    """1 / (high - low), wherever the sample is."""
-    return _density(params, inputs, lambda x, low, high: -np.log(high - low))
+    """1 / (high - low), wherever the sample is; its logarithm is NaN where that is negative."""
+    sample, low, high = _lined(inputs)
+    span = np.broadcast_to(high - low, sample.shape)
+    return [-np.log(span) if params.is_log else 1 / span]
 
 
 def pdf_normal(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws) -> list[np.ndarray]:

@@ -87,8 +87,8 @@ def planes(builder: GraphBuilder, data: Entry) -> Entry:
 
 def window_sum(builder: GraphBuilder, x: Entry, size: int) -> Entry:
     """The sum over the window of channels around each channel of planes: `size` of them, one less where that is
-    even."""
-    half = (size - 1) // 2
+    even. No further than there are channels, whatever `size`: the window is looped over."""
+    half = min((size - 1) // 2, builder.shape(x)[2] - 1)
     return builder.make("Pooling", x, kernel=(2 * half + 1, 1), pad=(half, 0), pool_type="sum")
 
 

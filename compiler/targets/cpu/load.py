@@ -7,7 +7,7 @@ from typing import Any
 import llvmlite.binding as llvm
 from llvmlite.binding import ffi
 
-from mxc.compiler import forks
+from mxc.compiler import forks, interrupts
 from mxc.compiler.error import TargetError
 
 _lock = forks.Lock()
@@ -52,7 +52,7 @@ def load_functions(codes: Iterable[bytes], symbols: Iterable[str]) -> dict[str, 
     symbols = list(symbols)
     if not symbols:
         return {}
-    with _lock:
+    with _lock, interrupts.held():
         engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine())
         try:
             for code in codes:

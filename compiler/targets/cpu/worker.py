@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from mxc.compiler import env
+from mxc.compiler import env, interrupts
 from mxc.compiler.targets.cpu.jobs import Job
 
 SHARE = 6  # kernels that are worth another process, which needs more than a second to import Numba
@@ -40,12 +40,15 @@ def compile_here(jobs: Sequence[Job], cpu: str, features: str) -> dict[str, byte
     from mxc.compiler.targets.cpu.load import machine, optimised
 
     target = machine(cpu, features)
-    texts = [job for job in jobs if job.language == "llvm"]
-    objects = {job.symbol: target.emit_object(optimised(job.text, target, 0)) for job in texts}
-    if len(texts) < len(jobs):
-        from mxc.compiler.targets.cpu.compile import compile_source  # imports Numba
+    objects: dict[str, bytes] = {}
+    for job in jobs:
+        with interrupts.held():
+            if job.language == "llvm":
+                objects[job.symbol] = target.emit_object(optimised(job.text, target, 0))
+            else:
+                from mxc.compiler.targets.cpu.compile import compile_source  # imports Numba
 
-        objects |= {job.symbol: compile_source(job, target, features) for job in jobs if job.language == "numba"}
+                objects[job.symbol] = compile_source(job, target, features)
     return objects
 
 
