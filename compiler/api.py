@@ -59,11 +59,12 @@ def static_names(graph: Graph) -> frozenset[str]:
 
 
 def compile_graph(graph: Graph, shapes: Mapping[str, Shape], dtypes: Mapping[str, str], grad_req: Mapping[str, str],
-                  is_train: bool, target: Any = None) -> Compiled:
+                  is_train: bool, target: Any = None, keeps: bool = True) -> Compiled:
     """Compile `graph` for arguments of these shapes and dtypes.
 
     shapes, dtypes: by argument and auxiliary state; what is missing is inferred. grad_req: argument to "write", "add"
     or "null" (missing: "null"). is_train: operators in training mode. target: None for this machine's CPU.
+    keeps: what the prepare part computes is kept from run to run; else parameters count as changing in every run.
     Raises MXNetError for what the graph, the shapes or the target do not allow.
     """
     start = time.perf_counter()
@@ -73,7 +74,7 @@ def compile_graph(graph: Graph, shapes: Mapping[str, Shape], dtypes: Mapping[str
         target = cpu_target()
     known = infer(graph, shapes, dtypes)
     wants = any(mode != "null" for mode in grad_req.values())
-    static = frozenset() if wants or is_train else static_names(known)
+    static = static_names(known) if keeps and not (wants or is_train) else frozenset()
     options = Options(target=target, is_train=is_train, grad_req=dict(grad_req), static=static,
                       strict=env.flag("MXC_STRICT"))
     aux = frozenset(auxiliary_names(known))

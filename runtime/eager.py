@@ -233,7 +233,8 @@ def _compiled(form: Form) -> _Code | None:
     graph = Graph([Entry(node, i) for i in range(len(form.shapes))])
     try:
         made = compile_graph(graph, {f"i{k}": s for k, s in enumerate(form.in_shapes)},
-                             {f"i{k}": d for k, d in enumerate(form.in_dtypes)}, {}, form.is_train)
+                             {f"i{k}": d for k, d in enumerate(form.in_dtypes)}, {}, form.is_train,
+                             keeps=False)
     except MXNetError:  # the reference serves what the target does not
         return None
     outputs = {b.name for b in made.plan.buffers if b.pool == "output"}

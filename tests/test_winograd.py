@@ -228,3 +228,13 @@ def test_strict_switch(monkeypatch):
     np.testing.assert_array_equal(results[0], results[2])
 
 
+
+
+def test_calls_one_by_one_keep_no_transformed_weight(monkeypatch, capsys):
+    """What an operator called by itself prepares it would prepare in every call."""
+    monkeypatch.setenv("MXC_PRINT", "fuse")
+    x, weight = mx.nd.ones((1, 64, 21, 23)), mx.nd.ones((64, 64, 3, 3))
+    y = mx.nd.Convolution(x, weight, kernel=(3, 3), pad=(1, 1), num_filter=64, no_bias=True)
+    assert y[0, 0, 1, 1].asscalar() == 9 * 64
+    groups = capsys.readouterr().err
+    assert "_mxc_convolution" in groups and "prepare" not in groups
