@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from mxc.compiler.targets.cpu.builder import BYTES, TYPES, Array, Builder, Number, Value, vector_type
 from mxc.compiler.targets.cpu.isa import Isa
@@ -270,8 +271,15 @@ def print_kernel(code: TileCode, symbol: str, product_of: Callable[[Value], Prod
                             b.call("finish", [args, here.pointer, batch, row, rows, column, columns])
 
 
+class Lanes(Protocol):
+    """What prints vectors of so many lanes."""
+
+    b: Builder
+    lanes: int
+
+
 def pack_lines(
-    code: TileCode, epilogue: Epilogue, target: Array, source: Array, block: int, valid: Value, line_step: Value,
+    code: Lanes, epilogue: Epilogue, target: Array, source: Array, block: int, valid: Value, line_step: Value,
     depth_step: Value, depth: Value,
 ) -> None:
     """target[k][l] = source[l * line_step + k * depth_step] for `block` lines l; from `valid` on: anything."""

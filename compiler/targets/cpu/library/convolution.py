@@ -27,12 +27,6 @@ def data_grad_size(extents: Sequence[Number]) -> Size:
     return Size(w.groups, w.channels, w.batch * volume(w.data), w.filters * taps, taps)
 
 
-def weight_grad_size(extents: Sequence[Number]) -> Size:
-    w = Window.of(extents)  # type: ignore[arg-type]
-    pixels = volume(w.out)
-    return Size(w.groups, w.filters, w.channels * volume(w.kernel), w.batch * pixels, w.out[2])
-
-
 def split(flat: Value, extents: Sequence[Number]) -> list[Value]:
     """Row-major coordinates of a flat position (of each lane, if it is a vector)."""
     places = []
@@ -268,59 +262,3 @@ class Pixels(Spatial):
             offsets = source * same(step)
             for c in b.range(0, channels):
                 put(c, convert(row.at(c * next_channel).gather(offsets, mask), row.dtype))
-
-
-class WeightGrad(Spatial):
-    """Rows: filters; columns: channels x taps; depth: the output's pixels of all images, in whole rows."""
-
-    def __init__(self, kernel: CallKernel, code: TileCode, epilogue: Epilogue):
-        super().__init__(kernel, code, epilogue)
-        self.data, self.out_grad = epilogue.buffers[:2]
-        self.out_strides = self.strides[5:]
-        self.size = weight_grad_size(epilogue.extents)
-
-    def axes(self, batch: Value, row: Value, column: Value, lanes: int) -> Sequence[Axis]:
-        w = self.window
-        inner = inner_axes(self.code.b, self.flat, column, [w.channels, *w.kernel], lanes)
-        return [batch * w.filters + row, *inner]
-
-    def _rows(self, start: Value, depth: Value) -> Iterator[tuple[Value, Value, Value, Value]]:
-        """The output's rows in a block of the depth: position in the block, n, d, h."""
-        b, w = self.code.b, self.window
-        width = w.out[2]
-        row0 = start // width
-        for r in b.range(0, depth // width):
-            n, d, h = split(row0 + r, [w.batch, w.out[0], w.out[1]])
-            yield r * width, n, d, h
-
-    def pack_tile(self, target: Array, batch: Value, row: Value, start: Value, depth: Value) -> None:
-        mr, w, s = self.code.rows, self.window, self.out_strides
-        width = self.code.b.lift(w.out[2])
-        for at, n, d, h in self._rows(start, depth):
-            line = self.out_grad.at(n * s[0] + (batch * w.filters + row) * s[1] + d * s[2] + h * s[3])
-            here = target.at(at * mr)
-            pack_lines(self.code, self.epilogue, here, line, mr, self.size.rows - row, s[1], s[4], width)
-
-    def pack_panel(self, target: Array, batch: Value, column: Value, start: Value, depth: Value) -> None:
-        b, nr, w, s = self.code.b, self.code.columns, self.window, self.strides
-        convert, zero = self.epilogue.arithmetic.loaded, b.zero(target.element)
-        width, stride = b.lift(w.out[2]), w.stride[2]
-        for lane in b.range(0, b.minimum(nr, self.size.columns - column)):
-            channel, kd, kh, kw = split(column + lane, [w.channels, *w.kernel])
-            offset = kw * w.dilate[2] - w.pad[2]
-            # x * stride + offset lies inside for low <= x < high
-            low = b.minimum(width, b.maximum(0, stride - 1 - offset) // stride)
-            high = b.maximum(low, b.minimum(width, b.maximum(0, w.data[2] - 1 - offset + stride) // stride))
-            for at, n, d, h in self._rows(start, depth):
-                y = d * w.stride[0] + kd * w.dilate[0] - w.pad[0]
-                z = h * w.stride[1] + kh * w.dilate[1] - w.pad[1]
-                inside = b.inside(y, w.data[0]) & b.inside(z, w.data[1])
-                begin, end = b.select(inside, low, width), b.select(inside, high, width)
-                plane = self.data.at(n * s[0] + (batch * w.channels + channel) * s[1] + y * s[2] + z * s[3])
-                here = target.at(at * nr + lane)
-                for x in b.range(0, begin):
-                    here[x * nr] = zero
-                for x in b.range(begin, end):
-                    here[x * nr] = convert(plane[(x * stride + offset) * s[4]], plane.dtype)
-                for x in b.range(end, width):
-                    here[x * nr] = zero

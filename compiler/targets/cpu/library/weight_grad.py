@@ -1,0 +1,300 @@
+"""The gradient of a convolution to its weight: sums over pixels of data (broadcast) times out_grad (filters in lanes).
+
+A unit of work is some channels of a group and some panels of its filters:
+
+    offsets of the channels' taps, and of a block's pixels, in the copy
+    for each block of the depth: some images, or a band of one's rows
+        copy what the block reads of the channels, with zeros around it
+        for each panel of filters:
+            pack out_grad's pixels                     [pixel][NR]
+            for each tile of up to MR lines (a channel's tap each):
+                tile (+)= lines x panel                MR x NR accumulators in registers
+            after the last block: the epilogue, over squares of the tiles, transposed
+
+So every tap reads the same copy, at another offset, and no image is unfolded.
+"""
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from mxc.compiler.kernel.calls import Window
+from mxc.compiler.kernel.ir import CallKernel, computing_dtype
+from mxc.compiler.targets.cpu.builder import BYTES, TYPES, Array, Builder, Number, Value, vector_type
+from mxc.compiler.targets.cpu.isa import Isa
+from mxc.compiler.targets.cpu.library.blocks import UNITS, ceil_div, least, most, pack_lines
+from mxc.compiler.targets.cpu.library.convolution import inner_axes, split, volume
+from mxc.compiler.targets.cpu.library.epilogue import Epilogue
+
+PIXELS = 384  # of a block, about: a panel of them stays in the nearest cache
+LINES = 144  # of a unit, about
+COPY_BYTES = 192 << 10  # of a block's copy, if a channel's is not larger
+KEPT_BYTES = 96 << 10  # of a unit's tiles, if a panel's are not larger
+
+
+@dataclass(frozen=True)
+class Cut:
+    """How a gradient is cut. The same formulas serve Python (to plan) and the printed program (to run)."""
+
+    taps: Number
+    images: Number  # of a block
+    height: Number  # output rows of a band
+    bands: Number
+    blocks: Number
+    rows: Number  # of the copy
+    pitch: Number  # pixels of a row of the copy
+    plane: Number  # elements of the copy of a channel of an image
+    chunk: Number  # channels of a unit
+    chunks: Number
+    panels: Number  # of the filters of a group
+    group: Number  # panels of a unit
+    groups: Number
+    units: Number
+
+    @classmethod
+    def of(cls, w: Window, dtype: str, isa: Isa) -> Cut:
+        """For the sizes `w`, which are numbers of Python or of the printed program."""
+        size, columns = BYTES[dtype], isa.tile(dtype)[1]
+        taps: Any = volume(w.kernel)
+        width: Any = most(1, w.out[2])
+        pitch: Any = (width - 1) * w.stride[2] + (w.kernel[2] - 1) * w.dilate[2] + 1
+        height: Any = least(most(1, w.out[1]), most(1, PIXELS // width))
+        bands: Any = most(1, ceil_div(w.out[1], height))
+        height = most(1, ceil_div(w.out[1], bands))
+        rows: Any = (height - 1) * w.stride[1] + (w.kernel[1] - 1) * w.dilate[1] + 1
+        plane: Any = w.kernel[0] * rows * pitch
+        images: Any = least(most(1, w.batch), most(1, PIXELS // most(1, height * width)))
+        parts: Any = ceil_div(w.batch, images)
+        images = most(1, ceil_div(w.batch, most(1, parts)))
+        chunk: Any = most(1, least(LINES // taps, COPY_BYTES // size // (images * plane)))
+        chunks: Any = ceil_div(w.channels, chunk)
+        chunk = most(1, ceil_div(w.channels, most(1, chunks)))
+        panels: Any = ceil_div(w.filters, columns)
+        group: Any = most(1, least(panels, KEPT_BYTES // size // columns // (chunk * taps)))
+        groups: Any = most(ceil_div(panels, group), least(panels, ceil_div(UNITS, most(1, w.groups * chunks))))
+        group = most(1, ceil_div(panels, most(1, groups)))
+        groups = ceil_div(panels, group)
+        blocks = most(1, parts * w.out[0] * bands)  # sums over nothing are 0
+        return cls(taps, images, height, bands, blocks, rows, pitch, plane, chunk, chunks, panels, group, groups,
+                   w.groups * chunks * groups)
+
+    def layout(self, w: Window, dtype: str, isa: Isa) -> tuple[Number, Number, Number, Number, Number]:
+        """In elements of the scratch, after the tables: where the copy, the panel, a square and the tiles begin, and
+        its size."""
+        lanes, columns, wide = isa.lanes(dtype), isa.tile(dtype)[1], 8 // BYTES[dtype]
+        pixels: Any = self.images * self.height * most(1, w.out[2])
+        lines: Any = self.chunk * self.taps
+        copy: Any = ceil_div((pixels + lines) * wide, 16) * 16
+        panel: Any = ceil_div(copy + self.images * self.chunk * self.plane + lanes, 16) * 16
+        square: Any = panel + ceil_div(pixels * columns + lanes, 16) * 16
+        tiles: Any = square + lanes * lanes
+        kept = most(1, least(self.blocks - 1, 1) * self.group)  # a single block needs a single panel's tiles
+        return copy, panel, square, tiles, tiles + kept * (ceil_div(lines, lanes) * lanes) * columns
+
+
+def _dtype(kernel: CallKernel) -> str:
+    return computing_dtype(str(dict(kernel.params)["dtype"]))
+
+
+def units(kernel: CallKernel, isa: Isa) -> int:
+    return int(Cut.of(Window.of(kernel.extents), _dtype(kernel), isa).units)  # type: ignore[arg-type]
+
+
+def scratch_elements(kernel: CallKernel, isa: Isa) -> int:
+    w, dtype = Window.of(kernel.extents), _dtype(kernel)
+    return int(Cut.of(w, dtype, isa).layout(w, dtype, isa)[-1])  # type: ignore[arg-type]
+
+
+def print_kernel(
+    kernel: CallKernel, symbol: str, b: Builder, isa: Isa, dtype: str, epilogue_of: Callable[[Value], Epilogue],
+) -> None:
+    """The kernel's function and those that it calls."""
+    for lines in range(1, isa.rows + 1):
+        for vectors in range(1, isa.vectors + 1):
+            _print_tile(b, isa, dtype, lines, vectors)
+    with b.function("multiply", f"i64 lines, i64 vectors, {TILE}", internal=True) as (lines, vectors, *rest):
+        for count in range(1, isa.rows + 1):
+            for wide in range(1, isa.vectors + 1):
+                with b.when(lines.equals(count) & vectors.equals(wide)):
+                    b.call(f"tile_{count}_{wide}", rest)
+
+    def made(args: Value) -> _WeightGrad:
+        return _WeightGrad(kernel, b, isa, dtype, epilogue_of(args))
+
+    where = "ptr args, ptr noalias target, i64 group, i64 channel, i64 channels, i64 image, i64 images, i64 d, i64 h"
+    with b.function("copy", where, True) as (args, target, *place):
+        made(args).copy(Array(b, target, dtype), *place)
+    where = "ptr args, ptr noalias target, i64 filter, i64 filters, i64 image, i64 images, i64 d, i64 h, i64 rows"
+    with b.function("pack", where, True) as (args, target, *place):
+        made(args).pack(Array(b, target, dtype), *place)
+    where = "ptr args, ptr noalias tiles, ptr noalias square, i64 filter, i64 filters, i64 line, i64 lines"
+    with b.function("finish", where, True) as (args, tiles, square, *place):
+        made(args).finish(Array(b, tiles, dtype), Array(b, square, dtype), *place)
+    with b.function(symbol, "ptr args, i64 first, i64 last, ptr scratch") as (args, first, last, scratch):
+        made(args).units(args, first, last, scratch)
+
+
+TILE = "i64 pixels, ptr offsets, ptr starts, ptr copy, ptr panel, ptr noalias c, i64 add"
+
+
+def _print_tile(b: Builder, isa: Isa, dtype: str, lines: int, vectors: int) -> None:
+    """c[line][filter] = (add ? c : 0) + sum over pixels of copy[start of the line + pixel] * panel[pixel][filter]."""
+    lanes, columns = isa.lanes(dtype), isa.tile(dtype)[1]
+    grid = [(i, j) for i in range(lines) for j in range(vectors)]
+    with b.function(f"tile_{lines}_{vectors}", TILE, internal=True) as (pixels, offsets, starts, copy, panel, c, add):
+        pixel_at, start_at, source = Array(b, offsets, "int64"), Array(b, starts, "int64"), Array(b, copy, dtype)
+        right, tile = Array(b, panel, dtype), Array(b, c, dtype)
+        line_at = [source.at(start_at[i]) for i in range(lines)]
+        sums = [b.zero(vector_type(TYPES[dtype], lanes)) for _ in grid]
+        for p in b.range(0, pixels, carry=sums):
+            offset, row = pixel_at[p], right.at(p * columns)
+            filters = [row.vector(j * lanes, lanes) for j in range(vectors)]
+            for i in range(lines):
+                x = line_at[i].broadcast(offset, lanes)
+                for j in range(vectors):
+                    sums[i * vectors + j] = b.fma(x, filters[j], sums[i * vectors + j])
+        with b.when(add.equals(0)):
+            for total, (i, j) in zip(sums, grid, strict=True):
+                tile.put(i * columns + j * lanes, total)
+        with b.when(add.differs(0)):
+            for total, (i, j) in zip(sums, grid, strict=True):
+                place = i * columns + j * lanes
+                tile.put(place, total + tile.vector(place, lanes))
+
+
+class _WeightGrad:
+    """One function of a kernel being printed."""
+
+    def __init__(self, kernel: CallKernel, b: Builder, isa: Isa, dtype: str, epilogue: Epilogue):
+        self.b, self.isa, self.dtype, self.epilogue = b, isa, dtype, epilogue
+        self.lanes, self.columns = isa.lanes(dtype), isa.tile(dtype)[1]
+        self.flat = bool(dict(kernel.params)["flat"])
+        self.window = Window.of(epilogue.extents)  # type: ignore[arg-type]
+        self.strides, self.out_strides = epilogue.extents[22:27], epilogue.extents[27:]
+        self.data, self.out_grad = epilogue.buffers[:2]
+
+    @functools.cached_property
+    def cut(self) -> Any:
+        """Printed where it is first asked for: not every function needs its divisions."""
+        return Cut.of(self.window, self.dtype, self.isa)
+
+    def units(self, args: Value, first: Value, last: Value, scratch: Value) -> None:
+        b, w, cut, columns, lanes = self.b, self.window, self.cut, self.columns, self.lanes
+        memory = Array(b, scratch, self.dtype)
+        copy, panel, square, tiles = (memory.at(place) for place in cut.layout(w, self.dtype, self.isa)[:4])
+        offsets = Array(b, scratch, "int64")
+        starts = offsets.at(cut.images * cut.height * w.out[2])
+        self._line_starts(starts)
+        keep = b.select(b.lift(cut.blocks) > 1, b.lift(1), b.lift(0))
+        kept = keep * ceil_div(cut.chunk * cut.taps, lanes) * lanes * columns
+        for unit in b.range(first, last):
+            group, chunk, part = split(unit, (w.groups, cut.chunks, cut.groups))
+            channel, panel0 = chunk * cut.chunk, part * cut.group
+            channels = b.minimum(cut.chunk, w.channels - channel)
+            lines, panels = channels * cut.taps, b.minimum(cut.group, cut.panels - panel0)
+            tile_count = ceil_div(lines, self.isa.rows)
+            size = lines // tile_count
+            longer = lines - size * tile_count
+            for block in b.range(0, cut.blocks):
+                images0, d, band = split(block, (cut.blocks, b.maximum(1, w.out[0]), cut.bands))
+                image, h = images0 * cut.images, band * cut.height
+                images, rows = b.minimum(cut.images, w.batch - image), b.minimum(cut.height, w.out[1] - h)
+                b.call("copy", [args, copy.pointer, group, channel, channels, image, images, d, h])
+                self._pixel_offsets(offsets, images, rows)
+                for p in b.range(0, panels):
+                    filter0 = (panel0 + p) * columns
+                    filters = b.minimum(columns, w.filters - filter0)
+                    whole = group * w.filters + filter0
+                    b.call("pack", [args, panel.pointer, whole, filters, image, images, d, h, rows])
+                    here = tiles.at(p * kept)
+                    for t in b.range(0, tile_count):
+                        line = t * size + b.minimum(t, longer)
+                        count = b.select(t < longer, size + 1, size)
+                        b.call("multiply", [count, ceil_div(filters, lanes), images * rows * w.out[2],
+                                            offsets.pointer, starts.at(line).pointer, copy.pointer, panel.pointer,
+                                            here.at(line * columns).pointer, block])
+                    with b.when(block.equals(cut.blocks - 1)):
+                        b.call("finish", [args, here.pointer, square.pointer, whole, filters, channel * cut.taps,
+                                          lines])
+
+    def _line_starts(self, starts: Array) -> None:
+        """Where each tap of each channel of a unit begins in the copy."""
+        b, w, cut = self.b, self.window, self.cut
+        for line in b.range(0, cut.chunk * cut.taps):
+            channel, kd, kh, kw = split(line, (cut.chunk, *w.kernel))
+            row = kd * cut.rows + kh * w.dilate[1]
+            starts[line] = channel * cut.plane + row * cut.pitch + kw * w.dilate[2]
+
+    def _pixel_offsets(self, offsets: Array, images: Value, rows: Value) -> None:
+        b, w, cut = self.b, self.window, self.cut
+        for i in b.range(0, images):
+            for r in b.range(0, rows):
+                line = offsets.at((i * rows + r) * w.out[2])
+                first = i * (cut.chunk * cut.plane) + r * w.stride[1] * cut.pitch
+                for x in b.range(0, w.out[2]):
+                    line[x] = first + x * w.stride[2]
+
+    def copy(self, target: Array, group: Value, channel: Value, channels: Value, image: Value, images: Value, d: Value,
+             h: Value) -> None:
+        """[image][channel][kernel depth][rows][pitch]: what a block's pixels read of the channels."""
+        b, w, cut = self.b, self.window, self.cut
+        pitch, width, left = b.lift(cut.pitch), b.lift(w.data[2]), b.lift(w.pad[2])
+        for i in b.range(0, images):
+            for c in b.range(0, channels):
+                plane = self.data.at((image + i) * self.strides[0] + (group * w.channels + channel + c) *
+                                     self.strides[1])
+                for kd in b.range(0, w.kernel[0]):
+                    z = d * w.stride[0] + kd * w.dilate[0] - w.pad[0]
+                    for r in b.range(0, cut.rows):
+                        y = h * w.stride[1] + r - w.pad[1]
+                        inside = b.inside(z, w.data[0]) & b.inside(y, w.data[1])
+                        begin = b.select(inside, b.minimum(left, pitch), pitch)
+                        end = b.select(inside, b.minimum(left + width, pitch), pitch)
+                        line = target.at((i * cut.chunk + c) * cut.plane + (kd * cut.rows + r) * pitch)
+                        row = plane.at(z * self.strides[2] + y * self.strides[3])
+                        self._copy_row(line, row, begin, end, left)
+
+    def _copy_row(self, line: Array, row: Array, begin: Value, end: Value, left: Value) -> None:
+        """line[x] = row[x - left] for begin <= x < end, else 0; what a vector writes too much is overwritten later."""
+        b, lanes, convert, step = self.b, self.lanes, self.epilogue.arithmetic.loaded, self.strides[4]
+        zero = b.zero(vector_type(TYPES[self.dtype], lanes))
+        for x in b.range(0, begin, lanes):
+            line.put(x, zero)
+        with b.when(step.equals(1)):
+            for x in b.range(begin, end, lanes):
+                line.put(x, convert(row.vector(x - left, lanes, b.first_lanes(end - x, lanes)), row.dtype))
+        with b.when(step.differs(1)):
+            for x in b.range(begin, end):
+                line[x] = convert(row[(x - left) * step], row.dtype)
+        for x in b.range(end, self.cut.pitch, lanes):
+            line.put(x, zero)
+
+    def pack(self, target: Array, filter0: Value, filters: Value, image: Value, images: Value, d: Value, h: Value,
+             rows: Value) -> None:
+        """[pixel][NR]: a block's pixels of out_grad for some filters; rows that lie together count as one."""
+        b, w, s = self.b, self.window, self.out_strides
+        together = (s[3]).equals(s[4] * w.out[2])
+        runs, width = b.select(together, b.lift(1), rows), b.select(together, rows * w.out[2], b.lift(w.out[2]))
+        for i in b.range(0, images):
+            for r in b.range(0, runs):
+                line = self.out_grad.at((image + i) * s[0] + filter0 * s[1] + d * s[2] + (h + r) * s[3])
+                here = target.at((i * runs + r) * width * self.columns)
+                pack_lines(self, self.epilogue, here, line, self.columns, filters, s[1], s[4], width)
+
+    def finish(self, tiles: Array, square: Array, filter0: Value, filters: Value, line: Value, lines: Value) -> None:
+        """The epilogue over a panel's tiles, [line][filter], a square at a time; `line`: their first one's number."""
+        b, w, lanes, columns = self.b, self.window, self.lanes, self.columns
+        for j in b.range(0, filters, lanes):
+            count = b.minimum(filters - j, lanes)
+            for x in b.range(0, lines, lanes):
+                axes = inner_axes(b, self.flat, line + x, [w.channels, *w.kernel], lanes)
+                whole, mask = lines - x >= lanes, b.first_lanes(lines - x, lanes)
+                rows = [tiles.vector((x + u) * columns + j, lanes) for u in range(lanes)]
+                for u, row in enumerate(b.transpose(rows)):
+                    square.put(u * lanes, row)
+                for u in b.range(0, b.select(whole, count, b.lift(0))):
+                    self.epilogue.store([filter0 + j + u, *axes], square.vector(u * lanes, lanes), self.dtype)
+                for u in b.range(0, b.select(whole, b.lift(0), count)):
+                    self.epilogue.store([filter0 + j + u, *axes], square.vector(u * lanes, lanes), self.dtype, mask)
