@@ -31,7 +31,8 @@ def is_np_array() -> bool:
 def set_np_shape(active: bool) -> bool:
     """Turn NumPy's shape semantics on or off in this thread; what it was before.
 
-    With it arrays without axes and without elements can be made (`mx.nd.zeros(())`). Operators and graphs go on taking
+    With it arrays without axes and without elements can be made (`mx.nd.zeros(())`), and an element that integers alone
+    select has the shape (). Operators and graphs go on taking
     0 for an extent that is not known.
     """
     before, _semantics.np_shape = _semantics.np_shape, bool(active)

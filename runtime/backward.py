@@ -9,6 +9,8 @@ from collections import Counter
 from collections.abc import Hashable, Sequence
 from operator import attrgetter
 
+import numpy as np
+
 from mxc.compiler.error import MXNetError
 from mxc.compiler.graph.graph import Entry, Graph, Node
 from mxc.compiler.passes.gradient import HEAD, differentiate
@@ -235,9 +237,8 @@ def _fitting(i: int, head: Array, value: Array) -> Array:
 
 def _head_values(heads: Sequence[Array], head_grads: Sequence[Array | None]) -> list[Array]:
     """What flows into each output: ones where nothing is given."""
-    return [invoke.invoke("_ones", [], {"shape": head.shape, "dtype": head.dtype}, context=head.context)[0]
-            if value is None else _fitting(i, head, value)
-            for i, (head, value) in enumerate(zip(heads, head_grads, strict=True))]
+    return [Array.of(np.ones(head.shape, head.dtype), context=head.context) if value is None else
+            _fitting(i, head, value) for i, (head, value) in enumerate(zip(heads, head_grads, strict=True))]
 
 
 def _run(program: _Program, nodes: list[Recorded], heads: Sequence[Array]) -> dict[Place, Array]:

@@ -2,14 +2,15 @@
 
 A `Form` is an operator with parameters on inputs of given shapes and dtypes, in training mode or not. Forms are
 remembered. Expressions over arrays of one dtype become one Python function of NumPy's; other small work is done by the
-operator's reference. From `COMPILED_ELEMENTS` on (`LIBRARY_ELEMENTS` for what is no map) the form is compiled as a
-graph of one node.
+operator's reference. A form is compiled as a graph of one node from a size on that depends on the kind of operator, and
+a smaller one when its reference has taken more time than a compilation does.
 """
 from __future__ import annotations
 
 import contextvars
 import math
 import threading
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -26,13 +27,17 @@ from mxc.runtime import runner
 from mxc.runtime.array import LARGE, Array
 from mxc.runtime.storage import Block
 
-COMPILED_ELEMENTS = 1 << 16  # maps and reductions: below, NumPy is done before a table is made
-LIBRARY_ELEMENTS = 1 << 12  # products, convolutions, routines: their references are slow
-# What NumPy computes in the dtype of its arguments, and by one function.
-_KEPT = {"add", "sub", "mul", "div", "mod", "pow", "neg", "min", "max", "abs", "lt", "le", "gt", "ge", "eq", "ne",
-         "where", "sqrt", "floor", "ceil", "trunc", "rint", "exp", "expm1", "log", "log1p", "log2", "log10", "sin",
-         "cos", "tan", "arcsin", "arccos", "arctan", "arctan2", "sinh", "cosh", "tanh", "arcsinh", "arccosh", "arctanh",
-         "cbrt", "sigmoid"}
+# Forms of so many elements are compiled at once: arithmetic, which NumPy does as fast below; maps and reductions; the
+# others, of which some references are loops in Python.
+ARITHMETIC_ELEMENTS, MAP_ELEMENTS, LIBRARY_ELEMENTS = 1 << 18, 1 << 16, 1 << 12
+SLOW_CALL = 250e-6  # seconds: a call of compiled code takes less than half of it
+COMPILATION = 0.3  # seconds that slow calls of a form's reference take before it is compiled
+# What NumPy computes in the dtype of its arguments, and by one function: at the speed of memory, or slower.
+_QUICK = {"add", "sub", "mul", "div", "neg", "min", "max", "abs", "lt", "le", "gt", "ge", "eq", "ne", "where", "sqrt",
+          "floor", "ceil", "trunc", "rint"}
+_KEPT = _QUICK | {"mod", "pow", "exp", "expm1", "log", "log1p", "log2", "log10", "sin", "cos", "tan", "arcsin",
+                  "arccos", "arctan", "arctan2", "sinh", "cosh", "tanh", "arcsinh", "arccosh", "arctanh", "cbrt",
+                  "sigmoid"}
 _TRUTH = {"lt", "le", "gt", "ge", "eq", "ne"}
 _lock = Lock()
 
@@ -73,12 +78,15 @@ class Form:
         self.node, self.op, self.params, self.is_train = node, op, node.params, is_train
         self.in_shapes, self.in_dtypes, self.shapes, self.dtypes = in_shapes, in_dtypes, shapes, dtypes
         self.visible = op.num_visible(node.params)
-        self.draws = "reference" in op.rules  # expressions draw no numbers
+        self.draws = _draws(node, in_shapes, in_dtypes, is_train)
         elements = max(map(math.prod, (*in_shapes, *shapes)), default=0)
-        is_library = op.kind >= Kind.ANCHOR or "decompose" in op.rules
-        self.wants_code = elements >= (LIBRARY_ELEMENTS if is_library else COMPILED_ELEMENTS)
+        is_library = op.kind >= Kind.ANCHOR or (op.kind == Kind.REDUCTION and op.reduce is None)
         self.small = elements < (LARGE >> 3 if is_library else LARGE)
-        self.function = None if self.wants_code else numpy_function(node, in_shapes, in_dtypes, shapes[0], dtypes[0])
+        function, is_quick = numpy_function(node, in_shapes, in_dtypes, shapes[0], dtypes[0])
+        self.wants_code = elements >= (LIBRARY_ELEMENTS if is_library else ARITHMETIC_ELEMENTS if is_quick else
+                                       MAP_ELEMENTS)
+        self.function = None if self.wants_code else function
+        self._slow = 0.0  # seconds that slow calls of the reference took; below 0: there is no code for it
         self._code: _Code | None = None
 
     def code(self) -> _Code | None:
@@ -88,6 +96,7 @@ class Form:
                 if self._code is None:
                     self._code = _compiled(self)
                     self.wants_code = self._code is not None
+                    self._slow = -math.inf
         return self._code
 
     def compute(self, inputs: Sequence[Array], results: Sequence[Array], code: _Code | None,
@@ -104,10 +113,16 @@ class Form:
         """What NumPy makes of the inputs' memory, which results may share. Called in the context of `quiet`."""
         if self.function is not None:
             return [self.function(*memory)]
+        start = time.perf_counter()
         try:
-            return self.op.reference(self.params, memory, self.dtypes, self.is_train, Draws(*draw))
+            found = self.op.reference(self.params, memory, self.dtypes, self.is_train, Draws(*draw))
         except MemoryError as error:
             raise OutOfMemoryError(f"operator {self.op.name}: out of memory: {error}") from None
+        took = time.perf_counter() - start
+        if took > SLOW_CALL:
+            self._slow += took
+            self.wants_code = self.wants_code or self._slow > COMPILATION
+        return found
 
     def _run_code(self, code: _Code, inputs: Sequence[Array], results: Sequence[Array], draw: tuple[int, int]) -> None:
         """Kernels may write an output before they have read all inputs, so one that shares memory with an input, or
@@ -123,16 +138,27 @@ class Form:
                 quiet.run(_write, result.memory, target.memory)
 
 
+def _draws(node: Node, shapes: Sequence[tuple[int, ...]], dtypes: Sequence[str], is_train: bool) -> bool:
+    """Whether an operator draws random numbers."""
+    op = node.op
+    assert op is not None
+    if "reference" not in op.rules:
+        return False  # expressions draw none
+    from mxc.compiler.passes.decompose import draws  # only now: most programs begin with others
+
+    return draws(op, node.params, shapes, dtypes, is_train)
+
+
 def _write(target: np.ndarray, value: np.ndarray) -> None:
     np.copyto(target, value, casting="unsafe")
 
 
 class _Text:
     """The reading of an expression that writes Python over NumPy's functions; raises _Long where that will not do.
-    Values are pairs: text, and whether it is a truth value."""
+    Values are pairs: text, and whether it is a truth value. is_quick: whether it was arithmetic so far."""
 
     def __init__(self, dtype: str):
-        self.dtype, self.numbers = dtype, {}  # type: str, dict[str, object]
+        self.dtype, self.numbers, self.is_quick = dtype, {}, True  # type: str, dict[str, object], bool
 
     def const(self, number: int | float) -> tuple[str, bool]:
         name = f"n{len(self.numbers)}"
@@ -145,6 +171,7 @@ class _Text:
     def apply(self, op: str, *args: tuple[str, bool]) -> tuple[str, bool]:
         if op not in _KEPT:
             raise _Long
+        self.is_quick = self.is_quick and op in _QUICK
         numbers = [f"as_dtype({text}, dtype)" if truth else text for text, truth in args]
         if op == "where":
             test = args[0][0] if args[0][1] else f"({args[0][0]} != 0)"
@@ -157,17 +184,18 @@ class _Long(Exception):
 
 
 def numpy_function(node: Node, in_shapes: Sequence[tuple[int, ...]], in_dtypes: Sequence[str],
-                   shape: tuple[int, ...], dtype: str) -> Callable[..., np.ndarray] | None:
-    """A function of NumPy arrays for an operator whose expression is computed in its inputs' dtype all along."""
+                   shape: tuple[int, ...], dtype: str) -> tuple[Callable[..., np.ndarray] | None, bool]:
+    """A function of NumPy arrays for an operator whose expression is computed in its inputs' dtype all along, and
+    whether it is arithmetic alone."""
     op, params = node.op, node.params
     assert op is not None
     text = op.expression(params) if "reference" not in op.rules and op.reduce is None else None
     if text is None or not in_shapes or not shape or set(in_dtypes) != {dtype} or \
             dtype not in ("float32", "float64", "int32", "int64") or expr.compute_dtype(text, dtype) != dtype:
-        return None
+        return None, False
     names = op.input_names(params)
     if not set(names) <= expr.names_of(text):
-        return None
+        return None, False
     reading = _Text(dtype)
     env = {n: (f"i_{n}", False) for n in names}
     try:
@@ -177,19 +205,19 @@ def numpy_function(node: Node, in_shapes: Sequence[tuple[int, ...]], in_dtypes: 
                 env[name] = reading.const(value)
         body, truth = expr.evaluate(text, reading, env)
     except (_Long, MXNetError):
-        return None
+        return None, False
     if "(" not in body:  # an input as it is
-        return None
+        return None, False
     if truth:
         body = f"as_dtype({body}, dtype)"
     if any(s != shape for s in in_shapes):
         body = f"contiguous({body})"
     known = {f"f_{k}": f for k, f in expr.NUMPY.items()}
     if len(names) == 2 and body == f"f_{body[2:].split('(')[0]}(i_{names[0]}, i_{names[1]})":
-        return known[body.split("(")[0]]
+        return known[body.split("(")[0]], reading.is_quick
     space = {**known, **reading.numbers, "as_dtype": expr.as_dtype, "dtype": np.dtype(dtype), "where": np.where,
              "contiguous": np.ascontiguousarray, "__builtins__": {}}
-    return eval(f"lambda {', '.join(f'i_{n}' for n in names)}: {body}", space)  # a checked expression's
+    return eval(f"lambda {', '.join(f'i_{n}' for n in names)}: {body}", space), reading.is_quick  # checked
 
 
 class _Code:
@@ -197,7 +225,7 @@ class _Code:
 
     def __init__(self, compiled: Any):
         self.compiled, plan = compiled, compiled.plan  # the kernels live as long as `compiled`
-        self.memory = plan.arena_bytes, plan.prepared_bytes
+        self.memory = {pool: n for pool, n in (("arena", plan.arena_bytes), ("prepared", plan.prepared_bytes)) if n}
         self.scratch = plan.scratch_bytes
         self.places = [(b.pool, b.name, b.offset) for b in plan.buffers]
         self.rows = [(compiled.library.address(s.kernel), s.buffers, s.values, s.units) for s in _steps(plan)]
@@ -205,10 +233,11 @@ class _Code:
     def run(self, inputs: Sequence[Array], outputs: Sequence[Array], draw: tuple[int, int]) -> None:
         """Compute all outputs. draw: seed and offset of the numbers that are drawn."""
         where = outputs[0].context
-        arena, prepared = (Block(n, where) for n in self.memory)
-        scratch = Block(self.scratch * runner.num_threads(), where)
+        blocks = {pool: Block(n, where) for pool, n in self.memory.items()}
+        scratch = Block(self.scratch * runner.num_threads(), where) if self.scratch else None
+        places = {pool: block.address for pool, block in blocks.items()}
         seed = np.array(draw, np.int64)
-        places = {"arena": arena.address, "prepared": prepared.address, "seed": seed.ctypes.data}
+        places["seed"] = seed.__array_interface__["data"][0]
         addresses = []
         for pool, name, offset in self.places:
             if pool in ("argument", "aux"):
@@ -218,7 +247,8 @@ class _Code:
             else:
                 addresses.append(places[pool] + offset)
         runner.run(runner.StepTable([(function, [*(addresses[i] for i in buffers), *values], units)
-                                     for function, buffers, values, units in self.rows]), scratch.address, self.scratch)
+                                     for function, buffers, values, units in self.rows]),
+                   0 if scratch is None else scratch.address, self.scratch)
 
 
 def _steps(plan: Plan) -> list[Step]:

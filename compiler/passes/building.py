@@ -21,8 +21,10 @@ def as_dtype(builder: GraphBuilder, entry: Entry, dtype: str) -> Entry:
 
 
 def as_shape(builder: GraphBuilder, entry: Entry, shape: Sequence[int]) -> Entry:
-    """`entry` with as many elements arranged in `shape` (at least one axis, no empty one)."""
+    """`entry` with as many elements arranged in `shape` (no empty axis)."""
     shape = tuple(shape)
+    if not shape and builder.shape(entry):  # to Reshape, () means that nothing is said
+        return builder.make("SliceChannel", as_shape(builder, entry, (1,)), num_outputs=1, axis=0, squeeze_axis=True)
     return entry if builder.shape(entry) == shape else builder.make("Reshape", entry, shape=shape)
 
 

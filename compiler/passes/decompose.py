@@ -3,8 +3,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mxc.compiler.graph.graph import Entry, Graph, GraphBuilder, Node, rewrite
+from mxc.compiler.error import MXNetError
+from mxc.compiler.graph.graph import Entry, Graph, GraphBuilder, Node, Shape, Sink, rewrite
+from mxc.compiler.ops.table import Operator, Params
 from mxc.compiler.passes.registry import Options, graph_pass
+from mxc.compiler.passes.static import RANDOM
 
 
 @graph_pass(needs=("shape", "dtype"), gives=("primitive",))
@@ -17,3 +20,22 @@ def decompose(graph: Graph, options: Options) -> Graph:
         return None if rule is None else rule(builder, node, [builder.map[e] for e in node.inputs], options)
 
     return rewrite(graph, primitive)
+
+
+def draws(op: Operator, params: Params, shapes: Sequence[Shape], dtypes: Sequence[str], is_train: bool) -> bool:
+    """Whether an operator, on inputs of these shapes and dtypes, draws random numbers: its decomposition does, or there
+    is none for them and nobody knows."""
+    rule = op.rule("decompose")
+    if rule is None:
+        return op.name in RANDOM
+    made = GraphBuilder()
+    inputs = [made.variable(f"i{k}", *facts) for k, facts in enumerate(zip(shapes, dtypes, strict=True))]
+    outputs = made.add(Node(op, op.name, None, params, inputs))
+    builder = GraphBuilder(made.finish([*outputs, *inputs], [Sink("output", "")] * (len(outputs) + len(inputs))))
+    for entry in inputs:
+        builder.copy(entry.node)
+    try:
+        rule(builder, outputs[0].node, inputs, Options(None, is_train))  # type: ignore[arg-type]  # for any target
+    except MXNetError:
+        return True
+    return builder.streams > 0

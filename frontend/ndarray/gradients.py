@@ -7,7 +7,7 @@ import numpy as np
 
 from mxc.compiler.error import MXNetError
 from mxc.compiler.ops import table
-from mxc.ndarray.index_keys import array_of, parse
+from mxc.ndarray.index_keys import INTEGERS, array_of, parse
 from mxc.runtime import tape
 from mxc.runtime.array import Array
 
@@ -53,19 +53,35 @@ def record_selection(array: Array, key: Any, selected: Array) -> Array:
     """Note, while recording, that `selected` has the elements of `array` under a key; `selected`."""
     if not tape.state.recording or tape.entry_of(array) is None or not selected.size:
         return selected
+    if isinstance(key, bool):  # where integers alone select, True is the index 1
+        key = int(key)
+    elif isinstance(key, tuple) and len(key) == len(array.shape) and all(isinstance(k, INTEGERS) for k in key):
+        key = tuple(map(int, key))
     found = parse(key, array.shape)
     if found.advanced:
         places = np.arange(array.size).reshape(array.shape)[found.parts]
-        flat = tape.record_view("Reshape", {"shape": (-1,)}, array, array.reshape((-1,)))
-        part = selected.reshape(places.shape)
-        op = table.get("take")
-        tape.record(op, op.make_params({"mode": "clip"}), [flat, Array.of(places, "int64", array.context)], [part])
+        part = _record_places(array, places, selected.reshape(places.shape))
     else:
         spans = [_span(p, n) for p, n in zip(found.without_new_axes, array.shape, strict=False)]
         begin, end, step = zip(*spans, strict=True) if spans else ((), (), ())
         shape = (*(len(range(b, -1 if e is None else e, s)) for b, e, s in spans), *array.shape[len(spans):])
         part = tape.record_view("slice", {"begin": begin, "end": end, "step": step}, array, selected.reshape(shape))
-    return tape.record_view("Reshape", {"shape": selected.shape}, part, selected)
+    return record_reshape(part, selected)
+
+
+def record_reshape(array: Array, view: Array) -> Array:
+    """Note, while recording, that `view` has the elements of `array` in another shape; `view`."""
+    if view.shape or not tape.state.recording:
+        return tape.record_view("Reshape", {"shape": view.shape}, array, view)
+    return _record_places(array, np.zeros((), np.int64), view)  # to Reshape, () means that nothing is said
+
+
+def _record_places(array: Array, places: np.ndarray, selected: Array) -> Array:
+    """Note that `selected` has the elements of `array` at these places, counted row by row; `selected`."""
+    flat = tape.record_view("Reshape", {"shape": (-1,)}, array, array.reshape((-1,)))
+    op = table.get("take")
+    tape.record(op, op.make_params({"mode": "clip"}), [flat, Array.of(places, "int64", array.context)], [selected])
+    return selected
 
 
 def _span(part: Any, extent: int) -> tuple[int, int | None, int]:

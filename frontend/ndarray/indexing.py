@@ -13,13 +13,14 @@ from mxc.compiler.error import ArgumentError, ArgumentTypeError, MXNetError
 from mxc.ndarray.index_keys import INTEGERS, array_of, check_empty, check_forward, parse
 from mxc.runtime import engine
 from mxc.runtime.array import LARGE, Array
+from mxc.util import is_np_shape
 
 
 def select(array: Array, key: Any) -> Array:
     """The elements under a key: a view of `array` where they lie contiguously, else a new array.
 
-    A single element has the shape (1,). Raises IndexError for an index out of range or too many indices, ValueError and
-    TypeError for what is no key, MXNetError where nothing is selected (but by the first axis).
+    A single element has the shape (1,); under NumPy's shape semantics (), where integers alone select it. Raises
+    IndexError for an index out of range or too many indices, ValueError and TypeError for what is no key, MXNetError where nothing is selected (but by the first axis).
     """
     memory = array.memory
     if isinstance(key, INTEGERS):
@@ -27,11 +28,11 @@ def select(array: Array, key: Any) -> Array:
         if memory.ndim > 1:
             return array.view(memory[key])
         if -memory.size <= key < memory.size and memory.ndim:
-            return array.view(memory[key:key + 1 or None])
+            return array.view(memory[key, ...] if is_np_shape() else memory[key:key + 1 or None])
     elif isinstance(key, tuple) and len(key) == memory.ndim and all(isinstance(k, INTEGERS) for k in key):
         places: tuple[Any, ...] = (*map(int, key), ...)  # with the Ellipsis a view
         element = memory[places]
-        return array.view(element.reshape(1) if key else element)
+        return array.view(element.reshape(1) if key and not is_np_shape() else element)
     elif _is_range(key) and memory.ndim:
         start, stop, _ = key.indices(len(memory))
         if start > stop:

@@ -17,6 +17,7 @@ from mxc.ndarray.numpy_protocols import NumpyProtocols
 from mxc.runtime import invoke, tape
 from mxc.runtime.array import Array, dtype_name
 from mxc.runtime.context import Context
+from mxc.util import is_np_shape
 
 
 class NDArray(Arithmetic, Differentiable, OperatorMethods, NumpyProtocols):
@@ -166,16 +167,19 @@ class NDArray(Arithmetic, Differentiable, OperatorMethods, NumpyProtocols):
         """The elements in another shape, sharing memory; the codes 0, -1, -2, -3 and -4 as in the operator Reshape.
 
         The shape is given as one tuple, as numbers, or as `shape=`; `reverse=True` matches the codes from the right.
-        Raises ValueError when the shape does not fit the number of elements.
+        Under NumPy's shape semantics an element can have the shape (). Raises ValueError when the shape does not fit
+        the number of elements.
         """
         if kwargs.keys() - {"shape", "reverse"}:
             raise ArgumentTypeError(f"reshape takes the shape and reverse, not {', '.join(kwargs)}")
         wanted = shape[0] if len(shape) == 1 else shape or kwargs.get("shape", ())
         wanted = (wanted,) if isinstance(wanted, (int, np.integer)) else tuple(wanted)
-        if not wanted:
+        if not wanted and not (shape and is_np_shape()):
             raise ArgumentError(f"reshape needs the new shape of an array of {self.size} elements, got none")
         target = wanted
-        if any(n <= 0 for n in wanted):
+        if not self.size and is_np_shape():
+            target = tuple(self.shape[i] if n == 0 and i < self.ndim else n for i, n in enumerate(wanted))
+        elif any(n <= 0 for n in wanted):
             try:
                 target = invoke.reshaped(self.shape, wanted, bool(kwargs.get("reverse", False)))
             except MXNetError as error:
@@ -214,15 +218,15 @@ class NDArray(Arithmetic, Differentiable, OperatorMethods, NumpyProtocols):
         if math.prod(shape) != self.size or any(n < 0 for n in shape):
             raise ArgumentError(f"cannot reshape an array of {self.size} elements (shape {self.shape}) into "
                                 f"{tuple(shape)}")
-        made = tape.record_view("Reshape", {"shape": tuple(shape)}, self._array, self._array.reshape(shape))
-        return NDArray(made, self.writable)
+        return NDArray(gradients.record_reshape(self._array, self._array.reshape(shape)), self.writable)
 
     # -- elements
 
     def __getitem__(self, key: Any) -> NDArray:
         """The elements under `key`: integers, slices, None, Ellipsis, lists and arrays of indices, or a tuple of these.
 
-        Integers and slices share memory where the elements lie contiguously; one element has the shape (1,).
+        Integers and slices share memory where the elements lie contiguously; one element has the shape (1,), or ()
+        under NumPy's shape semantics (`mx.np_shape`).
         Raises IndexError for an index out of range or too many of them, ValueError for what is no key.
         """
         return NDArray(gradients.record_selection(self._array, key, indexing.select(self._array, key)))

@@ -1,0 +1,78 @@
+"""NumPy's shape semantics: arrays have the shapes that MXNet 1.9.1 gives them (golden/np_shape.json)."""
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import mxc as mx
+from mxc import autograd, nd
+
+GOLDEN = Path(__file__).parent / "golden"
+sys.path.insert(0, str(GOLDEN))
+import make_np_shape  # noqa: E402
+
+REAL = json.loads((GOLDEN / "np_shape.json").read_text())
+
+
+def test_every_case_is_recorded():
+    assert list(REAL) == make_np_shape.CASES
+
+
+@pytest.mark.parametrize("case", REAL)
+def test_shapes_are_mxnets(case):
+    found, real = make_np_shape.answer(mx, case), REAL[case]
+    if case == "nd.exp(v[0] - 1)":
+        assert found[:2] == real[:2] and found[2] == pytest.approx(real[2])
+    else:
+        assert found == real
+
+
+def test_an_element_shares_memory_and_can_be_assigned():
+    with mx.np_shape():
+        x = nd.zeros((2, 2))
+        x[0, 1][()] = 3
+        x[1][0][:] = 4
+        x[1, 1] = nd.array([5])
+        y = nd.zeros((2,))
+        y[0], y[1] = nd.ones(()), nd.array([2])
+    assert x.asnumpy().tolist() == [[0, 3], [4, 5]] and y.asnumpy().tolist() == [1, 2]
+    assert x[0, 0].shape == (1,)  # out of the scope
+
+
+@pytest.mark.parametrize("create_graph", [False, True])
+def test_gradients_through_elements_without_axes(create_graph):
+    x = nd.array([[1, 2], [3, 4]])
+    x.attach_grad()
+    with mx.np_shape(), autograd.record():
+        z = x[0, 1] * x[1][0] * x[0:1, 0:1].reshape(())
+        assert z.shape == ()
+        if create_graph:
+            z = autograd.grad(z, [x], create_graph=True)[0][1, 0]
+    with mx.np_shape():
+        z.backward()
+    wanted = [[2, 1], [0, 0]] if create_graph else [[6, 3], [2, 0]]
+    assert x.grad.asnumpy().tolist() == wanted
+
+
+@pytest.mark.parametrize("active", [False, True])
+@pytest.mark.parametrize("key", [True, False, (True, 1), (1, False), (True,), (slice(None), True)], ids=str)
+def test_selection_by_truth_while_recording(key, active):
+    x = nd.array(np.arange(6).reshape(2, 3))
+    with mx.np_shape(active):
+        places = x[key].asnumpy().astype(int)
+        x.attach_grad()
+        with autograd.record():
+            y = (x[key] * 2).sum()
+        y.backward()
+    expected = np.zeros(6, "float32")
+    np.add.at(expected, places.ravel(), 2)
+    np.testing.assert_array_equal(x.grad.asnumpy().ravel(), expected)
+
+
+def test_operators_refuse_what_has_no_elements():
+    with mx.np_shape():
+        for refused in (lambda: nd.zeros((0, 3)) + 1, lambda: nd.random.uniform(shape=())):
+            with pytest.raises(mx.MXNetError):
+                refused()
