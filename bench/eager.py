@@ -19,17 +19,30 @@ import numpy as np
 # A program for mxc and MXNet alike: `mx` is the module, `measure(name, call, rounds)` takes a time.
 PROGRAM = """
 a, b = mx.nd.ones((2, 2)), mx.nd.ones((2, 2))
-m = mx.nd.ones((100, 100))
+m, indices = mx.nd.ones((100, 100)), mx.nd.array([1, 3, 5])
 
 def chain():
     c = a
     for _ in range(100):
         c = c + b
     c.wait_to_read()
+    return c
 
 def recorded():
     with mx.autograd.record():
-        chain()
+        return chain()
+
+def differentiated():
+    recorded().backward()
+    a.grad.wait_to_read()
+
+def mixed():
+    with mx.autograd.record():
+        c = a
+        for _ in range(25):
+            c = mx.nd.tanh(c * b + 1) * 2
+    c.backward()
+    a.grad.wait_to_read()
 
 def assign():
     m[3] = 1
@@ -39,8 +52,13 @@ measure("a * 2", lambda: a * 2, 2000)
 measure("chain of 100", chain, 30)
 a.attach_grad()
 measure("chain of 100, record", recorded, 20)
+measure("and backward", differentiated, 20)
+measure("100 others, backward", mixed, 20)
 measure("m[3]", lambda: m[3], 1000)
 measure("m[3, 4]", lambda: m[3, 4], 1000)
+measure("m[1:3]", lambda: m[1:3], 1000)
+measure("m[indices]", lambda: m[indices].wait_to_read(), 200)
+measure("take", lambda: mx.nd.take(m, indices).wait_to_read(), 200)
 measure("m[3] = 1", assign, 500)
 big, other = mx.nd.ones((1 << 24,)), mx.nd.ones((1 << 24,))
 measure("16M a + b", lambda: (big + other).wait_to_read(), 2)

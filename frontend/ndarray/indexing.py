@@ -20,7 +20,8 @@ def select(array: Array, key: Any) -> Array:
     """The elements under a key: a view of `array` where they lie contiguously, else a new array.
 
     A single element has the shape (1,); under NumPy's shape semantics (), where integers alone select it. Raises
-    IndexError for an index out of range or too many indices, ValueError and TypeError for what is no key, MXNetError where nothing is selected (but by the first axis).
+    IndexError for an index out of range or too many indices, ValueError and TypeError for what is no key, MXNetError
+    where nothing is selected (but by the first axis).
     """
     memory = array.memory
     if isinstance(key, INTEGERS):
