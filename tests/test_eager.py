@@ -144,3 +144,26 @@ def test_parameters_in_lists_find_the_form_of_those_in_tuples():
         nd.transpose(x, axes=[1, 0])
     nd.transpose(x, axes=(1, 0))
     assert len({id(form) for form in invoke._forms.values()}) <= 2
+
+
+@pytest.mark.parametrize("request_", ["write", "add"])
+def test_a_gradient_that_flows_in_may_be_one_that_is_written(request_):
+    x, z = nd.array([1, 2]), nd.array([3, 4])
+    x.attach_grad(request_)
+    z.attach_grad(request_)
+    x.grad[:] = [10, 20]
+    with mx.autograd.record():
+        y = x + z.reshape((2,))
+    y.backward(x.grad)
+    assert x.grad.asnumpy().tolist() == ([20, 40] if request_ == "add" else [10, 20])
+    assert z.grad.asnumpy().tolist() == [10, 20]
+
+
+def test_backward_waits_for_queued_work_that_it_reads():
+    x = nd.ones((2,))
+    x.attach_grad()
+    large = nd.ones((1 << 20,))
+    with mx.autograd.record():
+        y = x * nd.sum(nd.exp(large) * 0 + 1) / (1 << 20) * x
+    y.backward()
+    np.testing.assert_allclose(x.grad.asnumpy(), [2, 2])
