@@ -1,8 +1,11 @@
 """Routines: every operator that has one, by its definition and compiled, against the operator's reference."""
 from __future__ import annotations
 
+import ctypes
+
 import numpy as np
 import pytest
+from library_cases import compiled, runs
 from op_cases import Case, cases
 from programs import DEFINITIONS, Program, lowered
 
@@ -12,6 +15,10 @@ from mxc.compiler.kernel.ir import RoutineKernel
 from mxc.compiler.kernel.routines import spec, words
 from mxc.compiler.ops import table
 from mxc.compiler.ops.infer import infer_node
+from mxc.compiler.targets.cpu.half_ir import conversions_for
+from mxc.compiler.targets.cpu.isa import AVX2, AVX512, PLAIN, Isa
+from mxc.compiler.targets.cpu.library.product import product_functions, product_symbol
+from mxc.compiler.targets.cpu.load import machine
 from mxc.compiler.targets.cpu.target import cpu_target
 
 CASES = [(case, dtype) for op in table.all_operators() if "routine" in op.rules for case in cases(op)
@@ -67,6 +74,29 @@ def test_words_are_of_the_target() -> None:
     from mxc.compiler.targets.cpu.vocabulary import names
 
     assert set(words.__all__) <= set(names())
+
+
+@pytest.mark.parametrize("form", [AVX2, AVX512, PLAIN], ids=lambda form: form.name)
+@pytest.mark.parametrize("stored", ["float32", "float64", "float16"])
+def test_product(stored: str, form: Isa) -> None:
+    """The word, compiled, with what is left over in every direction; nothing beyond the result is written."""
+    if not runs(form):
+        pytest.skip(f"this machine does not run {form.name}")
+    text = product_functions(form, stored)
+    text += conversions_for(machine().triple, form.features) if " half" in text else ""
+    name = product_symbol(stored)
+    address = compiled(text.replace(f"internal void @{name}(", "void @kernel("))
+    function = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 6)(address)
+    rng, real = np.random.default_rng(0), np.float64 if stored == "float64" else np.float32
+    for rows, depth, columns in ((1, 5, 16), (2, 4, 3), (3, 1, 8), (5, 300, 17), (13, 9, 40), (16, 515, 33)):
+        to = rng.standard_normal(rows * columns + 9).astype(real)
+        left = rng.standard_normal(rows * depth).astype(real)
+        packed = rng.standard_normal(-(-columns // 16) * depth * 16).astype(stored)
+        expected = to.copy()
+        words.product_(expected, 0, rows, left, 0, depth, packed.astype(real), columns)
+        function(to.ctypes.data, left.ctypes.data, packed.ctypes.data, rows, depth, columns)
+        np.testing.assert_allclose(to, expected, 0, 1e-12 if stored == "float64" else 1e-4)
+        np.testing.assert_array_equal(to[rows * columns:], expected[rows * columns:])
 
 
 def test_a_call_of_what_is_no_primitive_is_refused() -> None:

@@ -1,13 +1,12 @@
 """The steps of a recurrent layer in one direction, and their gradient.
 
-Both do for each step the product of the last states with a matrix, for `rows` rows of the batch at once: 256 columns at
-a time, four rows of the matrix for four rows of the batch, so that what is read is used from the nearest cache. The
-four are those of equal place in four parts of the rows: LLVM then sees that what it stores to does not overlap.
+Both do for each step the product of the last states with a matrix, for `rows` rows of the batch at once; the matrix
+comes packed, so that it is read from end to end.
 """
 from __future__ import annotations
 
 from mxc.compiler.kernel.routines.spec import routine
-from mxc.compiler.kernel.routines.words import int64, max_, min_, sigmoid_, tanh_
+from mxc.compiler.kernel.routines.words import int64, max_, min_, product_, sigmoid_, tanh_
 
 
 @routine(inputs=("pre", "weight", "bias", "state", "cell", "lengths"),
@@ -19,18 +18,17 @@ def rnn_layer(first, last, pre, weight, bias, state, cell, lengths, out, last_st
               high, clip_nan, real):
     """h = step(pre[t] , h x weight + bias) for all steps t, from the end with `reverse`.
 
-    pre: (steps, batch, products * size), the gates' sums of the input; weight: (size, products * size); bias: (products
-    * size,); state: (batch, size); cell: (batch, size), read with `lstm`; lengths: (batch,), read with `masked`: beyond
-    it out is 0 and the states stay. out: (steps, batch, size). With `keep`, for the gradient: gates: (steps, batch, 4 *
-    size), input, forget, new and output gate of lstm; reset, update, new and the recurrent product of the new gate of
-    gru; cells: (steps, batch, size) of lstm. With `clip` cells stay within low and high. What is not said to be written
-    holds one 0. rows: a multiple of 4. reverse, masked and keep are 0 or 1.
+    pre: (steps, batch, products * size), the gates' sums of the input; weight: (size, products * size), packed; bias:
+    (products * size,); state: (batch, size); cell: (batch, size), read with `lstm`; lengths: (batch,), read with
+    `masked`: beyond it out is 0 and the states stay. out: (steps, batch, size). With `keep`, for the gradient: gates:
+    (steps, batch, 4 * size), input, forget, new and output gate of lstm; reset, update, new and the recurrent product
+    of the new gate of gru; cells: (steps, batch, size) of lstm. With `clip` cells stay within low and high. What is not
+    said to be written holds one 0. reverse, masked and keep are 0 or 1.
     """
     width = products * size
     for unit in range(first, last):
         top = unit * rows
         count = min_(rows, batch - top)
-        quads = (count + 3) // 4
         if unit == 0:
             if not lstm:
                 last_cell[0] = real(0)
@@ -38,8 +36,6 @@ def rnn_layer(first, last, pre, weight, bias, state, cell, lengths, out, last_st
                 cells[0] = real(0)
             if not (keep and (lstm or gru)):
                 gates[0] = real(0)
-        for i in range(count * size, quads * 4 * size):
-            h[i] = real(0)
         for i in range(count * size):
             h[i] = state[top * size + i]
         if lstm:
@@ -47,40 +43,15 @@ def rnn_layer(first, last, pre, weight, bias, state, cell, lengths, out, last_st
                 c[i] = cell[top * size + i]
         for step in range(steps):
             t = steps - 1 - step if reverse else step
-            for row in range(quads * 4):
-                for j in range(width):
-                    total[row * width + j] = bias[j]
-            for begin in range(0, width, 256):
-                end = min_(begin + 256, width)
-                for k in range(0, size // 4 * 4, 4):
-                    w = k * width
-                    for quad in range(quads):
-                        a = quad * size + k
-                        o = quad * width
-                        o1 = o + quads * width
-                        o2 = o1 + quads * width
-                        o3 = o2 + quads * width
-                        a00, a01, a02, a03 = h[a], h[a + 1], h[a + 2], h[a + 3]
-                        a = a + quads * size
-                        a10, a11, a12, a13 = h[a], h[a + 1], h[a + 2], h[a + 3]
-                        a = a + quads * size
-                        a20, a21, a22, a23 = h[a], h[a + 1], h[a + 2], h[a + 3]
-                        a = a + quads * size
-                        a30, a31, a32, a33 = h[a], h[a + 1], h[a + 2], h[a + 3]
-                        for j in range(begin, end):
-                            w0 = weight[w + j]
-                            w1 = weight[w + width + j]
-                            w2 = weight[w + 2 * width + j]
-                            w3 = weight[w + 3 * width + j]
-                            total[o + j] = total[o + j] + a00 * w0 + a01 * w1 + a02 * w2 + a03 * w3
-                            total[o1 + j] = total[o1 + j] + a10 * w0 + a11 * w1 + a12 * w2 + a13 * w3
-                            total[o2 + j] = total[o2 + j] + a20 * w0 + a21 * w1 + a22 * w2 + a23 * w3
-                            total[o3 + j] = total[o3 + j] + a30 * w0 + a31 * w1 + a32 * w2 + a33 * w3
-            for k in range(size // 4 * 4, size):
-                for row in range(count):
-                    a00 = h[row * size + k]
-                    for j in range(width):
-                        total[row * width + j] = total[row * width + j] + a00 * weight[k * width + j]
+            for row in range(count):
+                o = row * width
+                p = (t * batch + top + row) * width
+                for j in range(2 * size if gru else width):
+                    total[o + j] = bias[j] + pre[p + j]
+                if gru:
+                    for j in range(2 * size, width):
+                        total[o + j] = bias[j]
+            product_(total, 0, count, h, 0, size, weight, width)
             for row in range(count):
                 o = row * width
                 s = row * size
@@ -94,11 +65,11 @@ def rnn_layer(first, last, pre, weight, bias, state, cell, lengths, out, last_st
                             gates[place * 4 * size + j] = real(0)
                 elif lstm:
                     for j in range(2 * size):
-                        total[o + j] = sigmoid_(total[o + j] + pre[place * width + j])
+                        total[o + j] = sigmoid_(total[o + j])
                     for j in range(2 * size, 3 * size):
-                        total[o + j] = tanh_(total[o + j] + pre[place * width + j])
+                        total[o + j] = tanh_(total[o + j])
                     for j in range(3 * size, 4 * size):
-                        total[o + j] = sigmoid_(total[o + j] + pre[place * width + j])
+                        total[o + j] = sigmoid_(total[o + j])
                     for j in range(size):
                         new = total[o + size + j] * c[s + j] + total[o + j] * total[o + 2 * size + j]
                         if clip:
@@ -112,7 +83,7 @@ def rnn_layer(first, last, pre, weight, bias, state, cell, lengths, out, last_st
                             gates[place * 4 * size + j] = total[o + j]
                 elif gru:
                     for j in range(2 * size):
-                        total[o + j] = sigmoid_(total[o + j] + pre[place * width + j])
+                        total[o + j] = sigmoid_(total[o + j])
                     if keep:
                         for j in range(size):
                             gates[place * 4 * size + 3 * size + j] = total[o + 2 * size + j]
@@ -125,8 +96,7 @@ def rnn_layer(first, last, pre, weight, bias, state, cell, lengths, out, last_st
                             gates[place * 4 * size + j] = total[o + j]
                 else:
                     for j in range(size):
-                        new = total[o + j] + pre[place * width + j]
-                        h[s + j] = max_(new, real(0)) if relu else tanh_(new)
+                        h[s + j] = max_(total[o + j], real(0)) if relu else tanh_(total[o + j])
                 if inside:
                     for j in range(size):
                         out[place * size + j] = h[s + j]
@@ -152,23 +122,18 @@ def rnn_layer_grad(first, last, out_grad, state_grad, cell_grad, gates, cells, o
 
     out_grad, out, cells, previous: (steps, batch, size); gates: (steps, batch, 4 * size); pre_grad, recurrent_grad:
     (steps, batch, products * size), the latter of gru alone: else they are equal, and it holds one 0; state and cell,
-    with their gradients: (batch, size), cells of lstm alone; weight: (products * size, size). previous: the state
-    before each step, 0 beyond a row's length.
+    with their gradients: (batch, size), cells of lstm alone; weight: (products * size, size), packed. previous: the
+    state before each step, 0 beyond a row's length.
     """
     width = products * size
     for unit in range(first, last):
         top = unit * rows
         count = min_(rows, batch - top)
-        quads = (count + 3) // 4
         if unit == 0:
             if not lstm:
                 first_cell_grad[0] = real(0)
             if not gru:
                 recurrent_grad[0] = real(0)
-        for i in range(count * width, quads * 4 * width):
-            total[i] = real(0)
-        for i in range(count * size, quads * 4 * size):
-            dh[i] = real(0)
         for i in range(count * size):
             dh[i] = state_grad[top * size + i]
         if lstm:
@@ -247,37 +212,7 @@ def rnn_layer_grad(first, last, out_grad, state_grad, cell_grad, gates, cells, o
                             total[o + 2 * size + j] = total[o + 2 * size + j] * gates[place * 4 * size + j]
                     for j in range(width):
                         recurrent_grad[place * width + j] = total[o + j]
-            for begin in range(0, size, 256):
-                end = min_(begin + 256, size)
-                for k in range(0, width // 4 * 4, 4):
-                    w = k * size
-                    for quad in range(quads):
-                        a = quad * width + k
-                        o = quad * size
-                        o1 = o + quads * size
-                        o2 = o1 + quads * size
-                        o3 = o2 + quads * size
-                        a00, a01, a02, a03 = total[a], total[a + 1], total[a + 2], total[a + 3]
-                        a = a + quads * width
-                        a10, a11, a12, a13 = total[a], total[a + 1], total[a + 2], total[a + 3]
-                        a = a + quads * width
-                        a20, a21, a22, a23 = total[a], total[a + 1], total[a + 2], total[a + 3]
-                        a = a + quads * width
-                        a30, a31, a32, a33 = total[a], total[a + 1], total[a + 2], total[a + 3]
-                        for j in range(begin, end):
-                            w0 = weight[w + j]
-                            w1 = weight[w + size + j]
-                            w2 = weight[w + 2 * size + j]
-                            w3 = weight[w + 3 * size + j]
-                            dh[o + j] = dh[o + j] + a00 * w0 + a01 * w1 + a02 * w2 + a03 * w3
-                            dh[o1 + j] = dh[o1 + j] + a10 * w0 + a11 * w1 + a12 * w2 + a13 * w3
-                            dh[o2 + j] = dh[o2 + j] + a20 * w0 + a21 * w1 + a22 * w2 + a23 * w3
-                            dh[o3 + j] = dh[o3 + j] + a30 * w0 + a31 * w1 + a32 * w2 + a33 * w3
-            for k in range(width // 4 * 4, width):
-                for row in range(count):
-                    a00 = total[row * width + k]
-                    for j in range(size):
-                        dh[row * size + j] = dh[row * size + j] + a00 * weight[k * size + j]
+            product_(dh, 0, count, total, 0, width, weight, size)
         for i in range(count * size):
             first_state_grad[top * size + i] = dh[i]
         if lstm:

@@ -1,6 +1,7 @@
 """The words that routines may say beyond plain Python, as NumPy; a target compiles them as its own primitives.
 
-Each ends in `_`, or is the name of a dtype, which converts. Arguments have one dtype, which is the result's too.
+Each ends in `_`, or is the name of a dtype, which converts. Arguments have one dtype, which is the result's too; what
+`product_` does is said there.
 """
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ import numpy as np
 from numpy import float32, float64, int8, int32, int64, uint8, uint32, uint64
 
 from mxc.compiler.ops import philox, special
+from mxc.compiler.ops.shapes.packed import PANEL
 
 __all__ = [
     "abs_",
@@ -28,6 +30,7 @@ __all__ = [
     "max_",
     "min_",
     "pow_",
+    "product_",
     "rand_",
     "sigmoid_",
     "sqrt_",
@@ -74,3 +77,15 @@ def rand_(seed, offset, index):
 def uniform_(seed, offset, index):
     """float64 in [0, 1), of two words of the counter-based generator."""
     return float64(philox.uniform((seed, offset), index))
+
+
+def product_(to, at, rows, left, start, depth, packed, columns):
+    """Adds left, (rows, depth) from `start` on, times a matrix (depth, columns) to `to`, (rows, columns) from `at` on.
+
+    packed: the matrix as (ceil(columns / PANEL), depth, PANEL), what fills the last panel being anything. All are dense
+    float32 or float64.
+    """
+    panels = -(-columns // PANEL)
+    matrix = packed[:panels * depth * PANEL].reshape(panels, depth, PANEL).transpose(1, 0, 2).reshape(depth, -1)
+    result = left[start:start + rows * depth].reshape(rows, depth) @ matrix[:, :columns]
+    to[at:at + rows * columns] += result.ravel()

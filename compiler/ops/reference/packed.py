@@ -18,7 +18,7 @@ def pack_rows(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Dra
     return [filled.reshape(groups, blocks, params.block, depth).transpose(0, 1, 3, 2)]
 
 
-def _unpacked(packed: np.ndarray, rows: int) -> np.ndarray:
+def unpacked(packed: np.ndarray, rows: int) -> np.ndarray:
     """(G, blocks, K, block) -> (G, rows, K)"""
     groups, blocks, depth, block = packed.shape
     return packed.transpose(0, 1, 3, 2).reshape(groups, blocks * block, depth)[:, :rows]
@@ -38,7 +38,7 @@ def packed_convolution(params: Params, inputs: list[np.ndarray], is_train: bool,
     data, weight = inputs
     channels = data.shape[1] // params.num_group
     if params.block:
-        weight = _unpacked(weight, params.num_filter // params.num_group)
+        weight = unpacked(weight, params.num_filter // params.num_group)
     return _run("Convolution", params, [data, weight.reshape(params.num_filter, channels, *params.kernel)], is_train,
                 rng, no_bias=True)
 
@@ -51,7 +51,7 @@ def blocked_convolution(params: Params, inputs: list[np.ndarray], is_train: bool
     if data.ndim == rank + 3:
         data = _plain(data)
     channels = data.shape[1] // groups
-    rows = _unpacked(packed, filters // groups).reshape(filters, channels // inner, *params.kernel, inner)
+    rows = unpacked(packed, filters // groups).reshape(filters, channels // inner, *params.kernel, inner)
     weight = np.moveaxis(rows, -1, 2).reshape(filters, channels, *params.kernel)
     (out,) = _run("Convolution", params, [data, weight.astype(data.dtype)], is_train, rng, no_bias=True)
     return [_blocks(out, params.block)]
@@ -75,7 +75,7 @@ def packed_convolution_data_grad(params: Params, inputs: list[np.ndarray], is_tr
     groups = params.num_group
     filters, channels = out_grad.shape[1] // groups, params.shape[1] // groups
     if params.block:
-        weight = _unpacked(weight, channels).reshape(groups, channels, filters, *params.kernel).swapaxes(1, 2)
+        weight = unpacked(weight, channels).reshape(groups, channels, filters, *params.kernel).swapaxes(1, 2)
     return _run("_mxc_conv_data_grad", params, [out_grad, weight.reshape(-1, channels, *params.kernel)], is_train, rng)
 
 
@@ -83,7 +83,7 @@ def packed_fully_connected(params: Params, inputs: list[np.ndarray], is_train: b
                            ) -> list[np.ndarray]:
     """FullyConnected of a matrix, without bias."""
     data, packed = inputs
-    weight = _unpacked(packed, params.num_hidden)[0]
+    weight = unpacked(packed, params.num_hidden)[0]
     return _run("FullyConnected", params, [data, weight], is_train, rng, no_bias=True, flatten=False)
 
 

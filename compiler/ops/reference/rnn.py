@@ -4,6 +4,7 @@ from __future__ import annotations
 import numpy as np
 
 from mxc.compiler.ops.philox import Draws
+from mxc.compiler.ops.reference.packed import unpacked
 from mxc.compiler.ops.shapes.rnn import directions, dropped, output_size, pieces
 from mxc.compiler.ops.table import Params
 
@@ -45,7 +46,7 @@ def _order(params: Params, steps: int) -> list[int]:
 def rnn_layer(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws) -> list[np.ndarray]:
     """All steps of one direction of one layer. Beyond a row's length the output is 0 and its states stay."""
     pre, weight, bias, h, c, lengths = (a.astype(np.float64) for a in inputs)
-    lstm = params.mode == "lstm"
+    weight, lstm = unpacked(weight, len(bias))[0].T, params.mode == "lstm"
     out, gates, cells = [NONE] * len(pre), [NONE] * len(pre), [NONE] * len(pre)
     for t in _order(params, len(pre)):
         new_h, new_c, kept = _cell(params, pre[t], h @ weight + bias, h, c if lstm else None)
@@ -64,7 +65,7 @@ def rnn_layer_grad(params: Params, inputs: list[np.ndarray], is_train: bool, rng
                    ) -> list[np.ndarray]:
     """The chain rule, from the last step that was done to the first."""
     og, dh, dc, gates, cells, out, h0, c0, weight, lengths = (a.astype(np.float64) for a in inputs)
-    order = _order(params, len(og))
+    weight, order = unpacked(weight, og.shape[2])[0].T, _order(params, len(og))
     pre_grad, rec_grad, previous = [NONE] * len(og), [NONE] * len(og), [NONE] * len(og)
     lstm, gru = params.mode == "lstm", params.mode == "gru"
     for place in range(len(order) - 1, -1, -1):

@@ -7,6 +7,8 @@ from mxc.compiler.error import MXNetError
 from mxc.compiler.ops.shapes.basic import Shapes
 from mxc.compiler.ops.table import Params
 
+PANEL = 16  # the block in which routines read the rows of a packed matrix
+
 
 def pack_rows(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
     """(G, R, K) -> (G, ceil(R / block), K, block)"""

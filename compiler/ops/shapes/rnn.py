@@ -6,6 +6,7 @@ from math import prod
 
 from mxc.compiler.error import MXNetError
 from mxc.compiler.ops.shapes.basic import Shape, Shapes, merge
+from mxc.compiler.ops.shapes.packed import PANEL
 from mxc.compiler.ops.table import Params
 
 GATES = {"rnn_relu": 1, "rnn_tanh": 1, "gru": 3, "lstm": 4}
@@ -122,7 +123,7 @@ def dropped(params: Params) -> bool:
 def rnn_layer(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
     """pre (T, N, gates * H), state (N, H) -> out (T, N, H), last state and cell, gates (T, N, 4 H), cells (T, N, H).
 
-    (1,) stands for what the mode does not have or `keep` does not ask for.
+    The weight (H, gates * H) comes packed. (1,) stands for what the mode does not have or `keep` does not ask for.
     """
     pre, state = ins[0], ins[3]
     if pre is None or state is None:
@@ -130,18 +131,19 @@ def rnn_layer(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes
     steps, batch, size = pre[0], pre[1], state[1]
     kept, lstm = KEPT[str(params.mode)] if params.keep else 0, params.mode == "lstm"
     width = GATES[str(params.mode)] * size
-    return ([(steps, batch, width), (size, width), (width,), (batch, size), *ins[4:]],
+    return ([(steps, batch, width), (1, -(-width // PANEL), size, PANEL), (width,), (batch, size), *ins[4:]],
             [(steps, batch, size), (batch, size), (batch, size) if lstm else (1,),
              (steps, batch, kept * size) if kept else (1,), (steps, batch, size) if kept and lstm else (1,)])
 
 
 def rnn_layer_grad(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
     """out_grad (T, N, H) -> gradients of pre (T, N, gates * H), of state and cell (N, H); the state before each step
-    (T, N, H); of gru the gradients of the recurrent products (T, N, 3 H), else (1,)."""
+    (T, N, H); of gru the gradients of the recurrent products (T, N, 3 H), else (1,). The weight comes packed."""
     og = ins[0]
     if og is None:
         return ins, outs
     steps, batch, size = og
     pre = (steps, batch, GATES[str(params.mode)] * size)
-    return ins, [pre, (batch, size), (batch, size) if params.mode == "lstm" else (1,), og,
+    weight = (1, -(-size // PANEL), pre[2], PANEL)
+    return [*ins[:8], weight, *ins[9:]], [pre, (batch, size), (batch, size) if params.mode == "lstm" else (1,), og,
                  pre if params.mode == "gru" else (1,)]

@@ -7,6 +7,7 @@ from math import prod
 from typing import Any
 
 from mxc.compiler.graph.graph import Entry, GraphBuilder, Node
+from mxc.compiler.ops.shapes.packed import PANEL
 from mxc.compiler.ops.shapes.rnn import directions, dropped, pieces
 from mxc.compiler.ops.table import Params
 from mxc.compiler.passes.building import as_dtype, as_shape, filled, random_numbers, widened
@@ -122,14 +123,19 @@ def _direction(builder: GraphBuilder, params: Params, reverse: bool, x: Entry, w
                              flatten=False)
         start = builder.make("broadcast_mul", begins, as_shape(builder, start, (1, batch, width)))
         pre = builder.make("elemwise_add", pre, start)
-        weight = builder.make("dot", weights["projection"], weights["recurrent"], transpose_a=True, transpose_b=True)
+        weight = builder.make("dot", weights["recurrent"], weights["projection"])
         first = filled(builder, builder.shape(cell), 0.0, builder.dtype(x))
     else:
-        weight = builder.make("transpose", weights["recurrent"], axes=(1, 0))
+        weight = weights["recurrent"]
     unused = state if lengths is None else lengths
-    made = builder.make_all("_mxc_rnn_layer", pre, weight, weights["recurrent_bias"], first, cell, unused, keep=keep,
-                            **settings)
+    made = builder.make_all("_mxc_rnn_layer", pre, packed(builder, weight), weights["recurrent_bias"], first, cell,
+                            unused, keep=keep, **settings)
     return Direction(x, weights, state, cell, unused, begins, first, made, settings)
+
+
+def packed(builder: GraphBuilder, matrix: Entry) -> Entry:
+    """The transposed matrix as the routines read it."""
+    return builder.make("_mxc_pack_rows", as_shape(builder, matrix, (1, *builder.shape(matrix))), block=PANEL)
 
 
 def _begins(builder: GraphBuilder, reverse: bool, lengths: Entry | None, rows: tuple[int, int], dtype: str) -> Entry:

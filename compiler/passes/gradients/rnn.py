@@ -6,7 +6,7 @@ from math import prod
 from mxc.compiler.graph.graph import Entry
 from mxc.compiler.ops.shapes.rnn import dropped, output_size, pieces
 from mxc.compiler.passes.building import as_shape, filled, widened
-from mxc.compiler.passes.decompositions.rnn import Direction, joined, layers, part, row
+from mxc.compiler.passes.decompositions.rnn import Direction, joined, layers, packed, part, row
 from mxc.compiler.passes.gradients.context import Gradient
 
 
@@ -71,7 +71,7 @@ def _direction(g: Gradient, own: Direction, og: Entry, last_state: Entry | None,
         recurrent = g.make("dot", recurrent, projection)
     to_pre, to_state, to_cell, previous, to_recurrent = g.builder.make_all(
         "_mxc_rnn_layer_grad", og, last_state or zeros, last_cell or zeros, gates, cells, out, own.first, own.cell,
-        recurrent, own.lengths, **own.settings)
+        packed(g.builder, g.make("transpose", recurrent, axes=(1, 0))), own.lengths, **own.settings)
     flat = _rows(g, to_pre)
     products = _rows(g, to_recurrent) if own.settings["mode"] == "gru" else flat
     grads["input"] = g.make("dot", flat, own.x, transpose_a=True)

@@ -6,7 +6,7 @@ from mxc.compiler.ops.shapes.rnn import GATES
 from mxc.compiler.ops.table import Params
 from mxc.compiler.passes.routines.context import Call, Context, call
 
-ROWS = 8  # of the batch in a unit of work: for few, the weights come from memory more often; for many, threads wait
+ROWS = 16  # of the batch in a unit of work: for few, the weights come from memory more often; for many, threads wait
 
 
 def _numbers(c: Context, params: Params, state: int) -> tuple[tuple[int, ...], dict[str, object]]:
@@ -17,7 +17,7 @@ def _numbers(c: Context, params: Params, state: int) -> tuple[tuple[int, ...], d
         "products": GATES[str(mode)], "lstm": mode == "lstm", "gru": mode == "gru", "relu": mode == "rnn_relu",
         "clip": None not in (params.clip_min, params.clip_max), "low": params.clip_min or 0.0,
         "high": params.clip_max or 0.0, "real": c.dtype(0)}
-    rows = min(ROWS, -(-batch // 4) * 4)
+    rows = -(-batch // max(1, -(-batch // ROWS)))
     return (c.shape(0)[0], batch, size, rows, int(params.reverse), int(params.masked)), constants
 
 

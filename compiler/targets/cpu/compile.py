@@ -14,9 +14,12 @@ from numba.core.compiler import Flags
 from numba.core.errors import NumbaError
 
 from mxc.compiler.error import MXNetError
+from mxc.compiler.kernel.ir import FLOATS
 from mxc.compiler.targets.cpu import vocabulary
 from mxc.compiler.targets.cpu.half_ir import conversions_for
+from mxc.compiler.targets.cpu.isa import fitting
 from mxc.compiler.targets.cpu.jobs import Job
+from mxc.compiler.targets.cpu.library.product import product_functions, product_symbol
 from mxc.compiler.targets.cpu.load import optimised
 
 THUNK = """
@@ -67,9 +70,19 @@ def translated(job: Job) -> str:
         symbol=job.symbol, function=function)
 
 
+def _with_product(text: str, dtype: str, features: str) -> str:
+    """The module with the function behind the word `product_`, which it declares."""
+    kept = [line for line in text.splitlines() if not (line.startswith("declare") and product_symbol(dtype) in line)]
+    functions = product_functions(fitting(features), dtype)
+    return "\n".join([*kept, functions.replace("#0", "#7000")])
+
+
 def module_of(job: Job, machine: llvm.TargetMachine, features: str) -> llvm.ModuleRef:
     """A job in Numba source as LLVM IR that is ready for code generation."""
     text = translated(job)
+    for dtype in FLOATS:
+        if product_symbol(dtype) in text:
+            text = _with_product(text, dtype, features)
     if " half" in text:
         text += conversions_for(machine.triple, features)
     return optimised(text, machine, short=job.short)

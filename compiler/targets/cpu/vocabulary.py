@@ -15,7 +15,7 @@ from typing import Any
 
 from llvmlite import ir as llvm
 from numba.core import types
-from numba.core.cgutils import alloca_once
+from numba.core.cgutils import alloca_once, get_or_insert_function
 from numba.core.imputils import lower_builtin
 from numba.core.typing.templates import AbstractTemplate, infer_global, signature
 from numba.extending import intrinsic, models, register_model
@@ -25,6 +25,7 @@ from mxc.compiler.kernel.canonical import LANES
 from mxc.compiler.kernel.math import expand
 from mxc.compiler.kernel.philox import uniform
 from mxc.compiler.targets.cpu.emit import LLVM, Emitter, align, narrowed, widened
+from mxc.compiler.targets.cpu.library.product import product_symbol
 from mxc.compiler.targets.cpu.loops import TILE
 
 POINTER = llvm.PointerType()
@@ -193,6 +194,24 @@ def transposed(typingctx, tile, source, index, stride):
 
 
 @intrinsic
+def product_(typingctx, to, at, rows, left, start, depth, packed, columns):
+    """A product of rows with a packed matrix, by a function that targets/cpu/library/product.py prints."""
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        (out, at, rows, x, start, depth, matrix, columns), kinds = args, sig.args
+        places = [_place(builder, kinds[0], out, at), _place(builder, kinds[3], x, start),
+                  builder.inttoptr(matrix, POINTER)]
+        numbers = [rows, depth, columns]
+        kind = llvm.FunctionType(llvm.VoidType(), [POINTER] * 3 + [WORD] * 3)
+        function = get_or_insert_function(builder.module, kind, product_symbol(kinds[6].dtype))
+        builder.call(function, [*places, *numbers])
+        return context.get_dummy_value()
+
+    whole = types.int64
+    return signature(types.none, to, whole, whole, left, whole, whole, packed, whole), codegen
+
+
+@intrinsic
 def integer(typingctx, args, position):
     """The int64 at `position` of args."""
 
@@ -300,6 +319,6 @@ def names() -> dict[str, Any]:
     space |= {"load_where": load_where, "integer": integer, "select": select, "half": half, "sum_": sum_}
     space |= {f"lanes_{dtype}": local(dtype, max(LANES)) for dtype in SCALARS if dtype != "float16"}
     space |= {f"tile_{dtype}": local(dtype, TILE * TILE) for dtype in SCALARS} | {"transposed": transposed}
-    space |= {"prod_": prod_, "rand_": rand_, "uniform_": uniform_}
+    space |= {"prod_": prod_, "product_": product_, "rand_": rand_, "uniform_": uniform_}
     space |= {name: t for name, t in SCALARS.items() if name not in ("bool", "float16")}
     return space

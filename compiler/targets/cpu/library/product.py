@@ -1,0 +1,88 @@
+"""The word `product_` of routines: rows times a packed matrix, added to what is there, as a function of a module.
+
+A block of the depth at a time, so that a panel of it and the rows stay in the nearest cache; each panel then is used
+for all rows, a tile of them in registers at a time.
+"""
+from __future__ import annotations
+
+from mxc.compiler.kernel.ir import computing_dtype
+from mxc.compiler.kernel.routines.words import PANEL
+from mxc.compiler.targets.cpu.builder import BYTES, TYPES, Array, Builder, vector_type
+from mxc.compiler.targets.cpu.isa import Isa
+from mxc.compiler.targets.cpu.library.arithmetic import Arithmetic
+from mxc.compiler.targets.cpu.library.blocks import ceil_div
+
+BLOCK_BYTES = 1024  # of the depth at once, for each row and each column of a panel
+CHAINS = 8  # sums at least that grow independently of each other: a multiply-add takes as many half cycles
+STEP = 4  # of the depth, in one round of a tile's loop
+
+
+def product_symbol(stored: str) -> str:
+    """The function's name for a matrix that is stored so; the rows have its computing dtype."""
+    return f"mxc_product_{stored}"
+
+
+def product_functions(isa: Isa, stored: str) -> str:
+    """LLVM IR of `void product(ptr to, ptr left, ptr packed, i64 rows, i64 depth, i64 columns)`."""
+    b, dtype = Builder("nounwind noinline"), computing_dtype(stored)
+    lanes, name = isa.lanes(dtype), product_symbol(stored)
+    vectors = PANEL // lanes
+    most = max(1, min(12, (isa.registers - vectors - 1) // vectors))
+    for rows in range(1, most + 1):
+        _print_tile(b, isa, stored, rows)
+    with b.function(name, "ptr to, ptr left, ptr packed, i64 rows, i64 depth, i64 columns", True) as f:
+        to, left, packed = Array(b, f[0], dtype), Array(b, f[1], dtype), Array(b, f[2], stored)
+        rows, depth, columns = f[3:]
+        blocks = ceil_div(depth, BLOCK_BYTES // BYTES[dtype])
+        block = ceil_div(depth, b.maximum(blocks, 1))
+        tiles = ceil_div(rows, most)
+        size = rows // b.maximum(tiles, 1)
+        longer = rows - size * tiles
+        for start in b.range(0, depth, block):
+            here = b.minimum(block, depth - start)
+            for column in b.range(0, columns, PANEL):
+                panel = packed.at(column * depth + start * PANEL)
+                for tile in b.range(0, tiles):
+                    row = tile * size + b.minimum(tile, longer)
+                    count = b.select(tile < longer, size + 1, size)
+                    rest = [left.at(row * depth + start).pointer, depth, panel.pointer,
+                            to.at(row * columns + column).pointer, columns, here, columns - column]
+                    for many in range(1, most + 1):
+                        with b.when(count.equals(many)):
+                            b.call(f"{name}_{many}", rest)
+    return b.module()
+
+
+def _print_tile(b: Builder, isa: Isa, stored: str, rows: int) -> None:
+    """to[row][column] += sum over depth of left[row][k] * panel[k][column], for the first `valid` of PANEL columns."""
+    dtype, arithmetic = computing_dtype(stored), Arithmetic(b, isa.half)
+    lanes = isa.lanes(dtype)
+    vectors, kind = PANEL // lanes, vector_type(TYPES[dtype], lanes)
+    grid = [(i, j) for i in range(rows) for j in range(vectors)]
+    chains = next(n for n in (1, 2, 4) if n == STEP or n * len(grid) >= CHAINS)
+    where = "ptr left, i64 pitch, ptr panel, ptr to, i64 columns, i64 depth, i64 valid"
+    with b.function(f"{product_symbol(stored)}_{rows}", where, internal=True) as f:
+        left, panel, to = Array(b, f[0], dtype), Array(b, f[2], stored), Array(b, f[3], dtype)
+        pitch, columns, depth, valid = f[1], f[4], f[5], f[6]
+        lines = [left.at(i * pitch) for i in range(rows)]
+        sums = [b.zero(kind) for _ in range(chains) for _ in grid]
+        whole = depth - depth % STEP
+        for begin, end, steps in ((0, whole, STEP), (whole, depth, 1)):
+            for k in b.range(begin, end, steps, carry=sums):
+                row, here = panel.at(k * PANEL), [line.at(k) for line in lines]
+                for u in range(steps):
+                    right = [arithmetic.loaded(row.vector(u * PANEL + j * lanes, lanes), stored)
+                             for j in range(vectors)]
+                    for n, (i, j) in enumerate(grid):
+                        at = u % chains * len(grid) + n
+                        sums[at] = b.fma(here[i].broadcast(u, lanes), right[j], sums[at])
+        for at in range(len(grid), chains * len(grid)):
+            sums[at % len(grid)] = sums[at % len(grid)] + sums[at]
+        places = [i * columns + j * lanes for i, j in grid]
+        with b.when(valid >= PANEL):
+            for total, place in zip(sums, places, strict=False):
+                to.put(place, total + to.vector(place, lanes))
+        with b.when(valid < PANEL):
+            for n, (place, (_, j)) in enumerate(zip(places, grid, strict=True)):
+                mask = b.first_lanes(valid - j * lanes, lanes)
+                to.put(place, sums[n] + to.vector(place, lanes, mask), mask)
