@@ -78,9 +78,9 @@ def print_kernel(
     """The kernel's function and those that it calls."""
     params: dict[str, Any] = dict(kernel.params)
     shapes = [(t, v) for t in range(1, params["tiles"] + 1) for v in range(1, params["columns"] // params["block"] + 1)]
-    for tiles, vectors in shapes:
-        with b.function(f"tile_{tiles}_{vectors}", TILE, internal=True) as values:
-            _print_tile(b, params, dtype, tiles, vectors, values)
+    for t, v in shapes:
+        with b.function(f"tile_{t}_{v}", TILE, internal=True) as values:
+            _print_tile(b, params, dtype, t, v, values)
     with b.function("multiply", f"i64 tiles, i64 vectors, {TILE}", internal=True) as (tiles, vectors, *rest):
         for t, v in shapes:
             with b.when(tiles.equals(t) & vectors.equals(v)):
@@ -168,12 +168,12 @@ class _Winograd:
         for j in b.range(0, vectors):
             source = products.at(j * lanes)
             half = []
-            for k in range(READ):
-                column = [source.vector((i * READ + k) * self.columns, lanes) for i in range(READ)]
+            for c in range(READ):
+                column = [source.vector((r * READ + c) * self.columns, lanes) for r in range(READ)]
                 half.append(output_side(b, column))
-            for i in range(RESULTS):
-                for k, value in enumerate(output_side(b, [half[n][i] for n in range(READ)])):
-                    results.put((i * RESULTS + k) * lanes, value)
+            for r in range(RESULTS):
+                for c, value in enumerate(output_side(b, [half[c][r] for c in range(READ)])):
+                    results.put((r * RESULTS + c) * lanes, value)
             for i in b.range(0, rows):
                 line = (y + i) * w.out[2] + x
                 for k in b.range(0, wide):

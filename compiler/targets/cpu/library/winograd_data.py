@@ -105,16 +105,16 @@ class _Data:
         for i in b.range(0, READ):
             line, source = patch.at(i * (READ * self.lanes)), plane.at((y + i) * row)
             exists = b.inside(y + i, w.data[1])
-            for j in range(READ):
-                line.put(j * self.lanes, zero)
+            for column_number in range(READ):
+                line.put(column_number * self.lanes, zero)
             with b.when(exists):
                 begin, end = b.maximum(0, 0 - x), b.minimum(READ, w.data[2] - x)
                 for j in b.range(begin, end):
                     line.put(j * self.lanes, source.vector((x + j) * column, self.lanes))
 
     def transform(self, data: Array, row: Value, column: Value, group: Value, block: Value, tile: Value) -> None:
-        b, done = self.b, {}
-        half = []
+        b, half = self.b, []
+        done: dict[int, Value] = {}
         for j in range(READ):
             line = data.at(column * j)
             half.append(data_side(b, [line.vector(row * i, self.lanes) for i in range(READ)]))
