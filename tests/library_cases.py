@@ -170,6 +170,8 @@ WINDOWS = {
     "far": window(1, 1, 2, 3, (1, 3, 3), (1, 3, 3), pad=(0, 4, 4)),
     "one pixel": window(3, 1, 4, 6, (1, 3, 3), (1, 3, 3)),
     "few pixels": window(5, 2, 9, 20, (1, 3, 3), (1, 3, 3), pad=(0, 1, 1)),
+    "strides and dilations": window(2, 2, 3, 4, (5, 11, 16), (3, 4, 3), (2, 3, 4), (3, 1, 2), pad=(2, 1, 1)),
+    "stride beyond the kernel": window(2, 1, 9, 8, (1, 7, 9), (1, 2, 1), (1, 4, 3)),
     "several blocks": window(7, 1, 90, 8, (1, 2, 2), (1, 3, 3), pad=(0, 1, 1)),
 }
 KINDS = ["forward", "data", "weight"]
@@ -180,7 +182,8 @@ def convolution_case(
 ) -> tuple[CallKernel, list[np.ndarray]]:
     rng = np.random.default_rng(4)
     x, grad = image(rng, w, dtype), values(rng, (w.batch, w.groups * w.filters, *w.out), dtype)
-    block = library.tile(dtype)[0] if packed else 0
+    strided = kind == "data" and any(s > 1 for s in w.stride)
+    block = library.tile(dtype)[0] if packed and not strided else 0
     shape = {"forward": grad.shape, "data": x.shape, "weight": (w.groups * w.filters, w.channels, *w.kernel)}[kind]
     strides = list(dense(shape))
     if not flat:

@@ -8,6 +8,7 @@ from mxc.compiler.graph.text import parse_graph
 from mxc.compiler.passes.layout import layout
 
 WINDOW = "kernel=(3, 3), stride=(2, 2), dilate=(1, 1), pad=(1, 1)"
+DENSE = "kernel=(3, 3), stride=(1, 1), dilate=(1, 1), pad=(1, 1)"
 CASES = {
     "convolution": (
         f"graph(x: float32[2,4,5,6], w: float32[6,2,3,3])\n"
@@ -26,11 +27,16 @@ CASES = {
         f" y = Convolution(x, w, {WINDOW}, num_filter=4, num_group=4, no_bias=True)\n return y",
         f"graph(x: float32[2,4,5,6], w: float32[4,1,3,3])\n y = _mxc_depthwise(x, w, {WINDOW})\n return y"),
     "gradient to the data": (
+        f"graph(g: float32[2,6,5,6], w: float32[6,2,3,3])\n"
+        f" y = _mxc_conv_data_grad(g, w, {DENSE}, num_group=2, shape=(2, 4, 5, 6))\n return y",
+        f"graph(g: float32[2,6,5,6], w: float32[6,2,3,3])\n a = Reshape(w, shape=(2, 3, 2, 9))\n"
+        f" t = transpose(a, axes=(0, 2, 1, 3))\n r = Reshape(t, shape=(2, 2, 27))\n p = _mxc_pack_rows(r, block=4)\n"
+        f" y = _mxc_convolution_data_grad(g, p, {DENSE}, num_group=2, shape=(2, 4, 5, 6), block=4)\n return y"),
+    "gradient to the data, strided": (
         f"graph(g: float32[2,6,3,3], w: float32[6,2,3,3])\n"
         f" y = _mxc_conv_data_grad(g, w, {WINDOW}, num_group=2, shape=(2, 4, 5, 6))\n return y",
-        f"graph(g: float32[2,6,3,3], w: float32[6,2,3,3])\n a = Reshape(w, shape=(2, 3, 2, 9))\n"
-        f" t = transpose(a, axes=(0, 2, 1, 3))\n r = Reshape(t, shape=(2, 2, 27))\n p = _mxc_pack_rows(r, block=4)\n"
-        f" y = _mxc_convolution_data_grad(g, p, {WINDOW}, num_group=2, shape=(2, 4, 5, 6), block=4)\n return y"),
+        f"graph(g: float32[2,6,3,3], w: float32[6,2,3,3])\n"
+        f" y = _mxc_convolution_data_grad(g, w, {WINDOW}, num_group=2, shape=(2, 4, 5, 6), block=0)\n return y"),
     "depthwise gradients": (
         f"graph(x: float32[2,4,5,6], g: float32[2,4,3,3], w: float32[4,1,3,3])\n"
         f" y = _mxc_conv_data_grad(g, w, {WINDOW}, num_group=4, shape=(2, 4, 5, 6))\n"
@@ -68,8 +74,8 @@ CHANGES = {
         CASES["convolution"][0], f"graph(x: float32[2,4,5,6], w: float32[6,2,3,3])\n"
         f" y = _mxc_convolution(x, w, {WINDOW}, num_filter=6, num_group=2, block=0)\n return y"),
     "gradient to the data of few pixels": (
-        CASES["gradient to the data"][0], f"graph(g: float32[2,6,3,3], w: float32[6,2,3,3])\n"
-        f" y = _mxc_convolution_data_grad(g, w, {WINDOW}, num_group=2, shape=(2, 4, 5, 6), block=0)\n return y"),
+        CASES["gradient to the data"][0], f"graph(g: float32[2,6,5,6], w: float32[6,2,3,3])\n"
+        f" y = _mxc_convolution_data_grad(g, w, {DENSE}, num_group=2, shape=(2, 4, 5, 6), block=0)\n return y"),
     "convolution of many pixels": (
         "graph(x: float32[4,2,15,9], w: float32[5,2,1,1])\n y = Convolution(x, w, kernel=(1, 1), stride=(1, 1), "
         "dilate=(1, 1), pad=(0, 0), num_filter=5, no_bias=True)\n return y",

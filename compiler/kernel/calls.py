@@ -141,10 +141,13 @@ def convolution_data_grad(
     forward pass of Deconvolution. Operands: out_grad, with `out_strides` elements between (n, c, d, h, w); weight as
     `pack_rows` of each group's (channels, filters * kernel) with `block`:
     [groups][ceil(channels / block)][filters * kernel][block], or with block 0 as it is:
-    (groups * filters, channels, kernel). Extents: window, out_strides.
+    (groups * filters, channels, kernel), as it must be where a stride is not 1. Extents: window, out_strides.
     """
     extents = (*window.numbers(), *out_strides)
-    params = (("dtype", dtype), ("block", block))
+    strided = any(s > 1 for s in window.stride)
+    if strided and block:
+        raise ValueError("the weight of a strided convolution_data_grad is not packed: expected block 0")
+    params = (("dtype", dtype), ("block", block), ("strided", strided))
     return _flattened(name, "convolution_data_grad", params, buffers, extents, stores, 2, 2, window.data)
 
 

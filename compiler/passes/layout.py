@@ -15,7 +15,7 @@ from mxc.compiler.passes.registry import Options, graph_pass
 from mxc.compiler.passes.static import static_nodes
 
 FEW_ROWS = 8  # a weight that changes in every run is not worth packing for fewer rows of data
-FEW_PIXELS = 512  # of all images: a convolution of so many reads its weight hardly more than once
+FEW_PIXELS = 256  # of all images: a convolution of so many reads its weight hardly more than once
 _GEOMETRY = ("kernel", "stride", "dilate", "pad")
 
 
@@ -55,7 +55,7 @@ def _data_grad(builder: GraphBuilder, node: Node, options: Options, is_static: b
         return builder.make("_mxc_depthwise_data_grad", out_grad, weight, name=node.name, shape=shape,
                             **_geometry(node))
     block = options.target.tile(builder.dtype(out_grad))[0]
-    if _stays(shape, is_static):
+    if _stays(shape, is_static) or any(s > 1 for s in node.params.stride):  # then the kernel picks taps
         block = 0
     else:
         filters, channels, taps = filters // groups, shape[1] // groups, prod(node.params.kernel)

@@ -113,6 +113,10 @@ class Product:
     direct_rows = False
     direct_panels = False
 
+    def part(self, batch: Value, start: Value, depth: Value) -> tuple[Value, Value]:
+        """A block of the depth as the batch has it: the granules of some may be smaller."""
+        return start, depth
+
     def row_tile(self, batch: Value, tile: Value, depth: Value) -> Array:
         """Where the packed row tile begins, from `depth` on (direct_rows)."""
         raise AssertionError("rows are packed")
@@ -241,7 +245,7 @@ def print_kernel(code: TileCode, symbol: str, product_of: Callable[[Value], Prod
             tile_count = b.minimum(cut.chunk, cut.tiles - tile0)
             for block in b.range(0, cut.blocks):
                 start = block * cut.block
-                depth = b.minimum(cut.block, size.depth - start)
+                start, depth = product.part(batch, start, b.minimum(cut.block, size.depth - start))
                 if not product.direct_panels:
                     for p in b.range(0, panel_count):
                         target = panels.at(p * (cut.block * nr)).pointer

@@ -3,11 +3,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from mxc.compiler.kernel.calls import Window
 from mxc.compiler.kernel.ir import CallKernel
 from mxc.compiler.targets.cpu.builder import Array, Builder, Number, Value, vector_type
-from mxc.compiler.targets.cpu.library.blocks import Product, Size, TileCode, ceil_div, pack_lines
+from mxc.compiler.targets.cpu.library.blocks import Product, Size, TileCode, ceil_div, least, pack_lines
 from mxc.compiler.targets.cpu.library.epilogue import Axis, Epilogue, Lane
 
 
@@ -22,9 +23,21 @@ def forward_size(extents: Sequence[Number]) -> Size:
 
 
 def data_grad_size(extents: Sequence[Number]) -> Size:
+    """A batch for each group and phase (see `Walk`); the depth counts as many taps as a phase can have."""
     w = Window.of(extents)  # type: ignore[arg-type]
-    taps = volume(w.kernel)
-    return Size(w.groups, w.channels, w.batch * volume(w.data), w.filters * taps, taps)
+    taps = volume([ceil_div(w.kernel[x], _apart(w, x)) for x in range(3)])
+    return Size(w.groups * volume(w.stride), w.channels, w.batch * volume(_phase(w)), w.filters * taps, taps)
+
+
+def _apart(w: Window, axis: int) -> Number:
+    """At least so many taps lie between two of a phase: the stride, for a kernel that is not dilated."""
+    stride: Any = w.stride[axis]
+    return stride - (stride - 1) * least(w.dilate[axis] - 1, 1)
+
+
+def _phase(w: Window) -> list[Number]:
+    """Positions of a phase on each axis; the last one may lie outside."""
+    return [ceil_div(n, s) for n, s in zip(w.data, w.stride, strict=True)]
 
 
 def split(flat: Value, extents: Sequence[Number]) -> list[Value]:
@@ -79,16 +92,6 @@ def half_up(x: Value) -> Value:
     return x.builder.binary("ashr", x + 1, x.builder.lift(1))
 
 
-class Spatial(Product):
-    """What the products over a window share: geometry and strides."""
-
-    def __init__(self, kernel: CallKernel, code: TileCode, epilogue: Epilogue):
-        self.code, self.epilogue = code, epilogue
-        self.window = Window.of(epilogue.extents)  # type: ignore[arg-type]
-        self.strides = epilogue.extents[22:]
-        self.flat = bool(dict(kernel.params).get("flat"))
-
-
 @dataclass
 class Run:
     """Lanes first <= l < last of a vector: neighbours in a row of pixels; lane l has the last coordinate column + l."""
@@ -101,30 +104,82 @@ class Run:
     follows: Value  # whether an earlier run has written the vector
 
 
-class Pixels(Spatial):
+@dataclass
+class Walk:
+    """What the pixels of a batch read: on an axis, position p and tap m read p * scale + start + m * step.
+
+    In the gradient to the data the positions p * stride + rest, for one rest on each axis, are a phase: they read the
+    same taps of the kernel, and no others. Tap m of the walk is the kernel's tap first + m * apart.
+    """
+
+    taps: Sequence[Number]
+    scale: Sequence[Number]
+    start: Sequence[Number]
+    step: Sequence[Number]
+    rest: Sequence[Number] = (0, 0, 0)
+    first: Sequence[Number] = (0, 0, 0)
+    apart: Sequence[Number] = (1, 1, 1)
+
+
+class Pixels(Product):
     """Rows: filters. Columns: pixels of all images; depth: channels x taps of the kernel, read from the images."""
 
     def __init__(self, kernel: CallKernel, code: TileCode, epilogue: Epilogue):
-        super().__init__(kernel, code, epilogue)
+        self.code, self.epilogue = code, epilogue
+        self.window = Window.of(epilogue.extents)  # type: ignore[arg-type]
+        self.strides = epilogue.extents[22:]
+        params = dict(kernel.params)
+        self.flat, self.packed, self.strided = (bool(params.get(k)) for k in ("flat", "block", "strided"))
         self.image, self.weight = epilogue.buffers[:2]
-        self.packed = bool(dict(kernel.params)["block"])
         self.direct_rows = self.packed and self.weight.dtype == code.dtype
-        self.taps = volume(self.window.kernel)
         self.transposed = kernel.template == "convolution_data_grad"
         w = self.window
+        self.phases = volume(w.stride) if self.strided else 1
         if self.transposed:
             self.size = data_grad_size(epilogue.extents)
-            self.read, self.written, self.channels = w.out, w.data, w.filters
+            self.read, self.channels = w.out, w.filters
+            self.written: Sequence[Number] = _phase(w) if self.strided else w.data
         else:
             self.size = forward_size(epilogue.extents)
             self.read, self.written, self.channels = w.data, w.out, w.channels
+
+    def part(self, batch: Value, start: Value, depth: Value) -> tuple[Value, Value]:
+        if not self.strided:
+            return start, depth
+        taps = volume(self.walk(batch).taps)
+        return start // self.size.granule * taps, depth // self.size.granule * taps  # type: ignore[return-value]
+
+    def walk(self, batch: Value) -> Walk:
+        b, w = self.code.b, self.window
+        if not self.transposed:
+            return Walk(w.kernel, w.stride, [0 - b.lift(p) for p in w.pad], w.dilate)
+        if not self.strided:
+            return Walk(w.kernel, (1, 1, 1), w.pad, [0 - b.lift(d) for d in w.dilate])
+        walk = Walk([], (1, 1, 1), [], [], self._rest(batch), [], [])
+        for rest, kernel, stride, dilate, pad in zip(walk.rest, w.kernel, w.stride, w.dilate, w.pad, strict=True):
+            found = [b.lift(kernel), b.lift(stride)]  # the first tap, and how many taps the next one is further
+            for k in b.range(0, stride, carry=found):
+                exact = ((rest + pad - k * dilate) % stride).equals(0)
+                found[0] = b.select(exact, b.minimum(found[0], k), found[0])
+                again = ((k + 1) * dilate % stride).equals(0)
+                found[1] = b.select(again, b.minimum(found[1], k + 1), found[1])
+            first, apart = found
+            walk.first.append(first)  # type: ignore[attr-defined]
+            walk.apart.append(apart)  # type: ignore[attr-defined]
+            walk.taps.append((kernel - first + apart - 1) // apart)  # type: ignore[attr-defined]
+            walk.start.append((rest + pad - first * dilate) // stride)  # type: ignore[attr-defined]
+            walk.step.append(0 - apart * dilate // stride)  # type: ignore[attr-defined]
+        return walk
+
+    def _rest(self, batch: Value) -> list[Value]:
+        return split(batch % self.phases, self.window.stride)
 
     def row_tile(self, batch: Value, tile: Value, depth: Value) -> Array:
         tiles = ceil_div(self.size.rows, self.code.rows)
         return self.weight.at(((batch * tiles + tile) * self.size.depth + depth) * self.code.rows)
 
     def pack_tile(self, target: Array, batch: Value, row: Value, start: Value, depth: Value) -> None:
-        b, mr, taps, rows = self.code.b, self.code.rows, self.code.b.lift(self.taps), self.size.rows
+        b, mr, rows = self.code.b, self.code.rows, self.size.rows
         if self.packed:  # weights stored in another dtype than they are computed in
             source = self.row_tile(batch, row // mr, start)
             count = depth * mr
@@ -132,59 +187,109 @@ class Pixels(Spatial):
                 mask = b.first_lanes(count - i, self.code.lanes)
                 vector = source.vector(i, self.code.lanes, mask)
                 target.put(i, self.epilogue.arithmetic.loaded(vector, source.dtype))
-        elif self.transposed:  # (filters, channels, taps): the depth's taps of each filter lie together
-            for k in b.range(0, depth // taps):
-                line = ((batch * self.window.filters + start // taps + k) * rows + row) * taps
-                pack_lines(self.code, self.epilogue, target.at(k * taps * mr), self.weight.at(line), mr, rows - row,
-                           taps, b.lift(1), taps)
-        else:
+            return
+        if not self.transposed:
             step = b.lift(self.size.depth)
             source = self.weight.at((batch * rows + row) * step + start)
             pack_lines(self.code, self.epilogue, target, source, mr, rows - row, step, b.lift(1), depth)
+            return
+        walk, kernel = self.walk(batch), b.lift(volume(self.window.kernel))
+        taps = b.maximum(1, volume(walk.taps))
+        filter0 = batch // self.phases * self.window.filters + start // taps
+        for k in b.range(0, depth // taps):  # the weight's axes: filters, channels, taps
+            source, here = self.weight.at(((filter0 + k) * rows + row) * kernel), target.at(k * taps * mr)
+            if self.strided:
+                self._pack_taps(here, source, walk, kernel, rows - row)
+            else:
+                pack_lines(self.code, self.epilogue, here, source, mr, rows - row, kernel, b.lift(1), kernel)
+
+    def _pack_taps(self, target: Array, source: Array, walk: Walk, kernel: Value, valid: Value) -> None:
+        """[tap of the walk][MR] of one filter; lines from `valid` on: anything."""
+        b, mr = self.code.b, self.code.rows
+        lines = [b.minimum(i, valid - 1) * kernel for i in range(mr)]
+        for tap in b.range(0, volume(walk.taps)):
+            places = zip(split(tap, walk.taps), walk.first, walk.apart, strict=True)
+            kd, kh, kw = (first + m * apart for m, first, apart in places)
+            here = source.at((kd * self.window.kernel[1] + kh) * self.window.kernel[2] + kw)
+            for i, line in enumerate(lines):
+                target[tap * mr + i] = self.epilogue.arithmetic.loaded(here[line], source.dtype)
 
     def finish(self, tile: Array, batch: Value, row: Value, rows: Value, column: Value, columns: Value) -> None:
-        """Whole vectors, or a masked one for each image that a vector touches, or where columns end."""
+        b, lanes = self.code.b, self.code.lanes
+        channel = batch // self.phases * self.size.rows + row
+        for j in b.range(0, columns, lanes):
+            finish = self._finish_phase if self.strided else self._finish_pixels
+            finish(tile.at(j), batch, channel, rows, column + j, b.minimum(columns - j, lanes))
+
+    def _finish_pixels(self, tile: Array, batch: Value, channel: Value, rows: Value, first: Value, count: Value) -> None:
+        """A whole vector, or a masked one for each image that it touches, or where columns end."""
         b, nr, lanes, dtype = self.code.b, self.code.columns, self.code.lanes, self.code.dtype
         pixels = b.lift(volume(self.written))
-        numbers, channel = vector_type("i32", lanes), batch * self.size.rows + row
-        for j in b.range(0, columns, lanes):
-            first, count = column + j, b.minimum(columns - j, lanes)
-            image = first // pixels
-            place = first - image * pixels
-            whole = count.equals(lanes) & (place + lanes <= pixels)
-            with b.when(whole):
-                axes = inner_axes(b, self.flat, place, self.written, lanes)
+        image = first // pixels
+        place = first - image * pixels
+        whole = count.equals(lanes) & (place + lanes <= pixels)
+        with b.when(whole):
+            axes = inner_axes(b, self.flat, place, self.written, lanes)
+            for r in b.range(0, rows):
+                self.epilogue.store([image, channel + r, *axes], tile.vector(r * nr, lanes), dtype)
+        with b.when_not(whole):
+            for i in b.range(image, (first + count - 1) // pixels + 1):
+                begin = first - i * pixels  # of the vector, in this image
+                mask = self._between(b.maximum(0, 0 - begin), b.minimum(count, pixels - begin))
+                axes = inner_axes(b, self.flat, begin, self.written, lanes)
                 for r in b.range(0, rows):
-                    self.epilogue.store([image, channel + r, *axes], tile.vector(r * nr + j, lanes), dtype)
-            with b.when_not(whole):
-                for i in b.range(image, (first + count - 1) // pixels + 1):
-                    begin = first - i * pixels  # of the vector, in this image
-                    low, high = b.maximum(0, 0 - begin), b.minimum(count, pixels - begin)
-                    start = b.splat(b.convert("trunc", low, "i32"), lanes)
-                    mask = (b.iota(numbers) >= start) & b.first_lanes(high, lanes)
-                    axes = inner_axes(b, self.flat, begin, self.written, lanes)
-                    for r in b.range(0, rows):
-                        self.epilogue.store([i, channel + r, *axes], tile.vector(r * nr + j, lanes), dtype, mask)
+                    self.epilogue.store([i, channel + r, *axes], tile.vector(r * nr, lanes), dtype, mask)
+
+    def _finish_phase(self, tile: Array, batch: Value, channel: Value, rows: Value, first: Value, count: Value) -> None:
+        """A masked vector for each row of a phase that it touches: its pixels lie a stride apart."""
+        b, w, nr, lanes = self.code.b, self.window, self.code.columns, self.code.lanes
+        rest, numbers = self._rest(batch), vector_type("i64", lanes)
+        for run in self._runs(first, count):
+            d, h = (p * w.stride[x] + rest[x] for x, p in enumerate(run.place))
+            left = run.column * w.stride[2] + rest[2]
+            x = b.splat(left, lanes) + b.iota(numbers) * b.splat(b.lift(w.stride[2]), lanes)
+            exists = b.splat(b.inside(d, w.data[0]) & b.inside(h, w.data[1]), lanes)
+            mask = self._between(run.first, run.last) & exists & b.inside(x, b.splat(b.lift(w.data[2]), lanes))
+            axes = [d, h, x]
+            if self.flat:
+                axes = [b.splat((d * w.data[1] + h) * w.data[2], lanes) + x]
+            for r in b.range(0, rows):
+                vector = tile.vector(r * nr, lanes)
+                self.epilogue.store([run.image, channel + r, *axes], vector, self.code.dtype, mask)
+
+    def _between(self, first: Value, last: Value) -> Value:
+        """The mask of the lanes first <= l < last."""
+        b, lanes = self.code.b, self.code.lanes
+        begin = b.splat(b.convert("trunc", first, "i32"), lanes)
+        return (b.iota(vector_type("i32", lanes)) >= begin) & b.first_lanes(last, lanes)
 
     # --- packing
 
     def pack_panel(self, target: Array, batch: Value, column: Value, start: Value, depth: Value) -> None:
         """For each vector of pixels, each run of it within a row, each tap: all channels."""
-        b, lanes = self.code.b, self.code.lanes
-        group = self.image.at((batch * self.channels + start // self.taps) * self.strides[1])
+        b, lanes, walk = self.code.b, self.code.lanes, self.walk(batch)
+        taps = b.maximum(1, volume(walk.taps))
+        channel, channels = batch // self.phases * self.channels + start // taps, depth // taps
+        plane = self.image.at(channel * self.strides[1])
         count = b.minimum(self.code.columns, self.size.columns - column)
+
+        def source(place: Value, tap: Value, axis: int) -> tuple[Value, Value]:
+            at = place * walk.scale[axis] + walk.start[axis] + tap * walk.step[axis]
+            return at, b.inside(at, self.read[axis])
+
         for j in b.range(0, count, lanes):
             for run in self._runs(column + j, b.minimum(lanes, count - j)):
-                plane = group.at(run.image * self.strides[0])
-                for kd in b.range(0, self.window.kernel[0]):
-                    d, d_inside = self._source(run.place[0], kd, 0)
-                    for kh in b.range(0, self.window.kernel[1]):
-                        h, h_inside = self._source(run.place[1], kh, 1)
-                        row = plane.at(d * self.strides[2] + h * self.strides[3])
-                        for kw in b.range(0, self.window.kernel[2]):
-                            tap = (kd * self.window.kernel[1] + kh) * self.window.kernel[2] + kw
+                image = plane.at(run.image * self.strides[0])
+                for kd in b.range(0, walk.taps[0]):
+                    d, d_inside = source(run.place[0], kd, 0)
+                    for kh in b.range(0, walk.taps[1]):
+                        h, h_inside = source(run.place[1], kh, 1)
+                        row = image.at(d * self.strides[2] + h * self.strides[3])
+                        for kw in b.range(0, walk.taps[2]):
+                            tap = (kd * walk.taps[1] + kh) * walk.taps[2] + kw
                             place = target.at(tap * self.code.columns + j)
-                            self._pack_run(place, row, run, kw, d_inside & h_inside, depth // self.taps)
+                            base = source(run.column, kw, 2)[0]
+                            self._pack_run(place, row, run, base, d_inside & h_inside, channels, taps)
 
     def _runs(self, pixel: Value, count: Value) -> Iterator[Run]:
         """The rows that `count` pixels from `pixel` on touch."""
@@ -198,67 +303,39 @@ class Pixels(Spatial):
             image, *place = split(row0 + r, (self.window.batch, *self.written[:2]))
             yield Run(first, last, image, place, 0 - begin, r > 0)
 
-    def _source(self, place: Value, tap: Value, axis: int) -> tuple[Value, Value]:
-        """Where tap `tap` of the output position `place` reads on `axis`, and whether that is inside."""
-        b, w = self.code.b, self.window
-        offset = tap * w.dilate[axis]
-        if not self.transposed:
-            source = place * w.stride[axis] + offset - w.pad[axis]
-            return source, b.inside(source, self.read[axis])
-        moved = place + w.pad[axis] - offset
-        source = moved // w.stride[axis]
-        exact = (source * w.stride[axis]).equals(moved)
-        return source, b.inside(source, self.read[axis]) & exact & (moved >= 0)
-
-    def _pack_run(self, place: Array, row: Array, run: Run, tap: Value, inside: Value, channels: Value) -> None:
-        """One tap of a run for `channels` channels: lanes from the row, 0 where it does not reach."""
-        b, lanes, w = self.code.b, self.code.lanes, self.window
-        stride, read, step = b.lift(w.stride[2]), b.lift(self.read[2]), self.strides[4]
+    def _pack_run(self, place: Array, row: Array, run: Run, base: Value, inside: Value, channels: Value, taps: Value,
+                  ) -> None:
+        """One tap of a run for `channels` channels: lanes from `base` of the row on, 0 where it does not reach."""
+        b, lanes = self.code.b, self.code.lanes
+        scale, read, step = b.lift(1 if self.transposed else self.window.stride[2]), b.lift(self.read[2]), self.strides[4]
         numbers = vector_type("i64", lanes)
-        iota = b.iota(numbers)
-
-        def same(x: Value) -> Value:
-            return b.splat(x, lanes)
-
-        in_run = (iota >= same(run.first)) & (iota < same(run.last)) & b.splat(inside, lanes)
-        if self.transposed:
-            base = run.column + w.pad[2] - tap * w.dilate[2]
-            moved = same(base) + iota
-            source = moved // same(stride)
-            in_run = in_run & (source * same(stride)).equals(moved) & (moved >= b.zero(numbers))
-        else:
-            base = run.column * stride + tap * w.dilate[2] - w.pad[2]
-            source = same(base) + iota * same(stride)
-        mask = in_run & b.inside(source, same(read))
+        source = b.splat(base, lanes) + b.iota(numbers) * b.splat(scale, lanes)
+        mask = self._between(run.first, run.last) & b.splat(inside, lanes) & b.inside(source, b.splat(read, lanes))
         new = mask | b.splat(b.negate(run.follows), lanes)
         plain, next_channel, convert = step.equals(1), self.strides[1], self.epilogue.arithmetic.loaded
-        together = plain & stride.equals(1)
+        together = plain & scale.equals(1)
         all_lanes = together & inside & run.first.equals(0) & run.last.equals(lanes)
         all_lanes = all_lanes & (base >= 0) & (base + lanes <= read)
 
         def put(c: Value, vector: Value) -> None:
-            here = place.at(c * (self.taps * self.code.columns))
+            here = place.at(c * (taps * self.code.columns))
             here.put(0, b.select(new, vector, here.vector(0, lanes)))
 
         with b.when(all_lanes):
             for c in b.range(0, channels):
                 vector = convert(row.vector(c * next_channel + base, lanes), row.dtype)
-                place.put(c * (self.taps * self.code.columns), vector)
+                place.put(c * (taps * self.code.columns), vector)
         with b.when(together & b.negate(all_lanes)):
             for c in b.range(0, channels):
                 put(c, convert(row.vector(c * next_channel + base, lanes, mask), row.dtype))
-        by_two = plain & stride.equals(2)
-        with b.when(by_two):
-            masks = pair_masks(b, half_up(base) if self.transposed else base, read, inside, lanes)
-            for c in b.range(0, channels):
-                line = row.at(c * next_channel)
-                if self.transposed:
-                    raw = spread_out(line, base, masks[0], lanes)
-                else:
-                    raw = every_other(line.at(base), masks, lanes)
-                vector = convert(raw, row.dtype)
-                put(c, b.select(mask, vector, b.zero(vector.type)))
+        by_two = plain & scale.equals(2)
+        if not self.transposed:
+            with b.when(by_two):
+                masks = pair_masks(b, base, read, inside, lanes)
+                for c in b.range(0, channels):
+                    vector = convert(every_other(row.at(c * next_channel + base), masks, lanes), row.dtype)
+                    put(c, b.select(mask, vector, b.zero(vector.type)))
         with b.when_not(together | by_two):
-            offsets = source * same(step)
+            offsets = source * b.splat(step, lanes)
             for c in b.range(0, channels):
                 put(c, convert(row.at(c * next_channel).gather(offsets, mask), row.dtype))
