@@ -53,16 +53,17 @@ class Window:
 
 def gemm(
     name: str, dtype: str, batch: int, m: int, n: int, k: int, a_strides: Triple, b_strides: Triple,
-    buffers: Sequence[str], stores: Sequence[Store], packed_a: int = 0, packed_b: int = 0,
+    buffers: Sequence[str], stores: Sequence[Store], packed_b: int = 0,
 ) -> CallKernel:
     """C[b, m, n] = sum over k of A[b, m, k] * B[b, k, n]; output axes (b, m, n).
 
     dtype: of A and B. a_strides: elements between (b, m, k) of A; b_strides: between (b, k, n) of B; 0 repeats.
-    packed_a, packed_b: 0, or the block of the `pack_rows` layout [ceil(R / block)][K][block], zero filled, in which the
-    rows of A (R = m) or those of B transposed (R = n) come; of its strides only that of the batch counts then.
+    packed_b: 0, or the block of the `pack_rows` layout [ceil(n / block)][k][block], zero filled, in which the rows of B
+    transposed come; of its strides only that of the batch counts then.
     Extents: batch, m, n, k, a_strides, b_strides.
     """
-    params = (("dtype", dtype), ("packed_a", packed_a), ("packed_b", packed_b))
+    in_place = a_strides[2] == 1 and dtype != "float16"
+    params = (("dtype", dtype), ("packed_b", packed_b), ("rows_in_place", in_place))
     extents = (batch, m, n, k, *a_strides, *b_strides)
     return CallKernel(name, "gemm", params, tuple(buffers), extents, tuple(stores), 2)
 

@@ -55,11 +55,8 @@ def interpret(call: CallKernel, buffers: Sequence[np.ndarray]) -> None:
 
 def _gemm(call: CallKernel, params: dict, buffers: Sequence[np.ndarray]) -> np.ndarray:
     batch, m, n, k, *strides = call.extents
-    rows, columns = int(params["packed_a"]), int(params["packed_b"])
-    if rows:
-        a = np.stack([_unpacked(buffers[0][b * strides[0] :], m, k, rows) for b in range(batch)])
-    else:
-        a = _strided(buffers[0], (batch, m, k), strides[:3])
+    columns = int(params["packed_b"])
+    a = _strided(buffers[0], (batch, m, k), strides[:3])
     if columns:
         b = np.stack([_unpacked(buffers[1][i * strides[3] :], n, k, columns).T for i in range(batch)])
     else:

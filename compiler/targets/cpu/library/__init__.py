@@ -23,7 +23,6 @@ from mxc.compiler.targets.cpu.library.blocks import Blocking, TileCode, print_ke
 from mxc.compiler.targets.cpu.library.epilogue import Epilogue
 
 PRODUCTS = {
-    "gemm": (gemm.size, gemm.Gemm),
     "convolution": (convolution.forward_size, convolution.Pixels),
     "convolution_data_grad": (convolution.data_grad_size, convolution.Pixels),
 }
@@ -35,10 +34,11 @@ OTHERS = {
 }
 
 
-BLOCKED = {
+WHOLE = {
     "blocked_convolution": blocked,
     "blocked_depthwise": blocked_depthwise,
     "convolution_weight_grad": weight_grad,
+    "gemm": gemm,
     "winograd_data": winograd_data,
     "winograd_convolution": winograd,
 }
@@ -61,8 +61,8 @@ def source(kernel: CallKernel, symbol: str, isa: Isa | None = None) -> str:
     def epilogue_of(args: Value) -> Epilogue:
         return Epilogue(kernel, b, Array(b, args, "int64"), isa)
 
-    if kernel.template in BLOCKED:
-        BLOCKED[kernel.template].print_kernel(kernel, symbol, b, isa, dtype, epilogue_of)
+    if kernel.template in WHOLE:
+        WHOLE[kernel.template].print_kernel(kernel, symbol, b, isa, dtype, epilogue_of)
     elif kernel.template in OTHERS:
         with b.function(symbol, "ptr args, i64 first, i64 last, ptr scratch") as (args, *values):
             OTHERS[kernel.template].print_kernel(kernel, b, isa, dtype, epilogue_of(args), values)
@@ -80,8 +80,8 @@ def _blocking(kernel: CallKernel, isa: Isa) -> Blocking:
 def units(kernel: CallKernel, isa: Isa | None = None) -> int:
     """Independent pieces of work of a launch."""
     isa = isa or native()
-    if kernel.template in BLOCKED:
-        return BLOCKED[kernel.template].units(kernel, isa)
+    if kernel.template in WHOLE:
+        return WHOLE[kernel.template].units(kernel, isa)
     if kernel.template in OTHERS:
         return OTHERS[kernel.template].units(kernel, isa.lanes(computing(kernel)))
     return int(_blocking(kernel, isa).units)  # type: ignore[arg-type]
@@ -90,8 +90,8 @@ def units(kernel: CallKernel, isa: Isa | None = None) -> int:
 def scratch_bytes(kernel: CallKernel, isa: Isa | None = None) -> int:
     """Private memory that a thread needs to run the kernel; aligned to 64 bytes."""
     isa, dtype = isa or native(), computing(kernel)
-    if kernel.template in BLOCKED:
-        elements = BLOCKED[kernel.template].scratch_elements(kernel, isa)
+    if kernel.template in WHOLE:
+        elements = WHOLE[kernel.template].scratch_elements(kernel, isa)
     elif kernel.template in OTHERS:
         elements = OTHERS[kernel.template].scratch_elements(kernel, isa.lanes(dtype))
     else:

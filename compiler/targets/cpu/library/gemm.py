@@ -1,59 +1,259 @@
-"""C[b, m, n] = sum over k of A[b, m, k] * B[b, k, n], as `calls.gemm` defines it."""
+"""C[b, m, n] = sum over k of A[b, m, k] * B[b, k, n], as `calls.gemm` defines it.
+
+A unit of work is a chunk of rows times a group of column panels, of one batch:
+
+    for each block of the depth:
+        pack the block's part of each panel of B        [depth][NR], unless it comes so
+        for each part of the rows:
+            pack it from A as [depth][MR]               unless a row's depth lies together: then it is read in place
+            for each panel, each tile of rows:
+                tile (+)= rows x panel                  MR x NR accumulators in registers
+                after the last block: the epilogue
+"""
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
 
-from mxc.compiler.kernel.ir import CallKernel
-from mxc.compiler.targets.cpu.builder import Array, Number, Value
-from mxc.compiler.targets.cpu.library.blocks import Product, Size, TileCode, pack_lines
-from mxc.compiler.targets.cpu.library.epilogue import Axis, Epilogue, Lane
+from mxc.compiler.kernel.ir import CallKernel, computing_dtype
+from mxc.compiler.targets.cpu.builder import BYTES, TYPES, Array, Builder, Number, Value, vector_type
+from mxc.compiler.targets.cpu.isa import Isa
+from mxc.compiler.targets.cpu.library.blocks import UNITS, ceil_div, least, most, pack_lines
+from mxc.compiler.targets.cpu.library.epilogue import Epilogue, Lane
+
+DEPTH_BYTES = 1536  # of the depth that one panel column covers
+PANELS = 16  # column panels of a unit, at most
+ROWS = 1024  # of a unit, at most
+PART = 24  # tiles of rows that all panels of a unit read before the next ones
+PACKED = 32  # of the depth that is packed of all panels, or of all tiles, before what follows
+UNIT_PRODUCTS = 1 << 18  # multiplications of a unit, at least
+CHAINS = 8  # sums at least that grow independently of each other: a multiply-add takes as many half cycles
+STEP = 4  # of the depth, in one round of a tile's loop
 
 
-def size(extents: Sequence[Number]) -> Size:
-    batch, m, n, k = extents[:4]
-    return Size(batch, m, n, k, 1)
+@dataclass(frozen=True)
+class Cut:
+    """How a product is cut. The same formulas serve Python (to plan) and the printed program (to run)."""
+
+    panels: Number
+    block: Number  # depth of a block
+    blocks: Number
+    group: Number  # panels of a unit
+    groups: Number
+    chunk: Number  # rows of a unit
+    chunks: Number
+    units: Number
+
+    @classmethod
+    def of(cls, extents: Sequence[Number], tile: tuple[int, int], dtype: str) -> Cut:
+        batch, m, n, k = extents[:4]
+        mr, nr = tile
+        panels: Any = ceil_div(n, nr)
+        blocks: Any = most(1, ceil_div(k, DEPTH_BYTES // BYTES[dtype]))
+        wanted: Any = most(1, least(UNITS, m * n * k // UNIT_PRODUCTS * batch))  # type: ignore[operator]
+        wanted = ceil_div(wanted, most(1, batch))
+        few = most(1, least(wanted, m // most(1, n)))  # type: ignore[operator]
+        groups = most(ceil_div(panels, PANELS), least(panels, ceil_div(wanted, few)))
+        group: Any = most(1, ceil_div(panels, most(1, groups)))
+        groups = ceil_div(panels, group)
+        chunks: Any = most(most(few, ceil_div(m, ROWS)), ceil_div(wanted, most(1, groups)))
+        chunks = least(chunks, ceil_div(m, mr))
+        chunk: Any = most(1, ceil_div(m, most(1, chunks)))
+        chunks = ceil_div(m, chunk)
+        return cls(panels, ceil_div(k, blocks), blocks, group, groups, chunk, chunks, batch * groups * chunks)
+
+    def layout(self, tile: tuple[int, int], lanes: int) -> tuple[Number, Number, Number]:
+        """In elements of the scratch: where the packed rows begin, where the tiles begin, and its size.
+
+        A vector more behind each tile of rows, since packing writes whole vectors.
+        """
+        mr, nr = tile
+        rows: Any = self.group * self.block * nr  # type: ignore[operator]
+        tiles: Any = ceil_div(self.chunk, mr)
+        kept: Any = ceil_div(rows + least(tiles, PART) * (self.block * mr + lanes), 16) * 16
+        more: Any = least(self.blocks - 1, 1)  # 0 or 1: a single block needs a single tile
+        return rows, kept, kept + most(1, more * self.group * tiles) * mr * nr
 
 
-class Gemm(Product):
-    """An operand that comes packed is read where it is, unless its storage has to be converted."""
+def units(kernel: CallKernel, isa: Isa) -> int:
+    dtype = computing_dtype(str(dict(kernel.params)["dtype"]))
+    return int(Cut.of(kernel.extents, isa.tile(dtype), dtype).units)  # type: ignore[arg-type]
 
-    def __init__(self, kernel: CallKernel, code: TileCode, epilogue: Epilogue):
+
+def scratch_elements(kernel: CallKernel, isa: Isa) -> int:
+    dtype = computing_dtype(str(dict(kernel.params)["dtype"]))
+    cut = Cut.of(kernel.extents, isa.tile(dtype), dtype)
+    return int(cut.layout(isa.tile(dtype), isa.lanes(dtype))[2])  # type: ignore[arg-type]
+
+
+def print_kernel(
+    kernel: CallKernel, symbol: str, b: Builder, isa: Isa, dtype: str, epilogue_of: Callable[[Value], Epilogue],
+) -> None:
+    """The kernel's function and those that it calls."""
+
+    def product(args: Value) -> _Product:
+        return _Product(kernel, b, isa, dtype, epilogue_of(args))
+
+    in_place = bool(dict(kernel.params)["rows_in_place"])
+    for rows in range(1, isa.rows + 1):
+        for vectors in range(1, isa.vectors + 1):
+            _print_tile(b, isa, dtype, in_place, rows, vectors)
+    with b.function("multiply", f"i64 rows, i64 columns, {TILE}", internal=True) as (rows_left, columns, *rest):
+        for rows in range(1, isa.rows + 1):
+            for vectors in range(1, isa.vectors + 1):
+                fits = rows_left.equals(rows) & (columns > (vectors - 1) * isa.lanes(dtype))
+                if vectors < isa.vectors:
+                    fits = fits & (columns <= vectors * isa.lanes(dtype))
+                with b.when(fits):
+                    b.call(f"tile_{rows}_{vectors}", rest)
+    where = "ptr args, ptr noalias target, i64 batch, i64 line, i64 start, i64 depth"
+    with b.function("pack_panel", where, internal=True) as (args, target, *place):
+        product(args).pack_panel(Array(b, target, dtype), *place)
+    if not in_place:
+        with b.function("pack_rows", where, internal=True) as (args, target, *place):
+            product(args).pack_rows(Array(b, target, dtype), *place)
+    where = "ptr args, ptr noalias tile, i64 batch, i64 row, i64 rows, i64 column, i64 columns"
+    with b.function("finish", where, internal=True) as (args, tile, *place):
+        product(args).finish(Array(b, tile, dtype), *place)
+    with b.function(symbol, "ptr args, i64 first, i64 last, ptr scratch") as (args, first, last, scratch):
+        product(args).units(args, first, last, Array(b, scratch, dtype))
+
+
+TILE = "i64 depth, ptr a, i64 pitch, ptr panel, ptr noalias c, i64 add"
+
+
+def _print_tile(b: Builder, isa: Isa, dtype: str, in_place: bool, rows: int, vectors: int) -> None:
+    """c[rows][vectors] = (add ? c : 0) + sum over depth of row[k] * panel[k][vector].
+
+    The rows begin `pitch` apart and their depth lies together; or (not `in_place`) they are packed as [depth][MR].
+    """
+    lanes, (mr, nr) = isa.lanes(dtype), isa.tile(dtype)
+    grid = [(i, j) for i in range(rows) for j in range(vectors)]
+    chains = next(n for n in (1, 2, 4) if n == STEP or n * len(grid) >= CHAINS)
+    with b.function(f"tile_{rows}_{vectors}", TILE, internal=True) as (depth, pa, pitch, pp, pc, add):
+        a, panel, c = (Array(b, p, dtype) for p in (pa, pp, pc))
+        lines = [a.at(i * pitch) if in_place else a.at(i) for i in range(rows)]
+        sums = [b.zero(vector_type(TYPES[dtype], lanes)) for _ in range(chains) for _ in grid]
+        whole = depth - depth % STEP
+        for begin, end, steps in ((b.lift(0), whole, STEP), (whole, depth, 1)):
+            for k in b.range(begin, end, steps, carry=sums):
+                line, here = panel.at(k * nr), [row.at(k if in_place else k * mr) for row in lines]
+                for u in range(steps):
+                    columns = [line.vector(u * nr + j * lanes, lanes) for j in range(vectors)]
+                    for n, (i, j) in enumerate(grid):
+                        x = here[i].broadcast(u if in_place else u * mr, lanes)
+                        at = u % chains * len(grid) + n
+                        sums[at] = b.fma(x, columns[j], sums[at])
+        for at in range(len(grid), len(sums)):
+            sums[at % len(grid)] = sums[at % len(grid)] + sums[at]
+        places = [i * nr + j * lanes for i, j in grid]
+        with b.when(add.equals(0)):
+            for total, place in zip(sums, places, strict=False):
+                c.put(place, total)
+        with b.when(add.differs(0)):
+            for total, place in zip(sums, places, strict=False):
+                c.put(place, total + c.vector(place, lanes))
+
+
+class _Product:
+    """One function of a kernel being printed."""
+
+    def __init__(self, kernel: CallKernel, b: Builder, isa: Isa, dtype: str, epilogue: Epilogue):
         params = dict(kernel.params)
-        self.code, self.epilogue = code, epilogue
-        self.size = size(epilogue.extents)
-        self.a, self.b = epilogue.buffers[:2]
-        self.a_batch, self.a_row, self.a_depth, self.b_batch, self.b_depth, self.b_column = epilogue.extents[4:]
-        self.packed_a, self.packed_b = bool(params["packed_a"]), bool(params["packed_b"])
-        same = self.a.dtype == code.dtype
-        self.direct_rows, self.direct_panels = self.packed_a and same, self.packed_b and same
+        self.b, self.dtype, self.epilogue = b, dtype, epilogue
+        self.lanes, self.tile = isa.lanes(dtype), isa.tile(dtype)
+        self.a, self.b_matrix = epilogue.buffers[:2]
+        self.batch, self.m, self.n, self.k = epilogue.extents[:4]
+        self.a_strides, self.b_strides = epilogue.extents[4:7], epilogue.extents[7:10]
+        self.packed, self.in_place = bool(params["packed_b"]), bool(params["rows_in_place"])
+        self.direct = self.packed and self.b_matrix.dtype == dtype
 
-    def row_tile(self, batch: Value, tile: Value, depth: Value) -> Array:
-        mr = self.code.rows
-        return self.a.at(batch * self.a_batch + (tile * self.size.depth + depth) * mr)
-
-    def panel(self, batch: Value, panel: Value, depth: Value) -> Array:
-        nr = self.code.columns
-        return self.b.at(batch * self.b_batch + (panel * self.size.depth + depth) * nr)
-
-    def pack_tile(self, target: Array, batch: Value, row: Value, start: Value, depth: Value) -> None:
-        b, mr = self.code.b, self.code.rows
-        if self.packed_a:
-            source, line, step = self.row_tile(batch, row // mr, start), b.lift(1), b.lift(mr)
-        else:
-            source = self.a.at(batch * self.a_batch + row * self.a_row + start * self.a_depth)
-            line, step = self.a_row, self.a_depth
-        valid = b.lift(mr) if self.packed_a else self.size.rows - row
-        pack_lines(self.code, self.epilogue, target, source, mr, valid, line, step, depth)
+    def _panel(self, batch: Value, column: Value, depth: Value) -> Array:
+        """Where a panel that comes packed begins, from `depth` on."""
+        return self.b_matrix.at(batch * self.b_strides[0] + column * self.k + depth * self.tile[1])
 
     def pack_panel(self, target: Array, batch: Value, column: Value, start: Value, depth: Value) -> None:
-        b, nr = self.code.b, self.code.columns
-        if self.packed_b:
-            source, line, step = self.panel(batch, column // nr, start), b.lift(1), b.lift(nr)
+        """Columns column <= c < column + NR as [depth][NR]; what lies past the end: anything."""
+        b, nr = self.b, self.tile[1]
+        if self.packed:
+            source, line, step, valid = self._panel(batch, column, start), b.lift(1), b.lift(nr), b.lift(nr)
         else:
-            source = self.b.at(batch * self.b_batch + start * self.b_depth + column * self.b_column)
-            line, step = self.b_column, self.b_depth
-        valid = b.lift(nr) if self.packed_b else self.size.columns - column
-        pack_lines(self.code, self.epilogue, target, source, nr, valid, line, step, depth)
+            of_batch, step, line = self.b_strides
+            source, valid = self.b_matrix.at(batch * of_batch + start * step + column * line), self.n - column
+        pack_lines(self, self.epilogue, target, source, nr, valid, line, step, depth)
 
-    def axes(self, batch: Value, row: Value, column: Value, lanes: int) -> Sequence[Axis]:
-        return batch, row, Lane(column)
+    def pack_rows(self, target: Array, batch: Value, row: Value, start: Value, depth: Value) -> None:
+        """Rows row <= r < row + MR as [depth][MR]; what lies past the end: anything."""
+        of_batch, line, step = self.a_strides
+        source = self.a.at(batch * of_batch + row * line + start * step)
+        pack_lines(self, self.epilogue, target, source, self.tile[0], self.m - row, line, step, depth)
+
+    def finish(self, tile: Array, batch: Value, row: Value, rows: Value, column: Value, columns: Value) -> None:
+        """The epilogue over a finished tile: whole vectors, or masked ones where columns end."""
+        b, nr, lanes = self.b, self.tile[1], self.lanes
+        whole = columns.equals(nr)
+        with b.when(whole):
+            for r in b.range(0, rows):
+                uniform: dict[int, Value] = {}
+                for j in range(0, nr, lanes):
+                    axes = batch, row + r, Lane(column + j)
+                    self.epilogue.store(axes, tile.vector(r * nr + j, lanes), self.dtype, None, uniform)
+        with b.when_not(whole):
+            for r in b.range(0, rows):
+                for at in b.range(0, columns, lanes):
+                    axes, mask = (batch, row + r, Lane(column + at)), b.first_lanes(columns - at, lanes)
+                    self.epilogue.store(axes, tile.vector(r * nr + at, lanes), self.dtype, mask)
+
+    def units(self, args: Value, first: Value, last: Value, scratch: Array) -> None:
+        b, (mr, nr) = self.b, self.tile
+        cut: Any = Cut.of((self.batch, self.m, self.n, self.k), self.tile, self.dtype)
+        rows_at, tiles_at, _ = cut.layout(self.tile, self.lanes)
+        packed_rows, tiles = scratch.at(rows_at), scratch.at(tiles_at)
+        keep = b.select(b.lift(cut.blocks) > 1, b.lift(1), b.lift(0))
+        places, pitch = ceil_div(cut.chunk, mr), cut.block * mr + self.lanes
+        for unit in b.range(first, last):
+            panel0, row0 = unit % cut.groups * cut.group, unit // cut.groups % cut.chunks * cut.chunk
+            batch = unit // (cut.groups * cut.chunks)
+            panels, rows = b.minimum(cut.group, cut.panels - panel0), b.minimum(cut.chunk, self.m - row0)
+            count = ceil_div(rows, mr)
+            size = rows // b.maximum(count, 1)
+            longer = rows - size * count
+
+            def row_of(t: Value, row0: Value = row0, size: Value = size, longer: Value = longer) -> Value:
+                return row0 + t * size + b.minimum(t, longer)
+
+            for block in b.range(0, cut.blocks):
+                start = block * cut.block
+                depth = b.minimum(cut.block, self.k - start)
+                if not self.direct:
+                    for k in b.range(0, depth, PACKED):
+                        for p in b.range(0, panels):
+                            target = scratch.at((p * cut.block + k) * nr).pointer
+                            b.call("pack_panel", [args, target, batch, (panel0 + p) * nr, start + k,
+                                                  b.minimum(depth - k, PACKED)])
+                for begin in b.range(0, count, PART):
+                    end = b.minimum(begin + PART, count)
+                    if not self.in_place:
+                        for k in b.range(0, depth, PACKED):
+                            for t in b.range(begin, end):
+                                target = packed_rows.at((t - begin) * pitch + k * mr).pointer
+                                b.call("pack_rows", [args, target, batch, row_of(t), start + k,
+                                                     b.minimum(depth - k, PACKED)])
+                    for p in b.range(0, panels):
+                        column = (panel0 + p) * nr
+                        columns = b.minimum(nr, self.n - column)
+                        panel = self._panel(batch, column, start) if self.direct else scratch.at(p * (cut.block * nr))
+                        for t in b.range(begin, end):
+                            row = row_of(t)
+                            here = b.select(t < longer, size + 1, size)
+                            if self.in_place:
+                                of_batch, line, _ = self.a_strides
+                                a = self.a.at(batch * of_batch + row * line + start)
+                            else:
+                                a = packed_rows.at((t - begin) * pitch)
+                            tile = tiles.at((p * places + t) * keep * (mr * nr))
+                            b.call("multiply", [here, columns, depth, a.pointer, self.a_strides[1], panel.pointer,
+                                                tile.pointer, block])
+                            with b.when(block.equals(cut.blocks - 1)):
+                                b.call("finish", [args, tile.pointer, batch, row, here, column, columns])
