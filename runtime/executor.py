@@ -165,13 +165,14 @@ class GraphExecutor:
         """Compute the outputs from the arguments as they are now."""
         mode, memory = TRAINING if is_train else INFERENCE, self.memory
         with memory.lock:
-            draw = random.take(self.context)  # now: in the program's order
             if self.monitor is not None:
-                memory.holder = None
+                memory.holder, draw = None, random.take(self.context)
                 engine.run(lambda: self._run_watched(is_train, draw), self._reads, self._writes, "forward")
                 self._draws = draw, draw
             else:
                 plan = self._plan(mode)
+                # now, in the program's order; a run that draws no numbers leaves the sequence as it is
+                draw = random.take(self.context) if plan.draws else (0, 0)
                 draws = draw, random.take(self.context) if plan.has_hosts else draw
                 writes = [*self._writes, *plan.states] if plan.states else self._writes
                 memory.holder = None  # until it is pushed: small work may fail here, when a part is overwritten

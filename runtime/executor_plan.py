@@ -34,7 +34,7 @@ class BoundPlan:
 
     is_train: of the nodes that Python runs. Made with the memory's lock held; `run` is called in work that writes the
     memory's variable. small: by phase, see `engine.push`; what Python runs never is. has_hosts: Python runs some of it.
-    states: the variables of auxiliary states that nodes which Python runs may change.
+    draws: its kernels draw random numbers.     states: the variables of auxiliary states that nodes which Python runs may change.
     """
 
     def __init__(self, compiled: Compiled, find: Callable[[Buffer], Array], memory: Memory,
@@ -49,6 +49,7 @@ class BoundPlan:
         self._sources = [a for i in sorted(reads) if (a := self.arrays[i]) is not None]
         self.small = {phase: self._is_small(phase) for phase in ("forward", "backward")}
         self.has_hosts = any(step.host for step in self.plan.steps)
+        self.draws = any(buffer.pool == "seed" for buffer in self.plan.buffers)
         self.states = [a.variable for i in {i for step in self.plan.steps if step.host for i in step.buffers}
                        if (a := self.arrays[i]) is not None and self.plan.buffers[i].pool == "aux"]
         self._prepared = memory.prepared(self._preparation(), self.plan.prepared_bytes)

@@ -30,7 +30,7 @@ class Tiles:
     """The tile sizes of a target that is not there: odd ones, so that blocks have tails."""
 
     def tile(self, dtype: str) -> tuple[int, int]:
-        return 3, 5
+        return 3, 6
 
     def lanes(self, dtype: str) -> int:
         return 2

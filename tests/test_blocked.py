@@ -44,6 +44,13 @@ CASES = {
         f"{HEAD}a: float32[2,4,5,6])\n{MADE} a5 = Reshape(a, shape=(2, 1, 4, 5, 6))\n"
         " a6 = transpose(a5, axes=(0, 1, 3, 4, 2))\n q = Concat(y, a6, num_args=2, dim=1)\n"
         f"{BACK.format('q', (2, 12, 5, 6))}"),
+    "filters that do not fill blocks": (
+        f"{HEAD}v: float32[3,8,1,1])\n{CONVOLUTION} q = Convolution(y, v, kernel=(1, 1), stride=(1, 1), dilate=(1, 1), "
+        "pad=(0, 0), num_filter=3, num_group=1, no_bias=True)\n return q",
+        f"{HEAD}v: float32[3,8,1,1])\n{MADE} vr = Reshape(v, shape=(1, 3, 8))\n vp = _mxc_pack_rows(vr, block=8)\n"
+        " q = _mxc_blocked_convolution(y, vp, kernel=(1, 1), stride=(1, 1), dilate=(1, 1), pad=(0, 0), num_filter=4, "
+        "num_group=1, block=4, columns=8)\n t = transpose(q, axes=(0, 1, 4, 2, 3))\n"
+        " z = Reshape(t, shape=(2, 4, 5, 6))\n c = slice_axis(z, axis=1, begin=0, end=3)\n return c"),
     "a mean over space": (
         f"{HEAD[:-2]})\n{CONVOLUTION} m = mean(y, axis=(2, 3), keepdims=True)\n return m",
         f"{HEAD[:-2]})\n{MADE} m = mean(y, axis=(2, 3), keepdims=True)\n"
@@ -66,7 +73,7 @@ CASES = {
 def test_pass(name):
     before, after = CASES[name]
     graph = parse_graph(before)
-    result = blocked(graph, options(static=frozenset("w")))
+    result = blocked(graph, options(static=frozenset("wv")))
     if after is not None:
         assert_graph(result, after)
     assert any(n.op is not None and n.op.name.startswith("_mxc_blocked") for n in result.nodes)

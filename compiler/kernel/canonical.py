@@ -19,7 +19,7 @@ SHORTEST_SPLIT = 8  # splitting the innermost axis into shorter runs than this c
 
 def canonical(kernel: LoopKernel) -> LoopKernel:
     """An equivalent kernel in canonical form; the canonical form of that is itself."""
-    kernel = _mapped(kernel, kernel.domain, kernel.reduce, {})
+    kernel = mapped(kernel, kernel.domain, kernel.reduce, {})
     kernel = _without_ones(kernel)
     while (split := _split(kernel)) is not None:
         kernel = split
@@ -30,7 +30,7 @@ def canonical(kernel: LoopKernel) -> LoopKernel:
     return kernel
 
 
-def _mapped(kernel: LoopKernel, domain: Sequence[int], reduce: Sequence[int], axes: Mapping[int, Value]) -> LoopKernel:
+def mapped(kernel: LoopKernel, domain: Sequence[int], reduce: Sequence[int], axes: Mapping[int, Value]) -> LoopKernel:
     """The kernel over new extents, with old axes replaced, simplified."""
     simplify = Simplifier((*domain, *reduce))
     roots = [simplify(v) for v in substitute(kernel.roots(), axes)]
@@ -49,7 +49,7 @@ def _without_ones(kernel: LoopKernel) -> LoopKernel:
     first = sum(i < len(kernel.domain) for i in kept)
     new = [extents[i] for i in kept]
     stays = {i: index(0) for i, n in enumerate(extents) if n == 1}
-    return _mapped(kernel, new[:first], new[first:], {**axes, **stays})
+    return mapped(kernel, new[:first], new[first:], {**axes, **stays})
 
 
 def _uses(kernel: LoopKernel) -> list[Value]:
@@ -80,7 +80,7 @@ def _split(kernel: LoopKernel) -> LoopKernel | None:
         axes = {i: ir.axis(i + 1) for i in range(position + 1, len(extents))}
         axes[position] = ir.apply("add", ir.apply("mul", ir.axis(position), index(divisor)), ir.axis(position + 1))
         first = len(kernel.domain) + (position < len(kernel.domain))
-        return _mapped(kernel, new[:first], new[first:], axes)
+        return mapped(kernel, new[:first], new[first:], axes)
     return None
 
 
@@ -98,7 +98,7 @@ def _merged(kernel: LoopKernel, position: int) -> LoopKernel | None:
     axes = {i: ir.axis(i - 1) for i in range(position + 1, len(extents))} | {position: index(0)}
     new = [*extents[:position], extents[position] * run, *extents[position + 2:]]
     first -= position < first
-    return _mapped(kernel, new[:first], new[first:], axes)
+    return mapped(kernel, new[:first], new[first:], axes)
 
 
 def lanes(kernel: LoopKernel) -> int:

@@ -19,6 +19,7 @@ from mxc.compiler.passes.static import static_nodes
 from mxc.compiler.passes.winograd import Winograd, pays
 
 CHANNELS_LAST = {1: "NWC", 2: "NHWC", 3: "NDHWC"}
+FULL = 0.6  # of a convolution's blocks of filters, at least, for blocks to pay
 GEOMETRY = ("kernel", "stride", "dilate", "pad")
 
 
@@ -43,11 +44,14 @@ class _Regions:
         """The new entry of `old` in its own shape."""
         builder = self.builder
         if old not in builder.map:
-            blocked, shape = self.in_blocks[old], self.graph.shape(old)
-            rank = len(shape)
-            order = (0, 1, rank, *range(2, rank))
-            builder.map[old] = as_shape(builder, builder.make("transpose", blocked, axes=order), shape)
+            builder.map[old] = self.unblocked(self.in_blocks[old], self.graph.shape(old))
         return builder.map[old]
+
+    def unblocked(self, blocked: Entry, shape: Shape) -> Entry:
+        """A blocked entry as the plain one of `shape`."""
+        rank = len(shape)
+        order = (0, 1, rank, *range(2, rank))
+        return as_shape(self.builder, self.builder.make("transpose", blocked, axes=order), shape)
 
     def blocked(self, old: Entry) -> Entry:
         """The new entry of `old` in blocks, which `lanes` allows."""
@@ -71,7 +75,7 @@ class _Regions:
             blocked = self.convolution(node) if node.op.name == "Convolution" else self.follower(node)
         if blocked is not None:
             self.in_blocks[Entry(node)] = blocked
-        elif not self.reduced(node):
+        elif not self.filled_up(node) and not self.reduced(node):
             for entry in node.inputs:
                 self.plain(entry)
             self.builder.copy(node)
@@ -99,6 +103,27 @@ class _Regions:
         source = self.blocked(data) if fills else self.plain(data)
         return self.builder.make("_mxc_blocked_convolution", source, packed, name=node.name, num_filter=filters,
                                  num_group=groups, block=lanes, columns=columns, **geometry)
+
+    def filled_up(self, node: Node) -> bool:
+        """Adds a convolution whose filters do not fill blocks, with more of them: the plain result leaves these out."""
+        if node.op is None or node.op.name != "Convolution":
+            return False
+        data, weight = node.inputs
+        lanes, filters = self.lanes(data), node.params.num_filter
+        if data not in self.in_blocks or weight.node not in self.static or node.params.num_group > 1:
+            return False
+        blocks = -(-filters // lanes)
+        if filters < FULL * blocks * lanes:
+            return False
+        builder, columns = self.builder, self.options.target.tile(self.graph.dtype(data))[1]
+        packed = self.packed(node, self.graph.shape(data)[1], lanes, columns)
+        made = builder.make("_mxc_blocked_convolution", self.in_blocks[data], packed, name=node.name,
+                            num_filter=blocks * lanes, num_group=1, block=lanes, columns=columns,
+                            **{name: node.params[name] for name in GEOMETRY})
+        n, _, *space = self.graph.shape(Entry(node))
+        whole = self.unblocked(made, (n, blocks * lanes, *space))
+        builder.map[Entry(node)] = builder.make("slice_axis", whole, axis=1, begin=0, end=filters)
+        return True
 
     def by_channel(self, node: Node, lanes: int) -> Entry:
         """The weight of a depthwise convolution as its kernel reads it: (channel block, kernel, channel)."""

@@ -121,6 +121,7 @@ class _Leveller:
             for i in range(node.num_outputs):
                 levels[Entry(node, i)] = self._level(node, kind, space, reduced, fixed, after)
         self._check_reads(levels, kind, space, reduced, after)
+        self._check_work(levels)
         for entry in self.stored & levels.keys():
             if levels[entry] == INLINE:
                 raise NotFusable(f"{entry.node.name} is read at other indices and must be stored")
@@ -196,6 +197,20 @@ class _Leveller:
                     continue
                 self._inline(entry, node, levels, kind, after)
 
+    def _check_work(self, levels: dict[Entry, str]) -> None:
+        """Refuses to compute a costly value more often than it has elements: every element of a broadcast array, of a
+        repetition, or of a join (all parts of it) computes what it reads."""
+        points: dict[Entry, int] = {}  # at how many an inline entry is computed
+        for node in reversed(self.nodes):
+            mine = Entry(node)
+            size = math.prod(self.graph.shape(mine))
+            times = points.get(mine, 0) if levels[mine] == INLINE else size
+            if levels[mine] == INLINE and times > size and is_costly(node):
+                raise NotFusable(f"{node.name} would be computed {times / max(1, size):.1f} times for each element")
+            for entry in node.inputs:
+                if entry.node in self.inside and levels[entry] == INLINE:
+                    points[entry] = max(points.get(entry, 0), times)
+
     def _unit_broadcast(self, shape: Shape, node: Node) -> bool:
         out = self.graph.shape(Entry(node))
         return node.op is not None and node.op.kind <= Kind.BROADCAST and math.prod(shape) == math.prod(out)
@@ -209,10 +224,8 @@ class _Leveller:
 
     def _inline(self, entry: Entry, user: Node, levels: dict[Entry, str], kind: str, after: set[Node]) -> None:
         """Make `entry` and what it needs inline, because `user` reads it at other indices than its own."""
-        graph = self.graph
         if entry.node in after:
             raise NotFusable(f"{user.name} reads {entry.node.name} at other indices")
-        ratio = math.prod(graph.shape(Entry(user))) / max(1, math.prod(graph.shape(entry)))
         stack = [entry]
         while stack:
             current = stack.pop()
@@ -220,8 +233,6 @@ class _Leveller:
             assert node.op is not None
             if kind == "anchor" and node.op.kind > Kind.BROADCAST:
                 raise NotFusable("an epilogue reads other arrays at affine indices only")
-            if ratio > 1 and is_costly(node):
-                raise NotFusable(f"{node.name} would be computed {ratio:.0f} times for each of its elements")
             for i in range(node.num_outputs):
                 levels[Entry(node, i)] = INLINE
             stack.extend(e for e in node.inputs if e.node in self.inside and levels[e] != INLINE)

@@ -11,7 +11,8 @@ from mxc.compiler.passes.fuse_forms import is_view
 from mxc.compiler.passes.lower_group import GroupLowering, routine_kernel
 from mxc.compiler.passes.phases import BACKWARD, FORWARD, PREPARE
 from mxc.compiler.passes.program import Launch, Storage
-from mxc.compiler.passes.split_reduction import split
+from mxc.compiler.passes.split_joins import split_joins
+from mxc.compiler.passes.split_reduction import split_reduction
 
 
 class Lowering:
@@ -103,8 +104,9 @@ class Lowering:
         lowering = GroupLowering(self.graph, group, self.storage_of)
         kernel = lowering.kernel(targets)
         if isinstance(kernel, LoopKernel):
-            for part, storages in split(kernel, lowering.storages):
-                self.launches.append(Launch(group.phase, group.label, part, storages))
+            for whole in split_reduction(kernel, lowering.storages):
+                for part, storages in split_joins(*whole):
+                    self.launches.append(Launch(group.phase, group.label, part, storages))
         else:
             self.launches.append(Launch(group.phase, group.label, kernel, lowering.storages))
 

@@ -17,7 +17,10 @@ class Tiles(Protocol):
     """What the passes ask of a target."""
 
     def tile(self, dtype: str) -> tuple[int, int]:
-        """(MR, NR): rows and columns of the register tile that the target's matrix kernels use for `dtype`."""
+        """(MR, NR): rows and columns of the register tile that the target's matrix kernels use for `dtype`.
+
+        NR is a multiple of `lanes`.
+        """
 
     def lanes(self, dtype: str) -> int:
         """Channels that lie side by side in blocked arrays of `dtype`; 1: the target has no kernels for these."""

@@ -30,7 +30,7 @@ LONG = 1 << 15  # elements of the reduction from which on it is
 PART = 1 << 13  # elements of a part, about
 
 
-def split(kernel: LoopKernel, storages: Sequence[Storage]) -> list[tuple[LoopKernel, list[Storage]]]:
+def split_reduction(kernel: LoopKernel, storages: Sequence[Storage]) -> list[tuple[LoopKernel, list[Storage]]]:
     """The kernel itself with its storages, or two kernels: partial accumulators, then their combination."""
     whole = [(kernel, list(storages))]
     if any(a.combine not in ("sum", "prod", "max", "min") for a in kernel.accumulators):
@@ -82,14 +82,14 @@ def _two_kernels(kernel: LoopKernel, storages: list[Storage], position: int,
         first_storages.append(partial)
         accumulators.append(Accumulator(accumulator.combine, substitute([accumulator.body], moved)[0]))
         stores.append(Store(len(first_buffers) - 1, _flat(domain), acc(number, dtype)))
-    first = _compact(LoopKernel(kernel.name, tuple(first_buffers), domain, reduce,
+    first = compact(LoopKernel(kernel.name, tuple(first_buffers), domain, reduce,
                                 tuple(accumulators), tuple(stores)), first_storages)
     second_buffers = [*kernel.buffers, *(p.dtype for p in partials)]
     back = {where: axis(rank), **{i + 1: axis(i) for i in range(where, rank)}}
     index = substitute([_flat(domain)], back)[0]
     combined = tuple(Accumulator(a.combine, load(len(kernel.buffers) + i, index, a.body.dtype))
                      for i, a in enumerate(kernel.accumulators))
-    second = _compact(LoopKernel(kernel.name, tuple(second_buffers), kernel.domain, (parts,), combined,
+    second = compact(LoopKernel(kernel.name, tuple(second_buffers), kernel.domain, (parts,), combined,
                                  kernel.stores), [*storages, *partials])
     return [first, second]
 
@@ -103,8 +103,8 @@ def _flat(shape: Sequence[int]) -> Value:
     return position
 
 
-def _compact(kernel: LoopKernel, storages: list[Storage]) -> tuple[LoopKernel, list[Storage]]:
-    """Leave out the buffers that the kernel does not touch."""
+def compact(kernel: LoopKernel, storages: Sequence[Storage]) -> tuple[LoopKernel, list[Storage]]:
+    """The kernel, canonical, without the buffers that it does not touch, and the storages of the others."""
     used = sorted(kernel.reads() | kernel.writes())
     new = {old: position for position, old in enumerate(used)}
 
