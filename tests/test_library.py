@@ -231,6 +231,22 @@ def test_max_pool_grad(name):
     check(*depthwise_case("pool", POOLS[name], "float32"))
 
 
+@pytest.mark.parametrize("dtype", ["float64", "float16"])
+def test_max_pool_grad_dtypes(dtype):
+    for name in ("overlap", "wide", "stride 3"):
+        check(*depthwise_case("pool", POOLS[name], dtype))
+
+
+def test_max_pool_grad_with_channels_last():
+    rng, w = np.random.default_rng(8), POOLS["wide"]
+    x = rng.integers(-3, 3, (*w.data, w.groups)).astype(np.float32)
+    grad = values(rng, (*w.out, w.groups), "float32")
+    strides = [(0, 1, *dense(array.shape)[:3]) for array in (x, grad)]
+    stores = [Store(2, linear({1: 1, **dict(enumerate(strides[0][2:], 2))}), ir.acc(0, "float32"))]
+    call = calls.max_pool_grad("pool", "float32", w, *strides, ("float32",) * 3, stores)
+    check(call, [x.ravel(), grad.ravel(), np.zeros(x.size, np.float32)])
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 def test_max_pool_grad_of_nan(dtype):
     """As MXNet's CPU: NaN is passed over."""

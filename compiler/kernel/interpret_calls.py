@@ -198,7 +198,7 @@ def _max_pool_grad(call: CallKernel, params: dict, buffers: Sequence[np.ndarray]
     grad = np.zeros_like(data)
     for place in np.ndindex(*w.out):
         starts = [place[x] * w.stride[x] - w.pad[x] for x in range(3)]
-        part = [slice(max(s, 0), min(s + w.kernel[x], w.data[x])) for x, s in enumerate(starts)]
+        part = [slice(max(s, 0), max(0, min(s + w.kernel[x], w.data[x]))) for x, s in enumerate(starts)]
         views = data[(slice(None), slice(None), *part)]
         if views.size == 0:
             continue

@@ -221,7 +221,7 @@ class Pixels(Product):
             finish = self._finish_phase if self.strided else self._finish_pixels
             finish(tile.at(j), batch, channel, rows, column + j, b.minimum(columns - j, lanes))
 
-    def _finish_pixels(self, tile: Array, batch: Value, channel: Value, rows: Value, first: Value, count: Value) -> None:
+    def _finish_pixels(self, tile: Array, _: Value, channel: Value, rows: Value, first: Value, count: Value) -> None:
         """A whole vector, or a masked one for each image that it touches, or where columns end."""
         b, nr, lanes, dtype = self.code.b, self.code.columns, self.code.lanes, self.code.dtype
         pixels = b.lift(volume(self.written))
@@ -307,7 +307,8 @@ class Pixels(Product):
                   ) -> None:
         """One tap of a run for `channels` channels: lanes from `base` of the row on, 0 where it does not reach."""
         b, lanes = self.code.b, self.code.lanes
-        scale, read, step = b.lift(1 if self.transposed else self.window.stride[2]), b.lift(self.read[2]), self.strides[4]
+        scale, read = b.lift(1 if self.transposed else self.window.stride[2]), b.lift(self.read[2])
+        step = self.strides[4]
         numbers = vector_type("i64", lanes)
         source = b.splat(base, lanes) + b.iota(numbers) * b.splat(scale, lanes)
         mask = self._between(run.first, run.last) & b.splat(inside, lanes) & b.inside(source, b.splat(read, lanes))

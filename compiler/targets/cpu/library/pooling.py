@@ -1,11 +1,13 @@
 """The gradient of max pooling."""
 from __future__ import annotations
 
+import math
+
 from mxc.compiler.kernel.calls import Window
 from mxc.compiler.kernel.ir import CallKernel
-from mxc.compiler.targets.cpu.builder import Array, Builder, Value
+from mxc.compiler.targets.cpu.builder import TYPES, Array, Builder, Number, Value, vector_type
 from mxc.compiler.targets.cpu.isa import Isa
-from mxc.compiler.targets.cpu.library.convolution import inner_axes, split, volume
+from mxc.compiler.targets.cpu.library.convolution import every_other, inner_axes, pair_masks, split, volume
 from mxc.compiler.targets.cpu.library.epilogue import Epilogue
 
 
@@ -21,7 +23,7 @@ def scratch_elements(kernel: CallKernel, lanes: int) -> int:
 def print_kernel(kernel: CallKernel, b: Builder, isa: Isa, dtype: str, epilogue: Epilogue, values: list[Value]) -> None:
     """Per plane: zeros, then each window adds its gradient at its first maximum, then the epilogue over the plane."""
     first, last, scratch = values
-    lanes, arithmetic = isa.lanes(dtype), epilogue.arithmetic
+    lanes = isa.lanes(dtype)
     w = Window.of(epilogue.extents)  # type: ignore[arg-type]
     data, out_grad = epilogue.buffers[:2]
     strides, out_strides = epilogue.extents[22:27], epilogue.extents[27:]
@@ -31,32 +33,81 @@ def print_kernel(kernel: CallKernel, b: Builder, isa: Isa, dtype: str, epilogue:
         image, channel = unit // w.groups, unit % w.groups
         source = data.at(image * strides[0] + channel * strides[1])
         grads = out_grad.at(image * out_strides[0] + channel * out_strides[1])
-        for i in b.range(0, size):
-            plane[i] = b.zero(plane.element)
-        for pixel in b.range(0, volume(w.out)):
-            place = split(pixel, w.out)
-            begin = [b.maximum(0, p * w.stride[x] - w.pad[x]) for x, p in enumerate(place)]
-            end = [b.minimum(w.data[x], p * w.stride[x] - w.pad[x] + w.kernel[x]) for x, p in enumerate(place)]
-            exists = (begin[0] < end[0]) & (begin[1] < end[1]) & (begin[2] < end[2])
-            with b.when(exists):
-                start = source[begin[0] * strides[2] + begin[1] * strides[3] + begin[2] * strides[4]]
-                best = [
-                    arithmetic.loaded(start, data.dtype),
-                    (begin[0] * w.data[1] + begin[1]) * w.data[2] + begin[2],
-                ]
-                for d in b.range(begin[0], end[0], carry=best):
-                    for h in b.range(begin[1], end[1], carry=best):
-                        row, position = source.at(d * strides[2] + h * strides[3]), (d * w.data[1] + h) * w.data[2]
-                        for x in b.range(begin[2], end[2], carry=best):
-                            value = arithmetic.loaded(row[x * strides[4]], data.dtype)
-                            # a number comes before NaN: greater, or nothing to compare with
-                            better = b.compare("ugt", value, best[0]) & b.compare("oeq", value, value)
-                            best[0] = b.select(better, value, best[0])
-                            best[1] = b.select(better, position + x, best[1])
-                offsets = [p * s for p, s in zip(place, out_strides[2:], strict=True)]
-                grad = arithmetic.loaded(grads[offsets[0] + offsets[1] + offsets[2]], out_grad.dtype)
-                plane[best[1]] = plane[best[1]] + grad
+        for i in b.range(0, size, lanes):
+            plane.put(i, b.zero(vector_type(plane.element, lanes)))
+        for row in b.range(0, b.lift(w.out[0]) * w.out[1]):
+            place = split(row, w.out[:2])
+            line = grads.at(place[0] * out_strides[2] + place[1] * out_strides[3])
+            windows = _Windows(b, w, epilogue, dtype, lanes, source, place)
+            for x in b.range(0, w.out[2], lanes):
+                windows.add(plane, line, x)
         for i in b.range(0, size, lanes):
             mask = b.first_lanes(size - i, lanes)
             axes = inner_axes(b, flat, i, w.data, lanes)
             epilogue.store([image, channel, *axes], plane.vector(i, lanes), dtype, mask)
+
+
+class _Windows:
+    """A row of windows of a plane, as many at once as a vector has lanes."""
+
+    def __init__(self, b: Builder, w: Window, epilogue: Epilogue, dtype: str, lanes: int, source: Array,
+                 place: list[Value]):
+        self.b, self.w, self.lanes, self.source, self.loaded = b, w, lanes, source, epilogue.arithmetic.loaded
+        self.strides, self.out_strides = epilogue.extents[22:27], epilogue.extents[27:]
+        self.numbers, self.kind = vector_type("i32", lanes), vector_type(TYPES[dtype], lanes)
+        starts = [p * w.stride[x] - w.pad[x] for x, p in enumerate(place)]
+        self.begin = [b.maximum(0, start) for start in starts]
+        self.end = [b.minimum(w.data[x], start + w.kernel[x]) for x, start in enumerate(starts)]
+
+    def splat(self, number: Number) -> Value:
+        """A number below 2^31 for every lane."""
+        return self.b.splat(self.b.convert("trunc", self.b.lift(number), "i32"), self.lanes)
+
+    def add(self, plane: Array, line: Array, x: Value) -> None:
+        """The gradients of the windows from `x` on, out of their row `line`."""
+        b, w, lanes = self.b, self.w, self.lanes
+        left = x * w.stride[2] - w.pad[2]
+        columns = self.splat(left) + b.iota(self.numbers) * self.splat(w.stride[2])
+        start = b.select(columns < b.zero(self.numbers), b.zero(self.numbers), columns)
+        exists = (start < self.splat(w.data[2])) & (start < columns + self.splat(w.kernel[2]))
+        there = (self.begin[0] < self.end[0]) & (self.begin[1] < self.end[1])
+        exists = exists & b.first_lanes(w.out[2] - x, lanes) & b.splat(there, lanes)
+        corner = (self.begin[0] * w.data[1] + self.begin[1]) * w.data[2]
+        best = [b.number(math.nan, self.kind), self.splat(corner) + start]
+        for d in b.range(self.begin[0], self.end[0], carry=best):
+            for h in b.range(self.begin[1], self.end[1], carry=best):
+                row = self.source.at(d * self.strides[2] + h * self.strides[3])
+                self._taps(best, row, left, columns, (d * w.data[1] + h) * w.data[2])
+        at = b.select(exists, best[1], b.zero(self.numbers))
+        for lane in range(lanes):
+            grad = line[b.minimum(x + lane, w.out[2] - 1) * self.out_strides[4]]
+            grad = b.select(b.lane(exists, lane), self.loaded(grad, line.dtype), b.zero(plane.element))
+            cell = plane.at(b.convert("sext", b.lane(at, lane), "i64"))
+            cell[0] = cell[0] + grad
+
+    def _taps(self, best: list[Value], row: Array, left: Value, columns: Value, position: Value) -> None:
+        """Every window's largest value and its position in the plane, so far: those of a row of taps that are larger.
+
+        One of three loops runs: the windows' elements lie together, two apart, or anywhere.
+        """
+        b, w, lanes = self.b, self.w, self.lanes
+        plain, stride, step = self.strides[4].equals(1), b.lift(w.stride[2]), self.strides[4]
+        none = b.lift(0)
+        loops = [b.select(plain & stride.equals(apart), b.lift(w.kernel[2]), none) for apart in (1, 2)]
+        loops.append(b.select(plain & ((stride.equals(1)) | stride.equals(2)), none, b.lift(w.kernel[2])))
+        for kind, count in enumerate(loops):
+            for k in b.range(0, count, carry=best):
+                places = columns + self.splat(k)
+                inside = b.inside(places, self.splat(w.data[2]))
+                if kind == 0:
+                    raw = row.vector(left + k, lanes, inside)
+                elif kind == 1:
+                    masks = pair_masks(b, left + k, b.lift(w.data[2]), b.number(1, "i1"), lanes)
+                    raw = every_other(row.at(left + k), masks, lanes)
+                else:
+                    raw = row.gather(b.convert("sext", places, "i64") * b.splat(step, lanes), inside)
+                value = self.loaded(raw, row.dtype)
+                # a number comes before NaN: greater, or nothing to compare with
+                better = b.compare("ugt", value, best[0]) & b.compare("oeq", value, value) & inside
+                best[0] = b.select(better, value, best[0])
+                best[1] = b.select(better, self.splat(position) + places, best[1])
