@@ -1,5 +1,5 @@
-"""Ctrl-C around calls of LLVM: Python drops an exception that is raised in a callback out of C code, so an interrupt that
-comes while LLVM works would be lost."""
+"""Ctrl-C around calls of LLVM: Python drops an exception that is raised in a callback out of C code, so an interrupt
+that comes while LLVM works would be lost."""
 from __future__ import annotations
 
 import signal

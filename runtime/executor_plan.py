@@ -34,7 +34,8 @@ class BoundPlan:
 
     is_train: of the nodes that Python runs. Made with the memory's lock held; `run` is called in work that writes the
     memory's variable. small: by phase, see `engine.push`; what Python runs never is. has_hosts: Python runs some of it.
-    draws: its kernels draw random numbers.     states: the variables of auxiliary states that nodes which Python runs may change.
+    draws: its kernels draw random numbers. states: the variables of auxiliary states that nodes which Python runs may
+    change.
     """
 
     def __init__(self, compiled: Compiled, find: Callable[[Buffer], Array], memory: Memory,
