@@ -25,9 +25,10 @@ from mxc.compiler.targets.cpu.library.epilogue import Epilogue, Lane
 DEPTH_BYTES = 1536  # of the depth that one panel column covers
 PANELS = 16  # column panels of a unit, at most
 ROWS = 1024  # of a unit, at most
-PART = 24  # tiles of rows that all panels of a unit read before the next ones
-PACKED = 32  # of the depth that is packed of all panels, or of all tiles, before what follows
+PART = 12  # tiles of rows that all panels of a unit read before the next ones
+SQUARE = 3  # row chunks for as many groups of columns, of a square product, where rows are packed too
 UNIT_PRODUCTS = 1 << 18  # multiplications of a unit, at least
+AHEAD = 8  # lines of an operand that are fetched before they are packed: the machine does not foresee long steps
 CHAINS = 8  # sums at least that grow independently of each other: a multiply-add takes as many half cycles
 STEP = 4  # of the depth, in one round of a tile's loop
 
@@ -46,14 +47,14 @@ class Cut:
     units: Number
 
     @classmethod
-    def of(cls, extents: Sequence[Number], tile: tuple[int, int], dtype: str) -> Cut:
+    def of(cls, extents: Sequence[Number], params: dict[str, Any], tile: tuple[int, int], dtype: str) -> Cut:
         batch, m, n, k = extents[:4]
         mr, nr = tile
         panels: Any = ceil_div(n, nr)
         blocks: Any = most(1, ceil_div(k, DEPTH_BYTES // BYTES[dtype]))
         wanted: Any = most(1, least(UNITS, m * n * k // UNIT_PRODUCTS * batch))  # type: ignore[operator]
         wanted = ceil_div(wanted, most(1, batch))
-        few = most(1, least(wanted, m // most(1, n)))  # type: ignore[operator]
+        few = most(1, least(wanted, m * (1 if params["rows_in_place"] else SQUARE) // most(1, n)))  # type: ignore[operator]
         groups = most(ceil_div(panels, PANELS), least(panels, ceil_div(wanted, few)))
         group: Any = most(1, ceil_div(panels, most(1, groups)))
         groups = ceil_div(panels, group)
@@ -77,13 +78,15 @@ class Cut:
 
 
 def units(kernel: CallKernel, isa: Isa) -> int:
-    dtype = computing_dtype(str(dict(kernel.params)["dtype"]))
-    return int(Cut.of(kernel.extents, isa.tile(dtype), dtype).units)  # type: ignore[arg-type]
+    params = dict(kernel.params)
+    dtype = computing_dtype(str(params["dtype"]))
+    return int(Cut.of(kernel.extents, params, isa.tile(dtype), dtype).units)  # type: ignore[arg-type]
 
 
 def scratch_elements(kernel: CallKernel, isa: Isa) -> int:
-    dtype = computing_dtype(str(dict(kernel.params)["dtype"]))
-    cut = Cut.of(kernel.extents, isa.tile(dtype), dtype)
+    params = dict(kernel.params)
+    dtype = computing_dtype(str(params["dtype"]))
+    cut = Cut.of(kernel.extents, params, isa.tile(dtype), dtype)
     return int(cut.layout(isa.tile(dtype), isa.lanes(dtype))[2])  # type: ignore[arg-type]
 
 
@@ -107,10 +110,12 @@ def print_kernel(
                     fits = fits & (columns <= vectors * isa.lanes(dtype))
                 with b.when(fits):
                     b.call(f"tile_{rows}_{vectors}", rest)
-    where = "ptr args, ptr noalias target, i64 batch, i64 line, i64 start, i64 depth"
-    with b.function("pack_panel", where, internal=True) as (args, target, *place):
-        product(args).pack_panel(Array(b, target, dtype), *place)
+    where = "ptr args, ptr noalias target, i64 pitch, i64 batch, i64 column, i64 panels, i64 start, i64 depth"
+    with b.function("pack_panels", where, internal=True) as (args, target, *place):
+        product(args).pack_panels(Array(b, target, dtype), *place)
     if not in_place:
+        where = "ptr args, ptr noalias target, i64 pitch, i64 batch, i64 row, i64 tiles, i64 rows, i64 longer, " \
+                "i64 start, i64 depth"
         with b.function("pack_rows", where, internal=True) as (args, target, *place):
             product(args).pack_rows(Array(b, target, dtype), *place)
     where = "ptr args, ptr noalias tile, i64 batch, i64 row, i64 rows, i64 column, i64 columns"
@@ -160,34 +165,87 @@ class _Product:
     """One function of a kernel being printed."""
 
     def __init__(self, kernel: CallKernel, b: Builder, isa: Isa, dtype: str, epilogue: Epilogue):
-        params = dict(kernel.params)
+        self.params = dict(kernel.params)
         self.b, self.dtype, self.epilogue = b, dtype, epilogue
         self.lanes, self.tile = isa.lanes(dtype), isa.tile(dtype)
         self.a, self.b_matrix = epilogue.buffers[:2]
         self.batch, self.m, self.n, self.k = epilogue.extents[:4]
         self.a_strides, self.b_strides = epilogue.extents[4:7], epilogue.extents[7:10]
-        self.packed, self.in_place = bool(params["packed_b"]), bool(params["rows_in_place"])
+        self.packed, self.in_place = bool(self.params["packed_b"]), bool(self.params["rows_in_place"])
         self.direct = self.packed and self.b_matrix.dtype == dtype
 
     def _panel(self, batch: Value, column: Value, depth: Value) -> Array:
         """Where a panel that comes packed begins, from `depth` on."""
         return self.b_matrix.at(batch * self.b_strides[0] + column * self.k + depth * self.tile[1])
 
-    def pack_panel(self, target: Array, batch: Value, column: Value, start: Value, depth: Value) -> None:
-        """Columns column <= c < column + NR as [depth][NR]; what lies past the end: anything."""
-        b, nr = self.b, self.tile[1]
-        if self.packed:
-            source, line, step, valid = self._panel(batch, column, start), b.lift(1), b.lift(nr), b.lift(nr)
-        else:
-            of_batch, step, line = self.b_strides
-            source, valid = self.b_matrix.at(batch * of_batch + start * step + column * line), self.n - column
-        pack_lines(self, self.epilogue, target, source, nr, valid, line, step, depth)
+    def pack_panels(
+        self, target: Array, pitch: Value, batch: Value, column: Value, panels: Value, start: Value, depth: Value,
+    ) -> None:
+        """Panels from `column` on as [depth][NR] each, `pitch` apart; what lies past the end: anything.
 
-    def pack_rows(self, target: Array, batch: Value, row: Value, start: Value, depth: Value) -> None:
-        """Rows row <= r < row + MR as [depth][MR]; what lies past the end: anything."""
+        Where a row of B lies together, all panels' parts of it are read before the next one: it may be a page away.
+        """
+        b, nr, lanes = self.b, self.tile[1], self.lanes
+        if self.packed:  # stored in another dtype than computed in
+            for p in b.range(0, panels):
+                self._copy(target.at(p * pitch), self._panel(batch, column + p * nr, start), b.lift(nr), depth)
+            return
+        of_batch, step, line = self.b_strides
+        source = self.b_matrix.at(batch * of_batch + start * step + column * line)
+        together = line.equals(1)
+        with b.when(together):
+            whole = b.minimum(panels, (self.n - column) // nr)
+            masks = [b.first_lanes(self.n - column - whole * nr - j, lanes) for j in range(0, nr, lanes)]
+            for k in b.range(0, depth):
+                row, place = source.at(k * step), target.at(k * nr)
+                for p in b.range(0, whole):
+                    self._prefetch(row.at(AHEAD * step + p * nr))
+                    self._copy_row(place.at(p * pitch), row.at(p * nr), [None] * len(masks))
+                for p in b.range(whole, panels):
+                    self._copy_row(place.at(p * pitch), row.at(p * nr), masks)
+        with b.when_not(together):
+            for p in b.range(0, panels):
+                pack_lines(self, self.epilogue, target.at(p * pitch), source.at(p * nr * line), nr,
+                           self.n - column - p * nr, line, step, depth)
+
+    def _prefetch(self, place: Array) -> None:
+        """A hint: nothing happens where there is no such memory."""
+        numbers = [self.b.number(x, "i32") for x in (0, 3, 1)]  # to be read, soon and again, as data
+        self.b.intrinsic("llvm.prefetch", "void", [place.pointer, *numbers], ["ptr"])
+
+    def _copy_row(self, target: Array, source: Array, masks: Sequence[Value | None]) -> None:
+        for i, mask in enumerate(masks):
+            vector = source.vector(i * self.lanes, self.lanes, mask)
+            target.put(i * self.lanes, self.epilogue.arithmetic.loaded(vector, source.dtype))
+
+    def _copy(self, target: Array, source: Array, width: Value, depth: Value) -> None:
+        for k in self.b.range(0, depth):
+            self._copy_row(target.at(k * width), source.at(k * width), [None] * (self.tile[1] // self.lanes))
+
+    def pack_rows(
+        self, target: Array, pitch: Value, batch: Value, row: Value, tiles: Value, rows: Value, longer: Value,
+        start: Value, depth: Value,
+    ) -> None:
+        """Tiles of `rows` rows from `row` on, the first `longer` of them one longer, as [depth][MR] each, `pitch`
+        apart; what lies past the end: anything."""
+        b, mr, lanes = self.b, self.tile[0], self.lanes
         of_batch, line, step = self.a_strides
         source = self.a.at(batch * of_batch + row * line + start * step)
-        pack_lines(self, self.epilogue, target, source, self.tile[0], self.m - row, line, step, depth)
+        together = line.equals(1)
+        with b.when(together):
+            for k in b.range(0, depth):
+                for t in b.range(0, tiles):
+                    first = t * rows + b.minimum(t, longer)
+                    valid = b.minimum(self.m - row - first, mr)
+                    self._prefetch(source.at((k + AHEAD) * step + first))
+                    for j in range(0, mr, lanes):  # what the last vector writes too much is overwritten by what follows
+                        vector = source.vector(k * step + first + j, lanes, b.first_lanes(valid - j, lanes))
+                        target.put(t * pitch + k * mr + j, self.epilogue.arithmetic.loaded(vector, source.dtype))
+        with b.when_not(together):
+            for t in b.range(0, tiles):
+                first = t * rows + b.minimum(t, longer)
+                pack_lines(self, self.epilogue, target.at(t * pitch), source.at(first * line), mr,
+                           self.m - row - first, line, step, depth)
 
     def finish(self, tile: Array, batch: Value, row: Value, rows: Value, column: Value, columns: Value) -> None:
         """The epilogue over a finished tile: whole vectors, or masked ones where columns end."""
@@ -207,7 +265,7 @@ class _Product:
 
     def units(self, args: Value, first: Value, last: Value, scratch: Array) -> None:
         b, (mr, nr) = self.b, self.tile
-        cut: Any = Cut.of((self.batch, self.m, self.n, self.k), self.tile, self.dtype)
+        cut: Any = Cut.of((self.batch, self.m, self.n, self.k), self.params, self.tile, self.dtype)
         rows_at, tiles_at, _ = cut.layout(self.tile, self.lanes)
         packed_rows, tiles = scratch.at(rows_at), scratch.at(tiles_at)
         keep = b.select(b.lift(cut.blocks) > 1, b.lift(1), b.lift(0))
@@ -227,19 +285,13 @@ class _Product:
                 start = block * cut.block
                 depth = b.minimum(cut.block, self.k - start)
                 if not self.direct:
-                    for k in b.range(0, depth, PACKED):
-                        for p in b.range(0, panels):
-                            target = scratch.at((p * cut.block + k) * nr).pointer
-                            b.call("pack_panel", [args, target, batch, (panel0 + p) * nr, start + k,
-                                                  b.minimum(depth - k, PACKED)])
+                    b.call("pack_panels", [args, scratch.pointer, b.lift(cut.block * nr), batch, panel0 * nr, panels,
+                                           start, depth])
                 for begin in b.range(0, count, PART):
                     end = b.minimum(begin + PART, count)
                     if not self.in_place:
-                        for k in b.range(0, depth, PACKED):
-                            for t in b.range(begin, end):
-                                target = packed_rows.at((t - begin) * pitch + k * mr).pointer
-                                b.call("pack_rows", [args, target, batch, row_of(t), start + k,
-                                                     b.minimum(depth - k, PACKED)])
+                        b.call("pack_rows", [args, packed_rows.pointer, pitch, batch, row_of(begin), end - begin, size,
+                                             b.maximum(longer - begin, 0), start, depth])
                     for p in b.range(0, panels):
                         column = (panel0 + p) * nr
                         columns = b.minimum(nr, self.n - column)
