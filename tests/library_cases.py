@@ -172,6 +172,8 @@ WINDOWS = {
     "few pixels": window(5, 2, 9, 20, (1, 3, 3), (1, 3, 3), pad=(0, 1, 1)),
     "strides and dilations": window(2, 2, 3, 4, (5, 11, 16), (3, 4, 3), (2, 3, 4), (3, 1, 2), pad=(2, 1, 1)),
     "stride beyond the kernel": window(2, 1, 9, 8, (1, 7, 9), (1, 2, 1), (1, 4, 3)),
+    "1x1, many channels": window(2, 1, 30, 19, (1, 4, 5), (1, 1, 1)),
+    "eight taps": window(2, 1, 20, 19, (1, 4, 5), (1, 2, 4)),
     "several blocks": window(7, 1, 90, 8, (1, 2, 2), (1, 3, 3), pad=(0, 1, 1)),
 }
 KINDS = ["forward", "data", "weight"]

@@ -80,8 +80,11 @@ class Blocking:
         block = ceil_div(grains, blocks) * size.granule
         group = least(PANELS, most(1, PANEL_BYTES // BYTES[dtype] // nr // most(1, block)))
         groups = ceil_div(panels, group)
-        chunks = ceil_div(tiles, CHUNK_TILES)
-        groups = most(groups, least(panels, ceil_div(UNITS, most(1, size.batches * chunks))))
+        # A group packs all rows anew, a chunk all columns: of the fewer ones there are more copies.
+        wanted = ceil_div(UNITS, most(1, size.batches))
+        few = most(1, least(wanted, 2 * size.rows // most(1, size.columns)))
+        chunks = most(ceil_div(tiles, CHUNK_TILES), least(tiles, few))
+        groups = most(groups, least(panels, ceil_div(wanted, most(1, chunks))))
         group = most(1, ceil_div(panels, most(1, groups)))
         groups = ceil_div(panels, group)
         chunks = most(chunks, least(tiles, ceil_div(UNITS, most(1, size.batches * groups))))
@@ -95,11 +98,11 @@ class Blocking:
     def layout(self, tile: tuple[int, int], lanes: int) -> tuple[Number, Number, Number]:
         """In elements of the scratch: where the packed rows begin, where the tiles begin, and its size.
 
-        A vector more than a row tile, since packing writes whole vectors.
+        A vector more behind each row tile, since packing writes whole vectors.
         """
         mr, nr = tile
         rows = self.group * self.block * nr
-        tiles = ceil_div(rows + self.chunk * self.block * mr + lanes, 16) * 16
+        tiles = ceil_div(rows + self.chunk * (self.block * mr + lanes), 16) * 16
         one_block = least(self.blocks - 1, 1)  # 0 or 1: a single block needs a single tile
         return rows, tiles, tiles + most(1, one_block * self.group * self.chunk) * mr * nr
 
@@ -116,6 +119,10 @@ class Product:
     def part(self, batch: Value, start: Value, depth: Value) -> tuple[Value, Value]:
         """A block of the depth as the batch has it: the granules of some may be smaller."""
         return start, depth
+
+    def at_once(self, depth: Value) -> Value:
+        """How much of a block's depth is packed of each row tile before more of it: rows lie far apart, or the depth."""
+        return depth
 
     def row_tile(self, batch: Value, tile: Value, depth: Value) -> Array:
         """Where the packed row tile begins, from `depth` on (direct_rows)."""
@@ -234,7 +241,7 @@ def print_kernel(code: TileCode, symbol: str, product_of: Callable[[Value], Prod
         cut = Blocking.of(size, (mr, nr), code.dtype)
         rows_at, tiles_at, _ = cut.layout((mr, nr), code.lanes)
         panels = Array(b, scratch, code.dtype)
-        row_tiles, tiles = panels.at(rows_at), panels.at(tiles_at)
+        row_tiles, tiles, pitch = panels.at(rows_at), panels.at(tiles_at), cut.block * mr + code.lanes
         keep = b.select(b.lift(cut.blocks) > 1, b.lift(1), b.lift(0))
         for unit in b.range(first, last):
             group = unit % cut.groups
@@ -245,30 +252,34 @@ def print_kernel(code: TileCode, symbol: str, product_of: Callable[[Value], Prod
             tile_count = b.minimum(cut.chunk, cut.tiles - tile0)
             for block in b.range(0, cut.blocks):
                 start = block * cut.block
-                start, depth = product.part(batch, start, b.minimum(cut.block, size.depth - start))
+                whole = b.minimum(cut.block, size.depth - start)
+                begin, depth = product.part(batch, start, whole)
                 if not product.direct_panels:
                     for p in b.range(0, panel_count):
                         target = panels.at(p * (cut.block * nr)).pointer
-                        b.call("pack_panel", [args, target, batch, (panel0 + p) * nr, start, depth])
+                        b.call("pack_panel", [args, target, batch, (panel0 + p) * nr, begin, depth])
                 if not product.direct_rows:
-                    for t in b.range(0, tile_count):
-                        target = row_tiles.at(t * (cut.block * mr)).pointer
-                        b.call("pack_tile", [args, target, batch, (tile0 + t) * mr, start, depth])
+                    at_once = product.at_once(whole)
+                    for k in b.range(0, whole, at_once):
+                        first, count = product.part(batch, start + k, b.minimum(at_once, whole - k))
+                        for t in b.range(0, tile_count):
+                            target = row_tiles.at(t * pitch + (first - begin) * mr).pointer
+                            b.call("pack_tile", [args, target, batch, (tile0 + t) * mr, first, count])
                 done = block.equals(cut.blocks - 1)
                 for p in b.range(0, panel_count):
                     column = (panel0 + p) * nr
                     columns = b.minimum(nr, size.columns - column)
                     if product.direct_panels:
-                        panel = product.panel(batch, panel0 + p, start)
+                        panel = product.panel(batch, panel0 + p, begin)
                     else:
                         panel = panels.at(p * (cut.block * nr))
                     for t in b.range(0, tile_count):
                         row = (tile0 + t) * mr
                         rows = b.minimum(mr, size.rows - row)
                         if product.direct_rows:
-                            row_tile = product.row_tile(batch, tile0 + t, start)
+                            row_tile = product.row_tile(batch, tile0 + t, begin)
                         else:
-                            row_tile = row_tiles.at(t * (cut.block * mr))
+                            row_tile = row_tiles.at(t * pitch)
                         here = tiles.at((p * cut.chunk + t) * keep * (mr * nr))
                         code.multiply(depth, row_tile, panel, here, block, rows, columns)
                         with b.when(done):

@@ -12,6 +12,9 @@ from mxc.compiler.targets.cpu.library.blocks import Product, Size, TileCode, cei
 from mxc.compiler.targets.cpu.library.epilogue import Axis, Epilogue, Lane
 
 
+FILTERS = 8  # whose weights are packed for all channels before the next ones
+
+
 def volume(extents: Sequence[Number]) -> Number:
     return extents[0] * extents[1] * extents[2]  # type: ignore[operator,return-value]
 
@@ -148,6 +151,10 @@ class Pixels(Product):
             return start, depth
         taps = volume(self.walk(batch).taps)
         return start // self.size.granule * taps, depth // self.size.granule * taps  # type: ignore[return-value]
+
+    def at_once(self, depth: Value) -> Value:
+        """A few filters, whose channels lie together, in the gradient to the data."""
+        return self.code.b.lift(self.size.granule * FILTERS) if self.transposed else depth
 
     def walk(self, batch: Value) -> Walk:
         b, w = self.code.b, self.window
