@@ -52,11 +52,6 @@ CASES = {
         " y = FullyConnected(x, w, num_hidden=10, no_bias=True, flatten=False)\n return y",
         "graph(x: float32[9,5], w: float32[10,5])\n r = Reshape(w, shape=(1, 10, 5))\n p = _mxc_pack_rows(r, block=8)\n"
         " y = _mxc_fully_connected(x, p, num_hidden=10, block=8)\n return y"),
-    "fully connected of few rows": (
-        "graph(x: float32[2,5], w: float32[10,5])\n"
-        " y = FullyConnected(x, w, num_hidden=10, no_bias=True, flatten=False)\n return y",
-        "graph(x: float32[2,5], w: float32[10,5])\n r = Reshape(w, shape=(1, 10, 5))\n p = _mxc_pack_rows(r, block=8)\n"
-        " y = _mxc_fully_connected(x, p, num_hidden=10, block=8)\n return y"),
 }
 
 
@@ -82,8 +77,7 @@ CHANGES = {
         "graph(x: float32[4,2,15,9], w: float32[5,2,1,1])\n r = Reshape(w, shape=(1, 5, 2))\n"
         " p = _mxc_pack_rows(r, block=4)\n y = _mxc_convolution(x, p, kernel=(1, 1), stride=(1, 1), dilate=(1, 1), "
         "pad=(0, 0), num_filter=5, num_group=1, block=4)\n return y"),
-    "fully connected of few rows": (CASES["fully connected of few rows"][0], None),
-    "fully connected": CASES["fully connected"],
+    "fully connected": (CASES["fully connected"][0], None),
 }
 
 

@@ -14,7 +14,6 @@ from mxc.compiler.passes.building import as_shape
 from mxc.compiler.passes.registry import Options, graph_pass
 from mxc.compiler.passes.static import static_nodes
 
-FEW_ROWS = 8  # a weight that changes in every run is not worth packing for fewer rows of data
 FEW_PIXELS = 256  # of all images: a convolution of so many reads its weight hardly more than once
 _GEOMETRY = ("kernel", "stride", "dilate", "pad")
 
@@ -73,10 +72,8 @@ def _weight_grad(builder: GraphBuilder, node: Node) -> Entry | None:
     return builder.make("_mxc_depthwise_weight_grad", data, out_grad, name=node.name, **_geometry(node))
 
 
-def _fully_connected(builder: GraphBuilder, node: Node, options: Options, is_static: bool) -> Entry | None:
+def _fully_connected(builder: GraphBuilder, node: Node, options: Options) -> Entry:
     data, weight = (builder.map[e] for e in node.inputs)
-    if not is_static and builder.shape(data)[0] < FEW_ROWS:
-        return None
     block = options.target.tile(builder.dtype(data))[1]
     packed = _pack(builder, weight, (1, *builder.shape(weight)), block, node.name)
     return builder.make("_mxc_fully_connected", data, packed, name=node.name, num_hidden=node.params.num_hidden,
@@ -87,7 +84,8 @@ def _fully_connected(builder: GraphBuilder, node: Node, options: Options, is_sta
 def layout(graph: Graph, options: Options) -> Graph:
     """Every convolution, data gradient of one and fully connected layer over a packed (or depthwise) weight.
 
-    A convolution of few pixels, or a fully connected layer of few rows, keeps a weight that is not static.
+    A convolution of few pixels keeps a weight that is not static, and so does every fully connected layer: the product
+    packs the parts that it uses.
     """
     static = static_nodes(graph, options.static)
 
@@ -102,7 +100,7 @@ def layout(graph: Graph, options: Options) -> Graph:
         elif node.op.name == "_mxc_conv_weight_grad":
             made = _weight_grad(builder, node)
         elif node.op.name == "FullyConnected":
-            made = _fully_connected(builder, node, options, is_static)
+            made = _fully_connected(builder, node, options) if is_static else None
         return None if made is None else [made]
 
     return rewrite(graph, packed)
