@@ -182,6 +182,9 @@ class NumpyReading:
         return result if result.dtype == bool else as_dtype(np.asarray(result), self.dtype)
 
 
+_WIDE = np.iinfo("int32"), np.iinfo("int64")
+
+
 def as_dtype(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """`array` converted as the kernels do it: integers wrap; a float is truncated, by way of int32 (int64 for int64)
     whose lowest number stands for NaN and all that does not fit."""
@@ -189,7 +192,9 @@ def as_dtype(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
         return array
     with np.errstate(all="ignore"):
         if array.dtype.kind == "f" and dtype.kind in "iu":
-            wide = np.iinfo("int64" if dtype.itemsize == 8 else "int32")
+            wide = _WIDE[dtype.itemsize == 8]
+            if array.size and array.min() >= wide.min and array.max() < -wide.min:  # the usual, quick case
+                return array.astype(wide.dtype).astype(dtype, copy=False)
             number = np.trunc(array.astype("float64"))
             fits = (number >= float(wide.min)) & (number < -float(wide.min))
             return np.where(fits, np.where(fits, number, 0).astype(wide.dtype), wide.min).astype(dtype)

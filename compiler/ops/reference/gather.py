@@ -13,12 +13,12 @@ Arrays = list[np.ndarray]
 
 def integers(array: np.ndarray, dtype: str = "int64") -> np.ndarray:
     """An index as integers: truncated; NaN and what does not fit are the lowest one."""
-    return as_dtype(array, np.dtype(dtype)).astype("int64")
+    return as_dtype(array, np.dtype(dtype)).astype("int64", copy=False)
 
 
 def bounded(index: np.ndarray, size: int, mode: str) -> np.ndarray:
     """Integers brought into 0..size-1: wrapped or clipped."""
-    return index % size if mode == "wrap" else np.clip(index, 0, size - 1)
+    return index % size if mode == "wrap" else np.minimum(np.maximum(index, 0), size - 1)
 
 
 def checked(index: np.ndarray, low: int, high: int, what: str) -> np.ndarray:
