@@ -8,6 +8,7 @@ import pytest
 from library_cases import check, image, runs, values, window
 from pass_checks import assert_graph, assert_same_numbers, options
 
+import mxc as mx
 from mxc.compiler.graph.text import parse_graph
 from mxc.compiler.kernel import calls, ir
 from mxc.compiler.kernel.calls import Window, linear
@@ -215,3 +216,17 @@ def test_depthwise(name):
 @pytest.mark.parametrize("dtype", ["float64", "float16"])
 def test_depthwise_dtypes(dtype):
     check(*depthwise_case(DEPTHWISE["stride"], dtype, native()))
+
+
+@pytest.mark.parametrize("groups", [1, 16], ids=["whole", "depthwise"])
+def test_float16_networks_keep_their_dtype(groups):
+    """The kernels read weights in the computing dtype, float32, and give what the data are."""
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-1, 1, (2, 16, 5, 5)).astype("float16")
+    w = rng.uniform(-1, 1, (16, 16 // groups, 3, 3)).astype("float16")
+    data, weight = mx.sym.Variable("data"), mx.sym.Variable("weight")
+    net = mx.sym.Convolution(data, weight, kernel=(3, 3), pad=(1, 1), num_filter=16, num_group=groups, no_bias=True)
+    results = [net.bind(mx.cpu(), {"data": mx.nd.array(x, dtype=dtype), "weight": mx.nd.array(w, dtype=dtype)},
+                        grad_req="null").forward()[0].asnumpy() for dtype in ("float16", "float64")]
+    assert results[0].dtype == "float16"
+    np.testing.assert_allclose(results[0], results[1], atol=1e-3 * np.abs(results[1]).max())
