@@ -111,9 +111,9 @@ def print_kernel(
     kernel: CallKernel, symbol: str, b: Builder, isa: Isa, dtype: str, epilogue_of: Callable[[Value], Epilogue],
 ) -> None:
     """The kernel's function and those that it calls."""
-    for lines in range(1, isa.rows + 1):
-        for vectors in range(1, isa.vectors + 1):
-            _print_tile(b, isa, dtype, lines, vectors)
+    for count in range(1, isa.rows + 1):
+        for wide in range(1, isa.vectors + 1):
+            _print_tile(b, isa, dtype, count, wide)
     with b.function("multiply", f"i64 lines, i64 vectors, {TILE}", internal=True) as (lines, vectors, *rest):
         for count in range(1, isa.rows + 1):
             for wide in range(1, isa.vectors + 1):
@@ -212,7 +212,7 @@ class _WeightGrad:
                     for t in b.range(0, tile_count):
                         line = t * size + b.minimum(t, longer)
                         count = b.select(t < longer, size + 1, size)
-                        b.call("multiply", [count, ceil_div(filters, lanes), images * rows * w.out[2],
+                        b.call("multiply", [count, b.lift(ceil_div(filters, lanes)), images * rows * w.out[2],
                                             offsets.pointer, starts.at(line).pointer, copy.pointer, panel.pointer,
                                             here.at(line * columns).pointer, block])
                     with b.when(block.equals(cut.blocks - 1)):
@@ -291,9 +291,9 @@ class _WeightGrad:
             for x in b.range(0, lines, lanes):
                 axes = inner_axes(b, self.flat, line + x, [w.channels, *w.kernel], lanes)
                 whole, mask = lines - x >= lanes, b.first_lanes(lines - x, lanes)
-                rows = [tiles.vector((x + u) * columns + j, lanes) for u in range(lanes)]
-                for u, row in enumerate(b.transpose(rows)):
-                    square.put(u * lanes, row)
+                rows = [tiles.vector((x + i) * columns + j, lanes) for i in range(lanes)]
+                for number, row in enumerate(b.transpose(rows)):
+                    square.put(number * lanes, row)
                 for u in b.range(0, b.select(whole, count, b.lift(0))):
                     self.epilogue.store([filter0 + j + u, *axes], square.vector(u * lanes, lanes), self.dtype)
                 for u in b.range(0, b.select(whole, b.lift(0), count)):
