@@ -88,8 +88,12 @@ def rnn_layer(first, last, pre, weight, bias, state, cell, lengths, out, last_st
                         for j in range(size):
                             gates[place * 4 * size + 3 * size + j] = total[o + 2 * size + j]
                     for j in range(size):
-                        new = tanh_(pre[place * width + 2 * size + j] + total[o + j] * total[o + 2 * size + j])
-                        total[o + 2 * size + j] = new
+                        total[o + 2 * size + j] = (pre[place * width + 2 * size + j]
+                                                   + total[o + j] * total[o + 2 * size + j])
+                    for j in range(2 * size, 3 * size):  # alone: what reads and writes one array becomes no vectors
+                        total[o + j] = tanh_(total[o + j])
+                    for j in range(size):
+                        new = total[o + 2 * size + j]
                         h[s + j] = new + total[o + size + j] * (h[s + j] - new)
                     if keep:
                         for j in range(3 * size):
