@@ -32,23 +32,23 @@ def product_functions(isa: Isa, stored: str) -> str:
         _print_tile(b, isa, stored, rows)
     with b.function(name, "ptr to, ptr left, ptr packed, i64 rows, i64 depth, i64 columns", True) as f:
         to, left, packed = Array(b, f[0], dtype), Array(b, f[1], dtype), Array(b, f[2], stored)
-        rows, depth, columns = f[3:]
+        count, depth, columns = f[3:]
         blocks = ceil_div(depth, BLOCK_BYTES // BYTES[dtype])
         block = ceil_div(depth, b.maximum(blocks, 1))
-        tiles = ceil_div(rows, most)
-        size = rows // b.maximum(tiles, 1)
-        longer = rows - size * tiles
+        tiles = ceil_div(count, most)
+        size = count // b.maximum(tiles, 1)
+        longer = count - size * tiles
         for start in b.range(0, depth, block):
             here = b.minimum(block, depth - start)
             for column in b.range(0, columns, PANEL):
                 panel = packed.at(column * depth + start * PANEL)
                 for tile in b.range(0, tiles):
                     row = tile * size + b.minimum(tile, longer)
-                    count = b.select(tile < longer, size + 1, size)
+                    height = b.select(tile < longer, size + 1, size)
                     rest = [left.at(row * depth + start).pointer, depth, panel.pointer,
                             to.at(row * columns + column).pointer, columns, here, columns - column]
                     for many in range(1, most + 1):
-                        with b.when(count.equals(many)):
+                        with b.when(height.equals(many)):
                             b.call(f"{name}_{many}", rest)
     return b.module()
 
