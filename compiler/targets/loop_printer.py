@@ -1,7 +1,7 @@
 """What the printers of loop kernels share: names, which values are ready where, sweeps, combining and storing."""
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from mxc.compiler.kernel import ir
@@ -51,7 +51,7 @@ class LoopPrinter:
         axes, accs = self.needs[id(v)]
         return axes <= self.open_axes and accs <= set(self.acc_names)
 
-    def hoist(self, roots: list[Value]) -> None:
+    def hoist(self, roots: Sequence[Value]) -> None:
         """Print what the open loops already know of `roots`, outside of the loops to come."""
         self.printer.print_where(roots, self.ready)
 

@@ -175,7 +175,7 @@ class _Loops(LoopPrinter):
             for name, dtype in self.arrays().items() if self.lanes else ():
                 source(f"{name} = lanes_{dtype}()")
             for v in across(kernel):
-                source(f"{self.squares[id(v)]} = tile_{kernel.buffers[v.data]}()")  # type: ignore[index]
+                source(f"{self.squares[id(v)]} = tile_{kernel.buffers[int(v.data)]}()")  # type: ignore[call-overload]
             self.hoist(kernel.roots())
             {"map": self.map, "rows": self.rows, "columns": self.columns}[skeleton(kernel)]()
         return "\n".join([*self.printer.constant_lines(), "", source.text()])

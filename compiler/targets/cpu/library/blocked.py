@@ -23,7 +23,7 @@ from mxc.compiler.kernel.calls import Window
 from mxc.compiler.kernel.ir import CallKernel
 from mxc.compiler.targets.cpu.builder import BYTES, TYPES, Array, Builder, Number, Value, vector_type
 from mxc.compiler.targets.cpu.isa import Isa
-from mxc.compiler.targets.cpu.library.blocks import UNITS, ceil_div, least, most
+from mxc.compiler.targets.cpu.library.blocks import UNITS, ceil_div, keep_sums, least, most
 from mxc.compiler.targets.cpu.library.convolution import split, volume
 from mxc.compiler.targets.cpu.library.epilogue import Epilogue, Lane
 
@@ -144,13 +144,7 @@ def _print_tile(kernel: CallKernel, b: Builder, isa: Isa, dtype: str, pixels: in
                         x = here[i].broadcast(channel, lanes)
                         for j in range(vectors):
                             sums[i * vectors + j] = b.fma(x, filters[j], sums[i * vectors + j])
-        with b.when(add.equals(0)):
-            for total, (i, j) in zip(sums, grid, strict=True):
-                tile.put(i * columns + j * lanes, total)
-        with b.when(add.differs(0)):
-            for total, (i, j) in zip(sums, grid, strict=True):
-                place = i * columns + j * lanes
-                tile.put(place, total + tile.vector(place, lanes))
+        keep_sums(tile, sums, [i * columns + j * lanes for i, j in grid], add)
 
 
 def _print_multiply(b: Builder, isa: Isa) -> None:

@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from mxc.compiler.targets.cpu.builder import BYTES, TYPES, Array, Builder, Number, Value, vector_type
+from mxc.compiler.targets.cpu.builder import BYTES, TYPES, Array, Builder, Number, Value, lanes_of, vector_type
 from mxc.compiler.targets.cpu.isa import Isa
 from mxc.compiler.targets.cpu.library.epilogue import Axis, Epilogue
 
@@ -114,23 +114,18 @@ class Product:
     code: TileCode
     epilogue: Epilogue
     direct_rows = False
-    direct_panels = False
 
     def part(self, batch: Value, start: Value, depth: Value) -> tuple[Value, Value]:
         """A block of the depth as the batch has it: the granules of some may be smaller."""
         return start, depth
 
     def at_once(self, depth: Value) -> Value:
-        """How much of a block's depth is packed of each row tile before more of it: rows lie far apart, or the depth."""
+        """How much of a block's depth is packed of each row tile before more of it: rows lie apart, or the depth."""
         return depth
 
     def row_tile(self, batch: Value, tile: Value, depth: Value) -> Array:
         """Where the packed row tile begins, from `depth` on (direct_rows)."""
         raise AssertionError("rows are packed")
-
-    def panel(self, batch: Value, panel: Value, depth: Value) -> Array:
-        """Where the packed panel begins, from `depth` on (direct_panels)."""
-        raise AssertionError("panels are packed")
 
     def pack_tile(self, target: Array, batch: Value, row: Value, start: Value, depth: Value) -> None:
         """Rows row <= r < row + MR, start <= k < start + depth, as [depth][MR]; what lies past the end: anything."""
@@ -161,6 +156,17 @@ class Product:
                     mask = b.first_lanes(columns - at, lanes)
                     axes = self.axes(batch, row + r, column + at, lanes)
                     self.epilogue.store(axes, tile.vector(r * nr + at, lanes), code.dtype, mask)
+
+
+def keep_sums(tile: Array, sums: Sequence[Value], places: Sequence[int], add: Value) -> None:
+    """tile[place] = (add ? tile[place] : 0) + a vector of sums, for each place."""
+    b = tile.builder
+    with b.when(add.equals(0)):
+        for total, place in zip(sums, places, strict=True):
+            tile.put(place, total)
+    with b.when(add.differs(0)):
+        for total, place in zip(sums, places, strict=True):
+            tile.put(place, total + tile.vector(place, lanes_of(total.type)))
 
 
 class TileCode:
@@ -205,13 +211,7 @@ class TileCode:
                     for j in range(vectors):
                         at = i * vectors + j
                         sums[at] = b.fma(x, columns[j], sums[at])
-            with b.when(add.equals(0)):
-                for total, (i, j) in zip(sums, grid, strict=True):
-                    c.put(i * self.columns + j * lanes, total)
-            with b.when(add.differs(0)):
-                for total, (i, j) in zip(sums, grid, strict=True):
-                    place = i * self.columns + j * lanes
-                    c.put(place, total + c.vector(place, lanes))
+            keep_sums(c, sums, [i * self.columns + j * lanes for i, j in grid], add)
 
     def multiply(self, depth: Value, a: Array, panel: Array, c: Array, add: Value, rows: Value, columns: Value) -> None:
         self.b.call("multiply", [depth, a.pointer, panel.pointer, c.pointer, add, rows, columns])
@@ -225,9 +225,7 @@ def print_kernel(code: TileCode, symbol: str, product_of: Callable[[Value], Prod
     b, mr, nr = code.b, code.rows, code.columns
     where = "ptr args, ptr noalias target, i64 batch, i64 line, i64 start, i64 depth"
     with b.function("pack_panel", where, internal=True) as (args, target, *place):
-        product = product_of(args)
-        if not product.direct_panels:
-            product.pack_panel(Array(b, target, code.dtype), *place)
+        product_of(args).pack_panel(Array(b, target, code.dtype), *place)
     with b.function("pack_tile", where, internal=True) as (args, target, *place):
         product = product_of(args)
         if not product.direct_rows:
@@ -254,10 +252,9 @@ def print_kernel(code: TileCode, symbol: str, product_of: Callable[[Value], Prod
                 start = block * cut.block
                 whole = b.minimum(cut.block, size.depth - start)
                 begin, depth = product.part(batch, start, whole)
-                if not product.direct_panels:
-                    for p in b.range(0, panel_count):
-                        target = panels.at(p * (cut.block * nr)).pointer
-                        b.call("pack_panel", [args, target, batch, (panel0 + p) * nr, begin, depth])
+                for p in b.range(0, panel_count):
+                    target = panels.at(p * (cut.block * nr)).pointer
+                    b.call("pack_panel", [args, target, batch, (panel0 + p) * nr, begin, depth])
                 if not product.direct_rows:
                     at_once = product.at_once(whole)
                     for k in b.range(0, whole, at_once):
@@ -269,10 +266,7 @@ def print_kernel(code: TileCode, symbol: str, product_of: Callable[[Value], Prod
                 for p in b.range(0, panel_count):
                     column = (panel0 + p) * nr
                     columns = b.minimum(nr, size.columns - column)
-                    if product.direct_panels:
-                        panel = product.panel(batch, panel0 + p, begin)
-                    else:
-                        panel = panels.at(p * (cut.block * nr))
+                    panel = panels.at(p * (cut.block * nr))
                     for t in b.range(0, tile_count):
                         row = (tile0 + t) * mr
                         rows = b.minimum(mr, size.rows - row)

@@ -11,7 +11,6 @@ from mxc.compiler.targets.cpu.builder import Array, Builder, Number, Value, vect
 from mxc.compiler.targets.cpu.library.blocks import Product, Size, TileCode, ceil_div, least, pack_lines
 from mxc.compiler.targets.cpu.library.epilogue import Axis, Epilogue, Lane
 
-
 FILTERS = 8  # whose weights are packed for all channels before the next ones
 
 

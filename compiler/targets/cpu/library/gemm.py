@@ -19,7 +19,7 @@ from typing import Any
 from mxc.compiler.kernel.ir import CallKernel, computing_dtype
 from mxc.compiler.targets.cpu.builder import BYTES, TYPES, Array, Builder, Number, Value, vector_type
 from mxc.compiler.targets.cpu.isa import Isa
-from mxc.compiler.targets.cpu.library.blocks import UNITS, ceil_div, least, most, pack_lines
+from mxc.compiler.targets.cpu.library.blocks import UNITS, ceil_div, keep_sums, least, most, pack_lines
 from mxc.compiler.targets.cpu.library.epilogue import Epilogue, Lane
 
 DEPTH_BYTES = 1536  # of the depth that one panel column covers
@@ -152,13 +152,7 @@ def _print_tile(b: Builder, isa: Isa, dtype: str, in_place: bool, rows: int, vec
                         sums[at] = b.fma(x, columns[j], sums[at])
         for at in range(len(grid), len(sums)):
             sums[at % len(grid)] = sums[at % len(grid)] + sums[at]
-        places = [i * nr + j * lanes for i, j in grid]
-        with b.when(add.equals(0)):
-            for total, place in zip(sums, places, strict=False):
-                c.put(place, total)
-        with b.when(add.differs(0)):
-            for total, place in zip(sums, places, strict=False):
-                c.put(place, total + c.vector(place, lanes))
+        keep_sums(c, sums[:len(grid)], [i * nr + j * lanes for i, j in grid], add)
 
 
 class _Product:

@@ -24,7 +24,7 @@ from mxc.compiler.kernel.calls import Window
 from mxc.compiler.kernel.ir import CallKernel, computing_dtype
 from mxc.compiler.targets.cpu.builder import BYTES, TYPES, Array, Builder, Number, Value, vector_type
 from mxc.compiler.targets.cpu.isa import Isa
-from mxc.compiler.targets.cpu.library.blocks import UNITS, ceil_div, least, most, pack_lines
+from mxc.compiler.targets.cpu.library.blocks import UNITS, ceil_div, keep_sums, least, most, pack_lines
 from mxc.compiler.targets.cpu.library.convolution import inner_axes, split, volume
 from mxc.compiler.targets.cpu.library.epilogue import Epilogue
 
@@ -155,13 +155,7 @@ def _print_tile(b: Builder, isa: Isa, dtype: str, lines: int, vectors: int) -> N
                 x = line_at[i].broadcast(offset, lanes)
                 for j in range(vectors):
                     sums[i * vectors + j] = b.fma(x, filters[j], sums[i * vectors + j])
-        with b.when(add.equals(0)):
-            for total, (i, j) in zip(sums, grid, strict=True):
-                tile.put(i * columns + j * lanes, total)
-        with b.when(add.differs(0)):
-            for total, (i, j) in zip(sums, grid, strict=True):
-                place = i * columns + j * lanes
-                tile.put(place, total + tile.vector(place, lanes))
+        keep_sums(tile, sums, [i * columns + j * lanes for i, j in grid], add)
 
 
 class _WeightGrad:
