@@ -122,35 +122,38 @@ def _correlated(w: Window, data: np.ndarray, weight: np.ndarray) -> np.ndarray:
     return out.reshape(w.batch, w.groups * w.filters, *w.out)
 
 
+def _block_data(w: Window, flat: np.ndarray, strides: Sequence[int], channels: int, block: int) -> np.ndarray:
+    """(n, channels, d, h, w) in float64, of blocks of `block` channels with `strides` over (n, block, d, h, w)."""
+    shape = (w.batch, channels // block, block, *w.data)
+    data = _strided(flat, shape, (*strides[:2], 1, *strides[2:])).astype(np.float64)
+    return data.reshape(w.batch, channels, *w.data)
+
+
 def _blocked_convolution(call: CallKernel, params: dict, buffers: Sequence[np.ndarray]) -> np.ndarray:
-    w, (sn, sc, *space) = Window.of(call.extents[:22]), call.extents[22:]
-    inner, block = int(params["data_block"]), int(params["block"])
+    w, inner, block = Window.of(call.extents[:22]), int(params["data_block"]), int(params["block"])
     blocks, taps = w.channels // inner, math.prod(w.kernel)
-    shape = (w.batch, w.groups * blocks, inner, *w.data)
-    data = _strided(buffers[0], shape, (sn, sc, 1, *space)).astype(np.float64)
-    data = data.reshape(w.batch, w.groups, w.channels, *w.data)
+    data = _block_data(w, buffers[0], call.extents[22:], w.groups * w.channels, inner)
     depth, columns = blocks * taps * inner, int(params["columns"])
     size = -(-w.filters // columns) * depth * columns
     weight = np.stack([_unpacked(buffers[1][g * size :], w.filters, depth, columns) for g in range(w.groups)])
     weight = weight.reshape(w.groups, w.filters, blocks, taps, inner).swapaxes(3, 4)
     weight = weight.reshape(w.groups, w.filters, w.channels, *w.kernel).astype(np.float64)
-    out = _correlated(w, data, weight)
+    out = _correlated(w, data.reshape(w.batch, w.groups, w.channels, *w.data), weight)
     return out.reshape(w.batch, -1, block, *w.out)
 
 
 def _blocked_depthwise(call: CallKernel, params: dict, buffers: Sequence[np.ndarray]) -> np.ndarray:
-    w, (sn, sc, *space), block = Window.of(call.extents[:22]), call.extents[22:], int(params["block"])
+    w, block = Window.of(call.extents[:22]), int(params["block"])
     blocks, taps = w.groups // block, math.prod(w.kernel)
-    data = _strided(buffers[0], (w.batch, blocks, block, *w.data), (sn, sc, 1, *space)).astype(np.float64)
+    data = _block_data(w, buffers[0], call.extents[22:], w.groups, block)
     weight = buffers[1][: w.groups * taps].reshape(blocks, taps, block).swapaxes(1, 2).astype(np.float64)
     out = _correlated(w, data.reshape(w.batch, w.groups, 1, *w.data), weight.reshape(w.groups, 1, 1, *w.kernel))
     return out.reshape(w.batch, blocks, block, *w.out)
 
 
 def _winograd_data(call: CallKernel, params: dict, buffers: Sequence[np.ndarray]) -> np.ndarray:
-    w, (sn, sc, *space) = Window.of(call.extents[:22]), call.extents[22:]
-    block, size = int(params["block"]), int(params["tiles"])
-    data = _strided(buffers[0], (w.batch, w.channels // block, block, *w.data), (sn, sc, 1, *space)).astype(np.float64)
+    w, block, size = Window.of(call.extents[:22]), int(params["block"]), int(params["tiles"])
+    data = _block_data(w, buffers[0], call.extents[22:], w.channels, block)
     image = data.reshape(w.batch, w.channels, *w.data[1:])
     return np.moveaxis(winograd.transformed(image, w.out[1:], w.pad[1:], size, block), -1, 2)
 

@@ -13,14 +13,13 @@ from mxc.compiler.graph.graph import Entry, Graph, GraphBuilder, Node, Shape
 from mxc.compiler.kernel.ir import computing_dtype
 from mxc.compiler.ops.shapes.basic import reduced_axes
 from mxc.compiler.ops.table import Kind
-from mxc.compiler.passes.building import as_dtype, as_shape
+from mxc.compiler.passes.building import as_dtype, as_shape, geometry
 from mxc.compiler.passes.registry import Options, graph_pass
 from mxc.compiler.passes.static import static_nodes
 from mxc.compiler.passes.winograd import Winograd, pays
 
 CHANNELS_LAST = {1: "NWC", 2: "NHWC", 3: "NDHWC"}
 FULL = 0.6  # of a convolution's blocks of filters, at least, for blocks to pay
-GEOMETRY = ("kernel", "stride", "dilate", "pad")
 
 
 class _Regions:
@@ -85,11 +84,12 @@ class _Regions:
         data, weight = node.inputs
         lanes, groups, filters = self.lanes(Entry(node)), node.params.num_group, node.params.num_filter
         channels = self.graph.shape(data)[1]
-        geometry = {name: node.params[name] for name in GEOMETRY}
-        if groups == filters == channels and weight.node in self.static:
+        if weight.node not in self.static:
+            return None
+        if groups == filters == channels:
             return self.builder.make("_mxc_blocked_depthwise", self.blocked(data), self.by_channel(node, lanes),
-                                     name=node.name, **geometry)
-        if weight.node not in self.static or (filters // groups) % lanes:
+                                     name=node.name, **geometry(node))
+        if (filters // groups) % lanes:
             return None
         fills = self.lanes(data) > 0 and (channels // groups) % lanes == 0
         if not fills and groups > 1:
@@ -98,11 +98,18 @@ class _Regions:
             n, _, *space = self.graph.shape(Entry(node))
             shape = (n, filters // lanes, *space, lanes)
             return self.winograd.convolution(node, self.blocked(data), self.weight(node), shape)
-        block, columns = lanes if fills else 1, self.options.target.tile(self.graph.dtype(data))[1]
-        packed = self.packed(node, channels // groups, block, columns)
-        source = self.blocked(data) if fills else self.plain(data)
+        return self.direct(node, lanes, lanes if fills else 1, filters)
+
+    def direct(self, node: Node, lanes: int, block: int, filters: int) -> Entry:
+        """The convolution into blocks of `lanes` of `filters` filters, with as many as the node has not that are zero.
+
+        block: channels of a block of the data, 1 for plain ones.
+        """
+        data, columns = node.inputs[0], self.options.target.tile(self.graph.dtype(node.inputs[0]))[1]
+        packed = self.packed(node, self.graph.shape(data)[1] // node.params.num_group, block, columns)
+        source = self.blocked(data) if block > 1 else self.plain(data)
         return self.builder.make("_mxc_blocked_convolution", source, packed, name=node.name, num_filter=filters,
-                                 num_group=groups, block=lanes, columns=columns, **geometry)
+                                 num_group=node.params.num_group, block=lanes, columns=columns, **geometry(node))
 
     def filled_up(self, node: Node) -> bool:
         """Adds a convolution whose filters do not fill blocks, with more of them: the plain result leaves these out."""
@@ -112,17 +119,12 @@ class _Regions:
         lanes, filters = self.lanes(data), node.params.num_filter
         if data not in self.in_blocks or weight.node not in self.static or node.params.num_group > 1:
             return False
-        blocks = -(-filters // lanes)
-        if filters < FULL * blocks * lanes:
+        whole = -(-filters // lanes) * lanes
+        if filters < FULL * whole:
             return False
-        builder, columns = self.builder, self.options.target.tile(self.graph.dtype(data))[1]
-        packed = self.packed(node, self.graph.shape(data)[1], lanes, columns)
-        made = builder.make("_mxc_blocked_convolution", self.in_blocks[data], packed, name=node.name,
-                            num_filter=blocks * lanes, num_group=1, block=lanes, columns=columns,
-                            **{name: node.params[name] for name in GEOMETRY})
         n, _, *space = self.graph.shape(Entry(node))
-        whole = self.unblocked(made, (n, blocks * lanes, *space))
-        builder.map[Entry(node)] = builder.make("slice_axis", whole, axis=1, begin=0, end=filters)
+        made = self.unblocked(self.direct(node, lanes, lanes, whole), (n, whole, *space))
+        self.builder.map[Entry(node)] = self.builder.make("slice_axis", made, axis=1, begin=0, end=filters)
         return True
 
     def by_channel(self, node: Node, lanes: int) -> Entry:

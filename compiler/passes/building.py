@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mxc.compiler.error import MXNetError
-from mxc.compiler.graph.graph import Entry, GraphBuilder
+from mxc.compiler.graph.graph import Entry, GraphBuilder, Node
 from mxc.compiler.plan import OFFSETS_PER_RUN
 
 Shape = tuple[int, ...]
@@ -26,6 +26,11 @@ def as_shape(builder: GraphBuilder, entry: Entry, shape: Sequence[int]) -> Entry
     if not shape and builder.shape(entry):  # to Reshape, () means that nothing is said
         return builder.make("SliceChannel", as_shape(builder, entry, (1,)), num_outputs=1, axis=0, squeeze_axis=True)
     return entry if builder.shape(entry) == shape else builder.make("Reshape", entry, shape=shape)
+
+
+def geometry(node: Node) -> dict[str, object]:
+    """The parameters of a convolution's window, for another operator over the same one."""
+    return {name: node.params[name] for name in ("kernel", "stride", "dilate", "pad")}
 
 
 def along(builder: GraphBuilder, vector: Entry, axis: int, ndim: int) -> Entry:

@@ -10,16 +10,11 @@ from __future__ import annotations
 from math import prod
 
 from mxc.compiler.graph.graph import Entry, Graph, GraphBuilder, Node, rewrite
-from mxc.compiler.passes.building import as_shape
+from mxc.compiler.passes.building import as_shape, geometry
 from mxc.compiler.passes.registry import Options, graph_pass
 from mxc.compiler.passes.static import static_nodes
 
 FEW_PIXELS = 256  # of all images: a convolution of so many reads its weight hardly more than once
-_GEOMETRY = ("kernel", "stride", "dilate", "pad")
-
-
-def _geometry(node: Node) -> dict[str, object]:
-    return {name: node.params[name] for name in _GEOMETRY}
 
 
 def _pack(builder: GraphBuilder, weight: Entry, rows: tuple[int, ...], block: int, name: str) -> Entry:
@@ -36,7 +31,7 @@ def _convolution(builder: GraphBuilder, node: Node, shape: tuple[int, ...], opti
     data, weight = (builder.map[e] for e in node.inputs)
     groups, filters, channels = node.params.num_group, node.params.num_filter, builder.shape(data)[1]
     if groups == filters == channels:
-        return builder.make("_mxc_depthwise", data, weight, name=node.name, **_geometry(node))
+        return builder.make("_mxc_depthwise", data, weight, name=node.name, **geometry(node))
     block = options.target.tile(builder.dtype(data))[0]
     if _stays(shape, is_static):
         block = 0
@@ -44,7 +39,7 @@ def _convolution(builder: GraphBuilder, node: Node, shape: tuple[int, ...], opti
         rows = (groups, filters // groups, prod(builder.shape(weight)[1:]))
         weight = _pack(builder, weight, rows, block, node.name)
     return builder.make("_mxc_convolution", data, weight, name=node.name, num_filter=filters, num_group=groups,
-                        block=block, **_geometry(node))
+                        block=block, **geometry(node))
 
 
 def _data_grad(builder: GraphBuilder, node: Node, options: Options, is_static: bool) -> Entry:
@@ -52,7 +47,7 @@ def _data_grad(builder: GraphBuilder, node: Node, options: Options, is_static: b
     groups, filters, shape = node.params.num_group, builder.shape(out_grad)[1], node.params.shape
     if groups == filters == shape[1]:
         return builder.make("_mxc_depthwise_data_grad", out_grad, weight, name=node.name, shape=shape,
-                            **_geometry(node))
+                            **geometry(node))
     block = options.target.tile(builder.dtype(out_grad))[0]
     if _stays(shape, is_static) or any(s > 1 for s in node.params.stride):  # then the kernel picks taps
         block = 0
@@ -62,14 +57,14 @@ def _data_grad(builder: GraphBuilder, node: Node, options: Options, is_static: b
         by_channel = builder.make("transpose", by_filter, axes=(0, 2, 1, 3))
         weight = _pack(builder, by_channel, (groups, channels, filters * taps), block, node.name)
     return builder.make("_mxc_convolution_data_grad", out_grad, weight, name=node.name, shape=shape, num_group=groups,
-                        block=block, **_geometry(node))
+                        block=block, **geometry(node))
 
 
 def _weight_grad(builder: GraphBuilder, node: Node) -> Entry | None:
     data, out_grad = (builder.map[e] for e in node.inputs)
     if not node.params.num_group == builder.shape(data)[1] == builder.shape(out_grad)[1]:
         return None
-    return builder.make("_mxc_depthwise_weight_grad", data, out_grad, name=node.name, **_geometry(node))
+    return builder.make("_mxc_depthwise_weight_grad", data, out_grad, name=node.name, **geometry(node))
 
 
 def _fully_connected(builder: GraphBuilder, node: Node, options: Options) -> Entry:

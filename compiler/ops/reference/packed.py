@@ -49,20 +49,20 @@ def blocked_convolution(params: Params, inputs: list[np.ndarray], is_train: bool
     rank, groups, filters = len(params.kernel), params.num_group, params.num_filter
     inner = data.shape[-1] if data.ndim == rank + 3 else 1
     if data.ndim == rank + 3:
-        data = _plain(data)
+        data = plain_of(data)
     channels = data.shape[1] // groups
     rows = unpacked(packed, filters // groups).reshape(filters, channels // inner, *params.kernel, inner)
     weight = np.moveaxis(rows, -1, 2).reshape(filters, channels, *params.kernel)
     (out,) = _run("Convolution", params, [data, weight.astype(data.dtype)], is_train, rng, no_bias=True)
-    return [_blocks(out, params.block)]
+    return [blocks_of(out, params.block)]
 
 
-def _plain(blocks: np.ndarray) -> np.ndarray:
+def plain_of(blocks: np.ndarray) -> np.ndarray:
     """(N, C / B, *space, B) -> (N, C, *space)"""
     return np.moveaxis(blocks, -1, 2).reshape(blocks.shape[0], -1, *blocks.shape[2:-1])
 
 
-def _blocks(plain: np.ndarray, block: int) -> np.ndarray:
+def blocks_of(plain: np.ndarray, block: int) -> np.ndarray:
     """(N, C, *space) -> (N, C / B, *space, B)"""
     parts = plain.reshape(plain.shape[0], plain.shape[1] // block, block, *plain.shape[2:])
     return np.moveaxis(parts, 2, -1)
@@ -96,9 +96,9 @@ def depthwise(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Dra
 def blocked_depthwise(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws) -> list[np.ndarray]:
     """`depthwise` of an array whose channels lie in blocks."""
     data, weight = inputs
-    plain, rows = _plain(data), weight.swapaxes(1, 2).reshape(-1, 1, *params.kernel)
+    plain, rows = plain_of(data), weight.swapaxes(1, 2).reshape(-1, 1, *params.kernel)
     (out,) = depthwise(params, [plain, rows.astype(data.dtype)], is_train, rng)
-    return [_blocks(out, data.shape[-1])]
+    return [blocks_of(out, data.shape[-1])]
 
 
 def depthwise_data_grad(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws,

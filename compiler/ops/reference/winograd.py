@@ -5,6 +5,7 @@ import numpy as np
 
 from mxc.compiler.ops import winograd
 from mxc.compiler.ops.philox import Draws
+from mxc.compiler.ops.reference.packed import blocks_of, plain_of, unpacked
 from mxc.compiler.ops.shapes.winograd import spread
 from mxc.compiler.ops.table import Params
 
@@ -17,9 +18,8 @@ def winograd_factors(params: Params, inputs: list[np.ndarray], is_train: bool, r
 def winograd_data(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws) -> list[np.ndarray]:
     """The transformed tiles of data in blocks."""
     (data,) = inputs
-    n, blocks, height, width, lanes = data.shape
-    plain = np.moveaxis(data, -1, 2).reshape(n, blocks * lanes, height, width)
-    made = winograd.transformed(plain, spread(data.shape, params.pad), params.pad, params.tiles, lanes)
+    out = spread(data.shape, params.pad)
+    made = winograd.transformed(plain_of(data), out, params.pad, params.tiles, data.shape[-1])
     return [made.astype(data.dtype)]
 
 
@@ -27,6 +27,5 @@ def winograd_convolution(params: Params, inputs: list[np.ndarray], is_train: boo
     """The convolution of transformed data, in blocks."""
     data, weight = inputs
     batch, blocks, height, width, lanes = params.shape
-    rows = weight.transpose(0, 1, 3, 2).reshape(winograd.PLACES, -1, weight.shape[2])[:, : blocks * lanes]
-    out = winograd.convolved(data, rows, batch, (height, width)).reshape(batch, blocks, lanes, height, width)
-    return [np.moveaxis(out, 2, -1).astype(data.dtype)]
+    out = winograd.convolved(data, unpacked(weight, blocks * lanes), batch, (height, width))
+    return [blocks_of(out, lanes).astype(data.dtype)]

@@ -19,26 +19,20 @@ from mxc.compiler.targets.cpu.library import (
     winograd,
     winograd_data,
 )
-from mxc.compiler.targets.cpu.library.blocks import Blocking, TileCode, print_kernel
 from mxc.compiler.targets.cpu.library.epilogue import Epilogue
 
-PRODUCTS = {
-    "convolution": (convolution.forward_size, convolution.Pixels),
-    "convolution_data_grad": (convolution.data_grad_size, convolution.Pixels),
-}
-OTHERS = {
+# Each module has units(kernel, isa), scratch_elements(kernel, isa) in the computing dtype, and print_kernel.
+MODULES = {
+    "blocked_convolution": blocked,
+    "blocked_depthwise": blocked_depthwise,
+    "convolution": convolution,
+    "convolution_data_grad": convolution,
+    "convolution_weight_grad": weight_grad,
     "depthwise": depthwise,
     "depthwise_data_grad": depthwise,
     "depthwise_weight_grad": depthwise,
-    "max_pool_grad": pooling,
-}
-
-
-WHOLE = {
-    "blocked_convolution": blocked,
-    "blocked_depthwise": blocked_depthwise,
-    "convolution_weight_grad": weight_grad,
     "gemm": gemm,
+    "max_pool_grad": pooling,
     "winograd_data": winograd_data,
     "winograd_convolution": winograd,
 }
@@ -55,45 +49,21 @@ def computing(kernel: CallKernel) -> str:
 
 def source(kernel: CallKernel, symbol: str, isa: Isa | None = None) -> str:
     """LLVM IR text that defines @`symbol`."""
-    isa, dtype = isa or native(), computing(kernel)
+    isa = isa or native()
     b = Builder(f'nounwind "min-legal-vector-width"="{isa.vector_bytes * 8}"')
 
     def epilogue_of(args: Value) -> Epilogue:
         return Epilogue(kernel, b, Array(b, args, "int64"), isa)
 
-    if kernel.template in WHOLE:
-        WHOLE[kernel.template].print_kernel(kernel, symbol, b, isa, dtype, epilogue_of)
-    elif kernel.template in OTHERS:
-        with b.function(symbol, "ptr args, i64 first, i64 last, ptr scratch") as (args, *values):
-            OTHERS[kernel.template].print_kernel(kernel, b, isa, dtype, epilogue_of(args), values)
-    else:
-        code, product = TileCode(b, isa, dtype), PRODUCTS[kernel.template][1]
-        print_kernel(code, symbol, lambda args: product(kernel, code, epilogue_of(args)))
+    MODULES[kernel.template].print_kernel(kernel, symbol, b, isa, computing(kernel), epilogue_of)
     return b.module()
-
-
-def _blocking(kernel: CallKernel, isa: Isa) -> Blocking:
-    dtype = computing(kernel)
-    return Blocking.of(PRODUCTS[kernel.template][0](kernel.extents), isa.tile(dtype), dtype)
 
 
 def units(kernel: CallKernel, isa: Isa | None = None) -> int:
     """Independent pieces of work of a launch."""
-    isa = isa or native()
-    if kernel.template in WHOLE:
-        return WHOLE[kernel.template].units(kernel, isa)
-    if kernel.template in OTHERS:
-        return OTHERS[kernel.template].units(kernel, isa.lanes(computing(kernel)))
-    return int(_blocking(kernel, isa).units)  # type: ignore[arg-type]
+    return MODULES[kernel.template].units(kernel, isa or native())
 
 
 def scratch_bytes(kernel: CallKernel, isa: Isa | None = None) -> int:
     """Private memory that a thread needs to run the kernel; aligned to 64 bytes."""
-    isa, dtype = isa or native(), computing(kernel)
-    if kernel.template in WHOLE:
-        elements = WHOLE[kernel.template].scratch_elements(kernel, isa)
-    elif kernel.template in OTHERS:
-        elements = OTHERS[kernel.template].scratch_elements(kernel, isa.lanes(dtype))
-    else:
-        elements = int(_blocking(kernel, isa).layout(isa.tile(dtype), isa.lanes(dtype))[2])  # type: ignore[arg-type]
-    return elements * BYTES[dtype]
+    return MODULES[kernel.template].scratch_elements(kernel, isa or native()) * BYTES[computing(kernel)]

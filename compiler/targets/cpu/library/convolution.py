@@ -1,14 +1,16 @@
 """Convolutions as products of matrices whose panels are packed straight from the image (implicit GEMM)."""
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from mxc.compiler.kernel.calls import Window
-from mxc.compiler.kernel.ir import CallKernel
+from mxc.compiler.kernel.ir import CallKernel, computing_dtype
 from mxc.compiler.targets.cpu.builder import Array, Builder, Number, Value, vector_type
-from mxc.compiler.targets.cpu.library.blocks import Product, Size, TileCode, ceil_div, least, pack_lines
+from mxc.compiler.targets.cpu.isa import Isa
+from mxc.compiler.targets.cpu.library import blocks
+from mxc.compiler.targets.cpu.library.blocks import Blocking, Product, Size, TileCode, ceil_div, least, pack_lines
 from mxc.compiler.targets.cpu.library.epilogue import Axis, Epilogue, Lane
 
 FILTERS = 8  # whose weights are packed for all channels before the next ones
@@ -346,3 +348,28 @@ class Pixels(Product):
             offsets = source * b.splat(step, lanes)
             for c in b.range(0, channels):
                 put(c, convert(row.at(c * next_channel).gather(offsets, mask), row.dtype))
+
+
+SIZES = {"convolution": forward_size, "convolution_data_grad": data_grad_size}
+
+
+def _blocking(kernel: CallKernel, isa: Isa) -> Blocking:
+    dtype = computing_dtype(str(dict(kernel.params)["dtype"]))
+    return Blocking.of(SIZES[kernel.template](kernel.extents), isa.tile(dtype), dtype)
+
+
+def units(kernel: CallKernel, isa: Isa) -> int:
+    return int(_blocking(kernel, isa).units)  # type: ignore[arg-type]
+
+
+def scratch_elements(kernel: CallKernel, isa: Isa) -> int:
+    dtype = str(dict(kernel.params)["dtype"])
+    return int(_blocking(kernel, isa).layout(isa.tile(dtype), isa.lanes(dtype))[2])  # type: ignore[arg-type]
+
+
+def print_kernel(
+    kernel: CallKernel, symbol: str, b: Builder, isa: Isa, dtype: str, epilogue_of: Callable[[Value], Epilogue],
+) -> None:
+    """The kernel's function and those that it calls."""
+    code = TileCode(b, isa, dtype)
+    blocks.print_kernel(code, symbol, lambda args: Pixels(kernel, code, epilogue_of(args)))

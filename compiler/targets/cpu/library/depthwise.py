@@ -12,7 +12,7 @@ the gradient; step is 1 there.
 """
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -66,16 +66,16 @@ class Band:
         return w.kernel[0] * most(1, self.rows) * self.step[2] * self.pitch + lanes  # type: ignore[operator]
 
 
-def units(kernel: CallKernel, lanes: int) -> int:
-    w = Window.of(kernel.extents)
+def units(kernel: CallKernel, isa: Isa) -> int:
+    w, lanes = Window.of(kernel.extents), isa.lanes(str(dict(kernel.params)["dtype"]))
     if kernel.template == "depthwise_weight_grad":
         return w.groups
     band = Band.of(w, kernel.template == "depthwise_data_grad", lanes)
     return int(w.batch * w.groups * band.written[0] * band.bands)  # type: ignore[operator,arg-type]
 
 
-def scratch_elements(kernel: CallKernel, lanes: int) -> int:
-    w = Window.of(kernel.extents)
+def scratch_elements(kernel: CallKernel, isa: Isa) -> int:
+    w, lanes = Window.of(kernel.extents), isa.lanes(str(dict(kernel.params)["dtype"]))
     size = int(Band.of(w, kernel.template == "depthwise_data_grad", lanes).size(w, lanes))  # type: ignore[arg-type]
     taps = int(volume(w.kernel)) if kernel.template == "depthwise_weight_grad" else 0  # type: ignore[arg-type]
     return size + taps * (lanes + 1) + lanes
@@ -272,11 +272,13 @@ class _Depthwise:
                         place.put(i * lanes, total)
 
 
-def print_kernel(kernel: CallKernel, b: Builder, isa: Isa, dtype: str, epilogue: Epilogue, values: list[Value]) -> None:
-    """The body of the kernel's function, whose parameters first, last and scratch are `values`."""
-    first, last, scratch = values
-    printer = _Depthwise(kernel, b, isa, dtype, epilogue, scratch)
-    if kernel.template == "depthwise_weight_grad":
-        printer.print_weight_grad(first, last)
-    else:
-        printer.print_correlation(first, last)
+def print_kernel(
+    kernel: CallKernel, symbol: str, b: Builder, isa: Isa, dtype: str, epilogue_of: Callable[[Value], Epilogue],
+) -> None:
+    """The kernel's function."""
+    with b.function(symbol, "ptr args, i64 first, i64 last, ptr scratch") as (args, first, last, scratch):
+        printer = _Depthwise(kernel, b, isa, dtype, epilogue_of(args), scratch)
+        if kernel.template == "depthwise_weight_grad":
+            printer.print_weight_grad(first, last)
+        else:
+            printer.print_correlation(first, last)

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from mxc.compiler.kernel.calls import Window
 from mxc.compiler.kernel.ir import CallKernel
@@ -11,40 +12,43 @@ from mxc.compiler.targets.cpu.library.convolution import every_other, inner_axes
 from mxc.compiler.targets.cpu.library.epilogue import Epilogue
 
 
-def units(kernel: CallKernel, lanes: int) -> int:
+def units(kernel: CallKernel, isa: Isa) -> int:
     w = Window.of(kernel.extents)
     return w.batch * w.groups
 
 
-def scratch_elements(kernel: CallKernel, lanes: int) -> int:
+def scratch_elements(kernel: CallKernel, isa: Isa) -> int:
+    lanes = isa.lanes(str(dict(kernel.params)["dtype"]))
     return int(volume(Window.of(kernel.extents).data)) + lanes  # type: ignore[arg-type]
 
 
-def print_kernel(kernel: CallKernel, b: Builder, isa: Isa, dtype: str, epilogue: Epilogue, values: list[Value]) -> None:
+def print_kernel(
+    kernel: CallKernel, symbol: str, b: Builder, isa: Isa, dtype: str, epilogue_of: Callable[[Value], Epilogue],
+) -> None:
     """Per plane: zeros, then each window adds its gradient at its first maximum, then the epilogue over the plane."""
-    first, last, scratch = values
-    lanes = isa.lanes(dtype)
-    w = Window.of(epilogue.extents)  # type: ignore[arg-type]
-    data, out_grad = epilogue.buffers[:2]
-    strides, out_strides = epilogue.extents[22:27], epilogue.extents[27:]
-    plane, size = Array(b, scratch, dtype), b.lift(volume(w.data))
-    flat = bool(dict(kernel.params)["flat"])
-    for unit in b.range(first, last):
-        image, channel = unit // w.groups, unit % w.groups
-        source = data.at(image * strides[0] + channel * strides[1])
-        grads = out_grad.at(image * out_strides[0] + channel * out_strides[1])
-        for i in b.range(0, size, lanes):
-            plane.put(i, b.zero(vector_type(plane.element, lanes)))
-        for row in b.range(0, b.lift(w.out[0]) * w.out[1]):
-            place = split(row, w.out[:2])
-            line = grads.at(place[0] * out_strides[2] + place[1] * out_strides[3])
-            windows = _Windows(b, w, epilogue, dtype, lanes, source, place)
-            for x in b.range(0, w.out[2], lanes):
-                windows.add(plane, line, x)
-        for i in b.range(0, size, lanes):
-            mask = b.first_lanes(size - i, lanes)
-            axes = inner_axes(b, flat, i, w.data, lanes)
-            epilogue.store([image, channel, *axes], plane.vector(i, lanes), dtype, mask)
+    with b.function(symbol, "ptr args, i64 first, i64 last, ptr scratch") as (args, first, last, scratch):
+        epilogue, lanes = epilogue_of(args), isa.lanes(dtype)
+        w = Window.of(epilogue.extents)  # type: ignore[arg-type]
+        data, out_grad = epilogue.buffers[:2]
+        strides, out_strides = epilogue.extents[22:27], epilogue.extents[27:]
+        plane, size = Array(b, scratch, dtype), b.lift(volume(w.data))
+        flat = bool(dict(kernel.params)["flat"])
+        for unit in b.range(first, last):
+            image, channel = unit // w.groups, unit % w.groups
+            source = data.at(image * strides[0] + channel * strides[1])
+            grads = out_grad.at(image * out_strides[0] + channel * out_strides[1])
+            for i in b.range(0, size, lanes):
+                plane.put(i, b.zero(vector_type(plane.element, lanes)))
+            for row in b.range(0, b.lift(w.out[0]) * w.out[1]):
+                place = split(row, w.out[:2])
+                line = grads.at(place[0] * out_strides[2] + place[1] * out_strides[3])
+                windows = _Windows(b, w, epilogue, dtype, lanes, source, place)
+                for x in b.range(0, w.out[2], lanes):
+                    windows.add(plane, line, x)
+            for i in b.range(0, size, lanes):
+                mask = b.first_lanes(size - i, lanes)
+                axes = inner_axes(b, flat, i, w.data, lanes)
+                epilogue.store([image, channel, *axes], plane.vector(i, lanes), dtype, mask)
 
 
 class _Windows:
