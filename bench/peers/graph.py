@@ -23,6 +23,18 @@ class Unsupported(Exception):
     """What a peer has no way to run; the text says what."""
 
 
+def reshape(x: Any, shape: Shape, **_: Any) -> Any:
+    """MXNet's Reshape of an array of any library with such a method; 0 and -1 alone of its special numbers."""
+    if any(n < -1 for n in shape):
+        raise Unsupported(f"Reshape to {shape}")
+    return x.reshape([x.shape[i] if n == 0 else n for i, n in enumerate(shape)])
+
+
+def batch_dot(a: Any, b: Any, transpose_a: bool = False, transpose_b: bool = False, **_: Any) -> Any:
+    """MXNet's batch_dot of arrays of any library with `mT` and `@`."""
+    return (a.mT if transpose_a else a) @ (b.mT if transpose_b else b)
+
+
 @dataclass
 class Node:
     """An operator with its attributes as Python values and its inputs as (node, output) indices; "null": a variable."""

@@ -75,16 +75,6 @@ def layer_norm(x: Array, gamma: Array, beta: Array, eps: float = 1e-5, axis: int
     return centred * lax.rsqrt((centred * centred).mean(-1, keepdims=True) + eps) * gamma + beta
 
 
-def batch_dot(a: Array, b: Array, transpose_a: bool = False, transpose_b: bool = False, **_: Any) -> Array:
-    return jnp.matmul(a.mT if transpose_a else a, b.mT if transpose_b else b)
-
-
-def reshape(x: Array, shape: tuple[int, ...], **_: Any) -> Array:
-    if any(n < -1 for n in shape):
-        raise Unsupported(f"Reshape to {shape}")
-    return x.reshape([x.shape[i] if n == 0 else n for i, n in enumerate(shape)])
-
-
 def slice_like(x: Array, like: Array, axes: tuple[int, ...] = (), **_: Any) -> Array:
     for axis in axes or range(x.ndim):
         x = lax.slice_in_dim(x, 0, like.shape[axis], axis=axis)
@@ -93,7 +83,7 @@ def slice_like(x: Array, like: Array, axes: tuple[int, ...] = (), **_: Any) -> A
 
 OPS: dict[str, Callable] = {
     "Convolution": convolution, "FullyConnected": fully_connected, "Pooling": pooling, "BatchNorm": batch_norm,
-    "LeakyReLU": leaky_relu, "LayerNorm": layer_norm, "batch_dot": batch_dot, "Reshape": reshape,
+    "LeakyReLU": leaky_relu, "LayerNorm": layer_norm, "batch_dot": graph.batch_dot, "Reshape": graph.reshape,
     "slice_like": slice_like,
     "SoftmaxOutput": lambda x, label, **_: _softmax_loss(x, label),
     "Activation": lambda x, act_type: ACTIVATIONS[act_type](x),

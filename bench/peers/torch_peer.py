@@ -80,16 +80,6 @@ def rnn(x: Tensor, parameters: Tensor, *states: Tensor, mode: str = "", state_si
     return outputs if state_outputs else outputs[0]
 
 
-def batch_dot(a: Tensor, b: Tensor, transpose_a: bool = False, transpose_b: bool = False, **_: Any) -> Tensor:
-    return torch.matmul(a.mT if transpose_a else a, b.mT if transpose_b else b)
-
-
-def reshape(x: Tensor, shape: tuple[int, ...], **_: Any) -> Tensor:
-    if any(n < -1 for n in shape):
-        raise Unsupported(f"Reshape to {shape}")
-    return x.reshape([x.shape[i] if n == 0 else n for i, n in enumerate(shape)])
-
-
 def slice_like(x: Tensor, like: Tensor, axes: tuple[int, ...] = (), **_: Any) -> Tensor:
     for axis in axes or range(x.ndim):
         x = x.narrow(axis, 0, like.shape[axis])
@@ -98,8 +88,8 @@ def slice_like(x: Tensor, like: Tensor, axes: tuple[int, ...] = (), **_: Any) ->
 
 OPS: dict[str, Callable] = {
     "Convolution": convolution, "FullyConnected": fully_connected, "Pooling": pooling, "BatchNorm": batch_norm,
-    "LeakyReLU": leaky_relu, "SoftmaxOutput": softmax_output, "RNN": rnn, "batch_dot": batch_dot, "Reshape": reshape,
-    "slice_like": slice_like,
+    "LeakyReLU": leaky_relu, "SoftmaxOutput": softmax_output, "RNN": rnn,
+    "batch_dot": graph.batch_dot, "Reshape": graph.reshape, "slice_like": slice_like,
     "Activation": lambda x, act_type: ACTIVATIONS[act_type](x),
     "LayerNorm": lambda x, g, b, eps=1e-5, axis=-1: F.layer_norm(x, x.shape[-1:], g, b, eps),
     "Concat": lambda *xs, dim=1, **_: torch.cat(xs, dim),
