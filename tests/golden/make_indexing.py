@@ -4,10 +4,6 @@ With MXNet's Python:  make_indexing.py        writes indexing.json
 Each case is text for both libraries; its first name is an array of `arrays`. Assignments at indices in arrays that are
 negative or out of range are left out: MXNet writes outside of the array.
 """
-import json
-import os
-import subprocess
-import sys
 import warnings
 from pathlib import Path
 
@@ -247,19 +243,8 @@ def answer(mx, case):
         return {"error": [c.__name__ for c in type(error).__mro__[:-2]]}
 
 
-def main():
-    if len(sys.argv) == 1:
-        run = subprocess.run([sys.executable, __file__, "answer"], stdout=subprocess.PIPE, check=True)
-        answers = json.loads(run.stdout)
-        lines = [f"{json.dumps(case)}: {json.dumps(found)}" for case, found in answers.items()]
-        ANSWERS.write_text("{\n" + ",\n".join(lines) + "\n}\n")
-        print(f"{len(answers)} cases, {sum('error' in a for a in answers.values())} refused")
-        return
-    import mxnet as mx
-    sys.stdout.write(json.dumps({case: answer(mx, case) for case in CASES}))
-    sys.stdout.flush()
-    os._exit(0)  # MXNet's threads may not end
-
-
 if __name__ == "__main__":
-    main()
+    from answers import run  # beside this script
+
+    made = run(__file__, ANSWERS, CASES, answer)
+    print(f"{len(made)} cases, {sum('error' in said for said in made.values())} refused")

@@ -3,10 +3,6 @@
 With MXNet's Python:  make_np_shape.py        writes np_shape.json
 Each case is text for both libraries; its names are those of `arrays`.
 """
-import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -55,19 +51,8 @@ def answer(mx, case):
             return "refused"
 
 
-def main():
-    if len(sys.argv) == 1:
-        run = subprocess.run([sys.executable, __file__, "answer"], stdout=subprocess.PIPE, check=True)
-        answers = json.loads(run.stdout)
-        lines = [f"{json.dumps(case)}: {json.dumps(found)}" for case, found in answers.items()]
-        ANSWERS.write_text("{\n" + ",\n".join(lines) + "\n}\n")
-        print(f"{len(answers)} cases")
-        return
-    import mxnet as mx
-    sys.stdout.write(json.dumps({case: answer(mx, case) for case in CASES}))
-    sys.stdout.flush()
-    os._exit(0)  # MXNet's threads may not end
-
-
 if __name__ == "__main__":
-    main()
+    from answers import run  # beside this script
+
+    made = run(__file__, ANSWERS, CASES, answer)
+    print(f"{len(made)} cases")
