@@ -5,12 +5,24 @@ import argparse
 import json
 import sys
 
-from mxc.cli.model import bind_model, parse_dtypes, parse_shapes, progress
+from mxc.cli.model import add_model_arguments, bind_model, parse_dtypes, parse_shapes, progress
+
+DESCRIPTION = """Compile a model for inference on inputs of given shapes. The kernels are kept in the cache
+(MXC_CACHE_DIR, default ~/.cache/mxc), from which later runs load them. Prints how many nodes became how many kernels,
+the memory between them, and how many kernels the cache had."""
+EXAMPLES = """
+  mxc compile net-symbol.json --shape data=1,3,224,224
+  mxc compile net-symbol.json --shape data=1,3,224,224 --dtype data=float16 --json"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of `mxc compile`."""
+    add_model_arguments(parser)
 
 
 def run(options: argparse.Namespace) -> int:
     """Compile for inference; print nodes, kernels, bytes, cache hits and time."""
-    with progress(f"compiling {options.symbol}"):
+    with progress(f"compiling {options.model}"):
         _, executor = bind_model(options, parse_shapes(options.shape), parse_dtypes(options.dtype), needs_values=False)
         compiled = executor.compiled()
     plan = compiled.plan
@@ -34,7 +46,7 @@ def run(options: argparse.Namespace) -> int:
         from rich.console import Console
         from rich.table import Table
 
-        table = Table("", options.symbol, box=None)
+        table = Table("", options.model, box=None)
         table.columns[1].justify = "right"
         for name, value in facts.items():
             table.add_row(name, f"{value:,}")

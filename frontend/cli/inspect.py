@@ -6,8 +6,28 @@ import json
 from pathlib import Path
 from typing import Any
 
-from mxc.cli.model import UsageError, bind_model, parse_dtypes, parse_shapes, progress
+from mxc.cli.model import UsageError, add_model_arguments, bind_model, parse_dtypes, parse_shapes, progress
 from mxc.compiler.error import FileAccessError
+
+DESCRIPTION = """Print a model's layers: operator, output shape, parameters, floating-point operations (a multiply-add
+is two), and what each reads. With --groups, --plan or --memory, show what the compiler makes of it instead; these
+compile the model (for inference, or with --train for a training step)."""
+EXAMPLES = """
+  mxc inspect net-symbol.json --shape data=1,3,224,224
+  mxc inspect net-symbol.json --shape data=1,3,224,224 --groups --plan
+  mxc inspect net-symbol.json --shape data=8,3,224,224 --train --memory memory.svg"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of `mxc inspect`."""
+    add_model_arguments(parser)
+    parser.add_argument("--train", action="store_true",
+                        help="compile a training step, with the gradients of all parameters")
+    parser.add_argument("--groups", action="store_true", help="show the fusion groups, a line each")
+    parser.add_argument("--plan", action="store_true",
+                        help="show the plan: each kernel's launch, what it reads and writes, and the memory")
+    parser.add_argument("--memory", metavar="FILE.svg",
+                        help="draw the memory plan: which buffer is alive when, and where")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -18,7 +38,7 @@ def run(options: argparse.Namespace) -> int:
     if options.train and not compiles:
         raise UsageError("--train: the layers are the same in training; give --groups, --plan or --memory with it")
     shapes = parse_shapes(options.shape)
-    with progress(f"inspecting {options.symbol}"):
+    with progress(f"inspecting {options.model}"):
         symbol, executor = bind_model(options, shapes, parse_dtypes(options.dtype), needs_values=False,
                                       train=options.train)
         compiled = executor.compiled(options.train) if compiles else None
@@ -56,7 +76,7 @@ def draw(plan: Any, options: argparse.Namespace) -> dict[str, Any]:
     """Write the picture of the memory plan; what it shows. Raises FileAccessError when it cannot be written."""
     from mxc.visualization.memory import boxes, memory_svg, run_steps
 
-    name = Path(options.symbol).name.removesuffix(".json").removesuffix("-symbol")
+    name = Path(options.model).name.removesuffix(".json").removesuffix("-symbol")
     shapes = ", ".join(options.shape)
     title = f"{name}, {'training step' if options.train else 'inference'}{f', {shapes}' if shapes else ''}"
     try:

@@ -16,6 +16,26 @@ class UsageError(MXNetError):
     """An option that is wrong in itself, or that does not go with the model."""
 
 
+def add_model_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options that say which model, and on which inputs."""
+    parser.add_argument("model", metavar="SYMBOL.json", help="the model's graph (NAME-symbol.json)")
+    parser.add_argument("--params", metavar="FILE",
+                        help="its parameters (default: the NAME-0000.params of the highest number beside it)")
+    parser.add_argument("--shape", action="append", default=[], metavar="NAME=D,D,...",
+                        help="shape of an input, as data=1,3,224,224; may be repeated")
+    parser.add_argument("--dtype", action="append", default=[], metavar="NAME=DTYPE",
+                        help="dtype of an input, as data=float16; may be repeated")
+    parser.add_argument("--json", action="store_true", help="print the result as JSON")
+
+
+def positive(text: str) -> int:
+    """An option's number of at least 1."""
+    number = int(text)
+    if number < 1:
+        raise ValueError
+    return number
+
+
 def parse_pairs(texts: list[str], what: str) -> dict[str, str]:
     """`NAME=VALUE` options as a dict. Raises UsageError for what is not of that form, or names something twice."""
     pairs: dict[str, str] = {}
@@ -59,7 +79,7 @@ def parameter_file(options: argparse.Namespace) -> str | None:
     """The parameter file, or its URL: as given, else the one of the highest epoch beside NAME-symbol.json, if any."""
     if options.params:
         return str(options.params)
-    symbol = Path(options.symbol)
+    symbol = Path(options.model)
     stem = symbol.name.removesuffix(".json").removesuffix("-symbol")
     found = sorted(path for path in symbol.parent.glob("*-[0-9][0-9][0-9][0-9].params")
                    if path.name[:-len("-0000.params")] == stem)
@@ -99,19 +119,19 @@ def bind_model(options: argparse.Namespace, shapes: dict[str, tuple[int, ...]], 
     """
     import mxc as mx
 
-    symbol, path = mx.sym.load(options.symbol), parameter_file(options)
+    symbol, path = mx.sym.load(options.model), parameter_file(options)
     names, states = symbol.list_arguments(), symbol.list_auxiliary_states()
     arguments, auxiliary = load_parameters(path, states)
     for name in (*shapes, *dtypes):
         if name not in names:
-            raise UsageError(f"{name} is not an input of {options.symbol}{nearest(name, names)}")
+            raise UsageError(f"{name} is not an input of {options.model}{nearest(name, names)}")
     missing = [n for n in names if n not in arguments and n not in shapes and not n.endswith("label")]
     known = {**shapes, **{n: a.shape for n, a in arguments.items() if n in names and n not in shapes}}
     try:
         found, _, _ = symbol.infer_shape_partial(**known)
         unknown = [n for n, shape in zip(names, found, strict=True) if n in missing and not is_known(shape)]
         if unknown and (needs_values or path is not None or not shapes):
-            raise UsageError(f"{options.symbol}: the shape of {listed(unknown)} is not known\n"
+            raise UsageError(f"{options.model}: the shape of {listed(unknown)} is not known\n"
                              f"give it: --shape {unknown[0]}=D,D,...{' or --input' if needs_values else ''}")
         grad_req = {n: "write" for n in names if train and n not in shapes and not n.endswith("label")}
         executor = symbol.simple_bind(mx.cpu(), grad_req=grad_req or "null", type_dict=dtypes or None, **known)
@@ -119,10 +139,10 @@ def bind_model(options: argparse.Namespace, shapes: dict[str, tuple[int, ...]], 
         raise
     except MXNetError as error:
         reason = str(error).removeprefix("simple_bind error: ").removeprefix("infer_shape error: ")
-        raise MXNetError(f"{options.symbol}: {reason}") from error
+        raise MXNetError(f"{options.model}: {reason}") from error
     missing += [n for n in states if n not in auxiliary]
     if missing and path is None and needs_values:
-        raise ModelFileError(options.symbol, "there is no NAME-0000.params beside it, and it needs values for "
+        raise ModelFileError(options.model, "there is no NAME-0000.params beside it, and it needs values for "
                              f"{listed(missing)}\ngive the file with --params")
     if missing and path is not None:
         raise ModelFileError(str(path), f"it holds no value for {listed(missing)}\n"

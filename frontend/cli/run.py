@@ -4,18 +4,45 @@ from __future__ import annotations
 import argparse
 import json
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from mxc.cli.model import UsageError, bind_model, parse_dtypes, parse_pairs, parse_shapes, progress
+from mxc.cli.model import (
+    UsageError,
+    add_model_arguments,
+    bind_model,
+    parse_dtypes,
+    parse_pairs,
+    parse_shapes,
+    positive,
+    progress,
+)
 from mxc.compiler.error import FileAccessError, ModelFileError
 
+if TYPE_CHECKING:
+    import numpy as np
+
+DESCRIPTION = """Run a model once on arrays from .npy files, and print each output's shape and largest values. An
+input's shape is its array's; its values are converted to the model's dtype."""
+EXAMPLES = """
+  mxc run net-symbol.json --input data=image.npy
+  mxc run net-symbol.json --input data=image.npy --output outputs.npz --top 1"""
 ROWS = 8  # of each output that are printed
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of `mxc run`."""
+    add_model_arguments(parser)
+    parser.add_argument("--input", action="append", default=[], metavar="NAME=FILE.npy",
+                        help="values of an input; one that has only a --shape is zeros; may be repeated")
+    parser.add_argument("--output", metavar="FILE.npz", help="save the outputs there, by name")
+    parser.add_argument("--top", type=positive, default=5, metavar="N",
+                        help="print the N largest values of each of an output's first rows (default 5)")
 
 
 def read_array(path: str) -> np.ndarray:
     """A .npy file's array of numbers. Raises ModelFileError for anything else; pickles are refused."""
+    import numpy as np
+
     try:
         array = np.load(path, allow_pickle=False)
     except OSError as error:
@@ -39,7 +66,7 @@ def run(options: argparse.Namespace) -> int:
         if not array.size or not array.ndim:
             raise UsageError(f"--input {name}: expected an array with elements, got the shape {array.shape}")
         shapes[name] = array.shape
-    with progress(f"running {options.symbol}"):
+    with progress(f"running {options.model}"):
         symbol, executor = bind_model(options, shapes, parse_dtypes(options.dtype), needs_values=True)
         for name, array in inputs.items():
             executor.arg_dict[name][:] = array
@@ -61,6 +88,8 @@ def run(options: argparse.Namespace) -> int:
 
 def save(path: str, arrays: dict[str, np.ndarray]) -> None:
     """Write arrays as .npz. Raises FileAccessError when the file system does not allow it."""
+    import numpy as np
+
     try:
         with open(path, "wb") as file:
             np.savez(file, **arrays)  # type: ignore[arg-type]  # no output is called allow_pickle
@@ -73,6 +102,8 @@ def describe(output: np.ndarray, top: int) -> dict[str, Any]:
 
     NaN, which counts as less than all, and infinities are text: JSON has no numbers for them.
     """
+    import numpy as np
+
     rows = output.reshape(output.shape[0] if output.ndim > 1 else 1, -1)[:ROWS] if output.size else ()
     best = []
     for row in rows:
