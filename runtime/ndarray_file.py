@@ -33,8 +33,9 @@ _FLAGS = {name: flag for flag, name in TYPES.items()}
 _ITEM_BYTES = {flag: np.dtype(name).itemsize for flag, name in TYPES.items()} | {BFLOAT16: 2}
 _DEVICES = {1: "cpu", 2: "gpu", 3: "cpu_pinned", 5: "cpu_shared"}
 MAX_DIMENSIONS = 32
+_MOST_ELEMENTS = 1 << 60
 # A sparse array may be larger than its file; a damaged one must not ask for the machine's whole memory.
-_SPARSE_FREE, _SPARSE_GROWTH = 256 << 20, 1024
+_SPARSE_FREE, _SPARSE_GROWTH = 48 << 20, 1024
 
 
 class _Reader:
@@ -85,6 +86,8 @@ def _read_shape(reader: _Reader, field: str = "the shape", dims: int | None = No
     shape = struct.unpack(f"<{dims}{'I' if narrow else 'q'}", reader.take(width * dims, field))
     if any(n < 0 for n in shape):
         raise reader.fail(f"{field} is {shape}: a dimension is negative", at)
+    if math.prod(n for n in shape if n) >= _MOST_ELEMENTS:  # NumPy refuses it even where another dimension is 0
+        raise reader.fail(f"{field} is {shape}: more than any memory holds", at)
     return shape
 
 
