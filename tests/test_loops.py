@@ -15,7 +15,7 @@ from mxc.compiler.kernel import interpret
 from mxc.compiler.kernel.canonical import canonical
 from mxc.compiler.kernel.ir import Accumulator, LoopKernel, Store, Value, acc, apply, axis, const, load
 from mxc.compiler.kernel.simplify_index import from_affine
-from mxc.compiler.targets.cpu import loops
+from mxc.compiler.targets.cpu import loop_forms, loops
 from mxc.compiler.targets.cpu.load import machine, optimised
 from mxc.compiler.targets.cpu.target import CpuTarget
 
@@ -143,7 +143,7 @@ def test_random_kernels(target: CpuTarget) -> None:
     (reduction(("sum",), F, 9, 8, True), "columns"), (softmax(9, 8, True), "columns"),
 ])
 def test_skeleton(kernel: LoopKernel, kind: str) -> None:
-    assert loops.skeleton(kernel) == kind
+    assert loop_forms.skeleton(kernel) == kind
 
 
 def test_inner_loops_are_vector_code(target: CpuTarget) -> None:

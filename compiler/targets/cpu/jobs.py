@@ -7,7 +7,8 @@ from mxc.compiler.kernel.ir import CallKernel, Kernel, RoutineKernel
 from mxc.compiler.kernel.routines import spec
 from mxc.compiler.targets.cpu import library
 from mxc.compiler.targets.cpu.isa import Isa
-from mxc.compiler.targets.cpu.loops import has_short_loops, loop_source, scratch_layout
+from mxc.compiler.targets.cpu.loop_forms import has_short_loops, scratch_layout
+from mxc.compiler.targets.cpu.loops import loop_source
 from mxc.compiler.targets.cpu.routines import routine_source
 
 

@@ -17,7 +17,7 @@ from mxc.compiler.forks import Lock
 from mxc.compiler.kernel.ir import CallKernel, Kernel, RoutineKernel
 from mxc.compiler.kernel.routines import spec
 from mxc.compiler.kernel.text import form_text
-from mxc.compiler.targets.cpu import library, loops, routines
+from mxc.compiler.targets.cpu import library, loop_forms, routines
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class CpuTarget:
             return Launch(self._keys[form], library.units(kernel, self.isa), library.scratch_bytes(kernel, self.isa))
         if isinstance(kernel, RoutineKernel):
             return Launch(self._keys[form], spec.units(kernel), routines.scratch_bytes(kernel))
-        return Launch(self._keys[form], loops.units(kernel), loops.scratch_layout(kernel)[1])
+        return Launch(self._keys[form], loop_forms.units(kernel), loop_forms.scratch_layout(kernel)[1])
 
     def load(self, kernels: Mapping[str, Kernel]) -> Library:
         """The code of `kernels` (by the key of their launch), in this process. Raises MXNetError when a kernel does not

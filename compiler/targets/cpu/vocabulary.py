@@ -26,7 +26,7 @@ from mxc.compiler.kernel.math import expand
 from mxc.compiler.kernel.philox import uniform
 from mxc.compiler.targets.cpu.emit import LLVM, Emitter, align, narrowed, widened
 from mxc.compiler.targets.cpu.library.product import product_symbol
-from mxc.compiler.targets.cpu.loops import TILE
+from mxc.compiler.targets.cpu.loop_forms import TILE
 
 POINTER = llvm.PointerType()
 WORD = llvm.IntType(64)

@@ -1,0 +1,96 @@
+"""Which form a canonical loop kernel takes on the CPU, and into how many units of work it is divided.
+
+Three skeletons. *map*: no accumulators; the innermost axis is the vector loop. *rows*: one point of the domain at a
+time, the innermost reduce axis is the vector loop. *columns*: where the loads run along the domain's last axis rather
+than along the reduce axes, a block of that axis at a time; its accumulators lie in the thread's scratch memory.
+
+A short last axis of the domain, the *lanes* (canonical.py), is an innermost loop of constant length, in maps and rows,
+which takes the place of columns: each point of the other axes is a vector or two. Accumulators are then local arrays.
+
+A unit of work is a part of the domain: see `units`. Its sizes are part of the printed code. Values that do not depend
+on an inner loop's axis are printed outside of it. Accumulators that use others' results take a sweep of their own.
+"""
+from __future__ import annotations
+
+import math
+
+from mxc.compiler.kernel import ir
+from mxc.compiler.kernel.canonical import contiguity, lanes
+from mxc.compiler.kernel.ir import LoopKernel, Value, computing_dtype
+from mxc.compiler.kernel.simplify_index import affine
+from mxc.compiler.targets.loop_printer import ARG
+
+CHUNK = 8192  # points of a unit
+WIDE_BLOCK, BLOCK, WIDE_FROM = 512, 64, 4096  # columns of a unit, for an axis of at least WIDE_FROM, and for shorter
+TILE, TILE_ROWS = 8, 16  # where loads run along another axis than stores: squares that are transposed in registers
+PARTIAL = 4096  # sums are made of partial sums of this length, which keeps float32 accurate
+
+
+def skeleton(kernel: LoopKernel) -> str:
+    """map, rows or columns."""
+    if not kernel.accumulators:
+        return "map"
+    if not kernel.domain or not kernel.reduce or lanes(kernel):
+        return "rows"
+    score = contiguity(kernel)
+    last = len(kernel.domain) - 1
+    return "columns" if score(last) > score(last + len(kernel.reduce)) else "rows"
+
+
+def is_tiled(kernel: LoopKernel) -> bool:
+    """True for a map with loads that jump along the last axis and run along another, as in a transposition."""
+    last = ir.axis(len(kernel.domain) - 1)
+    for v in ir.walk(kernel.roots()):
+        if v.op == "load" and len(kernel.domain) > 1:
+            terms = affine(v.args[0])[0]
+            if terms.get(last, 0) not in (0, 1) and any(c == 1 and a.op == "axis" for a, c in terms.items()):
+                return True
+    return False
+
+
+def across(kernel: LoopKernel) -> list[Value]:
+    """The loads of a tiled map that are transposed in registers: they run along the last axis but one; no lanes."""
+    if kernel.accumulators or lanes(kernel) or not is_tiled(kernel):
+        return []
+    last = len(kernel.domain) - 1
+    found = []
+    for v in ir.walk(kernel.roots()):
+        if v.op == "load" and len(v.args) == 1:
+            terms = affine(v.args[0])[0]
+            if terms.get(ir.axis(last - 1), 0) == 1 and terms.get(ir.axis(last), 0) not in (0, 1):
+                found.append(v)
+    return found
+
+
+def has_short_loops(kernel: LoopKernel) -> bool:
+    """True when the innermost loops have few, constant steps."""
+    return lanes(kernel) > 0 or bool(across(kernel))
+
+
+def units(kernel: LoopKernel) -> int:
+    """Independent pieces of work of a canonical kernel; the printed code divides it in the same way."""
+    if 0 in kernel.domain:
+        return 0
+    if not kernel.domain:
+        return 1
+    kind, width = skeleton(kernel), lanes(kernel)
+    domain, chunk = (kernel.domain[:-1], CHUNK // width) if width else (kernel.domain, CHUNK)
+    if kind == "rows":
+        return -(-math.prod(domain) // max(1, chunk // max(1, math.prod(kernel.reduce))))
+    rows, last = math.prod(domain[:-1]), domain[-1]
+    size = chunk if kind == "map" else (WIDE_BLOCK if last >= WIDE_FROM else BLOCK)
+    parts = -(-last // size)
+    block = max(TILE_ROWS if is_tiled(kernel) else 1, chunk // last) if kind == "map" else 1
+    return -(-rows // block) * parts
+
+
+def scratch_layout(kernel: LoopKernel) -> tuple[list[tuple[str, int]], int]:
+    """dtype and byte offset of each scratch buffer that holds accumulators, and the bytes in all."""
+    places: list[tuple[str, int]] = []
+    if skeleton(kernel) == "columns":
+        for a in kernel.accumulators:
+            dtypes = [computing_dtype(a.body.dtype)]
+            if a.combine in ARG:
+                dtypes.append("int64")
+            places += [(dtype, (len(places) + i) * 8 * WIDE_BLOCK) for i, dtype in enumerate(dtypes)]
+    return places, len(places) * 8 * WIDE_BLOCK
