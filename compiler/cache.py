@@ -1,123 +1,72 @@
-"""The kernel cache: object code on disk, one file for each kernel.
+"""The kernel cache: object code on disk, one file for each kernel (cache_files.py has the format).
 
-    magic (8 bytes) | version (u32) | header length (u32) | header (JSON) | object length (u64) | object | SHA-256
-
-All little endian; the digest is over everything before it, so a file that was cut or changed anywhere is refused. A
-file is written under another name in the same directory, synced and renamed, so that readers see all of it or nothing,
-without locks. A file that is refused is set aside (`.bad`), and the caller builds it anew. Nothing in a file is run or
-unpickled before its digest and its key were compared; the directory and its files belong to this user and nobody else
-may write to them.
+A file is written under another name in the same directory, synced and renamed, so that readers see all of it or
+nothing, without locks. A file that is refused is set aside (`.bad`), and the caller builds it anew. Processes that miss
+the same kernels at once divide them up by locks (`Cache.claims`), which only save work: nothing depends on them.
 
 An entry's name is `<kernel>-<rest>.mxk`: digests of what the kernel is, and of everything else that its code depends on
-(target, CPU, versions), so that a miss can be explained: see `Cache.explain`.
+(target, CPU, versions), so that a miss can be explained: see `Cache.explain`. The time of a file's last change is when
+it was last used, to the hour; when the files of a directory are more than MXC_CACHE_SIZE, those used longest ago go.
 """
 from __future__ import annotations
 
-import hashlib
-import json
 import os
-import stat
-import struct
 import tempfile
-import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from mxc.compiler import env
+from mxc.compiler.cache_files import UNSET, candidates, decode, encode, header, prepared, read, refusal, remove_stale
 
-MAGIC = b"mxckern\x1a"
-VERSION = 1
-HEAD = struct.Struct("<8sII")
-SIZE = struct.Struct("<Q")
-UNSET = "\0"
-FLAGS = ("O_NOFOLLOW", "O_CLOEXEC", "O_NONBLOCK")  # a pipe in an entry's place must not make the reader wait
-STALE = 3600  # seconds after which a temporary file belongs to a writer that was killed
+try:
+    import fcntl
+except ImportError:  # not a POSIX system
+    fcntl = None  # type: ignore[assignment]
 
-
-def digest(parts: Mapping[str, str]) -> str:
-    """24 hexadecimal digits of labelled parts."""
-    text = json.dumps(dict(parts), sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:24]
+LIMIT = 2 << 30  # bytes, where MXC_CACHE_SIZE says nothing
+LOCK = ".lock"
+UNFINISHED = (".tmp", ".try")
+_warned: set[str] = set()
 
 
-def entry_key(kernel: str, parts: Mapping[str, str]) -> str:
-    """The key of the code for `kernel` (its text) under `parts` (what else it depends on, labelled)."""
-    return f"{digest({'kernel': kernel})}-{digest(parts)}"
+@dataclass(frozen=True)
+class Entry:
+    """An entry, by its header alone. used: when it was last used, in seconds since 1970 (to the hour). name: what the
+    kernel does; reason: why it was compiled; parts: what its code depends on, labelled."""
+
+    key: str
+    place: Path
+    nbytes: int
+    used: float
+    name: str
+    reason: str
+    parts: Mapping[str, str]
 
 
-def encode(key: str, parts: Mapping[str, str], code: bytes) -> bytes:
-    """The bytes of an entry's file."""
-    header = json.dumps({"key": key, "parts": dict(parts)}, sort_keys=True).encode()
-    body = HEAD.pack(MAGIC, VERSION, len(header)) + header + SIZE.pack(len(code)) + code
-    return body + hashlib.sha256(body).digest()
+@dataclass(frozen=True)
+class Info:
+    """What is in a cache's directory. nbytes: of everything in it; limit: how many there may be after a compilation
+    (0: any number); refused: files that were set aside because they were damaged; unfinished: files of writers that are
+    at work or were killed; readable: further directories, which cannot be written to."""
+
+    path: Path
+    entries: int
+    nbytes: int
+    limit: int
+    refused: int
+    unfinished: int
+    readable: tuple[Path, ...]
 
 
-def decode(data: bytes, key: str | None = None) -> tuple[dict[str, str], bytes]:
-    """The labelled parts and the code in an entry's file. Raises ValueError with the reason when it is not sound, or is
-    not the entry of `key`."""
-    if len(data) < HEAD.size + SIZE.size + 32:
-        raise ValueError(f"{len(data)} bytes are too few")
-    magic, version, length = HEAD.unpack_from(data)
-    if magic != MAGIC:
-        raise ValueError("it is not a kernel file")
-    if version != VERSION:
-        raise ValueError(f"its version is {version}, expected {VERSION}")
-    if hashlib.sha256(data[:-32]).digest() != data[-32:]:
-        raise ValueError("its checksum does not match its content")
-    start = HEAD.size + length + SIZE.size
-    if start + 32 > len(data) or SIZE.unpack_from(data, HEAD.size + length)[0] != len(data) - 32 - start:
-        raise ValueError("its lengths do not fit its size")
-    header = json.loads(data[HEAD.size:HEAD.size + length])
-    if key is not None and header["key"] != key:
-        raise ValueError(f"it holds the entry {header['key']}")
-    return header["parts"], data[start:-32]
+@dataclass(frozen=True)
+class Removed:
+    """How many files were removed, and their bytes."""
 
-
-def _is_private(path: Path) -> bool:
-    """True for a directory of this user that nobody else may write to."""
-    status = os.lstat(path)
-    owned = not hasattr(os, "geteuid") or status.st_uid == os.geteuid()
-    return stat.S_ISDIR(status.st_mode) and owned and not status.st_mode & 0o022
-
-
-def _prepared(path: Path) -> str:
-    """"" when the directory is there and may be used, else why it may not."""
-    try:
-        path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if not _is_private(path):
-            return f"{path} does not belong to this user alone (others can write to it)"
-        handle, name = tempfile.mkstemp(dir=path, suffix=".try")
-        os.close(handle)
-        os.unlink(name)
-    except OSError as error:
-        return f"{path}: {error.strerror or error}"
-    return ""
-
-
-def _remove_stale(path: Path) -> None:
-    """Remove what writers that were killed left behind."""
-    for left in (*path.glob(".*.tmp"), *path.glob("*.try")):
-        try:
-            if time.time() - left.stat().st_mtime > STALE:
-                left.unlink()
-        except OSError:  # another process was faster
-            continue
-
-
-def candidates() -> list[Path]:
-    """Where the cache may lie, best first: MXC_CACHE_DIR, XDG_CACHE_HOME/mxc, ~/.cache/mxc, a private temporary one."""
-    chosen = env.text("MXC_CACHE_DIR", UNSET)
-    user = str(os.getuid()) if hasattr(os, "getuid") else "user"
-    temporary = Path(tempfile.gettempdir()) / f"mxc-{user}"
-    if chosen != UNSET:
-        return [Path(chosen).absolute(), temporary]
-    xdg = env.text("XDG_CACHE_HOME")
-    try:
-        home = Path.home() / ".cache"
-    except RuntimeError:
-        home = temporary.parent / f"mxc-{user}"
-    return [Path(xdg) / "mxc" if xdg else home / "mxc", temporary]
+    files: int
+    nbytes: int
 
 
 def open_cache() -> Cache | None:
@@ -126,90 +75,235 @@ def open_cache() -> Cache | None:
     if env.text("MXC_CACHE_DIR", UNSET) == "":
         return None
     reasons: list[str] = []
+    readable: list[Path] = []
     for path in candidates():
-        reason = _prepared(path)
+        reason = prepared(path)
         if not reason:
             if reasons:
                 _warn_once(f"kernels are cached in {path}, because {'; '.join(reasons)}")
-            _remove_stale(path)
-            return Cache(path)
+            remove_stale(path)
+            return Cache(path, tuple(readable), _limit())
         reasons.append(reason)
+        if not refusal(path):
+            readable.append(path)
     _warn_once(f"kernels are compiled but not cached: {'; '.join(reasons)}")
-    return None
+    return Cache(readable[0], tuple(readable[1:]), _limit(), writable=False) if readable else None
 
 
-_warned: set[str] = set()
+def _limit() -> int:
+    """MXC_CACHE_SIZE in bytes."""
+    text = env.text("MXC_CACHE_SIZE").strip().upper().removesuffix("B")
+    scale = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}.get(text[-1:], 1)
+    number = text[:-1] if scale > 1 else text
+    if number.isdecimal():
+        return int(number) * scale
+    if text:
+        _warn_once(f"MXC_CACHE_SIZE is {text!r}, expected a number of bytes such as 500M or 2G; it is taken as 2G", "")
+    return LIMIT
 
 
-def _warn_once(message: str) -> None:
+def _warn_once(message: str, advice: str = " Set MXC_CACHE_DIR to a directory of your own.") -> None:
     if message not in _warned:
         _warned.add(message)
-        warnings.warn(f"mxc: {message}. Set MXC_CACHE_DIR to a directory of your own.", RuntimeWarning, stacklevel=3)
+        warnings.warn(f"mxc: {message}.{advice}", RuntimeWarning, stacklevel=3)
+
+
+class Claims:
+    """Which kernels this process is compiling, told to others by locks on the bytes of one file. A lock ends with its
+    process, however that ends, and forked children have none."""
+
+    def __init__(self, handle: int | None):
+        self._handle = handle
+
+    def take(self, key: str) -> bool:
+        """True when no other process is compiling `key`, which then is this one's."""
+        return self._lock(key, fcntl.LOCK_EX | fcntl.LOCK_NB) if self._handle is not None else True
+
+    def release(self, key: str) -> None:
+        """`key` was stored, or is not going to be."""
+        if self._handle is not None:
+            self._lock(key, fcntl.LOCK_UN)
+
+    def _lock(self, key: str, how: int) -> bool:
+        assert self._handle is not None
+        try:
+            fcntl.lockf(self._handle, how, 1, int(key[:7] + key[-7:], 16))
+        except BlockingIOError:
+            return False
+        except PermissionError:  # what some systems say in its place
+            return False
+        except OSError:  # a file system without locks: everybody compiles
+            return True
+        return True
 
 
 class Cache:
-    """Entries in one directory. `refused` counts the files that were set aside."""
+    """Entries in one directory. `refused` counts the files that were set aside.
 
-    def __init__(self, path: Path):
+    readable: further directories, of which entries are read. limit: bytes; 0 for no limit. writable: False for a
+    directory that may only be read.
+    """
+
+    def __init__(self, path: Path, readable: Sequence[Path] = (), limit: int = 0, writable: bool = True):
         self.path = path
+        self.readable = tuple(readable)
+        self.limit = limit
+        self.writable = writable
         self.refused = 0
 
     def place(self, key: str) -> Path:
+        """Where the entry of `key` is, or would be."""
         return self.path / f"{key}.mxk"
 
     def get(self, key: str) -> bytes | None:
         """The code of `key`; None when there is no entry, or none that can be trusted (it is set aside)."""
-        place = self.place(key)
-        try:
-            handle = os.open(place, os.O_RDONLY | sum(getattr(os, name, 0) for name in FLAGS))
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            self._set_aside(place, error.strerror or str(error))
-            return None
-        status = os.fstat(handle)
-        if not stat.S_ISREG(status.st_mode):
-            os.close(handle)
-            self._set_aside(place, "it is not a file")
-            return None
-        with os.fdopen(handle, "rb") as file:
-            if (hasattr(os, "geteuid") and status.st_uid != os.geteuid()) or status.st_mode & 0o022:
-                self._set_aside(place, "others can write to it")
-                return None
-            data = file.read()
-        try:
-            return decode(data, key)[1]
-        except (ValueError, KeyError, TypeError) as error:
-            self._set_aside(place, str(error))
-            return None
+        for folder in (self.path, *self.readable):
+            place = folder / f"{key}.mxk"
+            try:
+                return decode(read(place), key)[1]
+            except FileNotFoundError:
+                continue
+            except (ValueError, KeyError, TypeError, OSError) as error:
+                self._set_aside(place, getattr(error, "strerror", None) or str(error))
+        return None
 
-    def put(self, key: str, parts: Mapping[str, str], code: bytes) -> None:
-        """Store the code of `key`. What the file system does not allow is said once in a warning."""
-        name = ""
+    def put(self, key: str, parts: Mapping[str, str], code: bytes, name: str = "", reason: str = "") -> None:
+        """Store the code of `key`; name, reason: as in `Entry`. What the file system does not allow is said once in a
+        warning."""
+        if not self.writable:
+            return
+        data = encode(key, parts, code, name, reason)
         try:
-            handle, name = tempfile.mkstemp(dir=self.path, prefix=".", suffix=".tmp")  # mode 0600
+            try:
+                self._write(key, data)
+            except FileNotFoundError:  # somebody removed the directory
+                if (trouble := prepared(self.path)):
+                    raise OSError(trouble) from None
+                self._write(key, data)
+        except OSError as error:
+            _warn_once(f"kernels are compiled but not cached in {self.path}: {error.strerror or error}")
+
+    def _write(self, key: str, data: bytes) -> None:
+        handle, name = tempfile.mkstemp(dir=self.path, prefix=".", suffix=".tmp")  # mode 0600
+        try:
             with os.fdopen(handle, "wb") as file:
-                file.write(encode(key, parts, code))
+                file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
             os.replace(name, self.place(key))
-        except OSError as error:
-            _warn_once(f"kernels are compiled but not cached in {self.path}: {error.strerror or error}")
-            if name and os.path.exists(name):
+        except BaseException:
+            if os.path.exists(name):
                 os.unlink(name)
+            raise
+
+    @contextmanager
+    def claims(self) -> Iterator[Claims]:
+        """Locks on kernels that are about to be compiled, for as long as the block."""
+        handle = None
+        if fcntl is not None and self.writable:
+            with suppress(OSError):
+                handle = os.open(self.path / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        try:
+            yield Claims(handle)
+        finally:
+            if handle is not None:
+                os.close(handle)
 
     def explain(self, key: str, parts: Mapping[str, str]) -> str:
-        """Why `key` is not there: which parts differ from an entry of the same kernel."""
-        for place in sorted(self.path.glob(f"{key.split('-')[0]}-*.mxk")):
-            try:
-                there = decode(place.read_bytes())[0]
-            except (ValueError, KeyError, TypeError, OSError):
-                continue
-            changed = [f"{label} was {there.get(label)!r}, is {text!r}" for label, text in parts.items()
-                       if there.get(label) != text]
+        """Why there is no code of `key`: it was damaged, or which parts differ from an entry of the same kernel (of
+        several, the one used last), or the kernel is new here."""
+        if self.place(key).with_suffix(".bad").exists():
+            return "its entry was damaged and set aside"
+        near = [e for e in self._entries_of(f"{key.split('-')[0]}-") if e.key != key]
+        for entry in near:
+            changed = [f"{label} was {entry.parts.get(label, '')!r}, is {parts.get(label, '')!r}"
+                       for label in dict.fromkeys([*parts, *entry.parts])
+                       if parts.get(label) != entry.parts.get(label)]
             if changed:
                 return "; ".join(changed)
         return "this kernel was not compiled before"
+
+    def entries(self) -> list[Entry]:
+        """All entries of the directory whose headers can be read, those used last first. Their content is not
+        looked at: see `verify`."""
+        return self._entries_of("")
+
+    def _entries_of(self, start: str) -> list[Entry]:
+        found = []
+        for place, size, used in self._files():
+            if place.suffix == ".mxk" and place.name.startswith(start):
+                try:
+                    about = header(place)
+                except (ValueError, OSError):
+                    continue
+                found.append(Entry(place.stem, place, size, used, about["name"], about["reason"], about["parts"]))
+        return sorted(found, key=lambda e: (-e.used, e.key))
+
+    def _files(self) -> list[tuple[Path, int, float]]:
+        """(place, bytes, time of last change) of what this module has written to the directory."""
+        found = []
+        try:
+            with os.scandir(self.path) as scan:
+                for item in scan:
+                    if item.name.endswith((".mxk", ".bad", *UNFINISHED)) or item.name == LOCK:
+                        try:
+                            status = item.stat(follow_symlinks=False)
+                        except OSError:  # another process removed it
+                            continue
+                        found.append((Path(item.path), status.st_size, status.st_mtime))
+        except OSError:
+            return []
+        return found
+
+    def info(self) -> Info:
+        """Sums over the directory."""
+        files = self._files()
+        kinds = [place.suffix for place, _, _ in files]
+        return Info(self.path, kinds.count(".mxk"), sum(size for _, size, _ in files), self.limit, kinds.count(".bad"),
+                    sum(map(kinds.count, UNFINISHED)), self.readable)
+
+    def verify(self) -> list[tuple[Path, str]]:
+        """The entries that would not be used, and why. Reads all files; changes nothing."""
+        wrong = []
+        for place, _, _ in sorted(self._files()):
+            if place.suffix == ".mxk":
+                try:
+                    decode(read(place), place.stem)
+                except FileNotFoundError:  # removed by another process meanwhile
+                    continue
+                except (ValueError, KeyError, TypeError, OSError) as error:
+                    wrong.append((place, getattr(error, "strerror", None) or str(error)))
+        return wrong
+
+    def prune(self, limit: int | None = None) -> Removed:
+        """Remove what was set aside and what killed writers left, then the entries used longest ago until all are at
+        most `limit` bytes (None: the cache's own; 0: any number)."""
+        limit = self.limit if limit is None else limit
+        remove_stale(self.path)
+        files = sorted(self._files(), key=lambda f: f[2])
+        gone = [f for f in files if f[0].suffix == ".bad"]
+        kept = [f for f in files if f[0].suffix == ".mxk"]
+        total = sum(size for _, size, _ in kept)
+        for file in kept if limit else ():
+            if total <= limit:
+                break
+            gone.append(file)
+            total -= file[1]
+        return self._remove(gone)
+
+    def clear(self) -> Removed:
+        """Remove everything that the cache has written; files of others stay."""
+        return self._remove(self._files())
+
+    def _remove(self, files: Sequence[tuple[Path, int, float]]) -> Removed:
+        count = nbytes = 0
+        for place, size, _ in files:
+            try:
+                place.unlink()
+            except OSError:  # another process was faster, or a directory in an entry's place
+                continue
+            count, nbytes = count + 1, nbytes + size
+        return Removed(count, nbytes)
 
     def _set_aside(self, place: Path, reason: str) -> None:
         self.refused += 1

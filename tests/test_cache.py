@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from mxc.compiler import cache
-from mxc.compiler.cache import Cache, decode, encode, entry_key
+from mxc.compiler import cache, cache_files
+from mxc.compiler.cache import Cache
+from mxc.compiler.cache_files import decode, encode, entry_key
 
 PARTS = {"cpu": "x", "mxc": "1"}
 KEY = entry_key("kernel text", PARTS)
@@ -90,10 +91,10 @@ def test_miss_is_explained(store: Cache) -> None:
 def test_directory_order(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("MXC_CACHE_DIR", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
-    assert cache.candidates()[0] == tmp_path / "xdg" / "mxc"
+    assert cache_files.candidates()[0] == tmp_path / "xdg" / "mxc"
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert cache.candidates()[0] == tmp_path / ".cache" / "mxc"
+    assert cache_files.candidates()[0] == tmp_path / ".cache" / "mxc"
     monkeypatch.setenv("MXC_CACHE_DIR", str(tmp_path / "mine"))
     opened = cache.open_cache()
     assert opened is not None and opened.path == tmp_path / "mine"
@@ -107,7 +108,7 @@ def test_directory_of_others_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_pat
     shared.mkdir()
     os.chmod(shared, 0o777)
     monkeypatch.setenv("MXC_CACHE_DIR", str(shared))
-    monkeypatch.setattr(cache.tempfile, "gettempdir", lambda: str(tmp_path))
+    monkeypatch.setattr(cache_files.tempfile, "gettempdir", lambda: str(tmp_path))
     opened = cache.open_cache()
     assert opened is not None and opened.path != shared
 
@@ -116,7 +117,7 @@ def test_no_directory_is_one_warning(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     file = tmp_path / "file"
     file.write_text("")
     monkeypatch.setenv("MXC_CACHE_DIR", str(file / "below"))
-    monkeypatch.setattr(cache.tempfile, "gettempdir", lambda: str(file))
+    monkeypatch.setattr(cache_files.tempfile, "gettempdir", lambda: str(file))
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
         assert cache.open_cache() is None
@@ -124,15 +125,139 @@ def test_no_directory_is_one_warning(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     assert len([w for w in seen if "mxc" in str(w.message)]) == 1
 
 
-def test_writing_that_fails_is_no_error(store: Cache) -> None:
+def test_a_directory_that_vanished_is_made_again(store: Cache) -> None:
     store.path = store.path / "gone"
     store.put(KEY, PARTS, b"code")
+    assert store.get(KEY) == b"code" and stat.S_IMODE(store.path.stat().st_mode) == 0o700
+
+
+def test_writing_that_fails_is_one_warning(store: Cache) -> None:
+    (store.path / "file").write_text("")
+    store.path = store.path / "file" / "below"
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        for _ in range(2):
+            store.put(KEY, PARTS, b"code")
+    assert len(seen) == 1 and "not cached" in str(seen[0].message)
+    assert store.get(KEY) is None and store.entries() == [] and store.info().nbytes == 0
+
+
+def test_a_directory_that_may_only_be_read_is_read(monkeypatch: pytest.MonkeyPatch, store: Cache) -> None:
+    store.put(KEY, PARTS, b"code")
+    real = cache_files.tempfile.mkstemp
+
+    def mkstemp(dir: Path, **more: str):
+        if dir == store.path:
+            raise OSError(30, "Read-only file system")
+        return real(dir=dir, **more)
+
+    monkeypatch.setattr(cache_files.tempfile, "mkstemp", mkstemp)
+    monkeypatch.setenv("MXC_CACHE_DIR", str(store.path))
+    monkeypatch.setattr(cache_files.tempfile, "gettempdir", lambda: str(store.path / "tmp"))
+    with pytest.warns(RuntimeWarning, match="Read-only file system"):
+        opened = cache.open_cache()
+    assert opened is not None and opened.path.parent.name == "tmp" and opened.get(KEY) == b"code"
+    monkeypatch.setattr(cache_files.tempfile, "gettempdir", lambda: "/proc/none")
+    opened = cache.open_cache()
+    assert opened is not None and opened.path == store.path and opened.get(KEY) == b"code"
+    opened.put("a-b", PARTS, b"code")
+    assert opened.get("a-b") is None
+
+
+def filled(store: Cache, count: int) -> list[str]:
+    """`count` entries, used a day after another, the first longest ago."""
+    keys = [entry_key(f"kernel {i}", PARTS) for i in range(count)]
+    for i, key in enumerate(keys):
+        store.put(key, PARTS, b"x" * 1000, f"operator{i}", "a reason")
+        os.utime(store.place(key), (86400 * (i + 1),) * 2)
+    return keys
+
+
+def test_entries_and_info(store: Cache) -> None:
+    keys = filled(store, 3)
+    (store.path / "strange.mxk").write_bytes(b"")
+    (store.path / "of a user").write_bytes(b"")
+    (store.path / ".x.tmp").write_bytes(b"12")
+    listed = store.entries()
+    assert [e.key for e in listed] == keys[::-1] and [e.used for e in listed] == [3 * 86400, 2 * 86400, 86400]
+    assert listed[0].name == "operator2" and listed[0].reason == "a reason" and listed[0].parts == PARTS
+    assert listed[0].nbytes == listed[0].place.stat().st_size
+    info = store.info()
+    assert (info.entries, info.refused, info.unfinished) == (4, 0, 1)
+    assert info.nbytes == sum(e.nbytes for e in listed) + 2
+
+
+def test_verify_finds_what_would_not_be_used_and_leaves_it(store: Cache) -> None:
+    keys = filled(store, 3)
+    assert store.verify() == []
+    data = bytearray(store.place(keys[1]).read_bytes())
+    data[-40] ^= 1
+    store.place(keys[1]).write_bytes(data)
+    assert [(place.stem, reason) for place, reason in store.verify()] == [
+        (keys[1], "its checksum does not match its content")]
+    assert store.refused == 0 and store.place(keys[1]).exists()
+
+
+def test_prune_removes_what_was_used_longest_ago(store: Cache) -> None:
+    keys = filled(store, 4)
+    size = store.entries()[0].nbytes
+    assert store.get(keys[0]) == b"x" * 1000  # now it is the one used last
+    (store.path / "old.bad").write_bytes(b"12")
+    assert store.prune(0) == cache.Removed(1, 2)
+    assert store.prune(2 * size) == cache.Removed(2, 2 * size)
+    assert {e.key for e in store.entries()} == {keys[0], keys[3]}
+    store.limit = size
+    store.prune()
+    assert [e.key for e in store.entries()] == [keys[0]]
+
+
+def test_clear_leaves_files_of_others(store: Cache) -> None:
+    filled(store, 2)
+    (store.path / "of a user").write_bytes(b"")
+    assert store.clear().files == 2
+    assert [p.name for p in store.path.iterdir()] == ["of a user"]
+
+
+@pytest.mark.parametrize(("text", "limit"), [("", 2 << 30), ("1000", 1000), ("500M", 500 << 20), ("2gb", 2 << 30),
+                                             ("0", 0), ("much", 2 << 30), ("-1", 2 << 30)])
+def test_the_size_of_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, text: str, limit: int) -> None:
+    monkeypatch.setenv("MXC_CACHE_DIR", str(tmp_path / "mine"))
+    monkeypatch.setenv("MXC_CACHE_SIZE", text)
+    opened = cache.open_cache()
+    assert opened is not None and opened.limit == limit
+
+
+def test_damage_and_other_parts_are_explained(store: Cache) -> None:
+    store.put(KEY, {"cpu": "x", "numba": "1"}, b"code")
+    told = store.explain(KEY[:-1] + "0", {"cpu": "y", "flags": "z"})
+    assert told == "cpu was 'x', is 'y'; flags was '', is 'z'; numba was '1', is ''"
+    store.place(KEY).write_bytes(b"")
+    os.chmod(store.place(KEY), 0o600)
+    assert store.get(KEY) is None and store.explain(KEY, PARTS) == "its entry was damaged and set aside"
+
+
+def test_a_claim_keeps_other_processes_from_the_same_work(store: Cache) -> None:
+    other = entry_key("another kernel", PARTS)
+    script = ("import sys; from pathlib import Path; from mxc.compiler.cache import Cache\n"
+              "with Cache(Path(sys.argv[1])).claims() as claims: print(*map(claims.take, sys.argv[2:]))")
+
+    def asked() -> str:
+        return subprocess.run([sys.executable, "-c", script, str(store.path), KEY, other], text=True, check=True,
+                              capture_output=True).stdout.strip()
+
+    with store.claims() as claims:
+        assert claims.take(KEY) and asked() == "False True"
+        claims.release(KEY)
+        assert asked() == "True True"
+        assert claims.take(KEY)
+    assert asked() == "True True"
 
 
 WRITER = """
 import sys
 from pathlib import Path
-from mxc.compiler.cache import Cache, entry_key
+from mxc.compiler.cache import Cache
+from mxc.compiler.cache_files import entry_key
 store, parts = Cache(Path(sys.argv[1])), {"cpu": "x"}
 for i in range(30):
     key = entry_key(str(i % 5), parts)

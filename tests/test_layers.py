@@ -22,18 +22,20 @@ ALLOWED = {
     "plan": "",
     "forks": "",
     "interrupts": "",
-    "cache": "env",
+    "progress": "",
+    "cache_files": "env",
+    "cache": "env cache_files",
     "ops": "error",
     "graph": "error ops",
     "kernel": "error forks ops",
     "passes": "error env plan ops graph kernel",
     "targets": "error kernel",  # the printers that targets share
-    "targets/cpu": "error env forks interrupts cache kernel targets",
+    "targets/cpu": "error env forks interrupts progress cache_files cache kernel targets",
     "targets/cuda": "error kernel targets",
     "targets/reference": "error ops graph",  # runs graphs, not kernels
     "api": "error env plan ops graph kernel passes targets/cpu",
     "runtime": "error env forks plan ops graph passes api targets/cpu targets/reference",
-    "frontend": "runtime error env ops graph passes",
+    "frontend": "runtime error env progress cache ops graph passes",
 }
 TYPES_ONLY = {("ops", "graph")}  # imported under TYPE_CHECKING, where a type is named and nothing is called
 

@@ -5,19 +5,27 @@ import functools
 import hashlib
 import sys
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from mxc.compiler import env
-from mxc.compiler.cache import Cache, entry_key, open_cache
+from mxc.compiler import env, progress
+from mxc.compiler.cache import Cache, Claims, open_cache
+from mxc.compiler.cache_files import entry_key
 from mxc.compiler.error import MXNetError
 from mxc.compiler.forks import Lock
 from mxc.compiler.kernel.ir import CallKernel, Kernel, RoutineKernel
 from mxc.compiler.kernel.routines import spec
 from mxc.compiler.kernel.text import form_text
 from mxc.compiler.targets.cpu import library, loop_forms, routines
+
+if TYPE_CHECKING:
+    from mxc.compiler.targets.cpu.jobs import Job
+
+POLL = 0.02  # seconds between looks at what another process compiles
+PATIENCE = 30.0  # seconds without anything new from other processes, after which this one compiles what is missing
 
 
 @dataclass(frozen=True)
@@ -44,6 +52,15 @@ class Library:
         if key not in self.addresses:
             raise MXNetError(f"no kernel {key} was loaded")
         return self.addresses[key]
+
+
+@dataclass
+class Built:
+    """Object code by key; misses of them were compiled, in seconds."""
+
+    objects: dict[str, bytes] = field(default_factory=dict)
+    misses: int = 0
+    seconds: float = 0.0
 
 
 class CpuTarget:
@@ -92,29 +109,26 @@ class CpuTarget:
     def load(self, kernels: Mapping[str, Kernel]) -> Library:
         """The code of `kernels` (by the key of their launch), in this process. Raises MXNetError when a kernel does not
         compile, TargetError when its code cannot be loaded."""
+        from mxc.compiler.targets.cpu.jobs import job_of
         from mxc.compiler.targets.cpu.load import load_objects
 
         with self._lock:
             start = time.perf_counter()
-            objects: dict[str, bytes] = {}
-            missing: dict[str, Kernel] = {}
-            for key, kernel in kernels.items():
-                if key in self._addresses:
-                    continue
-                code = self.cache.get(key) if self.cache is not None else None
-                if code is None:
-                    missing[key] = kernel
-                else:
-                    objects[key] = code
-            read = time.perf_counter()
-            if missing:
-                objects |= self._compile(missing)
-            compiled = time.perf_counter()
-            loaded = load_objects({symbol(key): code for key, code in objects.items()})
-            self._addresses |= {key: loaded[symbol(key)] for key in objects}
-            ended = time.perf_counter()
-            return Library({key: self._addresses[key] for key in kernels}, len(kernels) - len(missing), len(missing),
-                           compiled - read, ended - compiled + read - start)
+            new = {key: kernel for key, kernel in kernels.items() if key not in self._addresses}
+            built = self._build({key: functools.partial(job_of, kernel, symbol(key), self.isa)
+                                 for key, kernel in new.items()})
+            loaded = load_objects({symbol(key): code for key, code in built.objects.items()})
+            self._addresses |= {key: loaded[symbol(key)] for key in built.objects}
+            rest = time.perf_counter() - start - built.seconds
+            return Library({key: self._addresses[key] for key in kernels}, len(kernels) - built.misses, built.misses,
+                           built.seconds, rest)
+
+    def explain(self, kernels: Mapping[str, Kernel]) -> dict[str, str]:
+        """Why there is no code of `kernels` (by the key of their launch): "" for those that need no compilation."""
+        there = self.cache.get if self.cache is not None else lambda key: None
+        why = self.cache.explain if self.cache is not None else lambda key, parts: "there is no cache"
+        return {key: "" if key in self._addresses or there(key) is not None else why(key, self.parts)
+                for key in kernels}
 
     def source(self, kernel: Kernel) -> str:
         """What is compiled for `kernel`: Numba source of a loop kernel, LLVM IR of a library kernel."""
@@ -134,37 +148,78 @@ class CpuTarget:
 
         return str(host.emit_assembly(module_of(job, host, self.features)))
 
-    def functions(self, text: str, symbols: Sequence[str]) -> dict[str, int]:
-        """The addresses of the functions that LLVM IR text defines; its object code is cached as that of kernels."""
-        from mxc.compiler.targets.cpu.load import load_functions, machine, optimised
+    def functions(self, text: str, symbols: Sequence[str], name: str = "runner") -> dict[str, int]:
+        """The addresses of the functions that LLVM IR text defines; its object code is cached as that of kernels.
+        name: for people."""
+        from mxc.compiler.targets.cpu.jobs import Job
+        from mxc.compiler.targets.cpu.load import load_functions
 
         key = entry_key(text, self.parts)
-        code = self.cache.get(key) if self.cache is not None else None
-        if code is None:
-            generator = machine(self.cpu, self.features)
-            code = generator.emit_object(optimised(text, generator, 0))
-            if self.cache is not None:
-                self.cache.put(key, self.parts, code)
-        return load_functions([code], symbols)
+        built = self._build({key: lambda: Job(symbol(key), name, "llvm", text)})
+        return load_functions(built.objects.values(), symbols)
 
-    def _compile(self, kernels: Mapping[str, Kernel]) -> dict[str, bytes]:
-        from mxc.compiler.targets.cpu.jobs import job_of
+    def _build(self, jobs: Mapping[str, Callable[[], Job]]) -> Built:
+        """The object code of `jobs`, by key: from the cache, or compiled and put there. Of what several processes miss
+        at once each compiles a part and waits for the others' parts."""
+        built = Built()
+        if self.cache is None:
+            self._compile({key: job() for key, job in jobs.items()}, built)
+            return built
+        missing = [key for key in jobs if not self._found(key, built)]
+        if not missing:
+            return built
+        with self.cache.claims() as claims:
+            waited = time.monotonic()
+            while missing:
+                mine = [key for key in missing if claims.take(key)]
+                if not mine and time.monotonic() - waited > PATIENCE:
+                    mine = missing
+                # another process may have stored it before it let go
+                todo = {key: jobs[key]() for key in mine if not self._found(key, built)}
+                if todo:
+                    self._compile(todo, built, claims)
+                missing = [key for key in missing if key not in built.objects]
+                if mine:
+                    waited = time.monotonic()
+                elif missing:
+                    time.sleep(POLL)
+        if built.misses:
+            self.cache.prune()
+        return built
+
+    def _found(self, key: str, built: Built) -> bool:
+        assert self.cache is not None
+        code = self.cache.get(key)
+        if code is not None:
+            built.objects[key] = code
+        return code is not None
+
+    def _compile(self, jobs: Mapping[str, Job], built: Built, claims: Claims | None = None) -> None:
+        """Compile `jobs`, by key, and put their code into `built` and, as soon as it is there, into the cache."""
         from mxc.compiler.targets.cpu.worker import compile_jobs
 
-        self._explain(kernels)
-        jobs = [job_of(kernel, symbol(key), self.isa) for key, kernel in kernels.items()]
-        objects = compile_jobs(jobs, self.cpu, self.features)
-        made = {key: objects[symbol(key)] for key in kernels}
-        if self.cache is not None:
-            for key, code in made.items():
-                self.cache.put(key, self.parts, code)
-        return made
+        began = time.perf_counter()
+        by_symbol = {job.symbol: key for key, job in jobs.items()}
+        reasons = {key: self.cache.explain(key, self.parts) for key in jobs} if self.cache is not None else {}
+        if env.debug_level() >= 5:
+            for key, reason in reasons.items():
+                print(f"mxc: {key} ({jobs[key].name}) is not cached: {reason}", file=sys.stderr)
+        finished: list[str] = []
 
-    def _explain(self, kernels: Mapping[str, Kernel]) -> None:
-        if env.debug_level() >= 5 and self.cache is not None:
-            for key, kernel in kernels.items():
-                print(f"mxc: {key} ({kernel.name}) is not cached: {self.cache.explain(key, self.parts)}",
-                      file=sys.stderr)
+        def done(job: Job, code: bytes) -> None:
+            key = by_symbol[job.symbol]
+            built.objects[key] = code
+            if self.cache is not None:
+                self.cache.put(key, self.parts, code, job.name, reasons[key])
+            if claims is not None:
+                claims.release(key)
+            finished.append(key)
+            progress.report(len(finished), len(jobs), job.name)
+
+        progress.report(0, len(jobs))
+        compile_jobs(list(jobs.values()), self.cpu, self.features, done)
+        built.misses += len(jobs)
+        built.seconds += time.perf_counter() - began
 
 
 def symbol(key: str) -> str:

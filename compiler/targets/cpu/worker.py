@@ -1,81 +1,119 @@
-"""Compiles kernels, here or in several processes (Numba's and LLVM's locks keep threads from doing so)."""
+"""Compiles kernels, here and in helper processes (Numba's and LLVM's locks keep threads from doing so).
+
+A helper reads jobs as lines of JSON from its standard input and answers each with a line: the object code, or that it
+has none. It ends with its input, so that it never outlives its parent for long, however that ends.
+"""
 from __future__ import annotations
 
 import base64
 import json
 import subprocess
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 from mxc.compiler import env, interrupts
-from mxc.compiler.targets.cpu.jobs import Job
 
-SHARE = 6  # kernels that are worth another process, which needs more than a second to import Numba
+if TYPE_CHECKING:
+    from mxc.compiler.targets.cpu.jobs import Job
+
+SHARE = 3  # kernels that are worth another process
+Done = Callable[["Job", bytes], None]
 
 
-def compile_jobs(jobs: Sequence[Job], cpu: str, features: str) -> dict[str, bytes]:
-    """Object code by symbol. Raises MXNetError naming the first kernel that does not compile."""
-    shares = max(1, min(env.num_threads(), len(jobs) // SHARE))
-    parts = [list(jobs[i::shares]) for i in range(shares)]
+def compile_jobs(jobs: Sequence[Job], cpu: str, features: str, done: Done) -> None:
+    """Calls `done(job, code)` for each job as soon as its object code is there, never twice at once. Raises MXNetError
+    naming the first kernel that does not compile."""
+    waiting = sorted(jobs, key=lambda job: (job.language == "llvm", len(job.text)))  # the last is taken first
+    turn = threading.Lock()
     helpers: list[subprocess.Popen[bytes]] = []
+    threads: list[threading.Thread] = []
+    failed: list[Job] = []
+
+    def keep(job: Job, code: bytes) -> None:
+        with turn:
+            done(job, code)
+
+    def serve(helper: subprocess.Popen[bytes]) -> None:
+        while job := _next(waiting):
+            code = _ask(helper, job, cpu, features)
+            if code is None:  # what a helper could not do is done here, where an error can be raised
+                failed.append(job)
+                return
+            keep(job, code)
+
     try:
-        for part in parts[1:]:
-            helpers.append(_start(part, cpu, features))  # one by one: an interrupt must find them
-        objects = compile_here(parts[0], cpu, features)
-        for part, helper in zip(parts[1:], helpers, strict=True):
-            answer, _ = helper.communicate()
-            # what a helper could not do is done here, where an error can be raised
-            objects |= _decoded(answer) if helper.returncode == 0 else compile_here(part, cpu, features)
+        for _ in range(min(env.num_threads(), len(jobs) // SHARE) - 1):
+            helpers.append(_start())  # one by one: an interrupt must find them
+            threads.append(threading.Thread(target=serve, args=(helpers[-1],), daemon=True))
+            threads[-1].start()
+        while job := _next(waiting):
+            keep(job, compile_here(job, cpu, features))
+        for thread in threads:
+            thread.join()
+        while job := _next(failed):
+            keep(job, compile_here(job, cpu, features))
     finally:
         for helper in helpers:
-            if helper.poll() is None:
-                helper.kill()
-                helper.communicate()
-    return objects
+            helper.kill()
+            helper.communicate()
 
 
-def compile_here(jobs: Sequence[Job], cpu: str, features: str) -> dict[str, bytes]:
-    """As `compile_jobs`, in this process."""
+def compile_here(job: Job, cpu: str, features: str) -> bytes:
+    """The object code of one job. Raises MXNetError naming the kernel when it does not compile."""
     from mxc.compiler.targets.cpu.load import machine, optimised
 
     target = machine(cpu, features)
-    objects: dict[str, bytes] = {}
-    for job in jobs:
-        with interrupts.held():
-            if job.language == "llvm":
-                objects[job.symbol] = target.emit_object(optimised(job.text, target, 0))
-            else:
-                from mxc.compiler.targets.cpu.compile import compile_source  # imports Numba
+    with interrupts.held():
+        if job.language == "llvm":
+            return bytes(target.emit_object(optimised(job.text, target, 0)))
+        from mxc.compiler.targets.cpu.compile import compile_source  # imports Numba
 
-                objects[job.symbol] = compile_source(job, target, features)
-    return objects
+        return compile_source(job, target, features)
 
 
-def _start(jobs: Sequence[Job], cpu: str, features: str) -> subprocess.Popen[bytes]:
-    code = f"import sys; sys.path[:] = {sys.path!r}; from mxc.compiler.targets.cpu.worker import main; main()"
-    helper = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                              stderr=subprocess.DEVNULL)
-    request = {"jobs": [asdict(job) for job in jobs], "cpu": cpu, "features": features}
-    assert helper.stdin is not None
+def _next(jobs: list[Job]) -> Job | None:
     try:
-        helper.stdin.write(json.dumps(request).encode())
-        helper.stdin.close()
-    except OSError:  # it died; its exit code says so
-        pass
-    helper.stdin = None
-    return helper
+        return jobs.pop()
+    except IndexError:
+        return None
 
 
-def _decoded(answer: bytes) -> dict[str, bytes]:
-    return {symbol: base64.b64decode(code) for symbol, code in json.loads(answer).items()}
+def _start() -> subprocess.Popen[bytes]:
+    code = f"import sys; sys.path[:] = {sys.path!r}; from mxc.compiler.targets.cpu.worker import main; main()"
+    return subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                            stderr=subprocess.DEVNULL)
+
+
+def _ask(helper: subprocess.Popen[bytes], job: Job, cpu: str, features: str) -> bytes | None:
+    """The code of `job` from a helper; None when it has none or is no more."""
+    assert helper.stdin is not None and helper.stdout is not None
+    try:
+        helper.stdin.write(json.dumps({"job": asdict(job), "cpu": cpu, "features": features}).encode() + b"\n")
+        helper.stdin.flush()
+        answer = helper.stdout.readline()
+    except (OSError, ValueError):  # it was killed
+        return None
+    return base64.b64decode(answer) if answer.endswith(b"\n") and answer.strip() else None
 
 
 def main() -> None:
-    """A helper process: jobs as JSON on standard input, objects as JSON on standard output."""
-    request = json.loads(sys.stdin.buffer.read())
-    jobs = [Job(**{**job, "buffers": tuple(job["buffers"]), "scratch": tuple(map(tuple, job["scratch"]))})
-            for job in request["jobs"]]
-    objects = compile_here(jobs, request["cpu"], request["features"])
-    answer = {symbol: base64.b64encode(code).decode() for symbol, code in objects.items()}
-    sys.stdout.buffer.write(json.dumps(answer).encode())
+    """A helper process."""
+    import signal
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to all; the parent ends its helpers
+    from mxc.compiler.error import MXNetError
+    from mxc.compiler.targets.cpu.jobs import Job
+
+    for line in sys.stdin.buffer:
+        request = json.loads(line)
+        fields = request["job"]
+        job = Job(**{**fields, "buffers": tuple(fields["buffers"]), "scratch": tuple(map(tuple, fields["scratch"]))})
+        try:
+            code = compile_here(job, request["cpu"], request["features"])
+        except MXNetError:
+            code = b""
+        sys.stdout.buffer.write(base64.b64encode(code) + b"\n")
+        sys.stdout.buffer.flush()

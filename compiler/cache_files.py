@@ -1,0 +1,159 @@
+"""Files of the kernel cache: what an entry looks like, and which directories may hold entries.
+
+    magic (8 bytes) | version (u32) | header length (u32) | header (JSON) | object length (u64) | object | SHA-256
+
+All little endian; the digest is over everything before it, so a file that was cut or changed anywhere is refused.
+Nothing in a file is run or unpickled before its digest and its key were compared; directories and files belong to this
+user, or to the system's, and nobody else may write to them.
+"""
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import stat
+import struct
+import tempfile
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from mxc.compiler import env
+
+MAGIC = b"mxckern\x1a"
+VERSION = 2
+HEAD = struct.Struct("<8sII")
+SIZE = struct.Struct("<Q")
+UNSET = "\0"
+FLAGS = ("O_NOFOLLOW", "O_CLOEXEC", "O_NONBLOCK")  # a pipe in an entry's place must not make the reader wait
+STALE = 3600  # seconds after which a temporary file belongs to a writer that was killed
+TOUCH = 3600  # seconds: how exactly the time of an entry's last use is kept
+
+
+def digest(parts: Mapping[str, str]) -> str:
+    """24 hexadecimal digits of labelled parts."""
+    text = json.dumps(dict(parts), sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:24]
+
+
+def entry_key(kernel: str, parts: Mapping[str, str]) -> str:
+    """The key of the code for `kernel` (its text) under `parts` (what else it depends on, labelled)."""
+    return f"{digest({'kernel': kernel})}-{digest(parts)}"
+
+
+def encode(key: str, parts: Mapping[str, str], code: bytes, name: str = "", reason: str = "") -> bytes:
+    """The bytes of an entry's file. name, reason: for people, what the kernel does and why it was compiled."""
+    header = json.dumps({"key": key, "parts": dict(parts), "name": name, "reason": reason}, sort_keys=True).encode()
+    body = HEAD.pack(MAGIC, VERSION, len(header)) + header + SIZE.pack(len(code)) + code
+    return body + hashlib.sha256(body).digest()
+
+
+def _header_length(data: bytes) -> int:
+    if len(data) < HEAD.size + SIZE.size + 32:
+        raise ValueError(f"{len(data)} bytes are too few")
+    magic, version, length = HEAD.unpack_from(data)
+    if magic != MAGIC:
+        raise ValueError("it is not a kernel file")
+    if version != VERSION:
+        raise ValueError(f"its version is {version}, expected {VERSION}")
+    return int(length)
+
+
+def decode(data: bytes, key: str | None = None) -> tuple[dict[str, str], bytes]:
+    """The labelled parts and the code in an entry's file. Raises ValueError with the reason when it is not sound, or is
+    not the entry of `key`."""
+    length = _header_length(data)
+    if hashlib.sha256(data[:-32]).digest() != data[-32:]:
+        raise ValueError("its checksum does not match its content")
+    start = HEAD.size + length + SIZE.size
+    if start + 32 > len(data) or SIZE.unpack_from(data, HEAD.size + length)[0] != len(data) - 32 - start:
+        raise ValueError("its lengths do not fit its size")
+    header = json.loads(data[HEAD.size:HEAD.size + length])
+    if key is not None and header["key"] != key:
+        raise ValueError(f"it holds the entry {header['key']}")
+    return header["parts"], data[start:-32]
+
+
+def header(place: Path) -> dict:
+    """The header of an entry's file, whose checksum is not looked at: key, parts, name, reason. Raises ValueError or
+    OSError when the file cannot be an entry's."""
+    with place.open("rb") as file:
+        start = file.read(HEAD.size)
+        length = _header_length(start + bytes(SIZE.size + 32)) if len(start) == HEAD.size else -1
+        text = file.read(length) if 0 <= length <= os.fstat(file.fileno()).st_size else b""
+    found = json.loads(text)
+    if not isinstance(found, dict) or set(found) != {"key", "parts", "name", "reason"}:
+        raise ValueError("its header is none")
+    return found
+
+
+def read(place: Path) -> bytes:
+    """An entry's file, as long as nobody else can have written it, whose time of last use is now. Raises
+    FileNotFoundError, OSError, or ValueError with the reason."""
+    handle = os.open(place, os.O_RDONLY | sum(getattr(os, name, 0) for name in FLAGS))
+    status = os.fstat(handle)
+    if not stat.S_ISREG(status.st_mode):
+        os.close(handle)
+        raise ValueError("it is not a file")
+    with os.fdopen(handle, "rb") as file:
+        if not _trusted(status):
+            raise ValueError("others can write to it")
+        if time.time() - status.st_mtime > TOUCH:
+            with suppress(OSError):  # of a directory that may only be read
+                os.utime(handle if os.utime in os.supports_fd else place)
+        return file.read()
+
+
+def _trusted(status: os.stat_result) -> bool:
+    """Whether a file or directory is this user's, or the system's, and nobody else may write to it."""
+    return not hasattr(os, "geteuid") or (status.st_uid in (0, os.geteuid()) and not status.st_mode & 0o022)
+
+
+def refusal(path: Path) -> str:
+    """"" for a directory whose entries may be used, else why they may not."""
+    try:
+        status = os.lstat(path)
+    except OSError as error:
+        return f"{path}: {error.strerror or error}"
+    sound = stat.S_ISDIR(status.st_mode) and _trusted(status)
+    return "" if sound else f"{path} does not belong to this user alone (others can write to it)"
+
+
+def prepared(path: Path) -> str:
+    """"" when the directory is there, which this makes if need be, and can be written to, else the reason."""
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if reason := refusal(path):
+            return reason
+        handle, name = tempfile.mkstemp(dir=path, suffix=".try")
+        os.close(handle)
+        os.unlink(name)
+    except OSError as error:
+        return f"{path}: {error.strerror or error}"
+    return ""
+
+
+def remove_stale(path: Path) -> None:
+    """Remove what writers that were killed left behind."""
+    for left in (*path.glob(".*.tmp"), *path.glob("*.try")):
+        try:
+            if time.time() - left.stat().st_mtime > STALE:
+                left.unlink()
+        except OSError:  # another process was faster
+            continue
+
+
+def candidates() -> list[Path]:
+    """Where the cache may lie, best first: MXC_CACHE_DIR, XDG_CACHE_HOME/mxc, ~/.cache/mxc, a private temporary one."""
+    chosen = env.text("MXC_CACHE_DIR", UNSET)
+    user = str(os.getuid()) if hasattr(os, "getuid") else "user"
+    temporary = Path(tempfile.gettempdir()) / f"mxc-{user}"
+    if chosen != UNSET:
+        return [Path(chosen).absolute(), temporary]
+    xdg = env.text("XDG_CACHE_HOME")
+    try:
+        home = Path.home() / ".cache"
+    except RuntimeError:
+        home = temporary.parent / f"mxc-{user}"
+    return [Path(xdg) / "mxc" if xdg else home / "mxc", temporary]
