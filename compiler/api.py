@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -68,15 +68,8 @@ def compile_graph(graph: Graph, shapes: Mapping[str, Shape], dtypes: Mapping[str
     Raises MXNetError for what the graph, the shapes or the target do not allow.
     """
     start = time.perf_counter()
-    if target is None:
-        from mxc.compiler.targets.cpu.target import cpu_target
-
-        target = cpu_target()
-    known = infer(graph, shapes, dtypes)
-    wants = any(mode != "null" for mode in grad_req.values())
-    static = static_names(known) if keeps and not (wants or is_train) else frozenset()
-    options = Options(target=target, is_train=is_train, grad_req=dict(grad_req), static=static,
-                      strict=env.flag("MXC_STRICT"))
+    target = target or _this_cpu()
+    known, options = _prepared(graph, shapes, dtypes, grad_req, is_train, target, keeps)
     aux = frozenset(auxiliary_names(known))
     final = transform(known, options)
     groups = fuse(final, options, merge="fuse" not in env.names("MXC_SKIP"))
@@ -92,6 +85,28 @@ def compile_graph(graph: Graph, shapes: Mapping[str, Shape], dtypes: Mapping[str
     compiled = Compiled(final, plan, library, text, kernels, time.perf_counter() - start)
     _print_summary(compiled)
     return compiled
+
+
+def watch_passes(graph: Graph, shapes: Mapping[str, Shape], dtypes: Mapping[str, str], grad_req: Mapping[str, str],
+                 is_train: bool, watch: Callable[[str, Graph, Graph], None]) -> None:
+    """Run the passes as `compile_graph` does, and tell `watch` each one's name, the graph before it and after it."""
+    transform(*_prepared(graph, shapes, dtypes, grad_req, is_train, _this_cpu(), True), watch)
+
+
+def _this_cpu() -> Any:
+    from mxc.compiler.targets.cpu.target import cpu_target
+
+    return cpu_target()
+
+
+def _prepared(graph: Graph, shapes: Mapping[str, Shape], dtypes: Mapping[str, str], grad_req: Mapping[str, str],
+              is_train: bool, target: Any, keeps: bool) -> tuple[Graph, Options]:
+    """What the passes start from: the graph with its facts, and what it is compiled for."""
+    known = infer(graph, shapes, dtypes)
+    wants = any(mode != "null" for mode in grad_req.values())
+    static = static_names(known) if keeps and not (wants or is_train) else frozenset()
+    return known, Options(target=target, is_train=is_train, grad_req=dict(grad_req), static=static,
+                          strict=env.flag("MXC_STRICT"))
 
 
 def _print_parts(groups: str, plan: Plan, kernels: list[Kernel], target: Any) -> None:

@@ -2,15 +2,13 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
 import networks
 import pytest
+from commands import command
 
 import mxc as mx
 from mxc.cli.main import BAD_FILE, OK, UNSUPPORTED, USAGE, main
@@ -50,12 +48,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 INSPECT = ["inspect", "net-symbol.json", "--shape", "data=2,1,6,6"]
 
 
-def command(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """The command as a process of its own."""
-    return subprocess.run([sys.executable, "-m", "mxc.cli.main", *arguments], capture_output=True, text=True,
-                          timeout=300, env=dict(os.environ))
-
-
 def test_the_table():
     done = command(*INSPECT)
     assert (done.returncode, done.stderr) == (OK, "")
@@ -82,6 +74,25 @@ def test_groups_plan_and_picture_of_a_training_step():
     root = ElementTree.parse("memory.svg").getroot()
     texts = [element.text for element in root.iter("{http://www.w3.org/2000/svg}text")]
     assert "net, training step, data=2,1,6,6" in texts and "backward" in texts
+
+
+def test_the_picture_of_the_graph_and_what_a_pass_changes():
+    done = command(*INSPECT, "--plot", "net.svg", "--diff", "decompose")
+    assert (done.returncode, done.stderr) == (OK, "")
+    first, *diff = done.stdout.splitlines()
+    assert first == "net.svg: 6 operators" and diff[:2] == ["--- before decompose", "+++ after decompose"]
+    assert any(re.match(r"- +bn = BatchNorm\(", line) for line in diff)
+    assert any(re.match(r"\+ +\w+ = rsqrt\(", line) for line in diff)
+    texts = [element.text for element in ElementTree.parse("net.svg").iter("{http://www.w3.org/2000/svg}text")]
+    assert texts[0] == "net, data=2,1,6,6" and "Convolution 3x3, 4" in texts and "SoftmaxOutput" in texts
+
+
+def test_a_pass_of_a_training_step(capsys: pytest.CaptureFixture[str]):
+    assert main([*INSPECT, "--diff", "gradient"]) == OK
+    assert capsys.readouterr().out == "gradient: no change\n"
+    assert main([*INSPECT, "--diff", "gradient", "--train", "--json"]) == OK
+    data = json.loads(capsys.readouterr().out)
+    assert any("grad(conv_weight)" in line for line in data["diff"] if line.startswith("+"))
 
 
 def test_the_groups_are_those_that_the_environment_prints(monkeypatch: pytest.MonkeyPatch,
@@ -116,6 +127,8 @@ REFUSED = {
     "a shape that does not fit": (BAD_FILE, ["inspect", "net-symbol.json", "--shape", "data=2,6"], "'conv'"),
     "no graph": (BAD_FILE, ["inspect", "nosuch.json"], "nosuch.json: cannot be read"),
     "a part of the parameters": (BAD_FILE, [*INSPECT, "--params", "part.params"], "it holds no value for"),
+    "a pass": (USAGE, [*INSPECT, "--diff", "simplif"], "did you mean 'simplify'?"),
+    "no place for a graph": (BAD_FILE, [*INSPECT, "--plot", "nosuch/net.svg"], "nosuch/net.svg: cannot be written"),
     "no place": (BAD_FILE, [*INSPECT, "--memory", "nosuch/memory.svg"], "nosuch/memory.svg: cannot be written"),
     "operators": (UNSUPPORTED, ["inspect", "unknown-symbol.json"], "'NoSuch'"),
 }
@@ -133,7 +146,8 @@ def test_the_help_has_examples():
     done = command("inspect", "--help")
     assert done.returncode == OK
     assert "mxc inspect net-symbol.json --shape data=1,3,224,224 --groups --plan\n" in done.stdout
-    for option in ("--shape", "--params", "--train", "--groups", "--plan", "--memory FILE.svg", "--json"):
+    for option in ("--shape", "--params", "--train", "--groups", "--plan", "--memory FILE.svg", "--plot FILE.svg",
+                   "--diff PASS", "--json"):
         assert option in done.stdout
     assert "exit codes: 0 done" in done.stdout and "inspect" in command("--help").stdout
 

@@ -1,6 +1,8 @@
 """The passes, in their order."""
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from mxc.compiler.graph.graph import Graph
 from mxc.compiler.passes.blocked import blocked
 from mxc.compiler.passes.cse import cse
@@ -26,9 +28,12 @@ PARTS = ("plan",)  # what else api.py prints by name
 INFERRED = ("shape", "dtype")  # what holds before the first pass
 
 
-def transform(graph: Graph, options: Options) -> Graph:
-    """The graph, with inferred facts, after every pass."""
+def transform(graph: Graph, options: Options, watch: Callable[[str, Graph, Graph], None] | None = None) -> Graph:
+    """The graph, with inferred facts, after every pass. watch: told each pass's name, the graph before it and after."""
     check_names(PASSES, STAGES, PARTS)
     for each in PASSES:
+        before = graph
         graph = each(graph, options)
+        if watch is not None:
+            watch(each.name, before, graph)
     return graph

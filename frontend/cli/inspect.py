@@ -7,58 +7,119 @@ from pathlib import Path
 from typing import Any
 
 from mxc.cli.model import UsageError, add_model_arguments, bind_model, parse_dtypes, parse_shapes, progress
-from mxc.compiler.error import FileAccessError
+from mxc.cli.tables import on_terminal, print_json
+from mxc.compiler.error import FileAccessError, nearest
 
 DESCRIPTION = """Print a model's layers: operator, output shape, parameters, floating-point operations (a multiply-add
-is two), and what each reads. With --groups, --plan or --memory, show what the compiler makes of it instead; these
-compile the model (for inference, or with --train for a training step)."""
+is two), and what each reads. --plot draws them. With --groups, --plan, --memory or --diff, show what the compiler makes
+of the model instead (for inference, or with --train for a training step)."""
 EXAMPLES = """
   mxc inspect net-symbol.json --shape data=1,3,224,224
+  mxc inspect net-symbol.json --shape data=1,3,224,224 --plot net.svg
   mxc inspect net-symbol.json --shape data=1,3,224,224 --groups --plan
+  mxc inspect net-symbol.json --shape data=1,3,224,224 --diff simplify
   mxc inspect net-symbol.json --shape data=8,3,224,224 --train --memory memory.svg"""
+CONTEXT = 2  # lines around each change of --diff
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `mxc inspect`."""
     add_model_arguments(parser)
     parser.add_argument("--train", action="store_true",
-                        help="compile a training step, with the gradients of all parameters")
+                        help="of a training step, with the gradients of all parameters")
+    parser.add_argument("--plot", metavar="FILE.svg", help="draw the graph: operators and shapes, joined by arrows")
     parser.add_argument("--groups", action="store_true", help="show the fusion groups, a line each")
     parser.add_argument("--plan", action="store_true",
                         help="show the plan: each kernel's launch, what it reads and writes, and the memory")
     parser.add_argument("--memory", metavar="FILE.svg",
                         help="draw the memory plan: which buffer is alive when, and where")
+    parser.add_argument("--diff", metavar="PASS", help="show what one pass of the compiler changes in the graph")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the layers, or what of --groups, --plan and --memory is asked for."""
-    from mxc.visualization.table import as_data, table_text
-
+    """Print the layers, or what of --plot, --groups, --plan, --memory and --diff is asked for."""
     compiles = options.groups or options.plan or options.memory is not None
-    if options.train and not compiles:
-        raise UsageError("--train: the layers are the same in training; give --groups, --plan or --memory with it")
+    if options.train and not compiles and options.diff is None:
+        raise UsageError("--train: the layers are the same in training; give --groups, --plan, --memory or --diff "
+                         "with it")
     shapes = parse_shapes(options.shape)
     with progress(f"inspecting {options.model}"):
         symbol, executor = bind_model(options, shapes, parse_dtypes(options.dtype), needs_values=False,
                                       train=options.train)
         compiled = executor.compiled(options.train) if compiles else None
-    if compiled is None:
-        found = model_layers(symbol, executor, shapes)
-        print(json.dumps(as_data(found)) if options.json else table_text(found), end="\n" if options.json else "")
-        return 0
     data: dict[str, Any] = {}
-    text = ""
+    parts: list[str] = []
     if options.groups:
         data["groups"] = compiled.groups.splitlines()
-        text += f"-- groups\n{compiled.groups}"
+        parts.append(f"-- groups\n{compiled.groups}")
     if options.plan:
         data["plan"] = json.loads(compiled.plan.to_json())
-        text += f"-- plan\n{compiled.plan.text()}"
+        parts.append(f"-- plan\n{compiled.plan.text()}")
     if options.memory is not None:
-        data["memory"] = draw(compiled.plan, options)
-        text += "{file}: {steps} steps, {buffers} buffers in {arena_bytes:,} bytes\n".format(**data["memory"])
-    print(json.dumps(data) if options.json else text, end="\n" if options.json else "")
+        data["memory"] = draw_memory(compiled.plan, options)
+        parts.append("{file}: {steps} steps, {buffers} buffers in {arena_bytes:,} bytes\n".format(**data["memory"]))
+    if options.plot is not None:
+        data["plot"] = draw_graph(symbol, executor, options)
+        parts.append("{file}: {nodes} operators\n".format(**data["plot"]))
+    if options.diff is not None:
+        data["diff"] = changes(executor, options.diff, options.train)
+        parts.append("\n".join(data["diff"]) + "\n" if data["diff"] else f"{options.diff}: no change\n")
+    if not data:
+        from mxc.visualization.table import as_data, table_text
+
+        found = model_layers(symbol, executor, shapes)
+        data, parts = as_data(found), [table_text(found)]
+    if options.json:
+        print_json(data)
+    elif options.diff is not None:
+        print_changes("".join(parts))
+    else:
+        print("".join(parts), end="")
     return 0
+
+
+def changes(executor: Any, name: str, train: bool) -> list[str]:
+    """What a pass changes in the graph's text, as the lines of a unified diff; none when it changes nothing.
+
+    Raises UsageError when there is no such pass.
+    """
+    from difflib import unified_diff
+
+    from mxc.compiler.graph.text import graph_text
+    from mxc.compiler.passes.pipeline import PASSES
+
+    names = [each.name for each in PASSES]
+    if name not in names:
+        raise UsageError(f"--diff {name}: there is no such pass{nearest(name, names)}\n"
+                         f"expected one of {', '.join(names)}; --groups shows what is fused")
+    lines: list[str] = []
+
+    def watch(done: str, before: Any, after: Any) -> None:
+        if done == name:
+            old, new = (lines_of(graph_text(graph)) for graph in (before, after))
+            lines.extend(unified_diff(old, new, f"before {name}", f"after {name}", n=CONTEXT, lineterm=""))
+
+    executor.watch_passes(train, watch)
+    return lines
+
+
+def lines_of(text: str) -> list[str]:
+    """A graph's text in lines, each of its arguments in one of its own."""
+    head, *rest = text.splitlines()
+    return [*head.replace("], ", "],\n      ").splitlines(), *rest]
+
+
+def print_changes(text: str) -> None:
+    """Print text with the lines of a diff; on a terminal what went is red and what came is green."""
+    if not on_terminal():
+        print(text, end="")
+        return
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(soft_wrap=True)
+    for line in text.splitlines():
+        console.print(Text(line, style={"+": "green", "-": "red", "@": "cyan"}.get(line[:1], "")))
 
 
 def model_layers(symbol: Any, executor: Any, shapes: dict[str, tuple[int, ...]]) -> Any:
@@ -72,16 +133,33 @@ def model_layers(symbol: Any, executor: Any, shapes: dict[str, tuple[int, ...]])
     return layers(graph, infer_shape(graph, {name: array.shape for name, array in bound.items()}), inputs)
 
 
-def draw(plan: Any, options: argparse.Namespace) -> dict[str, Any]:
+def title_of(options: argparse.Namespace) -> str:
+    """What stands above a picture: the model, what of it, and the shapes that were given."""
+    name = Path(options.model).name.removesuffix(".json").removesuffix("-symbol")
+    return ", ".join([name, *(["training step"] if options.train else []), *options.shape])
+
+
+def draw_memory(plan: Any, options: argparse.Namespace) -> dict[str, Any]:
     """Write the picture of the memory plan; what it shows. Raises FileAccessError when it cannot be written."""
     from mxc.visualization.memory import boxes, memory_svg, run_steps
 
-    name = Path(options.model).name.removesuffix(".json").removesuffix("-symbol")
-    shapes = ", ".join(options.shape)
-    title = f"{name}, {'training step' if options.train else 'inference'}{f', {shapes}' if shapes else ''}"
-    try:
-        Path(options.memory).write_text(memory_svg(plan, title), encoding="utf-8")
-    except OSError as error:
-        raise FileAccessError(options.memory, "written", error) from None
+    write(options.memory, memory_svg(plan, title_of(options)))
     return {"file": options.memory, "steps": len(run_steps(plan)), "buffers": len(boxes(plan)),
             "arena_bytes": plan.arena_bytes, "live_bytes": plan.live_bytes, "unplanned_bytes": plan.unplanned_bytes}
+
+
+def draw_graph(symbol: Any, executor: Any, options: argparse.Namespace) -> dict[str, Any]:
+    """Write the picture of the graph; what it shows. Raises FileAccessError when it cannot be written."""
+    from mxc.visualization.graph import graph_svg
+
+    shapes = {name: array.shape for name, array in (executor.arg_dict | executor.aux_dict).items()}
+    write(options.plot, graph_svg(symbol, shapes, title_of(options)))
+    return {"file": options.plot, "nodes": sum(node.op is not None for node in symbol.graph.nodes)}
+
+
+def write(path: str, text: str) -> None:
+    """Write a picture. Raises FileAccessError when the file system does not allow it."""
+    try:
+        Path(path).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise FileAccessError(path, "written", error) from None

@@ -16,6 +16,7 @@ COMMANDS = {  # name, which is also its module's, and what it does
     "compile": "compile a model and keep its kernels in the cache",
     "run": "run a model on arrays and print or save the outputs",
     "inspect": "show a model's layers, fusion groups, plan or memory",
+    "ops": "list the operators, or show one",
 }
 DESCRIPTION = """Compile, run and inspect models that Apache MXNet saved (NAME-symbol.json and NAME-0000.params).
 

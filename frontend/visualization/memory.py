@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 from xml.sax.saxutils import escape
 
+from mxc.visualization.svg import INK, LETTER, picture
+from mxc.visualization.svg import text as _text
 from mxc.visualization.table import shape_text
 
 ALIGNMENT = 64  # bytes: buffers begin and end at multiples
@@ -24,8 +26,7 @@ KINDS = {  # what made a buffer, or what it is for: colour and words of the lege
 LEFT, RIGHT, TOP, PLOT, LINE = 86, 24, 96, 560, 16  # pixels; PLOT: height of the arena, LINE: of a line of text
 WIDEST, NARROWEST, ROTATED = 26.0, 3.5, 11.0  # pixels of a step; from ROTATED on each step has its label
 LABEL, ROTATED_HEIGHT = 30, 204  # characters of a step's label, and pixels that such labels take
-LETTER = 0.6  # width of a letter over its height
-INK, FAINT, LIVE, PEAK = "#222222", "#dddddd", "#111111", "#c0392b"
+FAINT, LIVE, PEAK = "#dddddd", "#111111", "#c0392b"
 
 
 @dataclass(frozen=True)
@@ -148,11 +149,8 @@ class _Picture:
     def parts(self) -> Iterator[str]:
         below = TOP + PLOT + (ROTATED_HEIGHT + 6 if self.rotated else 46)
         width, height = LEFT + self.plot_width + RIGHT, below + LINE * (len(self.kinds) + 2) + 8
-        yield '<?xml version="1.0" encoding="UTF-8"?>'
-        yield (f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" '
-               f'viewBox="0 0 {width:.0f} {height:.0f}" font-family="DejaVu Sans, Verdana, sans-serif" '
-               f'font-size="11" fill="{INK}">')
-        yield f'<rect width="100%" height="100%" fill="white"/>{_text(LEFT, 26, self.title, size=17)}'
+        yield picture(width, height)
+        yield _text(LEFT, 26, self.title, size=17)
         plan = self.plan
         yield _text(LEFT, 46, f"{len(self.steps)} steps, {len(self.boxes)} buffers in an arena of "
                     f"{bytes_text(plan.arena_bytes)}; each in memory of its own would need "
@@ -260,10 +258,6 @@ class _Picture:
         yield _text(LEFT + 30, top + 12, "bytes alive at each step")
         yield f'<path d="M{LEFT} {top + LINE + 8:.1f}h22" stroke="{PEAK}" stroke-width="1.2" stroke-dasharray="6 4"/>'
         yield _text(LEFT + 30, top + LINE + 12, "their peak, and the size of the arena")
-
-
-def _text(x: float, y: float, words: str, anchor: str = "start", size: float = 11) -> str:
-    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" font-size="{size}">{escape(words)}</text>'
 
 
 def _outlined(attributes: str, words: str, colour: str) -> Iterator[str]:

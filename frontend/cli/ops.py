@@ -1,0 +1,101 @@
+"""`mxc ops`: the operators, or one operator's inputs, parameters and formula."""
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from mxc.cli.model import UsageError
+from mxc.cli.tables import print_facts, print_json, print_table
+from mxc.compiler.error import nearest
+
+DESCRIPTION = """List the operators that models may have, or show one: what it computes, its inputs, parameters with
+their defaults, other names, kind, formula and gradient."""
+EXAMPLES = """
+  mxc ops
+  mxc ops Convolution
+  mxc ops broadcast_mul --json"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of `mxc ops`."""
+    parser.add_argument("name", nargs="?", metavar="NAME", help="an operator's name or alias")
+    parser.add_argument("--json", action="store_true", help="print the result as JSON")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print the table, or the operator. Raises UsageError for a name that is none."""
+    from mxc.compiler.ops import table
+
+    if options.name is None:
+        found = [facts(op) for op in table.all_operators() if not op.name.startswith("_mxc_")]  # the compiler's own
+        found.sort(key=lambda each: str(each["name"]).lower())
+        if options.json:
+            print_json(found)
+        else:
+            print_table(("operator", "kind", "inputs", "what it computes"),
+                        [(each["name"], each["kind"], ", ".join(text.partition(" ")[0] for text in each["inputs"]),
+                          each["doc"]) for each in found])
+        return 0
+    if not table.has(options.name):
+        raise UsageError(f"there is no operator {options.name!r}{nearest(options.name, table.names())}\n"
+                         "`mxc ops` lists them")
+    one = facts(table.get(options.name))
+    if options.json:
+        print_json(one)
+    else:
+        show(one)
+    return 0
+
+
+def facts(op: Any) -> dict[str, Any]:
+    """What the operator table says of an operator, as plain data."""
+    inputs = []
+    for spec in op.inputs:
+        condition = f" {'unless' if spec.negated else 'if'} {spec.condition}" if spec.condition else ""
+        inputs.append(f"{spec.name}{'*' if spec.variadic else ''}{condition}")
+    parameters = {name: {"type": str(kind), "required": kind.required} |
+                  ({} if kind.required else {"default": kind.text(kind.default)}) for name, kind in op.params.items()}
+    return {"name": op.name, "doc": op.doc, "kind": op.kind.name.lower(), "aliases": list(op.aliases),
+            "inputs": inputs, "learned": list(op.parameters), "auxiliary_states": list(op.aux),
+            "outputs": list(op.outputs), "visible_outputs": op.visible or len(op.outputs), "parameters": parameters,
+            "formula": formula(op), "gradient": gradient(op)}
+
+
+def formula(op: Any) -> str:
+    """What an element of the result is, as ops.yaml has it; empty when a rule in Python says it."""
+    if op.reduce is not None:
+        final = "" if op.reduce.final == "acc" else f", then {op.reduce.final}"
+        return f"{op.reduce.combine} of {op.reduce.body}{final}"
+    return chosen(op.expr)
+
+
+def gradient(op: Any) -> str:
+    """How the gradient of each input is found, or that there is none."""
+    if not op.differentiable:
+        return "none"
+    if isinstance(op.grad, dict):
+        return "; ".join(f"{name}: {chosen(text)}" for name, text in op.grad.items())
+    return "the formula's derivative" if op.grad is None else f"rule {op.grad}"
+
+
+def chosen(expr: Any) -> str:
+    """An expression; one that a parameter's value selects as `PARAMETER=VALUE: EXPRESSION`, a part for each."""
+    if isinstance(expr, dict):
+        return "; ".join(f"{name}={value}: {text}" for name, texts in expr.items() for value, text in texts.items())
+    return expr or ""
+
+
+def show(one: dict[str, Any]) -> None:
+    """Print an operator for people."""
+    print(f"{one['name']}: {one['doc']}\n")
+    hidden = one["visible_outputs"] != len(one["outputs"])
+    lines = {"kind": one["kind"], "aliases": ", ".join(one["aliases"]), "inputs": ", ".join(one["inputs"]),
+             "learned": ", ".join(one["learned"]), "auxiliary states": ", ".join(one["auxiliary_states"]),
+             "outputs": ", ".join(one["outputs"]) + (f" (shown: {one['visible_outputs']})" if hidden else ""),
+             "formula": one["formula"], "gradient": one["gradient"]}
+    print_facts({name: text for name, text in lines.items() if text})
+    if one["parameters"]:
+        print()
+        print_table(("parameter", "type", "default"),
+                    [(name, each["type"], "(required)" if each["required"] else each["default"])
+                     for name, each in one["parameters"].items()])

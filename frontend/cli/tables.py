@@ -1,0 +1,44 @@
+"""How commands print: JSON for programs, aligned text for pipes and files, a table with colours on a terminal."""
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Collection, Sequence
+from typing import Any
+
+
+def on_terminal() -> bool:
+    """Whether standard output is a terminal."""
+    return sys.stdout is not None and sys.stdout.isatty()
+
+
+def print_json(data: Any) -> None:
+    """One JSON document on standard output."""
+    print(json.dumps(data))
+
+
+def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], right: Collection[int] = ()) -> None:
+    """Columns under their names. right: positions of columns that end at the right, as numbers do."""
+    if on_terminal():
+        from rich.console import Console
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table(*columns, box=None)
+        for i in right:
+            table.columns[i].justify = "right"
+        for row in rows:
+            table.add_row(*map(Text, row))
+        Console().print(table)
+        return
+    widths = [max(len(line[i]) for line in (columns, *rows)) for i in range(len(columns))]
+    for line in (columns, *rows):
+        print("  ".join(text.rjust(w) if i in right else text.ljust(w)
+                        for i, (text, w) in enumerate(zip(line, widths, strict=True))).rstrip())
+
+
+def print_facts(facts: dict[str, str]) -> None:
+    """`name: value` lines, the values below each other."""
+    width = max(map(len, facts), default=0) + 2
+    for name, value in facts.items():
+        print(f"{name + ':':{width}}{value}".rstrip())
