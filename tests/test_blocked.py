@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 import pytest
-from library_cases import check, image, runs, values, window
+from library_cases import check, image, launch, runs, values, window
 from pass_checks import assert_graph, assert_same_numbers, options
 
 import mxc as mx
@@ -186,6 +186,7 @@ DEPTHWISE = {
     "dilated": window(1, 8, 1, 1, (1, 12, 12), (1, 3, 3), dilate=(1, 2, 2), pad=(0, 2, 2)),
     "rows only": window(1, 8, 1, 1, (1, 30, 1), (1, 5, 1), stride=(1, 3, 1), pad=(0, 2, 0)),
     "several bands": window(1, 8, 1, 1, (1, 40, 100), (1, 5, 5), pad=(0, 2, 2)),
+    "more taps than are unrolled": window(1, 8, 1, 1, (1, 9, 20), (1, 7, 7), stride=(1, 1, 2), pad=(0, 3, 3)),
     "larger than the image": window(1, 8, 1, 1, (1, 2, 2), (1, 5, 5), pad=(0, 2, 2)),
     "far": window(1, 8, 1, 1, (1, 3, 3), (1, 3, 3), pad=(0, 4, 4)),
     "one pixel": window(3, 16, 1, 1, (1, 3, 3), (1, 3, 3)),
@@ -216,6 +217,13 @@ def test_depthwise(name):
 @pytest.mark.parametrize("dtype", ["float64", "float16"])
 def test_depthwise_dtypes(dtype):
     check(*depthwise_case(DEPTHWISE["stride"], dtype, native()))
+
+
+def test_relu_keeps_nan():
+    call, arrays = depthwise_case(DEPTHWISE["same"], "float32", native())
+    arrays[0][100] = np.nan
+    launch(call, arrays)
+    assert np.isnan(arrays[-1]).sum() == 9  # the windows over it
 
 
 @pytest.mark.parametrize("groups", [1, 16], ids=["whole", "depthwise"])

@@ -106,6 +106,8 @@ class Arithmetic:
             return self.b.negate(args[0])
         if dtype == "bool":
             return self._logical(v.op, *args)
+        if v.op in ("min", "max") and dtype in FLOATING and is_number(v.args[1]):
+            return self._clipped(v.op, *args)
         if dtype in FLOATING:
             return self.rounded(self._floating(v.op, args), dtype)
         return self._integer(v.op, dtype, args)
@@ -163,6 +165,10 @@ class Arithmetic:
             result = b.select(b.compare("oeq", args[1], zero), zero, result)
         return result
 
+    def _clipped(self, op: str, x: Value, limit: Value) -> Value:
+        """min or max of x and a number that is no NaN: a comparison with a NaN does not hold, so that x stays."""
+        return self.b.select(self.b.compare("olt" if op == "min" else "ogt", limit, x), limit, x)
+
     def _integer(self, op: str, dtype: str, args: Sequence[Value]) -> Value:
         b, x = self.b, args[0]
         unsigned = dtype in UNSIGNED
@@ -207,6 +213,11 @@ class Arithmetic:
         rest = b.binary("srem", x, safe)
         wrong = b.compare("ne", rest, zero) & b.compare("slt", b.binary("xor", rest, y), zero)
         return b.select(by_zero, zero, b.select(wrong, b.binary("add", rest, y), rest))
+
+
+def is_number(v: Scalar) -> bool:
+    """Whether it is a constant, and not NaN."""
+    return v.op == "const" and v.data == v.data
 
 
 def element_dtype(x: Value) -> str:

@@ -7,7 +7,7 @@ A unit of work is a band of output rows of one image, and some of its filters:
     for each group of filters (`vectors` blocks), each grain of channels:
         for each tile of up to MR pixels:
             tile (+)= pixels x filters                 MR x `vectors` accumulators in registers
-            after the last grain: the epilogue
+            after the last grain: the epilogue         in registers too, if it is brief
 
 A pixel's channels are broadcast one by one; weights come as one vector after the other. Tiles of a band differ by one
 pixel at most, so there is no short last one.
@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,13 +24,18 @@ from mxc.compiler.kernel.calls import Window
 from mxc.compiler.kernel.ir import CallKernel
 from mxc.compiler.targets.cpu.builder import BYTES, TYPES, Array, Builder, Number, Value, vector_type
 from mxc.compiler.targets.cpu.isa import Isa
-from mxc.compiler.targets.cpu.library.blocks import UNITS, ceil_div, keep_sums, least, most
+from mxc.compiler.targets.cpu.library.blocks import UNITS, ceil_div, least, most
 from mxc.compiler.targets.cpu.library.convolution import split, volume
 from mxc.compiler.targets.cpu.library.epilogue import Epilogue, Lane
 
 BAND_PIXELS = 224  # output pixels of a band, about
 COPY_BYTES = 192 << 10  # of a band's copy, if a row is not larger
 GRAIN_BYTES = 128 << 10  # of the weights that all tiles of a band read before the next ones
+# `count` tiles that follow each other. begin, end: what their sums begin with and where they go, unless `last`, with
+# the elements between those of two tiles. step: elements between channel blocks of the data. The rest: where the
+# first one's results are in the output.
+TILES = ("ptr args, i64 count, i64 blocks, i64 taps, ptr pixels, ptr offsets, ptr data, ptr weights, i64 step, "
+         "ptr begin, i64 begin_step, ptr end, i64 end_step, i64 last, i64 image, i64 block, i64 pixel")
 
 
 @dataclass(frozen=True)
@@ -77,8 +83,8 @@ class Cut:
         return cls(taps, columns, blocks, filters, height, bands, rows, pitch, chunk, chunks, grain, grains,
                    places * chunks)
 
-    def layout(self, w: Window, params: dict[str, Any], isa: Isa) -> tuple[Number, Number, Number]:
-        """In elements of the scratch: where the copy begins, where the tiles begin, and its size."""
+    def layout(self, w: Window, params: dict[str, Any], isa: Isa) -> tuple[Number, Number, Number, Number]:
+        """In elements of the scratch: where the copy, the tiles and a tile of zeros begin, and its size."""
         dtype, block = params["dtype"], params["data_block"]
         lanes, wide = isa.lanes(dtype), 8 // max(BYTES[dtype], 4)
         pixels: Any = self.height * w.out[2]
@@ -88,7 +94,8 @@ class Cut:
             lines: Any = self.blocks * w.kernel[0] * most(1, self.rows)
             tiles = ceil_div(copy + lines * self.pitch * block + lanes, 16) * 16
         kept = most(isa.rows, least(self.grains - 1, 1) * pixels)  # a single grain needs a single tile
-        return copy, tiles, tiles + kept * self.columns
+        zeros = tiles + kept * self.columns
+        return copy, tiles, zeros, zeros + isa.rows * self.columns
 
 
 def units(kernel: CallKernel, isa: Isa) -> int:
@@ -98,7 +105,7 @@ def units(kernel: CallKernel, isa: Isa) -> int:
 
 def scratch_elements(kernel: CallKernel, isa: Isa) -> int:
     w, params = Window.of(kernel.extents), dict(kernel.params)
-    return int(Cut.of(w, params, isa).layout(w, params, isa)[2])  # type: ignore[arg-type]
+    return int(Cut.of(w, params, isa).layout(w, params, isa)[3])  # type: ignore[arg-type]
 
 
 def print_kernel(
@@ -107,8 +114,13 @@ def print_kernel(
     """The kernel's function and those that it calls."""
     for pixels in range(1, isa.rows + 1):
         for vectors in range(1, isa.vectors + 1):
-            _print_tile(kernel, b, isa, dtype, pixels, vectors)
-    _print_multiply(b, isa)
+            with b.function(f"tiles_{pixels}_{vectors}", TILES, True) as (args, *rest):
+                _Blocked(kernel, b, isa, dtype, epilogue_of(args)).tiles(pixels, vectors, args, *rest)
+    with b.function("multiply", f"i64 size, i64 vectors, {TILES}", True) as (size, vectors_here, *rest):
+        for pixels in range(1, isa.rows + 1):
+            for vectors in range(1, isa.vectors + 1):
+                with b.when(size.equals(pixels) & vectors_here.equals(vectors)):
+                    b.call(f"tiles_{pixels}_{vectors}", rest)
     if dict(kernel.params)["copied"]:
         with b.function("copy", "ptr args, ptr noalias target, i64 image, i64 group, i64 d, i64 h", True) as f:
             args, target, *place = f
@@ -118,41 +130,6 @@ def print_kernel(
         _Blocked(kernel, b, isa, dtype, epilogue_of(args)).finish(Array(b, tile, dtype), *place)
     with b.function(symbol, "ptr args, i64 first, i64 last, ptr scratch") as (args, first, last, scratch):
         _Blocked(kernel, b, isa, dtype, epilogue_of(args)).units(args, first, last, scratch)
-
-
-TILE = "i64 blocks, i64 taps, ptr pixels, ptr offsets, ptr data, ptr weights, ptr noalias c, i64 add, i64 step"
-
-
-def _print_tile(kernel: CallKernel, b: Builder, isa: Isa, dtype: str, pixels: int, vectors: int) -> None:
-    """c[pixel][filter] = (add ? c : 0) + sum over channels and taps of data[pixel + tap] * weight[filter]."""
-    lanes, block, columns = isa.lanes(dtype), int(dict(kernel.params)["data_block"]), isa.tile(dtype)[1]  # type: ignore
-    grid = [(i, j) for i in range(pixels) for j in range(vectors)]
-    with b.function(f"tile_{pixels}_{vectors}", TILE, internal=True) as f:
-        blocks, taps, pixel_table, tap_table, data, weights, c, add, step = f
-        starts, source = Array(b, pixel_table, "int64"), Array(b, data, dtype)
-        lines = [source.at(starts[i]) for i in range(pixels)]
-        tap_at, weight, tile = Array(b, tap_table, "int64"), Array(b, weights, dtype), Array(b, c, dtype)
-        sums = [b.zero(vector_type(TYPES[dtype], lanes)) for _ in grid]
-        for k in b.range(0, blocks, carry=sums):
-            block_at, first = k * step, weight.at(k * taps * (block * columns))
-            for tap in b.range(0, taps, carry=sums):
-                offset, row = block_at + tap_at[tap], first.at(tap * (block * columns))
-                here = [line.at(offset) for line in lines]
-                for channel in range(block):
-                    filters = [row.vector(channel * columns + j * lanes, lanes) for j in range(vectors)]
-                    for i in range(pixels):
-                        x = here[i].broadcast(channel, lanes)
-                        for j in range(vectors):
-                            sums[i * vectors + j] = b.fma(x, filters[j], sums[i * vectors + j])
-        keep_sums(tile, sums, [i * columns + j * lanes for i, j in grid], add)
-
-
-def _print_multiply(b: Builder, isa: Isa) -> None:
-    with b.function("multiply", f"i64 rows, i64 vectors, {TILE}", internal=True) as (rows, vectors, *rest):
-        for pixels in range(1, isa.rows + 1):
-            for count in range(1, isa.vectors + 1):
-                with b.when(rows.equals(pixels) & vectors.equals(count)):
-                    b.call(f"tile_{pixels}_{count}", rest)
 
 
 class _Blocked:
@@ -175,13 +152,16 @@ class _Blocked:
     def units(self, args: Value, first: Value, last: Value, scratch: Value) -> None:
         b, w, cut = self.b, self.window, self.cut
         memory = Array(b, scratch, self.dtype)
-        copy_at, tiles_at, _ = cut.layout(w, self.params, self.isa)
+        copy_at, tiles_at, nothing_at, _ = cut.layout(w, self.params, self.isa)
         copy, tiles = memory.at(copy_at), memory.at(tiles_at)
         pixels = Array(b, scratch, "int64")
         taps = pixels.at(cut.height * w.out[2])
         steps = self._steps()
         self._tap_offsets(taps, steps)
-        keep = b.select(b.lift(cut.grains) > 1, b.lift(1), b.lift(0))
+        nothing = memory.at(nothing_at)
+        for i in range(0, self.isa.rows * cut.columns, self.lanes):
+            nothing.put(i, b.zero(vector_type(TYPES[self.dtype], self.lanes)))
+        keep = b.select(b.lift(cut.grains) > 1, b.lift(cut.columns), b.lift(0))  # elements of a pixel that is kept
         for unit in b.range(first, last):
             chunk = unit % cut.chunks
             image, group, d, band = split(unit // cut.chunks, (w.batch, w.groups, w.out[0], cut.bands))
@@ -198,6 +178,7 @@ class _Blocked:
             tile_count = ceil_div(count, self.isa.rows)
             size = count // b.maximum(tile_count, 1)
             longer = count - size * tile_count
+            rest = tile_count - longer
             for f in b.range(chunk * cut.chunk, b.minimum((chunk + 1) * cut.chunk, cut.filters)):
                 vectors = b.minimum(self.isa.vectors, w.filters // self.lanes - f * self.isa.vectors)
                 for grain in b.range(0, cut.grains):
@@ -205,16 +186,55 @@ class _Blocked:
                     blocks = b.minimum(cut.grain, cut.blocks - begin)
                     row = ((group * cut.filters + f) * cut.blocks + begin) * cut.taps * (self.block * cut.columns)
                     weights, line = self.weight.at(row), source.at(begin * steps[0])
-                    for t in b.range(0, tile_count):
-                        p = t * size + b.minimum(t, longer)
-                        here = b.select(t < longer, size + 1, size)
-                        tile = tiles.at(p * keep * cut.columns)
-                        b.call("multiply", [here, vectors, blocks, b.lift(cut.taps), pixels.at(p).pointer, taps.pointer,
-                                            line.pointer, weights.pointer, tile.pointer, grain, steps[0]])
-                        with b.when(grain.equals(cut.grains - 1)):
-                            place = (d * w.out[1] + h) * w.out[2] + p
-                            first_block = group * (w.filters // self.lanes) + f * self.isa.vectors
-                            b.call("finish", [args, tile.pointer, image, first_block, vectors, place, here])
+                    more, last = grain > 0, b.select(grain.equals(cut.grains - 1), b.lift(1), b.lift(0))
+                    first_block = group * (w.filters // self.lanes) + f * self.isa.vectors
+                    for p, here, tiles_here in ((b.lift(0), size + 1, longer), (longer * (size + 1), size, rest)):
+                        kept = tiles.at(p * keep)
+                        begin_at = b.select(more, kept.pointer, nothing.pointer)
+                        b.call("multiply", [here, vectors, args, tiles_here, blocks, b.lift(cut.taps),
+                                            pixels.at(p).pointer, taps.pointer, line.pointer, weights.pointer, steps[0],
+                                            begin_at, b.select(more, here * keep, b.lift(0)), kept.pointer, here * keep,
+                                            last, image, first_block, (d * w.out[1] + h) * w.out[2] + p])
+
+    def tiles(
+        self, pixels: int, vectors: int, args: Value, count: Value, blocks: Value, taps: Value, pixel_table: Value,
+        tap_table: Value, data: Value, weights: Value, step: Value, begin: Value, begin_step: Value, end: Value,
+        end_step: Value, last: Value, image: Value, block: Value, pixel: Value,
+    ) -> None:
+        """Sums of data[pixel + tap] * weight[filter] over channels and taps, for `vectors` blocks of filters."""
+        b, lanes, columns = self.b, self.lanes, self.isa.tile(self.dtype)[1]
+        grid = [(i, j) for i in range(pixels) for j in range(vectors)]
+        places = [i * columns + j * lanes for i, j in grid]
+        source, tap_at, weight = Array(b, data, self.dtype), Array(b, tap_table, "int64"), Array(b, weights, self.dtype)
+        brief = self.flat and self.epilogue.brief
+        walks = [self.epilogue.walk([image, block + j, Lane(b.lift(0)), pixel], 3) for j in range(vectors) if brief]
+        for t in b.range(0, count):
+            starts = Array(b, pixel_table, "int64").at(t * pixels)
+            lines = [source.at(starts[i]) for i in range(pixels)]
+            before = Array(b, begin, self.dtype).at(t * begin_step)
+            sums = [before.vector(place, lanes) for place in places]
+            for k in b.range(0, blocks, carry=sums):
+                block_at, first = k * step, weight.at(k * taps * (self.block * columns))
+                for tap in b.range(0, taps, carry=sums):
+                    offset, row = block_at + tap_at[tap], first.at(tap * (self.block * columns))
+                    here = [line.at(offset) for line in lines]
+                    for channel in range(self.block):
+                        filters = [row.vector(channel * columns + j * lanes, lanes) for j in range(vectors)]
+                        for i in range(pixels):
+                            x = here[i].broadcast(channel, lanes)
+                            for j in range(vectors):
+                                sums[i * vectors + j] = b.fma(x, filters[j], sums[i * vectors + j])
+            tile = Array(b, end, self.dtype).at(t * end_step)
+            with b.when(last.equals(0)) if brief else nullcontext():
+                for total, place in zip(sums, places, strict=True):
+                    tile.put(place, total)
+            with b.when(last.differs(0)):
+                if not brief:
+                    where = [image, block, b.lift(vectors), pixel + t * pixels, b.lift(pixels)]
+                    b.call("finish", [args, tile.pointer, *where])
+                for j, walk in enumerate(walks):
+                    for i in range(pixels):
+                        walk.moved(t * pixels).moved(i).store(sums[i * vectors + j], self.dtype)
 
     def _steps(self) -> list[Value]:
         """Elements between channel blocks, slices, rows and pixels of what the tiles read."""

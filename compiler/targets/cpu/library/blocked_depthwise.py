@@ -1,24 +1,31 @@
 """Depthwise convolution of arrays whose channels lie in blocks: a vector holds one pixel of a block's channels.
 
-A unit of work is a band of output rows of one block. A row's sums are made PIXELS at a time, the taps of a kernel row
-unrolled, neighbours sharing what both read; pixels at a border, whose taps may lie outside, one by one, with a vector
-of zeros in place of what is not there. The row's sums lie in scratch until the epilogue goes over them.
+A unit of work is a band of output rows of one block. A row's sums are made PIXELS at a time, neighbours sharing what
+both read; pixels at a border, whose taps may lie outside, one by one. What is not there is read from a row of zeros:
+rows of the kernel that lie outside, and taps left and right of a row.
+
+The taps of a small kernel are unrolled, with its weights in registers as far as these suffice. The epilogue follows in
+registers too if it is brief; else the row's sums lie in scratch until it goes over them.
 """
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
+from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 from mxc.compiler.kernel.calls import Window
 from mxc.compiler.kernel.ir import CallKernel
-from mxc.compiler.targets.cpu.builder import TYPES, Array, Builder, Number, Value, vector_type
+from mxc.compiler.targets.cpu.builder import BYTES, TYPES, Array, Builder, Number, Value, vector_type
 from mxc.compiler.targets.cpu.isa import Isa
 from mxc.compiler.targets.cpu.library.blocks import ceil_div, least, most
 from mxc.compiler.targets.cpu.library.convolution import split, volume
-from mxc.compiler.targets.cpu.library.epilogue import Epilogue, Lane
+from mxc.compiler.targets.cpu.library.epilogue import Epilogue, Lane, Walk
 
 PIXELS = 4  # at once, in the middle of a row
 BAND_PIXELS = 512  # of a band, about
+UNROLLED = 25  # taps of a kernel that is printed without loops, at most
 
 
 def _bands(w: Window) -> tuple[Number, Number]:
@@ -35,8 +42,16 @@ def units(kernel: CallKernel, isa: Isa) -> int:
 
 
 def scratch_elements(kernel: CallKernel, isa: Isa) -> int:
-    """A row of sums after a vector of zeros."""
-    return (Window.of(kernel.extents).out[2] + 1) * int(dict(kernel.params)["block"])  # type: ignore[call-overload]
+    return int(_layout(Window.of(kernel.extents), dict(kernel.params))[2])  # type: ignore[arg-type]
+
+
+def _layout(w: Window, params: dict[str, Any]) -> tuple[Number, Number, Number]:
+    """In elements of the scratch, which begins with addresses: where a row of zeros and sums begin, and its size."""
+    block, kernel, dtype = params["block"], params["kernel"], params["dtype"]
+    rows: Any = ceil_div(volume((*kernel[:2], 8 // max(BYTES[dtype], 4))), 16) * 16
+    zeros: Any = (most(w.data[2], (kernel[2] - 1) * params["dilate"] + 1) + PIXELS * params["stride"]) * block
+    sums: Any = w.out[2] * block
+    return rows, rows + zeros, rows + zeros + sums
 
 
 def print_kernel(
@@ -50,13 +65,29 @@ def print_kernel(
         _Depthwise(kernel, b, isa, dtype, epilogue_of(args)).units(args, first, last, scratch)
 
 
+@dataclass
+class _Row:
+    """An output row: the addresses of the data's rows, weights, where sums or results go."""
+
+    table: Array
+    zeros: Array
+    weight: Array
+    factors: list[Value]
+    sums: Array
+    walk: Walk | None
+
+
 class _Depthwise:
     """One function of a kernel being printed."""
 
     def __init__(self, kernel: CallKernel, b: Builder, isa: Isa, dtype: str, epilogue: Epilogue):
         self.b, self.dtype, self.lanes, self.epilogue = b, dtype, isa.lanes(dtype), epilogue
-        params: dict[str, Any] = dict(kernel.params)
-        self.kernel, self.stride, self.dilate, self.flat = (params[k] for k in ("kernel", "stride", "dilate", "flat"))
+        self.params: dict[str, Any] = dict(kernel.params)
+        self.kernel, self.stride, self.dilate, self.flat = (
+            self.params[k] for k in ("kernel", "stride", "dilate", "flat"))
+        self.taps = prod(self.kernel)
+        self.unrolled = self.taps <= UNROLLED
+        self.brief = self.flat and epilogue.brief
         self.window = Window.of(epilogue.extents)  # type: ignore[arg-type]
         self.strides = epilogue.extents[22:]
         self.data, self.weight = epilogue.buffers[:2]
@@ -64,26 +95,33 @@ class _Depthwise:
     def units(self, args: Value, first: Value, last: Value, scratch: Value) -> None:
         b, w, lanes = self.b, self.window, self.lanes
         blocks, (height, bands) = w.groups // lanes, _bands(w)
-        memory = Array(b, scratch, self.dtype)
-        memory.put(0, b.zero(vector_type(TYPES[self.dtype], lanes)))
-        zeros, sums = Array(b, scratch, self.data.dtype), memory.at(lanes)
+        memory, table = Array(b, scratch, self.dtype), Array(b, scratch, "int64")
+        zeros_at, sums_at, _ = _layout(w, self.params)
+        for x in b.range(zeros_at, sums_at, lanes):
+            memory.put(x, b.zero(vector_type(TYPES[self.dtype], lanes)))
+        zeros, sums = Array(b, memory.at(zeros_at).pointer, self.data.dtype), memory.at(sums_at)
         inner, end = self._inner_pixels()
+        middle = end - (end - inner) % PIXELS
         for unit in b.range(first, last):
             image, block, d, band = split(unit, (w.batch, blocks, w.out[0], bands))
             plane = self.data.at(image * self.strides[0] + block * self.strides[1])
-            weight = self.weight.at(block * (volume(self.kernel) * lanes))
+            weight = self.weight.at(block * (self.taps * lanes))
+            factors = [weight.vector(i * lanes, lanes) for i in range(self.taps) if self.unrolled]
             for h in b.range(band * height, b.minimum((band + 1) * height, w.out[1])):
-                for x in b.range(0, inner):
-                    self._sums(plane, weight, sums, zeros, d, h, x, 1)
-                middle = end - (end - inner) % PIXELS
-                for x in b.range(inner, middle, PIXELS):
-                    self._sums(plane, weight, sums, None, d, h, x, PIXELS)
-                for x in b.range(middle, end):
-                    self._sums(plane, weight, sums, None, d, h, x, 1)
-                for x in b.range(end, w.out[2]):
-                    self._sums(plane, weight, sums, zeros, d, h, x, 1)
+                self._rows(table, plane, zeros, d, h)
                 pixel = (d * w.out[1] + h) * w.out[2]
-                b.call("finish", [args, sums.pointer, image, block, pixel])
+                walk = self.epilogue.walk([image, block, Lane(b.lift(0)), pixel], 3) if self.brief else None
+                row = _Row(table, zeros, weight, factors, sums, walk)
+                for x in b.range(0, inner):
+                    self._sums(row, x, 1, True)
+                for x in b.range(inner, middle, PIXELS):
+                    self._sums(row, x, PIXELS, False)
+                for x in b.range(middle, end):
+                    self._sums(row, x, 1, False)
+                for x in b.range(end, w.out[2]):
+                    self._sums(row, x, 1, True)
+                if not self.brief:
+                    b.call("finish", [args, sums.pointer, image, block, pixel])
 
     def _inner_pixels(self) -> tuple[Value, Value]:
         """The pixels of a row all of whose taps lie inside: from the first up to the second number."""
@@ -93,45 +131,46 @@ class _Depthwise:
         end = b.select(b.lift(reach) < 0, b.lift(0), reach // self.stride + 1)
         return first, b.maximum(first, b.minimum(end, w.out[2]))
 
-    def _sums(self, plane: Array, weight: Array, sums: Array, zeros: Array | None, d: Value, h: Value, x: Value,
-              pixels: int) -> None:
-        """The sums of `pixels` pixels from `x` on; with `zeros`, taps may lie outside of the row."""
-        b, w, lanes = self.b, self.window, self.lanes
-        depth_from, depth_to = self._taps(d, 0)
-        row_from, row_to = self._taps(h, 1)
-        totals = [b.zero(vector_type(TYPES[self.dtype], lanes)) for _ in range(pixels)]
-        left = x * self.stride - w.pad[2]
-        for kd in b.range(depth_from, depth_to, carry=totals):
-            z = d * w.stride[0] + kd * w.dilate[0] - w.pad[0]
-            for kh in b.range(row_from, row_to, carry=totals):
-                y = h * w.stride[1] + kh * w.dilate[1] - w.pad[1]
-                row = plane.at(z * self.strides[2] + y * self.strides[3])
-                taps = weight.at((kd * self.kernel[1] + kh) * (self.kernel[2] * lanes))
-                seen: dict[int, Value] = {}
-                for kw in range(self.kernel[2]):
-                    factor = taps.vector(kw * lanes, lanes)
-                    for p in range(pixels):
-                        offset = p * self.stride + kw * self.dilate
-                        if offset not in seen:
-                            seen[offset] = self._pixel(row, left + offset, zeros)
-                        totals[p] = b.fma(seen[offset], factor, totals[p])
-        for p, total in enumerate(totals):
-            sums.put((x + p) * lanes, total)
-
-    def _taps(self, place: Value, axis: int) -> tuple[Value, Value]:
-        """The taps of output position `place` that lie inside on `axis`: from the first up to the second number."""
+    def _rows(self, table: Array, plane: Array, zeros: Array, d: Value, h: Value) -> None:
+        """table[kernel row] = the address of the row that it reads for output row `h` of slice `d`."""
         b, w = self.b, self.window
-        start, step = place * w.stride[axis] - w.pad[axis], w.dilate[axis]
-        first = b.maximum(0, ceil_div(0 - start, step))
-        end = b.minimum(self.kernel[axis], ceil_div(w.data[axis] - start, step))
-        return first, end
+        nothing = b.emit("i64", f"ptrtoint ptr {zeros.pointer.text} to i64")
+        for kd, kh in itertools.product(range(self.kernel[0]), range(self.kernel[1])):
+            z = d * w.stride[0] + kd * w.dilate[0] - w.pad[0]
+            y = h * w.stride[1] + kh * w.dilate[1] - w.pad[1]
+            here = plane.at(z * self.strides[2] + y * self.strides[3])
+            inside = b.inside(z, w.data[0]) & b.inside(y, w.data[1])
+            address = b.emit("i64", f"ptrtoint ptr {here.pointer.text} to i64")
+            table[kd * self.kernel[1] + kh] = b.select(inside, address, nothing)
 
-    def _pixel(self, row: Array, x: Value, zeros: Array | None) -> Value:
-        here = row.at(x * self.strides[4])
-        if zeros is not None:
-            inside = self.b.inside(x, self.window.data[2])
-            here = Array(self.b, self.b.select(inside, here.pointer, zeros.pointer), row.dtype)
-        return self.epilogue.arithmetic.loaded(here.vector(0, self.lanes), row.dtype)
+    def _sums(self, row: _Row, x: Value, pixels: int, border: bool) -> None:
+        """The sums of `pixels` pixels from `x` on; border: taps may lie outside of the row."""
+        b, lanes, width = self.b, self.lanes, self.kernel[2]
+        totals = [b.zero(vector_type(TYPES[self.dtype], lanes)) for _ in range(pixels)]
+        left = x * self.stride - self.window.pad[2]
+        offsets = sorted({p * self.stride + kw * self.dilate for p in range(pixels) for kw in range(width)})
+        inside = {offset: b.inside(left + offset, self.window.data[2]) for offset in offsets if border}
+        count = self.kernel[0] * self.kernel[1]
+        for r in range(count) if self.unrolled else b.range(0, count, carry=totals):
+            line = Array(b, b.pointer(row.table[r]), self.data.dtype)
+            first = line.at(left * lanes)  # pixels lie next to each other
+            seen = {offset: self._pixel(first.at(offset * lanes), row.zeros, inside.get(offset)) for offset in offsets}
+            for kw in range(width):
+                tap = r * width + kw
+                factor = row.factors[tap] if row.factors else row.weight.vector(tap * lanes, lanes)
+                for p in range(pixels):
+                    totals[p] = b.fma(seen[p * self.stride + kw * self.dilate], factor, totals[p])
+        here = row.walk.moved(x) if row.walk is not None else None
+        for p, total in enumerate(totals):
+            if here is None:
+                row.sums.put((x + p) * lanes, total)
+            else:
+                here.moved(p).store(total, self.dtype)
+
+    def _pixel(self, here: Array, zeros: Array, inside: Value | None) -> Value:
+        if inside is not None:
+            here = Array(self.b, self.b.select(inside, here.pointer, zeros.pointer), here.dtype)
+        return self.epilogue.arithmetic.loaded(here.vector(0, self.lanes), here.dtype)
 
     def finish(self, sums: Array, image: Value, block: Value, pixel: Value) -> None:
         """The epilogue over a row of sums that begins at flat position `pixel`."""

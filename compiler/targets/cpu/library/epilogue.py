@@ -1,7 +1,7 @@
 """What becomes of a library kernel's results: its `stores`, printed over vectors of them."""
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from mxc.compiler.kernel import ir
 from mxc.compiler.kernel.calls import affine
@@ -21,6 +21,8 @@ class Lane:
 
 
 Axis = Value | Lane  # a number of all lanes, or a vector of numbers; or a Lane
+Terms = tuple[Value, Value | None, Value | None]  # of an index: what all lanes share, stride along the lanes, vector
+FEW = 10  # values that are computed of each result, at most, in an epilogue that may be printed many times
 
 
 class Epilogue:
@@ -37,6 +39,53 @@ class Epilogue:
         self.constants = {id(v): args[first + i] for i, v in enumerate(constants)}
         self.values = expand_all([s.value for s in kernel.stores])
 
+    @property
+    def brief(self) -> bool:
+        """Whether it may be printed for each vector of a register tile: few values, and lanes next to each other."""
+        indices = self._indices()
+        return (sum(v.op not in ("const", "acc", "axis") and v.dtype != ir.INDEX for v in ir.walk(self.values)) <= FEW
+                and all(_together(index) for index in indices))
+
+    def _indices(self) -> list[Scalar]:
+        """The affine numbers in it: places of stores and loads, and what is computed with."""
+        numbers = (a for v in ir.walk(self.values) if v.dtype != ir.INDEX for a in v.args if a.dtype == ir.INDEX)
+        return [*(s.index for s in self.kernel.stores), *numbers]
+
+    def terms(self, index: Scalar, axes: Sequence[Axis]) -> Terms:
+        """An affine index at a point of the output axes."""
+        b = self.b
+        terms, constants = affine(index)
+        base = b.lift(0)
+        stride: Value | None = None
+        spread: Value | None = None
+        for number in constants:
+            base = base + self._constant(number)
+        for position, numbers in terms.items():
+            factor = self._factor(numbers)
+            axis = axes[position]
+            if isinstance(axis, Lane):
+                base, stride = base + axis.start * factor, factor
+            elif lanes_of(axis.type):
+                part = axis * b.splat(factor, lanes_of(axis.type))
+                spread = part if spread is None else spread + part
+            else:
+                base = base + axis * factor
+        return base, stride, spread
+
+    def _factor(self, numbers: Sequence[Scalar]) -> Value:
+        factor = self.b.lift(0)
+        for number in numbers:
+            factor = factor + self._constant(number)
+        return factor
+
+    def _constant(self, v: Scalar) -> Value:
+        return self.constants[id(v)] if id(v) in self.constants else self.b.lift(int(v.data))  # type: ignore
+
+    def walk(self, axes: Sequence[Axis], along: int) -> Walk:
+        """The points from `axes` on along one of the axes. What they share is computed here."""
+        steps = {id(index): self._factor(affine(index)[0].get(along, ())) for index in self._indices()}
+        return Walk(self, {id(index): self.terms(index, axes) for index in self._indices()}, steps)
+
     def store(
         self, axes: Sequence[Axis], result: Value, dtype: str, mask: Value | None = None,
         uniform: dict[int, Value] | None = None,
@@ -47,21 +96,43 @@ class Epilogue:
         what does not depend on these is printed once.
         """
         done: dict[int, Value] = dict(uniform) if uniform is not None else {}
-        point = _Point(self, axes, result, dtype, mask, done)
-        for store, value in zip(self.kernel.stores, self.values, strict=True):
-            point.store(store, point.vector(point.value(value)))
+        _Point(self, lambda index: self.terms(index, axes), result, dtype, mask, done).store_all()
         if uniform is not None:
             uniform.update({k: v for k, v in done.items() if not lanes_of(v.type)})
 
 
+def _together(index: Scalar) -> bool:
+    """Whether an index that depends on the lane (axis 2 of blocks) grows by 1 with it."""
+    return [int(v.data) for v in affine(index)[0].get(2, ())] in ([], [1])  # type: ignore[call-overload]
+
+
+class Walk:
+    """Points of the output along an axis, from one on. steps: what each index grows by from point to point."""
+
+    def __init__(self, epilogue: Epilogue, terms: dict[int, Terms], steps: dict[int, Value]):
+        self.epilogue, self.terms, self.steps = epilogue, terms, steps
+
+    def moved(self, points: Value | int) -> Walk:
+        """The walk from so many points further on."""
+        moved = {}
+        for index, (base, stride, spread) in self.terms.items():
+            step = self.steps[index]
+            moved[index] = base if step.constant == 0 else base + step * points, stride, spread
+        return Walk(self.epilogue, moved, self.steps)
+
+    def store(self, result: Value, dtype: str) -> None:
+        """As `Epilogue.store`, at the first point."""
+        _Point(self.epilogue, lambda index: self.terms[id(index)], result, dtype, None, {}).store_all()
+
+
 class _Point:
-    """One vector of results and the values computed from it."""
+    """One vector of results and the values computed from it. terms: of an index, at this point."""
 
     def __init__(
-        self, epilogue: Epilogue, axes: Sequence[Axis], result: Value, dtype: str, mask: Value | None,
+        self, epilogue: Epilogue, terms: Callable[[Scalar], Terms], result: Value, dtype: str, mask: Value | None,
         done: dict[int, Value],
     ):
-        self.e, self.b, self.axes, self.done, self.mask = epilogue, epilogue.b, axes, done, mask
+        self.e, self.b, self.terms, self.done, self.mask = epilogue, epilogue.b, terms, done, mask
         self.result, self.dtype, self.lanes = result, dtype, lanes_of(result.type)
 
     def vector(self, x: Value) -> Value:
@@ -86,31 +157,6 @@ class _Point:
             args = [self.vector(a) for a in args]
         return self.e.arithmetic.step(v, args)
 
-    def _terms(self, index: Scalar) -> tuple[Value, Value | None, Value | None]:
-        """An affine index as (what all lanes share, stride along the lanes or None, vector or None)."""
-        terms, constants = affine(index)
-        base = self.b.lift(0)
-        stride: Value | None = None
-        spread: Value | None = None
-        for number in constants:
-            base = base + self._constant(number)
-        for position, numbers in terms.items():
-            factor = self.b.lift(0)
-            for number in numbers:
-                factor = factor + self._constant(number)
-            axis = self.axes[position]
-            if isinstance(axis, Lane):
-                base, stride = base + axis.start * factor, factor
-            elif lanes_of(axis.type):
-                part = axis * self.vector(factor)
-                spread = part if spread is None else spread + part
-            else:
-                base = base + axis * factor
-        return base, stride, spread
-
-    def _constant(self, v: Scalar) -> Value:
-        return self.e.constants[id(v)] if id(v) in self.e.constants else self.b.lift(int(v.data))  # type: ignore
-
     def _offsets(self, stride: Value | None, spread: Value | None) -> Value:
         kind = vector_type("i64", self.lanes)
         if stride is None:
@@ -120,7 +166,7 @@ class _Point:
 
     def _number(self, index: Scalar) -> Value:
         """An affine number itself, as 64-bit integers."""
-        base, stride, spread = self._terms(index)
+        base, stride, spread = self.terms(index)
         if stride is None and spread is None:
             return base
         return self.vector(base) + self._offsets(stride, spread)
@@ -129,7 +175,7 @@ class _Point:
         return self.mask if self.mask is not None else self.b.splat(self.b.number(1, "i1"), self.lanes)
 
     def _load(self, v: Scalar) -> Value:
-        base, stride, spread = self._terms(v.args[0])
+        base, stride, spread = self.terms(v.args[0])
         return self._at(v.data, v.dtype, base, stride, spread)  # type: ignore[arg-type]
 
     def _at(self, buffer: int, dtype: str, base: Value, stride: Value | None, spread: Value | None) -> Value:
@@ -142,10 +188,14 @@ class _Point:
             raw = array.at(base).gather(self._offsets(stride, spread), self._all())
         return self.e.arithmetic.loaded(raw, dtype)
 
-    def store(self, store: ir.Store, value: Value) -> None:
+    def store_all(self) -> None:
+        for store, value in zip(self.e.kernel.stores, self.e.values, strict=True):
+            self._store(store, self.vector(self.value(value)))
+
+    def _store(self, store: ir.Store, value: Value) -> None:
         dtype = self.e.kernel.buffers[store.buffer]
         value = self.e.arithmetic.cast(value, store.value.dtype, dtype)
-        base, stride, spread = self._terms(store.index)
+        base, stride, spread = self.terms(store.index)
         array = self.e.buffers[store.buffer]
         if store.mode == "add":
             old = self.vector(self._at(store.buffer, dtype, base, stride, spread))
