@@ -14,18 +14,18 @@ THREADS = 128  # of a block; a power of two
 
 
 class CudaScalars(ScalarPrinter):
-    """Arrays hold float16 as such; it is widened when loaded and rounded when stored."""
+    """Arrays hold float16 as such; it is widened when loaded and rounded when stored. Truth values are bytes."""
 
     def element(self, buffer: int, index: str, dtype: str) -> str:
         text = f"b{buffer}[{index}]"
-        return f"float32({text})" if dtype == "float16" else text
+        return f"float32({text})" if dtype == "float16" else f"({text} != uint8(0))" if dtype == "bool" else text
 
     def guarded(self, buffer: int, args: list[str], dtype: str) -> str:
         index, when, fill = args
         return f"{self.element(buffer, index, dtype)} if {when} else {fill}"
 
     def stored(self, text: str, dtype: str) -> str:
-        return f"float16({text})" if dtype == "float16" else text
+        return f"float16({text})" if dtype == "float16" else f"uint8({text})" if dtype == "bool" else text
 
     def plain(self, v: Value, args: list[str]) -> str:
         if v.op == "bitcast":

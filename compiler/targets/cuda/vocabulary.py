@@ -12,7 +12,7 @@ from numba.core.types import float16, float32, int64, uint32, uint64
 from mxc.compiler.kernel.math import ERFINV_CENTRAL, ERFINV_SPLIT, ERFINV_TAIL, POLYGAMMA
 from mxc.compiler.kernel.philox import PHILOX, ROUNDS
 
-_device = cuda.jit(device=True)
+_device = cuda.jit(device=True, inline="always")
 M0, M1, I0, I1 = (uint64(n) for n in PHILOX)
 MASK, HALF = uint64(0xFFFFFFFF), uint64(32)
 TAIL_LOW, TAIL_HIGH = math.sqrt(ERFINV_SPLIT), 6.2

@@ -1,0 +1,97 @@
+"""Loop kernels as PTX and machine code of an NVIDIA GPU, made without one (the extra `cuda`: numba-cuda, NVVM, nvJitLink).
+
+The code of a kernel defines one entry: pointers to the buffers, then one to the run-time integers (int64), all in the
+device's memory; any number of blocks of THREADS threads.
+"""
+from __future__ import annotations
+
+import re
+import struct
+from dataclasses import dataclass
+from typing import Any
+
+from mxc.compiler.error import MXNetError, TargetError
+from mxc.compiler.kernel.ir import LoopKernel
+from mxc.compiler.targets.cuda.loops import THREADS, loop_source
+
+EXTRA = "pip install 'mxc-compiler[cuda]'"
+LOWEST = 75  # compute capability x 10 of the oldest devices that CUDA 13 makes code for
+
+
+@dataclass(frozen=True)
+class Code:
+    """ptx: assembly of the virtual machine, which a driver translates for any later device. cubin: machine code of
+    the architecture it was made for alone, an ELF object. Both define the entry of the kernel's symbol."""
+
+    ptx: str
+    cubin: bytes
+
+    def to_bytes(self) -> bytes:
+        """u32 length of the PTX, little endian, the PTX, the cubin."""
+        text = self.ptx.encode()
+        return struct.pack("<I", len(text)) + text + self.cubin
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Code:
+        length = struct.unpack_from("<I", data)[0]
+        return cls(data[4:4 + length].decode(), data[4 + length:])
+
+
+def capability(arch: str) -> tuple[int, int]:
+    """The compute capability of `sm_90`: (9, 0). Raises TargetError for what is no architecture."""
+    found = re.fullmatch(r"sm_(\d\d\d?)", arch)
+    if found is None or int(found[1]) < LOWEST:
+        raise TargetError(f"cuda:{arch}: expected an architecture from sm_{LOWEST} on, as sm_90")
+    return int(found[1]) // 10, int(found[1]) % 10
+
+
+def toolchain() -> tuple[Any, Any]:
+    """numba's cuda module and cuda.core. Raises TargetError naming the extra when they or their libraries lack."""
+    try:
+        import cuda.core
+        import numba_cuda  # noqa: F401 - what makes `numba.cuda` the maintained one
+        from numba import cuda as numba_cuda_module
+    except ImportError as error:
+        raise TargetError(f"compiling for CUDA needs packages that are not installed ({error}): {EXTRA}") from None
+    return numba_cuda_module, cuda.core
+
+
+def toolchain_versions() -> dict[str, str]:
+    """The versions on which the code depends, by name of the distribution; as `toolchain` when one is missing."""
+    from importlib import metadata
+
+    try:
+        return {name: metadata.version(name) for name in ("numba", "numba-cuda", "cuda-core", "nvidia-nvvm",
+                                                          "nvidia-nvjitlink")}
+    except metadata.PackageNotFoundError as error:
+        raise TargetError(f"compiling for CUDA needs {error.name}, which is not installed: {EXTRA}") from None
+
+
+def compile_loop(kernel: LoopKernel, symbol: str, arch: str) -> Code:
+    """The code of a canonical loop kernel. Raises TargetError without the extra, MXNetError when it does not compile."""
+    cuda, core = toolchain()
+    from numba.core import types
+    from numba.core.errors import NumbaError
+
+    from mxc.compiler.targets.cuda.vocabulary import names
+
+    space = names()
+    source = loop_source(kernel, THREADS)
+    exec(compile(source, f"<{kernel.name}>", "exec"), space)
+    pointers = [types.CPointer(types.uint8 if dtype == "bool" else getattr(types, dtype)) for dtype in kernel.buffers]
+    try:
+        ptx, _ = cuda.compile(space["kernel"], (*pointers, types.CPointer(types.int64)), cc=capability(arch), device=False,
+                              abi="numba")
+        ptx = _renamed(ptx, symbol)
+        linker = core.Linker(core.ObjectCode.from_ptx(ptx.encode()), options=core.LinkerOptions(arch=arch))
+        return Code(ptx, bytes(linker.link("cubin").code))
+    except (NumbaError, RuntimeError, NotImplementedError) as error:
+        raise MXNetError(f"kernel {kernel.name} does not compile for {arch}: {error}\n{source}") from error
+
+
+def _renamed(ptx: str, symbol: str) -> str:
+    """The PTX with its entry, whose name Numba makes up, called `symbol`."""
+    entries = re.findall(r"\.entry\s+(\w+)", ptx)
+    if len(entries) != 1:
+        raise MXNetError(f"expected one entry in the code of {symbol}, got {len(entries)}")
+    return re.sub(rf"\b{re.escape(entries[0])}", symbol, ptx)
