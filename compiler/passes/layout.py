@@ -35,7 +35,7 @@ def _convolution(builder: GraphBuilder, node: Node, shape: tuple[int, ...], opti
     block = options.target.tile(builder.dtype(data))[0]
     if _stays(shape, is_static):
         block = 0
-    else:
+    if block:
         rows = (groups, filters // groups, prod(builder.shape(weight)[1:]))
         weight = _pack(builder, weight, rows, block, node.name)
     return builder.make("_mxc_convolution", data, weight, name=node.name, num_filter=filters, num_group=groups,
@@ -51,7 +51,7 @@ def _data_grad(builder: GraphBuilder, node: Node, options: Options, is_static: b
     block = options.target.tile(builder.dtype(out_grad))[0]
     if _stays(shape, is_static) or any(s > 1 for s in node.params.stride):  # then the kernel picks taps
         block = 0
-    else:
+    if block:
         filters, channels, taps = filters // groups, shape[1] // groups, prod(node.params.kernel)
         by_filter = as_shape(builder, weight, (groups, filters, channels, taps))
         by_channel = builder.make("transpose", by_filter, axes=(0, 2, 1, 3))
@@ -67,9 +67,11 @@ def _weight_grad(builder: GraphBuilder, node: Node) -> Entry | None:
     return builder.make("_mxc_depthwise_weight_grad", data, out_grad, name=node.name, **geometry(node))
 
 
-def _fully_connected(builder: GraphBuilder, node: Node, options: Options) -> Entry:
+def _fully_connected(builder: GraphBuilder, node: Node, options: Options) -> Entry | None:
     data, weight = (builder.map[e] for e in node.inputs)
     block = options.target.tile(builder.dtype(data))[1]
+    if not block:
+        return None
     packed = _pack(builder, weight, (1, *builder.shape(weight)), block, node.name)
     return builder.make("_mxc_fully_connected", data, packed, name=node.name, num_hidden=node.params.num_hidden,
                         block=block)

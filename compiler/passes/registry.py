@@ -19,7 +19,7 @@ class Tiles(Protocol):
     def tile(self, dtype: str) -> tuple[int, int]:
         """(MR, NR): rows and columns of the register tile that the target's matrix kernels use for `dtype`.
 
-        NR is a multiple of `lanes`.
+        NR is a multiple of `lanes`. (0, 0): they read plain weights.
         """
 
     def lanes(self, dtype: str) -> int:

@@ -1,4 +1,4 @@
-"""Loop kernels as PTX and machine code of an NVIDIA GPU, made without one (the extra `cuda`: numba-cuda, NVVM, nvJitLink).
+"""Loop kernels as PTX and machine code of an NVIDIA GPU, made without one (the extra `cuda`: numba-cuda with NVVM).
 
 The code of a kernel defines one entry: pointers to the buffers, then one to the run-time integers (int64), all in the
 device's memory; any number of blocks of THREADS threads.
@@ -10,6 +10,7 @@ import struct
 from dataclasses import dataclass
 from typing import Any
 
+from mxc.compiler import interrupts
 from mxc.compiler.error import MXNetError, TargetError
 from mxc.compiler.kernel.ir import LoopKernel
 from mxc.compiler.targets.cuda.loops import THREADS, loop_source
@@ -68,7 +69,7 @@ def toolchain_versions() -> dict[str, str]:
 
 
 def compile_loop(kernel: LoopKernel, symbol: str, arch: str) -> Code:
-    """The code of a canonical loop kernel. Raises TargetError without the extra, MXNetError when it does not compile."""
+    """The code of a canonical loop kernel. Raises TargetError without the extra, MXNetError when compilation fails."""
     cuda, core = toolchain()
     from numba.core import types
     from numba.core.errors import NumbaError
@@ -80,12 +81,13 @@ def compile_loop(kernel: LoopKernel, symbol: str, arch: str) -> Code:
     exec(compile(source, f"<{kernel.name}>", "exec"), space)
     pointers = [types.CPointer(types.uint8 if dtype == "bool" else getattr(types, dtype)) for dtype in kernel.buffers]
     try:
-        ptx, _ = cuda.compile(space["kernel"], (*pointers, types.CPointer(types.int64)), cc=capability(arch), device=False,
-                              abi="numba")
-        ptx = _renamed(ptx, symbol)
-        linker = core.Linker(core.ObjectCode.from_ptx(ptx.encode()), options=core.LinkerOptions(arch=arch))
-        return Code(ptx, bytes(linker.link("cubin").code))
-    except (NumbaError, RuntimeError, NotImplementedError) as error:
+        with interrupts.held():
+            ptx, _ = cuda.compile(space["kernel"], (*pointers, types.CPointer(types.int64)), cc=capability(arch),
+                                  device=False, abi="numba")
+            ptx = _renamed(ptx, symbol)
+            linker = core.Linker(core.ObjectCode.from_ptx(ptx.encode()), options=core.LinkerOptions(arch=arch))
+            return Code(ptx, bytes(linker.link("cubin").code))
+    except (NumbaError, RuntimeError, NotImplementedError, ImportError) as error:
         raise MXNetError(f"kernel {kernel.name} does not compile for {arch}: {error}\n{source}") from error
 
 

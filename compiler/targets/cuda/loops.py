@@ -28,6 +28,8 @@ class CudaScalars(ScalarPrinter):
         return f"float16({text})" if dtype == "float16" else f"uint8({text})" if dtype == "bool" else text
 
     def plain(self, v: Value, args: list[str]) -> str:
+        if v.op == "bitcast" and v.dtype.startswith("uint") and "int" in v.args[0].dtype:
+            return f"{v.dtype}({args[0]})"  # methods of numbers, as below, compile only where a GPU's driver is
         if v.op == "bitcast":
             return f"{args[0]}.view(np.{v.dtype})"
         if v.op in ("shl", "shr", "mulhi"):

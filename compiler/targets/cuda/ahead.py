@@ -1,0 +1,93 @@
+"""An NVIDIA GPU as a target of compilation ahead of time: code for its loop kernels, made on a machine without one."""
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from math import prod
+
+from mxc.compiler.cache import Cache, entry_key, open_cache
+from mxc.compiler.error import MXNetError
+from mxc.compiler.kernel.ir import CallKernel, Kernel, LoopKernel
+from mxc.compiler.kernel.text import form_text
+from mxc.compiler.targets.cpu.target import Launch, sources_digest
+from mxc.compiler.targets.cuda.code import Code, capability, compile_loop, toolchain_versions
+from mxc.compiler.targets.cuda.loops import THREADS
+
+
+@dataclass
+class CudaLibrary:
+    """codes: of the loop kernels, by key. missing: what the device has no code for, library kernels and routines, by
+    key; the template's or routine's name. hits, misses: of the loop kernels, in the cache."""
+
+    codes: dict[str, Code] = field(default_factory=dict)
+    missing: dict[str, str] = field(default_factory=dict)
+    hits: int = 0
+    misses: int = 0
+
+
+class CudaTarget:
+    """An architecture, as `sm_90`. Matrix operators stay on plain arrays: nothing is packed or put in blocks for them.
+
+    Raises TargetError for what is no architecture, or when the extra `cuda` is not installed.
+    """
+
+    name = "cuda"
+
+    def __init__(self, arch: str, cache: Cache | None = None):
+        capability(arch)
+        self.arch = arch
+        self.cache = cache if cache is not None else open_cache()
+        self.parts = {"target": f"cuda:{arch}", "mxc": sources_digest(), **toolchain_versions()}
+
+    def tile(self, dtype: str) -> tuple[int, int]:
+        """No register tile: weights are not packed."""
+        return 0, 0
+
+    def lanes(self, dtype: str) -> int:
+        """No arrays in blocks of channels."""
+        return 1
+
+    def launch(self, kernel: Kernel) -> Launch:
+        """How `kernel` is launched; units: blocks of THREADS threads, a thread or, in reductions, a block for each
+        point."""
+        points = prod(kernel.domain) if isinstance(kernel, LoopKernel) else 1
+        reduces = isinstance(kernel, LoopKernel) and kernel.accumulators
+        return Launch(entry_key(form_text(kernel), self.parts), points if reduces else -(-points // THREADS), 0)
+
+    def load(self, kernels: Mapping[str, Kernel]) -> CudaLibrary:
+        """The code of the loop kernels among `kernels` (by the key of their launch), from the cache or compiled. Raises
+        MXNetError when one does not compile."""
+        library = CudaLibrary()
+        for key, kernel in kernels.items():
+            if not isinstance(kernel, LoopKernel):
+                library.missing[key] = kernel.template if isinstance(kernel, CallKernel) else kernel.routine
+                continue
+            stored = self.cache.get(key) if self.cache is not None else None
+            if stored is not None:
+                library.codes[key] = Code.from_bytes(stored)
+                library.hits += 1
+                continue
+            library.codes[key] = code = compile_loop(kernel, symbol(key), self.arch)
+            library.misses += 1
+            if self.cache is not None:
+                self.cache.put(key, self.parts, code.to_bytes())
+        return library
+
+    def source(self, kernel: Kernel) -> str:
+        """The numba.cuda source of a loop kernel. Raises MXNetError for a kernel without one."""
+        from mxc.compiler.targets.cuda.loops import loop_source
+
+        if not isinstance(kernel, LoopKernel):
+            raise MXNetError(f"{kernel.name}: this target has no code for library kernels")
+        return loop_source(kernel)
+
+    def assembly(self, kernel: Kernel) -> str:
+        """The PTX of a loop kernel. Raises MXNetError for a kernel without it."""
+        if not isinstance(kernel, LoopKernel):
+            raise MXNetError(f"{kernel.name}: this target has no code for library kernels")
+        return compile_loop(kernel, "kernel", self.arch).ptx
+
+
+def symbol(key: str) -> str:
+    """The name of the entry of `key` in its code."""
+    return "mxc_" + key.replace("-", "_")

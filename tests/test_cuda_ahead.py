@@ -1,0 +1,74 @@
+"""Loop kernels to PTX and cubin for an architecture, on a machine that need not have a GPU."""
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import networks
+import pytest
+from cuda_cases import CASES
+
+from mxc.compiler.api import compile_graph
+from mxc.compiler.cache import Cache
+from mxc.compiler.error import TargetError
+from mxc.compiler.targets.cuda.ahead import CudaTarget, symbol
+from mxc.compiler.targets.cuda.code import Code, capability, compile_loop
+
+ELF, MACHINE_CUDA = b"\x7fELF", 190
+
+
+@pytest.mark.parametrize("kernel", CASES, ids=lambda k: k.name)
+def test_every_form_has_code(kernel) -> None:
+    code = compile_loop(kernel, "mxc_kernel", "sm_90")
+    assert ".target sm_90" in code.ptx
+    header = code.ptx[code.ptx.index(".entry mxc_kernel("):]
+    assert header[:header.index(")")].count(".param .u64") == len(kernel.buffers) + 1  # and the integers
+    assert code.cubin[:4] == ELF and int.from_bytes(code.cubin[18:20], "little") == MACHINE_CUDA
+    assert b".text.mxc_kernel" in code.cubin
+    assert Code.from_bytes(code.to_bytes()) == code
+
+
+def test_architectures_differ() -> None:
+    one, other = (compile_loop(CASES[0], "k", arch) for arch in ("sm_80", "sm_90"))
+    assert ".target sm_80" in one.ptx and one.cubin != other.cubin
+
+
+@pytest.mark.parametrize("arch", ["sm_20", "sm_", "90", "sm_90; rm", "SM_90", ""])
+def test_what_is_no_architecture(arch: str) -> None:
+    with pytest.raises(TargetError, match="expected an architecture from sm_75 on, as sm_90"):
+        capability(arch)
+
+
+def test_a_network_and_its_cache(tmp_path: Path) -> None:
+    """Its loop kernels have code under their plan's keys, what lacks code is named, and the cache has it the second
+    time; a cache for another architecture has not."""
+    tmp_path.chmod(0o700)
+    net = networks.lenet()
+    shapes, gradients = {"data": (4, 1, 8, 8)}, {n: "write" for n in net.list_arguments() if "weight" in n}
+
+    def compiled(arch: str):
+        return compile_graph(net.graph, shapes, {}, gradients, True, CudaTarget(arch, Cache(tmp_path)))
+
+    first = compiled("sm_90")
+    library = first.library
+    assert set(library.missing.values()) == {"convolution", "convolution_data_grad", "convolution_weight_grad", "gemm",
+                                             "max_pool_grad"}
+    assert {s.kernel for s in first.plan.steps} == {*library.codes, *library.missing}
+    assert library.hits == 0 and library.misses == len(library.codes) > 3
+    for key, code in library.codes.items():
+        assert f".entry {symbol(key)}(" in code.ptx
+    again = compiled("sm_90").library
+    assert again.hits == library.misses and again.misses == 0 and again.codes == library.codes
+    assert not set(compiled("sm_80").library.codes) & set(library.codes)
+
+
+def test_without_the_extra() -> None:
+    """An error that names what to install, in a process where the packages cannot be found."""
+    program = ("import sys; sys.modules['numba_cuda'] = None\n"
+               "from mxc.compiler.targets.cuda.code import toolchain\n"
+               "from mxc.compiler.error import TargetError\n"
+               "try: toolchain()\nexcept TargetError as error: print(error)")
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=os.environ)
+    assert "pip install 'mxc-compiler[cuda]'" in done.stdout, done.stderr
