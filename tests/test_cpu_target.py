@@ -20,7 +20,8 @@ from mxc.compiler.targets.cpu import library, runner_ir, worker
 from mxc.compiler.targets.cpu import load as load_module
 from mxc.compiler.targets.cpu.isa import PLAIN
 from mxc.compiler.targets.cpu.jobs import job_of
-from mxc.compiler.targets.cpu.target import CpuTarget, sources_digest
+from mxc.compiler.targets.cpu.target import CpuTarget
+from mxc.compiler.targets.launch import sources_digest
 
 
 def scaled(factor: float, count: int = 100) -> LoopKernel:

@@ -31,7 +31,7 @@ ALLOWED = {
     "passes": "error env plan ops graph kernel",
     "targets": "error kernel",  # the printers that targets share
     "targets/cpu": "error env forks interrupts progress cache_files cache kernel targets",
-    "targets/cuda": "error kernel targets",
+    "targets/cuda": "error interrupts cache_files cache kernel targets",
     "targets/reference": "error ops graph",  # runs graphs, not kernels
     "api": "error env plan ops graph kernel passes targets/cpu",
     "runtime": "error env forks plan ops graph passes api targets/cpu targets/reference",

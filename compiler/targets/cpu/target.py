@@ -2,13 +2,11 @@
 from __future__ import annotations
 
 import functools
-import hashlib
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import metadata
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mxc.compiler import env, progress
@@ -20,21 +18,13 @@ from mxc.compiler.kernel.ir import CallKernel, Kernel, RoutineKernel
 from mxc.compiler.kernel.routines import spec
 from mxc.compiler.kernel.text import form_text
 from mxc.compiler.targets.cpu import library, loop_forms, routines
+from mxc.compiler.targets.launch import Launch, sources_digest
 
 if TYPE_CHECKING:
     from mxc.compiler.targets.cpu.jobs import Job
 
 POLL = 0.02  # seconds between looks at what another process compiles
 PATIENCE = 30.0  # seconds without anything new from other processes, after which this one compiles what is missing
-
-
-@dataclass(frozen=True)
-class Launch:
-    """key: of the kernel's code. units: independent pieces of work. scratch_bytes: of each thread."""
-
-    key: str
-    units: int
-    scratch_bytes: int
 
 
 @dataclass
@@ -225,17 +215,6 @@ class CpuTarget:
 def symbol(key: str) -> str:
     """The name of the function of `key` in its object."""
     return "mxc_" + key.replace("-", "_")
-
-
-@functools.cache
-def sources_digest() -> str:
-    """A digest of the code that makes kernels: entries that another version made are not used."""
-    root = Path(__file__).resolve().parents[2]
-    total = hashlib.sha256()
-    for folder in ("kernel", "targets"):
-        for path in sorted((root / folder).rglob("*.py")):
-            total.update(path.read_bytes())
-    return total.hexdigest()[:16]
 
 
 @functools.cache

@@ -5,13 +5,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import prod
 
-from mxc.compiler.cache import Cache, entry_key, open_cache
+from mxc.compiler.cache import Cache, open_cache
+from mxc.compiler.cache_files import entry_key
 from mxc.compiler.error import MXNetError
 from mxc.compiler.kernel.ir import CallKernel, Kernel, LoopKernel
 from mxc.compiler.kernel.text import form_text
-from mxc.compiler.targets.cpu.target import Launch, sources_digest
 from mxc.compiler.targets.cuda.code import Code, capability, compile_loop, toolchain_versions
 from mxc.compiler.targets.cuda.loops import THREADS
+from mxc.compiler.targets.launch import Launch, sources_digest
 
 
 @dataclass

@@ -1,0 +1,27 @@
+"""What targets share about the code of kernels: how it is launched, and what it was printed by."""
+from __future__ import annotations
+
+import functools
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Launch:
+    """key: of the kernel's code. units: independent pieces of work. scratch_bytes: of each thread."""
+
+    key: str
+    units: int
+    scratch_bytes: int
+
+
+@functools.cache
+def sources_digest() -> str:
+    """A digest of the code that makes kernels: entries that another version made are not used."""
+    root = Path(__file__).resolve().parents[1]
+    total = hashlib.sha256()
+    for folder in ("kernel", "targets"):
+        for path in sorted((root / folder).rglob("*.py")):
+            total.update(path.read_bytes())
+    return total.hexdigest()[:16]
