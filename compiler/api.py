@@ -3,13 +3,14 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from mxc.compiler import env
 from mxc.compiler.graph.graph import Graph, Shape
 from mxc.compiler.kernel.ir import Kernel
+from mxc.compiler.ops.table import Operator
 from mxc.compiler.passes.fuse import fuse, group_text
 from mxc.compiler.passes.infer import infer
 from mxc.compiler.passes.lower import lower
@@ -107,6 +108,18 @@ def _prepared(graph: Graph, shapes: Mapping[str, Shape], dtypes: Mapping[str, st
     static = static_names(known) if keeps and not (wants or is_train) else frozenset()
     return known, Options(target=target, is_train=is_train, grad_req=dict(grad_req), static=static,
                           strict=env.flag("MXC_STRICT"))
+
+
+def compile_update(op: Operator, dtypes: Sequence[str], sizes: Sequence[int], out: str | None,
+                   ) -> tuple[int, tuple[int, ...], int]:
+    """An operator that changes arrays in place (see `update_kernel`), for this machine's CPU: the address of its code,
+    the integers behind the buffers, and the units of work."""
+    from mxc.compiler.kernel.canonical import canonical
+    from mxc.compiler.kernel.updates import update_kernel
+
+    kernel, target = canonical(update_kernel(op, dtypes, sizes, out)), _this_cpu()
+    launch = target.launch(kernel)
+    return target.load({launch.key: kernel}).address(launch.key), kernel.values(), launch.units
 
 
 def _print_parts(groups: str, plan: Plan, kernels: list[Kernel], target: Any) -> None:

@@ -153,8 +153,8 @@ def _write(target: np.ndarray, value: np.ndarray) -> None:
     np.copyto(target, value, casting="unsafe")
 
 
-class _Text:
-    """The reading of an expression that writes Python over NumPy's functions; raises _Long where that will not do.
+class Text:
+    """The reading of an expression that writes Python over NumPy's functions; raises Long where that will not do.
     Values are pairs: text, and whether it is a truth value. is_quick: whether it was arithmetic so far."""
 
     def __init__(self, dtype: str):
@@ -166,11 +166,11 @@ class _Text:
         return name, False
 
     def cast(self, value: tuple[str, bool], dtype: str) -> tuple[str, bool]:
-        raise _Long
+        raise Long
 
     def apply(self, op: str, *args: tuple[str, bool]) -> tuple[str, bool]:
         if op not in _KEPT:
-            raise _Long
+            raise Long
         self.is_quick = self.is_quick and op in _QUICK
         numbers = [f"as_dtype({text}, dtype)" if truth else text for text, truth in args]
         if op == "where":
@@ -178,8 +178,14 @@ class _Text:
             return f"where({test}, {', '.join(numbers[1:])})", False
         return f"f_{op}({', '.join(numbers)})", op in _TRUTH
 
+    def names(self) -> dict[str, object]:
+        """What the text's names stand for."""
+        return {**{f"f_{k}": f for k, f in expr.NUMPY.items()}, **self.numbers, "as_dtype": expr.as_dtype,
+                "dtype": np.dtype(self.dtype), "where": np.where, "contiguous": np.ascontiguousarray,
+                "__builtins__": {}}
 
-class _Long(Exception):
+
+class Long(Exception):
     """There is no short way for an expression."""
 
 
@@ -196,7 +202,7 @@ def numpy_function(node: Node, in_shapes: Sequence[tuple[int, ...]], in_dtypes: 
     names = op.input_names(params)
     if not set(names) <= expr.names_of(text):
         return None, False
-    reading = _Text(dtype)
+    reading = Text(dtype)
     env = {n: (f"i_{n}", False) for n in names}
     try:
         for name in op.params:
@@ -204,7 +210,7 @@ def numpy_function(node: Node, in_shapes: Sequence[tuple[int, ...]], in_dtypes: 
             if isinstance(value, (bool, int, float)):
                 env[name] = reading.const(value)
         body, truth = expr.evaluate(text, reading, env)
-    except (_Long, MXNetError):
+    except (Long, MXNetError):
         return None, False
     if "(" not in body:  # an input as it is
         return None, False
@@ -212,12 +218,10 @@ def numpy_function(node: Node, in_shapes: Sequence[tuple[int, ...]], in_dtypes: 
         body = f"as_dtype({body}, dtype)"
     if any(s != shape for s in in_shapes):
         body = f"contiguous({body})"
-    known = {f"f_{k}": f for k, f in expr.NUMPY.items()}
     if len(names) == 2 and body == f"f_{body[2:].split('(')[0]}(i_{names[0]}, i_{names[1]})":
-        return known[body.split("(")[0]], reading.is_quick
-    space = {**known, **reading.numbers, "as_dtype": expr.as_dtype, "dtype": np.dtype(dtype), "where": np.where,
-             "contiguous": np.ascontiguousarray, "__builtins__": {}}
-    return eval(f"lambda {', '.join(f'i_{n}' for n in names)}: {body}", space), reading.is_quick  # checked
+        return expr.NUMPY[body[2:].split("(")[0]], reading.is_quick
+    text = f"lambda {', '.join(f'i_{n}' for n in names)}: {body}"
+    return eval(text, reading.names()), reading.is_quick  # checked
 
 
 class _Code:

@@ -85,6 +85,25 @@ def floating(params: Params, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]
     return ins, outs
 
 
+def mixed_update(params: Params, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
+    """Weight, gradient and result have one float dtype, the states are float32."""
+    known = merge([*ins[:2], *outs])
+    _require(known, "float", "weight")
+    return [known, known, *["float32"] * (len(ins) - 2)], [known]
+
+
+def mixed_direction(params: Params, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
+    """As `mixed_update`, but the result is float32."""
+    return mixed_update(params, ins, [])[0], ["float32"]
+
+
+def mixed_step(params: Params, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
+    """Weight and result have one float dtype, all else is float32."""
+    known = merge([ins[0], *outs])
+    _require(known, "float", "weight")
+    return [known, *["float32"] * (len(ins) - 1)], [known]
+
+
 def numbers(params: Params, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
     """As `same_dtype`, for operators that do not take bool."""
     ins, outs = same_dtype(params, ins, outs)

@@ -48,7 +48,7 @@ HOMES: dict[str, Home] = {
     "routine": Home("mxc.compiler.passes.routines", ("c", "params")),
 }
 KEYS = frozenset(["op", "doc", "aliases", "kind", "inputs", "variadic", "parameters", "aux", "starts", "outputs",
-                  "count", "visible", "params", "expr", "grad", "reduce", "samples", *HOMES])
+                  "count", "visible", "params", "expr", "grad", "reduce", "update", "many", "samples", *HOMES])
 _REDUCE_KEYS = {"combine", "body", "final"}
 COMBINES = ("sum", "prod", "max", "min", "argmax", "argmin")
 # Rules an operator of a kind has where its entry names none.
@@ -154,8 +154,12 @@ class Source:
 
     def _entry(self, chunk: Chunk) -> _Entry:
         """The entry read as YAML, after the entries whose anchors it refers to."""
-        needed = {self._anchors[name] for name in _REFERENCE.findall(chunk.text) if name in self._anchors}
-        before = "".join(sorted(needed - {chunk.text}))
+        needed, more = {chunk.text}, [chunk.text]
+        while more:
+            found = {self._anchors[name] for name in _REFERENCE.findall(more.pop()) if name in self._anchors}
+            more += found - needed
+            needed |= found
+        before = "".join(part for part in dict.fromkeys(self._anchors.values()) if part in needed - {chunk.text})
         offset = chunk.line - before.count("\n")
         loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
         try:
@@ -204,7 +208,8 @@ def _operator(entry: _Entry) -> Operator:
         variadic=raw.get("variadic", ""), parameters=tuple(raw.get("parameters", ())), aux=tuple(raw.get("aux", ())),
         starts=raw.get("starts", {}), outputs=outputs, count=str(raw.get("count", "")), numbered=numbered,
         visible=raw.get("visible", 0), expr=_expr(raw.get("expr")), grad=_grad(raw.get("grad")),
-        reduce=_reduce(name, raw.get("reduce")), rules=rules,
+        reduce=_reduce(name, raw.get("reduce")), rules=rules, many=raw.get("many", ""),
+        update={str(k): str(v) for k, v in (raw.get("update") or {}).items()},
         samples=tuple(raw.get("samples", ())), doc=str(raw.get("doc", "")), line=entry.line)
     _check_expressions(operator)
     return operator
@@ -268,6 +273,12 @@ def _check_expressions(op: Operator) -> None:
     if op.reduce:
         check(op.reduce.body, set(), "reduce body")
         check(op.reduce.final, {"acc", "count"}, "reduce final")
+    lines: set[str] = set()
+    for name, text in op.update.items():
+        check(text, lines, f"update {name}:")
+        lines.add(name)
+    if op.update and "out" not in lines:
+        raise MXNetError(f"operator {op.name}: update: the line of out is missing")
     if isinstance(op.grad, dict):
         for name, formula in op.grad.items():
             if name not in inputs:

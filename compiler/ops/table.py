@@ -118,7 +118,8 @@ class Operator:
     single one is output0. visible: number or expression. expr: of an elementwise or broadcast operator; a dict
     {parameter: {value: expression}} selects by a parameter's value. grad: {input: formula}, the name of a rule, "none"
     (no gradient flows), or None (that of `expr`, or there is none). rules: role -> name of a rule, defaults of the kind
-    filled in. doc: one line for its function's help.
+    filled in. update: the lines of an operator that changes arrays in place (updates.py), {} of others; many: the name
+    of the one that it applies to several weights. doc: one line for its function's help.
     """
 
     name: str
@@ -137,6 +138,8 @@ class Operator:
     expr: str | dict[str, dict[str, str]] | None = None
     grad: dict[str, str | dict[str, dict[str, str]]] | str | None = None
     reduce: Reduce | None = None
+    update: Mapping[str, str] = field(default_factory=dict)
+    many: str = ""
     rules: Mapping[Role, str] = field(default_factory=dict)
     samples: tuple[dict, ...] = ()
     doc: str = ""
@@ -192,10 +195,16 @@ class Operator:
         names: list[str] = []
         for spec in self.inputs:
             if spec.variadic and spec.present(params):
-                names += [f"{spec.name}{i}" for i in range(_count(params[self.variadic], "inputs"))]
+                names += [f"{spec.name}{i}" for i in range(_count(self._variable_inputs(params), "inputs"))]
             elif spec.present(params):
                 names.append(spec.name)
         return tuple(names)
+
+    def _variable_inputs(self, params: Params) -> object:
+        if not self.many:
+            return params[self.variadic]
+        rates = 0 if "lrs" in self.params else 2  # else arrays
+        return _integer(params["num_weights"]) * len(get(self.many).inputs) + rates
 
     def aux_names(self, params: Params) -> tuple[str, ...]:
         """Names of the auxiliary states; they follow the inputs."""
@@ -219,6 +228,11 @@ class Operator:
         return tuple(f"{self.outputs[0]}{i}" for i in range(count)) if count > 1 or self.numbered else self.outputs
 
     # -- computing
+
+    @property
+    def in_place(self) -> bool:
+        """Whether it changes arrays in place, and so is no operator of graphs."""
+        return bool(self.update or self.many)
 
     def rule(self, role: Role) -> Callable | None:
         """The function of the rule named for `role`, or None when the operator has none."""

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from mxc.compiler.error import MXNetError
 from mxc.compiler.graph.graph import Entry, Facts, Graph, Node
 from mxc.compiler.ops.infer import Shape
 from mxc.compiler.ops.table import Params
@@ -15,8 +16,12 @@ def infer(graph: Graph, shapes: Mapping[str, Sequence[int] | None], dtypes: Mapp
 
     Creation operators whose shape was completed by their users (`_zeros` of (2, 0, 200)) carry it in their parameters
     afterwards, so that each node's facts follow from the node alone. Raises MXNetError as `infer_shape` and
-    `infer_dtype` do.
+    `infer_dtype` do, and for an operator that changes arrays in place.
     """
+    for node in graph.nodes:
+        if node.op is not None and node.op.in_place:
+            raise MXNetError(f"node {node.name!r}: operator {node.op.name} changes arrays in place, which no graph "
+                             f"does; call mx.nd.{node.op.name} on the arrays")
     facts = Facts([*infer_shape(graph, shapes)], [*infer_dtype(graph, dtypes)])  # type: ignore[arg-type]
     new: dict[Node, Node] = {}
     for node, found in zip(graph.nodes, facts.shape, strict=True):

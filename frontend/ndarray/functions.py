@@ -12,6 +12,7 @@ from mxc.compiler.ops import table
 from mxc.compiler.ops.table import Operator
 from mxc.ndarray.ndarray import NDArray, apply
 from mxc.operator_docs import describe
+from mxc.runtime import invoke, updates
 from mxc.runtime.context import Context
 
 Result = NDArray | list[NDArray]
@@ -26,7 +27,7 @@ def find(name: str, space: str = "") -> Callable[..., Result]:
     Raises UnsupportedError with the nearest name.
     """
     op = table.get(operator_calls.operator_name(name, space))
-    function = _variadic(op, name) if op.variadic else _fixed(op, name)
+    function = _variadic(op, name) if op.variadic or op.many else _fixed(op, name)
     function.__name__ = function.__qualname__ = name
     function.__module__ = f"mxc.ndarray.{space}" if space else "mxc.ndarray"
     function.__doc__ = describe(op, name, "NDArray")
@@ -84,7 +85,7 @@ def _call(op: Operator, arrays: list[NDArray], kwargs: dict[str, Any]) -> Result
     out, ctx = kwargs.pop("out", None), kwargs.pop("ctx", None)
     kwargs.pop("name", None)
     params = {key: value for key, value in kwargs.items() if value is not _Null}
-    return apply(op.name, arrays, params, out, _context_of(ctx))
+    return apply(op.name, arrays, params, out, _context_of(ctx), updates.update if op.in_place else invoke.invoke)
 
 
 def _context_of(ctx: Context | str | None) -> Context | None:

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -255,10 +255,11 @@ class NDArray(Arithmetic, Differentiable, OperatorMethods, NumpyProtocols):
 
 
 def apply(op: str, arrays: Sequence[NDArray], params: Mapping[str, Any], out: Any = None,
-          context: Context | None = None) -> Any:
+          context: Context | None = None, run: Callable[..., list[Array]] = invoke.invoke) -> Any:
     """An operator's visible output on arrays, or the list of them where there are several; `out` when it is given.
 
     out: an array, or a list of them, that the results are written to. context: the device of results without an input.
+    run: what computes it.
     Raises MXNetError when the arrays are on different devices, or do not fit the operator.
     """
     for array in arrays[1:]:
@@ -270,8 +271,7 @@ def apply(op: str, arrays: Sequence[NDArray], params: Mapping[str, Any], out: An
         if not isinstance(result, NDArray):
             raise ArgumentTypeError(f"operator {op}: out must be an NDArray, got {type(result)}")
         result._check_writable()
-    results = invoke.invoke(op, [a._array for a in arrays], params, None if outs is None else [o._array for o in outs],
-                            context)
+    results = run(op, [a._array for a in arrays], params, None if outs is None else [o._array for o in outs], context)
     made = [NDArray(r) for r in results] if outs is None else outs
     return made[0] if len(made) == 1 else made
 

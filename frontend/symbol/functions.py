@@ -25,7 +25,7 @@ def find(name: str, space: str = "") -> Callable[..., Any]:
     Raises UnsupportedError with the nearest name.
     """
     op = table.get(operator_calls.operator_name(name, space))
-    function = _variadic(op, name) if op.variadic else _fixed(op, name)
+    function = _variadic(op, name) if op.variadic or op.many else _fixed(op, name)
     function.__name__ = function.__qualname__ = name
     function.__module__ = f"mxc.symbol.{space}" if space else "mxc.symbol"
     function.__doc__ = describe(op, name, "Symbol")
@@ -74,7 +74,7 @@ def _variadic(op: Operator, name: str) -> Callable[..., Any]:
         symbols = _symbols_of(kwargs)
         if args and symbols:
             raise ArgumentTypeError(f"{name}() accepts symbols either as positional or keyword arguments, not both")
-        if kwargs.get(op.variadic, _Null) is _Null:
+        if op.variadic and kwargs.get(op.variadic, _Null) is _Null:
             kwargs[op.variadic] = len(args) + len(symbols)
         return construct.apply(op, hint, symbols or args, kwargs, own["name"], own["attr"])
 

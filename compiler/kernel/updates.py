@@ -1,0 +1,29 @@
+"""The kernel of an update (ops/updates.py): one pass over weight, gradient and states."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mxc.compiler.kernel import ir
+from mxc.compiler.kernel.ir import LoopKernel, Store
+from mxc.compiler.kernel.scalar import ValueReading
+from mxc.compiler.kernel.simplify_index import index
+from mxc.compiler.ops.table import Operator
+from mxc.compiler.ops.updates import OUT, compute_dtype, number_names, results
+
+
+def update_kernel(op: Operator, dtypes: Sequence[str], sizes: Sequence[int], out: str | None) -> LoopKernel:
+    """Over the elements of the weight, the first input.
+
+    dtypes, sizes: of the inputs. out: the dtype of the result, None: it is written over the weight. buffers: the
+    inputs, the numbers (in the computing dtype), and the result unless it is the weight.
+    """
+    compute = compute_dtype(dtypes)
+    buffers = (*dtypes, compute, *([] if out is None else [out]))
+    count, here = len(dtypes), ir.axis(0)
+    values = [ir.load(i, here if size == sizes[0] else index(0), dtype)
+              for i, (dtype, size) in enumerate(zip(dtypes, sizes, strict=True))]
+    given = [ir.load(count, index(i), compute) for i in range(len(number_names(op)))]
+    places = {spec.name: i for i, spec in enumerate(op.inputs)} | {OUT: 0 if out is None else count + 1}
+    found = results(op, ValueReading(compute), values, given, lambda value: ir.cast(value, compute))
+    stores = [Store(places[name], here, ir.cast(value, buffers[places[name]])) for name, value in found.items()]
+    return LoopKernel(op.name, buffers, (sizes[0],), (), (), tuple(stores))

@@ -1,0 +1,184 @@
+"""Updates of weights by optimizers: operators that change arrays in place (`update:` of ops.yaml).
+
+Large arrays are updated by one kernel, which serves every size and every learning rate; small ones by NumPy.
+"""
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from mxc.compiler.error import MXNetError
+from mxc.compiler.graph.graph import Node
+from mxc.compiler.ops import table, updates
+from mxc.compiler.ops.expr import evaluate
+from mxc.compiler.ops.infer import infer_node
+from mxc.compiler.ops.table import Operator
+from mxc.runtime import engine, runner, tape
+from mxc.runtime.array import LARGE, Array
+from mxc.runtime.context import Context
+from mxc.runtime.eager import Text, quiet
+
+COMPILED = 1 << 12  # elements from which an update is compiled
+Shape = tuple[int, ...]
+Numbers = Callable[[], np.ndarray]  # asked for when the work is done: learning rates may be in arrays
+
+
+def update(name: str, arrays: Sequence[Array], params: Mapping[str, object], out: Sequence[Array] | None = None,
+           context: Context | None = None) -> list[Array]:
+    """What becomes of each weight: new arrays, or `out`, filled with it, which may be the weights. States change.
+
+    As `invoke.invoke`, for an operator that changes arrays in place. Raises MXNetError when arrays do not fit it, or
+    when a state shares memory with another array.
+    """
+    op = table.get(name)
+    groups = _groups(op, arrays, params)
+    if out is not None and len(out) != len(groups):
+        raise MXNetError(f"operator {op.name} gives {len(groups)} outputs, out has {len(out)}")
+    results: list[Array] = []
+    changed: list[Array] = []
+    works = []
+    for i, (one, inputs, numbers) in enumerate(groups):
+        form = _form(one, tuple([a.memory.shape for a in inputs]), tuple([a.dtype for a in inputs]))
+        result = Array.empty(form.shape, form.dtype, inputs[0].context) if out is None else out[i]
+        if result.shape != form.shape or result.dtype != form.dtype:
+            raise MXNetError(f"operator {op.name}: output {i} is {form.dtype} of shape {form.shape}, out is "
+                             f"{result.dtype} of shape {result.shape}; they must be the same")
+        results.append(result)
+        changed += [result, *[inputs[k] for k in form.states]]
+        works.append(form.work(inputs, result, numbers))
+    if tape.state.recording:
+        tape.check_writes(op.name, changed)
+
+    def compute() -> None:
+        for work in works:
+            work()
+
+    engine.push(compute, [a.variable for a in arrays], [a.variable for a in changed], op.name,
+                sum([a.memory.size for a in results]) < LARGE)
+    return results
+
+
+def _groups(op: Operator, arrays: Sequence[Array], params: Mapping[str, object],
+            ) -> list[tuple[Operator, Sequence[Array], Numbers]]:
+    """Of each weight: the update, its arrays and its numbers."""
+    if not op.many:
+        _check_count(op, [i.name for i in op.inputs], arrays)
+        try:
+            found = _remembered_numbers(op, tuple(params.items()))
+        except TypeError:  # a parameter that cannot be hashed
+            found = _numbers(op, op.make_params(params))
+        return [(op, arrays, lambda: found)]
+    made = op.make_params(params)
+    one, count = table.get(op.many), made["num_weights"]
+    assert isinstance(count, int)
+    _check_count(op, op.input_names(made), arrays)
+    each, preloaded = len(one.inputs), "lrs" not in op.params
+    rates: list[Sequence[float] | np.ndarray] = []
+    for key, array in zip(("lrs", "wds"), arrays[-2:], strict=True):
+        values = array.memory if preloaded else made[key]
+        assert isinstance(values, (tuple, np.ndarray))
+        if np.shape(values) != (count,):
+            raise MXNetError(f"operator {op.name}: expected {count} numbers in {key}, got the shape {np.shape(values)}")
+        rates.append(values)
+
+    def numbers(i: int) -> np.ndarray:
+        return _numbers(one, {**made, "lr": rates[0][i], "wd": rates[1][i]})
+
+    return [(one, arrays[i * each:(i + 1) * each], functools.partial(numbers, i)) for i in range(count)]
+
+
+def _check_count(op: Operator, names: Sequence[str], arrays: Sequence[Array]) -> None:
+    if len(arrays) != len(names):
+        raise MXNetError(f"operator {op.name} takes {len(names)} arrays ({', '.join(names)}), got {len(arrays)}")
+
+
+@functools.lru_cache(maxsize=4096)
+def _remembered_numbers(op: Operator, params: tuple[tuple[str, object], ...]) -> np.ndarray:
+    return _numbers(op, op.make_params(dict(params)))
+
+
+def _numbers(op: Operator, params: Mapping[str, object]) -> np.ndarray:
+    """The values of `updates.number_names`; lines of numbers are computed in float64."""
+    given = [np.float64(params.get(name, 0)) for name in op.params]  # type: ignore[arg-type]
+    return np.array(quiet.run(_number_function(op), *given))
+
+
+@functools.cache
+def _number_function(op: Operator) -> Callable[..., list]:
+    lines = {name: text for name, text in op.update.items() if name not in updates.steps(op)}
+    return _function(lines, list(op.params), updates.number_names(op), "float64")
+
+
+def _function(lines: Mapping[str, str], names: Sequence[str], results: Sequence[str],
+              dtype: str) -> Callable[..., list]:
+    """A function of the values of `names`, by NumPy: computes the lines in order, gives what `results` name."""
+    reading, env = Text(dtype), {n: (f"i_{n}", False) for n in names}
+    source = [f"def function({', '.join(text for text, _ in env.values())}):"]
+    for name, text in lines.items():
+        source.append(f"    i_{name} = {evaluate(text, reading, env)[0]}")
+        env[name] = f"i_{name}", False
+    source.append(f"    return [{', '.join(f'i_{r}' for r in results)}]")
+    space = reading.names()
+    exec("\n".join(source), space)  # expressions are checked
+    function = space["function"]
+    assert callable(function)
+    return function
+
+
+class _Form:
+    """An update of arrays of given shapes and dtypes. shape, dtype: of the result; states: positions of the inputs
+    that change."""
+
+    def __init__(self, op: Operator, shapes: tuple[Shape, ...], dtypes: tuple[str, ...]):
+        (self.shape,), (self.dtype,) = infer_node(Node(op, "", None, table.Params()), shapes, dtypes)
+        names, changed = [i.name for i in op.inputs], updates.states(op)
+        for name, shape in zip(names, shapes, strict=True):
+            if 0 in shape:
+                raise MXNetError(f"operator {op.name}: {name} has the shape {shape}; operators take arrays with "
+                                 "elements")
+        self.op, self.dtypes, self.sizes = op, dtypes, tuple(int(np.prod(shape)) for shape in shapes)
+        self.states = [names.index(name) for name in changed]
+        self.compute = np.dtype(updates.compute_dtype(dtypes))
+        self.function = _function(updates.steps(op), [*names, *updates.number_names(op)], [*changed, updates.OUT],
+                                  self.compute.name)
+
+    def work(self, inputs: Sequence[Array], result: Array, numbers: Numbers) -> Callable[[], None]:
+        """What writes the result and the states. Raises MXNetError when a state shares memory."""
+        over = result is inputs[0] or (_overlap(result, inputs[0]) and result.address == inputs[0].address)
+        for k in self.states:
+            if any(_overlap(a, inputs[k]) for a in (result, *inputs[:k], *inputs[k + 1:])):
+                raise MXNetError(f"operator {self.op.name}: {self.op.inputs[k].name} is changed in place, but shares "
+                                 "memory with another of its arrays; give it memory of its own")
+        if self.sizes[0] >= COMPILED and (over or not any(_overlap(a, result) for a in inputs)):
+            return functools.partial(self.run, self.code(over), [*inputs, *([] if over else [result])], numbers)
+        return functools.partial(quiet.run, self.by_numpy, inputs, result, numbers)
+
+    def by_numpy(self, inputs: Sequence[Array], result: Array, numbers: Numbers) -> None:
+        given = [a.memory if a.memory.dtype == self.compute else a.memory.astype(self.compute) for a in inputs]
+        values = self.function(*given, *numbers().astype(self.compute))
+        for array, value in zip((*[inputs[k] for k in self.states], result), values, strict=True):
+            np.copyto(array.memory, value, casting="unsafe")
+
+    def run(self, code: tuple[int, tuple[int, ...], int], arrays: Sequence[Array], numbers: Numbers) -> None:
+        (address, integers, units), given = code, numbers().astype(self.compute)
+        places, count = [a.address for a in arrays], len(self.dtypes)
+        arguments = [*places[:count], given.ctypes.data, *places[count:], *integers]
+        runner.run(runner.StepTable([(address, arguments, units)]), 0, 0)
+
+    @functools.cache  # noqa: B019  # forms are kept anyway
+    def code(self, over: bool) -> tuple[int, tuple[int, ...], int]:
+        """Address, integers and units of the kernel. over: it writes the result over the weight."""
+        from mxc.compiler.api import compile_update  # only now: small arrays need no compiler
+
+        return compile_update(self.op, self.dtypes, self.sizes, None if over else self.dtype)
+
+
+@functools.lru_cache(maxsize=4096)
+def _form(op: Operator, shapes: tuple[Shape, ...], dtypes: tuple[str, ...]) -> _Form:
+    return _Form(op, shapes, dtypes)
+
+
+def _overlap(a: Array, b: Array) -> bool:
+    return a.variable is b.variable and np.may_share_memory(a.memory, b.memory)
