@@ -268,7 +268,7 @@ class Cache:
         for place, _, _ in sorted(self._files()):
             if place.suffix == ".mxk":
                 try:
-                    decode(read(place), place.stem)
+                    decode(read(place, use=False), place.stem)
                 except FileNotFoundError:  # removed by another process meanwhile
                     continue
                 except (ValueError, KeyError, TypeError, OSError) as error:

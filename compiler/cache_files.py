@@ -88,8 +88,8 @@ def header(place: Path) -> dict:
     return found
 
 
-def read(place: Path) -> bytes:
-    """An entry's file, as long as nobody else can have written it, whose time of last use is now. Raises
+def read(place: Path, use: bool = True) -> bytes:
+    """An entry's file, as long as nobody else can have written it. use: its time of last use is now. Raises
     FileNotFoundError, OSError, or ValueError with the reason."""
     handle = os.open(place, os.O_RDONLY | sum(getattr(os, name, 0) for name in FLAGS))
     status = os.fstat(handle)
@@ -99,7 +99,7 @@ def read(place: Path) -> bytes:
     with os.fdopen(handle, "rb") as file:
         if not _trusted(status):
             raise ValueError("others can write to it")
-        if time.time() - status.st_mtime > TOUCH:
+        if use and time.time() - status.st_mtime > TOUCH:
             with suppress(OSError):  # of a directory that may only be read
                 os.utime(handle if os.utime in os.supports_fd else place)
         return file.read()

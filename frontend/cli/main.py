@@ -15,7 +15,9 @@ INTERRUPTED = 130  # as shells say it for SIGINT
 COMMANDS = {  # name, which is also its module's, and what it does
     "compile": "compile a model and keep its kernels in the cache",
     "run": "run a model on arrays and print or save the outputs",
+    "bench": "measure how long a run of a model takes, and compare with before",
     "inspect": "show a model's layers, fusion groups, plan or memory",
+    "cache": "list, explain, check, prune or clear the compiled kernels that are kept",
     "ops": "list the operators, or show one",
 }
 DESCRIPTION = """Compile, run and inspect models that Apache MXNet saved (NAME-symbol.json and NAME-0000.params).

@@ -4,6 +4,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import sys
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -122,9 +123,7 @@ def bind_model(options: argparse.Namespace, shapes: dict[str, tuple[int, ...]], 
     symbol, path = mx.sym.load(options.model), parameter_file(options)
     names, states = symbol.list_arguments(), symbol.list_auxiliary_states()
     arguments, auxiliary = load_parameters(path, states)
-    for name in (*shapes, *dtypes):
-        if name not in names:
-            raise UsageError(f"{name} is not an input of {options.model}{nearest(name, names)}")
+    check_names((*shapes, *dtypes), names, options.model)
     missing = [n for n in names if n not in arguments and n not in shapes and not n.endswith("label")]
     known = {**shapes, **{n: a.shape for n, a in arguments.items() if n in names and n not in shapes}}
     try:
@@ -155,6 +154,13 @@ def bind_model(options: argparse.Namespace, shapes: dict[str, tuple[int, ...]], 
     return symbol, executor
 
 
+def check_names(given: Iterable[str], names: Collection[str], model: str) -> None:
+    """Raise UsageError for one of `given` that is not among the names of the model's inputs."""
+    for name in given:
+        if name not in names:
+            raise UsageError(f"{name} is not an input of {model}{nearest(name, names)}")
+
+
 def is_known(shape: tuple[int, ...] | None) -> bool:
     return bool(shape) and all(shape or ())
 
@@ -164,10 +170,17 @@ def listed(names: list[str]) -> str:
     return ", ".join(names[:MOST]) + (f" and {len(names) - MOST} more" if len(names) > MOST else "")
 
 
-def progress(what: str) -> contextlib.AbstractContextManager[object]:
-    """Shows on a terminal's standard error that `what` goes on."""
+@contextlib.contextmanager
+def progress(what: str) -> Iterator[None]:
+    """Shows on a terminal's standard error that `what` goes on, and how many kernels are compiled of how many."""
     if sys.stderr is None or not sys.stderr.isatty():
-        return contextlib.nullcontext()
+        yield
+        return
     from rich.console import Console
+    from rich.text import Text
 
-    return Console(stderr=True).status(what)
+    from mxc.compiler.progress import watched
+
+    with Console(stderr=True).status(Text(what)) as status, watched(
+            lambda done, total, name: status.update(Text(f"{what}: {done} of {total} kernels compiled"))):
+        yield

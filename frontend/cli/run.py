@@ -2,97 +2,78 @@
 from __future__ import annotations
 
 import argparse
-import json
 import math
 from typing import TYPE_CHECKING, Any
 
-from mxc.cli.model import (
-    UsageError,
-    add_model_arguments,
-    bind_model,
-    parse_dtypes,
-    parse_pairs,
-    parse_shapes,
-    positive,
-    progress,
-)
-from mxc.compiler.error import FileAccessError, ModelFileError
+from mxc.cli.inputs import add_input_arguments, read_inputs
+from mxc.cli.model import UsageError, add_model_arguments, parse_shapes, positive, progress
+from mxc.cli.runnable import open_model
+from mxc.cli.tables import print_json
+from mxc.compiler.error import FileAccessError
 
 if TYPE_CHECKING:
     import numpy as np
 
-DESCRIPTION = """Run a model once on arrays from .npy files, and print each output's shape and largest values. An
-input's shape is its array's; its values are converted to the model's dtype."""
+DESCRIPTION = """Run a model once and print each output's shape and largest values. An input's shape is its file's, or
+what --shape says; its values are converted to the model's dtype."""
 EXAMPLES = """
-  mxc run net-symbol.json --input data=image.npy
-  mxc run net-symbol.json --input data=image.npy --output outputs.npz --top 1"""
-ROWS = 8  # of each output that are printed
+  mxc run net-symbol.json --input data=@image.npy
+  mxc run net-symbol.json --shape data=1,3,224,224 --input data=@cat.jpg --top 3
+  mxc run net-symbol.json --shape data=1,3,224,224 --input data=random --output y.npy --print"""
+ROWS = 8  # of each output whose largest values are printed
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `mxc run`."""
     add_model_arguments(parser)
-    parser.add_argument("--input", action="append", default=[], metavar="NAME=FILE.npy",
-                        help="values of an input; one that has only a --shape is zeros; may be repeated")
-    parser.add_argument("--output", metavar="FILE.npz", help="save the outputs there, by name")
+    add_input_arguments(parser, "zeros")
+    parser.add_argument("--output", metavar="FILE",
+                        help="save the outputs: FILE.npz by name, or FILE.npy where there is one alone")
+    parser.add_argument("--print", action="store_true", dest="whole", help="print all values of the outputs")
     parser.add_argument("--top", type=positive, default=5, metavar="N",
                         help="print the N largest values of each of an output's first rows (default 5)")
 
 
-def read_array(path: str) -> np.ndarray:
-    """A .npy file's array of numbers. Raises ModelFileError for anything else; pickles are refused."""
-    import numpy as np
-
-    try:
-        array = np.load(path, allow_pickle=False)
-    except OSError as error:
-        raise FileAccessError(path, "read", error) from None
-    except (ValueError, EOFError) as error:
-        raise ModelFileError(path, f"expected an array in NumPy's .npy format ({error})") from None
-    if not isinstance(array, np.ndarray):
-        raise ModelFileError(path, "expected one array in NumPy's .npy format, got an archive")
-    if array.dtype.kind not in "fiub":
-        raise ModelFileError(path, f"expected an array of numbers, got the dtype {array.dtype}")
-    return array
-
-
 def run(options: argparse.Namespace) -> int:
-    """Bind for inference, set the inputs, run once, print each output's shape and largest values."""
-    inputs = {name: read_array(path) for name, path in parse_pairs(options.input, "input").items()}
+    """Set the inputs, run once, print each output's shape and largest values, or all values."""
     shapes = parse_shapes(options.shape)
-    for name, array in inputs.items():
-        if array.shape != shapes.get(name, array.shape):
-            raise UsageError(f"--input {name}: its shape is {array.shape}; --shape says {shapes[name]}")
-        if not array.size or not array.ndim:
-            raise UsageError(f"--input {name}: expected an array with elements, got the shape {array.shape}")
-        shapes[name] = array.shape
+    given = read_inputs(options.input, shapes)
     with progress(f"running {options.model}"):
-        symbol, executor = bind_model(options, shapes, parse_dtypes(options.dtype), needs_values=True)
-        for name, array in inputs.items():
-            executor.arg_dict[name][:] = array
-        outputs = [output.asnumpy() for output in executor.forward(is_train=False)]
-    listed = symbol.list_outputs()
-    names = [name if listed.count(name) == 1 else f"{name}[{i}]" for i, name in enumerate(listed)]
+        model = open_model(options, shapes, given, "zeros", needs_values=True)
+        model.run()
+        outputs = dict(zip(model.outputs, model.values(), strict=True))
     if options.output:
-        save(options.output, dict(zip(names, outputs, strict=True)))
-    report = {name: describe(output, options.top) for name, output in zip(names, outputs, strict=True)}
+        save(options.output, outputs)
+    report = {name: describe(output, options.top) for name, output in outputs.items()}
     if options.json:
-        print(json.dumps(report))
+        print_json({name: facts | ({"values": plain(outputs[name])} if options.whole else {})
+                    for name, facts in report.items()})
         return 0
     for name, facts in report.items():
         print(f"{name}: shape {tuple(facts['shape'])}, {facts['dtype']}")
+        if options.whole:
+            print(whole_text(outputs[name]))
+            continue
         for row, best in enumerate(facts["top"]):
             print(f"  row {row}: " + ", ".join(f"{index}: {float(value):.6g}" for index, value in best))
     return 0
 
 
 def save(path: str, arrays: dict[str, np.ndarray]) -> None:
-    """Write arrays as .npz. Raises FileAccessError when the file system does not allow it."""
+    """Write arrays as .npz, or one as .npy. Raises UsageError for several as .npy, FileAccessError when the file system
+    does not allow it."""
     import numpy as np
 
+    single = path.lower().endswith(".npy")
+    if single and len(arrays) > 1:
+        raise UsageError(f"--output {path}: the model has {len(arrays)} outputs ({', '.join(arrays)}); save them as "
+                         ".npz")
     try:
         with open(path, "wb") as file:
-            np.savez(file, **arrays)  # type: ignore[arg-type]  # no output is called allow_pickle
+            if single:
+                np.save(file, next(iter(arrays.values())))
+            else:
+                np.savez(file, **arrays)  # type: ignore[arg-type]  # no output is called allow_pickle
     except OSError as error:
         raise FileAccessError(path, "written", error) from None
 
@@ -111,3 +92,22 @@ def describe(output: np.ndarray, top: int) -> dict[str, Any]:
         values = [row[i].item() for i in order]
         best.append([(int(i), v if math.isfinite(v) else str(v)) for i, v in zip(order, values, strict=True)])
     return {"shape": list(output.shape), "dtype": str(output.dtype), "top": best}
+
+
+def plain(output: np.ndarray) -> Any:
+    """All values as nested lists; NaN and infinities are text."""
+    def finite(value: Any) -> Any:
+        if isinstance(value, list):
+            return [finite(each) for each in value]
+        return value if math.isfinite(value) else str(value)
+
+    return finite(output.tolist())
+
+
+def whole_text(output: np.ndarray) -> str:
+    """All values as NumPy prints them."""
+    import sys
+
+    import numpy as np
+
+    return np.array2string(output, separator=", ", threshold=sys.maxsize, max_line_width=120)
