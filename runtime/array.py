@@ -9,16 +9,18 @@ import functools
 import math
 import operator
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mxc.compiler.error import ArgumentTypeError, MXNetError
-from mxc.compiler.graph.graph import Entry
-from mxc.compiler.ops.infer import check_extent
+from mxc.compiler.ops.extent import check_extent
 from mxc.runtime import engine
 from mxc.runtime.context import Context, cpu
 from mxc.runtime.storage import Block
+
+if TYPE_CHECKING:
+    from mxc.compiler.graph.graph import Entry
 
 DTYPES = ("float32", "float64", "float16", "uint8", "int32", "int8", "int64", "bool")
 SMALL_BYTES = 1024  # arrays up to here are NumPy's own memory, not a block: quicker, and not counted

@@ -4,7 +4,6 @@ Every `cpu(i)` is a device of its own: arrays of `cpu(0)` and `cpu(1)` do not sh
 """
 from __future__ import annotations
 
-import ctypes.util
 import threading
 from typing import ClassVar
 
@@ -119,6 +118,8 @@ def gpu_memory_info(device_id: int = 0) -> tuple[int, int]:
 
 
 def _no_target(context: Context) -> TargetError:
+    import ctypes.util  # only now: a program that needs no GPU does not pay for it
+
     driver = "" if ctypes.util.find_library("cuda") else "the NVIDIA driver (libcuda) is not installed, and "
     return TargetError(f"{context}: {driver}this installation has no GPU target; use mx.cpu(), or choose the context "
                        "by mx.context.num_gpus(), which is 0 here")

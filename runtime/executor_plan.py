@@ -1,6 +1,7 @@
 """A compiled plan bound to arrays: the tables of addresses that the runner works through."""
 from __future__ import annotations
 
+import functools
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -10,17 +11,16 @@ import numpy as np
 
 from mxc.compiler import env
 from mxc.compiler.error import MXNetError
-from mxc.compiler.graph.graph import Entry
-from mxc.compiler.ops.philox import Draws
 from mxc.compiler.plan import Buffer, Step
-from mxc.compiler.targets.reference.interpreter import evaluate
 from mxc.runtime import profiler
 from mxc.runtime.array import Array
-from mxc.runtime.executor_memory import Memory
+from mxc.runtime.executor_memory import Memory, Prepared
 from mxc.runtime.runner import StepTable, run
 
 if TYPE_CHECKING:
     from mxc.compiler.api import Compiled
+    from mxc.compiler.graph.graph import Node
+    from mxc.compiler.ops.philox import Draws
 
 # A piece of a phase: kernels to run in one go, or one step of Python's.
 Segment = StepTable | Step
@@ -32,18 +32,18 @@ FLOPS_PER_BYTE = 4  # what a product computes while a byte is moved
 class BoundPlan:
     """`compiled` on the arrays that `find` gives for its buffers (all but those of the arena and the prepared part).
 
-    is_train: of the nodes that Python runs. Made with the memory's lock held; `run` is called in work that writes the
-    memory's variable. small: by phase, see `engine.push`; what Python runs never is. has_hosts: Python runs some of it.
-    draws: its kernels draw random numbers. states: the variables of auxiliary states that nodes which Python runs may
-    change.
+    is_train: of the nodes that Python runs. prepared: what the prepare steps filled elsewhere; None: they run here.
+    Made with the memory's lock held; `run` is called in work that writes the memory's variable.
+
+    small: by phase, see `engine.push`; what Python runs never is. has_hosts: Python runs some of it. draws: its kernels
+    draw random numbers. states: the variables of auxiliary states that nodes which Python runs may change.
     """
 
     def __init__(self, compiled: Compiled, find: Callable[[Buffer], Array], memory: Memory,
-                 is_train: bool = False):
+                 is_train: bool = False, prepared: Prepared | None = None):
         self.compiled, self.plan, self.memory, self.is_train = compiled, compiled.plan, memory, is_train
         self.arrays = [None if b.pool in IN_MEMORY else find(b) for b in self.plan.buffers]
         self._is_printed = env.debug_level() >= 2
-        self._nodes = {node.name: node for node in compiled.graph.nodes}
         self._tables: dict[tuple[str, bool], list[Segment]] = {}
         self._generation = -1
         reads = {i for step in self.plan.steps_of("prepare") for i in step.reads}
@@ -53,7 +53,11 @@ class BoundPlan:
         self.draws = any(buffer.pool == "seed" for buffer in self.plan.buffers)
         self.states = [a.variable for i in {i for step in self.plan.steps if step.host for i in step.buffers}
                        if (a := self.arrays[i]) is not None and self.plan.buffers[i].pool == "aux"]
-        self._prepared = memory.prepared(self._preparation(), self.plan.prepared_bytes)
+        self._prepared = prepared or memory.prepared(self._preparation(), self.plan.prepared_bytes)
+
+    @functools.cached_property
+    def _nodes(self) -> dict[str, Node]:
+        return {node.name: node for node in self.compiled.graph.nodes}
 
     def _is_small(self, phase: str) -> bool:
         steps = self.plan.steps_of(phase)
@@ -91,14 +95,30 @@ class BoundPlan:
         if self.memory.is_running:
             raise MXNetError("an executor cannot run inside of its own run, or of the run of one that it shares memory "
                              "with: bind another one for it")
+        self._reserve()
+        if phase == "forward":
+            self._prepare(draw)
+        self._run_segments(phase, draw)
+
+    def prepared(self) -> dict[int, np.ndarray]:
+        """What the prepare steps make of the arrays as they are now, of which other steps read it: by the position in
+        Plan.buffers. To be called as `run`; the arrays are the plan's memory."""
+        self._reserve()
+        self._prepare((0, 0))
+        read = {i for step in self.plan.steps if step.phase != "prepare" for i in step.buffers}
+        return {i: self._memory_of(i) for i in sorted(read) if self.plan.buffers[i].pool == "prepared"}
+
+    def _reserve(self) -> None:
         self.memory.reserve(self.plan.arena_bytes, self.plan.scratch_bytes)
         if self._generation != self.memory.generation:
             self._tables, self._generation = {}, self.memory.generation
-        if phase == "forward" and self._is_stale():
+
+    def _prepare(self, draw: tuple[int, int]) -> None:
+        """Run the prepare steps if an array that they read may have changed."""
+        if self._is_stale():
             versions = [a.variable.version for a in self._sources]
             self._run_segments("prepare", draw)
             self._prepared.seen = versions
-        self._run_segments(phase, draw)
 
     def _is_stale(self) -> bool:
         if self._prepared.seen is None or any(a.variable.volatile for a in self._sources):
@@ -110,7 +130,11 @@ class BoundPlan:
         key = phase, self._is_printed or observer is not None  # whether each kernel is a table of its own
         if key not in self._tables:
             self._tables[key] = self._segments(steps, single=key[1])
-        rng = Draws(*draw) if self.has_hosts else None
+        rng: Draws | None = None
+        if self.has_hosts:
+            from mxc.compiler.ops.philox import Draws  # only now: most plans need no operators
+
+            rng = Draws(*draw)
         for position, segment in enumerate(self._tables[key]):
             start = time.perf_counter_ns()
             if isinstance(segment, Step):
@@ -163,6 +187,9 @@ class BoundPlan:
 
         Raises MXNetError, naming the node, whatever the node raises.
         """
+        from mxc.compiler.graph.graph import Entry
+        from mxc.compiler.targets.reference.interpreter import evaluate
+
         node, graph = self._nodes[step.host], self.compiled.graph
         entries = [*node.inputs, *(Entry(node, i) for i in range(node.num_outputs))]
         values = [self._memory_of(i).reshape(graph.shape(e)) for i, e in zip(step.buffers, entries, strict=True)]

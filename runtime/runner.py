@@ -12,7 +12,7 @@ import os
 import platform
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from mxc.compiler.error import SettingError, nearest
 from mxc.compiler.targets.cpu import runner_ir
 
 RUNNERS = ("native", "portable")
+FUNCTIONS = {"mxc_run": 5, "mxc_run_serial": 3, "mxc_worker": 2}  # of the native runner; how many integers each takes
 TAKES = 1024  # a step of more units is handed out in larger pieces
 SPINS = 20_000  # rounds that an idle worker looks for work before it sleeps: less than a millisecond
 
@@ -96,15 +97,22 @@ class _Native:
 
 
 def _load() -> dict[str, Any]:
-    """The runner's functions by name (they release Python's lock), their code from the kernel cache."""
-    from mxc.compiler.targets.cpu.target import cpu_target  # only now: not every program runs kernels
+    """The runner's functions by name (they release Python's lock), their code as offered or from the kernel cache."""
+    addresses = _offered
+    if not addresses:
+        from mxc.compiler.targets.cpu.target import cpu_target  # only now: not every program runs kernels
 
-    signatures = {"mxc_run": 5, "mxc_run_serial": 3, "mxc_worker": 2}
-    addresses = cpu_target().functions(runner_ir.runner_source(platform.machine()), list(signatures))
+        addresses = cpu_target().functions(runner_ir.runner_source(platform.machine()), list(FUNCTIONS))
     return {name: ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * count)(addresses[name])
-            for name, count in signatures.items()}
+            for name, count in FUNCTIONS.items()}
 
 
+def offer(addresses: Mapping[str, int]) -> None:
+    """Where this process has the code of FUNCTIONS already, for a native runner that is made from now on."""
+    _offered.update(addresses)
+
+
+_offered: dict[str, int] = {}
 _current: Any = None
 _guard = threading.Lock()
 

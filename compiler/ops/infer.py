@@ -5,12 +5,12 @@ both ways: a rule may complete inputs from outputs.
 """
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from mxc.compiler.error import MXNetError
 from mxc.compiler.ops import dtypes
+from mxc.compiler.ops.extent import check_extent
 from mxc.compiler.ops.shapes.basic import merge as merge_shape
 
 if TYPE_CHECKING:  # the graph is above this layer; a node is only read here
@@ -18,18 +18,6 @@ if TYPE_CHECKING:  # the graph is above this layer; a node is only read here
 
 Shape = tuple[int, ...]
 T = TypeVar("T")
-MAX_RANK = 32  # as in MXNet
-MAX_SIZE = (1 << 60) - 1  # elements, of up to 8 bytes each: every byte count and offset is an int64
-
-
-def check_extent(shape: Shape) -> None:
-    """Raise MXNetError for a shape that no array can have: too many dimensions or elements, or a negative one."""
-    if len(shape) > MAX_RANK:
-        raise MXNetError(f"{len(shape)} dimensions; an array has at most {MAX_RANK}")
-    if any(dim < 0 for dim in shape):
-        raise MXNetError(f"the shape {shape} has a negative dimension")
-    if math.prod(dim or 1 for dim in shape) > MAX_SIZE:
-        raise MXNetError(f"the shape {shape} has {math.prod(shape)} elements; an array has at most {MAX_SIZE}")
 
 
 def is_complete(shape: Shape | None) -> bool:

@@ -141,12 +141,24 @@ class CpuTarget:
     def functions(self, text: str, symbols: Sequence[str], name: str = "runner") -> dict[str, int]:
         """The addresses of the functions that LLVM IR text defines; its object code is cached as that of kernels.
         name: for people."""
-        from mxc.compiler.targets.cpu.jobs import Job
         from mxc.compiler.targets.cpu.load import load_functions
 
+        return load_functions([self.object_of(text, name)], symbols)
+
+    def object_of(self, text: str, name: str = "runner") -> bytes:
+        """The object code of LLVM IR text."""
+        from mxc.compiler.targets.cpu.jobs import Job
+
         key = entry_key(text, self.parts)
-        built = self._build({key: lambda: Job(symbol(key), name, "llvm", text)})
-        return load_functions(built.objects.values(), symbols)
+        return self._build({key: lambda: Job(symbol(key), name, "llvm", text)}).objects[key]
+
+    def objects(self, kernels: Mapping[str, Kernel]) -> dict[str, bytes]:
+        """The object code of `kernels` (by the key of their launch), which defines `symbol(key)`. Raises MXNetError
+        when a kernel does not compile."""
+        from mxc.compiler.targets.cpu.jobs import job_of
+
+        return self._build({key: functools.partial(job_of, kernel, symbol(key), self.isa)
+                            for key, kernel in kernels.items()}).objects
 
     def _build(self, jobs: Mapping[str, Callable[[], Job]]) -> Built:
         """The object code of `jobs`, by key: from the cache, or compiled and put there. Of what several processes miss
