@@ -88,10 +88,11 @@ def compile_graph(graph: Graph, shapes: Mapping[str, Shape], dtypes: Mapping[str
     return compiled
 
 
-def watch_passes(graph: Graph, shapes: Mapping[str, Shape], dtypes: Mapping[str, str], grad_req: Mapping[str, str],
-                 is_train: bool, watch: Callable[[str, Graph, Graph], None]) -> None:
-    """Run the passes as `compile_graph` does, and tell `watch` each one's name, the graph before it and after it."""
-    transform(*_prepared(graph, shapes, dtypes, grad_req, is_train, _this_cpu(), True), watch)
+def passed(graph: Graph, shapes: Mapping[str, Shape], dtypes: Mapping[str, str], grad_req: Mapping[str, str],
+                 is_train: bool, watch: Callable[[str, Graph, Graph], None] | None = None) -> Graph:
+    """What the passes make of a graph, run as `compile_graph` does. watch: is told each one's name, the graph before it
+    and after it."""
+    return transform(*_prepared(graph, shapes, dtypes, grad_req, is_train, _this_cpu(), True), watch)
 
 
 def _this_cpu() -> Any:

@@ -13,7 +13,7 @@ __version__ = "0.1.0"
 # Modules under other names, and names that live in modules.
 _MODULES = {"sym": "symbol", "nd": "ndarray", "viz": "visualization"}
 _NAMES = {
-    "AttrScope": "attribute", "MXNetError": "base",
+    "AttrScope": "attribute", "MXNetError": "base", "load": "artifact",
     "Context": "context", "cpu": "context", "cpu_pinned": "context", "current_context": "context", "gpu": "context",
     "is_np_array": "util", "is_np_shape": "util", "np_shape": "util", "set_np_shape": "util", "use_np_shape": "util",
 }

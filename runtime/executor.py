@@ -154,16 +154,24 @@ class GraphExecutor:
 
         return find
 
+    def prepared(self) -> dict[int, np.ndarray]:
+        """What inference makes of the parameters as they are now: see BoundPlan.prepared."""
+        with self.memory.lock:
+            plan, made = self._plan(INFERENCE), dict[int, np.ndarray]()
+            self.memory.holder = None
+            engine.run(lambda: made.update(plan.prepared()), self._reads, (self.memory.variable,), "prepare")
+            return made
+
     def compiled(self, is_train: bool = False) -> Any:
         """What the compiler made for forward in that mode (compiler.api.Compiled): the plan, the kernels, the times."""
         with self.memory.lock:
             return self._plan(TRAINING if is_train else INFERENCE).compiled
 
-    def watch_passes(self, is_train: bool, watch: Callable[[str, Graph, Graph], None]) -> None:
+    def passed(self, is_train: bool, watch: Callable[[str, Graph, Graph], None]) -> None:
         """Tell `watch` what each pass makes of the graph in that mode: its name, the graph before it and after it."""
-        from mxc.compiler.api import watch_passes
+        from mxc.compiler.api import passed
 
-        watch_passes(self.source, self._shapes, self._dtypes, self.grad_req if is_train else {}, is_train, watch)
+        passed(self.source, self._shapes, self._dtypes, self.grad_req if is_train else {}, is_train, watch)
 
     # -- running
 

@@ -23,10 +23,11 @@ COMPILED_KEPT = 32  # how many compiled graphs a family remembers: one per shape
 
 
 class Prepared:
-    """Memory that prepare steps fill. seen: the versions of the arrays that they read then; None: never filled."""
+    """Memory that prepare steps fill, which `owner` keeps. seen: the versions of the arrays that they read then; None:
+    never filled."""
 
-    def __init__(self, nbytes: int, context: Context):
-        self.block, self.seen = Block(nbytes, context), None  # type: tuple[Block, list[int] | None]
+    def __init__(self, address: int, owner: object, seen: list[int] | None = None):
+        self.address, self.owner, self.seen = address, owner, seen
 
 
 class Memory:
@@ -76,7 +77,8 @@ class Memory:
         """The memory of prepare steps that do the same, as `key` tells, as long as a plan uses it."""
         found = self._prepared.get(key)
         if found is None:
-            found = self._prepared[key] = Prepared(nbytes, self.context)
+            block = Block(nbytes, self.context)
+            found = self._prepared[key] = Prepared(block.address, block)
         return found
 
     def compiled(self, key: Hashable, make: Callable[[], Compiled]) -> Compiled:

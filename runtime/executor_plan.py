@@ -180,7 +180,7 @@ class BoundPlan:
             return array.address
         if buffer.pool == "arena":
             return self.memory.arena + buffer.offset
-        return self._prepared.block.address + buffer.offset
+        return self._prepared.address + buffer.offset
 
     def _run_host(self, step: Step, rng: Draws | None) -> None:
         """A node that Python runs: its buffers are the inputs, then the outputs; a view has another shape than they.

@@ -17,13 +17,13 @@ from __future__ import annotations
 import math
 import os
 import struct
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from mxc.compiler.error import FileAccessError, ModelFileError, MXNetError
+from mxc.runtime.whole_file import replacing
 
 LIST_MAGIC = 0x112
 V1, V2, V3 = 0xF993FAC8, 0xF993FAC9, 0xF993FACA
@@ -254,22 +254,5 @@ def write(path: str | os.PathLike[str], data: Sequence[np.ndarray] | Mapping[str
     names = list(data) if isinstance(data, Mapping) else []
     arrays = list(data.values()) if isinstance(data, Mapping) else list(data)
     content = format_file(arrays, names)
-    target = Path(path)
-    try:
-        handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-    except OSError as error:
-        raise FileAccessError(str(path), "written", error) from None
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(temporary, 0o666 & ~umask)  # as open() would have made it; mkstemp makes it private
-        os.replace(temporary, target)
-    except BaseException as error:
-        Path(temporary).unlink(missing_ok=True)
-        if isinstance(error, OSError):
-            raise FileAccessError(str(path), "written", error) from None
-        raise
+    with replacing(path) as file:
+        file.write(content)

@@ -117,6 +117,11 @@ _current: Any = None
 _guard = threading.Lock()
 
 
+def is_native() -> bool:
+    """Whether this machine has a native runner."""
+    return sys.platform == "linux" and platform.machine() in runner_ir.machines()
+
+
 def _runner() -> Any:
     """This process's runner, made on first use. Raises SettingError when MXC_RUNNER names none."""
     global _current
@@ -127,8 +132,7 @@ def _runner() -> Any:
                 if wanted not in RUNNERS:
                     raise SettingError(f"MXC_RUNNER: there is no runner {wanted!r}{nearest(wanted, RUNNERS)}; "
                                        f"expected one of {', '.join(RUNNERS)}")
-                native = sys.platform == "linux" and platform.machine() in runner_ir.machines()
-                if native and wanted == "native":
+                if is_native() and wanted == "native":
                     _current = _Native(env.num_threads())
                 else:
                     from mxc.runtime.portable_runner import Portable

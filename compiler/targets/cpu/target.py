@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 from mxc.compiler import env, progress
 from mxc.compiler.cache import Cache, Claims, open_cache
 from mxc.compiler.cache_files import entry_key
-from mxc.compiler.error import MXNetError
 from mxc.compiler.forks import Lock
 from mxc.compiler.kernel.ir import CallKernel, Kernel, RoutineKernel
 from mxc.compiler.kernel.routines import spec
 from mxc.compiler.kernel.text import form_text
 from mxc.compiler.targets.cpu import library, loop_forms, routines
+from mxc.compiler.targets.cpu.loaded import Library
 from mxc.compiler.targets.launch import Launch, sources_digest
 
 if TYPE_CHECKING:
@@ -25,23 +25,6 @@ if TYPE_CHECKING:
 
 POLL = 0.02  # seconds between looks at what another process compiles
 PATIENCE = 30.0  # seconds without anything new from other processes, after which this one compiles what is missing
-
-
-@dataclass
-class Library:
-    """Loaded kernels. hits: came from this process or the cache; misses: were compiled, in compile_seconds."""
-
-    addresses: dict[str, int]
-    hits: int = 0
-    misses: int = 0
-    compile_seconds: float = 0.0
-    load_seconds: float = 0.0
-
-    def address(self, key: str) -> int:
-        """Where the function of `key` starts. Raises MXNetError when it is not in this library."""
-        if key not in self.addresses:
-            raise MXNetError(f"no kernel {key} was loaded")
-        return self.addresses[key]
 
 
 @dataclass

@@ -1,0 +1,225 @@
+"""Artifacts: models compiled ahead of time, each with all that running it needs in one file, NAME.mxc.
+
+`mxc compile` writes them, `mxc.load` reads them. **An artifact is a program.** Its checksums tell damage, not intent:
+loading one runs machine code from it, with all the rights of the process. Load only what you trust.
+"""
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+import mxc
+from mxc.compiler.error import ArgumentError, ArgumentTypeError, MXNetError, nearest
+from mxc.runtime.array import Array
+from mxc.runtime.artifact import INFERENCE, TRAINING, Artifact, StoredPlan
+from mxc.runtime.executor_memory import Memory
+from mxc.runtime.prediction import Prediction
+
+Shape = tuple[int, ...]
+
+
+def load(path: str | os.PathLike[str], params: Mapping[str, Any] | None = None) -> Predictor:
+    """The model in an artifact, ready to run. An artifact is a program: load only what you trust.
+
+    path: of a file that `mxc compile -o` or `mxc.artifact.save` wrote. params: values (NDArrays or NumPy arrays) of
+    parameters, in place of those in the file, by name, with or without `arg:` and `aux:` as `mx.nd.load` gives them.
+
+    The file is mapped into memory and every byte of it checked; neither Numba nor LLVM nor the compiler's passes are
+    imported. On another CPU than it was compiled for, or with another version of mxc, one warning says so, and the
+    model is compiled here from the graph inside. While it is in use the file must not be changed in place; to replace
+    it, write another and rename it, as `mxc compile` does.
+    Raises ModelFileError naming the file when it cannot be read, is no artifact or is damaged, ArgumentError for
+    parameters that the model lacks or of other shapes.
+    """
+    artifact = Artifact(path, mxc.__version__)
+    artifact.warn_if_stale()
+    return Predictor(artifact, params or {})
+
+
+class Predictor:
+    """A model from an artifact.
+
+    path: the file. input_names: the inputs that `predict` needs; further_inputs: those that it may get (labels, which
+    inference hardly ever reads; zero when not given). output_names: each is there once. params: the values of the
+    parameters and auxiliary states, by name, read-only; with none the file was compiled without.
+    """
+
+    def __init__(self, artifact: Artifact, params: Mapping[str, Any]):
+        self._artifact = artifact
+        self.path = artifact.path
+        self.input_names, self.further_inputs = tuple(artifact.inputs), tuple(artifact.optional)
+        self.output_names = tuple(artifact.outputs)
+        self._values = dict(artifact.parameters)
+        self._values.update(self._given(params))
+        self._own_values = not params
+        self._memory = Memory(artifact.context)
+        self._runs: dict[str, Prediction] = {}
+        self._executors: dict[str, Any] = {}
+
+    def __repr__(self) -> str:
+        return f"<mxc.artifact.Predictor {self.path}: {self._artifact.listed_shapes()} -> " \
+               f"{', '.join(self.output_names)}>"
+
+    @property
+    def params(self) -> dict[str, np.ndarray]:
+        """Parameters and auxiliary states by name, read-only."""
+        return {name: array.data for name, array in self._values.items()}
+
+    @property
+    def input_shapes(self) -> list[dict[str, Shape]]:
+        """The sets of input shapes that `predict` takes, by input name."""
+        return [{name: stored.shapes[name] for name in self.input_names} for stored in self._plans(INFERENCE)]
+
+    @property
+    def output_shapes(self) -> list[dict[str, Shape]]:
+        """The outputs' shapes by name, for each of `input_shapes`."""
+        return [{name: shape for name, (_, shape) in zip(self.output_names, stored.outputs, strict=True)}
+                for stored in self._plans(INFERENCE)]
+
+    @property
+    def input_dtypes(self) -> dict[str, str]:
+        """The inputs' dtypes; what `predict` gets is converted."""
+        return {name: self._artifact.plans[0].dtypes[name] for name in self.input_names}
+
+    @property
+    def output_dtypes(self) -> dict[str, str]:
+        """The outputs' dtypes."""
+        outputs = self._artifact.plans[0].outputs
+        return {name: dtype for name, (dtype, _) in zip(self.output_names, outputs, strict=True)}
+
+    @property
+    def trains(self) -> bool:
+        """Whether the file has training plans (`mxc compile --train`)."""
+        return bool(self._plans(TRAINING))
+
+    @property
+    def symbol(self) -> Any:
+        """The model as a Symbol."""
+        import mxc.symbol
+
+        return mxc.symbol.load_json(self._artifact.json)
+
+    def predict(self, **inputs: Any) -> dict[str, np.ndarray]:
+        """Compute the outputs, new NumPy arrays by name, for inputs by name (NumPy arrays, NDArrays or lists).
+
+        The inputs' shapes choose the plan. Threads may call this at once; they take turns.
+        Raises ArgumentTypeError for inputs that there are not or that are missing, MXNetError listing the shapes that
+        there are for others.
+        """
+        values = {name: self._numbers(name, value) for name, value in inputs.items()}
+        missing = [name for name in self.input_names if name not in values]
+        if missing:
+            raise ArgumentTypeError(f"predict needs the inputs {', '.join(self.input_names)}; missing: "
+                                    f"{', '.join(missing)}")
+        stored = self._find(INFERENCE, {name: value.shape for name, value in values.items()})
+        with self._memory.lock:
+            if self._artifact.stale:
+                results = self._compiled_here(stored, values)
+            else:
+                if stored.section not in self._runs:
+                    self._need_values(stored)
+                    self._runs[stored.section] = Prediction(self._artifact, stored, self._values, self._memory,
+                                                            self._own_values)
+                results = self._runs[stored.section].run(values)
+        return dict(zip(self.output_names, results, strict=True))
+
+    def executor(self, ctx: Any = None, grad_req: Any = None, **shapes: Sequence[int]) -> Any:
+        """An Executor for input shapes that the file has plans for; its arrays are its own, its parameters hold the
+        file's values. It runs forward and backward with the file's plans.
+
+        shapes: of inputs, by name; they may be left out when the file has one set. grad_req: as of Symbol.simple_bind;
+        None: the gradients that a training artifact was compiled for, else none. Other gradients than those are
+        compiled when they are first needed.
+        Raises MXNetError listing the shapes that there are for others.
+        """
+        mode = TRAINING if self._plans(TRAINING) else INFERENCE
+        if not shapes and len(self._plans(mode)) == 1:
+            stored = self._plans(mode)[0]
+        else:
+            stored = self._find(mode, {name: tuple(shape) for name, shape in shapes.items()})
+        return self._executor(stored, ctx or self._artifact.context,
+                              (stored.grad_req or "null") if grad_req is None else grad_req)
+
+    def _executor(self, stored: StoredPlan, ctx: Any, grad_req: Any) -> Any:
+        executor = self.symbol.simple_bind(ctx, grad_req=grad_req, type_dict=stored.dtypes, **stored.shapes)
+        executor._core.compiler = self._artifact.compile
+        for name, array in self._values.items():
+            (executor.arg_dict if name in executor.arg_dict else executor.aux_dict)[name][:] = array.data
+        return executor
+
+    def _compiled_here(self, stored: StoredPlan, values: Mapping[str, np.ndarray]) -> list[np.ndarray]:
+        """The outputs by an executor of what the compiler makes of the graph here."""
+        if stored.section not in self._executors:
+            self._need_values(stored)
+            self._executors[stored.section] = self._executor(stored, self._artifact.context, "null")
+        executor = self._executors[stored.section]
+        return [output.asnumpy() for output in executor.forward(is_train=False, **values)]
+
+    def _plans(self, mode: str) -> list[StoredPlan]:
+        return [stored for stored in self._artifact.plans if stored.mode == mode]
+
+    def _find(self, mode: str, shapes: Mapping[str, Shape]) -> StoredPlan:
+        known = (*self.input_names, *self.further_inputs)
+        for name in shapes:
+            if name not in known:
+                raise ArgumentTypeError(f"{self.path} has no input {name!r}{nearest(name, known)}; its inputs are "
+                                        f"{', '.join(known)}")
+        stored = self._artifact.find(mode, shapes)
+        if stored is None:
+            raise self._artifact.missing(mode, shapes)
+        return stored
+
+    def _numbers(self, name: str, value: Any) -> np.ndarray:
+        array = np.asarray(value.asnumpy() if hasattr(value, "asnumpy") else value)
+        if array.dtype.kind not in "biuf":
+            raise ArgumentTypeError(f"input {name!r} needs numbers, got an array of dtype {array.dtype}")
+        return array
+
+    def _need_values(self, stored: StoredPlan) -> None:
+        missing = [name for name in stored.shapes if name not in self._values
+                   and name not in (*self.input_names, *self.further_inputs)]
+        if missing:
+            raise MXNetError(f"{self.path} was compiled without values of {', '.join(missing[:6])}"
+                             f"{f' and {len(missing) - 6} more' if len(missing) > 6 else ''}: give them, as "
+                             "mxc.load(path, params=mx.nd.load(FILE)), or compile the model with --params FILE")
+
+    def _given(self, params: Mapping[str, Any]) -> dict[str, Array]:
+        """Copies of a caller's parameters, of the model's dtypes and shapes."""
+        stored, given = self._artifact.plans[0], {}
+        for key, value in params.items():
+            name = key.partition(":")[2] if key.startswith(("arg:", "aux:")) else key
+            if name not in stored.shapes or name in self.input_names:
+                raise ArgumentError(f"{self.path} has no parameter {name!r}{nearest(name, stored.shapes)}")
+            array = self._numbers(name, value)
+            if array.shape != stored.shapes[name]:
+                raise ArgumentError(f"parameter {name!r} has the shape {array.shape}; {self.path} has it with "
+                                    f"{stored.shapes[name]}")
+            given[name] = Array.of(array, stored.dtypes[name], self._artifact.context)
+        return given
+
+
+def save(path: str | os.PathLike[str], executors: Sequence[Any], inputs: Sequence[str], with_params: bool = True,
+         train: bool = False) -> None:
+    """Write an artifact of a symbol's executors, one for each set of input shapes.
+
+    inputs: the arguments that a caller of the artifact gives. All others are parameters, whose values the file gets
+    from the first executor (with_params), but for those whose names end in `label`. train: also what a training step
+    needs, with the gradients that the executors want.
+    Raises MXNetError when parameters of two executors differ in shape, FileAccessError when the file cannot be written.
+    """
+    from mxc.runtime.artifact_writer import write
+
+    first = executors[0]
+    names = [*first.arg_dict, *first.aux_dict]
+    unknown = [name for name in inputs if name not in first.arg_dict]
+    if unknown:
+        raise ArgumentError(f"{unknown[0]!r} is not an argument of the model{nearest(unknown[0], names)}")
+    optional = [name for name in first.arg_dict if name not in inputs and name.endswith("label")]
+    given = [name for name in names if name not in (*inputs, *optional)] if with_params else []
+    listed = first._symbol.list_outputs()
+    outputs = [name if listed.count(name) == 1 else f"{name}[{i}]" for i, name in enumerate(listed)]
+    write(path, mxc.__version__, first._symbol.tojson(), [executor._core for executor in executors], inputs, optional,
+          outputs, given, train)

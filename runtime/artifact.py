@@ -1,0 +1,238 @@
+"""Artifacts: a compiled model in one file (artifact_file.py has the format, artifact_writer.py writes it).
+
+An artifact is a program: its code runs in this process. The checks tell damage, not intent.
+"""
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mxc.compiler import env, plan
+from mxc.compiler.error import MXNetError
+from mxc.compiler.forks import Lock
+from mxc.compiler.plan import Plan
+from mxc.compiler.targets.cpu import image, runner_ir
+from mxc.compiler.targets.cpu.host import differences, host_parts
+from mxc.compiler.targets.cpu.loaded import Library
+from mxc.runtime import artifact_file, runner
+from mxc.runtime.array import Array
+from mxc.runtime.context import Context, cpu
+from mxc.runtime.engine import Variable
+
+if TYPE_CHECKING:
+    from mxc.compiler.graph.graph import Graph
+
+Shape = tuple[int, ...]
+INFERENCE, TRAINING = "inference", "training"
+SETTINGS = ("MXC_STRICT", "MXC_SKIP")  # environment variables that change what is compiled
+IMAGE, OBJECTS = "image", "objects"  # the forms of a file's code
+_lock = Lock()
+_loaded: dict[str, Library] = {}  # by the checksum of the code
+
+
+@functools.cache
+def _interface() -> str:
+    """A digest of what plans and kernels look like to those who run them."""
+    files = [Path(module.__file__ or "") for module in (plan, runner_ir, artifact_file)]
+    return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()[:16]
+
+
+def parts(version: str) -> dict[str, str]:
+    """What a file's plans and code depend on, labelled. version: of mxc."""
+    settings = " ".join(f"{name}={value}" for name in SETTINGS if (value := env.text(name)))
+    return host_parts() | {"mxc": f"{version} ({_interface()})", "settings": settings}
+
+
+@dataclass
+class StoredPlan:
+    """One plan of a file. shapes, dtypes: of all arguments and auxiliary states. outputs: dtype and shape of each.
+    grad_req: of the arguments whose gradient is computed. prepared: the places in the section "prepared" of the buffers
+    in these positions; none where the prepare steps have to run."""
+
+    mode: str
+    shapes: dict[str, Shape]
+    dtypes: dict[str, str]
+    outputs: list[tuple[str, Shape]]
+    grad_req: dict[str, str]
+    prepared: dict[int, int]
+    section: str
+
+
+@dataclass
+class Compiled:
+    """A plan with its kernels, as compiler.api.Compiled; the compiler did nothing, so there is nothing to tell."""
+
+    plan: Plan
+    library: Library
+    find_graph: Callable[[], Graph]
+    groups: str = ""
+    seconds: float = 0.0
+
+    @functools.cached_property
+    def graph(self) -> Graph:
+        """What the passes made, for host steps."""
+        return self.find_graph()
+
+
+class Artifact:
+    """A file, mapped and checked.
+
+    version: of mxc. inputs, optional: arguments that a caller gives, and may give. outputs: names, each there once.
+    parameters: arguments and auxiliary states with their values, which are the mapped file. args, aux: all names.
+    stale: why its code and plans cannot be used here; "" when they can.
+    Raises ModelFileError naming the file when it cannot be read, or is damaged anywhere.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], version: str):
+        self.contents = artifact_file.read(path)
+        self.path, self.context = self.contents.path, Context(cpu())
+        try:
+            self._read(self.contents.manifest)
+        except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
+            raise artifact_file.malformed(self.path, error) from None
+        self.stale = "; ".join(differences(self.parts, parts(version)))
+
+    def _read(self, manifest: dict[str, Any]) -> None:
+        self.parts: dict[str, str] = {str(label): str(text) for label, text in manifest["parts"].items()}
+        self.args, self.aux, self.inputs, self.optional, self.outputs = (
+            [str(name) for name in manifest[kind]] for kind in ("args", "aux", "inputs", "optional", "outputs"))
+        self.json = bytes(self.contents.sections["graph"]).decode().rstrip("\0")
+        self.code = manifest["code"]
+        values = self.contents.sections["parameters"]
+        self.parameters = {str(name): self._array(values, dtype, shape, offset)
+                           for name, (dtype, shape, offset) in manifest["parameters"].items()}
+        self.plans = [self._stored(entry) for entry in manifest["plans"]]
+
+    def _array(self, section: memoryview, dtype: str, shape: list[int], offset: int) -> Array:
+        return Array(np.ndarray(tuple(shape), dtype, section, offset), self.context, Variable())
+
+    def _stored(self, entry: dict[str, Any]) -> StoredPlan:
+        if entry["section"] not in self.contents.sections or entry["mode"] not in (INFERENCE, TRAINING):
+            raise ValueError(f"a plan is in {entry['section']!r} for {entry['mode']!r}")
+        shapes = {name: array.shape for name, array in self.parameters.items()}
+        dtypes = {name: array.dtype for name, array in self.parameters.items()}
+        for name, (dtype, shape) in entry["arrays"].items():
+            shapes[name], dtypes[name] = tuple(map(int, shape)), str(np.dtype(dtype))
+        if shapes.keys() != {*self.args, *self.aux}:
+            raise ValueError(f"a plan has the arrays {', '.join(shapes)}")
+        return StoredPlan(entry["mode"], shapes, dtypes, [(str(d), tuple(map(int, s))) for d, s in entry["outputs"]],
+                          dict(entry["grad_req"]), {int(k): int(v) for k, v in entry["prepared"].items()},
+                          entry["section"])
+
+    def warn_if_stale(self) -> None:
+        """Say, when it is so, that this file's model has to be compiled again."""
+        if self.stale:
+            warnings.warn(f"mxc: {self.path} was compiled for something else, so its model is compiled here, at its "
+                          f"first use ({self.stale}). Run `mxc compile` here to start at once again", RuntimeWarning,
+                          stacklevel=4)
+
+    def library(self) -> Library:
+        """The file's kernels in this process. Raises TargetError when the system does not let code be loaded."""
+        checksum = next(s["checksum"] for s in self.contents.manifest["sections"] if s["name"] == "code")
+        with _lock:
+            if checksum not in _loaded:
+                try:
+                    addresses = self._load(self.contents.sections["code"])
+                    functions = {name: addresses.pop(name) for name in runner.FUNCTIONS if name in addresses}
+                except (KeyError, TypeError, ValueError, IndexError) as error:
+                    raise artifact_file.malformed(self.path, error) from None
+                runner.offer(functions)
+                _loaded[checksum] = Library(addresses, hits=len(addresses))
+            return _loaded[checksum]
+
+    def _load(self, code: memoryview) -> dict[str, int]:
+        """The addresses of kernels by key, and of the runner's functions by name."""
+        symbols: dict[str, str] = self.code["symbols"]
+        if self.code["form"] == IMAGE:
+            places: dict[str, int] = self.code["functions"]
+            base = image.load(code, self.code["imports"])
+            return {key: base + places[symbol] for key, symbol in symbols.items()}
+        from mxc.compiler.targets.cpu.load import load_functions  # imports llvmlite
+
+        objects = [bytes(code[start:start + length]) for start, length in self.code["objects"]]
+        found = load_functions(objects, symbols.values())
+        return {key: found[symbol] for key, symbol in symbols.items()}
+
+    def find(self, mode: str, shapes: Mapping[str, Shape], dtypes: Mapping[str, str] | None = None,
+             grad_req: Mapping[str, str] | None = None) -> StoredPlan | None:
+        """The plan of a mode for these shapes (of some arguments) and, where given, dtypes and gradients."""
+        wanted = None if grad_req is None else {name: how for name, how in grad_req.items() if how != "null"}
+        for stored in self.plans:
+            if stored.mode == mode and all(stored.shapes.get(name) == shape for name, shape in shapes.items()) \
+                    and (dtypes is None or stored.dtypes == dict(dtypes)) \
+                    and (wanted is None or stored.grad_req == wanted):
+                return stored
+        return None
+
+    def compiled(self, stored: StoredPlan, graph: Graph | None = None) -> Compiled:
+        """A plan and its kernels. graph: the model's, where it was read already."""
+        library = self.library()
+        try:
+            found = Plan.from_json(bytes(self.contents.sections[stored.section]).decode().rstrip("\0"))
+            self._check(found, library)
+        except (KeyError, TypeError, ValueError, AttributeError, IndexError, RecursionError) as error:
+            raise artifact_file.malformed(self.path, error) from None
+
+        def final_graph() -> Graph:
+            from mxc.compiler.api import passed  # imports the passes
+            from mxc.compiler.graph import json_ir
+
+            source = json_ir.read(self.json, self.path) if graph is None else graph
+            return passed(source, stored.shapes, stored.dtypes, stored.grad_req, stored.mode == TRAINING)
+
+        return Compiled(found, library, final_graph)
+
+    def _check(self, found: Plan, library: Library) -> None:
+        """Raise ValueError for a plan whose buffers are not inside of its memory, or whose steps name what is not
+        there."""
+        sizes = {"arena": found.arena_bytes, "prepared": found.prepared_bytes}
+        for buffer in found.buffers:
+            if buffer.nbytes < 0 or buffer.offset < 0 or buffer.offset + buffer.nbytes > sizes.get(
+                    buffer.pool, buffer.offset + buffer.nbytes):
+                raise ValueError(f"a buffer is at {buffer.offset} in {buffer.pool}")
+        everywhere = range(len(found.buffers))
+        for step in found.steps:
+            if not step.host and step.kernel not in library.addresses:
+                raise ValueError(f"there is no kernel {step.kernel}")
+            if any(i not in everywhere for i in (*step.buffers, *step.reads, *step.writes)):
+                raise ValueError(f"a step of {step.label} has a buffer that is not there")
+
+    def compile(self, graph: Graph, shapes: Mapping[str, Shape], dtypes: Mapping[str, str], grad_req: Mapping[str, str],
+                is_train: bool) -> Any:
+        """As compiler.api.compile_graph: from this file where it has the plan, else by the compiler."""
+        wants = any(mode != "null" for mode in grad_req.values())
+        stored = None
+        if not self.stale and (is_train or not wants):
+            stored = self.find(TRAINING if is_train else INFERENCE, shapes, dtypes, grad_req)
+        if stored is not None:
+            return self.compiled(stored, graph)
+        from mxc.compiler.api import compile_graph
+
+        return compile_graph(graph, shapes, dtypes, grad_req, is_train)
+
+    def listed_shapes(self) -> str:
+        """The inputs' shapes for which there are plans, for messages."""
+        sets = dict.fromkeys(shape_text({name: stored.shapes[name] for name in self.inputs}) for stored in self.plans)
+        return " or ".join(sets)
+
+    def missing(self, mode: str, shapes: Mapping[str, Shape]) -> MXNetError:
+        """What to raise when there is no plan for these shapes."""
+        there = [stored for stored in self.plans if stored.mode == mode]
+        if not there:
+            return MXNetError(f"{self.path} has no plan for {mode}: it was compiled without --train")
+        return MXNetError(f"{self.path} has no plan for {shape_text(shapes)}; it has plans for {self.listed_shapes()}\n"
+                          f"give one of these shapes, or compile the model with --shape "
+                          f"{' --shape '.join(shape_text({name: shape}) for name, shape in shapes.items())} too")
+
+
+def shape_text(shapes: Mapping[str, Shape]) -> str:
+    """Shapes as `mxc compile` takes them."""
+    return ", ".join(f"{name}={','.join(map(str, shape))}" for name, shape in shapes.items())

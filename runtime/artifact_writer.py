@@ -1,0 +1,123 @@
+"""Writes artifacts: plans of executors, the code of their kernels and of the runner, and parameters."""
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from mxc.compiler.error import MXNetError
+from mxc.compiler.plan import Plan
+from mxc.compiler.targets.cpu import image, runner_ir
+from mxc.compiler.targets.cpu.target import cpu_target, symbol
+from mxc.runtime import artifact_file, runner
+from mxc.runtime.artifact import IMAGE, INFERENCE, OBJECTS, TRAINING, parts
+from mxc.runtime.artifact_file import Piece, aligned
+from mxc.runtime.executor import GraphExecutor
+
+
+class Section:
+    """Arrays one behind the other, each of them once."""
+
+    def __init__(self) -> None:
+        self.pieces: list[Piece] = []
+        self.end = 0
+        self._places: dict[Hashable, int] = {}
+
+    def add(self, key: Hashable, array: np.ndarray) -> int:
+        """Where the array of that key is."""
+        if key not in self._places:
+            self._places[key] = self.end
+            self.pieces.append(array)
+            self.end += aligned(array.nbytes)
+        return self._places[key]
+
+
+def write(path: str | os.PathLike[str], version: str, graph: str, executors: Sequence[GraphExecutor],
+          inputs: Sequence[str], optional: Sequence[str], outputs: Sequence[str], given: Sequence[str],
+          train: bool) -> None:
+    """Write an artifact.
+
+    version: of mxc. graph: the model's JSON. executors: one for each set of input shapes, with equal parameters, on the
+    values of those that are `given`, which the file gets. inputs, optional: the arguments that a caller of the artifact
+    gives, and may give. outputs: their names. train: training plans too, with the gradients that the executors want.
+    Raises MXNetError when parameters of two executors differ in shape, FileAccessError when the file cannot be written.
+    """
+    arrays = {**executors[0].args, **executors[0].aux}
+    for executor in executors[1:]:
+        for name in given:
+            shape = {**executor.args, **executor.aux}[name].shape
+            if shape != arrays[name].shape:
+                raise MXNetError(f"parameter {name!r} has the shape {arrays[name].shape} for the first input shapes "
+                                 f"and {shape} for others: one file cannot have both")
+    values, prepared = Section(), Section()
+    manifest: dict[str, Any] = {
+        "parts": parts(version), "args": list(executors[0].args), "aux": list(executors[0].aux),
+        "inputs": list(inputs), "optional": list(optional), "outputs": list(outputs),
+        "parameters": {name: [arrays[name].dtype, list(arrays[name].shape), values.add(name, arrays[name].data)]
+                       for name in given}}
+    plans, entries, objects = dict[str, list[Piece]](), [], dict[str, bytes]()
+    for executor in executors:
+        for mode in (INFERENCE, TRAINING) if train else (INFERENCE,):
+            compiled = executor.compiled(mode == TRAINING)
+            section = f"plan {len(plans)}"
+            plans[section] = [compiled.plan.to_json().encode()]
+            objects |= cpu_target().objects({k: kernel for k, kernel in compiled.kernels.items() if k not in objects})
+            stored = given and mode == INFERENCE and _can_store(compiled.plan)
+            entries.append({
+                "mode": mode, "section": section, "arrays": _facts(executor, given),
+                "outputs": [[output.dtype, list(output.shape)] for output in executor.outputs],
+                "grad_req": {name: how for name, how in executor.grad_req.items() if how != "null"}
+                if mode == TRAINING else {},
+                "prepared": _store(compiled.plan, executor.prepared(), prepared) if stored else {}})
+    manifest |= {"plans": entries}
+    manifest["code"], code = _code(objects)
+    artifact_file.write(path, manifest, {"graph": [graph.encode()], **plans, "code": code,
+                                         "parameters": values.pieces, "prepared": prepared.pieces})
+
+
+def _facts(executor: GraphExecutor, given: Sequence[str]) -> dict[str, Any]:
+    """dtype and shape of the arrays that are not `given`."""
+    return {name: [array.dtype, list(array.shape)] for name, array in {**executor.args, **executor.aux}.items()
+            if name not in given}
+
+
+def _can_store(plan: Plan) -> bool:
+    """Whether all that the prepare steps do is to fill prepared buffers."""
+    written = {plan.buffers[i].pool for step in plan.steps_of("prepare") for i in step.writes}
+    return written <= {"prepared", "arena"}
+
+
+def _store(plan: Plan, values: Mapping[int, np.ndarray], section: Section) -> dict[int, int]:
+    """Put prepared values, by position in plan.buffers, into the section; where they are. What several plans prepare in
+    the same way is there once."""
+    made: dict[int, Hashable] = {}  # what each buffer holds when the prepare steps are done
+    for number, step in enumerate(plan.steps_of("prepare")):
+        def content(i: int, made: Mapping[int, Hashable] = made) -> Hashable:
+            return made.get(i, (plan.buffers[i].pool, plan.buffers[i].name))
+
+        work = (step.kernel or (id(plan), number), step.values, tuple(content(i) for i in step.buffers))
+        made |= {i: (work, where) for where, i in enumerate(step.buffers) if i in step.writes}
+    return {i: section.add(made.get(i, (id(plan), i)), value) for i, value in values.items()}
+
+
+def _code(objects: Mapping[str, bytes]) -> tuple[dict[str, Any], list[Piece]]:
+    """What the manifest says of the code, and the code: linked where that can be done, else as objects."""
+    codes = list(objects.values())
+    symbols = {key: symbol(key) for key in objects}
+    if runner.is_native():
+        codes.append(cpu_target().object_of(runner_ir.runner_source(platform.machine())))
+        symbols |= {name: name for name in runner.FUNCTIONS}
+    if image.is_native():
+        try:
+            linked = image.link(codes, symbols.values())
+            return {"form": IMAGE, "symbols": symbols, "functions": linked.symbols, "imports": linked.imports}, \
+                [linked.code]
+        except image.LinkError:
+            pass
+    section, places = Section(), []
+    for number, code in enumerate(codes):
+        places.append([section.add(number, np.frombuffer(code, np.uint8)), len(code)])
+    return {"form": OBJECTS, "symbols": symbols, "objects": places}, section.pieces

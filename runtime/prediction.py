@@ -1,0 +1,76 @@
+"""An inference plan of an artifact, bound to the values of its parameters and to inputs and outputs of its own."""
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from mxc.compiler.plan import Buffer, Plan
+from mxc.runtime import random
+from mxc.runtime.array import Array
+from mxc.runtime.artifact import Artifact, StoredPlan
+from mxc.runtime.artifact_file import malformed
+from mxc.runtime.executor_memory import Memory, Prepared
+from mxc.runtime.executor_plan import BoundPlan
+
+
+class Prediction:
+    """`stored` on the arrays `values` (parameters by name), which nobody changes.
+
+    memory: shared by the predictions of an artifact, which its lock keeps apart. from_file: the values are the file's
+    own, so what the prepare steps make of them may be there too.
+    """
+
+    def __init__(self, artifact: Artifact, stored: StoredPlan, values: Mapping[str, Array], memory: Memory,
+                 from_file: bool):
+        self._artifact, self._stored, self._memory = artifact, stored, memory
+        self._arrays = dict(values)
+        self._seed = Array.of(np.zeros(2, np.int64))
+        compiled, prepared = artifact.compiled(stored), None
+        if from_file and stored.prepared:
+            section = artifact.contents.sections["prepared"]
+            compiled = replace(compiled, plan=self._on_section(compiled.plan, len(section)))
+            prepared = Prepared(np.frombuffer(section, np.uint8).ctypes.data, section, [])
+        self._bound = BoundPlan(compiled, self._find, memory, prepared=prepared)
+        self._outputs = [self._bound.arrays[i] for i in compiled.plan.outputs]
+
+    def _on_section(self, plan: Plan, size: int) -> Plan:
+        """The plan without prepare steps, their results where the file has them."""
+        places = self._stored.prepared
+        for i, place in places.items():
+            if not 0 <= i < len(plan.buffers) or not 0 <= place <= size - plan.buffers[i].nbytes:
+                raise malformed(self._artifact.path, ValueError(f"prepared buffer {i} is at {place}"))
+        return replace(plan, steps=[step for step in plan.steps if step.phase != "prepare"],
+                       buffers=[replace(b, offset=places.get(i, 0)) if b.pool == "prepared" else b
+                                for i, b in enumerate(plan.buffers)])
+
+    def _find(self, buffer: Buffer) -> Array:
+        if buffer.pool == "seed":
+            return self._seed
+        key = buffer.name if buffer.pool in ("argument", "aux") else f"{buffer.pool} {buffer.name}"
+        if key not in self._arrays:
+            array = Array.empty(buffer.shape, buffer.dtype)
+            array.memory[...] = 0  # inputs that are not given, as labels, which inference does not read
+            self._arrays[key] = array
+        array = self._arrays[key]
+        if (array.nbytes, array.dtype) != (buffer.nbytes, buffer.dtype):
+            raise malformed(self._artifact.path, ValueError(f"{key} is {array!r}, its plan has {buffer}"))
+        return array
+
+    def run(self, inputs: Mapping[str, np.ndarray]) -> list[np.ndarray]:
+        """The outputs for inputs of the plan's shapes."""
+        with self._memory.lock:
+            for name, value in inputs.items():
+                array = self._arrays.get(name)
+                if array is not None:  # else no kernel reads it
+                    with np.errstate(all="ignore"):
+                        np.copyto(array.memory, value, casting="unsafe")
+            draw = random.take(self._artifact.context) if self._bound.draws or self._bound.has_hosts else (0, 0)
+            self._seed.memory[:] = draw
+            self._bound.run("forward", draw)
+            outputs = []
+            for array in self._outputs:
+                assert array is not None  # outputs have arrays of their own
+                outputs.append(array.memory.copy())
+            return outputs
