@@ -88,7 +88,7 @@ def compile_graph(graph: Graph, shapes: Mapping[str, Shape], dtypes: Mapping[str
     return compiled
 
 
-def passed(graph: Graph, shapes: Mapping[str, Shape], dtypes: Mapping[str, str], grad_req: Mapping[str, str],
+def watch_passes(graph: Graph, shapes: Mapping[str, Shape], dtypes: Mapping[str, str], grad_req: Mapping[str, str],
                  is_train: bool, watch: Callable[[str, Graph, Graph], None] | None = None) -> Graph:
     """What the passes make of a graph, run as `compile_graph` does. watch: is told each one's name, the graph before it
     and after it."""

@@ -189,9 +189,9 @@ class Executor:
         misses), `.seconds`. Compiles it when that has not happened yet."""
         return self._core.compiled(is_train)
 
-    def passed(self, is_train: bool, watch: Callable[[str, Graph, Graph], None]) -> None:
+    def watch_passes(self, is_train: bool, watch: Callable[[str, Graph, Graph], None]) -> None:
         """Tell `watch` what each pass of the compiler makes of the graph: its name, the graph before and after."""
-        self._core.passed(is_train, watch)
+        self._core.watch_passes(is_train, watch)
 
     def debug_str(self) -> str:
         """The graph as text, and how much memory the executor holds."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import os
+import struct
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -33,9 +34,11 @@ if TYPE_CHECKING:
 Shape = tuple[int, ...]
 INFERENCE, TRAINING = "inference", "training"
 SETTINGS = ("MXC_STRICT", "MXC_SKIP")  # environment variables that change what is compiled
+# what reading a manifest or plan of another form may raise
+MALFORMED = (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, RecursionError, struct.error)
 IMAGE, OBJECTS = "image", "objects"  # the forms of a file's code
 _lock = Lock()
-_loaded: dict[str, Library] = {}  # by the checksum of the code
+_loaded: dict[str, Library] = {}  # by the checksum of the code and what the manifest says of it
 
 
 @functools.cache
@@ -96,7 +99,7 @@ class Artifact:
         self.path, self.context = self.contents.path, Context(cpu())
         try:
             self._read(self.contents.manifest)
-        except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
+        except MALFORMED as error:
             raise artifact_file.malformed(self.path, error) from None
         self.stale = "; ".join(differences(self.parts, parts(version)))
 
@@ -137,16 +140,17 @@ class Artifact:
     def library(self) -> Library:
         """The file's kernels in this process. Raises TargetError when the system does not let code be loaded."""
         checksum = next(s["checksum"] for s in self.contents.manifest["sections"] if s["name"] == "code")
+        key = f"{checksum} {self.code}"
         with _lock:
-            if checksum not in _loaded:
+            if key not in _loaded:
                 try:
                     addresses = self._load(self.contents.sections["code"])
                     functions = {name: addresses.pop(name) for name in runner.FUNCTIONS if name in addresses}
-                except (KeyError, TypeError, ValueError, IndexError) as error:
+                except MALFORMED as error:
                     raise artifact_file.malformed(self.path, error) from None
                 runner.offer(functions)
-                _loaded[checksum] = Library(addresses, hits=len(addresses))
-            return _loaded[checksum]
+                _loaded[key] = Library(addresses, hits=len(addresses))
+            return _loaded[key]
 
     def _load(self, code: memoryview) -> dict[str, int]:
         """The addresses of kernels by key, and of the runner's functions by name."""
@@ -178,15 +182,15 @@ class Artifact:
         try:
             found = Plan.from_json(bytes(self.contents.sections[stored.section]).decode().rstrip("\0"))
             self._check(found, library)
-        except (KeyError, TypeError, ValueError, AttributeError, IndexError, RecursionError) as error:
+        except MALFORMED as error:
             raise artifact_file.malformed(self.path, error) from None
 
         def final_graph() -> Graph:
-            from mxc.compiler.api import passed  # imports the passes
+            from mxc.compiler.api import watch_passes  # imports the passes
             from mxc.compiler.graph import json_ir
 
             source = json_ir.read(self.json, self.path) if graph is None else graph
-            return passed(source, stored.shapes, stored.dtypes, stored.grad_req, stored.mode == TRAINING)
+            return watch_passes(source, stored.shapes, stored.dtypes, stored.grad_req, stored.mode == TRAINING)
 
         return Compiled(found, library, final_graph)
 

@@ -167,11 +167,11 @@ class GraphExecutor:
         with self.memory.lock:
             return self._plan(TRAINING if is_train else INFERENCE).compiled
 
-    def passed(self, is_train: bool, watch: Callable[[str, Graph, Graph], None]) -> None:
+    def watch_passes(self, is_train: bool, watch: Callable[[str, Graph, Graph], None]) -> None:
         """Tell `watch` what each pass makes of the graph in that mode: its name, the graph before it and after it."""
-        from mxc.compiler.api import passed
+        from mxc.compiler.api import watch_passes
 
-        passed(self.source, self._shapes, self._dtypes, self.grad_req if is_train else {}, is_train, watch)
+        watch_passes(self.source, self._shapes, self._dtypes, self.grad_req if is_train else {}, is_train, watch)
 
     # -- running
 

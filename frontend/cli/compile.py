@@ -1,36 +1,114 @@
-"""`mxc compile`: compile a model's kernels into the cache, and say what came out."""
+"""`mxc compile`: compile a model's kernels into the cache, or with all else that it needs into an artifact."""
 from __future__ import annotations
 
 import argparse
 import json
-import sys
+import os
+from typing import Any
 
-from mxc.cli.model import add_model_arguments, bind_model, parse_dtypes, parse_shapes, progress
+from mxc.cli.model import (
+    UsageError,
+    add_model_arguments,
+    bind_model,
+    parameter_file,
+    parse_dtypes,
+    parse_shapes,
+    positive,
+    progress,
+)
+from mxc.cli.tables import on_terminal
+from mxc.compiler import env
 
-DESCRIPTION = """Compile a model for inference on inputs of given shapes. The kernels are kept in the cache
-(MXC_CACHE_DIR, default ~/.cache/mxc), from which later runs load them. Prints how many nodes became how many kernels,
-the memory between them, and how many kernels the cache had."""
+TARGETS = ("cpu",)
+DESCRIPTION = """Compile a model for inputs of given shapes. The kernels are kept in the cache (MXC_CACHE_DIR, default
+~/.cache/mxc), from which later runs load them. With -o, also write an artifact: one file with the graph, the plans, the
+kernels and the parameters, which mxc.load and `mxc run` start without a compiler. A --shape that names an input again
+begins another set of shapes, which shares kernels and parameters with the first. Prints how many nodes became how many
+kernels, the memory between them, and how many kernels the cache had.
+
+An artifact is a program: who loads it runs its code."""
 EXAMPLES = """
   mxc compile net-symbol.json --shape data=1,3,224,224
-  mxc compile net-symbol.json --shape data=1,3,224,224 --dtype data=float16 --json"""
+  mxc compile net-symbol.json --shape data=1,3,224,224 --dtype data=float16 --json
+  mxc compile net-symbol.json --shape data=1,3,224,224 --shape data=16,3,224,224 -o net.mxc
+  mxc compile net-symbol.json --shape data=32,784 --params net-0007.params --train -o net.mxc"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `mxc compile`."""
     add_model_arguments(parser)
+    parser.add_argument("-o", "--output", metavar="NAME.mxc", help="write an artifact there")
+    parser.add_argument("--train", action="store_true",
+                        help="compile a training step too, with the gradients of all parameters")
+    parser.add_argument("--target", choices=TARGETS, default=TARGETS[0], help="what it is to run on (default cpu)")
+    parser.add_argument("--jobs", type=positive, metavar="N",
+                        help="how many processes compile (default: MXC_NUM_THREADS, else the CPUs)")
+
+
+def shape_sets(texts: list[str]) -> list[dict[str, tuple[int, ...]]]:
+    """The sets of shapes in `--shape` options: the first of each name are a set, the second another, ...; a name that
+    is there once is in all of them. Raises UsageError when other names are there more or less often, or two sets are
+    the same."""
+    turns: dict[str, list[str]] = {}
+    for text in texts:
+        turns.setdefault(text.partition("=")[0], []).append(text)
+    count = max(map(len, turns.values()), default=1)
+    for name, given in turns.items():
+        if len(given) not in (1, count):
+            raise UsageError(f"--shape {name}: given {len(given)} times, another input {count} times: each once, or "
+                             "once for each set")
+    sets = [parse_shapes([given[min(i, len(given) - 1)] for given in turns.values()]) for i in range(count)]
+    for i, shapes in enumerate(sets):
+        if shapes in sets[:i]:
+            name, given = next((name, given) for name, given in turns.items() if len(given) > 1)
+            raise UsageError(f"--shape {given[i]}: {name} was given already")
+    return sets
 
 
 def run(options: argparse.Namespace) -> int:
-    """Compile for inference; print nodes, kernels, bytes, cache hits and time."""
+    """Compile; print nodes, kernels, bytes, cache hits and time for each set of shapes, and what was written."""
+    sets, dtypes = shape_sets(options.shape), parse_dtypes(options.dtype)
+    if options.jobs:
+        env.set("MXC_NUM_THREADS", str(options.jobs))
     with progress(f"compiling {options.model}"):
-        _, executor = bind_model(options, parse_shapes(options.shape), parse_dtypes(options.dtype), needs_values=False)
-        compiled = executor.compiled()
+        executors = bind_all(options, sets, dtypes)
+        found = [(shapes, plan_facts(executor.compiled(options.train)))
+                 for shapes, executor in zip(sets, executors, strict=True)]
+    written: dict[str, Any] = {}
+    if options.output:
+        from mxc.artifact import save
+
+        with progress(f"writing {options.output}"):
+            save(options.output, executors, list(sets[0]), parameter_file(options) is not None, options.train)
+        written = {"artifact": options.output, "artifact bytes": os.path.getsize(options.output)}
+    if options.json:
+        plans = [keys_of(facts) for _, facts in found]
+        listed = plans[0] if len(sets) == 1 else {"sets": [{"shapes": shapes, **plan} for shapes, plan in
+                                                           zip(sets, plans, strict=True)]}
+        print(json.dumps({**listed, **keys_of(written)}))
+        return 0
+    for shapes, facts in found:
+        text = " ".join(f"{name}={','.join(map(str, shape))}" for name, shape in shapes.items())
+        show(options.model, {**({"shapes": text} if len(sets) > 1 else {}), **facts})
+    if written:
+        show(options.model, written)
+    return 0
+
+
+def bind_all(options: argparse.Namespace, sets: list[dict[str, tuple[int, ...]]], dtypes: dict[str, str]) -> list[Any]:
+    """An executor for each set of shapes, on the same parameters."""
+    _, first = bind_model(options, sets[0], dtypes, needs_values=False, train=options.train)
+    return [first, *(first.reshape(partial_shaping=True, allow_up_sizing=True, **shapes) for shapes in sets[1:])]
+
+
+def plan_facts(compiled: Any) -> dict[str, Any]:
+    """What there is to say of a compiled plan."""
     plan = compiled.plan
-    forward = plan.steps_of("forward")
-    facts = {
+    kernels = [step for step in plan.steps if step.phase != "prepare"]
+    return {
         "nodes": plan.nodes,
-        "kernels": len(forward),
-        "distinct kernels": len({s.kernel for s in forward}),
+        "kernels": len(kernels),
+        "distinct kernels": len({s.kernel for s in kernels}),
         "prepare steps": len(plan.steps_of("prepare")),
         "host steps": sum(bool(s.host) for s in plan.steps),
         "arena bytes": plan.arena_bytes,
@@ -40,18 +118,24 @@ def run(options: argparse.Namespace) -> int:
         "cache misses": compiled.library.misses,
         "seconds": round(compiled.seconds, 3),
     }
-    if options.json:
-        print(json.dumps({k.replace(" ", "_"): v for k, v in facts.items()}))
-    elif sys.stdout is not None and sys.stdout.isatty():
-        from rich.console import Console
-        from rich.table import Table
 
-        table = Table("", options.model, box=None)
-        table.columns[1].justify = "right"
-        for name, value in facts.items():
-            table.add_row(name, f"{value:,}")
-        Console().print(table)
-    else:
+
+def keys_of(facts: dict[str, Any]) -> dict[str, Any]:
+    """Facts by names that programs like."""
+    return {name.replace(" ", "_"): value for name, value in facts.items()}
+
+
+def show(model: str, facts: dict[str, Any]) -> None:
+    """Facts as a table on a terminal, else a line each."""
+    if not on_terminal():
         for name, value in facts.items():
             print(f"{name}: {value}")
-    return 0
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("", model, box=None)
+    table.columns[1].justify = "right"
+    for name, value in facts.items():
+        table.add_row(name, value if isinstance(value, str) else f"{value:,}")
+    Console().print(table)

@@ -99,7 +99,7 @@ def changes(executor: Any, name: str, train: bool) -> list[str]:
             old, new = (lines_of(graph_text(graph)) for graph in (before, after))
             lines.extend(unified_diff(old, new, f"before {name}", f"after {name}", n=CONTEXT, lineterm=""))
 
-    executor.passed(train, watch)
+    executor.watch_passes(train, watch)
     return lines
 
 

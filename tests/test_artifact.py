@@ -1,0 +1,298 @@
+"""Artifacts: what is written is what runs, and what is damaged or meant for something else does not."""
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import networks
+import numpy as np
+import pytest
+
+import mxc as mx
+from mxc import artifact
+from mxc.cli.main import OK, main
+from mxc.compiler.error import ArgumentError, ArgumentTypeError, FileAccessError, ModelFileError, MXNetError
+from mxc.runtime import artifact_file
+from mxc.runtime.artifact import Artifact
+
+RNG = np.random.default_rng(0)
+
+
+def bound(symbol: Any, train: bool = False, dtype: str | None = None, **shapes: Sequence[int]) -> Any:
+    """An executor with random parameters."""
+    grad_req = {name: "null" if name in shapes or name.endswith("label") else "write"
+                for name in symbol.list_arguments()} if train else "null"
+    types = dict.fromkeys(shapes, dtype) if dtype else None
+    executor = symbol.simple_bind(mx.cpu(), grad_req=grad_req, type_dict=types, **shapes)
+    rng = np.random.default_rng(1)
+    for name, array in {**executor.arg_dict, **executor.aux_dict}.items():
+        if name not in shapes and not name.endswith("label"):
+            array[:] = rng.uniform(0.5, 1.5, array.shape) if "var" in name or "gamma" in name else \
+                rng.standard_normal(array.shape) * 0.1
+    return executor
+
+
+def inputs_of(executor: Any, *names: str) -> dict[str, np.ndarray]:
+    return {name: np.random.default_rng(2).standard_normal(executor.arg_dict[name].shape).astype("float32")
+            for name in names}
+
+
+def expected(executor: Any, inputs: dict[str, np.ndarray]) -> list[np.ndarray]:
+    return [output.asnumpy() for output in executor.forward(is_train=False, **inputs)]
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The artifact of a perceptron with batches of 2 and 5, and training plans."""
+    path = tmp_path_factory.mktemp("artifact") / "small.mxc"
+    first = bound(networks.perceptron(), train=True, data=(2, 64))
+    artifact.save(path, [first, first.reshape(partial_shaping=True, allow_up_sizing=True, data=(5, 64))], ["data"],
+                  train=True)
+    return path
+
+
+NETWORKS = [("lenet", (2, 1, 8, 8)), ("perceptron", (2, 64)), ("cifar_resnet20", (1, 3, 32, 32))]
+
+
+@pytest.mark.parametrize(("name", "shape"), NETWORKS)
+def test_a_network_comes_back(name: str, shape: tuple[int, ...], tmp_path: Path):
+    executor = bound(getattr(networks, name)(), data=shape)
+    inputs = inputs_of(executor, "data")
+    artifact.save(tmp_path / "net.mxc", [executor], ["data"])
+    loaded = mx.load(tmp_path / "net.mxc")
+    for _ in range(2):
+        outputs = loaded.predict(**inputs)
+        for got, want in zip(outputs.values(), expected(executor, inputs), strict=True):
+            np.testing.assert_array_equal(got, want)
+    assert list(outputs) == executor._symbol.list_outputs() == list(loaded.output_names)
+    assert loaded.input_names == ("data",) and loaded.input_shapes == [{"data": shape}]
+    assert loaded.input_dtypes == {"data": "float32"} and loaded.output_dtypes == dict.fromkeys(outputs, "float32")
+    assert loaded.output_shapes == [{key: value.shape for key, value in outputs.items()}] and not loaded.trains
+    values = {**executor.arg_dict, **executor.aux_dict}
+    assert set(loaded.params) == {key for key in values if key != "data" and not key.endswith("label")}
+    for key, value in loaded.params.items():
+        np.testing.assert_array_equal(value, values[key].asnumpy())
+        assert not value.flags.writeable and value.ctypes.data % 64 == 0
+    assert loaded.symbol.tojson() == executor._symbol.tojson()
+
+
+def test_shapes_choose_the_plan(small: Path):
+    loaded = mx.load(small)
+    assert loaded.input_shapes == [{"data": (2, 64)}, {"data": (5, 64)}]
+    data = RNG.standard_normal((5, 64)).astype("float32")
+    whole = loaded.predict(data=data)["softmax_output"]
+    np.testing.assert_allclose(loaded.predict(data=data[:2])["softmax_output"], whole[:2], rtol=1e-5)
+    with pytest.raises(MXNetError, match=r"has no plan for data=3,64; it has plans for data=2,64 or data=5,64"):
+        loaded.predict(data=data[:3])
+    code = json.loads(Path(small).read_bytes()[64:].split(b"   ")[0].partition(b"\0")[0])["code"]
+    assert len(code["symbols"]) < 20  # kernels are shared
+
+
+def test_inputs_are_checked_and_converted(small: Path):
+    loaded = mx.load(small)
+    data = RNG.integers(-3, 3, (2, 64))
+    want = loaded.predict(data=data.astype("float32"))["softmax_output"]
+    for given in (data, data.tolist(), mx.nd.array(data), data.astype("float64")):
+        np.testing.assert_array_equal(loaded.predict(data=given)["softmax_output"], want)
+    np.testing.assert_array_equal(loaded.predict(data=data, softmax_label=[1, 2])["softmax_output"], want)
+    for inputs, text in ({}, "missing: data"), ({"data": data, "dat": data}, "did you mean 'data'"), \
+            ({"data": data.astype(str)}, "needs numbers"), ({"data": data, "fc1_weight": data}, "has no input"):
+        with pytest.raises(ArgumentTypeError, match=text):
+            loaded.predict(**inputs)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float64", "int32"])
+def test_other_dtypes(dtype: str, tmp_path: Path):
+    symbol = mx.sym.Variable("x") * 3 + mx.sym.Variable("w")
+    executor = symbol.simple_bind(mx.cpu(), grad_req="null", type_dict={"x": dtype, "w": dtype}, x=(3, 4), w=(3, 4))
+    executor.arg_dict["w"][:] = 2
+    artifact.save(tmp_path / "net.mxc", [executor], ["x"])
+    loaded = mx.load(tmp_path / "net.mxc")
+    x = np.arange(12).reshape(3, 4)
+    (output,) = loaded.predict(x=x).values()
+    assert output.dtype == dtype and loaded.input_dtypes == {"x": dtype} and loaded.params["w"].dtype == dtype
+    np.testing.assert_array_equal(output, x * 3 + 2)
+
+
+def test_training_plans_give_gradients(small: Path):
+    loaded = mx.load(small)
+    assert loaded.trains
+    executor = loaded.executor(data=(5, 64))
+    executor._core.compiler = lambda *args: pytest.fail("it compiles") if not loaded._artifact.find(
+        "training" if args[4] else "inference", args[1], args[2], args[3]) else loaded._artifact.compile(*args)
+    mine = bound(networks.perceptron(), train=True, data=(5, 64))
+    data, label = RNG.standard_normal((5, 64)).astype("float32"), np.arange(5, dtype="float32")
+    for each in (executor, mine):
+        each.forward(is_train=True, data=data, softmax_label=label)
+        each.backward()
+    for name, grad in mine.grad_dict.items():
+        if grad is not None:
+            np.testing.assert_array_equal(executor.grad_dict[name].asnumpy(), grad.asnumpy())
+    executor.arg_dict["fc1_weight"][:] = 0  # its own
+    assert np.abs(loaded.params["fc1_weight"]).max() > 0
+    executor.forward(is_train=False, data=data)
+    np.testing.assert_allclose(executor.outputs[0].asnumpy().sum(axis=1), 1, rtol=1e-5)
+
+
+def test_parameters_given_at_load(small: Path, tmp_path: Path):
+    executor = bound(networks.perceptron(), data=(2, 64))
+    inputs = inputs_of(executor, "data")
+    artifact.save(tmp_path / "bare.mxc", [executor], ["data"], with_params=False)
+    assert (tmp_path / "bare.mxc").stat().st_size < small.stat().st_size
+    assert mx.load(tmp_path / "bare.mxc").params == {}
+    with pytest.raises(MXNetError, match="compiled without values of fc1_weight"):
+        mx.load(tmp_path / "bare.mxc").predict(**inputs)
+    values = {f"arg:{name}": array for name, array in executor.arg_dict.items() if name.startswith("fc")}
+    want = expected(executor, inputs)[0]
+    for path in (tmp_path / "bare.mxc", small):
+        np.testing.assert_allclose(mx.load(path, params=values).predict(**inputs)["softmax_output"], want, rtol=1e-6)
+    with pytest.raises(ArgumentError, match="no parameter 'fc1_weigt'; did you mean 'fc1_weight'"):
+        mx.load(small, params={"fc1_weigt": np.zeros(3)})
+    with pytest.raises(ArgumentError, match="has the shape"):
+        mx.load(small, params={"fc1_weight": np.zeros(3)})
+    other = mx.load(small, params={"fc1_weight": np.zeros(values["arg:fc1_weight"].shape)})
+    assert not other.params["fc1_weight"].any() and other.params["fc2_weight"].any()
+
+
+def test_a_model_without_parameters(tmp_path: Path):
+    executor = (mx.sym.Variable("a") + mx.sym.Variable("b")).simple_bind(mx.cpu(), grad_req="null", a=(3,), b=(3,))
+    artifact.save(tmp_path / "net.mxc", [executor], ["a", "b"])
+    loaded = mx.load(tmp_path / "net.mxc")
+    (output,) = loaded.predict(a=[1, 2, 3], b=[4, 5, 6]).values()
+    assert output.tolist() == [5, 7, 9] and loaded.params == {}
+
+
+def test_an_output_may_be_an_input_or_there_twice(tmp_path: Path):
+    x = mx.sym.Variable("x")
+    executor = mx.sym.Group([x, x + 1, x * 2, x]).simple_bind(mx.cpu(), grad_req="null", x=(3,))
+    artifact.save(tmp_path / "net.mxc", [executor], ["x"])
+    outputs = mx.load(tmp_path / "net.mxc").predict(x=[1, 2, 3])
+    assert [values.tolist() for values in outputs.values()] == [[1, 2, 3], [2, 3, 4], [2, 4, 6], [1, 2, 3]]
+    names = list(outputs)
+    assert names[0] == "x[0]" and names[3] == "x[3]"
+
+
+def sizes(path: Path) -> tuple[bytes, int]:
+    """The bytes of a file, and where its manifest ends."""
+    data = path.read_bytes()
+    return data, 64 + struct.unpack_from("<I", data, 12)[0]
+
+
+def test_damage_of_any_byte_is_refused(small: Path, tmp_path: Path):
+    data, start = sizes(small)
+    target = tmp_path / "damaged.mxc"
+    places = [*range(64), *RNG.integers(64, start, 100), *RNG.integers(start, len(data), 200), len(data) - 1]
+    for place in places:
+        damaged = bytearray(data)
+        damaged[place] ^= 1 << int(RNG.integers(8))
+        target.write_bytes(damaged)
+        with pytest.raises(ModelFileError, match=r"damaged.mxc"):
+            mx.load(target)
+    for length in (0, 1, 63, 64, start, len(data) // 2, len(data) - 1):
+        target.write_bytes(data[:length])
+        with pytest.raises(ModelFileError, match=r"damaged.mxc"):
+            mx.load(target)
+    target.write_bytes(data + b"\0")
+    with pytest.raises(ModelFileError, match=r"damaged.mxc: it has"):
+        mx.load(target)
+
+
+def test_what_is_no_artifact_is_refused(small: Path, tmp_path: Path):
+    (tmp_path / "text.mxc").write_text("no artifact " * 100)
+    with pytest.raises(ModelFileError, match="it is not an artifact of mxc"):
+        mx.load(tmp_path / "text.mxc")
+    with pytest.raises(FileAccessError, match=r"none.mxc: cannot be read: No such file"):
+        mx.load(tmp_path / "none.mxc")
+    with pytest.raises(ModelFileError, match="not a regular file"):
+        mx.load(tmp_path)
+    newer = bytearray(small.read_bytes())
+    newer[8] = 9
+    (tmp_path / "newer.mxc").write_bytes(newer)
+    with pytest.raises(ModelFileError, match="it has version 9 of the format of artifacts, this mxc reads version 1"):
+        mx.load(tmp_path / "newer.mxc")
+
+
+def changed(source: Path, target: Path, change: Any) -> Path:
+    """A file with another manifest, its checksums right."""
+    contents = artifact_file.read(source)
+    manifest = json.loads(json.dumps(contents.manifest))
+    del manifest["sections"]
+    change(manifest)
+    artifact_file.write(target, manifest, {name: [bytes(data)] for name, data in contents.sections.items()})
+    return target
+
+
+@pytest.mark.parametrize(("label", "text"), [
+    ("cpu", "another CPU"), ("features", "avx9000"), ("machine", "m68k"), ("mxc", "0.0.1"),
+    ("settings", "MXC_STRICT=1")])
+def test_what_was_compiled_for_something_else_is_compiled_here(label: str, text: str, small: Path, tmp_path: Path):
+    other = changed(small, tmp_path / "other.mxc",
+                    lambda manifest: manifest["parts"].update({label: f"{manifest['parts'][label]} {text}".strip()}))
+    with pytest.warns(RuntimeWarning, match=f"other.mxc was compiled for something else.*{text}") as warned:
+        loaded = mx.load(other)
+    assert len(warned) == 1
+    data = RNG.standard_normal((2, 64)).astype("float32")
+    np.testing.assert_array_equal(loaded.predict(data=data)["softmax_output"],
+                                  mx.load(small).predict(data=data)["softmax_output"])
+    executor = loaded.executor(data=(2, 64))
+    executor.forward(is_train=True, data=data)
+    executor.backward()
+    assert np.abs(executor.grad_dict["fc1_weight"].asnumpy()).max() > 0
+
+
+def test_a_cpu_with_more_features_runs_it(small: Path, tmp_path: Path, recwarn: pytest.WarningsRecorder):
+    def fewer(manifest: dict[str, Any]) -> None:
+        manifest["parts"]["features"] = " ".join(manifest["parts"]["features"].split()[1:])
+
+    assert not mx.load(changed(small, tmp_path / "other.mxc", fewer))._artifact.stale and not recwarn
+
+
+CHANGES = {
+    "no plans": lambda m: m.pop("plans"), "a plan elsewhere": lambda m: m["plans"][0].update(section="plan 9"),
+    "another mode": lambda m: m["plans"][0].update(mode="dream"), "parts": lambda m: m.update(parts=[1]),
+    "a parameter outside": lambda m: m["parameters"]["fc1_weight"].__setitem__(2, 1 << 40),
+    "a shape": lambda m: m["parameters"]["fc1_weight"].__setitem__(1, [1 << 40]),
+    "a dtype": lambda m: m["parameters"]["fc1_weight"].__setitem__(0, "object"),
+    "arrays": lambda m: m["plans"][0].update(arrays={}), "code": lambda m: m["code"].update(symbols=3),
+    "kernels": lambda m: m["code"].update(symbols={}),
+    "prepared": lambda m: m["plans"][0].update(prepared={"0": 1 << 40}),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_a_manifest_that_makes_no_sense_is_refused(change: Any, small: Path, tmp_path: Path):
+    other = changed(small, tmp_path / "other.mxc", change)
+    with pytest.raises(ModelFileError, match="its content is not of the form that mxc writes"):
+        mx.load(other).predict(data=np.zeros((2, 64)))
+
+
+def test_objects_where_there_is_no_image(small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("mxc.compiler.targets.cpu.image.is_native", lambda: False)
+    executor = bound(networks.perceptron(), data=(2, 64))
+    artifact.save(tmp_path / "objects.mxc", [executor], ["data"])
+    assert Artifact(tmp_path / "objects.mxc", mx.__version__).code["form"] == "objects"
+    inputs = inputs_of(executor, "data")
+    np.testing.assert_array_equal(mx.load(tmp_path / "objects.mxc").predict(**inputs)["softmax_output"],
+                                  expected(executor, inputs)[0])
+
+
+def test_compile_writes_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    monkeypatch.chdir(tmp_path)
+    executor = bound(networks.lenet(), data=(2, 1, 8, 8))
+    executor._symbol.save("net-symbol.json")
+    mx.nd.save("net-0000.params", {f"arg:{n}": a for n, a in executor.arg_dict.items() if n not in ("data",)
+                                   and not n.endswith("label")})
+    command = ["compile", "net-symbol.json", "--shape", "data=2,1,8,8", "--shape", "data=1,1,8,8", "-o", "net.mxc"]
+    assert main([*command, "--json", "--jobs", "1"]) == OK
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["artifact"] == "net.mxc" and facts["artifact_bytes"] == Path("net.mxc").stat().st_size
+    assert [each["shapes"] for each in facts["sets"]] == [{"data": [2, 1, 8, 8]}, {"data": [1, 1, 8, 8]}]
+    inputs = inputs_of(executor, "data")
+    np.testing.assert_array_equal(mx.load("net.mxc").predict(**inputs)["softmax_output"], expected(executor, inputs)[0])
+    assert main([*command, "--train"]) == OK
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "shapes: data=2,1,8,8" and lines[-2] == "artifact: net.mxc"
+    assert mx.load("net.mxc").trains
