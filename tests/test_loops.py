@@ -9,7 +9,7 @@ import pytest
 from guarded import first_death, needs_linux, sides
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kernel_cases import arrays_for, call, compare, every_kernel, expected, pointwise, reduction, softmax
+from kernel_cases import arrays_for, at, call, compare, every_kernel, expected, pointwise, reduction, softmax
 
 from mxc.compiler.kernel import interpret
 from mxc.compiler.kernel.canonical import canonical
@@ -192,3 +192,24 @@ def test_softmax_computes_its_exponentials_once() -> None:
     again = Store(1, place, apply("add", share, x))
     kernel = LoopKernel("reads x again", ("float32", "float32"), (30,), (40,), sweeps, (again,))
     assert loops.loop_source(kernel).count("exp_(") == 2
+
+
+def test_long_loops_run_several_vectors_at_a_time() -> None:
+    from mxc.compiler.targets.cpu.compile import translated
+    from mxc.compiler.targets.cpu.interleave import interleaved
+    from mxc.compiler.targets.cpu.jobs import job_of
+
+    def hints(value: Value) -> list[str]:
+        text = translated(job_of(canonical(pointwise("f", (F, F), [value])), "f"))
+        marked = interleaved(text)
+        optimised(marked, machine())  # LLVM takes it
+        return [line.split()[-1] for line in marked.splitlines() if "interleave.count" in line]
+
+    x = load(0, axis(0), F)
+    assert hints(apply("add", x, x)) == []
+    assert hints(apply("exp", x)) == ["4}"]
+    assert hints(apply("exp", apply("exp", apply("exp", apply("exp", x))))) == ["2}"]
+    total = LoopKernel("sum", (F, F), (3,), (40,), (Accumulator("sum", apply("exp", load(0, at((0, 40), (1, 1)), F))),),
+                       (Store(1, axis(0), acc(0, F)),))
+    text = interleaved(translated(job_of(canonical(total), "f")))
+    assert text.count("interleave.count") == 1  # of the innermost loop alone

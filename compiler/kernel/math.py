@@ -120,8 +120,8 @@ class _Format:
         single = dtype == "float32"
         self.mantissa = 23 if single else 52
         self.bias = 127 if single else 1023
-        self.magic = 1.5 * 2.0**self.mantissa  # adding it leaves the nearest integer in the low bits
-        self.magic_bits = (self.bias + self.mantissa << self.mantissa) | 1 << (self.mantissa - 1)
+        self.magic = 1.5 * 2.0**self.mantissa  # adding it leaves the nearest integer in the low bits, and half of it
+        # in those of half the bits
         self.ln2_high = 0.693359375 if single else 0.693147180369123816490  # n * high is exact
         self.ln2_low = pymath.log(2) - 0.693359375 if single else 1.90821492927058770002e-10
         self.highest = 89.5 if single else 711.0  # beyond it exp and half of it overflow
@@ -133,8 +133,8 @@ FORMATS = {"float32": _Format("float32"), "float64": _Format("float64")}
 
 # (exp(r) - 1 - r) / r**2 on |r| <= log(2) / 2
 EXP = {
-    "float32": (0.50000000472900430, 0.16666666814958112, 0.041666350932440012, 0.0083332734603899245,
-                0.0013941313074806666, 0.00019913983403248284),
+    "float32": (0.49999993432114509, 0.16666520399002493, 0.041668390786581008, 0.0083687451126299561,
+                0.0013814540025953708),
     "float64": (0.5, 0.16666666666666752, 0.041666666666669724, 0.0083333333332136269, 0.0013888888888704428,
                 0.00019841270101173542, 2.4801585535188093e-05, 2.7557073833953521e-06, 2.7560293117228592e-07,
                 2.5157389991572545e-08, 1.9492643166059809e-09),
@@ -145,6 +145,13 @@ LOG32 = (0.33333312539838134, -0.25000009516912258, 0.20002123531162058, -0.1666
 # (log(1 + f) - 2 s) / s**3 as a function of s**2, s = f / (2 + f), the same f
 LOG64 = (0.66666666666679875, 0.39999999989282092, 0.28571431545207793, 0.22221832072756720, 0.18209123785904974,
          0.14336458799075108, 0.34149638411971106, -1.5511351384635812)
+# (2 atanh(s) - 2 s) / s**3 as a function of s**2, s <= 1/3
+ATANH = {
+    "float32": (0.6666641312727517, 0.40021699430054525, 0.27999134205379855, 0.28024496171456359),
+    "float64": (0.66666666666666663, 0.40000000000014585, 0.28571428567108026, 0.22222222717484241, 0.18181789433967677,
+                0.15385570112216526, 0.13314143593206793, 0.12001077595287891, 0.088007179627123719,
+                0.16164083260654735),
+}
 # (tanh(x) - x) / x**3 as a function of x**2, x < 0.625 (float32), x < 0.5 (float64)
 TANH = {
     "float32": (-0.33333330906671754, 0.13333209763796752, -0.053947204269521057, 0.021702967106796277,
@@ -159,11 +166,14 @@ SINH = {
     "float64": (0.16666666666666188, 0.0083333333334138417, 0.00019841269795902805, 2.7557331218454675e-06,
                 2.5050481538939351e-08, 1.6168546926667582e-10, 4.7798614025151842e-13),
 }
-# erf(x) / x - 1 as a function of x**2, x < 0.93; -log(erfc(x)) / x on 0.92 <= x <= 4
-ERF_SMALL = (0.12837916664232737, -0.37612633697105219, 0.11283693942138423, -0.026859270784323114,
-             0.0052006343058570437, -0.00081374375618547482, 8.3452248824838148e-05)
-ERF_LARGE = (1.1286521644945764, 0.63513590385450869, 0.10626316052590441, -0.023785360232558873,
-             0.0036537705748626429, -0.00032565437244723943, 1.152246382258134e-05)
+# erf(x) / x - 1 as a function of x**2, x < 0.82; -log2(erfc(x)) / x on 0.79 <= x <= 4; (2**-r - 1) / r on |r| <= 1/2,
+# where what is as exact as erfc has to be suffices
+ERF_SMALL = (0.12837916257409271, -0.37612591363170095, 0.11282973015199002, -0.026814088675301231,
+             0.005072114188234951, -0.00064478438510586628)
+ERF_LARGE = (1.628130982111802, 0.91704817550704687, 0.1519939285787324, -0.033109891076574249,
+             0.0046655851990811681, -0.00031207733905613821)
+ERF_POWER = (-0.69314697759899269, 0.24022242085262271, -0.055507337434972492, 0.0096715126448252316,
+             -0.001326472712351652)
 
 # erfinv(x) / x: as a function of w on 0 <= w <= 6, mapped to -1..1; of sqrt(w) on sqrt(6)..6.2, mapped to -1..1
 ERFINV_SPLIT = 6.0
@@ -182,37 +192,51 @@ ERFINV_TAIL = (
     6.9838097260799259e-06, -2.6011730369646102e-06)
 
 
+def _clamped(x: Real, low: float, high: float) -> Real:
+    x = where(x > high, x.const(high), x)
+    return where(x < low, x.const(low), x)
+
+
 def _reduced(x: Real) -> tuple[Value, Real]:
-    """n (an integer Value) and r with x = n log(2) + r, |r| <= log(2) / 2; x is clamped to where exp is finite, not 0.
+    """An integer whose low bits are n, and r with x = n log(2) + r, |r| <= log(2) / 2, for |x| up to 1000.
 
     n comes out of the low bits of a sum, because the conversion of NaN to an integer is not defined.
     """
     form = FORMATS[x.dtype]
-    x = where(x > form.highest, x.const(form.highest), x)
-    x = where(x < form.lowest, x.const(form.lowest), x)
     shifted = fma(x, pymath.log2(pymath.e), form.magic)
     n = shifted - form.magic
-    r = fma(n, -form.ln2_low, fma(n, -form.ln2_high, x))
-    return _integer("sub", shifted.bits(), form.magic_bits), r
+    return shifted.bits(), fma(n, -form.ln2_low, fma(n, -form.ln2_high, x))
 
 
 def _power_of_two(n: Value) -> Real:
-    """2**n for an exponent of normal numbers."""
+    """2**n for an exponent of normal numbers, of which only the low bits matter."""
     form = FORMATS["float32" if n.dtype == "int32" else "float64"]
-    return _from_bits(_integer("shl", _integer("add", n, form.bias), form.mantissa))
+    return _from_bits(_integer("add", _integer("shl", n, form.mantissa), form.bias << form.mantissa))
 
 
 def _scaled(p: Real, n: Value) -> Real:
-    """p * 2**n with n over the whole range of results, denormals too: in two steps."""
-    half = _integer("sub", _integer("shr", _integer("add", n, 2048), 1), 1024)
+    """p * 2**n, with n in the low bits of a sum, over the whole range of results, denormals too: in two steps."""
+    half = _integer("shr", n, 1)
     return p * _power_of_two(half) * _power_of_two(ir.apply("sub", n, half))
+
+
+def _exp_of_rest(r: Real) -> Real:
+    return polynomial(r, (1.0, 1.0, *EXP[r.dtype]))
 
 
 def _exp(x: Real, shift: int = 0) -> Real:
     """exp(x) * 2**shift, rounded once."""
-    n, r = _reduced(x)
-    p = fma(polynomial(r, EXP[x.dtype]), r * r, r) + 1.0
-    return _scaled(p, _integer("add", n, shift) if shift else n)
+    form = FORMATS[x.dtype]
+    n, r = _reduced(_clamped(x, form.lowest, form.highest))
+    return _scaled(_exp_of_rest(r), _integer("add", n, shift) if shift else n)
+
+
+def _exp_of_minus(x: Real) -> Real:
+    """exp(-|x|)."""
+    size = x.op("abs")
+    low = -FORMATS[x.dtype].lowest
+    n, r = _reduced(-where(size > low, x.const(low), size))
+    return _scaled(_exp_of_rest(r), n)
 
 
 def exp(x: Real) -> Real:
@@ -222,12 +246,12 @@ def exp(x: Real) -> Real:
 def _exp_normal(x: Real) -> Real:
     """exp(x) for |x| <= 80: one scaling."""
     n, r = _reduced(x)
-    return (fma(polynomial(r, EXP[x.dtype]), r * r, r) + 1.0) * _power_of_two(n)
+    return _exp_of_rest(r) * _power_of_two(n)
 
 
 def expm1(x: Real) -> Real:
     top = 89.0 if x.dtype == "float32" else 710.0  # already infinite, and half of 2**n is not
-    n, r = _reduced(where(x < -60.0, x.const(-60.0), where(x > top, x.const(top), x)))
+    n, r = _reduced(_clamped(x, -60.0, top))
     p = fma(polynomial(r, EXP[x.dtype]), r * r, r)
     half = _power_of_two(_integer("sub", n, 1))  # of 2**n, which overflows before the result does
     result = fma(half, p, half - 0.5) * 2.0
@@ -301,32 +325,34 @@ def log1p(x: Real) -> Real:
 
 
 def sigmoid(x: Real) -> Real:
-    n, r = _reduced(-x.op("abs"))
-    whole = r + 1.0
-    # more exact than in `exp`, because a division follows
-    p = whole + fma(polynomial(r, EXP[x.dtype]), r * r, r - (whole - 1.0))
-    e = _scaled(p, n)
+    e = _exp_of_minus(x)
     u = e + 1.0
     result = where(x < 0.0, e, x.const(1.0)) / u
     return fma(result, (u - 1.0) - e, result)  # gives back most of what rounding took from u
 
 
 def softrelu(x: Real) -> Real:
-    """log(1 + exp(x))."""
-    e = _exp(-x.op("abs"))
-    u = e + 1.0
-    exponent, m = _log_parts(u)
-    tail = fma(exponent, FORMATS[x.dtype].ln2_high, fma(exponent, FORMATS[x.dtype].ln2_low, m)) + (e - (u - 1.0)) / u
-    return where(x > 0.0, x, 0.0) + tail
+    """log(1 + exp(x)) = max(x, 0) + log(1 + exp(-|x|))."""
+    e = _exp_of_minus(x)
+    s = e / (e + 2.0)
+    z = s * s
+    # log(1 + e) is 2 atanh(s), and 2 s is e - s e
+    return where(x > 0.0, x, 0.0) + fma(-s, fma(-z, polynomial(z, ATANH[x.dtype]), e), e)
+
+
+def _with_sign(size: Real, x: Real) -> Real:
+    """`size`, which is not negative, with the sign of x."""
+    sign = -2**31 if x.dtype == "float32" else -2**63
+    return _from_bits(ir.apply("bitor", size.bits(), _integer("bitand", x.bits(), sign)))
 
 
 def tanh(x: Real) -> Real:
     size = x.op("abs")
     square = x * x
     small = fma(polynomial(square, TANH[x.dtype]), square * x, x)
-    twice = where(size > 30.0, x.const(60.0), size + size)  # beyond it adding 1 makes no difference
-    large = 1.0 - 2.0 / (_exp_normal(twice) + 1.0)
-    return where(size < (0.625 if x.dtype == "float32" else 0.5), small, where(x < 0.0, -large, large))
+    twice = size + size
+    large = 1.0 - 2.0 / (_exp_normal(where(twice > 60.0, x.const(60.0), twice)) + 1.0)
+    return where(size > (0.625 if x.dtype == "float32" else 0.5), _with_sign(large, x), small)
 
 
 def sinh(x: Real) -> Real:
@@ -349,8 +375,12 @@ def erf(x: Real) -> Real:
     square = x * x
     small = fma(x, polynomial(square, ERF_SMALL), x)
     t = where(size > 4.0, x.const(4.0), size)
-    large = 1.0 - _exp_normal(-(t * polynomial(t, ERF_LARGE)))
-    return where(size < 0.925, small, where(x < 0.0, -large, large))
+    power = t * polynomial(t, ERF_LARGE)
+    n = power + FORMATS[x.dtype].magic
+    r = power - (n - FORMATS[x.dtype].magic)
+    scale = _integer("shl", n.bits(), FORMATS[x.dtype].mantissa)
+    large = 1.0 - _from_bits(ir.apply("sub", polynomial(r, (1.0, *ERF_POWER)).bits(), scale))
+    return where(size > 0.8, _with_sign(large, x), small)
 
 
 def digamma(x: Real) -> Real:

@@ -17,6 +17,7 @@ from mxc.compiler.error import MXNetError
 from mxc.compiler.kernel.ir import FLOATS
 from mxc.compiler.targets.cpu import vocabulary
 from mxc.compiler.targets.cpu.half_ir import conversions_for
+from mxc.compiler.targets.cpu.interleave import interleaved
 from mxc.compiler.targets.cpu.isa import fitting
 from mxc.compiler.targets.cpu.jobs import Job
 from mxc.compiler.targets.cpu.library.product import product_functions, product_symbol
@@ -85,7 +86,7 @@ def module_of(job: Job, machine: llvm.TargetMachine, features: str) -> llvm.Modu
             text = _with_product(text, dtype, features)
     if " half" in text:
         text += conversions_for(machine.triple, features)
-    return optimised(text, machine, short=job.short)
+    return optimised(text if job.short else interleaved(text), machine, short=job.short)
 
 
 def compile_source(job: Job, machine: llvm.TargetMachine, features: str) -> bytes:
