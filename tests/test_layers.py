@@ -35,7 +35,7 @@ ALLOWED = {
     "targets/reference": "error ops graph",  # runs graphs, not kernels
     "api": "error env plan ops graph kernel passes targets/cpu",
     "runtime": "error env forks plan ops graph passes api targets/cpu targets/reference",
-    "frontend": "runtime error env progress cache ops graph passes",
+    "frontend": "runtime error env progress cache ops graph passes targets/reference",
 }
 TYPES_ONLY = {("ops", "graph")}  # imported under TYPE_CHECKING, where a type is named and nothing is called
 
