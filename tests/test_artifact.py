@@ -13,8 +13,15 @@ import pytest
 
 import mxc as mx
 from mxc import artifact
-from mxc.cli.main import OK, main
-from mxc.compiler.error import ArgumentError, ArgumentTypeError, FileAccessError, ModelFileError, MXNetError
+from mxc.cli.main import OK, UNSUPPORTED, main
+from mxc.compiler.error import (
+    ArgumentError,
+    ArgumentTypeError,
+    FileAccessError,
+    ModelFileError,
+    MXNetError,
+    UnsupportedError,
+)
 from mxc.runtime import artifact_file
 from mxc.runtime.artifact import Artifact
 
@@ -296,3 +303,63 @@ def test_compile_writes_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caps
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "shapes: data=2,1,8,8" and lines[-2] == "artifact: net.mxc"
     assert mx.load("net.mxc").trains
+
+
+def test_steps_that_python_runs(tmp_path: Path):
+    table, index = mx.sym.Variable("table"), mx.sym.Variable("index")
+    executor = (mx.sym.take(table * 2, index, mode="raise") + 1).simple_bind(mx.cpu(), grad_req="null", table=(4, 3),
+                                                                            index=(2,))
+    assert any(step.host for step in executor.compiled().plan.steps)
+    artifact.save(tmp_path / "take.mxc", [executor], ["table", "index"])
+    loaded = mx.load(tmp_path / "take.mxc")
+    (output,) = loaded.predict(table=np.arange(12).reshape(4, 3), index=[1, 3]).values()
+    assert output.tolist() == [[7, 9, 11], [19, 21, 23]]
+    with pytest.raises(MXNetError, match="'take0_index': expected indices from 0 to 3"):
+        loaded.predict(table=np.zeros((4, 3)), index=[1, 4])
+
+
+def test_random_numbers_are_drawn_in_each_run(tmp_path: Path):
+    executor = mx.sym.random.uniform(shape=(100,)).simple_bind(mx.cpu(), grad_req="null")
+    artifact.save(tmp_path / "random.mxc", [executor], [])
+    loaded = mx.load(tmp_path / "random.mxc")
+    mx.random.seed(3)
+    first, second = (next(iter(loaded.predict().values())) for _ in range(2))
+    assert np.any(first != second)
+    mx.random.seed(3)
+    np.testing.assert_array_equal(first, next(iter(loaded.predict().values())))
+
+
+def test_operators_of_a_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    class Double(mx.operator.CustomOp):
+        def forward(self, is_train, req, in_data, out_data, aux):
+            self.assign(out_data[0], req[0], in_data[0] * 2)
+
+    @mx.operator.register("artifact_double")
+    class Property(mx.operator.CustomOpProp):
+        def create_operator(self, ctx, shapes, dtypes):
+            return Double()
+
+    symbol = mx.sym.Custom(mx.sym.Variable("x") + 1, op_type="artifact_double", name="double")
+    artifact.save(tmp_path / "net.mxc", [symbol.simple_bind(mx.cpu(), grad_req="null", x=(3,))], ["x"])
+    assert mx.load(tmp_path / "net.mxc").predict(x=[1, 2, 3])["double_output"].tolist() == [4, 6, 8]
+    symbol.save(str(tmp_path / "net-symbol.json"))
+    from mxc.compiler.ops import table
+
+    monkeypatch.setattr(table, "made", {})  # as in a program that has no such operator
+    assert main(["compile", str(tmp_path / "net-symbol.json"), "--shape", "x=3"]) == UNSUPPORTED
+    assert "'Custom' (node 'double'" in capsys.readouterr().err
+    with pytest.raises(UnsupportedError, match=r"net.mxc: .*\n.*'Custom' \(node 'double'.*mx.operator.register"):
+        mx.load(tmp_path / "net.mxc").predict(x=[1, 2, 3])
+
+
+def test_executors_of_several_shapes_share_the_parameters_shape(tmp_path: Path):
+    flat = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=2, name="fc")
+    first = bound(flat, data=(2, 4))
+    second = bound(flat, data=(2, 8))
+    with pytest.raises(MXNetError, match=r"'fc_weight' has the shape \(2, 4\) for the first input shapes and \(2, 8\)"):
+        artifact.save(tmp_path / "net.mxc", [first, second], ["data"])
+    with pytest.raises(ArgumentError, match="'dat' is not an argument of the model; did you mean 'data'"):
+        artifact.save(tmp_path / "net.mxc", [first], ["dat"])
+    with pytest.raises(FileAccessError, match="cannot be written"):
+        artifact.save(tmp_path / "none" / "net.mxc", [first], ["data"])
+    assert not list(tmp_path.iterdir())
