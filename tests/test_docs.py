@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import mxc as mx
+from mxc.cli.main import OK, main
 from mxc.compiler.ops import loader, table
 
 ROOT = Path(__file__).parents[1]
@@ -31,7 +32,7 @@ def test_what_documents_point_to_is_there(document: Path):
 
 
 def test_the_readme_binds_and_trains(capsys: pytest.CaptureFixture[str]):
-    first, load, bind, train, record = blocks("README.md", "python")
+    first, load, bind, train, record, _ = blocks("README.md", "python")
     assert first.strip() == "import mxc as mx" and load.startswith(first)
     names: dict[str, object] = {"mx": mx}
     exec(bind, names)
@@ -53,6 +54,26 @@ def test_the_readme_loads_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     names: dict[str, object] = {"image": mx.nd.ones((1, 3, 224, 224))}
     exec(blocks("README.md", "python")[1], names)
     np.testing.assert_allclose(np.ravel(names["probabilities"]), [1, 1, 1])  # type: ignore[call-overload]
+    command = "compile resnet18_v1-symbol.json --shape data=1,3,224,224 -o resnet18.mxc"
+    assert main(command.split()) == OK
+    result = eval(blocks("README.md", "python")[-1], {**names, "mxc": mx})
+    np.testing.assert_allclose(np.ravel(list(result.values())), [1, 1, 1])
+
+
+def test_the_artifact_guide_runs_and_trains(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    net = mx.sym.SoftmaxOutput(mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=2, name="fc"), name="softmax")
+    net.save("net-symbol.json")
+    mx.nd.save("net-0000.params", {"arg:fc_weight": mx.nd.zeros((2, 784)), "arg:fc_bias": mx.nd.zeros((2,))})
+    assert main(["compile", "net-symbol.json", "--shape", "data=32,784", "--train", "-o", "net.mxc"]) == OK
+    names: dict[str, object] = {"mxc": mx, "images": np.ones((32, 784)), "labels": mx.nd.zeros((32,))}
+    run, step = blocks("docs/artifact.md", "python")
+    exec(run, names)
+    np.testing.assert_allclose(names["outputs"]["softmax_output"], 0.5)  # type: ignore[index]
+    names["images"] = mx.nd.array(names["images"])
+    exec(step, names)
+    bias = names["executor"].arg_dict["fc_bias"]  # type: ignore[attr-defined]
+    np.testing.assert_allclose(bias.asnumpy(), [1.6, -1.6], rtol=1e-6)
 
 
 def test_the_operator_of_the_guide():
