@@ -11,7 +11,7 @@ import json
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -81,7 +81,8 @@ class _State:
 
 
 _state = _State()
-kernel: Callable[[Step, int, int, int], None] | None = None  # set while kernels are recorded
+Observer = Callable[[Step, int, int, int], None]
+kernel: Observer | None = None  # set while kernels are recorded
 
 
 def settings() -> Settings:
@@ -132,6 +133,27 @@ def _install() -> None:
     engine.observer = observe if active and (chosen.profile_all or chosen.profile_imperative or
                                              chosen.profile_memory) else None
     kernel = _record_kernel if active and (chosen.profile_all or chosen.profile_symbolic) else None
+
+
+@contextlib.contextmanager
+def watching_kernels(watch: Observer) -> Iterator[None]:
+    """While the block runs, `watch` is told of each kernel and host step too: the step, the bytes that it read and
+    wrote, and when it began and ended, in nanoseconds of time.perf_counter_ns. Kernels run one by one meanwhile."""
+    global kernel
+    before = kernel
+
+    def both(step: Step, moved: int, start: int, end: int) -> None:
+        watch(step, moved, start, end)
+        if before is not None:
+            before(step, moved, start, end)
+
+    engine.waitall()
+    kernel = both
+    try:
+        yield
+    finally:
+        engine.waitall()
+        kernel = before
 
 
 def observe(name: str, start: int, end: int) -> None:

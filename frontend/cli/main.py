@@ -16,6 +16,7 @@ COMMANDS = {  # name, which is also its module's, and what it does
     "compile": "compile a model and keep its kernels in the cache",
     "run": "run a model on arrays and print or save the outputs",
     "bench": "measure how long a run of a model takes, and compare with before",
+    "profile": "show where a run's time goes, kernel by kernel",
     "verify": "compare a compiled model with the reference interpreter",
     "inspect": "show a model's layers, fusion groups, plan or memory",
     "cache": "list, explain, check, prune or clear the compiled kernels that are kept",

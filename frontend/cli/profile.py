@@ -1,0 +1,186 @@
+"""`mxc profile`: where the time of a run goes, and how near its kernels are to what the machine can do."""
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+from mxc.cli import machine
+from mxc.cli.bench import add_threads_argument, measure
+from mxc.cli.inputs import add_input_arguments, read_inputs
+from mxc.cli.model import add_model_arguments, parse_shapes, positive, progress
+from mxc.cli.runnable import MADE_UP, open_model
+from mxc.cli.tables import print_facts, print_json, print_table
+from mxc.compiler import env
+
+DESCRIPTION = """Run a model for inference, measure each kernel, and print a table by time: the operators in a kernel,
+the shape of what it makes, how often it runs, its time in a run, its share, GFLOP/s of a product, GB/s of what it reads
+and writes, and how near that is to the machine's limits: float32 multiply-adds, and copying from memory to memory,
+which are measured too. What finds its data in a cache is faster than copying. Kernels are measured one by one, so their
+sum may be more than a run takes. Parameters are made up where there is no file of them."""
+EXAMPLES = """
+  mxc profile net-symbol.json --shape data=1,3,224,224
+  mxc profile net-symbol.json --shape data=1,3,224,224 --threads 1 --top 10
+  mxc profile net-symbol.json --shape data=1,3,224,224 --trace trace.json"""
+WORDS = 56  # letters of a kernel's operators
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of `mxc profile`."""
+    add_model_arguments(parser)
+    add_input_arguments(parser, "random")
+    parser.add_argument("--iterations", type=positive, default=10, metavar="N",
+                        help="runs, of which each kernel's least time counts (default 10)")
+    add_threads_argument(parser)
+    parser.add_argument("--top", type=positive, metavar="N", help="print only the N kernels that take longest")
+    parser.add_argument("--trace", metavar="FILE.json",
+                        help="write the runs as a Chrome trace too, for chrome://tracing or ui.perfetto.dev")
+
+
+@dataclass
+class Row:
+    """A kernel on arrays of the same shapes. calls: in a run. us: of all of them. flops, moved: of all of them; moved:
+    the bytes that they read and write."""
+
+    phase: str
+    operators: str
+    shape: tuple[int, ...]
+    host: bool
+    calls: int = 0
+    us: float = 0.0
+    flops: int = 0
+    moved: int = 0
+
+    @property
+    def gflops(self) -> float:
+        """10^9 operations of its product a second; 0: it has none."""
+        return self.flops / self.us / 1e3
+
+    @property
+    def gbytes(self) -> float:
+        """10^9 bytes read and written a second."""
+        return self.moved / self.us / 1e3
+
+
+def run(options: argparse.Namespace) -> int:
+    """Measure, print the table, write the trace."""
+    from mxc.runtime import limits, profiler
+
+    if options.threads:
+        env.set("MXC_NUM_THREADS", str(options.threads))
+    facts = machine.facts()
+    shapes = parse_shapes(options.shape)
+    given = read_inputs(options.input, shapes)
+    with traced(options.trace) as trace, progress(f"profiling {options.model}"):
+        model = open_model(options, shapes, given, "random", needs_values=False)
+        model.run()
+        whole = min(measure(model.run, options.iterations, 0))
+        least: dict[int, tuple[Any, int, int]] = {}  # by the step: itself, bytes, nanoseconds
+
+        def watch(step: Any, moved: int, start: int, end: int) -> None:
+            known = least.get(id(step))
+            if known is None or end - start < known[2]:
+                least[id(step)] = step, moved, end - start
+
+        with trace, profiler.watching_kernels(watch):
+            measure(model.run, options.iterations, 0)
+        most = max((limits.measure() for _ in range(2)), key=lambda found: found.gflops)
+    rows = table(list(least.values()), model.executor.compiled().plan.buffers)
+    total = sum(row.us for row in rows)
+    report = {"model": options.model, "parameters": model.parameters, "machine": facts,
+              "limits": {"gflops": round(most.gflops, 2), "gbytes": round(most.gbytes, 2), "threads": most.threads},
+              "run_us": round(whole * 1e3, 2), "kernels_us": round(total, 2),
+              "kernels": [as_data(row, total, most) for row in rows], "advice": machine.advice(facts)}
+    if options.json:
+        print_json(report)
+    else:
+        show(report, options)
+    return 0
+
+
+@contextmanager
+def traced(path: str | None) -> Iterator[AbstractContextManager[object]]:
+    """What records its block into the file `path`, if any. Raises FileAccessError at once when it cannot be written."""
+    from mxc.runtime import profiler
+
+    @contextmanager
+    def recording() -> Iterator[None]:
+        profiler.set_running(True)
+        try:
+            yield
+        finally:
+            profiler.dump(finished=True)
+
+    if path is None:
+        yield nullcontext()
+        return
+    before = profiler.settings()
+    profiler.configure(profiler.Settings(filename=path, dump_period=float("inf")))
+    try:
+        for running in (True, False):  # which writes an empty trace
+            profiler.set_running(running)
+        yield recording()
+    finally:
+        profiler.configure(before)
+
+
+def table(steps: list[tuple[Any, int, int]], buffers: Any) -> list[Row]:
+    """The rows of (step, bytes, nanoseconds) of a run, those that take longest first."""
+    rows: dict[tuple, Row] = {}
+    for step, moved, nanoseconds in steps:
+        made = step.writes or step.buffers[-1:]
+        shape = buffers[made[0]].shape if made else ()
+        key = step.phase, step.label or step.host, shape, step.flops, moved
+        row = rows.setdefault(key, Row(step.phase, step.label or step.host, shape, bool(step.host)))
+        row.calls += 1
+        row.us += nanoseconds / 1e3
+        row.flops += step.flops
+        row.moved += moved
+    return sorted(rows.values(), key=lambda row: -row.us)
+
+
+def as_data(row: Row, total: float, most: Any) -> dict[str, Any]:
+    """A row as plain data. of_multiply_adds, of_copying: its rates as parts of the limits."""
+    return {"phase": row.phase, "operators": row.operators, "shape": list(row.shape), "host": row.host,
+            "calls": row.calls, "us": round(row.us, 2), "share": round(row.us / total, 4),
+            "gflops": round(row.gflops, 2), "gbytes": round(row.gbytes, 2),
+            "of_multiply_adds": round(row.gflops / most.gflops, 4), "of_copying": round(row.gbytes / most.gbytes, 4)}
+
+
+def show(report: dict[str, Any], options: argparse.Namespace) -> None:
+    """Print the report for people."""
+    limits = report["limits"]
+    note = " (made-up parameters)" if report["parameters"] == MADE_UP else ""
+    print_facts({"model": report["model"] + note, "machine": machine.text(report["machine"]),
+                 "limits": f"{limits['gflops']:,.1f} GFLOP/s of multiply-adds, {limits['gbytes']:,.1f} GB/s of copying",
+                 "a run": f"{report['run_us'] / 1e3:,.3f} ms; its kernels one by one "
+                          f"{report['kernels_us'] / 1e3:,.3f} ms"})
+    print()
+    rows = report["kernels"][:options.top]
+    print_table(("kernel", "makes", "calls", "us", "share", "GFLOP/s", "GB/s", "of limit"),
+                [(named(row), "x".join(map(str, row["shape"])) or "1", str(row["calls"]), f"{row['us']:,.1f}",
+                  f"{row['share'] * 100:.1f} %", f"{row['gflops']:.1f}" if row["gflops"] else "",
+                  f"{row['gbytes']:.1f}", nearest_limit(row)) for row in rows], right=(2, 3, 4, 5, 6))
+    if len(rows) < len(report["kernels"]):
+        print(f"and {len(report['kernels']) - len(rows)} more")
+    for line in report["advice"]:
+        print(f"note: {line}")
+    if options.trace:
+        print(f"trace: {options.trace}")
+
+
+def nearest_limit(row: dict[str, Any]) -> str:
+    """The limit that a kernel is nearer to. Copying is none for one that finds its data in a cache."""
+    product, copy = row["of_multiply_adds"], row["of_copying"]
+    if product >= copy or (copy > 1 and product):
+        return f"{product * 100:.0f} % multiply-add"
+    return f"{copy * 100:.0f} % copy" if copy <= 1 else "in cache"
+
+
+def named(row: dict[str, Any]) -> str:
+    """A kernel's operators, cut; what Python runs says so."""
+    words = row["operators"].replace("_mxc_", "")
+    words = words if len(words) <= WORDS else words[:WORDS - 1] + "…"
+    return f"{words} (Python)" if row["host"] else words

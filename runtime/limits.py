@@ -1,0 +1,56 @@
+"""What this machine can do at most, measured: float32 multiply-adds and copying, on all threads that run plans."""
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+import numpy as np
+
+from mxc.compiler.targets.cpu import limits
+from mxc.runtime import runner
+
+ROUNDS = 1 << 15  # of a unit of multiply-adds: a fraction of a millisecond
+COPIED = 64 << 20  # bytes: more than caches hold
+UNITS = 32  # of each kernel, so that threads which are held up do fewer
+TURNS = 5
+
+
+@dataclass(frozen=True)
+class Limits:
+    """gflops: 10^9 float32 multiplications and additions a second, in registers. gbytes: 10^9 bytes a second that a
+    copy from memory to memory reads and writes. threads: that did it."""
+
+    gflops: float
+    gbytes: float
+    threads: int
+
+
+def measure() -> Limits:
+    """Measure both, the best of a few short turns: in all about 0.3 s. Raises MXNetError as compiling does."""
+    from mxc.compiler.targets.cpu.target import cpu_target
+
+    target = cpu_target()
+    isa = target.isa
+    addresses = target.functions(limits.source(isa), [limits.MULTIPLY, limits.COPY], "limits")
+    threads, stride = runner.num_threads(), limits.CHAINS * isa.vector_bytes
+    scratch = np.zeros(threads * stride + 64, np.uint8)
+    start = scratch.ctypes.data + -scratch.ctypes.data % 64
+    lanes = isa.lanes("float32")
+    values = np.full(2 * lanes, 0.5, np.float32)
+    multiply = runner.StepTable([(addresses[limits.MULTIPLY], [values.ctypes.data, ROUNDS], UNITS)])
+    source, target_ = np.ones(COPIED // 4, np.float32), np.zeros(COPIED // 4, np.float32)
+    copy = runner.StepTable([(addresses[limits.COPY], [source.ctypes.data, target_.ctypes.data, source.size // UNITS],
+                              UNITS)])
+    flops = UNITS * ROUNDS * limits.flops_per_round(isa)
+    seconds = [_least(table, start, stride) for table in (multiply, copy)]
+    return Limits(flops / seconds[0] / 1e9, 2 * COPIED / seconds[1] / 1e9, threads)
+
+
+def _least(table: runner.StepTable, scratch: int, stride: int) -> float:
+    """Seconds of the fastest turn."""
+    times = []
+    for _ in range(TURNS):
+        before = time.perf_counter()
+        runner.run(table, scratch, stride)
+        times.append(time.perf_counter() - before)
+    return min(times)
