@@ -228,9 +228,9 @@ def test_the_size_of_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: 
 
 
 def test_damage_and_other_parts_are_explained(store: Cache) -> None:
-    store.put(KEY, {"cpu": "x", "numba": "1"}, b"code")
+    store.put(KEY, {"cpu": "x", "llvmlite": "1"}, b"code")
     told = store.explain(KEY[:-1] + "0", {"cpu": "y", "flags": "z"})
-    assert told == "cpu was 'x', is 'y'; flags was '', is 'z'; numba was '1', is ''"
+    assert told == "cpu was 'x', is 'y'; flags was '', is 'z'; llvmlite was '1', is ''"
     store.place(KEY).write_bytes(b"")
     os.chmod(store.place(KEY), 0o600)
     assert store.get(KEY) is None and store.explain(KEY, PARTS) == "its entry was damaged and set aside"

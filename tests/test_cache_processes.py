@@ -36,7 +36,7 @@ executor = bound()
 check(executor)
 library = executor.compiled().library
 """
-REPORT = MODEL + "print(library.hits, library.misses, 'numba' in sys.modules)\n"
+REPORT = MODEL + "print(library.hits, library.misses, 'mxc.compiler.targets.cpu.worker' in sys.modules)\n"
 ALL_HITS = "2 0 False"
 FILES = 3  # two kernels and the runner
 
@@ -91,7 +91,7 @@ def own(filled: Path, empty: Path) -> Path:
     return empty
 
 
-def test_p06_a_second_process_compiles_nothing_and_loads_no_numba(filled: Path) -> None:
+def test_p06_a_second_process_compiles_nothing_and_loads_no_compiler(filled: Path) -> None:
     began = time.monotonic()
     assert warm(filled) == ALL_HITS
     assert time.monotonic() - began < 30
@@ -113,7 +113,7 @@ def sound(cache: Path) -> bool:
 @pytest.mark.parametrize("delay", [0.0, 0.3, 0.8])
 def test_p07_a_writer_killed_midway_leaves_a_sound_cache(empty: Path, delay: float) -> None:
     process = start(REPORT, empty)
-    wait_for(lambda: "numba" in maps(process.pid) or process.poll() is not None)
+    wait_for(lambda: "llvmlite" in maps(process.pid) or process.poll() is not None)
     time.sleep(delay)
     process.kill()
     process.communicate()

@@ -164,9 +164,9 @@ def test_fixed(kernel: LoopKernel, extents: dict[int, int]) -> None:
     canonical(affine_kernel(F, (2, 3, 49, 8), lambda x: apply("erf", x))),
 ], ids=lambda k: k.name)
 def test_lanes_are_vectors(kernel: LoopKernel) -> None:
-    from mxc.compiler.targets.cpu.compile import module_of
     from mxc.compiler.targets.cpu.jobs import job_of
     from mxc.compiler.targets.cpu.load import machine
+    from mxc.compiler.targets.cpu.worker import module_of
 
     code = machine("x86-64-v3" if "x86" in machine().triple else "", "")
     text = str(module_of(job_of(kernel, "f"), code, "+f16c"))

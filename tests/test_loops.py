@@ -16,6 +16,7 @@ from mxc.compiler.kernel.canonical import canonical
 from mxc.compiler.kernel.ir import Accumulator, LoopKernel, Store, Value, acc, apply, axis, const, load
 from mxc.compiler.kernel.simplify_index import from_affine
 from mxc.compiler.targets.cpu import loop_forms, loops
+from mxc.compiler.targets.cpu.isa import AVX2
 from mxc.compiler.targets.cpu.load import machine, optimised
 from mxc.compiler.targets.cpu.target import CpuTarget
 
@@ -147,14 +148,14 @@ def test_skeleton(kernel: LoopKernel, kind: str) -> None:
 
 
 def test_inner_loops_are_vector_code(target: CpuTarget) -> None:
-    from mxc.compiler.targets.cpu.compile import translated
     from mxc.compiler.targets.cpu.jobs import job_of
+    from mxc.compiler.targets.cpu.worker import module_of
 
     code = machine("x86-64-v3" if "x86" in machine().triple else "", "")
     total = apply("add", load(0, axis(0), F), load(1, axis(0), F))
     for kernel in (pointwise("exp", (F, F), [apply("exp", load(0, axis(0), F))]), reduction(("max",), F, 9, 8, False),
                    reduction(("sum",), F, 9, 8, False), pointwise("many", (F,) * 6, [total] * 4)):
-        text = str(optimised(translated(job_of(kernel, "f")), code))
+        text = str(module_of(job_of(kernel, "f"), code, AVX2.features))
         assert " x float>" in text, kernel.name
 
 
@@ -195,12 +196,12 @@ def test_softmax_computes_its_exponentials_once() -> None:
 
 
 def test_long_loops_run_several_vectors_at_a_time() -> None:
-    from mxc.compiler.targets.cpu.compile import translated
     from mxc.compiler.targets.cpu.interleave import interleaved
     from mxc.compiler.targets.cpu.jobs import job_of
+    from mxc.compiler.targets.cpu.translate import translated
 
     def hints(value: Value) -> list[str]:
-        text = translated(job_of(canonical(pointwise("f", (F, F), [value])), "f"))
+        text = translated(job_of(canonical(pointwise("f", (F, F), [value])), "f"), AVX2.features)
         marked = interleaved(text)
         optimised(marked, machine())  # LLVM takes it
         return [line.split()[-1] for line in marked.splitlines() if "interleave.count" in line]
@@ -211,5 +212,5 @@ def test_long_loops_run_several_vectors_at_a_time() -> None:
     assert hints(apply("exp", apply("exp", apply("exp", apply("exp", x))))) == ["2}"]
     total = LoopKernel("sum", (F, F), (3,), (40,), (Accumulator("sum", apply("exp", load(0, at((0, 40), (1, 1)), F))),),
                        (Store(1, axis(0), acc(0, F)),))
-    text = interleaved(translated(job_of(canonical(total), "f")))
+    text = interleaved(translated(job_of(canonical(total), "f"), AVX2.features))
     assert text.count("interleave.count") == 1  # of the innermost loop alone

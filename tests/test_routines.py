@@ -15,10 +15,8 @@ from mxc.compiler.kernel.ir import RoutineKernel
 from mxc.compiler.kernel.routines import spec, words
 from mxc.compiler.ops import table
 from mxc.compiler.ops.infer import infer_node
-from mxc.compiler.targets.cpu.half_ir import conversions_for
 from mxc.compiler.targets.cpu.isa import AVX2, AVX512, PLAIN, Isa
 from mxc.compiler.targets.cpu.library.product import product_functions, product_symbol
-from mxc.compiler.targets.cpu.load import machine
 from mxc.compiler.targets.cpu.target import cpu_target
 
 CASES = [(case, dtype) for op in table.all_operators() if "routine" in op.rules for case in cases(op)
@@ -71,9 +69,9 @@ def test_every_routine_is_of_an_operator() -> None:
 
 
 def test_words_are_of_the_target() -> None:
-    from mxc.compiler.targets.cpu.vocabulary import names
+    from mxc.compiler.targets.cpu import vocabulary
 
-    assert set(words.__all__) <= set(names())
+    assert set(words.__all__) <= set(vocabulary.words())
 
 
 @pytest.mark.parametrize("form", [AVX2, AVX512, PLAIN], ids=lambda form: form.name)
@@ -83,7 +81,6 @@ def test_product(stored: str, form: Isa) -> None:
     if not runs(form):
         pytest.skip(f"this machine does not run {form.name}")
     text = product_functions(form, stored)
-    text += conversions_for(machine().triple, form.features) if " half" in text else ""
     name = product_symbol(stored)
     address = compiled(text.replace(f"internal void @{name}(", "void @kernel("))
     function = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 6)(address)
@@ -97,15 +94,6 @@ def test_product(stored: str, form: Isa) -> None:
         function(to.ctypes.data, left.ctypes.data, packed.ctypes.data, rows, depth, columns)
         np.testing.assert_allclose(to, expected, 0, 1e-12 if stored == "float64" else 1e-4)
         np.testing.assert_array_equal(to[rows * columns:], expected[rows * columns:])
-
-
-def test_a_call_of_what_is_no_primitive_is_refused() -> None:
-    from mxc.compiler.targets.cpu.compile import translated
-    from mxc.compiler.targets.cpu.jobs import Job
-
-    text = "def kernel(args, first, last, scratch):\n    b0 = buffer0(args, 0)\n    b0[0] = min(first, last)\n"
-    with pytest.raises(MXNetError, match=r"kernel small calls .*ol_min.*, which is no primitive of the target"):
-        translated(Job("symbol", "small", "numba", text, ("int64",)))
 
 
 def test_a_wrong_declaration_is_refused() -> None:

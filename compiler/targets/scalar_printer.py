@@ -1,6 +1,6 @@
-"""Kernel values as statements of typed Python source, for Numba on the CPU and in numba.cuda alike.
+"""Kernel values as statements of typed Python source, for the CPU's translator and numba.cuda alike.
 
-Numba's own rules widen (int8 + int8 is int64, float32 * 2 is float64), so every step is cast to its dtype and every
+Their rules widen (int8 + int8 is int64, float32 * 2 is float64), so every step is cast to its dtype and every
 literal is a typed constant defined before the function. Names with a trailing underscore are the targets' vocabulary:
 each target defines them, with the IR's semantics.
 
@@ -18,7 +18,7 @@ from mxc.compiler.kernel.ir import INDEX, Value
 
 INFIX = {"add": "+", "sub": "-", "mul": "*", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!=",
          "and": "&", "or": "|", "bitand": "&", "bitor": "|", "bitxor": "^"}
-WIDE = frozenset(["float32", "float64", "int64", INDEX])  # dtypes whose infix results Numba leaves alone
+WIDE = frozenset(["float32", "float64", "int64", INDEX])  # dtypes whose infix results stay
 
 
 class Source:
@@ -157,10 +157,10 @@ class ScalarPrinter:
         if v.op == "div" and v.dtype in ir.FLOATS:
             return f"{args[0]} / {args[1]}"
         if v.op == "neg":
-            return f"{self.numba(v.dtype)}(-{args[0]})"
+            return f"{self.register(v.dtype)}(-{args[0]})"
         return f"{v.op}_({', '.join(args)})"
 
-    def numba(self, dtype: str) -> str:
+    def register(self, dtype: str) -> str:
         """The type's name in the source."""
         return {"float16": "float32", INDEX: "int64"}.get(dtype, dtype)
 
@@ -169,8 +169,8 @@ class ScalarPrinter:
             return text if source == "bool" else f"{text} != {self.constant(ir.const(0, source))}"
         if target == "float16":
             return f"half({text})" if source == "float32" else f"half(float32({text}))"
-        if self.numba(source) == self.numba(target):
+        if self.register(source) == self.register(target):
             return text
         if source in ir.FLOATS and target not in ir.FLOATS:
-            return f"whole_{self.numba(target)}({text})"
-        return f"{self.numba(target)}({text})"
+            return f"whole_{self.register(target)}({text})"
+        return f"{self.register(target)}({text})"

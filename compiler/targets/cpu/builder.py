@@ -12,7 +12,7 @@ Python runs once and prints; `b.range` is a loop of the printed program, Python'
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 I64 = "i64"
@@ -129,6 +129,7 @@ class Builder:
         self._functions: list[str] = []
         self._declared: dict[str, str] = {}
         self._lines: list[str] = []
+        self._locals: list[str] = []
         self._count = 0
         self._block = ""
 
@@ -144,9 +145,10 @@ class Builder:
         signature = ", ".join(" ".join([*p[:-1], "%" + p[-1]]) for p in split)
         linkage = "internal " if internal else ""
         self._lines = [f"define {linkage}void @{name}({signature}) #0 {{", "entry:"]
-        self._count, self._block = 0, "entry"
+        self._count, self._block, self._locals = 0, "entry", []
         yield [Value(self, p[0], "%" + p[-1]) for p in split]
         self._lines += ["  ret void", "}"]
+        self._lines[2:2] = self._locals
         self._functions.append("\n".join(self._lines))
 
     def call(self, name: str, arguments: Sequence[Value]) -> None:
@@ -154,13 +156,14 @@ class Builder:
         self._lines.append(f"  call void @{name}({self._list(arguments)})")
 
     def intrinsic(
-        self, name: str, kind: str, arguments: Sequence[Value], overloads: Sequence[str] | None = None
+        self, name: str, kind: str, arguments: Sequence[Value], overloads: Sequence[str] | None = None, flags: str = "",
     ) -> Value:
-        """Calls LLVM's `name`, overloaded on `overloads` (default: the result's type); kind "void" gives no value."""
+        """Calls LLVM's `name`, overloaded on `overloads` (default: the result's type); kind "void" gives no value.
+        flags: LLVM's of floating arithmetic."""
         full = ".".join([name, *map(mangled, [kind] if overloads is None else overloads)])
         types = ", ".join(a.type for a in arguments)
         self._declared[full] = f"declare {kind} @{full}({types})"
-        text = f"call {kind} @{full}({self._list(arguments)})"
+        text = f"call {f'{flags} ' if flags else ''}{kind} @{full}({self._list(arguments)})"
         if kind == "void":
             self._lines.append("  " + text)
             return Value(self, kind, "")
@@ -357,6 +360,47 @@ class Builder:
 
     def when_not(self, condition: Value):
         return self.when(self.negate(condition))
+
+    def either(self, condition: Value, yes: Callable[[], None], no: Callable[[], None]) -> None:
+        """Prints two ways, of which one is taken."""
+        self._count += 1
+        name = f"e{self._count}"
+        self._branch(condition, f"{name}.then", f"{name}.else")
+        for label, way in ((f"{name}.then", yes), (f"{name}.else", no)):
+            self._open(label)
+            way()
+            self._lines.append(f"  br label %{name}.end")
+        self._open(f"{name}.end")
+
+    def choose(self, condition: Value, yes: Callable[[], Value], no: Callable[[], Value]) -> Value:
+        """The value of one of two ways, of which only that one is taken."""
+        ends: list[tuple[Value, str]] = []
+
+        def way(print_it: Callable[[], Value]) -> Callable[[], None]:
+            return lambda: ends.append((print_it(), self._block))
+
+        self.either(condition, way(yes), way(no))
+        choices = ", ".join(f"[{value.text}, %{block}]" for value, block in ends)
+        return self.emit(ends[0][0].type, f"phi {ends[0][0].type} {choices}")
+
+    def repeat(self, condition: Callable[[], Value], body: Callable[[], None]) -> None:
+        """A loop that goes on while what `condition` prints holds."""
+        self._count += 1
+        name = f"r{self._count}"
+        self._lines.append(f"  br label %{name}.head")
+        self._open(f"{name}.head")
+        self._branch(condition(), f"{name}.body", f"{name}.end")
+        self._open(f"{name}.body")
+        body()
+        self._lines.append(f"  br label %{name}.head")
+        self._open(f"{name}.end")
+
+    def local(self, kind: str, count: int = 1) -> Value:
+        """Memory of the function's own for `count` values of type `kind`."""
+        name = f"%m{len(self._locals)}"
+        self._locals.append(f"  {name} = alloca [{count} x {kind}], align 64" if count > 1 else
+                            f"  {name} = alloca {kind}")
+        return Value(self, "ptr", name)
 
     # --- the bottom
 

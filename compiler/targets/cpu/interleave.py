@@ -12,24 +12,24 @@ import re
 LONG = 16  # instructions of a loop from which on LLVM needs to be told
 COUNTS = ((64, 4), (192, 2))  # (up to this many instructions, so many vectors); of longer ones registers would spill
 
-_BLOCK = re.compile(r"^(\S+):.*\n((?:  .*\n)*?)  br i1 (\S+), label %(\S+), label %(\S+)\n", re.M)
+_LOOP = re.compile(r"^(l\d+)\.body:\n((?:  .*\n)*?)  br label %\1\.head\n", re.M)  # as Builder.range prints it
+_VARIABLE = re.compile(r"ptr %m\d+$", re.M)  # loads and stores of these are not there in the end
+OF_THE_LOOP = 2  # instructions that count, at its head
 
 
 def interleaved(text: str) -> str:
-    """LLVM IR text with a hint at the end of each loop of one block that is long."""
+    """LLVM IR text, as a Builder prints it, with a hint at the end of each loop whose body is one long block."""
     notes: list[str] = []
 
-    def hinted(block: re.Match[str]) -> str:
-        label, body = block[1], block[2]
-        if label not in (block[4], block[5]) or " call void" in body:
-            return block[0]
-        size = body.count("\n")
+    def hinted(loop: re.Match[str]) -> str:
+        body = loop[2]
+        size = body.count("\n") - len(_VARIABLE.findall(body)) + OF_THE_LOOP
         count = next((n for most, n in COUNTS if size <= most), 1)
-        if size < LONG or count == 1:
-            return block[0]
+        if size < LONG or count == 1 or " call void" in body:
+            return loop[0]
         name = 90000 + 2 * len(notes)
         notes.append(f'!{name} = distinct !{{!{name}, !{name + 1}}}\n'
                      f'!{name + 1} = !{{!"llvm.loop.interleave.count", i32 {count}}}\n')
-        return f"{block[0][:-1]}, !llvm.loop !{name}\n"
+        return f"{loop[0][:-1]}, !llvm.loop !{name}\n"
 
-    return "\n".join([_BLOCK.sub(hinted, text), *notes])
+    return "\n".join([_LOOP.sub(hinted, text), *notes])

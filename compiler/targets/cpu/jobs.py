@@ -16,9 +16,9 @@ from mxc.compiler.targets.cpu.routines import routine_source
 class Job:
     """One kernel to compile into an object that defines `symbol`.
 
-    language: "numba" (loops.py, routines.py) or "llvm" (IR text of the library). buffers: dtypes of a Numba source's
-    buffers. scratch: dtype and byte offset of its scratch buffers. short: whether its innermost loops have
-    few, constant steps.
+    language: "typed" (loops.py, routines.py; see translate.py) or "llvm" (IR text of the library). buffers: dtypes of a
+    typed source's buffers. scratch: dtype and byte offset of its scratch buffers. short: whether its innermost loops
+    have few, constant steps.
     """
 
     symbol: str
@@ -36,6 +36,6 @@ def job_of(kernel: Kernel, symbol: str, isa: Isa | None = None) -> Job:
         return Job(symbol, kernel.name, "llvm", library.source(kernel, symbol, isa))
     if isinstance(kernel, RoutineKernel):
         scratch = tuple((dtype, 0) for _, dtype, _ in spec.scratch(kernel))  # the source has the offsets
-        return Job(symbol, kernel.name, "numba", routine_source(kernel), kernel.buffers, scratch)
+        return Job(symbol, kernel.name, "typed", routine_source(kernel), kernel.buffers, scratch)
     scratch = tuple(scratch_layout(kernel)[0])
-    return Job(symbol, kernel.name, "numba", loop_source(kernel), kernel.buffers, scratch, has_short_loops(kernel))
+    return Job(symbol, kernel.name, "typed", loop_source(kernel), kernel.buffers, scratch, has_short_loops(kernel))

@@ -1,4 +1,4 @@
-"""Object code into this process, with llvmlite and without Numba."""
+"""Object code into this process, with llvmlite."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping

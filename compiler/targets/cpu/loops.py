@@ -1,4 +1,4 @@
-"""Loop kernels as Numba source for the CPU: the three skeletons of loop_forms.py."""
+"""Loop kernels as typed source for the CPU (see translate.py): the three skeletons of loop_forms.py."""
 from __future__ import annotations
 
 from contextlib import contextmanager
@@ -23,7 +23,7 @@ from mxc.compiler.targets.loop_printer import ARG
 
 
 def loop_source(kernel: LoopKernel) -> str:
-    """Numba source of a canonical kernel: constants, then `def kernel(args, first, last, scratch)`."""
+    """Typed source of a canonical kernel: constants, then `def kernel(args, first, last, scratch)`."""
     return _Loops(kernel).text()
 
 

@@ -1,4 +1,4 @@
-"""Routines (kernel/routines/) as Numba source: the function's own lines between a head that names its arguments."""
+"""Routines (kernel/routines/) as typed source (see translate.py): a head of arguments, then the function's lines."""
 from __future__ import annotations
 
 import ast
@@ -15,7 +15,7 @@ ALIGNMENT = 64  # bytes, of each scratch array
 
 
 class _Folded(ast.NodeTransformer):
-    """What boolean constants decide is decided here: Numba would infer the types of branches that never run."""
+    """What boolean constants decide is decided here: branches that never run need not have types that fit."""
 
     def __init__(self, constants: Mapping[str, object]):
         self.known = {name: value for name, value in constants.items() if isinstance(value, bool)}
@@ -69,7 +69,7 @@ def body(function: Callable[..., None], constants: Mapping[str, object]) -> str:
 
 
 def routine_source(kernel: RoutineKernel) -> str:
-    """Numba source: constants, then `def kernel(args, first, last, scratch)`."""
+    """Typed source: constants, then `def kernel(args, first, last, scratch)`."""
     declared = spec.find(kernel.routine)
     lines = [f"{name} = {computing_dtype(str(value)) if value in spec.DTYPES else repr(value)}"
              for name, value in kernel.constants]

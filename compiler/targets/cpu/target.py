@@ -6,7 +6,6 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib import metadata
 from typing import TYPE_CHECKING
 
 from mxc.compiler import env, progress
@@ -54,7 +53,7 @@ class CpuTarget:
         self.cache = cache
         self.parts = {
             "triple": llvm.get_process_triple(), "cpu": self.cpu, "features": self.features, "mxc": sources_digest(),
-            "numba": metadata.version("numba"), "llvmlite": llvmlite.__version__,
+            "llvmlite": llvmlite.__version__,
         }
         self._keys: dict[str, str] = {}
         self._addresses: dict[str, int] = {}
@@ -104,7 +103,7 @@ class CpuTarget:
                 for key in kernels}
 
     def source(self, kernel: Kernel) -> str:
-        """What is compiled for `kernel`: Numba source of a loop kernel, LLVM IR of a library kernel."""
+        """What is compiled for `kernel`: typed source of a loop kernel, LLVM IR of a library kernel."""
         from mxc.compiler.targets.cpu.jobs import job_of
 
         return job_of(kernel, "kernel", self.isa).text
@@ -112,14 +111,11 @@ class CpuTarget:
     def assembly(self, kernel: Kernel) -> str:
         """The machine's assembly of `kernel`, which is compiled for it."""
         from mxc.compiler.targets.cpu.jobs import job_of
-        from mxc.compiler.targets.cpu.load import machine, optimised
+        from mxc.compiler.targets.cpu.load import machine
+        from mxc.compiler.targets.cpu.worker import module_of
 
-        job, host = job_of(kernel, "kernel", self.isa), machine(self.cpu, self.features)
-        if job.language == "llvm":
-            return str(host.emit_assembly(optimised(job.text, host, 0)))
-        from mxc.compiler.targets.cpu.compile import module_of  # imports Numba
-
-        return str(host.emit_assembly(module_of(job, host, self.features)))
+        host = machine(self.cpu, self.features)
+        return str(host.emit_assembly(module_of(job_of(kernel, "kernel", self.isa), host, self.features)))
 
     def functions(self, text: str, symbols: Sequence[str], name: str = "runner") -> dict[str, int]:
         """The addresses of the functions that LLVM IR text defines; its object code is cached as that of kernels.

@@ -1,4 +1,4 @@
-"""Compiles kernels, here and in helper processes (Numba's and LLVM's locks keep threads from doing so).
+"""Compiles kernels, here and in helper processes (LLVM's lock keeps threads from doing so).
 
 A helper reads jobs as lines of JSON from its standard input and answers each with a line: the object code, or that it
 has none. It ends with its input, so that it never outlives its parent for long, however that ends.
@@ -12,9 +12,10 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mxc.compiler import env, interrupts
+from mxc.compiler.error import MXNetError
 
 if TYPE_CHECKING:
     from mxc.compiler.targets.cpu.jobs import Job
@@ -63,15 +64,27 @@ def compile_jobs(jobs: Sequence[Job], cpu: str, features: str, done: Done) -> No
 
 def compile_here(job: Job, cpu: str, features: str) -> bytes:
     """The object code of one job. Raises MXNetError naming the kernel when it does not compile."""
-    from mxc.compiler.targets.cpu.load import machine, optimised
+    from mxc.compiler.targets.cpu.load import machine
 
     target = machine(cpu, features)
     with interrupts.held():
-        if job.language == "llvm":
-            return bytes(target.emit_object(optimised(job.text, target, 0)))
-        from mxc.compiler.targets.cpu.compile import compile_source  # imports Numba
+        try:
+            return bytes(target.emit_object(module_of(job, target, features)))
+        except RuntimeError as error:
+            raise MXNetError(f"kernel {job.name} does not compile: {error}\n{job.text}") from error
 
-        return compile_source(job, target, features)
+
+def module_of(job: Job, target: Any, features: str) -> Any:
+    """The LLVM module of one job, ready for code generation by the `target` machine."""
+    from mxc.compiler.targets.cpu.load import optimised
+
+    if job.language == "llvm":
+        return optimised(job.text, target, 0)
+    from mxc.compiler.targets.cpu.interleave import interleaved
+    from mxc.compiler.targets.cpu.translate import translated
+
+    text = translated(job, features)
+    return optimised(text if job.short else interleaved(text), target, short=job.short)
 
 
 def _next(jobs: list[Job]) -> Job | None:
@@ -104,7 +117,6 @@ def main() -> None:
     import signal
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to all; the parent ends its helpers
-    from mxc.compiler.error import MXNetError
     from mxc.compiler.targets.cpu.jobs import Job
 
     for line in sys.stdin.buffer:

@@ -147,13 +147,13 @@ class Arithmetic:
     def _floating(self, op: str, args: Sequence[Value]) -> Value:
         b, x = self.b, args[0]
         if op in ("add", "sub", "mul", "div"):
-            return b.binary("f" + op, x, args[1])
+            return b.binary(f"f{op} contract", x, args[1])
         if op == "neg":
             return b.emit(x.type, f"fneg {x.type} {x.text}")
         if op == "fma":
             return b.fma(*args)
         if op in ("min", "max"):
-            return b.intrinsic(f"llvm.{op}imum", x.type, args)
+            return b.intrinsic(f"llvm.{op}imum", x.type, args, flags="nsz")  # the sign of a zero is not promised
         if op in INTRINSICS:
             return b.intrinsic(f"llvm.{INTRINSICS[op]}", x.type, args)
         result = b.library_call(LIBM[op], args)
