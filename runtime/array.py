@@ -36,8 +36,8 @@ def dtype_name(dtype: object) -> str:
     """
     try:
         name = np.dtype(dtype).name  # type: ignore[call-overload]
-    except TypeError:
-        name = str(dtype)
+    except (TypeError, ValueError, SyntaxError):  # NumPy evaluates texts as "(2,3)f4"
+        name = str(dtype)[:40]
     if name not in DTYPES:
         raise ArgumentTypeError(f"dtype {name!r} is not supported; use one of {', '.join(DTYPES)}")
     return name

@@ -11,6 +11,7 @@ import struct
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +25,7 @@ from mxc.compiler.targets.cpu import image, runner_ir
 from mxc.compiler.targets.cpu.host import differences, host_parts
 from mxc.compiler.targets.cpu.loaded import Library
 from mxc.runtime import artifact_file, runner
-from mxc.runtime.array import Array
+from mxc.runtime.array import Array, dtype_name
 from mxc.runtime.context import Context, cpu
 from mxc.runtime.engine import Variable
 
@@ -113,9 +114,16 @@ class Artifact:
         self.parameters = {str(name): self._array(values, dtype, shape, offset)
                            for name, (dtype, shape, offset) in manifest["parameters"].items()}
         self.plans = [self._stored(entry) for entry in manifest["plans"]]
+        strange = {*self.inputs, *self.optional} - {*self.args}
+        if strange or not self.plans or any(len(stored.outputs) != len(self.outputs) for stored in self.plans):
+            raise ValueError(f"inputs {self.inputs}, outputs {self.outputs} and {len(self.plans)} plans do not belong "
+                             "together")
 
     def _array(self, section: memoryview, dtype: str, shape: list[int], offset: int) -> Array:
-        return Array(np.ndarray(tuple(shape), dtype, section, offset), self.context, Variable())
+        extents, name = tuple(map(int, shape)), dtype_name(dtype)
+        if min(extents, default=0) < 0 or not 0 <= offset <= len(section) - prod(extents) * np.dtype(name).itemsize:
+            raise ValueError(f"a parameter of shape {extents} is at {offset} of {len(section)} bytes")
+        return Array(np.ndarray(extents, name, section, offset), self.context, Variable())
 
     def _stored(self, entry: dict[str, Any]) -> StoredPlan:
         if entry["section"] not in self.contents.sections or entry["mode"] not in (INFERENCE, TRAINING):
@@ -123,7 +131,7 @@ class Artifact:
         shapes = {name: array.shape for name, array in self.parameters.items()}
         dtypes = {name: array.dtype for name, array in self.parameters.items()}
         for name, (dtype, shape) in entry["arrays"].items():
-            shapes[name], dtypes[name] = tuple(map(int, shape)), str(np.dtype(dtype))
+            shapes[name], dtypes[name] = tuple(map(int, shape)), dtype_name(dtype)
         if shapes.keys() != {*self.args, *self.aux}:
             raise ValueError(f"a plan has the arrays {', '.join(shapes)}")
         return StoredPlan(entry["mode"], shapes, dtypes, [(str(d), tuple(map(int, s))) for d, s in entry["outputs"]],
@@ -158,6 +166,8 @@ class Artifact:
         if self.code["form"] == IMAGE:
             places: dict[str, int] = self.code["functions"]
             base = image.load(code, self.code["imports"])
+            if not all(0 <= place < len(code) for place in places.values()):
+                raise ValueError("a function is outside of the code")
             return {key: base + places[symbol] for key, symbol in symbols.items()}
         from mxc.compiler.targets.cpu.load import load_functions  # imports llvmlite
 

@@ -1,4 +1,4 @@
-"""Files damaged with regard to their structure: `python fuzz_files.py KIND SEED COUNT`, KIND `json` or `params`.
+"""Files damaged with regard to their structure: `python fuzz_files.py KIND SEED COUNT`, KIND `json`, `params` or `mxc`.
 
 Each try takes a good file, changes it in one to three places (numbers, names, counts and whole branches rather than
 only bytes, so that what lies behind the first check is reached too), and loads it. Allowed is success or an MXNetError
@@ -13,11 +13,13 @@ import json
 import os
 import random
 import re
+import shutil
 import signal
 import struct
 import sys
 import tempfile
 import traceback
+import warnings
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -25,6 +27,7 @@ from typing import Any
 
 import mxc as mx
 from mxc.compiler.ops import table
+from mxc.runtime import artifact_file
 
 SECONDS, FREE = 20, 64 << 20
 NUMBERS = [0, 1, 2, 3, 7, 8, 9, 255, -1, -2, 2**31 - 1, 2**31, 2**32 - 1, 2**40, 2**63 - 1, 2**64 - 1, 10**30]
@@ -198,6 +201,53 @@ def load_params(path: Path) -> str:
     return "loaded"
 
 
+# -- artifacts
+
+def artifact_source(folder: Path) -> tuple[bytes, Any]:
+    """An artifact of a small layer: its bytes, and its parts. Too small for changes to be costly to check."""
+    net = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=3, name="fc")
+    executor = net.simple_bind(mx.cpu(), grad_req="null", data=(2, 4))
+    path = folder / "source.mxc"
+    mx.artifact.save(path, [executor], ["data"])
+    data, contents = path.read_bytes(), artifact_file.read(path)
+    parts = contents.manifest, {name: bytes(section) for name, section in contents.sections.items()}
+    path.unlink()
+    return data, parts
+
+
+def damaged_artifact(rng: random.Random, source: tuple[bytes, Any], scratch: Path) -> bytes:
+    """Bytes or numbers changed so that checksums must tell; or the manifest or graph changed, with checksums right."""
+    data, (manifest, sections) = source
+    kind = rng.randrange(4)
+    if kind == 0:
+        return change_bytes(data, rng)
+    if kind == 1:
+        place, width = 4 * rng.randrange(len(data) // 4 if rng.random() < 0.5 else 16), rng.choice([1, 2, 4, 8])
+        number = rng.choice(NUMBERS).to_bytes(40, "little", signed=True)[:width]
+        return data[:place] + number + data[place + width:]
+    manifest, sections = copy.deepcopy({k: v for k, v in manifest.items() if k != "sections"}), dict(sections)
+    document = manifest if kind == 2 else json.loads(sections["graph"].rstrip(b"\0"))
+    for _ in range(rng.choice([1, 1, 2, 3])):
+        change_value(document, rng, ["FullyConnected", "Activation", "null"])
+    if kind == 3:
+        sections["graph"] = json.dumps(document).encode()
+    elif rng.random() < 0.2:
+        del sections[rng.choice(list(sections))]
+    artifact_file.write(scratch, manifest, {name: [section] for name, section in sections.items()})
+    return scratch.read_bytes()
+
+
+def load_artifact(path: Path) -> str:
+    """Reads all that a file says of itself, and its graph. It is not run: who can make checksums right can make code
+    wrong."""
+    model = mx.load(path)
+    what = [model.input_shapes, model.output_shapes, model.input_dtypes, model.output_dtypes, model.trains, repr(model)]
+    for array in model.params.values():
+        array.sum()
+    model.symbol.tojson()
+    return "loaded" if all(part is not None for part in what) else "nothing"
+
+
 # -- one try
 
 def resident(field: str) -> int:
@@ -222,16 +272,22 @@ def attempt(load: Callable[[Path], str], path: Path) -> str:
     return result
 
 
-def kinds() -> dict[str, tuple[Callable[[random.Random], bytes], Callable[[Path], str]]]:
-    """Of each kind of file, what makes a damaged one and what loads it."""
+def maker(kind: str, folder: Path) -> tuple[Callable[[random.Random], bytes], Callable[[Path], str]]:
+    """What makes a damaged file of that kind, and what loads it."""
+    if kind == "params":
+        return damaged_params, load_params
+    if kind == "mxc":
+        source = artifact_source(folder)
+        return lambda rng: damaged_artifact(rng, source, folder / "scratch.mxc"), load_artifact
     sources, operators = networks(), [name for name in table.names() if not name.startswith("_mxc_")]
-    return {"json": (lambda rng: damaged_json(rng, sources, operators), load_json),
-            "params": (damaged_params, load_params)}
+    return lambda rng: damaged_json(rng, sources, operators), load_json
 
 
 def main() -> None:
     kind, seed, count = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-    make, load = kinds()[kind]
+    folder = Path(tempfile.mkdtemp())
+    make, load = maker(kind, folder)
+    warnings.simplefilter("ignore")  # that an artifact was compiled for something else
 
     def slow(number: int, frame: Any) -> None:
         raise Slow(f"more than {SECONDS} s")
@@ -239,7 +295,6 @@ def main() -> None:
     signal.signal(signal.SIGALRM, slow)
     results: Counter[str] = Counter()
     findings: dict[str, str] = {}
-    folder = Path(tempfile.mkdtemp())
     path = folder / f"file.{kind}"
     for number in range(count):
         path.write_bytes(make(random.Random(f"{kind} {seed} {number}")))
@@ -258,8 +313,7 @@ def main() -> None:
     for what, text in findings.items():
         print(f"FINDING {what}\n  {text}\n")
     print(dict(results))
-    path.unlink()
-    folder.rmdir()
+    shutil.rmtree(folder)
     sys.stdout.flush()
     os._exit(min(len(findings), 100))  # without tidying up: what a finding left behind must not hide it
 

@@ -258,9 +258,15 @@ def test_a_cpu_with_more_features_runs_it(small: Path, tmp_path: Path, recwarn: 
 
 
 CHANGES = {
+    "an input": lambda m: m["inputs"].append("nobody"), "outputs": lambda m: m["outputs"].append("nobody"),
+    "none": lambda m: m["plans"].clear(),
     "no plans": lambda m: m.pop("plans"), "a plan elsewhere": lambda m: m["plans"][0].update(section="plan 9"),
     "another mode": lambda m: m["plans"][0].update(mode="dream"), "parts": lambda m: m.update(parts=[1]),
     "a parameter outside": lambda m: m["parameters"]["fc1_weight"].__setitem__(2, 1 << 40),
+    "a parameter far outside": lambda m: m["parameters"]["fc1_weight"].__setitem__(2, 2**63 - 1),
+    "a parameter before": lambda m: m["parameters"]["fc1_weight"].__setitem__(2, -64),
+    "a function outside": lambda m: m["code"]["functions"].update(dict.fromkeys(m["code"]["functions"], 1 << 40)),
+    "a dtype that NumPy evaluates": lambda m: m["plans"][0]["arrays"]["data"].__setitem__(0, "(1,2"),
     "a shape": lambda m: m["parameters"]["fc1_weight"].__setitem__(1, [1 << 40]),
     "a dtype": lambda m: m["parameters"]["fc1_weight"].__setitem__(0, "object"),
     "arrays": lambda m: m["plans"][0].update(arrays={}), "code": lambda m: m["code"].update(symbols=3),

@@ -11,7 +11,7 @@ import pytest
 HERE = Path(__file__).parent
 
 
-@pytest.mark.parametrize("kind", ["json", "params"])
+@pytest.mark.parametrize("kind", ["json", "params", "mxc"])
 @pytest.mark.parametrize("seed, count", [(1, 700), pytest.param(2, 3400, marks=pytest.mark.slow)])
 def test_damaged_files(kind: str, seed: int, count: int) -> None:
     done = subprocess.run([sys.executable, str(HERE / "fuzz_files.py"), kind, str(seed), str(count)], timeout=900,

@@ -330,3 +330,9 @@ def test_impossible_numbers_of_threads(monkeypatch: pytest.MonkeyPatch, value: s
     monkeypatch.setenv("MXC_NUM_THREADS", value)
     monkeypatch.setenv("MXC_DEBUG", value)
     assert 1 <= env.num_threads() <= 256 and env.debug_level() >= 0
+
+
+@pytest.mark.parametrize("dtype", ["(1,2", "1" * 5000, "float33", "(2,)f4", object, "O", "S3"])
+def test_what_is_no_dtype(dtype: object) -> None:
+    with pytest.raises(TypeError, match="is not supported; use one of float32"):
+        mx.nd.zeros((2,), dtype=dtype)
