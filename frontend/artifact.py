@@ -69,6 +69,13 @@ class Predictor:
         return {name: array.data for name, array in self._values.items()}
 
     @property
+    def missing_params(self) -> dict[str, tuple[Shape, str]]:
+        """Shape and dtype of the parameters and auxiliary states that have no value, by name."""
+        stored = self._artifact.plans[0]
+        return {name: (shape, stored.dtypes[name]) for name, shape in stored.shapes.items()
+                if name not in (*self._values, *self.input_names, *self.further_inputs)}
+
+    @property
     def input_shapes(self) -> list[dict[str, Shape]]:
         """The sets of input shapes that `predict` takes, by input name."""
         return [{name: stored.shapes[name] for name in self.input_names} for stored in self._plans(INFERENCE)]
@@ -120,7 +127,7 @@ class Predictor:
                 results = self._compiled_here(stored, values)
             else:
                 if stored.section not in self._runs:
-                    self._need_values(stored)
+                    self._need_values()
                     self._runs[stored.section] = Prediction(self._artifact, stored, self._values, self._memory,
                                                             self._own_values)
                 results = self._runs[stored.section].run(values)
@@ -153,7 +160,7 @@ class Predictor:
     def _compiled_here(self, stored: StoredPlan, values: Mapping[str, np.ndarray]) -> list[np.ndarray]:
         """The outputs by an executor of what the compiler makes of the graph here."""
         if stored.section not in self._executors:
-            self._need_values(stored)
+            self._need_values()
             self._executors[stored.section] = self._executor(stored, self._artifact.context, "null")
         executor = self._executors[stored.section]
         return [output.asnumpy() for output in executor.forward(is_train=False, **values)]
@@ -178,9 +185,8 @@ class Predictor:
             raise ArgumentTypeError(f"input {name!r} needs numbers, got an array of dtype {array.dtype}")
         return array
 
-    def _need_values(self, stored: StoredPlan) -> None:
-        missing = [name for name in stored.shapes if name not in self._values
-                   and name not in (*self.input_names, *self.further_inputs)]
+    def _need_values(self) -> None:
+        missing = list(self.missing_params)
         if missing:
             raise MXNetError(f"{self.path} was compiled without values of {', '.join(missing[:6])}"
                              f"{f' and {len(missing) - 6} more' if len(missing) > 6 else ''}: give them, as "

@@ -114,3 +114,61 @@ def test_made_up_values():
     weight = made_up_parameter("fc_weight", (300, 200), "float32")
     assert weight.dtype == np.float32 and abs(weight.std() - 0.1) < 0.01
     assert made_up_parameter("bn_moving_var", (50,), "float32").min() > 0.7
+
+
+NET = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=3, name="fc")
+WEIGHT = np.arange(12, dtype=np.float32).reshape(3, 4)
+
+
+@pytest.fixture
+def artifacts() -> None:
+    """net.mxc for two sets of shapes, and bare.mxc without parameters."""
+    NET.save("net-symbol.json")
+    NET.save("bare-symbol.json")
+    mx.nd.save("net-0000.params", {"arg:fc_weight": mx.nd.array(WEIGHT), "arg:fc_bias": mx.nd.ones((3,))})
+    shapes = ["--shape", "data=2,4", "--shape", "data=1,4"]
+    assert main(["compile", "net-symbol.json", *shapes, "-o", "net.mxc", "--json"]) == OK
+    assert main(["compile", "bare-symbol.json", "--shape", "data=2,4", "-o", "bare.mxc", "--json"]) == OK
+
+
+def test_an_artifact_runs_without_a_compiler(artifacts: None, capsys: pytest.CaptureFixture[str]):
+    program = "import atexit, sys\natexit.register(lambda: print(*sys.modules, file=sys.stderr))"
+    done = command("run", "net.mxc", "--input", "data=@x.npy", "--output", "y.npy", "--json", program=program)
+    assert done.returncode == OK
+    np.testing.assert_allclose(np.load("y.npy"), X @ WEIGHT.T + 1, rtol=1e-6)
+    loaded = set(done.stderr.split())
+    assert "mxc.artifact" in loaded and not loaded & {"numba", "llvmlite", "yaml", "mxc.symbol", "mxc.compiler.api"}
+    assert not [name for name in loaded if name.startswith("mxc.compiler.passes")]
+    assert main(["run", "net.mxc", "--shape", "data=1,4", "--json"]) == OK
+    assert json.loads(capsys.readouterr().out.splitlines()[-1])["fc_output"]["top"] == [[[0, 1.0], [1, 1.0], [2, 1.0]]]
+
+
+def test_the_other_commands_take_artifacts(artifacts: None, capsys: pytest.CaptureFixture[str]):
+    capsys.readouterr()
+    for arguments in (["verify", "net.mxc", "--nodes"], ["verify", "bare.mxc"], ["profile", "net.mxc"],
+                      ["bench", "bare.mxc", "--iterations", "5"], ["inspect", "net.mxc", "--shape", "data=1,4"]):
+        assert main([*arguments, "--json"]) == OK, capsys.readouterr()
+        found = json.loads(capsys.readouterr().out)
+        parameters = {"net.mxc": "net.mxc", "bare.mxc": "made up"}[arguments[1]]
+        assert arguments[0] == "inspect" or found["parameters"] == parameters
+    assert found["layers"][0]["outputs"] == [[1, 4]] and found["totals"]["parameters"] == 15
+
+
+REFUSED_ARTIFACTS = {
+    "other shapes": (USAGE, ["run", "net.mxc", "--shape", "data=3,4"], "it has data=2,4; data=1,4"),
+    "a dtype": (USAGE, ["run", "net.mxc", "--dtype", "data=float16"], "compile it anew"),
+    "another input": (USAGE, ["run", "net.mxc", "--input", "dat=ones"], "did you mean 'data'?"),
+    "no parameters": (BAD_FILE, ["run", "bare.mxc"], "compiled without values of fc_weight, fc_bias"),
+    "to compile": (USAGE, ["compile", "net.mxc"], "is compiled already"),
+    "what is none": (BAD_FILE, ["run", "other.mxc"], "other.mxc"),
+}
+
+
+def test_artifacts_that_are_refused(artifacts: None, capsys: pytest.CaptureFixture[str]):
+    Path("other.mxc").write_bytes(Path("net.mxc").read_bytes()[:-1])
+    for code, arguments, text in REFUSED_ARTIFACTS.values():
+        capsys.readouterr()
+        assert main(arguments) == code, arguments
+        printed = capsys.readouterr()
+        assert printed.out == "" and text in printed.err and len(printed.err.splitlines()) == 2, printed.err
+    assert main(["run", "bare.mxc", "--params", "net-0000.params"]) == OK

@@ -10,6 +10,7 @@ from mxc.cli.model import (
     UsageError,
     add_model_arguments,
     bind_model,
+    is_artifact,
     parameter_file,
     parse_dtypes,
     parse_shapes,
@@ -36,7 +37,7 @@ EXAMPLES = """
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `mxc compile`."""
-    add_model_arguments(parser)
+    add_model_arguments(parser, artifacts=False)
     parser.add_argument("-o", "--output", metavar="NAME.mxc", help="write an artifact there")
     parser.add_argument("--train", action="store_true",
                         help="compile a training step too, with the gradients of all parameters")
@@ -67,6 +68,8 @@ def shape_sets(texts: list[str]) -> list[dict[str, tuple[int, ...]]]:
 
 def run(options: argparse.Namespace) -> int:
     """Compile; print nodes, kernels, bytes, cache hits and time for each set of shapes, and what was written."""
+    if is_artifact(options.model):
+        raise UsageError(f"{options.model} is compiled already; give the SYMBOL.json that it was made of")
     sets, dtypes = shape_sets(options.shape), parse_dtypes(options.dtype)
     if options.jobs:
         env.set("MXC_NUM_THREADS", str(options.jobs))

@@ -136,7 +136,7 @@ def model_layers(symbol: Any, executor: Any, shapes: dict[str, tuple[int, ...]])
 def title_of(options: argparse.Namespace) -> str:
     """What stands above a picture: the model, what of it, and the shapes that were given."""
     name = Path(options.model).name.removesuffix(".json").removesuffix("-symbol")
-    return ", ".join([name, *(["training step"] if options.train else []), *options.shape])
+    return ", ".join([name.removesuffix(".mxc"), *(["training step"] if options.train else []), *options.shape])
 
 
 def draw_memory(plan: Any, options: argparse.Namespace) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import argparse
 import importlib
 import os
 import sys
+import warnings
 
 OK, FAILED, USAGE, BAD_FILE, UNSUPPORTED, NO_TARGET, INTERNAL = 0, 1, 2, 3, 4, 5, 70
 INTERRUPTED = 130  # as shells say it for SIGINT
@@ -56,7 +57,10 @@ def main(arguments: list[str] | None = None) -> int:
     given = sys.argv[1:] if arguments is None else arguments
     options = parser(given).parse_args(given)
     try:
-        code = int(importlib.import_module(f"mxc.cli.{options.command}").run(options))
+        with warnings.catch_warnings():
+            warnings.showwarning = lambda message, *_: print(
+                f"mxc {options.command}: {str(message).removeprefix('mxc: ')}", file=sys.stderr)
+            code = int(importlib.import_module(f"mxc.cli.{options.command}").run(options))
         if sys.stdout is not None:
             sys.stdout.flush()
         return code

@@ -17,9 +17,10 @@ class UsageError(MXNetError):
     """An option that is wrong in itself, or that does not go with the model."""
 
 
-def add_model_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options that say which model, and on which inputs."""
-    parser.add_argument("model", metavar="SYMBOL.json", help="the model's graph (NAME-symbol.json)")
+def add_model_arguments(parser: argparse.ArgumentParser, artifacts: bool = True) -> None:
+    """The options that say which model, and on which inputs. artifacts: whether it may be one."""
+    parser.add_argument("model", metavar="MODEL" if artifacts else "SYMBOL.json", help="the model's graph, "
+                        "NAME-symbol.json" + (", or an artifact, NAME.mxc, that `mxc compile -o` made" * artifacts))
     parser.add_argument("--params", metavar="FILE",
                         help="its parameters (default: the NAME-0000.params of the highest number beside it)")
     parser.add_argument("--shape", action="append", default=[], metavar="NAME=D,D,...",
@@ -120,9 +121,18 @@ def bind_model(options: argparse.Namespace, shapes: dict[str, tuple[int, ...]], 
     """
     import mxc as mx
 
-    symbol, path = mx.sym.load(options.model), parameter_file(options)
-    names, states = symbol.list_arguments(), symbol.list_auxiliary_states()
-    arguments, auxiliary = load_parameters(path, states)
+    if is_artifact(options.model):
+        predictor = open_artifact(options)
+        shapes |= chosen_shapes(predictor, options.model, shapes)
+        symbol, path = predictor.symbol, options.model
+        names, states = symbol.list_arguments(), symbol.list_auxiliary_states()
+        arrays = {name: mx.nd.array(array, dtype=array.dtype) for name, array in predictor.params.items()}
+        arguments, auxiliary = ({n: arrays[n] for n in group if n in arrays} for group in (names, states))
+        path = path if arrays else None
+    else:
+        symbol, path = mx.sym.load(options.model), parameter_file(options)
+        names, states = symbol.list_arguments(), symbol.list_auxiliary_states()
+        arguments, auxiliary = load_parameters(path, states)
     check_names((*shapes, *dtypes), names, options.model)
     missing = [n for n in names if n not in arguments and n not in shapes and not n.endswith("label")]
     known = {**shapes, **{n: a.shape for n, a in arguments.items() if n in names and n not in shapes}}
@@ -152,6 +162,34 @@ def bind_model(options: argparse.Namespace, shapes: dict[str, tuple[int, ...]], 
     except MXNetError as error:
         raise ModelFileError(str(path), str(error)) from error
     return symbol, executor
+
+
+def is_artifact(path: str) -> bool:
+    """Whether the file is named as what `mxc compile -o` writes."""
+    return path.endswith(".mxc")
+
+
+def open_artifact(options: argparse.Namespace, params: dict[str, Any] | None = None) -> Any:
+    """The Predictor of the command line's artifact. params: values of parameters, on top of those of --params.
+
+    Raises UsageError for options that an artifact has no use for, MXNetError as mxc.load does.
+    """
+    import mxc as mx
+
+    if options.dtype:
+        raise UsageError(f"--dtype: {options.model} was compiled for the dtypes it has; compile it anew for others")
+    arguments, auxiliary = load_parameters(options.params, [])
+    return mx.load(options.model, params=arguments | auxiliary | (params or {}))
+
+
+def chosen_shapes(predictor: Any, path: str, shapes: dict[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
+    """The first set of input shapes of an artifact that agrees with those given. Raises UsageError when none does."""
+    sets = predictor.input_shapes
+    for each in sets:
+        if all(each.get(name, shape) == shape for name, shape in shapes.items()):
+            return dict(each)
+    there = "; ".join(", ".join(f"{name}={','.join(map(str, shape))}" for name, shape in each.items()) for each in sets)
+    raise UsageError(f"{path} was not compiled for these shapes\nit has {there}")
 
 
 def check_names(given: Iterable[str], names: Collection[str], model: str) -> None:

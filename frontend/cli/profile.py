@@ -11,7 +11,7 @@ from mxc.cli import machine
 from mxc.cli.bench import add_threads_argument, measure
 from mxc.cli.inputs import add_input_arguments, read_inputs
 from mxc.cli.model import add_model_arguments, parse_shapes, positive, progress
-from mxc.cli.runnable import MADE_UP, open_model
+from mxc.cli.runnable import MADE_UP, open_bound
 from mxc.cli.tables import print_facts, print_json, print_table
 from mxc.compiler import env
 
@@ -74,7 +74,7 @@ def run(options: argparse.Namespace) -> int:
     shapes = parse_shapes(options.shape)
     given = read_inputs(options.input, shapes)
     with traced(options.trace) as trace, progress(f"profiling {options.model}"):
-        model = open_model(options, shapes, given, "random", needs_values=False)
+        model = open_bound(options, shapes, given, "random", needs_values=False)
         model.run()
         whole = min(measure(model.run, options.iterations, 0))
         least: dict[int, tuple[Any, int, int]] = {}  # by the step: itself, bytes, nanoseconds

@@ -1,11 +1,19 @@
-"""A model that is ready to run, whatever file it comes from."""
+"""A model that is ready to run for inference, whatever file it comes from."""
 from __future__ import annotations
 
 import argparse
 from typing import TYPE_CHECKING, Any
 
 from mxc.cli.inputs import Given, Shape, made_up_parameter
-from mxc.cli.model import bind_model, check_names, parameter_file, parse_dtypes
+from mxc.cli.model import (
+    bind_model,
+    check_names,
+    chosen_shapes,
+    is_artifact,
+    open_artifact,
+    parameter_file,
+    parse_dtypes,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -14,17 +22,14 @@ MADE_UP = "made up"
 
 
 class Bound:
-    """A model bound to arrays, for inference.
+    """A model bound to arrays.
 
     inputs: shape and dtype by name. outputs: names, each there once. parameters: the file they come from, or MADE_UP.
     """
 
-    def __init__(self, symbol: Any, executor: Any, shapes: dict[str, Shape], parameters: str):
-        self.symbol, self.executor, self.parameters = symbol, executor, parameters
-        self.inputs = {name: (array.shape, array.dtype.__name__) for name, array in executor.arg_dict.items()
-                       if name in shapes or name.endswith("label")}
-        listed = symbol.list_outputs()
-        self.outputs = [name if listed.count(name) == 1 else f"{name}[{i}]" for i, name in enumerate(listed)]
+    def __init__(self, executor: Any, inputs: dict[str, tuple[Shape, str]], outputs: list[str], parameters: str):
+        self.executor, self.inputs, self.outputs, self.parameters = executor, inputs, outputs, parameters
+        self.symbol = executor._symbol
 
     def set(self, name: str, array: np.ndarray) -> None:
         """Give an input its values."""
@@ -40,22 +45,82 @@ class Bound:
         return [output.asnumpy() for output in self.executor.outputs]
 
 
+class Stored:
+    """As Bound, of an artifact as programs run it: without a compiler, and without what a Symbol needs."""
+
+    def __init__(self, predictor: Any, inputs: dict[str, tuple[Shape, str]], parameters: str):
+        self.predictor, self.inputs, self.parameters = predictor, inputs, parameters
+        self.outputs = list(predictor.output_names)
+        self._given: dict[str, np.ndarray] = {}
+        self._results: dict[str, np.ndarray] = {}
+
+    def set(self, name: str, array: np.ndarray) -> None:
+        """Give an input its values."""
+        self._given[name] = array
+
+    def run(self) -> None:
+        """Compute the outputs."""
+        self._results = self.predictor.predict(**self._given)
+
+    def values(self) -> list[np.ndarray]:
+        """The outputs of the last run."""
+        return list(self._results.values())
+
+
 def open_model(options: argparse.Namespace, shapes: dict[str, Shape], given: Given, default: str,
-               needs_values: bool) -> Bound:
+               needs_values: bool) -> Bound | Stored:
     """The command line's model with its inputs set. default: the word for inputs that are not given. needs_values: else
     parameters are made up where there is no file of them.
 
     Raises UsageError for options that name no input or leave a shape open, and MXNetError for what the model, its
     parameters or the values do not allow.
     """
-    symbol, executor = bind_model(options, shapes, parse_dtypes(options.dtype), needs_values)
-    path = parameter_file(options)
-    model = Bound(symbol, executor, shapes | dict.fromkeys(given.words, ()), path or MADE_UP)
-    check_names(given.words, model.inputs, options.model)
-    if path is None and not needs_values:
+    if not is_artifact(options.model):
+        return open_bound(options, shapes, given, default, needs_values)
+    predictor, path = _open_predictor(options, needs_values)
+    shapes |= chosen_shapes(predictor, options.model, shapes)
+    check_names((*shapes, *given.words), (*predictor.input_names, *predictor.further_inputs), options.model)
+    dtypes = predictor.input_dtypes
+    model = Stored(predictor, {name: (shapes[name], dtypes[name]) for name in predictor.input_names}, path)
+    _fill(model, given, default)
+    return model
+
+
+def open_bound(options: argparse.Namespace, shapes: dict[str, Shape], given: Given, default: str,
+               needs_values: bool) -> Bound:
+    """As `open_model`, with an executor; that of an artifact runs the artifact's plans."""
+    if is_artifact(options.model):
+        predictor, path = _open_predictor(options, needs_values)
+        shapes |= chosen_shapes(predictor, options.model, shapes)
+        executor = predictor.executor(grad_req="null", **shapes)
+    else:
+        _, executor = bind_model(options, shapes, parse_dtypes(options.dtype), needs_values)
+        path = parameter_file(options) or MADE_UP
+    names = {*shapes, *given.words}
+    inputs = {name: (array.shape, array.dtype.__name__) for name, array in executor.arg_dict.items()
+              if name in names or name.endswith("label")}
+    check_names(given.words, inputs, options.model)
+    if path == MADE_UP and not needs_values:
         for name, array in (executor.arg_dict | executor.aux_dict).items():
-            if name not in model.inputs:
+            if name not in inputs:
                 array[:] = made_up_parameter(name, array.shape, array.dtype.__name__)
+    listed = executor._symbol.list_outputs()
+    outputs = [name if listed.count(name) == 1 else f"{name}[{i}]" for i, name in enumerate(listed)]
+    model = Bound(executor, inputs, outputs, path)
+    _fill(model, given, default)
+    return model
+
+
+def _open_predictor(options: argparse.Namespace, needs_values: bool) -> tuple[Any, str]:
+    """An artifact, and where its parameters come from."""
+    predictor = open_artifact(options)
+    if predictor.missing_params and not needs_values:
+        made = {name: made_up_parameter(name, shape, dtype)
+                for name, (shape, dtype) in predictor.missing_params.items()}
+        return open_artifact(options, made), MADE_UP
+    return predictor, str(options.params or options.model)
+
+
+def _fill(model: Bound | Stored, given: Given, default: str) -> None:
     for name, (shape, dtype) in model.inputs.items():
         model.set(name, given.values(name, shape, dtype, default))
-    return model

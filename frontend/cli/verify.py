@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from mxc.cli.inputs import add_input_arguments, read_inputs
 from mxc.cli.model import add_model_arguments, parse_shapes, progress
-from mxc.cli.runnable import MADE_UP, open_model
+from mxc.cli.runnable import MADE_UP, open_bound
 from mxc.cli.tables import print_json, print_table
 from mxc.compiler import env
 
@@ -87,7 +87,7 @@ def run(options: argparse.Namespace) -> int:
     shapes = parse_shapes(options.shape)
     given = read_inputs(options.input, shapes)
     with progress(f"running {options.model}"):
-        model = open_model(options, shapes, given, "random", needs_values=False)
+        model = open_bound(options, shapes, given, "random", needs_values=False)
         model.run()
         values = model.values()
     with progress(f"running {options.model} with the reference interpreter"):
