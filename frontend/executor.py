@@ -189,6 +189,10 @@ class Executor:
         misses), `.seconds`. Compiles it when that has not happened yet."""
         return self._core.compiled(is_train)
 
+    def compiled_for(self, target: Any, is_train: bool = False) -> Any:
+        """As `compiled`, for a target that need not be here (runtime.artifact_cuda.gpu)."""
+        return self._core.compiled_for(target, is_train)
+
     def watch_passes(self, is_train: bool, watch: Callable[[str, Graph, Graph], None]) -> None:
         """Tell `watch` what each pass of the compiler makes of the graph: its name, the graph before and after."""
         self._core.watch_passes(is_train, watch)

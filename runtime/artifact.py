@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mxc.compiler import env, plan
-from mxc.compiler.error import MXNetError
+from mxc.compiler.error import MXNetError, TargetError
 from mxc.compiler.forks import Lock
 from mxc.compiler.plan import Plan
 from mxc.compiler.targets.cpu import image, runner_ir
@@ -37,7 +37,7 @@ INFERENCE, TRAINING = "inference", "training"
 SETTINGS = ("MXC_STRICT", "MXC_SKIP")  # environment variables that change what is compiled
 # what reading a manifest or plan of another form may raise
 MALFORMED = (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, RecursionError, struct.error)
-IMAGE, OBJECTS = "image", "objects"  # the forms of a file's code
+IMAGE, OBJECTS, CUDA = "image", "objects", "cuda"  # the forms of a file's code
 _lock = Lock()
 _loaded: dict[str, Library] = {}  # by the checksum of the code and what the manifest says of it
 
@@ -92,7 +92,8 @@ class Artifact:
     version: of mxc. inputs, optional: arguments that a caller gives, and may give. outputs: names, each there once.
     parameters: arguments and auxiliary states with their values, which are the mapped file. args, aux: all names.
     stale: why its code and plans cannot be used here; "" when they can.
-    Raises ModelFileError naming the file when it cannot be read, or is damaged anywhere.
+    Raises ModelFileError naming the file when it cannot be read, or is damaged anywhere, TargetError for one that was
+    compiled for a GPU.
     """
 
     def __init__(self, path: str | os.PathLike[str], version: str):
@@ -106,10 +107,13 @@ class Artifact:
 
     def _read(self, manifest: dict[str, Any]) -> None:
         self.parts: dict[str, str] = {str(label): str(text) for label, text in manifest["parts"].items()}
+        self.code = manifest["code"]
+        if self.code["form"] == CUDA:
+            raise TargetError(f"{self.path} was compiled for {self.parts['target']}, where this version of mxc does "
+                              "not run models yet: compile the model with --target cpu")
         self.args, self.aux, self.inputs, self.optional, self.outputs = (
             [str(name) for name in manifest[kind]] for kind in ("args", "aux", "inputs", "optional", "outputs"))
         self.json = bytes(self.contents.sections["graph"]).decode().rstrip("\0")
-        self.code = manifest["code"]
         values = self.contents.sections["parameters"]
         self.parameters = {str(name): self._array(values, dtype, shape, offset)
                            for name, (dtype, shape, offset) in manifest["parameters"].items()}

@@ -167,6 +167,13 @@ class GraphExecutor:
         with self.memory.lock:
             return self._plan(TRAINING if is_train else INFERENCE).compiled
 
+    def compiled_for(self, target: Any, is_train: bool = False) -> Any:
+        """As `compiled`, for a target that need not be here (compiler.api.compile_graph)."""
+        from mxc.compiler.api import compile_graph
+
+        wanted = self.grad_req if is_train else {}
+        return compile_graph(self.source, self._shapes, self._dtypes, wanted, is_train, target)
+
     def watch_passes(self, is_train: bool, watch: Callable[[str, Graph, Graph], None]) -> None:
         """Tell `watch` what each pass makes of the graph in that mode: its name, the graph before it and after it."""
         from mxc.compiler.api import watch_passes

@@ -1,6 +1,7 @@
 """Loop kernels to PTX and cubin for an architecture, on a machine that need not have a GPU."""
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -10,11 +11,15 @@ import networks
 import pytest
 from cuda_cases import CASES
 
+import mxc as mx
+from mxc.cli.main import main
 from mxc.compiler.api import compile_graph
 from mxc.compiler.cache import Cache
 from mxc.compiler.error import TargetError
+from mxc.compiler.plan import Plan
 from mxc.compiler.targets.cuda.ahead import CudaTarget, symbol
 from mxc.compiler.targets.cuda.code import Code, capability, compile_loop
+from mxc.runtime import artifact_file
 
 ELF, MACHINE_CUDA = b"\x7fELF", 190
 
@@ -62,6 +67,37 @@ def test_a_network_and_its_cache(tmp_path: Path) -> None:
     again = compiled("sm_90").library
     assert again.hits == library.misses and again.misses == 0 and again.codes == library.codes
     assert not set(compiled("sm_80").library.codes) & set(library.codes)
+
+
+def test_compile_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """`mxc compile --target cuda:sm_90` says what has no code, and writes a file that is whole and is not run here."""
+    monkeypatch.setenv("MXC_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    networks.perceptron().save("net-symbol.json")
+    shapes = ["--shape", "data=2,64", "--shape", "data=8,64"]
+    assert main(["compile", "net-symbol.json", *shapes, "--target", "cuda:sm_90", "-o", "net.mxc", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert [each["no_code_for"] for each in told["sets"]] == ["gemm", "gemm"]
+    assert [each["cache_hits"] for each in told["sets"]] == [0, told["sets"][0]["cache_misses"]]  # one code for both
+    contents = artifact_file.read("net.mxc")
+    code, section = contents.manifest["code"], bytes(contents.sections["code"])
+    assert contents.manifest["parts"]["target"] == "cuda:sm_90"
+    for kernel in code["kernels"].values():
+        (at, length), (machine_at, _) = kernel["ptx"], kernel["cubin"]
+        assert f".entry {kernel['symbol']}(".encode() in section[at:at + length]
+        assert section[machine_at:machine_at + 4] == ELF
+    for plan in contents.manifest["plans"]:
+        steps = Plan.from_json(bytes(contents.sections[plan["section"]]).decode().rstrip("\0")).steps
+        assert {step.kernel for step in steps} <= {*code["kernels"], *code["missing"]}
+    with pytest.raises(TargetError, match=r"net.mxc was compiled for cuda:sm_90.*compile the model with --target cpu"):
+        mx.load("net.mxc")
+
+
+@pytest.mark.parametrize("target, code", [("cuda:sm_9", 5), ("cuda:", 5), ("gpu", 2), ("cuda", 2)])
+def test_compile_command_for_what_is_no_target(target: str, code: int, tmp_path: Path) -> None:
+    path = tmp_path / "net-symbol.json"
+    networks.perceptron().save(str(path))
+    assert main(["compile", str(path), "--shape", "data=2,64", "--target", target]) == code
 
 
 def test_without_the_extra() -> None:

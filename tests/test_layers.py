@@ -34,7 +34,7 @@ ALLOWED = {
     "targets/cuda": "error interrupts cache_files cache kernel targets",
     "targets/reference": "error ops graph",  # runs graphs, not kernels
     "api": "error env plan ops graph kernel passes targets/cpu",
-    "runtime": "error env forks plan ops graph passes api targets/cpu targets/reference",
+    "runtime": "error env forks plan ops graph passes api targets/cpu targets/cuda targets/reference",
     "frontend": "runtime error env progress cache ops graph passes targets/reference",
 }
 TYPES_ONLY = {("ops", "graph")}  # imported under TYPE_CHECKING, where a type is named and nothing is called

@@ -6,6 +6,7 @@ import json
 import os
 from typing import Any
 
+import mxc
 from mxc.cli.model import (
     UsageError,
     add_model_arguments,
@@ -20,7 +21,7 @@ from mxc.cli.model import (
 from mxc.cli.tables import on_terminal
 from mxc.compiler import env
 
-TARGETS = ("cpu",)
+CPU, CUDA = "cpu", "cuda:"
 DESCRIPTION = """Compile a model for inputs of given shapes. The kernels are kept in the cache (MXC_CACHE_DIR, default
 ~/.cache/mxc), from which later runs load them. With -o, also write an artifact: one file with the graph, the plans, the
 kernels and the parameters, which mxc.load and `mxc run` start without a compiler. A --shape that names an input again
@@ -32,7 +33,8 @@ EXAMPLES = """
   mxc compile net-symbol.json --shape data=1,3,224,224
   mxc compile net-symbol.json --shape data=1,3,224,224 --dtype data=float16 --json
   mxc compile net-symbol.json --shape data=1,3,224,224 --shape data=16,3,224,224 -o net.mxc
-  mxc compile net-symbol.json --shape data=32,784 --params net-0007.params --train -o net.mxc"""
+  mxc compile net-symbol.json --shape data=32,784 --params net-0007.params --train -o net.mxc
+  mxc compile net-symbol.json --shape data=1,3,224,224 --target cuda:sm_90 -o net-sm_90.mxc"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -41,7 +43,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", metavar="NAME.mxc", help="write an artifact there")
     parser.add_argument("--train", action="store_true",
                         help="compile a training step too, with the gradients of all parameters")
-    parser.add_argument("--target", choices=TARGETS, default=TARGETS[0], help="what it is to run on (default cpu)")
+    parser.add_argument("--target", default=CPU, metavar="cpu|cuda:sm_90",
+                        help="what it is to run on: this CPU (default), or an NVIDIA GPU of that architecture, for "
+                             "whose loop kernels PTX and machine code are made (extra cuda)")
     parser.add_argument("--jobs", type=positive, metavar="N",
                         help="how many processes compile (default: MXC_NUM_THREADS, else the CPUs)")
 
@@ -71,18 +75,29 @@ def run(options: argparse.Namespace) -> int:
     if is_artifact(options.model):
         raise UsageError(f"{options.model} is compiled already; give the SYMBOL.json that it was made of")
     sets, dtypes = shape_sets(options.shape), parse_dtypes(options.dtype)
+    if options.target != CPU and not options.target.startswith(CUDA):
+        raise UsageError(f"--target {options.target}: expected cpu, or cuda: and an architecture, as cuda:sm_90")
     if options.jobs:
         env.set("MXC_NUM_THREADS", str(options.jobs))
     with progress(f"compiling {options.model}"):
         executors = bind_all(options, sets, dtypes)
-        found = [(shapes, plan_facts(executor.compiled(options.train)))
-                 for shapes, executor in zip(sets, executors, strict=True)]
+        if options.target == CPU:
+            made = [executor.compiled(options.train) for executor in executors]
+        else:
+            target, made = for_gpu(options, executors)
+        found = [(shapes, plan_facts(compiled)) for shapes, compiled in zip(sets, made, strict=True)]
     written: dict[str, Any] = {}
     if options.output:
-        from mxc.artifact import save
-
         with progress(f"writing {options.output}"):
-            save(options.output, executors, list(sets[0]), parameter_file(options) is not None, options.train)
+            if options.target == CPU:
+                from mxc.artifact import save
+
+                save(options.output, executors, list(sets[0]), parameter_file(options) is not None, options.train)
+            else:
+                from mxc.runtime import artifact_cuda
+
+                artifact_cuda.write(options.output, mxc.__version__, executors[0]._symbol.tojson(), target,
+                                    "training" if options.train else "inference", list(zip(sets, made, strict=True)))
         written = {"artifact": options.output, "artifact bytes": os.path.getsize(options.output)}
     if options.json:
         plans = [keys_of(facts) for _, facts in found]
@@ -104,9 +119,17 @@ def bind_all(options: argparse.Namespace, sets: list[dict[str, tuple[int, ...]]]
     return [first, *(first.reshape(partial_shaping=True, allow_up_sizing=True, **shapes) for shapes in sets[1:])]
 
 
+def for_gpu(options: argparse.Namespace, executors: list[Any]) -> tuple[Any, list[Any]]:
+    """The target of `--target cuda:...`, and what the compiler makes for it of each executor's model."""
+    from mxc.runtime.artifact_cuda import gpu
+
+    target = gpu(options.target.removeprefix(CUDA))
+    return target, [executor.compiled_for(target, options.train) for executor in executors]
+
+
 def plan_facts(compiled: Any) -> dict[str, Any]:
     """What there is to say of a compiled plan."""
-    plan = compiled.plan
+    plan, missing = compiled.plan, getattr(compiled.library, "missing", None)
     kernels = [step for step in plan.steps if step.phase != "prepare"]
     return {
         "nodes": plan.nodes,
@@ -120,6 +143,7 @@ def plan_facts(compiled: Any) -> dict[str, Any]:
         "cache hits": compiled.library.hits,
         "cache misses": compiled.library.misses,
         "seconds": round(compiled.seconds, 3),
+        **({"no code for": ", ".join(sorted(set(missing.values()))) or "nothing"} if missing is not None else {}),
     }
 
 
