@@ -11,6 +11,7 @@ from mxc.compiler import env
 from mxc.compiler.graph.graph import Graph, Shape
 from mxc.compiler.kernel.ir import Kernel
 from mxc.compiler.ops.table import Operator
+from mxc.compiler.passes.chains import chained
 from mxc.compiler.passes.fuse import fuse, group_text
 from mxc.compiler.passes.infer import infer
 from mxc.compiler.passes.lower import lower
@@ -75,11 +76,12 @@ def compile_graph(graph: Graph, shapes: Mapping[str, Shape], dtypes: Mapping[str
     final = transform(known, options)
     groups = fuse(final, options, merge="fuse" not in env.names("MXC_SKIP"))
     launches, outputs = lower(final, groups, aux)
-    launches = schedule(launches)
+    launches = schedule(chained(launches))
     plan = plan_memory(launches, outputs, target)
     plan.nodes = sum(node.op is not None for node in known.nodes)
-    kernels = {step.kernel: launch.kernel for step, launch in zip(plan.steps, launches, strict=True)
-               if launch.kernel is not None}
+    kernels: dict[str, Kernel] = {}
+    for step, launch in zip(plan.steps, launches, strict=True):
+        kernels |= dict(zip([step.kernel, *(key for _, key in step.calls)], launch.kernels, strict=False))
     text = group_text(final, groups)
     _print_parts(text, plan, list(kernels.values()), target)
     library = target.load(kernels)

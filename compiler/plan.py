@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 
 # A run has as many offsets of the random generator: each random node adds its own number, below this, to the run's.
@@ -33,6 +34,7 @@ class Step:
     in Plan.buffers, in the kernel's order. values: run-time integers after the buffers. units: independent pieces of
     work. reads, writes: positions in Plan.buffers. label: the operators in it, for people. host: name of the node that
     Python runs (host steps only). flops: multiplications and additions of a library kernel's product, for people.
+    calls: which of `values` (by position) are addresses of the code of other kernels (by key).
     """
 
     phase: str
@@ -45,6 +47,14 @@ class Step:
     label: str = ""
     host: str = ""
     flops: int = 0
+    calls: tuple[tuple[int, str], ...] = ()
+
+    def numbers(self, address: Callable[[str], int]) -> list[int]:
+        """`values`, with the addresses that `address` gives for the keys of kernels."""
+        numbers = list(self.values)
+        for position, key in self.calls:
+            numbers[position] = address(key)
+        return numbers
 
 
 @dataclass
@@ -74,7 +84,8 @@ class Plan:
         raw = json.loads(text)
         raw["buffers"] = [Buffer(**{**b, "shape": tuple(b["shape"])}) for b in raw["buffers"]]
         tuples = ("buffers", "values", "reads", "writes")
-        raw["steps"] = [Step(**s | {k: tuple(s[k]) for k in tuples}) for s in raw["steps"]]
+        raw["steps"] = [Step(**s | {k: tuple(s[k]) for k in tuples} | {"calls": tuple(map(tuple, s["calls"]))})
+                        for s in raw["steps"]]
         return cls(**raw)
 
     def text(self) -> str:

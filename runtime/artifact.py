@@ -220,6 +220,8 @@ class Artifact:
         for step in found.steps:
             if not step.host and step.kernel not in library.addresses:
                 raise ValueError(f"there is no kernel {step.kernel}")
+            if any(key not in library.addresses or at not in range(len(step.values)) for at, key in step.calls):
+                raise ValueError(f"a step of {step.label} calls what is not there")
             if any(i not in everywhere for i in (*step.buffers, *step.reads, *step.writes)):
                 raise ValueError(f"a step of {step.label} has a buffer that is not there")
 

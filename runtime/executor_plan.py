@@ -166,7 +166,8 @@ class BoundPlan:
                 segments.append(step)
             else:
                 addresses = [self._address(i) for i in step.buffers]
-                rows.append((self.compiled.library.address(step.kernel), [*addresses, *step.values], step.units))
+                address = self.compiled.library.address
+                rows.append((address(step.kernel), [*addresses, *step.numbers(address)], step.units))
                 if single:
                     segments.append(StepTable(rows))
                     rows = []

@@ -9,8 +9,8 @@ import numpy as np
 
 from mxc.compiler.api import auxiliary_names, static_names
 from mxc.compiler.graph.graph import Entry, Graph
-from mxc.compiler.kernel import interpret, interpret_calls
-from mxc.compiler.kernel.ir import CallKernel, LoopKernel, RoutineKernel
+from mxc.compiler.kernel import interpret, interpret_calls, interpret_chain
+from mxc.compiler.kernel.ir import CallKernel, ChainKernel, LoopKernel, RoutineKernel
 from mxc.compiler.kernel.routines import spec
 from mxc.compiler.passes.fuse import Group, fuse
 from mxc.compiler.passes.infer import infer
@@ -23,7 +23,8 @@ from mxc.compiler.targets.reference.interpreter import evaluate
 from mxc.runtime import runner
 
 DEFINITIONS: dict[type, Callable[..., None]] = {
-    LoopKernel: interpret.run, CallKernel: interpret_calls.interpret, RoutineKernel: spec.run}
+    LoopKernel: interpret.run, CallKernel: interpret_calls.interpret, RoutineKernel: spec.run,
+    ChainKernel: interpret_chain.interpret}
 
 
 class Tiles:
@@ -47,7 +48,7 @@ class Program:
 
     def kernels(self, target: Any) -> dict[str, Any]:
         """Its kernels by the key that `target` gives them."""
-        return {target.launch(launch.kernel).key: launch.kernel for launch in self.launches if launch.kernel}
+        return {target.launch(kernel).key: kernel for launch in self.launches for kernel in launch.kernels}
 
     def run(self, given: Mapping[str, np.ndarray], before: Mapping[str, np.ndarray] | None = None,
             target: Any = None, library: Any = None) -> tuple[list[np.ndarray], dict[str, np.ndarray]]:
@@ -96,7 +97,10 @@ class Program:
         code = target.launch(launch.kernel)
         stride = -(-code.scratch_bytes // 64) * 64
         scratch = np.empty(stride * runner.num_threads() + 64, "u1")
-        arguments = [*(a.ctypes.data for a in arrays), *launch.kernel.values()]
+        values = list(code.values)
+        for position, key in code.calls:
+            values[position] = library.address(key)
+        arguments = [*(a.ctypes.data for a in arrays), *values]
         table = runner.StepTable([(library.address(code.key), arguments, code.units)])
         runner.run(table, scratch.ctypes.data + -scratch.ctypes.data % 64, stride)
 

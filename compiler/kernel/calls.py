@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import astuple, dataclass
 
 from mxc.compiler.kernel import ir
-from mxc.compiler.kernel.ir import CallKernel, Store, Value
+from mxc.compiler.kernel.ir import CallKernel, ChainKernel, Store, Value
 from mxc.compiler.ops import winograd
 
 Triple = tuple[int, int, int]
@@ -86,7 +86,7 @@ def convolution(
 
 def blocked_convolution(
     name: str, dtype: str, window: Window, data_strides: Sequence[int], buffers: Sequence[str],
-    stores: Sequence[Store], data_block: int, block: int, columns: int, copied: bool,
+    stores: Sequence[Store], data_block: int, block: int, columns: int, copied: bool, alone: bool = False,
 ) -> CallKernel:
     """`convolution` whose results lie in blocks of `block` filters, which divides the filters of a group.
 
@@ -94,11 +94,11 @@ def blocked_convolution(
     `data_strides` elements between (n, channel block, d, h, w) and the `data_block` channels of a block next to each
     other (1 or `block` of them); weight, in the computing dtype, as `pack_rows` with `columns` of each group's
     (filters, channel blocks * kernel * data_block). copied: whether the kernel copies what it reads to scratch first,
-    as it must where there is padding, or where the data has not the computing dtype, or is not in blocks.
-    Extents: window, data_strides.
+    as it must where there is padding, or where the data has not the computing dtype, or is not in blocks. alone: one
+    thread runs all units, so nothing is cut for the sake of others. Extents: window, data_strides, alone.
     """
     params = (("dtype", dtype), ("data_block", data_block), ("block", block), ("columns", columns), ("copied", copied))
-    extents = (*window.numbers(), *data_strides)
+    extents = (*window.numbers(), *data_strides, int(alone))
     return _flattened(name, "blocked_convolution", params, buffers, extents, stores, 2, 3, window.out)
 
 
@@ -177,15 +177,16 @@ def depthwise(
 
 def blocked_depthwise(
     name: str, dtype: str, window: Window, data_strides: Sequence[int], buffers: Sequence[str], stores: Sequence[Store],
-    block: int,
+    block: int, ring_start: int = 0, ring: int = 0,
 ) -> CallKernel:
     """`depthwise` over arrays whose channels lie in blocks of `block`; output axes as in `blocked_convolution`.
 
     Operands: data, with `data_strides` elements between (n, channel block, d, h, w); weight in the computing dtype,
-    dense: (channel blocks, kernel, block). Extents: window, data_strides.
+    dense: (channel blocks, kernel, block). The data may lie in a ring of rows: row h is at h + ring_start, less `ring`
+    from that on. Extents: window, data_strides, ring_start, ring.
     """
     params = (*_baked(dtype, window), ("stride", window.stride[2]), ("dilate", window.dilate[2]), ("block", block))
-    extents = (*window.numbers(), *data_strides)
+    extents = (*window.numbers(), *data_strides, ring_start, ring or window.data[1])
     return _flattened(name, "blocked_depthwise", params, buffers, extents, stores, 2, 3, window.out)
 
 
@@ -251,7 +252,8 @@ def affine(index: Value) -> tuple[dict[int, list[Value]], list[Value]]:
     return terms, constants
 
 
-def _numbers(index: Value) -> tuple[dict[int, int], int]:
+def coefficients(index: Value) -> tuple[dict[int, int], int]:
+    """An affine index as what each axis is multiplied by, and what is added."""
     terms, constants = affine(index)
     return {a: sum(int(v.data) for v in vs) for a, vs in terms.items()}, sum(int(v.data) for v in constants)  # type: ignore
 
@@ -259,7 +261,7 @@ def _numbers(index: Value) -> tuple[dict[int, int], int]:
 def _merged(index: Value, first: int, inner: Sequence[int]) -> Value | None:
     """`index` with the axes from `first` on (extents `inner`) replaced by one, or None if they are not one walk."""
     try:
-        strides, constant = _numbers(index)
+        strides, constant = coefficients(index)
     except ValueError:
         return None
     step: int | None = None
@@ -319,8 +321,10 @@ def replaced(values: Sequence[Value], done: dict[int, Value]) -> list[Value]:
     return [done[id(v)] for v in values]
 
 
-def flops(call: CallKernel) -> int:
+def flops(call: CallKernel | ChainKernel) -> int:
     """Multiplications and additions of the template's product, those with padding too; 0 for one that has none."""
+    if isinstance(call, ChainKernel):
+        return call.images * sum(flops(each) for each, _ in call.calls())
     if call.template == "gemm":
         return 2 * math.prod(call.extents[:4])
     if call.template in ("max_pool_grad", "winograd_data"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -132,7 +133,7 @@ def _block_data(w: Window, flat: np.ndarray, strides: Sequence[int], channels: i
 def _blocked_convolution(call: CallKernel, params: dict, buffers: Sequence[np.ndarray]) -> np.ndarray:
     w, inner, block = Window.of(call.extents[:22]), int(params["data_block"]), int(params["block"])
     blocks, taps = w.channels // inner, math.prod(w.kernel)
-    data = _block_data(w, buffers[0], call.extents[22:], w.groups * w.channels, inner)
+    data = _block_data(w, buffers[0], call.extents[22:27], w.groups * w.channels, inner)
     depth, columns = blocks * taps * inner, int(params["columns"])
     size = -(-w.filters // columns) * depth * columns
     weight = np.stack([_unpacked(buffers[1][g * size :], w.filters, depth, columns) for g in range(w.groups)])
@@ -145,7 +146,9 @@ def _blocked_convolution(call: CallKernel, params: dict, buffers: Sequence[np.nd
 def _blocked_depthwise(call: CallKernel, params: dict, buffers: Sequence[np.ndarray]) -> np.ndarray:
     w, block = Window.of(call.extents[:22]), int(params["block"])
     blocks, taps = w.groups // block, math.prod(w.kernel)
-    data = _block_data(w, buffers[0], call.extents[22:], w.groups, block)
+    *strides, start, ring = call.extents[22:]
+    whole = replace(w, data=(w.data[0], ring, w.data[2])) if start else w
+    data = _block_data(whole, buffers[0], strides, w.groups, block)[:, :, :, (start + np.arange(w.data[1])) % ring]
     weight = buffers[1][: w.groups * taps].reshape(blocks, taps, block).swapaxes(1, 2).astype(np.float64)
     out = _correlated(w, data.reshape(w.batch, w.groups, 1, *w.data), weight.reshape(w.groups, 1, 1, *w.kernel))
     return out.reshape(w.batch, blocks, block, *w.out)

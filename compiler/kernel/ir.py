@@ -264,4 +264,44 @@ class RoutineKernel:
         return frozenset(range(self.inputs, len(self.buffers)))
 
 
-Kernel = LoopKernel | CallKernel | RoutineKernel
+@dataclass(frozen=True)
+class Place:
+    """Where a call of a chain finds an array: from element `offset` of a buffer on, `step` more for each image. A
+    `buffer` from len(ChainKernel.buffers) on is a private one."""
+
+    buffer: int
+    offset: int = 0
+    step: int = 0
+
+
+@dataclass(frozen=True)
+class ChainKernel:
+    """Library kernels over bands of rows, image by image: what passes from one to the next stays small, and in a cache.
+
+    A unit of work is a segment of one of `images`: its calls run in order, each with the places of its buffers.
+    private: the elements of arrays of float32 that each unit has for itself. No two units write the same elements.
+    """
+
+    name: str
+    buffers: tuple[str, ...]
+    images: int
+    private: tuple[int, ...]
+    segments: tuple[tuple[tuple[CallKernel, tuple[Place, ...]], ...], ...]
+
+    def values(self) -> tuple[int, ...]:
+        """None but those that a target makes of the calls."""
+        return ()
+
+    def calls(self) -> list[tuple[CallKernel, tuple[Place, ...]]]:
+        return [call for segment in self.segments for call in segment]
+
+    def reads(self) -> frozenset[int]:
+        found = {places[i].buffer for kernel, places in self.calls() for i in kernel.reads()}
+        return frozenset(i for i in found if i < len(self.buffers))
+
+    def writes(self) -> frozenset[int]:
+        found = {places[i].buffer for kernel, places in self.calls() for i in kernel.writes()}
+        return frozenset(i for i in found if i < len(self.buffers))
+
+
+Kernel = LoopKernel | CallKernel | RoutineKernel | ChainKernel

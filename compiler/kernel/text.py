@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 
 from mxc.compiler.kernel import ir
 from mxc.compiler.kernel.canonical import fixed
-from mxc.compiler.kernel.ir import CallKernel, Kernel, LoopKernel, RoutineKernel, Value
+from mxc.compiler.kernel.ir import CallKernel, ChainKernel, Kernel, LoopKernel, RoutineKernel, Value
 
 SHORT = {"float16": "f2", "float32": "f4", "float64": "f8", "uint8": "u1", "int8": "i1", "int32": "i4", "int64": "i8",
          "uint32": "u4", "uint64": "u8", "int16": "i2", "uint16": "u2", "bool": "b", "index": ""}
@@ -101,8 +101,20 @@ def _text(kernel: LoopKernel | CallKernel, number: Callable[[Value], str], exten
     return "\n".join(lines) + "\n"
 
 
+def _chain(kernel: ChainKernel) -> str:
+    """The head, and the calls of each segment: template, extents, and buffer[offset + step * image] for each place."""
+    lines = [f"chain({', '.join(kernel.buffers)}) images {kernel.images} private {list(kernel.private)}"]
+    for i, segment in enumerate(kernel.segments):
+        for call, places in segment:
+            where = ", ".join(f"b{p.buffer}[{p.offset} + {p.step} i]" for p in places)
+            lines.append(f"  segment {i}: {call.template} {list(call.extents)} on {where}")
+    return "\n".join(lines) + "\n"
+
+
 def kernel_text(kernel: Kernel) -> str:
     """The whole kernel with its extents and constants, its name first."""
+    if isinstance(kernel, ChainKernel):
+        return f"# {kernel.name}\n{_chain(kernel)}"
     text = _routine(kernel, str) if isinstance(kernel, RoutineKernel) else _text(kernel, _exact, str)
     return f"# {kernel.name}\n{text}"
 
@@ -112,6 +124,8 @@ def form_text(kernel: Kernel) -> str:
     run-time integers numbered `#0`, `#1`, ..."""
     if isinstance(kernel, RoutineKernel):
         return _routine(kernel, lambda n: "#")
+    if isinstance(kernel, ChainKernel):
+        return f"chain({len(kernel.buffers)} buffers)\n"
     places = {id(v): i for i, v in enumerate(ir.run_time_integers(kernel.roots()))}
 
     def number(v: Value) -> str:

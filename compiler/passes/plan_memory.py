@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from mxc.compiler.kernel import calls
-from mxc.compiler.kernel.ir import CallKernel
+from mxc.compiler.kernel.ir import CallKernel, ChainKernel
 from mxc.compiler.passes.program import Launch, Storage, can_share, last_uses
 from mxc.compiler.plan import Buffer, Plan, Step
 
@@ -133,14 +133,14 @@ def plan_memory(launches: Sequence[Launch], outputs: Sequence[Storage], target, 
         return positions[storage]
 
     for launch in launches:
-        key, units, flops, values = "", 1, 0, tuple[int, ...]()
+        key, units, flops, values, addresses = "", 1, 0, tuple[int, ...](), tuple[tuple[int, str], ...]()
         if launch.kernel is not None:
             code = target.launch(launch.kernel)
-            key, values, units = code.key, launch.kernel.values(), code.units
-            flops = calls.flops(launch.kernel) if isinstance(launch.kernel, CallKernel) else 0
+            key, values, units, addresses = code.key, code.values, code.units, code.calls
+            flops = calls.flops(launch.kernel) if isinstance(launch.kernel, CallKernel | ChainKernel) else 0
             plan.scratch_bytes = max(plan.scratch_bytes, align(code.scratch_bytes))
         plan.steps.append(Step(launch.phase, key, tuple(map(position, launch.storages)), values, units,
                                tuple(map(position, launch.reads)), tuple(map(position, launch.writes)),
-                               launch.label, launch.host, flops))
+                               launch.label, launch.host, flops, addresses))
     plan.outputs = [position(s) for s in outputs]
     return plan

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from mxc.compiler.graph.graph import Shape
-from mxc.compiler.kernel.ir import CallKernel, Kernel, LoopKernel, RoutineKernel, Store, walk
+from mxc.compiler.kernel.ir import CallKernel, ChainKernel, Kernel, LoopKernel, RoutineKernel, Store, walk
 
 
 @dataclass(eq=False)
@@ -40,6 +40,14 @@ class Launch:
     reads: list[Storage] = field(init=False)
     writes: list[Storage] = field(init=False)
 
+    @property
+    def kernels(self) -> list[Kernel]:
+        """Its kernel, and those that this calls."""
+        if self.kernel is None:
+            return []
+        return [self.kernel, *(call for call, _ in self.kernel.calls())] if isinstance(self.kernel, ChainKernel) else [
+            self.kernel]
+
     def __post_init__(self) -> None:
         if self.kernel is not None:
             assert len(self.storages) == len(self.kernel.buffers), (self.label, len(self.storages), self.kernel)
@@ -56,7 +64,7 @@ def can_share(launch: Launch, old: Storage, new: Storage) -> bool:
     that store at each point of the kernel's iteration space.
     """
     kernel = launch.kernel
-    if kernel is None or isinstance(kernel, RoutineKernel):
+    if kernel is None or isinstance(kernel, RoutineKernel | ChainKernel):
         return False
     if old.nbytes != new.nbytes or np.dtype(old.dtype).itemsize != np.dtype(new.dtype).itemsize:
         return False

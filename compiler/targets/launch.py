@@ -9,11 +9,14 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Launch:
-    """key: of the kernel's code. units: independent pieces of work. scratch_bytes: of each thread."""
+    """key: of the kernel's code. units: independent pieces of work. scratch_bytes: of each thread. values: run-time
+    integers after the buffers. calls: which of them are addresses of other kernels' code, and of which (by key)."""
 
     key: str
     units: int
     scratch_bytes: int
+    values: tuple[int, ...]
+    calls: tuple[tuple[int, str], ...] = ()
 
 
 @functools.cache

@@ -3,9 +3,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mxc.compiler.kernel.ir import CallKernel, Kernel, RoutineKernel
+from mxc.compiler.kernel.ir import CallKernel, ChainKernel, Kernel, RoutineKernel
 from mxc.compiler.kernel.routines import spec
-from mxc.compiler.targets.cpu import library
+from mxc.compiler.targets.cpu import chain, library
 from mxc.compiler.targets.cpu.isa import Isa
 from mxc.compiler.targets.cpu.loop_forms import has_short_loops, scratch_layout
 from mxc.compiler.targets.cpu.loops import loop_source
@@ -34,6 +34,8 @@ def job_of(kernel: Kernel, symbol: str, isa: Isa | None = None) -> Job:
     """The job that compiles `kernel` (a loop kernel: in canonical form) for CPUs that run `isa` (None: this one)."""
     if isinstance(kernel, CallKernel):
         return Job(symbol, kernel.name, "llvm", library.source(kernel, symbol, isa))
+    if isinstance(kernel, ChainKernel):
+        return Job(symbol, kernel.name, "llvm", chain.source(kernel, symbol))
     if isinstance(kernel, RoutineKernel):
         scratch = tuple((dtype, 0) for _, dtype, _ in spec.scratch(kernel))  # the source has the offsets
         return Job(symbol, kernel.name, "typed", routine_source(kernel), kernel.buffers, scratch)

@@ -12,10 +12,10 @@ from mxc.compiler import env, progress
 from mxc.compiler.cache import Cache, Claims, open_cache
 from mxc.compiler.cache_files import entry_key
 from mxc.compiler.forks import Lock
-from mxc.compiler.kernel.ir import CallKernel, Kernel, RoutineKernel
+from mxc.compiler.kernel.ir import CallKernel, ChainKernel, Kernel, RoutineKernel
 from mxc.compiler.kernel.routines import spec
 from mxc.compiler.kernel.text import form_text
-from mxc.compiler.targets.cpu import library, loop_forms, routines
+from mxc.compiler.targets.cpu import chain, library, loop_forms, routines
 from mxc.compiler.targets.cpu.loaded import Library
 from mxc.compiler.targets.launch import Launch, sources_digest
 
@@ -73,10 +73,14 @@ class CpuTarget:
         if form not in self._keys:
             self._keys[form] = entry_key(form, self.parts)
         if isinstance(kernel, CallKernel):
-            return Launch(self._keys[form], library.units(kernel, self.isa), library.scratch_bytes(kernel, self.isa))
+            return Launch(self._keys[form], library.units(kernel, self.isa), library.scratch_bytes(kernel, self.isa),
+                          kernel.values())
+        if isinstance(kernel, ChainKernel):
+            return chain.launch(kernel, self._keys[form], self.launch, self.isa)
         if isinstance(kernel, RoutineKernel):
-            return Launch(self._keys[form], spec.units(kernel), routines.scratch_bytes(kernel))
-        return Launch(self._keys[form], loop_forms.units(kernel), loop_forms.scratch_layout(kernel)[1])
+            return Launch(self._keys[form], spec.units(kernel), routines.scratch_bytes(kernel), kernel.values())
+        return Launch(self._keys[form], loop_forms.units(kernel), loop_forms.scratch_layout(kernel)[1],
+                      kernel.values())
 
     def load(self, kernels: Mapping[str, Kernel]) -> Library:
         """The code of `kernels` (by the key of their launch), in this process. Raises MXNetError when a kernel does not

@@ -8,7 +8,7 @@ from math import prod
 from mxc.compiler.cache import Cache, open_cache
 from mxc.compiler.cache_files import entry_key
 from mxc.compiler.error import MXNetError
-from mxc.compiler.kernel.ir import CallKernel, Kernel, LoopKernel
+from mxc.compiler.kernel.ir import CallKernel, Kernel, LoopKernel, RoutineKernel
 from mxc.compiler.kernel.text import form_text
 from mxc.compiler.targets.cuda.code import Code, capability, compile_loop, toolchain_versions
 from mxc.compiler.targets.cuda.loops import THREADS
@@ -53,7 +53,8 @@ class CudaTarget:
         point."""
         points = prod(kernel.domain) if isinstance(kernel, LoopKernel) else 1
         reduces = isinstance(kernel, LoopKernel) and kernel.accumulators
-        return Launch(entry_key(form_text(kernel), self.parts), points if reduces else -(-points // THREADS), 0)
+        return Launch(entry_key(form_text(kernel), self.parts), points if reduces else -(-points // THREADS), 0,
+                      kernel.values())
 
     def load(self, kernels: Mapping[str, Kernel]) -> CudaLibrary:
         """The code of the loop kernels among `kernels` (by the key of their launch), from the cache or compiled. Raises
@@ -61,7 +62,8 @@ class CudaTarget:
         library = CudaLibrary()
         for key, kernel in kernels.items():
             if not isinstance(kernel, LoopKernel):
-                library.missing[key] = kernel.template if isinstance(kernel, CallKernel) else kernel.routine
+                library.missing[key] = kernel.template if isinstance(kernel, CallKernel) else (
+                    kernel.routine if isinstance(kernel, RoutineKernel) else kernel.name)
                 continue
             stored = self.cache.get(key) if self.cache is not None else None
             if stored is not None:

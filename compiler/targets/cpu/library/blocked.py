@@ -57,8 +57,8 @@ class Cut:
     units: Number
 
     @classmethod
-    def of(cls, w: Window, params: dict[str, Any], isa: Isa) -> Cut:
-        """For the sizes `w`, which are numbers of Python or of the printed program."""
+    def of(cls, w: Window, alone: Number, params: dict[str, Any], isa: Isa) -> Cut:
+        """For the sizes `w`, which are numbers of Python or of the printed program, as `alone` is."""
         dtype, block = params["dtype"], params["data_block"]
         size, (_, columns) = max(BYTES[dtype], 4), isa.tile(dtype)
         taps: Any = volume(w.kernel)
@@ -73,7 +73,7 @@ class Cut:
         height = ceil_div(w.out[1], most(1, bands))
         places: Any = w.batch * w.groups * w.out[0] * bands
         filters: Any = ceil_div(w.filters, columns)
-        chunks: Any = most(1, least(filters, ceil_div(UNITS, most(1, places))))
+        chunks: Any = most(1, least(filters, ceil_div(UNITS * (1 - alone), most(1, places))))
         chunk = most(1, ceil_div(filters, chunks))
         chunks = ceil_div(filters, chunk)
         grain: Any = most(1, GRAIN_BYTES // size // columns // most(1, taps * block))
@@ -99,13 +99,16 @@ class Cut:
 
 
 def units(kernel: CallKernel, isa: Isa) -> int:
-    w = Window.of(kernel.extents)
-    return int(Cut.of(w, dict(kernel.params), isa).units)  # type: ignore[arg-type]
+    return int(_cut(kernel, isa).units)  # type: ignore[arg-type]
 
 
 def scratch_elements(kernel: CallKernel, isa: Isa) -> int:
     w, params = Window.of(kernel.extents), dict(kernel.params)
-    return int(Cut.of(w, params, isa).layout(w, params, isa)[3])  # type: ignore[arg-type]
+    return int(_cut(kernel, isa).layout(w, params, isa)[3])  # type: ignore[arg-type]
+
+
+def _cut(kernel: CallKernel, isa: Isa) -> Cut:
+    return Cut.of(Window.of(kernel.extents), kernel.extents[-1], dict(kernel.params), isa)
 
 
 def print_kernel(
@@ -141,13 +144,13 @@ class _Blocked:
         self.params: dict[str, Any] = dict(kernel.params)
         self.block, self.copied, self.flat = (self.params[k] for k in ("data_block", "copied", "flat"))
         self.window = Window.of(epilogue.extents)  # type: ignore[arg-type]
-        self.strides = epilogue.extents[22:]
+        *self.strides, self.alone = epilogue.extents[22:]
         self.data, self.weight = epilogue.buffers[:2]
 
     @functools.cached_property
     def cut(self) -> Any:
         """Printed where it is first asked for: `finish`, which runs for each tile, has no time for its divisions."""
-        return Cut.of(self.window, self.params, self.isa)
+        return Cut.of(self.window, self.alone, self.params, self.isa)
 
     def units(self, args: Value, first: Value, last: Value, scratch: Value) -> None:
         b, w, cut = self.b, self.window, self.cut

@@ -89,7 +89,7 @@ class _Depthwise:
         self.unrolled = self.taps <= UNROLLED
         self.brief = self.flat and epilogue.brief
         self.window = Window.of(epilogue.extents)  # type: ignore[arg-type]
-        self.strides = epilogue.extents[22:]
+        *self.strides, self.ring_start, self.ring = epilogue.extents[22:]
         self.data, self.weight = epilogue.buffers[:2]
 
     def units(self, args: Value, first: Value, last: Value, scratch: Value) -> None:
@@ -138,7 +138,8 @@ class _Depthwise:
         for kd, kh in itertools.product(range(self.kernel[0]), range(self.kernel[1])):
             z = d * w.stride[0] + kd * w.dilate[0] - w.pad[0]
             y = h * w.stride[1] + kh * w.dilate[1] - w.pad[1]
-            here = plane.at(z * self.strides[2] + y * self.strides[3])
+            slot = y + self.ring_start
+            here = plane.at(z * self.strides[2] + b.select(slot < self.ring, slot, slot - self.ring) * self.strides[3])
             inside = b.inside(z, w.data[0]) & b.inside(y, w.data[1])
             address = b.emit("i64", f"ptrtoint ptr {here.pointer.text} to i64")
             table[kd * self.kernel[1] + kh] = b.select(inside, address, nothing)
