@@ -39,6 +39,13 @@ def _host_features() -> frozenset[str]:
     return frozenset(name[1:] for name in host_features().split(",") if name.startswith("+"))
 
 
+def vector_form() -> tuple[str, int]:
+    """What kernels are made of on this machine: the name of the instructions, and the bits of a vector."""
+    from mxc.compiler.targets.cpu.isa import native
+
+    return native().name, native().vector_bytes * 8
+
+
 def feature_list() -> list[Feature]:
     """Every feature that MXNet knows of."""
     return [Feature(name, name in _THERE or _CPU.get(name) in _host_features()) for name in _NAMES]

@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,7 +15,7 @@ import numpy as np
 import pytest
 
 import mxc as mx
-from mxc.cli.main import BAD_FILE, INTERNAL, INTERRUPTED, NO_TARGET, OK, UNSUPPORTED, USAGE, main
+from mxc.cli.main import BAD_FILE, COMMANDS, INTERNAL, INTERRUPTED, NO_TARGET, OK, UNSUPPORTED, USAGE, main
 from mxc.cli.run import describe
 from mxc.compiler.error import TargetError
 
@@ -202,12 +203,50 @@ def test_other_exit_codes(error: BaseException, code: int, monkeypatch: pytest.M
             main(["--debug", *COMPILE])
 
 
-@pytest.mark.parametrize("command", ["", "compile", "run"])
-def test_help(command: str, capsys: pytest.CaptureFixture[str]):
+@pytest.mark.parametrize("name", ["", *COMMANDS])
+def test_help(name: str, capsys: pytest.CaptureFixture[str]):
     with pytest.raises(SystemExit) as stop:
-        main([command, "--help"] if command else ["--help"])
+        main([name, "--help"] if name else ["--help"])
     text = capsys.readouterr().out
-    assert stop.value.code == OK and "exit codes: 0 done" in text and ("--shape" in text or not command)
+    assert stop.value.code == OK and "exit codes: 0 done" in text
+    assert all(f"\n    {other} " in text for other in COMMANDS) if not name else f"examples:\n  mxc {name}" in text
+    assert ("--json" in text) == bool(name)
+
+
+def test_all_help_is_light():
+    """Neither the help of all commands together nor a wrong option imports what a model needs."""
+    program = f"""
+import contextlib, sys
+from mxc.cli.main import main
+for name in {list(COMMANDS)}:
+    for arguments in ([name, "--help"], [name, "--nosuch"]):
+        with contextlib.suppress(SystemExit):
+            main(arguments)
+print(*sys.modules)"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    loaded = set(done.stdout.splitlines()[-1].split())
+    assert not loaded & {"numba", "llvmlite", "yaml", "rich", "numpy", "mxc.symbol", "mxc.compiler.api"}
+
+
+@pytest.mark.parametrize("arguments", [["--debug", *COMPILE], [*COMPILE, "--debug"]])
+def test_debug_before_and_after_the_command(arguments: list[str], monkeypatch: pytest.MonkeyPatch):
+    def fail(*_: object, **__: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("mxc.cli.compile.bind_model", fail)
+    with pytest.raises(ZeroDivisionError):
+        main(arguments)
+
+
+def test_a_warning_is_one_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    def warn(*_: object) -> int:
+        warnings.warn("mxc: something is slow", RuntimeWarning, stacklevel=1)
+        return OK
+
+    monkeypatch.setattr("mxc.cli.run.run", warn)
+    assert main(RUN) == OK
+    assert capsys.readouterr().err == "mxc run: something is slow\n"
 
 
 def closed_pipe() -> int:

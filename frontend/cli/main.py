@@ -21,6 +21,7 @@ COMMANDS = {  # name, which is also its module's, and what it does
     "verify": "compare a compiled model with the reference interpreter",
     "inspect": "show a model's layers, fusion groups, plan or memory",
     "cache": "list, explain, check, prune or clear the compiled kernels that are kept",
+    "doctor": "tell what works on this machine, what is missing, and what to do",
     "ops": "list the operators, or show one",
 }
 DESCRIPTION = """Compile, run and inspect models that Apache MXNet saved (NAME-symbol.json and NAME-0000.params).
