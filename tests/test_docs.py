@@ -1,6 +1,8 @@
 """What the documents show works as it stands there."""
 from __future__ import annotations
 
+import argparse
+import importlib
 import re
 from pathlib import Path
 
@@ -8,7 +10,18 @@ import numpy as np
 import pytest
 
 import mxc as mx
-from mxc.cli.main import OK, main
+from mxc.cli.main import (
+    BAD_FILE,
+    COMMANDS,
+    FAILED,
+    INTERNAL,
+    INTERRUPTED,
+    NO_TARGET,
+    OK,
+    UNSUPPORTED,
+    USAGE,
+    main,
+)
 from mxc.compiler.ops import loader, table
 
 ROOT = Path(__file__).parents[1]
@@ -74,6 +87,29 @@ def test_the_artifact_guide_runs_and_trains(tmp_path: Path, monkeypatch: pytest.
     exec(step, names)
     bias = names["executor"].arg_dict["fc_bias"]  # type: ignore[attr-defined]
     np.testing.assert_allclose(bias.asnumpy(), [1.6, -1.6], rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_has_a_section(name: str):
+    """It has the examples of the command's help, and names all its options."""
+    guide = (ROOT / "docs" / "commands.md").read_text()
+    common, *sections = re.split(r"^## mxc ", guide, flags=re.M)
+    own = next(text for text in sections if text.split()[0] == name)
+    module = importlib.import_module(f"mxc.cli.{name}")
+    missing = [line.strip() for line in module.EXAMPLES.splitlines() if line.strip() and f"{line.strip()}\n" not in own]
+    command = argparse.ArgumentParser()
+    module.add_arguments(command)
+    missing += [option for action in command._actions for option in action.option_strings
+                if option.startswith("--") and option != "--help" and f"`{option}" not in own + common]
+    assert not missing
+
+
+def test_every_section_is_a_command():
+    guide = (ROOT / "docs" / "commands.md").read_text()
+    assert re.findall(r"^## mxc (\w+)", guide, flags=re.M) == [
+        "compile", "run", "bench", "profile", "verify", "inspect", "cache", "ops", "doctor"]
+    assert {int(code) for code in re.findall(r"^\| (\d+) \|", guide, flags=re.M)} == {
+        OK, FAILED, USAGE, BAD_FILE, UNSUPPORTED, NO_TARGET, INTERNAL, INTERRUPTED}
 
 
 def test_the_operator_of_the_guide():

@@ -19,16 +19,17 @@ COMMANDS = {  # name, which is also its module's, and what it does
     "bench": "measure how long a run of a model takes, and compare with before",
     "profile": "show where a run's time goes, kernel by kernel",
     "verify": "compare a compiled model with the reference interpreter",
-    "inspect": "show a model's layers, fusion groups, plan or memory",
-    "cache": "list, explain, check, prune or clear the compiled kernels that are kept",
+    "inspect": "show a model's layers, graph, fusion groups, plan or memory",
+    "cache": "list, explain, check, prune or clear the kernels that are kept",
     "doctor": "tell what works on this machine, what is missing, and what to do",
     "ops": "list the operators, or show one",
 }
-DESCRIPTION = """Compile, run and inspect models that Apache MXNet saved (NAME-symbol.json and NAME-0000.params).
+DESCRIPTION = """Compile, run, measure, check and inspect models that Apache MXNet saved (NAME-symbol.json and
+NAME-0000.params), or that `mxc compile -o NAME.mxc` made of them.
 
-  mxc compile net-symbol.json --shape data=1,3,224,224
-  mxc run net-symbol.json --input data=@image.npy
-  mxc inspect net-symbol.json --shape data=1,3,224,224"""
+  mxc compile net-symbol.json --shape data=1,3,224,224 -o net.mxc
+  mxc run net.mxc --input data=@image.npy
+  mxc bench net.mxc"""
 CODES = """exit codes: 0 done, 1 a check or comparison failed, 2 wrong options, 3 a model or file that cannot be used,
 4 the model has operators or attributes that mxc does not know, 5 a device or driver is missing, 70 a fault of mxc
 itself, 130 interrupted"""
