@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 
 # A run has as many offsets of the random generator: each random node adds its own number, below this, to the run's.
 OFFSETS_PER_RUN = 1 << 16
@@ -77,7 +77,7 @@ class Plan:
     nodes: int = 0
 
     def to_json(self) -> str:
-        return json.dumps(asdict(self), separators=(",", ":"))
+        return json.dumps(vars(self), default=vars, separators=(",", ":"))
 
     @classmethod
     def from_json(cls, text: str) -> Plan:

@@ -60,8 +60,9 @@ class Array:
         self.entry: Entry | None = None
 
     @classmethod
-    def empty(cls, shape: Sequence[int], dtype: object = "float32", context: Context | None = None) -> Array:
-        """A new array of uninitialised memory."""
+    def empty(cls, shape: Sequence[int], dtype: object = "float32", context: Context | None = None,
+              zeroed: bool = False) -> Array:
+        """A new array of uninitialised memory; zeroed: of zeros."""
         where = context if context is not None else cpu()
         if not isinstance(where, Context):
             raise ArgumentTypeError(f"expected a Context such as mx.cpu(), got {where!r}")
@@ -75,8 +76,8 @@ class Array:
         nbytes = math.prod(shape) * element.itemsize
         if nbytes <= SMALL_BYTES:
             where.require()
-            return cls(np.empty(shape, element), where, engine.Variable(), name)
-        return cls(np.ndarray(shape, element, np.asarray(Block(nbytes, where))), where, engine.Variable(), name)
+            return cls((np.zeros if zeroed else np.empty)(shape, element), where, engine.Variable(), name)
+        return cls(np.ndarray(shape, element, np.asarray(Block(nbytes, where, zeroed))), where, engine.Variable(), name)
 
     @classmethod
     def of(cls, values: np.ndarray, dtype: object = None, context: Context | None = None) -> Array:

@@ -39,11 +39,11 @@ def size_class(nbytes: int) -> int:
 
 
 class Block:
-    """`nbytes` of uninitialised host memory for `context`, its first byte at a multiple of 64."""
+    """`nbytes` of host memory for `context`, its first byte at a multiple of 64. zeroed: all 0, else anything."""
 
     __slots__ = ("__weakref__", "_raw", "address", "context", "nbytes")
 
-    def __init__(self, nbytes: int, context: Context):
+    def __init__(self, nbytes: int, context: Context, zeroed: bool = False):
         context.require()
         self.nbytes, self.context = size_class(nbytes), context
         with _lock:
@@ -53,9 +53,11 @@ class Block:
                 statistics.free -= self.nbytes
             statistics.used += self.nbytes
             statistics.peak = max(statistics.peak, statistics.used)
+        if raw is not None and zeroed:
+            raw.fill(0)
         if raw is None:
             try:
-                raw = np.empty(self.nbytes + ALIGNMENT, np.uint8)
+                raw = (np.zeros if zeroed else np.empty)(self.nbytes + ALIGNMENT, np.uint8)
             except (MemoryError, ValueError):  # ValueError: more than an address can be
                 with _lock:
                     statistics.used -= self.nbytes

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from mxc.compiler.api import auxiliary_names, static_names
 from mxc.compiler.graph.graph import Entry, Graph
 from mxc.compiler.kernel import interpret, interpret_calls, interpret_chain
 from mxc.compiler.kernel.ir import CallKernel, ChainKernel, LoopKernel, RoutineKernel
@@ -19,6 +18,7 @@ from mxc.compiler.passes.pipeline import transform
 from mxc.compiler.passes.program import Launch, Storage
 from mxc.compiler.passes.registry import Options
 from mxc.compiler.passes.schedule import schedule
+from mxc.compiler.planning import auxiliary_names, static_names
 from mxc.compiler.targets.reference.interpreter import evaluate
 from mxc.runtime import runner
 

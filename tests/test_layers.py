@@ -33,7 +33,9 @@ ALLOWED = {
     "targets/cpu": "error env forks interrupts progress cache_files cache kernel targets",
     "targets/cuda": "error interrupts cache_files cache kernel targets",
     "targets/reference": "error ops graph",  # runs graphs, not kernels
-    "api": "error env plan ops graph kernel passes targets/cpu",
+    "planning": "env plan graph kernel passes",
+    "stored_plans": "env cache_files plan ops graph",
+    "api": "env plan ops graph kernel planning stored_plans targets/cpu",
     "runtime": "error env forks plan ops graph passes api targets/cpu targets/cuda targets/reference",
     "frontend": "runtime error env progress cache ops graph passes targets/reference",
 }

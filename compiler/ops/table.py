@@ -72,6 +72,9 @@ class Params(Mapping[str, object]):
     def __len__(self) -> int:
         return len(self._values)
 
+    def __repr__(self) -> str:
+        return self._text
+
     def __hash__(self) -> int:  # type: ignore[override]
         return hash(self._text)
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from mxc.compiler.error import ArgumentError, ArgumentTypeError, MXNetError, nearest
 from mxc.context import Context, current_context
-from mxc.ndarray import NDArray, zeros
-from mxc.runtime.array import dtype_name
+from mxc.ndarray import NDArray
+from mxc.runtime.array import Array, dtype_name
 
 if TYPE_CHECKING:
     from mxc.symbol.symbol import Symbol
@@ -73,7 +73,7 @@ def simple_bind(symbol: Symbol, ctx: Any, grad_req: Any, type_dict: Mapping[str,
             old = place.get(key) if place else None
             if old is not None and old.shape == shape and dtype_name(old.dtype) == dtype:
                 return old
-        made = zeros(shape, ctx, dtype)
+        made = NDArray(Array.empty(shape, dtype, ctx, zeroed=True))
         if shared_buffer is not None:
             shared_buffer[buffer_name] = made
         return made

@@ -12,14 +12,11 @@ from mxc.compiler import env, progress
 from mxc.compiler.cache import Cache, Claims, open_cache
 from mxc.compiler.cache_files import entry_key
 from mxc.compiler.forks import Lock
-from mxc.compiler.kernel.ir import CallKernel, ChainKernel, Kernel, RoutineKernel
-from mxc.compiler.kernel.routines import spec
-from mxc.compiler.kernel.text import form_text
-from mxc.compiler.targets.cpu import chain, library, loop_forms, routines
 from mxc.compiler.targets.cpu.loaded import Library
 from mxc.compiler.targets.launch import Launch, sources_digest
 
 if TYPE_CHECKING:
+    from mxc.compiler.kernel.ir import Kernel
     from mxc.compiler.targets.cpu.jobs import Job
 
 POLL = 0.02  # seconds between looks at what another process compiles
@@ -39,6 +36,7 @@ class CpuTarget:
     """This machine's CPU; `cpu` and `features` (LLVM's names) state another one to compile for."""
 
     name = "cpu"
+    stores_plans = True  # in the cache
 
     def __init__(self, cpu: str = "", features: str = "", cache: Cache | None = None):
         import llvmlite
@@ -61,6 +59,8 @@ class CpuTarget:
 
     def tile(self, dtype: str) -> tuple[int, int]:
         """(MR, NR): the blocks in which packed rows of `dtype` come."""
+        from mxc.compiler.targets.cpu import library
+
         return library.tile(dtype, self.isa)
 
     def lanes(self, dtype: str) -> int:
@@ -69,6 +69,12 @@ class CpuTarget:
 
     def launch(self, kernel: Kernel) -> Launch:
         """How `kernel` is launched. A loop kernel must be canonical (kernel/canonical.py)."""
+        # only now: a start that finds its plan launches what is there
+        from mxc.compiler.kernel.ir import CallKernel, ChainKernel, RoutineKernel
+        from mxc.compiler.kernel.routines import spec
+        from mxc.compiler.kernel.text import form_text
+        from mxc.compiler.targets.cpu import chain, library, loop_forms, routines
+
         form = form_text(kernel)
         if form not in self._keys:
             self._keys[form] = entry_key(form, self.parts)
@@ -85,19 +91,30 @@ class CpuTarget:
     def load(self, kernels: Mapping[str, Kernel]) -> Library:
         """The code of `kernels` (by the key of their launch), in this process. Raises MXNetError when a kernel does not
         compile, TargetError when its code cannot be loaded."""
-        from mxc.compiler.targets.cpu.jobs import job_of
         from mxc.compiler.targets.cpu.load import load_objects
 
         with self._lock:
             start = time.perf_counter()
             new = {key: kernel for key, kernel in kernels.items() if key not in self._addresses}
-            built = self._build({key: functools.partial(job_of, kernel, symbol(key), self.isa)
-                                 for key, kernel in new.items()})
+            built = self._build({key: functools.partial(self._job, key, kernel) for key, kernel in new.items()})
             loaded = load_objects({symbol(key): code for key, code in built.objects.items()})
             self._addresses |= {key: loaded[symbol(key)] for key in built.objects}
             rest = time.perf_counter() - start - built.seconds
             return Library({key: self._addresses[key] for key in kernels}, len(kernels) - built.misses, built.misses,
                            built.seconds, rest)
+
+    def load_known(self, keys: Sequence[str]) -> Library | None:
+        """The code of the kernels of these keys, as `load`; None when some is neither in this process nor in the
+        cache."""
+        from mxc.compiler.targets.cpu.load import load_objects
+
+        with self._lock:
+            start, built = time.perf_counter(), Built()
+            if not all(key in self._addresses or (self.cache is not None and self._found(key, built)) for key in keys):
+                return None
+            loaded = load_objects({symbol(key): code for key, code in built.objects.items()})
+            self._addresses |= {key: loaded[symbol(key)] for key in built.objects}
+            return Library({key: self._addresses[key] for key in keys}, len(keys), 0, 0.0, time.perf_counter() - start)
 
     def explain(self, kernels: Mapping[str, Kernel]) -> dict[str, str]:
         """Why there is no code of `kernels` (by the key of their launch): "" for those that need no compilation."""
@@ -138,10 +155,12 @@ class CpuTarget:
     def objects(self, kernels: Mapping[str, Kernel]) -> dict[str, bytes]:
         """The object code of `kernels` (by the key of their launch), which defines `symbol(key)`. Raises MXNetError
         when a kernel does not compile."""
-        from mxc.compiler.targets.cpu.jobs import job_of
+        return self._build({key: functools.partial(self._job, key, kernel) for key, kernel in kernels.items()}).objects
 
-        return self._build({key: functools.partial(job_of, kernel, symbol(key), self.isa)
-                            for key, kernel in kernels.items()}).objects
+    def _job(self, key: str, kernel: Kernel) -> Job:
+        from mxc.compiler.targets.cpu.jobs import job_of  # only now: it prints kernels
+
+        return job_of(kernel, symbol(key), self.isa)
 
     def _build(self, jobs: Mapping[str, Callable[[], Job]]) -> Built:
         """The object code of `jobs`, by key: from the cache, or compiled and put there. Of what several processes miss

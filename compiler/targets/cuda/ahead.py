@@ -33,6 +33,7 @@ class CudaTarget:
     """
 
     name = "cuda"
+    stores_plans = False
 
     def __init__(self, arch: str, cache: Cache | None = None):
         capability(arch)

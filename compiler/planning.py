@@ -1,0 +1,103 @@
+"""From a graph to a plan and kernels: the passes, fusion, lowering, and memory, in their order."""
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from mxc.compiler import env
+from mxc.compiler.graph.graph import Graph, Shape
+from mxc.compiler.kernel.ir import Kernel
+from mxc.compiler.passes.chains import chained
+from mxc.compiler.passes.fuse import fuse, group_text
+from mxc.compiler.passes.infer import infer
+from mxc.compiler.passes.lower import lower
+from mxc.compiler.passes.pipeline import transform
+from mxc.compiler.passes.plan_memory import plan_memory
+from mxc.compiler.passes.registry import Options
+from mxc.compiler.passes.schedule import schedule
+from mxc.compiler.plan import Plan
+
+
+@dataclass
+class Planned:
+    """What the passes made of a graph. groups: the text of the fusion groups, a line each; kernels: by key."""
+
+    graph: Graph
+    plan: Plan
+    groups: str
+    kernels: dict[str, Kernel]
+
+
+def auxiliary_names(graph: Graph) -> list[str]:
+    """Names of the variables that operators take as auxiliary states, in topological order."""
+    found: dict[str, None] = {}
+    for node in graph.nodes:
+        found.update(dict.fromkeys(e.node.name for e in node.states if e.node.is_variable))
+    return list(found)
+
+
+def static_names(graph: Graph) -> frozenset[str]:
+    """Arguments that are read as learned parameters only (`parameters:` in ops.yaml), and auxiliary states."""
+    learned: set[str] = set()
+    other: set[str] = set()
+    for node in graph.nodes:
+        if node.op is None:
+            continue
+        names = node.op.input_names(node.params)
+        for position, entry in enumerate(node.inputs):
+            if entry.node.is_variable:
+                is_learned = position >= len(names) or names[position] in node.op.parameters
+                (learned if is_learned else other).add(entry.node.name)
+    return frozenset(learned - other - {e.node.name for e in graph.outputs})
+
+
+def plan_graph(graph: Graph, shapes: Mapping[str, Shape], dtypes: Mapping[str, str], grad_req: Mapping[str, str],
+               is_train: bool, target: Any, keeps: bool) -> Planned:
+    """The arguments are those of `compile_graph`. Prints what the environment asks for."""
+    known, options = _prepared(graph, shapes, dtypes, grad_req, is_train, target, keeps)
+    aux = frozenset(auxiliary_names(known))
+    final = transform(known, options)
+    groups = fuse(final, options, merge="fuse" not in env.names("MXC_SKIP"))
+    launches, outputs = lower(final, groups, aux)
+    launches = schedule(chained(launches))
+    plan = plan_memory(launches, outputs, target)
+    plan.nodes = sum(node.op is not None for node in known.nodes)
+    kernels: dict[str, Kernel] = {}
+    for step, launch in zip(plan.steps, launches, strict=True):
+        kernels |= dict(zip([step.kernel, *(key for _, key in step.calls)], launch.kernels, strict=False))
+    text = group_text(final, groups)
+    _print_parts(text, plan, list(kernels.values()), target)
+    return Planned(final, plan, text, kernels)
+
+
+def watch_passes(graph: Graph, shapes: Mapping[str, Shape], dtypes: Mapping[str, str], grad_req: Mapping[str, str],
+                 is_train: bool, target: Any, watch: Callable[[str, Graph, Graph], None] | None) -> Graph:
+    """See api.watch_passes."""
+    return transform(*_prepared(graph, shapes, dtypes, grad_req, is_train, target, True), watch)
+
+
+def _prepared(graph: Graph, shapes: Mapping[str, Shape], dtypes: Mapping[str, str], grad_req: Mapping[str, str],
+              is_train: bool, target: Any, keeps: bool) -> tuple[Graph, Options]:
+    """What the passes start from: the graph with its facts, and what it is compiled for."""
+    known = infer(graph, shapes, dtypes)
+    wants = any(mode != "null" for mode in grad_req.values())
+    static = static_names(known) if keeps and not (wants or is_train) else frozenset()
+    return known, Options(target=target, is_train=is_train, grad_req=dict(grad_req), static=static,
+                          strict=env.flag("MXC_STRICT"))
+
+
+def _print_parts(groups: str, plan: Plan, kernels: list[Kernel], target: Any) -> None:
+    wanted, level = env.names("MXC_PRINT"), env.debug_level()
+    if "fuse" in wanted or level >= 3:
+        print(f"-- groups\n{groups}", file=sys.stderr, end="")
+    if "plan" in wanted or level >= 3:
+        print(f"-- plan\n{plan.text()}", file=sys.stderr, end="")
+    if level >= 4:
+        from mxc.compiler.kernel.text import kernel_text
+
+        for kernel in kernels:
+            print(f"-- kernel\n{kernel_text(kernel)}\n-- source\n{target.source(kernel)}", file=sys.stderr)
+            if level >= 5:
+                print(f"-- assembly\n{target.assembly(kernel)}", file=sys.stderr)
