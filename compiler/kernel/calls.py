@@ -20,6 +20,7 @@ from mxc.compiler.kernel.ir import CallKernel, ChainKernel, Store, Value
 from mxc.compiler.ops import winograd
 
 Triple = tuple[int, int, int]
+TOGETHER = 11  # taps of a kernel's row that are printed without a loop, at most
 
 
 @dataclass(frozen=True)
@@ -95,9 +96,15 @@ def blocked_convolution(
     other (1 or `block` of them); weight, in the computing dtype, as `pack_rows` with `columns` of each group's
     (filters, channel blocks * kernel * data_block). copied: whether the kernel copies what it reads to scratch first,
     as it must where there is padding, or where the data has not the computing dtype, or is not in blocks. alone: one
-    thread runs all units, so nothing is cut for the sake of others. Extents: window, data_strides, alone.
+    thread runs all units, so nothing is cut for the sake of others. Extents: window, data_strides, alone. Of the
+    geometry it is baked in how many taps of a row are printed `together`, and whether the kernel is `pointwise`: of one
+    tap, on data whose pixels follow each other as the results' do.
     """
-    params = (("dtype", dtype), ("data_block", data_block), ("block", block), ("columns", columns), ("copied", copied))
+    width = window.kernel[2] if data_block == 1 and window.dilate[2] == 1 else 1
+    rows_follow = data_strides[3] == window.data[2] * data_block
+    pointwise = {*window.kernel, *window.stride} == {1} and not copied and rows_follow
+    params = (("dtype", dtype), ("data_block", data_block), ("block", block), ("columns", columns), ("copied", copied),
+              ("together", width if width <= TOGETHER else 1), ("pointwise", pointwise))
     extents = (*window.numbers(), *data_strides, int(alone))
     return _flattened(name, "blocked_convolution", params, buffers, extents, stores, 2, 3, window.out)
 

@@ -31,11 +31,11 @@ from mxc.compiler.targets.cpu.library.epilogue import Epilogue, Lane
 BAND_PIXELS = 224  # output pixels of a band, about
 COPY_BYTES = 192 << 10  # of a band's copy, if a row is not larger
 GRAIN_BYTES = 128 << 10  # of the weights that all tiles of a band read before the next ones
-# `count` tiles that follow each other. begin, end: what their sums begin with and where they go, unless `last`, with
-# the elements between those of two tiles. step: elements between channel blocks of the data. The rest: where the
-# first one's results are in the output.
+# `count` tiles that follow each other. step: elements between channel blocks of the data. tile: where the sums go,
+# unless `last`, with the elements between two tiles; more: 1 if they begin with what is there. The rest: where the
+# first tile's results are in the output.
 TILES = ("ptr args, i64 count, i64 blocks, i64 taps, ptr pixels, ptr offsets, ptr data, ptr weights, i64 step, "
-         "ptr begin, i64 begin_step, ptr end, i64 end_step, i64 last, i64 image, i64 block, i64 pixel")
+         "ptr tile, i64 tile_step, i64 more, i64 last, i64 image, i64 block, i64 pixel")
 
 
 @dataclass(frozen=True)
@@ -83,8 +83,8 @@ class Cut:
         return cls(taps, columns, blocks, filters, height, bands, rows, pitch, chunk, chunks, grain, grains,
                    places * chunks)
 
-    def layout(self, w: Window, params: dict[str, Any], isa: Isa) -> tuple[Number, Number, Number, Number]:
-        """In elements of the scratch: where the copy, the tiles and a tile of zeros begin, and its size."""
+    def layout(self, w: Window, params: dict[str, Any], isa: Isa) -> tuple[Number, Number, Number]:
+        """In elements of the scratch: where the copy begins, where the tiles begin, and its size."""
         dtype, block = params["dtype"], params["data_block"]
         lanes, wide = isa.lanes(dtype), 8 // max(BYTES[dtype], 4)
         pixels: Any = self.height * w.out[2]
@@ -94,8 +94,7 @@ class Cut:
             lines: Any = self.blocks * w.kernel[0] * most(1, self.rows)
             tiles = ceil_div(copy + lines * self.pitch * block + lanes, 16) * 16
         kept = most(isa.rows, least(self.grains - 1, 1) * pixels)  # a single grain needs a single tile
-        zeros = tiles + kept * self.columns
-        return copy, tiles, zeros, zeros + isa.rows * self.columns
+        return copy, tiles, tiles + kept * self.columns
 
 
 def units(kernel: CallKernel, isa: Isa) -> int:
@@ -104,7 +103,7 @@ def units(kernel: CallKernel, isa: Isa) -> int:
 
 def scratch_elements(kernel: CallKernel, isa: Isa) -> int:
     w, params = Window.of(kernel.extents), dict(kernel.params)
-    return int(_cut(kernel, isa).layout(w, params, isa)[3])  # type: ignore[arg-type]
+    return int(_cut(kernel, isa).layout(w, params, isa)[2])  # type: ignore[arg-type]
 
 
 def _cut(kernel: CallKernel, isa: Isa) -> Cut:
@@ -155,15 +154,12 @@ class _Blocked:
     def units(self, args: Value, first: Value, last: Value, scratch: Value) -> None:
         b, w, cut = self.b, self.window, self.cut
         memory = Array(b, scratch, self.dtype)
-        copy_at, tiles_at, nothing_at, _ = cut.layout(w, self.params, self.isa)
+        copy_at, tiles_at, _ = cut.layout(w, self.params, self.isa)
         copy, tiles = memory.at(copy_at), memory.at(tiles_at)
         pixels = Array(b, scratch, "int64")
         taps = pixels.at(cut.height * w.out[2])
         steps = self._steps()
         self._tap_offsets(taps, steps)
-        nothing = memory.at(nothing_at)
-        for i in range(0, self.isa.rows * cut.columns, self.lanes):
-            nothing.put(i, b.zero(vector_type(TYPES[self.dtype], self.lanes)))
         keep = b.select(b.lift(cut.grains) > 1, b.lift(cut.columns), b.lift(0))  # elements of a pixel that is kept
         for unit in b.range(first, last):
             chunk = unit % cut.chunks
@@ -189,55 +185,64 @@ class _Blocked:
                     blocks = b.minimum(cut.grain, cut.blocks - begin)
                     row = ((group * cut.filters + f) * cut.blocks + begin) * cut.taps * (self.block * cut.columns)
                     weights, line = self.weight.at(row), source.at(begin * steps[0])
-                    more, last = grain > 0, b.select(grain.equals(cut.grains - 1), b.lift(1), b.lift(0))
+                    more = b.minimum(grain, 1)
+                    last = b.select(grain.equals(cut.grains - 1), b.lift(1), b.lift(0))
                     first_block = group * (w.filters // self.lanes) + f * self.isa.vectors
                     for p, here, tiles_here in ((b.lift(0), size + 1, longer), (longer * (size + 1), size, rest)):
-                        kept = tiles.at(p * keep)
-                        begin_at = b.select(more, kept.pointer, nothing.pointer)
+                        kept = tiles.at(p * keep).pointer
                         b.call("multiply", [here, vectors, args, tiles_here, blocks, b.lift(cut.taps),
                                             pixels.at(p).pointer, taps.pointer, line.pointer, weights.pointer, steps[0],
-                                            begin_at, b.select(more, here * keep, b.lift(0)), kept.pointer, here * keep,
-                                            last, image, first_block, (d * w.out[1] + h) * w.out[2] + p])
+                                            kept, here * keep, more, last, image, first_block,
+                                            (d * w.out[1] + h) * w.out[2] + p])
 
     def tiles(
         self, pixels: int, vectors: int, args: Value, count: Value, blocks: Value, taps: Value, pixel_table: Value,
-        tap_table: Value, data: Value, weights: Value, step: Value, begin: Value, begin_step: Value, end: Value,
-        end_step: Value, last: Value, image: Value, block: Value, pixel: Value,
+        tap_table: Value, data: Value, weights: Value, step: Value, tile: Value, tile_step: Value, more: Value,
+        last: Value, image: Value, block: Value, pixel: Value,
     ) -> None:
         """Sums of data[pixel + tap] * weight[filter] over channels and taps, for `vectors` blocks of filters."""
         b, lanes, columns = self.b, self.lanes, self.isa.tile(self.dtype)[1]
         grid = [(i, j) for i in range(pixels) for j in range(vectors)]
         places = [i * columns + j * lanes for i, j in grid]
+        together = self.params["together"]
         source, tap_at, weight = Array(b, data, self.dtype), Array(b, tap_table, "int64"), Array(b, weights, self.dtype)
         brief = self.flat and self.epilogue.brief
         walks = [self.epilogue.walk([image, block + j, Lane(b.lift(0)), pixel], 3) for j in range(vectors) if brief]
         for t in b.range(0, count):
-            starts = Array(b, pixel_table, "int64").at(t * pixels)
-            lines = [source.at(starts[i]) for i in range(pixels)]
-            before = Array(b, begin, self.dtype).at(t * begin_step)
-            sums = [before.vector(place, lanes) for place in places]
+            lines = self._lines(source, Array(b, pixel_table, "int64").at(t * pixels), pixels)
+            kept = Array(b, tile, self.dtype).at(t * tile_step)
+            sums = [b.zero(vector_type(TYPES[self.dtype], lanes)) for _ in places]
+            for _ in b.range(0, more, carry=sums):
+                sums[:] = [kept.vector(place, lanes) for place in places]
             for k in b.range(0, blocks, carry=sums):
                 block_at, first = k * step, weight.at(k * taps * (self.block * columns))
-                for tap in b.range(0, taps, carry=sums):
-                    offset, row = block_at + tap_at[tap], first.at(tap * (self.block * columns))
+                for tap in [b.lift(0)] if self.params["pointwise"] else b.range(0, taps, together, carry=sums):
+                    offset = block_at if self.params["pointwise"] else block_at + tap_at[tap]
+                    row = first.at(tap * (self.block * columns))
                     here = [line.at(offset) for line in lines]
-                    for channel in range(self.block):
+                    for channel in range(self.block * together):
                         filters = [row.vector(channel * columns + j * lanes, lanes) for j in range(vectors)]
                         for i in range(pixels):
                             x = here[i].broadcast(channel, lanes)
                             for j in range(vectors):
                                 sums[i * vectors + j] = b.fma(x, filters[j], sums[i * vectors + j])
-            tile = Array(b, end, self.dtype).at(t * end_step)
             with b.when(last.equals(0)) if brief else nullcontext():
                 for total, place in zip(sums, places, strict=True):
-                    tile.put(place, total)
+                    kept.put(place, total)
             with b.when(last.differs(0)):
                 if not brief:
                     where = [image, block, b.lift(vectors), pixel + t * pixels, b.lift(pixels)]
-                    b.call("finish", [args, tile.pointer, *where])
+                    b.call("finish", [args, kept.pointer, *where])
                 for j, walk in enumerate(walks):
                     for i in range(pixels):
                         walk.moved(t * pixels).moved(i).store(sums[i * vectors + j], self.dtype)
+
+    def _lines(self, source: Array, starts: Array, pixels: int) -> list[Array]:
+        """Where the tile's pixels begin."""
+        if self.params["pointwise"]:  # they follow each other
+            first = source.at(starts[0])
+            return [first.at(i * self.block) for i in range(pixels)]
+        return [source.at(starts[i]) for i in range(pixels)]
 
     def _steps(self) -> list[Value]:
         """Elements between channel blocks, slices, rows and pixels of what the tiles read."""
@@ -285,7 +290,10 @@ class _Blocked:
         if self.block == 1:  # pixels lie next to each other; what a last vector writes too much is overwritten later
             for x in b.range(0, begin, lanes):
                 line.put(x, zero)
-            for x in b.range(begin, end, lanes):
+            whole = end - (end - begin) % lanes
+            for x in b.range(begin, whole, lanes):
+                line.put(x, convert(row.vector(x - left, lanes), row.dtype))
+            for x in b.range(whole, end, lanes):
                 line.put(x, convert(row.vector(x - left, lanes, b.first_lanes(end - x, lanes)), row.dtype))
             for x in b.range(end, self.cut.pitch, lanes):
                 line.put(x, zero)
