@@ -66,7 +66,7 @@ def compile_graph(graph: Graph, shapes: Mapping[str, Shape], dtypes: Mapping[str
         return made[0]
 
     stored = stored_plans.read(key, target)
-    library = target.load_known(stored.keys) if stored is not None else None
+    library = target.load_known(stored.plan.kernels) if stored is not None else None
     if stored is None or library is None:
         planned = make()
         library = target.load(planned.kernels)

@@ -1,7 +1,6 @@
 """The errors that mxc raises. All derive from MXNetError, so code written for MXNet catches them."""
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 
 
@@ -55,5 +54,7 @@ class TargetError(MXNetError):
 
 def nearest(name: str, known: Iterable[str]) -> str:
     """"; did you mean 'X'?" for the known name closest to `name`, or "" when none is close."""
+    import difflib  # only now: a program without errors does not pay for it
+
     found = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
     return f"; did you mean {found[0]!r}?" if found else ""

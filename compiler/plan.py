@@ -4,13 +4,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 # A run has as many offsets of the random generator: each random node adds its own number, below this, to the run's.
 OFFSETS_PER_RUN = 1 << 16
 
 
-@dataclass(frozen=True)
-class Buffer:
+class Buffer(NamedTuple):
     """A place for one array.
 
     pool: "argument", "aux", "output", "gradient", "head" (head gradient), "seed" (the random generator's two int64:
@@ -26,8 +26,7 @@ class Buffer:
     offset: int = 0
 
 
-@dataclass(frozen=True)
-class Step:
+class Step(NamedTuple):
     """One launch of a kernel, or a host step.
 
     phase: "prepare", "forward" or "backward". kernel: key of the kernel's code ("" for a host step). buffers: positions
@@ -77,7 +76,8 @@ class Plan:
     nodes: int = 0
 
     def to_json(self) -> str:
-        return json.dumps(vars(self), default=vars, separators=(",", ":"))
+        parts = {"buffers": [b._asdict() for b in self.buffers], "steps": [s._asdict() for s in self.steps]}
+        return json.dumps({**vars(self), **parts}, separators=(",", ":"))
 
     @classmethod
     def from_json(cls, text: str) -> Plan:
@@ -103,6 +103,11 @@ class Plan:
         buffer = self.buffers[position]
         at = f"@{buffer.offset}" if buffer.pool in ("arena", "prepared") else f"[{buffer.name}]"
         return f"{buffer.pool}{at} {buffer.dtype}{list(buffer.shape)}"
+
+    @property
+    def kernels(self) -> list[str]:
+        """The keys of the kernels' code, each once."""
+        return list(dict.fromkeys(key for s in self.steps for key in (s.kernel, *(key for _, key in s.calls)) if key))
 
     def steps_of(self, phase: str) -> list[Step]:
         return [s for s in self.steps if s.phase == phase]

@@ -30,12 +30,6 @@ class Stored:
     plan: Plan
     groups: str
 
-    @property
-    def keys(self) -> list[str]:
-        """Of the kernels."""
-        steps = self.plan.steps
-        return list(dict.fromkeys(key for s in steps for key in (s.kernel, *(key for _, key in s.calls)) if key))
-
 
 def key_of(graph: Graph, shapes: Mapping[str, Shape], dtypes: Mapping[str, str], grad_req: Mapping[str, str],
            is_train: bool, keeps: bool, target: Any) -> str:

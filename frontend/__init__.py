@@ -5,7 +5,6 @@ Parts are loaded when they are first used, so that importing mxc costs little.
 from __future__ import annotations
 
 import importlib
-import pkgutil
 from typing import Any
 
 __version__ = "0.1.0"
@@ -39,5 +38,7 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     """What there is, loaded or not: help and completion show it."""
+    import pkgutil
+
     own = (name for name in globals() if name.startswith("__"))
     return sorted({*own, *_NAMES, *_MODULES, *(module.name for module in pkgutil.iter_modules(__path__))})

@@ -14,7 +14,7 @@ import numpy as np
 import mxc
 from mxc.compiler.error import ArgumentError, ArgumentTypeError, MXNetError, nearest
 from mxc.runtime.array import Array
-from mxc.runtime.artifact import INFERENCE, TRAINING, Artifact, StoredPlan
+from mxc.runtime.artifact import INFERENCE, TRAINING, Artifact, StoredPlan, uncollected
 from mxc.runtime.executor_memory import Memory
 from mxc.runtime.prediction import Prediction
 
@@ -125,12 +125,14 @@ class Predictor:
         with self._memory.lock:
             if self._artifact.stale:
                 results = self._compiled_here(stored, values)
-            else:
-                if stored.section not in self._runs:
-                    self._need_values()
-                    self._runs[stored.section] = Prediction(self._artifact, stored, self._values, self._memory,
-                                                            self._own_values)
+            elif stored.section in self._runs:
                 results = self._runs[stored.section].run(values)
+            else:
+                self._need_values()
+                with uncollected():  # the first run makes tables
+                    run = Prediction(self._artifact, stored, self._values, self._memory, self._own_values)
+                    results = run.run(values)
+                self._runs[stored.section] = run
         return dict(zip(self.output_names, results, strict=True))
 
     def executor(self, ctx: Any = None, grad_req: Any = None, **shapes: Sequence[int]) -> Any:

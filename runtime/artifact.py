@@ -5,15 +5,16 @@ An artifact is a program: its code runs in this process. The checks tell damage,
 from __future__ import annotations
 
 import functools
+import gc
 import hashlib
 import os
 import struct
 import warnings
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -49,14 +50,26 @@ def _interface() -> str:
     return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()[:16]
 
 
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """No search for garbage in the block, which makes many objects that stay: such searches would take longer than all
+    the rest of it."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
 def parts(version: str) -> dict[str, str]:
     """What a file's plans and code depend on, labelled. version: of mxc."""
     settings = " ".join(f"{name}={value}" for name in SETTINGS if (value := env.text(name)))
     return host_parts() | {"mxc": f"{version} ({_interface()})", "settings": settings}
 
 
-@dataclass
-class StoredPlan:
+class StoredPlan(NamedTuple):
     """One plan of a file. shapes, dtypes: of all arguments and auxiliary states. outputs: dtype and shape of each.
     grad_req: of the arguments whose gradient is computed. prepared: the places in the section "prepared" of the buffers
     in these positions; none where the prepare steps have to run."""
@@ -70,15 +83,14 @@ class StoredPlan:
     section: str
 
 
-@dataclass
 class Compiled:
-    """A plan with its kernels, as compiler.api.Compiled; the compiler did nothing, so there is nothing to tell."""
+    """A plan with its kernels, as compiler.api.Compiled; the compiler did nothing, so there is nothing to tell.
+    find_graph: what gives the graph."""
 
-    plan: Plan
-    library: Library
-    find_graph: Callable[[], Graph]
-    groups: str = ""
-    seconds: float = 0.0
+    groups, seconds = "", 0.0
+
+    def __init__(self, plan: Plan, library: Library, find_graph: Callable[[], Graph]):
+        self.plan, self.library, self.find_graph = plan, library, find_graph
 
     @functools.cached_property
     def graph(self) -> Graph:
@@ -99,10 +111,11 @@ class Artifact:
     def __init__(self, path: str | os.PathLike[str], version: str):
         self.contents = artifact_file.read(path)
         self.path, self.context = self.contents.path, Context(cpu())
-        try:
-            self._read(self.contents.manifest)
-        except MALFORMED as error:
-            raise artifact_file.malformed(self.path, error) from None
+        with uncollected():
+            try:
+                self._read(self.contents.manifest)
+            except MALFORMED as error:
+                raise artifact_file.malformed(self.path, error) from None
         self.stale = "; ".join(differences(self.parts, parts(version)))
 
     def _read(self, manifest: dict[str, Any]) -> None:

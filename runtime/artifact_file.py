@@ -15,8 +15,7 @@ import stat
 import struct
 import threading
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
@@ -34,8 +33,7 @@ MOST_THREADS = 4  # that a checksum has a use for: memory is no faster then
 Piece = bytes | np.ndarray
 
 
-@dataclass(frozen=True)
-class Contents:
+class Contents(NamedTuple):
     """What is in a file. sections: read-only views of the mapped file, which they keep mapped."""
 
     path: str
@@ -103,7 +101,7 @@ def _fill(file: BinaryIO, manifest: dict[str, Any], sections: Mapping[str, Seque
         at = place
         for piece in pieces:
             file.seek(at)
-            file.write(piece if isinstance(piece, bytes) else np.ascontiguousarray(piece).reshape(-1).view(np.uint8))
+            file.write(piece if isinstance(piece, bytes) else memoryview(np.ascontiguousarray(piece).reshape(-1)))
             at += aligned(_nbytes(piece))
         place += lengths[name]
     file.flush()

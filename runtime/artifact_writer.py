@@ -1,6 +1,7 @@
 """Writes artifacts: plans of executors, the code of their kernels and of the runner, and parameters."""
 from __future__ import annotations
 
+import functools
 import os
 import platform
 from collections.abc import Hashable, Mapping, Sequence
@@ -64,7 +65,8 @@ def write(path: str | os.PathLike[str], version: str, graph: str, executors: Seq
             compiled = executor.compiled(mode == TRAINING)
             section = f"plan {len(plans)}"
             plans[section] = [compiled.plan.to_json().encode()]
-            objects |= cpu_target().objects({k: kernel for k, kernel in compiled.kernels.items() if k not in objects})
+            objects |= cpu_target().objects([key for key in compiled.plan.kernels if key not in objects],
+                                            functools.partial(getattr, compiled, "kernels"))
             stored = given and mode == INFERENCE and _can_store(compiled.plan)
             entries.append({
                 "mode": mode, "section": section, "arrays": _facts(executor, given),
@@ -98,7 +100,7 @@ def _store(plan: Plan, values: Mapping[int, np.ndarray], section: Section) -> di
         def content(i: int, made: Mapping[int, Hashable] = made) -> Hashable:
             return made.get(i, (plan.buffers[i].pool, plan.buffers[i].name))
 
-        work = (step.kernel or (id(plan), number), step.values, tuple(content(i) for i in step.buffers))
+        work = (step.kernel or (id(plan), number), step.values, step.calls, tuple(content(i) for i in step.buffers))
         made |= {i: (work, where) for where, i in enumerate(step.buffers) if i in step.writes}
     return {i: section.add(made.get(i, (id(plan), i)), value) for i, value in values.items()}
 

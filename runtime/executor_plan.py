@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from mxc.compiler.api import Compiled
     from mxc.compiler.graph.graph import Node
     from mxc.compiler.ops.philox import Draws
+    from mxc.runtime import artifact
 
 # A piece of a phase: kernels to run in one go, or one step of Python's.
 Segment = StepTable | Step
@@ -39,7 +40,7 @@ class BoundPlan:
     draw random numbers. states: the variables of auxiliary states that nodes which Python runs may change.
     """
 
-    def __init__(self, compiled: Compiled, find: Callable[[Buffer], Array], memory: Memory,
+    def __init__(self, compiled: Compiled | artifact.Compiled, find: Callable[[Buffer], Array], memory: Memory,
                  is_train: bool = False, prepared: Prepared | None = None):
         self.compiled, self.plan, self.memory, self.is_train = compiled, compiled.plan, memory, is_train
         self.arrays = [None if b.pool in IN_MEMORY else find(b) for b in self.plan.buffers]

@@ -2,14 +2,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 import numpy as np
 
 from mxc.compiler.plan import Buffer, Plan
 from mxc.runtime import random
 from mxc.runtime.array import Array
-from mxc.runtime.artifact import Artifact, StoredPlan
+from mxc.runtime.artifact import Artifact, Compiled, StoredPlan
 from mxc.runtime.artifact_file import malformed
 from mxc.runtime.executor_memory import Memory, Prepared
 from mxc.runtime.executor_plan import BoundPlan
@@ -30,7 +29,7 @@ class Prediction:
         compiled, prepared = artifact.compiled(stored), None
         if from_file and stored.prepared:
             section = artifact.contents.sections["prepared"]
-            compiled = replace(compiled, plan=self._on_section(compiled.plan, len(section)))
+            compiled = Compiled(self._on_section(compiled.plan, len(section)), compiled.library, compiled.find_graph)
             prepared = Prepared(np.frombuffer(section, np.uint8).ctypes.data, section, [])
         self._bound = BoundPlan(compiled, self._find, memory, prepared=prepared)
         self._outputs = [self._bound.arrays[i] for i in compiled.plan.outputs]
@@ -41,9 +40,10 @@ class Prediction:
         for i, place in places.items():
             if not 0 <= i < len(plan.buffers) or not 0 <= place <= size - plan.buffers[i].nbytes:
                 raise malformed(self._artifact.path, ValueError(f"prepared buffer {i} is at {place}"))
-        return replace(plan, steps=[step for step in plan.steps if step.phase != "prepare"],
-                       buffers=[replace(b, offset=places.get(i, 0)) if b.pool == "prepared" else b
-                                for i, b in enumerate(plan.buffers)])
+        buffers = [b._replace(offset=places.get(i, 0)) if b.pool == "prepared" else b
+                   for i, b in enumerate(plan.buffers)]
+        steps = [step for step in plan.steps if step.phase != "prepare"]
+        return Plan(**{**vars(plan), "buffers": buffers, "steps": steps})
 
     def _find(self, buffer: Buffer) -> Array:
         if buffer.pool == "seed":

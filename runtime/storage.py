@@ -5,8 +5,6 @@ goes back to the pool only after the last view is gone.
 """
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from mxc.compiler.error import OutOfMemoryError
@@ -17,13 +15,11 @@ ALIGNMENT = 64
 POOL_LIMIT = 64 << 20  # bytes kept free in all; larger blocks go back to the system at once
 
 
-@dataclass
 class Statistics:
     """Bytes in blocks that are in use, the most that ever were, and bytes kept free in the pool."""
 
-    used: int = 0
-    peak: int = 0
-    free: int = 0
+    def __init__(self) -> None:
+        self.used = self.peak = self.free = 0
 
 
 statistics = Statistics()

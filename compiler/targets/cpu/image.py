@@ -15,7 +15,7 @@ import platform
 import struct
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from mxc.compiler.error import TargetError
 
@@ -33,13 +33,12 @@ class LinkError(ValueError):
     """An object that is not of the simple form that this file links."""
 
 
-@dataclass
-class Image:
+class Image(NamedTuple):
     """code: what is mapped. symbols: the offsets of functions. imports: of the slots of C functions' addresses."""
 
     code: bytes
-    symbols: dict[str, int] = field(default_factory=dict)
-    imports: dict[str, int] = field(default_factory=dict)
+    symbols: dict[str, int]
+    imports: dict[str, int]
 
 
 def is_native() -> bool:

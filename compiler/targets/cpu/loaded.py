@@ -1,13 +1,12 @@
 """Kernels that were loaded into this process."""
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from mxc.compiler.error import MXNetError
 
 
-@dataclass
-class Library:
+class Library(NamedTuple):
     """Loaded kernels. hits: came from this process, the cache or an artifact; misses: were compiled, in
     compile_seconds."""
 

@@ -152,10 +152,11 @@ class CpuTarget:
         key = entry_key(text, self.parts)
         return self._build({key: lambda: Job(symbol(key), name, "llvm", text)}).objects[key]
 
-    def objects(self, kernels: Mapping[str, Kernel]) -> dict[str, bytes]:
-        """The object code of `kernels` (by the key of their launch), which defines `symbol(key)`. Raises MXNetError
-        when a kernel does not compile."""
-        return self._build({key: functools.partial(self._job, key, kernel) for key, kernel in kernels.items()}).objects
+    def objects(self, keys: Sequence[str], kernels: Callable[[], Mapping[str, Kernel]]) -> dict[str, bytes]:
+        """The object code of the kernels of these keys, which defines `symbol(key)`. kernels: gives them, by key, when
+        code is missing. Raises MXNetError when one does not compile."""
+        return self._build({key: functools.partial(lambda key: self._job(key, kernels()[key]), key)
+                            for key in keys}).objects
 
     def _job(self, key: str, kernel: Kernel) -> Job:
         from mxc.compiler.targets.cpu.jobs import job_of  # only now: it prints kernels
