@@ -12,6 +12,7 @@ from mxc.compiler.graph.graph import Graph
 from mxc.compiler.graph.text import graph_text
 from mxc.compiler.passes.infer_shape import infer_shape
 from mxc.ndarray import NDArray, zeros
+from mxc.runtime.array import Array
 from mxc.runtime.context import Context
 from mxc.runtime.executor import GraphExecutor
 from mxc.symbol.binding import whole_shape
@@ -74,8 +75,12 @@ class Executor:
         with custom operators, goes on meanwhile, and raises where they are waited for.
         Raises ArgumentTypeError for an unknown name, ArgumentError for a value of another shape or kind.
         """
-        values = {}
-        for name, value in kwargs.items():
+        self._core.forward(bool(is_train), self._checked(kwargs) if kwargs else None)
+        return self.outputs
+
+    def _checked(self, given: Mapping[str, NDArray | np.ndarray]) -> dict[str, Array | np.ndarray]:
+        values: dict[str, Array | np.ndarray] = {}
+        for name, value in given.items():
             target = self._args.get(name)
             if target is None:
                 raise ArgumentTypeError(f"Unknown argument {name}: the symbol's arguments are {', '.join(self._args)}")
@@ -86,16 +91,8 @@ class Executor:
                 raise ArgumentTypeError(f"argument {name} needs numbers, got an array of dtype {value.dtype}")
             if value.shape != target.shape:
                 raise ArgumentError(f"Shape not match! Argument {name}, need: {target.shape}, received: {value.shape}")
-            values[name] = value
-        with self._core.memory.lock:  # another thread's values must not come between
-            for name, value in values.items():
-                array = self._args[name]._array
-                if isinstance(value, NDArray):
-                    array.copy_from(value._array)
-                else:
-                    array.assign(value)
-            self._core.forward(bool(is_train))
-        return self.outputs
+            values[name] = value._array if isinstance(value, NDArray) else value
+        return values
 
     def backward(self, out_grads: NDArray | Sequence[NDArray] | Mapping[str, NDArray] | None = None,
                  is_train: bool = True) -> None:

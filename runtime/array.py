@@ -9,6 +9,7 @@ import functools
 import math
 import operator
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -98,8 +99,7 @@ class Array:
 
     @property
     def data(self) -> np.ndarray:
-        if self.variable.busy is not None:
-            engine.wait_to_write(self.variable)
+        engine.wait_to_write(self.variable)
         return self.memory
 
     @property
@@ -140,13 +140,14 @@ class Array:
 
     def numpy(self) -> np.ndarray:
         """A copy of the values, after all pending writes are done."""
-        self.wait()
+        engine.wait_to_read(self.variable)
         return self.memory.copy()
 
     def share(self) -> np.ndarray:
         """The memory itself, writable; from now on the array is volatile."""
         memory = self.data
         self.variable.volatile = True
+        self.touched()
         return memory
 
     def touched(self) -> None:
@@ -159,23 +160,31 @@ class Array:
         Raises ValueError when the shapes do not fit and IndexError for an index out of range.
         """
 
-        def write() -> None:
-            with np.errstate(all="ignore"):
-                self.memory[key] = values.astype(self.dtype, copy=False)
-
-        if self.variable.busy is None:
-            engine.run(write, (), (self.variable,), "assign")  # now: the caller may change the values afterwards
-        else:
-            values = values.astype(self.dtype)
-            engine.push(write, (), (self.variable,), "assign", values.size < LARGE)
+        engine.is_inside()
+        engine.complete((self.place(values, key),))
 
     def copy_from(self, other: Array) -> None:
         """Write the elements of `other`, which has the same shape, cast to this dtype."""
         if other.shape != self.shape:
             raise MXNetError(f"copy: the source has the shape {other.shape}, the destination {self.shape}; "
                              "they must be the same")
+        engine.is_inside()
+        engine.complete((self.place(other),))
 
-        engine.push(lambda: self.fill(other), (other.variable,), (self.variable,), "copy", self.size < LARGE)
+    def place(self, values: Array | np.ndarray, key: Any = ...) -> engine.Placed:
+        """The part of `copy_from` and `assign` that waits for nothing, see `engine.place`; `key` is for the latter."""
+        variable = self.variable
+        if isinstance(values, Array):
+            return engine.place(partial(self.fill, values), (values.variable,), (variable,), "copy", self.size < LARGE)
+        is_free = engine.is_free(variable)
+        if not is_free:  # the caller may change them before it is their turn
+            values = values.astype(self.dtype)
+        return engine.place(partial(self._write, values, key), (), (variable,), "assign",
+                            is_free or values.size < LARGE, is_queued=not is_free)
+
+    def _write(self, values: np.ndarray, key: Any) -> None:
+        with np.errstate(all="ignore"):
+            self.memory[key] = values.astype(self.dtype, copy=False)
 
     def copied(self, dtype: str = "", context: Context | None = None) -> Array:
         """A new array of the same elements, cast to `dtype`, on a device (default: as this one)."""
@@ -185,5 +194,8 @@ class Array:
 
     def fill(self, other: Array) -> None:
         """What `copy_from` does, in the middle of work that reads the one and writes the other."""
+        if self.dtype == other.dtype:
+            np.copyto(self.memory, other.memory)
+            return
         with np.errstate(all="ignore"):
             np.copyto(self.memory, other.memory, casting="unsafe")

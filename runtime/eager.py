@@ -251,8 +251,8 @@ class _Code:
             else:
                 addresses.append(places[pool] + offset)
         runner.run(runner.StepTable([(function, [*(addresses[i] for i in buffers), *values], units)
-                                     for function, buffers, values, units in self.rows]),
-                   0 if scratch is None else scratch.address, self.scratch)
+                                     for function, buffers, values, units in self.rows],
+                                    0 if scratch is None else scratch.address, self.scratch))
 
 
 def _steps(plan: Plan) -> list[Step]:

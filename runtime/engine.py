@@ -18,10 +18,13 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import AbstractContextManager
+from functools import partial
 
 from mxc.compiler import env, forks  # noqa: F401 (forks: its part of a fork comes after the engine's)
-from mxc.compiler.error import MXNetError, OutOfMemoryError
+from mxc.compiler.error import MXNetError
+from mxc.runtime.work import Busy, Failure, Variable, Work
 
 # What is told of each piece of work: its name, start and end in nanoseconds of time.perf_counter_ns. The profiler's.
 observer: Callable[[str, int, int], None] | None = None
@@ -31,66 +34,6 @@ MOST_PENDING = 256  # beyond, a caller works instead of queueing: what is queued
 MOST_LARGE = 8  # the same for work that is not small
 
 
-class Variable:
-    """The engine's view of one allocation: what orders work on it and tells whether it has changed.
-
-    version: counts finished writes. volatile: the memory was handed out without a copy, so it may change unseen: work
-    on it is done when `push` returns. busy: the pending work and the failure of the last; None when there is none.
-    """
-
-    __slots__ = ("busy", "version", "volatile")
-
-    def __init__(self, volatile: bool = False):
-        self.version, self.volatile = 0, volatile
-        self.busy: _Busy | None = None
-
-
-class _Busy:
-    """writer: the last pending work that writes. readers: pending work that reads since. failure: what went wrong in
-    the last write that is done."""
-
-    __slots__ = ("failure", "readers", "writer")
-
-    def __init__(self) -> None:
-        self.writer: _Work | None = None
-        self.readers: list[_Work] = []
-        self.failure: _Failure | None = None
-
-
-class _Failure:
-    """An error in queued work. holders: variables that have it. seen: it was raised somewhere."""
-
-    __slots__ = ("error", "holders", "name", "seen")
-
-    def __init__(self, name: str, error: BaseException):
-        self.name, self.error, self.holders, self.seen = name, error, 0, False
-
-    def raised(self) -> MXNetError:
-        """What to raise, with the engine's lock held."""
-        self.seen = True
-        _engine.failures.pop(self, None)
-        kind = OutOfMemoryError if isinstance(self.error, (OutOfMemoryError, MemoryError)) else MXNetError
-        what = str(self.error) or type(self.error).__name__
-        if not isinstance(self.error, Exception):
-            what = f"it was interrupted by {what}"
-        made = kind(f"operation {self.name}: {what}")
-        made.__cause__ = self.error
-        return made
-
-
-class _Work:
-    """A queued piece of work. number: its place in the program's order. missing: how many others it waits for.
-    followers: those that wait for it."""
-
-    __slots__ = ("followers", "is_done", "missing", "name", "number", "reads", "run", "small", "writes")
-
-    def __init__(self, run: Callable[[], None] | None, reads: Sequence[Variable], writes: Sequence[Variable], name: str,
-                 small: bool):
-        self.run, self.reads, self.writes, self.name, self.small = run, reads, writes, name, small
-        self.number, self.missing, self.is_done = 0, 0, False
-        self.followers: list[_Work] = []
-
-
 class _Engine:
     """The state of the process's engine; everything in it is used with `lock` held. pending: pieces that are not done,
     in the program's order. pushed: how many there ever were. failures: those that nobody has seen."""
@@ -98,11 +41,11 @@ class _Engine:
     def __init__(self) -> None:
         self.lock = threading.RLock()
         self.work, self.done = threading.Condition(self.lock), threading.Condition(self.lock)
-        self.ready: deque[_Work] = deque()
-        self.pending: dict[_Work, None] = {}
+        self.ready: deque[Work] = deque()
+        self.pending: dict[Work, None] = {}
         self.pushed = self.large = self.idle = self.held = 0
         self.workers: list[threading.Thread] = []
-        self.failures: dict[_Failure, None] = {}
+        self.failures: dict[Failure, None] = {}
         self.naive = env.text("MXNET_ENGINE_TYPE") == "NaiveEngine"
         self.closed = False
 
@@ -111,14 +54,15 @@ class _Thread(threading.local):
     """work: the pieces of work that this thread is in the middle of."""
 
     def __init__(self) -> None:
-        self.work: list[_Work] = []
+        self.work: list[Work] = []
 
 
 _engine = _Engine()
 _thread = _Thread()
+Placed = Work | None  # what is left of work that is placed; None: nothing
 
 
-def push(work: Callable[[], None], reads: Sequence[Variable], writes: Sequence[Variable], name: str = "copy",
+def push(work: Callable[[], None], reads: Collection[Variable], writes: Sequence[Variable], name: str = "copy",
          small: bool = True) -> None:
     """Run `work`, which reads and writes the memory of those variables, now or as soon as they are free.
 
@@ -126,39 +70,85 @@ def push(work: Callable[[], None], reads: Sequence[Variable], writes: Sequence[V
     name: for people. small: it takes less than a thread's hand-over, so it runs here when nothing is in its way, and
     what it raises is raised here. `work` must not read its variables by `Array.data` of arrays that it does not name.
     """
+    is_inside()
+    piece = place(work, reads, writes, name, small)
+    if piece is not None or _engine.pending:
+        complete((piece,))
+
+
+def run(work: Callable[[], None], reads: Collection[Variable], writes: Sequence[Variable], name: str) -> None:
+    """As `push`, but done, here, when it returns; what it or what it depends on raises is raised here."""
+    is_inside()
+    complete((place(work, reads, writes, name, False, is_queued=False),))
+
+
+def is_inside() -> bool:
+    """Whether the caller is in the middle of a piece of work, so that what it pushes is a part of that. If not, it
+    returns when new work may begin: none does while a thread is about to fork or to end the process, which others that
+    keep pushing would never let it do."""
+    if _thread.work:
+        return True
+    if _engine.held:
+        with _engine.lock:
+            while _engine.held:
+                _engine.done.wait()
+    return False
+
+
+def place(work: Callable[[], None], reads: Collection[Variable], writes: Sequence[Variable], name: str, small: bool,
+          turn: AbstractContextManager | None = None, is_queued: bool = True) -> Placed:
+    """The part of `push` that waits for nothing, for a caller who holds a lock that pending work may want: `work` has
+    its place in the program's order, or is done. Without that lock `complete` must be called with the result.
+
+    Call `is_inside` before. turn: held while `work` runs, unless it runs in this call. is_queued: False for work that
+    the caller itself must do.
+    """
     if _thread.work:
         _run_inside(work, reads, writes)
-        return
+        return None
     state = _engine
     with state.lock:
-        _begin(state)
-        free, at_once = True, state.naive or state.closed
-        for variable in (*reads, *writes):
-            free = free and variable.busy is None
-            at_once = at_once or variable.volatile
-        if small and free:
-            _run_here(work, writes, name)
-            return
-        if not at_once:
-            _enqueue(work, reads, writes, name, small)
-    if at_once:
-        run(work, reads, writes, name)
-    elif len(state.pending) > MOST_PENDING or state.large > MOST_LARGE:
-        _throttle(state)
+        if small:
+            for variable in reads:
+                if variable.busy is not None:
+                    break
+            else:
+                for variable in writes:
+                    if variable.busy is not None or (variable.is_read and _readers(variable)):
+                        break
+                else:
+                    _run_here(work, writes, name)
+                    return None
+        now = (not is_queued or state.naive or state.closed or True in [v.volatile for v in reads]
+               or True in [v.volatile for v in writes])
+        call = work if turn is None else partial(_in_turn, turn, work)
+        piece = _enter(call, reads, writes, name, small or now, is_queued=not now)
+        return piece if now else None
 
 
-def run(work: Callable[[], None], reads: Sequence[Variable], writes: Sequence[Variable], name: str) -> None:
-    """As `push`, but done, here, when it returns; what it or what it depends on raises is raised here."""
-    if _thread.work:
-        _run_inside(work, reads, writes)
+def complete(placed: Iterable[Placed]) -> None:
+    """Do what is left of what `place` gave, in this order; when the caller is ahead by far, work for a while."""
+    state = _engine
+    if not state.pending or _thread.work:  # inside of work all is done
         return
-    with _engine.lock:
-        _begin(_engine)
-        if all(v.busy is None for v in (*reads, *writes)):
-            piece = _Work(None, reads, writes, name, True)
-            _enter(piece)
-        else:
-            piece = _enqueue(None, reads, writes, name, True)
+    left = [piece for piece in placed if piece is not None]
+    try:
+        while left:
+            _run_placed(left.pop(0))
+    finally:
+        for piece in left:
+            _give_up(piece)
+    if len(state.pending) > MOST_PENDING or state.large > MOST_LARGE:
+        _wait(lambda: len(state.pending) <= MOST_PENDING and state.large <= MOST_LARGE)
+
+
+def _in_turn(turn: AbstractContextManager, work: Callable[[], None]) -> None:
+    with turn:
+        work()
+
+
+def _run_placed(piece: Work) -> None:
+    """Run a piece that is not queued, in its turn."""
     try:
         _wait(lambda: piece.missing == 0, piece.number)
     except BaseException:  # interrupted: its place is kept for those behind
@@ -167,12 +157,12 @@ def run(work: Callable[[], None], reads: Sequence[Variable], writes: Sequence[Va
     is_good = False
     try:
         with _engine.lock:
-            failure = _failure_of(reads)
+            failure = _failure_of(piece.reads)
             if failure is not None:
-                raise failure.raised()
+                raise _raised(failure)
         _thread.work.append(piece)
         try:
-            _run_here(work, (), name)
+            _run_here(piece.call, (), piece.name)
         finally:
             _thread.work.pop()
         is_good = True
@@ -180,9 +170,9 @@ def run(work: Callable[[], None], reads: Sequence[Variable], writes: Sequence[Va
         _finish(piece, None, is_good)
 
 
-def _give_up(piece: _Work) -> None:
+def _give_up(piece: Work) -> None:
     with _engine.lock:
-        piece.run = _nothing
+        piece.call, piece.is_queued = _nothing, True
         if not piece.missing:
             _engine.ready.append(piece)
             _call_worker()
@@ -190,6 +180,13 @@ def _give_up(piece: _Work) -> None:
 
 def _nothing() -> None:
     pass
+
+
+def settle(variables: Iterable[Variable]) -> None:
+    """Return when work on these, pushed now, need not wait. For who is inside of work: what was pushed behind that work
+    does not count, so this stays true."""
+    for variable in variables:
+        _settle(variable, True, raises=False)
 
 
 def wait_to_read(variable: Variable) -> None:
@@ -202,25 +199,40 @@ def wait_to_write(variable: Variable) -> None:
     _settle(variable, True)
 
 
-def _settle(variable: Variable, also_readers: bool) -> None:
-    if variable.busy is None:
+def _settle(variable: Variable, also_readers: bool, raises: bool = True) -> None:
+    if variable.busy is None and not (also_readers and variable.is_read):
         return
     limit = _limit()
     with _engine.lock:
-        busy = variable.busy
-        if busy is None:
-            return
-        if limit is None:
-            last = [busy.writer] if busy.writer is not None else []
-            last += busy.readers if also_readers else []
-        else:
+        if limit is not None:
             last = [p for p in _engine.pending
                     if p.number < limit and (variable in p.writes or (also_readers and variable in p.reads))]
-    _wait(lambda: all(piece.is_done for piece in last), limit)
+        else:
+            last = _readers(variable) if also_readers else []
+            if variable.busy is not None and variable.busy.writer is not None:
+                last.append(variable.busy.writer)
+    if last:
+        _wait(lambda: all(piece.is_done for piece in last), limit)
+    if raises and variable.busy is not None:
+        with _engine.lock:
+            failure = _failure_of((variable,))
+            if failure is not None:
+                raise _raised(failure)
+
+
+def is_free(variable: Variable) -> bool:
+    """Whether `wait_to_write` would return at once, and raise nothing."""
     with _engine.lock:
-        failure = _failure_of((variable,))
-        if failure is not None:
-            raise failure.raised()
+        return variable.busy is None and not _readers(variable)
+
+
+def _readers(variable: Variable) -> list[Work]:
+    """The pending work that reads it and that no pending write of it is behind, with the engine's lock held."""
+    if not variable.is_read:
+        return []
+    found = [piece for piece in _engine.pending if variable in piece.reads]
+    variable.is_read = bool(found)
+    return found
 
 
 def _limit() -> int | None:
@@ -236,7 +248,7 @@ def waitall() -> None:
     state = _engine
     _wait(lambda: not state.pending)
     with state.lock:
-        raised = [failure.raised() for failure in list(state.failures)]
+        raised = [_raised(failure) for failure in list(state.failures)]
     if raised:
         raise raised[0]
 
@@ -253,7 +265,7 @@ def _run_here(work: Callable[[], None], writes: Sequence[Variable], name: str) -
             variable.version += 1
 
 
-def _run_inside(work: Callable[[], None], reads: Sequence[Variable], writes: Sequence[Variable]) -> None:
+def _run_inside(work: Callable[[], None], reads: Collection[Variable], writes: Sequence[Variable]) -> None:
     """Work that belongs to the work that this thread is in the middle of."""
     for variable in reads:
         wait_to_read(variable)
@@ -266,41 +278,30 @@ def _run_inside(work: Callable[[], None], reads: Sequence[Variable], writes: Seq
             variable.version += 1
 
 
-def _enqueue(work: Callable[[], None] | None, reads: Sequence[Variable], writes: Sequence[Variable], name: str,
-             small: bool) -> _Work:
-    """Put work behind what it depends on. Without `work` its place is only kept: the caller runs it in its turn."""
-    piece = _Work(work, reads, writes, name, small)
-    before: set[_Work] = set()
-    for variable in reads:
-        if variable.busy is not None and variable.busy.writer is not None:
-            before.add(variable.busy.writer)
+def _enter(call: Callable[[], None], reads: Collection[Variable], writes: Sequence[Variable], name: str, small: bool,
+           is_queued: bool) -> Work:
+    """Put work behind what it depends on, with the engine's lock held."""
+    state, piece = _engine, Work(call, reads, writes, name, small, is_queued)
+    before = {v.busy.writer for v in (*reads, *writes) if v.busy is not None and v.busy.writer is not None}
     for variable in writes:
-        if variable.busy is not None:
-            before.update(variable.busy.readers)
-            if variable.busy.writer is not None:
-                before.add(variable.busy.writer)
+        if variable.is_read:
+            before.update(_readers(variable))
     piece.missing = len(before)
     for other in before:
         other.followers.append(piece)
-    _enter(piece)
-    if work is not None and not before:
-        _engine.ready.append(piece)
+    for variable in reads:
+        variable.is_read = True
+    for variable in writes:
+        busy = variable.busy = variable.busy or Busy()
+        busy.writer, variable.is_read = piece, False
+    state.pushed += 1
+    piece.number = state.pushed
+    state.pending[piece] = None
+    state.large += not small
+    if is_queued and not before:
+        state.ready.append(piece)
         _call_worker()
     return piece
-
-
-def _enter(piece: _Work) -> None:
-    """Note on the variables that `piece` is pending."""
-    for variable in piece.reads:
-        busy = variable.busy = variable.busy or _Busy()
-        busy.readers.append(piece)
-    for variable in piece.writes:
-        busy = variable.busy = variable.busy or _Busy()
-        busy.writer, busy.readers = piece, []
-    _engine.pushed += 1
-    piece.number = _engine.pushed
-    _engine.pending[piece] = None
-    _engine.large += not piece.small
 
 
 def _call_worker() -> None:
@@ -329,7 +330,7 @@ def _serve(state: _Engine) -> None:
             _execute(piece)
 
 
-def _execute(piece: _Work) -> None:
+def _execute(piece: Work) -> None:
     """Run a piece of queued work whose turn has come; when what it reads failed it fails in the same way."""
     with _engine.lock:
         failure = _failure_of(piece.reads)
@@ -337,45 +338,41 @@ def _execute(piece: _Work) -> None:
     if failure is None:
         _thread.work.append(piece)
         try:
-            assert piece.run is not None
-            _run_here(piece.run, (), piece.name)
+            _run_here(piece.call, (), piece.name)
         except Exception as error:
-            failure = _Failure(piece.name, error)
+            failure = Failure(piece.name, error)
         except BaseException as error:  # of the thread that waits, not of the work
-            failure, interrupt = _Failure(piece.name, error), error
+            failure, interrupt = Failure(piece.name, error), error
         finally:
             _thread.work.pop()
-    _finish(piece, failure, piece.run is not _nothing)
+    _finish(piece, failure, piece.call is not _nothing)
     if interrupt is not None:
         raise interrupt
 
 
-def _finish(piece: _Work, failure: _Failure | None, has_written: bool = True) -> None:
+def _finish(piece: Work, failure: Failure | None, has_written: bool = True) -> None:
     """Note that it is done. has_written: what failed before on what it writes is gone."""
     state = _engine
     with state.lock:
-        piece.is_done, piece.run = True, None
+        piece.is_done, piece.call = True, _nothing
         for variable in piece.writes:
             variable.version += 1
             if has_written:
                 _forget_failure(variable)
-            if failure is not None and variable.busy is not None:
-                variable.busy.failure = failure
-                failure.holders += 1
-        if failure is not None and failure.holders and not failure.seen:
-            state.failures[failure] = None
-        for variable in (*piece.reads, *piece.writes):
             busy = variable.busy
             if busy is not None:
+                if failure is not None:
+                    busy.failure = failure
+                    failure.holders += 1
                 if busy.writer is piece:
                     busy.writer = None
-                if piece in busy.readers:
-                    busy.readers.remove(piece)
-                if busy.writer is None and not busy.readers and busy.failure is None:
+                if busy.writer is None and busy.failure is None:
                     variable.busy = None
+        if failure is not None and failure.holders and not failure.seen:
+            state.failures[failure] = None
         for other in piece.followers:
             other.missing -= 1
-            if not other.missing and other.run is not None:
+            if not other.missing and other.is_queued:
                 state.ready.append(other)
                 _call_worker()
         piece.followers = []
@@ -384,8 +381,18 @@ def _finish(piece: _Work, failure: _Failure | None, has_written: bool = True) ->
         state.done.notify_all()
 
 
-def _failure_of(variables: Sequence[Variable]) -> _Failure | None:
-    return next((v.busy.failure for v in variables if v.busy is not None and v.busy.failure is not None), None)
+def _raised(failure: Failure) -> MXNetError:
+    """What to raise for it, with the engine's lock held."""
+    failure.seen = True
+    _engine.failures.pop(failure, None)
+    return failure.made()
+
+
+def _failure_of(variables: Iterable[Variable]) -> Failure | None:
+    for variable in variables:
+        if variable.busy is not None and variable.busy.failure is not None:
+            return variable.busy.failure
+    return None
 
 
 def _forget_failure(variable: Variable) -> None:
@@ -419,10 +426,6 @@ def _wait(is_over: Callable[[], bool], limit: int | None = None) -> None:
         _execute(piece)
 
 
-def _throttle(state: _Engine) -> None:
-    _wait(lambda: len(state.pending) <= MOST_PENDING and state.large <= MOST_LARGE)
-
-
 def _drain() -> None:
     """Before the process forks or ends: nothing is pending, whatever failed."""
     if not _thread.work:
@@ -444,18 +447,15 @@ def _close() -> None:
         thread.join()
 
 
-def _begin(state: _Engine) -> None:
-    """Return when new work may begin: none does while a thread is about to fork or to end the process, which others
-    that keep pushing would never let it do."""
-    while state.held:
-        state.done.wait()
-
-
 def _before_fork() -> None:
     with _engine.lock:
         _engine.held += 1
     _drain()
     _engine.lock.acquire()
+    while _engine.pending and not _thread.work:  # of a thread that had begun before
+        _engine.lock.release()
+        _drain()
+        _engine.lock.acquire()
 
 
 def _after_fork_in_parent() -> None:

@@ -14,8 +14,10 @@ Plans are compiled at their first use: "inference", "training" (forward and back
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -35,6 +37,20 @@ from mxc.runtime.executor_plan import BoundPlan
 INFERENCE, TRAINING, INFERENCE_GRADIENT = "inference", "training", "inference gradient"
 HEAD = "_head_grad_"
 Monitor = Callable[[str, Array], None]
+NO_DRAWS = (0, 0), (0, 0)
+
+
+class _Forward(NamedTuple):
+    """What forward runs do in one mode. work: for a run that draws no numbers. writes: besides, they read the
+    executor's arguments and states. token: see `Memory.holder`."""
+
+    mode: str
+    plan: BoundPlan
+    work: Callable[[], None]
+    writes: Sequence[engine.Variable]
+    small: bool
+    draws: bool
+    token: object
 
 
 class GraphExecutor:
@@ -66,16 +82,17 @@ class GraphExecutor:
         self._check_gradients()
         self.outputs = self._make_outputs()
         self._forward_done = engine.Variable()  # has forward's failure, which is backward's too
-        self._reads = [a.variable for a in known.values()]
+        self._reads = frozenset(a.variable for a in known.values())
         self._outs = [array.variable for entry, array in zip(self.graph.outputs, self.outputs, strict=True)
                       if not entry.node.is_variable]  # an output that is an argument does not change
         self._writes = [*self._outs, self._forward_done, self.memory.variable]
         self._gradients = [g.variable for name, g in self.grads.items() if g is not None and
                            self.grad_req[name] != "null"]
         self._bound: dict[str, BoundPlan] = {}
+        self._forwards: dict[bool, _Forward] = {}
         self._seed = Array.of(np.zeros(2, np.int64))
         self._last = ""  # the plan that ran forward last
-        self._draws = (0, 0), (0, 0)  # seed and offset of that run: of the kernels, and of what Python runs
+        self._draws = NO_DRAWS  # seed and offset of that run: of the kernels, and of what Python runs
         self._token = object()  # this executor, to the memory: not itself, which would make a cycle
 
     # -- binding
@@ -156,11 +173,14 @@ class GraphExecutor:
 
     def prepared(self) -> dict[int, np.ndarray]:
         """What inference makes of the parameters as they are now: see BoundPlan.prepared."""
+        engine.is_inside()
         with self.memory.lock:
             plan, made = self._plan(INFERENCE), dict[int, np.ndarray]()
             self.memory.holder = None
-            engine.run(lambda: made.update(plan.prepared()), self._reads, (self.memory.variable,), "prepare")
-            return made
+            placed = engine.place(lambda: made.update(plan.prepared()), self._reads, (self.memory.variable,), "prepare",
+                                  False, self.memory.turn, is_queued=False)
+        engine.complete((placed,))
+        return made
 
     def compiled(self, is_train: bool = False) -> Any:
         """What the compiler made for forward in that mode (compiler.api.Compiled): the plan, the kernels, the times."""
@@ -182,25 +202,60 @@ class GraphExecutor:
 
     # -- running
 
-    def forward(self, is_train: bool) -> None:
-        """Compute the outputs from the arguments as they are now."""
-        mode, memory = TRAINING if is_train else INFERENCE, self.memory
+    def forward(self, is_train: bool, values: Mapping[str, Array | np.ndarray] | None = None) -> None:
+        """Compute the outputs from the arguments as they are now, or from `values`, which are written to the arguments
+        of those names first; no other thread's run comes between."""
+        if engine.is_inside():
+            sources = [v.variable for v in values.values() if isinstance(v, Array)] if values else []
+            with self._in_turn(sources):
+                self._start_forward(is_train, values)
+        else:
+            engine.complete(self._start_forward(is_train, values))
+
+    def _start_forward(self, is_train: bool, values: Mapping[str, Array | np.ndarray] | None) -> list[engine.Placed]:
+        memory = self.memory
         with memory.lock:
             if self.monitor is not None:
-                memory.holder, draw = None, random.take(self.context)
-                engine.run(lambda: self._run_watched(is_train, draw), self._reads, self._writes, "forward")
-                self._draws = draw, draw
-            else:
-                plan = self._plan(mode)
-                # now, in the program's order; a run that draws no numbers leaves the sequence as it is
-                draw = random.take(self.context) if plan.draws else (0, 0)
-                draws = draw, random.take(self.context) if plan.has_hosts else draw
-                writes = [*self._writes, *plan.states] if plan.states else self._writes
-                memory.holder = None  # until it is pushed: small work may fail here, when a part is overwritten
-                engine.push(lambda: self._run_forward(plan, draws), self._reads, writes, "forward",
-                            plan.small["forward"])
-                memory.holder, self._draws = (self._token, mode), draws
-            self._last = mode
+                return self._start_watched(is_train, values)
+            run, draws = self._forwards.get(is_train) or self._forward(is_train), NO_DRAWS
+            placed = [self.args[name].place(value) for name, value in values.items()] if values else []
+            work = run.work
+            if run.draws:  # now, in the program's order; a run that draws none leaves the sequence as it is
+                draw = random.take(self.context) if run.plan.draws else (0, 0)
+                draws = draw, random.take(self.context) if run.plan.has_hosts else draw
+                work = partial(self._run_forward, run.plan, draws)
+            memory.holder = None  # until it is placed: small work may fail here, when a part is overwritten
+            placed.append(engine.place(work, self._reads, run.writes, "forward", run.small, memory.turn))
+            memory.holder, self._draws, self._last = run.token, draws, run.mode
+        return placed
+
+    def _start_watched(self, is_train: bool, values: Mapping[str, Array | np.ndarray] | None) -> list[engine.Placed]:
+        placed = [self.args[name].place(value) for name, value in (values or {}).items()]
+        memory, draw = self.memory, random.take(self.context)
+        memory.holder = None
+        placed.append(engine.place(partial(self._run_watched, is_train, draw), self._reads, self._writes, "forward",
+                                   False, memory.turn, is_queued=False))
+        self._draws, self._last = (draw, draw), TRAINING if is_train else INFERENCE
+        return placed
+
+    def _forward(self, is_train: bool) -> _Forward:
+        """What `_start_forward` needs, remembered."""
+        mode = TRAINING if is_train else INFERENCE
+        plan = self._plan(mode)
+        made = self._forwards[is_train] = _Forward(
+            mode, plan, partial(plan.run, "forward", (0, 0)), [*self._writes, *plan.states], plan.small["forward"],
+            plan.draws or plan.has_hosts, (self._token, mode))
+        return made
+
+    @contextmanager
+    def _in_turn(self, sources: Sequence[engine.Variable]) -> Iterator[None]:
+        """For a run inside of other work: what it waits for is done before it takes locks."""
+        memory = self.memory
+        if memory.is_running:
+            memory.refuse()
+        engine.settle([*sources, *self._reads, *self._writes, *self._gradients])
+        with memory.turn:
+            yield
 
     def _run_forward(self, plan: BoundPlan, draws: tuple[tuple[int, int], tuple[int, int]]) -> None:
         self._seed.memory[:] = draws[0]
@@ -214,13 +269,20 @@ class GraphExecutor:
         """
         if not self.wants_gradients:
             return
+        if engine.is_inside():
+            with self._in_turn([head.variable for head in heads if head is not None]):
+                self._start_backward(heads, is_train)
+        else:
+            engine.complete((self._start_backward(heads, is_train),))
+
+    def _start_backward(self, heads: Sequence[Array | None], is_train: bool) -> engine.Placed:
         with self.memory.lock:
             if not self._last:
                 raise MXNetError("backward needs a forward run first: call forward(is_train=True)")
             mode = TRAINING if is_train and self._last == TRAINING else INFERENCE_GRADIENT
             plan = self._plan(mode)
             targets = self._heads(plan, heads)
-            reads = [*self._reads, self._forward_done, *(head.variable for head, _ in targets)]
+            reads = self._reads | {self._forward_done, *(head.variable for head, _ in targets)}
             writes = [*self._gradients, self.memory.variable, *plan.states]
             # with the same seeds: what forward stored is not, or no longer, in the arena
             again = self.memory.holder != (self._token, mode) or mode == INFERENCE_GRADIENT
@@ -237,8 +299,8 @@ class GraphExecutor:
                 plan.run("backward", draws[1])
 
             self.memory.holder = None  # backward overwrites what it has used of forward's values
-            engine.push(work, reads, writes, "backward",
-                        plan.small["backward"] and (not again or plan.small["forward"]))
+            return engine.place(work, reads, writes, "backward",
+                                plan.small["backward"] and (not again or plan.small["forward"]), self.memory.turn)
 
     def _heads(self, plan: BoundPlan, heads: Sequence[Array | None]) -> list[tuple[Array, Array]]:
         """Pairs of a given head gradient and the plan's array for it."""

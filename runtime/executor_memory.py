@@ -9,8 +9,9 @@ import time
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
+from mxc.compiler.error import MXNetError
 from mxc.compiler.forks import Lock
 from mxc.runtime import engine, profiler, runner
 from mxc.runtime.context import Context
@@ -24,7 +25,7 @@ COMPILED_KEPT = 32  # how many compiled graphs a family remembers: one per shape
 
 class Prepared:
     """Memory that prepare steps fill, which `owner` keeps. seen: the versions of the arrays that they read then; None:
-    never filled."""
+    it must be filled again, as it never was or an array's memory may change unseen."""
 
     def __init__(self, address: int, owner: object, seen: list[int] | None = None):
         self.address, self.owner, self.seen = address, owner, seen
@@ -33,12 +34,16 @@ class Prepared:
 class Memory:
     """A family's memory. What a call uses is used with `lock` held, what a run uses in work that writes `variable`.
 
+    A call that must wait does so without `lock`, which work that it waits for may want: a custom operator may run an
+    executor. Such a run is a part of the operator's work, so the engine does not keep it from a queued one of the same
+    memory: both hold `turn`, which is taken before `lock`.
+
     generation: changes whenever the addresses do. holder: the run whose values are in the arena when all that was
     pushed is done (any object; None: no run's), set by who pushes. is_running: a run is in a host step.
     """
 
     def __init__(self, context: Context):
-        self.context, self.lock = context, Lock()
+        self.context, self.lock, self.turn = context, Lock(), Lock()
         self.variable, self.is_running = engine.Variable(), False
         self.generation, self.holder = 0, None  # type: tuple[int, object]
         self._arena: Block | None = None
@@ -46,6 +51,11 @@ class Memory:
         self.scratch_stride = 0
         self._compiled: OrderedDict[Hashable, Compiled] = OrderedDict()
         self._prepared: weakref.WeakValueDictionary[Hashable, Prepared] = weakref.WeakValueDictionary()
+
+    def refuse(self) -> NoReturn:
+        """Raises MXNetError: for a run in the middle of a host step of another in this memory."""
+        raise MXNetError("an executor cannot run inside of its own run, or of the run of one that it shares memory "
+                         "with: bind another one for it")
 
     @property
     def arena(self) -> int:
@@ -72,6 +82,7 @@ class Memory:
             self._scratch, self.scratch_stride = None, 0
             self._scratch = Block(scratch * runner.num_threads(), self.context)
             self.scratch_stride = scratch
+            self.generation += 1
 
     def prepared(self, key: Hashable, nbytes: int) -> Prepared:
         """The memory of prepare steps that do the same, as `key` tells, as long as a plan uses it."""

@@ -15,7 +15,7 @@ from mxc.compiler.plan import Buffer, Step
 from mxc.runtime import profiler
 from mxc.runtime.array import Array
 from mxc.runtime.executor_memory import Memory, Prepared
-from mxc.runtime.runner import StepTable, run
+from mxc.runtime.runner import StepTable, bound, run
 
 if TYPE_CHECKING:
     from mxc.compiler.api import Compiled
@@ -46,9 +46,11 @@ class BoundPlan:
         self.arrays = [None if b.pool in IN_MEMORY else find(b) for b in self.plan.buffers]
         self._is_printed = env.debug_level() >= 2
         self._tables: dict[tuple[str, bool], list[Segment]] = {}
+        self._calls: dict[str, Callable[[], None]] = {}  # by phase, of those that are one table
         self._generation = -1
         reads = {i for step in self.plan.steps_of("prepare") for i in step.reads}
-        self._sources = [a for i in sorted(reads) if (a := self.arrays[i]) is not None]
+        self._sources = [a.variable for i in sorted(reads) if (a := self.arrays[i]) is not None]
+        self._prepares = bool(self.plan.steps_of("prepare"))
         self.small = {phase: self._is_small(phase) for phase in ("forward", "backward")}
         self.has_hosts = any(step.host for step in self.plan.steps)
         self.draws = any(buffer.pool == "seed" for buffer in self.plan.buffers)
@@ -93,13 +95,14 @@ class BoundPlan:
         draw: seed and offset of the numbers that nodes which Python runs draw.
         Raises MXNetError inside of a host step of a run in the same memory, which this one would overwrite.
         """
-        if self.memory.is_running:
-            raise MXNetError("an executor cannot run inside of its own run, or of the run of one that it shares memory "
-                             "with: bind another one for it")
         self._reserve()
-        if phase == "forward":
+        if self._prepares and phase == "forward":
             self._prepare(draw)
-        self._run_segments(phase, draw)
+        call = self._calls.get(phase)
+        if call is not None and profiler.kernel is None:
+            call()
+        else:
+            self._run_segments(phase, draw)
 
     def prepared(self) -> dict[int, np.ndarray]:
         """What the prepare steps make of the arrays as they are now, of which other steps read it: by the position in
@@ -110,27 +113,27 @@ class BoundPlan:
         return {i: self._memory_of(i) for i in sorted(read) if self.plan.buffers[i].pool == "prepared"}
 
     def _reserve(self) -> None:
-        self.memory.reserve(self.plan.arena_bytes, self.plan.scratch_bytes)
-        if self._generation != self.memory.generation:
-            self._tables, self._generation = {}, self.memory.generation
+        memory = self.memory
+        if memory.is_running:
+            memory.refuse()
+        if self._generation != memory.generation:
+            memory.reserve(self.plan.arena_bytes, self.plan.scratch_bytes)
+            self._tables, self._calls, self._generation = {}, {}, memory.generation
 
     def _prepare(self, draw: tuple[int, int]) -> None:
         """Run the prepare steps if an array that they read may have changed."""
-        if self._is_stale():
-            versions = [a.variable.version for a in self._sources]
+        seen, versions = self._prepared.seen, [v.version for v in self._sources]
+        if seen is None or seen != versions:
             self._run_segments("prepare", draw)
-            self._prepared.seen = versions
-
-    def _is_stale(self) -> bool:
-        if self._prepared.seen is None or any(a.variable.volatile for a in self._sources):
-            return True
-        return self._prepared.seen != [a.variable.version for a in self._sources]
+            self._prepared.seen = None if any(v.volatile for v in self._sources) else versions
 
     def _run_segments(self, phase: str, draw: tuple[int, int]) -> None:
         steps, observer = self.plan.steps_of(phase), profiler.kernel
         key = phase, self._is_printed or observer is not None  # whether each kernel is a table of its own
         if key not in self._tables:
-            self._tables[key] = self._segments(steps, single=key[1])
+            segments = self._tables[key] = self._segments(steps, single=key[1])
+            if len(segments) == 1 and isinstance(segments[0], StepTable) and not key[1]:
+                self._calls[phase] = bound(segments[0], self.small.get(phase, False))
         rng: Draws | None = None
         if self.has_hosts:
             from mxc.compiler.ops.philox import Draws  # only now: most plans need no operators
@@ -141,7 +144,7 @@ class BoundPlan:
             if isinstance(segment, Step):
                 self._run_host(segment, rng)
             else:
-                run(segment, self.memory.scratch, self.memory.scratch_stride)
+                run(segment)
             if key[1]:
                 end, step = time.perf_counter_ns(), steps[position]
                 moved = self._moved(step)
@@ -162,7 +165,7 @@ class BoundPlan:
         for step in steps:
             if step.host:
                 if rows:
-                    segments.append(StepTable(rows))
+                    segments.append(self._table(rows))
                     rows = []
                 segments.append(step)
             else:
@@ -170,11 +173,14 @@ class BoundPlan:
                 address = self.compiled.library.address
                 rows.append((address(step.kernel), [*addresses, *step.numbers(address)], step.units))
                 if single:
-                    segments.append(StepTable(rows))
+                    segments.append(self._table(rows))
                     rows = []
         if rows:
-            segments.append(StepTable(rows))
+            segments.append(self._table(rows))
         return segments
+
+    def _table(self, rows: Sequence[tuple[int, list[int], int]]) -> StepTable:
+        return StepTable(rows, self.memory.scratch, self.memory.scratch_stride)
 
     def _address(self, position: int) -> int:
         array, buffer = self.arrays[position], self.plan.buffers[position]

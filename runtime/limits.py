@@ -37,20 +37,20 @@ def measure() -> Limits:
     start = scratch.ctypes.data + -scratch.ctypes.data % 64
     lanes = isa.lanes("float32")
     values = np.full(2 * lanes, 0.5, np.float32)
-    multiply = runner.StepTable([(addresses[limits.MULTIPLY], [values.ctypes.data, ROUNDS], UNITS)])
+    multiply = runner.StepTable([(addresses[limits.MULTIPLY], [values.ctypes.data, ROUNDS], UNITS)], start, stride)
     source, target_ = np.ones(COPIED // 4, np.float32), np.zeros(COPIED // 4, np.float32)
     copy = runner.StepTable([(addresses[limits.COPY], [source.ctypes.data, target_.ctypes.data, source.size // UNITS],
-                              UNITS)])
+                              UNITS)], start, stride)
     flops = UNITS * ROUNDS * limits.flops_per_round(isa)
-    seconds = [_least(table, start, stride) for table in (multiply, copy)]
+    seconds = [_least(table) for table in (multiply, copy)]
     return Limits(flops / seconds[0] / 1e9, 2 * COPIED / seconds[1] / 1e9, threads)
 
 
-def _least(table: runner.StepTable, scratch: int, stride: int) -> float:
+def _least(table: runner.StepTable) -> float:
     """Seconds of the fastest turn."""
     times = []
     for _ in range(TURNS):
         before = time.perf_counter()
-        runner.run(table, scratch, stride)
+        runner.run(table)
         times.append(time.perf_counter() - before)
     return min(times)

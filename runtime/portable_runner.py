@@ -3,11 +3,12 @@ from __future__ import annotations
 
 import ctypes
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
+from functools import partial
 
-if TYPE_CHECKING:
-    from mxc.runtime.runner import StepTable
+from mxc.runtime import runner
+from mxc.runtime.runner import StepTable
 
 KERNEL = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
 
@@ -20,7 +21,8 @@ class Portable:
         self.lock = threading.Lock()
         self.pool = ThreadPoolExecutor(max(1, threads - 1), thread_name_prefix="mxc")
 
-    def run(self, table: StepTable, scratch: int, stride: int) -> None:
+    def run(self, table: StepTable) -> None:
+        scratch, stride = table.scratch, table.stride
         shared = self.threads > 1 and self.lock.acquire(blocking=False)
         try:
             for address, arguments, units, _ in table.rows.tolist():
@@ -39,6 +41,10 @@ class Portable:
         finally:
             if shared:
                 self.lock.release()
+
+    def bound(self, table: StepTable, quick: bool) -> Callable[[], None]:
+        """See `runner.bound`."""
+        return partial(runner.run, table)
 
     def close(self) -> None:
         self.pool.shutdown()

@@ -12,7 +12,8 @@ import os
 import platform
 import sys
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,16 +23,20 @@ from mxc.compiler.error import SettingError, nearest
 from mxc.compiler.targets.cpu import runner_ir
 
 RUNNERS = ("native", "portable")
-FUNCTIONS = {"mxc_run": 5, "mxc_run_serial": 3, "mxc_worker": 2}  # of the native runner; how many integers each takes
+FUNCTIONS = {"mxc_run": 2, "mxc_run_serial": 1, "mxc_worker": 2}  # of the native runner; how many words each takes
 TAKES = 1024  # a step of more units is handed out in larger pieces
 SPINS = 20_000  # rounds that an idle worker looks for work before it sleeps: less than a millisecond
 
 
 class StepTable:
-    """Steps as native rows {function, arguments*, units, grain}; `arguments` are kept and may be changed in place."""
+    """Steps as native rows {function, arguments*, units, grain}; `arguments` are kept and may be changed in place.
 
-    def __init__(self, steps: Sequence[tuple[int, Sequence[int], int]]):
-        self.count = len(steps)
+    Thread i of `num_threads()` uses the scratch memory at scratch + i * stride; both should be multiples of 64.
+    address: of what the native code takes, {rows*, steps, scratch, stride}.
+    """
+
+    def __init__(self, steps: Sequence[tuple[int, Sequence[int], int]], scratch: int = 0, stride: int = 0):
+        self.scratch, self.stride = scratch, stride
         self.arguments = [np.array(args, np.int64) for _, args, _ in steps]
         rows = [
             (address, values.ctypes.data, units, max(1, -(-units // TAKES)))
@@ -39,7 +44,8 @@ class StepTable:
         ]
         self.shared = any(units > 1 for _, _, units in steps)  # whether there is work for more than one thread
         self.rows = np.array(rows, np.int64).reshape(-1, 4)
-        self.address = self.rows.ctypes.data
+        self.head = np.array([self.rows.ctypes.data, len(steps), scratch, stride], np.int64)
+        self.address: int = self.head.ctypes.data
 
 
 class _Native:
@@ -64,17 +70,23 @@ class _Native:
         for offset, number in constants.items():
             self.memory[offset : offset + 8].view(np.int64)[0] = number
 
-    def run(self, table: StepTable, scratch: int, stride: int) -> None:
+    def run(self, table: StepTable) -> None:
         # whoever finds the pool busy (another thread runs a plan) works alone instead of waiting
         if table.shared and self.threads > 1 and not self.closed and self.lock.acquire(blocking=False):
             try:
                 if not self.workers:
                     self._start()
-                self.code["mxc_run"](self.address, table.address, table.count, scratch, stride)
+                self.code["mxc_run"](self.address, table.address)
             finally:
                 self.lock.release()
         else:
-            self.code["mxc_run_serial"](table.address, table.count, scratch)
+            self.code["mxc_run_serial"](table.address)
+
+    def bound(self, table: StepTable, quick: bool) -> Callable[[], None]:
+        """See `bound`."""
+        if table.shared and self.threads > 1:
+            return partial(run, table)  # of a forked child, its own runner's
+        return partial(self.code["quick" if quick else "mxc_run_serial"], table.address)
 
     def _start(self) -> None:
         worker = self.code["mxc_worker"]
@@ -97,14 +109,16 @@ class _Native:
 
 
 def _load() -> dict[str, Any]:
-    """The runner's functions by name (they release Python's lock), their code as offered or from the kernel cache."""
+    """The runner's functions by name, their code as offered or from the kernel cache. They release Python's lock;
+    `quick` is mxc_run_serial which does not."""
     addresses = _offered
     if not addresses:
         from mxc.compiler.targets.cpu.target import cpu_target  # only now: not every program runs kernels
 
         addresses = cpu_target().functions(runner_ir.runner_source(platform.machine()), list(FUNCTIONS))
-    return {name: ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * count)(addresses[name])
-            for name, count in FUNCTIONS.items()}
+    # addresses go as c_void_p, which ctypes converts in half the time that it takes for integers
+    made = {name: ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * n)(addresses[name]) for name, n in FUNCTIONS.items()}
+    return {**made, "quick": ctypes.PYFUNCTYPE(None, ctypes.c_void_p)(addresses["mxc_run_serial"])}
 
 
 def offer(addresses: Mapping[str, int]) -> None:
@@ -146,10 +160,16 @@ def num_threads() -> int:
     return _runner().threads
 
 
-def run(table: StepTable, scratch_address: int, scratch_stride: int) -> None:
-    """Runs the steps in order; returns when all are done. Thread i of `num_threads()` uses the scratch memory at
-    scratch_address + i * scratch_stride; both should be multiples of 64."""
-    _runner().run(table, scratch_address, scratch_stride)
+def run(table: StepTable) -> None:
+    """Runs the steps in order; returns when all are done."""
+    _runner().run(table)
+
+
+def bound(table: StepTable, quick: bool = False) -> Callable[[], None]:
+    """`run` of this table, for one that runs often. quick: the table takes so little time that other threads of
+    Python's can wait for it."""
+    made: Callable[[], None] = _runner().bound(table, quick)
+    return made
 
 
 def _forget() -> None:

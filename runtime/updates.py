@@ -165,7 +165,7 @@ class _Form:
         (address, integers, units), given = code, numbers().astype(self.compute)
         places, count = [a.address for a in arrays], len(self.dtypes)
         arguments = [*places[:count], given.ctypes.data, *places[count:], *integers]
-        runner.run(runner.StepTable([(address, arguments, units)]), 0, 0)
+        runner.run(runner.StepTable([(address, arguments, units)]))
 
     @functools.cache  # noqa: B019  # forms are kept anyway
     def code(self, over: bool) -> tuple[int, tuple[int, ...], int]:

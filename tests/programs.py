@@ -101,8 +101,8 @@ class Program:
         for position, key in code.calls:
             values[position] = library.address(key)
         arguments = [*(a.ctypes.data for a in arrays), *values]
-        table = runner.StepTable([(library.address(code.key), arguments, code.units)])
-        runner.run(table, scratch.ctypes.data + -scratch.ctypes.data % 64, stride)
+        runner.run(runner.StepTable([(library.address(code.key), arguments, code.units)],
+                                    scratch.ctypes.data + -scratch.ctypes.data % 64, stride))
 
 
 def lowered(graph: Graph, shapes: Mapping[str, Sequence[int]], dtypes: Mapping[str, str] | None = None,

@@ -172,6 +172,76 @@ def test_a_run_inside_of_a_relatives_run_is_refused():
         executor.forward()[0].asnumpy()
 
 
+INSIDE = f"""
+import sys, threading
+sys.path.insert(0, {os.path.dirname(__file__)!r})
+import numpy as np, mxc as mx
+from mxc.runtime import engine
+from test_executor_engine import X, Y, bound, hooks
+
+outer = bound(mx.sym.Custom(X, op_type="hooked"))
+waiting = (mx.sym.exp(X * 0) * X * X * Y).bind(mx.cpu(), {{"x": outer.outputs[0], "y": mx.nd.ones((2, 2))}})
+began, seen = threading.Event(), []
+
+def until(is_so):
+    while not is_so():
+        threading.Event().wait(0.001)
+
+def run_it():
+    began.set()
+    until(lambda: len(engine._engine.pending) > 1)
+    seen.append(waiting.forward()[0].asnumpy()[0, 0])
+
+hooks["forward"] = run_it
+outer.outputs[0][:] = 3
+"""
+
+
+@pytest.mark.parametrize("wait", [
+    "waiting.set_monitor_callback(lambda *_: None)", "shared = waiting.arg_dict['y']._array.share()",
+    "engine.MOST_LARGE = 1; waiting.forward(); "
+    "waiting._core._forwards[False] = waiting._core._forwards[False]._replace(small=False)"],
+    ids=["with a monitor", "on volatile memory", "ahead by far"])
+def test_a_custom_operator_runs_an_executor_that_another_thread_waits_to_run(wait):
+    """In a process of its own: what may go wrong is that it never ends."""
+    script = INSIDE + wait + """
+outer.forward()
+began.wait()
+waiting.forward()
+assert waiting.outputs[0].asnumpy()[0, 0] == 4, waiting.outputs[0].asnumpy()
+assert seen == [9], seen
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_runs_inside_of_work_and_queued_ones_take_turns(monkeypatch):
+    """Many custom operators run one executor, which is pushed from outside too: all find the arena their own."""
+    monkeypatch.setattr(engine, "_engine", engine._Engine())
+    monkeypatch.setattr(engine, "WORKERS", 4)
+    net = X
+    for factor in range(6):  # a value of each softmax is in the arena
+        net = mx.sym.softmax(net * factor, axis=factor % 2) + X
+    shared = net.simple_bind(mx.cpu(), grad_req="null", x=(600, 200))
+    shared.arg_dict["x"][:] = np.random.default_rng(0).uniform(-1, 1, (600, 200))
+    expected, wrong = shared.forward()[0].asnumpy(), []
+
+    def run_it() -> None:
+        if not np.array_equal(shared.forward()[0].asnumpy(), expected):
+            wrong.append("inside")
+
+    hooks["forward"] = run_it
+    customs = [bound(mx.sym.Custom(X, op_type="hooked")) for _ in range(3)]
+    for _ in range(30):
+        for custom in customs:
+            custom.forward()
+        if not np.array_equal(shared.forward()[0].asnumpy(), expected):
+            wrong.append("outside")
+    engine.waitall()
+    engine._close()
+    assert not wrong
+
+
 def test_what_a_custom_operator_uses_unnamed_is_as_it_was_at_the_call():
     w, seen = mx.nd.ones((2, 2)), []
     executor = bound(mx.sym.Custom(X, op_type="hooked"))
@@ -269,13 +339,13 @@ def test_random_programs_give_what_the_naive_engine_gives(monkeypatch, count):
     monkeypatch.setattr(engine, "WORKERS", 4)
     expected = program(True)
     queued = [0]
-    enqueue = engine._enqueue
+    enter = engine._enter
 
-    def counted(work, reads, writes, name, small):
-        queued[0] += 1
-        return enqueue(work, reads, writes, name, small)
+    def counted(*given, is_queued):
+        queued[0] += is_queued
+        return enter(*given, is_queued=is_queued)
 
-    monkeypatch.setattr(engine, "_enqueue", counted)
+    monkeypatch.setattr(engine, "_enter", counted)
     monkeypatch.setattr(executor_plan, "SMALL_COST", 0)
     for array, right in zip(program(False), expected, strict=True):
         np.testing.assert_array_equal(array, right)

@@ -86,7 +86,7 @@ def test_every_unit_once(pool, kernels):
     table = runner.StepTable([(kernels("count"), [c.ctypes.data], n) for c, n in zip(counts, sizes, strict=True)])
     rounds = 50
     for _ in range(rounds):
-        pool.run(table, 0, 0)
+        pool.run(table)
     for c, n in zip(counts, sizes, strict=True):
         assert (c[:n] == rounds).all() and (c[n:] == 0).all()
 
@@ -105,7 +105,7 @@ def test_steps_see_what_earlier_steps_wrote(pool, kernels):
         expected = expected[::-1] + np.arange(size)
     for _ in range(20):
         rows[:] = 0
-        pool.run(table, 0, 0)
+        pool.run(table)
         np.testing.assert_array_equal(rows[-1], expected)
 
 
@@ -113,8 +113,8 @@ def test_each_thread_has_its_own_scratch(pool, kernels):
     units, stride = 40, 128
     memory = np.zeros(8 * stride, np.uint8)
     places = np.zeros(units, np.int64)
-    table = runner.StepTable([(kernels("place"), [places.ctypes.data], units)])
-    pool.run(table, memory.ctypes.data, stride)
+    table = runner.StepTable([(kernels("place"), [places.ctypes.data], units)], memory.ctypes.data, stride)
+    pool.run(table)
     used = set(places[places != 0].tolist())
     assert used <= {memory.ctypes.data + i * stride for i in range(pool.threads)}
 
@@ -123,7 +123,7 @@ def test_several_python_threads(kernels):
     pool = make("native", 3)
     counts = np.zeros((4, 300), np.int64)
     tables = [runner.StepTable([(kernels("count"), [row.ctypes.data], 300)] * 20) for row in counts]
-    threads = [threading.Thread(target=lambda t=t: [pool.run(t, 0, 0) for _ in range(50)]) for t in tables]
+    threads = [threading.Thread(target=lambda t=t: [pool.run(t) for _ in range(50)]) for t in tables]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -136,12 +136,12 @@ def test_idle_workers_sleep(kernels):
     pool = make("native", 3)
     counts = np.zeros(8, np.int64)
     table = runner.StepTable([(kernels("count"), [counts.ctypes.data], 8)])
-    pool.run(table, 0, 0)
+    pool.run(table)
     time.sleep(0.05)
     before = time.process_time()
     time.sleep(0.3)
     assert time.process_time() - before < 0.03
-    pool.run(table, 0, 0)  # they wake up again
+    pool.run(table)  # they wake up again
     pool.close()
     assert (counts == 2).all()
 
@@ -160,9 +160,9 @@ engine = llvm.create_mcjit_compiler(llvm.parse_assembly(t.KERNELS), machine)
 engine.finalize_object()
 counts = np.zeros(100, np.int64)
 table = runner.StepTable([(engine.get_function_address("count"), [counts.ctypes.data], 100)])
-runner.run(table, 0, 0)
+runner.run(table)
 child = os.fork()
-runner.run(table, 0, 0)
+runner.run(table)
 assert (counts == 2).all()
 if child == 0:
     sys.exit(7)

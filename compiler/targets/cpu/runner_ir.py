@@ -37,14 +37,15 @@ def system_calls(machine: str) -> tuple[int, int]:
 
 
 def runner_source(machine: str) -> str:
-    """IR text that defines mxc_run(pool, table, steps, scratch, stride), mxc_run_serial(table, steps, scratch) and
-    mxc_worker(pool, number)."""
+    """IR text that defines mxc_run(pool, table), mxc_run_serial(table) and mxc_worker(pool, number); the table is
+    {rows*, number of rows, scratch, stride}."""
     pause, declaration = _PAUSE[machine]
     return _TEXT.replace("PAUSE", pause).replace("DECLARATION", declaration)
 
 
 _TEXT = """
 %row = type { ptr, ptr, i64, i64 }
+%table = type { ptr, i64, ptr, i64 }
 ; what many threads write has a cache line of its own
 %pool = type { i64, [56 x i8],                        ; ticket at byte 0
                i64, [56 x i8],                        ; done, takes that are finished, at 64
@@ -188,8 +189,15 @@ wake:
   br label %idle
 }
 
-define void @mxc_run(ptr %pool, ptr %table, i64 %steps, ptr %scratch, i64 %stride) #0 {
+define void @mxc_run(ptr %pool, ptr %head) #0 {
 entry:
+  %stepsp = getelementptr %table, ptr %head, i64 0, i32 1
+  %fromp = getelementptr %table, ptr %head, i64 0, i32 2
+  %strideof = getelementptr %table, ptr %head, i64 0, i32 3
+  %table = load ptr, ptr %head
+  %steps = load i64, ptr %stepsp
+  %scratch = load ptr, ptr %fromp
+  %stride = load i64, ptr %strideof
   %donep = getelementptr %pool, ptr %pool, i64 0, i32 2
   %openp = getelementptr %pool, ptr %pool, i64 0, i32 4
   %tabp = getelementptr %pool, ptr %pool, i64 0, i32 5
@@ -275,8 +283,13 @@ out:
   ret void
 }
 
-define void @mxc_run_serial(ptr %table, i64 %steps, ptr %scratch) #0 {
+define void @mxc_run_serial(ptr %head) #0 {
 entry:
+  %stepsp = getelementptr %table, ptr %head, i64 0, i32 1
+  %fromp = getelementptr %table, ptr %head, i64 0, i32 2
+  %table = load ptr, ptr %head
+  %steps = load i64, ptr %stepsp
+  %scratch = load ptr, ptr %fromp
   br label %next
 next:
   %step = phi i64 [0, %entry], [%step1, %done]

@@ -1,0 +1,65 @@
+"""What the engine keeps of each allocation and of each piece of work; all but `Variable` is for `runtime/engine.py`."""
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+
+from mxc.compiler.error import MXNetError, OutOfMemoryError
+
+
+class Variable:
+    """The engine's view of one allocation: what orders work on it and tells whether it has changed.
+
+    version: counts finished writes. volatile: the memory was handed out without a copy, so it may change unseen: work
+    on it is done when `push` returns. busy: the pending write and the failure of the last; None when there is none.
+    is_read: pending work may read it, which was pushed since the last write. That is all that is noted of readers: a
+    run of an executor reads hundreds of variables, and few are ever written while it is pending.
+    """
+
+    __slots__ = ("busy", "is_read", "version", "volatile")
+
+    def __init__(self, volatile: bool = False):
+        self.version, self.volatile, self.is_read = 0, volatile, False
+        self.busy: Busy | None = None
+
+
+class Busy:
+    """writer: the last pending work that writes. failure: what went wrong in the last write that is done."""
+
+    __slots__ = ("failure", "writer")
+
+    def __init__(self) -> None:
+        self.writer: Work | None = None
+        self.failure: Failure | None = None
+
+
+class Failure:
+    """An error in queued work. holders: variables that have it. seen: it was raised somewhere."""
+
+    __slots__ = ("error", "holders", "name", "seen")
+
+    def __init__(self, name: str, error: BaseException):
+        self.name, self.error, self.holders, self.seen = name, error, 0, False
+
+    def made(self) -> MXNetError:
+        """The error that tells of it."""
+        kind = OutOfMemoryError if isinstance(self.error, (OutOfMemoryError, MemoryError)) else MXNetError
+        what = str(self.error) or type(self.error).__name__
+        if not isinstance(self.error, Exception):
+            what = f"it was interrupted by {what}"
+        made = kind(f"operation {self.name}: {what}")
+        made.__cause__ = self.error
+        return made
+
+
+class Work:
+    """A piece of work that has its place in the program's order. call: what it does. is_queued: whoever is free runs
+    it; else the thread that placed it. number: the place. missing: how many others it waits for. followers: those that
+    wait for it."""
+
+    __slots__ = ("call", "followers", "is_done", "is_queued", "missing", "name", "number", "reads", "small", "writes")
+
+    def __init__(self, call: Callable[[], None], reads: Collection[Variable], writes: Sequence[Variable], name: str,
+                 small: bool, is_queued: bool):
+        self.call, self.reads, self.writes, self.name, self.small = call, reads, writes, name, small
+        self.number, self.missing, self.is_done, self.is_queued = 0, 0, False, is_queued
+        self.followers: list[Work] = []
