@@ -5,34 +5,27 @@ else, and locks that are taken here belong behind everything that may need them 
 """
 from __future__ import annotations
 
+import _thread
 import os
-import threading
 import weakref
 from contextlib import AbstractContextManager
 
 
-class Lock:
+class Lock(_thread.RLock):
     """A reentrant lock for `with`. In a forked child it is free, unless the forking thread itself holds it: what other
     threads were doing there does not go on."""
 
-    __slots__ = ("__weakref__", "_lock")
+    __slots__ = ()
 
     def __init__(self) -> None:
-        self._lock = threading.RLock()
         _locks.add(self)
-
-    def __enter__(self) -> None:
-        self._lock.acquire()
-
-    def __exit__(self, *exception: object) -> None:
-        self._lock.release()
 
     def renew(self) -> None:
         """Free it from a thread that is not there."""
-        if self._lock.acquire(blocking=False):
-            self._lock.release()
+        if self.acquire(blocking=False):
+            self.release()
         else:
-            self._lock = threading.RLock()
+            self._at_fork_reinit()  # as Python's own modules do with theirs
 
 
 _locks: weakref.WeakSet[Lock] = weakref.WeakSet()

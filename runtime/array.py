@@ -136,11 +136,13 @@ class Array:
 
     def wait(self) -> None:
         """Return when the pending writes are done; raises what they raised."""
-        engine.wait_to_read(self.variable)
+        if self.variable.busy is not None:
+            engine.wait_to_read(self.variable)
 
     def numpy(self) -> np.ndarray:
         """A copy of the values, after all pending writes are done."""
-        engine.wait_to_read(self.variable)
+        if self.variable.busy is not None:
+            engine.wait_to_read(self.variable)
         return self.memory.copy()
 
     def share(self) -> np.ndarray:

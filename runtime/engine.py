@@ -117,7 +117,14 @@ def place(work: Callable[[], None], reads: Collection[Variable], writes: Sequenc
                     if variable.busy is not None or (variable.is_read and _readers(variable)):
                         break
                 else:
-                    _run_here(work, writes, name)
+                    if observer is not None:
+                        _run_here(work, writes, name)
+                        return None
+                    try:
+                        work()
+                    finally:
+                        for variable in writes:
+                            variable.version += 1
                     return None
         now = (not is_queued or state.naive or state.closed or True in [v.volatile for v in reads]
                or True in [v.volatile for v in writes])

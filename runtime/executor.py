@@ -209,25 +209,28 @@ class GraphExecutor:
             sources = [v.variable for v in values.values() if isinstance(v, Array)] if values else []
             with self._in_turn(sources):
                 self._start_forward(is_train, values)
-        else:
-            engine.complete(self._start_forward(is_train, values))
+            return
+        placed = self._start_forward(is_train, values)
+        if placed:
+            engine.complete(placed)
 
-    def _start_forward(self, is_train: bool, values: Mapping[str, Array | np.ndarray] | None) -> list[engine.Placed]:
+    def _start_forward(self, is_train: bool,
+                       values: Mapping[str, Array | np.ndarray] | None) -> Sequence[engine.Placed]:
         memory = self.memory
         with memory.lock:
             if self.monitor is not None:
                 return self._start_watched(is_train, values)
             run, draws = self._forwards.get(is_train) or self._forward(is_train), NO_DRAWS
-            placed = [self.args[name].place(value) for name, value in values.items()] if values else []
+            copies = [self.args[name].place(value) for name, value in values.items()] if values else ()
             work = run.work
             if run.draws:  # now, in the program's order; a run that draws none leaves the sequence as it is
                 draw = random.take(self.context) if run.plan.draws else (0, 0)
                 draws = draw, random.take(self.context) if run.plan.has_hosts else draw
                 work = partial(self._run_forward, run.plan, draws)
             memory.holder = None  # until it is placed: small work may fail here, when a part is overwritten
-            placed.append(engine.place(work, self._reads, run.writes, "forward", run.small, memory.turn))
+            placed = engine.place(work, self._reads, run.writes, "forward", run.small, memory.turn)
             memory.holder, self._draws, self._last = run.token, draws, run.mode
-        return placed
+        return (*copies, placed) if copies or placed is not None or not run.small else ()
 
     def _start_watched(self, is_train: bool, values: Mapping[str, Array | np.ndarray] | None) -> list[engine.Placed]:
         placed = [self.args[name].place(value) for name, value in (values or {}).items()]
