@@ -176,16 +176,28 @@ WINDOWS = {
     "eight taps": window(2, 1, 20, 19, (1, 4, 5), (1, 2, 4)),
     "several blocks": window(7, 1, 90, 8, (1, 2, 2), (1, 3, 3), pad=(0, 1, 1)),
 }
+# Small maps, on which taps outside are left out; batches that fill one vector of images, two, or not the last one.
+SMALL_MAPS = {
+    "2x2": window(8, 1, 9, 20, (1, 2, 2), (1, 3, 3), pad=(0, 1, 1)),
+    "two vectors": window(16, 1, 50, 27, (1, 5, 4), (1, 3, 3), pad=(0, 1, 1)),
+    "stride": window(24, 2, 7, 13, (1, 8, 9), (1, 3, 3), stride=(1, 2, 2), pad=(0, 1, 1)),
+    "images and a rest": window(11, 1, 30, 14, (1, 4, 4), (1, 3, 3), pad=(0, 1, 1)),
+    "3d": window(8, 2, 9, 7, (3, 4, 5), (2, 3, 2), dilate=(2, 1, 1), pad=(1, 1, 1)),
+    "a channel": window(9, 1, 1, 5, (1, 9, 9), (1, 5, 5)),
+    "bands": window(8, 1, 6, 40, (1, 20, 21), (1, 3, 3), pad=(0, 1, 1)),
+    "1x1": window(8, 1, 70, 90, (1, 4, 4), (1, 1, 1), stride=(1, 2, 2)),
+}
 KINDS = ["forward", "data", "weight"]
 
 
 def convolution_case(
     kind: str, w: Window, dtype: str, flat: bool = True, layout: str = "nchw", packed: bool = True,
+    by_images: bool = False,
 ) -> tuple[CallKernel, list[np.ndarray]]:
     rng = np.random.default_rng(4)
     x, grad = image(rng, w, dtype), values(rng, (w.batch, w.groups * w.filters, *w.out), dtype)
     strided = kind == "data" and any(s > 1 for s in w.stride)
-    block = library.tile(dtype)[0] if packed and not strided else 0
+    block = library.tile(dtype)[0] if packed and not strided and not by_images else 0
     shape = {"forward": grad.shape, "data": x.shape, "weight": (w.groups * w.filters, w.channels, *w.kernel)}[kind]
     strides = list(dense(shape))
     if not flat:
@@ -202,10 +214,12 @@ def convolution_case(
 
     (x_flat, x_strides), (grad_flat, grad_strides) = laid_out(x), laid_out(grad)
     if kind == "forward":
-        call = calls.convolution("conv", dtype, w, x_strides, buffers, stores, block)
+        call = (calls.image_convolution("conv", dtype, w, x_strides, buffers, stores) if by_images else
+                calls.convolution("conv", dtype, w, x_strides, buffers, stores, block))
         operands = [x_flat, packed_weight(rng, w, dtype, block=block)]
     elif kind == "data":
-        call = calls.convolution_data_grad("conv", dtype, w, grad_strides, buffers, stores, block)
+        call = (calls.image_data_grad("conv", dtype, w, grad_strides, buffers, stores) if by_images else
+                calls.convolution_data_grad("conv", dtype, w, grad_strides, buffers, stores, block))
         operands = [grad_flat, packed_weight(rng, w, dtype, transposed=True, block=block)]
     else:
         call = calls.convolution_weight_grad("conv", dtype, w, x_strides, grad_strides, buffers, stores)

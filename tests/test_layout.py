@@ -72,11 +72,33 @@ CHANGES = {
         CASES["gradient to the data"][0], f"graph(g: float32[2,6,5,6], w: float32[6,2,3,3])\n"
         f" y = _mxc_convolution_data_grad(g, w, {DENSE}, num_group=2, shape=(2, 4, 5, 6), block=0)\n return y"),
     "convolution of many pixels": (
-        "graph(x: float32[4,2,15,9], w: float32[5,2,1,1])\n y = Convolution(x, w, kernel=(1, 1), stride=(1, 1), "
+        "graph(x: float32[3,2,15,9], w: float32[5,2,1,1])\n y = Convolution(x, w, kernel=(1, 1), stride=(1, 1), "
         "dilate=(1, 1), pad=(0, 0), num_filter=5, no_bias=True)\n return y",
-        "graph(x: float32[4,2,15,9], w: float32[5,2,1,1])\n r = Reshape(w, shape=(1, 5, 2))\n"
+        "graph(x: float32[3,2,15,9], w: float32[5,2,1,1])\n r = Reshape(w, shape=(1, 5, 2))\n"
         " p = _mxc_pack_rows(r, block=4)\n y = _mxc_convolution(x, p, kernel=(1, 1), stride=(1, 1), dilate=(1, 1), "
         "pad=(0, 0), num_filter=5, num_group=1, block=4)\n return y"),
+    "as many images as lanes": (
+        f"graph(x: float32[8,5,4,6], w: float32[6,5,3,3])\n"
+        f" y = Convolution(x, w, {DENSE}, num_filter=6, no_bias=True)\n return y",
+        f"graph(x: float32[8,5,4,6], w: float32[6,5,3,3])\n"
+        f" y = _mxc_convolution(x, w, {DENSE}, num_filter=6, num_group=1, block=0, by_images=True)\n return y"),
+    "as many images as lanes, a large map": (
+        f"graph(x: float32[4,5,40,20], w: float32[6,5,3,3])\n"
+        f" y = Convolution(x, w, {DENSE}, num_filter=6, no_bias=True)\n return y",
+        f"graph(x: float32[4,5,40,20], w: float32[6,5,3,3])\n r = Reshape(w, shape=(1, 6, 45))\n"
+        f" p = _mxc_pack_rows(r, block=4)\n"
+        f" y = _mxc_convolution(x, p, {DENSE}, num_filter=6, num_group=1, block=4)\n return y"),
+    "a large map of few channels": (
+        f"graph(x: float32[4,3,40,20], w: float32[6,3,3,3])\n"
+        f" y = Convolution(x, w, {DENSE}, num_filter=6, no_bias=True)\n return y",
+        f"graph(x: float32[4,3,40,20], w: float32[6,3,3,3])\n"
+        f" y = _mxc_convolution(x, w, {DENSE}, num_filter=6, num_group=1, block=0, by_images=True)\n return y"),
+    "gradient to the data, as many images as lanes": (
+        f"graph(g: float32[4,6,3,3], w: float32[6,5,3,3])\n"
+        f" y = _mxc_conv_data_grad(g, w, {WINDOW}, num_group=1, shape=(4, 5, 5, 6))\n return y",
+        f"graph(g: float32[4,6,3,3], w: float32[6,5,3,3])\n"
+        f" y = _mxc_convolution_data_grad(g, w, {WINDOW}, num_group=1, shape=(4, 5, 5, 6), block=0, by_images=True)\n"
+        f" return y"),
     "fully connected": (CASES["fully connected"][0], None),
 }
 

@@ -14,6 +14,7 @@ from library_cases import (
     GEMMS,
     KINDS,
     POOLS,
+    SMALL_MAPS,
     WINDOWS,
     check,
     compiled,
@@ -192,6 +193,29 @@ def test_convolution(kind, name):
     check(*convolution_case(kind, WINDOWS[name], "float32"))
 
 
+@pytest.mark.parametrize("name", SMALL_MAPS)
+@pytest.mark.parametrize("kind", ["forward", "data"])
+def test_convolution_by_images(kind, name):
+    check(*convolution_case(kind, SMALL_MAPS[name], "float32", by_images=True))
+
+
+@pytest.mark.parametrize("kind", ["forward", "data"])
+def test_convolution_by_images_of_any_kind(kind):
+    for name in WINDOWS:
+        check(*convolution_case(kind, WINDOWS[name], "float32", by_images=True))
+    for name in ("two vectors", "3d"):
+        for dtype in ("float64", "float16"):
+            check(*convolution_case(kind, SMALL_MAPS[name], dtype, by_images=True))
+        check(*convolution_case(kind, SMALL_MAPS[name], "float32", layout="nhwc", by_images=True))
+        check(*convolution_case(kind, SMALL_MAPS[name], "float32", flat=False, by_images=True))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_weight_gradient_of_small_maps(dtype):
+    for w in SMALL_MAPS.values():
+        check(*convolution_case("weight", w, dtype))
+
+
 @pytest.mark.parametrize("dtype", ["float64", "float16"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_convolution_dtypes(kind, dtype):
@@ -300,6 +324,10 @@ def some_cases() -> Iterator[tuple[str, CallKernel, Sequence[np.ndarray]]]:
                 yield f"depthwise {kind} {name} {dtype}", *depthwise_case(kind, DEPTHWISE[name], dtype)
         for name in POOLS:
             yield f"max_pool_grad {name} {dtype}", *depthwise_case("pool", POOLS[name], dtype)
+    for name, w in SMALL_MAPS.items():
+        yield f"weight gradient {name}", *convolution_case("weight", w, "float32")
+        for kind in ("forward", "data"):
+            yield f"convolution by images {kind} {name}", *convolution_case(kind, w, "float32", by_images=True)
     for kind in KINDS:
         yield f"convolution {kind}, transposed", *convolution_case(kind, WINDOWS["3d"], "float32", flat=False)
         yield f"convolution {kind}, channels last", *convolution_case(kind, WINDOWS["3d"], "float32", layout="nhwc")
@@ -325,6 +353,8 @@ def test_forms_that_this_machine_runs(isa):
     check(*gemm_case(GEMMS[1]), isa)
     check(*gemm_case(GEMMS[11]), isa)
     check(*depthwise_case("forward", DEPTHWISE["stride"], "float32"), isa)
+    check(*convolution_case("data", SMALL_MAPS["two vectors"], "float32", by_images=True), isa)
+    check(*convolution_case("forward", SMALL_MAPS["bands"], "float32", by_images=True), isa)
     call, arrays = convolution_case("weight", WINDOWS["stride"], "float32")
     check(call, arrays, isa)
 
@@ -340,7 +370,8 @@ def test_forms_compile(isa):
         pytest.skip(f"LLVM was built without {triple}")
     generator = target.create_target_machine(cpu="", features=isa.features, opt=1, reloc="pic")
     call = convolution_case("forward", WINDOWS["stride"], "float32")[0]
-    for kernel in (call, gemm_case(GEMMS[11])[0]):
+    by_images = convolution_case("data", SMALL_MAPS["stride"], "float32", by_images=True)[0]
+    for kernel in (call, by_images, gemm_case(GEMMS[11])[0]):
         module = llvm.parse_assembly(library.source(kernel, "kernel", isa))
         module.triple = triple
         assert generator.emit_object(module)

@@ -159,6 +159,27 @@ def convolution_data_grad(
     return _flattened(name, "convolution_data_grad", params, buffers, extents, stores, 2, 2, window.data)
 
 
+def image_convolution(
+    name: str, dtype: str, window: Window, data_strides: Sequence[int], buffers: Sequence[str],
+    stores: Sequence[Store],
+) -> CallKernel:
+    """`convolution` with block 0, computed for neighbouring images at once: for batches that fill vectors."""
+    extents = (*window.numbers(), *data_strides)
+    return _flattened(name, "image_convolution", _plain(dtype), buffers, extents, stores, 2, 2, window.out)
+
+
+def image_data_grad(
+    name: str, dtype: str, window: Window, out_strides: Sequence[int], buffers: Sequence[str], stores: Sequence[Store],
+) -> CallKernel:
+    """`convolution_data_grad` with block 0, computed for neighbouring images at once: for batches that fill vectors."""
+    extents = (*window.numbers(), *out_strides)
+    return _flattened(name, "image_data_grad", _plain(dtype), buffers, extents, stores, 2, 2, window.data)
+
+
+def _plain(dtype: str) -> tuple[tuple[str, object], ...]:
+    return ("dtype", dtype), ("block", 0)
+
+
 def convolution_weight_grad(
     name: str, dtype: str, window: Window, data_strides: Sequence[int], out_strides: Sequence[int],
     buffers: Sequence[str], stores: Sequence[Store],

@@ -229,5 +229,7 @@ _TEMPLATES = {
     "winograd_convolution": _winograd_convolution,
     "depthwise_data_grad": _convolution_data_grad,
     "depthwise_weight_grad": _convolution_weight_grad,
+    "image_convolution": _convolution,
+    "image_data_grad": _convolution_data_grad,
     "max_pool_grad": _max_pool_grad,
 }

@@ -75,6 +75,8 @@ def _maker(template: Callable[..., CallKernel], c: Call, window: calls.Window, *
 def packed_convolution(c: Call, params: Params) -> tuple[Make, Sequence[int]]:
     data, out = c.shape(0), c.out_shape
     window = _window(params, data, out, params.num_group)
+    if params.by_images:
+        return _maker(calls.image_convolution, c, window, _strides(data)), _axes(out)
     return _maker(calls.convolution, c, window, _strides(data), block=params.block), _axes(out)
 
 
@@ -144,6 +146,8 @@ def blocked_depthwise(c: Call, params: Params) -> tuple[Make, Sequence[int]]:
 def packed_convolution_data_grad(c: Call, params: Params) -> tuple[Make, Sequence[int]]:
     out, data = c.shape(0), c.out_shape
     window = _window(params, data, out, params.num_group)
+    if params.by_images:
+        return _maker(calls.image_data_grad, c, window, _strides(out)), _axes(data)
     return _maker(calls.convolution_data_grad, c, window, _strides(out), block=params.block), _axes(data)
 
 

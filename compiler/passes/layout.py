@@ -3,6 +3,7 @@
 Convolutions, their gradients to the data and fully connected layers read their weight in blocks of rows
 (`_mxc_pack_rows`), as many as the register tile of the target has. Where the weight is a parameter the plan packs it
 once, in its prepare part; one that changes in every run stays as it is where the kernel packs what it reads as fast.
+For batches that fill vectors there are kernels that compute neighbouring images at once; they are faster on small maps.
 Depthwise convolutions have kernels of their own, which read the weight as it is.
 """
 from __future__ import annotations
@@ -10,11 +11,15 @@ from __future__ import annotations
 from math import prod
 
 from mxc.compiler.graph.graph import Entry, Graph, GraphBuilder, Node, rewrite
+from mxc.compiler.ops.table import Params
 from mxc.compiler.passes.building import as_shape, geometry
 from mxc.compiler.passes.registry import Options, graph_pass
 from mxc.compiler.passes.static import static_nodes
 
 FEW_PIXELS = 256  # of all images: a convolution of so many reads its weight hardly more than once
+# Images are computed at once, if there is a choice, where one has so many pixels at most: kernels of one tap, others.
+SMALL_MAPS = 64, 784
+FEW_CHANNELS = 4  # of a group, or filters: then for any pixels
 
 
 def _pack(builder: GraphBuilder, weight: Entry, rows: tuple[int, ...], block: int, name: str) -> Entry:
@@ -27,19 +32,35 @@ def _stays(shape: tuple[int, ...], is_static: bool) -> bool:
     return not is_static and shape[0] * prod(shape[2:]) <= FEW_PIXELS
 
 
+def _by_images(options: Options, dtype: str, params: Params, shape: tuple[int, ...], channels: int, filters: int,
+               ) -> bool:
+    """Whether a convolution, or a gradient, with results of `shape` computes neighbouring images at once.
+
+    channels, filters: of a group.
+    """
+    lanes = options.target.lanes(dtype) if dtype.startswith("float") else 0
+    if not lanes or shape[0] % lanes:
+        return False
+    return prod(shape[2:]) <= SMALL_MAPS[prod(params.kernel) > 1] or min(channels, filters) <= FEW_CHANNELS
+
+
 def _convolution(builder: GraphBuilder, node: Node, shape: tuple[int, ...], options: Options, is_static: bool) -> Entry:
     data, weight = (builder.map[e] for e in node.inputs)
     groups, filters, channels = node.params.num_group, node.params.num_filter, builder.shape(data)[1]
     if groups == filters == channels:
         return builder.make("_mxc_depthwise", data, weight, name=node.name, **geometry(node))
-    block = options.target.tile(builder.dtype(data))[0]
-    if _stays(shape, is_static):
+    dtype, is_point = builder.dtype(data), prod(node.params.kernel) == 1
+    picks = is_point and any(s > 1 for s in node.params.stride)  # pixels, of which most would be copied in vain
+    by_images = not is_static and not picks and _by_images(options, dtype, node.params, shape, channels // groups,
+                                                           filters // groups)
+    block = options.target.tile(dtype)[0]
+    if by_images or _stays(shape, is_static):
         block = 0
-    if block:
+    else:
         rows = (groups, filters // groups, prod(builder.shape(weight)[1:]))
         weight = _pack(builder, weight, rows, block, node.name)
     return builder.make("_mxc_convolution", data, weight, name=node.name, num_filter=filters, num_group=groups,
-                        block=block, **geometry(node))
+                        block=block, by_images=by_images, **geometry(node))
 
 
 def _data_grad(builder: GraphBuilder, node: Node, options: Options, is_static: bool) -> Entry:
@@ -48,16 +69,19 @@ def _data_grad(builder: GraphBuilder, node: Node, options: Options, is_static: b
     if groups == filters == shape[1]:
         return builder.make("_mxc_depthwise_data_grad", out_grad, weight, name=node.name, shape=shape,
                             **geometry(node))
-    block = options.target.tile(builder.dtype(out_grad))[0]
-    if _stays(shape, is_static) or any(s > 1 for s in node.params.stride):  # then the kernel picks taps
+    dtype = builder.dtype(out_grad)
+    filters, channels, taps = filters // groups, shape[1] // groups, prod(node.params.kernel)
+    strided = any(s > 1 for s in node.params.stride)
+    by_images = (strided or not is_static) and _by_images(options, dtype, node.params, shape, channels, filters)
+    block = options.target.tile(dtype)[0]
+    if by_images or strided or _stays(shape, is_static):  # the kernel picks or packs what it reads
         block = 0
-    if block:
-        filters, channels, taps = filters // groups, shape[1] // groups, prod(node.params.kernel)
+    else:
         by_filter = as_shape(builder, weight, (groups, filters, channels, taps))
         by_channel = builder.make("transpose", by_filter, axes=(0, 2, 1, 3))
         weight = _pack(builder, by_channel, (groups, channels, filters * taps), block, node.name)
     return builder.make("_mxc_convolution_data_grad", out_grad, weight, name=node.name, shape=shape, num_group=groups,
-                        block=block, **geometry(node))
+                        block=block, by_images=by_images, **geometry(node))
 
 
 def _weight_grad(builder: GraphBuilder, node: Node) -> Entry | None:

@@ -24,6 +24,7 @@ BYTES = {
     "float16": 2, "float32": 4, "float64": 8, "bool": 1, "int8": 1, "uint8": 1, "int16": 2, "uint16": 2, "int32": 4,
     "uint32": 4, "int64": 8, "uint64": 8, "index": 8,
 }
+_WIDTHS = {"half": 2, "float": 4, "double": 8, "i8": 1, "i16": 2, "i32": 4, "i64": 8}  # bytes
 _MANGLED = {"half": "f16", "float": "f32", "double": "f64", "ptr": "p0"}
 
 
@@ -288,10 +289,26 @@ class Builder:
         return self.emit(kind, f"shufflevector {x.type} {x.text}, {y.type} {y.text}, <{len(picks)} x i32> {mask}")
 
     def transpose(self, rows: Sequence[Value]) -> list[Value]:
-        """A square of as many vectors as they have lanes, transposed by swapping ever smaller blocks."""
+        """A square of as many vectors as they have lanes, transposed: first within the 128 bits that one instruction
+        interleaves, then by swapping ever smaller blocks of these."""
         lines, lanes = list(rows), len(rows)
+        part = min(lanes, 16 // _WIDTHS[element_of(rows[0].type)])
+        order, size = [0], 1
+        while size < part:
+            for i in range(lanes):
+                if not i & size:
+                    x, y = lines[i], lines[i + size]
+                    blocks = [[p + at + k for k in range(size)] for p in range(0, lanes, part)
+                              for at in range(0, part, size)]
+                    half = part // size // 2
+                    picks: list[list[int]] = [[], []]
+                    for n, block in enumerate(blocks):
+                        picks[n // half % 2] += [*block, *(k + lanes for k in block)]
+                    lines[i], lines[i + size] = (self.shuffle(x, y, p) for p in picks)
+            order, size = [2 * k for k in order] + [2 * k + 1 for k in order], 2 * size
+        lines = [lines[i - i % part + order[i % part]] for i in range(lanes)]
         size = lanes // 2
-        while size:
+        while size >= part:
             for i in range(lanes):
                 if not i & size:
                     x, y = lines[i], lines[i + size]

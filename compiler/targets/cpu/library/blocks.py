@@ -13,7 +13,7 @@ What differs (where the operands' elements are) is a `Product`.
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -25,6 +25,8 @@ DEPTH_BYTES = 1536  # of the depth that one panel column covers
 PANEL_BYTES = 192 << 10  # all panels of a unit
 CHUNK_TILES = 24  # row tiles of a unit
 PANELS = 16  # column panels of a unit, at most
+LINE = 64  # bytes that come from memory together
+AHEAD = 4  # parts of a source that are asked for before they are read
 UNITS = 8  # so many at least, if the work can be split so far
 
 
@@ -289,32 +291,54 @@ class Lanes(Protocol):
 
 def pack_lines(
     code: Lanes, epilogue: Epilogue, target: Array, source: Array, block: int, valid: Value, line_step: Value,
-    depth_step: Value, depth: Value,
+    depth_step: Value, depth: Value, parts: tuple[Value, Value, Value] | None = None,
 ) -> None:
-    """target[k][l] = source[l * line_step + k * depth_step] for `block` lines l; from `valid` on: anything."""
+    """target[k][l] = source[l * line_step + k * depth_step] for `block` lines l; from `valid` on: anything.
+
+    parts: so often, with these steps from each source to the next and from each target to the next.
+    """
     b, lanes, convert = code.b, code.lanes, epilogue.arithmetic.loaded
     together = line_step.equals(1)
+
+    def each() -> Iterator[tuple[Array, Array]]:
+        if parts is None:
+            yield source, target
+            return
+        for i in b.range(0, parts[0]):
+            for x in b.range(0, valid * line_step, LINE // BYTES[source.dtype]):
+                prefetch(source.at((i + AHEAD) * parts[1] + x))
+            yield source.at(i * parts[1]), target.at(i * parts[2])
+
     with b.when(together):
         masks = [(j, b.first_lanes(b.minimum(valid, block) - j, lanes)) for j in range(0, block, lanes)]
-        for k in b.range(0, depth):
-            for j, mask in masks:  # a last vector that reaches into the next depth's lines is overwritten by these
-                vector = source.vector(k * depth_step + j, lanes, mask)
-                target.put(k * block + j, convert(vector, source.dtype))
+        for origin, to in each():
+            for k in b.range(0, depth):
+                for j, mask in masks:  # a last vector that reaches into the next depth's lines is overwritten by these
+                    vector = origin.vector(k * depth_step + j, lanes, mask)
+                    to.put(k * block + j, convert(vector, source.dtype))
     with b.when_not(together):
         offsets = [b.minimum(min(line, block - 1), valid - 1) * line_step for line in range(ceil_to(block, lanes))]
         squares = b.select(depth_step.equals(1), depth - depth % lanes, b.lift(0))
-        for k in b.range(0, squares, lanes):
-            columns = []
-            for j in range(0, block, lanes):
-                rows = [convert(source.vector(k + x, lanes), source.dtype) for x in offsets[j : j + lanes]]
-                columns.append(b.transpose(rows))
-            for u in range(lanes):
-                for j, square in enumerate(columns):
-                    target.put((k + u) * block + j * lanes, square[u])
-        for k in b.range(squares, depth):
-            here = source.at(k * depth_step)
-            for line in range(block):
-                target[k * block + line] = convert(here[offsets[line]], source.dtype)
+        for origin, to in each():
+            for k in b.range(0, squares, lanes):
+                columns = []
+                for j in range(0, block, lanes):
+                    rows = [convert(origin.vector(k + x, lanes), source.dtype) for x in offsets[j : j + lanes]]
+                    columns.append(b.transpose(rows))
+                for u in range(lanes):
+                    for j, square in enumerate(columns):
+                        to.put((k + u) * block + j * lanes, square[u])
+            for k in b.range(squares, depth):
+                here = origin.at(k * depth_step)
+                for line in range(block):
+                    to[k * block + line] = convert(here[offsets[line]], source.dtype)
+
+
+def prefetch(place: Array) -> None:
+    """A hint that it is read soon; nothing happens where there is no such memory."""
+    b = place.builder
+    numbers = [b.number(x, "i32") for x in (0, 3, 1)]  # to be read, again and again, as data
+    b.intrinsic("llvm.prefetch", "void", [place.pointer, *numbers], ["ptr"])
 
 
 def ceil_to(x: int, multiple: int) -> int:

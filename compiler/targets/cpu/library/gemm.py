@@ -19,7 +19,7 @@ from typing import Any
 from mxc.compiler.kernel.ir import CallKernel, computing_dtype
 from mxc.compiler.targets.cpu.builder import BYTES, TYPES, Array, Builder, Number, Value, vector_type
 from mxc.compiler.targets.cpu.isa import Isa
-from mxc.compiler.targets.cpu.library.blocks import UNITS, ceil_div, keep_sums, least, most, pack_lines
+from mxc.compiler.targets.cpu.library.blocks import UNITS, ceil_div, keep_sums, least, most, pack_lines, prefetch
 from mxc.compiler.targets.cpu.library.epilogue import Epilogue, Lane
 
 DEPTH_BYTES = 1536  # of the depth that one panel column covers
@@ -193,7 +193,7 @@ class _Product:
             for k in b.range(0, depth):
                 row, place = source.at(k * step), target.at(k * nr)
                 for p in b.range(0, whole):
-                    self._prefetch(row.at(AHEAD * step + p * nr))
+                    prefetch(row.at(AHEAD * step + p * nr))
                     self._copy_row(place.at(p * pitch), row.at(p * nr), [None] * len(masks))
                 for p in b.range(whole, panels):
                     self._copy_row(place.at(p * pitch), row.at(p * nr), masks)
@@ -201,11 +201,6 @@ class _Product:
             for p in b.range(0, panels):
                 pack_lines(self, self.epilogue, target.at(p * pitch), source.at(p * nr * line), nr,
                            self.n - column - p * nr, line, step, depth)
-
-    def _prefetch(self, place: Array) -> None:
-        """A hint: nothing happens where there is no such memory."""
-        numbers = [self.b.number(x, "i32") for x in (0, 3, 1)]  # to be read, soon and again, as data
-        self.b.intrinsic("llvm.prefetch", "void", [place.pointer, *numbers], ["ptr"])
 
     def _copy_row(self, target: Array, source: Array, masks: Sequence[Value | None]) -> None:
         for i, mask in enumerate(masks):
@@ -231,7 +226,7 @@ class _Product:
                 for t in b.range(0, tiles):
                     first = t * rows + b.minimum(t, longer)
                     valid = b.minimum(self.m - row - first, mr)
-                    self._prefetch(source.at((k + AHEAD) * step + first))
+                    prefetch(source.at((k + AHEAD) * step + first))
                     for j in range(0, mr, lanes):  # what the last vector writes too much is overwritten by what follows
                         vector = source.vector(k * step + first + j, lanes, b.first_lanes(valid - j, lanes))
                         target.put(t * pitch + k * mr + j, self.epilogue.arithmetic.loaded(vector, source.dtype))

@@ -2,16 +2,18 @@
 
 A unit of work is some channels of a group and some panels of its filters:
 
-    offsets of the channels' taps, and of a block's pixels, in the copy
+    offsets of the channels' taps in the copy
     for each block of the depth: some images, or a band of one's rows
         copy what the block reads of the channels, with zeros around it
+        offsets of the block's pixels in the copy and in a panel
         for each panel of filters:
             pack out_grad's pixels                     [pixel][NR]
             for each tile of up to MR lines (a channel's tap each):
                 tile (+)= lines x panel                MR x NR accumulators in registers
             after the last block: the epilogue, over squares of the tiles, transposed
 
-So every tap reads the same copy, at another offset, and no image is unfolded.
+So every tap reads the same copy, at another offset, and no image is unfolded. On small maps the lines of a tile are
+channels of one tap, and the pixels those at which it reads inside of the image: no multiply-adds with zeros.
 """
 from __future__ import annotations
 
@@ -30,6 +32,8 @@ from mxc.compiler.targets.cpu.library.epilogue import Epilogue
 
 PIXELS = 384  # of a block, about: a panel of them stays in the nearest cache
 LINES = 144  # of a unit, about
+MANY = 4  # times as many, at most, where a block has few pixels: packing its panels then costs less
+FEW_PIXELS = 100  # of an image: so many lose more to taps outside than to tiles of one tap's channels
 COPY_BYTES = 192 << 10  # of a block's copy, if a channel's is not larger
 KEPT_BYTES = 96 << 10  # of a unit's tiles, if a panel's are not larger
 
@@ -39,6 +43,7 @@ class Cut:
     """How a gradient is cut. The same formulas serve Python (to plan) and the printed program (to run)."""
 
     taps: Number
+    inside: Number  # 1: the pixels are those at which a tap reads inside of the image; 0: all
     images: Number  # of a block
     height: Number  # output rows of a band
     bands: Number
@@ -65,28 +70,37 @@ class Cut:
         height = most(1, ceil_div(w.out[1], bands))
         rows: Any = (height - 1) * w.stride[1] + (w.kernel[1] - 1) * w.dilate[1] + 1
         plane: Any = w.kernel[0] * rows * pitch
-        images: Any = least(most(1, w.batch), most(1, PIXELS // most(1, height * width)))
+        several: Any = least(1, most(0, w.channels - isa.rows + 1)) * least(1, taps - 1) * least(1, w.pad[1] + w.pad[2])
+        few: Any = least(1, FEW_PIXELS // most(1, w.data[1] * w.data[2])) * most(0, 2 - bands)
+        inside: Any = several * few
+        images: Any = least(most(1, w.batch), most(1, PIXELS // (1 + inside) // most(1, height * width)))
         parts: Any = ceil_div(w.batch, images)
         images = most(1, ceil_div(w.batch, most(1, parts)))
-        chunk: Any = most(1, least(LINES // taps, COPY_BYTES // size // (images * plane)))
+        more: Any = most(0, least(MANY, PIXELS // most(1, images * height * width)) - 1) * least(1, taps - 1)
+        lines: Any = LINES * (1 + more)
+        chunk: Any = most(1, least(lines // taps, COPY_BYTES // size // (images * plane)))
         chunks: Any = ceil_div(w.channels, chunk)
-        chunk = most(1, ceil_div(w.channels, most(1, chunks)))
+        whole: Any = 1 + inside * (isa.rows - 1)
+        chunk = most(1, ceil_div(ceil_div(w.channels, most(1, chunks)), whole) * whole)
+        chunks = ceil_div(w.channels, chunk)
         panels: Any = ceil_div(w.filters, columns)
-        group: Any = most(1, least(panels, KEPT_BYTES // size // columns // (chunk * taps)))
+        blocks = most(1, parts * w.out[0] * bands)  # sums over nothing are 0
+        kept: Any = KEPT_BYTES // size // columns // (chunk * taps)
+        group: Any = most(1, least(panels, kept + panels * (1 - least(1, blocks - 1))))
         groups: Any = most(ceil_div(panels, group), least(panels, ceil_div(UNITS, most(1, w.groups * chunks))))
         group = most(1, ceil_div(panels, most(1, groups)))
         groups = ceil_div(panels, group)
-        blocks = most(1, parts * w.out[0] * bands)  # sums over nothing are 0
-        return cls(taps, images, height, bands, blocks, rows, pitch, plane, chunk, chunks, panels, group, groups,
-                   w.groups * chunks * groups)
+        return cls(taps, inside, images, height, bands, blocks, rows, pitch, plane, chunk, chunks, panels, group,
+                   groups, w.groups * chunks * groups)
 
     def layout(self, w: Window, dtype: str, isa: Isa) -> tuple[Number, Number, Number, Number, Number]:
         """In elements of the scratch, after the tables: where the copy, the panel, a square and the tiles begin, and
         its size."""
-        lanes, columns, wide = isa.lanes(dtype), isa.tile(dtype)[1], 8 // BYTES[dtype]
+        lanes, columns, size = isa.lanes(dtype), isa.tile(dtype)[1], BYTES[dtype]
         pixels: Any = self.images * self.height * most(1, w.out[2])
         lines: Any = self.chunk * self.taps
-        copy: Any = ceil_div((pixels + lines) * wide, 16) * 16
+        numbers: Any = (1 + self.inside * (self.taps - 1)) * (pixels + 1) + lines + 3
+        copy: Any = ceil_div(numbers * 8 // size, 16) * 16
         panel: Any = ceil_div(copy + self.images * self.chunk * self.plane + lanes, 16) * 16
         square: Any = panel + ceil_div(pixels * columns + lanes, 16) * 16
         tiles: Any = square + lanes * lanes
@@ -136,26 +150,33 @@ def print_kernel(
         made(args).units(args, first, last, scratch)
 
 
-TILE = "i64 pixels, ptr offsets, ptr starts, ptr copy, ptr panel, ptr noalias c, i64 add"
+TILE = "i64 pixels, ptr offsets, ptr starts, ptr copy, ptr panel, ptr noalias c, i64 add, i64 pitch"
 
 
 def _print_tile(b: Builder, isa: Isa, dtype: str, lines: int, vectors: int) -> None:
-    """c[line][filter] = (add ? c : 0) + sum over pixels of copy[start of the line + pixel] * panel[pixel][filter]."""
+    """c[line][filter] = (add ? c : 0) + sum over pixels of copy[start of the line + pixel] * panel[pixel][filter].
+
+    pitch: from each line to the next. offsets: of each pixel in the copy and in the panel, in 32 bits.
+    """
     lanes, columns = isa.lanes(dtype), isa.tile(dtype)[1]
     grid = [(i, j) for i in range(lines) for j in range(vectors)]
-    with b.function(f"tile_{lines}_{vectors}", TILE, internal=True) as (pixels, offsets, starts, copy, panel, c, add):
-        pixel_at, start_at, source = Array(b, offsets, "int64"), Array(b, starts, "int64"), Array(b, copy, dtype)
+    with b.function(f"tile_{lines}_{vectors}", TILE, internal=True) as f:
+        pixels, offsets, starts, copy, panel, c, add, pitch = f
+        pixel_at, start_at, source = Array(b, offsets, "int32"), Array(b, starts, "int64"), Array(b, copy, dtype)
         right, tile = Array(b, panel, dtype), Array(b, c, dtype)
-        line_at = [source.at(start_at[i]) for i in range(lines)]
+        line_at = [source.at(start_at[pitch * i]) for i in range(lines)]
         sums = [b.zero(vector_type(TYPES[dtype], lanes)) for _ in grid]
         for p in b.range(0, pixels, carry=sums):
-            offset, row = pixel_at[p], right.at(p * columns)
+            offset, place = (b.convert("sext", pixel_at[p * 2 + n], "i64") for n in range(2))
+            row = right.at(place)
             filters = [row.vector(j * lanes, lanes) for j in range(vectors)]
             for i in range(lines):
                 x = line_at[i].broadcast(offset, lanes)
                 for j in range(vectors):
                     sums[i * vectors + j] = b.fma(x, filters[j], sums[i * vectors + j])
-        keep_sums(tile, sums, [i * columns + j * lanes for i, j in grid], add)
+        for i in range(lines):
+            line = tile.at(pitch * (i * columns))
+            keep_sums(line, sums[i * vectors : (i + 1) * vectors], [j * lanes for j in range(vectors)], add)
 
 
 class _WeightGrad:
@@ -178,16 +199,23 @@ class _WeightGrad:
         b, w, cut, columns, lanes = self.b, self.window, self.cut, self.columns, self.lanes
         memory = Array(b, scratch, self.dtype)
         copy, panel, square, tiles = (memory.at(place) for place in cut.layout(w, self.dtype, self.isa)[:4])
-        offsets = Array(b, scratch, "int64")
-        starts = offsets.at(cut.images * cut.height * w.out[2])
+        seen = Array(b, scratch, "int64")  # for which block the offsets are
+        seen[0] = b.lift(-1)
+        counts = seen.at(3)  # of the pixels of each tap
+        starts = counts.at(1 + cut.inside * (cut.taps - 1))
+        offsets = Array(b, starts.at(cut.chunk * cut.taps).pointer, "int32")
         self._line_starts(starts)
         keep = b.select(b.lift(cut.blocks) > 1, b.lift(1), b.lift(0))
         kept = keep * ceil_div(cut.chunk * cut.taps, lanes) * lanes * columns
+        inside = b.lift(cut.inside).differs(0)
         for unit in b.range(first, last):
             group, chunk, part = split(unit, (w.groups, cut.chunks, cut.groups))
             channel, panel0 = chunk * cut.chunk, part * cut.group
             channels = b.minimum(cut.chunk, w.channels - channel)
-            lines, panels = channels * cut.taps, b.minimum(cut.group, cut.panels - panel0)
+            panels = b.minimum(cut.group, cut.panels - panel0)
+            # the lines of a tile: channels of one tap, or any taps of any channels
+            taps, pitch = (b.select(inside, b.lift(cut.taps), b.lift(1)) for _ in range(2))
+            lines = b.select(inside, channels, channels * cut.taps)
             tile_count = ceil_div(lines, self.isa.rows)
             size = lines // tile_count
             longer = lines - size * tile_count
@@ -196,22 +224,26 @@ class _WeightGrad:
                 image, h = images0 * cut.images, band * cut.height
                 images, rows = b.minimum(cut.images, w.batch - image), b.minimum(cut.height, w.out[1] - h)
                 b.call("copy", [args, copy.pointer, group, channel, channels, image, images, d, h])
-                self._pixel_offsets(offsets, images, rows)
+                with b.when_not(images.equals(seen[0]) & rows.equals(seen[1]) & d.equals(seen[2])):
+                    self._pixel_offsets(counts, offsets, d, images, rows)
+                    seen[0], seen[1], seen[2] = images, rows, d
                 for p in b.range(0, panels):
                     filter0 = (panel0 + p) * columns
                     filters = b.minimum(columns, w.filters - filter0)
                     whole = group * w.filters + filter0
                     b.call("pack", [args, panel.pointer, whole, filters, image, images, d, h, rows])
                     here = tiles.at(p * kept)
-                    for t in b.range(0, tile_count):
-                        line = t * size + b.minimum(t, longer)
-                        count = b.select(t < longer, size + 1, size)
-                        b.call("multiply", [count, b.lift(ceil_div(filters, lanes)), images * rows * w.out[2],
-                                            offsets.pointer, starts.at(line).pointer, copy.pointer, panel.pointer,
-                                            here.at(line * columns).pointer, block])
+                    for tap in b.range(0, taps):
+                        pixels = offsets.at(tap * (images * rows * w.out[2] * 2))
+                        for t in b.range(0, tile_count):
+                            line = (t * size + b.minimum(t, longer)) * pitch + tap
+                            count = b.select(t < longer, size + 1, size)
+                            b.call("multiply", [count, b.lift(ceil_div(filters, lanes)), counts[tap], pixels.pointer,
+                                                starts.at(line).pointer, copy.pointer, panel.pointer,
+                                                here.at(line * columns).pointer, block, pitch])
                     with b.when(block.equals(cut.blocks - 1)):
                         b.call("finish", [args, here.pointer, square.pointer, whole, filters, channel * cut.taps,
-                                          lines])
+                                          channels * cut.taps])
 
     def _line_starts(self, starts: Array) -> None:
         """Where each tap of each channel of a unit begins in the copy."""
@@ -221,14 +253,26 @@ class _WeightGrad:
             row = kd * cut.rows + kh * w.dilate[1]
             starts[line] = channel * cut.plane + row * cut.pitch + kw * w.dilate[2]
 
-    def _pixel_offsets(self, offsets: Array, images: Value, rows: Value) -> None:
-        b, w, cut = self.b, self.window, self.cut
-        for i in b.range(0, images):
-            for r in b.range(0, rows):
-                line = offsets.at((i * rows + r) * w.out[2])
-                first = i * (cut.chunk * cut.plane) + r * w.stride[1] * cut.pitch
-                for x in b.range(0, w.out[2]):
-                    line[x] = first + x * w.stride[2]
+    def _pixel_offsets(self, counts: Array, offsets: Array, d: Value, images: Value, rows: Value) -> None:
+        """The block's pixels in the copy and in a panel: all, or for each tap those at which it reads inside."""
+        b, w, cut, columns = self.b, self.window, self.cut, self.columns
+        size, inside = images * rows * w.out[2], b.lift(cut.inside).differs(0)
+        for tap in b.range(0, b.select(inside, b.lift(cut.taps), b.lift(1))):
+            kd, kh, kw = split(tap, w.kernel)
+            found = [b.lift(0)]
+            deep = b.inside(d * w.stride[0] + kd * w.dilate[0] - w.pad[0], w.data[0])
+            for i in b.range(0, images, carry=found):
+                for r in b.range(0, rows, carry=found):
+                    high = b.inside(r * w.stride[1] + kh * w.dilate[1] - w.pad[1], w.data[1]) & deep
+                    first = i * (cut.chunk * cut.plane) + r * w.stride[1] * cut.pitch
+                    for x in b.range(0, w.out[2], carry=found):
+                        place = offsets.at((tap * size + found[0]) * 2)
+                        pixel = (i * rows + r) * w.out[2] + x
+                        for n, number in enumerate((first + x * w.stride[2], pixel * columns)):
+                            place[n] = b.convert("trunc", number, "i32")
+                        there = high & b.inside(x * w.stride[2] + kw * w.dilate[2] - w.pad[2], w.data[2])
+                        found[0] = found[0] + b.select(there | b.negate(inside), b.lift(1), b.lift(0))
+            counts[tap] = found[0]
 
     def copy(self, target: Array, group: Value, channel: Value, channels: Value, image: Value, images: Value, d: Value,
              h: Value) -> None:
