@@ -206,7 +206,7 @@ class _Blocked:
         places = [i * columns + j * lanes for i, j in grid]
         together = self.params["together"]
         source, tap_at, weight = Array(b, data, self.dtype), Array(b, tap_table, "int64"), Array(b, weights, self.dtype)
-        brief = self.flat and self.epilogue.brief
+        brief = self.flat and self.epilogue.brief and 2 * pixels > self.isa.rows  # smaller tiles are rare
         walks = [self.epilogue.walk([image, block + j, Lane(b.lift(0)), pixel], 3) for j in range(vectors) if brief]
         for t in b.range(0, count):
             lines = self._lines(source, Array(b, pixel_table, "int64").at(t * pixels), pixels)
@@ -215,10 +215,10 @@ class _Blocked:
             for _ in b.range(0, more, carry=sums):
                 sums[:] = [kept.vector(place, lanes) for place in places]
             for k in b.range(0, blocks, carry=sums):
-                block_at, first = k * step, weight.at(k * taps * (self.block * columns))
+                block_at, rows = k * step, weight.at(k * taps * (self.block * columns))
                 for tap in [b.lift(0)] if self.params["pointwise"] else b.range(0, taps, together, carry=sums):
                     offset = block_at if self.params["pointwise"] else block_at + tap_at[tap]
-                    row = first.at(tap * (self.block * columns))
+                    row = rows.at(tap * (self.block * columns))
                     here = [line.at(offset) for line in lines]
                     for channel in range(self.block * together):
                         filters = [row.vector(channel * columns + j * lanes, lanes) for j in range(vectors)]
@@ -234,8 +234,9 @@ class _Blocked:
                     where = [image, block, b.lift(vectors), pixel + t * pixels, b.lift(pixels)]
                     b.call("finish", [args, kept.pointer, *where])
                 for j, walk in enumerate(walks):
+                    first = walk.moved(t * pixels)
                     for i in range(pixels):
-                        walk.moved(t * pixels).moved(i).store(sums[i * vectors + j], self.dtype)
+                        first.moved(i).store(sums[i * vectors + j], self.dtype)
 
     def _lines(self, source: Array, starts: Array, pixels: int) -> list[Array]:
         """Where the tile's pixels begin."""
