@@ -46,7 +46,7 @@ def run(options: argparse.Namespace) -> int:
     with progress(f"inspecting {options.model}"):
         symbol, executor = bind_model(options, shapes, parse_dtypes(options.dtype), needs_values=False,
                                       train=options.train)
-        compiled = executor.compiled(options.train) if compiles else None
+        compiled: Any = executor.compiled(options.train) if compiles else None
     data: dict[str, Any] = {}
     parts: list[str] = []
     if options.groups:
@@ -133,17 +133,17 @@ def model_layers(symbol: Any, executor: Any, shapes: dict[str, tuple[int, ...]])
     return layers(graph, infer_shape(graph, {name: array.shape for name, array in bound.items()}), inputs)
 
 
-def title_of(options: argparse.Namespace) -> str:
-    """What stands above a picture: the model, what of it, and the shapes that were given."""
-    name = Path(options.model).name.removesuffix(".json").removesuffix("-symbol")
-    return ", ".join([name.removesuffix(".mxc"), *(["training step"] if options.train else []), *options.shape])
+def title_of(options: argparse.Namespace, *words: str) -> str:
+    """What stands above a picture: the model, `words`, and the shapes that were given."""
+    name = Path(options.model).name.removesuffix(".json").removesuffix("-symbol").removesuffix(".mxc")
+    return ", ".join([name, *words, *options.shape])
 
 
 def draw_memory(plan: Any, options: argparse.Namespace) -> dict[str, Any]:
     """Write the picture of the memory plan; what it shows. Raises FileAccessError when it cannot be written."""
     from mxc.visualization.memory import boxes, memory_svg, run_steps
 
-    write(options.memory, memory_svg(plan, title_of(options)))
+    write(options.memory, memory_svg(plan, title_of(options, "training step" if options.train else "inference")))
     return {"file": options.memory, "steps": len(run_steps(plan)), "buffers": len(boxes(plan)),
             "arena_bytes": plan.arena_bytes, "live_bytes": plan.live_bytes, "unplanned_bytes": plan.unplanned_bytes}
 

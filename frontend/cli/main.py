@@ -42,7 +42,7 @@ def parser(arguments: list[str]) -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(prog="mxc", description=DESCRIPTION, epilog=CODES, formatter_class=shown)
     top.add_argument("--debug", action="store_true", help=DEBUG)
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    chosen = next((word for word in arguments if not word.startswith("-")), "")
+    chosen = command_in(arguments)
     for name, summary in COMMANDS.items():
         command = commands.add_parser(name, help=summary, formatter_class=shown)
         if name == chosen:
@@ -54,10 +54,22 @@ def parser(arguments: list[str]) -> argparse.ArgumentParser:
     return top
 
 
+def command_in(arguments: list[str]) -> str:
+    """The word that names the command; empty when there is none."""
+    return next((word for word in arguments if not word.startswith("-")), "")
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Run one command; the exit code."""
     given = sys.argv[1:] if arguments is None else arguments
-    options = parser(given).parse_args(given)
+    try:
+        return perform(parser(given).parse_args(given))
+    except KeyboardInterrupt:
+        return complain(command_in(given), "interrupted", INTERRUPTED)
+
+
+def perform(options: argparse.Namespace) -> int:
+    """Run the command of parsed options; say what is wrong if something is. The exit code."""
     try:
         with warnings.catch_warnings():
             warnings.showwarning = lambda message, *_: print(
@@ -66,8 +78,6 @@ def main(arguments: list[str] | None = None) -> int:
         if sys.stdout is not None:
             sys.stdout.flush()
         return code
-    except KeyboardInterrupt:
-        return complain(options.command, "interrupted", INTERRUPTED)
     except Exception as error:
         if isinstance(error, OSError) and sys.stdout is not None:
             # what it still holds must not be tried again when Python ends

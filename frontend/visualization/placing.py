@@ -102,7 +102,7 @@ def _with_lanes(sizes: Sequence[Point], arrows: Sequence[tuple[int, int]],
                 layers.rank.append(rank)
             way.append(lanes[*key, rank])
         ways.append([*way, end])
-    layers.up, layers.down = ([[] for _ in layers.widths] for _ in range(2))
+    layers.up, layers.down = [[] for _ in layers.widths], [[] for _ in layers.widths]
     for upper, lower in dict.fromkeys(pair for way in ways for pair in pairwise(way)):
         layers.down[upper].append(lower)
         layers.up[lower].append(upper)
@@ -124,11 +124,11 @@ def _order(layers: _Layers) -> None:
     for turn in range(TURNS):
         downwards = turn % 2 == 0
         near = layers.up if downwards else layers.down
-        place = {item: float(i) for row in layers.rows for i, item in enumerate(row)}
+        order = {item: float(i) for row in layers.rows for i, item in enumerate(row)}
         for row in layers.rows if downwards else reversed(layers.rows):
-            keys = {i: sum(place[n] for n in near[i]) / len(near[i]) if near[i] else place[i] for i in row}
+            keys = {i: sum(order[n] for n in near[i]) / len(near[i]) if near[i] else order[i] for i in row}
             row.sort(key=keys.__getitem__)
-            place.update((item, float(i)) for i, item in enumerate(row))
+            order.update((item, float(i)) for i, item in enumerate(row))
         count = _crossings(layers)
         if count < fewest:
             best, fewest = [list(row) for row in layers.rows], count
@@ -159,8 +159,8 @@ def _spread(layers: _Layers) -> list[float]:
         downwards = turn % 2 == 0
         for row in layers.rows if downwards else reversed(layers.rows):
             _settle(layers, row, x, layers.up if downwards else layers.down)
-    left = min((x[i] - w / 2 for i, w in enumerate(layers.widths)), default=0.0)
-    return [place - left for place in x]
+    leftmost = min((x[i] - w / 2 for i, w in enumerate(layers.widths)), default=0.0)
+    return [each - leftmost for each in x]
 
 
 def _settle(layers: _Layers, row: list[int], x: list[float], near: list[list[int]]) -> None:

@@ -30,8 +30,8 @@ def source(isa: Isa) -> str:
         for _unit in b.range(first, last, carry=totals):
             for _round in b.range(0, _integer(b, args, 1), carry=totals):
                 totals[:] = [b.fma(total, x, y) for total in totals]
-        for i, total in enumerate(totals):
-            sums.put(i * lanes, total)
+        for chain, total in enumerate(totals):
+            sums.put(chain * lanes, total)
     with b.function(COPY, signature) as (args, first, last, _):
         source_, target, count = _array(b, args, 0), _array(b, args, 1), _integer(b, args, 2)
         for i in b.range(first * count, last * count, 4 * lanes):
