@@ -33,13 +33,13 @@ def test_a_package_that_is_broken():
     assert not any("model" in row for row in rows)
 
 
-def test_a_compiler_that_is_wrong(monkeypatch: pytest.MonkeyPatch):
-    from mxc.compiler.ops import table
-
-    monkeypatch.setattr(table.get("tanh"), "expr", "data")
-    assert doctor.compilation().state == "failed" and "wrong numbers" in doctor.compilation().found
-    monkeypatch.setattr(table.get("tanh"), "expr", "data +")
-    assert doctor.compilation().state == "failed" and "Error" in doctor.compilation().found
+@pytest.mark.parametrize(("formula", "text"), [("data", "computes wrong numbers"), ("data +", "Error")])
+def test_a_compiler_that_is_wrong(formula: str, text: str):
+    fault = f"from mxc.compiler.ops import table\ntable.get('tanh').expr = {formula!r}"
+    done = command("doctor", "--json", program=fault, MXC_CACHE_DIR="")
+    assert (done.returncode, done.stderr) == (FAILED, "")
+    model = next(each for each in json.loads(done.stdout)["findings"] if each["what"] == "a model")
+    assert model["state"] == "failed" and text in model["found"] and "report it" in model["advice"]
 
 
 @pytest.mark.parametrize("setting", ["", "file"])

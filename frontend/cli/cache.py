@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import Any
 
 from mxc.cli.model import UsageError
-from mxc.cli.tables import print_facts, print_json, print_table
+from mxc.cli.tables import kernel_words, print_facts, print_json, print_table
 from mxc.compiler.error import MXNetError
 
 DESCRIPTION = """Look into the directory where compiled kernels are kept, and keep it in order.
@@ -73,7 +73,7 @@ def ls(cache: Any, options: argparse.Namespace) -> int:
         print_json([as_data(entry) for entry in entries])
     else:
         print_table(("kernel", "bytes", "used", "key"),
-                    [(entry.name, f"{entry.nbytes:,}", ago(entry.used), entry.key) for entry in entries], right=(1,))
+                    [(kernel_words(entry.name), f"{entry.nbytes:,}", ago(entry.used), entry.key) for entry in entries], right=(1,))
     return 0
 
 

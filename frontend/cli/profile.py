@@ -12,7 +12,7 @@ from mxc.cli.bench import add_threads_argument, measure
 from mxc.cli.inputs import add_input_arguments, read_inputs
 from mxc.cli.model import add_model_arguments, parse_shapes, positive, progress
 from mxc.cli.runnable import MADE_UP, open_bound
-from mxc.cli.tables import print_facts, print_json, print_table
+from mxc.cli.tables import kernel_words, print_facts, print_json, print_table
 from mxc.compiler import env
 
 DESCRIPTION = """Run a model for inference, measure each kernel, and print a table by time: the operators in a kernel,
@@ -24,7 +24,6 @@ EXAMPLES = """
   mxc profile net-symbol.json --shape data=1,3,224,224
   mxc profile net-symbol.json --shape data=1,3,224,224 --threads 1 --top 10
   mxc profile net-symbol.json --shape data=1,3,224,224 --trace trace.json"""
-WORDS = 56  # letters of a kernel's operators
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -182,6 +181,5 @@ def nearest_limit(row: dict[str, Any]) -> str:
 
 def named(row: dict[str, Any]) -> str:
     """A kernel's operators, cut; what Python runs says so."""
-    words = row["operators"].replace("_mxc_", "")
-    words = words if len(words) <= WORDS else words[:WORDS - 1] + "…"
+    words = kernel_words(row["operators"])
     return f"{words} (Python)" if row["host"] else words

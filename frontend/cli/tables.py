@@ -7,6 +7,15 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 
+WORDS = 56  # letters of a kernel's operators in a table
+
+
+def kernel_words(operators: str) -> str:
+    """A kernel's operators for a table: short names, cut where they are many."""
+    words = operators.replace("_mxc_", "")
+    return words if len(words) <= WORDS else words[:WORDS - 1] + "…"
+
+
 def on_terminal() -> bool:
     """Whether standard output is a terminal."""
     return sys.stdout is not None and sys.stdout.isatty()
