@@ -73,7 +73,8 @@ def ls(cache: Any, options: argparse.Namespace) -> int:
         print_json([as_data(entry) for entry in entries])
     else:
         print_table(("kernel", "bytes", "used", "key"),
-                    [(kernel_words(entry.name), f"{entry.nbytes:,}", ago(entry.used), entry.key) for entry in entries], right=(1,))
+                    [(kernel_words(entry.name), f"{entry.nbytes:,}", ago(entry.used), entry.key) for entry in entries],
+                    right=(1,))
     return 0
 
 

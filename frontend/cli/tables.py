@@ -6,7 +6,6 @@ import sys
 from collections.abc import Collection, Sequence
 from typing import Any
 
-
 WORDS = 56  # letters of a kernel's operators in a table
 
 
