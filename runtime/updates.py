@@ -21,6 +21,7 @@ from mxc.runtime.context import Context
 from mxc.runtime.eager import Text, quiet
 
 COMPILED = 1 << 12  # elements from which an update is compiled
+HANDED_OVER = 4 * LARGE  # elements from which it is: an update is one pass over memory
 Shape = tuple[int, ...]
 Numbers = Callable[[], np.ndarray]  # asked for when the work is done: learning rates may be in arrays
 
@@ -56,7 +57,7 @@ def update(name: str, arrays: Sequence[Array], params: Mapping[str, object], out
             work()
 
     engine.push(compute, [a.variable for a in arrays], [a.variable for a in changed], op.name,
-                sum([a.memory.size for a in results]) < LARGE)
+                sum([a.memory.size for a in results]) < HANDED_OVER)
     return results
 
 

@@ -52,6 +52,9 @@ class Window:
         return cls(n[0], n[1], n[2], n[3], *[tuple(n[i : i + 3]) for i in range(4, 22, 3)])  # type: ignore[arg-type]
 
 
+BOTH_PACKED = 768  # rows and columns of a product from which both operands are packed
+
+
 def gemm(
     name: str, dtype: str, batch: int, m: int, n: int, k: int, a_strides: Triple, b_strides: Triple,
     buffers: Sequence[str], stores: Sequence[Store], packed_b: int = 0,
@@ -60,11 +63,16 @@ def gemm(
 
     dtype: of A and B. a_strides: elements between (b, m, k) of A; b_strides: between (b, k, n) of B; 0 repeats.
     packed_b: 0, or the block of the `pack_rows` layout [ceil(n / block)][k][block], zero filled, in which the rows of B
-    transposed come; of its strides only that of the batch counts then.
+    transposed come; of its strides only that of the batch counts then. turned: it is computed as the transposed
+    product, which is faster where the columns of B can be read in place (their depth lies together), as its rows, and
+    those of A are fewer or cannot. rows_in_place: whether the rows can, and it is worth it: those of a large product
+    are packed, which serves many columns.
     Extents: batch, m, n, k, a_strides, b_strides.
     """
-    in_place = a_strides[2] == 1 and dtype != "float16"
-    params = (("dtype", dtype), ("packed_b", packed_b), ("rows_in_place", in_place))
+    rows, columns = (step == 1 and dtype != "float16" for step in (a_strides[2], b_strides[1]))
+    turned = not packed_b and columns and (m < n or not rows)
+    in_place = (turned or rows) and min(m, n) < BOTH_PACKED
+    params = (("dtype", dtype), ("packed_b", packed_b), ("turned", turned), ("rows_in_place", in_place))
     extents = (batch, m, n, k, *a_strides, *b_strides)
     return CallKernel(name, "gemm", params, tuple(buffers), extents, tuple(stores), 2)
 

@@ -72,6 +72,11 @@ class Epilogue:
                 base = base + axis * factor
         return base, stride, spread
 
+    def factors(self, index: Scalar, positions: Sequence[int]) -> list[Value]:
+        """By how much an affine index grows along these axes."""
+        terms = affine(index)[0]
+        return [self._factor(terms.get(position, ())) for position in positions]
+
     def _factor(self, numbers: Sequence[Scalar]) -> Value:
         factor = self.b.lift(0)
         for number in numbers:

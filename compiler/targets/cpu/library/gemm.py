@@ -3,12 +3,16 @@
 A unit of work is a chunk of rows times a group of column panels, of one batch:
 
     for each block of the depth:
-        pack the block's part of each panel of B        [depth][NR], unless it comes so
+        pack the block's part of each panel of B        [depth][NR], unless it comes so, or lies there
         for each part of the rows:
             pack it from A as [depth][MR]               unless a row's depth lies together: then it is read in place
             for each panel, each tile of rows:
                 tile (+)= rows x panel                  MR x NR accumulators in registers
                 after the last block: the epilogue
+
+Turned (`calls.gemm`), it computes the transposed product from the transposed operands: rows are those of B, columns
+those of A, and the epilogue takes tiles transposed. Results that are stored as they are go from the registers to their
+place.
 """
 from __future__ import annotations
 
@@ -19,14 +23,15 @@ from typing import Any
 from mxc.compiler.kernel.ir import CallKernel, computing_dtype
 from mxc.compiler.targets.cpu.builder import BYTES, TYPES, Array, Builder, Number, Value, vector_type
 from mxc.compiler.targets.cpu.isa import Isa
-from mxc.compiler.targets.cpu.library.blocks import UNITS, ceil_div, keep_sums, least, most, pack_lines, prefetch
+from mxc.compiler.targets.cpu.library.blocks import UNITS, ceil_div, ceil_to, least, most, pack_lines, prefetch
 from mxc.compiler.targets.cpu.library.epilogue import Epilogue, Lane
 
 DEPTH_BYTES = 1536  # of the depth that one panel column covers
 PANELS = 16  # column panels of a unit, at most
 ROWS = 1024  # of a unit, at most
 PART = 12  # tiles of rows that all panels of a unit read before the next ones
-SQUARE = 3  # row chunks for as many groups of columns, of a square product, where rows are packed too
+SQUARE = 6  # row chunks for as many groups of columns, of a square product, where rows are packed too
+KEPT_BYTES = 2 << 20  # of all panels of a unit, over the whole depth, that stay packed for the next unit
 UNIT_PRODUCTS = 1 << 18  # multiplications of a unit, at least
 AHEAD = 8  # lines of an operand that are fetched before they are packed: the machine does not foresee long steps
 CHAINS = 8  # sums at least that grow independently of each other: a multiply-add takes as many half cycles
@@ -45,10 +50,13 @@ class Cut:
     chunk: Number  # rows of a unit
     chunks: Number
     units: Number
+    kept: Number  # 1 if panels stay packed over the whole depth, else 0
 
     @classmethod
     def of(cls, extents: Sequence[Number], params: dict[str, Any], tile: tuple[int, int], dtype: str) -> Cut:
         batch, m, n, k = extents[:4]
+        if params["turned"]:
+            m, n = n, m
         mr, nr = tile
         panels: Any = ceil_div(n, nr)
         blocks: Any = most(1, ceil_div(k, DEPTH_BYTES // BYTES[dtype]))
@@ -62,19 +70,27 @@ class Cut:
         chunks = least(chunks, ceil_div(m, mr))
         chunk: Any = most(1, ceil_div(m, most(1, chunks)))
         chunks = ceil_div(m, chunk)
-        return cls(panels, ceil_div(k, blocks), blocks, group, groups, chunk, chunks, batch * groups * chunks)
+        size: Any = most(1, group * k * nr * BYTES[dtype])
+        kept = least(least(1, KEPT_BYTES // size), chunks - 1)
+        return cls(panels, ceil_div(k, blocks), blocks, group, groups, chunk, chunks, batch * groups * chunks, kept)
+
+    @property
+    def span(self) -> Number:
+        """The depth of the panels that lie packed."""
+        return self.block + self.kept * (self.blocks - 1) * self.block  # type: ignore[operator]
 
     def layout(self, tile: tuple[int, int], lanes: int) -> tuple[Number, Number, Number]:
-        """In elements of the scratch: where the packed rows begin, where the tiles begin, and its size.
+        """In elements of the scratch: where the packed rows begin, where room for a turned tile, behind which the tiles
+        lie, and its size.
 
         A vector more behind each tile of rows, since packing writes whole vectors.
         """
         mr, nr = tile
-        rows: Any = self.group * self.block * nr  # type: ignore[operator]
+        rows: Any = self.group * self.span * nr  # type: ignore[operator]
         tiles: Any = ceil_div(self.chunk, mr)
         kept: Any = ceil_div(rows + least(tiles, PART) * (self.block * mr + lanes), 16) * 16
         more: Any = least(self.blocks - 1, 1)  # 0 or 1: a single block needs a single tile
-        return rows, kept, kept + most(1, more * self.group * tiles) * mr * nr
+        return rows, kept, kept + most(1, more * self.group * tiles) * mr * nr + ceil_to(mr, lanes) * nr
 
 
 def units(kernel: CallKernel, isa: Isa) -> int:
@@ -118,25 +134,29 @@ def print_kernel(
                 "i64 start, i64 depth"
         with b.function("pack_rows", where, internal=True) as (args, target, *place):
             product(args).pack_rows(Array(b, target, dtype), *place)
-    where = "ptr args, ptr noalias tile, i64 batch, i64 row, i64 rows, i64 column, i64 columns"
-    with b.function("finish", where, internal=True) as (args, tile, *place):
-        product(args).finish(Array(b, tile, dtype), *place)
+    where = "ptr args, ptr tile, ptr room, i64 batch, i64 row, i64 rows, i64 column, i64 columns"
+    with b.function("finish", where, internal=True) as (args, tile, room, *place):
+        made = product(args)
+        if made.turned:
+            made.finish_turned(Array(b, tile, dtype), Array(b, room, dtype), *place)
+        else:
+            made.finish(Array(b, tile, dtype), *place)
     with b.function(symbol, "ptr args, i64 first, i64 last, ptr scratch") as (args, first, last, scratch):
         product(args).units(args, first, last, Array(b, scratch, dtype))
 
 
-TILE = "i64 depth, ptr a, i64 pitch, ptr panel, ptr noalias c, i64 add"
+TILE = "i64 depth, ptr a, i64 pitch, ptr panel, ptr noalias c, i64 c_pitch, i64 add"
 
 
 def _print_tile(b: Builder, isa: Isa, dtype: str, in_place: bool, rows: int, vectors: int) -> None:
-    """c[rows][vectors] = (add ? c : 0) + sum over depth of row[k] * panel[k][vector].
+    """c[rows][vectors] = (add ? c : 0) + sum over depth of row[k] * panel[k][vector], rows of c `c_pitch` apart.
 
     The rows begin `pitch` apart and their depth lies together; or (not `in_place`) they are packed as [depth][MR].
     """
     lanes, (mr, nr) = isa.lanes(dtype), isa.tile(dtype)
     grid = [(i, j) for i in range(rows) for j in range(vectors)]
     chains = next(n for n in (1, 2, 4) if n == STEP or n * len(grid) >= CHAINS)
-    with b.function(f"tile_{rows}_{vectors}", TILE, internal=True) as (depth, pa, pitch, pp, pc, add):
+    with b.function(f"tile_{rows}_{vectors}", TILE, internal=True) as (depth, pa, pitch, pp, pc, c_pitch, add):
         a, panel, c = (Array(b, p, dtype) for p in (pa, pp, pc))
         lines = [a.at(i * pitch) if in_place else a.at(i) for i in range(rows)]
         sums = [b.zero(vector_type(TYPES[dtype], lanes)) for _ in range(chains) for _ in grid]
@@ -144,6 +164,8 @@ def _print_tile(b: Builder, isa: Isa, dtype: str, in_place: bool, rows: int, vec
         for begin, end, steps in ((b.lift(0), whole, STEP), (whole, depth, 1)):
             for k in b.range(begin, end, steps, carry=sums):
                 line, here = panel.at(k * nr), [row.at(k if in_place else k * mr) for row in lines]
+                for row in here if in_place and steps == STEP else ():
+                    prefetch(row.at(rows * pitch))  # of the next tile
                 for u in range(steps):
                     columns = [line.vector(u * nr + j * lanes, lanes) for j in range(vectors)]
                     for n, (i, j) in enumerate(grid):
@@ -152,7 +174,13 @@ def _print_tile(b: Builder, isa: Isa, dtype: str, in_place: bool, rows: int, vec
                         sums[at] = b.fma(x, columns[j], sums[at])
         for at in range(len(grid), len(sums)):
             sums[at % len(grid)] = sums[at % len(grid)] + sums[at]
-        keep_sums(c, sums[:len(grid)], [i * nr + j * lanes for i, j in grid], add)
+        places = [c.at(i * c_pitch + j * lanes) for i, j in grid]
+        with b.when(add.equals(0)):
+            for total, place in zip(sums, places, strict=False):
+                place.put(0, total)
+        with b.when(add.differs(0)):
+            for total, place in zip(sums, places, strict=False):
+                place.put(0, total + place.vector(0, lanes))
 
 
 class _Product:
@@ -165,6 +193,11 @@ class _Product:
         self.a, self.b_matrix = epilogue.buffers[:2]
         self.batch, self.m, self.n, self.k = epilogue.extents[:4]
         self.a_strides, self.b_strides = epilogue.extents[4:7], epilogue.extents[7:10]
+        self.turned = bool(self.params["turned"])
+        if self.turned:
+            self.a, self.b_matrix, self.m, self.n = self.b_matrix, self.a, self.n, self.m
+            (s0, s1, s2), (t0, t1, t2) = self.b_strides, self.a_strides
+            self.a_strides, self.b_strides = [s0, s2, s1], [t0, t2, t1]
         self.packed, self.in_place = bool(self.params["packed_b"]), bool(self.params["rows_in_place"])
         self.direct = self.packed and self.b_matrix.dtype == dtype
 
@@ -222,14 +255,17 @@ class _Product:
         source = self.a.at(batch * of_batch + row * line + start * step)
         together = line.equals(1)
         with b.when(together):
+            inner = b.maximum(tiles - 2, 0)  # their vectors end within the next two tiles, of half a tile's rows each
             for k in b.range(0, depth):
-                for t in b.range(0, tiles):
-                    first = t * rows + b.minimum(t, longer)
-                    valid = b.minimum(self.m - row - first, mr)
-                    prefetch(source.at((k + AHEAD) * step + first))
-                    for j in range(0, mr, lanes):  # what the last vector writes too much is overwritten by what follows
-                        vector = source.vector(k * step + first + j, lanes, b.first_lanes(valid - j, lanes))
-                        target.put(t * pitch + k * mr + j, self.epilogue.arithmetic.loaded(vector, source.dtype))
+                here = source.at(k * step)
+                for begin, end in ((b.lift(0), inner), (inner, tiles)):
+                    for t in b.range(begin, end):
+                        first = t * rows + b.minimum(t, longer)
+                        prefetch(here.at(AHEAD * step + first))
+                        for j in range(0, mr, lanes):  # what a last vector writes too much is overwritten afterwards
+                            mask = None if end is inner else b.first_lanes(self.m - row - first - j, lanes)
+                            vector = here.at(first).vector(j, lanes, mask)
+                            target.put(t * pitch + k * mr + j, self.epilogue.arithmetic.loaded(vector, source.dtype))
         with b.when_not(together):
             for t in b.range(0, tiles):
                 first = t * rows + b.minimum(t, longer)
@@ -252,20 +288,57 @@ class _Product:
                     axes, mask = (batch, row + r, Lane(column + at)), b.first_lanes(columns - at, lanes)
                     self.epilogue.store(axes, tile.vector(r * nr + at, lanes), self.dtype, mask)
 
+    def finish_turned(
+        self, tile: Array, room: Array, batch: Value, row: Value, rows: Value, column: Value, columns: Value,
+    ) -> None:
+        """The same of a tile of the transposed product: its rows are columns of the result."""
+        b, (mr, nr), lanes = self.b, self.tile, self.lanes
+        line = ceil_to(mr, lanes)
+        for i in range(0, mr, lanes):
+            for j in range(0, nr, lanes):
+                square = [tile.vector(min(i + u, mr - 1) * nr + j, lanes) for u in range(lanes)]
+                for u, vector in enumerate(b.transpose(square)):
+                    room.put((j + u) * line + i, vector)
+        for c in b.range(0, columns):
+            for i in b.range(0, rows, lanes):
+                axes = batch, column + c, Lane(row + i)
+                mask = b.first_lanes(rows - i, lanes)
+                self.epilogue.store(axes, room.vector(c * line + i, lanes), self.dtype, mask)
+
+    def place(self, batch: Value, row: Value, column: Value) -> tuple[Array, Value] | None:
+        """Where a tile's results are stored as they are, and how far apart its rows; None: the epilogue has to."""
+        stores = self.epilogue.kernel.stores
+        store = stores[0]
+        plain = len(stores) == 1 and store.mode == "write" and store.value.op == "acc"
+        if self.turned or not plain or not self.epilogue.buffers[store.buffer].dtype == store.value.dtype == self.dtype:
+            return None
+        (start, step, spread), (pitch,) = self.epilogue.terms(store.index, (batch, row, Lane(column))), \
+            self.epilogue.factors(store.index, (1,))
+        if step is None or step.constant != 1 or spread is not None:
+            return None
+        return self.epilogue.buffers[store.buffer].at(start), pitch
+
     def units(self, args: Value, first: Value, last: Value, scratch: Array) -> None:
         b, (mr, nr) = self.b, self.tile
-        cut: Any = Cut.of((self.batch, self.m, self.n, self.k), self.params, self.tile, self.dtype)
-        rows_at, tiles_at, _ = cut.layout(self.tile, self.lanes)
-        packed_rows, tiles = scratch.at(rows_at), scratch.at(tiles_at)
+        cut: Any = Cut.of(self.epilogue.extents, self.params, self.tile, self.dtype)
+        rows_at, room_at, _ = cut.layout(self.tile, self.lanes)
+        packed_rows, room = scratch.at(rows_at), scratch.at(room_at)
+        tiles = room.at(ceil_to(mr, self.lanes) * nr)
         keep = b.select(b.lift(cut.blocks) > 1, b.lift(1), b.lift(0))
-        places, pitch = ceil_div(cut.chunk, mr), cut.block * mr + self.lanes
-        for unit in b.range(first, last):
-            panel0, row0 = unit % cut.groups * cut.group, unit // cut.groups % cut.chunks * cut.chunk
-            batch = unit // (cut.groups * cut.chunks)
+        places, pitch, panel_pitch = ceil_div(cut.chunk, mr), cut.block * mr + self.lanes, cut.span * nr
+        lies = [b.lift(-1)]  # the panels of which batch and group lie packed
+        for unit in b.range(first, last, carry=lies):
+            which, row0 = unit // cut.chunks, unit % cut.chunks * cut.chunk
+            batch, panel0 = which // cut.groups, which % cut.groups * cut.group
             panels, rows = b.minimum(cut.group, cut.panels - panel0), b.minimum(cut.chunk, self.m - row0)
             count = ceil_div(rows, mr)
             size = rows // b.maximum(count, 1)
             longer = rows - size * count
+            if not self.direct:
+                with b.when(lies[0].differs(which) & b.lift(cut.kept).differs(0)):
+                    b.call("pack_panels", [args, scratch.pointer, panel_pitch, batch, panel0 * nr, panels, b.lift(0),
+                                           self.k])
+            lies[0] = which
 
             def row_of(t: Value, row0: Value = row0, size: Value = size, longer: Value = longer) -> Value:
                 return row0 + t * size + b.minimum(t, longer)
@@ -274,8 +347,9 @@ class _Product:
                 start = block * cut.block
                 depth = b.minimum(cut.block, self.k - start)
                 if not self.direct:
-                    b.call("pack_panels", [args, scratch.pointer, b.lift(cut.block * nr), batch, panel0 * nr, panels,
-                                           start, depth])
+                    with b.when(b.lift(cut.kept).equals(0)):
+                        b.call("pack_panels", [args, scratch.pointer, panel_pitch, batch, panel0 * nr, panels, start,
+                                               depth])
                 for begin in b.range(0, count, PART):
                     end = b.minimum(begin + PART, count)
                     if not self.in_place:
@@ -284,7 +358,10 @@ class _Product:
                     for p in b.range(0, panels):
                         column = (panel0 + p) * nr
                         columns = b.minimum(nr, self.n - column)
-                        panel = self._panel(batch, column, start) if self.direct else scratch.at(p * (cut.block * nr))
+                        if self.direct:
+                            panel = self._panel(batch, column, start)
+                        else:
+                            panel = scratch.at(p * panel_pitch + start * cut.kept * nr)
                         for t in b.range(begin, end):
                             row = row_of(t)
                             here = b.select(t < longer, size + 1, size)
@@ -294,7 +371,13 @@ class _Product:
                             else:
                                 a = packed_rows.at((t - begin) * pitch)
                             tile = tiles.at((p * places + t) * keep * (mr * nr))
-                            b.call("multiply", [here, columns, depth, a.pointer, self.a_strides[1], panel.pointer,
-                                                tile.pointer, block])
-                            with b.when(block.equals(cut.blocks - 1)):
-                                b.call("finish", [args, tile.pointer, batch, row, here, column, columns])
+                            of_tile = [here, columns, depth, a.pointer, self.a_strides[1], panel.pointer]
+                            place, whole = self.place(batch, row, column), columns.equals(nr)
+                            if place is not None:
+                                with b.when(whole):
+                                    b.call("multiply", [*of_tile, place[0].pointer, place[1], block])
+                            with b.when(b.negate(whole) if place is not None else b.lift(1, "i1")):
+                                b.call("multiply", [*of_tile, tile.pointer, b.lift(nr), block])
+                                with b.when(block.equals(cut.blocks - 1)):
+                                    b.call("finish", [args, tile.pointer, room.pointer, batch, row, here, column,
+                                                      columns])
