@@ -66,13 +66,20 @@ def gemm(
     transposed come; of its strides only that of the batch counts then. turned: it is computed as the transposed
     product, which is faster where the columns of B can be read in place (their depth lies together), as its rows, and
     those of A are fewer or cannot. rows_in_place: whether the rows can, and it is worth it: those of a large product
-    are packed, which serves many columns.
+    are packed, which serves many columns. vector: of a single row, or column (turned), how the matrix lies: "rows" with
+    their depth together, "columns"; "" where there is none, or neither.
     Extents: batch, m, n, k, a_strides, b_strides.
     """
     rows, columns = (step == 1 and dtype != "float16" for step in (a_strides[2], b_strides[1]))
     turned = not packed_b and columns and (m < n or not rows)
     in_place = (turned or rows) and min(m, n) < BOTH_PACKED
-    params = (("dtype", dtype), ("packed_b", packed_b), ("turned", turned), ("rows_in_place", in_place))
+    vector = ""
+    if 1 in (m, n) and not packed_b:
+        along, (line, deep) = (a_strides[2], (b_strides[2], b_strides[1])) if m == 1 else (b_strides[1], a_strides[1:])
+        vector = "rows" if deep == along == 1 else "columns" if line == 1 else ""
+        turned = m != 1 if vector else turned
+    params = (("dtype", dtype), ("packed_b", packed_b), ("turned", turned), ("rows_in_place", in_place),
+              ("vector", vector))
     extents = (batch, m, n, k, *a_strides, *b_strides)
     return CallKernel(name, "gemm", params, tuple(buffers), extents, tuple(stores), 2)
 

@@ -23,6 +23,7 @@ from typing import Any
 from mxc.compiler.kernel.ir import CallKernel, computing_dtype
 from mxc.compiler.targets.cpu.builder import BYTES, TYPES, Array, Builder, Number, Value, vector_type
 from mxc.compiler.targets.cpu.isa import Isa
+from mxc.compiler.targets.cpu.library import vector
 from mxc.compiler.targets.cpu.library.blocks import UNITS, ceil_div, ceil_to, least, most, pack_lines, prefetch
 from mxc.compiler.targets.cpu.library.epilogue import Epilogue, Lane
 
@@ -95,12 +96,16 @@ class Cut:
 
 def units(kernel: CallKernel, isa: Isa) -> int:
     params = dict(kernel.params)
+    if params["vector"]:
+        return vector.units(kernel)
     dtype = computing_dtype(str(params["dtype"]))
     return int(Cut.of(kernel.extents, params, isa.tile(dtype), dtype).units)  # type: ignore[arg-type]
 
 
 def scratch_elements(kernel: CallKernel, isa: Isa) -> int:
     params = dict(kernel.params)
+    if params["vector"]:
+        return vector.scratch_elements(kernel, isa)
     dtype = computing_dtype(str(params["dtype"]))
     cut = Cut.of(kernel.extents, params, isa.tile(dtype), dtype)
     return int(cut.layout(isa.tile(dtype), isa.lanes(dtype))[2])  # type: ignore[arg-type]
@@ -110,6 +115,9 @@ def print_kernel(
     kernel: CallKernel, symbol: str, b: Builder, isa: Isa, dtype: str, epilogue_of: Callable[[Value], Epilogue],
 ) -> None:
     """The kernel's function and those that it calls."""
+    if dict(kernel.params)["vector"]:
+        vector.print_kernel(kernel, symbol, b, isa, dtype, epilogue_of)
+        return
 
     def product(args: Value) -> _Product:
         return _Product(kernel, b, isa, dtype, epilogue_of(args))
@@ -297,8 +305,8 @@ class _Product:
         for i in range(0, mr, lanes):
             for j in range(0, nr, lanes):
                 square = [tile.vector(min(i + u, mr - 1) * nr + j, lanes) for u in range(lanes)]
-                for u, vector in enumerate(b.transpose(square)):
-                    room.put((j + u) * line + i, vector)
+                for u, across in enumerate(b.transpose(square)):
+                    room.put((j + u) * line + i, across)
         for c in b.range(0, columns):
             for i in b.range(0, rows, lanes):
                 axes = batch, column + c, Lane(row + i)

@@ -1,0 +1,113 @@
+"""Products of a matrix and a vector (`calls.gemm` of a single row or column): one pass over the matrix.
+
+y[j] = sum over k of x[k] * W[j, k]. A unit of work is a chunk of j, of one batch, summed up in scratch:
+
+    by rows (the depth of a row lies together):  ROWS rows at a time, vectors of the depth, whose lanes are added up
+    by columns (j lies together):                STEPS of the depth at a time, vectors of j
+
+Then the epilogue, over vectors of j.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from mxc.compiler.kernel.ir import CallKernel, computing_dtype
+from mxc.compiler.targets.cpu.builder import TYPES, Array, Builder, Number, Value, vector_type
+from mxc.compiler.targets.cpu.isa import Isa
+from mxc.compiler.targets.cpu.library.blocks import UNITS, ceil_div, least, most
+from mxc.compiler.targets.cpu.library.epilogue import Epilogue, Lane
+
+ROWS, CHAINS = 4, 2  # rows at once, and sums of each that grow independently
+STEPS = 4  # of the depth at once, by columns
+UNIT_PRODUCTS = 1 << 16  # of a unit, at least
+GRAIN, LARGEST = 64, 2048  # results of a unit: a multiple of the one; at most the other stay in the nearest cache
+
+
+def chunk_of(results: Number, depth: Number) -> Number:
+    """Results of a unit."""
+    wanted: Any = most(1, least(UNITS, results * depth // UNIT_PRODUCTS))  # type: ignore[operator]
+    return least(LARGEST, ceil_div(ceil_div(results, wanted), GRAIN) * GRAIN)  # type: ignore[operator]
+
+
+def units(kernel: CallKernel) -> int:
+    batch, m, n, k = kernel.extents[:4]
+    return int(batch * ceil_div(m * n, most(1, chunk_of(m * n, k))))  # type: ignore[operator]
+
+
+def scratch_elements(kernel: CallKernel, isa: Isa) -> int:
+    _, m, n, k = kernel.extents[:4]
+    return int(chunk_of(m * n, k)) + isa.lanes(computing_dtype(str(dict(kernel.params)["dtype"])))
+
+
+def print_kernel(
+    kernel: CallKernel, symbol: str, b: Builder, isa: Isa, dtype: str, epilogue_of: Callable[[Value], Epilogue],
+) -> None:
+    params, lanes = dict(kernel.params), isa.lanes(dtype)
+    with b.function(symbol, "ptr args, i64 first, i64 last, ptr scratch") as (args, first, last, scratch):
+        e, sums = epilogue_of(args), Array(b, scratch, dtype)
+        (x, w), (_, m, n, k), strides = e.buffers[:2], e.extents[:4], (e.extents[4:7], e.extents[7:10])
+        of_x, step, of_w, line, deep = strides[0][0], strides[0][2], strides[1][0], strides[1][2], strides[1][1]
+        if params["turned"]:
+            x, w = w, x
+            of_x, step, of_w, line, deep = strides[1][0], strides[1][1], strides[0][0], strides[0][1], strides[0][2]
+        results = n if not params["turned"] else m
+        chunk = b.lift(chunk_of(results, k))
+        chunks = ceil_div(results, b.maximum(chunk, 1))
+        for unit in b.range(first, last):
+            batch, start = unit // chunks, unit % chunks * chunk
+            count = b.minimum(chunk, results - start)
+            vector, matrix = x.at(batch * of_x), w.at(batch * of_w + start * line)
+            if params["vector"] == "rows":
+                _by_rows(e, sums, vector, matrix, line, count, k, lanes, dtype)
+            else:
+                _by_columns(e, sums, vector, step, matrix, deep, count, k, lanes, dtype)
+            for j in b.range(0, count, lanes):
+                along = Lane(start + j)
+                axes = (batch, along, b.lift(0)) if params["turned"] else (batch, b.lift(0), along)
+                e.store(axes, sums.vector(j, lanes), dtype, b.first_lanes(count - j, lanes))
+
+
+def _by_rows(
+    e: Epilogue, sums: Array, x: Array, w: Array, line: Value, count: Value, depth: Value, lanes: int, dtype: str,
+) -> None:
+    b, kind, loaded = e.b, vector_type(TYPES[dtype], lanes), e.arithmetic.loaded
+    whole = depth - depth % (CHAINS * lanes)
+    for j in b.range(0, count, ROWS):
+        # where rows end, the last one is read again; its results are overwritten, or behind the end
+        rows = [w.at(b.minimum(j + i, count - 1) * line) for i in range(ROWS)]
+        totals = [b.zero(kind) for _ in range(ROWS * CHAINS)]
+        for begin, end, chains in ((b.lift(0), whole, CHAINS), (whole, depth, 1)):
+            for k in b.range(begin, end, chains * lanes, carry=totals):
+                mask = b.first_lanes(depth - k, lanes) if chains == 1 else None
+                for u in range(chains):
+                    factor = loaded(x.at(k).vector(u * lanes, lanes, mask), x.dtype)
+                    for i, row in enumerate(rows):
+                        here = loaded(row.at(k).vector(u * lanes, lanes, mask), w.dtype)
+                        totals[i * CHAINS + u] = b.fma(factor, here, totals[i * CHAINS + u])
+        for i in range(ROWS):
+            total = totals[i * CHAINS]
+            for u in range(1, CHAINS):
+                total = total + totals[i * CHAINS + u]
+            sums[j + i] = b.sum_lanes(total)
+
+
+def _by_columns(
+    e: Epilogue, sums: Array, x: Array, step: Value, w: Array, deep: Value, count: Value, depth: Value, lanes: int,
+    dtype: str,
+) -> None:
+    b, loaded = e.b, e.arithmetic.loaded
+    for j in b.range(0, count, lanes):
+        sums.put(j, b.zero(vector_type(TYPES[dtype], lanes)))
+    whole, within = depth - depth % STEPS, count - count % lanes
+    for begin, end, steps in ((b.lift(0), whole, STEPS), (whole, depth, 1)):
+        for k in b.range(begin, end, steps):
+            factors = [loaded(x.at((k + u) * step).broadcast(0, lanes), x.dtype) for u in range(steps)]
+            lines = [w.at((k + u) * deep) for u in range(steps)]
+            for start, stop in ((b.lift(0), within), (within, count)):
+                for j in b.range(start, stop, lanes):
+                    mask = None if stop is within else b.first_lanes(count - j, lanes)
+                    total = sums.vector(j, lanes)
+                    for factor, row in zip(factors, lines, strict=True):
+                        total = b.fma(factor, loaded(row.vector(j, lanes, mask), w.dtype), total)
+                    sums.put(j, total)
