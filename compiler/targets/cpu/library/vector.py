@@ -19,25 +19,30 @@ from mxc.compiler.targets.cpu.library.blocks import UNITS, ceil_div, least, most
 from mxc.compiler.targets.cpu.library.epilogue import Epilogue, Lane
 
 ROWS, CHAINS = 4, 2  # rows at once, and sums of each that grow independently
-STEPS = 4  # of the depth at once, by columns
+STEPS = 8  # of the depth at once, by columns
 UNIT_PRODUCTS = 1 << 16  # of a unit, at least
-GRAIN, LARGEST = 64, 2048  # results of a unit: a multiple of the one; at most the other stay in the nearest cache
+GRAIN = {"rows": 64, "columns": 2048}  # results of a unit: a multiple of it; what is read of a row at once is long
+LARGEST = 2048  # results of a unit, at most: they stay in the nearest cache
 
 
-def chunk_of(results: Number, depth: Number) -> Number:
+def chunk_of(results: Number, depth: Number, grain: int) -> Number:
     """Results of a unit."""
     wanted: Any = most(1, least(UNITS, results * depth // UNIT_PRODUCTS))  # type: ignore[operator]
-    return least(LARGEST, ceil_div(ceil_div(results, wanted), GRAIN) * GRAIN)  # type: ignore[operator]
+    return least(LARGEST, ceil_div(ceil_div(results, wanted), grain) * grain)  # type: ignore[operator]
+
+
+def _grain(kernel: CallKernel) -> int:
+    return GRAIN[str(dict(kernel.params)["vector"])]
 
 
 def units(kernel: CallKernel) -> int:
     batch, m, n, k = kernel.extents[:4]
-    return int(batch * ceil_div(m * n, most(1, chunk_of(m * n, k))))  # type: ignore[operator]
+    return int(batch * ceil_div(m * n, chunk_of(m * n, k, _grain(kernel))))  # type: ignore[operator]
 
 
 def scratch_elements(kernel: CallKernel, isa: Isa) -> int:
     _, m, n, k = kernel.extents[:4]
-    return int(chunk_of(m * n, k)) + isa.lanes(computing_dtype(str(dict(kernel.params)["dtype"])))
+    return int(chunk_of(m * n, k, _grain(kernel))) + isa.lanes(computing_dtype(str(dict(kernel.params)["dtype"])))
 
 
 def print_kernel(
@@ -52,8 +57,8 @@ def print_kernel(
             x, w = w, x
             of_x, step, of_w, line, deep = strides[1][0], strides[1][1], strides[0][0], strides[0][1], strides[0][2]
         results = n if not params["turned"] else m
-        chunk = b.lift(chunk_of(results, k))
-        chunks = ceil_div(results, b.maximum(chunk, 1))
+        chunk = b.lift(chunk_of(results, k, _grain(kernel)))
+        chunks = ceil_div(results, chunk)
         for unit in b.range(first, last):
             batch, start = unit // chunks, unit % chunks * chunk
             count = b.minimum(chunk, results - start)
