@@ -176,6 +176,7 @@ def test_words_choose_cases():
 
     assert names("lenet") == ["lenet step"]  # not mobilenet
     assert names("tiny", "mlp step") == ["mlp step", "tiny"]
-    assert names("chains") == ["chain", "gelu", "gelu tanh", "softmax", "layernorm"]
+    assert names("chains") == [name + size for size in ("", " small")
+                               for name in ("chain", "gelu", "gelu tanh", "softmax", "layernorm")]
     assert "resnet50 b1" in names(quick=True) and "vgg16 b1" not in names(quick=True)
     assert len(names()) == len(set(names())) > 100

@@ -17,7 +17,7 @@ INFERENCE = ("mxnet", "onnxruntime", "openvino", "torch", "torch.compile", "jax"
 EVERY = (*INFERENCE, "numpy", "numexpr")
 # Of gradients far from the loss: where rounding takes a relu or a maximum to its other side, they jump.
 DEEP = 3e-2
-SIZE, ROWS, COLUMNS = 1 << 24, 1 << 14, 1 << 10
+SIZE, SMALL, ROWS, COLUMNS = 1 << 24, 1 << 16, 1 << 14, 1 << 10
 
 
 @dataclass(frozen=True)
@@ -62,19 +62,24 @@ def _products() -> list[Entry]:
 
 
 def _chains() -> list[Entry]:
-    flat, rows = (SIZE,), (ROWS, COLUMNS)
+    """Each far larger than the last cache, and within a core's."""
     every = tuple(p for p in EVERY if p not in ("numpy", "numexpr"))
     # torch has the approximate gelu as one operator: written out it would be no fair peer without its compiler
     written = tuple(p for p in EVERY if p != "torch")
-    main = ("mxnet", "numexpr", "torch.compile", "jax")
-    return [Entry("chain", "chains", others.chain, dict.fromkeys("axbcd", flat), peers=EVERY, main=main),
-            Entry("gelu", "chains", others.gelu, {"x": flat}, peers=every, main=("mxnet", "torch.compile", "jax")),
-            Entry("gelu tanh", "chains", others.gelu_tanh, {"x": flat}, peers=written),
-            Entry("softmax", "chains", others.softmax, {"rows": rows}, peers=(*every, "numpy"),
-                  main=("mxnet", "torch.compile", "jax")),
-            Entry("layernorm", "chains", others.layernorm,
-                  {"rows": rows, "norm_gamma": (COLUMNS,), "norm_beta": (COLUMNS,)}, peers=(*every, "numpy"),
-                  main=("mxnet", "torch.compile", "jax"))]
+    compiled = ("mxnet", "torch.compile", "jax")
+    made = []
+    for mark, size, rows in (("", SIZE, ROWS), (" small", SMALL, SMALL // COLUMNS)):
+        flat, matrix = (size,), {"rows": (rows, COLUMNS)}
+        norm = {**matrix, "norm_gamma": (COLUMNS,), "norm_beta": (COLUMNS,)}
+        made += [
+            Entry(f"chain{mark}", "chains", others.chain, dict.fromkeys("axbcd", flat), peers=EVERY,
+                  main=("numexpr", *compiled)),
+            Entry(f"gelu{mark}", "chains", others.gelu, {"x": flat}, peers=every, main=compiled),
+            Entry(f"gelu tanh{mark}", "chains", others.gelu_tanh, {"x": flat}, peers=written),
+            Entry(f"softmax{mark}", "chains", others.softmax, matrix, peers=(*every, "numpy"), main=compiled),
+            Entry(f"layernorm{mark}", "chains", others.layernorm, norm, peers=(*every, "numpy"), main=compiled),
+        ]
+    return made
 
 
 def _networks(models: Path) -> list[Entry]:
