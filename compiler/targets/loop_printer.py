@@ -100,6 +100,10 @@ class LoopPrinter:
     def store_roots(self, stores: list[Store]) -> list[Value]:
         return [v for s in stores for v in (s.index, s.value)]
 
+    def target(self, buffer: int) -> str:
+        """The name of a buffer that is stored to."""
+        return f"b{buffer}"
+
     def store(self, stores: list[Store]) -> None:
         values = [(s, self.printer.print(s.index), self.printer.print(s.value)) for s in stores]
         for s, index, value in values:  # values first: a store may be in place
@@ -107,4 +111,4 @@ class LoopPrinter:
             if s.mode == "add":
                 total = f"{self.printer.element(s.buffer, index, dtype)} + {value}"
                 value = total if dtype in ("float32", "float64", "int64", "float16") else f"{dtype}({total})"
-            self.source(f"b{s.buffer}[{index}] = {self.printer.stored(value, dtype)}")
+            self.source(f"{self.target(s.buffer)}[{index}] = {self.printer.stored(value, dtype)}")

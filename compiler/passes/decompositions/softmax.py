@@ -18,7 +18,9 @@ def _centred(builder: GraphBuilder, x: Entry, axes: tuple[int, ...], temperature
 
 def softmax_over(builder: GraphBuilder, x: Entry, axes: tuple[int, ...], temperature: float | None = None) -> Entry:
     powers = builder.make("exp", _centred(builder, x, axes, temperature))
-    return builder.make("broadcast_div", powers, builder.make("sum", powers, axis=axes, keepdims=True))
+    total = builder.make("sum", powers, axis=axes, keepdims=True)
+    # one of the powers is 1, so the sum is not so small that its reciprocal overflows
+    return builder.make("broadcast_mul", powers, builder.make("reciprocal", total))
 
 
 def _result(builder: GraphBuilder, node: Node, out: Entry) -> list[Entry]:

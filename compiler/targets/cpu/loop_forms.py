@@ -17,12 +17,16 @@ import math
 from mxc.compiler.kernel import ir
 from mxc.compiler.kernel.canonical import contiguity, lanes
 from mxc.compiler.kernel.ir import LoopKernel, Value, computing_dtype
-from mxc.compiler.kernel.simplify_index import affine
+from mxc.compiler.kernel.simplify_index import affine, from_affine
+from mxc.compiler.targets.cpu.builder import BYTES
 from mxc.compiler.targets.loop_printer import ARG
 
 CHUNK = 8192  # points of a unit
-WIDE_BLOCK, BLOCK, WIDE_FROM = 512, 64, 4096  # columns of a unit, for an axis of at least WIDE_FROM, and for shorter
+COLUMNS = ((4096, 512), (1024, 256), (1, 64))  # (length of the axis from which on, columns of a unit)
+WIDE_BLOCK = COLUMNS[0][1]
 TILE, TILE_ROWS = 8, 16  # where loads run along another axis than stores: squares that are transposed in registers
+STREAMED = 1 << 25  # bytes of an output, and at least the last cache's, from which on its stores go past the caches
+PIECE, ROW, SHORT_ROW = 2048, 4096, 128  # elements stored so at a time, of a map; and the lengths of rows stored so
 PARTIAL = 4096  # sums are made of partial sums of this length, which keeps float32 accurate
 
 
@@ -78,14 +82,45 @@ def units(kernel: LoopKernel) -> int:
     if kind == "rows":
         return -(-math.prod(domain) // max(1, chunk // max(1, math.prod(kernel.reduce))))
     rows, last = math.prod(domain[:-1]), domain[-1]
-    size = chunk if kind == "map" else (WIDE_BLOCK if last >= WIDE_FROM else BLOCK)
+    size = chunk if kind == "map" else next(columns for least, columns in COLUMNS if last >= least)
     parts = -(-last // size)
     block = max(TILE_ROWS if is_tiled(kernel) else 1, chunk // last) if kind == "map" else 1
     return -(-rows // block) * parts
 
 
+def streams(kernel: LoopKernel) -> dict[int, Value]:
+    """buffer -> where its stretch begins at a point of the domain, for the outputs that are stored past the caches: too
+    large for these, not read, and written along the innermost axis, of maps or of rows. Part of the code, so that
+    kernels of smaller arrays have nothing of it."""
+    extents, rows = (*kernel.domain, *kernel.reduce), bool(kernel.accumulators)
+    if math.prod(extents) * 8 < STREAMED or not kernel.domain or lanes(kernel) or is_tiled(kernel):
+        return {}
+    if rows and (skeleton(kernel) != "rows" or len(kernel.reduce) != 1):
+        return {}
+    if not (SHORT_ROW <= extents[-1] <= ROW if rows else extents[-1] >= SHORT_ROW and not kernel.reduce):
+        return {}
+    known, reads, inner = ir.run_time_integers(kernel.roots()), kernel.reads(), ir.axis(len(extents) - 1)
+    found: dict[int, Value] = {}
+    for s in kernel.stores:
+        terms, offset = affine(s.index)
+        size = math.prod(n for i, n in enumerate(extents) if ir.axis(i) in terms) * BYTES[kernel.buffers[s.buffer]]
+        if s.mode != "write" or s.buffer in reads or terms.pop(inner, 0) != 1 or size < STREAMED:
+            continue
+        begin = from_affine(terms, offset)
+        alone = sum(other.buffer == s.buffer for other in kernel.stores) == 1
+        if alone and all(a.op == "axis" for a in terms) and set(ir.run_time_integers([begin])) <= set(known):
+            found[s.buffer] = begin
+    return found
+
+
+def variant(kernel: LoopKernel) -> str:
+    """What the code of a canonical kernel depends on besides its form."""
+    streamed = streams(kernel)
+    return f"streams {sorted(streamed)}\n" if streamed else ""
+
+
 def scratch_layout(kernel: LoopKernel) -> tuple[list[tuple[str, int]], int]:
-    """dtype and byte offset of each scratch buffer that holds accumulators, and the bytes in all."""
+    """dtype and byte offset of each scratch buffer, of accumulators or of what is streamed, and the bytes in all."""
     places: list[tuple[str, int]] = []
     if skeleton(kernel) == "columns":
         for a in kernel.accumulators:
@@ -93,4 +128,7 @@ def scratch_layout(kernel: LoopKernel) -> tuple[list[tuple[str, int]], int]:
             if a.combine in ARG:
                 dtypes.append("int64")
             places += [(dtype, (len(places) + i) * 8 * WIDE_BLOCK) for i, dtype in enumerate(dtypes)]
-    return places, len(places) * 8 * WIDE_BLOCK
+        return places, len(places) * 8 * WIDE_BLOCK
+    size = 8 * (ROW if kernel.accumulators else PIECE)
+    places = [(kernel.buffers[b], i * size) for i, b in enumerate(streams(kernel))]
+    return places, len(places) * size

@@ -7,12 +7,11 @@ from mxc.compiler.kernel import ir
 from mxc.compiler.kernel.ir import LoopKernel, Store, Value
 from mxc.compiler.kernel.simplify_index import affine, index
 from mxc.compiler.targets.cpu.loop_forms import (
-    BLOCK,
     CHUNK,
+    COLUMNS,
+    PIECE,
     TILE,
     TILE_ROWS,
-    WIDE_BLOCK,
-    WIDE_FROM,
     across,
     is_tiled,
     scratch_layout,
@@ -56,6 +55,8 @@ class _Loops(Sweeps):
                 source(f"{self.squares[id(v)]} = tile_{kernel.buffers[int(v.data)]}()")  # type: ignore[call-overload]
             self.hoist(kernel.roots())
             {"map": self.map, "rows": self.rows, "columns": self.columns}[skeleton(kernel)]()
+            if self.streams:
+                source("fence()")
         return "\n".join([*self.printer.constant_lines(), "", source.text()])
 
     def map(self) -> None:
@@ -65,8 +66,7 @@ class _Loops(Sweeps):
         if rank == 1:
             self.source(f"start = first * {chunk}")
             self.source(f"stop = min_(last * {chunk}, n0)")
-            with self.loop(0, "start", "stop"):
-                self.over_reduce(stores)
+            self.stretch(stores, "start", "stop")
             return None
         last = self.extents[rank - 1]
         self.source(f"parts = udiv({last} + {chunk - 1}, {chunk})")
@@ -89,7 +89,18 @@ class _Loops(Sweeps):
         last = self.points - 1
         with self.row_loop(range(last), "row", "row_stop"):
             self.hoist(self.store_roots(stores))
+            self.stretch(stores, start, stop)
+
+    def stretch(self, stores: list[Store], start: str, stop: str) -> None:
+        """The points start..stop of the last axis of a map."""
+        last = self.points - 1
+        if not self.streams:
             with self.loop(last, start, stop):
+                self.over_reduce(stores)
+            return
+        with self.printer.scope(f"for piece in range({start}, {stop}, {PIECE}):"):
+            self.source(f"count = min_({PIECE}, {stop} - piece)")
+            with self.streaming("piece", "count"), self.loop(last, "piece", "piece + count"):
                 self.over_reduce(stores)
 
     def map_squares(self, stores: list[Store]) -> None:
@@ -146,7 +157,9 @@ class _Loops(Sweeps):
     def columns(self) -> None:
         rank = self.first
         last = self.extents[rank - 1]
-        self.source(f"size = {WIDE_BLOCK} if {last} >= {WIDE_FROM} else {BLOCK}")
+        *wide, (_, narrow) = COLUMNS
+        sizes = "".join(f"{columns} if {last} >= {least} else " for least, columns in wide)
+        self.source(f"size = {sizes}{narrow}")
         self.source(f"parts = udiv({last} + size - 1, size)")
         with self.printer.scope("for unit in range(first, last):"):
             self.part(last, "size", "1")

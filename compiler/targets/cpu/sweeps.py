@@ -1,14 +1,14 @@
 """Sweeps over the reduce axes in the loop kernels of the CPU: accumulators, partial sums, stores after them."""
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 from mxc.compiler.kernel import ir
 from mxc.compiler.kernel.canonical import fixed, lanes
 from mxc.compiler.kernel.ir import LoopKernel, Store, Value, computing_dtype
-from mxc.compiler.targets.cpu.loop_forms import PARTIAL, skeleton
+from mxc.compiler.targets.cpu.loop_forms import PARTIAL, skeleton, streams
 from mxc.compiler.targets.loop_printer import ARG, LoopPrinter
 
 
@@ -30,6 +30,7 @@ class Sweeps(LoopPrinter):
         super().__init__(kernel, self.points if self.lanes else None)
         self.kept = self.find_kept() if skeleton(kernel) == "rows" and not self.lanes else None
         self.reading_kept = False
+        self.streams = streams(kernel)
 
     def find_kept(self) -> Kept | None:
         """There is one when a single store sweeps the reduce axes, and all that it needs of their points is a function
@@ -63,11 +64,29 @@ class Sweeps(LoopPrinter):
     def leaf(self, v: Value) -> str | None:
         if self.reading_kept and self.kept is not None and v is self.kept.value:
             store = self.kept.store
-            return self.printer.element(store.buffer, self.printer.print(store.index), v.dtype)
+            return f"{self.target(store.buffer)}[{self.printer.print(store.index)}]"
         return super().leaf(v)
+
+    def target(self, buffer: int) -> str:
+        return f"to{buffer}" if buffer in self.streams else super().target(buffer)
+
+    @contextmanager
+    def streaming(self, start: str, count: str) -> Iterator[None]:
+        """Stores of a stretch of the innermost axis, `count` points from `start` on: those past the caches go to
+        scratch memory, and from there where they belong."""
+        places = {b: self.printer.print(begin) for b, begin in self.streams.items()}
+        for i, (buffer, place) in enumerate(places.items()):
+            self.source(f"to{buffer} = elsewhere(b{buffer}, s{i}, {place} + {start})")
+        yield
+        for i, (buffer, place) in enumerate(places.items()):
+            self.source(f"streamed(b{buffer}, {place} + {start}, s{i}, {count})")
 
     def point(self) -> None:
         """All sweeps and stores of one point of the domain."""
+        with self.streaming("0", f"n{len(self.extents) - 1}"):
+            self.sweep()
+
+    def sweep(self) -> None:
         accumulators = self.kernel.accumulators
         for sweep in self.phases():
             with self.each_lane():

@@ -70,12 +70,12 @@ class CpuTarget:
     def launch(self, kernel: Kernel) -> Launch:
         """How `kernel` is launched. A loop kernel must be canonical (kernel/canonical.py)."""
         # only now: a start that finds its plan launches what is there
-        from mxc.compiler.kernel.ir import CallKernel, ChainKernel, RoutineKernel
+        from mxc.compiler.kernel.ir import CallKernel, ChainKernel, LoopKernel, RoutineKernel
         from mxc.compiler.kernel.routines import spec
         from mxc.compiler.kernel.text import form_text
         from mxc.compiler.targets.cpu import chain, library, loop_forms, routines
 
-        form = form_text(kernel)
+        form = form_text(kernel) + (loop_forms.variant(kernel) if isinstance(kernel, LoopKernel) else "")
         if form not in self._keys:
             self._keys[form] = entry_key(form, self.parts)
         if isinstance(kernel, CallKernel):

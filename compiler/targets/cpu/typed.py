@@ -58,14 +58,19 @@ class Steps:
         self.products: set[str] = set()  # dtypes of the matrices of `product_`
 
     def metadata(self) -> str:
-        """The module's metadata: nothing, the domain, for each buffer its scope, lists of it, of the others."""
+        """The module's metadata: nothing, the domain, for each buffer its scope, lists of it, of the others, and
+        what `nontemporal` says."""
         lines = ["!0 = !{}", '!1 = !{!"mxc"}']
         count = self.buffers
         lines += [f'!{2 + i} = !{{!"b{i}", !1}}' for i in range(count)]
         lines += [f"!{2 + count + i} = !{{!{2 + i}}}" for i in range(count)]
         lines += [f"!{2 + 2 * count + i} = !{{{', '.join(f'!{2 + j}' for j in range(count) if j != i)}}}"
                   for i in range(count)]
-        return "\n".join(lines) + "\n"
+        return "\n".join([*lines, f"!{2 + 3 * count} = !{{i32 1}}"]) + "\n"
+
+    def nontemporal(self) -> str:
+        """The end of a store that goes past the caches."""
+        return f", !nontemporal !{2 + 3 * self.buffers}"
 
     def scoped(self, buffer: Buffer) -> str:
         """The end of an instruction that reads or writes `buffer`."""
