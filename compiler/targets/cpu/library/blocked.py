@@ -2,7 +2,7 @@
 
 A unit of work is a band of output rows of one image, and some of its filters:
 
-    offsets of the band's pixels and of the kernel's taps, in the data or in the copy
+    offsets of the band's pixels and of the kernel's taps, in the data or in the copy, unless these follow each other
     copy what the band reads, with zeros around it     only if `copied`: borders, other dtypes, plain arrays
     for each group of filters (`vectors` blocks), each grain of channels:
         for each tile of up to MR pixels:
@@ -141,7 +141,8 @@ class _Blocked:
         self.b, self.isa, self.dtype, self.epilogue = b, isa, dtype, epilogue
         self.lanes = isa.lanes(dtype)
         self.params: dict[str, Any] = dict(kernel.params)
-        self.block, self.copied, self.flat = (self.params[k] for k in ("data_block", "copied", "flat"))
+        self.block, self.copied, self.flat, self.pointwise = (
+            self.params[k] for k in ("data_block", "copied", "flat", "pointwise"))
         self.window = Window.of(epilogue.extents)  # type: ignore[arg-type]
         *self.strides, self.alone = epilogue.extents[22:]
         self.data, self.weight = epilogue.buffers[:2]
@@ -167,7 +168,8 @@ class _Blocked:
             h = band * cut.height
             rows = b.minimum(cut.height, w.out[1] - h)
             count = rows * w.out[2]
-            self._pixel_offsets(pixels, rows, steps)
+            if not self.pointwise:
+                self._pixel_offsets(pixels, rows, steps)
             if self.copied:
                 b.call("copy", [args, copy.pointer, image, group, d, h])
                 source = copy
@@ -189,11 +191,12 @@ class _Blocked:
                     last = b.select(grain.equals(cut.grains - 1), b.lift(1), b.lift(0))
                     first_block = group * (w.filters // self.lanes) + f * self.isa.vectors
                     for p, here, tiles_here in ((b.lift(0), size + 1, longer), (longer * (size + 1), size, rest)):
-                        kept = tiles.at(p * keep).pointer
-                        b.call("multiply", [here, vectors, args, tiles_here, blocks, b.lift(cut.taps),
-                                            pixels.at(p).pointer, taps.pointer, line.pointer, weights.pointer, steps[0],
-                                            kept, here * keep, more, last, image, first_block,
-                                            (d * w.out[1] + h) * w.out[2] + p])
+                        pixel, table = (d * w.out[1] + h) * w.out[2] + p, pixels.at(p).pointer
+                        data = (line.at(p * self.block) if self.pointwise else line).pointer
+                        b.call("multiply", [
+                            here, vectors, args, tiles_here, blocks, b.lift(cut.taps), table, taps.pointer, data,
+                            weights.pointer, steps[0], tiles.at(p * keep).pointer, here * keep, more, last, image,
+                            first_block, pixel])
 
     def tiles(
         self, pixels: int, vectors: int, args: Value, count: Value, blocks: Value, taps: Value, pixel_table: Value,
@@ -209,15 +212,19 @@ class _Blocked:
         brief = self.flat and self.epilogue.brief and 2 * pixels > self.isa.rows  # smaller tiles are rare
         walks = [self.epilogue.walk([image, block + j, Lane(b.lift(0)), pixel], 3) for j in range(vectors) if brief]
         for t in b.range(0, count):
-            lines = self._lines(source, Array(b, pixel_table, "int64").at(t * pixels), pixels)
+            if self.pointwise:  # pixels follow each other
+                lines = [source.at(t * (pixels * self.block)).at(i * self.block) for i in range(pixels)]
+            else:
+                starts = Array(b, pixel_table, "int64").at(t * pixels)
+                lines = [source.at(starts[i]) for i in range(pixels)]
             kept = Array(b, tile, self.dtype).at(t * tile_step)
             sums = [b.zero(vector_type(TYPES[self.dtype], lanes)) for _ in places]
             for _ in b.range(0, more, carry=sums):
                 sums[:] = [kept.vector(place, lanes) for place in places]
             for k in b.range(0, blocks, carry=sums):
                 block_at, rows = k * step, weight.at(k * taps * (self.block * columns))
-                for tap in [b.lift(0)] if self.params["pointwise"] else b.range(0, taps, together, carry=sums):
-                    offset = block_at if self.params["pointwise"] else block_at + tap_at[tap]
+                for tap in [b.lift(0)] if self.pointwise else b.range(0, taps, together, carry=sums):
+                    offset = block_at if self.pointwise else block_at + tap_at[tap]
                     row = rows.at(tap * (self.block * columns))
                     here = [line.at(offset) for line in lines]
                     for channel in range(self.block * together):
@@ -237,13 +244,6 @@ class _Blocked:
                     first = walk.moved(t * pixels)
                     for i in range(pixels):
                         first.moved(i).store(sums[i * vectors + j], self.dtype)
-
-    def _lines(self, source: Array, starts: Array, pixels: int) -> list[Array]:
-        """Where the tile's pixels begin."""
-        if self.params["pointwise"]:  # they follow each other
-            first = source.at(starts[0])
-            return [first.at(i * self.block) for i in range(pixels)]
-        return [source.at(starts[i]) for i in range(pixels)]
 
     def _steps(self) -> list[Value]:
         """Elements between channel blocks, slices, rows and pixels of what the tiles read."""
