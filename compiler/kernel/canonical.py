@@ -6,6 +6,7 @@ kernels of different shapes share their code.
 """
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 
 from mxc.compiler.kernel import ir
@@ -13,10 +14,12 @@ from mxc.compiler.kernel.ir import INDEX, Accumulator, LoopKernel, Store, Value
 from mxc.compiler.kernel.simplify_index import Simplifier, affine, index, substitute
 
 LANES = (4, 8, 16)  # extents of a last axis that are worth code of their own
+REMEMBERED = 512  # kernels whose canonical form is kept
 SHORT_WINDOW = 3  # as long as this, an axis of a window over lanes is part of the code too
 SHORTEST_SPLIT = 8  # splitting the innermost axis into shorter runs than this costs more than the division saves
 
 
+@functools.lru_cache(REMEMBERED)  # layers repeat
 def canonical(kernel: LoopKernel) -> LoopKernel:
     """An equivalent kernel in canonical form; the canonical form of that is itself."""
     kernel = mapped(kernel, kernel.domain, kernel.reduce, {})

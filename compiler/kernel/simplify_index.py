@@ -65,11 +65,18 @@ class Simplifier:
         self.limits: dict[Value, tuple[float, float]] = {}
 
     def __call__(self, value: Value) -> Value:
-        for v in ir.walk([value]):
-            if id(v) not in self.done:
+        done, stack = self.done, [value]
+        while stack:
+            v = stack[-1]
+            waiting = [a for a in v.args if id(a) not in done]
+            if waiting:  # what is done is not looked into again: most of a value is, in most calls
+                stack += waiting
+                continue
+            stack.pop()
+            if id(v) not in done:
                 self.keep.append(v)
-                self.done[id(v)] = self.step(v, tuple(self.done[id(a)] for a in v.args))
-        return self.done[id(value)]
+                done[id(v)] = self.step(v, tuple([done[id(a)] for a in v.args]))
+        return done[id(value)]
 
     def step(self, v: Value, args: tuple[Value, ...]) -> Value:
         if v.op == "axis":

@@ -8,11 +8,12 @@ kernels with the same text (extents and run-time integers shown as `#`, see `for
 """
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from collections.abc import Callable, Iterable
 
 from mxc.compiler.kernel import ir
-from mxc.compiler.kernel.canonical import fixed
+from mxc.compiler.kernel.canonical import REMEMBERED, fixed
 from mxc.compiler.kernel.ir import CallKernel, ChainKernel, Kernel, LoopKernel, RoutineKernel, Value
 
 SHORT = {"float16": "f2", "float32": "f4", "float64": "f8", "uint8": "u1", "int8": "i1", "int32": "i4", "int64": "i8",
@@ -126,6 +127,15 @@ def form_text(kernel: Kernel) -> str:
         return _routine(kernel, lambda n: "#")
     if isinstance(kernel, ChainKernel):
         return f"chain({len(kernel.buffers)} buffers)\n"
+    return _loop_form(kernel) if isinstance(kernel, LoopKernel) else _form(kernel)
+
+
+@functools.lru_cache(REMEMBERED)  # layers repeat
+def _loop_form(kernel: LoopKernel) -> str:
+    return _form(kernel)
+
+
+def _form(kernel: LoopKernel | CallKernel) -> str:
     places = {id(v): i for i, v in enumerate(ir.run_time_integers(kernel.roots()))}
 
     def number(v: Value) -> str:

@@ -1,7 +1,7 @@
 """Compiles kernels, here and in helper processes (LLVM's lock keeps threads from doing so).
 
-A helper reads jobs as lines of JSON from its standard input and answers each with a line: the object code, or that it
-has none. It ends with its input, so that it never outlives its parent for long, however that ends.
+A helper reads LLVM IR as lines of JSON from its standard input and answers each with a line: the object code, or that
+there is none. It ends with its input, so that it never outlives its parent for long, however that ends.
 """
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from mxc.compiler import env, interrupts
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from mxc.compiler.targets.cpu.jobs import Job
 
 SHARE = 3  # kernels that are worth another process
+SPEED = 3  # of LLVM's optimisation, for typed sources; library kernels need none
 Done = Callable[["Job", bytes], None]
 
 
@@ -66,10 +66,9 @@ def compile_here(job: Job, cpu: str, features: str) -> bytes:
     """The object code of one job. Raises MXNetError naming the kernel when it does not compile."""
     from mxc.compiler.targets.cpu.load import machine
 
-    target = machine(cpu, features)
     with interrupts.held():
         try:
-            return bytes(target.emit_object(module_of(job, target, features)))
+            return _emitted(*_ir_of(job, features), machine(cpu, features))
         except RuntimeError as error:
             raise MXNetError(f"kernel {job.name} does not compile: {error}\n{job.text}") from error
 
@@ -78,13 +77,25 @@ def module_of(job: Job, target: Any, features: str) -> Any:
     """The LLVM module of one job, ready for code generation by the `target` machine."""
     from mxc.compiler.targets.cpu.load import optimised
 
+    text, speed, short = _ir_of(job, features)
+    return optimised(text, target, speed, short)
+
+
+def _ir_of(job: Job, features: str) -> tuple[str, int, bool]:
+    """LLVM IR of a job, and how it is to be optimised (see load.optimised)."""
     if job.language == "llvm":
-        return optimised(job.text, target, 0)
+        return job.text, 0, False
     from mxc.compiler.targets.cpu.interleave import interleaved
     from mxc.compiler.targets.cpu.translate import translated
 
     text = translated(job, features)
-    return optimised(text if job.short else interleaved(text), target, short=job.short)
+    return text if job.short else interleaved(text), SPEED, job.short
+
+
+def _emitted(text: str, speed: int, short: bool, target: Any) -> bytes:
+    from mxc.compiler.targets.cpu.load import optimised
+
+    return bytes(target.emit_object(optimised(text, target, speed, short)))
 
 
 def _next(jobs: list[Job]) -> Job | None:
@@ -104,28 +115,26 @@ def _ask(helper: subprocess.Popen[bytes], job: Job, cpu: str, features: str) -> 
     """The code of `job` from a helper; None when it has none or is no more."""
     assert helper.stdin is not None and helper.stdout is not None
     try:
-        helper.stdin.write(json.dumps({"job": asdict(job), "cpu": cpu, "features": features}).encode() + b"\n")
+        helper.stdin.write(json.dumps([*_ir_of(job, features), cpu, features]).encode() + b"\n")
         helper.stdin.flush()
         answer = helper.stdout.readline()
-    except (OSError, ValueError):  # it was killed
+    except (OSError, ValueError, MXNetError):  # it was killed, or the job has no code
         return None
     return base64.b64decode(answer) if answer.endswith(b"\n") and answer.strip() else None
 
 
 def main() -> None:
-    """A helper process."""
+    """A helper process. It imports LLVM and little else."""
     import signal
 
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to all; the parent ends its helpers
-    from mxc.compiler.targets.cpu.jobs import Job
+    from mxc.compiler.targets.cpu.load import machine
 
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to all; the parent ends its helpers
     for line in sys.stdin.buffer:
-        request = json.loads(line)
-        fields = request["job"]
-        job = Job(**{**fields, "buffers": tuple(fields["buffers"]), "scratch": tuple(map(tuple, fields["scratch"]))})
+        text, speed, short, cpu, features = json.loads(line)
         try:
-            code = compile_here(job, request["cpu"], request["features"])
-        except MXNetError:
+            code = _emitted(text, speed, short, machine(cpu, features))
+        except RuntimeError:
             code = b""
         sys.stdout.buffer.write(base64.b64encode(code) + b"\n")
         sys.stdout.buffer.flush()
