@@ -199,7 +199,7 @@ class _Function:
         if isinstance(node.op, ast.Not):
             return Typed(self.b.negate(self.truth(node.operand)), "bool")
         if isinstance(node.operand, ast.Constant):
-            return self.literal(-node.operand.value)  # type: ignore[operator]
+            return self.literal(ast.literal_eval(node))
         return self.steps.negative(self.expression(node.operand))
 
     def of_Compare(self, node: ast.Compare) -> Typed:
@@ -213,15 +213,21 @@ class _Function:
 
     def of_BoolOp(self, node: ast.BoolOp) -> Typed:
         """The right side runs only where it decides, if it may read memory."""
-        left, is_and = self.truth(node.values[0]), isinstance(node.op, ast.And)
+        total = self.truth(node.values[0])
         for right in node.values[1:]:
-            if _reads(right):
-                known, rest = self.b.number(not is_and, "i1"), lambda right=right: self.truth(right)
-                left = self.b.choose(left, rest if is_and else lambda known=known: known,
-                                     (lambda known=known: known) if is_and else rest)
-            else:
-                left = self.b.binary("and" if is_and else "or", left, self.truth(right))
-        return Typed(left, "bool")
+            total = self.joined(isinstance(node.op, ast.And), total, right)
+        return Typed(total, "bool")
+
+    def joined(self, is_and: bool, left: Value, right: ast.expr) -> Value:
+        def known() -> Value:
+            return self.b.number(not is_and, "i1")
+
+        def rest() -> Value:
+            return self.truth(right)
+
+        if not _reads(right):
+            return self.b.binary("and" if is_and else "or", left, rest())
+        return self.b.choose(left, rest, known) if is_and else self.b.choose(left, known, rest)
 
     def of_IfExp(self, node: ast.IfExp) -> Typed:
         condition = self.truth(node.test)
