@@ -9,7 +9,7 @@
 | MXC_STRICT | 1: what is compiled from now on uses direct convolutions only, for outputs nearer to the exact ones |
 | MXC_CACHE_DIR | where compiled kernels are kept (default: XDG_CACHE_HOME/mxc, else ~/.cache/mxc); empty: no cache |
 | MXC_CACHE_SIZE | most bytes there (500M, 2G; default 2G; 0: no limit): what was used longest ago is removed |
-| MXC_NUM_THREADS | threads that run a plan; else OMP_NUM_THREADS, else the CPUs this process may use |
+| MXC_NUM_THREADS | threads that run a plan; else OMP_NUM_THREADS, else the CPUs by affinity and control group |
 | MXC_RUNNER | native (default where there is one) or portable: what runs plans |
 | MXNET_ENGINE_TYPE | NaiveEngine: operations are done when their call returns (default: they may be queued) |
 """
@@ -57,7 +57,28 @@ def flag(name: str) -> bool:
 def num_threads() -> int:
     """Threads that run a plan: MXC_NUM_THREADS, else OMP_NUM_THREADS, else the CPUs this process may run on."""
     for name in ("MXC_NUM_THREADS", "OMP_NUM_THREADS"):
-        value = text(name)
+        value = text(name).split(",")[0].strip()  # OpenMP's has a number for each level of nesting
         if value.isdecimal() and int(value) > 0:
             return min(int(value), MOST_THREADS)
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
+    cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
+    return min(cpus, _quota(), MOST_THREADS)
+
+
+def _quota(root: str = "/sys/fs/cgroup", of: str = "/proc/self/cgroup") -> int:
+    """The CPUs' worth of time that the process's control group (version 2) and those above it allow, rounded up:
+    `cpu.max` has microseconds and the period that they are for, see the kernel's cgroup-v2 document."""
+    try:
+        with open(of) as file:
+            group = next((line[3:].strip("/\n") for line in file if line.startswith("0::")), "")
+    except OSError:
+        return MOST_THREADS
+    found, parts = MOST_THREADS, group.split("/") if group else []
+    for depth in range(len(parts) + 1):
+        try:
+            with open(os.path.join(root, *parts[:depth], "cpu.max")) as file:
+                quota, period = file.read().split()
+        except (OSError, ValueError):
+            continue
+        if quota.isdecimal() and period.isdecimal() and int(period):
+            found = min(found, max(1, -(-int(quota) // int(period))))
+    return found

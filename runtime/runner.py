@@ -97,8 +97,8 @@ class _Native:
 
     def close(self) -> None:
         """Ends the workers; they must not run while the interpreter takes their code and memory away."""
+        self.closed = True  # before the lock: a thread that runs one plan after the other might keep it
         with self.lock:
-            self.closed = True
             self.memory[runner_ir.QUIT : runner_ir.QUIT + 4].view(np.int32)[0] = 1
             self.memory[runner_ir.WORD : runner_ir.WORD + 4].view(np.int32)[0] += 1
             futex = runner_ir.system_calls(platform.machine())[0]

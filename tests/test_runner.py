@@ -12,6 +12,8 @@ import llvmlite.binding as llvm
 import numpy as np
 import pytest
 
+import mxc as mx
+from mxc.compiler import env
 from mxc.compiler.error import SettingError
 from mxc.compiler.targets.cpu import runner_ir
 from mxc.runtime import runner
@@ -170,6 +172,116 @@ assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
 """
     environment = {**os.environ, "MXC_NUM_THREADS": "3"}
     subprocess.run([sys.executable, "-W", "ignore", "-c", script], check=True, env=environment, timeout=60)
+
+
+BUSY = """
+import os, sys, threading, time
+import numpy as np, mxc as mx
+from mxc.runtime import runner
+data, fc = mx.sym.Variable("x"), mx.sym.FullyConnected(mx.sym.Variable("x"), num_hidden=64, name="fc")
+
+def bound():
+    executor = mx.sym.softmax(fc).simple_bind(mx.cpu(), grad_req="null", x=(4000, 64))
+    for array in executor.arg_arrays:
+        array[:] = 0.5
+    return executor
+
+def run(began):
+    executor = bound()
+    while True:
+        assert (executor.forward()[0].asnumpy() == 1 / 64).all()
+        began.set()
+
+began = [threading.Event() for _ in range(3)]
+for event in began:
+    threading.Thread(target=run, args=(event,), daemon=True).start()
+for event in began:
+    event.wait()
+"""
+
+
+def _script(text: str) -> None:
+    environment = {**os.environ, "MXC_NUM_THREADS": "3"}
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", text], env=environment, capture_output=True, text=True,
+                          timeout=120)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_the_process_ends_while_threads_run_plans():
+    _script(BUSY)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_forks_while_threads_run_plans():
+    """A child computes with workers of its own, and so may its child."""
+    _script(BUSY + """
+def grown(depth):
+    child = os.fork()
+    if not child:
+        good = (bound().forward()[0].asnumpy() == 1 / 64).all() and runner.num_threads() == 3
+        os._exit(0 if good and (not depth or grown(depth - 1)) else 1)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+assert all(grown(i % 2) for i in range(6))
+assert (bound().forward()[0].asnumpy() == 1 / 64).all()
+""")
+
+
+def test_results_do_not_depend_on_the_number_of_threads(monkeypatch):
+    """Bit for bit, forward and backward, of convolutions, products, reductions and what is fused with them."""
+    net = mx.sym.Convolution(mx.sym.Variable("data"), kernel=(3, 3), num_filter=24, pad=(1, 1), name="conv")
+    net = mx.sym.Activation(mx.sym.BatchNorm(net, name="norm"), act_type="relu")
+    net = mx.sym.Pooling(net, kernel=(2, 2), stride=(2, 2), pool_type="max")
+    net = mx.sym.FullyConnected(net, num_hidden=70, name="fc")
+    net = mx.sym.SoftmaxOutput(mx.sym.LayerNorm(net, name="ln"), name="softmax")
+
+    def results(threads: int) -> list[np.ndarray]:
+        pool = runner._Native(threads)
+        monkeypatch.setattr(runner, "_current", pool)
+        rng, found = np.random.default_rng(0), []
+        executor = net.simple_bind(mx.cpu(), data=(5, 3, 30, 30))
+        for array in (*executor.arg_arrays, *executor.aux_arrays):
+            array[:] = rng.uniform(0.1, 1, array.shape)
+        for is_train in (True, False):
+            found += [a.asnumpy() for a in executor.forward(is_train=is_train)]
+            executor.backward(is_train=is_train)
+            found += [a.asnumpy() for a in (*executor.grad_arrays, *executor.aux_arrays)]
+        pool.close()
+        return found
+
+    expected = results(1)
+    for threads in (2, 3, 7):
+        for number, (a, b) in enumerate(zip(results(threads), expected, strict=True)):
+            np.testing.assert_array_equal(a, b, err_msg=f"{threads} threads, result {number}")
+
+
+def test_the_number_of_threads(monkeypatch, tmp_path):
+    def number(**variables: str) -> int:
+        for name in ("MXC_NUM_THREADS", "OMP_NUM_THREADS"):
+            monkeypatch.delenv(name, raising=False)
+        for name, text in variables.items():
+            monkeypatch.setenv(name, text)
+        return env.num_threads()
+
+    assert number(MXC_NUM_THREADS="3", OMP_NUM_THREADS="5") == 3
+    assert number(OMP_NUM_THREADS="5,2") == 5 and number(MXC_NUM_THREADS="none", OMP_NUM_THREADS="4") == 4
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 2, 5}, raising=False)
+    monkeypatch.setattr(env, "_quota", lambda: 256)
+    assert number() == 3
+    monkeypatch.setattr(env, "_quota", lambda: 2)
+    assert number() == 2
+
+
+@pytest.mark.parametrize(("outer", "inner", "expected"), [
+    ("max 100000", "150000 100000", 2), ("100000 100000", "400000 100000", 1), ("max 100000", "1000 100000", 1),
+    ("max 100000", "nonsense", env.MOST_THREADS)])
+def test_a_quota_of_the_control_group_or_of_one_above(tmp_path, outer, inner, expected):
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    (tmp_path / "a" / "cpu.max").write_text(outer + "\n")
+    (tmp_path / "a" / "b" / "cpu.max").write_text(inner + "\n")
+    (tmp_path / "cgroup").write_text("1:name=other:/x\n0::/a/b\n")
+    assert env._quota(str(tmp_path), str(tmp_path / "cgroup")) == expected
+    assert env._quota(str(tmp_path), str(tmp_path / "missing")) == env.MOST_THREADS
 
 
 @pytest.mark.parametrize("machine", sorted(runner_ir.machines()))
