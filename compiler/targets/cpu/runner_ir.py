@@ -12,6 +12,9 @@ the count to fall to 0. Both are sequentially consistent, so whoever is inside u
 and within a run tickets only grow: a stale ticket can never come back. A worker sleeps on `word`: it sets `sleeping`,
 looks for work once more and waits for `word` to change; `run` publishes, and where `sleeping` was set clears it,
 changes `word` and wakes all.
+
+Whoever spins offers its CPU to others every few microseconds: where all CPUs are busy, spinning would use up the share
+of time that the thread it waits for, or its own next step, needs.
 """
 from __future__ import annotations
 
@@ -140,13 +143,15 @@ entry:
   %quitp = getelementptr %pool, ptr %pool, i64 0, i32 15
   %sysp = getelementptr %pool, ptr %pool, i64 0, i32 17
   %futexp = getelementptr %pool, ptr %pool, i64 0, i32 18
+  %yieldp = getelementptr %pool, ptr %pool, i64 0, i32 19
   %spinsp = getelementptr %pool, ptr %pool, i64 0, i32 20
   %syscall = load ptr, ptr %sysp
   %futex = load i64, ptr %futexp
+  %yield = load i64, ptr %yieldp
   %limit = load i64, ptr %spinsp
   br label %idle
 idle:
-  %spins = phi i64 [0, %entry], [%spins1, %spin], [0, %leave], [0, %wake]
+  %spins = phi i64 [0, %entry], [%spins1, %spin], [%spins1, %rest], [0, %leave], [0, %wake]
   %word = load atomic i32, ptr %wordp seq_cst, align 4
   %quit = load atomic i32, ptr %quitp seq_cst, align 4
   %leaving = icmp ne i32 %quit, 0
@@ -174,9 +179,16 @@ leave:
 nothing:
   %spins1 = add i64 %spins, 1
   %enough = icmp ugt i64 %spins1, %limit
-  br i1 %enough, label %sleep, label %spin
+  br i1 %enough, label %sleep, label %more
+more:
+  %low = and i64 %spins1, 255
+  %long = icmp eq i64 %low, 0
+  br i1 %long, label %rest, label %spin
 spin:
   PAUSE
+  br label %idle
+rest:
+  %y = call i64 (i64, ...) %syscall(i64 %yield)
   br label %idle
 sleep:
   %was = atomicrmw xchg ptr %sleepp, i32 1 seq_cst
@@ -271,7 +283,7 @@ look:
   br i1 %there, label %out, label %not
 not:
   %n1 = add i64 %n, 1
-  %long = icmp ugt i64 %n1, 4000
+  %long = icmp ugt i64 %n1, 255
   br i1 %long, label %rest, label %pause
 pause:
   PAUSE
