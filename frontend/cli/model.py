@@ -219,6 +219,6 @@ def progress(what: str) -> Iterator[None]:
 
     from mxc.compiler.progress import watched
 
-    with Console(stderr=True).status(Text(what)) as status, watched(
-            lambda done, total, name: status.update(Text(f"{what}: {done} of {total} kernels compiled"))):
+    with Console(stderr=True).status(Text(what)) as status, watched(lambda done, total, name: status.update(
+            Text(f"{what}: {done} of {total} kernels compiled" if done < total else what))):
         yield

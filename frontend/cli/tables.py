@@ -33,6 +33,7 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], right: Co
         from rich.text import Text
 
         table = Table(*columns, box=None)
+        table.columns[0].overflow = "fold"  # where there is no room: names are not cut
         for i in right:
             table.columns[i].justify = "right"
         for row in rows:
