@@ -50,22 +50,20 @@ class Prediction:
             return self._seed
         key = buffer.name if buffer.pool in ("argument", "aux") else f"{buffer.pool} {buffer.name}"
         if key not in self._arrays:
-            array = Array.empty(buffer.shape, buffer.dtype)
-            array.memory[...] = 0  # inputs that are not given, as labels, which inference does not read
-            self._arrays[key] = array
+            self._arrays[key] = Array.empty(buffer.shape, buffer.dtype)
         array = self._arrays[key]
         if (array.nbytes, array.dtype) != (buffer.nbytes, buffer.dtype):
             raise malformed(self._artifact.path, ValueError(f"{key} is {array!r}, its plan has {buffer}"))
         return array
 
     def run(self, inputs: Mapping[str, np.ndarray]) -> list[np.ndarray]:
-        """The outputs for inputs of the plan's shapes."""
+        """The outputs for inputs of the plan's shapes; those that are not given (labels) are zero."""
         with self._memory.lock:
-            for name, value in inputs.items():
+            for name in (*self._artifact.inputs, *self._artifact.optional):
                 array = self._arrays.get(name)
                 if array is not None:  # else no kernel reads it
                     with np.errstate(all="ignore"):
-                        np.copyto(array.memory, value, casting="unsafe")
+                        np.copyto(array.memory, inputs.get(name, 0), casting="unsafe")
             draw = random.take(self._artifact.context) if self._bound.draws or self._bound.has_hosts else (0, 0)
             self._seed.memory[:] = draw
             self._bound.run("forward", draw)

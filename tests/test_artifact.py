@@ -1,6 +1,7 @@
 """Artifacts: what is written is what runs, and what is damaged or meant for something else does not."""
 from __future__ import annotations
 
+import hashlib
 import json
 import struct
 from collections.abc import Sequence
@@ -207,6 +208,27 @@ def test_damage_of_any_byte_is_refused(small: Path, tmp_path: Path):
         mx.load(target)
 
 
+def test_checksums_tell_every_change():
+    data = np.random.default_rng(0).integers(0, 256, 2 * artifact_file.CHUNK + 5 * artifact_file.PAGE, dtype=np.uint8)
+    digests = []
+    for piece in np.array_split(data, [artifact_file.CHUNK, 2 * artifact_file.CHUNK]):
+        rows = piece.view(np.uint64).reshape(-1, 512)
+        total, totals = np.zeros(512, np.uint64), np.zeros(512, np.uint64)
+        for start in range(0, len(rows), 64):
+            total = total + rows[start:start + 64].sum(axis=0)
+            totals = totals + total
+        digests.append(hashlib.sha256(total.tobytes() + totals.tobytes()).digest())
+    first = artifact_file.checksum(data.data)
+    assert first == hashlib.sha256(b"".join(digests)).hexdigest()
+    for place in (0, artifact_file.CHUNK - 1, artifact_file.CHUNK, len(data) - 1):
+        data[place] ^= 64
+        assert artifact_file.checksum(data.data) != first
+        data[place] ^= 64
+    for step in (1 << 18, artifact_file.CHUNK):  # blocks, and chunks, that changed places
+        moved = np.concatenate([data[step:2 * step], data[:step], data[2 * step:]])
+        assert artifact_file.checksum(moved.data) != first
+
+
 def test_what_is_no_artifact_is_refused(small: Path, tmp_path: Path):
     (tmp_path / "text.mxc").write_text("no artifact " * 100)
     with pytest.raises(ModelFileError, match="it is not an artifact of mxc"):
@@ -369,3 +391,12 @@ def test_executors_of_several_shapes_share_the_parameters_shape(tmp_path: Path):
     with pytest.raises(FileAccessError, match="cannot be written"):
         artifact.save(tmp_path / "none" / "net.mxc", [first], ["data"])
     assert not list(tmp_path.iterdir())
+
+
+def test_labels_that_are_not_given_are_zero(tmp_path: Path):
+    executor = (mx.sym.Variable("x") + mx.sym.Variable("a_label")).simple_bind(mx.cpu(), grad_req="null", x=(2,))
+    artifact.save(tmp_path / "net.mxc", [executor], ["x"])
+    loaded = mx.load(tmp_path / "net.mxc")
+    assert loaded.further_inputs == ("a_label",)
+    for inputs, want in ({}, [1, 2]), ({"a_label": [5, 5]}, [6, 7]), ({}, [1, 2]):
+        assert next(iter(loaded.predict(x=[1, 2], **inputs).values())).tolist() == want
