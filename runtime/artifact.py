@@ -46,7 +46,7 @@ _loaded: dict[str, Library] = {}  # by the checksum of the code and what the man
 @functools.cache
 def _interface() -> str:
     """A digest of what plans and kernels look like to those who run them."""
-    files = [Path(module.__file__ or "") for module in (plan, runner_ir, artifact_file)]
+    files = [Path(module.__file__ or "") for module in (plan, runner_ir, runner, artifact_file)]
     return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()[:16]
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from mxc.compiler.error import MXNetError
 from mxc.compiler.forks import Lock
-from mxc.runtime import engine, profiler, runner
+from mxc.runtime import engine, runner
 from mxc.runtime.context import Context
 from mxc.runtime.storage import Block
 
@@ -98,7 +98,9 @@ class Memory:
         if found is None:
             start = time.perf_counter_ns()
             found = self._compiled[key] = make()
-            if profiler.kernel is not None:
+            if runner.observer is not None:
+                from mxc.runtime import profiler
+
                 profiler.span(profiler.COMPILE, "compile", start, time.perf_counter_ns(), {"nodes": found.plan.nodes})
             if len(self._compiled) > COMPILED_KEPT:
                 self._compiled.popitem(last=False)

@@ -12,7 +12,7 @@ import numpy as np
 from mxc.compiler import env
 from mxc.compiler.error import MXNetError
 from mxc.compiler.plan import Buffer, Step
-from mxc.runtime import profiler
+from mxc.runtime import runner
 from mxc.runtime.array import Array
 from mxc.runtime.executor_memory import Memory, Prepared
 from mxc.runtime.runner import StepTable, bound, run
@@ -99,7 +99,7 @@ class BoundPlan:
         if self._prepares and phase == "forward":
             self._prepare(draw)
         call = self._calls.get(phase)
-        if call is not None and profiler.kernel is None:
+        if call is not None and runner.observer is None:
             call()
         else:
             self._run_segments(phase, draw)
@@ -128,7 +128,7 @@ class BoundPlan:
             self._prepared.seen = None if any(v.volatile for v in self._sources) else versions
 
     def _run_segments(self, phase: str, draw: tuple[int, int]) -> None:
-        steps, observer = self.plan.steps_of(phase), profiler.kernel
+        steps, observer = self.plan.steps_of(phase), runner.observer
         key = phase, self._is_printed or observer is not None  # whether each kernel is a table of its own
         if key not in self._tables:
             segments = self._tables[key] = self._segments(steps, single=key[1])

@@ -1,7 +1,7 @@
 """The profiler: while it runs, what the engine and plans do is recorded as events of a Chrome trace.
 
-The engine tells `observe` of every operation, a plan `kernel` of every kernel and host step; each looks at one module
-variable first, so that a profiler that does not run costs nothing. Meanwhile kernels run one by one, as with
+The engine tells `observe` of every operation, a plan `runner.observer` of every kernel and host step; each looks at one
+module variable first, so that a profiler that does not run costs nothing. Meanwhile kernels run one by one, as with
 MXC_DEBUG=2.
 """
 from __future__ import annotations
@@ -11,14 +11,14 @@ import json
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from mxc.compiler.error import FileAccessError
 from mxc.compiler.forks import Lock
 from mxc.compiler.plan import Step
-from mxc.runtime import engine, storage
+from mxc.runtime import engine, runner, storage
 
 OPERATOR, KERNEL, COMPILE, MEMORY = "operator", "kernel", "compile", "Device Storage"
 _EPOCH = time.time_ns() - time.perf_counter_ns()  # what makes a time since 1970 of the clock's
@@ -81,8 +81,6 @@ class _State:
 
 
 _state = _State()
-Observer = Callable[[Step, int, int, int], None]
-kernel: Observer | None = None  # set while kernels are recorded
 
 
 def settings() -> Settings:
@@ -127,20 +125,17 @@ def set_paused(paused: bool) -> None:
 
 def _install() -> None:
     """Set the variables that the engine and plans look at."""
-    global kernel
     chosen = _state.settings
     active = is_active()
     engine.observer = observe if active and (chosen.profile_all or chosen.profile_imperative or
                                              chosen.profile_memory) else None
-    kernel = _record_kernel if active and (chosen.profile_all or chosen.profile_symbolic) else None
+    runner.observer = _record_kernel if active and (chosen.profile_all or chosen.profile_symbolic) else None
 
 
 @contextlib.contextmanager
-def watching_kernels(watch: Observer) -> Iterator[None]:
-    """While the block runs, `watch` is told of each kernel and host step too: the step, the bytes that it read and
-    wrote, and when it began and ended, in nanoseconds of time.perf_counter_ns. Kernels run one by one meanwhile."""
-    global kernel
-    before = kernel
+def watching_kernels(watch: runner.Observer) -> Iterator[None]:
+    """While the block runs, `watch` is told of each kernel and host step too; see `runner.observer`."""
+    before = runner.observer
 
     def both(step: Step, moved: int, start: int, end: int) -> None:
         watch(step, moved, start, end)
@@ -148,12 +143,12 @@ def watching_kernels(watch: Observer) -> Iterator[None]:
             before(step, moved, start, end)
 
     engine.waitall()
-    kernel = both
+    runner.observer = both
     try:
         yield
     finally:
         engine.waitall()
-        kernel = before
+        runner.observer = before
 
 
 def observe(name: str, start: int, end: int) -> None:

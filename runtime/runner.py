@@ -14,13 +14,21 @@ import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mxc.compiler import env
 from mxc.compiler.error import SettingError, nearest
 from mxc.compiler.targets.cpu import runner_ir
+
+if TYPE_CHECKING:
+    from mxc.compiler.plan import Step
+
+# What is told of each kernel and host step that plans run: the step, the bytes that it read and wrote, and when it
+# began and ended, in nanoseconds of time.perf_counter_ns. The profiler's; kernels run one by one while there is one.
+Observer = Callable[["Step", int, int, int], None]
+observer: Observer | None = None
 
 RUNNERS = ("native", "portable")
 FUNCTIONS = {"mxc_run": 2, "mxc_run_serial": 1, "mxc_worker": 2}  # of the native runner; how many words each takes

@@ -12,7 +12,7 @@ import mxc as mx
 from mxc.cli.main import BAD_FILE, OK, main
 from mxc.cli.profile import named, nearest_limit, table
 from mxc.compiler.plan import Buffer, Step
-from mxc.runtime import limits, profiler
+from mxc.runtime import limits, profiler, runner
 
 PROFILE = ["profile", "net-symbol.json", "--shape", "data=4,6"]
 
@@ -48,7 +48,7 @@ def test_json(capsys: pytest.CaptureFixture[str]):
     assert (product["calls"], product["shape"], product["phase"]) == (2, [4, 6], "forward")
     assert product["gflops"] > 0 and not product["host"]
     assert [row["us"] for row in found["kernels"]] == sorted((row["us"] for row in found["kernels"]), reverse=True)
-    assert profiler.kernel is None and not profiler.is_active()
+    assert runner.observer is None and not profiler.is_active()
 
 
 def test_no_place_for_a_trace(capsys: pytest.CaptureFixture[str]):

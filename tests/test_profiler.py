@@ -15,8 +15,7 @@ import pytest
 
 import mxc as mx
 from mxc import nd, profiler, sym
-from mxc.runtime import engine
-from mxc.runtime import profiler as recorder
+from mxc.runtime import engine, runner
 
 
 @pytest.fixture
@@ -201,11 +200,11 @@ def test_results_are_the_same_while_profiling(trace: Path):
 
 
 def test_a_profiler_that_does_not_run_watches_nothing(trace: Path):
-    assert engine.observer is None and recorder.kernel is None
+    assert engine.observer is None and runner.observer is None
     profiler.set_state("run")
-    assert engine.observer is not None and recorder.kernel is not None
+    assert engine.observer is not None and runner.observer is not None
     profiler.dump()
-    assert engine.observer is None and recorder.kernel is None
+    assert engine.observer is None and runner.observer is None
 
 
 FORKED = """
