@@ -101,7 +101,7 @@ def _fill(file: BinaryIO, manifest: dict[str, Any], sections: Mapping[str, Seque
         at = place
         for piece in pieces:
             file.seek(at)
-            file.write(piece if isinstance(piece, bytes) else memoryview(np.ascontiguousarray(piece).reshape(-1)))
+            file.write(piece if isinstance(piece, bytes) else np.ascontiguousarray(piece).reshape(-1).data)
             at += aligned(_nbytes(piece))
         place += lengths[name]
     file.flush()
