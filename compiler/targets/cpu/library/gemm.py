@@ -308,10 +308,10 @@ class _Product:
                 for u, across in enumerate(b.transpose(square)):
                     room.put((j + u) * line + i, across)
         for c in b.range(0, columns):
-            for i in b.range(0, rows, lanes):
-                axes = batch, column + c, Lane(row + i)
-                mask = b.first_lanes(rows - i, lanes)
-                self.epilogue.store(axes, room.vector(c * line + i, lanes), self.dtype, mask)
+            for r in b.range(0, rows, lanes):
+                axes = batch, column + c, Lane(row + r)
+                mask = b.first_lanes(rows - r, lanes)
+                self.epilogue.store(axes, room.vector(c * line + r, lanes), self.dtype, mask)
 
     def place(self, batch: Value, row: Value, column: Value) -> tuple[Array, Value] | None:
         """Where a tile's results are stored as they are, and how far apart its rows; None: the epilogue has to."""

@@ -25,10 +25,10 @@ GRAIN = {"rows": 64, "columns": 2048}  # results of a unit: a multiple of it; wh
 LARGEST = 2048  # results of a unit, at most: they stay in the nearest cache
 
 
-def chunk_of(results: Number, depth: Number, grain: int) -> Number:
+def chunk_of(results: Number, depth: Number, grain: int) -> Any:
     """Results of a unit."""
     wanted: Any = most(1, least(UNITS, results * depth // UNIT_PRODUCTS))  # type: ignore[operator]
-    return least(LARGEST, ceil_div(ceil_div(results, wanted), grain) * grain)  # type: ignore[operator]
+    return least(LARGEST, most(1, ceil_div(ceil_div(results, wanted), grain)) * grain)  # type: ignore[operator]
 
 
 def _grain(kernel: CallKernel) -> int:
@@ -37,7 +37,7 @@ def _grain(kernel: CallKernel) -> int:
 
 def units(kernel: CallKernel) -> int:
     batch, m, n, k = kernel.extents[:4]
-    return int(batch * ceil_div(m * n, chunk_of(m * n, k, _grain(kernel))))  # type: ignore[operator]
+    return batch * int(ceil_div(m * n, chunk_of(m * n, k, _grain(kernel))))  # type: ignore[arg-type]
 
 
 def scratch_elements(kernel: CallKernel, isa: Isa) -> int:
