@@ -12,6 +12,7 @@ import pytest
 from kernel_cases import F, arrays_for, call, compare, expected, pointwise
 from library_cases import gemm_case
 
+from mxc.compiler import progress
 from mxc.compiler.cache import Cache
 from mxc.compiler.error import MXNetError
 from mxc.compiler.kernel.canonical import canonical
@@ -139,3 +140,17 @@ def test_library_kernels_for_another_cpu_use_its_instructions() -> None:
     call, _ = gemm_case((1, 5, 6, 7, "float16", False, False, False))
     assert old.launch(call).scratch_bytes == library.scratch_bytes(call, PLAIN)
     assert "fpext" not in job_of(call, "f", old.isa).text
+
+
+def test_progress_is_told_and_misses_are_explained(tmp_path: Path) -> None:
+    os.chmod(tmp_path, 0o700)
+    kernels = {"scale": scaled(3.5), "again": scaled(4.5)}
+    target, told = CpuTarget(cache=Cache(tmp_path)), []
+    wanted = {target.launch(kernel).key: kernel for kernel in kernels.values()}
+    assert set(target.explain(wanted).values()) == {"this kernel was not compiled before"}
+    with progress.watched(lambda *what: told.append(what)):
+        target.load(wanted)
+    target.load(wanted)
+    assert told == [(0, len(wanted), ""), *((i + 1, len(wanted), k.name) for i, k in enumerate(wanted.values()))]
+    assert set(CpuTarget(cache=Cache(tmp_path)).explain(wanted).values()) == {""}
+    assert {entry.reason for entry in Cache(tmp_path).entries()} == {"this kernel was not compiled before"}
