@@ -69,7 +69,8 @@ quiet = _Quiet()
 
 class Form:
     """An operator on given shapes and dtypes. shapes, dtypes: of all outputs. function: a new NumPy array, the only
-    output, of the inputs' memory; None when there is no such short way. small: see `engine.push`."""
+    output, of the inputs' memory, by the operator's expression; None when there is none. short: the same, or by the
+    reference: for small work that waits for nothing and changes no other array. small: see `engine.push`."""
 
     def __init__(self, node: Node, in_shapes: Sequence[tuple[int, ...]], in_dtypes: Sequence[str],
                  shapes: Sequence[tuple[int, ...]], dtypes: Sequence[str], is_train: bool):
@@ -86,8 +87,20 @@ class Form:
         self.wants_code = elements >= (LIBRARY_ELEMENTS if is_library else ARITHMETIC_ELEMENTS if is_quick else
                                        MAP_ELEMENTS)
         self.function = None if self.wants_code else function
+        self.short: Callable[..., np.ndarray] | None = self.function
+        if function is None and self.small and not (self.wants_code or self.draws or op.aux) and len(shapes) == 1:
+            self.short = self._by_reference
         self._slow = 0.0  # seconds that slow calls of the reference took; below 0: there is no code for it
         self._code: _Code | None = None
+
+    def _by_reference(self, *memory: np.ndarray) -> np.ndarray:
+        value = np.asarray(self.values(memory)[0])
+        if (value.base is None and (value.shape, value.dtype) == (self.shapes[0], self.dtypes[0])
+                and value.flags.c_contiguous and not any(value is array for array in memory)):
+            return value
+        made = np.empty(self.shapes[0], self.dtypes[0])
+        _write(made, value)
+        return made
 
     def code(self) -> _Code | None:
         """The compiled form, where it is worth it and the compiler can make it."""
@@ -122,6 +135,7 @@ class Form:
         if took > SLOW_CALL:
             self._slow += took
             self.wants_code = self.wants_code or self._slow > COMPILATION
+            self.short = None if self.wants_code else self.short
         return found
 
     def _run_code(self, code: _Code, inputs: Sequence[Array], results: Sequence[Array], draw: tuple[int, int]) -> None:

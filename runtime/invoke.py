@@ -44,11 +44,11 @@ def invoke(name: str, inputs: Sequence[Array], params: Mapping[str, object], out
     except TypeError:  # a parameter that cannot be hashed, as a list
         made = _resolve(name, given, inputs, train)
         form = form_of(made.node, tuple(made.in_shapes), tuple(made.in_dtypes), train)
-    if free and form.function is not None:  # the short way: nothing to wait for, a new array
+    if free and form.short is not None:  # the short way: nothing to wait for, a new array
         try:
-            value = quiet.enter(form.function, *memory)
+            value = quiet.enter(form.short, *memory)
         except RuntimeError:  # this thread is in it already
-            value = quiet.run(form.function, *memory)
+            value = quiet.run(form.short, *memory)
         result = Array(value, inputs[0].context, engine.Variable(), form.dtypes[0])
         if state.recording:
             tape.record(form.op, form.params, inputs, [result], train, form)
