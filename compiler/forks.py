@@ -11,7 +11,7 @@ import weakref
 from contextlib import AbstractContextManager
 
 
-class Lock(_thread.RLock):
+class Lock(_thread.RLock):  # type: ignore[misc]  # typeshed calls it final; CPython lets it be a base
     """A reentrant lock for `with`. In a forked child it is free, unless the forking thread itself holds it: what other
     threads were doing there does not go on."""
 
@@ -25,7 +25,7 @@ class Lock(_thread.RLock):
         if self.acquire(blocking=False):
             self.release()
         else:
-            self._at_fork_reinit()  # as Python's own modules do with theirs
+            self._at_fork_reinit()  # type: ignore[attr-defined]  # as Python's own modules do with theirs
 
 
 _locks: weakref.WeakSet[Lock] = weakref.WeakSet()
