@@ -125,27 +125,27 @@ def main() -> None:
 
 def run(bench: Bench, rounds: int) -> dict[str, Any]:
     """Measure and print; the times in seconds."""
-    cold = bench.prepare()
     imports = dict.fromkeys(IMPORTS, sys.executable)
     commands = dict(IMPORTS)
     if "mxnet" in bench.pythons:
         imports["import mxnet"], commands["import mxnet"] = bench.pythons["mxnet"], ["-c", "import mxnet"]
     times: dict[str, list[float]] = {name: [] for name in commands}
-    starts: dict[str, list[dict[str, Any]]] = {peer: [] for peer in bench.pythons}
     for turn in range(rounds + 1):
         for name, python in imports.items():
             seconds = bench.process(python, commands[name])[0] - bench.process(python, ["-c", ""])[0]
             if turn:  # the first wrote bytecode
                 times[name].append(seconds)
-        for peer in bench.pythons:
-            if turn:
-                starts[peer].append(bench.first(peer))
     print(f"{'milliseconds':34}{'minimum':>10}{'median':>10}   load {os.getloadavg()[0]:.1f}")
     for name, each in times.items():
         note = f"{(min(each) - min(times['import numpy'])) * 1e3:+.0f} of numpy, goal +40" if "mxc" in name else ""
         show(name, each, note)
+    cold = bench.prepare()
     for name, seconds in cold.items():
         show(f"ResNet-50 cold, {name}", [seconds], "goal 3000" if name == "mxc compile" else "")
+    starts: dict[str, list[dict[str, Any]]] = {peer: [] for peer in bench.pythons}
+    for _ in range(rounds):
+        for peer in bench.pythons:
+            starts[peer].append(bench.first(peer))
     ours = starts["mxc"][0]["outputs"]
     for peer, found in starts.items():
         note = "goal 150, aim 60" if peer == "mxc" else difference(ours, found[0]["outputs"])
