@@ -214,10 +214,10 @@ def _print_tile(b: Builder, isa: Isa, dtype: str, rows: int, vectors: int) -> No
                     nest(level + 1, here.at(i * copy_step), column.at(i * weight_step))
                 return
             images = [here.at(apart * v).vector(0, lanes) for v in range(vectors)]
-            for i in range(rows):
-                x = column.broadcast(i, lanes)
+            for row in range(rows):
+                x = column.broadcast(row, lanes)
                 for v in range(vectors):
-                    at = v * rows + i
+                    at = v * rows + row
                     totals[at] = b.fma(x, images[v], totals[at])
 
         nest(0, Array(b, copy, dtype), Array(b, weights, dtype))
@@ -333,7 +333,7 @@ class _Images:
             b.call("multiply_1", [rows, here, factors.pointer, sums.pointer, *rest])
         with b.when(apart.differs(0)):  # the registers hold half of the rows
             step = row_step(self.isa)
-            half: Any = b.select(rows <= mr // 2, rows, ceil_div(rows, 2 * step) * step)  # type: ignore[operator]
+            half: Any = b.select(rows <= mr // 2, rows, b.lift(ceil_div(rows, 2 * step) * step))
             for first, count in ((b.lift(0), half), (half, rows - half)):
                 b.call("multiply_2", [count, here, factors.at(first).pointer, sums.at(first * lanes).pointer, *rest])
 
