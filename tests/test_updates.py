@@ -67,6 +67,18 @@ def test_states_change_and_the_weight_only_with_out(n: int) -> None:
 
 
 @pytest.mark.parametrize("n", [4, 1 << 13])
+def test_numbers_that_are_not_finite_stay_seen(n: int) -> None:
+    """As in MXNet: a NaN gradient is no weight of 0, and an infinite weight does not become NaN by a decay of 0."""
+    weight, grad = mx.nd.ones((n,)), mx.nd.array([np.nan, 1] * (n // 2))
+    mx.nd.ftrl_update(weight, grad, mx.nd.zeros((n,)), mx.nd.zeros((n,)), lr=0.1, out=weight)
+    np.testing.assert_array_equal(np.isnan(weight.asnumpy()), np.isnan(grad.asnumpy()))
+    for dtype, name in (("float32", "sgd_update"), ("float16", "mp_sgd_update")):
+        weight, grad = mx.nd.array([np.inf, 1] * (n // 2), dtype=dtype), mx.nd.ones((n,), dtype=dtype)
+        more = [weight.astype("float32")] if name.startswith("mp_") else []
+        assert getattr(mx.nd, name)(weight, grad, *more, lr=0.5).asnumpy()[:2].tolist() == [np.inf, 0.5]
+
+
+@pytest.mark.parametrize("n", [4, 1 << 13])
 def test_views_of_one_array(n: int) -> None:
     """A flat array of all weights, as some programs keep."""
     flat, grad = mx.nd.ones((2, n)), mx.nd.ones((n,))

@@ -23,6 +23,7 @@ PARAMETERS = {
     "signum_update": [{"lr": 0.1, "momentum": 0.9}, {"lr": 0.1, "momentum": 0.9, "wd_lh": 0.2, **SOME}],
     "rmsprop_update": [{"lr": 0.1}, {"lr": 0.1, "gamma1": 0.5, "epsilon": 0.01, "clip_weights": 0.4, **SOME}],
     "rmspropalex_update": [{"lr": 0.1}, {"lr": 0.1, "gamma1": 0.5, "gamma2": 0.3, "clip_weights": 0.4, **SOME}],
+    "nag_mom_update": [{"lr": 0.1}, {"lr": 0.1, **SOME}, {"lr": 1, "wd": 0.5}],
     "ftrl_update": [{"lr": 0.1}, {"lr": 0.1, "lamda1": 0.2, "beta": 2, **SOME}],
     "adam_update": [{"lr": 0.1}, {"lr": 0.1, "beta1": 0.5, "beta2": 0.7, "epsilon": 0.01, **SOME}],
 }
