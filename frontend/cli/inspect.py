@@ -8,7 +8,7 @@ from typing import Any
 
 from mxc.cli.model import UsageError, add_model_arguments, bind_model, parse_dtypes, parse_shapes, progress
 from mxc.cli.tables import on_terminal, print_json
-from mxc.compiler.error import FileAccessError, nearest
+from mxc.compiler.error import nearest
 
 DESCRIPTION = """Print a model's layers: operator, output shape, parameters, floating-point operations (a multiply-add
 is two), and what each reads. --plot draws them. With --groups, --plan, --memory or --diff, show what the compiler makes
@@ -159,7 +159,7 @@ def draw_graph(symbol: Any, executor: Any, options: argparse.Namespace) -> dict[
 
 def write(path: str, text: str) -> None:
     """Write a picture. Raises FileAccessError when the file system does not allow it."""
-    try:
-        Path(path).write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise FileAccessError(path, "written", error) from None
+    from mxc.runtime.whole_file import replacing
+
+    with replacing(path) as file:
+        file.write(text.encode())

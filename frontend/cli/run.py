@@ -9,7 +9,6 @@ from mxc.cli.inputs import add_input_arguments, read_inputs
 from mxc.cli.model import UsageError, add_model_arguments, parse_shapes, positive, progress
 from mxc.cli.runnable import open_model
 from mxc.cli.tables import print_json
-from mxc.compiler.error import FileAccessError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -62,20 +61,24 @@ def run(options: argparse.Namespace) -> int:
 def save(path: str, arrays: dict[str, np.ndarray]) -> None:
     """Write arrays as .npz, or one as .npy. Raises UsageError for several as .npy, FileAccessError when the file system
     does not allow it."""
+    import zipfile
+
     import numpy as np
+
+    from mxc.runtime.whole_file import replacing
 
     single = path.lower().endswith(".npy")
     if single and len(arrays) > 1:
         raise UsageError(f"--output {path}: the model has {len(arrays)} outputs ({', '.join(arrays)}); save them as "
                          ".npz")
-    try:
-        with open(path, "wb") as file:
-            if single:
-                np.save(file, next(iter(arrays.values())))
-            else:
-                np.savez(file, **arrays)  # type: ignore[arg-type]  # no output is called allow_pickle
-    except OSError as error:
-        raise FileAccessError(path, "written", error) from None
+    with replacing(path) as file:
+        if single:
+            np.save(file, next(iter(arrays.values())))
+            return
+        with zipfile.ZipFile(file, "w") as archive:  # np.savez takes no array that is called `file`
+            for name, array in arrays.items():
+                with archive.open(f"{name}.npy", "w", force_zip64=True) as entry:
+                    np.lib.format.write_array(entry, array, allow_pickle=False)
 
 
 def describe(output: np.ndarray, top: int) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from mxc.compiler.graph.compose import HIDDEN_KEYS, auxiliary_entries, check_aux
 from mxc.compiler.graph.graph import Entry, Graph, Node, topological
 from mxc.name import NameManager
 from mxc.runtime import remote_files
+from mxc.runtime.whole_file import replacing
 from mxc.symbol import construct
 from mxc.symbol.arithmetic import Arithmetic
 from mxc.symbol.methods import OperatorMethods
@@ -308,17 +309,18 @@ class Symbol(Arithmetic, OperatorMethods):
         return json_ir.write(self.graph, remove_amp_cast)
 
     def save(self, fname: str | PathLike[str], remove_amp_cast: bool = True) -> None:
-        """Write `tojson` to a file, or to a URL as `mx.nd.save` does.
+        """Write `tojson` to a file, whole or not at all, or to a URL as `mx.nd.save` does.
 
-        Raises TypeError when `fname` is no path, OSError when a file cannot be written, MXNetError for a URL.
+        Raises TypeError when `fname` is no path, FileAccessError (an MXNetError) when it cannot be written.
         """
         if not isinstance(fname, (str, PathLike)):
             raise ArgumentTypeError("fname need to be string")
         if remote_files.is_url(fname):
             remote_files.write(str(fname), self.tojson(remove_amp_cast).encode())
             return
-        with open(fname, "w", encoding="utf-8") as file:
-            file.write(self.tojson(remove_amp_cast))
+        content = self.tojson(remove_amp_cast).encode()
+        with replacing(fname) as file:
+            file.write(content)
 
     def debug_str(self) -> str:
         """The graph as text, node by node: operator, name, inputs and attributes."""
