@@ -109,7 +109,7 @@ class Predictor:
 
         return mxc.symbol.load_json(self._artifact.json)
 
-    def predict(self, **inputs: Any) -> dict[str, np.ndarray]:
+    def predict(self, /, **inputs: Any) -> dict[str, np.ndarray]:
         """Compute the outputs, new NumPy arrays by name, for inputs by name (NumPy arrays, NDArrays or lists).
 
         The inputs' shapes choose the plan. Threads may call this at once; they take turns.
@@ -135,7 +135,7 @@ class Predictor:
                 self._runs[stored.section] = run
         return dict(zip(self.output_names, results, strict=True))
 
-    def executor(self, ctx: Any = None, grad_req: Any = None, **shapes: Sequence[int]) -> Any:
+    def executor(self, /, ctx: Any = None, grad_req: Any = None, **shapes: Sequence[int]) -> Any:
         """An Executor for input shapes that the file has plans for; its arrays are its own, its parameters hold the
         file's values. It runs forward and backward with the file's plans.
 
@@ -153,7 +153,9 @@ class Predictor:
                               (stored.grad_req or "null") if grad_req is None else grad_req)
 
     def _executor(self, stored: StoredPlan, ctx: Any, grad_req: Any) -> Any:
-        executor = self.symbol.simple_bind(ctx, grad_req=grad_req, type_dict=stored.dtypes, **stored.shapes)
+        from mxc.symbol import binding  # takes arguments of any name, as simple_bind does not
+
+        executor = binding.simple_bind(self.symbol, ctx, grad_req, stored.dtypes, None, None, None, None, stored.shapes)
         executor._core.compiler = self._artifact.compile
         for name, array in self._values.items():
             (executor.arg_dict if name in executor.arg_dict else executor.aux_dict)[name][:] = array.data
@@ -182,7 +184,10 @@ class Predictor:
         return stored
 
     def _numbers(self, name: str, value: Any) -> np.ndarray:
-        array = np.asarray(value.asnumpy() if hasattr(value, "asnumpy") else value)
+        try:
+            array = np.asarray(value.asnumpy() if hasattr(value, "asnumpy") else value)
+        except ValueError as error:  # lists of different lengths
+            raise ArgumentTypeError(f"input {name!r} is no array: {error}") from None
         if array.dtype.kind not in "biuf":
             raise ArgumentTypeError(f"input {name!r} needs numbers, got an array of dtype {array.dtype}")
         return array
@@ -191,8 +196,9 @@ class Predictor:
         missing = list(self.missing_params)
         if missing:
             raise MXNetError(f"{self.path} was compiled without values of {', '.join(missing[:6])}"
-                             f"{f' and {len(missing) - 6} more' if len(missing) > 6 else ''}: give them, as "
-                             "mxc.load(path, params=mx.nd.load(FILE)), or compile the model with --params FILE")
+                             f"{f' and {len(missing) - 6} more' if len(missing) > 6 else ''}\n"
+                             "give them with --params FILE, now or when it is compiled, or in a program as "
+                             "mxc.load(path, params=mx.nd.load(FILE))")
 
     def _given(self, params: Mapping[str, Any]) -> dict[str, Array]:
         """Copies of a caller's parameters, of the model's dtypes and shapes."""

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
 Shape = tuple[int, ...]
 INFERENCE, TRAINING = "inference", "training"
-SETTINGS = ("MXC_STRICT", "MXC_SKIP")  # environment variables that change what is compiled
 # what reading a manifest or plan of another form may raise
 MALFORMED = (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, RecursionError, struct.error)
 IMAGE, OBJECTS, CUDA = "image", "objects", "cuda"  # the forms of a file's code
@@ -65,7 +64,8 @@ def uncollected() -> Iterator[None]:
 
 def parts(version: str) -> dict[str, str]:
     """What a file's plans and code depend on, labelled. version: of mxc."""
-    settings = " ".join(f"{name}={value}" for name in SETTINGS if (value := env.text(name)))
+    skipped = ",".join(sorted(env.names("MXC_SKIP")))
+    settings = " ".join(["MXC_STRICT=1"] * env.flag("MXC_STRICT") + [f"MXC_SKIP={skipped}"] * bool(skipped))
     return host_parts() | {"mxc": f"{version} ({_interface()})", "settings": settings}
 
 

@@ -24,7 +24,7 @@ class Prediction:
     def __init__(self, artifact: Artifact, stored: StoredPlan, values: Mapping[str, Array], memory: Memory,
                  from_file: bool):
         self._artifact, self._stored, self._memory = artifact, stored, memory
-        self._arrays = dict(values)
+        self._arrays, self._own = dict(values), dict[str, Array]()
         self._seed = Array.of(np.zeros(2, np.int64))
         compiled, prepared = artifact.compiled(stored), None
         if from_file and stored.prepared:
@@ -48,10 +48,11 @@ class Prediction:
     def _find(self, buffer: Buffer) -> Array:
         if buffer.pool == "seed":
             return self._seed
-        key = buffer.name if buffer.pool in ("argument", "aux") else f"{buffer.pool} {buffer.name}"
-        if key not in self._arrays:
-            self._arrays[key] = Array.empty(buffer.shape, buffer.dtype)
-        array = self._arrays[key]
+        given = buffer.pool in ("argument", "aux")
+        arrays, key = (self._arrays, buffer.name) if given else (self._own, f"{buffer.pool} {buffer.name}")
+        if key not in arrays:
+            arrays[key] = Array.empty(buffer.shape, buffer.dtype)
+        array = arrays[key]
         if (array.nbytes, array.dtype) != (buffer.nbytes, buffer.dtype):
             raise malformed(self._artifact.path, ValueError(f"{key} is {array!r}, its plan has {buffer}"))
         return array

@@ -400,3 +400,29 @@ def test_labels_that_are_not_given_are_zero(tmp_path: Path):
     assert loaded.further_inputs == ("a_label",)
     for inputs, want in ({}, [1, 2]), ({"a_label": [5, 5]}, [6, 7]), ({}, [1, 2]):
         assert next(iter(loaded.predict(x=[1, 2], **inputs).values())).tolist() == want
+
+
+@pytest.mark.parametrize("name", ["self", "output 0", "output 1", "arg:x", "a/b", "ü = 1", ""])
+def test_inputs_of_any_name(name: str, tmp_path: Path):
+    data, other = mx.sym.Variable(name), mx.sym.Variable("other")
+    executor = mx.sym.Group([data * 2, mx.sym.sum(data, axis=1), other + data]).bind(
+        mx.cpu(), {name: mx.nd.zeros((2, 3)), "other": mx.nd.zeros((2, 3))})
+    artifact.save(tmp_path / "named.mxc", [executor], [name, "other"])
+    model, values = mx.load(tmp_path / "named.mxc"), RNG.standard_normal((2, 3)).astype("float32")
+    for _ in range(2):
+        outputs = model.predict(**{name: values, "other": values * 5})
+        for found, wanted in zip(outputs.values(), (values * 2, values.sum(1), values * 6), strict=True):
+            np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
+
+
+def test_what_is_no_array_is_named(small: Path):
+    with pytest.raises(ArgumentTypeError, match="input 'data' is no array"):
+        mx.load(small).predict(data=[[1.0], [2.0, 3.0]])
+
+
+def test_settings_are_compared_by_what_they_mean(small: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("MXC_STRICT", "0")
+    monkeypatch.setenv("MXC_SKIP", " , ")
+    assert not mx.load(small)._artifact.stale
+    monkeypatch.setenv("MXC_STRICT", "yes")
+    assert "MXC_STRICT=1" in Artifact(small, mx.__version__).stale

@@ -17,6 +17,7 @@ from mxc.cli.model import (
     parse_shapes,
     positive,
     progress,
+    split_pair,
 )
 from mxc.cli.tables import on_terminal
 from mxc.compiler import env
@@ -56,7 +57,7 @@ def shape_sets(texts: list[str]) -> list[dict[str, tuple[int, ...]]]:
     the same."""
     turns: dict[str, list[str]] = {}
     for text in texts:
-        turns.setdefault(text.partition("=")[0], []).append(text)
+        turns.setdefault(split_pair(text, "shape")[0], []).append(text)
     count = max(map(len, turns.values()), default=1)
     for name, given in turns.items():
         if len(given) not in (1, count):
@@ -74,6 +75,8 @@ def run(options: argparse.Namespace) -> int:
     """Compile; print nodes, kernels, bytes, cache hits and time for each set of shapes, and what was written."""
     if is_artifact(options.model):
         raise UsageError(f"{options.model} is compiled already; give the SYMBOL.json that it was made of")
+    if options.output == "":
+        raise UsageError("--output: expected the name of a file")
     sets, dtypes = shape_sets(options.shape), parse_dtypes(options.dtype)
     if options.target != CPU and not options.target.startswith(CUDA):
         raise UsageError(f"--target {options.target}: expected cpu, or cuda: and an architecture, as cuda:sm_90")
@@ -87,7 +90,7 @@ def run(options: argparse.Namespace) -> int:
             target, made = for_gpu(options, executors)
         found = [(shapes, plan_facts(compiled)) for shapes, compiled in zip(sets, made, strict=True)]
     written: dict[str, Any] = {}
-    if options.output:
+    if options.output is not None:
         with progress(f"writing {options.output}"):
             if options.target == CPU:
                 from mxc.artifact import save

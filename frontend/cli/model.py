@@ -42,7 +42,7 @@ def parse_pairs(texts: list[str], what: str) -> dict[str, str]:
     """`NAME=VALUE` options as a dict. Raises UsageError for what is not of that form, or names something twice."""
     pairs: dict[str, str] = {}
     for text in texts:
-        name, equals, value = text.partition("=")
+        name, equals, value = split_pair(text, what)
         if not equals or not name or not value:
             raise UsageError(f"--{what} {text}: expected NAME=VALUE")
         if name in pairs:
@@ -51,15 +51,23 @@ def parse_pairs(texts: list[str], what: str) -> dict[str, str]:
     return pairs
 
 
+def split_pair(text: str, what: str) -> tuple[str, str, str]:
+    """`NAME=VALUE` as name, `=` and value. A name may have a `=` too, and so may the file of an input."""
+    if what != "input":
+        return text.rpartition("=")
+    name, mark, file = text.partition("=@")
+    return (name, "=", f"@{file}") if mark else text.partition("=")
+
+
 def parse_shapes(texts: list[str]) -> dict[str, tuple[int, ...]]:
     """`NAME=D,D,...` options as shapes. Raises UsageError for what is no shape of positive numbers."""
     shapes = {}
     for name, text in parse_pairs(texts, "shape").items():
         try:
-            shapes[name] = tuple(int(part) for part in text.strip("()").split(",") if part.strip())
+            shapes[name] = tuple(map(int, text.strip("()").removesuffix(",").split(",")))
         except ValueError:
             raise UsageError(f"--shape {name}={text}: expected numbers, as {name}=1,3,224,224") from None
-        if not shapes[name] or any(d < 1 for d in shapes[name]):
+        if any(d < 1 for d in shapes[name]):
             raise UsageError(f"--shape {name}={text}: expected dimensions of at least 1, as {name}=1,3,224,224")
     return shapes
 
@@ -120,6 +128,7 @@ def bind_model(options: argparse.Namespace, shapes: dict[str, tuple[int, ...]], 
     parameters do not allow.
     """
     import mxc as mx
+    from mxc.symbol import binding, inference  # takes inputs of any name, as Symbol's methods do not
 
     if is_artifact(options.model):
         predictor = open_artifact(options)
@@ -137,13 +146,14 @@ def bind_model(options: argparse.Namespace, shapes: dict[str, tuple[int, ...]], 
     missing = [n for n in names if n not in arguments and n not in shapes and not n.endswith("label")]
     known = {**shapes, **{n: a.shape for n, a in arguments.items() if n in names and n not in shapes}}
     try:
-        found, _, _ = symbol.infer_shape_partial(**known)
+        found, _, _ = inference.shapes(symbol, (), known, partial=True)
         unknown = [n for n, shape in zip(names, found, strict=True) if n in missing and not is_known(shape)]
         if unknown and (needs_values or path is not None or not shapes):
             raise UsageError(f"{options.model}: the shape of {listed(unknown)} is not known\n"
                              f"give it: --shape {unknown[0]}=D,D,...{' or --input' if needs_values else ''}")
         grad_req = {n: "write" for n in names if train and n not in shapes and not n.endswith("label")}
-        executor = symbol.simple_bind(mx.cpu(), grad_req=grad_req or "null", type_dict=dtypes or None, **known)
+        executor = binding.simple_bind(symbol, mx.cpu(), grad_req or "null", dtypes or None, None, None, None, None,
+                                       known)
     except (UsageError, OutOfMemoryError):
         raise
     except MXNetError as error:
@@ -165,8 +175,14 @@ def bind_model(options: argparse.Namespace, shapes: dict[str, tuple[int, ...]], 
 
 
 def is_artifact(path: str) -> bool:
-    """Whether the file is named as what `mxc compile -o` writes."""
-    return path.endswith(".mxc")
+    """Whether the file is named as what `mxc compile -o` writes, or begins as that does."""
+    from mxc.runtime.artifact_file import MAGIC
+
+    try:
+        with open(path, "rb") as file:
+            return path.endswith(".mxc") or file.read(len(MAGIC)) == MAGIC
+    except (OSError, ValueError):  # who reads it will say what is wrong
+        return path.endswith(".mxc")
 
 
 def open_artifact(options: argparse.Namespace, params: dict[str, Any] | None = None) -> Any:
