@@ -10,6 +10,7 @@ it was last used, to the hour; when the files of a directory are more than MXC_C
 """
 from __future__ import annotations
 
+import errno
 import os
 import tempfile
 import warnings
@@ -29,6 +30,7 @@ except ImportError:  # not a POSIX system
 LIMIT = 2 << 30  # bytes, where MXC_CACHE_SIZE says nothing
 LOCK = ".lock"
 UNFINISHED = (".tmp", ".try")
+SHORTAGES = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EINTR)  # of this process or system
 _warned: set[str] = set()
 
 
@@ -164,7 +166,11 @@ class Cache:
             except FileNotFoundError:
                 continue
             except (ValueError, KeyError, TypeError, OSError) as error:
-                self._set_aside(place, getattr(error, "strerror", None) or str(error))
+                reason = getattr(error, "strerror", None) or str(error)
+                if getattr(error, "errno", None) in SHORTAGES:  # which say nothing of the file
+                    _warn_once(f"the cached kernel {place} cannot be read and is built anew: {reason}", "")
+                else:
+                    self._set_aside(place, reason)
         return None
 
     def put(self, key: str, parts: Mapping[str, str], code: bytes, name: str = "", reason: str = "") -> None:

@@ -107,16 +107,23 @@ def read(place: Path, use: bool = True) -> bytes:
 
 def _trusted(status: os.stat_result) -> bool:
     """Whether a file or directory is this user's, or the system's, and nobody else may write to it."""
-    return not hasattr(os, "geteuid") or (status.st_uid in (0, os.geteuid()) and not status.st_mode & 0o022)
+    return _owned(status) and (not hasattr(os, "geteuid") or not status.st_mode & 0o022)
+
+
+def _owned(status: os.stat_result) -> bool:
+    return not hasattr(os, "geteuid") or status.st_uid in (0, os.geteuid())
 
 
 def refusal(path: Path) -> str:
     """"" for a directory whose entries may be used, else why they may not."""
     try:
-        status = os.lstat(path)
+        link, status = os.lstat(path), os.stat(path)
     except OSError as error:
         return f"{path}: {error.strerror or error}"
-    sound = stat.S_ISDIR(status.st_mode) and _trusted(status)
+    if not stat.S_ISDIR(status.st_mode):
+        return f"{path} is not a directory"
+    # who owns a link says where it points to, whatever its mode
+    sound = _trusted(status) and (not stat.S_ISLNK(link.st_mode) or _owned(link))
     return "" if sound else f"{path} does not belong to this user alone (others can write to it)"
 
 

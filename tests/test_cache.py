@@ -1,6 +1,7 @@
 """The kernel cache: sound entries only, whatever happens to the files."""
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import subprocess
@@ -111,6 +112,32 @@ def test_directory_of_others_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_pat
     monkeypatch.setattr(cache_files.tempfile, "gettempdir", lambda: str(tmp_path))
     opened = cache.open_cache()
     assert opened is not None and opened.path != shared
+
+
+def test_a_link_to_a_directory_of_ones_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir(mode=0o700)
+    (tmp_path / "link").symlink_to("real")
+    monkeypatch.setenv("MXC_CACHE_DIR", str(tmp_path / "link"))
+    opened = cache.open_cache()
+    assert opened is not None and opened.path == tmp_path / "link" and opened.writable
+    os.chmod(tmp_path / "real", 0o777)
+    assert "others can write to it" in cache_files.refusal(tmp_path / "link")
+    (tmp_path / "file").write_text("")
+    assert "is not a directory" in cache_files.refusal(tmp_path / "file")
+    monkeypatch.setattr(cache_files, "_owned", lambda status: not stat.S_ISLNK(status.st_mode))
+    os.chmod(tmp_path / "real", 0o700)
+    assert not cache_files.refusal(tmp_path / "real") and cache_files.refusal(tmp_path / "link")
+
+
+def test_a_shortage_says_nothing_of_an_entry(monkeypatch: pytest.MonkeyPatch, store: Cache) -> None:
+    def short(*_: object) -> bytes:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    store.put(KEY, PARTS, b"code")
+    with monkeypatch.context() as patch:
+        patch.setattr(cache, "read", short)
+        assert store.get(KEY) is None
+    assert store.get(KEY) == b"code" and store.refused == 0
 
 
 def test_no_directory_is_one_warning(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

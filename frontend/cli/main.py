@@ -6,9 +6,12 @@ its work needs when it runs, so that help costs little.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib
+import io
 import os
 import sys
+import traceback
 import warnings
 
 OK, FAILED, USAGE, BAD_FILE, UNSUPPORTED, NO_TARGET, INTERNAL = 0, 1, 2, 3, 4, 5, 70
@@ -62,6 +65,8 @@ def command_in(arguments: list[str]) -> str:
 def main(arguments: list[str] | None = None) -> int:
     """Run one command; the exit code."""
     given = sys.argv[1:] if arguments is None else arguments
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a name may have characters that the output's encoding lacks
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         return perform(parser(given).parse_args(given))
     except KeyboardInterrupt:
@@ -72,8 +77,7 @@ def perform(options: argparse.Namespace) -> int:
     """Run the command of parsed options; say what is wrong if something is. The exit code."""
     try:
         with warnings.catch_warnings():
-            warnings.showwarning = lambda message, *_: print(
-                f"mxc {options.command}: {str(message).removeprefix('mxc: ')}", file=sys.stderr)
+            warnings.showwarning = lambda message, *_: tell(options.command, str(message).removeprefix("mxc: "))
             code = int(importlib.import_module(f"mxc.cli.{options.command}").run(options))
         if sys.stdout is not None:
             sys.stdout.flush()
@@ -85,7 +89,8 @@ def perform(options: argparse.Namespace) -> int:
         if isinstance(error, BrokenPipeError):  # who read the output has enough of it
             return OK
         if options.debug:
-            raise
+            with contextlib.suppress(OSError):
+                traceback.print_exc()
         return complain(options.command, *explained(error, options.command))
 
 
@@ -120,8 +125,15 @@ def explained(error: Exception, command: str) -> tuple[str, int]:
 
 def complain(command: str, text: str, code: int) -> int:
     """Say what is wrong on standard error; `code`."""
-    print(f"mxc {command}: {text}", file=sys.stderr)
+    tell(command, text)
     return code
+
+
+def tell(command: str, text: str) -> None:
+    """Say something on standard error, where there is one that can be written to."""
+    if sys.stderr is not None:  # else print() would take standard output
+        with contextlib.suppress(OSError):
+            print(f"mxc {command}: {text}", file=sys.stderr)
 
 
 if __name__ == "__main__":
