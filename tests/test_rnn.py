@@ -12,6 +12,7 @@ import mxc as mx
 from mxc.compiler.kernel.ir import RoutineKernel
 from mxc.compiler.ops import table
 from mxc.compiler.ops.shapes.rnn import pieces
+from mxc.compiler.passes.routines.rnn import ROWS
 from mxc.compiler.targets.cpu.routines import routine_source
 
 STEPS, BATCH, INPUTS, SIZE = 4, 3, 2, 3
@@ -62,6 +63,24 @@ def test_a_row_ends_at_its_length_as_if_it_were_alone(mode: str) -> None:
             np.testing.assert_allclose(grads[name][:, row], its[name][:, 0], 1e-4, 1e-5)
         total += its["parameters"]
     np.testing.assert_allclose(grads["parameters"], total, 1e-4, 1e-5)
+
+
+@pytest.mark.parametrize("mode", ["rnn_relu", "rnn_tanh", "gru", "lstm"])
+def test_rows_do_not_depend_on_those_beside_them(mode: str) -> None:
+    """More rows than a unit of work has, against each half of them alone; 19 units of state are no whole vectors."""
+    names = ("data", "state", *["state_cell"] * (mode == "lstm"))
+    net = mx.sym.RNN(**{n: mx.sym.Variable(n) for n in (names[0], "parameters", *names[1:])}, mode=mode, state_size=19,
+                     num_layers=2, bidirectional=True)
+    given = arrays(net, "float64", data=(STEPS, 2 * ROWS + 4, INPUTS))
+    outputs, grads = run(net, given)
+    total = np.zeros_like(given["parameters"])
+    for part in (np.s_[:, :ROWS + 2], np.s_[:, ROWS + 2:]):
+        expected, its = run(net, {n: a if n == "parameters" else a[part] for n, a in given.items()})
+        np.testing.assert_allclose(outputs[0][part], expected[0], 1e-9, 1e-12)
+        for name in names:
+            np.testing.assert_allclose(grads[name][part], its[name], 1e-9, 1e-12)
+        total += its["parameters"]
+    np.testing.assert_allclose(grads["parameters"], total, 1e-9, 1e-12)
 
 
 def test_cells_stay_within_bounds_when_both_are_given() -> None:

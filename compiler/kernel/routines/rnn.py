@@ -117,10 +117,9 @@ def rnn_layer(first, last, pre, weight, bias, state, cell, lengths, out, last_st
 @routine(inputs=("out_grad", "state_grad", "cell_grad", "gates", "cells", "out", "state", "cell", "weight", "lengths"),
          outputs=("pre_grad", "first_state_grad", "first_cell_grad", "previous", "recurrent_grad"),
          units="(batch + rows - 1) // rows",
-         scratch={"dh": ("real", "rows * size"), "dc": ("real", "rows * size"),
-                  "total": ("real", "rows * products * size")})
+         scratch={"dh": ("real", "rows * size"), "dc": ("real", "rows * size")})
 def rnn_layer_grad(first, last, out_grad, state_grad, cell_grad, gates, cells, out, state, cell, weight, lengths,
-                   pre_grad, first_state_grad, first_cell_grad, previous, recurrent_grad, dh, dc, total,
+                   pre_grad, first_state_grad, first_cell_grad, previous, recurrent_grad, dh, dc,
                    steps, batch, size, rows, reverse, masked, *, products, lstm, gru, relu, clip, low, high, real):
     """The gradient of rnn_layer: from out and the last states to pre, the recurrent products, and the first states.
 
@@ -147,9 +146,9 @@ def rnn_layer_grad(first, last, out_grad, state_grad, cell_grad, gates, cells, o
             t = step if reverse else steps - 1 - step
             before = t + 1 if reverse else t - 1
             for row in range(count):
-                o = row * width
                 s = row * size
                 place = t * batch + top + row
+                o = place * width
                 length = steps
                 if masked:
                     length = min_(steps, int64(lengths[top + row]))
@@ -157,7 +156,10 @@ def rnn_layer_grad(first, last, out_grad, state_grad, cell_grad, gates, cells, o
                 source = before * batch + top + row
                 if t >= length:
                     for j in range(width):
-                        total[o + j] = real(0)
+                        pre_grad[o + j] = real(0)
+                    if gru:
+                        for j in range(width):
+                            recurrent_grad[o + j] = real(0)
                     for j in range(size):
                         previous[place * size + j] = real(0)
                 else:
@@ -168,55 +170,52 @@ def rnn_layer_grad(first, last, out_grad, state_grad, cell_grad, gates, cells, o
                         for j in range(size):
                             previous[place * size + j] = out[source * size + j]
                     g = place * 4 * size
-                    for j in range(size):
-                        dh[s + j] = dh[s + j] + out_grad[place * size + j]
-                    if lstm:
+                    if not lstm:
                         for j in range(size):
-                            new = tanh_(cells[place * size + j])
-                            opened = gates[g + 3 * size + j]
-                            slope = dc[s + j] + dh[s + j] * opened * (real(1) - new * new)
-                            if clip:
-                                now = cells[place * size + j]
-                                slope = slope if now > real(low) and now < real(high) else real(0)
-                            dc[s + j] = slope
-                            total[o + 3 * size + j] = dh[s + j] * new * opened * (real(1) - opened)
+                            dh[s + j] = dh[s + j] + out_grad[place * size + j]
+                    if lstm:  # in one loop: what it reads and writes comes from memory
                         for j in range(size):
-                            opened, new = gates[g + j], gates[g + 2 * size + j]
-                            total[o + j] = dc[s + j] * new * opened * (real(1) - opened)
-                            total[o + 2 * size + j] = dc[s + j] * opened * (real(1) - new * new)
-                        for j in range(size):
-                            opened = gates[g + size + j]
+                            into, forget = gates[g + j], gates[g + size + j]
+                            found, opened = gates[g + 2 * size + j], gates[g + 3 * size + j]
                             was = cell[(top + row) * size + j] if begins else cells[source * size + j]
-                            total[o + size + j] = dc[s + j] * was * opened * (real(1) - opened)
-                            dc[s + j] = dc[s + j] * opened
-                        for j in range(size):
+                            now = cells[place * size + j]
+                            new = tanh_(now)
+                            flow = dh[s + j] + out_grad[place * size + j]
+                            slope = dc[s + j] + flow * opened * (real(1) - new * new)
+                            if clip:
+                                slope = slope if now > real(low) and now < real(high) else real(0)
+                            dc[s + j] = slope * forget
                             dh[s + j] = real(0)
+                            pre_grad[o + j] = slope * found * into * (real(1) - into)
+                            pre_grad[o + size + j] = slope * was * forget * (real(1) - forget)
+                            pre_grad[o + 2 * size + j] = slope * into * (real(1) - found * found)
+                            pre_grad[o + 3 * size + j] = flow * new * opened * (real(1) - opened)
                     elif gru:
                         for j in range(size):
                             reset, update, new = gates[g + j], gates[g + size + j], gates[g + 2 * size + j]
                             slope = dh[s + j] * (real(1) - update) * (real(1) - new * new)
-                            total[o + j] = slope * gates[g + 3 * size + j] * reset * (real(1) - reset)
-                            total[o + size + j] = (dh[s + j] * (previous[place * size + j] - new) * update
-                                                   * (real(1) - update))
-                            total[o + 2 * size + j] = slope
+                            to_reset = slope * gates[g + 3 * size + j] * reset * (real(1) - reset)
+                            to_update = (dh[s + j] * (previous[place * size + j] - new) * update
+                                         * (real(1) - update))
+                            pre_grad[o + j] = to_reset
+                            pre_grad[o + size + j] = to_update
+                            pre_grad[o + 2 * size + j] = slope
+                            recurrent_grad[o + j] = to_reset
+                            recurrent_grad[o + size + j] = to_update
+                            recurrent_grad[o + 2 * size + j] = slope * reset
                             dh[s + j] = dh[s + j] * update
                     else:
                         for j in range(size):
                             new = out[place * size + j]
                             if relu:
-                                total[o + j] = dh[s + j] if new > real(0) else real(0)
+                                pre_grad[o + j] = dh[s + j] if new > real(0) else real(0)
                             else:
-                                total[o + j] = dh[s + j] * (real(1) - new * new)
+                                pre_grad[o + j] = dh[s + j] * (real(1) - new * new)
                             dh[s + j] = real(0)
-                for j in range(width):
-                    pre_grad[place * width + j] = total[o + j]
-                if gru:
-                    if t < length:
-                        for j in range(size):
-                            total[o + 2 * size + j] = total[o + 2 * size + j] * gates[place * 4 * size + j]
-                    for j in range(width):
-                        recurrent_grad[place * width + j] = total[o + j]
-            product_(dh, 0, count, total, 0, width, weight, size)
+            if gru:
+                product_(dh, 0, count, recurrent_grad, (t * batch + top) * width, width, weight, size)
+            else:
+                product_(dh, 0, count, pre_grad, (t * batch + top) * width, width, weight, size)
         for i in range(count * size):
             first_state_grad[top * size + i] = dh[i]
         if lstm:
