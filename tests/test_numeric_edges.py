@@ -62,6 +62,7 @@ SMOOTH: dict[str, Callable[[Any], Any]] = {
     "elu": lambda x: mx.sym.LeakyReLU(x, act_type="elu"), "selu": lambda x: mx.sym.LeakyReLU(x, act_type="selu"),
     "gelu": lambda x: mx.sym.LeakyReLU(x, act_type="gelu"), "sinh": mx.sym.sinh, "cosh": mx.sym.cosh,
     "arcsin": mx.sym.arcsin, "arcsinh": mx.sym.arcsinh, "arctanh": mx.sym.arctanh,
+    "gamma": mx.sym.gamma, "gammaln": mx.sym.gammaln, "erfinv": mx.sym.erfinv,
 }
 BINARY: dict[str, Callable[[Any, Any], Any]] = {
     "add": lambda x, y: x + y, "subtract": lambda x, y: x - y, "multiply": lambda x, y: x * y,
