@@ -81,9 +81,8 @@ def kept_boxes(c: Context, params: Params, index: Index) -> Value:
     else:
         half = halved(two)
         other = ir.apply("where", low, ir.apply("sub", one, half), ir.apply("add", one, half))
-    changed = ir.apply("and", inside, ir.apply("ge", c.load(0, (row, start), named, blank),
-                                               ir.const(0.0, c.out_dtype)))
-    return ir.apply("where", changed, other, value)
+    negative = ir.apply("lt", c.load(0, (row, start), named, blank), ir.const(0.0, c.out_dtype))  # NaN is not
+    return ir.apply("where", ir.apply("and", inside, ir.apply("not", negative)), other, value)
 
 
 def offsets(ends: Sequence[tuple[Value, Value]]) -> tuple[Value, Value]:
