@@ -5,6 +5,7 @@ import os
 import platform
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -13,12 +14,13 @@ from kernel_cases import F, arrays_for, call, compare, expected, pointwise
 from library_cases import gemm_case
 
 from mxc.compiler import progress
-from mxc.compiler.cache import Cache
+from mxc.compiler.cache import Cache, Claims
 from mxc.compiler.error import MXNetError
 from mxc.compiler.kernel.canonical import canonical
 from mxc.compiler.kernel.ir import LoopKernel, apply, axis, cast, const, load
 from mxc.compiler.targets.cpu import library, runner_ir, worker
 from mxc.compiler.targets.cpu import load as load_module
+from mxc.compiler.targets.cpu import target as target_module
 from mxc.compiler.targets.cpu.isa import PLAIN
 from mxc.compiler.targets.cpu.jobs import job_of
 from mxc.compiler.targets.cpu.target import CpuTarget
@@ -154,3 +156,39 @@ def test_progress_is_told_and_misses_are_explained(tmp_path: Path) -> None:
     assert told == [(0, len(wanted), ""), *((i + 1, len(wanted), k.name) for i, k in enumerate(wanted.values()))]
     assert set(CpuTarget(cache=Cache(tmp_path)).explain(wanted).values()) == {""}
     assert {entry.reason for entry in Cache(tmp_path).entries()} == {"this kernel was not compiled before"}
+
+
+class OneByOne(Claims):
+    """Claims as another process meets them that waits for the same keys: a third stores all of them at once, and the
+    other has the next key for as long as this process keeps the last one."""
+
+    def __init__(self, store: Cache, entries: dict[str, bytes]):
+        super().__init__(None)
+        self.store, self.entries, self.kept = store, entries, set[str]()
+
+    def take(self, key: str) -> bool:
+        for name, code in self.entries.items():
+            self.store.put(name, {}, code)
+        if self.kept:
+            return False
+        self.kept.add(key)
+        return True
+
+    def release(self, key: str) -> None:
+        self.kept.discard(key)
+
+
+def test_what_others_stored_is_not_kept_from_a_third(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    os.chmod(tmp_path, 0o700)
+    kernels = {CpuTarget().launch(k).key: k for k in (scaled(2.5), scaled(3.5), scaled(4.5))}
+    source = CpuTarget(cache=Cache(tmp_path / "source"))
+    (tmp_path / "source").mkdir(mode=0o700)
+    source.load(kernels)
+    codes = {key: code for key in kernels if (code := source.cache.get(key)) is not None}
+    store = Cache(tmp_path)
+    claims = OneByOne(store, codes)
+    monkeypatch.setattr(store, "claims", lambda: nullcontext(claims))
+    polls: list[float] = []
+    monkeypatch.setattr(target_module.time, "sleep", polls.append)
+    loaded = CpuTarget(cache=store).load(kernels)
+    assert (loaded.hits, loaded.misses) == (3, 0) and not polls and not claims.kept

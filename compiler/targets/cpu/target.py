@@ -179,8 +179,12 @@ class CpuTarget:
                 mine = [key for key in missing if claims.take(key)]
                 if not mine and time.monotonic() - waited > PATIENCE:
                     mine = missing
-                # another process may have stored it before it let go
-                todo = {key: jobs[key]() for key in mine if not self._found(key, built)}
+                todo = {}
+                for key in mine:
+                    if not self._found(key, built):
+                        todo[key] = jobs[key]()
+                    else:  # another process stored it before it let go; a third may wait for it
+                        claims.release(key)
                 if todo:
                     self._compile(todo, built, claims)
                 missing = [key for key in missing if key not in built.objects]
