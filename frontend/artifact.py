@@ -105,9 +105,10 @@ class Predictor:
     @property
     def symbol(self) -> Any:
         """The model as a Symbol."""
-        import mxc.symbol
+        from mxc.compiler.graph import json_ir
+        from mxc.symbol import Symbol
 
-        return mxc.symbol.load_json(self._artifact.json)
+        return Symbol(json_ir.read(self._artifact.json, self.path).outputs)
 
     def predict(self, /, **inputs: Any) -> dict[str, np.ndarray]:
         """Compute the outputs, new NumPy arrays by name, for inputs by name (NumPy arrays, NDArrays or lists).
@@ -206,6 +207,8 @@ class Predictor:
         for key, value in params.items():
             name = key.partition(":")[2] if key.startswith(("arg:", "aux:")) else key
             if name not in stored.shapes or name in self.input_names:
+                if name in self.input_names:
+                    raise ArgumentError(f"{name!r} is an input of {self.path}: give it to predict")
                 raise ArgumentError(f"{self.path} has no parameter {name!r}{nearest(name, stored.shapes)}")
             array = self._numbers(name, value)
             if array.shape != stored.shapes[name]:
@@ -222,11 +225,15 @@ def save(path: str | os.PathLike[str], executors: Sequence[Any], inputs: Sequenc
     inputs: the arguments that a caller of the artifact gives. All others are parameters, whose values the file gets
     from the first executor (with_params), but for those whose names end in `label`. train: also what a training step
     needs, with the gradients that the executors want.
-    Raises MXNetError when parameters of two executors differ in shape, FileAccessError when the file cannot be written.
+    Raises MXNetError when parameters of two executors differ in shape, ArgumentError when executors are of different
+    symbols, differ in dtypes, or have the same shapes, FileAccessError when the file cannot be written.
     """
     from mxc.runtime.artifact_writer import write
 
+    if not executors:
+        raise ArgumentError("an artifact needs at least one executor")
     first = executors[0]
+    _check_family(executors)
     names = [*first.arg_dict, *first.aux_dict]
     unknown = [name for name in inputs if name not in first.arg_dict]
     if unknown:
@@ -237,3 +244,21 @@ def save(path: str | os.PathLike[str], executors: Sequence[Any], inputs: Sequenc
     outputs = [name if listed.count(name) == 1 else f"{name}[{i}]" for i, name in enumerate(listed)]
     write(path, mxc.__version__, first._symbol.tojson(), [executor._core for executor in executors], inputs, optional,
           outputs, given, train)
+
+
+def _check_family(executors: Sequence[Any]) -> None:
+    """Raise ArgumentError for executors that cannot be in one artifact."""
+    seen: list[dict[str, Shape]] = []
+    graph, dtypes = executors[0]._symbol.tojson(), None
+    for executor in executors:
+        arrays = executor.arg_dict | executor.aux_dict
+        shapes, found = ({name: getattr(array, what) for name, array in arrays.items()} for what in ("shape", "dtype"))
+        if executor._symbol is not executors[0]._symbol and executor._symbol.tojson() != graph:
+            raise ArgumentError("the executors are of different symbols; an artifact holds one model")
+        if found != (dtypes := dtypes or found):
+            name = next(name for name in found if found[name] != dtypes[name])
+            raise ArgumentError(f"{name!r} is {dtypes[name].__name__} in the first executor and {found[name].__name__} "
+                                "in another; an artifact has each input in one dtype")
+        if shapes in seen:
+            raise ArgumentError(f"two executors have the same shapes, {shapes}; give one for each set of input shapes")
+        seen.append(shapes)

@@ -378,6 +378,8 @@ def test_operators_of_a_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     assert "'Custom' (node 'double'" in capsys.readouterr().err
     with pytest.raises(UnsupportedError, match=r"net.mxc: .*\n.*'Custom' \(node 'double'.*mx.operator.register"):
         mx.load(tmp_path / "net.mxc").predict(x=[1, 2, 3])
+    with pytest.raises(UnsupportedError, match=r"^[^<\n]*net.mxc: unknown operators"):
+        assert mx.load(tmp_path / "net.mxc").symbol
 
 
 def test_executors_of_several_shapes_share_the_parameters_shape(tmp_path: Path):
@@ -426,3 +428,16 @@ def test_settings_are_compared_by_what_they_mean(small: Path, monkeypatch: pytes
     assert not mx.load(small)._artifact.stale
     monkeypatch.setenv("MXC_STRICT", "yes")
     assert "MXC_STRICT=1" in Artifact(small, mx.__version__).stale
+
+
+def test_executors_that_do_not_belong_together(small: Path, tmp_path: Path):
+    path, symbol = tmp_path / "none.mxc", networks.perceptron()
+    first = bound(symbol, data=(2, 64))
+    for others, message in [([], "at least one"), ([first, first], "same shapes"),
+                            ([first, bound(mx.sym.Variable("data") * 2, data=(2, 64))], "different symbols"),
+                            ([first, bound(symbol, dtype="float64", data=(3, 64))], "is float32 .* and float64")]:
+        with pytest.raises(ArgumentError, match=message):
+            artifact.save(path, others, ["data"])
+    assert not path.exists()
+    with pytest.raises(ArgumentError, match=r"'data' is an input of .*: give it to predict"):
+        mx.load(small, params={"data": np.zeros((2, 64))})
