@@ -12,6 +12,7 @@ import mxc as mx
 from mxc.compiler.kernel.ir import RoutineKernel
 from mxc.compiler.ops import table
 from mxc.compiler.ops.shapes.rnn import pieces
+from mxc.compiler.passes.plan_memory import intervals
 from mxc.compiler.passes.routines.rnn import ROWS
 from mxc.compiler.targets.cpu.routines import routine_source
 
@@ -143,6 +144,20 @@ def test_training_does_the_steps_of_a_layer_once() -> None:
                       dict.fromkeys(given, "write"), True)
     kernels = [launch.kernel.name for launch in program.launches if launch.kernel is not None]
     assert kernels.count("_mxc_rnn_layer") == kernels.count("_mxc_rnn_layer_grad") == 2
+
+
+@pytest.mark.parametrize("mode, shared", [("lstm", 3), ("gru", 1)])
+def test_gates_and_their_gradients_lie_where_the_inputs_sums_were(mode: str, shared: int) -> None:
+    """Where all have one size: gru's gates have another."""
+    net = symbol(mode, num_layers=1)[0]
+    given = arrays(net)
+    program = lowered(net.graph, {k: v.shape for k, v in given.items()}, dict.fromkeys(given, "float32"),
+                      dict.fromkeys(given, "write"), True)
+    places = [{id(s) for s in interval.storages} for interval in intervals(program.launches)]
+    forward, back = (launch for launch in program.launches if isinstance(launch.kernel, RoutineKernel)
+                     and launch.kernel.routine.startswith("rnn_layer"))
+    (pre,) = [place for place in places if id(forward.storages[0]) in place]
+    assert len(pre & {id(forward.storages[0]), id(forward.storages[9]), id(back.storages[10])}) == shared
 
 
 def test_what_constants_rule_out_is_not_compiled() -> None:

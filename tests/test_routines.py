@@ -75,22 +75,23 @@ def test_words_are_of_the_target() -> None:
 
 
 @pytest.mark.parametrize("form", [AVX2, AVX512, PLAIN], ids=lambda form: form.name)
-@pytest.mark.parametrize("stored", ["float32", "float64", "float16"])
-def test_product(stored: str, form: Isa) -> None:
+@pytest.mark.parametrize("given, stored", [("float32", "float32"), ("float64", "float64"), ("float32", "float16"),
+                                           ("float16", "float16")])
+def test_product(given: str, stored: str, form: Isa) -> None:
     """The word, compiled, with what is left over in every direction; nothing beyond the result is written."""
     if not runs(form):
         pytest.skip(f"this machine does not run {form.name}")
-    text = product_functions(form, stored)
-    name = product_symbol(stored)
+    text = product_functions(form, given, stored)
+    name = product_symbol(given, stored)
     address = compiled(text.replace(f"internal void @{name}(", "void @kernel("))
     function = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 6)(address)
     rng, real = np.random.default_rng(0), np.float64 if stored == "float64" else np.float32
     for rows, depth, columns in ((1, 5, 16), (2, 4, 3), (3, 1, 8), (5, 300, 17), (13, 9, 40), (16, 515, 33)):
         to = rng.standard_normal(rows * columns + 9).astype(real)
-        left = rng.standard_normal(rows * depth).astype(real)
+        left = rng.standard_normal(rows * depth).astype(given)
         packed = rng.standard_normal(-(-columns // 16) * depth * 16).astype(stored)
         expected = to.copy()
-        words.product_(expected, 0, rows, left, 0, depth, packed.astype(real), columns)
+        words.product_(expected, 0, rows, left.astype(real), 0, depth, packed.astype(real), columns)
         function(to.ctypes.data, left.ctypes.data, packed.ctypes.data, rows, depth, columns)
         np.testing.assert_allclose(to, expected, 0, 1e-12 if stored == "float64" else 1e-4)
         np.testing.assert_array_equal(to[rows * columns:], expected[rows * columns:])

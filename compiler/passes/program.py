@@ -10,6 +10,7 @@ import numpy as np
 
 from mxc.compiler.graph.graph import Shape
 from mxc.compiler.kernel.ir import CallKernel, ChainKernel, Kernel, LoopKernel, RoutineKernel, Store, walk
+from mxc.compiler.kernel.routines import spec
 
 
 @dataclass(eq=False)
@@ -61,14 +62,17 @@ def can_share(launch: Launch, old: Storage, new: Storage) -> bool:
     """True when the launch may write `new` into the memory of `old`, which it reads for the last time.
 
     That is so when every load of `old` is at the very index at which `new` is stored, unguarded, and happens before
-    that store at each point of the kernel's iteration space.
+    that store at each point of the kernel's iteration space; a routine says so itself.
     """
     kernel = launch.kernel
-    if kernel is None or isinstance(kernel, RoutineKernel | ChainKernel):
+    if kernel is None or isinstance(kernel, ChainKernel):
         return False
     if old.nbytes != new.nbytes or np.dtype(old.dtype).itemsize != np.dtype(new.dtype).itemsize:
         return False
     old_slots = {i for i, s in enumerate(launch.storages) if s is old}
+    if isinstance(kernel, RoutineKernel):
+        (slot,), declared = [i for i, s in enumerate(launch.storages) if s is new], spec.find(kernel.routine)
+        return all(declared.may_overwrite(slot, i) for i in old_slots)
     stores = [s for s in kernel.stores if launch.storages[s.buffer] is new]
     if len(stores) != 1 or old in launch.writes:
         return False

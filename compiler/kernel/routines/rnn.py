@@ -12,7 +12,7 @@ from mxc.compiler.kernel.routines.words import int64, max_, min_, product_, sigm
 @routine(inputs=("pre", "weight", "bias", "state", "cell", "lengths"),
          outputs=("out", "last_state", "last_cell", "gates", "cells"), units="(batch + rows - 1) // rows",
          scratch={"h": ("real", "rows * size"), "c": ("real", "rows * size"),
-                  "total": ("real", "rows * products * size")})
+                  "total": ("real", "rows * products * size")}, over={"gates": "pre"})
 def rnn_layer(first, last, pre, weight, bias, state, cell, lengths, out, last_state, last_cell, gates, cells,
               h, c, total, steps, batch, size, rows, reverse, masked, keep, *, products, lstm, gru, relu, clip, low,
               high, clip_nan, real):
@@ -29,13 +29,6 @@ def rnn_layer(first, last, pre, weight, bias, state, cell, lengths, out, last_st
     for unit in range(first, last):
         top = unit * rows
         count = min_(rows, batch - top)
-        if unit == 0:
-            if not lstm:
-                last_cell[0] = real(0)
-            if not (keep and lstm):
-                cells[0] = real(0)
-            if not (keep and (lstm or gru)):
-                gates[0] = real(0)
         for i in range(count * size):
             h[i] = state[top * size + i]
         if lstm:
@@ -112,12 +105,19 @@ def rnn_layer(first, last, pre, weight, bias, state, cell, lengths, out, last_st
         if lstm:
             for i in range(count * size):
                 last_cell[top * size + i] = c[i]
+        if unit == 0:  # at the end: `gates` may lie where `pre` did
+            if not lstm:
+                last_cell[0] = real(0)
+            if not (keep and lstm):
+                cells[0] = real(0)
+            if not (keep and (lstm or gru)):
+                gates[0] = real(0)
 
 
 @routine(inputs=("out_grad", "state_grad", "cell_grad", "gates", "cells", "out", "state", "cell", "weight", "lengths"),
          outputs=("pre_grad", "first_state_grad", "first_cell_grad", "previous", "recurrent_grad"),
          units="(batch + rows - 1) // rows",
-         scratch={"dh": ("real", "rows * size"), "dc": ("real", "rows * size")})
+         scratch={"dh": ("real", "rows * size"), "dc": ("real", "rows * size")}, over={"pre_grad": "gates"})
 def rnn_layer_grad(first, last, out_grad, state_grad, cell_grad, gates, cells, out, state, cell, weight, lengths,
                    pre_grad, first_state_grad, first_cell_grad, previous, recurrent_grad, dh, dc,
                    steps, batch, size, rows, reverse, masked, *, products, lstm, gru, relu, clip, low, high, real):

@@ -23,7 +23,9 @@ class Spec:
     It does units first <= u < last, each independent of the others. inputs, outputs: flat arrays; scratch: (name,
     dtype, count) of arrays that are private to the running thread and hold anything at first; integers: run-time
     extents; constants: baked into the code, dtype names being callables that convert. units, and the counts of scratch,
-    are Python expressions over integers and constants; a scratch dtype may be the name of a constant.
+    are Python expressions over integers and constants; a scratch dtype may be the name of a constant. over: pairs of an
+    output and an input that may be one array, where their sizes are equal: what it writes to a place then depends on
+    what it has read there.
     """
 
     name: str
@@ -34,13 +36,20 @@ class Spec:
     integers: tuple[str, ...]
     constants: tuple[str, ...]
     units: str
+    over: tuple[tuple[str, str], ...]
+
+    def may_overwrite(self, output: int, given: int) -> bool:
+        """Whether the output and the input at these positions among all arrays may be one array."""
+        names = (*self.inputs, *self.outputs)
+        return (names[output], names[given]) in self.over
 
 
 Function = Callable[..., None]
 
 
 def routine(inputs: Sequence[str], outputs: Sequence[str], units: str,
-            scratch: Mapping[str, tuple[str, str]] | None = None) -> Callable[[Function], Function]:
+            scratch: Mapping[str, tuple[str, str]] | None = None,
+            over: Mapping[str, str] | None = None) -> Callable[[Function], Function]:
     """Declares the decorated function a routine; see Spec. Raises MXNetError when its parameters are others."""
 
     def declare(function: Function) -> Function:
@@ -53,7 +62,7 @@ def routine(inputs: Sequence[str], outputs: Sequence[str], units: str,
         function.spec = Spec(  # type: ignore[attr-defined]
             function.__name__, function, tuple(inputs), tuple(outputs),
             tuple((name, *kind) for name, kind in (scratch or {}).items()), tuple(names[len(arrays):]),
-            tuple(n for n, p in parameters.items() if p.kind is p.KEYWORD_ONLY), units)
+            tuple(n for n, p in parameters.items() if p.kind is p.KEYWORD_ONLY), units, tuple((over or {}).items()))
         return function
 
     return declare

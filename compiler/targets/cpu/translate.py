@@ -42,8 +42,8 @@ def translated(job: Job, features: str) -> str:
         except (MXNetError, TypeError, ValueError, KeyError) as error:
             raise MXNetError(f"kernel {job.name}, line {function.line}: {error}\n{job.text}") from error
     lines = (function.steps.b.module() + function.steps.metadata()).splitlines()
-    for i, dtype in enumerate(sorted(function.steps.products)):
-        more = product_functions(isa, dtype).replace("#0", f"#{i + 1}").splitlines()
+    for i, stored in enumerate(sorted(function.steps.products)):
+        more = product_functions(isa, *stored).replace("#0", f"#{i + 1}").splitlines()
         lines += [line for line in more if not (line.startswith("declare") and line in lines)]
     return "\n".join([*lines, ""])
 

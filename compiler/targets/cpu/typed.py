@@ -55,7 +55,7 @@ class Steps:
         self.b = Builder()
         self.arithmetic = Arithmetic(self.b, half)
         self.buffers = buffers
-        self.products: set[str] = set()  # dtypes of the matrices of `product_`
+        self.products: set[tuple[str, str]] = set()  # dtypes of the rows and matrices of `product_`
 
     def metadata(self) -> str:
         """The module's metadata: nothing, the domain, for each buffer its scope, lists of it, of the others, and

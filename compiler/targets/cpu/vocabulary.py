@@ -131,8 +131,8 @@ def product_(s: Steps, to: Buffer, at: Typed, rows: Typed, left: Buffer, start: 
              columns: Typed) -> None:
     """A product of rows with a packed matrix, by a function that targets/cpu/library/product.py prints."""
     places = [s.address(to, s.whole(at)), s.address(left, s.whole(start)), packed.pointer]
-    s.products.add(packed.dtype)
-    s.b.call(product_symbol(packed.dtype), [*places, *map(s.whole, (rows, depth, columns))])
+    s.products.add((left.dtype, packed.dtype))
+    s.b.call(product_symbol(left.dtype, packed.dtype), [*places, *map(s.whole, (rows, depth, columns))])
 
 
 @functools.cache

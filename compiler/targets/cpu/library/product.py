@@ -17,21 +17,21 @@ CHAINS = 8  # sums at least that grow independently of each other: a multiply-ad
 STEP = 4  # of the depth, in one round of a tile's loop
 
 
-def product_symbol(stored: str) -> str:
-    """The function's name for a matrix that is stored so; the rows have its computing dtype."""
-    return f"mxc_product_{stored}"
+def product_symbol(given: str, stored: str) -> str:
+    """The function's name for rows of `given` and a matrix of `stored`, which have one computing dtype."""
+    return f"mxc_product_{given}_{stored}"
 
 
-def product_functions(isa: Isa, stored: str) -> str:
+def product_functions(isa: Isa, given: str, stored: str) -> str:
     """LLVM IR of `void product(ptr to, ptr left, ptr packed, i64 rows, i64 depth, i64 columns)`."""
     b, dtype = Builder("nounwind noinline"), computing_dtype(stored)
-    lanes, name = isa.lanes(dtype), product_symbol(stored)
+    lanes, name = isa.lanes(dtype), product_symbol(given, stored)
     vectors = PANEL // lanes
     most = max(1, min(12, (isa.registers - vectors - 1) // vectors))
     for rows in range(1, most + 1):
-        _print_tile(b, isa, stored, rows)
+        _print_tile(b, isa, given, stored, rows)
     with b.function(name, "ptr to, ptr left, ptr packed, i64 rows, i64 depth, i64 columns", True) as f:
-        to, left, packed = Array(b, f[0], dtype), Array(b, f[1], dtype), Array(b, f[2], stored)
+        to, left, packed = Array(b, f[0], dtype), Array(b, f[1], given), Array(b, f[2], stored)
         count, depth, columns = f[3:]
         blocks = ceil_div(depth, BLOCK_BYTES // BYTES[dtype])
         block = ceil_div(depth, b.maximum(blocks, 1))
@@ -53,7 +53,7 @@ def product_functions(isa: Isa, stored: str) -> str:
     return b.module()
 
 
-def _print_tile(b: Builder, isa: Isa, stored: str, rows: int) -> None:
+def _print_tile(b: Builder, isa: Isa, given: str, stored: str, rows: int) -> None:
     """to[row][column] += sum over depth of left[row][k] * panel[k][column], for the first `valid` of PANEL columns."""
     dtype, arithmetic = computing_dtype(stored), Arithmetic(b, isa.half)
     lanes = isa.lanes(dtype)
@@ -61,8 +61,8 @@ def _print_tile(b: Builder, isa: Isa, stored: str, rows: int) -> None:
     grid = [(i, j) for i in range(rows) for j in range(vectors)]
     chains = next(n for n in (1, 2, 4) if n == STEP or n * len(grid) >= CHAINS)
     where = "ptr left, i64 pitch, ptr panel, ptr to, i64 columns, i64 depth, i64 valid"
-    with b.function(f"{product_symbol(stored)}_{rows}", where, internal=True) as f:
-        left, panel, to = Array(b, f[0], dtype), Array(b, f[2], stored), Array(b, f[3], dtype)
+    with b.function(f"{product_symbol(given, stored)}_{rows}", where, internal=True) as f:
+        left, panel, to = Array(b, f[0], given), Array(b, f[2], stored), Array(b, f[3], dtype)
         pitch, columns, depth, valid = f[1], f[4], f[5], f[6]
         lines = [left.at(i * pitch) for i in range(rows)]
         sums = [b.zero(kind) for _ in range(chains) for _ in grid]
@@ -75,7 +75,8 @@ def _print_tile(b: Builder, isa: Isa, stored: str, rows: int) -> None:
                              for j in range(vectors)]
                     for n, (i, j) in enumerate(grid):
                         at = u % chains * len(grid) + n
-                        sums[at] = b.fma(here[i].broadcast(u, lanes), right[j], sums[at])
+                        x = arithmetic.loaded(here[i].broadcast(u, lanes), given)
+                        sums[at] = b.fma(x, right[j], sums[at])
         for at in range(len(grid), chains * len(grid)):
             sums[at % len(grid)] = sums[at % len(grid)] + sums[at]
         places = [i * columns + j * lanes for i, j in grid]
