@@ -82,6 +82,7 @@ REDUCTIONS: dict[str, Callable[[Any], Any]] = {
     "max columns": lambda x: mx.sym.max(x, axis=0), "sum": lambda x: mx.sym.sum(x, axis=1),
     "nansum": lambda x: mx.sym.nansum(x, axis=1), "prod": lambda x: mx.sym.prod(x, axis=1),
     "norm": lambda x: mx.sym.norm(x, axis=1), "mean": lambda x: mx.sym.mean(x, axis=1),
+    "softmax of lengths": lambda x: mx.sym.softmax(x, mx.sym.arange(len(ROWS), dtype="int32") % 5, use_length=True),
 }
 Case = tuple[Any, dict[str, np.ndarray], bool]
 

@@ -71,7 +71,8 @@ def _temperature(params: Params) -> np.float64:
 
 
 def _softmax(x: np.ndarray, axes: int | tuple[int, ...]) -> np.ndarray:
-    powers = np.exp(x - x.max(axes, keepdims=True))
+    with np.errstate(invalid="ignore"):  # NaN where the largest is infinite, as in a row without elements
+        powers = np.exp(x - x.max(axes, keepdims=True))
     return powers / powers.sum(axes, keepdims=True)
 
 
@@ -83,11 +84,7 @@ def softmax(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws
         return [_softmax(x, axis)]
     place = np.arange(x.shape[axis]).reshape(-1, *(1,) * (x.ndim - axis - 1))
     inside = np.broadcast_to(place < np.expand_dims(inputs[1], axis), x.shape)
-    kept = np.where(inside, x, -np.inf)
-    largest = kept.max(axis, keepdims=True)
-    powers = np.exp(kept - np.where(largest > -np.inf, largest, 0))  # a row of length 0 stays 0
-    total = powers.sum(axis, keepdims=True)
-    return [np.divide(powers, total, where=total > 0, out=np.zeros(x.shape))]
+    return [np.where(inside, _softmax(np.where(inside, x, -np.inf), axis), 0)]
 
 
 def softmin(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws) -> list[np.ndarray]:
