@@ -20,7 +20,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mxc.compiler import env
-from mxc.compiler.cache_files import UNSET, candidates, decode, encode, header, prepared, read, refusal, remove_stale
+from mxc.compiler.cache_files import (
+    OURS,
+    PREFIX,
+    UNSET,
+    candidates,
+    decode,
+    encode,
+    header,
+    prepared,
+    read,
+    refusal,
+    remove_stale,
+)
 
 try:
     import fcntl
@@ -28,7 +40,7 @@ except ImportError:  # not a POSIX system
     fcntl = None  # type: ignore[assignment]
 
 LIMIT = 2 << 30  # bytes, where MXC_CACHE_SIZE says nothing
-LOCK = ".lock"
+LOCK = ".mxc.lock"
 UNFINISHED = (".tmp", ".try")
 SHORTAGES = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EINTR)  # of this process or system
 _warned: set[str] = set()
@@ -190,7 +202,7 @@ class Cache:
             _warn_once(f"kernels are compiled but not cached in {self.path}: {error.strerror or error}")
 
     def _write(self, key: str, data: bytes) -> None:
-        handle, name = tempfile.mkstemp(dir=self.path, prefix=".", suffix=".tmp")  # mode 0600
+        handle, name = tempfile.mkstemp(dir=self.path, prefix=PREFIX, suffix=".tmp")  # mode 0600
         try:
             with os.fdopen(handle, "wb") as file:
                 file.write(data)
@@ -251,7 +263,7 @@ class Cache:
         try:
             with os.scandir(self.path) as scan:
                 for item in scan:
-                    if item.name.endswith((".mxk", ".bad", *UNFINISHED)) or item.name == LOCK:
+                    if OURS.fullmatch(item.name):
                         try:
                             status = item.stat(follow_symlinks=False)
                         except OSError:  # another process removed it

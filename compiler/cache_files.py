@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import stat
 import struct
 import tempfile
@@ -26,6 +27,8 @@ VERSION = 2
 HEAD = struct.Struct("<8sII")
 SIZE = struct.Struct("<Q")
 UNSET = "\0"
+PREFIX = ".mxc-"  # of temporary files: a directory may have files of others
+OURS = re.compile(r".*\.mxk|[0-9a-f]+-[0-9a-f]+\.bad|\.mxc-.*\.(tmp|try)|\.mxc\.lock")  # what is written there
 FLAGS = ("O_NOFOLLOW", "O_CLOEXEC", "O_NONBLOCK")  # a pipe in an entry's place must not make the reader wait
 STALE = 3600  # seconds after which a temporary file belongs to a writer that was killed
 TOUCH = 3600  # seconds: how exactly the time of an entry's last use is kept
@@ -133,7 +136,7 @@ def prepared(path: Path) -> str:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         if reason := refusal(path):
             return reason
-        handle, name = tempfile.mkstemp(dir=path, suffix=".try")
+        handle, name = tempfile.mkstemp(dir=path, prefix=PREFIX, suffix=".try")
         os.close(handle)
         os.unlink(name)
     except OSError as error:
@@ -143,7 +146,7 @@ def prepared(path: Path) -> str:
 
 def remove_stale(path: Path) -> None:
     """Remove what writers that were killed left behind."""
-    for left in (*path.glob(".*.tmp"), *path.glob("*.try")):
+    for left in (*path.glob(f"{PREFIX}*.tmp"), *path.glob(f"{PREFIX}*.try")):
         try:
             if time.time() - left.stat().st_mtime > STALE:
                 left.unlink()

@@ -204,7 +204,7 @@ def test_entries_and_info(store: Cache) -> None:
     keys = filled(store, 3)
     (store.path / "strange.mxk").write_bytes(b"")
     (store.path / "of a user").write_bytes(b"")
-    (store.path / ".x.tmp").write_bytes(b"12")
+    (store.path / ".mxc-x.tmp").write_bytes(b"12")
     listed = store.entries()
     assert [e.key for e in listed] == keys[::-1] and [e.used for e in listed] == [3 * 86400, 2 * 86400, 86400]
     assert listed[0].name == "operator2" and listed[0].reason == "a reason" and listed[0].parts == PARTS
@@ -229,7 +229,7 @@ def test_prune_removes_what_was_used_longest_ago(store: Cache) -> None:
     keys = filled(store, 4)
     size = store.entries()[0].nbytes
     assert store.get(keys[0]) == b"x" * 1000  # now it is the one used last
-    (store.path / "old.bad").write_bytes(b"12")
+    store.place(KEY).with_suffix(".bad").write_bytes(b"12")
     assert store.prune(0) == cache.Removed(1, 2)
     assert store.prune(2 * size) == cache.Removed(2, 2 * size)
     assert {e.key for e in store.entries()} == {keys[0], keys[3]}
@@ -240,9 +240,17 @@ def test_prune_removes_what_was_used_longest_ago(store: Cache) -> None:
 
 def test_clear_leaves_files_of_others(store: Cache) -> None:
     filled(store, 2)
-    (store.path / "of a user").write_bytes(b"")
-    assert store.clear().files == 2
-    assert [p.name for p in store.path.iterdir()] == ["of a user"]
+    others = {"of a user", "notes.tmp", ".hidden.tmp", "a.try", "song.bad", ".lock"}
+    for name in others:
+        (store.path / name).write_bytes(b"")
+        os.utime(store.path / name, (0, 0))
+    cache_files.remove_stale(store.path)
+    store.prune(1)
+    filled(store, 2)
+    with store.claims():
+        assert store.info().entries == 2 and store.info().refused == store.info().unfinished == 0
+    assert store.clear().files == 3  # and the lock
+    assert {p.name for p in store.path.iterdir()} == others
 
 
 @pytest.mark.parametrize(("text", "limit"), [("", 2 << 30), ("1000", 1000), ("500M", 500 << 20), ("2gb", 2 << 30),
@@ -298,4 +306,4 @@ assert store.refused == 0
 def test_processes_share_a_directory(store: Cache) -> None:
     writers = [subprocess.Popen([sys.executable, "-c", WRITER, str(store.path)]) for _ in range(3)]
     assert [w.wait() for w in writers] == [0, 0, 0]
-    assert len(list(store.path.glob("*.mxk"))) == 5 and not list(store.path.glob(".*.tmp"))
+    assert len(list(store.path.glob("*.mxk"))) == 5 and not list(store.path.glob(".mxc-*"))

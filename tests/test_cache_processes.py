@@ -103,7 +103,7 @@ def test_p06_a_second_process_compiles_nothing_and_loads_no_compiler(filled: Pat
 def test_p07_processes_that_start_at_once_share_an_empty_cache_and_the_work(empty: Path) -> None:
     reports = [finish(process, 300)[0].split() for process in [start(REPORT, empty) for _ in range(8)]]
     assert sum(int(misses) for _, misses, _ in reports) == 2, reports  # what one process would compile
-    assert len(entries(empty)) == FILES and not list(empty.glob(".*.tmp")) and not list(empty.glob("*.bad"))
+    assert len(entries(empty)) == FILES and not list(empty.glob(".mxc-*")) and not list(empty.glob("*.bad"))
     assert warm(empty) == ALL_HITS
 
 
@@ -125,7 +125,7 @@ def test_p07_writers_killed_anywhere_leave_a_sound_cache(empty: Path) -> None:
 
 
 def test_what_killed_writers_leave_is_removed_later(own: Path) -> None:
-    old, new = own / ".old.tmp", own / ".new.tmp"
+    old, new = own / ".mxc-old.tmp", own / ".mxc-new.tmp"
     for path in (old, new):
         path.write_bytes(b"half an entry")
     os.utime(old, (0, 0))
@@ -249,7 +249,7 @@ def test_a_full_disk_is_one_warning(empty: Path) -> None:
     script = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))\n" + REPORT
     out, err = finish(start(script, empty))
     assert out == "0 2 True" and err.count("compiled but not cached") == 1, err
-    assert not entries(empty) and not list(empty.glob(".*.tmp"))
+    assert not entries(empty) and not list(empty.glob(".mxc-*"))
 
 
 @pytest.mark.slow

@@ -347,3 +347,13 @@ def test_an_encoding_that_lacks_a_names_letters():
 def test_no_standard_error(line: str):
     done = shell(line)
     assert (done.returncode, done.stdout) == (BAD_FILE, "")
+
+
+def test_an_interrupt_inside_of_an_exec():
+    program = """
+import sys, mxc.cli.run
+from mxc.cli.main import main
+mxc.cli.run.run = lambda _: exec("raise KeyboardInterrupt")
+sys.exit(main(["run", "net-symbol.json"]))"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (INTERRUPTED, "mxc run: interrupted\n")

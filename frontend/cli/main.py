@@ -70,6 +70,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         return perform(parser(given).parse_args(given))
     except KeyboardInterrupt:
+        exec("")  # Python notes an interrupt inside of an exec, of a module's for one, and would end by a signal
         return complain(command_in(given), "interrupted", INTERRUPTED)
 
 
