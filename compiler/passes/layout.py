@@ -39,7 +39,7 @@ def _by_images(options: Options, dtype: str, params: Params, shape: tuple[int, .
     channels, filters: of a group.
     """
     lanes = options.target.lanes(dtype) if dtype.startswith("float") else 0
-    if not lanes or shape[0] % lanes:
+    if lanes < 2 or shape[0] % lanes:
         return False
     return prod(shape[2:]) <= SMALL_MAPS[prod(params.kernel) > 1] or min(channels, filters) <= FEW_CHANNELS
 
@@ -56,7 +56,7 @@ def _convolution(builder: GraphBuilder, node: Node, shape: tuple[int, ...], opti
     block = options.target.tile(dtype)[0]
     if by_images or _stays(shape, is_static):
         block = 0
-    else:
+    if block:
         rows = (groups, filters // groups, prod(builder.shape(weight)[1:]))
         weight = _pack(builder, weight, rows, block, node.name)
     return builder.make("_mxc_convolution", data, weight, name=node.name, num_filter=filters, num_group=groups,
@@ -76,7 +76,7 @@ def _data_grad(builder: GraphBuilder, node: Node, options: Options, is_static: b
     block = options.target.tile(dtype)[0]
     if by_images or strided or _stays(shape, is_static):  # the kernel picks or packs what it reads
         block = 0
-    else:
+    if block:
         by_filter = as_shape(builder, weight, (groups, filters, channels, taps))
         by_channel = builder.make("transpose", by_filter, axes=(0, 2, 1, 3))
         weight = _pack(builder, by_channel, (groups, channels, filters * taps), block, node.name)
