@@ -355,5 +355,6 @@ import sys, mxc.cli.run
 from mxc.cli.main import main
 mxc.cli.run.run = lambda _: exec("raise KeyboardInterrupt")
 sys.exit(main(["run", "net-symbol.json"]))"""
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    Path("interrupted.py").write_text(program)
+    done = subprocess.run([sys.executable, "-m", "interrupted"], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (INTERRUPTED, "mxc run: interrupted\n")

@@ -70,7 +70,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         return perform(parser(given).parse_args(given))
     except KeyboardInterrupt:
-        exec("")  # Python notes an interrupt inside of an exec, of a module's for one, and would end by a signal
+        exec("")  # else `python -m` ends by a signal when the interrupt came inside of an exec of text
         return complain(command_in(given), "interrupted", INTERRUPTED)
 
 
