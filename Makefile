@@ -31,8 +31,10 @@ types: $(READY)
 
 bench: $(READY)
 	BENCH_PEERS="$(BENCH_PEERS)" $(BIN)/python bench/networks.py --models $(MODELS) $(BENCH_FLAGS)
+	BENCH_PEERS="$(BENCH_PEERS)" $(BIN)/python bench/startup.py
 	$(BIN)/python bench/eager.py
 	if [ -e $(MODELS)/cases.json ]; then $(BIN)/python bench/memory.py $(MODELS); fi
+	if [ -e $(MODELS)/cases.json ]; then $(BIN)/python bench/accuracy.py $(MODELS); fi
 
 $(READY): pyproject.toml setup.py
 	$(PYTHON) -m venv $(VENV)
