@@ -40,6 +40,7 @@ except ImportError:  # not a POSIX system
     fcntl = None  # type: ignore[assignment]
 
 LIMIT = 2 << 30  # bytes, where MXC_CACHE_SIZE says nothing
+TIDY_SHARE = 64  # of the limit: a process that stores that much looks whether the limit is kept
 LOCK = ".mxc.lock"
 UNFINISHED = (".tmp", ".try")
 SHORTAGES = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EINTR)  # of this process or system
@@ -164,6 +165,7 @@ class Cache:
         self.limit = limit
         self.writable = writable
         self.refused = 0
+        self._unpruned = limit or LIMIT  # bytes stored since `tidy` pruned; at first it does
 
     def place(self, key: str) -> Path:
         """Where the entry of `key` is, or would be."""
@@ -200,6 +202,13 @@ class Cache:
                 self._write(key, data)
         except OSError as error:
             _warn_once(f"kernels are compiled but not cached in {self.path}: {error.strerror or error}")
+        self._unpruned += len(data)
+
+    def tidy(self) -> None:
+        """`prune`, which looks at every file, if this process has stored enough since it did so last."""
+        if self._unpruned * TIDY_SHARE >= (self.limit or LIMIT):
+            self._unpruned = 0
+            self.prune()
 
     def _write(self, key: str, data: bytes) -> None:
         handle, name = tempfile.mkstemp(dir=self.path, prefix=PREFIX, suffix=".tmp")  # mode 0600
@@ -248,8 +257,8 @@ class Cache:
 
     def _entries_of(self, start: str) -> list[Entry]:
         found = []
-        for place, size, used in self._files():
-            if place.suffix == ".mxk" and place.name.startswith(start):
+        for place, size, used in self._files(start):
+            if place.suffix == ".mxk":
                 try:
                     about = header(place)
                 except (ValueError, OSError):
@@ -257,13 +266,14 @@ class Cache:
                 found.append(Entry(place.stem, place, size, used, about["name"], about["reason"], about["parts"]))
         return sorted(found, key=lambda e: (-e.used, e.key))
 
-    def _files(self) -> list[tuple[Path, int, float]]:
-        """(place, bytes, time of last change) of what this module has written to the directory."""
+    def _files(self, start: str = "") -> list[tuple[Path, int, float]]:
+        """(place, bytes, time of last change) of what this module has written to the directory, with names that begin
+        so."""
         found = []
         try:
             with os.scandir(self.path) as scan:
                 for item in scan:
-                    if OURS.fullmatch(item.name):
+                    if item.name.startswith(start) and OURS.fullmatch(item.name):
                         try:
                             status = item.stat(follow_symlinks=False)
                         except OSError:  # another process removed it

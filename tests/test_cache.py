@@ -238,6 +238,16 @@ def test_prune_removes_what_was_used_longest_ago(store: Cache) -> None:
     assert [e.key for e in store.entries()] == [keys[0]]
 
 
+def test_tidy_looks_at_all_files_only_now_and_then(store: Cache, monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[int] = []
+    monkeypatch.setattr(Cache, "prune", lambda self: looked.append(1))
+    store = Cache(store.path, limit=64 * 2500)
+    for _ in range(7):  # of more than 1000 bytes each
+        filled(store, 1)
+        store.tidy()
+    assert 2 <= len(looked) <= 4
+
+
 def test_clear_leaves_files_of_others(store: Cache) -> None:
     filled(store, 2)
     others = {"of a user", "notes.tmp", ".hidden.tmp", "a.try", "song.bad", ".lock"}

@@ -193,7 +193,7 @@ class CpuTarget:
                 elif missing:
                     time.sleep(POLL)
         if built.misses:
-            self.cache.prune()
+            self.cache.tidy()
         return built
 
     def _found(self, key: str, built: Built) -> bool:
