@@ -83,7 +83,7 @@ def test_the_source_distribution_gives_the_same_wheel(built: Path):
 
 
 @pytest.mark.slow
-def test_the_wheel_works_where_the_sources_are_not(built: Path):
+def test_i02_the_wheel_works_where_the_sources_are_not(built: Path):
     place = built / "environment"
     venv.create(place, with_pip=True)
     python = next(place.glob("bin/python"))

@@ -22,7 +22,7 @@ from mxc.cli.model import (
 from mxc.cli.tables import on_terminal
 from mxc.compiler import env
 
-CPU, CUDA = "cpu", "cuda:"
+CPU, LEVEL, CUDA = "cpu", "cpu:", "cuda:"
 DESCRIPTION = """Compile a model for inputs of given shapes. The kernels are kept in the cache (MXC_CACHE_DIR, default
 ~/.cache/mxc), from which later runs load them. With -o, also write an artifact: one file with the graph, the plans, the
 kernels and the parameters, which mxc.load and `mxc run` start without a compiler. A --shape that names an input again
@@ -35,6 +35,7 @@ EXAMPLES = """
   mxc compile net-symbol.json --shape data=1,3,224,224 --dtype data=float16 --json
   mxc compile net-symbol.json --shape data=1,3,224,224 --shape data=16,3,224,224 -o net.mxc
   mxc compile net-symbol.json --shape data=32,784 --params net-0007.params --train -o net.mxc
+  mxc compile net-symbol.json --shape data=1,3,224,224 --target cpu:x86-64-v3 -o net-any.mxc
   mxc compile net-symbol.json --shape data=1,3,224,224 --target cuda:sm_90 -o net-sm_90.mxc"""
 
 
@@ -44,9 +45,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", metavar="NAME.mxc", help="write an artifact there")
     parser.add_argument("--train", action="store_true",
                         help="compile a training step too, with the gradients of all parameters")
-    parser.add_argument("--target", default=CPU, metavar="cpu|cuda:sm_90",
-                        help="what it is to run on: this CPU (default), or an NVIDIA GPU of that architecture, for "
-                             "whose loop kernels PTX and machine code are made (extra cuda)")
+    parser.add_argument("--target", default=CPU, metavar="cpu|cpu:x86-64-v3|cuda:sm_90",
+                        help="what it is to run on: this CPU (default), every CPU of that level (x86-64-v2, -v3, -v4), "
+                             "or an NVIDIA GPU of that architecture, for whose loop kernels PTX and machine code are "
+                             "made (extra cuda)")
     parser.add_argument("--jobs", type=positive, metavar="N",
                         help="how many processes compile (default: MXC_NUM_THREADS, else the CPUs)")
 
@@ -78,8 +80,12 @@ def run(options: argparse.Namespace) -> int:
     if options.output == "":
         raise UsageError("--output: expected the name of a file")
     sets, dtypes = shape_sets(options.shape), parse_dtypes(options.dtype)
+    if options.target.startswith(LEVEL):
+        env.set("MXC_CPU", options.target.removeprefix(LEVEL))
+        options.target = CPU
     if options.target != CPU and not options.target.startswith(CUDA):
-        raise UsageError(f"--target {options.target}: expected cpu, or cuda: and an architecture, as cuda:sm_90")
+        raise UsageError(f"--target {options.target}: expected cpu, cpu: and a level, as cpu:x86-64-v3, or cuda: and "
+                         "an architecture, as cuda:sm_90")
     if options.jobs:
         env.set("MXC_NUM_THREADS", str(options.jobs))
     with progress(f"compiling {options.model}"):

@@ -4,6 +4,9 @@ from __future__ import annotations
 import platform
 import sys
 
+from mxc.compiler.targets.cpu import levels
+
+ANY = "any with these features"  # in place of a CPU's identity, of code for a level (levels.py)
 IDENTITY = ("vendor_id", "cpu family", "model", "CPU implementer", "CPU variant", "CPU part")  # lines of /proc/cpuinfo
 FLAGS = ("flags", "Features")
 FIRST = 1 << 14  # bytes of /proc/cpuinfo that hold its first CPU: reading of all takes long on large machines
@@ -12,6 +15,18 @@ FIRST = 1 << 14  # bytes of /proc/cpuinfo that hold its first CPU: reading of al
 def host_parts() -> dict[str, str]:
     """What compiled code depends on, labelled: the system, the machine, the CPU, and its features between spaces."""
     parts = {"system": sys.platform, "machine": platform.machine()}
+    level = levels.chosen()
+    if level is not None:
+        return parts | {"cpu": ANY, "features": " ".join(sorted(level.flags))}
+    return parts | _own_parts()
+
+
+def check_level(level: levels.Level) -> None:
+    """Raise TargetError unless this machine's CPU has the level."""
+    levels.check_here(level, platform.machine(), frozenset(_own_parts()["features"].split()))
+
+
+def _own_parts() -> dict[str, str]:
     found = _cpuinfo()
     cpu = " ".join(found[name] for name in IDENTITY if name in found)
     features = next((found[name] for name in FLAGS if name in found), "")
@@ -22,7 +37,7 @@ def host_parts() -> dict[str, str]:
 
         there = (feature for feature in host_features().split(",") if feature.startswith("+"))
         cpu, features = llvm.get_host_cpu_name(), " ".join(there)
-    return parts | {"cpu": cpu, "features": " ".join(sorted(features.split()))}
+    return {"cpu": cpu, "features": " ".join(sorted(features.split()))}
 
 
 def _cpuinfo() -> dict[str, str]:
@@ -40,6 +55,6 @@ def differences(then: dict[str, str], now: dict[str, str]) -> list[str]:
     """Why code that was compiled with the parts `then` may not run with the parts `now`. A CPU may have more features
     than the one that was compiled for."""
     reasons = [f"{label}: {then[label]!r} then, {now.get(label, '')!r} now" for label in then
-               if label != "features" and then[label] != now.get(label)]
+               if label != "features" and then[label] != now.get(label) and (label, then[label]) != ("cpu", ANY)]
     lost = sorted(set(then.get("features", "").split()) - set(now.get("features", "").split()))
     return reasons + ([f"features that this CPU lacks: {', '.join(lost)}"] if lost else [])

@@ -12,6 +12,7 @@ from mxc.compiler import env, progress
 from mxc.compiler.cache import Cache, Claims, open_cache
 from mxc.compiler.cache_files import entry_key
 from mxc.compiler.forks import Lock
+from mxc.compiler.targets.cpu import host, levels
 from mxc.compiler.targets.cpu.loaded import Library
 from mxc.compiler.targets.launch import Launch, sources_digest
 
@@ -238,5 +239,10 @@ def symbol(key: str) -> str:
 
 @functools.cache
 def cpu_target() -> CpuTarget:
-    """The target of this process: this machine's CPU, with the cache of the environment."""
-    return CpuTarget(cache=open_cache())
+    """The target of this process: this machine's CPU, or the level of CPUs that MXC_CPU asks for, with the cache of the
+    environment. Raises TargetError when the CPU has not that level."""
+    level = levels.chosen()
+    if level is None:
+        return CpuTarget(cache=open_cache())
+    host.check_level(level)
+    return CpuTarget(level.name, level.features, open_cache())
