@@ -172,8 +172,6 @@ def _print_tile(b: Builder, isa: Isa, dtype: str, in_place: bool, rows: int, vec
         for begin, end, steps in ((b.lift(0), whole, STEP), (whole, depth, 1)):
             for k in b.range(begin, end, steps, carry=sums):
                 line, here = panel.at(k * nr), [row.at(k if in_place else k * mr) for row in lines]
-                for row in here if in_place and steps == STEP else ():
-                    prefetch(row.at(rows * pitch))  # of the next tile
                 for u in range(steps):
                     columns = [line.vector(u * nr + j * lanes, lanes) for j in range(vectors)]
                     for n, (i, j) in enumerate(grid):
