@@ -11,9 +11,12 @@ CASES = {
     "what depends on parameters alone is prepared": (
         f"{HEAD} a = exp(w)\n y = elemwise_add(x, a)\n return y", {"a": "prepare", "y": "forward"}),
     "an output is not": (f"{HEAD} a = exp(w)\n y = elemwise_add(x, a)\n return y, a", {"a": "forward", "y": "forward"}),
-    "a constant goes with its first user": (
+    "a constant goes with its user": (
         f"{HEAD} o = _ones(shape=(2, 3))\n a = elemwise_add(w, o)\n y = elemwise_add(x, a)\n return y",
         {"o": "prepare", "a": "prepare", "y": "forward"}),
+    "and with the earliest phase of its users, whatever their order": (
+        f"{HEAD} o = _ones(shape=(2, 3))\n y = elemwise_add(x, o)\n n = norm(o)\n z = broadcast_add(y, n)\n return z",
+        {"o": "prepare", "y": "forward", "n": "prepare", "z": "forward"}),
     "random numbers are drawn in every run": (
         f"{HEAD} r = _mxc_rand(shape=(2, 3))\n s = _mul_scalar(r, scalar=2)\n a = elemwise_mul(w, s)\n b = exp(a)\n"
         " y = elemwise_add(x, b)\n return y", dict.fromkeys("rsaby", "forward")),

@@ -5,7 +5,7 @@ from mxc.compiler.graph.graph import Entry, Graph, Node, topological
 from mxc.compiler.ops.table import Kind
 from mxc.compiler.passes.static import random_nodes
 
-PREPARE, FORWARD, BACKWARD = "prepare", "forward", "backward"
+PREPARE, FORWARD, BACKWARD = ORDER = "prepare", "forward", "backward"
 
 
 def phases(graph: Graph, static: frozenset[str]) -> dict[Node, str]:
@@ -13,7 +13,7 @@ def phases(graph: Graph, static: frozenset[str]) -> dict[Node, str]:
 
     prepare: what depends on the `static` arguments alone, not on random numbers, and is not itself an output; forward:
     what the outputs need; backward: the rest. What depends on no variable at all (constants, random numbers) belongs
-    to the phase of its first user.
+    to the earliest phase that uses it.
     """
     sinks = {e.node for e in graph.outputs}
     forward = set(topological([e for e, s in zip(graph.outputs, graph.sinks, strict=True) if s.kind == "output"]))
@@ -34,10 +34,13 @@ def phases(graph: Graph, static: frozenset[str]) -> dict[Node, str]:
             phase[node] = PREPARE
         else:
             phase[node] = FORWARD if node in forward else BACKWARD
-    for node in reversed(graph.nodes):  # the last to set it is the first user
+    users: dict[Node, str] = {}  # of free nodes, the earliest phase of those seen
+    for node in reversed(graph.nodes):
+        if node in users:
+            phase[node] = users[node]
         for entry in node.inputs:
             if entry.node in free:
-                phase[entry.node] = phase[node]
+                users[entry.node] = min(users.get(entry.node, BACKWARD), phase[node], key=ORDER.index)
     return phase
 
 
