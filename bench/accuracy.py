@@ -26,7 +26,7 @@ from mxc.compiler.targets.reference import interpreter
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "examples"))
 
-from check_models import gives_detections, recipe
+from check_models import gives_detections, recipe, stored_values
 
 SETTINGS = ("0", "1")  # of MXC_STRICT
 
@@ -37,15 +37,12 @@ def distance(outputs: list[np.ndarray], exact: list[np.ndarray]) -> float:
                for a, b in zip(outputs, exact, strict=True))
 
 
-def values_of(symbol: Any, folder: Path, case: dict, recorded: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """The value of every argument and auxiliary state by name."""
-    given = mx.nd.load(str(folder / case["params"])) if case["params"] else {}
-    values = {key.split(":", 1)[-1]: array.asnumpy() for key, array in given.items()}
-    values |= {key[3:]: array for key, array in recorded.items() if key.startswith("in/")}
+def values_of(symbol: Any, case: dict, given: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The value of every argument and auxiliary state by name, those that are not given by the recipe."""
     arguments, _, states = symbol.infer_shape(**{n: tuple(s) for n, s in case["shapes"].items()})
     names = [*zip(symbol.list_arguments(), arguments, strict=True),
              *zip(symbol.list_auxiliary_states(), states, strict=True)]
-    return {name: values[name] if name in values else recipe(name, shape) for name, shape in names}
+    return {name: given[name] if name in given else recipe(name, shape) for name, shape in names}
 
 
 def measure(folder: Path, case: dict) -> tuple[list[float], float | None]:
@@ -54,9 +51,8 @@ def measure(folder: Path, case: dict) -> tuple[list[float], float | None]:
     symbol = mx.sym.load(str(file))
     detects = gives_detections(symbol)
     symbol = saved.heads(file) if detects else symbol
-    with np.load(folder / case["expected"]) as expected:
-        recorded = dict(expected)
-    values = values_of(symbol, folder, case, recorded)
+    given, recorded = stored_values(folder, case)
+    values = values_of(symbol, case, given)
     exact_values = {name: value.astype("float64") for name, value in values.items()}
     graph = infer(symbol.graph, {n: v.shape for n, v in values.items()}, dict.fromkeys(values, "float64"))
     computed = interpreter.run(graph, exact_values, exact_values)

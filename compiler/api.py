@@ -5,6 +5,7 @@ there imports neither the passes nor what prints kernels.
 """
 from __future__ import annotations
 
+import functools
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -56,14 +57,12 @@ def compile_graph(graph: Graph, shapes: Mapping[str, Shape], dtypes: Mapping[str
     start = time.perf_counter()
     target = target or _this_cpu()
     key = stored_plans.key_of(graph, shapes, dtypes, grad_req, is_train, keeps, target)
-    made: list[Planned] = []
 
+    @functools.cache
     def make() -> Planned:
-        if not made:
-            from mxc.compiler.planning import plan_graph
+        from mxc.compiler.planning import plan_graph
 
-            made.append(plan_graph(graph, shapes, dtypes, grad_req, is_train, target, keeps))
-        return made[0]
+        return plan_graph(graph, shapes, dtypes, grad_req, is_train, target, keeps)
 
     stored = stored_plans.read(key, target)
     library = target.load_known(stored.plan.kernels) if stored is not None else None

@@ -14,7 +14,7 @@ import errno
 import os
 import tempfile
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -239,9 +239,18 @@ class Cache:
     def explain(self, key: str, parts: Mapping[str, str]) -> str:
         """Why there is no code of `key`: it was damaged, or which parts differ from an entry of the same kernel (of
         several, the one used last), or the kernel is new here."""
+        return self.reasons([key], parts)[key]
+
+    def reasons(self, keys: Iterable[str], parts: Mapping[str, str]) -> dict[str, str]:
+        """`explain` of several keys, by one look at the directory."""
+        kernels = {key: key.split("-")[0] for key in keys}
+        near = self._entries_of(tuple(f"{kernel}-" for kernel in kernels.values()))
+        return {key: self._reason(key, parts, [e for e in near if e.key.split("-")[0] == kernel and e.key != key])
+                for key, kernel in kernels.items()}
+
+    def _reason(self, key: str, parts: Mapping[str, str], near: Iterable[Entry]) -> str:
         if self.place(key).with_suffix(".bad").exists():
             return "its entry was damaged and set aside"
-        near = [e for e in self._entries_of(f"{key.split('-')[0]}-") if e.key != key]
         for entry in near:
             changed = [f"{label} was {entry.parts.get(label, '')!r}, is {parts.get(label, '')!r}"
                        for label in dict.fromkeys([*parts, *entry.parts])
@@ -253,11 +262,11 @@ class Cache:
     def entries(self) -> list[Entry]:
         """All entries of the directory whose headers can be read, those used last first. Their content is not
         looked at: see `verify`."""
-        return self._entries_of("")
+        return self._entries_of(("",))
 
-    def _entries_of(self, start: str) -> list[Entry]:
+    def _entries_of(self, starts: tuple[str, ...]) -> list[Entry]:
         found = []
-        for place, size, used in self._files(start):
+        for place, size, used in self._files(starts):
             if place.suffix == ".mxk":
                 try:
                     about = header(place)
@@ -266,14 +275,14 @@ class Cache:
                 found.append(Entry(place.stem, place, size, used, about["name"], about["reason"], about["parts"]))
         return sorted(found, key=lambda e: (-e.used, e.key))
 
-    def _files(self, start: str = "") -> list[tuple[Path, int, float]]:
+    def _files(self, starts: tuple[str, ...] = ("",)) -> list[tuple[Path, int, float]]:
         """(place, bytes, time of last change) of what this module has written to the directory, with names that begin
-        so."""
+        with one of `starts`."""
         found = []
         try:
             with os.scandir(self.path) as scan:
                 for item in scan:
-                    if item.name.startswith(start) and OURS.fullmatch(item.name):
+                    if item.name.startswith(starts) and OURS.fullmatch(item.name):
                         try:
                             status = item.stat(follow_symlinks=False)
                         except OSError:  # another process removed it

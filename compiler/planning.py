@@ -1,14 +1,13 @@
 """From a graph to a plan and kernels: the passes, fusion, lowering, and memory, in their order."""
 from __future__ import annotations
 
-import gc
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from mxc.compiler import env
+from mxc.compiler.garbage import uncollected
 from mxc.compiler.graph.graph import Graph, Shape
 from mxc.compiler.kernel.ir import Kernel
 from mxc.compiler.passes.chains import chained
@@ -58,21 +57,8 @@ def static_names(graph: Graph) -> frozenset[str]:
 def plan_graph(graph: Graph, shapes: Mapping[str, Shape], dtypes: Mapping[str, str], grad_req: Mapping[str, str],
                is_train: bool, target: Any, keeps: bool) -> Planned:
     """The arguments are those of `compile_graph`. Prints what the environment asks for."""
-    with _without_collection():
+    with uncollected():
         return _planned(graph, shapes, dtypes, grad_req, is_train, target, keeps)
-
-
-@contextmanager
-def _without_collection() -> Iterator[None]:
-    """Passes make many objects, which stay or go with their last reference: looking for garbage among them meanwhile
-    takes a fifth of the time and finds none."""
-    was = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was:
-            gc.enable()
 
 
 def _planned(graph: Graph, shapes: Mapping[str, Shape], dtypes: Mapping[str, str], grad_req: Mapping[str, str],

@@ -42,6 +42,16 @@ def recipe(name: str, shape: tuple[int, ...], dtype: str = "float32") -> np.ndar
     return np.asarray(value).astype(dtype)
 
 
+def stored_values(folder: Path, case: dict) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+    """What a case's files hold: values of arrays by name, from the parameters and the recorded inputs, and all that was
+    recorded. `recipe` makes the other arrays."""
+    given = mx.nd.load(str(folder / case["params"])) if case["params"] else {}
+    values = {key.split(":", 1)[-1]: array.asnumpy() for key, array in given.items()}
+    with np.load(folder / case["expected"]) as expected:
+        recorded = dict(expected)
+    return values | {key[3:]: array for key, array in recorded.items() if key.startswith("in/")}, recorded
+
+
 def error_of(output: np.ndarray, expected: np.ndarray, more: np.ndarray | float = 0.0) -> float:
     """The largest |a - b| as a multiple of what is allowed, and `more`: at most 1 is agreement."""
     if output.shape != expected.shape:
@@ -95,12 +105,8 @@ def detection_error(outputs: list[np.ndarray], expected: list[np.ndarray]) -> fl
 def check(folder: Path, name: str, case: dict) -> bool:
     """Run one case and print its line; whether it agrees."""
     symbol = mx.sym.load(str(folder / case["symbol"]))
-    given = mx.nd.load(str(folder / case["params"])) if case["params"] else {}
-    given = {key.split(":", 1)[-1]: array for key, array in given.items()}
+    given, recorded = stored_values(folder, case)
     shapes = {n: tuple(s) for n, s in case["shapes"].items()}
-    with np.load(folder / case["expected"]) as expected:
-        recorded = dict(expected)
-    given |= {key[3:]: array for key, array in recorded.items() if key.startswith("in/")}
     executor = symbol.simple_bind(mx.cpu(), grad_req="null", **shapes)
     for group in (executor.arg_dict, executor.aux_dict):
         for key, array in group.items():

@@ -13,8 +13,9 @@ import numpy as np
 
 import mxc
 from mxc.compiler.error import ArgumentError, ArgumentTypeError, MXNetError, nearest
+from mxc.compiler.garbage import uncollected
 from mxc.runtime.array import Array
-from mxc.runtime.artifact import INFERENCE, TRAINING, Artifact, StoredPlan, uncollected
+from mxc.runtime.artifact import INFERENCE, TRAINING, Artifact, StoredPlan
 from mxc.runtime.executor_memory import Memory
 from mxc.runtime.prediction import Prediction
 
@@ -240,10 +241,14 @@ def save(path: str | os.PathLike[str], executors: Sequence[Any], inputs: Sequenc
         raise ArgumentError(f"{unknown[0]!r} is not an argument of the model{nearest(unknown[0], names)}")
     optional = [name for name in first.arg_dict if name not in inputs and name.endswith("label")]
     given = [name for name in names if name not in (*inputs, *optional)] if with_params else []
-    listed = first._symbol.list_outputs()
-    outputs = [name if listed.count(name) == 1 else f"{name}[{i}]" for i, name in enumerate(listed)]
     write(path, mxc.__version__, first._symbol.tojson(), [executor._core for executor in executors], inputs, optional,
-          outputs, given, train)
+          distinct_outputs(first._symbol), given, train)
+
+
+def distinct_outputs(symbol: Any) -> list[str]:
+    """The names of a Symbol's outputs; of those that are there several times, with their places."""
+    listed = symbol.list_outputs()
+    return [name if listed.count(name) == 1 else f"{name}[{i}]" for i, name in enumerate(listed)]
 
 
 def _check_family(executors: Sequence[Any]) -> None:

@@ -5,13 +5,11 @@ An artifact is a program: its code runs in this process. The checks tell damage,
 from __future__ import annotations
 
 import functools
-import gc
 import hashlib
 import os
 import struct
 import warnings
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -21,6 +19,7 @@ import numpy as np
 from mxc.compiler import env, plan
 from mxc.compiler.error import MXNetError, TargetError
 from mxc.compiler.forks import Lock
+from mxc.compiler.garbage import uncollected
 from mxc.compiler.plan import Plan
 from mxc.compiler.targets.cpu import image, runner_ir
 from mxc.compiler.targets.cpu.host import differences, host_parts
@@ -47,19 +46,6 @@ def _interface() -> str:
     """A digest of what plans and kernels look like to those who run them."""
     files = [Path(module.__file__ or "") for module in (plan, runner_ir, runner, artifact_file)]
     return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()[:16]
-
-
-@contextmanager
-def uncollected() -> Iterator[None]:
-    """No search for garbage in the block, which makes many objects that stay: such searches would take longer than all
-    the rest of it."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 def parts(version: str) -> dict[str, str]:
@@ -182,9 +168,9 @@ class Artifact:
         symbols: dict[str, str] = self.code["symbols"]
         if self.code["form"] == IMAGE:
             places: dict[str, int] = self.code["functions"]
-            base = image.load(code, self.code["imports"])
             if not all(0 <= place < len(code) for place in places.values()):
                 raise ValueError("a function is outside of the code")
+            base = image.load(code, self.code["imports"])
             return {key: base + places[symbol] for key, symbol in symbols.items()}
         from mxc.compiler.targets.cpu.load import load_functions  # imports llvmlite
 

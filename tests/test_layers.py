@@ -22,6 +22,7 @@ ALLOWED = {
     "plan": "",
     "forks": "",
     "interrupts": "",
+    "garbage": "",
     "progress": "",
     "cache_files": "env",
     "cache": "env cache_files",
@@ -33,11 +34,11 @@ ALLOWED = {
     "targets/cpu": "error env forks interrupts progress cache_files cache kernel targets",
     "targets/cuda": "error interrupts cache_files cache kernel targets",
     "targets/reference": "error ops graph",  # runs graphs, not kernels
-    "planning": "env plan graph kernel passes",
+    "planning": "env garbage plan graph kernel passes",
     "stored_plans": "env cache_files plan ops graph",
     "api": "env plan ops graph kernel planning stored_plans targets/cpu",
-    "runtime": "error env forks plan ops graph passes api targets/cpu targets/cuda targets/reference",
-    "frontend": "runtime error env progress cache ops graph passes targets/reference",
+    "runtime": "error env forks garbage plan ops graph passes api targets/cpu targets/cuda targets/reference",
+    "frontend": "runtime error env garbage progress cache ops graph passes targets/reference",
 }
 TYPES_ONLY = {("ops", "graph")}  # imported under TYPE_CHECKING, where a type is named and nothing is called
 

@@ -1,4 +1,4 @@
-"""What targets share about the code of kernels: how it is launched, and what it was printed by."""
+"""What targets share about the code of kernels: how it is launched and called, and what it was printed by."""
 from __future__ import annotations
 
 import functools
@@ -28,3 +28,8 @@ def sources_digest() -> str:
         for path in sorted((root / folder).rglob("*.py")):
             total.update(path.read_bytes())
     return total.hexdigest()[:16]
+
+
+def symbol(key: str) -> str:
+    """The name of the function of `key` in its code."""
+    return "mxc_" + key.replace("-", "_")

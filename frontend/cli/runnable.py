@@ -89,6 +89,8 @@ def open_model(options: argparse.Namespace, shapes: dict[str, Shape], given: Giv
 def open_bound(options: argparse.Namespace, shapes: dict[str, Shape], given: Given, default: str,
                needs_values: bool) -> Bound:
     """As `open_model`, with an executor; that of an artifact runs the artifact's plans."""
+    from mxc.artifact import distinct_outputs
+
     if is_artifact(options.model):
         predictor, path = _open_predictor(options, needs_values)
         shapes |= chosen_shapes(predictor, options.model, shapes)
@@ -104,9 +106,7 @@ def open_bound(options: argparse.Namespace, shapes: dict[str, Shape], given: Giv
         for name, array in (executor.arg_dict | executor.aux_dict).items():
             if name not in inputs:
                 array[:] = made_up_parameter(name, array.shape, array.dtype.__name__)
-    listed = executor._symbol.list_outputs()
-    outputs = [name if listed.count(name) == 1 else f"{name}[{i}]" for i, name in enumerate(listed)]
-    model = Bound(executor, inputs, outputs, path)
+    model = Bound(executor, inputs, distinct_outputs(executor._symbol), path)
     _fill(model, given, default)
     return model
 

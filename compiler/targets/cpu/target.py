@@ -14,7 +14,7 @@ from mxc.compiler.cache_files import entry_key
 from mxc.compiler.forks import Lock
 from mxc.compiler.targets.cpu import host, levels
 from mxc.compiler.targets.cpu.loaded import Library
-from mxc.compiler.targets.launch import Launch, sources_digest
+from mxc.compiler.targets.launch import Launch, sources_digest, symbol
 
 if TYPE_CHECKING:
     from mxc.compiler.kernel.ir import Kernel
@@ -210,7 +210,7 @@ class CpuTarget:
 
         began = time.perf_counter()
         by_symbol = {job.symbol: key for key, job in jobs.items()}
-        reasons = {key: self.cache.explain(key, self.parts) for key in jobs} if self.cache is not None else {}
+        reasons = self.cache.reasons(jobs, self.parts) if self.cache is not None else {}
         if env.debug_level() >= 5:
             for key, reason in reasons.items():
                 print(f"mxc: {key} ({jobs[key].name}) is not cached: {reason}", file=sys.stderr)
@@ -230,11 +230,6 @@ class CpuTarget:
         compile_jobs(list(jobs.values()), self.cpu, self.features, done)
         built.misses += len(jobs)
         built.seconds += time.perf_counter() - began
-
-
-def symbol(key: str) -> str:
-    """The name of the function of `key` in its object."""
-    return "mxc_" + key.replace("-", "_")
 
 
 @functools.cache

@@ -11,8 +11,8 @@ from mxc.compiler.error import MXNetError
 from mxc.compiler.kernel.ir import CallKernel, Kernel, LoopKernel, RoutineKernel
 from mxc.compiler.kernel.text import form_text
 from mxc.compiler.targets.cuda.code import Code, capability, compile_loop, toolchain_versions
-from mxc.compiler.targets.cuda.loops import THREADS
-from mxc.compiler.targets.launch import Launch, sources_digest
+from mxc.compiler.targets.cuda.loops import THREADS, loop_source
+from mxc.compiler.targets.launch import Launch, sources_digest, symbol
 
 
 @dataclass
@@ -79,19 +79,14 @@ class CudaTarget:
 
     def source(self, kernel: Kernel) -> str:
         """The numba.cuda source of a loop kernel. Raises MXNetError for a kernel without one."""
-        from mxc.compiler.targets.cuda.loops import loop_source
-
-        if not isinstance(kernel, LoopKernel):
-            raise MXNetError(f"{kernel.name}: this target has no code for library kernels")
-        return loop_source(kernel)
+        return loop_source(_loop(kernel))
 
     def assembly(self, kernel: Kernel) -> str:
         """The PTX of a loop kernel. Raises MXNetError for a kernel without it."""
-        if not isinstance(kernel, LoopKernel):
-            raise MXNetError(f"{kernel.name}: this target has no code for library kernels")
-        return compile_loop(kernel, "kernel", self.arch).ptx
+        return compile_loop(_loop(kernel), "kernel", self.arch).ptx
 
 
-def symbol(key: str) -> str:
-    """The name of the entry of `key` in its code."""
-    return "mxc_" + key.replace("-", "_")
+def _loop(kernel: Kernel) -> LoopKernel:
+    if not isinstance(kernel, LoopKernel):
+        raise MXNetError(f"{kernel.name}: this target has no code for library kernels")
+    return kernel
