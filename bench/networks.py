@@ -102,7 +102,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="the main cases and peers, few rounds, one thread")
     parser.add_argument("--peers", default=os.environ.get("BENCH_PEERS", ""), help="comma-separated; default: all")
-    parser.add_argument("--cases", nargs="*", default=[], metavar="WORD", help="part of a name, or a family's name")
+    parser.add_argument("--cases", nargs="*", default=[], metavar="WORD", help="a name, a name's beginning, or a family's name")
     parser.add_argument("--threads", help="default: 1,2, quick: 1")
     parser.add_argument("--rounds", type=int, help="default: 15, quick: 5")
     parser.add_argument("--python", action="append", default=[], metavar="PEER=PYTHON")

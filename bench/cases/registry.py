@@ -170,8 +170,16 @@ def entries(models: Path) -> list[Entry]:
 
 
 def chosen(models: Path, words: list[str], quick: bool) -> list[Entry]:
-    """The cases of those families, and those with such a word's beginning in their names; without words all, or in a
-    quick run its own."""
-    found = [e for e in entries(models)
-             if not words or any(w == e.family or f" {w}" in f" {e.name}" for w in words)]
-    return found if words or not quick else [e for e in found if e.quick]
+    """The cases of those families, those of that name, and where no case has it, those with such a word's beginning in
+    their names; without words all, or in a quick run its own."""
+    found = entries(models)
+    names = {e.name for e in found}
+
+    def meant(entry: Entry, word: str) -> bool:
+        if word in names:
+            return word == entry.name
+        return word == entry.family or f" {word}" in f" {entry.name}"
+
+    if words:
+        return [e for e in found if any(meant(e, word) for word in words)]
+    return [e for e in found if e.quick or not quick]
