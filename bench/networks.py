@@ -5,9 +5,9 @@
 
 Every peer runs in a process of its own, from an environment that is made when missing, pinned to the same CPUs; all
 get the same graph and weights. In every round each peer runs each case, with a fixed piece of work beside it that
-corrects the machine's drift. Printed: peer time / mxc time (above 1: mxc is faster), of the minima and of the medians
-over the rounds. A peer whose result is not mxc's, within 1e-3 of the largest value (3e-2 for gradients of a deep
-network), fails. What a peer cannot do is "-"; the JSON says why.
+corrects the machine's drift. Printed: peer time / mxc time (above 1: mxc is faster), of the minima as measured and of
+the corrected medians over the rounds. A peer whose result is not mxc's, within 1e-3 of the largest value (3e-2 for
+gradients of a deep network), fails. What a peer cannot do is "-"; the JSON says why.
 """
 from __future__ import annotations
 
@@ -102,7 +102,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="the main cases and peers, few rounds, one thread")
     parser.add_argument("--peers", default=os.environ.get("BENCH_PEERS", ""), help="comma-separated; default: all")
-    parser.add_argument("--cases", nargs="*", default=[], metavar="WORD", help="a name, a name's beginning, or a family's name")
+    parser.add_argument("--cases", nargs="*", default=[], metavar="WORD",
+                        help="a name, a name's beginning, or a family's name")
     parser.add_argument("--threads", help="default: 1,2, quick: 1")
     parser.add_argument("--rounds", type=int, help="default: 15, quick: 5")
     parser.add_argument("--python", action="append", default=[], metavar="PEER=PYTHON")

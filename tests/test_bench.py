@@ -29,8 +29,16 @@ def computed(symbol: mx.sym.Symbol, values: dict[str, np.ndarray]) -> np.ndarray
 def test_drift_is_corrected():
     seconds = [1.0, 2.0, 1.0, 4.0, 1.1]
     anchors = [0.1, 0.2, 0.1, 0.4, 0.11]  # the machine was slower by the same factors
-    assert measure.corrected(seconds, anchors) == pytest.approx([1.1] * 5)
-    assert measure.corrected([3.0], [0.7]) == pytest.approx([3.0])
+    alone = measure.corrected({"mxc": seconds}, {"mxc": anchors})
+    assert alone == {"mxc": pytest.approx([1.1] * 5)}
+    assert measure.corrected({"mxc": [3.0]}, {"mxc": [0.7]}) == {"mxc": pytest.approx([3.0])}
+    assert measure.corrected({}, {}) == {}
+
+
+def test_what_one_anchor_met_corrects_nothing():
+    anchors = {"mxc": [0.1, 0.1, 0.1], "torch": [0.1, 0.1, 0.1], "jax": [0.1, 0.4, 0.1], "broken": [0.1]}
+    times = {"mxc": [1.0] * 3, "torch": [2.0] * 3, "jax": [3.0] * 3}
+    assert measure.corrected(times, anchors) == {name: pytest.approx(t) for name, t in times.items()}
 
 
 def test_difference_of_results():
@@ -72,7 +80,9 @@ def test_measure_takes_those_that_agree():
 
 def test_table():
     times = {"mxc": [2e-3, 1e-3, 4e-3], "torch": [3e-3, 3e-3, 2e-3], "jax": []}
-    assert table.ratios(times) == {"torch": (pytest.approx(2.0), pytest.approx(1.5))}
+    assert table.ratios({"times": times}) == {"torch": (pytest.approx(2.0), pytest.approx(1.5))}
+    even = {"times": times, "corrected": {"mxc": [1.0, 1.0], "torch": [4.0, 4.0]}}
+    assert table.ratios(even) == {"torch": (pytest.approx(2.0), pytest.approx(4.0))}
     result = {"times": times, "failures": {"openvino": "crashed"}}
     peers = ["mxc", "torch", "openvino", "jax"]
     assert table.row("mlp", result, peers).split() == ["mlp", "1.000/2.000", "2.00/1.50", "FAILED", "-"]

@@ -1,4 +1,8 @@
-"""Interleaved measurement of one case by several peers; compares results, corrects the drift of the machine."""
+"""Interleaved measurement of one case by several peers; compares results, corrects the drift of the machine.
+
+Drift is what all peers see in the same round. A peer's own anchor, half a millisecond, may meet a disturbance that its
+case did not: correcting by it alone once made a quarter out of nothing. So a round is corrected by the median of all
+anchors in it, for medians only; the least time of all rounds is taken as it was measured."""
 from __future__ import annotations
 
 import math
@@ -18,17 +22,21 @@ Output = tuple[list[int], float, list[float]]  # shape, largest absolute value, 
 class Result:
     """Of one case: every peer's times in seconds, one a round, and why a peer has none."""
 
-    times: dict[str, list[float]] = field(default_factory=dict)  # corrected
-    raw: dict[str, list[float]] = field(default_factory=dict)
+    times: dict[str, list[float]] = field(default_factory=dict)  # as measured
+    corrected: dict[str, list[float]] = field(default_factory=dict)
     first: dict[str, float] = field(default_factory=dict)  # seconds of making the case and running it once
     reasons: dict[str, str] = field(default_factory=dict)  # peer: why it did not take part
     failures: dict[str, str] = field(default_factory=dict)  # peer: what went wrong
 
 
-def corrected(seconds: list[float], anchors: list[float]) -> list[float]:
-    """Each round's time as it would be at the anchor's median: `anchors` holds the same work's time in each round."""
-    base = statistics.median(anchors)
-    return [s * base / a for s, a in zip(seconds, anchors, strict=True)]
+def corrected(times: dict[str, list[float]], anchors: dict[str, list[float]]) -> dict[str, list[float]]:
+    """Each peer's times as they would be if all rounds had been as fast as the median one.
+
+    `anchors` holds, like `times`, one number for each peer and round: the time of the same work.
+    """
+    rounds = [statistics.median(together) for together in zip(*(anchors[name] for name in times), strict=True)]
+    base = statistics.median(rounds) if rounds else 0.0
+    return {name: [s * base / a for s, a in zip(seconds, rounds, strict=True)] for name, seconds in times.items()}
 
 
 def difference(ours: list[Output], theirs: list[Output], tolerance: float = TOLERANCE) -> str:
@@ -78,17 +86,17 @@ def measure(workers: list[Worker], case: Path, rounds: int, budget: float, toler
             pilot += (runs[worker.name] + 1) * answer["seconds"]
     here = [w for w in workers if w.name in runs]
     anchors: dict[str, list[float]] = {w.name: [] for w in here}
-    result.raw = {w.name: [] for w in here}
+    result.times = {w.name: [] for w in here}
     for turn in range(max(3, min(rounds, int(budget / max(pilot, 1e-9))))):
         for worker in here[turn % len(here):] + here[:turn % len(here)] if here else []:
             if worker.name in result.failures:
                 continue
             answer = _ask(worker, result, do="time", runs=runs[worker.name])
             if answer is not None:
-                result.raw[worker.name].append(answer["seconds"])
+                result.times[worker.name].append(answer["seconds"])
                 anchors[worker.name].append(answer["anchor"])
-    result.raw = {name: times for name, times in result.raw.items() if name not in result.failures}
-    result.times = {name: corrected(times, anchors[name]) for name, times in result.raw.items()}
+    result.times = {name: times for name, times in result.times.items() if name not in result.failures}
+    result.corrected = corrected(result.times, anchors)
     return result
 
 

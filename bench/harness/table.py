@@ -8,13 +8,18 @@ Times = dict[str, list[float]]
 NOTABLE = 0.05  # the part of a ratio by which it must change to be marked
 
 
-def ratios(times: Times) -> dict[str, tuple[float, float]]:
-    """Peer: (its minimum / mxc's, its median / mxc's); above 1 mxc is faster. Empty without mxc."""
-    ours = times.get("mxc")
-    if not ours:
+def ratios(result: dict[str, Any]) -> dict[str, tuple[float, float]]:
+    """Peer: (its least time / mxc's, its corrected median / mxc's); above 1 mxc is faster. Empty without mxc."""
+    times: Times = result["times"]
+    if not times.get("mxc"):
         return {}
-    return {name: (min(t) / min(ours), statistics.median(t) / statistics.median(ours))
+    return {name: (min(t) / min(times["mxc"]), _median(result, name) / _median(result, "mxc"))
             for name, t in times.items() if name != "mxc" and t}
+
+
+def _median(result: dict[str, Any], peer: str) -> float:
+    """Of the times without the machine's drift, where it is known."""
+    return statistics.median(result.get("corrected", {}).get(peer) or result["times"][peer])
 
 
 def header(peers: list[str]) -> str:
@@ -24,9 +29,9 @@ def header(peers: list[str]) -> str:
 def row(case: str, result: dict[str, Any], peers: list[str]) -> str:
     """One line: mxc's minimum and median, each peer's ratios of both; "-": not done, "FAILED": it went wrong."""
     times, failures = result["times"], result["failures"]
-    here = ratios(times)
+    here = ratios(result)
     ours = times.get("mxc")
-    cells = [f"{min(ours) * 1e3:.3f}/{statistics.median(ours) * 1e3:.3f}" if ours else
+    cells = [f"{min(ours) * 1e3:.3f}/{_median(result, 'mxc') * 1e3:.3f}" if ours else
              "FAILED" if "mxc" in failures else "-"]
     for peer in peers:
         if peer == "mxc":
@@ -44,7 +49,7 @@ def comparison(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
             before = old["threads"].get(threads, {}).get(case)
             if before is None:
                 continue
-            was, now = ratios(before["times"]), ratios(result["times"])
+            was, now = ratios(before), ratios(result)
             for peer in now:
                 if peer not in was:
                     continue
