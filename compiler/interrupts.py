@@ -1,5 +1,5 @@
-"""Ctrl-C around calls of LLVM: Python drops an exception that is raised in a callback out of C code, so an interrupt
-that comes while LLVM works would be lost."""
+"""Ctrl-C around code that does not pass KeyboardInterrupt on: Python drops an exception that is raised in a callback
+out of C code, as LLVM's, and a package may make another error of one that comes while it is imported, as NumPy does."""
 from __future__ import annotations
 
 import signal
@@ -25,3 +25,24 @@ def held() -> Iterator[None]:
         signal.signal(signal.SIGINT, handler)
         if came:
             handler(*came[0])
+
+
+@contextmanager
+def noticed() -> Iterator[list[int]]:
+    """The interrupts that came inside, beside what they do anyway. In other threads than the main one, and where no
+    Python function handles interrupts: none."""
+    handler = signal.getsignal(signal.SIGINT)
+    came: list[int] = []
+    if threading.current_thread() is not threading.main_thread() or not callable(handler):
+        yield came
+        return
+
+    def notice(number: int, frame: FrameType | None) -> None:
+        came.append(number)
+        handler(number, frame)
+
+    signal.signal(signal.SIGINT, notice)
+    try:
+        yield came
+    finally:
+        signal.signal(signal.SIGINT, handler)

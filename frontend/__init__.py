@@ -4,8 +4,9 @@ Parts are loaded when they are first used, so that importing mxc costs little.
 """
 from __future__ import annotations
 
-import importlib
-from typing import Any
+TYPE_CHECKING = False  # typing's: importing that would take longer than all of this
+if TYPE_CHECKING:
+    from typing import Any
 
 __version__ = "0.1.0"
 
@@ -19,6 +20,8 @@ _NAMES = {
 
 
 def __getattr__(name: str) -> Any:
+    import importlib
+
     if name.startswith("__"):
         raise AttributeError(f"module 'mxc' has no attribute {name!r}")
     if name in _NAMES:

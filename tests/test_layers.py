@@ -24,10 +24,11 @@ ALLOWED = {
     "interrupts": "",
     "garbage": "",
     "progress": "",
+    "input_files": "error",
     "cache_files": "env",
     "cache": "env cache_files",
     "ops": "error",
-    "graph": "error ops",
+    "graph": "error input_files ops",
     "kernel": "error forks ops",
     "passes": "error env plan ops graph kernel",
     "targets": "error kernel",  # the printers that targets share
@@ -37,8 +38,9 @@ ALLOWED = {
     "planning": "env garbage plan graph kernel passes",
     "stored_plans": "env cache_files plan ops graph",
     "api": "env plan ops graph kernel planning stored_plans targets/cpu",
-    "runtime": "error env forks garbage plan ops graph passes api targets/cpu targets/cuda targets/reference",
-    "frontend": "runtime error env garbage progress cache ops graph passes targets/reference",
+    "runtime": "error env input_files forks garbage plan ops graph passes api targets/cpu targets/cuda "
+               "targets/reference",
+    "frontend": "runtime error env input_files interrupts garbage progress cache ops graph passes targets/reference",
 }
 TYPES_ONLY = {("ops", "graph")}  # imported under TYPE_CHECKING, where a type is named and nothing is called
 

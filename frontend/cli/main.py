@@ -14,6 +14,8 @@ import sys
 import traceback
 import warnings
 
+from mxc.compiler import interrupts
+
 OK, FAILED, USAGE, BAD_FILE, UNSUPPORTED, NO_TARGET, INTERNAL = 0, 1, 2, 3, 4, 5, 70
 INTERRUPTED = 130  # as shells say it for SIGINT
 COMMANDS = {  # name, which is also its module's, and what it does
@@ -68,14 +70,18 @@ def main(arguments: list[str] | None = None) -> int:
     if isinstance(sys.stdout, io.TextIOWrapper):  # a name may have characters that the output's encoding lacks
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
-        return perform(parser(given).parse_args(given))
+        with interrupts.noticed() as came:
+            return perform(parser(given).parse_args(given), came)
     except KeyboardInterrupt:
         exec("")  # else `python -m` ends by a signal when the interrupt came inside of an exec of text
         return complain(command_in(given), "interrupted", INTERRUPTED)
 
 
-def perform(options: argparse.Namespace) -> int:
-    """Run the command of parsed options; say what is wrong if something is. The exit code."""
+def perform(options: argparse.Namespace, came: list[int]) -> int:
+    """Run the command of parsed options; say what is wrong if something is. The exit code.
+
+    came: interrupts. Raises KeyboardInterrupt when an error may be what came of one.
+    """
     try:
         with warnings.catch_warnings():
             warnings.showwarning = lambda message, *_: tell(options.command, str(message).removeprefix("mxc: "))
@@ -84,6 +90,8 @@ def perform(options: argparse.Namespace) -> int:
             sys.stdout.flush()
         return code
     except Exception as error:
+        if came:
+            raise KeyboardInterrupt from None
         if isinstance(error, OSError) and sys.stdout is not None:
             # what it still holds must not be tried again when Python ends
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

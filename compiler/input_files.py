@@ -1,0 +1,60 @@
+"""Reading files that somebody names: they may be pipes, devices without an end, or longer than memory."""
+from __future__ import annotations
+
+import os
+import stat
+
+from mxc.compiler.error import FileAccessError, ModelFileError, OutOfMemoryError
+
+MOST_OF_A_STREAM = 1 << 30  # bytes of a pipe or device, which does not say how many it has
+PIECE = 1 << 20
+
+
+def content(path: str | os.PathLike[str], most: int | None = None) -> bytes:
+    """The bytes of a file, a pipe or a device.
+
+    most: more bytes than that are none of what the file should be (None: 2^30 of a pipe or device, any number of a
+    file). Raises FileAccessError when it cannot be read, ModelFileError when it is longer, OutOfMemoryError when the
+    machine has no memory for it.
+    """
+    try:
+        with open(path, "rb", buffering=0) as file:
+            status = os.fstat(file.fileno())
+            size = status.st_size if stat.S_ISREG(status.st_mode) else 0
+            if most is not None and size > most:
+                raise _too_long(path, most)
+            if size > _memory():
+                raise MemoryError
+            if size:
+                return file.readall()
+            limit, pieces, length = MOST_OF_A_STREAM if most is None else most, [], 0
+            while piece := file.read(PIECE):
+                pieces.append(piece)
+                length += len(piece)
+                if length > limit:
+                    raise _too_long(path, limit)
+            return b"".join(pieces)
+    except MemoryError:
+        raise OutOfMemoryError(f"{os.fspath(path)}: there is no memory for a file of this length") from None
+    except (OSError, ValueError) as error:  # ValueError: its name has a zero byte
+        raise FileAccessError(os.fspath(path), "read", error) from None
+
+
+def is_regular(path: str | os.PathLike[str]) -> bool:
+    """Whether there is a file with a content of its own, which can be read again: no pipe, device or folder."""
+    try:
+        return stat.S_ISREG(os.stat(path).st_mode)
+    except (OSError, ValueError):
+        return False
+
+
+def _too_long(path: str | os.PathLike[str], most: int) -> ModelFileError:
+    return ModelFileError(os.fspath(path), f"it has more than {most:,} bytes, too many for what it should be")
+
+
+def _memory() -> int:
+    """Bytes of this machine's memory; without bound where the system does not tell."""
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        return 1 << 62
