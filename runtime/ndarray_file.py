@@ -18,11 +18,11 @@ import math
 import os
 import struct
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 import numpy as np
 
-from mxc.compiler.error import FileAccessError, ModelFileError, MXNetError
+from mxc.compiler import input_files
+from mxc.compiler.error import ModelFileError, MXNetError
 from mxc.runtime.whole_file import replacing
 
 LIST_MAGIC = 0x112
@@ -217,12 +217,9 @@ def parse(data: bytes | memoryview, path: str = "<bytes>") -> tuple[list[np.ndar
 
 
 def read(path: str | os.PathLike[str]) -> tuple[list[np.ndarray | None], list[str]]:
-    """`parse` of the file at `path`. Raises FileAccessError when it cannot be read, too."""
-    try:
-        data = Path(path).read_bytes()
-    except OSError as error:
-        raise FileAccessError(str(path), "read", error) from None
-    return parse(data, str(path))
+    """`parse` of the file at `path`. Raises FileAccessError when it cannot be read, OutOfMemoryError when there is no
+    memory for it, too."""
+    return parse(input_files.content(path), str(path))
 
 
 def _format_array(array: np.ndarray) -> bytes:

@@ -8,7 +8,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from mxc.compiler.error import FileAccessError, ModelFileError, MXNetError, UnsupportedError, nearest
+from mxc.compiler import input_files
+from mxc.compiler.error import ModelFileError, MXNetError, UnsupportedError, nearest
 from mxc.compiler.graph import legacy
 from mxc.compiler.graph.compose import auxiliary_entries, check_auxiliary, input_names, is_user_key
 from mxc.compiler.graph.graph import Entry, Graph, Node, variable
@@ -27,11 +28,7 @@ def read_file(path: str | Path) -> Graph:
     Raises ModelFileError (path, byte offset where there is one, reason) for a file that cannot be read or is not such
     a graph, UnsupportedError naming all operators and attributes that mxc does not know.
     """
-    try:
-        data = Path(path).read_bytes()
-    except (OSError, ValueError) as error:
-        raise FileAccessError(str(path), "read", error) from None
-    return read_bytes(data, str(path))
+    return read_bytes(input_files.content(path), str(path))
 
 
 def read_bytes(data: bytes, path: str) -> Graph:

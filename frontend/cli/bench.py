@@ -13,7 +13,8 @@ from mxc.cli.model import UsageError, add_model_arguments, parse_shapes, positiv
 from mxc.cli.runnable import MADE_UP, open_model
 from mxc.cli.tables import print_facts, print_json
 from mxc.compiler import env
-from mxc.compiler.error import FileAccessError, ModelFileError
+from mxc.compiler.error import ModelFileError
+from mxc.compiler.input_files import content
 
 DESCRIPTION = """Measure how long one run of a model takes, for inference: the least time, percentiles and the mean, in
 milliseconds. Parameters are made up where there is no file of them: times do not depend on them. With --compare, say
@@ -24,6 +25,7 @@ EXAMPLES = """
   mxc bench net-symbol.json --shape data=1,3,224,224 --threads 1 --compare old.json --fail-if-slower 5%"""
 LEAST = 5  # runs, however long they take
 PERCENTILES = (50, 90, 99)
+MOST_REPORT = 16 << 20  # bytes of a report
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -131,13 +133,11 @@ def statistics(times: Sequence[float]) -> dict[str, float]:
 def read_report(path: str) -> dict[str, Any]:
     """What `--json` printed into a file. Raises ModelFileError when it is something else."""
     try:
-        with open(path, encoding="utf-8") as file:
-            report = json.load(file)
-        if report["milliseconds"]["min"] > 0 and {"model", "inputs", "machine"} <= report.keys():
+        report = json.loads(content(path, MOST_REPORT))
+        inputs_text(report)
+        if report["milliseconds"]["min"] > 0 and isinstance(report["model"], str) and {**report["machine"]}:
             return dict(report)
-    except OSError as error:
-        raise FileAccessError(path, "read", error) from None
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         pass
     raise ModelFileError(path, "expected what `mxc bench --json` prints")
 

@@ -2,12 +2,14 @@
 from __future__ import annotations
 
 import argparse
+import io
 import zlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from mxc.cli.model import UsageError, parse_pairs
-from mxc.compiler.error import FileAccessError, ModelFileError, TargetError
+from mxc.compiler.error import FileAccessError, ModelFileError, OutOfMemoryError, TargetError
+from mxc.compiler.input_files import content, is_regular
 
 if TYPE_CHECKING:
     import numpy as np
@@ -64,9 +66,11 @@ def read_array(path: str) -> np.ndarray:
     import numpy as np
 
     try:
-        array = np.load(path, allow_pickle=False)
+        array = np.load(path if is_regular(path) else io.BytesIO(content(path)), allow_pickle=False)
     except OSError as error:
         raise FileAccessError(path, "read", error) from None
+    except MemoryError:
+        raise OutOfMemoryError(f"{path}: there is no memory for the array that it says it holds") from None
     except (ValueError, EOFError) as error:
         raise ModelFileError(path, f"expected an array in NumPy's .npy format ({error})") from None
     if not isinstance(array, np.ndarray):
@@ -93,7 +97,7 @@ def read_picture(name: str, path: str, shape: Shape | None) -> np.ndarray:
         raise TargetError(f"--input {name}=@{path}: pictures are read with Pillow, which is not installed\n"
                           "pip install 'mxc-compiler[image]', or give a .npy file") from None
     try:
-        with Image.open(path) as file:
+        with Image.open(io.BytesIO(content(path))) as file:
             picture = file.convert("RGB")
     except (UnidentifiedImageError, Image.DecompressionBombError, SyntaxError, ValueError) as error:
         raise ModelFileError(path, f"expected a picture ({error})") from None

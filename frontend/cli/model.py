@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from mxc.compiler.error import ModelFileError, MXNetError, OutOfMemoryError, nearest
+from mxc.compiler.input_files import is_regular
 
 MOST = 6  # names in a message
 
@@ -178,11 +179,13 @@ def is_artifact(path: str) -> bool:
     """Whether the file is named as what `mxc compile -o` writes, or begins as that does."""
     from mxc.runtime.artifact_file import MAGIC
 
+    if path.endswith(".mxc") or not is_regular(path):  # what is read from a pipe is gone
+        return path.endswith(".mxc")
     try:
         with open(path, "rb") as file:
-            return path.endswith(".mxc") or file.read(len(MAGIC)) == MAGIC
-    except (OSError, ValueError):  # who reads it will say what is wrong
-        return path.endswith(".mxc")
+            return file.read(len(MAGIC)) == MAGIC
+    except OSError:  # who reads it will say what is wrong
+        return False
 
 
 def open_artifact(options: argparse.Namespace, params: dict[str, Any] | None = None) -> Any:
