@@ -7,6 +7,7 @@ MXC_DEBUG=2.
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import os
 import threading
@@ -21,6 +22,7 @@ from mxc.compiler.plan import Step
 from mxc.runtime import engine, runner, storage
 
 OPERATOR, KERNEL, COMPILE, MEMORY = "operator", "kernel", "compile", "Device Storage"
+_TAIL = b"\n]}\n"  # of the file
 _EPOCH = time.time_ns() - time.perf_counter_ns()  # what makes a time since 1970 of the clock's
 
 
@@ -229,21 +231,37 @@ def dump(finished: bool) -> None:
 
 
 def _write() -> None:
-    """Add the events to the file, which is whole after each time. With the lock held."""
+    """Add the events to the file, which is whole after each time, also where there is no room for them. With the lock
+    held."""
+    from mxc.runtime.whole_file import replacing  # only now: a start does not pay for it
+
     _state.written = time.monotonic()
     path = _state.settings.filename
-    text = "".join(f",\n{json.dumps(event)}" for event in _state.events)
+    text = "".join(f",\n{json.dumps(event)}" for event in _state.events).encode()
     if not _state.end:
-        text = f'{{"displayTimeUnit": "ms", "traceEvents": [\n{json.dumps(_named("process_name", 0, "mxc"))}{text}'
-    try:
-        with open(path, "r+b" if _state.end else "wb") as file:
-            file.seek(_state.end)
-            file.write(text.encode())
-            end = file.tell()
-            file.write(b"\n]}\n")
-    except OSError as error:
-        raise FileAccessError(path, "written", error) from None
-    _state.end, _state.events = end, []
+        head = f'{{"displayTimeUnit": "ms", "traceEvents": [\n{json.dumps(_named("process_name", 0, "mxc"))}'
+        text = head.encode() + text
+        with replacing(path) as file:
+            file.write(text + _TAIL)
+    else:
+        try:
+            with open(path, "r+b", buffering=0) as file:
+                try:
+                    _put(file, _state.end, text + _TAIL)
+                except OSError:
+                    _put(file, _state.end, _TAIL)  # where it was
+                    file.truncate()
+                    raise
+        except OSError as error:
+            raise FileAccessError(path, "written", error) from None
+    _state.end, _state.events = _state.end + len(text), []
+
+
+def _put(file: io.FileIO, place: int, data: bytes) -> None:
+    """Write all of `data` at a place of a file without a buffer."""
+    file.seek(place)
+    while data:
+        data = data[file.write(data):]
 
 
 def _forget() -> None:

@@ -37,6 +37,17 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         raise FileAccessError(str(path), "written", error) from None
 
 
+def check_replacing(path: str | os.PathLike[str]) -> None:
+    """Raise FileAccessError where `replacing` cannot begin, before the work whose result is to be written. Leaves what
+    is there as it is."""
+    with contextlib.suppress(_Nothing), replacing(path):
+        raise _Nothing
+
+
+class _Nothing(Exception):
+    """There is nothing to write yet."""
+
+
 @contextlib.contextmanager
 def _passed_on(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     with tempfile.TemporaryFile() as file:

@@ -1,17 +1,20 @@
 """Files that appear whole or not at all: what stands at their path already, and what stays when they cannot be."""
 from __future__ import annotations
 
+import contextlib
+import json
 import os
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 import mxc as mx
 from mxc.cli.inspect import write
+from mxc.cli.main import BAD_FILE, OK, main
 from mxc.compiler.error import FileAccessError
-from mxc.runtime.whole_file import replacing
+from mxc.runtime.whole_file import check_replacing, replacing
 
 
 def put(path: Path | str, content: bytes = b"new") -> None:
@@ -80,3 +83,71 @@ def test_a_directory_is_refused(tmp_path: Path):
     with pytest.raises(FileAccessError, match="cannot be written: it is a directory"):
         put(tmp_path)
     assert not os.listdir(tmp_path)
+
+
+@contextlib.contextmanager
+def files_of_at_most(nbytes: int) -> Iterator[None]:
+    """Nothing writes longer files in the block."""
+    resource = pytest.importorskip("resource")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (nbytes, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.mark.parametrize("there", [True, False])
+@pytest.mark.parametrize("arguments", [
+    "compile net-symbol.json --shape data=2,4 -o OUT", "compile net-symbol.json --shape data=2,4 --train -o OUT",
+    "run net-symbol.json --shape data=2,4 --output OUT.npy", "run net-symbol.json --shape data=2,4 --output OUT.npz",
+    "inspect net-symbol.json --shape data=2,4 --plot OUT", "inspect net-symbol.json --shape data=2,4 --memory OUT",
+    "profile net-symbol.json --shape data=2,4 --iterations 1 --trace OUT"])
+def test_no_command_leaves_a_part_of_a_file(arguments: str, there: bool, tmp_path: Path,
+                                            monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    monkeypatch.chdir(tmp_path)
+    mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=3, name="fc").save("net-symbol.json")
+    mx.nd.save("net-0000.params", {"arg:fc_weight": mx.nd.ones((3, 4)), "arg:fc_bias": mx.nd.zeros((3,))})
+    assert main(arguments.split()) == OK
+    (written,) = set(os.listdir()) - {"net-symbol.json", "net-0000.params"}
+    if there:
+        Path(written).write_bytes(b"old")
+    else:
+        os.unlink(written)
+    before = sorted(os.listdir())
+    with files_of_at_most(16):
+        assert main(arguments.split()) == BAD_FILE
+    assert f"{written}: cannot be written: File too large" in capsys.readouterr().err
+    assert sorted(os.listdir()) == before and (not there or Path(written).read_bytes() == b"old")
+
+
+def test_a_trace_stays_whole_where_there_is_no_room_for_more(tmp_path: Path):
+    path = tmp_path / "trace.json"
+    mx.profiler.set_config(filename=str(path), profile_all=True, continuous_dump=False)
+    mx.profiler.set_state("run")
+    try:
+        mx.nd.ones((2, 2)).asnumpy()
+        mx.profiler.dump(finished=False)
+        first = json.loads(path.read_text())["traceEvents"]
+        mx.nd.ones((2, 2)).asnumpy()
+        with files_of_at_most(path.stat().st_size + 50), pytest.raises(FileAccessError, match="File too large"):
+            mx.profiler.dump(finished=False)
+        assert json.loads(path.read_text())["traceEvents"] == first
+        mx.profiler.dump()
+    finally:
+        mx.profiler.set_state("stop")
+        mx.profiler.set_config()
+    events = json.loads(path.read_text())["traceEvents"]
+    assert events[:len(first)] == first and len(events) > len(first)
+
+
+def test_a_place_is_checked_before_the_work(tmp_path: Path):
+    path = tmp_path / "file"
+    check_replacing(path)
+    assert not os.listdir(tmp_path)
+    path.write_bytes(b"old")
+    check_replacing(path)
+    assert path.read_bytes() == b"old" and os.listdir(tmp_path) == ["file"]
+    for wrong in (tmp_path, tmp_path / "none" / "file"):
+        with pytest.raises(FileAccessError):
+            check_replacing(wrong)

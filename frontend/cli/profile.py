@@ -104,6 +104,7 @@ def run(options: argparse.Namespace) -> int:
 def traced(path: str | None) -> Iterator[AbstractContextManager[object]]:
     """What records its block into the file `path`, if any. Raises FileAccessError at once when it cannot be written."""
     from mxc.runtime import profiler
+    from mxc.runtime.whole_file import check_replacing
 
     @contextmanager
     def recording() -> Iterator[None]:
@@ -116,11 +117,10 @@ def traced(path: str | None) -> Iterator[AbstractContextManager[object]]:
     if path is None:
         yield nullcontext()
         return
+    check_replacing(path)
     before = profiler.settings()
-    profiler.configure(profiler.Settings(filename=path, dump_period=float("inf")))
+    profiler.configure(profiler.Settings(filename=path, continuous_dump=False))
     try:
-        for running in (True, False):  # which writes an empty trace
-            profiler.set_running(running)
         yield recording()
     finally:
         profiler.configure(before)
