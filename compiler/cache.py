@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import tempfile
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -179,6 +180,8 @@ class Cache:
                 return decode(read(place), key)[1]
             except FileNotFoundError:
                 continue
+            except PermissionError as error:
+                _warn_once(f"kernels in {folder} that are another user's are not used: {error.strerror}", "")
             except (ValueError, KeyError, TypeError, OSError) as error:
                 reason = getattr(error, "strerror", None) or str(error)
                 if getattr(error, "errno", None) in SHORTAGES:  # which say nothing of the file
@@ -214,6 +217,8 @@ class Cache:
         handle, name = tempfile.mkstemp(dir=self.path, prefix=PREFIX, suffix=".tmp")  # mode 0600
         try:
             with os.fdopen(handle, "wb") as file:
+                if readers := self.path.stat().st_mode & 0o044:  # a directory that others may read, as a system's
+                    os.chmod(name, 0o600 | readers)
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
@@ -336,16 +341,31 @@ class Cache:
         count = nbytes = 0
         for place, size, _ in files:
             try:
-                place.unlink()
-            except OSError:  # another process was faster, or a directory in an entry's place
+                _delete(place)
+            except OSError:  # another process was faster
                 continue
             count, nbytes = count + 1, nbytes + size
         return Removed(count, nbytes)
 
     def _set_aside(self, place: Path, reason: str) -> None:
         self.refused += 1
-        _warn_once(f"the cached kernel {place} is not used and is built anew: {reason}")
-        try:
-            os.replace(place, place.with_suffix(".bad"))
-        except OSError:
-            return
+        _warn_once(f"the cached kernel {place} is not used and is built anew: {reason}", "")
+        set_aside(place)
+
+
+def set_aside(place: Path) -> None:
+    """Keep what is in an entry's place, if anything, as its `.bad`, where the file system allows it."""
+    aside = place.with_suffix(".bad")
+    with suppress(OSError):
+        if aside.is_dir() or place.is_dir():  # which a rename would not replace, or not by
+            with suppress(FileNotFoundError):
+                _delete(aside)
+        os.replace(place, aside)
+
+
+def _delete(place: Path) -> None:
+    """Remove a file, or what somebody has put in its place."""
+    if place.is_dir() and not place.is_symlink():
+        shutil.rmtree(place)
+    else:
+        place.unlink()

@@ -19,6 +19,7 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import BinaryIO
 
 from mxc.compiler import env
 
@@ -81,7 +82,7 @@ def decode(data: bytes, key: str | None = None) -> tuple[dict[str, str], bytes]:
 def header(place: Path) -> dict:
     """The header of an entry's file, whose checksum is not looked at: key, parts, name, reason. Raises ValueError or
     OSError when the file cannot be an entry's."""
-    with place.open("rb") as file:
+    with _opened(place)[0] as file:
         start = file.read(HEAD.size)
         length = _header_length(start + bytes(SIZE.size + 32)) if len(start) == HEAD.size else -1
         text = file.read(length) if 0 <= length <= os.fstat(file.fileno()).st_size else b""
@@ -94,18 +95,24 @@ def header(place: Path) -> dict:
 def read(place: Path, use: bool = True) -> bytes:
     """An entry's file, as long as nobody else can have written it. use: its time of last use is now. Raises
     FileNotFoundError, OSError, or ValueError with the reason."""
+    file, status = _opened(place)
+    with file:
+        if not _trusted(status):
+            raise ValueError("others can write to it")
+        if use and time.time() - status.st_mtime > TOUCH:
+            with suppress(OSError):  # of a directory that may only be read
+                os.utime(file.fileno() if os.utime in os.supports_fd else place)
+        return file.read()
+
+
+def _opened(place: Path) -> tuple[BinaryIO, os.stat_result]:
+    """An entry's file to read. Raises ValueError for what is no file, OSError."""
     handle = os.open(place, os.O_RDONLY | sum(getattr(os, name, 0) for name in FLAGS))
     status = os.fstat(handle)
     if not stat.S_ISREG(status.st_mode):
         os.close(handle)
         raise ValueError("it is not a file")
-    with os.fdopen(handle, "rb") as file:
-        if not _trusted(status):
-            raise ValueError("others can write to it")
-        if use and time.time() - status.st_mtime > TOUCH:
-            with suppress(OSError):  # of a directory that may only be read
-                os.utime(handle if os.utime in os.supports_fd else place)
-        return file.read()
+    return os.fdopen(handle, "rb"), status
 
 
 def _trusted(status: os.stat_result) -> bool:

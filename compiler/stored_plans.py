@@ -76,5 +76,6 @@ def read(key: str, target: Any) -> Stored | None:
 def write(key: str, target: Any, stored: Stored) -> None:
     """Keep a plan for other processes."""
     if key:
-        content = json.dumps({"plan": stored.plan.to_json(), "groups": stored.groups})
-        target.cache.put(key, _parts(target), content.encode(), f"plan of {stored.plan.nodes} operators")
+        content, parts = json.dumps({"plan": stored.plan.to_json(), "groups": stored.groups}), _parts(target)
+        target.cache.put(key, parts, content.encode(), f"plan of {stored.plan.nodes} operators",
+                         target.cache.explain(key, parts))

@@ -137,15 +137,18 @@ class Predictor:
                 self._runs[stored.section] = run
         return dict(zip(self.output_names, results, strict=True))
 
-    def executor(self, /, ctx: Any = None, grad_req: Any = None, **shapes: Sequence[int]) -> Any:
+    def executor(self, inputs: Mapping[str, Sequence[int]] | None = None, /, *, ctx: Any = None, grad_req: Any = None,
+                 **shapes: Sequence[int]) -> Any:
         """An Executor for input shapes that the file has plans for; its arrays are its own, its parameters hold the
         file's values. It runs forward and backward with the file's plans.
 
-        shapes: of inputs, by name; they may be left out when the file has one set. grad_req: as of Symbol.simple_bind;
-        None: the gradients that a training artifact was compiled for, else none. Other gradients than those are
-        compiled when they are first needed.
+        shapes: of inputs, by name; they may be left out when the file has one set. inputs: the same, as a dict, which
+        also takes inputs that are called ctx or grad_req. grad_req: as of Symbol.simple_bind; None: the gradients that
+        a training artifact was compiled for, else none. Other gradients than those are compiled when they are first
+        needed.
         Raises MXNetError listing the shapes that there are for others.
         """
+        shapes = {**(inputs or {}), **shapes}
         mode = TRAINING if self._plans(TRAINING) else INFERENCE
         if not shapes and len(self._plans(mode)) == 1:
             stored = self._plans(mode)[0]
@@ -169,7 +172,9 @@ class Predictor:
             self._need_values()
             self._executors[stored.section] = self._executor(stored, self._artifact.context, "null")
         executor = self._executors[stored.section]
-        return [output.asnumpy() for output in executor.forward(is_train=False, **values)]
+        for name, value in values.items():
+            executor.arg_dict[name][:] = value
+        return [output.asnumpy() for output in executor.forward(is_train=False)]
 
     def _plans(self, mode: str) -> list[StoredPlan]:
         return [stored for stored in self._artifact.plans if stored.mode == mode]

@@ -404,7 +404,7 @@ def test_labels_that_are_not_given_are_zero(tmp_path: Path):
         assert next(iter(loaded.predict(x=[1, 2], **inputs).values())).tolist() == want
 
 
-@pytest.mark.parametrize("name", ["self", "output 0", "output 1", "arg:x", "a/b", "ü = 1", ""])
+@pytest.mark.parametrize("name", ["self", "output 0", "output 1", "arg:x", "a/b", "ü = 1", "", "ctx", "is_train"])
 def test_inputs_of_any_name(name: str, tmp_path: Path):
     data, other = mx.sym.Variable(name), mx.sym.Variable("other")
     executor = mx.sym.Group([data * 2, mx.sym.sum(data, axis=1), other + data]).bind(
@@ -415,6 +415,13 @@ def test_inputs_of_any_name(name: str, tmp_path: Path):
         outputs = model.predict(**{name: values, "other": values * 5})
         for found, wanted in zip(outputs.values(), (values * 2, values.sum(1), values * 6), strict=True):
             np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
+    other_cpu = changed(tmp_path / "named.mxc", tmp_path / "other.mxc", lambda m: m["parts"].update(cpu="another"))
+    with pytest.warns(RuntimeWarning, match="compiled for something else"):
+        found = mx.load(other_cpu).predict(**{name: values, "other": values * 5})
+    assert all((found[key] == outputs[key]).all() for key in outputs)
+    executor = model.executor({name: (2, 3), "other": (2, 3)}, ctx=mx.cpu(), grad_req="null")
+    executor.arg_dict[name][:] = values
+    np.testing.assert_allclose(executor.forward()[0].asnumpy(), values * 2)
 
 
 def test_what_is_no_array_is_named(small: Path):

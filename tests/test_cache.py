@@ -191,6 +191,35 @@ def test_a_directory_that_may_only_be_read_is_read(monkeypatch: pytest.MonkeyPat
     assert opened.get("a-b") is None
 
 
+@pytest.mark.parametrize("full", [False, True])
+@pytest.mark.parametrize("aside", ["", "file", "directory"])
+def test_a_directory_in_an_entrys_place(full: bool, aside: str, store: Cache) -> None:
+    """It is set aside as a damaged file is, whatever was set aside before, and what is set aside can be removed."""
+    place, bad = store.place(KEY), store.place(KEY).with_suffix(".bad")
+    place.mkdir()
+    if full:
+        (place / "inside").write_text("")
+    if aside:
+        bad.write_text("") if aside == "file" else (bad / "below").mkdir(parents=True)
+    with pytest.warns(RuntimeWarning, match="is built anew: it is not a file"):
+        assert store.get(KEY) is None
+    store.put(KEY, PARTS, b"code")
+    assert store.get(KEY) == b"code" and bad.is_dir() and [e.key for e in store.entries()] == [KEY]
+    assert store.prune().files == 1 and not bad.exists()
+    place.unlink()
+    place.mkdir()
+    assert store.clear().files == 1 and not place.exists()
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes have no names here")
+def test_a_pipe_in_an_entrys_place_is_not_waited_for(store: Cache) -> None:
+    os.mkfifo(store.place(KEY))
+    assert store.entries() == [] and store.explain(KEY, PARTS) and len(store.verify()) == 1
+    with pytest.warns(RuntimeWarning, match="is built anew: it is not a file"):
+        assert store.get(KEY) is None
+    assert store.prune().files == 1 and store.info().nbytes == 0
+
+
 def filled(store: Cache, count: int) -> list[str]:
     """`count` entries, used a day after another, the first longest ago."""
     keys = [entry_key(f"kernel {i}", PARTS) for i in range(count)]

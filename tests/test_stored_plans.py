@@ -55,6 +55,20 @@ def test_a_plan_whose_kernels_are_gone_is_made_again(tmp_path: Path) -> None:
     assert again.plan == first.plan and again.library.misses == 1 and gone.exists()
 
 
+def test_why_a_plan_was_made_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def reasons() -> list[str]:
+        target = target_of(tmp_path)
+        api.compile_graph(network().graph, SHAPES, {}, {}, False, target)
+        return sorted(entry.reason for entry in target.cache.entries()  # type: ignore[union-attr]
+                      if entry.name.startswith("plan of "))
+
+    new = "this kernel was not compiled before"
+    assert reasons() == [new]
+    monkeypatch.setattr(stored_plans, "_digest", lambda: "other")
+    before, _ = reasons()
+    assert before.startswith("compiler was ") and before.endswith(", is 'other'")
+
+
 def test_a_damaged_plan_is_made_again(tmp_path: Path) -> None:
     target = target_of(tmp_path)
     first = api.compile_graph(network().graph, SHAPES, {}, {}, False, target)

@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import argparse
 import time
-from contextlib import suppress
 from typing import Any
 
 from mxc.cli.model import UsageError
@@ -122,9 +121,10 @@ def verify(cache: Any, options: argparse.Namespace) -> int:
 
 def prune(cache: Any, options: argparse.Namespace) -> int:
     """Remove what is damaged, unfinished or too much."""
+    from mxc.compiler.cache import set_aside
+
     for place, _ in cache.verify():  # set it aside, as a run that needs it would: that is what prune removes
-        with suppress(OSError):
-            place.replace(place.with_suffix(".bad"))
+        set_aside(place)
     return removed(cache.prune(options.size), options)
 
 

@@ -94,7 +94,7 @@ def open_bound(options: argparse.Namespace, shapes: dict[str, Shape], given: Giv
     if is_artifact(options.model):
         predictor, path = _open_predictor(options, needs_values)
         shapes |= chosen_shapes(predictor, options.model, shapes)
-        executor = predictor.executor(grad_req="null", **shapes)
+        executor = predictor.executor(shapes, grad_req="null")
     else:
         _, executor = bind_model(options, shapes, parse_dtypes(options.dtype), needs_values)
         path = parameter_file(options) or MADE_UP
