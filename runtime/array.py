@@ -53,12 +53,13 @@ class Array:
     records (see `runtime/tape.py`).
     """
 
-    __slots__ = ("__weakref__", "context", "dtype", "entry", "memory", "variable")
+    __slots__ = ("__weakref__", "_address", "context", "dtype", "entry", "memory", "variable")
 
     def __init__(self, memory: np.ndarray, context: Context, variable: engine.Variable, dtype: str = ""):
         self.memory, self.context, self.variable = memory, context, variable
         self.dtype = dtype or dtype_name(memory.dtype)
         self.entry: Entry | None = None
+        self._address = 0
 
     @classmethod
     def empty(cls, shape: Sequence[int], dtype: object = "float32", context: Context | None = None,
@@ -117,7 +118,9 @@ class Array:
     @property
     def address(self) -> int:
         """Of the first element."""
-        return self.memory.__array_interface__["data"][0]
+        if not self._address:  # NumPy makes a dictionary to tell it
+            self._address = self.memory.__array_interface__["data"][0]
+        return self._address
 
     def __repr__(self) -> str:
         return f"<Array {'x'.join(map(str, self.shape))} {self.dtype} @{self.context}>"

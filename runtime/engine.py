@@ -2,8 +2,8 @@
 
 Work runs in program order for each variable: after the writes pushed before to what it reads, and after all work pushed
 before on what it writes. Small work whose variables are free runs at once in the caller's thread, without a thread's
-hand-over; other work is queued, and a few worker threads run what is ready. Whoever waits works too. Under the name
-`NaiveEngine` in MXNET_ENGINE_TYPE nothing is queued.
+hand-over, and so do runs of executors that take a millisecond or two; other work is queued, and a few worker threads
+run what is ready. Whoever waits works too. Under the name `NaiveEngine` in MXNET_ENGINE_TYPE nothing is queued.
 
 An error in queued work stays with every variable that it should have written, and with what depends on one: each wait
 on it raises, until it is overwritten. An error in work that runs in the caller is raised at the call, and the variables
@@ -29,6 +29,9 @@ from mxc.runtime.work import Busy, Failure, Variable, Work
 # What is told of each piece of work: its name, start and end in nanoseconds of time.perf_counter_ns. The profiler's.
 observer: Callable[[str, int, int], None] | None = None
 
+# Seconds. A worker has Python's lock so long after it was called, at the latest, and often no sooner: the caller has
+# done by then what takes less. Work that is briefer yet, `small`, is done with the engine's lock held.
+BRIEF = 0.0025
 WORKERS = 2  # kernels have threads of their own: these only keep independent work going
 MOST_PENDING = 256  # beyond, a caller works instead of queueing: what is queued keeps its arrays alive
 MOST_LARGE = 8  # the same for work that is not small
@@ -96,19 +99,19 @@ def is_inside() -> bool:
 
 
 def place(work: Callable[[], None], reads: Collection[Variable], writes: Sequence[Variable], name: str, small: bool,
-          turn: AbstractContextManager | None = None, is_queued: bool = True) -> Placed:
+          turn: AbstractContextManager | None = None, is_queued: bool = True, brief: bool = False) -> Placed:
     """The part of `push` that waits for nothing, for a caller who holds a lock that pending work may want: `work` has
     its place in the program's order, or is done. Without that lock `complete` must be called with the result.
 
     Call `is_inside` before. turn: held while `work` runs, unless it runs in this call. is_queued: False for work that
-    the caller itself must do.
+    the caller itself must do. brief: it takes less than BRIEF, so the caller does it when nothing is in its way.
     """
     if _thread.work:
         _run_inside(work, reads, writes)
         return None
     state = _engine
     with state.lock:
-        if small:
+        if small or brief:
             for variable in reads:
                 if variable.busy is not None:
                     break
@@ -117,15 +120,18 @@ def place(work: Callable[[], None], reads: Collection[Variable], writes: Sequenc
                     if variable.busy is not None or (variable.is_read and _readers(variable)):
                         break
                 else:
-                    if observer is not None:
+                    if not small:
+                        is_queued = False
+                    elif observer is not None:
                         _run_here(work, writes, name)
                         return None
-                    try:
-                        work()
-                    finally:
-                        for variable in writes:
-                            variable.version += 1
-                    return None
+                    else:
+                        try:
+                            work()
+                        finally:
+                            for variable in writes:
+                                variable.version += 1
+                        return None
         now = (not is_queued or state.naive or state.closed or True in [v.volatile for v in reads]
                or True in [v.volatile for v in writes])
         call = work if turn is None else partial(_in_turn, turn, work)

@@ -6,7 +6,7 @@ is_train=False, backward goes through the operators in inference mode (the outpu
 states change in backward, once for each call. Other than there, what backward needs of the forward run may be computed
 again from the arguments: fusion does so, and so does a second backward after one forward, which finds it overwritten.
 
-A run is one piece of the engine's work: a small one is done when the call returns, others are queued, those among them
+A run is one piece of the engine's work: a brief one is done when the call returns, others are queued, those among them
 in which Python runs a step. With a monitor it is done in the caller, which the callbacks belong to.
 
 Plans are compiled at their first use: "inference", "training" (forward and backward of the joint graph), and
@@ -49,6 +49,7 @@ class _Forward(NamedTuple):
     work: Callable[[], None]
     writes: Sequence[engine.Variable]
     small: bool
+    brief: bool
     draws: bool
     token: object
 
@@ -228,7 +229,7 @@ class GraphExecutor:
                 draws = draw, random.take(self.context) if run.plan.has_hosts else draw
                 work = partial(self._run_forward, run.plan, draws)
             memory.holder = None  # until it is placed: small work may fail here, when a part is overwritten
-            placed = engine.place(work, self._reads, run.writes, "forward", run.small, memory.turn)
+            placed = engine.place(work, self._reads, run.writes, "forward", run.small, memory.turn, brief=run.brief)
             memory.holder, self._draws, self._last = run.token, draws, run.mode
         return (*copies, placed) if copies or placed is not None or not run.small else ()
 
@@ -247,7 +248,7 @@ class GraphExecutor:
         plan = self._plan(mode)
         made = self._forwards[is_train] = _Forward(
             mode, plan, partial(plan.run, "forward", (0, 0)), [*self._writes, *plan.states], plan.small["forward"],
-            plan.draws or plan.has_hosts, (self._token, mode))
+            plan.brief["forward"], plan.draws or plan.has_hosts, (self._token, mode))
         return made
 
     @contextmanager
@@ -302,8 +303,8 @@ class GraphExecutor:
                 plan.run("backward", draws[1])
 
             self.memory.holder = None  # backward overwrites what it has used of forward's values
-            return engine.place(work, reads, writes, "backward",
-                                plan.small["backward"] and (not again or plan.small["forward"]), self.memory.turn)
+            small, brief = (known["backward"] and (not again or known["forward"]) for known in (plan.small, plan.brief))
+            return engine.place(work, reads, writes, "backward", small, self.memory.turn, brief=brief)
 
     def _heads(self, plan: BoundPlan, heads: Sequence[Array | None]) -> list[tuple[Array, Array]]:
         """Pairs of a given head gradient and the plan's array for it."""

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -12,7 +13,7 @@ import numpy as np
 from mxc.compiler import env
 from mxc.compiler.error import MXNetError
 from mxc.compiler.plan import Buffer, Step
-from mxc.runtime import runner
+from mxc.runtime import engine, runner
 from mxc.runtime.array import Array
 from mxc.runtime.executor_memory import Memory, Prepared
 from mxc.runtime.runner import StepTable, bound, run
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 # A piece of a phase: kernels to run in one go, or one step of Python's.
 Segment = StepTable | Step
 IN_MEMORY = ("arena", "prepared")
+SPEED = 25e9  # bytes that are moved in a second, about
 SMALL_COST = 1 << 20  # bytes moved: below, a phase takes about what a thread's hand-over takes
 FLOPS_PER_BYTE = 4  # what a product computes while a byte is moved
 
@@ -36,8 +38,8 @@ class BoundPlan:
     is_train: of the nodes that Python runs. prepared: what the prepare steps filled elsewhere; None: they run here.
     Made with the memory's lock held; `run` is called in work that writes the memory's variable.
 
-    small: by phase, see `engine.push`; what Python runs never is. has_hosts: Python runs some of it. draws: its kernels
-    draw random numbers. states: the variables of auxiliary states that nodes which Python runs may change.
+    small, brief: by phase, see `engine.place`; what Python runs never is. has_hosts: Python runs some of it. draws: its
+    kernels draw random numbers. states: the variables of auxiliary states that nodes which Python runs may change.
     """
 
     def __init__(self, compiled: Compiled | artifact.Compiled, find: Callable[[Buffer], Array], memory: Memory,
@@ -51,7 +53,9 @@ class BoundPlan:
         reads = {i for step in self.plan.steps_of("prepare") for i in step.reads}
         self._sources = [a.variable for i in sorted(reads) if (a := self.arrays[i]) is not None]
         self._prepares = bool(self.plan.steps_of("prepare"))
-        self.small = {phase: self._is_small(phase) for phase in ("forward", "backward")}
+        costs = {phase: self._cost(phase) for phase in ("forward", "backward")}
+        self.small = {phase: cost < SMALL_COST for phase, cost in costs.items()}
+        self.brief = {phase: cost < engine.BRIEF * SPEED for phase, cost in costs.items()}
         self.has_hosts = any(step.host for step in self.plan.steps)
         self.draws = any(buffer.pool == "seed" for buffer in self.plan.buffers)
         self.states = [a.variable for i in {i for step in self.plan.steps if step.host for i in step.buffers}
@@ -62,10 +66,11 @@ class BoundPlan:
     def _nodes(self) -> dict[str, Node]:
         return {node.name: node for node in self.compiled.graph.nodes}
 
-    def _is_small(self, phase: str) -> bool:
+    def _cost(self, phase: str) -> float:
+        """The bytes that could be moved in the phase's time; without end where Python runs a step."""
         steps = self.plan.steps_of(phase)
         cost = sum(self._moved(step) + step.flops // FLOPS_PER_BYTE for step in steps)
-        return cost < SMALL_COST and not any(step.host for step in steps)
+        return math.inf if any(step.host for step in steps) else cost
 
     def _moved(self, step: Step) -> int:
         """The bytes that a step reads and writes."""

@@ -20,9 +20,10 @@ from mxc.runtime.array import LARGE, Array
 from mxc.runtime.context import Context
 from mxc.runtime.eager import Text, quiet
 
-COMPILED = 1 << 12  # elements from which an update is compiled
+COMPILED = 1 << 8  # elements from which an update is compiled
 HANDED_OVER = 4 * LARGE  # elements from which it is: an update is one pass over memory
 Shape = tuple[int, ...]
+Code = tuple[int, tuple[int, ...], int]  # of a kernel: its address, the integers behind the buffers, units
 Numbers = Callable[[], np.ndarray]  # asked for when the work is done: learning rates may be in arrays
 
 
@@ -153,7 +154,7 @@ class _Form:
                 raise MXNetError(f"operator {self.op.name}: {self.op.inputs[k].name} is changed in place, but shares "
                                  "memory with another of its arrays; give it memory of its own")
         if self.sizes[0] >= COMPILED and (over or not any(_overlap(a, result) for a in inputs)):
-            return functools.partial(self.run, self.code(over), [*inputs, *([] if over else [result])], numbers)
+            return functools.partial(self.run, self.code(over), over, [*inputs, result], numbers)
         return functools.partial(quiet.run, self.by_numpy, inputs, result, numbers)
 
     def by_numpy(self, inputs: Sequence[Array], result: Array, numbers: Numbers) -> None:
@@ -162,18 +163,24 @@ class _Form:
         for array, value in zip((*[inputs[k] for k in self.states], result), values, strict=True):
             np.copyto(array.memory, value, casting="unsafe")
 
-    def run(self, code: tuple[int, tuple[int, ...], int], arrays: Sequence[Array], numbers: Numbers) -> None:
-        (address, integers, units), given = code, numbers().astype(self.compute)
-        places, count = [a.address for a in arrays], len(self.dtypes)
-        arguments = [*places[:count], given.ctypes.data, *places[count:], *integers]
-        runner.run(runner.StepTable([(address, arguments, units)]))
+    def run(self, code: Code, over: bool, arrays: Sequence[Array], numbers: Numbers) -> None:
+        _kernel(code, over, tuple([a.address for a in arrays]), numbers().astype(self.compute).tobytes())[0]()
 
     @functools.cache  # noqa: B019  # forms are kept anyway
-    def code(self, over: bool) -> tuple[int, tuple[int, ...], int]:
+    def code(self, over: bool) -> Code:
         """Address, integers and units of the kernel. over: it writes the result over the weight."""
         from mxc.compiler.api import compile_update  # only now: small arrays need no compiler
 
         return compile_update(self.op, self.dtypes, self.sizes, None if over else self.dtype)
+
+
+@functools.lru_cache(maxsize=1024)
+def _kernel(code: Code, over: bool, places: tuple[int, ...], numbers: bytes) -> tuple[Callable[[], None], object]:
+    """What runs the update of the arrays at these places (the result's is the last), and what that needs to live."""
+    (address, integers, units), given = code, np.frombuffer(numbers, np.uint8)
+    *inputs, result = places
+    table = runner.StepTable([(address, [*inputs, given.ctypes.data, *([] if over else [result]), *integers], units)])
+    return runner.bound(table), (table, given)
 
 
 @functools.lru_cache(maxsize=4096)

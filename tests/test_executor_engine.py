@@ -15,6 +15,7 @@ import pytest
 import mxc as mx
 from mxc.compiler.error import MXNetError
 from mxc.runtime import engine, executor_plan
+from mxc.runtime.executor_plan import BoundPlan
 
 X, Y = mx.sym.Variable("x"), mx.sym.Variable("y")
 hooks = {"forward": lambda: None, "backward": lambda: None}  # what the custom operator does first
@@ -97,6 +98,7 @@ def test_runs_return_at_once_and_keep_the_programs_order():
 
 def test_a_large_run_is_queued(monkeypatch):
     monkeypatch.setattr(engine, "_engine", engine._Engine())  # with as many workers as are held below
+    monkeypatch.setattr(engine, "BRIEF", 0.0)
     executor = bound(mx.sym.FullyConnected(X, num_hidden=8, no_bias=True, name="fc"), x=(512, 600))
     gate = threading.Event()
     for _ in range(engine.WORKERS):
@@ -106,6 +108,24 @@ def test_a_large_run_is_queued(monkeypatch):
     assert is_pending(output) and is_pending(executor.grad_dict["fc_weight"])
     gate.set()
     assert (output.asnumpy() == 600).all() and (executor.grad_dict["fc_weight"].asnumpy() == 512).all()
+    engine._close()
+
+
+def test_a_brief_run_is_done_in_the_caller_unless_something_is_in_its_way(monkeypatch):
+    monkeypatch.setattr(engine, "_engine", engine._Engine())  # with as many workers as are held below
+    monkeypatch.setattr(executor_plan, "SMALL_COST", 0)
+    executor, gate = bound(X + 1), threading.Event()
+    thread, threads = threading.get_ident(), []
+    monkeypatch.setattr(BoundPlan, "run", lambda *given, run=BoundPlan.run: (threads.append(threading.get_ident()),
+                                                                             run(*given)))
+    assert not is_pending(executor.forward(is_train=True)[0])
+    executor.backward(mx.nd.ones((2, 2)))
+    assert not is_pending(executor.grad_dict["x"]) and threads == [thread] * 2 and not engine._engine.pending
+    for _ in range(engine.WORKERS):
+        engine.push(lambda: gate.wait(60), [], [executor.arg_dict["x"]._array.variable], "hold", small=False)
+    assert is_pending(executor.forward(is_train=True)[0])
+    gate.set()
+    assert (executor.outputs[0].asnumpy() == 2).all()
     engine._close()
 
 
@@ -347,6 +367,8 @@ def test_random_programs_give_what_the_naive_engine_gives(monkeypatch, count):
 
     monkeypatch.setattr(engine, "_enter", counted)
     monkeypatch.setattr(executor_plan, "SMALL_COST", 0)
-    for array, right in zip(program(False), expected, strict=True):
-        np.testing.assert_array_equal(array, right)
+    for brief in (engine.BRIEF, 0.0):  # in the caller, or queued
+        monkeypatch.setattr(engine, "BRIEF", brief)
+        for array, right in zip(program(False), expected, strict=True):
+            np.testing.assert_array_equal(array, right)
     assert queued[0] > count / 4
