@@ -43,6 +43,14 @@ def test_short_parts_stay_together():
     np.testing.assert_allclose(got, expected, rtol=1e-6)
 
 
+def test_short_parts_between_long_ones_share_a_kernel():
+    """As the weights and biases of a recurrent layer do, joined into one vector of parameters."""
+    launches, got, expected = run(*joined(0, 3, 5, 1, 1, 3, 1, rows=SHORTEST // 2))
+    joins = [any(v.op == "where" for v in walk(launch.kernel.roots())) for launch in launches]
+    assert joins == [False, False, True, False, False]
+    np.testing.assert_allclose(got, expected, rtol=1e-6)
+
+
 def test_padding_stays_one_kernel():
     net = mx.sym.Pad(mx.sym.Variable("x"), mode="constant", pad_width=(0, 0, 0, 0, 1, 1, 1, 1), constant_value=3)
     made = lowered(net.graph, {"x": (2, 4, 32, 32)})

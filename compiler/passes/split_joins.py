@@ -1,8 +1,8 @@
 """Kernels of joined arrays by their parts: a loop for each stretch, instead of a choice at every point.
 
 What a concatenation computes depends on where along an axis a point lies. As one loop it would compute, or load under
-a mask, all parts for every point. Where the stretches are long each becomes a kernel of its own over the same
-storages; parts with the same formula share its code.
+a mask, all parts for every point. Each long stretch becomes a kernel of its own over the same storages, and so does
+what lies between two of them; parts with the same formula share its code.
 """
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from mxc.compiler.kernel.simplify_index import affine, index
 from mxc.compiler.passes.program import Storage
 from mxc.compiler.passes.split_reduction import compact
 
-SHORTEST = 4096  # points of a part: fewer are not worth a launch
+SHORTEST = 4096  # points of a stretch: fewer are not worth a launch
 MOST = 64  # parts along one axis
 
 Part = tuple[LoopKernel, list[Storage]]
@@ -28,13 +28,19 @@ def split_joins(kernel: LoopKernel, storages: Sequence[Storage]) -> list[Part]:
     if not kernel.accumulators:
         cuts = _cuts(kernel)
         for axis, places in sorted(cuts.items()):
-            bounds = [0, *sorted(places), kernel.domain[axis]]
-            shortest = min(stop - start for start, stop in pairwise(bounds))
             rest = math.prod(kernel.domain) // kernel.domain[axis]
-            if len(places) < MOST and shortest * rest >= SHORTEST:
+            bounds = _long(sorted(places), kernel.domain[axis], -(-SHORTEST // max(1, rest)))
+            if 2 < len(bounds) <= MOST + 1:
                 parts = [_part(kernel, storages, axis, *pair) for pair in pairwise(bounds)]
                 return [smaller for part in parts for smaller in split_joins(*part)]
     return [(kernel, list(storages))]
+
+
+def _long(places: Sequence[int], end: int, least: int) -> list[int]:
+    """0, `end`, and those of the places between them that bound a stretch of `least` points, if two such stretches are
+    there: shorter ones that follow each other, as the biases among a recurrent layer's parameters, stay together."""
+    stretches = [pair for pair in pairwise([0, *places, end]) if pair[1] - pair[0] >= least]
+    return sorted({0, end, *(bound for pair in stretches for bound in pair)}) if len(stretches) > 1 else [0, end]
 
 
 def _part(kernel: LoopKernel, storages: Sequence[Storage], axis: int, start: int, stop: int) -> Part:
