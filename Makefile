@@ -8,6 +8,7 @@ TREE := $(VENV)/tree
 MODELS ?= ../shared/models
 # What bench/networks.py is told besides: --quick, --cases WORD, --compare OLD.json. BENCH_PEERS=mxnet,torch: peers.
 BENCH_FLAGS ?=
+QUICK := $(findstring --quick,$(BENCH_FLAGS))
 
 .PHONY: demo test test-all lint types bench clean
 
@@ -31,10 +32,12 @@ types: $(READY)
 
 bench: $(READY)
 	BENCH_PEERS="$(BENCH_PEERS)" $(BIN)/python bench/networks.py --models $(MODELS) $(BENCH_FLAGS)
-	BENCH_PEERS="$(BENCH_PEERS)" $(BIN)/python bench/startup.py
-	$(BIN)/python bench/eager.py
-	if [ -e $(MODELS)/cases.json ]; then $(BIN)/python bench/memory.py $(MODELS); fi
+	BENCH_PEERS="$(BENCH_PEERS)" $(BIN)/python bench/startup.py $(if $(QUICK),--rounds 2)
+	BENCH_PEERS="$(BENCH_PEERS)" $(BIN)/python bench/eager.py
+ifeq ($(QUICK),)
+	if [ -e $(MODELS)/cases.json ]; then BENCH_PEERS="$(BENCH_PEERS)" $(BIN)/python bench/memory.py $(MODELS); fi
 	if [ -e $(MODELS)/cases.json ]; then $(BIN)/python bench/accuracy.py $(MODELS); fi
+endif
 
 $(READY): pyproject.toml setup.py
 	$(PYTHON) -m venv $(VENV)

@@ -1,4 +1,4 @@
-"""Microseconds of eager operations: mxc, NumPy, and with --mxnet MXNet, and how often mxc's time goes into theirs.
+"""Microseconds of eager operations: mxc, NumPy and MXNet, and how often mxc's time goes into theirs.
 
     python bench/eager.py [--mxnet PYTHON]
 
@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable
 
 import numpy as np
+from harness.environments import asked
 
 # A program for mxc and MXNet alike: `mx` is the module, `measure(name, call, rounds)` takes a time.
 PROGRAM = """
@@ -110,8 +111,9 @@ def numpy_times() -> dict[str, float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--mxnet", help="a Python that has MXNet 1.9.1")
+    parser.add_argument("--mxnet", metavar="PYTHON", help="has MXNet 1.9.1 (default: the peers' environment)")
     args = parser.parse_args()
+    args.mxnet = args.mxnet or asked("mxnet")
     own, numpy = run(sys.executable, "mxc"), numpy_times()
     theirs = run(args.mxnet, "mxnet") if args.mxnet else {}
     print(f"{'':22}{'mxc us':>12}{'NumPy us':>12}{'x':>7}{'MXNet us':>12}{'x':>7}")

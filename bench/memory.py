@@ -4,7 +4,7 @@
 
 FOLDER holds models as examples/check_models.py takes them. Each is bound for inference and for training. `arena` is
 what an executor allocates for values between kernels, with the threads' scratch; outputs, gradients and packed weights
-are apart. Without --mxnet the last column is left out.
+are apart. Without MXNet the last column is left out.
 """
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ import json
 import re
 import subprocess
 from pathlib import Path
+
+from harness.environments import asked
 
 import mxc as mx
 from mxc.compiler import env
@@ -39,8 +41,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("names", nargs="*")
-    parser.add_argument("--mxnet", metavar="PYTHON")
+    parser.add_argument("--mxnet", metavar="PYTHON", help="has MXNet 1.9.1 (default: the peers' environment)")
     options = parser.parse_intermixed_args()
+    options.mxnet = options.mxnet or asked("mxnet")
     cases = json.loads((options.folder / "cases.json").read_text())
     print(f"{'model':22}{'mode':11}{'arena':>12}{'live set':>12}{'ratio':>7}{'unplanned':>13}{'outputs':>11}"
           f"{'gradients':>12}{'packed':>12}{'MXNet':>13}")

@@ -128,6 +128,7 @@ def main() -> None:
         pair for of_peer in versions.values() for pair in of_peer.items()})))
     whole = {"machine": about, "versions": versions, "threads": done}
     target = options.json or environments.home() / "networks.json"
+    target.parent.mkdir(parents=True, exist_ok=True)
     target.write_text(json.dumps(whole))
     print(f"written: {target}")
     if old is not None:

@@ -107,7 +107,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1, help="default: 1")
     parser.add_argument("--rounds", type=int, default=7, help="default: 7")
     parser.add_argument("--python", action="append", default=[], metavar="PEER=PYTHON")
-    parser.add_argument("--json", type=Path)
+    parser.add_argument("--json", type=Path, help="default: startup.json in the benchmark's cache folder")
     options = parser.parse_args()
     given = dict(pair.split("=", 1) for pair in options.python)
     wanted = options.peers.replace(",", " ").split() or PEERS
@@ -119,8 +119,10 @@ def main() -> None:
             print(f"skipped {peer}: {reason}", flush=True)
     with tempfile.TemporaryDirectory() as folder:
         results = run(Bench(Path(folder), options.threads, pythons), options.rounds)
-    if options.json:
-        options.json.write_text(json.dumps(results))
+    target = options.json or environments.home() / "startup.json"
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text(json.dumps(results))
+    print(f"written: {target}")
 
 
 def run(bench: Bench, rounds: int) -> dict[str, Any]:

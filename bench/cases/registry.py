@@ -53,8 +53,9 @@ class Entry:
 
 
 def _products() -> list[Entry]:
-    sizes = {(1024, 1024, 1024): True, (128, 768, 3072): True, (512, 512, 512): False, (64, 784, 512): False,
-             (16, 2048, 1000): False, (3136, 576, 64): False, (1, 4096, 4096): False}
+    sizes = {(1024, 1024, 1024): True, (128, 768, 3072): True, (256, 256, 256): False, (512, 512, 512): False,
+             (2048, 2048, 2048): False, (64, 784, 512): False, (16, 2048, 1000): False, (3136, 576, 64): False,
+             (1, 4096, 4096): False}
     return [Entry(f"sgemm {m}x{k}x{n}", "sgemm", others.sgemm, {"left": (m, k), "right": (k, n)},
                   peers=("numpy", "mxnet", "torch", "openvino", "onnxruntime"),
                   main=("numpy", "mxnet") if quick else ())

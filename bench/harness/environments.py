@@ -46,6 +46,18 @@ def python(peer: str) -> str:
     return str(folder / "bin" / "python")
 
 
+def asked(peer: str) -> str | None:
+    """The Python of a peer that BENCH_PEERS names, or that is there and BENCH_PEERS names none; says which has none."""
+    wanted = os.environ.get("BENCH_PEERS", "").replace(",", " ").split()
+    if wanted and peer not in wanted:
+        return None
+    try:
+        return python(peer)
+    except Unavailable as reason:
+        print(f"skipped {peer}: {reason}", flush=True)
+        return None
+
+
 def _mxnet() -> str:
     if not MXNET_SETUP.exists():
         raise Unavailable(f"{MXNET_SETUP} is not there; give a Python with MXNet 1.9.1 by --python mxnet=PYTHON")
