@@ -1,4 +1,4 @@
-"""A kernel serves every shape: training on other batches and images compiles nothing anew."""
+"""A kernel serves every shape: other batches and images compile nothing anew."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -8,6 +8,7 @@ import pytest
 from programs import lowered
 
 import mxc as mx
+from mxc.compiler.kernel.ir import CallKernel
 from mxc.compiler.targets.cpu.target import cpu_target
 
 
@@ -30,6 +31,21 @@ def test_training_on_other_shapes_has_the_same_kernels(network: Callable[[], mx.
         return set(lowered(network().graph, {"data": shape}, {}, requests, True, cpu_target()).kernels(cpu_target()))
 
     assert keys((6, 3, 12, 12)) == keys((7, 3, 14, 14))
+
+
+def test_one_image_and_many_have_the_same_convolutions():
+    """A batch of 1 is an axis like every other in what follows a convolution."""
+    net = mx.sym.Variable("data")
+    for i, (kernel, filters) in enumerate([((3, 3), 16), ((1, 1), 24), ((5, 5), 16), ((3, 3), 64), ((3, 3), 64)]):
+        first = mx.sym.Convolution(net, kernel=kernel, num_filter=filters, pad=(kernel[0] // 2,) * 2, name=f"c{i}")
+        second = mx.sym.Convolution(mx.sym.relu(first), kernel=(1, 1), num_filter=filters, name=f"d{i}")
+        net = mx.sym.relu(first + mx.sym.BatchNorm(second, name=f"b{i}"))
+
+    def keys(batch: int) -> set[str]:
+        kernels = lowered(net.graph, {"data": (batch, 16, 40, 40)}, {}, {}, False, cpu_target()).kernels(cpu_target())
+        return {key for key, kernel in kernels.items() if isinstance(kernel, CallKernel)}
+
+    assert keys(1) and keys(1) == keys(2) == keys(5)
 
 
 def test_gradient_of_a_mean_over_more_elements_than_float16_counts():

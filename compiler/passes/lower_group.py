@@ -116,6 +116,9 @@ class GroupLowering:
         self.domain: Shape = ()
         self.reduce: Shape = ()
         self.simplify = Simplifier(())
+        # The shape of an anchor's output, of which axes of extent 1 (one image, say) are indexed as all others are: so
+        # kernels serve every extent. No other entry's are.
+        self.whole: Shape = ()
 
     # -- elements
 
@@ -147,7 +150,8 @@ class GroupLowering:
     def value(self, entry: Entry, index: Index) -> Value:
         """The element of `entry` at `index`."""
         shape = self.graph.shape(entry)
-        index = tuple(ZERO if d == 1 else self.simplify(i) for i, d in zip(index, shape, strict=True))
+        index = tuple(ZERO if d == 1 and shape != self.whole else self.simplify(i)
+                      for i, d in zip(index, shape, strict=True))
         if entry.node not in self.inside:
             return self.external(entry, index, self.guard)
         key = (entry, index, self.guard)
@@ -276,8 +280,9 @@ class GroupLowering:
         extents = [1] * (max(axes) + 1)
         for extent, position in zip(form.space, axes, strict=True):
             extents[position] = extent
-        self.simplify = Simplifier(extents)
-        places = tuple(ZERO if d == 1 else axis(i) for d, i in zip(form.space, axes, strict=True))
+        self.simplify = Simplifier([max(2, extent) for extent in extents])
+        self.whole = form.space
+        places = tuple(axis(i) for i in axes)
         stores = []
         for entry in self.group.stored:
             element = self.value(entry, places)
