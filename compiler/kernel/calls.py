@@ -124,33 +124,18 @@ def blocked_convolution(
     return _flattened(name, "blocked_convolution", params, buffers, extents, stores, 2, 3, window.out)
 
 
-def winograd_data(
-    name: str, dtype: str, window: Window, data_strides: Sequence[int], buffers: Sequence[str], stores: Sequence[Store],
-    block: int, tiles: int,
-) -> CallKernel:
-    """What `winograd_convolution` reads: B' d B (ops/winograd.py) of each tile d of each channel.
-
-    Output axes (tile group, channel block, channel in the block, place of the 36, tile in the group): the tiles of all
-    images, row-major, in groups of `tiles`; those that fill the last group are zero. Operand: data, with `data_strides`
-    elements between (n, channel block, d, h, w) and the `block` channels of a block next to each other. The window is
-    that of the convolution. Extents: window, data_strides.
-    """
-    params = (("dtype", dtype), ("block", block), ("tiles", tiles))
-    extents = (*window.numbers(), *data_strides)
-    return _flattened(name, "winograd_data", params, buffers, extents, stores, 1, 3, (winograd.PLACES, tiles))
-
-
 def winograd_convolution(
-    name: str, dtype: str, window: Window, buffers: Sequence[str], stores: Sequence[Store], block: int, tiles: int,
-    columns: int,
+    name: str, dtype: str, window: Window, data_strides: Sequence[int], buffers: Sequence[str],
+    stores: Sequence[Store], block: int, tiles: int, columns: int,
 ) -> CallKernel:
-    """A convolution with 3 x 3 kernels, of stride 1, undilated, in one group: A' [sum over channels of U * V] A.
+    """A convolution with 3 x 3 kernels, of stride 1, undilated, in one group, by ops/winograd.py.
 
-    Output axes as in `blocked_convolution`. Operands: V, what `winograd_data` gives, dense; U = G g G', as `pack_rows`
-    with `columns` of the (filters, channels) of each of the 36 places. Extents: window.
+    Output axes as in `blocked_convolution`. Operands: data, with `data_strides` elements between (n, channel block, d,
+    h, w) and the `block` channels of a block next to each other; U = G g G', as `pack_rows` with `columns` of the
+    (filters, channels) of each of the 36 places. tiles: of a register tile. Extents: window, data_strides.
     """
     params = (("dtype", dtype), ("block", block), ("tiles", tiles), ("columns", columns))
-    extents = window.numbers()
+    extents = (*window.numbers(), *data_strides)
     return _flattened(name, "winograd_convolution", params, buffers, extents, stores, 2, 3, window.out)
 
 
@@ -370,7 +355,7 @@ def flops(call: CallKernel | ChainKernel) -> int:
         return call.images * sum(flops(each) for each, _ in call.calls())
     if call.template == "gemm":
         return 2 * math.prod(call.extents[:4])
-    if call.template in ("max_pool_grad", "winograd_data"):
+    if call.template == "max_pool_grad":
         return 0
     w = Window.of(call.extents)
     if call.template == "winograd_convolution":

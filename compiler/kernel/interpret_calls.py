@@ -40,7 +40,7 @@ def interpret(call: CallKernel, buffers: Sequence[np.ndarray]) -> None:
     result = _TEMPLATES[call.template](call, params, buffers)
     result = np.ascontiguousarray(result, ir.computing_dtype(dtype))
     inner = {"convolution_weight_grad": 1, "depthwise_weight_grad": 1, "blocked_convolution": 3,
-             "blocked_depthwise": 3, "winograd_data": 3, "winograd_convolution": 3}.get(call.template, 2)
+             "blocked_depthwise": 3, "winograd_convolution": 3}.get(call.template, 2)
     if params.get("flat"):
         result = result.reshape(*result.shape[:inner], math.prod(result.shape[inner:]))
     position = len(call.buffers)
@@ -154,21 +154,12 @@ def _blocked_depthwise(call: CallKernel, params: dict, buffers: Sequence[np.ndar
     return out.reshape(w.batch, blocks, block, *w.out)
 
 
-def _winograd_data(call: CallKernel, params: dict, buffers: Sequence[np.ndarray]) -> np.ndarray:
-    w, block, size = Window.of(call.extents[:22]), int(params["block"]), int(params["tiles"])
-    data = _block_data(w, buffers[0], call.extents[22:], w.channels, block)
-    image = data.reshape(w.batch, w.channels, *w.data[1:])
-    return np.moveaxis(winograd.transformed(image, w.out[1:], w.pad[1:], size, block), -1, 2)
-
-
 def _winograd_convolution(call: CallKernel, params: dict, buffers: Sequence[np.ndarray]) -> np.ndarray:
-    w = Window.of(call.extents)
-    block, size, columns = (int(params[k]) for k in ("block", "tiles", "columns"))
-    tiles, places = w.batch * math.prod(winograd.grid(w.out)), winograd.PLACES
-    shape = (-(-tiles // size), w.channels // block, places, size, block)
+    w, block, columns = Window.of(call.extents[:22]), int(params["block"]), int(params["columns"])
+    data = _block_data(w, buffers[0], call.extents[22:], w.channels, block)
     step = -(-w.filters // columns) * w.channels * columns
-    u = np.stack([_unpacked(buffers[1][i * step :], w.filters, w.channels, columns) for i in range(places)])
-    out = winograd.convolved(buffers[0][: math.prod(shape)].reshape(shape), u, w.batch, w.out[1:])
+    u = np.stack([_unpacked(buffers[1][i * step :], w.filters, w.channels, columns) for i in range(winograd.PLACES)])
+    out = winograd.convolved(data.reshape(w.batch, w.channels, *w.data[1:]), u, w.pad[1:], w.out[1:])
     return out.reshape(w.batch, -1, block, *w.out)
 
 
@@ -225,7 +216,6 @@ _TEMPLATES = {
     "convolution_weight_grad": _convolution_weight_grad,
     "depthwise": _convolution,
     "blocked_depthwise": _blocked_depthwise,
-    "winograd_data": _winograd_data,
     "winograd_convolution": _winograd_convolution,
     "depthwise_data_grad": _convolution_data_grad,
     "depthwise_weight_grad": _convolution_weight_grad,

@@ -36,22 +36,12 @@ def tiles(data: np.ndarray, out: tuple[int, int], pad: tuple[int, int]) -> np.nd
     return seen.transpose(0, 2, 3, 1, 4, 5).reshape(n * rows * columns, c, READ, READ)
 
 
-def transformed(data: np.ndarray, out: tuple[int, int], pad: tuple[int, int], size: int, lanes: int) -> np.ndarray:
-    """(N, C, H, W) -> (tile groups, C / lanes, 36, size, lanes): B' d B of each tile, in groups of `size`.
-
-    The tiles of all images follow each other; those that fill the last group are zero.
-    """
+def convolved(data: np.ndarray, weight: np.ndarray, pad: tuple[int, int], out: tuple[int, int]) -> np.ndarray:
+    """(N, F, *out) of data (N, C, H, W) and weight (36, F, C): A' [sum over channels of the products] A, in float64."""
+    (rows, columns), (places, filters, channels), batch = grid(out), weight.shape, len(data)
     made = DATA @ tiles(data.astype(np.float64), out, pad) @ DATA.T
-    full = np.zeros((-(-len(made) // size) * size, *made.shape[1:]))
-    full[: len(made)] = made
-    return full.reshape(-1, size, data.shape[1] // lanes, lanes, PLACES).transpose(0, 2, 4, 1, 3)
-
-
-def convolved(data: np.ndarray, weight: np.ndarray, batch: int, out: tuple[int, int]) -> np.ndarray:
-    """(N, F, *out) of `transformed` data and weight (36, F, C): A' [sum over channels of the products] A."""
-    (rows, columns), (places, filters, channels) = grid(out), weight.shape
-    flat = data.astype(np.float64).transpose(2, 0, 3, 1, 4).reshape(places, -1, channels)
-    product = (flat[:, : batch * rows * columns] @ weight.astype(np.float64).swapaxes(1, 2)).transpose(1, 2, 0)
+    flat = made.reshape(-1, channels, places).transpose(2, 0, 1)
+    product = (flat @ weight.astype(np.float64).swapaxes(1, 2)).transpose(1, 2, 0)
     parts = OUTPUT @ product.reshape(batch * rows * columns, filters, READ, READ) @ OUTPUT.T
     whole = parts.reshape(batch, rows, columns, filters, RESULTS, RESULTS).transpose(0, 3, 1, 4, 2, 5)
     return whole.reshape(batch, filters, rows * RESULTS, columns * RESULTS)[:, :, : out[0], : out[1]]

@@ -94,11 +94,15 @@ class _Regions:
         fills = self.lanes(data) > 0 and (channels // groups) % lanes == 0
         if not fills and groups > 1:
             return None
-        if fills and pays(self.graph, node, self.options):
-            n, _, *space = self.graph.shape(Entry(node))
-            shape = (n, filters // lanes, *space, lanes)
-            return self.winograd.convolution(node, self.blocked(data), self.weight(node), shape)
-        return self.direct(node, lanes, lanes if fills else 1, filters)
+        return self.into_blocks(node, lanes, filters) if fills else self.direct(node, lanes, 1, filters)
+
+    def into_blocks(self, node: Node, lanes: int, filters: int) -> Entry:
+        """The convolution of data in blocks into blocks, of `filters` filters; see `direct`."""
+        if not pays(self.graph, node, self.options):
+            return self.direct(node, lanes, lanes, filters)
+        n, _, *space = self.graph.shape(Entry(node))
+        shape = (n, filters // lanes, *space, lanes)
+        return self.winograd.convolution(node, self.blocked(node.inputs[0]), self.weight(node), shape)
 
     def direct(self, node: Node, lanes: int, block: int, filters: int) -> Entry:
         """The convolution into blocks of `lanes` of `filters` filters, with as many as the node has not that are zero.
@@ -123,7 +127,7 @@ class _Regions:
         if filters < FULL * whole:
             return False
         n, _, *space = self.graph.shape(Entry(node))
-        made = self.unblocked(self.direct(node, lanes, lanes, whole), (n, whole, *space))
+        made = self.unblocked(self.into_blocks(node, lanes, whole), (n, whole, *space))
         self.builder.map[Entry(node)] = self.builder.make("slice_axis", made, axis=1, begin=0, end=filters)
         return True
 

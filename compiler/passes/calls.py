@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from mxc.compiler.graph.graph import Shape
 from mxc.compiler.kernel import calls
 from mxc.compiler.kernel.ir import CallKernel, Store
-from mxc.compiler.ops.shapes.winograd import spread
 from mxc.compiler.ops.table import Params
 
 if TYPE_CHECKING:
@@ -117,23 +116,14 @@ def blocked_convolution(c: Call, params: Params) -> tuple[Make, Sequence[int]]:
     return make, _blocked_axes(rank)
 
 
-def winograd_data(c: Call, params: Params) -> tuple[Make, Sequence[int]]:
-    data = c.shape(0)
-    window = _winograd_window(data, (*data[:2], *spread(data, params.pad), data[-1]), data[2:4], params.pad)
-    make = _maker(calls.winograd_data, c, window, _blocked_strides(data, 2), block=data[-1], tiles=params.tiles)
-    return make, (0, 1, 3, 4, 2)
-
-
 def winograd_convolution(c: Call, params: Params) -> tuple[Make, Sequence[int]]:
     data, out = c.shape(0), c.out_shape
-    window = _winograd_window((out[0], data[1], 0, 0, data[-1]), out, (0, 0), (0, 0))  # of the data no more is needed
-    make = _maker(calls.winograd_convolution, c, window, block=data[-1], tiles=data[3], columns=c.shape(1)[-1])
+    window = calls.Window(batch=data[0], groups=1, channels=data[1] * data[-1], filters=out[1] * out[-1],
+                          data=_triple(data[2:4], 1), out=_triple(out[2:4], 1), kernel=(1, 3, 3),
+                          pad=_triple(params.pad, 0))
+    make = _maker(calls.winograd_convolution, c, window, _blocked_strides(data, 2), block=data[-1], tiles=params.tiles,
+                  columns=c.shape(1)[-1])
     return make, _blocked_axes(2)
-
-
-def _winograd_window(data: Shape, out: Shape, space: Sequence[int], pad: Sequence[int]) -> calls.Window:
-    return calls.Window(batch=data[0], groups=1, channels=data[1] * data[-1], filters=out[1] * out[-1],
-                        data=_triple(space, 1), out=_triple(out[2:4], 1), kernel=(1, 3, 3), pad=_triple(pad, 0))
 
 
 def blocked_depthwise(c: Call, params: Params) -> tuple[Make, Sequence[int]]:

@@ -37,19 +37,14 @@ class Winograd:
     def __init__(self, builder: GraphBuilder, tile: tuple[int, int]):
         self.builder, (self.tiles, self.columns) = builder, tile
         self.factors: Entry | None = None
-        self.parts: dict[tuple[Entry, tuple[int, ...]], Entry] = {}  # transformed data, which convolutions may share
 
     def convolution(self, node: Node, data: Entry, weight: Entry, shape: tuple[int, ...]) -> Entry:
         """The convolution `node` of `data`, which lie in blocks, as the array `shape`, which does too.
 
         weight: plain.
         """
-        builder, pad = self.builder, tuple(node.params.pad)
-        if (data, pad) not in self.parts:
-            self.parts[data, pad] = builder.make("_mxc_winograd_data", data, pad=pad, tiles=self.tiles,
-                                                 name=f"{node.name}_data")
-        return builder.make("_mxc_winograd_convolution", self.parts[data, pad], self.packed(node, weight),
-                            name=node.name, shape=shape)
+        return self.builder.make("_mxc_winograd_convolution", data, self.packed(node, weight), name=node.name,
+                                 pad=tuple(node.params.pad), shape=shape, tiles=self.tiles)
 
     def packed(self, node: Node, weight: Entry) -> Entry:
         """G g G' of each kernel g, packed for each of the 36 places."""

@@ -6,7 +6,6 @@ import numpy as np
 from mxc.compiler.ops import winograd
 from mxc.compiler.ops.philox import Draws
 from mxc.compiler.ops.reference.packed import blocks_of, plain_of, unpacked
-from mxc.compiler.ops.shapes.winograd import spread
 from mxc.compiler.ops.table import Params
 
 
@@ -15,17 +14,9 @@ def winograd_factors(params: Params, inputs: list[np.ndarray], is_train: bool, r
     return [winograd.FACTORS.astype(np.float32)]
 
 
-def winograd_data(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws) -> list[np.ndarray]:
-    """The transformed tiles of data in blocks."""
-    (data,) = inputs
-    out = spread(data.shape, params.pad)
-    made = winograd.transformed(plain_of(data), out, params.pad, params.tiles, data.shape[-1])
-    return [made.astype(data.dtype)]
-
-
 def winograd_convolution(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws) -> list[np.ndarray]:
-    """The convolution of transformed data, in blocks."""
+    """The convolution of data in blocks, into blocks."""
     data, weight = inputs
-    batch, blocks, height, width, lanes = params.shape
-    out = winograd.convolved(data, unpacked(weight, blocks * lanes), batch, (height, width))
+    _, blocks, height, width, lanes = params.shape
+    out = winograd.convolved(plain_of(data), unpacked(weight, blocks * lanes), params.pad, (height, width))
     return [blocks_of(out, lanes).astype(data.dtype)]

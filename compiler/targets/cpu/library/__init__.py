@@ -18,7 +18,6 @@ from mxc.compiler.targets.cpu.library import (
     pooling,
     weight_grad,
     winograd,
-    winograd_data,
 )
 from mxc.compiler.targets.cpu.library.epilogue import Epilogue
 
@@ -36,7 +35,6 @@ MODULES = {
     "image_convolution": image_lanes,
     "image_data_grad": image_lanes,
     "max_pool_grad": pooling,
-    "winograd_data": winograd_data,
     "winograd_convolution": winograd,
 }
 

@@ -1,0 +1,79 @@
+"""The two sides of Winograd's F(4x4, 3x3) in registers: what becomes of a tile's data, and of its products.
+
+A vector holds one pixel of a block of channels.
+"""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from mxc.compiler.kernel.calls import Window
+from mxc.compiler.targets.cpu.builder import TYPES, Array, Builder, Number, Value, vector_type
+from mxc.compiler.targets.cpu.library.blocks import ceil_div
+
+RESULTS, READ = 4, 6  # of a tile, along each axis
+PLACES = READ * READ
+
+
+def grid(w: Window) -> list[Number]:
+    """Images, and rows and columns of tiles."""
+    return [w.batch, ceil_div(w.out[1], RESULTS), ceil_div(w.out[2], RESULTS)]
+
+
+def tile_count(w: Window) -> Any:
+    n, rows, columns = grid(w)
+    return n * rows * columns  # type: ignore[operator]
+
+
+def collect(w: Window, patch: Array, plane: Array, row: Value, column: Value, y: Value, x: Value, lanes: int) -> None:
+    """patch[i][j] = plane[y + i][x + j], or 0 where that lies outside."""
+    b = patch.builder
+    zero = b.zero(vector_type(TYPES[patch.dtype], lanes))
+    for i in b.range(0, READ):
+        line, source = patch.at(i * (READ * lanes)), plane.at((y + i) * row)
+        for j in range(READ):
+            line.put(j * lanes, zero)
+        with b.when(b.inside(y + i, w.data[1])):
+            begin, end = b.maximum(0, 0 - x), b.minimum(READ, w.data[2] - x)
+            for j in b.range(begin, end):
+                line.put(j * lanes, source.vector((x + j) * column, lanes))
+
+
+def transform(data: Array, row: Value, column: Value, target: Array, pitch: Value, lanes: int) -> None:
+    """target[place] = B' d B of the tile at `data`; pitch: elements from place to place."""
+    b, half = data.builder, []
+    for j in range(READ):
+        line = data.at(column * j)
+        half.append(data_side(b, [line.vector(row * i, lanes) for i in range(READ)]))
+    for i in range(READ):
+        for j, value in enumerate(data_side(b, [half[k][i] for k in range(READ)])):
+            target.put(pitch * (i * READ + j), value)
+
+
+def results(products: Array, columns: int, lanes: int) -> list[list[Value]]:
+    """A' M A of the products [place][columns], the 4 x 4 results of a block of filters."""
+    b, half = products.builder, []
+    for c in range(READ):
+        column = [products.vector((r * READ + c) * columns, lanes) for r in range(READ)]
+        half.append(output_side(b, column))
+    return [output_side(b, [half[c][r] for c in range(READ)]) for r in range(RESULTS)]
+
+
+def data_side(b: Builder, d: Sequence[Value]) -> list[Value]:
+    """B' d for a column d: `DATA` of ops/winograd.py, with what its rows share computed once."""
+    def times(x: Value, factor: float, y: Value) -> Value:
+        return b.fma(x, b.number(factor, x.type), y)
+
+    even, odd = times(d[2], -4, d[4]), times(d[1], -4, d[3])
+    near, far = d[4] - d[2], d[3] - d[1]
+    return [times(d[2], -5, times(d[0], 4, d[4])), even + odd, even - odd, times(far, 2, near), times(far, -2, near),
+            times(d[3], -5, times(d[1], 4, d[5]))]
+
+
+def output_side(b: Builder, m: Sequence[Value]) -> list[Value]:
+    """A' m for a column m: `OUTPUT` of ops/winograd.py, with what its rows share computed once."""
+    def times(x: Value, factor: float, y: Value) -> Value:
+        return b.fma(x, b.number(factor, x.type), y)
+
+    near, near_odd, far, far_odd = m[1] + m[2], m[1] - m[2], m[3] + m[4], m[3] - m[4]
+    return [m[0] + near + far, times(far_odd, 2, near_odd), times(far, 4, near), times(far_odd, 8, near_odd) + m[5]]
