@@ -152,7 +152,7 @@ def test_resnet50_inference_has_no_kernels_of_layers_that_fuse():
     made = lowered(networks.resnet50().graph, {"data": (1, 3, 224, 224)})
     forward = [g for g in made.groups if g.phase == "forward" and not all(map(is_view, g.nodes))]
     assert [g.label for g in forward if g.form.kind != "anchor"] == ["Pooling", "mean"]
-    assert len(forward) == 53 + 13 + 2 + 1  # convolutions, tiles for Winograd's, poolings, the last layer
+    assert len(forward) == 53 + 2 + 1  # convolutions, poolings, the last layer
     assert sum(g.label == "_mxc_blocked_convolution+broadcast_add+elemwise_add+relu" for g in forward) == 16
 
 

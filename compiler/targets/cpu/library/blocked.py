@@ -24,7 +24,7 @@ from mxc.compiler.kernel.calls import Window
 from mxc.compiler.kernel.ir import CallKernel
 from mxc.compiler.targets.cpu.builder import BYTES, TYPES, Array, Builder, Number, Value, vector_type
 from mxc.compiler.targets.cpu.isa import Isa
-from mxc.compiler.targets.cpu.library.blocks import UNITS, ceil_div, least, most
+from mxc.compiler.targets.cpu.library.blocks import UNITS, ceil_div, least, most, prefetch
 from mxc.compiler.targets.cpu.library.convolution import split, volume
 from mxc.compiler.targets.cpu.library.epilogue import Epilogue, Lane
 
@@ -218,6 +218,7 @@ class _Blocked:
                 starts = Array(b, pixel_table, "int64").at(t * pixels)
                 lines = [source.at(starts[i]) for i in range(pixels)]
             kept = Array(b, tile, self.dtype).at(t * tile_step)
+            ahead = weight.at((b.minimum(t, self.block - 1) + self.block) * blocks * taps * columns)
             sums = [b.zero(vector_type(TYPES[self.dtype], lanes)) for _ in places]
             for _ in b.range(0, more, carry=sums):
                 sums[:] = [kept.vector(place, lanes) for place in places]
@@ -229,6 +230,8 @@ class _Blocked:
                     here = [line.at(offset) for line in lines]
                     for channel in range(self.block * together):
                         filters = [row.vector(channel * columns + j * lanes, lanes) for j in range(vectors)]
+                        if channel == 0 and self.block > 1:
+                            prefetch(ahead.at((k * taps + tap) * columns), 2)
                         for i in range(pixels):
                             x = here[i].broadcast(channel, lanes)
                             for j in range(vectors):

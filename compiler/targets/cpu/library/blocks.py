@@ -334,10 +334,11 @@ def pack_lines(
                     to[k * block + line] = convert(here[offsets[line]], source.dtype)
 
 
-def prefetch(place: Array) -> None:
-    """A hint that it is read soon; nothing happens where there is no such memory."""
+def prefetch(place: Array, nearness: int = 3) -> None:
+    """A hint that it is read soon; nothing happens where there is no such memory. nearness: 3 asks for it in the
+    nearest cache, 2 in the next one."""
     b = place.builder
-    numbers = [b.number(x, "i32") for x in (0, 3, 1)]  # to be read, again and again, as data
+    numbers = [b.number(x, "i32") for x in (0, nearness, 1)]  # to be read, as data
     b.intrinsic("llvm.prefetch", "void", [place.pointer, *numbers], ["ptr"])
 
 

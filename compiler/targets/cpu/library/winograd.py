@@ -39,9 +39,11 @@ from mxc.compiler.targets.cpu.library.winograd_tiles import (
 
 BAND_BYTES = 384 << 10  # of a band's transformed data and products, if that leaves it enough tiles
 BAND_TILES = 24, 60  # of a band: at least, at most, about
+WEIGHTS = 1024  # kernels for each tile that a band has at least: each band reads all of them once
 FILTERS = 64, 32  # of a unit, about; where there are few bands
 WHERE = 3  # numbers of a tile: image, first row and column of its results
-TILE = "i64 blocks, ptr data, ptr weights, ptr noalias products"
+AHEAD = 3  # lines of the next weights that a tile group asks for, for each channel block; the first groups do so
+TILE = "i64 blocks, ptr data, ptr weights, ptr ahead, ptr noalias products"
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,7 @@ class Cut:
         many, few = (ceil_div(filters, max(1, x // columns)) for x in FILTERS)
         depth: Any = w.channels + least(w.filters, FILTERS[0])
         band: Any = BAND_BYTES // (PLACES * size * BYTES[params["dtype"]]) // most(1, depth)
-        band = least(most(band, BAND_TILES[0] // size), BAND_TILES[1] // size)
+        band = least(most(band, most(BAND_TILES[0], w.channels * w.filters // WEIGHTS) // size), BAND_TILES[1] // size)
         bands: Any = ceil_div(groups, band)
         band = ceil_div(groups, most(1, bands))
         chunks: Any = most(many, least(few, ceil_div(UNITS, most(1, bands))))
@@ -135,14 +137,16 @@ def print_kernel(
 
 def _print_tile(b: Builder, params: dict[str, Any], dtype: str, tiles: int, vectors: int, values: list[Value]) -> None:
     """products[tile][filter] = sum over channels of data[channel][tile] * weights[channel][filter]."""
-    blocks, data, weights, products = values
+    blocks, data, weights, ahead, products = values
     lanes, columns = params["block"], params["columns"]
     step = params["tiles"] * lanes
     pairs = [(i, j) for i in range(tiles) for j in range(vectors)]
-    source, weight, target = (Array(b, x, dtype) for x in (data, weights, products))
+    source, weight, following, target = (Array(b, x, dtype) for x in (data, weights, ahead, products))
     sums = [b.zero(vector_type(TYPES[dtype], lanes)) for _ in pairs]
     for k in b.range(0, blocks, carry=sums):
         here, row = source.at(k * step), weight.at(k * (lanes * columns))
+        for i in range(AHEAD):
+            prefetch(following.at((k * AHEAD + i) * columns), 2)
         for channel in range(lanes):
             filters = [row.vector(channel * columns + j * lanes, lanes) for j in range(vectors)]
             for i in range(tiles):
@@ -187,9 +191,12 @@ class _Winograd:
                     weights = self.weight.at((place * cut.filters + begin + f) * filter_step)
                     target = products.at(f * cut.band * (size * tile_step) + place * columns)
                     for t in b.range(0, tiles, size):
-                        source = data.at(place * pitch + t // size * group_step)
-                        b.call("multiply", [b.minimum(size, tiles - t), self.vectors(begin + f), b.lift(cut.blocks),
-                                            source.pointer, weights.pointer, target.at(t * tile_step).pointer])
+                        group = t // size
+                        part = b.minimum(group, self.lanes // AHEAD) * cut.blocks * (AHEAD * columns)
+                        b.call("multiply", [
+                            b.minimum(size, tiles - t), self.vectors(begin + f), b.lift(cut.blocks),
+                            data.at(place * pitch + group * group_step).pointer, weights.pointer,
+                            weights.at(filter_step + part).pointer, target.at(t * tile_step).pointer])
             for f in b.range(0, filters):
                 block = (begin + f) * (columns // self.lanes)
                 source = products.at(f * cut.band * (size * tile_step))
