@@ -16,6 +16,7 @@ from functools import partial
 
 from mxc.compiler.kernel import ir, philox
 from mxc.compiler.kernel.ir import FUNCTIONS, Value
+from mxc.compiler.kernel.real import Real, fma, from_bits, integer, polynomial, where
 from mxc.compiler.ops.special import ORDERS, asymptotic_terms, cotangent_terms
 
 # What stays a call of the C library after expansion, in float32 and float64.
@@ -23,94 +24,6 @@ LIBM = frozenset([
     "sin", "cos", "tan", "arcsin", "arccos", "arctan", "arctan2", "arcsinh", "arccosh", "arctanh", "cbrt", "gamma",
     "lgamma", "erf", "pow", "mod",
 ])
-
-
-class Real:
-    """A float Value with operators; numbers beside it take its dtype."""
-
-    __slots__ = ("value",)
-
-    def __init__(self, value: Value):
-        self.value = value
-
-    @property
-    def dtype(self) -> str:
-        return self.value.dtype
-
-    def _lift(self, other: Real | float) -> Value:
-        return other.value if isinstance(other, Real) else ir.const(float(other), self.dtype)
-
-    def op(self, name: str, *others: Real | float) -> Real:
-        return Real(ir.apply(name, self.value, *[self._lift(o) for o in others]))
-
-    def __add__(self, other: Real | float) -> Real:
-        return self.op("add", other)
-
-    def __sub__(self, other: Real | float) -> Real:
-        return self.op("sub", other)
-
-    def __mul__(self, other: Real | float) -> Real:
-        return self.op("mul", other)
-
-    def __truediv__(self, other: Real | float) -> Real:
-        return self.op("div", other)
-
-    def __radd__(self, other: float) -> Real:
-        return Real(self._lift(other)) + self
-
-    def __rsub__(self, other: float) -> Real:
-        return Real(self._lift(other)) - self
-
-    def __rmul__(self, other: float) -> Real:
-        return Real(self._lift(other)) * self
-
-    def __rtruediv__(self, other: float) -> Real:
-        return Real(self._lift(other)) / self
-
-    def __neg__(self) -> Real:
-        return self.op("neg")
-
-    def __lt__(self, other: Real | float) -> Value:
-        return self.op("lt", other).value
-
-    def __gt__(self, other: Real | float) -> Value:
-        return self.op("gt", other).value
-
-    def __ge__(self, other: Real | float) -> Value:
-        return self.op("ge", other).value
-
-    def equals(self, other: Real | float) -> Value:
-        return self.op("eq", other).value
-
-    def const(self, number: float) -> Real:
-        return Real(self._lift(number))
-
-    def bits(self) -> Value:
-        return ir.make("bitcast", (self.value,), "int32" if self.dtype == "float32" else "int64")
-
-
-def fma(a: Real, b: Real | float, c: Real | float) -> Real:
-    return a.op("fma", b, c)
-
-
-def where(condition: Value, yes: Real, no: Real | float) -> Real:
-    return Real(ir.apply("where", condition, yes.value, yes._lift(no)))
-
-
-def polynomial(x: Real, coefficients: Sequence[float]) -> Real:
-    """Horner's rule; coefficients from the lowest power."""
-    result: Real = x.const(coefficients[-1])
-    for c in reversed(coefficients[:-1]):
-        result = fma(result, x, c)
-    return result
-
-
-def _from_bits(bits: Value) -> Real:
-    return Real(ir.make("bitcast", (bits,), "float32" if bits.dtype == "int32" else "float64"))
-
-
-def _integer(op: str, value: Value, number: int) -> Value:
-    return ir.apply(op, value, ir.const(number, value.dtype))
 
 
 class _Format:
@@ -127,6 +40,9 @@ class _Format:
         self.highest = 89.5 if single else 711.0  # beyond it exp and half of it overflow
         self.lowest = -104.5 if single else -746.0
         self.tiny = 2.0**-126 if single else 2.0**-1022
+        self.spare = 32 if single else 64  # exp(-lowest) * 2**-spare is finite
+        self.flat = 19.0 if single else 40.0  # tanh of half of it is 1
+        self.sign = -2**31 if single else -2**63
 
 
 FORMATS = {"float32": _Format("float32"), "float64": _Format("float64")}
@@ -152,29 +68,20 @@ ATANH = {
                 0.15385570112216526, 0.13314143593206793, 0.12001077595287891, 0.088007179627123719,
                 0.16164083260654735),
 }
-# (tanh(x) - x) / x**3 as a function of x**2, x < 0.625 (float32), x < 0.5 (float64)
-TANH = {
-    "float32": (-0.33333330906671754, 0.13333209763796752, -0.053947204269521057, 0.021702967106796277,
-                -0.0081826738625670973, 0.0021475368656219481),
-    "float64": (-0.33333333333331217, 0.13333333333040584, -0.05396825380781764, 0.021869484043273379,
-                -0.0088631617019760967, 0.0035913645494023427, -0.0014507064528359592, 0.00056760762174690171,
-                -0.00017716997672323487, -3.0500286811729893e-06, 3.8221964132389985e-05),
-}
 # (sinh(x) - x) / x**3 as a function of x**2, x < 1
 SINH = {
     "float32": (0.16666666488717852, 0.0083333505980759323, 0.00019836066245701965, 2.8174396512229902e-06),
     "float64": (0.16666666666666188, 0.0083333333334138417, 0.00019841269795902805, 2.7557331218454675e-06,
                 2.5050481538939351e-08, 1.6168546926667582e-10, 4.7798614025151842e-13),
 }
-# erf(x) / x - 1 as a function of x**2, x < 0.82; -log2(erfc(x)) / x on 0.79 <= x <= 4; (2**-r - 1) / r on |r| <= 1/2,
-# where what is as exact as erfc has to be suffices
-ERF_SMALL = (0.12837916257409271, -0.37612591363170095, 0.11282973015199002, -0.026814088675301231,
-             0.005072114188234951, -0.00064478438510586628)
-ERF_LARGE = (1.628130982111802, 0.91704817550704687, 0.1519939285787324, -0.033109891076574249,
-             0.0046655851990811681, -0.00031207733905613821)
-ERF_POWER = (-0.69314697759899269, 0.24022242085262271, -0.055507337434972492, 0.0096715126448252316,
-             -0.001326472712351652)
-
+# 1 + log2(erfc(t)) / t on 0 <= t <= ERF_ONE, from where on erf rounds to 1, relative to erf; (2**r - 1) / r - 1 on
+# |r| <= 1/2
+ERF_ONE = 3.925
+ERF_EXPONENT = (-0.62790703512596613, -0.91844762529969826, -0.14827706636137231, 0.027632030219944596,
+                0.00023140277241968758, -0.002405012414444011, 0.00091299068334596816, -0.00016972050477902874,
+                1.3353970833250585e-05)
+ERF_POWER = (-0.30685281197104508, 0.24022651084207336, 0.055503571054985337, 0.0096180307718747114,
+             0.0013390866853172367, 0.00015469734775327152)
 # erfinv(x) / x: as a function of w on 0 <= w <= 6, mapped to -1..1; of sqrt(w) on sqrt(6)..6.2, mapped to -1..1
 ERFINV_SPLIT = 6.0
 ERFINV_CENTRAL = (
@@ -197,64 +104,65 @@ def _clamped(x: Real, low: float, high: float) -> Real:
     return where(x < low, x.const(low), x)
 
 
-def _reduced(x: Real) -> tuple[Value, Real]:
-    """An integer whose low bits are n, and r with x = n log(2) + r, |r| <= log(2) / 2, for |x| up to 1000.
+def _reduced(x: Real, offset: int, sign: float = 1.0) -> tuple[Value, Real]:
+    """An integer whose low bits are n + offset, and r with x = sign n log(2) + r, |r| <= log(2) / 2, for |x| up to
+    1000.
 
     n comes out of the low bits of a sum, because the conversion of NaN to an integer is not defined.
     """
     form = FORMATS[x.dtype]
-    shifted = fma(x, pymath.log2(pymath.e), form.magic)
-    n = shifted - form.magic
-    return shifted.bits(), fma(n, -form.ln2_low, fma(n, -form.ln2_high, x))
+    magic = form.magic + offset
+    shifted = fma(x, sign * pymath.log2(pymath.e), magic)
+    n = shifted - magic
+    return shifted.bits(), fma(n, -sign * form.ln2_low, fma(n, -sign * form.ln2_high, x))
 
 
 def _power_of_two(n: Value) -> Real:
-    """2**n for an exponent of normal numbers, of which only the low bits matter."""
-    form = FORMATS["float32" if n.dtype == "int32" else "float64"]
-    return _from_bits(_integer("add", _integer("shl", n, form.mantissa), form.bias << form.mantissa))
+    """2**(n - bias) for an exponent of normal numbers, of which only the low bits matter."""
+    return from_bits(integer("shl", n, FORMATS["float32" if n.dtype == "int32" else "float64"].mantissa))
 
 
-def _scaled(p: Real, n: Value) -> Real:
-    """p * 2**n, with n in the low bits of a sum, over the whole range of results, denormals too: in two steps."""
-    half = _integer("shr", n, 1)
-    return p * _power_of_two(half) * _power_of_two(ir.apply("sub", n, half))
+def _expm1_of_rest(r: Real, sign: float = 1.0) -> Real:
+    """exp(sign r) - 1"""
+    terms = [c * sign**i for i, c in enumerate(EXP[r.dtype])]
+    return fma(polynomial(r, terms), r * r, r if sign > 0 else -r)
 
 
-def _exp_of_rest(r: Real) -> Real:
-    return polynomial(r, (1.0, 1.0, *EXP[r.dtype]))
+def _scaled_exp(x: Real, shift: int = 0) -> Real:
+    """exp(x) * 2**shift over the whole range of results, denormals too: times a power of two in two steps."""
+    n, r = _reduced(x, 2 * FORMATS[x.dtype].bias + shift)
+    half = integer("shr", n, 1)
+    first = _power_of_two(half)
+    return fma(first, _expm1_of_rest(r), first) * _power_of_two(ir.apply("sub", n, half))
 
 
 def _exp(x: Real, shift: int = 0) -> Real:
     """exp(x) * 2**shift, rounded once."""
     form = FORMATS[x.dtype]
-    n, r = _reduced(_clamped(x, form.lowest, form.highest))
-    return _scaled(_exp_of_rest(r), _integer("add", n, shift) if shift else n)
+    return _scaled_exp(_clamped(x, form.lowest, form.highest), shift)
+
+
+def _minus_size(x: Real) -> Real:
+    """-|x|"""
+    return from_bits(integer("bitor", x.bits(), FORMATS[x.dtype].sign))
 
 
 def _exp_of_minus(x: Real) -> Real:
     """exp(-|x|)."""
-    size = x.op("abs")
-    low = -FORMATS[x.dtype].lowest
-    n, r = _reduced(-where(size > low, x.const(low), size))
-    return _scaled(_exp_of_rest(r), n)
+    size = _minus_size(x)
+    low = size.const(FORMATS[x.dtype].lowest)
+    return _scaled_exp(where(size < low, low, size))
 
 
 def exp(x: Real) -> Real:
     return _exp(x)
 
 
-def _exp_normal(x: Real) -> Real:
-    """exp(x) for |x| <= 80: one scaling."""
-    n, r = _reduced(x)
-    return _exp_of_rest(r) * _power_of_two(n)
-
-
 def expm1(x: Real) -> Real:
     top = 89.0 if x.dtype == "float32" else 710.0  # already infinite, and half of 2**n is not
-    n, r = _reduced(_clamped(x, -60.0, top))
-    p = fma(polynomial(r, EXP[x.dtype]), r * r, r)
-    half = _power_of_two(_integer("sub", n, 1))  # of 2**n, which overflows before the result does
-    result = fma(half, p, half - 0.5) * 2.0
+    n, r = _reduced(_clamped(x, -60.0, top), FORMATS[x.dtype].bias - 1)
+    half = _power_of_two(n)  # of 2**n, which overflows before the result does
+    result = fma(half, _expm1_of_rest(r), half - 0.5) * 2.0
     return where(x.op("abs") < FORMATS[x.dtype].tiny * 2.0**24, x, result)
 
 
@@ -264,12 +172,12 @@ def _log_parts(x: Real) -> tuple[Real, Real]:
     denormal = x < form.tiny
     x = where(denormal, x * 2.0**form.mantissa, x)
     root = _bits_of(pymath.sqrt(0.5), x.dtype)
-    offset = _integer("sub", x.bits(), root)
-    shifted = _integer("add", offset, form.bias << form.mantissa)  # positive for a logical shift
-    biased = _integer("shr", shifted, form.mantissa)
+    offset = integer("sub", x.bits(), root)
+    shifted = integer("add", offset, form.bias << form.mantissa)  # positive for a logical shift
+    biased = integer("shr", shifted, form.mantissa)
     exponent = Real(ir.cast(biased, x.dtype)) - float(form.bias)
     exponent = where(denormal, exponent - float(form.mantissa), exponent)
-    m = _from_bits(ir.apply("sub", x.bits(), _integer("shl", _integer("sub", biased, form.bias), form.mantissa)))
+    m = from_bits(ir.apply("sub", x.bits(), integer("shl", integer("sub", biased, form.bias), form.mantissa)))
     f = m - 1.0
     if x.dtype == "float32":
         square = f * f
@@ -325,10 +233,11 @@ def log1p(x: Real) -> Real:
 
 
 def sigmoid(x: Real) -> Real:
-    e = _exp_of_minus(x)
-    u = e + 1.0
-    result = where(x < 0.0, e, x.const(1.0)) / u
-    return fma(result, (u - 1.0) - e, result)  # gives back most of what rounding took from u
+    """1 / (1 + exp(-x)), both of these times a power of two that keeps exp(-x) a normal number."""
+    form = FORMATS[x.dtype]
+    n, r = _reduced(_clamped(x, form.lowest, 64.0), form.bias - form.spare, -1.0)
+    scale, one = _power_of_two(n), 2.0**-form.spare
+    return one / (fma(scale, _expm1_of_rest(r, -1.0), one) + scale)
 
 
 def softrelu(x: Real) -> Real:
@@ -342,17 +251,20 @@ def softrelu(x: Real) -> Real:
 
 def _with_sign(size: Real, x: Real) -> Real:
     """`size`, which is not negative, with the sign of x."""
-    sign = -2**31 if x.dtype == "float32" else -2**63
-    return _from_bits(ir.apply("bitor", size.bits(), _integer("bitand", x.bits(), sign)))
+    return from_bits(ir.apply("bitor", size.bits(), integer("bitand", x.bits(), FORMATS[x.dtype].sign)))
 
 
 def tanh(x: Real) -> Real:
+    """h / (h + 1) with h = expm1(2 |x|) / 2, and what rounding took from the quotient."""
+    form = FORMATS[x.dtype]
     size = x.op("abs")
-    square = x * x
-    small = fma(polynomial(square, TANH[x.dtype]), square * x, x)
     twice = size + size
-    large = 1.0 - 2.0 / (_exp_normal(where(twice > 60.0, x.const(60.0), twice)) + 1.0)
-    return where(size > (0.625 if x.dtype == "float32" else 0.5), _with_sign(large, x), small)
+    n, r = _reduced(where(twice > form.flat, x.const(form.flat), twice), form.bias - 1)
+    half = _power_of_two(n)
+    h = fma(half, _expm1_of_rest(r), half - 0.5)
+    inverse = 1.0 / (h + 1.0)
+    y = h * inverse
+    return _with_sign(fma(fma(-y, h, h - y), inverse, y), x)
 
 
 def sinh(x: Real) -> Real:
@@ -370,17 +282,16 @@ def cosh(x: Real) -> Real:
 
 
 def erf(x: Real) -> Real:
-    """float32 only; in float64 the C library's."""
+    """1 - 2**-u with u = -log2(erfc(|x|)). float32 only; in float64 the C library's."""
+    form = FORMATS[x.dtype]
     size = x.op("abs")
-    square = x * x
-    small = fma(x, polynomial(square, ERF_SMALL), x)
-    t = where(size > 4.0, x.const(4.0), size)
-    power = t * polynomial(t, ERF_LARGE)
-    n = power + FORMATS[x.dtype].magic
-    r = power - (n - FORMATS[x.dtype].magic)
-    scale = _integer("shl", n.bits(), FORMATS[x.dtype].mantissa)
-    large = 1.0 - _from_bits(ir.apply("sub", polynomial(r, (1.0, *ERF_POWER)).bits(), scale))
-    return where(size > 0.8, _with_sign(large, x), small)
+    t = where(size > ERF_ONE, x.const(ERF_ONE), size)
+    u = fma(t, polynomial(t, ERF_EXPONENT), -t)
+    magic = form.magic + form.bias
+    shifted = u + magic
+    r = u - (shifted - magic)
+    power = _power_of_two(shifted.bits())
+    return _with_sign(fma(-power, fma(r, polynomial(r, ERF_POWER), r), 1.0 - power), x)
 
 
 def digamma(x: Real) -> Real:
