@@ -6,13 +6,14 @@ A unit of work is a chunk of rows times a group of column panels, of one batch:
         pack the block's part of each panel of B        [depth][NR], unless it comes so, or lies there
         for each part of the rows:
             pack it from A as [depth][MR]               unless a row's depth lies together: then it is read in place
-            for each panel, each tile of rows:
-                tile (+)= rows x panel                  MR x NR accumulators in registers
-                after the last block: the epilogue
+            for each panel:
+                for each tile of rows:
+                    tile (+)= rows x panel              MR x NR accumulators in registers
+                after the last block: the epilogue of the part's rows and the panel's columns
 
 Turned (`calls.gemm`), it computes the transposed product from the transposed operands: rows are those of B, columns
-those of A, and the epilogue takes tiles transposed. Results that are stored as they are go from the registers to their
-place.
+those of A, and the epilogue takes results transposed. Results that are stored as they are go from the registers to
+their place.
 """
 from __future__ import annotations
 
@@ -24,14 +25,14 @@ from mxc.compiler.kernel.ir import CallKernel, computing_dtype
 from mxc.compiler.targets.cpu.builder import BYTES, TYPES, Array, Builder, Number, Value, vector_type
 from mxc.compiler.targets.cpu.isa import Isa
 from mxc.compiler.targets.cpu.library import vector
-from mxc.compiler.targets.cpu.library.blocks import UNITS, ceil_div, ceil_to, least, most, pack_lines, prefetch
+from mxc.compiler.targets.cpu.library.blocks import LINE, UNITS, ceil_div, least, most, pack_lines, prefetch
 from mxc.compiler.targets.cpu.library.epilogue import Epilogue, Lane
 
 DEPTH_BYTES = 1536  # of the depth that one panel column covers
-PANELS = 16  # column panels of a unit, at most
+PANELS = 16  # column panels of a unit, of the whole depth of a block; of less there may be more
 ROWS = 1024  # of a unit, at most
 PART = 12  # tiles of rows that all panels of a unit read before the next ones
-SQUARE = 6  # row chunks for as many groups of columns, of a square product, where rows are packed too
+SQUARE = 16  # row chunks for as many groups of columns, of a square product, where rows are packed too
 KEPT_BYTES = 2 << 20  # of all panels of a unit, over the whole depth, that stay packed for the next unit
 UNIT_PRODUCTS = 1 << 18  # multiplications of a unit, at least
 AHEAD = 8  # lines of an operand that are fetched before they are packed: the machine does not foresee long steps
@@ -60,11 +61,13 @@ class Cut:
             m, n = n, m
         mr, nr = tile
         panels: Any = ceil_div(n, nr)
-        blocks: Any = most(1, ceil_div(k, DEPTH_BYTES // BYTES[dtype]))
+        deepest = DEPTH_BYTES // BYTES[dtype]
+        blocks: Any = most(1, ceil_div(k, deepest))
+        block: Any = ceil_div(k, blocks)
         wanted: Any = most(1, least(UNITS, m * n * k // UNIT_PRODUCTS * batch))  # type: ignore[operator]
         wanted = ceil_div(wanted, most(1, batch))
         few = most(1, least(wanted, m * (1 if params["rows_in_place"] else SQUARE) // most(1, n)))  # type: ignore[operator]
-        groups = most(ceil_div(panels, PANELS), least(panels, ceil_div(wanted, few)))
+        groups = most(ceil_div(panels, PANELS * deepest // most(1, block)), least(panels, ceil_div(wanted, few)))
         group: Any = most(1, ceil_div(panels, most(1, groups)))
         groups = ceil_div(panels, group)
         chunks: Any = most(most(few, ceil_div(m, ROWS)), ceil_div(wanted, most(1, groups)))
@@ -73,25 +76,30 @@ class Cut:
         chunks = ceil_div(m, chunk)
         size: Any = most(1, group * k * nr * BYTES[dtype])
         kept = least(least(1, KEPT_BYTES // size), chunks - 1)
-        return cls(panels, ceil_div(k, blocks), blocks, group, groups, chunk, chunks, batch * groups * chunks, kept)
+        return cls(panels, block, blocks, group, groups, chunk, chunks, batch * groups * chunks, kept)
 
     @property
     def span(self) -> Number:
         """The depth of the panels that lie packed."""
         return self.block + self.kept * (self.blocks - 1) * self.block  # type: ignore[operator]
 
+    def height(self, tile: tuple[int, int], lanes: int) -> Any:
+        """Rows of the results that are kept of each panel, whole vectors of them: of a single block a part's are."""
+        part: Any = PART * tile[0] + least(self.blocks - 1, 1) * self.chunk  # type: ignore[operator]
+        return ceil_div(least(self.chunk, part), lanes) * lanes
+
     def layout(self, tile: tuple[int, int], lanes: int) -> tuple[Number, Number, Number]:
-        """In elements of the scratch: where the packed rows begin, where room for a turned tile, behind which the tiles
-        lie, and its size.
+        """In elements of the scratch: where the packed rows begin, where the room to turn vectors, behind which the
+        results lie, and its size.
 
         A vector more behind each tile of rows, since packing writes whole vectors.
         """
         mr, nr = tile
         rows: Any = self.group * self.span * nr  # type: ignore[operator]
         tiles: Any = ceil_div(self.chunk, mr)
-        kept: Any = ceil_div(rows + least(tiles, PART) * (self.block * mr + lanes), 16) * 16
-        more: Any = least(self.blocks - 1, 1)  # 0 or 1: a single block needs a single tile
-        return rows, kept, kept + most(1, more * self.group * tiles) * mr * nr + ceil_to(mr, lanes) * nr
+        room: Any = ceil_div(rows + least(tiles, PART) * (self.block * mr + lanes), 16) * 16
+        more: Any = least(self.blocks - 1, 1)  # 0 or 1: of a single block the results of one panel are kept
+        return rows, room, room + (lanes + most(1, more * self.group) * self.height(tile, lanes)) * nr
 
 
 def units(kernel: CallKernel, isa: Isa) -> int:
@@ -125,15 +133,15 @@ def print_kernel(
     in_place = bool(dict(kernel.params)["rows_in_place"])
     for rows in range(1, isa.rows + 1):
         for vectors in range(1, isa.vectors + 1):
-            _print_tile(b, isa, dtype, in_place, rows, vectors)
-    with b.function("multiply", f"i64 rows, i64 columns, {TILE}", internal=True) as (rows_left, columns, *rest):
+            _print_tiles(b, isa, dtype, in_place, rows, vectors)
+    with b.function("multiply", f"i64 rows, i64 columns, {TILES}", internal=True) as (rows_left, columns, *rest):
         for rows in range(1, isa.rows + 1):
             for vectors in range(1, isa.vectors + 1):
                 fits = rows_left.equals(rows) & (columns > (vectors - 1) * isa.lanes(dtype))
                 if vectors < isa.vectors:
                     fits = fits & (columns <= vectors * isa.lanes(dtype))
                 with b.when(fits):
-                    b.call(f"tile_{rows}_{vectors}", rest)
+                    b.call(f"tiles_{rows}_{vectors}", rest)
     where = "ptr args, ptr noalias target, i64 pitch, i64 batch, i64 column, i64 panels, i64 start, i64 depth"
     with b.function("pack_panels", where, internal=True) as (args, target, *place):
         product(args).pack_panels(Array(b, target, dtype), *place)
@@ -153,40 +161,43 @@ def print_kernel(
         product(args).units(args, first, last, Array(b, scratch, dtype))
 
 
-TILE = "i64 depth, ptr a, i64 pitch, ptr panel, ptr noalias c, i64 c_pitch, i64 add"
+TILES = "i64 count, i64 depth, ptr a, i64 step, i64 pitch, ptr panel, ptr noalias c, i64 c_pitch, i64 add"
 
 
-def _print_tile(b: Builder, isa: Isa, dtype: str, in_place: bool, rows: int, vectors: int) -> None:
-    """c[rows][vectors] = (add ? c : 0) + sum over depth of row[k] * panel[k][vector], rows of c `c_pitch` apart.
+def _print_tiles(b: Builder, isa: Isa, dtype: str, in_place: bool, rows: int, vectors: int) -> None:
+    """c[rows][vectors] = (add ? c : 0) + sum over depth of row[k] * panel[k][vector], rows of c `c_pitch` apart; so for
+    each of `count` tiles that follow each other, their rows `step` apart.
 
     The rows begin `pitch` apart and their depth lies together; or (not `in_place`) they are packed as [depth][MR].
     """
     lanes, (mr, nr) = isa.lanes(dtype), isa.tile(dtype)
     grid = [(i, j) for i in range(rows) for j in range(vectors)]
     chains = next(n for n in (1, 2, 4) if n == STEP or n * len(grid) >= CHAINS)
-    with b.function(f"tile_{rows}_{vectors}", TILE, internal=True) as (depth, pa, pitch, pp, pc, c_pitch, add):
-        a, panel, c = (Array(b, p, dtype) for p in (pa, pp, pc))
-        lines = [a.at(i * pitch) if in_place else a.at(i) for i in range(rows)]
-        sums = [b.zero(vector_type(TYPES[dtype], lanes)) for _ in range(chains) for _ in grid]
-        whole = depth - depth % STEP
-        for begin, end, steps in ((b.lift(0), whole, STEP), (whole, depth, 1)):
-            for k in b.range(begin, end, steps, carry=sums):
-                line, here = panel.at(k * nr), [row.at(k if in_place else k * mr) for row in lines]
-                for u in range(steps):
-                    columns = [line.vector(u * nr + j * lanes, lanes) for j in range(vectors)]
-                    for n, (i, j) in enumerate(grid):
-                        x = here[i].broadcast(u if in_place else u * mr, lanes)
-                        at = u % chains * len(grid) + n
-                        sums[at] = b.fma(x, columns[j], sums[at])
-        for at in range(len(grid), len(sums)):
-            sums[at % len(grid)] = sums[at % len(grid)] + sums[at]
-        places = [c.at(i * c_pitch + j * lanes) for i, j in grid]
-        with b.when(add.equals(0)):
-            for total, place in zip(sums, places, strict=False):
-                place.put(0, total)
-        with b.when(add.differs(0)):
-            for total, place in zip(sums, places, strict=False):
-                place.put(0, total + place.vector(0, lanes))
+    with b.function(f"tiles_{rows}_{vectors}", TILES, internal=True) as given:
+        count, depth, pa, step, pitch, pp, pc, c_pitch, add = given
+        panel, whole = Array(b, pp, dtype), depth - depth % STEP
+        for t in b.range(0, count):
+            a, c = Array(b, pa, dtype).at(t * step), Array(b, pc, dtype).at(t * rows * c_pitch)
+            lines = [a.at(i * pitch) if in_place else a.at(i) for i in range(rows)]
+            sums = [b.zero(vector_type(TYPES[dtype], lanes)) for _ in range(chains) for _ in grid]
+            for begin, end, steps in ((b.lift(0), whole, STEP), (whole, depth, 1)):
+                for k in b.range(begin, end, steps, carry=sums):
+                    line, here = panel.at(k * nr), [row.at(k if in_place else k * mr) for row in lines]
+                    for u in range(steps):
+                        columns = [line.vector(u * nr + j * lanes, lanes) for j in range(vectors)]
+                        for n, (i, j) in enumerate(grid):
+                            x = here[i].broadcast(u if in_place else u * mr, lanes)
+                            at = u % chains * len(grid) + n
+                            sums[at] = b.fma(x, columns[j], sums[at])
+            for at in range(len(grid), len(sums)):
+                sums[at % len(grid)] = sums[at % len(grid)] + sums[at]
+            places = [c.at(i * c_pitch + j * lanes) for i, j in grid]
+            with b.when(add.equals(0)):
+                for total, place in zip(sums, places, strict=False):
+                    place.put(0, total)
+            with b.when(add.differs(0)):
+                for total, place in zip(sums, places, strict=False):
+                    place.put(0, total + place.vector(0, lanes))
 
 
 class _Product:
@@ -261,17 +272,25 @@ class _Product:
         source = self.a.at(batch * of_batch + row * line + start * step)
         together = line.equals(1)
         with b.when(together):
-            inner = b.maximum(tiles - 2, 0)  # their vectors end within the next two tiles, of half a tile's rows each
-            for k in b.range(0, depth):
-                here = source.at(k * step)
-                for begin, end in ((b.lift(0), inner), (inner, tiles)):
-                    for t in b.range(begin, end):
-                        first = t * rows + b.minimum(t, longer)
-                        prefetch(here.at(AHEAD * step + first))
-                        for j in range(0, mr, lanes):  # what a last vector writes too much is overwritten afterwards
-                            mask = None if end is inner else b.first_lanes(self.m - row - first - j, lanes)
-                            vector = here.at(first).vector(j, lanes, mask)
-                            target.put(t * pitch + k * mr + j, self.epilogue.arithmetic.loaded(vector, source.dtype))
+            # the vectors of a tile end within the next two tiles, of half a tile's rows each
+            left = self.m - row
+            inner = b.select(tiles * rows + longer + 2 * mr <= left, tiles, b.maximum(tiles - 2, 0))
+            whole = depth - depth % STEP
+            for begin, end, steps in ((b.lift(0), whole, STEP), (whole, depth, 1)):
+                for k in b.range(begin, end, steps):
+                    lines = [source.at((k + u) * step) for u in range(steps)]
+                    for u in range(steps):
+                        for x in b.range(0, tiles * rows + longer, LINE // BYTES[source.dtype]):
+                            prefetch(lines[u].at(AHEAD * step + x))
+                    for t0, t1 in ((b.lift(0), inner), (inner, tiles)):
+                        for t in b.range(t0, t1):
+                            first = t * rows + b.minimum(t, longer)
+                            for u in range(steps):  # in this order: what a vector writes too much the next overwrites
+                                for j in range(0, mr, lanes):
+                                    mask = None if t1 is inner else b.first_lanes(left - first - j, lanes)
+                                    vector = lines[u].at(first).vector(j, lanes, mask)
+                                    target.put(t * pitch + (k + u) * mr + j,
+                                               self.epilogue.arithmetic.loaded(vector, source.dtype))
         with b.when_not(together):
             for t in b.range(0, tiles):
                 first = t * rows + b.minimum(t, longer)
@@ -279,7 +298,7 @@ class _Product:
                            self.m - row - first, line, step, depth)
 
     def finish(self, tile: Array, batch: Value, row: Value, rows: Value, column: Value, columns: Value) -> None:
-        """The epilogue over a finished tile: whole vectors, or masked ones where columns end."""
+        """The epilogue over finished results: whole vectors, or masked ones where columns end."""
         b, nr, lanes = self.b, self.tile[1], self.lanes
         whole = columns.equals(nr)
         with b.when(whole):
@@ -297,22 +316,22 @@ class _Product:
     def finish_turned(
         self, tile: Array, room: Array, batch: Value, row: Value, rows: Value, column: Value, columns: Value,
     ) -> None:
-        """The same of a tile of the transposed product: its rows are columns of the result."""
-        b, (mr, nr), lanes = self.b, self.tile, self.lanes
-        line = ceil_to(mr, lanes)
-        for i in range(0, mr, lanes):
+        """The same of results of the transposed product: its rows are columns of the result."""
+        b, nr, lanes = self.b, self.tile[1], self.lanes
+        for r in b.range(0, rows, lanes):
             for j in range(0, nr, lanes):
-                square = [tile.vector(min(i + u, mr - 1) * nr + j, lanes) for u in range(lanes)]
+                square = [tile.vector((r + u) * nr + j, lanes) for u in range(lanes)]
                 for u, across in enumerate(b.transpose(square)):
-                    room.put((j + u) * line + i, across)
-        for c in b.range(0, columns):
-            for r in b.range(0, rows, lanes):
-                axes = batch, column + c, Lane(row + r)
-                mask = b.first_lanes(rows - r, lanes)
-                self.epilogue.store(axes, room.vector(c * line + r, lanes), self.dtype, mask)
+                    room.put((j + u) * lanes, across)
+            whole = rows - r >= lanes
+            for fits, mask in ((whole, None), (b.negate(whole), b.first_lanes(rows - r, lanes))):
+                with b.when(fits):
+                    for c in b.range(0, columns):
+                        axes = batch, column + c, Lane(row + r)
+                        self.epilogue.store(axes, room.vector(c * lanes, lanes), self.dtype, mask)
 
     def place(self, batch: Value, row: Value, column: Value) -> tuple[Array, Value] | None:
-        """Where a tile's results are stored as they are, and how far apart its rows; None: the epilogue has to."""
+        """Where results are stored as they are, and how far apart their rows; None: the epilogue has to."""
         stores = self.epilogue.kernel.stores
         store = stores[0]
         plain = len(stores) == 1 and store.mode == "write" and store.value.op == "acc"
@@ -329,9 +348,9 @@ class _Product:
         cut: Any = Cut.of(self.epilogue.extents, self.params, self.tile, self.dtype)
         rows_at, room_at, _ = cut.layout(self.tile, self.lanes)
         packed_rows, room = scratch.at(rows_at), scratch.at(room_at)
-        tiles = room.at(ceil_to(mr, self.lanes) * nr)
+        results, height = room.at(self.lanes * nr), cut.height(self.tile, self.lanes)
         keep = b.select(b.lift(cut.blocks) > 1, b.lift(1), b.lift(0))
-        places, pitch, panel_pitch = ceil_div(cut.chunk, mr), cut.block * mr + self.lanes, cut.span * nr
+        pitch, panel_pitch = cut.block * mr + self.lanes, cut.span * nr
         lies = [b.lift(-1)]  # the panels of which batch and group lie packed
         for unit in b.range(first, last, carry=lies):
             which, row0 = unit // cut.chunks, unit % cut.chunks * cut.chunk
@@ -368,22 +387,29 @@ class _Product:
                             panel = self._panel(batch, column, start)
                         else:
                             panel = scratch.at(p * panel_pitch + start * cut.kept * nr)
-                        for t in b.range(begin, end):
-                            row = row_of(t)
-                            here = b.select(t < longer, size + 1, size)
-                            if self.in_place:
-                                of_batch, line, _ = self.a_strides
-                                a = self.a.at(batch * of_batch + row * line + start)
-                            else:
-                                a = packed_rows.at((t - begin) * pitch)
-                            tile = tiles.at((p * places + t) * keep * (mr * nr))
-                            of_tile = [here, columns, depth, a.pointer, self.a_strides[1], panel.pointer]
-                            place, whole = self.place(batch, row, column), columns.equals(nr)
+                        whole = columns.equals(nr)
+                        # what an epilogue reads comes while a tile is computed; turned ones are finished by vectors
+                        at_once = 1 if self.place(batch, row0, column) is None and not self.turned else PART
+                        for t0 in b.range(begin, end, at_once):
+                            t1, row = b.minimum(t0 + at_once, end), row_of(t0)
+                            result = results.at((p * height + row - row0) * keep * nr)
+                            place, to, apart = self.place(batch, row, column), result.pointer, b.lift(nr)
                             if place is not None:
-                                with b.when(whole):
-                                    b.call("multiply", [*of_tile, place[0].pointer, place[1], block])
-                            with b.when(b.negate(whole) if place is not None else b.lift(1, "i1")):
-                                b.call("multiply", [*of_tile, tile.pointer, b.lift(nr), block])
-                                with b.when(block.equals(cut.blocks - 1)):
-                                    b.call("finish", [args, tile.pointer, room.pointer, batch, row, here, column,
-                                                      columns])
+                                to, apart = b.select(whole, place[0].pointer, to), b.select(whole, place[1], apart)
+                            tall = b.minimum(b.maximum(longer, t0), t1)  # the tiles before it are one row longer
+                            runs = [(t0, tall, size + 1), (tall, t1, size)]
+                            if at_once == 1:
+                                runs = [(t0, t1, b.select(t0 < longer, size + 1, size))]
+                            for t, after, here in runs:
+                                if self.in_place:
+                                    of_batch, line, _ = self.a_strides
+                                    a, step = self.a.at(batch * of_batch + row_of(t) * line + start), here * line
+                                else:
+                                    a, step = packed_rows.at((t - begin) * pitch), pitch
+                                c = Array(b, to, self.dtype).at((row_of(t) - row) * apart)
+                                b.call("multiply", [here, columns, after - t, depth, a.pointer, step, self.a_strides[1],
+                                                    panel.pointer, c.pointer, apart, block])
+                            ends = block.equals(cut.blocks - 1)
+                            with b.when(ends if place is None else ends & b.negate(whole)):
+                                b.call("finish", [args, result.pointer, room.pointer, batch, row, row_of(t1) - row,
+                                                  column, columns])
