@@ -74,6 +74,9 @@ SEVERAL = {
     "an anchor reads from memory": (X + "a = relu(x)\n d = dot(a, w)\n return d", ["relu", "dot"]),
     "two anchors": (X + "d = dot(x, w)\n e = dot(d, w)\n return e", ["dot", "dot"]),
     "an anchor and a reduction": (X + "d = dot(x, w)\n s = sum(d, axis=(1,))\n return s", ["dot", "sum"]),
+    "what reductions alone read, and the anchor's own result": (
+        X + "d = dot(x, w)\n e = elemwise_mul(d, y)\n s = sum(e, axis=(1,))\n return d, s",
+        ["dot", "elemwise_mul+sum"]),
     "an epilogue rearranges nothing": (X + "d = dot(x, w)\n t = transpose(d)\n return t", ["dot", "transpose"]),
     "a costly value is not computed for each reader": (
         X + "a = exp(v)\n b = broadcast_add(x, a)\n return b", ["exp", "broadcast_add"]),

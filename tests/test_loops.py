@@ -195,6 +195,22 @@ def test_softmax_computes_its_exponentials_once() -> None:
     assert loops.loop_source(kernel).count("exp_(") == 2
 
 
+@pytest.mark.parametrize("steps", [(40, 1), (1, 30)])  # of the domain's axis and of the reduced one: rows, columns
+def test_what_is_stored_and_summed_is_computed_once(target: CpuTarget, steps: tuple[int, int]) -> None:
+    """In place over the input as well, whatever the skeleton."""
+    place = from_affine({axis(i): step for i, step in enumerate(steps)}, 0)
+    value = apply("exp", load(0, place, F))
+    for out in (0, 2):
+        kernel = LoopKernel("both", (F,) * 3, (30,), (40,), (Accumulator("sum", value),),
+                            (Store(1, axis(0), acc(0, F)), Store(out, place, value)))
+        assert loops.loop_source(kernel).count("exp_(") == 1
+        launch, arrays = target.launch(kernel), arrays_for(kernel)
+        want = expected(kernel, arrays)
+        code = target.load({launch.key: kernel}).address(launch.key)
+        call(code, kernel, arrays, [(0, launch.units)], launch.scratch_bytes)
+        compare(kernel, arrays, want)
+
+
 def test_long_loops_run_several_vectors_at_a_time() -> None:
     from mxc.compiler.targets.cpu.interleave import interleaved
     from mxc.compiler.targets.cpu.jobs import job_of

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 
 from mxc.compiler.graph.graph import Entry, Graph, Node, Shape
 from mxc.compiler.ops.table import Kind
-from mxc.compiler.passes.fuse_forms import Form, NotFusable, form_of, is_view
+from mxc.compiler.passes.fuse_forms import Form, NotFusable, form_of, is_view, is_window
 from mxc.compiler.passes.phases import phases
 from mxc.compiler.passes.registry import Options
 
@@ -86,6 +86,16 @@ class Grouping:
         for node in nodes:
             self.group_of[node] = group
         return True
+
+    def only_reduced(self, producer: Group, node: Node) -> bool:
+        """True when reductions alone read `node`, and what it reads of an anchor is stored anyway: the reductions load
+        that and compute `node` themselves, where the anchor would store it too."""
+        users = [user for user, _ in self.users.get(Entry(node), ())]
+        if producer.form.kind != "anchor" or Entry(node) in self.sinks or not users:
+            return False
+        if not all(user.op is not None and user.op.kind == Kind.REDUCTION and not is_window(user) for user in users):
+            return False
+        return all(self.needed_outside({*producer.nodes, node}, e) for e in node.inputs if e.node in producer.nodes)
 
     def count_buffers(self, nodes: list[Node]) -> int:
         inside = set(nodes)
@@ -157,6 +167,8 @@ def fuse(graph: Graph, options: Options, merge: bool = True) -> list[Group]:
             grouping.frontier = grouping.position[node]
             for producer in grouping.producers(node):
                 united = _through_view(grouping, producer, node)
+                if grouping.only_reduced(united, node):
+                    continue
                 if not all(map(is_view, united.nodes)):  # a view that stays alone costs nothing
                     grouping.try_merge(united, grouping.group_of[node])
         grouping.frontier = len(graph.nodes)

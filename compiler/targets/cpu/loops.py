@@ -217,14 +217,14 @@ class _Loops(Sweeps):
                     if accumulators[i].combine in ARG:
                         self.source(f"s{slots[i] + 1}[i] = 0")
             self.acc_names = dict(finished)
-            roots = [accumulators[i].body for i in sweep]
-            self.column_sweep(axis, roots, lambda sweep=sweep: self.accumulate_columns(axis, sweep, slots))
+            self.column_sweep(axis, self.sweep_roots(sweep),
+                              lambda sweep=sweep: self.accumulate_columns(axis, sweep, slots))
             for i in sweep:
                 place = slots[i] + (accumulators[i].combine in ARG)
                 text = f"s{place}[i{axis} - start]"
                 finished[i] = f"half({text})" if accumulators[i].body.dtype == "float16" and place == slots[i] else text
         self.acc_names = dict(finished)
-        every = [s for s in self.kernel.stores if self.uses_reduce(s)]
+        every = [s for s in self.kernel.stores if self.uses_reduce(s) and s not in self.early]
         once = [s for s in self.kernel.stores if not self.uses_reduce(s)]
         if once:
             with self.loop(axis, "start", "stop"):
@@ -257,3 +257,4 @@ class _Loops(Sweeps):
             place = f"[i{axis} - start]"
             self.combine(self.kernel.accumulators[i], f"s{slots[i]}{place}", f"s{slots[i] + 1}{place}", value,
                          self.flat_position())
+        self.store(self.early_in(sweep))

@@ -28,9 +28,16 @@ class Sweeps(LoopPrinter):
         self.lanes, self.fixed = lanes(kernel), fixed(kernel)
         self.points = len(kernel.domain) - (self.lanes > 0)  # domain axes outside of the lanes
         super().__init__(kernel, self.points if self.lanes else None)
-        self.kept = self.find_kept() if skeleton(kernel) == "rows" and not self.lanes else None
+        self.early = self.find_early()
+        self.kept = self.find_kept() if skeleton(kernel) == "rows" and not self.lanes and not self.early else None
         self.reading_kept = False
         self.streams = streams(kernel)
+
+    def find_early(self) -> list[Store]:
+        """The stores at each point of the reduce axes, if none needs an accumulator: the accumulators' last sweep makes
+        them, and computes and loads what both need once. Had one to wait, it might read what an early one overwrote."""
+        every = [s for s in self.kernel.stores if self.uses_reduce(s)] if self.kernel.accumulators else []
+        return [] if any(self.needs[id(v)][1] for v in self.store_roots(every)) else every
 
     def find_kept(self) -> Kept | None:
         """There is one when a single store sweeps the reduce axes, and all that it needs of their points is a function
@@ -94,7 +101,7 @@ class Sweeps(LoopPrinter):
                     self.source(f"{self.own('acc', i)} = {self.neutral(accumulators[i])}")
                     if accumulators[i].combine in ARG:
                         self.source(f"{self.own('best', i)} = 0")
-            self.reduce_loops([accumulators[i].body for i in sweep], lambda sweep=sweep: self.accumulate(sweep), sweep)
+            self.reduce_loops(self.sweep_roots(sweep), lambda sweep=sweep: self.accumulate(sweep), sweep)
             for i in sweep:
                 if accumulators[i].combine in ARG:
                     self.acc_names[i] = self.own("best", i)
@@ -104,15 +111,24 @@ class Sweeps(LoopPrinter):
                     with self.each_lane():
                         self.source(f"{total} = half({total})")
             self.hoist(self.kernel.roots())
-        self.over_reduce(list(self.kernel.stores))
+        self.over_reduce([s for s in self.kernel.stores if s not in self.early])
         for i in range(len(accumulators)):
             self.acc_names.pop(i)
+
+    def early_in(self, sweep: list[int]) -> list[Store]:
+        """The stores that this sweep makes."""
+        return self.early if sweep == self.phases()[-1] else []
+
+    def sweep_roots(self, sweep: list[int]) -> list[Value]:
+        """What a sweep of the accumulators computes."""
+        return [*(self.kernel.accumulators[i].body for i in sweep), *self.store_roots(self.early_in(sweep))]
 
     def accumulate(self, sweep: list[int]) -> None:
         for i in sweep:
             a = self.kernel.accumulators[i]
             value = self.printer.print(a.body)
             self.combine(a, self.own(self.partial(i), i), self.own("best", i), value, self.flat_position())
+        self.store(self.early_in(sweep))
         if self.kept is not None and sweep == self.phases()[-1]:
             store = self.kept.store
             self.store([Store(store.buffer, store.index, self.kept.value)])
