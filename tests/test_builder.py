@@ -39,11 +39,9 @@ l1.head:
 l1.body:
   %v3 = getelementptr float, ptr %x, i64 %l1.i
   %v4 = load float, ptr %v3, align 4
-  %v5 = getelementptr float, ptr %x, i64 %l1.i
-  %v6 = load float, ptr %v5, align 4
-  %v7 = fadd contract float %v4, %v6
-  %v8 = getelementptr float, ptr %x, i64 %l1.i
-  store float %v7, ptr %v8, align 4
+  %v5 = load float, ptr %v3, align 4
+  %v6 = fadd contract float %v4, %v5
+  store float %v6, ptr %v3, align 4
   %l1.n = add nsw i64 %l1.i, 1
   br label %l1.head
 l1.end:
@@ -51,6 +49,58 @@ l1.end:
 }
 attributes #0 = { nounwind }
 """
+
+
+def test_arguments_are_read_when_used():
+    b = Builder()
+    with b.function("f", "ptr args") as (args,):
+        result, numbers = Array(b, b.argument(args, 0, "ptr"), "int64"), [b.argument(args, i) for i in range(1, 20)]
+        with b.when(numbers[10] > 5):
+            result[0] = numbers[0] + numbers[10]
+    assert b.module().count("load") == 3
+    found = np.zeros(1, np.int64)
+    run(b, "f", np.array([found.ctypes.data, *range(101, 120)], np.int64).ctypes.data)
+    assert found[0] == 101 + 111
+
+
+def test_what_a_block_computed_is_known_there_only():
+    b = Builder()
+    with b.function("f", "ptr out, i64 n") as (out, n):
+        result = Array(b, out, "int64")
+        with b.when(n > 5):
+            result[0] = n * 3
+            assert (n * 3).text == (n * 3).text
+        result[1] = n * 3
+        assert result[1].text != result[1].text  # memory may have changed
+    found = np.zeros(2, np.int64)
+    run(b, "f", found.ctypes.data, 4)
+    assert list(found) == [0, 12]
+
+
+def test_leaving_for_another_function():
+    b = Builder()
+    with b.function("twice", "ptr out, i64 n", internal=True) as (out, n):
+        Array(b, out, "int64")[0] = n * 2
+    with b.function("f", "ptr out, i64 n, i64 least") as (out, n, limit):
+        with b.when(n >= limit):
+            b.leave("twice", [out, n])
+        Array(b, out, "int64")[0] = n
+    for number, wanted in ((3, 3), (7, 14)):
+        found = np.zeros(1, np.int64)
+        run(b, "f", found.ctypes.data, number, 5)
+        assert found[0] == wanted
+
+
+def test_loops_whose_counters_are_hidden():
+    b = Builder(opaque=True)
+    with b.function("f", "ptr out, i64 n") as (out, n):
+        total = [b.lift(0)]
+        for i in b.range(1, n, 3, carry=total):
+            total[0] = total[0] + i
+        Array(b, out, "int64")[0] = total[0]
+    found = np.zeros(1, np.int64)
+    run(b, "f", found.ctypes.data, 20)
+    assert found[0] == sum(range(1, 20, 3)) and "freeze" in b.module()
 
 
 def test_integer_constants_fold():

@@ -11,9 +11,12 @@ Python runs once and prints; `b.range` is a loop of the printed program, Python'
 """
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+
+from mxc.compiler.targets.cpu.transpose import transposed
 
 I64 = "i64"
 TYPES = {
@@ -119,20 +122,28 @@ class Value:
 
 
 Number = Value | int
+_AGAIN = ("load", "call", "phi", "freeze")  # what gives another value each time
+_ARGUMENT = re.compile(r"%arg\d+")
 _FOLD = {"add": lambda x, y: x + y, "sub": lambda x, y: x - y, "mul": lambda x, y: x * y}
 
 
 class Builder:
-    """One module's text. `attributes` go on every function."""
+    """One module's text. `attributes` go on every function. opaque: LLVM is not to see that loops count. What it does
+    with that knowledge is a third of code generation, and gains nothing where code is printed as it is to be."""
 
-    def __init__(self, attributes: str = "nounwind"):
-        self.attributes = attributes
+    def __init__(self, attributes: str = "nounwind", opaque: bool = False):
+        self.attributes, self.opaque = attributes, opaque
         self._functions: list[str] = []
         self._declared: dict[str, str] = {}
+        self._begin()
+
+    def _begin(self) -> None:
+        """A function without lines yet."""
         self._lines: list[str] = []
         self._locals: list[str] = []
-        self._count = 0
-        self._block = ""
+        self._arguments: dict[str, str] = {}  # how those are read that may be used
+        self._known: dict[str, Value] = {}  # what the present block has computed, by its text
+        self._count, self._block = 0, "entry"
 
     # --- module and functions
 
@@ -145,16 +156,29 @@ class Builder:
         split = [p.split() for p in parameters.split(",")]
         signature = ", ".join(" ".join([*p[:-1], "%" + p[-1]]) for p in split)
         linkage = "internal " if internal else ""
-        self._lines = [f"define {linkage}void @{name}({signature}) #0 {{", "entry:"]
-        self._count, self._block, self._locals = 0, "entry", []
+        self._begin()
         yield [Value(self, p[0], "%" + p[-1]) for p in split]
-        self._lines += ["  ret void", "}"]
-        self._lines[2:2] = self._locals
-        self._functions.append("\n".join(self._lines))
+        body, head = "\n".join(self._lines), f"define {linkage}void @{name}({signature}) #0 {{\nentry:"
+        used = set(_ARGUMENT.findall(body))
+        read = (lines for name, lines in self._arguments.items() if name in used)
+        self._functions.append("\n".join([head, *self._locals, *read, body, "  ret void\n}"]))
+
+    def argument(self, args: Value, position: int, kind: str = I64) -> Value:
+        """The number or pointer at a position of the table `args`: read when the function begins, if it is used."""
+        name = f"%arg{position}"
+        self._arguments[name] = (f"  %at{position} = getelementptr i64, ptr {args.text}, i64 {position}\n"
+                                 f"  {name} = load {kind}, ptr %at{position}, align 8")
+        return Value(self, kind, name)
 
     def call(self, name: str, arguments: Sequence[Value]) -> None:
         """Calls a void function of this module."""
         self._lines.append(f"  call void @{name}({self._list(arguments)})")
+
+    def leave(self, name: str, arguments: Sequence[Value]) -> None:
+        """Goes on in a void function of this module, and does not come back. Cheap where this function's parameters
+        begin with the arguments: they stay where they are."""
+        self._lines += [f"  tail call void @{name}({self._list(arguments)})", "  ret void"]
+        self._open(f"after.{self._block}")
 
     def intrinsic(
         self, name: str, kind: str, arguments: Sequence[Value], overloads: Sequence[str] | None = None, flags: str = "",
@@ -170,27 +194,25 @@ class Builder:
             return Value(self, kind, "")
         return self.emit(kind, text)
 
-    def library_call(self, name: str, arguments: Sequence[Value]) -> Value:
-        """Calls the C library's double function `name`, or its float sister, lane by lane."""
-        kind, lanes = arguments[0].type, lanes_of(arguments[0].type)
-        if lanes:
-            result = Value(self, kind, "poison")
-            for i in range(lanes):
-                one = self.library_call(name, [self.lane(a, i) for a in arguments])
-                result = self.emit(kind, f"insertelement {kind} {result.text}, {one.type} {one.text}, i64 {i}")
-            return result
-        full = name + ("f" if kind == "float" else "")
-        self._declared[full] = f"declare {kind} @{full}({', '.join(a.type for a in arguments)})"
-        return self.emit(kind, f"call {kind} @{full}({self._list(arguments)})")
+    def external(self, name: str, kind: str, arguments: Sequence[Value]) -> Value:
+        """Calls a function of the C library."""
+        self._declared[name] = f"declare {kind} @{name}({', '.join(a.type for a in arguments)})"
+        return self.emit(kind, f"call {kind} @{name}({self._list(arguments)})")
 
     # --- values
 
     def emit(self, kind: str, instruction: str) -> Value:
-        """Prints one instruction that gives a value of type `kind`."""
+        """Prints one instruction that gives a value of type `kind`; not again what the block has computed already."""
+        known = self._known.get(instruction)
+        if known is not None:
+            return known
         self._count += 1
         name = f"%v{self._count}"
         self._lines.append(f"  {name} = {instruction}")
-        return Value(self, kind, name)
+        value = Value(self, kind, name)
+        if not instruction.startswith(_AGAIN):
+            self._known[instruction] = value
+        return value
 
     def lift(self, number: Number | float, kind: str = I64) -> Value:
         """A Python number as a constant of scalar or vector type `kind`; a Value stays."""
@@ -289,34 +311,8 @@ class Builder:
         return self.emit(kind, f"shufflevector {x.type} {x.text}, {y.type} {y.text}, <{len(picks)} x i32> {mask}")
 
     def transpose(self, rows: Sequence[Value]) -> list[Value]:
-        """A square of as many vectors as they have lanes, transposed: first within the 128 bits that one instruction
-        interleaves, then by swapping ever smaller blocks of these."""
-        lines, lanes = list(rows), len(rows)
-        part = min(lanes, 16 // _WIDTHS[element_of(rows[0].type)])
-        order, size = [0], 1
-        while size < part:
-            for i in range(lanes):
-                if not i & size:
-                    x, y = lines[i], lines[i + size]
-                    blocks = [[p + at + k for k in range(size)] for p in range(0, lanes, part)
-                              for at in range(0, part, size)]
-                    half = part // size // 2
-                    picks: list[list[int]] = [[], []]
-                    for n, block in enumerate(blocks):
-                        picks[n // half % 2] += [*block, *(k + lanes for k in block)]
-                    lines[i], lines[i + size] = (self.shuffle(x, y, p) for p in picks)
-            order, size = [2 * k for k in order] + [2 * k + 1 for k in order], 2 * size
-        lines = [lines[i - i % part + order[i % part]] for i in range(lanes)]
-        size = lanes // 2
-        while size >= part:
-            for i in range(lanes):
-                if not i & size:
-                    x, y = lines[i], lines[i + size]
-                    upper = [lane + lanes - size if lane & size else lane for lane in range(lanes)]
-                    lower = [lane + lanes if lane & size else lane + size for lane in range(lanes)]
-                    lines[i], lines[i + size] = self.shuffle(x, y, upper), self.shuffle(x, y, lower)
-            size //= 2
-        return lines
+        """A square of as many vectors as they have lanes, transposed."""
+        return transposed(self, rows, _WIDTHS[element_of(rows[0].type)])
 
     def lane(self, x: Value, lane: int) -> Value:
         return self.emit(element_of(x.type), f"extractelement {x.type} {x.text}, i64 {lane}")
@@ -352,8 +348,10 @@ class Builder:
         self._branch(counter < end, f"{name}.body", f"{name}.end")
         self._open(f"{name}.body")
         yield counter
-        step_value = self.lift(step)
-        self._lines.append(f"  %{name}.n = add nsw i64 {counter.text}, {step_value.text}")
+        following = f"add nsw i64 {counter.text}, {self.lift(step).text}"
+        if self.opaque:
+            following = f"freeze i64 {self.emit(I64, following).text}"
+        self._lines.append(f"  %{name}.n = {following}")
         self._lines.append(f"  br label %{name}.head")
         last = self._block
         self._lines[place] = f"  {counter.text} = phi i64 [{first.text}, %{before}], [%{name}.n, %{last}]"
@@ -423,7 +421,7 @@ class Builder:
 
     def _open(self, label: str) -> None:
         self._lines.append(f"{label}:")
-        self._block = label
+        self._block, self._known = label, {}
 
     def _branch(self, condition: Value, yes: str, no: str) -> None:
         self._lines.append(f"  br i1 {condition.text}, label %{yes}, label %{no}")

@@ -6,7 +6,7 @@ epilogue's form, not on extents and strides: one function serves every size.
 from __future__ import annotations
 
 from mxc.compiler.kernel.ir import CallKernel, computing_dtype
-from mxc.compiler.targets.cpu.builder import BYTES, Array, Builder, Value
+from mxc.compiler.targets.cpu.builder import BYTES, Builder, Value
 from mxc.compiler.targets.cpu.isa import Isa, native
 from mxc.compiler.targets.cpu.library import (
     blocked,
@@ -51,10 +51,10 @@ def computing(kernel: CallKernel) -> str:
 def source(kernel: CallKernel, symbol: str, isa: Isa | None = None) -> str:
     """LLVM IR text that defines @`symbol`."""
     isa = isa or native()
-    b = Builder(f'nounwind "min-legal-vector-width"="{isa.vector_bytes * 8}"')
+    b = Builder(f'nounwind "min-legal-vector-width"="{isa.vector_bytes * 8}"', opaque=True)
 
     def epilogue_of(args: Value) -> Epilogue:
-        return Epilogue(kernel, b, Array(b, args, "int64"), isa)
+        return Epilogue(kernel, b, args, isa)
 
     MODULES[kernel.template].print_kernel(kernel, symbol, b, isa, computing(kernel), epilogue_of)
     return b.module()

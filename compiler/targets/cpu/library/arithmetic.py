@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mxc.compiler.kernel.ir import Value as Scalar
-from mxc.compiler.targets.cpu.builder import BYTES, TYPES, Builder, Value, element_of
+from mxc.compiler.targets.cpu.builder import BYTES, TYPES, Builder, Value, element_of, lanes_of
 
 UNSIGNED = frozenset(["bool", "uint8", "uint16", "uint32", "uint64"])
 FLOATING = frozenset(["float16", "float32", "float64"])
@@ -156,7 +156,7 @@ class Arithmetic:
             return b.intrinsic(f"llvm.{op}imum", x.type, args, flags="nsz")  # the sign of a zero is not promised
         if op in INTRINSICS:
             return b.intrinsic(f"llvm.{INTRINSICS[op]}", x.type, args)
-        result = b.library_call(LIBM[op], args)
+        result = _library_call(b, LIBM[op], args)
         if op == "mod":  # the rest has the divisor's sign, and is 0 for a zero divisor
             zero = b.zero(x.type)
             other = b.binary("xor", b.compare("olt", result, zero), b.compare("olt", args[1], zero))
@@ -195,7 +195,7 @@ class Arithmetic:
             return b.convert("trunc", self._bits("lshr", wide, bits), f"i{bits}")
         if op == "pow":
             exact = [self.cast(a, dtype, "float64") for a in args]
-            return self.cast(b.library_call("pow", exact), "float64", dtype)
+            return self.cast(_library_call(b, "pow", exact), "float64", dtype)
         return x  # floor, ceil, trunc, rint of an integer
 
     def _divide(self, op: str, dtype: str, x: Value, y: Value) -> Value:
@@ -213,6 +213,18 @@ class Arithmetic:
         rest = b.binary("srem", x, safe)
         wrong = b.compare("ne", rest, zero) & b.compare("slt", b.binary("xor", rest, y), zero)
         return b.select(by_zero, zero, b.select(wrong, b.binary("add", rest, y), rest))
+
+
+def _library_call(b: Builder, name: str, arguments: Sequence[Value]) -> Value:
+    """The C library's double function `name`, or its float sister, lane by lane."""
+    kind, lanes = arguments[0].type, lanes_of(arguments[0].type)
+    if not lanes:
+        return b.external(name + ("f" if kind == "float" else ""), kind, arguments)
+    result = Value(b, kind, "poison")
+    for i in range(lanes):
+        one = _library_call(b, name, [b.lane(a, i) for a in arguments])
+        result = b.emit(kind, f"insertelement {kind} {result.text}, {one.type} {one.text}, i64 {i}")
+    return result
 
 
 def is_number(v: Scalar) -> bool:

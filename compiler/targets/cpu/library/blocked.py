@@ -118,11 +118,11 @@ def print_kernel(
         for vectors in range(1, isa.vectors + 1):
             with b.function(f"tiles_{pixels}_{vectors}", TILES, True) as (args, *rest):
                 _Blocked(kernel, b, isa, dtype, epilogue_of(args)).tiles(pixels, vectors, args, *rest)
-    with b.function("multiply", f"i64 size, i64 vectors, {TILES}", True) as (size, vectors_here, *rest):
+    with b.function("multiply", f"{TILES}, i64 size, i64 vectors", True) as (*rest, size, vectors_here):
         for pixels in range(1, isa.rows + 1):
             for vectors in range(1, isa.vectors + 1):
                 with b.when(size.equals(pixels) & vectors_here.equals(vectors)):
-                    b.call(f"tiles_{pixels}_{vectors}", rest)
+                    b.leave(f"tiles_{pixels}_{vectors}", rest)
     if dict(kernel.params)["copied"]:
         with b.function("copy", "ptr args, ptr noalias target, i64 image, i64 group, i64 d, i64 h", True) as f:
             args, target, *place = f
@@ -194,9 +194,9 @@ class _Blocked:
                         pixel, table = (d * w.out[1] + h) * w.out[2] + p, pixels.at(p).pointer
                         data = (line.at(p * self.block) if self.pointwise else line).pointer
                         b.call("multiply", [
-                            here, vectors, args, tiles_here, blocks, b.lift(cut.taps), table, taps.pointer, data,
-                            weights.pointer, steps[0], tiles.at(p * keep).pointer, here * keep, more, last, image,
-                            first_block, pixel])
+                            args, tiles_here, blocks, b.lift(cut.taps), table, taps.pointer, data, weights.pointer,
+                            steps[0], tiles.at(p * keep).pointer, here * keep, more, last, image, first_block, pixel,
+                            here, vectors])
 
     def tiles(
         self, pixels: int, vectors: int, args: Value, count: Value, blocks: Value, taps: Value, pixel_table: Value,

@@ -193,7 +193,7 @@ class TileCode:
                     if vectors < self.vectors:
                         fits = fits & (columns_left <= vectors * self.lanes)
                     with b.when(fits):
-                        b.call(f"tile_{rows}_{vectors}", [depth, a, panel, c, add])
+                        b.leave(f"tile_{rows}_{vectors}", [depth, a, panel, c, add])
                 enough = rows
 
     def _tile(self, rows: int, vectors: int) -> None:

@@ -28,15 +28,15 @@ FEW = 10  # values that are computed of each result, at most, in an epilogue tha
 class Epilogue:
     """Reads the kernel's arguments when made, then `store`s vectors of results as often as asked."""
 
-    def __init__(self, kernel: CallKernel, b: Builder, args: Array, isa: Isa):
+    def __init__(self, kernel: CallKernel, b: Builder, args: Value, isa: Isa):
         self.kernel, self.b, self.isa = kernel, b, isa
         self.arithmetic = Arithmetic(b, isa.half)
         count = len(kernel.buffers)
-        self.buffers = [Array(b, b.pointer(args[i]), dtype) for i, dtype in enumerate(kernel.buffers)]
-        self.extents = [args[count + i] for i in range(len(kernel.extents))]
+        self.buffers = [Array(b, b.argument(args, i, "ptr"), dtype) for i, dtype in enumerate(kernel.buffers)]
+        self.extents = [b.argument(args, count + i) for i in range(len(kernel.extents))]
         constants = ir.run_time_integers(kernel.roots())
         first = count + len(kernel.extents)
-        self.constants = {id(v): args[first + i] for i, v in enumerate(constants)}
+        self.constants = {id(v): b.argument(args, first + i) for i, v in enumerate(constants)}
         self.values = expand_all([s.value for s in kernel.stores])
 
     @property

@@ -134,14 +134,14 @@ def print_kernel(
     for rows in range(1, isa.rows + 1):
         for vectors in range(1, isa.vectors + 1):
             _print_tiles(b, isa, dtype, in_place, rows, vectors)
-    with b.function("multiply", f"i64 rows, i64 columns, {TILES}", internal=True) as (rows_left, columns, *rest):
+    with b.function("multiply", f"{TILES}, i64 rows, i64 columns", internal=True) as (*rest, rows_left, columns):
         for rows in range(1, isa.rows + 1):
             for vectors in range(1, isa.vectors + 1):
                 fits = rows_left.equals(rows) & (columns > (vectors - 1) * isa.lanes(dtype))
                 if vectors < isa.vectors:
                     fits = fits & (columns <= vectors * isa.lanes(dtype))
                 with b.when(fits):
-                    b.call(f"tiles_{rows}_{vectors}", rest)
+                    b.leave(f"tiles_{rows}_{vectors}", rest)
     where = "ptr args, ptr noalias target, i64 pitch, i64 batch, i64 column, i64 panels, i64 start, i64 depth"
     with b.function("pack_panels", where, internal=True) as (args, target, *place):
         product(args).pack_panels(Array(b, target, dtype), *place)
@@ -407,8 +407,8 @@ class _Product:
                                 else:
                                     a, step = packed_rows.at((t - begin) * pitch), pitch
                                 c = Array(b, to, self.dtype).at((row_of(t) - row) * apart)
-                                b.call("multiply", [here, columns, after - t, depth, a.pointer, step, self.a_strides[1],
-                                                    panel.pointer, c.pointer, apart, block])
+                                b.call("multiply", [after - t, depth, a.pointer, step, self.a_strides[1], panel.pointer,
+                                                    c.pointer, apart, block, here, columns])
                             ends = block.equals(cut.blocks - 1)
                             with b.when(ends if place is None else ends & b.negate(whole)):
                                 b.call("finish", [args, result.pointer, room.pointer, batch, row, row_of(t1) - row,

@@ -175,11 +175,11 @@ def print_kernel(
     for vectors, heights in heights_of.items():
         for count in heights:
             _print_tile(b, isa, dtype, count, vectors)
-        with b.function(f"multiply_{vectors}", f"i64 rows, {TILE}", internal=True) as (rows, *rest):
+        with b.function(f"multiply_{vectors}", f"{TILE}, i64 rows", internal=True) as (*rest, rows):
             below = 0
             for count in heights:
                 with b.when((rows > below) & (rows <= count)):
-                    b.call(f"tile_{count}_{vectors}", rest)
+                    b.leave(f"tile_{count}_{vectors}", rest)
                 below = count
 
     def made(args: Value) -> _Images:
@@ -330,12 +330,12 @@ class _Images:
                   for pair in ((outer, inner), (inner, outer))]
         rest = [apart, further, add, *itertools.chain.from_iterable(loops)]
         with b.when(apart.equals(0)):
-            b.call("multiply_1", [rows, here, factors.pointer, sums.pointer, *rest])
+            b.call("multiply_1", [here, factors.pointer, sums.pointer, *rest, rows])
         with b.when(apart.differs(0)):  # the registers hold half of the rows
             step = row_step(self.isa)
             half: Any = b.select(rows <= mr // 2, rows, b.lift(ceil_div(rows, 2 * step) * step))
             for first, count in ((b.lift(0), half), (half, rows - half)):
-                b.call("multiply_2", [count, here, factors.at(first).pointer, sums.at(first * lanes).pointer, *rest])
+                b.call("multiply_2", [here, factors.at(first).pointer, sums.at(first * lanes).pointer, *rest, count])
 
     def _table(self, table: Array, x: int, first: Value, count: Value) -> list[Value]:
         """Fills in the taps of `count` positions on axis x; gives the begin and end of what they read."""

@@ -128,11 +128,11 @@ def print_kernel(
     for count in range(1, isa.rows + 1):
         for wide in range(1, isa.vectors + 1):
             _print_tile(b, isa, dtype, count, wide)
-    with b.function("multiply", f"i64 lines, i64 vectors, {TILE}", internal=True) as (lines, vectors, *rest):
+    with b.function("multiply", f"{TILE}, i64 lines, i64 vectors", internal=True) as (*rest, lines, vectors):
         for count in range(1, isa.rows + 1):
             for wide in range(1, isa.vectors + 1):
                 with b.when(lines.equals(count) & vectors.equals(wide)):
-                    b.call(f"tile_{count}_{wide}", rest)
+                    b.leave(f"tile_{count}_{wide}", rest)
 
     def made(args: Value) -> _WeightGrad:
         return _WeightGrad(kernel, b, isa, dtype, epilogue_of(args))
@@ -238,9 +238,9 @@ class _WeightGrad:
                         for t in b.range(0, tile_count):
                             line = (t * size + b.minimum(t, longer)) * pitch + tap
                             count = b.select(t < longer, size + 1, size)
-                            b.call("multiply", [count, b.lift(ceil_div(filters, lanes)), counts[tap], pixels.pointer,
-                                                starts.at(line).pointer, copy.pointer, panel.pointer,
-                                                here.at(line * columns).pointer, block, pitch])
+                            b.call("multiply", [counts[tap], pixels.pointer, starts.at(line).pointer, copy.pointer,
+                                                panel.pointer, here.at(line * columns).pointer, block, pitch, count,
+                                                b.lift(ceil_div(filters, lanes))])
                     with b.when(block.equals(cut.blocks - 1)):
                         b.call("finish", [args, here.pointer, square.pointer, whole, filters, channel * cut.taps,
                                           channels * cut.taps])

@@ -114,10 +114,10 @@ def print_kernel(
     for t, v in shapes:
         with b.function(f"tile_{t}_{v}", TILE, internal=True) as values:
             _print_tile(b, params, dtype, t, v, values)
-    with b.function("multiply", f"i64 tiles, i64 vectors, {TILE}", internal=True) as (tiles, vectors, *rest):
+    with b.function("multiply", f"{TILE}, i64 tiles, i64 vectors", internal=True) as (*rest, tiles, vectors):
         for t, v in shapes:
             with b.when(tiles.equals(t) & vectors.equals(v)):
-                b.call(f"tile_{t}_{v}", rest)
+                b.leave(f"tile_{t}_{v}", rest)
     lanes = params["block"]
     with b.function("collect", "ptr args, ptr noalias patch, ptr data, i64 row, i64 column, i64 y, i64 x", True) as f:
         args, patch, plane, *place = f
@@ -194,9 +194,9 @@ class _Winograd:
                         group = t // size
                         part = b.minimum(group, self.lanes // AHEAD) * cut.blocks * (AHEAD * columns)
                         b.call("multiply", [
-                            b.minimum(size, tiles - t), self.vectors(begin + f), b.lift(cut.blocks),
-                            data.at(place * pitch + group * group_step).pointer, weights.pointer,
-                            weights.at(filter_step + part).pointer, target.at(t * tile_step).pointer])
+                            b.lift(cut.blocks), data.at(place * pitch + group * group_step).pointer, weights.pointer,
+                            weights.at(filter_step + part).pointer, target.at(t * tile_step).pointer,
+                            b.minimum(size, tiles - t), self.vectors(begin + f)])
             for f in b.range(0, filters):
                 block = (begin + f) * (columns // self.lanes)
                 source = products.at(f * cut.band * (size * tile_step))
