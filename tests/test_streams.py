@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import pytest
-from kernel_cases import F, arrays_for, at, call, compare, expected, pointwise, softmax
+from kernel_cases import F, arrays_for, at, call, compare, expected, pointwise, reduction, softmax
 
 from mxc.compiler.kernel import ir
 from mxc.compiler.kernel.canonical import canonical
@@ -34,6 +34,7 @@ def test_against_interpreter(kernel: LoopKernel, shift: int, monkeypatch: pytest
     target = CpuTarget()
     launch = target.launch(kernel)
     assert "streamed(" in target.source(kernel) and launch.scratch_bytes > 0
+    assert ("fetch(" in target.source(kernel)) == bool(kernel.accumulators)
     arrays = [a[shift:] for a in arrays_for(kernel, 36000)]  # where a line begins is no part of the code
     want = expected(kernel, arrays)
     address = target.load({launch.key: kernel}).address(launch.key)
@@ -58,6 +59,18 @@ def test_only_large_outputs_and_those_written_once() -> None:
     assert streamed(softmax(large // 512, 512, False)) == [1]
     assert streamed(softmax(large // (1 << 20), 1 << 20, False)) == []  # such a row is no longer in the nearest cache
     assert streamed(softmax(large // 512, 512, True)) == []
+
+
+def test_next_row_of_large_inputs_that_are_swept_again() -> None:
+    def fetched(kernel: LoopKernel) -> list[int]:
+        return list(loop_forms.fetched(canonical(kernel)))
+
+    large = 1 << 23
+    assert fetched(softmax(large // 512, 512, False)) == [0]
+    assert fetched(softmax(large // 1024, 512, False)) == []
+    assert fetched(softmax(large // 512, 512, True)) == []  # columns
+    assert fetched(softmax(large // (1 << 20), 1 << 20, False)) == []
+    assert fetched(reduction(["sum"], F, large // 512, 512, False)) == []  # the processor fetches it by itself
 
 
 def test_code_of_large_outputs_has_a_key_of_its_own() -> None:

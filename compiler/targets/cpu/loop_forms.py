@@ -26,7 +26,7 @@ COLUMNS = ((4096, 512), (1024, 256), (1, 64))  # (length of the axis from which 
 WIDE_BLOCK = COLUMNS[0][1]
 TILE, TILE_ROWS = 8, 16  # where loads run along another axis than stores: squares that are transposed in registers
 STREAMED = 1 << 25  # bytes of an output, and at least the last cache's, from which on its stores go past the caches
-PIECE, ROW, SHORT_ROW = 2048, 4096, 128  # elements stored so at a time, of a map; and the lengths of rows stored so
+PIECE, ROW, SHORT_ROW = 512, 4096, 128  # elements stored so at a time, of a map; and the lengths of rows stored so
 PARTIAL = 4096  # sums are made of partial sums of this length, which keeps float32 accurate
 
 
@@ -113,10 +113,34 @@ def streams(kernel: LoopKernel) -> dict[int, Value]:
     return found
 
 
+def fetched(kernel: LoopKernel) -> dict[int, Value]:
+    """buffer -> where its row begins at a point of the domain, for the inputs of which the next row is fetched while
+    this one, once read, is worked on: too large for the caches, and read in rows that lie behind each other."""
+    extents = (*kernel.domain, *kernel.reduce)
+    if not kernel.domain or len(kernel.reduce) != 1 or skeleton(kernel) != "rows":
+        return {}
+    if not SHORT_ROW <= extents[-1] <= ROW:
+        return {}
+    bodies, inner = [a.body for a in kernel.accumulators], len(extents) - 1
+    every = [[s.index, s.value] for s in kernel.stores if ir.axis(inner) in ir.walk([s.index])]
+    if not any(v.op == "acc" for roots in (bodies, *every) for v in ir.walk(roots)):
+        return {}  # a single sweep
+    row = ir.axis(len(kernel.domain) - 1)
+    known, found = ir.run_time_integers(kernel.roots()), {}
+    for v in ir.walk(bodies):
+        if v.op == "load" and len(v.args) == 1 and math.prod(extents) * BYTES[v.dtype] >= STREAMED:
+            terms, offset = affine(v.args[0])
+            if terms.pop(ir.axis(inner), 0) == 1 and terms.get(row) == extents[-1]:
+                begin = from_affine(terms, offset)
+                if set(ir.run_time_integers([begin])) <= set(known):
+                    found[int(v.data)] = begin  # type: ignore[call-overload]
+    return found
+
+
 def variant(kernel: LoopKernel) -> str:
     """What the code of a canonical kernel depends on besides its form."""
-    streamed = streams(kernel)
-    return f"streams {sorted(streamed)}\n" if streamed else ""
+    parts = {"streams": streams(kernel), "fetches": fetched(kernel)}
+    return "".join(f"{name} {sorted(buffers)}\n" for name, buffers in parts.items() if buffers)
 
 
 def scratch_layout(kernel: LoopKernel) -> tuple[list[tuple[str, int]], int]:

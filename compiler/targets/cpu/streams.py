@@ -5,7 +5,7 @@ output is computed in scratch memory, which stays in the nearest cache, and copi
 """
 from __future__ import annotations
 
-from mxc.compiler.targets.cpu.builder import BYTES, I64, Value, vector_type
+from mxc.compiler.targets.cpu.builder import BYTES, I64, TYPES, Value, vector_type
 from mxc.compiler.targets.cpu.typed import Buffer, Steps, Typed
 
 LINE = 64  # bytes
@@ -41,6 +41,15 @@ def _at(s: Steps, base: Value, offset: Value) -> Value:
 def _copy(s: Steps, to: Value, source: Value, start: Value, size: Value) -> None:
     s.b.intrinsic("llvm.memcpy", "void", [_at(s, to, start), _at(s, source, start), size, s.b.number(0, "i1")],
                   ["ptr", "ptr", I64])
+
+
+def fetch(s: Steps, buffer: Buffer, place: Typed, count: Typed) -> None:
+    """buffer[place : place + count], which need not exist, towards the nearest cache."""
+    b, at = s.b, s.whole(place)
+    start = b.emit("ptr", f"getelementptr {TYPES[buffer.dtype]}, ptr {buffer.pointer.text}, i64 {at.text}")
+    numbers = [b.number(n, "i32") for n in (0, 3, 1)]  # a read, of data, into the nearest
+    for line in b.range(0, s.whole(count) * BYTES[buffer.dtype], LINE):
+        b.intrinsic("llvm.prefetch", "void", [_at(s, start, line), *numbers], ["ptr"])
 
 
 def fence(s: Steps) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from mxc.compiler.kernel import ir
 from mxc.compiler.kernel.canonical import fixed, lanes
 from mxc.compiler.kernel.ir import LoopKernel, Store, Value, computing_dtype
-from mxc.compiler.targets.cpu.loop_forms import PARTIAL, skeleton, streams
+from mxc.compiler.targets.cpu.loop_forms import PARTIAL, fetched, skeleton, streams
 from mxc.compiler.targets.loop_printer import ARG, LoopPrinter
 
 
@@ -31,7 +31,7 @@ class Sweeps(LoopPrinter):
         self.early = self.find_early()
         self.kept = self.find_kept() if skeleton(kernel) == "rows" and not self.lanes and not self.early else None
         self.reading_kept = False
-        self.streams = streams(kernel)
+        self.streams, self.fetched = streams(kernel), fetched(kernel)
 
     def find_early(self) -> list[Store]:
         """The stores at each point of the reduce axes, if none needs an accumulator: the accumulators' last sweep makes
@@ -94,8 +94,8 @@ class Sweeps(LoopPrinter):
             self.sweep()
 
     def sweep(self) -> None:
-        accumulators = self.kernel.accumulators
-        for sweep in self.phases():
+        accumulators, phases = self.kernel.accumulators, self.phases()
+        for sweep in phases:
             with self.each_lane():
                 for i in sweep:
                     self.source(f"{self.own('acc', i)} = {self.neutral(accumulators[i])}")
@@ -111,6 +111,8 @@ class Sweeps(LoopPrinter):
                     with self.each_lane():
                         self.source(f"{total} = half({total})")
             self.hoist(self.kernel.roots())
+            if sweep is phases[0]:
+                self.fetch_ahead()
         self.over_reduce([s for s in self.kernel.stores if s not in self.early])
         for i in range(len(accumulators)):
             self.acc_names.pop(i)
@@ -122,6 +124,12 @@ class Sweeps(LoopPrinter):
     def sweep_roots(self, sweep: list[int]) -> list[Value]:
         """What a sweep of the accumulators computes."""
         return [*(self.kernel.accumulators[i].body for i in sweep), *self.store_roots(self.early_in(sweep))]
+
+    def fetch_ahead(self) -> None:
+        """The next row of large inputs: by itself the processor looks ahead within a page only."""
+        row = f"n{len(self.extents) - 1}"
+        for buffer, begin in self.fetched.items():
+            self.source(f"fetch(b{buffer}, {self.printer.print(begin)} + {row}, {row})")
 
     def accumulate(self, sweep: list[int]) -> None:
         for i in sweep:

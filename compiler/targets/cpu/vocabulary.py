@@ -17,7 +17,7 @@ from mxc.compiler.targets.cpu.builder import BYTES, TYPES, Value, vector_type
 from mxc.compiler.targets.cpu.library.arithmetic import register_type
 from mxc.compiler.targets.cpu.library.product import product_symbol
 from mxc.compiler.targets.cpu.loop_forms import TILE
-from mxc.compiler.targets.cpu.streams import elsewhere, fence, streamed
+from mxc.compiler.targets.cpu.streams import elsewhere, fence, fetch, streamed
 from mxc.compiler.targets.cpu.typed import DTYPES, INVARIANT, Buffer, Steps, Typed
 
 OPERATIONS = ("add", "sub", "mul", "div", "mod", "min", "max", "abs", "fma", "shl", "shr", "mulhi", "sqrt", "floor",
@@ -149,5 +149,5 @@ def words() -> dict[str, Word]:
     found |= {"rand_": functools.partial(_random, "rand", "uint32")}
     found |= {"uniform_": functools.partial(_random, "uniform", "float64")}
     found |= {word.__name__: word for word in (select, half, integer, load_where, transposed, product_,
-                                                    elsewhere, streamed, fence)}
+                                                    elsewhere, streamed, fence, fetch)}
     return found
