@@ -3,24 +3,17 @@ from __future__ import annotations
 
 import functools
 import inspect
-import threading
 from collections.abc import Callable
 from typing import Any
 
 from mxc.compiler import env
 from mxc.context import gpu_memory_info, num_gpus
-
-
-class _Semantics(threading.local):
-    np_shape = False
-
-
-_semantics = _Semantics()
+from mxc.runtime.array import semantics
 
 
 def is_np_shape() -> bool:
     """Whether 0 and () are shapes like any other in this thread, instead of meaning "not known"."""
-    return _semantics.np_shape
+    return semantics.np_shape
 
 
 def is_np_array() -> bool:
@@ -31,11 +24,11 @@ def is_np_array() -> bool:
 def set_np_shape(active: bool) -> bool:
     """Turn NumPy's shape semantics on or off in this thread; what it was before.
 
-    With it arrays without axes and without elements can be made (`mx.nd.zeros(())`), and an element that integers alone
-    select has the shape (). Operators and graphs go on taking
-    0 for an extent that is not known.
+    With it arrays without axes and without elements can be made (`mx.nd.zeros(())`), operators take them, unless they
+    are recorded, and an element that integers alone select has the shape (). Graphs go on taking 0 for an extent that
+    is not known.
     """
-    before, _semantics.np_shape = _semantics.np_shape, bool(active)
+    before, semantics.np_shape = semantics.np_shape, bool(active)
     return before
 
 

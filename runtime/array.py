@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import math
 import operator
+import threading
 from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -26,6 +27,15 @@ if TYPE_CHECKING:
 DTYPES = ("float32", "float64", "float16", "uint8", "int32", "int8", "int64", "bool")
 SMALL_BYTES = 1024  # arrays up to here are NumPy's own memory, not a block: quicker, and not counted
 LARGE = 1 << 18  # from so many elements on, an operation on them is worth a thread's hand-over
+
+
+class _Semantics(threading.local):
+    """np_shape: whether this thread takes 0 and () for shapes like any other, instead of for "not known"."""
+
+    np_shape = False
+
+
+semantics = _Semantics()
 _ELEMENTS = {name: np.dtype(name) for name in DTYPES}
 
 

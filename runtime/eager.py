@@ -70,7 +70,8 @@ quiet = _Quiet()
 class Form:
     """An operator on given shapes and dtypes. shapes, dtypes: of all outputs. function: a new NumPy array, the only
     output, of the inputs' memory, by the operator's expression; None when there is none. short: the same, or by the
-    reference: for small work that waits for nothing and changes no other array. small: see `engine.push`."""
+    reference: for small work that waits for nothing and changes no other array. small: see `engine.push`. is_empty:
+    some input has no elements."""
 
     def __init__(self, node: Node, in_shapes: Sequence[tuple[int, ...]], in_dtypes: Sequence[str],
                  shapes: Sequence[tuple[int, ...]], dtypes: Sequence[str], is_train: bool):
@@ -79,13 +80,15 @@ class Form:
         self.node, self.op, self.params, self.is_train = node, op, node.params, is_train
         self.in_shapes, self.in_dtypes, self.shapes, self.dtypes = in_shapes, in_dtypes, shapes, dtypes
         self.visible = op.num_visible(node.params)
-        self.draws = _draws(node, in_shapes, in_dtypes, is_train)
+        self.is_empty = any(0 in shape for shape in in_shapes)
+        self.draws = not self.is_empty and _draws(node, in_shapes, in_dtypes, is_train)
         elements = max(map(math.prod, (*in_shapes, *shapes)), default=0)
         is_library = op.kind >= Kind.ANCHOR or (op.kind == Kind.REDUCTION and op.reduce is None)
         self.small = elements < (LARGE >> 3 if is_library else LARGE)
         function, is_quick = numpy_function(node, in_shapes, in_dtypes, shapes[0], dtypes[0])
         self.wants_code = elements >= (LIBRARY_ELEMENTS if is_library else ARITHMETIC_ELEMENTS if is_quick else
                                        MAP_ELEMENTS)
+        self.wants_code = self.wants_code and not self.is_empty
         self.function = None if self.wants_code else function
         self.short: Callable[..., np.ndarray] | None = self.function
         if function is None and self.small and not (self.wants_code or self.draws or op.aux) and len(shapes) == 1:
@@ -126,6 +129,8 @@ class Form:
         """What NumPy makes of the inputs' memory, which results may share. Called in the context of `quiet`."""
         if self.function is not None:
             return [self.function(*memory)]
+        if self.is_empty:
+            return self._of_nothing(memory)
         start = time.thread_time()  # no waits of a busy machine
         try:
             found = self.op.reference(self.params, memory, self.dtypes, self.is_train, Draws(*draw))
@@ -137,6 +142,16 @@ class Form:
             self.wants_code = self.wants_code or self._slow > COMPILATION
             self.short = None if self.wants_code else self.short
         return found
+
+    def _of_nothing(self, memory: Sequence[np.ndarray]) -> Sequence[np.ndarray]:
+        """The outputs for inputs some of which have no elements. Raises MXNetError where they do not follow."""
+        if all(0 in shape for shape in self.shapes):
+            return [np.empty(shape, dtype) for shape, dtype in zip(self.shapes, self.dtypes, strict=True)]
+        try:
+            return self.op.reference(self.params, memory, self.dtypes, self.is_train, Draws(0, 0))
+        except Exception as error:  # references are written for arrays with elements
+            raise MXNetError(f"operator {self.op.name}: of arrays without elements, of the shapes "
+                             f"{', '.join(map(str, self.in_shapes))}: {error}") from None
 
     def _run_code(self, code: _Code, inputs: Sequence[Array], results: Sequence[Array], draw: tuple[int, int]) -> None:
         """Kernels may write an output before they have read all inputs, so one that shares memory with an input, or

@@ -70,6 +70,26 @@ def infer_node(node: Node, in_shapes: Sequence[Shape], in_dtypes: Sequence[str])
     return [s for s in shapes if s is not None], [t for t in types if t is not None]
 
 
+# What stands for an extent of 0 while an operator's shapes are inferred, where 0 means unknown: numbers that many
+# others divide, and their last factors. What is left of a result's extent by the factor is its own.
+_STAND_INS = tuple((factor, 720 * factor) for factor in (1_000_003, 1_000_033))
+
+
+def infer_empty(node: Node, in_shapes: Sequence[Shape], in_dtypes: Sequence[str]) -> tuple[list[Shape], list[str]]:
+    """As `infer_node`, of inputs some of which have no elements. Raises MXNetError for operators that do not take them.
+    """
+    found = []
+    for factor, stand_in in _STAND_INS:
+        try:
+            shapes, types = infer_node(node, [tuple(d or stand_in for d in shape) for shape in in_shapes], in_dtypes)
+        except MXNetError:  # its text would have the stand-ins
+            break
+        found.append(([tuple(d % factor for d in shape) for shape in shapes], types))
+    if len(found) < 2 or found[0] != found[1]:  # an extent that is computed from that of 0, as a window's
+        raise MXNetError(_message(node, "it does not take these arrays, of which some have no elements", in_shapes))
+    return found[0]
+
+
 def _infer(node: Node, role: str, merge: Callable[[T | None, T | None], T | None],
            ins: Sequence[T | None], outs: Sequence[T | None]) -> tuple[list[T | None], list[T | None]]:
     """Run the operator's rule and merge what it returns into what was known."""
