@@ -330,6 +330,7 @@ def test_what_is_no_shape_is_told(shape):
 
 def test_none_is_the_default_dtype():
     data = nd.array([1, 2], dtype="float64")
+    assert nd.linspace(2, float("inf"), 1).asnumpy().tolist() == [2]
     assert nd.arange(3, dtype=None).dtype == nd.linspace(0, 1, 3, dtype=None).dtype == np.float32
     assert nd.random.uniform(shape=(2,), dtype=None).dtype == np.float32
     assert data.softmax(dtype=None).dtype == np.float64

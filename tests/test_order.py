@@ -58,6 +58,7 @@ def test_a_histogram_leaves_nan_out() -> None:
 @pytest.mark.parametrize("net, reason", [
     (sym._internal._histogram(DATA, bin_cnt=2), "expected bin_cnt with a range of two ascending numbers"),
     (sym.contrib.BilinearResize2D(DATA, mode="to_even_down"), "expected a height of at least 1"),
+    (sym.contrib.BilinearResize2D(DATA, scale_height=float("inf"), scale_width=2.0), "expected finite scales, got inf"),
     (sym.topk(DATA, k=9), "expected k of at most the 5 numbers along the axis, got 9"),
 ])
 def test_refusals(net: sym.Symbol, reason: str) -> None:

@@ -41,7 +41,10 @@ _ROUNDED: dict[object, Callable[[int], int]] = {
 def _times(size: int, scale: object) -> int:
     """As MXNet counts: a product of float32, rounded down."""
     assert isinstance(scale, float)
-    return int(np.float32(size) * np.float32(scale))
+    found = np.float32(size) * np.float32(scale)
+    if not np.isfinite(found):
+        raise MXNetError(f"expected finite scales, got {scale}")
+    return int(found)
 
 
 def resized(params: Params, size: int, which: str) -> int:
