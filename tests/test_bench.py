@@ -2,6 +2,9 @@
 from __future__ import annotations
 
 import ast
+import json
+import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -190,3 +193,26 @@ def test_words_choose_cases():
                                for name in ("chain", "gelu", "gelu tanh", "softmax", "layernorm")]
     assert "resnet50 b1" in names(quick=True) and "vgg16 b1" not in names(quick=True)
     assert len(names()) == len(set(names())) > 100
+
+
+def test_a_run_and_another_that_is_compared_with_it(tmp_path):
+    """The whole script on one case, with this Python as the peer's: no environment is made."""
+    variables = {k: v for k, v in os.environ.items() if k != "BENCH_PEERS"} | {"XDG_CACHE_HOME": str(tmp_path)}
+    old = tmp_path / "old.json"
+
+    def run(*arguments: str) -> str:
+        done = subprocess.run([sys.executable, str(BENCH / "networks.py"), "--quick", "--python",
+                               f"numpy={sys.executable}", "--cases", "sgemm 64x784x512", *arguments],
+                              capture_output=True, text=True, timeout=300, env=variables)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    first = run("--peers", "numpy", "--json", str(old))
+    (row,) = (line.split() for line in first.splitlines() if line.startswith("sgemm 64x784x512"))
+    assert len(row) == 4 and all(float(ratio) > 0 for ratio in row[-1].split("/")) and f"written: {old}" in first
+    times = json.loads(old.read_text())["threads"]["1"]["sgemm 64x784x512"]["times"]
+    assert {name: len(each) >= 3 for name, each in times.items()} == {"mxc": True, "numpy": True}
+    variables["BENCH_PEERS"] = "numpy"
+    second = run("--compare", str(old))
+    assert f"ratio before and now, against {old}" in second and second.count("sgemm 64x784x512") == 2
+    assert (tmp_path / "mxc-bench" / "networks.json").exists()

@@ -272,6 +272,31 @@ def test_the_number_of_threads(monkeypatch, tmp_path):
     assert number() == 2
 
 
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="processes are not bound to CPUs here")
+@pytest.mark.parametrize(("cpus", "variables", "expected"), [
+    (1, {}, 1), (1, {"OMP_NUM_THREADS": "2"}, 2), (9, {"OMP_NUM_THREADS": "1"}, 1), (1, {"MXC_NUM_THREADS": "3"}, 3)])
+def test_threads_of_a_process(cpus: int, variables: dict[str, str], expected: int):
+    """As many as its CPUs or the variables say, none of which does anything when a model has run."""
+    program = """
+import os, time
+import mxc as mx
+from mxc.runtime import runner
+net = mx.sym.softmax(mx.sym.FullyConnected(mx.sym.Variable("x"), num_hidden=64, name="fc"))
+executor = net.simple_bind(mx.cpu(), grad_req="null", x=(4000, 64))
+for _ in range(3):
+    executor.forward()[0].wait_to_read()
+time.sleep(0.05)
+before = time.process_time()
+time.sleep(0.3)
+named = sum(thread.name.startswith("mxc-") for thread in __import__("threading").enumerate())
+print(runner.num_threads(), named, time.process_time() - before < 0.03)"""
+    chosen = sorted(os.sched_getaffinity(0))[:cpus]
+    kept = {name: text for name, text in os.environ.items() if name not in ("OMP_NUM_THREADS", "MXC_NUM_THREADS")}
+    done = subprocess.run([sys.executable, "-c", program], env=kept | variables, capture_output=True, text=True,
+                          timeout=120, preexec_fn=lambda: os.sched_setaffinity(0, chosen))
+    assert done.stdout.split() == [str(expected), str(expected - 1), "True"], done.stderr
+
+
 @pytest.mark.parametrize(("outer", "inner", "expected"), [
     ("max 100000", "150000 100000", 2), ("100000 100000", "400000 100000", 1), ("max 100000", "1000 100000", 1),
     ("max 100000", "nonsense", env.MOST_THREADS)])
