@@ -239,3 +239,37 @@ def test_float16_networks_keep_their_dtype(groups):
                         grad_req="null").forward()[0].asnumpy() for dtype in ("float16", "float64")]
     assert results[0].dtype == "float16"
     np.testing.assert_allclose(results[0], results[1], atol=1e-3 * np.abs(results[1]).max())
+
+
+def test_weights_are_packed_again_whatever_writes_them() -> None:
+    """Through handles, views, operators that update in place, memory that was handed out, and training steps."""
+    net = mx.sym.Convolution(mx.sym.Variable("data"), kernel=(3, 3), num_filter=16, pad=(1, 1), name="c")
+    net = mx.sym.Convolution(mx.sym.relu(mx.sym.BatchNorm(net, name="b")), kernel=(1, 1), num_filter=8, name="d")
+    rng = np.random.default_rng(0)
+
+    def bound() -> mx.executor.Executor:
+        return net.simple_bind(mx.cpu(), data=(2, 16, 12, 12))
+
+    executor = bound()
+    for array in (*executor.arg_arrays, *executor.aux_arrays):
+        array[:] = rng.uniform(0.5, 1, array.shape)
+    weight, variance = executor.arg_dict["c_weight"], executor.aux_dict["b_moving_var"]
+    shared = weight._array.share()
+
+    def step() -> None:
+        executor.forward(is_train=True)
+        executor.backward(mx.nd.ones((2, 8, 12, 12)))
+        mx.nd.sgd_update(weight, executor.grad_dict["c_weight"], lr=1e-3, out=weight)
+
+    writes = [lambda: weight.__setitem__(slice(None), rng.uniform(0, 1, weight.shape)),
+              lambda: weight[1:3].__setitem__(slice(None), 2), lambda: variance.__setitem__(slice(None), 3),
+              lambda: executor.copy_params_from({"d_weight": mx.nd.ones((8, 16, 1, 1))}, allow_extra_params=True),
+              lambda: shared.__setitem__(0, 5), step, lambda: shared.__setitem__(1, 7)]
+    for write in writes:
+        before = executor.forward(is_train=False)[0].asnumpy()
+        write()
+        other = bound()
+        other.copy_params_from(executor.arg_dict, executor.aux_dict)
+        now, wanted = executor.forward(is_train=False)[0].asnumpy(), other.forward(is_train=False)[0].asnumpy()
+        np.testing.assert_array_equal(now, wanted)
+        assert np.abs(now - before).max() > 1e-3
