@@ -159,6 +159,14 @@ def test_convolutions_share_the_factors():
     assert_same_numbers(graph, result, rtol=0, atol=1e-4)
 
 
+def test_filters_that_do_not_fill_blocks():
+    graph = parse_graph(f"{HEAD.replace('b: float32[1,64,1,1]', 'b: float32[62,64,3,3]')} y = {CONVOLUTION}"
+                        f" z = {CONVOLUTION.replace('x, w', 'y, b').replace('=64', '=62')} return z")
+    result = blocked(graph, options(static=frozenset("wb")))
+    assert [n.op.name for n in result.nodes if n.op is not None].count("_mxc_winograd_convolution") == 2
+    assert_same_numbers(graph, result, rtol=0, atol=1e-3)
+
+
 def chosen(n: int, channels: int, filters: int, size: int, dtype: str = "float32", more: str = "", **fields) -> bool:
     more = more or "kernel=(3, 3), stride=(1, 1), dilate=(1, 1), pad=(1, 1), num_group=1"
     graph = parse_graph(f"graph(x: {dtype}[{n},{channels},{size},{size}], w: {dtype}[{filters},{channels},3,3])\n"

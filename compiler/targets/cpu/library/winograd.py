@@ -120,9 +120,9 @@ def print_kernel(
                 b.leave(f"tile_{t}_{v}", rest)
     lanes = params["block"]
     with b.function("collect", "ptr args, ptr noalias patch, ptr data, i64 row, i64 column, i64 y, i64 x", True) as f:
-        args, patch, plane, *place = f
+        args, patch, plane, row, column, y, x = f
         w = Window.of(epilogue_of(args).extents)  # type: ignore[arg-type]
-        collect(w, Array(b, patch, dtype), Array(b, plane, dtype), *place, lanes)
+        collect(w, Array(b, patch, dtype), Array(b, plane, dtype), row, column, y, x, lanes)
     with b.function("transform", "ptr data, i64 row, i64 column, ptr noalias target, i64 pitch", True) as f:
         data, row, column, target, pitch = f
         transform(Array(b, data, dtype), row, column, Array(b, target, dtype), pitch, lanes)
@@ -201,9 +201,9 @@ class _Winograd:
                 block = (begin + f) * (columns // self.lanes)
                 source = products.at(f * cut.band * (size * tile_step))
                 for t in b.range(0, tiles):
-                    place = where.at(t * WHERE)
+                    here = where.at(t * WHERE)
                     b.call("finish", [args, source.at(t * tile_step).pointer, made.pointer, block,
-                                      self.vectors(begin + f), place[0], place[1], place[2]])
+                                      self.vectors(begin + f), here[0], here[1], here[2]])
 
     def vectors(self, group: Value) -> Value:
         """Blocks of filters in a group of them."""

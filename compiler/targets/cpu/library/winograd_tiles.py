@@ -35,8 +35,8 @@ def collect(w: Window, patch: Array, plane: Array, row: Value, column: Value, y:
             line.put(j * lanes, zero)
         with b.when(b.inside(y + i, w.data[1])):
             begin, end = b.maximum(0, 0 - x), b.minimum(READ, w.data[2] - x)
-            for j in b.range(begin, end):
-                line.put(j * lanes, source.vector((x + j) * column, lanes))
+            for k in b.range(begin, end):
+                line.put(k * lanes, source.vector((x + k) * column, lanes))
 
 
 def transform(data: Array, row: Value, column: Value, target: Array, pitch: Value, lanes: int) -> None:
