@@ -1,6 +1,7 @@
 """The CPU's library kernels against the templates' definitions in NumPy."""
 from __future__ import annotations
 
+import ctypes
 import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -45,6 +46,23 @@ from mxc.compiler.targets.cpu.isa import AVX2, AVX512, FORMS, NEON, PLAIN, fitti
 @pytest.mark.parametrize("case", GEMMS, ids=str)
 def test_gemm(case):
     check(*gemm_case(case))
+
+
+@pytest.mark.parametrize("case", [(1, 70, 301, 500, "float32", False, True, False),
+                                  (1, 200, 290, 167, "float32", True, False, False)], ids=str)
+def test_gemm_gives_the_same_bits_whoever_computes_which_units(case):
+    call, (*operands, out) = gemm_case(case)
+    function = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 4)(compiled(library.source(call, "kernel")))
+    units, found = library.units(call), []
+    assert units > 3
+    for order in ([(0, units)], [(i, i + 1) for i in reversed(range(units))], [(units // 3, units), (0, units // 3)]):
+        scratch = np.zeros(library.scratch_bytes(call) + 64, np.uint8)
+        found.append(np.zeros_like(out))
+        args = np.array([*(a.ctypes.data for a in (*operands, found[-1])), *call.values()], np.int64)
+        for first, last in order:
+            function(args.ctypes.data, first, last, -(-scratch.ctypes.data // 64) * 64)
+    np.testing.assert_array_equal(found[0], found[1])
+    np.testing.assert_array_equal(found[0], found[2])
 
 
 def test_gemm_repeats_an_operand_of_stride_0():
@@ -157,6 +175,23 @@ def test_store_of_another_dtype(dtype, mode):
     stores = [Store(2, call.stores[0].index, value, mode)]
     call = calls.gemm("dot", "float32", 1, 5, 21, 6, call.extents[4:7], call.extents[7:], buffers, stores)
     check(call, [*arrays[:2], np.ones(105, dtype)])
+
+
+@pytest.mark.parametrize("case", [(1, 70, 301, 500, "float32", False, True, False),
+                                  (2, 13, 40, 30, "float32", False, True, False),
+                                  (1, 61, 45, 400, "float32", False, False, False)], ids=str)
+def test_epilogue_of_products_turned_or_not(case):
+    """A bias of each column and a value of each element, where rows and columns end within vectors."""
+    call, arrays = gemm_case(case)
+    batch, m, n, k, dtype = case[:5]
+    place = call.stores[0].index
+    sums = ir.apply("add", ir.acc(0, dtype), ir.load(2, linear({2: 1}), dtype))
+    value = ir.apply("max", sums, ir.load(3, place, dtype))
+    call = calls.gemm("dot", dtype, batch, m, n, k, call.extents[4:7], call.extents[7:], (dtype,) * 5,
+                      [Store(4, place, value)])
+    assert dict(call.params)["turned"] == case[6]
+    rng = np.random.default_rng(5)
+    check(call, [*arrays[:2], values(rng, (n,), dtype), values(rng, (batch * m * n,), dtype), arrays[2]])
 
 
 def test_columns_with_a_stride_and_two_stores():
