@@ -5,11 +5,20 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 
 import pytest
 
 from mxc.cli.main import INTERRUPTED
 from mxc.compiler.interrupts import held, noticed
+
+
+@pytest.fixture(autouse=True)
+def python_handles_interrupts() -> Iterator[None]:
+    """A shell has them ignored in what it starts in the background, and children inherit that."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 def test_an_interrupt_takes_effect_at_the_end():

@@ -58,6 +58,12 @@ def test_rare_functions(name: str, exact: Callable, low: float, high: float) -> 
     np.testing.assert_allclose(got, exact(x.astype("float64")), rtol=2e-7, atol=1e-9)
 
 
+def test_erfinv_near_one() -> None:
+    x = 1 - 10 ** np.linspace(-15.9, -1, 5000)
+    got = scalar(ir.apply("erfinv", ir.load(0, ir.const(0, ir.INDEX), "float64")), [x])
+    np.testing.assert_allclose(got, special.erfinv(x), rtol=2e-15)
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("order", ORDERS)
 def test_derivatives_of_digamma(order: int, dtype: str) -> None:

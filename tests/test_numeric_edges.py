@@ -173,3 +173,23 @@ def test_the_sign_of_zero(name: str, dtype: str, batch: tuple[dict[str, Program]
     want = reference(net, given, False)
     known = ~np.isnan(want)
     np.testing.assert_array_equal(np.signbit(got[known]), np.signbit(want[known]))
+
+
+@pytest.mark.parametrize(("name", "points", "exact"), [
+    ("expm1", (-60, -20, -9.2, 1), np.exp), ("log2", (2e38, 5), lambda x: 1 / (x * np.log(2))),
+    ("log10", (1e38, 5), lambda x: 1 / (x * np.log(10))),
+    ("arcsinh", (1e18, -1e20, 1e30, 0.5), lambda x: 1 / np.hypot(x, 1)),
+    ("arccosh", (1e18, 1e20, 1e30, 1.5), lambda x: 1 / np.sqrt(x * x - 1)),
+    ("elu", (-60, -20, -9.2, 0.5, 200), lambda x: np.exp(np.minimum(x, 0)))])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_gradients_keep_their_digits_far_from_zero(name: str, points: tuple[float, ...], exact: Callable[[Any], Any],
+                                                  dtype: str) -> None:
+    f = (lambda x: mx.nd.LeakyReLU(x, act_type="elu", slope=1.0)) if name == "elu" else getattr(mx.nd, name)
+    x = mx.nd.array(points, dtype=dtype)
+    x.attach_grad()
+    with mx.autograd.record():
+        first = mx.autograd.grad(f(x), x, create_graph=True)[0]
+    first.backward()
+    wanted = exact(np.array(points, dtype).astype("float64"))
+    np.testing.assert_allclose(first.asnumpy(), wanted, rtol=1e-6 if dtype == "float32" else 1e-14)
+    assert np.isfinite(x.grad.asnumpy()).all(), "the second derivative"

@@ -11,12 +11,13 @@ from mxc.compiler.ops.expr import names_in, parse
 # "0": flat almost everywhere.
 DERIVATIVES: dict[str, tuple[str, ...]] = {
     "exp": ("exp(a)",), "expm1": ("exp(a)",), "log": ("1 / a",), "log1p": ("1 / (1 + a)",),
-    "log2": ("1 / (a * 0.6931471805599453)",), "log10": ("1 / (a * 2.302585092994046)",),
+    "log2": ("1.4426950408889634 / a",), "log10": ("0.4342944819032518 / a",),
     "sin": ("cos(a)",), "cos": ("-sin(a)",), "tan": ("1 + tan(a) ** 2",),
     "arcsin": ("1 / sqrt(1 - a ** 2)",), "arccos": ("-1 / sqrt(1 - a ** 2)",), "arctan": ("1 / (1 + a ** 2)",),
     "arctan2": ("b / (a ** 2 + b ** 2)", "-a / (a ** 2 + b ** 2)"),
     "sinh": ("cosh(a)",), "cosh": ("sinh(a)",), "tanh": ("1 - tanh(a) ** 2",),
-    "arcsinh": ("1 / sqrt(a ** 2 + 1)",), "arccosh": ("1 / sqrt(a ** 2 - 1)",), "arctanh": ("1 / (1 - a ** 2)",),
+    "arcsinh": ("where(abs(a) > 1e10, 1 / abs(a), 1 / sqrt(a ** 2 + 1))",),  # the square of a large one overflows
+    "arccosh": ("where(a > 1e10, 1 / a, 1 / sqrt(a ** 2 - 1))",), "arctanh": ("1 / (1 - a ** 2)",),
     "sqrt": ("0.5 / sqrt(a)",), "cbrt": ("1 / (3 * cbrt(a) ** 2)",),
     "erf": ("1.1283791670955126 * exp(-a ** 2)",), "erfinv": ("0.886226925452758 * exp(erfinv(a) ** 2)",),
     "gamma": ("gamma(a) * digamma(a)",), "lgamma": ("digamma(a)",), "digamma": ("polygamma1(a)",),

@@ -20,8 +20,8 @@ def leaky_relu(g: Gradient) -> list[Entry | None]:
     """og where x > 0 (selu: times its scale); elsewhere og times the slope:
 
     leaky: `slope`; prelu: gamma, whose own gradient is the sum of og * x there; rrelu: the slope drawn in training,
-    output 1, or the middle of its bounds; elu: out + slope; selu: out + scale * alpha (MXNet: scale * (out + alpha),
-    which is not the derivative). gelu: og * (cdf(x) + x * pdf(x)).
+    output 1, or the middle of its bounds; elu: slope * exp(x), as out + slope loses its digits far from 0; selu: scale
+    * alpha * exp(x) (MXNet: scale * (out + alpha), which is not the derivative). gelu: og * (cdf(x) + x * pdf(x)).
     """
     x, og, kind = widened(g.builder, g.inputs[0]), widened(g.builder, g.og), g.params.act_type
     if kind == "gelu":
@@ -32,8 +32,9 @@ def leaky_relu(g: Gradient) -> list[Entry | None]:
     if kind == "rrelu" and g.is_train:
         low = g.make("elemwise_mul", og, as_dtype(g.builder, g.outputs[1], g.dtype(og)))
     elif kind in ("elu", "selu"):
-        shift = g.params.slope if kind == "elu" else SELU_SCALE * SELU_ALPHA
-        low = g.make("elemwise_mul", og, g.make("_plus_scalar", widened(g.builder, g.outputs[0]), scalar=float(shift)))
+        factor = g.params.slope if kind == "elu" else SELU_SCALE * SELU_ALPHA
+        negative = g.make("_minimum_scalar", x, scalar=0.0)  # what overflows would make NaN of higher derivatives
+        low = g.make("elemwise_mul", og, g.scaled(g.make("exp", negative), float(factor)))
     else:
         slope = (g.params.lower_bound + g.params.upper_bound) / 2 if kind == "rrelu" else g.params.slope
         low = g.scaled(og, slope)
