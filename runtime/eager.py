@@ -86,9 +86,8 @@ class Form:
         is_library = op.kind >= Kind.ANCHOR or (op.kind == Kind.REDUCTION and op.reduce is None)
         self.small = elements < (LARGE >> 3 if is_library else LARGE)
         function, is_quick = numpy_function(node, in_shapes, in_dtypes, shapes[0], dtypes[0])
-        self.wants_code = elements >= (LIBRARY_ELEMENTS if is_library else ARITHMETIC_ELEMENTS if is_quick else
-                                       MAP_ELEMENTS)
-        self.wants_code = self.wants_code and not self.is_empty
+        least = LIBRARY_ELEMENTS if is_library else ARITHMETIC_ELEMENTS if is_quick else MAP_ELEMENTS
+        self.wants_code = elements >= least and not self.is_empty
         self.function = None if self.wants_code else function
         self.short: Callable[..., np.ndarray] | None = self.function
         if function is None and self.small and not (self.wants_code or self.draws or op.aux) and len(shapes) == 1:

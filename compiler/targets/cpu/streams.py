@@ -5,10 +5,10 @@ output is computed in scratch memory, which stays in the nearest cache, and copi
 """
 from __future__ import annotations
 
-from mxc.compiler.targets.cpu.builder import BYTES, I64, TYPES, Value, vector_type
+from mxc.compiler.targets.cpu.builder import BYTES, I64, Array, Value, vector_type
+from mxc.compiler.targets.cpu.library.blocks import LINE, prefetch
 from mxc.compiler.targets.cpu.typed import Buffer, Steps, Typed
 
-LINE = 64  # bytes
 VECTOR = vector_type("i32", 8)
 
 
@@ -45,11 +45,9 @@ def _copy(s: Steps, to: Value, source: Value, start: Value, size: Value) -> None
 
 def fetch(s: Steps, buffer: Buffer, place: Typed, count: Typed) -> None:
     """buffer[place : place + count], which need not exist, towards the nearest cache."""
-    b, at = s.b, s.whole(place)
-    start = b.emit("ptr", f"getelementptr {TYPES[buffer.dtype]}, ptr {buffer.pointer.text}, i64 {at.text}")
-    numbers = [b.number(n, "i32") for n in (0, 3, 1)]  # a read, of data, into the nearest
-    for line in b.range(0, s.whole(count) * BYTES[buffer.dtype], LINE):
-        b.intrinsic("llvm.prefetch", "void", [_at(s, start, line), *numbers], ["ptr"])
+    here = Array(s.b, buffer.pointer, buffer.dtype).at(s.whole(place))  # not `address`: it may be outside
+    for x in s.b.range(0, s.whole(count), LINE // BYTES[buffer.dtype]):
+        prefetch(here.at(x))
 
 
 def fence(s: Steps) -> None:

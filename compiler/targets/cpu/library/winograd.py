@@ -23,7 +23,7 @@ from mxc.compiler.kernel.calls import Window
 from mxc.compiler.kernel.ir import CallKernel
 from mxc.compiler.targets.cpu.builder import BYTES, TYPES, Array, Builder, Number, Value, vector_type
 from mxc.compiler.targets.cpu.isa import Isa
-from mxc.compiler.targets.cpu.library.blocks import UNITS, ceil_div, least, most, prefetch
+from mxc.compiler.targets.cpu.library.blocks import LINE, UNITS, ceil_div, least, most, prefetch
 from mxc.compiler.targets.cpu.library.convolution import split
 from mxc.compiler.targets.cpu.library.epilogue import Epilogue, Lane
 from mxc.compiler.targets.cpu.library.winograd_tiles import (
@@ -90,7 +90,7 @@ class Cut:
     def pitch(self, params: dict[str, Any]) -> Any:
         """Elements from place to place of the transformed data: an odd number of lines, or all would meet in a few
         sets of the cache."""
-        line = 64 // BYTES[params["dtype"]]
+        line = LINE // BYTES[params["dtype"]]
         lines = ceil_div(self.band * self.blocks * (params["tiles"] * params["block"]), line)  # type: ignore[operator]
         return (lines + 1 - lines % 2) * line  # type: ignore[operator]
 
