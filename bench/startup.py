@@ -35,7 +35,7 @@ FIRST = Path(__file__).parent / "peers" / "first.py"
 PEERS = ("mxc", "mxnet", "onnxruntime", "openvino", "torch.compile", "torch")
 SHAPE = (1, 3, 224, 224)
 IMPORTS = {"import numpy": ["-c", "import numpy"], "import mxc": ["-c", "import mxc"],
-           "import mxc and numpy": ["-c", "import numpy, mxc"], "mxc --help": ["-m", "mxc.cli.main", "--help"]}
+           "import mxc and numpy": ["-c", "import numpy, mxc"], "mxc --help": ["-m", "mxc", "--help"]}
 
 
 class Bench:
@@ -75,7 +75,7 @@ class Bench:
         mx.nd.save(str(self.folder / "net-0000.params"), {
             f"{'aux' if name in case.aux else 'arg'}:{name}": mx.nd.array(value) for name, value in arrays.items()})
         shape = ",".join(map(str, SHAPE))
-        compiling = ["-m", "mxc.cli.main", "compile", str(self.folder / "net-symbol.json"), "--shape", f"data={shape}"]
+        compiling = ["-m", "mxc", "compile", str(self.folder / "net-symbol.json"), "--shape", f"data={shape}"]
         cold = {"mxc compile": self.process(sys.executable, compiling)[0]}
         self.process(sys.executable, [*compiling, "-o", str(self.folder / "net.mxc")])
         onnx = self.pythons.get("onnxruntime") or self.pythons.get("openvino")

@@ -43,5 +43,6 @@ def __dir__() -> list[str]:
     """What there is, loaded or not: help and completion show it."""
     import pkgutil
 
-    own = (name for name in globals() if name.startswith("__"))
-    return sorted({*own, *_NAMES, *_MODULES, *(module.name for module in pkgutil.iter_modules(__path__))})
+    own = {name for name in globals() if name.startswith("__")}
+    parts = {module.name for module in pkgutil.iter_modules(__path__)} - {"__main__"}
+    return sorted({*own, *_NAMES, *_MODULES, *parts})

@@ -330,7 +330,7 @@ def test_shapes_with_gaps(shape: str, capsys: pytest.CaptureFixture[str]):
 
 def shell(line: str, **variables: str) -> subprocess.CompletedProcess[str]:
     """A line of the shell in which MXC is the command."""
-    program = f"{sys.executable} -c 'import sys; from mxc.cli.main import main; sys.exit(main())'"
+    program = f"{sys.executable} -m mxc"
     return subprocess.run(["sh", "-c", line.replace("MXC", program)], capture_output=True, text=True,
                           env={**os.environ, **variables})
 

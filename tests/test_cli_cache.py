@@ -109,7 +109,7 @@ def test_an_interrupted_compilation_leaves_a_valid_cache(tmp_path: Path, monkeyp
         net = mx.sym.dot(net, mx.sym.Variable(f"w{i}"))
     net.save("net-symbol.json")
     shapes = ["--shape=data=8,8", *(f"--shape=w{i}=8,8" for i in range(5))]
-    process = subprocess.Popen([sys.executable, "-m", "mxc.cli.main", "compile", "net-symbol.json", *shapes],
+    process = subprocess.Popen([sys.executable, "-m", "mxc", "compile", "net-symbol.json", *shapes],
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
     folder = tmp_path / "cache"
     while process.poll() is None and not (folder.exists() and any(folder.iterdir())):

@@ -1,19 +1,17 @@
 """Indexing of arrays does what MXNet 1.9.1 does (golden/indexing.json): values, shapes, shared memory, refusals."""
 import builtins
 import json
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from golden import make_indexing
 
 import mxc as mx
 from mxc import autograd
 from mxc.compiler.error import MXNetError
 
 GOLDEN = Path(__file__).parent / "golden"
-sys.path.insert(0, str(GOLDEN))
-import make_indexing  # noqa: E402
 
 REAL = json.loads((GOLDEN / "indexing.json").read_text())
 # MXNet's classes that say nothing of the key are MXNetError here.

@@ -89,7 +89,7 @@ HIDE = f"""try:
     (f"import atexit, signal\natexit.register(lambda: {RAISE})", -signal.SIGINT, "cannot be read"),
 ], ids=["importing the command", "importing a package", "an import hides it", "at the end"])
 def test_an_interrupt_at_any_time_of_a_command(before: str, code: int, said: str):
-    program = f"{before}\nimport sys\nfrom mxc.cli import start\nsys.exit(start())"
+    program = f"{before}\nimport runpy\nrunpy.run_module('mxc', run_name='__main__')"
     done = subprocess.run([sys.executable, "-c", program, "run", "none-symbol.json", "--input", "data=x.npy"],
                           capture_output=True, text=True, timeout=60)
     assert done.returncode == code and "Traceback" not in done.stderr, done.stderr

@@ -1,10 +1,10 @@
 """Symbol JSON: every spelling and version, and files that are damaged or hostile."""
 import copy
 import json
-import sys
 from pathlib import Path
 
 import pytest
+from golden import symbol_cases
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -13,8 +13,6 @@ from mxc.compiler.error import ModelFileError, MXNetError, UnsupportedError
 from mxc.compiler.graph import json_ir, legacy
 
 GOLDEN = Path(__file__).parent / "golden"
-sys.path.insert(0, str(GOLDEN))
-import symbol_cases  # noqa: E402
 
 REAL = json.loads((GOLDEN / "symbols.json").read_text())
 MODELS = sorted((Path(__file__).parents[2] / "shared" / "models").glob("*-symbol.json"))

@@ -27,7 +27,7 @@ def test_p03_an_artifact_for_a_level_runs_on_every_cpu_of_it(level: levels.Level
                                                              monkeypatch: pytest.MonkeyPatch) -> None:
     symbol = networks.lenet()
     symbol.save(str(tmp_path / "net-symbol.json"))
-    arguments = [sys.executable, "-m", "mxc.cli.main", "compile", str(tmp_path / "net-symbol.json"), "--shape",
+    arguments = [sys.executable, "-m", "mxc", "compile", str(tmp_path / "net-symbol.json"), "--shape",
                  "data=2,1,8,8", "--target", f"cpu:{level.name}", "-o", str(tmp_path / "net.mxc"), "--json"]
     done = subprocess.run(arguments, capture_output=True, text=True, env={**os.environ, "MXC_CACHE_DIR": ""})
     assert done.returncode == 0, done.stderr

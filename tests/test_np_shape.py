@@ -1,17 +1,15 @@
 """NumPy's shape semantics: arrays have the shapes that MXNet 1.9.1 gives them (golden/np_shape.json)."""
 import json
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from golden import make_np_shape
 
 import mxc as mx
 from mxc import autograd, nd
 
 GOLDEN = Path(__file__).parent / "golden"
-sys.path.insert(0, str(GOLDEN))
-import make_np_shape  # noqa: E402
 
 REAL = json.loads((GOLDEN / "np_shape.json").read_text())
 

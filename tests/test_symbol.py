@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from golden import make_symbols, symbol_cases
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -18,9 +19,6 @@ from mxc.base import NotImplementedForSymbol
 from mxc.compiler.error import MXNetError, UnsupportedError
 
 GOLDEN = Path(__file__).parent / "golden"
-sys.path.insert(0, str(GOLDEN))
-import make_symbols  # noqa: E402
-import symbol_cases  # noqa: E402
 
 REAL = json.loads((GOLDEN / "symbols.json").read_text())["cases"]
 

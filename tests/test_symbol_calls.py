@@ -3,10 +3,10 @@ import builtins
 import json
 import pickle
 import re
-import sys
 from pathlib import Path
 
 import pytest
+from golden import make_symbols, symbol_calls
 
 import mxc as mx
 from mxc.base import MXNetError, NotImplementedForSymbol
@@ -14,9 +14,6 @@ from mxc.compiler.error import UnsupportedError
 from mxc.compiler.ops import table
 
 GOLDEN = Path(__file__).parent / "golden"
-sys.path.insert(0, str(GOLDEN))
-import make_symbols  # noqa: E402
-import symbol_calls  # noqa: E402
 
 REAL = json.loads((GOLDEN / "symbol_calls.json").read_text())
 # Where mxc raises another class than MXNet, which lets an accident of its code through.

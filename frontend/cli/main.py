@@ -143,7 +143,3 @@ def tell(command: str, text: str) -> None:
     if sys.stderr is not None:  # else print() would take standard output
         with contextlib.suppress(OSError):
             print(f"mxc {command}: {text}", file=sys.stderr)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

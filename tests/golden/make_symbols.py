@@ -11,10 +11,10 @@ import json
 import sys
 from pathlib import Path
 
-HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE))
-symbol_cases = importlib.import_module("symbol_cases")
-symbol_calls = importlib.import_module("symbol_calls")
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+
+from golden import symbol_calls, symbol_cases  # noqa: E402
 
 
 def facts(mx, make):

@@ -7,12 +7,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from mxc.compiler.kernel.calls import Window
+from mxc.compiler.kernel.calls import Window, winograd
 from mxc.compiler.targets.cpu.builder import TYPES, Array, Builder, Number, Value, vector_type
 from mxc.compiler.targets.cpu.library.blocks import ceil_div
 
-RESULTS, READ = 4, 6  # of a tile, along each axis
-PLACES = READ * READ
+RESULTS, READ, PLACES = winograd.RESULTS, winograd.READ, winograd.PLACES
 
 
 def grid(w: Window) -> list[Number]:
