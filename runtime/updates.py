@@ -1,10 +1,13 @@
 """Updates of weights by optimizers: operators that change arrays in place (`update:` of ops.yaml).
 
-Large arrays are updated by one kernel, which serves every size and every learning rate; small ones by NumPy.
+Large arrays are updated by one kernel, which serves every size and every learning rate; small ones by NumPy, as long as
+no large one needed that kernel. Programs update the same arrays in every step, so a kernel on given arrays is
+remembered by the array that it writes.
 """
 from __future__ import annotations
 
 import functools
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
@@ -21,10 +24,12 @@ from mxc.runtime.context import Context
 from mxc.runtime.eager import Text, quiet
 
 COMPILED = 1 << 8  # elements from which an update is compiled
+QUICK = 1 << 13  # elements below which other threads of Python's can wait for a kernel
 HANDED_OVER = 4 * LARGE  # elements from which it is: an update is one pass over memory
 Shape = tuple[int, ...]
 Code = tuple[int, tuple[int, ...], int]  # of a kernel: its address, the integers behind the buffers, units
 Numbers = Callable[[], np.ndarray]  # asked for when the work is done: learning rates may be in arrays
+Run = Callable[[Sequence[Array], Numbers], None]  # does an update of the arrays, of which the last is the result
 
 
 def update(name: str, arrays: Sequence[Array], params: Mapping[str, object], out: Sequence[Array] | None = None,
@@ -38,18 +43,17 @@ def update(name: str, arrays: Sequence[Array], params: Mapping[str, object], out
     groups = _groups(op, arrays, params)
     if out is not None and len(out) != len(groups):
         raise MXNetError(f"operator {op.name} gives {len(groups)} outputs, out has {len(out)}")
-    results: list[Array] = []
+    works, results = [], []
     changed: list[Array] = []
-    works = []
     for i, (one, inputs, numbers) in enumerate(groups):
-        form = _form(one, tuple([a.memory.shape for a in inputs]), tuple([a.dtype for a in inputs]))
-        result = Array.empty(form.shape, form.dtype, inputs[0].context) if out is None else out[i]
-        if result.shape != form.shape or result.dtype != form.dtype:
-            raise MXNetError(f"operator {op.name}: output {i} is {form.dtype} of shape {form.shape}, out is "
-                             f"{result.dtype} of shape {result.shape}; they must be the same")
+        ready = _remembered.get(out[i]) if out is not None else None
+        if out is None or ready is None or not ready.fits(one, inputs):
+            ready, result = _made_ready(one, inputs, None if out is None else out[i], i)
+        else:
+            result = out[i]
         results.append(result)
-        changed += [result, *[inputs[k] for k in form.states]]
-        works.append(form.work(inputs, result, numbers))
+        changed += [result, *[inputs[k] for k in ready.states]]
+        works.append(functools.partial(ready.run, [*inputs, result], numbers))
     if tape.state.recording:
         tape.check_writes(op.name, changed)
 
@@ -146,25 +150,25 @@ class _Form:
         self.function = _function(updates.steps(op), [*names, *updates.number_names(op)], [*changed, updates.OUT],
                                   self.compute.name)
 
-    def work(self, inputs: Sequence[Array], result: Array, numbers: Numbers) -> Callable[[], None]:
+    def run_of(self, inputs: Sequence[Array], result: Array) -> Run:
         """What writes the result and the states. Raises MXNetError when a state shares memory."""
         over = result is inputs[0] or (_overlap(result, inputs[0]) and result.address == inputs[0].address)
         for k in self.states:
             if any(_overlap(a, inputs[k]) for a in (result, *inputs[:k], *inputs[k + 1:])):
                 raise MXNetError(f"operator {self.op.name}: {self.op.inputs[k].name} is changed in place, but shares "
                                  "memory with another of its arrays; give it memory of its own")
-        if self.sizes[0] >= COMPILED and (over or not any(_overlap(a, result) for a in inputs)):
-            return functools.partial(self.run, self.code(over), over, [*inputs, result], numbers)
-        return functools.partial(quiet.run, self.by_numpy, inputs, result, numbers)
+        kind = self.op, self.dtypes, tuple(size == 1 for size in self.sizes), over  # of those that have one kernel
+        if (self.sizes[0] >= COMPILED or kind in _compiled) and (over or not any(_overlap(a, result) for a in inputs)):
+            _compiled.add(kind)
+            return _Launch(self, inputs, None if over else result).run
+        return self.by_numpy
 
-    def by_numpy(self, inputs: Sequence[Array], result: Array, numbers: Numbers) -> None:
+    def by_numpy(self, arrays: Sequence[Array], numbers: Numbers) -> None:
+        *inputs, result = arrays
         given = [a.memory if a.memory.dtype == self.compute else a.memory.astype(self.compute) for a in inputs]
-        values = self.function(*given, *numbers().astype(self.compute))
+        values = quiet.run(self.function, *given, *numbers().astype(self.compute))
         for array, value in zip((*[inputs[k] for k in self.states], result), values, strict=True):
             np.copyto(array.memory, value, casting="unsafe")
-
-    def run(self, code: Code, over: bool, arrays: Sequence[Array], numbers: Numbers) -> None:
-        _kernel(code, over, tuple([a.address for a in arrays]), numbers().astype(self.compute).tobytes())[0]()
 
     @functools.cache  # noqa: B019  # forms are kept anyway
     def code(self, over: bool) -> Code:
@@ -174,13 +178,56 @@ class _Form:
         return compile_update(self.op, self.dtypes, self.sizes, None if over else self.dtype)
 
 
-@functools.lru_cache(maxsize=1024)
-def _kernel(code: Code, over: bool, places: tuple[int, ...], numbers: bytes) -> tuple[Callable[[], None], object]:
-    """What runs the update of the arrays at these places (the result's is the last), and what that needs to live."""
-    (address, integers, units), given = code, np.frombuffer(numbers, np.uint8)
-    *inputs, result = places
-    table = runner.StepTable([(address, [*inputs, given.ctypes.data, *([] if over else [result]), *integers], units)])
-    return runner.bound(table), (table, given)
+class _Launch:
+    """The kernel of an update on given arrays, which it does not keep alive. result: None, it writes over the weight.
+
+    The numbers lie in memory that all runs share: each run writes the arrays, so no two are under way at a time.
+    """
+
+    def __init__(self, form: _Form, inputs: Sequence[Array], result: Array | None):
+        address, integers, units = form.code(result is None)
+        self.given, self.last = np.empty(len(updates.number_names(form.op)), form.compute), np.empty(0)
+        places = [*[a.address for a in inputs], self.given.ctypes.data, *([] if result is None else [result.address])]
+        self.table = runner.StepTable([(address, [*places, *integers], units)])
+        self.call = runner.bound(self.table, form.sizes[0] < QUICK)
+
+    def run(self, arrays: Sequence[Array], numbers: Numbers) -> None:
+        found = numbers()
+        if found is not self.last:
+            self.given[:] = self.last = found
+        self.call()
+
+
+class _Ready:
+    """An update of given arrays. run: what does it. states: as of its form."""
+
+    __slots__ = ("op", "run", "sources", "states")
+
+    def __init__(self, op: Operator, inputs: Sequence[Array], run: Run, states: Sequence[int]):
+        self.op, self.run, self.states = op, run, states
+        self.sources = [weakref.ref(a) for a in inputs]
+
+    def fits(self, op: Operator, inputs: Sequence[Array]) -> bool:
+        """Whether it is that operator of these arrays."""
+        return op is self.op and [source() for source in self.sources] == [*inputs]
+
+
+_remembered: weakref.WeakKeyDictionary[Array, _Ready] = weakref.WeakKeyDictionary()  # by what they write
+_compiled: set[tuple] = set()  # kinds of updates whose kernel this process has
+
+
+def _made_ready(op: Operator, inputs: Sequence[Array], result: Array | None, position: int) -> tuple[_Ready, Array]:
+    """The update of these arrays, and what it writes: `result`, or a new array. Raises MXNetError when they do not fit,
+    with the position of the result among the operator's."""
+    form = _form(op, tuple([a.memory.shape for a in inputs]), tuple([a.dtype for a in inputs]))
+    target = Array.empty(form.shape, form.dtype, inputs[0].context) if result is None else result
+    if target.shape != form.shape or target.dtype != form.dtype:
+        raise MXNetError(f"operator {op.name}: output {position} is {form.dtype} of shape {form.shape}, out is "
+                         f"{target.dtype} of shape {target.shape}; they must be the same")
+    made = _Ready(op, inputs, form.run_of(inputs, target), form.states)
+    if result is not None and made.run != form.by_numpy:  # for which there may be a kernel next time
+        _remembered[result] = made
+    return made, target
 
 
 @functools.lru_cache(maxsize=4096)

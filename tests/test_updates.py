@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import weakref
 
 import numpy as np
 import pytest
@@ -96,6 +97,34 @@ def test_new_rates_need_no_new_code() -> None:
     for step in range(5):
         mx.nd.sgd_mom_update(weight, grad, mom, lr=0.1 / (step + 1), momentum=0.9, wd=step, out=weight)
     assert updates._Form.code.cache_info().misses <= before + 1
+
+
+def test_small_arrays_take_a_kernel_that_is_there() -> None:
+    for n in (2 * updates.COMPILED, 10):
+        weight, grad = mx.nd.ones((n,)), mx.nd.ones((n,)) * 2
+        for _ in range(2):
+            mx.nd.sgd_update(weight, grad, lr=0.25, out=weight)
+        assert weight.asnumpy().tolist() == [0] * n
+        assert weight._array in updates._remembered
+
+
+def test_a_remembered_update_is_of_the_same_arrays_alone() -> None:
+    n = 2 * updates.COMPILED
+    weight, grads = mx.nd.zeros((n,)), [mx.nd.ones((n,)) * factor for factor in (1, 10, 100)]
+    for grad in grads:
+        for rate in (1, 2, 1):
+            mx.nd.sgd_update(weight, grad, lr=rate, out=weight)
+    assert weight.asnumpy()[0] == -444
+    momentum = mx.nd.zeros((n,))
+    mx.nd.sgd_mom_update(weight, grads[0], momentum, lr=1, momentum=0.5, out=weight)
+    mx.nd.sgd_update(weight, grads[0], lr=1, out=weight)
+    mx.nd.sgd_mom_update(weight, grads[0], momentum, lr=1, momentum=0.5, out=weight)
+    assert weight.asnumpy()[-1] == -444 - 1 - 1 - 1.5
+    with pytest.raises(MXNetError, match="expected the same shape"):
+        mx.nd.sgd_update(weight, mx.nd.ones((n + 1,)), lr=1, out=weight)
+    seen = weakref.ref(grads[0]._array)
+    del grads, grad
+    assert seen() is None  # nothing keeps it alive
 
 
 REFUSED = [
