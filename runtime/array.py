@@ -23,6 +23,7 @@ from mxc.runtime.storage import Block
 
 if TYPE_CHECKING:
     from mxc.compiler.graph.graph import Entry
+    from mxc.runtime.updates import Ready
 
 DTYPES = ("float32", "float64", "float16", "uint8", "int32", "int8", "int64", "bool")
 SMALL_BYTES = 1024  # arrays up to here are NumPy's own memory, not a block: quicker, and not counted
@@ -60,15 +61,16 @@ class Array:
     memory: a NumPy array, for work that goes through `engine.push`. data: the same, after all pending work on it is
     done, for whoever reads or writes it outside the engine (and then calls `touched`). variable: the engine variable,
     one for all views of an allocation. entry: the place of this array, not of its views, in the graph that autograd
-    records (see `runtime/tape.py`).
+    records (see `runtime/tape.py`). update: the last update of it by an optimizer (see `runtime/updates.py`).
     """
 
-    __slots__ = ("__weakref__", "_address", "context", "dtype", "entry", "memory", "variable")
+    __slots__ = ("__weakref__", "_address", "context", "dtype", "entry", "memory", "update", "variable")
 
     def __init__(self, memory: np.ndarray, context: Context, variable: engine.Variable, dtype: str = ""):
         self.memory, self.context, self.variable = memory, context, variable
         self.dtype = dtype or dtype_name(memory.dtype)
         self.entry: Entry | None = None
+        self.update: Ready | None = None
         self._address = 0
 
     @classmethod

@@ -40,19 +40,29 @@ def update(name: str, arrays: Sequence[Array], params: Mapping[str, object], out
     when a state shares memory with another array.
     """
     op = table.get(name)
+    if out is not None and len(out) == 1 and not op.many and not tape.state.recording:
+        ready = out[0].update
+        if ready is not None and ready.fits(op, arrays):  # the usual case, in short
+            found = _numbers_of(op, params)
+            engine.push(functools.partial(ready.run, [*arrays, out[0]], lambda: found), ready.reads, ready.writes,
+                        op.name, ready.small)
+            return [out[0]]
     groups = _groups(op, arrays, params)
     if out is not None and len(out) != len(groups):
         raise MXNetError(f"operator {op.name} gives {len(groups)} outputs, out has {len(out)}")
     works, results = [], []
     changed: list[Array] = []
     for i, (one, inputs, numbers) in enumerate(groups):
-        ready = _remembered.get(out[i]) if out is not None else None
-        if out is None or ready is None or not ready.fits(one, inputs):
-            ready, result = _made_ready(one, inputs, None if out is None else out[i], i)
-        else:
-            result = out[i]
+        form = _form(one, tuple([a.memory.shape for a in inputs]), tuple([a.dtype for a in inputs]))
+        result = Array.empty(form.shape, form.dtype, inputs[0].context) if out is None else out[i]
+        if result.shape != form.shape or result.dtype != form.dtype:
+            raise MXNetError(f"operator {op.name}: output {i} is {form.dtype} of shape {form.shape}, out is "
+                             f"{result.dtype} of shape {result.shape}; they must be the same")
+        ready = result.update
+        if ready is None or not ready.fits(one, inputs):
+            ready = form.ready(inputs, result)
         results.append(result)
-        changed += [result, *[inputs[k] for k in ready.states]]
+        changed += [result, *[inputs[k] for k in form.states]]
         works.append(functools.partial(ready.run, [*inputs, result], numbers))
     if tape.state.recording:
         tape.check_writes(op.name, changed)
@@ -71,10 +81,7 @@ def _groups(op: Operator, arrays: Sequence[Array], params: Mapping[str, object],
     """Of each weight: the update, its arrays and its numbers."""
     if not op.many:
         _check_count(op, [i.name for i in op.inputs], arrays)
-        try:
-            found = _remembered_numbers(op, tuple(params.items()))
-        except TypeError:  # a parameter that cannot be hashed
-            found = _numbers(op, op.make_params(params))
+        found = _numbers_of(op, params)
         return [(op, arrays, lambda: found)]
     made = op.make_params(params)
     one, count = table.get(op.many), made["num_weights"]
@@ -98,6 +105,13 @@ def _groups(op: Operator, arrays: Sequence[Array], params: Mapping[str, object],
 def _check_count(op: Operator, names: Sequence[str], arrays: Sequence[Array]) -> None:
     if len(arrays) != len(names):
         raise MXNetError(f"operator {op.name} takes {len(names)} arrays ({', '.join(names)}), got {len(arrays)}")
+
+
+def _numbers_of(op: Operator, params: Mapping[str, object]) -> np.ndarray:
+    try:
+        return _remembered_numbers(op, tuple(params.items()))
+    except TypeError:  # a parameter that cannot be hashed
+        return _numbers(op, op.make_params(params))
 
 
 @functools.lru_cache(maxsize=4096)
@@ -150,18 +164,21 @@ class _Form:
         self.function = _function(updates.steps(op), [*names, *updates.number_names(op)], [*changed, updates.OUT],
                                   self.compute.name)
 
-    def run_of(self, inputs: Sequence[Array], result: Array) -> Run:
-        """What writes the result and the states. Raises MXNetError when a state shares memory."""
+    def ready(self, inputs: Sequence[Array], result: Array) -> Ready:
+        """The update of these arrays, remembered by the result where it is a kernel's. Raises MXNetError when a state
+        shares memory."""
         over = result is inputs[0] or (_overlap(result, inputs[0]) and result.address == inputs[0].address)
         for k in self.states:
             if any(_overlap(a, inputs[k]) for a in (result, *inputs[:k], *inputs[k + 1:])):
                 raise MXNetError(f"operator {self.op.name}: {self.op.inputs[k].name} is changed in place, but shares "
                                  "memory with another of its arrays; give it memory of its own")
         kind = self.op, self.dtypes, tuple(size == 1 for size in self.sizes), over  # of those that have one kernel
-        if (self.sizes[0] >= COMPILED or kind in _compiled) and (over or not any(_overlap(a, result) for a in inputs)):
-            _compiled.add(kind)
-            return _Launch(self, inputs, None if over else result).run
-        return self.by_numpy
+        if (self.sizes[0] < COMPILED and kind not in _compiled) or (
+                not over and any(_overlap(a, result) for a in inputs)):
+            return Ready(self, inputs, result, self.by_numpy)
+        _compiled.add(kind)
+        made = result.update = Ready(self, inputs, result, _Launch(self, inputs, None if over else result).run)
+        return made
 
     def by_numpy(self, arrays: Sequence[Array], numbers: Numbers) -> None:
         *inputs, result = arrays
@@ -198,36 +215,23 @@ class _Launch:
         self.call()
 
 
-class _Ready:
-    """An update of given arrays. run: what does it. states: as of its form."""
+class Ready:
+    """An update of given arrays. run: what does it. reads, writes, small: see `engine.push`."""
 
-    __slots__ = ("op", "run", "sources", "states")
+    __slots__ = ("op", "reads", "run", "small", "sources", "writes")
 
-    def __init__(self, op: Operator, inputs: Sequence[Array], run: Run, states: Sequence[int]):
-        self.op, self.run, self.states = op, run, states
+    def __init__(self, form: _Form, inputs: Sequence[Array], result: Array, run: Run):
+        self.op, self.run, self.small = form.op, run, form.sizes[0] < HANDED_OVER
         self.sources = [weakref.ref(a) for a in inputs]
+        self.reads = [a.variable for a in inputs]
+        self.writes = [result.variable, *[inputs[k].variable for k in form.states]]
 
     def fits(self, op: Operator, inputs: Sequence[Array]) -> bool:
         """Whether it is that operator of these arrays."""
         return op is self.op and [source() for source in self.sources] == [*inputs]
 
 
-_remembered: weakref.WeakKeyDictionary[Array, _Ready] = weakref.WeakKeyDictionary()  # by what they write
 _compiled: set[tuple] = set()  # kinds of updates whose kernel this process has
-
-
-def _made_ready(op: Operator, inputs: Sequence[Array], result: Array | None, position: int) -> tuple[_Ready, Array]:
-    """The update of these arrays, and what it writes: `result`, or a new array. Raises MXNetError when they do not fit,
-    with the position of the result among the operator's."""
-    form = _form(op, tuple([a.memory.shape for a in inputs]), tuple([a.dtype for a in inputs]))
-    target = Array.empty(form.shape, form.dtype, inputs[0].context) if result is None else result
-    if target.shape != form.shape or target.dtype != form.dtype:
-        raise MXNetError(f"operator {op.name}: output {position} is {form.dtype} of shape {form.shape}, out is "
-                         f"{target.dtype} of shape {target.shape}; they must be the same")
-    made = _Ready(op, inputs, form.run_of(inputs, target), form.states)
-    if result is not None and made.run != form.by_numpy:  # for which there may be a kernel next time
-        _remembered[result] = made
-    return made, target
 
 
 @functools.lru_cache(maxsize=4096)
