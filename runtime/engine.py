@@ -104,39 +104,37 @@ def place(work: Callable[[], None], reads: Collection[Variable], writes: Sequenc
     its place in the program's order, or is done. Without that lock `complete` must be called with the result.
 
     Call `is_inside` before. turn: held while `work` runs, unless it runs in this call. is_queued: False for work that
-    the caller itself must do. brief: it takes less than BRIEF, so the caller does it when nothing is in its way.
+    the caller itself must do. brief: it takes less than BRIEF, so it is done here when nothing is in its way.
     """
     if _thread.work:
         _run_inside(work, reads, writes)
         return None
     state = _engine
     with state.lock:
-        if small or brief:
-            for variable in reads:
-                if variable.busy is not None:
-                    break
-            else:
-                for variable in writes:
-                    if variable.busy is not None or (variable.is_read and _readers(variable)):
-                        break
-                else:
-                    if not small:
-                        is_queued = False
-                    elif observer is not None:
-                        _run_here(work, writes, name)
-                        return None
-                    else:
-                        try:
-                            work()
-                        finally:
-                            for variable in writes:
-                                variable.version += 1
-                        return None
-        now = (not is_queued or state.naive or state.closed or True in [v.volatile for v in reads]
-               or True in [v.volatile for v in writes])
-        call = work if turn is None else partial(_in_turn, turn, work)
-        piece = _enter(call, reads, writes, name, small or now, is_queued=not now)
-        return piece if now else None
+        if (small or brief) and _are_free(reads, writes):
+            if small:
+                _run_here(work, writes, name)
+                return None
+            piece = _enter(work, reads, writes, name, True, is_queued=False)
+        else:
+            now = (not is_queued or state.naive or state.closed or True in [v.volatile for v in reads]
+                   or True in [v.volatile for v in writes])
+            call = work if turn is None else partial(_in_turn, turn, work)
+            piece = _enter(call, reads, writes, name, small or now, is_queued=not now)
+            return piece if now else None
+    _run_placed(piece)
+    return None
+
+
+def _are_free(reads: Collection[Variable], writes: Sequence[Variable]) -> bool:
+    """Whether nothing is in the way of work on these, nor has what it reads failed, with the engine's lock held."""
+    for variable in reads:
+        if variable.busy is not None:
+            return False
+    for variable in writes:  # noqa: SIM110  a loop takes half the time
+        if variable.busy is not None or (variable.is_read and _readers(variable)):
+            return False
+    return True
 
 
 def complete(placed: Iterable[Placed]) -> None:
@@ -162,16 +160,17 @@ def _in_turn(turn: AbstractContextManager, work: Callable[[], None]) -> None:
 
 def _run_placed(piece: Work) -> None:
     """Run a piece that is not queued, in its turn."""
-    try:
-        _wait(lambda: piece.missing == 0, piece.number)
-    except BaseException:  # interrupted: its place is kept for those behind
-        _give_up(piece)
-        raise
+    if piece.missing:
+        try:
+            _wait(lambda: piece.missing == 0, piece.number)
+        except BaseException:  # interrupted: its place is kept for those behind
+            _give_up(piece)
+            raise
     is_good = False
     try:
-        with _engine.lock:
-            failure = _failure_of(piece.reads)
-            if failure is not None:
+        failure = _failure_of(piece.reads)  # without the lock: only writes change it, which are behind this
+        if failure is not None:
+            with _engine.lock:
                 raise _raised(failure)
         _thread.work.append(piece)
         try:
@@ -370,10 +369,11 @@ def _finish(piece: Work, failure: Failure | None, has_written: bool = True) -> N
         piece.is_done, piece.call = True, _nothing
         for variable in piece.writes:
             variable.version += 1
-            if has_written:
-                _forget_failure(variable)
             busy = variable.busy
             if busy is not None:
+                if has_written and busy.failure is not None:
+                    _let_go(busy.failure)
+                    busy.failure = None
                 if failure is not None:
                     busy.failure = failure
                     failure.holders += 1
@@ -408,12 +408,8 @@ def _failure_of(variables: Iterable[Variable]) -> Failure | None:
     return None
 
 
-def _forget_failure(variable: Variable) -> None:
-    """Take a variable's failure from it. Nobody's failure is forgotten."""
-    busy = variable.busy
-    if busy is None or busy.failure is None:
-        return
-    failure, busy.failure = busy.failure, None
+def _let_go(failure: Failure) -> None:
+    """One variable less has this failure. Nobody's failure is forgotten."""
     failure.holders -= 1
     if not failure.holders:
         _engine.failures.pop(failure, None)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 Segment = StepTable | Step
 IN_MEMORY = ("arena", "prepared")
 SPEED = 25e9  # bytes that are moved in a second, about
-SMALL_COST = 1 << 20  # bytes moved: below, a phase takes about what a thread's hand-over takes
+SMALL_COST = 1 << 21  # bytes moved: below, a phase takes about what a thread's hand-over takes, as they fit a cache
 FLOPS_PER_BYTE = 4  # what a product computes while a byte is moved
 
 
