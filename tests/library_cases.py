@@ -105,6 +105,8 @@ GEMMS = [
     (2, 1, 701, 130, "float32", False, True, False),
     (2, 1, 701, 131, "float32", False, False, False),
     (1, 1, 4100, 9, "float32", True, False, False),
+    (2, 1, 8901, 17, "float32", False, False, False),
+    (3, 1, 2300, 60, "float64", False, False, False),
     (2, 301, 1, 700, "float32", False, False, False),
     (1, 301, 1, 70, "float32", True, True, False),
     (1, 1, 21, 30, "float16", False, True, False),

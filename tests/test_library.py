@@ -49,7 +49,8 @@ def test_gemm(case):
 
 
 @pytest.mark.parametrize("case", [(1, 70, 301, 500, "float32", False, True, False),
-                                  (1, 200, 290, 167, "float32", True, False, False)], ids=str)
+                                  (1, 200, 290, 167, "float32", True, False, False),
+                                  (2, 1, 8901, 57, "float32", False, False, False)], ids=str)
 def test_gemm_gives_the_same_bits_whoever_computes_which_units(case):
     call, (*operands, out) = gemm_case(case)
     function = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 4)(compiled(library.source(call, "kernel")))

@@ -336,7 +336,7 @@ def pack_lines(
 
 def prefetch(place: Array, nearness: int = 3) -> None:
     """A hint that it is read soon; nothing happens where there is no such memory. nearness: 3 asks for it in the
-    nearest cache, 2 in the next one."""
+    nearest cache, 2 in the next one, 0 without keeping it longer than others."""
     b = place.builder
     numbers = [b.number(x, "i32") for x in (0, nearness, 1)]  # to be read, as data
     b.intrinsic("llvm.prefetch", "void", [place.pointer, *numbers], ["ptr"])

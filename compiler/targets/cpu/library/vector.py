@@ -1,9 +1,10 @@
 """Products of a matrix and a vector (`calls.gemm` of a single row or column): one pass over the matrix.
 
-y[j] = sum over k of x[k] * W[j, k]. A unit of work is a chunk of j, of one batch, summed up in scratch:
+y[j] = sum over k of x[k] * W[j, k]. A unit of work is a chunk of j, of one batch, summed up in scratch, together with
+the units that follow it, as far as one thread has them and the sums stay near:
 
     by rows (the depth of a row lies together):  ROWS rows at a time, vectors of the depth, whose lanes are added up
-    by columns (j lies together):                STEPS of the depth at a time, vectors of j
+    by columns (j lies together):                STEPS of the depth at a time, VECTORS of j
 
 Then the epilogue, over vectors of j.
 """
@@ -13,22 +14,29 @@ from collections.abc import Callable
 from typing import Any
 
 from mxc.compiler.kernel.ir import CallKernel, computing_dtype
-from mxc.compiler.targets.cpu.builder import TYPES, Array, Builder, Number, Value, vector_type
+from mxc.compiler.targets.cpu.builder import BYTES, TYPES, Array, Builder, Number, Value, vector_type
 from mxc.compiler.targets.cpu.isa import Isa
-from mxc.compiler.targets.cpu.library.blocks import UNITS, ceil_div, least, most
+from mxc.compiler.targets.cpu.library.blocks import UNITS, ceil_div, least, most, prefetch
 from mxc.compiler.targets.cpu.library.epilogue import Epilogue, Lane
 
 ROWS, CHAINS = 4, 2  # rows at once, and sums of each that grow independently
-STEPS = 8  # of the depth at once, by columns
+STEPS, VECTORS = 8, 2  # of the depth and of j at once, by columns
 UNIT_PRODUCTS = 1 << 16  # of a unit, at least
 GRAIN = {"rows": 64, "columns": 2048}  # results of a unit: a multiple of it; what is read of a row at once is long
-LARGEST = 2048  # results of a unit, at most: they stay in the nearest cache
+LARGEST = 2048  # results of a unit, at most
+AT_ONCE = 4096  # of units that are computed at once, at most: their sums stay in the nearest cache
+AHEAD = 256  # bytes of a row that are asked for before they are read, by columns
 
 
 def chunk_of(results: Number, depth: Number, grain: int) -> Any:
     """Results of a unit."""
     wanted: Any = most(1, least(UNITS, results * depth // UNIT_PRODUCTS))  # type: ignore[operator]
     return least(LARGEST, most(1, ceil_div(ceil_div(results, wanted), grain)) * grain)  # type: ignore[operator]
+
+
+def _at_once(chunk: Number) -> Any:
+    """Results that are computed at once, at most: of a unit, or of several."""
+    return most(1, AT_ONCE // chunk) * chunk  # type: ignore[operator]
 
 
 def _grain(kernel: CallKernel) -> int:
@@ -42,7 +50,8 @@ def units(kernel: CallKernel) -> int:
 
 def scratch_elements(kernel: CallKernel, isa: Isa) -> int:
     _, m, n, k = kernel.extents[:4]
-    return int(chunk_of(m * n, k, _grain(kernel))) + isa.lanes(computing_dtype(str(dict(kernel.params)["dtype"])))
+    lanes = isa.lanes(computing_dtype(str(dict(kernel.params)["dtype"])))
+    return int(_at_once(chunk_of(m * n, k, _grain(kernel)))) + lanes
 
 
 def print_kernel(
@@ -58,19 +67,20 @@ def print_kernel(
             of_x, step, of_w, line, deep = strides[1][0], strides[1][1], strides[0][0], strides[0][1], strides[0][2]
         results = n if not params["turned"] else m
         chunk = b.lift(chunk_of(results, k, _grain(kernel)))
-        chunks = ceil_div(results, chunk)
-        for unit in b.range(first, last):
-            batch, start = unit // chunks, unit % chunks * chunk
-            count = b.minimum(chunk, results - start)
-            vector, matrix = x.at(batch * of_x), w.at(batch * of_w + start * line)
-            if params["vector"] == "rows":
-                _by_rows(e, sums, vector, matrix, line, count, k, lanes, dtype)
-            else:
-                _by_columns(e, sums, vector, step, matrix, deep, count, k, lanes, dtype)
-            for j in b.range(0, count, lanes):
-                along = Lane(start + j)
-                axes = (batch, along, b.lift(0)) if params["turned"] else (batch, b.lift(0), along)
-                e.store(axes, sums.vector(j, lanes), dtype, b.first_lanes(count - j, lanes))
+        chunks, at_once = b.maximum(ceil_div(results, chunk), 1), _at_once(chunk)
+        for batch in b.range(first // chunks, ceil_div(last, chunks)):
+            end = b.minimum((last - batch * chunks) * chunk, results)
+            for start in b.range(b.maximum(first - batch * chunks, 0) * chunk, end, at_once):
+                count = b.minimum(at_once, end - start)
+                vector, matrix = x.at(batch * of_x), w.at(batch * of_w + start * line)
+                if params["vector"] == "rows":
+                    _by_rows(e, sums, vector, matrix, line, count, k, lanes, dtype)
+                else:
+                    _by_columns(e, sums, vector, step, matrix, deep, count, k, lanes, dtype)
+                for j in b.range(0, count, lanes):
+                    along = Lane(start + j)
+                    axes = (batch, along, b.lift(0)) if params["turned"] else (batch, b.lift(0), along)
+                    e.store(axes, sums.vector(j, lanes), dtype, b.first_lanes(count - j, lanes))
 
 
 def _by_rows(
@@ -104,15 +114,19 @@ def _by_columns(
     b, loaded = e.b, e.arithmetic.loaded
     for j in b.range(0, count, lanes):
         sums.put(j, b.zero(vector_type(TYPES[dtype], lanes)))
-    whole, within = depth - depth % STEPS, count - count % lanes
+    whole, within = depth - depth % STEPS, count - count % (VECTORS * lanes)
     for begin, end, steps in ((b.lift(0), whole, STEPS), (whole, depth, 1)):
         for k in b.range(begin, end, steps):
             factors = [loaded(x.at((k + u) * step).broadcast(0, lanes), x.dtype) for u in range(steps)]
             lines = [w.at((k + u) * deep) for u in range(steps)]
-            for start, stop in ((b.lift(0), within), (within, count)):
-                for j in b.range(start, stop, lanes):
+            for start, stop, vectors in ((b.lift(0), within, VECTORS), (within, count, 1)):
+                for j in b.range(start, stop, vectors * lanes):
                     mask = None if stop is within else b.first_lanes(count - j, lanes)
-                    total = sums.vector(j, lanes)
+                    totals = [sums.vector(j + v * lanes, lanes) for v in range(vectors)]
                     for factor, row in zip(factors, lines, strict=True):
-                        total = b.fma(factor, loaded(row.vector(j, lanes, mask), w.dtype), total)
-                    sums.put(j, total)
+                        prefetch(row.at(j + AHEAD // BYTES[w.dtype]), 0)
+                        for v in range(vectors):
+                            here = loaded(row.vector(j + v * lanes, lanes, mask), w.dtype)
+                            totals[v] = b.fma(factor, here, totals[v])
+                    for v, total in enumerate(totals):
+                        sums.put(j + v * lanes, total)
