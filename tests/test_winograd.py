@@ -17,6 +17,8 @@ from mxc.compiler.kernel.ir import CallKernel, Store
 from mxc.compiler.ops import winograd
 from mxc.compiler.passes.blocked import blocked
 from mxc.compiler.passes.calls import dense
+from mxc.compiler.passes.program import Storage
+from mxc.compiler.passes.winograd import split_winograd
 from mxc.compiler.targets.cpu import library
 from mxc.compiler.targets.cpu.isa import AVX2, AVX512, FORMS, PLAIN, Isa, native
 
@@ -103,7 +105,45 @@ def test_one_text_serves_every_size(isa):
 @pytest.mark.parametrize("shape", [(1, 32, 32, 14, 14, 1), (1, 256, 256, 14, 14, 1), (1, 512, 512, 7, 7, 1),
                                    (8, 64, 64, 56, 56, 1)])
 def test_enough_units(shape):
-    assert library.units(kernel_case(geometry(*shape), AVX2)[0], AVX2) >= min(8, shape[2] // 32)
+    """Of the kernels that the convolution becomes."""
+    call, operands = kernel_case(geometry(*shape), AVX2)
+    parts = split_winograd(call, [Storage("arena", "float32", (a.size,)) for a in operands])
+    assert [library.units(part, AVX2) for part, _ in parts][-1] >= min(8, shape[2] // 16)
+
+
+def given_case(w: Window, isa: Isa) -> tuple[list[CallKernel], list[np.ndarray]]:
+    """The kernels of a convolution of few tiles, and the arrays that they have."""
+    call, operands = kernel_case(w, isa, "residual")
+    storages = [Storage("arena", "float32", (a.size,)) for a in operands]
+    (side, (data, made)), (rest, places) = split_winograd(call, storages)
+    assert data is storages[0] and places == [made, *storages[1:]]
+    return [side, rest], [operands[0], np.full(made.shape, 7, "float32"), *operands[1:]]
+
+
+@pytest.mark.parametrize("isa", [PLAIN, AVX2, AVX512], ids=lambda i: i.name)
+@pytest.mark.parametrize("name", SIZES)
+def test_data_transformed_before(name, isa):
+    if not runs(isa):
+        pytest.skip("this machine lacks the instructions")
+    (side, rest), (data, made, *others) = given_case(SIZES[name], isa)
+    check(side, [data, made], isa)
+    launch(side, [data, made], isa)
+    check(rest, [made, *others], isa)
+
+
+def test_both_kernels_compute_the_convolution():
+    call, operands = kernel_case(SIZES["several images"], native(), "residual")
+    (side, rest), (data, made, *others) = given_case(SIZES["several images"], native())
+    launch(side, [data, made])
+    launch(rest, [made, *others])
+    launch(call, operands)
+    np.testing.assert_array_equal(others[-1], operands[-1])
+
+
+def test_many_tiles_are_one_kernel():
+    call, operands = kernel_case(geometry(5, 16, 16, 28, 28, 1), AVX2)
+    assert [part for part, _ in split_winograd(call, [Storage("arena", "float32", (a.size,)) for a in operands])] == [
+        call]
 
 
 @pytest.mark.parametrize("seed", range(4))

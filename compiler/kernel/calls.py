@@ -126,17 +126,39 @@ def blocked_convolution(
 
 def winograd_convolution(
     name: str, dtype: str, window: Window, data_strides: Sequence[int], buffers: Sequence[str],
-    stores: Sequence[Store], block: int, tiles: int, columns: int,
+    stores: Sequence[Store], block: int, tiles: int, columns: int, given: int = 0,
 ) -> CallKernel:
     """A convolution with 3 x 3 kernels, of stride 1, undilated, in one group, by ops/winograd.py.
 
     Output axes as in `blocked_convolution`. Operands: data, with `data_strides` elements between (n, channel block, d,
-    h, w) and the `block` channels of a block next to each other; U = G g G', as `pack_rows` with `columns` of the
-    (filters, channels) of each of the 36 places. tiles: of a register tile. Extents: window, data_strides.
+    h, w) and the `block` channels of a block next to each other, or, if `given`, what `winograd_data` makes of them
+    with that pitch; U = G g G', as `pack_rows` with `columns` of the (filters, channels) of each of the 36 places.
+    tiles: of a register tile. Extents: window, data_strides, given.
     """
     params = (("dtype", dtype), ("block", block), ("tiles", tiles), ("columns", columns))
-    extents = (*window.numbers(), *data_strides)
+    extents = (*window.numbers(), *data_strides, given)
     return _flattened(name, "winograd_convolution", params, buffers, extents, stores, 2, 3, window.out)
+
+
+def winograd_data(
+    name: str, dtype: str, window: Window, data_strides: Sequence[int], block: int, tiles: int, pitch: int,
+) -> CallKernel:
+    """B' d B of every tile d of the data that a `winograd_convolution` reads.
+
+    Output axes (place, tile group, channel block, tile of the group, channel in the block): groups are of `tiles`
+    tiles, of which those behind the last one are zero. Operand: data, as there. The result is dense but for the places,
+    which are `pitch` elements apart. Extents: window, data_strides, pitch.
+    """
+    step = tiles * block
+    places = linear({0: pitch, 1: window.channels * tiles, 2: step, 3: block, 4: 1})
+    params = (("dtype", dtype), ("block", block), ("tiles", tiles))
+    extents = (*window.numbers(), *data_strides, pitch)
+    return CallKernel(name, "winograd_data", params, (dtype, dtype), extents, (Store(1, places, ir.acc(0, dtype)),), 1)
+
+
+def winograd_groups(window: Window, tiles: int) -> int:
+    """Tile groups of a Winograd convolution."""
+    return -(-window.batch * math.prod(winograd.grid(window.out)) // tiles)
 
 
 def convolution_data_grad(
@@ -355,7 +377,7 @@ def flops(call: CallKernel | ChainKernel) -> int:
         return call.images * sum(flops(each) for each, _ in call.calls())
     if call.template == "gemm":
         return 2 * math.prod(call.extents[:4])
-    if call.template == "max_pool_grad":
+    if call.template in ("max_pool_grad", "winograd_data"):
         return 0
     w = Window.of(call.extents)
     if call.template == "winograd_convolution":

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from mxc.compiler.kernel import ir
-from mxc.compiler.kernel.calls import Triple, Window, linear, replaced
+from mxc.compiler.kernel.calls import Triple, Window, linear, replaced, winograd_groups
 from mxc.compiler.kernel.interpret import run as run_loops
 from mxc.compiler.kernel.ir import CallKernel, LoopKernel, Store
 from mxc.compiler.ops import winograd
@@ -156,11 +156,32 @@ def _blocked_depthwise(call: CallKernel, params: dict, buffers: Sequence[np.ndar
 
 def _winograd_convolution(call: CallKernel, params: dict, buffers: Sequence[np.ndarray]) -> np.ndarray:
     w, block, columns = Window.of(call.extents[:22]), int(params["block"]), int(params["columns"])
-    data = _block_data(w, buffers[0], call.extents[22:], w.channels, block)
+    *strides, given = call.extents[22:]
     step = -(-w.filters // columns) * w.channels * columns
     u = np.stack([_unpacked(buffers[1][i * step :], w.filters, w.channels, columns) for i in range(winograd.PLACES)])
-    out = winograd.convolved(data.reshape(w.batch, w.channels, *w.data[1:]), u, w.pad[1:], w.out[1:])
-    return out.reshape(w.batch, -1, block, *w.out)
+    if given:
+        shape = (winograd.PLACES, winograd_groups(w, int(params["tiles"])), w.channels // block, params["tiles"], block)
+        steps = (given, w.channels * shape[3], shape[3] * block, block, 1)
+        seen = _strided(buffers[0], shape, steps).astype(np.float64).swapaxes(2, 3)
+        seen = seen.reshape(winograd.PLACES, -1, w.channels)[:, : w.batch * math.prod(winograd.grid(w.out))]
+    else:
+        seen = _tiles_seen(w, buffers[0], strides, block)
+    return winograd.multiplied(seen, u, w.out[1:]).reshape(w.batch, -1, block, *w.out)
+
+
+def _winograd_data(call: CallKernel, params: dict, buffers: Sequence[np.ndarray]) -> np.ndarray:
+    w, block, size = Window.of(call.extents[:22]), int(params["block"]), int(params["tiles"])
+    seen = _tiles_seen(w, buffers[0], call.extents[22:27], block)
+    groups = winograd_groups(w, size)
+    whole = np.zeros((winograd.PLACES, groups * size, w.channels))
+    whole[:, : seen.shape[1]] = seen
+    return whole.reshape(winograd.PLACES, groups, size, w.channels // block, block).swapaxes(2, 3)
+
+
+def _tiles_seen(w: Window, flat: np.ndarray, strides: Sequence[int], block: int) -> np.ndarray:
+    """(36, tiles, channels): the transformed data of all tiles."""
+    data = _block_data(w, flat, strides, w.channels, block)
+    return winograd.transformed(data.reshape(w.batch, w.channels, *w.data[1:]), w.out[1:], w.pad[1:])
 
 
 def _convolution_data_grad(call: CallKernel, params: dict, buffers: Sequence[np.ndarray]) -> np.ndarray:
@@ -217,6 +238,7 @@ _TEMPLATES = {
     "depthwise": _convolution,
     "blocked_depthwise": _blocked_depthwise,
     "winograd_convolution": _winograd_convolution,
+    "winograd_data": _winograd_data,
     "depthwise_data_grad": _convolution_data_grad,
     "depthwise_weight_grad": _convolution_weight_grad,
     "image_convolution": _convolution,

@@ -36,12 +36,21 @@ def tiles(data: np.ndarray, out: tuple[int, int], pad: tuple[int, int]) -> np.nd
     return seen.transpose(0, 2, 3, 1, 4, 5).reshape(n * rows * columns, c, READ, READ)
 
 
-def convolved(data: np.ndarray, weight: np.ndarray, pad: tuple[int, int], out: tuple[int, int]) -> np.ndarray:
-    """(N, F, *out) of data (N, C, H, W) and weight (36, F, C): A' [sum over channels of the products] A, in float64."""
-    (rows, columns), (places, filters, channels), batch = grid(out), weight.shape, len(data)
+def transformed(data: np.ndarray, out: tuple[int, int], pad: tuple[int, int]) -> np.ndarray:
+    """(N, C, H, W) -> (36, N * tiles, C): B' d B of every tile, in float64."""
     made = DATA @ tiles(data.astype(np.float64), out, pad) @ DATA.T
-    flat = made.reshape(-1, channels, places).transpose(2, 0, 1)
-    product = (flat @ weight.astype(np.float64).swapaxes(1, 2)).transpose(1, 2, 0)
-    parts = OUTPUT @ product.reshape(batch * rows * columns, filters, READ, READ) @ OUTPUT.T
-    whole = parts.reshape(batch, rows, columns, filters, RESULTS, RESULTS).transpose(0, 3, 1, 4, 2, 5)
-    return whole.reshape(batch, filters, rows * RESULTS, columns * RESULTS)[:, :, : out[0], : out[1]]
+    return made.reshape(*made.shape[:2], PLACES).transpose(2, 0, 1)
+
+
+def multiplied(data: np.ndarray, weight: np.ndarray, out: tuple[int, int]) -> np.ndarray:
+    """(N, F, *out) of the transformed data and weight (36, F, C): A' [sum over channels of the products] A."""
+    (rows, columns), filters = grid(out), weight.shape[1]
+    product = (data @ weight.astype(np.float64).swapaxes(1, 2)).transpose(1, 2, 0)
+    parts = OUTPUT @ product.reshape(-1, filters, READ, READ) @ OUTPUT.T
+    whole = parts.reshape(-1, rows, columns, filters, RESULTS, RESULTS).transpose(0, 3, 1, 4, 2, 5)
+    return whole.reshape(-1, filters, rows * RESULTS, columns * RESULTS)[:, :, : out[0], : out[1]]
+
+
+def convolved(data: np.ndarray, weight: np.ndarray, pad: tuple[int, int], out: tuple[int, int]) -> np.ndarray:
+    """(N, F, *out) of data (N, C, H, W) and weight (36, F, C), in float64."""
+    return multiplied(transformed(data, out, pad), weight, out)

@@ -13,6 +13,7 @@ from mxc.compiler.passes.phases import BACKWARD, FORWARD, PREPARE
 from mxc.compiler.passes.program import Launch, Storage
 from mxc.compiler.passes.split_joins import split_joins
 from mxc.compiler.passes.split_reduction import split_reduction
+from mxc.compiler.passes.winograd import split_winograd
 
 
 class Lowering:
@@ -108,7 +109,8 @@ class Lowering:
                 for part, storages in split_joins(*whole):
                     self.launches.append(Launch(group.phase, group.label, part, storages))
         else:
-            self.launches.append(Launch(group.phase, group.label, kernel, lowering.storages))
+            for call, storages in split_winograd(kernel, lowering.storages):
+                self.launches.append(Launch(group.phase, group.label, call, storages))
 
     def _alone(self, group: Group) -> None:
         """A node that shares its kernel with no other, or that Python runs: its inputs' storages, then its outputs'."""

@@ -5,17 +5,27 @@ are cut into, with the transformations of data and results, and with weights fou
 """
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from math import prod
 
 from mxc.compiler.graph.graph import Entry, Graph, GraphBuilder, Node
+from mxc.compiler.kernel import calls
+from mxc.compiler.kernel.calls import Window
+from mxc.compiler.kernel.ir import CallKernel
 from mxc.compiler.ops import winograd
 from mxc.compiler.passes.building import as_shape
+from mxc.compiler.passes.program import Storage
 from mxc.compiler.passes.registry import Options
 
 # Costs in multiply-adds of the kernels, measured on AVX2 (only their relations matter):
 TRANSFORM = 500  # a channel of a tile of the data, or a filter of one of the results
 WEIGHT = 8  # reading a weight
 GAIN = 1.2  # of less than this the memory is not worth it
+BANDS = 8  # of tiles, each with its own data, are enough units of work
+BAND_TILES = 24, 60  # of such a band: for few weights, which each band reads, and for many
+KERNELS = 1024  # of the weights, for each tile of a band
+LINE = 16  # elements, of 64 bytes that come from memory together
 
 
 def pays(graph: Graph, node: Node, options: Options) -> bool:
@@ -55,3 +65,25 @@ class Winograd:
         made = builder.make("dot", self.factors, taps, transpose_b=True)
         rows = as_shape(builder, made, (winograd.PLACES, filters, channels))
         return builder.make("_mxc_pack_rows", rows, block=self.columns, name=f"{node.name}_packed")
+
+
+def split_winograd(kernel: CallKernel, storages: Sequence[Storage]) -> list[tuple[CallKernel, list[Storage]]]:
+    """The kernel itself with its storages; of few tiles, one for the data's side and one for the rest.
+
+    Then threads share the tiles among them by their filters, and would each transform all of the data.
+    """
+    w, params = Window.of(kernel.extents), dict(kernel.params)
+    if kernel.template != "winograd_convolution" or not _few_tiles(w):
+        return [(kernel, list(storages))]
+    tiles, block = int(params["tiles"]), int(params["block"])  # type: ignore[call-overload]
+    lines = -(-calls.winograd_groups(w, tiles) * tiles * w.channels // LINE)
+    pitch = (lines + 1 - lines % 2) * LINE  # an odd number of lines, or all places would meet in a few sets of a cache
+    side = calls.winograd_data(kernel.name, kernel.buffers[0], w, kernel.extents[22:27], block, tiles, pitch)
+    made = Storage("arena", kernel.buffers[0], (winograd.PLACES * pitch,), kernel.name)
+    rest = replace(kernel, extents=(*kernel.extents[:-1], pitch))
+    return [(side, [storages[0], made]), (rest, [made, *storages[1:]])]
+
+
+def _few_tiles(w: Window) -> bool:
+    least, most = BAND_TILES
+    return w.batch * prod(winograd.grid(w.out)) < BANDS * min(most, max(least, w.channels * w.filters // KERNELS))

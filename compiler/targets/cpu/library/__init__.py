@@ -18,6 +18,7 @@ from mxc.compiler.targets.cpu.library import (
     pooling,
     weight_grad,
     winograd,
+    winograd_data,
 )
 from mxc.compiler.targets.cpu.library.epilogue import Epilogue
 
@@ -36,6 +37,7 @@ MODULES = {
     "image_data_grad": image_lanes,
     "max_pool_grad": pooling,
     "winograd_convolution": winograd,
+    "winograd_data": winograd_data,
 }
 
 

@@ -1,12 +1,15 @@
 """Convolution of Winograd's F(4x4, 3x3) over arrays whose channels lie in blocks.
 
-A unit of work is a band of tiles, of all images one after the other, and some of the filters:
+A unit of work is a band of tiles, of all images one after the other:
 
-    where the band's tiles lie, and their data transformed     kept while units of the same band follow each other
-    for each of the 36 places of a tile:
-        for each group of filters (`vectors` blocks), each tile group of the band:
-            product of the group's tiles and the filters, over all channels    `tiles` x `vectors` accumulators
-    for each group of filters, each tile: A' M A, cut at the image's border, and the epilogue
+    where the band's tiles lie, and their data transformed
+    for some of the filters after the other:
+        for each of the 36 places of a tile:
+            for each group of filters (`vectors` blocks), each tile group of the band:
+                product of the group's tiles and the filters, over all channels    `tiles` x `vectors` accumulators
+        for each group of filters, each tile: A' M A, cut at the image's border, and the epilogue
+
+Of few tiles the transformed data are given (`winograd_data.py`), and a unit is a band and some of the filters.
 
 In scratch, the transformed data of a place lie together, as [tile group][channel block][tile][channel], and the
 products of a tile and a group of filters, as [place][filter]. So weights are read once for each band, from end to end
@@ -28,19 +31,18 @@ from mxc.compiler.targets.cpu.library.convolution import split
 from mxc.compiler.targets.cpu.library.epilogue import Epilogue, Lane
 from mxc.compiler.targets.cpu.library.winograd_tiles import (
     PLACES,
-    READ,
     RESULTS,
-    collect,
+    Source,
     grid,
+    print_sides,
     results,
     tile_count,
-    transform,
 )
 
 BAND_BYTES = 384 << 10  # of a band's transformed data and products, if that leaves it enough tiles
 BAND_TILES = 24, 60  # of a band: at least, at most, about
 WEIGHTS = 1024  # kernels for each tile that a band has at least: each band reads all of them once
-FILTERS = 64, 32  # of a unit, about; where there are few bands
+FILTERS = 64  # at once, about
 WHERE = 3  # numbers of a tile: image, first row and column of its results
 AHEAD = 3  # lines of the next weights that a tile group asks for, for each channel block; the first groups do so
 TILE = "i64 blocks, ptr data, ptr weights, ptr ahead, ptr noalias products"
@@ -55,25 +57,31 @@ class Cut:
     tiles: Number
     band: Number  # tile groups of a band
     bands: Number
-    chunk: Number  # filter groups of a unit
+    chunk: Number  # filter groups at once
     chunks: Number
+    apart: Number  # chunks that are units of their own
+    alone: Number  # 1 if a band's data are transformed here, 0 if they are given
 
     @classmethod
-    def of(cls, w: Window, params: dict[str, Any]) -> Cut:
-        """For the sizes `w`, which are numbers of Python or of the printed program."""
+    def of(cls, w: Window, given: Number, params: dict[str, Any]) -> Cut:
+        """For the sizes `w`, which are numbers of Python or of the printed program, as `given` is."""
         size, block, columns = (params[k] for k in ("tiles", "block", "columns"))
         tiles = tile_count(w)
         groups: Any = ceil_div(tiles, size)
         filters: Any = ceil_div(w.filters, columns)
-        many, few = (ceil_div(filters, max(1, x // columns)) for x in FILTERS)
-        depth: Any = w.channels + least(w.filters, FILTERS[0])
+        shared: Any = least(given, 1)
+        depth: Any = w.channels + least(w.filters, FILTERS)
         band: Any = BAND_BYTES // (PLACES * size * BYTES[params["dtype"]]) // most(1, depth)
-        band = least(most(band, most(BAND_TILES[0], w.channels * w.filters // WEIGHTS) // size), BAND_TILES[1] // size)
+        band = most(band, most(BAND_TILES[0], w.channels * w.filters // WEIGHTS) // size)
+        band = least(band + shared * groups, BAND_TILES[1] // size)
         bands: Any = ceil_div(groups, band)
         band = ceil_div(groups, most(1, bands))
-        chunks: Any = most(many, least(few, ceil_div(UNITS, most(1, bands))))
+        chunks: Any = most(ceil_div(filters, most(1, FILTERS // columns)),
+                           shared * least(filters, ceil_div(UNITS, most(1, bands))))
         chunk: Any = ceil_div(filters, most(1, chunks))
-        return cls(w.channels // block, filters, tiles, band, bands, chunk, ceil_div(filters, most(1, chunk)))
+        chunks = ceil_div(filters, most(1, chunk))
+        apart: Any = shared * chunks + 1 - shared
+        return cls(w.channels // block, filters, tiles, band, bands, chunk, chunks, apart, 1 - shared)
 
     def layout(self, params: dict[str, Any]) -> list[Number]:
         """In elements of the scratch, which begins with where tiles lie: where a tile's data, its results, the
@@ -81,7 +89,7 @@ class Cut:
         size, block, columns = (params[k] for k in ("tiles", "block", "columns"))
         tiles: Any = self.band * size
         sizes = [tiles * WHERE * (8 // BYTES[params["dtype"]]), PLACES * block, RESULTS * RESULTS * block,
-                 PLACES * self.pitch(params), self.chunk * tiles * PLACES * columns]
+                 self.alone * PLACES * self.pitch(params), self.chunk * tiles * PLACES * columns]
         ends: list[Any] = [0]
         for elements in sizes:
             ends.append(ceil_div(ends[-1] + elements, 16) * 16)
@@ -96,13 +104,16 @@ class Cut:
 
 
 def units(kernel: CallKernel, isa: Isa) -> int:
-    cut = Cut.of(Window.of(kernel.extents), dict(kernel.params))
-    return int(cut.bands * cut.chunks)  # type: ignore[operator,arg-type]
+    cut = _cut(kernel)
+    return int(cut.bands * cut.apart)  # type: ignore[operator,arg-type]
 
 
 def scratch_elements(kernel: CallKernel, isa: Isa) -> int:
-    params = dict(kernel.params)
-    return int(Cut.of(Window.of(kernel.extents), params).layout(params)[-1])  # type: ignore[arg-type]
+    return int(_cut(kernel).layout(dict(kernel.params))[-1])  # type: ignore[arg-type]
+
+
+def _cut(kernel: CallKernel) -> Cut:
+    return Cut.of(Window.of(kernel.extents), kernel.extents[-1], dict(kernel.params))
 
 
 def print_kernel(
@@ -118,14 +129,7 @@ def print_kernel(
         for t, v in shapes:
             with b.when(tiles.equals(t) & vectors.equals(v)):
                 b.leave(f"tile_{t}_{v}", rest)
-    lanes = params["block"]
-    with b.function("collect", "ptr args, ptr noalias patch, ptr data, i64 row, i64 column, i64 y, i64 x", True) as f:
-        args, patch, plane, row, column, y, x = f
-        w = Window.of(epilogue_of(args).extents)  # type: ignore[arg-type]
-        collect(w, Array(b, patch, dtype), Array(b, plane, dtype), row, column, y, x, lanes)
-    with b.function("transform", "ptr data, i64 row, i64 column, ptr noalias target, i64 pitch", True) as f:
-        data, row, column, target, pitch = f
-        transform(Array(b, data, dtype), row, column, Array(b, target, dtype), pitch, lanes)
+    print_sides(b, dtype, params["block"], epilogue_of)
     with b.function("prepare", "ptr args, ptr noalias scratch, i64 first, i64 tiles", True) as (args, *rest):
         _Winograd(kernel, b, dtype, epilogue_of(args)).prepare(args, *rest)
     where = "ptr args, ptr noalias products, ptr noalias results, i64 block, i64 vectors, i64 image, i64 y, i64 x"
@@ -166,44 +170,60 @@ class _Winograd:
         self.lanes, self.size, self.columns, self.flat = (
             self.params[k] for k in ("block", "tiles", "columns", "flat"))
         self.window = Window.of(epilogue.extents)  # type: ignore[arg-type]
-        self.strides = epilogue.extents[22:]
+        *self.strides, self.given = epilogue.extents[22:]
         self.data, self.weight = epilogue.buffers[:2]
 
     @functools.cached_property
     def cut(self) -> Any:
         """Printed where it is first asked for: `finish`, which runs for each tile, has no time for its divisions."""
-        return Cut.of(self.window, self.params)
+        return Cut.of(self.window, self.given, self.params)
 
     def units(self, args: Value, first: Value, last: Value, scratch: Value) -> None:
-        b, cut, columns, size = self.b, self.cut, self.columns, self.size
-        _, made, data, products, _ = (Array(b, scratch, self.dtype).at(x) for x in cut.layout(self.params))
-        where, pitch = Array(b, scratch, "int64"), cut.pitch(self.params)
-        group_step, filter_step = cut.blocks * (size * self.lanes), cut.blocks * (self.lanes * columns)
-        tile_step = PLACES * columns
+        b, cut, size, given = self.b, self.cut, self.size, self.given
+        _, made, here, products, _ = (Array(b, scratch, self.dtype).at(x) for x in cut.layout(self.params))
+        pitch = b.select(given.equals(0), cut.pitch(self.params), given)
         for unit in b.range(first, last):
-            band, begin = unit // cut.chunks, unit % cut.chunks * cut.chunk
+            band, part = unit // cut.apart, unit % cut.apart
             tiles = b.minimum(cut.band * size, cut.tiles - band * cut.band * size)
-            with b.when(unit.equals(first) | begin.equals(0)):
-                b.call("prepare", [args, scratch, band * cut.band * size, tiles])
-            filters = b.minimum(cut.chunk, cut.filters - begin)
-            for place in b.range(0, PLACES):
-                for f in b.range(0, filters):
-                    weights = self.weight.at((place * cut.filters + begin + f) * filter_step)
-                    target = products.at(f * cut.band * (size * tile_step) + place * columns)
-                    for t in b.range(0, tiles, size):
-                        group = t // size
-                        part = b.minimum(group, self.lanes // AHEAD) * cut.blocks * (AHEAD * columns)
-                        b.call("multiply", [
-                            b.lift(cut.blocks), data.at(place * pitch + group * group_step).pointer, weights.pointer,
-                            weights.at(filter_step + part).pointer, target.at(t * tile_step).pointer,
-                            b.minimum(size, tiles - t), self.vectors(begin + f)])
+            b.call("prepare", [args, scratch, band * cut.band * size, tiles])
+            there = self.data.at(band * cut.band * cut.blocks * (size * self.lanes))
+            data = Array(b, b.select(given.equals(0), here.pointer, there.pointer), self.dtype)
+            for chunk in b.range(part, b.select(given.equals(0), cut.chunks, part + 1)):
+                begin = chunk * cut.chunk
+                filters = b.minimum(cut.chunk, cut.filters - begin)
+                self._multiply(data, pitch, products, tiles, begin, filters)
+                self._finish(args, scratch, products, made, tiles, begin, filters)
+
+    def _multiply(self, data: Array, pitch: Value, products: Array, tiles: Value, begin: Value, filters: Value) -> None:
+        """The products of a band's tiles and some filter groups, at all places."""
+        b, cut, columns, size = self.b, self.cut, self.columns, self.size
+        group_step, filter_step = cut.blocks * (size * self.lanes), cut.blocks * (self.lanes * columns)
+        for place in b.range(0, PLACES):
+            row = place * cut.filters + begin
             for f in b.range(0, filters):
-                block = (begin + f) * (columns // self.lanes)
-                source = products.at(f * cut.band * (size * tile_step))
-                for t in b.range(0, tiles):
-                    here = where.at(t * WHERE)
-                    b.call("finish", [args, source.at(t * tile_step).pointer, made.pointer, block,
-                                      self.vectors(begin + f), here[0], here[1], here[2]])
+                weights = self.weight.at((row + f) * filter_step)
+                following = b.select(f < filters - 1, row + f + 1, row + cut.filters) * filter_step
+                target = products.at(f * cut.band * (size * PLACES * columns) + place * columns)
+                for t in b.range(0, tiles, size):
+                    group = t // size
+                    part = b.minimum(group, self.lanes // AHEAD) * cut.blocks * (AHEAD * columns)
+                    b.call("multiply", [
+                        b.lift(cut.blocks), data.at(place * pitch + group * group_step).pointer, weights.pointer,
+                        self.weight.at(following + part).pointer, target.at(t * (PLACES * columns)).pointer,
+                        b.minimum(size, tiles - t), self.vectors(begin + f)])
+
+    def _finish(
+        self, args: Value, scratch: Value, products: Array, made: Array, tiles: Value, begin: Value, filters: Value,
+    ) -> None:
+        b, cut, columns = self.b, self.cut, self.columns
+        where, tile_step = Array(b, scratch, "int64"), PLACES * columns
+        for f in b.range(0, filters):
+            block = (begin + f) * (columns // self.lanes)
+            source = products.at(f * cut.band * (self.size * tile_step))
+            for t in b.range(0, tiles):
+                here = where.at(t * WHERE)
+                b.call("finish", [args, source.at(t * tile_step).pointer, made.pointer, block,
+                                  self.vectors(begin + f), here[0], here[1], here[2]])
 
     def vectors(self, group: Value) -> Value:
         """Blocks of filters in a group of them."""
@@ -211,34 +231,20 @@ class _Winograd:
         return self.b.minimum(most_vectors, self.window.filters // self.lanes - group * most_vectors)
 
     def prepare(self, args: Value, scratch: Value, first: Value, tiles: Value) -> None:
-        """Where the tiles from `first` on lie, and their data transformed."""
+        """Where the tiles from `first` on lie, and their data transformed, unless these are given."""
         b, w, cut, lanes, size = self.b, self.window, self.cut, self.lanes, self.size
         patch, _, data, _, _ = (Array(b, scratch, self.dtype).at(x) for x in cut.layout(self.params))
         where, pitch, sizes = Array(b, scratch, "int64"), cut.pitch(self.params), grid(w)
-        image_step, block_step, _, row, column = self.strides
         for t in b.range(0, tiles):
             image, ty, tx = split(first + t, sizes)
             place = where.at(t * WHERE)
             place[0], place[1], place[2] = image, ty * RESULTS, tx * RESULTS
-        sides = b.lift(READ * lanes), b.lift(lanes)
-        for block in b.range(0, cut.blocks):
+        source = Source(args, w, self.data, self.strides, patch, lanes)
+        for block in b.range(0, b.select(self.given.equals(0), cut.blocks, b.lift(0))):
             for t in b.range(0, tiles):
-                place = where.at(t * WHERE)
-                y, x = place[1] - w.pad[1], place[2] - w.pad[2]
-                plane = self.data.at(place[0] * image_step + block * block_step)
-                group = t // size
-                target = data.at((group * cut.blocks + block) * (size * lanes) + (t - group * size) * lanes).pointer
-                inner = b.inside(y, w.data[1] - (READ - 1)) & b.inside(x, w.data[2] - (READ - 1))
-                inner = inner & (b.lift(w.data[1]) >= READ) & (b.lift(w.data[2]) >= READ)
-                with b.when(inner):
-                    ahead = plane.at(y * row + x * column + block_step)
-                    for i in range(READ):
-                        for c in (2, 4):
-                            prefetch(ahead.at(row * i + column * c))
-                    b.call("transform", [plane.at(y * row + x * column).pointer, row, column, target, pitch])
-                with b.when_not(inner):
-                    b.call("collect", [args, patch.pointer, plane.pointer, row, column, y, x])
-                    b.call("transform", [patch.pointer, *sides, target, pitch])
+                place, group = where.at(t * WHERE), t // size
+                target = data.at((group * cut.blocks + block) * (size * lanes) + (t - group * size) * lanes)
+                source.put((place[0], place[1], place[2]), block, target, pitch, True)
 
     def finish(
         self, products: Array, made: Array, block: Value, vectors: Value, image: Value, y: Value, x: Value,

@@ -4,12 +4,15 @@ A vector holds one pixel of a block of channels.
 """
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from mxc.compiler.kernel.calls import Window, winograd
 from mxc.compiler.targets.cpu.builder import TYPES, Array, Builder, Number, Value, vector_type
-from mxc.compiler.targets.cpu.library.blocks import ceil_div
+from mxc.compiler.targets.cpu.library.blocks import ceil_div, prefetch
+from mxc.compiler.targets.cpu.library.epilogue import Epilogue
 
 RESULTS, READ, PLACES = winograd.RESULTS, winograd.READ, winograd.PLACES
 
@@ -36,6 +39,48 @@ def collect(w: Window, patch: Array, plane: Array, row: Value, column: Value, y:
             begin, end = b.maximum(0, 0 - x), b.minimum(READ, w.data[2] - x)
             for k in b.range(begin, end):
                 line.put(k * lanes, source.vector((x + k) * column, lanes))
+
+
+def print_sides(b: Builder, dtype: str, lanes: int, epilogue_of: Callable[[Value], Epilogue]) -> None:
+    """The functions that `put_tile` calls."""
+    with b.function("collect", "ptr args, ptr noalias patch, ptr data, i64 row, i64 column, i64 y, i64 x", True) as f:
+        args, patch, plane, row, column, y, x = f
+        w = Window.of(epilogue_of(args).extents)  # type: ignore[arg-type]
+        collect(w, Array(b, patch, dtype), Array(b, plane, dtype), row, column, y, x, lanes)
+    with b.function("transform", "ptr data, i64 row, i64 column, ptr noalias target, i64 pitch", True) as f:
+        data, row, column, target, pitch = f
+        transform(Array(b, data, dtype), row, column, Array(b, target, dtype), pitch, lanes)
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where tiles' data come from. args: the kernel's. steps: elements between images, blocks, slices, rows, pixels.
+    patch: memory for the data of one tile."""
+
+    args: Value
+    w: Window
+    data: Array
+    steps: Sequence[Value]
+    patch: Array
+    lanes: int
+
+    def put(self, place: tuple[Value, Value, Value], block: Value, target: Array, pitch: Value, ahead: bool) -> None:
+        """Puts the transformed data of the tile at `place` (image, row and column of its first result), of a channel
+        block, to `target`; pitch: elements from one of its places to the next. ahead: the next block follows."""
+        b, w, (image_step, block_step, _, row, column) = self.data.builder, self.w, self.steps
+        image, y, x = place[0], place[1] - w.pad[1], place[2] - w.pad[2]
+        plane = self.data.at(image * image_step + block * block_step)
+        inner = b.inside(y, w.data[1] - (READ - 1)) & b.inside(x, w.data[2] - (READ - 1))
+        inner = inner & (b.lift(w.data[1]) >= READ) & (b.lift(w.data[2]) >= READ)
+        with b.when(inner):
+            following = plane.at(y * row + x * column + block_step)
+            for i, c in itertools.product(range(READ if ahead else 0), (2, 4)):
+                prefetch(following.at(row * i + column * c))
+            b.call("transform", [plane.at(y * row + x * column).pointer, row, column, target.pointer, pitch])
+        with b.when_not(inner):
+            b.call("collect", [self.args, self.patch.pointer, plane.pointer, row, column, y, x])
+            sides = b.lift(READ * self.lanes), b.lift(self.lanes)
+            b.call("transform", [self.patch.pointer, *sides, target.pointer, pitch])
 
 
 def transform(data: Array, row: Value, column: Value, target: Array, pitch: Value, lanes: int) -> None:
