@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import math
 
+import llvmlite.binding as llvm
 import numpy as np
 import pytest
 from library_cases import check, image, launch, runs, values, window
@@ -17,7 +18,8 @@ from mxc.compiler.kernel.ir import CallKernel, Store
 from mxc.compiler.passes.blocked import blocked
 from mxc.compiler.passes.calls import dense
 from mxc.compiler.targets.cpu import library
-from mxc.compiler.targets.cpu.isa import AVX2, AVX512, FORMS, PLAIN, Isa, native
+from mxc.compiler.targets.cpu.isa import AVX2, AVX512, FORMS, NEON, PLAIN, Isa, native
+from mxc.compiler.targets.cpu.load import initialise, optimised
 
 SAME = "kernel=(3, 3), stride=(1, 1), dilate=(1, 1), pad=(1, 1)"
 HEAD = "graph(x: float32[2,3,5,6], w: float32[8,3,3,3], "
@@ -112,6 +114,8 @@ WINDOWS = {
     "several bands": window(1, 1, 8, 8, (1, 40, 100), (1, 3, 3), pad=(0, 1, 1)),
     "wide": window(1, 1, 8, 8, (1, 4, 40), (1, 1, 13), pad=(0, 0, 6)),
     "one pixel": window(3, 1, 16, 16, (1, 3, 3), (1, 3, 3)),
+    "two pixels": window(2, 1, 16, 40, (1, 1, 2), (1, 1, 1)),
+    "seven pixels": window(1, 1, 768, 24, (1, 1, 7), (1, 1, 3), pad=(0, 0, 1)),
 }
 
 
@@ -171,6 +175,19 @@ def test_forms_that_this_machine_runs(isa):
         pytest.skip("this machine lacks the instructions")
     w = window(1, 1, 32, 48, (1, 5, 6), (1, 3, 3), pad=(0, 1, 1))
     check(*case(w, "float32", isa, epilogue=True), isa)
+
+
+@pytest.mark.skipif(native() is NEON, reason="assembly of x86-64")
+@pytest.mark.parametrize("isa", [AVX2, AVX512], ids=lambda i: i.name)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_tiles_assemble(isa, dtype):
+    initialise()
+    target = llvm.Target.from_triple(llvm.get_process_triple())
+    machine = target.create_target_machine(cpu="", features=isa.features, opt=1, reloc="pic")
+    w = window(1, 1, 32, 48, (1, 5, 6), (1, 3, 3), pad=(0, 1, 1))
+    text = library.source(case(w, dtype, isa)[0], "kernel", isa)
+    assert "asm sideeffect" in text
+    assert machine.emit_object(optimised(text, machine, 0))
 
 
 @pytest.mark.parametrize("isa", FORMS.values(), ids=lambda i: i.name)

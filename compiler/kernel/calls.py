@@ -112,13 +112,14 @@ def blocked_convolution(
     (filters, channel blocks * kernel * data_block). copied: whether the kernel copies what it reads to scratch first,
     as it must where there is padding, or where the data has not the computing dtype, or is not in blocks. alone: one
     thread runs all units, so nothing is cut for the sake of others. Extents: window, data_strides, alone. Of the
-    geometry it is baked in how many taps of a row are printed `together`, and whether the kernel is `pointwise`: of one
-    tap, on data whose pixels follow each other as the results' do.
+    geometry it is baked in how many taps of a row are printed `together`, whether the kernel is `pointwise`: of one
+    tap, on data whose pixels follow each other as the results' do, and whether columns are `whole`: filters fill them.
     """
     width = window.kernel[2] if data_block == 1 and window.dilate[2] == 1 else 1
     rows_follow = data_strides[3] == window.data[2] * data_block
     pointwise = {*window.kernel, *window.stride} == {1} and not copied and rows_follow
-    params = (("dtype", dtype), ("data_block", data_block), ("block", block), ("columns", columns), ("copied", copied),
+    params = (("dtype", dtype), ("data_block", data_block), ("block", block), ("columns", columns),
+              ("whole", window.filters % columns == 0), ("copied", copied),
               ("together", width if width <= TOGETHER else 1), ("pointwise", pointwise))
     extents = (*window.numbers(), *data_strides, int(alone))
     return _flattened(name, "blocked_convolution", params, buffers, extents, stores, 2, 3, window.out)
@@ -133,9 +134,10 @@ def winograd_convolution(
     Output axes as in `blocked_convolution`. Operands: data, with `data_strides` elements between (n, channel block, d,
     h, w) and the `block` channels of a block next to each other, or, if `given`, what `winograd_data` makes of them
     with that pitch; U = G g G', as `pack_rows` with `columns` of the (filters, channels) of each of the 36 places.
-    tiles: of a register tile. Extents: window, data_strides, given.
+    tiles: of a register tile. whole: filters fill the columns. Extents: window, data_strides, given.
     """
-    params = (("dtype", dtype), ("block", block), ("tiles", tiles), ("columns", columns))
+    params = (("dtype", dtype), ("block", block), ("tiles", tiles), ("columns", columns),
+              ("whole", window.filters % columns == 0))
     extents = (*window.numbers(), *data_strides, given)
     return _flattened(name, "winograd_convolution", params, buffers, extents, stores, 2, 3, window.out)
 

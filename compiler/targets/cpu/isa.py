@@ -24,6 +24,11 @@ class Isa:
     vectors: int
     features: str
 
+    @property
+    def assembles(self) -> bool:
+        """Whether tiles are printed as assembly, of AVX."""
+        return "+fma" in self.features
+
     def lanes(self, dtype: str) -> int:
         """Elements of the *computing* dtype in one register (float16 is computed as float32)."""
         return self.vector_bytes // max(BYTES[dtype], 4)

@@ -21,6 +21,7 @@ def initialise() -> None:
     if not _ready:
         llvm.initialize_native_target()
         llvm.initialize_native_asmprinter()
+        llvm.initialize_native_asmparser()
         _ready.append(True)
 
 

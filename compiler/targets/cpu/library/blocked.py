@@ -10,7 +10,7 @@ A unit of work is a band of output rows of one image, and some of its filters:
             after the last grain: the epilogue         in registers too, if it is brief
 
 A pixel's channels are broadcast one by one; weights come as one vector after the other. Tiles of a band differ by one
-pixel at most, so there is no short last one.
+pixel at most, so there is no short last one; of a band with few pixels each is a tile.
 """
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ from mxc.compiler.targets.cpu.isa import Isa
 from mxc.compiler.targets.cpu.library.blocks import UNITS, ceil_div, least, most, prefetch
 from mxc.compiler.targets.cpu.library.convolution import split, volume
 from mxc.compiler.targets.cpu.library.epilogue import Epilogue, Lane
+from mxc.compiler.targets.cpu.library.tile import multiply, sizes
 
 BAND_PIXELS = 224  # output pixels of a band, about
 COPY_BYTES = 192 << 10  # of a band's copy, if a row is not larger
@@ -114,16 +115,17 @@ def print_kernel(
     kernel: CallKernel, symbol: str, b: Builder, isa: Isa, dtype: str, epilogue_of: Callable[[Value], Epilogue],
 ) -> None:
     """The kernel's function and those that it calls."""
-    for pixels in range(1, isa.rows + 1):
-        for vectors in range(1, isa.vectors + 1):
-            with b.function(f"tiles_{pixels}_{vectors}", TILES, True) as (args, *rest):
-                _Blocked(kernel, b, isa, dtype, epilogue_of(args)).tiles(pixels, vectors, args, *rest)
+    params = dict(kernel.params)
+    shapes = [(pixels, vectors) for pixels in (1, *sizes(isa.rows))
+              for vectors in range(isa.vectors if params["whole"] else 1, isa.vectors + 1)]
+    for pixels, vectors in shapes:
+        with b.function(f"tiles_{pixels}_{vectors}", TILES, True) as (args, *rest):
+            _Blocked(kernel, b, isa, dtype, epilogue_of(args)).tiles(pixels, vectors, args, *rest)
     with b.function("multiply", f"{TILES}, i64 size, i64 vectors", True) as (*rest, size, vectors_here):
-        for pixels in range(1, isa.rows + 1):
-            for vectors in range(1, isa.vectors + 1):
-                with b.when(size.equals(pixels) & vectors_here.equals(vectors)):
-                    b.leave(f"tiles_{pixels}_{vectors}", rest)
-    if dict(kernel.params)["copied"]:
+        for pixels, vectors in shapes:
+            with b.when(size.equals(pixels) & vectors_here.equals(vectors)):
+                b.leave(f"tiles_{pixels}_{vectors}", rest)
+    if params["copied"]:
         with b.function("copy", "ptr args, ptr noalias target, i64 image, i64 group, i64 d, i64 h", True) as f:
             args, target, *place = f
             _Blocked(kernel, b, isa, dtype, epilogue_of(args)).copy(Array(b, target, dtype), *place)
@@ -193,6 +195,8 @@ class _Blocked:
                     for p, here, tiles_here in ((b.lift(0), size + 1, longer), (longer * (size + 1), size, rest)):
                         pixel, table = (d * w.out[1] + h) * w.out[2] + p, pixels.at(p).pointer
                         data = (line.at(p * self.block) if self.pointwise else line).pointer
+                        few = b.lift(here) < sizes(self.isa.rows)[0]
+                        tiles_here, here = b.select(few, tiles_here * here, tiles_here), b.select(few, b.lift(1), here)
                         b.call("multiply", [
                             args, tiles_here, blocks, b.lift(cut.taps), table, taps.pointer, data, weights.pointer,
                             steps[0], tiles.at(p * keep).pointer, here * keep, more, last, image, first_block, pixel,
@@ -213,10 +217,11 @@ class _Blocked:
         walks = [self.epilogue.walk([image, block + j, Lane(b.lift(0)), pixel], 3) for j in range(vectors) if brief]
         for t in b.range(0, count):
             if self.pointwise:  # pixels follow each other
-                lines = [source.at(t * (pixels * self.block)).at(i * self.block) for i in range(pixels)]
+                begin = source.at(t * (pixels * self.block))
+                lines = [(begin, i * self.block) for i in range(pixels)]
             else:
                 starts = Array(b, pixel_table, "int64").at(t * pixels)
-                lines = [source.at(starts[i]) for i in range(pixels)]
+                lines = [(source.at(starts[i]), 0) for i in range(pixels)]
             kept = Array(b, tile, self.dtype).at(t * tile_step)
             ahead = weight.at((b.minimum(t, self.block - 1) + self.block) * blocks * taps * columns)
             sums = [b.zero(vector_type(TYPES[self.dtype], lanes)) for _ in places]
@@ -227,15 +232,10 @@ class _Blocked:
                 for tap in [b.lift(0)] if self.pointwise else b.range(0, taps, together, carry=sums):
                     offset = block_at if self.pointwise else block_at + tap_at[tap]
                     row = rows.at(tap * (self.block * columns))
-                    here = [line.at(offset) for line in lines]
-                    for channel in range(self.block * together):
-                        filters = [row.vector(channel * columns + j * lanes, lanes) for j in range(vectors)]
-                        if channel == 0 and self.block > 1:
-                            prefetch(ahead.at((k * taps + tap) * columns), 2)
-                        for i in range(pixels):
-                            x = here[i].broadcast(channel, lanes)
-                            for j in range(vectors):
-                                sums[i * vectors + j] = b.fma(x, filters[j], sums[i * vectors + j])
+                    here = [(line.at(offset), place) for line, place in lines]
+                    if self.block > 1:
+                        prefetch(ahead.at((k * taps + tap) * columns), 2)
+                    multiply(b, self.isa, sums, here, row, columns, self.block * together)
             with b.when(last.equals(0)) if brief else nullcontext():
                 for total, place in zip(sums, places, strict=True):
                     kept.put(place, total)

@@ -29,6 +29,7 @@ from mxc.compiler.targets.cpu.isa import Isa
 from mxc.compiler.targets.cpu.library.blocks import LINE, UNITS, ceil_div, least, most, prefetch
 from mxc.compiler.targets.cpu.library.convolution import split
 from mxc.compiler.targets.cpu.library.epilogue import Epilogue, Lane
+from mxc.compiler.targets.cpu.library.tile import multiply, sizes
 from mxc.compiler.targets.cpu.library.winograd_tiles import (
     PLACES,
     RESULTS,
@@ -121,13 +122,15 @@ def print_kernel(
 ) -> None:
     """The kernel's function and those that it calls."""
     params: dict[str, Any] = dict(kernel.params)
-    shapes = [(t, v) for t in range(1, params["tiles"] + 1) for v in range(1, params["columns"] // params["block"] + 1)]
+    vectors_of_group = params["columns"] // params["block"]
+    shapes = [(t, v) for t in sizes(params["tiles"])
+              for v in range(vectors_of_group if params["whole"] else 1, vectors_of_group + 1)]
     for t, v in shapes:
         with b.function(f"tile_{t}_{v}", TILE, internal=True) as values:
-            _print_tile(b, params, dtype, t, v, values)
+            _print_tile(b, isa, params, dtype, t, v, values)
     with b.function("multiply", f"{TILE}, i64 tiles, i64 vectors", internal=True) as (*rest, tiles, vectors):
         for t, v in shapes:
-            with b.when(tiles.equals(t) & vectors.equals(v)):
+            with b.when((tiles <= t) & vectors.equals(v)):  # of a group there is always room for all
                 b.leave(f"tile_{t}_{v}", rest)
     print_sides(b, dtype, params["block"], epilogue_of)
     with b.function("prepare", "ptr args, ptr noalias scratch, i64 first, i64 tiles", True) as (args, *rest):
@@ -139,7 +142,9 @@ def print_kernel(
         _Winograd(kernel, b, dtype, epilogue_of(args)).units(args, first, last, scratch)
 
 
-def _print_tile(b: Builder, params: dict[str, Any], dtype: str, tiles: int, vectors: int, values: list[Value]) -> None:
+def _print_tile(
+    b: Builder, isa: Isa, params: dict[str, Any], dtype: str, tiles: int, vectors: int, values: list[Value],
+) -> None:
     """products[tile][filter] = sum over channels of data[channel][tile] * weights[channel][filter]."""
     blocks, data, weights, ahead, products = values
     lanes, columns = params["block"], params["columns"]
@@ -151,12 +156,7 @@ def _print_tile(b: Builder, params: dict[str, Any], dtype: str, tiles: int, vect
         here, row = source.at(k * step), weight.at(k * (lanes * columns))
         for i in range(AHEAD):
             prefetch(following.at((k * AHEAD + i) * columns), 2)
-        for channel in range(lanes):
-            filters = [row.vector(channel * columns + j * lanes, lanes) for j in range(vectors)]
-            for i in range(tiles):
-                x = here.broadcast(i * lanes + channel, lanes)
-                for j in range(vectors):
-                    sums[i * vectors + j] = b.fma(x, filters[j], sums[i * vectors + j])
+        multiply(b, isa, sums, [(here, i * lanes) for i in range(tiles)], row, columns, lanes)
     for total, (i, j) in zip(sums, pairs, strict=True):
         target.put(i * (PLACES * columns) + j * lanes, total)
 
