@@ -52,7 +52,9 @@ class Window:
         return cls(n[0], n[1], n[2], n[3], *[tuple(n[i : i + 3]) for i in range(4, 22, 3)])  # type: ignore[arg-type]
 
 
-BOTH_PACKED = 768  # rows and columns of a product from which both operands are packed
+# Rows and columns of a product up to which the operand whose depth lies together is read in place, the fewer and the
+# more of them: any number goes with so few of the other, or both may be moderate.
+FEW, MODERATE = 767, (1024, 3072)
 
 
 def gemm(
@@ -72,7 +74,8 @@ def gemm(
     """
     rows, columns = (step == 1 and dtype != "float16" for step in (a_strides[2], b_strides[1]))
     turned = not packed_b and columns and (m < n or not rows)
-    in_place = (turned or rows) and min(m, n) < BOTH_PACKED
+    fewer, more = sorted((m, n))
+    in_place = (turned or rows) and (fewer <= FEW or (fewer <= MODERATE[0] and more <= MODERATE[1]))
     vector = ""
     if 1 in (m, n) and not packed_b:
         along, (line, deep) = (a_strides[2], (b_strides[2], b_strides[1])) if m == 1 else (b_strides[1], a_strides[1:])
