@@ -16,6 +16,7 @@ from mxc.runtime.array import Array
 from mxc.runtime.context import Context
 from mxc.runtime.executor import GraphExecutor
 from mxc.symbol.binding import whole_shape
+from mxc.util import is_np_shape
 
 
 class Executor:
@@ -208,13 +209,16 @@ def _shapes_by_name(graph: Graph, wanted: Mapping[str, Sequence[int]],
                     old: Mapping[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
     """Every variable's shape that follows from the wanted ones; those that do not follow stay as they were."""
     given = {name: whole_shape(name, shape) for name, shape in wanted.items()}
-    found = infer_shape(graph, given, partial=True)
+    numpy = is_np_shape()
+    unknown = -1 if numpy else 0
+    found = infer_shape(graph, given, partial=True, numpy=numpy)
     for i, node in enumerate(graph.nodes):
         shape = found[i][0]
-        if node.is_variable and (shape is None or 0 in shape):
+        if node.is_variable and (shape is None or unknown in shape):
             if node.name in wanted:
-                raise MXNetError(f"reshape: the shape {given[node.name]} of {node.name!r} is not complete: 0 and -1 "
-                                 "stand for unknown dimensions, and nothing tells them")
+                raise MXNetError(f"reshape: the shape {given[node.name]} of {node.name!r} is not complete: "
+                                 f"{'-1 stands' if numpy else '0 and -1 stand'} for unknown dimensions, and nothing "
+                                 "tells them")
             given[node.name] = old[node.name]
-    complete = infer_shape(graph, given)
+    complete = infer_shape(graph, given, numpy=numpy)
     return {node.name: tuple(complete[i][0] or ()) for i, node in enumerate(graph.nodes) if node.is_variable}

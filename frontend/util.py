@@ -24,9 +24,9 @@ def is_np_array() -> bool:
 def set_np_shape(active: bool) -> bool:
     """Turn NumPy's shape semantics on or off in this thread; what it was before.
 
-    With it arrays without axes and without elements can be made (`mx.nd.zeros(())`), operators take them, unless they
-    are recorded, and an element that integers alone select has the shape (). Graphs go on taking 0 for an extent that
-    is not known.
+    With it arrays without axes and without elements can be made (`mx.nd.zeros(())`), operators and executors take
+    them, and an element that integers alone select has the shape (). In shapes that are given or inferred -1 is an
+    extent that is not known.
     """
     before, semantics.np_shape = semantics.np_shape, bool(active)
     return before

@@ -133,7 +133,7 @@ def _differentiate(nodes: list[Recorded], leaves: Sequence[Leaf], heads: Sequenc
     results = [found[leaf] for leaf in leaves]
     for leaf, value, target in zip(leaves, results, targets or (), strict=False):
         assert target is not None
-        if leaf.request == "add":
+        if leaf.request == "add" and value.size:
             invoke.invoke("elemwise_add", [target, value], {}, [target])
         else:
             target.copy_from(value)

@@ -23,6 +23,7 @@ from mxc.compiler.ops import expr
 from mxc.compiler.ops.philox import Draws
 from mxc.compiler.ops.table import Kind
 from mxc.compiler.plan import Plan, Step
+from mxc.compiler.targets.reference import interpreter
 from mxc.runtime import runner
 from mxc.runtime.array import LARGE, Array
 from mxc.runtime.storage import Block
@@ -129,7 +130,7 @@ class Form:
         if self.function is not None:
             return [self.function(*memory)]
         if self.is_empty:
-            return self._of_nothing(memory)
+            return interpreter.of_nothing(self.node, memory, self.shapes, self.dtypes, self.is_train)
         start = time.thread_time()  # no waits of a busy machine
         try:
             found = self.op.reference(self.params, memory, self.dtypes, self.is_train, Draws(*draw))
@@ -141,16 +142,6 @@ class Form:
             self.wants_code = self.wants_code or self._slow > COMPILATION
             self.short = None if self.wants_code else self.short
         return found
-
-    def _of_nothing(self, memory: Sequence[np.ndarray]) -> Sequence[np.ndarray]:
-        """The outputs for inputs some of which have no elements. Raises MXNetError where they do not follow."""
-        if all(0 in shape for shape in self.shapes):
-            return [np.empty(shape, dtype) for shape, dtype in zip(self.shapes, self.dtypes, strict=True)]
-        try:
-            return self.op.reference(self.params, memory, self.dtypes, self.is_train, Draws(0, 0))
-        except Exception as error:  # references are written for arrays with elements
-            raise MXNetError(f"operator {self.op.name}: of arrays without elements, of the shapes "
-                             f"{', '.join(map(str, self.in_shapes))}: {error}") from None
 
     def _run_code(self, code: _Code, inputs: Sequence[Array], results: Sequence[Array], draw: tuple[int, int]) -> None:
         """Kernels may write an output before they have read all inputs, so one that shares memory with an input, or

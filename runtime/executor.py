@@ -7,7 +7,8 @@ states change in backward, once for each call. Other than there, what backward n
 again from the arguments: fusion does so, and so does a second backward after one forward, which finds it overwritten.
 
 A run is one piece of the engine's work: a brief one is done when the call returns, others are queued, those among them
-in which Python runs a step. With a monitor it is done in the caller, which the callbacks belong to.
+in which Python runs a step. With a monitor it is done in the caller, which the callbacks belong to. So it is where some
+array of the graph has no elements (`is_empty`): kernels do not take those, so the references run, node by node.
 
 Plans are compiled at their first use: "inference", "training" (forward and backward of the joint graph), and
 "inference gradient" (the same with the operators in inference mode).
@@ -80,6 +81,7 @@ class GraphExecutor:
         self._dtypes = {name: array.dtype for name, array in known.items()}
         self.source = graph  # as the user made it: what is compiled
         self.graph = infer(graph, self._shapes, self._dtypes)
+        self.is_empty = any(0 in (shape or ()) for shapes in self.graph.facts.shape for shape in shapes)
         self._check_gradients()
         self.outputs = self._make_outputs()
         self._forward_done = engine.Variable()  # has forward's failure, which is backward's too
@@ -132,6 +134,8 @@ class GraphExecutor:
 
     def _plan(self, mode: str) -> BoundPlan:
         """The plan of a mode, compiled and bound at its first use."""
+        if self.is_empty:
+            raise MXNetError("nothing is compiled for a graph in which arrays have no elements: it runs node by node")
         if mode not in self._bound:
             grad_req = {} if mode == INFERENCE else self.grad_req
             facts = (tuple(sorted(d.items())) for d in (self._shapes, self._dtypes, grad_req))
@@ -219,7 +223,7 @@ class GraphExecutor:
                        values: Mapping[str, Array | np.ndarray] | None) -> Sequence[engine.Placed]:
         memory = self.memory
         with memory.lock:
-            if self.monitor is not None:
+            if self.monitor is not None or self.is_empty:
                 return self._start_watched(is_train, values)
             run, draws = self._forwards.get(is_train) or self._forward(is_train), NO_DRAWS
             copies = [self.args[name].place(value) for name, value in values.items()] if values else ()
@@ -284,6 +288,8 @@ class GraphExecutor:
             if not self._last:
                 raise MXNetError("backward needs a forward run first: call forward(is_train=True)")
             mode = TRAINING if is_train and self._last == TRAINING else INFERENCE_GRADIENT
+            if self.is_empty:
+                return self._start_stepwise_backward(heads, mode == TRAINING)
             plan = self._plan(mode)
             targets = self._heads(plan, heads)
             reads = self._reads | {self._forward_done, *(head.variable for head, _ in targets)}
@@ -306,35 +312,61 @@ class GraphExecutor:
             small, brief = (known["backward"] and (not again or known["forward"]) for known in (plan.small, plan.brief))
             return engine.place(work, reads, writes, "backward", small, self.memory.turn, brief=brief)
 
+    def _start_stepwise_backward(self, heads: Sequence[Array | None], is_train: bool) -> engine.Placed:
+        from mxc.compiler.passes.gradient import differentiate  # only now: a plan that is known needs no passes
+
+        joint = differentiate(self.graph, self.grad_req, is_train)
+        given = {node.name: self._head(node.name, heads, joint.shape(Entry(node))) for node in joint.variables
+                 if node.name.startswith(HEAD)}
+        reads = self._reads | {self._forward_done, *(head.variable for head in given.values())}
+        aux = [a.variable for a in self.aux.values()] if is_train else []
+
+        def work() -> None:
+            values = interpreter.run(joint, {k: a.data for k, a in {**self.args, **given}.items()},
+                                     {k: a.data for k, a in self.aux.items()}, is_train, Draws(*self._draws[0]))
+            for sink, entry in zip(joint.sinks, joint.outputs, strict=True):
+                target = self.aux.get(sink.name) if sink.kind == "aux" else self.grads.get(sink.name)
+                if sink.kind != "output":
+                    assert target is not None
+                    np.copyto(target.data, target.data + values[entry] if sink.mode == "add" else values[entry])
+
+        self.memory.holder = None
+        return engine.place(work, reads, [*self._gradients, *aux, self.memory.variable], "backward", False,
+                            self.memory.turn, is_queued=False)
+
     def _heads(self, plan: BoundPlan, heads: Sequence[Array | None]) -> list[tuple[Array, Array]]:
         """Pairs of a given head gradient and the plan's array for it."""
         pairs = []
         for name in plan.names("head"):
-            i = int(name.removeprefix(HEAD))
-            head, target = heads[i] if i < len(heads) else None, plan.array_of("head", name)
+            target = plan.array_of("head", name)
             assert target is not None
-            if head is None:
-                raise MXNetError(f"backward needs a head gradient for output {i} ({self.output_name(i)!r}): it is not "
-                                 "the output of a loss operator. Pass out_grads, or make it a loss with MakeLoss")
-            if head.shape != target.shape:
-                raise MXNetError(f"the head gradient of output {i} ({self.output_name(i)!r}) has the shape "
-                                 f"{head.shape}; the output has {target.shape}")
-            pairs.append((head, target))
+            pairs.append((self._head(name, heads, target.shape), target))
         return pairs
+
+    def _head(self, name: str, heads: Sequence[Array | None], shape: tuple[int, ...]) -> Array:
+        """The head gradient that was given for a variable of the joint graph. Raises MXNetError if it does not fit."""
+        i = int(name.removeprefix(HEAD))
+        head = heads[i] if i < len(heads) else None
+        if head is None:
+            raise MXNetError(f"backward needs a head gradient for output {i} ({self.output_name(i)!r}): it is not "
+                             "the output of a loss operator. Pass out_grads, or make it a loss with MakeLoss")
+        if head.shape != shape:
+            raise MXNetError(f"the head gradient of output {i} ({self.output_name(i)!r}) has the shape "
+                             f"{head.shape}; the output has {shape}")
+        return head
 
     def output_name(self, position: int) -> str:
         """NODE_OUTPUT, or the name of the variable that the output is."""
         return output_name(self.graph.outputs[position])
 
     def _run_watched(self, is_train: bool, draw: tuple[int, int]) -> None:
-        """Run node by node with the reference, telling the monitor every value."""
-        assert self.monitor is not None
+        """Run node by node with the reference, telling the monitor, if there is one, every value."""
         monitor = self.monitor
-
         values: interpreter.Values = {}
 
         def tell(name: str, value: np.ndarray) -> None:
-            monitor(name, Array.of(value, context=self.context))
+            if monitor is not None:
+                monitor(name, Array.of(value, context=self.context))
 
         def watch(node: Node, outputs: list[np.ndarray]) -> None:
             values.update((Entry(node, i), value) for i, value in enumerate(outputs))

@@ -3,11 +3,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping, Sequence
+from typing import NoReturn
 
 from mxc.compiler.error import MXNetError
 from mxc.compiler.graph.graph import Node
 from mxc.compiler.ops import table
-from mxc.compiler.ops.infer import infer_empty, infer_node
+from mxc.compiler.ops.infer import infer_node
 from mxc.runtime import engine, random, tape
 from mxc.runtime.array import Array, semantics
 from mxc.runtime.context import Context, current_context
@@ -44,8 +45,8 @@ def invoke(name: str, inputs: Sequence[Array], params: Mapping[str, object], out
     except TypeError:  # a parameter that cannot be hashed, as a list
         made = _resolve(name, given, inputs, train)
         form = form_of(made.node, tuple(made.in_shapes), tuple(made.in_dtypes), train)
-    if form.is_empty:
-        _check_empty(name, form.in_shapes)
+    if form.is_empty and not semantics.np_shape:  # it was made in that scope
+        _refuse_empty(name, form.in_shapes)
     if free and form.short is not None:  # the short way: nothing to wait for, a new array
         try:
             value = quiet.enter(form.short, *memory)
@@ -118,24 +119,18 @@ def _resolve(name: str, params: tuple[tuple[str, object], ...], inputs: Sequence
     if len(shapes) != len(expected):
         raise MXNetError(f"operator {name} takes {len(expected)} arrays ({', '.join(expected) or 'none'}), "
                          f"got {len(shapes)}")
-    if not semantics.np_shape:
-        for what, shape in zip(expected, shapes, strict=True):
-            if 0 in shape:
-                raise MXNetError(f"operator {name}: {what} has the shape {shape}; operators take arrays with elements, "
-                                 "others in the scope mx.np_shape() only")
+    if not semantics.np_shape and any(0 in shape for shape in shapes):
+        _refuse_empty(name, shapes)
     return _form(node, shapes, dtypes, is_train)
 
 
-def _check_empty(name: str, shapes: Sequence[tuple[int, ...]]) -> None:
-    """Raise MXNetError where inputs without elements are not taken."""
-    if tape.state.recording or not semantics.np_shape:
-        raise MXNetError(f"operator {name}: its inputs have the shapes {', '.join(map(str, shapes))}; arrays without "
-                         "elements are taken in the scope mx.np_shape() only, and not while operators are recorded")
+def _refuse_empty(name: str, shapes: Sequence[tuple[int, ...]]) -> NoReturn:
+    raise MXNetError(f"operator {name}: its inputs have the shapes {', '.join(map(str, shapes))}; operators take "
+                     "arrays with elements, others in the scope mx.np_shape() only")
 
 
 def _form(node: Node, shapes: Sequence[tuple[int, ...]], dtypes: Sequence[str], is_train: bool) -> Form:
-    infer = infer_empty if any(0 in shape for shape in shapes) else infer_node
-    return Form(node, shapes, dtypes, *infer(node, shapes, dtypes), is_train)
+    return Form(node, shapes, dtypes, *infer_node(node, shapes, dtypes), is_train)
 
 
 def _check_results(name: str, results: Sequence[Array], shapes: Sequence[tuple[int, ...]]) -> None:

@@ -70,13 +70,10 @@ def test_selection_by_truth_while_recording(key, active):
 
 
 def test_what_has_no_elements_is_refused():
-    """Out of the scope, also by an operator that had such arrays in it; while operators are recorded; by parameters."""
+    """Out of the scope, also by an operator that had such arrays in it; by parameters."""
     with mx.np_shape():
         empty = nd.zeros((0, 3))
         assert (empty + 1).shape == nd.exp(empty).shape == (0, 3)
-        empty.attach_grad()
-        with autograd.record(), pytest.raises(mx.MXNetError, match="not while operators are recorded"):
-            empty + 1
         for refused in (lambda: nd.random.uniform(shape=()), lambda: nd.max(empty),
                         lambda: nd.take(empty, nd.ones((2,))),
                         lambda: nd.Pooling(nd.zeros((1, 1, 0, 4)), kernel=(3, 3), pool_type="max")):
@@ -88,7 +85,9 @@ def test_what_has_no_elements_is_refused():
 
 
 def test_a_large_array_beside_one_without_elements():
-    large = nd.ones((300_000, 3))
+    large = nd.ones((1_100_000, 3))
     with mx.np_shape():
         both = nd.concat(nd.zeros((0, 3)), large, nd.zeros((0, 3)), dim=0)
-    assert both.shape == large.shape and both.asnumpy().all()
+        bound = mx.sym.concat(mx.sym.Variable("a"), mx.sym.Variable("b"), dim=0).bind(
+            mx.cpu(), {"a": nd.zeros((0, 3)), "b": large})
+    assert both.shape == bound.outputs[0].shape == large.shape and both.asnumpy().all()

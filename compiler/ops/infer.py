@@ -55,10 +55,12 @@ def infer_dtypes(node: Node, ins: Sequence[str | None], outs: Sequence[str | Non
 
 
 def infer_node(node: Node, in_shapes: Sequence[Shape], in_dtypes: Sequence[str]) -> tuple[list[Shape], list[str]]:
-    """Shapes and dtypes of all outputs of a node whose inputs are known completely.
+    """Shapes and dtypes of all outputs of a node whose inputs are known completely, so that 0 is an extent.
 
     Raises MXNetError when they do not fit the operator, or do not determine its outputs.
     """
+    if any(0 in shape for shape in in_shapes):
+        return _infer_empty(node, in_shapes, in_dtypes)
     unknown = [None] * node.num_outputs
     shapes = infer_shapes(node, in_shapes, unknown)[1]
     types = infer_dtypes(node, in_dtypes, unknown)[1]
@@ -70,24 +72,40 @@ def infer_node(node: Node, in_shapes: Sequence[Shape], in_dtypes: Sequence[str])
     return [s for s in shapes if s is not None], [t for t in types if t is not None]
 
 
-# What stands for an extent of 0 while an operator's shapes are inferred, where 0 means unknown: numbers that many
-# others divide, and their last factors. What is left of a result's extent by the factor is its own.
-_STAND_INS = tuple((factor, 720 * factor) for factor in (1_000_003, 1_000_033))
+# What stands for an extent of 0 while shapes are inferred, where 0 means unknown: numbers that many others divide, and
+# a large factor of their own.
+_FACTORS = 1_000_003, 1_000_033
+STAND_INS = tuple(720 * factor for factor in _FACTORS)
 
 
-def infer_empty(node: Node, in_shapes: Sequence[Shape], in_dtypes: Sequence[str]) -> tuple[list[Shape], list[str]]:
-    """As `infer_node`, of inputs some of which have no elements. Raises MXNetError for operators that do not take them.
-    """
+def of_stand_ins(first: Shape, last: Shape) -> Shape | None:
+    """The shape that was inferred with each stand-in; None where an extent depends on that of 0 otherwise than by a
+    product or a sum, as a window's."""
+    made = []
+    for one, other in zip(first, last, strict=True):
+        if one % _FACTORS[0] == other % _FACTORS[1] == 0:
+            made.append(0)
+            continue
+        slope, rest = divmod(one - other, STAND_INS[0] - STAND_INS[1])
+        made.append(one - slope * STAND_INS[0])
+        if rest or made[-1] < min(one, 0):
+            return None
+    return tuple(made)
+
+
+def _infer_empty(node: Node, in_shapes: Sequence[Shape], in_dtypes: Sequence[str]) -> tuple[list[Shape], list[str]]:
+    refusal = MXNetError(_message(node, "it does not take these arrays, of which some have no elements", in_shapes))
     found = []
-    for factor, stand_in in _STAND_INS:
+    for stand_in in STAND_INS:
         try:
-            shapes, types = infer_node(node, [tuple(d or stand_in for d in shape) for shape in in_shapes], in_dtypes)
+            found.append(infer_node(node, [tuple(d or stand_in for d in shape) for shape in in_shapes], in_dtypes))
         except MXNetError:  # its text would have the stand-ins
-            break
-        found.append(([tuple(d % factor for d in shape) for shape in shapes], types))
-    if len(found) < 2 or found[0] != found[1]:  # an extent that is computed from that of 0, as a window's
-        raise MXNetError(_message(node, "it does not take these arrays, of which some have no elements", in_shapes))
-    return found[0]
+            raise refusal from None
+    (first, types), (last, _) = found
+    shapes = [of_stand_ins(*pair) for pair in zip(first, last, strict=True)]
+    if None in shapes:
+        raise refusal
+    return [shape for shape in shapes if shape is not None], types
 
 
 def _infer(node: Node, role: str, merge: Callable[[T | None, T | None], T | None],

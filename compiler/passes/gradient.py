@@ -15,7 +15,7 @@ not exist are accepted and ignored.
 
 A rule in passes/gradients/ says what flows into an operator's inputs; an operator with formulas in the table needs
 none: its generated `_backward_<op>` operators are used. Contributions to one entry are added up; where nothing flows
-the gradient is zeros. Gradients have their argument's dtype.
+the gradient is zeros. Gradients have their argument's dtype. Through what has no elements nothing flows.
 """
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from collections.abc import Mapping
 from mxc.compiler.error import MXNetError
 from mxc.compiler.graph.graph import Entry, Graph, GraphBuilder, Node, Sink
 from mxc.compiler.passes.building import as_dtype
-from mxc.compiler.passes.gradients.context import Gradient, flows_into, is_loss
+from mxc.compiler.passes.gradients.context import Gradient, flows_into, is_loss, zeros
 from mxc.compiler.passes.registry import Options, graph_pass
 
 HEAD = "_head_grad_"
@@ -66,9 +66,12 @@ def differentiate(graph: Graph, grad_req: Mapping[str, str], is_train: bool,
 
 def _leading(graph: Graph, wanted: list[Node]) -> set[Node]:
     """The wanted variables, and the nodes whose gradients lead to one."""
-    leads = set(wanted)
+    def has_elements(node: Node) -> bool:
+        return any(0 not in graph.shape(Entry(node, i)) for i in range(node.num_outputs))
+
+    leads = {node for node in wanted if has_elements(node)}
     for node in graph.nodes:
-        if any(e.node in leads and flows_into(node, i) for i, e in enumerate(node.inputs)):
+        if has_elements(node) and any(e.node in leads and flows_into(node, i) for i, e in enumerate(node.inputs)):
             leads.add(node)
     return leads
 
@@ -78,6 +81,8 @@ def _flow_back(graph: Graph, builder: GraphBuilder, leads: set[Node], is_train: 
     """The contributions to the gradient of every entry of the nodes `leads`."""
     flows: dict[Entry, list[Entry]] = {}
     for i, entry in enumerate(graph.outputs):
+        if 0 in graph.shape(entry):
+            continue
         head = builder.variable(f"{HEAD}{i}", graph.shape(entry), graph.dtype(entry))
         flows.setdefault(entry, []).append(head)
     for node in reversed(graph.nodes):
@@ -127,10 +132,7 @@ def _sum(builder: GraphBuilder, entry: Entry, parts: list[Entry]) -> Entry | Non
 def _total(builder: GraphBuilder, entry: Entry, flows: dict[Entry, list[Entry]]) -> Entry:
     """The gradient of a variable: the sum of its contributions, or zeros."""
     total = _sum(builder, entry, flows.get(entry, []))
-    if total is None:
-        return builder.make("_zeros", name=f"{entry.node.name}_grad", shape=builder.shape(entry),
-                            dtype=builder.dtype(entry))
-    return total
+    return zeros(builder, entry, f"{entry.node.name}_grad") if total is None else total
 
 
 def _new_aux(builder: GraphBuilder, nodes: list[Node]) -> dict[str, Entry]:

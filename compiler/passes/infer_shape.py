@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from mxc.compiler.error import MXNetError, nearest
 from mxc.compiler.graph.graph import Graph, Node
-from mxc.compiler.ops.infer import Shape, infer_shapes, is_complete, merge_shape
+from mxc.compiler.ops.infer import STAND_INS, Shape, infer_shapes, is_complete, merge_shape, of_stand_ins
 from mxc.compiler.ops.params import parse_type
 
 T = TypeVar("T")
@@ -14,45 +14,75 @@ MOST_LINES = 10  # of what was given, in a message
 _SHAPE = parse_type("shape")  # as operators' parameters: Python 2 wrote (8L, 3L)
 
 
-def infer_shape(graph: Graph, known: Mapping[str, Sequence[int] | None],
-                partial: bool = False) -> list[list[Shape | None]]:
+def infer_shape(graph: Graph, known: Mapping[str, Sequence[int] | None], partial: bool = False,
+                numpy: bool = False) -> list[list[Shape | None]]:
     """The shapes of every node's outputs, by node id and output index.
 
     known: shapes of variables by name; None or an empty shape is an unknown rank, 0 or -1 an unknown dimension. A
     variable that is not named there has the shape its `__shape__` attribute gives.
-    partial: return what could be found (None: unknown rank, 0: unknown dimension) instead of refusing it.
+    partial: return what could be found (None: unknown rank, 0: unknown dimension) instead of refusing it. numpy: 0 and
+    () are shapes like any other, also in what is returned, and -1 is an unknown dimension.
 
     Raises MXNetError when shapes contradict each other (naming operator, node, its inputs' shapes and the given
     shapes), for a name that is no variable of the graph, and, without `partial`, for shapes that stay unknown (naming
     argument and dimension).
     """
     check_names(graph, known)
+    given: dict[Node, Shape | None] = {}
+    for node in graph.variables:
+        shape = known.get(node.name)
+        said = shape is not None if numpy else bool(shape)
+        given[node] = tuple(map(int, shape)) if said and shape is not None else attribute_shape(node)
+    if not numpy:
+        return _infer(graph, {node: shape or None for node, shape in given.items()}, partial, known)
+    return _infer_numpy(graph, given, partial, known)
+
+
+def _infer(graph: Graph, given: Mapping[Node, Shape | None], partial: bool,
+           known: Mapping[str, object]) -> list[list[Shape | None]]:
     shapes: list[list[Shape | None]] = []
     for node in graph.nodes:
         shapes.append([None] * node.num_outputs)
-        if node.is_variable:
-            shape = normalise(known.get(node.name))
-            shapes[-1][0] = attribute_shape(node) if shape is None else shape
+        shape = given.get(node)
+        if shape is not None:
+            shapes[-1][0] = tuple(max(dim, 0) for dim in shape)
     with_context(lambda: propagate(graph, shapes, infer_shapes, merge_shape), "shapes", known)
     if not partial:
         _refuse_unknown(graph, shapes, known)
     return shapes
 
 
-def normalise(shape: Sequence[int] | None) -> Shape | None:
-    """A given shape in the inference's form: an empty one is an unknown rank, -1 an unknown dimension."""
-    if not shape:
-        return None
-    return tuple(max(int(dim), 0) for dim in shape)
+def _infer_numpy(graph: Graph, given: Mapping[Node, Shape | None], partial: bool,
+                 known: Mapping[str, object]) -> list[list[Shape | None]]:
+    """Numbers stand for 0: see STAND_INS."""
+    has_zeros = any(0 in shape for shape in given.values() if shape is not None)
+    found = []
+    for stand_in in STAND_INS if has_zeros else STAND_INS[:1]:
+        begun = {node: shape and tuple(dim or stand_in for dim in shape) for node, shape in given.items()}
+        try:
+            found.append(_infer(graph, begun, partial, known))
+        except MXNetError as error:
+            raise MXNetError(str(error).replace(str(stand_in), "0")) from None
+    shapes: list[list[Shape | None]] = []
+    for node, *both in zip(graph.nodes, found[0], found[-1], strict=True):
+        shapes.append([])
+        for first, last in zip(*both, strict=True):
+            shape = first
+            if first is not None and last is not None:
+                shape = of_stand_ins(*(tuple(dim or -1 for dim in shape) for shape in (first, last)))
+                if shape is None:
+                    raise MXNetError(f"{node!r} does not take these arrays, of which some have no elements")
+            shapes[-1].append(shape)
+    return shapes
 
 
 def attribute_shape(node: Node) -> Shape | None:
-    """The shape that the variable's `__shape__` attribute gives. Raises MXNetError when it is no shape."""
+    """The shape that the variable's `__shape__` attribute gives, if any. Raises MXNetError when it is no shape."""
     text = node.attrs.get("__shape__")
     if text is None or text == "None":
         return None
     try:
-        return normalise(_SHAPE.parse(text))  # type: ignore[arg-type]
+        return _SHAPE.parse(text)  # type: ignore[return-value]
     except MXNetError:
         raise MXNetError(f"variable {node.name!r}: its attribute __shape__ is {text!r}; "
                          "expected a shape such as (2, 3)") from None

@@ -51,8 +51,10 @@ class Differentiable:
 
 def record_selection(array: Array, key: Any, selected: Array) -> Array:
     """Note, while recording, that `selected` has the elements of `array` under a key; `selected`."""
-    if not tape.state.recording or tape.entry_of(array) is None or not selected.size:
+    if not tape.state.recording or tape.entry_of(array) is None:
         return selected
+    if not selected.size:
+        return _record_places(array, np.zeros(selected.shape, np.int64), selected)
     if isinstance(key, bool):  # where integers alone select, True is the index 1
         key = int(key)
     elif isinstance(key, tuple) and len(key) == len(array.shape) and all(isinstance(k, INTEGERS) for k in key):

@@ -10,6 +10,7 @@ from mxc.compiler.error import ArgumentError, ArgumentTypeError, MXNetError, nea
 from mxc.context import Context, current_context
 from mxc.ndarray import NDArray
 from mxc.runtime.array import Array, dtype_name
+from mxc.util import is_np_shape
 
 if TYPE_CHECKING:
     from mxc.symbol.symbol import Symbol
@@ -57,7 +58,7 @@ def simple_bind(symbol: Symbol, ctx: Any, grad_req: Any, type_dict: Mapping[str,
     types = {name: dtype_name(dtype) for name, dtype in (type_dict or {}).items() if name in inputs}
     modes = _modes(grad_req, names, simple=True)
     try:
-        found_shapes, found_types = infer_shape(graph, known), infer_dtype(graph, types)
+        found_shapes, found_types = infer_shape(graph, known, numpy=is_np_shape()), infer_dtype(graph, types)
     except MXNetError as error:
         ignored = [f"\n  {name!r} is no argument of this symbol and was ignored{nearest(name, inputs)}"
                    for name in shapes if name not in inputs]
@@ -95,6 +96,11 @@ def _executor(symbol: Symbol, ctx: Context, args: dict[str, NDArray], grads: dic
               modes: dict[str, str], aux: dict[str, NDArray], shared_exec: Any) -> Any:
     from mxc.executor import Executor
 
+    if not is_np_shape():
+        for name, array in {**args, **aux}.items():
+            if not array.shape or 0 in array.shape:
+                raise MXNetError(f"argument {name!r} has the shape {array.shape}; executors take arrays with axes and "
+                                 "elements, others in the scope mx.np_shape() only")
     return Executor(symbol, ctx, args, grads, modes, aux, shared_exec)
 
 

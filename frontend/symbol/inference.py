@@ -10,6 +10,7 @@ import numpy as np
 
 from mxc.compiler.error import ArgumentError, ArgumentTypeError, MXNetError
 from mxc.runtime.array import dtype_name
+from mxc.util import is_np_shape
 
 if TYPE_CHECKING:
     from mxc.symbol.symbol import Symbol
@@ -29,13 +30,16 @@ def shapes(symbol: Symbol, args: Sequence[Any], kwargs: Mapping[str, Any], parti
             raise ArgumentTypeError(f"Arguments need to be shapes (tuple), but {where} is {type(value)}.")
     known = {name: tuple(operator.index(dim) for dim in shape) for name, shape in _named(symbol, args, kwargs).items()}
     graph = symbol.graph
-    facts = infer_shape(graph, known, partial=True)
-    found = [[() if shape is None else shape for shape in group] for group in _grouped(symbol, graph, facts)]
-    if partial or all(shape and 0 not in shape for group in found for shape in group):
+    numpy = is_np_shape()
+    unknown = -1 if numpy else 0
+    inferred = _grouped(symbol, graph, infer_shape(graph, known, partial=True, numpy=numpy))
+    open_ended = [[shape is None or unknown in shape for shape in group] for group in inferred]
+    found = [[() if shape is None and not numpy else shape for shape in group] for group in inferred]
+    if partial or not any(map(any, open_ended)):
         return tuple(found)
-    _warn("shape", " (0s in shape means unknown dimensions)", [
-        f"{name}: {shape}" for name, shape in zip(symbol.list_arguments(), found[0], strict=True)
-        if not shape or 0 in shape])
+    named = zip(symbol.list_arguments(), found[0], open_ended[0], strict=True)
+    _warn("shape", f" ({unknown}s in shape means unknown dimensions)", [
+        f"{name}: {shape}" for name, shape, is_open in named if is_open])
     return None, None, None
 
 

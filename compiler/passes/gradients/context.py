@@ -47,6 +47,14 @@ def flows_into(node: Node, position: int) -> bool:
     return rule is None or position >= len(names) or names[position] != _IGNORED.get(rule)
 
 
+def zeros(builder: GraphBuilder, entry: Entry, name: str) -> Entry:
+    """Zeros of an entry's shape and dtype."""
+    shape = builder.shape(entry)
+    if 0 in shape:  # to an operator without inputs that is an unknown dimension
+        return builder.make("zeros_like", entry, name=name)
+    return builder.make("_zeros", name=name, shape=shape, dtype=builder.dtype(entry))
+
+
 class Gradient:
     """One node whose gradient is asked for.
 
@@ -81,7 +89,7 @@ class Gradient:
         """What flows into output `index`; zeros where nothing does."""
         found, out = self.out_grads[index], self.outputs[index]
         if found is None:
-            return self.make("_zeros", shape=self.shape(out), dtype=self.dtype(out))
+            return zeros(self.builder, out, self._new_name())
         return found
 
     def shape(self, entry: Entry) -> Shape:

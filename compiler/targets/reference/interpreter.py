@@ -1,13 +1,14 @@
 """Runs graphs node by node with the operators' NumPy references: slow, and what the other targets are compared with."""
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
 from mxc.compiler.error import MXNetError
 from mxc.compiler.graph.graph import Entry, Graph, Node
-from mxc.compiler.ops.infer import infer_node
+from mxc.compiler.ops.infer import Shape, infer_node
 from mxc.compiler.ops.philox import Draws
 
 Values = dict[Entry, np.ndarray]
@@ -21,11 +22,31 @@ def evaluate(node: Node, inputs: list[np.ndarray], is_train: bool = False,
     naming the node when its operator has no reference.
     """
     assert node.op is not None
-    _, dtypes = infer_node(node, [a.shape for a in inputs], [a.dtype.name for a in inputs])
+    shapes, dtypes = infer_node(node, [a.shape for a in inputs], [a.dtype.name for a in inputs])
+    if any(0 in a.shape for a in inputs):
+        return of_nothing(node, inputs, shapes, dtypes, is_train)
     try:
         return node.op.reference(node.params, inputs, dtypes, is_train, rng)
     except MXNetError as error:
         raise MXNetError(f"node {node.name!r}: {error}") from None
+
+
+def of_nothing(node: Node, inputs: Sequence[np.ndarray], shapes: Sequence[Shape], dtypes: Sequence[str],
+               is_train: bool) -> list[np.ndarray]:
+    """All outputs, of these shapes and dtypes, of a node some of whose inputs have no elements.
+
+    Raises MXNetError where values do not follow.
+    """
+    assert node.op is not None
+    if all(0 in shape for shape in shapes):
+        return [np.empty(shape, dtype) for shape, dtype in zip(shapes, dtypes, strict=True)]
+    try:
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # as of a mean of nothing
+            return node.op.reference(node.params, inputs, dtypes, is_train, Draws(0, 0))
+    except Exception as error:  # references are written for arrays with elements
+        raise MXNetError(f"operator {node.op.name}: of arrays without elements, of the shapes "
+                         f"{', '.join(str(a.shape) for a in inputs)}: {error}") from None
 
 
 def run(graph: Graph, args: Mapping[str, np.ndarray], aux: Mapping[str, np.ndarray], is_train: bool = False,
