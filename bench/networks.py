@@ -15,6 +15,7 @@ import argparse
 import json
 import os
 import platform
+import shutil
 import subprocess
 import sys
 from dataclasses import asdict
@@ -40,11 +41,24 @@ def machine() -> dict[str, str]:
             "python": platform.python_version(), "commit": commit, "load": f"{os.getloadavg()[0]:.1f}"}
 
 
+def read_old(path: Path) -> dict:
+    """The results of an earlier run; ends the program where the file has none."""
+    try:
+        old = json.loads(path.read_text())
+        if isinstance(old, dict) and isinstance(old.get("threads"), dict):
+            return old
+    except (OSError, ValueError) as error:
+        sys.exit(f"--compare {path}: {error}")
+    sys.exit(f"--compare {path}: not what this script writes with --json")
+
+
 def pythons(names: list[str], given: dict[str, str]) -> dict[str, str]:
-    """Peer: its Python; says which have none."""
+    """Peer: its Python; says which have none. given: those that are not ours to make."""
     found = {}
     for name in names:
         try:
+            if name in given and shutil.which(given[name]) is None:
+                raise environments.Unavailable(f"--python {name}={given[name]}: there is no such program")
             found[name] = given.get(name) or environments.python(name)
         except environments.Unavailable as reason:
             print(f"skipped {name}: {reason}", flush=True)
@@ -113,13 +127,17 @@ def main() -> None:
     options = parser.parse_args()
     options.rounds = options.rounds or (5 if options.quick else 15)
     options.budget = 6.0 if options.quick else 60.0
-    old = json.loads(options.compare.read_text()) if options.compare else None
+    old = read_old(options.compare) if options.compare else None
     wanted = [p for p in options.peers.replace(",", " ").split() if p != "mxc"]
     if unknown := sorted(set(wanted) - set(environments.PEERS)):
         sys.exit(f"no peer {', '.join(unknown)}; there are {', '.join(environments.PEERS)}")
-    by_peer = pythons(["mxc", *(p for p in environments.PEERS[1:] if not wanted or p in wanted)],
-                      dict(pair.split("=", 1) for pair in options.python))
+    given = dict(pair.partition("=")[::2] for pair in options.python)
+    if unknown := sorted(set(given) - set(environments.PEERS)):
+        sys.exit(f"--python: no peer {', '.join(unknown)}; there are {', '.join(environments.PEERS)}")
     entries = chosen(options.models, options.cases, options.quick)
+    if not entries:
+        sys.exit(f"no case is or begins with {', '.join(options.cases)}")
+    by_peer = pythons(["mxc", *(p for p in environments.PEERS[1:] if not wanted or p in wanted)], given)
     about, versions = machine(), {}
     print(", ".join(f"{key} {text}" for key, text in about.items()), flush=True)
     threads = [int(t) for t in (options.threads or ("1" if options.quick else "1,2")).split(",")]

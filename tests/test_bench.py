@@ -216,3 +216,16 @@ def test_a_run_and_another_that_is_compared_with_it(tmp_path):
     second = run("--compare", str(old))
     assert f"ratio before and now, against {old}" in second and second.count("sgemm 64x784x512") == 2
     assert (tmp_path / "mxc-bench" / "networks.json").exists()
+    alone = run("--python", "numpy=/nonexistent/python")
+    assert "skipped numpy: --python numpy=/nonexistent/python: there is no such program" in alone
+    assert len(next(line for line in alone.splitlines() if line.startswith("sgemm 64x784x512")).split()) == 3
+
+
+@pytest.mark.parametrize(("arguments", "said"), [
+    (["--peers", "nosuch"], "no peer nosuch; there are mxc, mxnet"), (["--python", "nosuch=python"], "no peer nosuch"),
+    (["--cases", "nosuch"], "no case is or begins with nosuch"), (["--compare", "none.json"], "--compare none.json: "),
+    (["--compare", __file__], "test_bench.py: ")], ids=["peer", "python", "case", "no file", "another file"])
+def test_what_a_run_is_told_wrongly(arguments, said):
+    done = subprocess.run([sys.executable, str(BENCH / "networks.py"), *arguments], capture_output=True, text=True,
+                          timeout=60)
+    assert done.returncode == 1 and said in done.stderr and "Traceback" not in done.stderr
