@@ -1,4 +1,4 @@
-"""Networks as symbols, for tests: LeNet, a perceptron, CIFAR ResNet-20 v1 and ResNet-50 v1.
+"""Networks as symbols, for tests: LeNet, a perceptron, CIFAR ResNet-20 v1, ResNet-50 v1, and single layers.
 
 The residual networks are those of K. He et al., "Deep Residual Learning for Image Recognition" (2015), in the variant
 of Gluon's model zoo: no activation behind CIFAR's first BatchNorm, bias in the bottleneck's 1x1 convolutions, and
@@ -89,3 +89,30 @@ def resnet50(classes: int = 1000) -> Symbol:
             stride = 2 if stage > 0 and block == 0 else 1
             net = _bottleneck(net, 256 << stage, stride, block == 0, f"s{stage}b{block}")
     return _head(net, classes)
+
+
+def layer(kind: str) -> tuple[mx.sym.Symbol, tuple[int, ...]]:
+    """A network of one kind of layer with rests of channels and windows, and the shape of its input `data`, whose axis
+    of the batch is the first (of recurrent layers the second)."""
+    data, window = mx.sym.Variable("data"), {"kernel": (3, 3), "name": "c"}
+    if kind.startswith("rnn") or kind in ("gru", "lstm"):
+        cell = {"state_cell": mx.sym.Variable("cell")} if kind == "lstm" else {}
+        return mx.sym.RNN(data, mx.sym.Variable("parameters"), mx.sym.Variable("state"), **cell, state_size=11,
+                          num_layers=2, bidirectional=True, mode=kind, name="r"), (5, 3, 7)
+    if kind == "tails":
+        net = mx.sym.relu(mx.sym.Convolution(data, num_filter=24, pad=(1, 1), **window))
+        return mx.sym.Convolution(net, kernel=(3, 3), dilate=(2, 2), num_filter=3, name="d"), (3, 3, 15, 13)
+    if kind == "products":
+        net = mx.sym.softmax(mx.sym.FullyConnected(data, num_hidden=77))
+        return mx.sym.FullyConnected(net, num_hidden=3), (13, 101)
+    made = {
+        "1-D": (mx.sym.Convolution(data, kernel=(3,), num_filter=5, pad=(1,), name="c"), (2, 3, 17)),
+        "3-D": (mx.sym.Convolution(data, kernel=(3, 2, 3), stride=(1, 2, 1), num_filter=7, name="c"), (2, 3, 5, 6, 7)),
+        "groups": (mx.sym.Convolution(data, num_filter=24, num_group=6, **window), (2, 12, 9, 11)),
+        "transposed": (mx.sym.Deconvolution(data, stride=(2, 3), num_filter=5, **window), (2, 3, 7, 5)),
+        "lookup": (mx.sym.Embedding(mx.sym.abs(data), input_dim=19, output_dim=23, name="c"), (6, 5)),
+    }
+    return made[kind]
+
+
+LAYERS = ("1-D", "3-D", "tails", "groups", "transposed", "products", "lookup", "rnn_tanh", "rnn_relu", "gru", "lstm")

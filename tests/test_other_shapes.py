@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import networks
 import numpy as np
 import pytest
 from programs import lowered
@@ -31,6 +32,18 @@ def test_training_on_other_shapes_has_the_same_kernels(network: Callable[[], mx.
         return set(lowered(network().graph, {"data": shape}, {}, requests, True, cpu_target()).kernels(cpu_target()))
 
     assert keys((6, 3, 12, 12)) == keys((7, 3, 14, 14))
+
+
+@pytest.mark.parametrize("kind", networks.LAYERS)
+def test_another_batch_has_the_same_kernels(kind: str):
+    net, shape = networks.layer(kind)
+    axis = int(net.list_arguments()[1] == "parameters")
+
+    def keys(batch: int) -> set[str]:
+        data = (*shape[:axis], batch, *shape[axis + 1:])
+        return set(lowered(net.graph, {"data": data}, {}, {}, False, cpu_target()).kernels(cpu_target()))
+
+    assert keys(shape[axis]) == keys(shape[axis] + 4)
 
 
 def test_one_image_and_many_have_the_same_convolutions():

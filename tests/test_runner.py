@@ -9,6 +9,7 @@ import threading
 import time
 
 import llvmlite.binding as llvm
+import networks
 import numpy as np
 import pytest
 
@@ -227,19 +228,25 @@ assert (bound().forward()[0].asnumpy() == 1 / 64).all()
 """)
 
 
-def test_results_do_not_depend_on_the_number_of_threads(monkeypatch):
-    """Bit for bit, forward and backward, of convolutions, products, reductions and what is fused with them."""
+def _mixed() -> tuple[mx.sym.Symbol, tuple[int, ...]]:
     net = mx.sym.Convolution(mx.sym.Variable("data"), kernel=(3, 3), num_filter=24, pad=(1, 1), name="conv")
     net = mx.sym.Activation(mx.sym.BatchNorm(net, name="norm"), act_type="relu")
     net = mx.sym.Pooling(net, kernel=(2, 2), stride=(2, 2), pool_type="max")
     net = mx.sym.FullyConnected(net, num_hidden=70, name="fc")
-    net = mx.sym.SoftmaxOutput(mx.sym.LayerNorm(net, name="ln"), name="softmax")
+    return mx.sym.SoftmaxOutput(mx.sym.LayerNorm(net, name="ln"), name="softmax"), (5, 3, 30, 30)
+
+
+@pytest.mark.parametrize("kind", ["mixed", *networks.LAYERS])
+def test_results_do_not_depend_on_the_number_of_threads(kind, monkeypatch):
+    """Bit for bit, forward and backward, of every kind of layer and what is fused with it."""
+    net, shape = _mixed() if kind == "mixed" else networks.layer(kind)
+    net = mx.sym.MakeLoss(net) if kind != "mixed" else net
 
     def results(threads: int) -> list[np.ndarray]:
         pool = runner._Native(threads)
         monkeypatch.setattr(runner, "_current", pool)
         rng, found = np.random.default_rng(0), []
-        executor = net.simple_bind(mx.cpu(), data=(5, 3, 30, 30))
+        executor = net.simple_bind(mx.cpu(), data=shape)
         for array in (*executor.arg_arrays, *executor.aux_arrays):
             array[:] = rng.uniform(0.1, 1, array.shape)
         for is_train in (True, False):
