@@ -4,6 +4,7 @@ Every `cpu(i)` is a device of its own: arrays of `cpu(0)` and `cpu(1)` do not sh
 """
 from __future__ import annotations
 
+import functools
 import threading
 from typing import ClassVar
 
@@ -81,6 +82,7 @@ class Context:
             raise _no_target(self)
 
 
+@functools.cache  # one object: that arrays are on the same device is then seen at once
 def cpu(device_id: int = 0) -> Context:
     """The CPU device of that number."""
     return Context("cpu", device_id)

@@ -92,16 +92,16 @@ class Form:
         self.function = None if self.wants_code else function
         self.short: Callable[..., np.ndarray] | None = self.function
         if function is None and self.small and not (self.wants_code or self.draws or op.aux) and len(shapes) == 1:
-            self.short = self._by_reference
+            self.short, self._dtype = self._by_reference, np.dtype(dtypes[0])
         self._slow = 0.0  # seconds that slow calls of the reference took; below 0: there is no code for it
         self._code: _Code | None = None
 
     def _by_reference(self, *memory: np.ndarray) -> np.ndarray:
         value = np.asarray(self.values(memory)[0])
-        if (value.base is None and (value.shape, value.dtype) == (self.shapes[0], self.dtypes[0])
-                and value.flags.c_contiguous and not any(value is array for array in memory)):
+        if (value.base is None and (value.shape, value.dtype) == (self.shapes[0], self._dtype)
+                and value.flags.c_contiguous and not [0 for array in memory if value is array]):
             return value
-        made = np.empty(self.shapes[0], self.dtypes[0])
+        made = np.empty(self.shapes[0], self._dtype)
         _write(made, value)
         return made
 

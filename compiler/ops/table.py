@@ -250,13 +250,13 @@ class Operator:
 
         inputs: auxiliary states last. Raises MXNetError when the operator has no reference.
         """
-        from mxc.compiler.ops.reference import basic
-
         arrays = [np.asarray(a) for a in inputs]
         rule = self.rule("reference")
         if rule is not None:
             results = rule(params, arrays, is_train, rng or Draws())
             return [as_dtype(np.asarray(r), np.dtype(d)) for r, d in zip(results, out_dtypes, strict=True)]
+        from mxc.compiler.ops.reference import basic
+
         if self.reduce is not None:
             return [basic.reduction_value(self, params, arrays, out_dtypes[0])]
         if self.expr is not None:

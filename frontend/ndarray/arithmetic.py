@@ -106,23 +106,25 @@ class Arithmetic:
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, (numbers.Number, np.number, np.bool_))
+    return isinstance(value, (float, int, numbers.Number, np.number, np.bool_))  # the usual first, the slow last
 
 
 def _binary(lhs: Any, rhs: Any, broadcast: str, scalar: str, reverse: str, plain: Callable[[Any, Any], Any],
             out: Any = None) -> Any:
     """Dispatch by what the operands are; `reverse` is the operator for (number, array)."""
-    for value in (lhs, rhs):
-        if not isinstance(value, Arithmetic) and not _is_number(value):
-            raise TypeError(f"type {type(value)} is not supported: an operand is an NDArray or a number; "
-                            "make an array with mx.nd.array")
     if isinstance(lhs, Arithmetic):
         if isinstance(rhs, Arithmetic):
             return lhs._apply(broadcast, rhs, out=out)
-        return lhs._apply(scalar, out=out, scalar=float(rhs))
-    if isinstance(rhs, Arithmetic):
-        return rhs._apply(reverse, out=out, scalar=float(lhs))
-    return plain(lhs, rhs)
+        if _is_number(rhs):
+            return lhs._apply(scalar, out=out, scalar=float(rhs))
+    elif _is_number(lhs):
+        if isinstance(rhs, Arithmetic):
+            return rhs._apply(reverse, out=out, scalar=float(lhs))
+        if _is_number(rhs):
+            return plain(lhs, rhs)
+    wrong = rhs if isinstance(lhs, Arithmetic) or _is_number(lhs) else lhs
+    raise TypeError(f"type {type(wrong)} is not supported: an operand is an NDArray or a number; make an array with "
+                    "mx.nd.array")
 
 
 def add(lhs, rhs, out=None):

@@ -262,16 +262,17 @@ def apply(op: str, arrays: Sequence[NDArray], params: Mapping[str, Any], out: An
     run: what computes it.
     Raises MXNetError when the arrays are on different devices, or do not fit the operator.
     """
-    for array in arrays[1:]:
-        if array.context != arrays[0].context:
-            raise MXNetError(f"operator {op}: one array is on {arrays[0].context}, another on {array.context}; move "
+    inputs = [a._array for a in arrays]
+    for array in inputs:
+        if array.context is not inputs[0].context and array.context != inputs[0].context:
+            raise MXNetError(f"operator {op}: one array is on {inputs[0].context}, another on {array.context}; move "
                              "one with as_in_context or copyto")
     outs = None if out is None else list(out) if isinstance(out, (list, tuple)) else [out]
     for result in outs or ():
         if not isinstance(result, NDArray):
             raise ArgumentTypeError(f"operator {op}: out must be an NDArray, got {type(result)}")
         result._check_writable()
-    results = run(op, [a._array for a in arrays], params, None if outs is None else [o._array for o in outs], context)
+    results = run(op, inputs, params, None if outs is None else [o._array for o in outs], context)
     made = [NDArray(r) for r in results] if outs is None else outs
     return made[0] if len(made) == 1 else made
 
