@@ -72,6 +72,17 @@ CASES = {
 }
 
 
+def test_one_pixel_of_several_images_is_a_product():
+    graph = parse_graph("graph(x: float32[2,8,1,1], w: float32[12,8,1,1])\n"
+                        " y = Convolution(x, w, kernel=(1, 1), stride=(1, 1), dilate=(1, 1), pad=(0, 0), "
+                        "num_filter=12, num_group=1, no_bias=True)\n return y")
+    result = blocked(graph, options(static=frozenset("w")))
+    assert_graph(result, "graph(x: float32[2,8,1,1], w: float32[12,8,1,1])\n r = Reshape(x, shape=(2, 8))\n"
+                 " c = Reshape(w, shape=(12, 8))\n y = FullyConnected(r, c, num_hidden=12, no_bias=True)\n"
+                 " z = Reshape(y, shape=(2, 12, 1, 1))\n return z")
+    assert_same_numbers(graph, result, rtol=1e-6, atol=1e-6)
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_pass(name):
     before, after = CASES[name]

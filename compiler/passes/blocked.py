@@ -70,11 +70,11 @@ class _Regions:
     def node(self, node: Node) -> None:
         """Adds `node`, in blocks where it can be."""
         blocked = None
-        if node.op is not None and node.num_outputs == 1 and self.lanes(Entry(node)):
+        if node.op is not None and node.num_outputs == 1 and self.lanes(Entry(node)) and not self.is_product(node):
             blocked = self.convolution(node) if node.op.name == "Convolution" else self.follower(node)
         if blocked is not None:
             self.in_blocks[Entry(node)] = blocked
-        elif not self.filled_up(node) and not self.reduced(node):
+        elif not self.fully_connected(node) and not self.filled_up(node) and not self.reduced(node):
             for entry in node.inputs:
                 self.plain(entry)
             self.builder.copy(node)
@@ -114,6 +114,29 @@ class _Regions:
         source = self.blocked(data) if block > 1 else self.plain(data)
         return self.builder.make("_mxc_blocked_convolution", source, packed, name=node.name, num_filter=filters,
                                  num_group=node.params.num_group, block=lanes, columns=columns, **geometry(node))
+
+    def is_product(self, node: Node) -> bool:
+        """Whether `node` is a convolution of one pixel and one tap, for several images: a product of matrices.
+
+        For one image it reads each weight once, which blocks do as fast.
+        """
+        if node.op is None or node.op.name != "Convolution" or node.params.num_group > 1:
+            return False
+        data, weight = node.inputs
+        shape, (_, _, *taps) = self.graph.shape(data), self.graph.shape(weight)
+        return (shape[0] > 1 and prod(shape[2:]) == 1 == prod(taps) and not any(node.params.pad)
+                and weight.node in self.static)
+
+    def fully_connected(self, node: Node) -> bool:
+        """Adds such a convolution as a fully connected layer."""
+        if not self.is_product(node):
+            return False
+        data, weight = (self.plain(e) for e in node.inputs)
+        rows, columns = (as_shape(self.builder, e, self.builder.shape(e)[:2]) for e in (data, weight))
+        made = self.builder.make("FullyConnected", rows, columns, name=node.name, num_hidden=node.params.num_filter,
+                                 no_bias=True)
+        self.builder.map[Entry(node)] = as_shape(self.builder, made, self.graph.shape(Entry(node)))
+        return True
 
     def filled_up(self, node: Node) -> bool:
         """Adds a convolution whose filters do not fill blocks, with more of them: the plain result leaves these out."""
