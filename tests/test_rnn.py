@@ -11,7 +11,7 @@ from programs import lowered
 import mxc as mx
 from mxc.compiler.kernel.ir import RoutineKernel
 from mxc.compiler.ops import table
-from mxc.compiler.ops.shapes.rnn import pieces
+from mxc.compiler.ops.shapes.rnn import length_of, pieces
 from mxc.compiler.passes.plan_memory import intervals
 from mxc.compiler.passes.routines.rnn import ROWS
 from mxc.compiler.targets.cpu.routines import routine_source
@@ -95,6 +95,21 @@ def test_cells_stay_within_bounds_when_both_are_given() -> None:
     assert not np.isnan(run(symbol("lstm", num_layers=1, lstm_state_clip_nan=True, **bounds), given)[0][2]).any()
     one = run(symbol("lstm", num_layers=1, lstm_state_clip_min=-0.1), arrays(net))[0][2]
     assert one.min() < -0.1
+
+
+@pytest.mark.parametrize("mode, given", [
+    ("rnn_tanh", {}), ("gru", {"bidirectional": True}), ("lstm", {"projection_size": 2}),
+    ("lstm", {"projection_size": 2, "bidirectional": True}),
+])
+@pytest.mark.parametrize("layers", [1, 3])
+def test_a_vector_is_as_long_as_its_pieces(mode: str, given: dict[str, object], layers: int) -> None:
+    params = table.get("RNN").make_params({"mode": mode, "num_layers": layers, "state_size": SIZE, **given})
+    assert length_of(params, INPUTS) == pieces(params, INPUTS)[-1].stop
+
+
+def test_layers_without_number_are_refused_at_once() -> None:
+    with pytest.raises(mx.MXNetError, match="parameters"):
+        symbol("lstm", num_layers=2**31 - 1).infer_shape(data=(STEPS, BATCH, INPUTS), parameters=(100,))
 
 
 def test_training_drops_what_a_layer_gives_to_the_next() -> None:

@@ -64,9 +64,17 @@ def pieces(params: Params, inputs: int) -> list[Piece]:
     return found
 
 
+def length_of(params: Params, inputs: int) -> int:
+    """How many elements the pieces have together, however many layers there are."""
+    assert isinstance(params.num_layers, int) and isinstance(params.state_size, int)
+    rows, outputs, both = GATES[str(params.mode)] * params.state_size, output_size(params), directions(params)
+    every = rows * (outputs + 2) + (0 if params.projection_size is None else outputs * params.state_size)
+    return both * (rows * inputs + (params.num_layers - 1) * rows * both * outputs + params.num_layers * every)
+
+
 def _inputs_of(params: Params, length: int) -> int:
     """How wide the data is, from the length of the parameters; 0 when no width fits."""
-    fixed, slope = pieces(params, 0)[-1].stop, pieces(params, 1)[-1].stop - pieces(params, 0)[-1].stop
+    fixed, slope = length_of(params, 0), length_of(params, 1) - length_of(params, 0)
     return (length - fixed) // slope if (length - fixed) % slope == 0 and length > fixed else 0
 
 
@@ -106,7 +114,7 @@ def rnn(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
     if not inputs and length is not None:
         inputs = _inputs_of(params, length[0])
     if inputs:
-        length = merge((pieces(params, inputs)[-1].stop,), length)
+        length = merge((length_of(params, inputs),), length)
     state_shape = (params.num_layers * both, batch, outputs)
     cell_shape = (*state_shape[:2], params.state_size)
     mask = (params.num_layers - 1, *merged) if dropped(params) else (1,)
