@@ -246,6 +246,42 @@ def convolution_case(
     return call, [*operands, np.zeros(math.prod(shape), dtype)]
 
 
+PANELS = {
+    "1x1": window(2, 1, 5, 13, (1, 7, 11), (1, 1, 1)),
+    "1x1, groups": window(1, 3, 4, 8, (1, 4, 8), (1, 1, 1)),
+    "1x1, several bands": window(1, 1, 9, 24, (1, 30, 31), (1, 1, 1)),
+    "1x1, deep": window(1, 1, 700, 7, (2, 5, 8), (1, 1, 1)),
+    "1x1 stride": window(2, 2, 4, 9, (1, 9, 20), (1, 1, 1), stride=(1, 2, 2)),
+    "1x1 padded": window(1, 1, 3, 5, (1, 6, 9), (1, 1, 1), pad=(0, 1, 2)),
+    "same": window(2, 1, 3, 12, (1, 9, 11), (1, 3, 3), pad=(0, 1, 1)),
+    "stride": window(1, 1, 3, 16, (1, 33, 41), (1, 3, 3), stride=(1, 2, 2), pad=(0, 1, 1)),
+    "7x7": window(1, 1, 3, 6, (1, 40, 70), (1, 7, 7), stride=(1, 2, 2), pad=(0, 3, 3)),
+    "stride beyond two": window(1, 1, 4, 7, (1, 17, 40), (1, 2, 5), stride=(1, 4, 3), pad=(0, 1, 2)),
+    "dilated": window(1, 2, 3, 4, (1, 14, 16), (1, 3, 3), dilate=(1, 2, 3), pad=(0, 2, 3)),
+    "far": window(1, 1, 2, 3, (1, 3, 3), (1, 3, 3), stride=(1, 1, 2), pad=(0, 4, 9)),
+    "one pixel": window(3, 1, 4, 6, (1, 3, 3), (1, 3, 3)),
+}
+
+
+def panel_case(w: Window, dtype: str, isa: Isa | None = None, flat: bool = True, epilogue: bool = False,
+               ) -> tuple[CallKernel, list[np.ndarray]]:
+    """The call, and its arrays. flat: else with rows and columns of the result exchanged. epilogue: a bias, relu."""
+    rng, block = np.random.default_rng(9), library.tile(dtype, isa)[0]
+    x, shape = image(rng, w, dtype), (w.batch, w.groups * w.filters, *w.out)
+    weight = values(rng, (w.groups, w.filters, w.channels * math.prod(w.kernel)), dtype)
+    packed = np.concatenate([pack_rows(np.ascontiguousarray(group), block).ravel() for group in weight])
+    strides = list(dense(shape))
+    if not flat:
+        strides[-1], strides[-2] = shape[-2], 1
+    result, operands = ir.acc(0, dtype), [x.ravel(), packed]
+    if epilogue:
+        result = ir.apply("max", ir.apply("add", result, ir.load(2, linear({1: 1}), dtype)), ir.const(0, dtype))
+        operands.append(values(rng, (shape[1],), dtype))
+    stores = [Store(len(operands), linear(dict(enumerate(strides))), result)]
+    call = calls.panel_convolution("conv", dtype, w, dense(x.shape), (dtype,) * (len(operands) + 1), stores, block)
+    return call, [*operands, np.zeros(math.prod(shape), dtype)]
+
+
 DEPTHWISE = {
     "same": window(1, 3, 1, 1, (1, 9, 11), (1, 3, 3), pad=(0, 1, 1)),
     "stride": window(2, 5, 1, 1, (1, 7, 80), (1, 3, 3), stride=(1, 2, 2), pad=(0, 1, 1)),

@@ -14,6 +14,7 @@ from library_cases import (
     DEPTHWISE,
     GEMMS,
     KINDS,
+    PANELS,
     POOLS,
     SMALL_MAPS,
     WINDOWS,
@@ -26,6 +27,7 @@ from library_cases import (
     image,
     launch,
     packed_weight,
+    panel_case,
     plain_store,
     runs,
     values,
@@ -364,6 +366,8 @@ def some_cases() -> Iterator[tuple[str, CallKernel, Sequence[np.ndarray]]]:
         yield f"weight gradient {name}", *convolution_case("weight", w, "float32")
         for kind in ("forward", "data"):
             yield f"convolution by images {kind} {name}", *convolution_case(kind, w, "float32", by_images=True)
+    for name, w in PANELS.items():
+        yield f"convolution by panels {name}", *panel_case(w, "float32")
     for kind in KINDS:
         yield f"convolution {kind}, transposed", *convolution_case(kind, WINDOWS["3d"], "float32", flat=False)
         yield f"convolution {kind}, channels last", *convolution_case(kind, WINDOWS["3d"], "float32", layout="nhwc")

@@ -242,6 +242,7 @@ _TEMPLATES = {
     "depthwise_data_grad": _convolution_data_grad,
     "depthwise_weight_grad": _convolution_weight_grad,
     "image_convolution": _convolution,
+    "panel_convolution": _convolution,
     "image_data_grad": _convolution_data_grad,
     "max_pool_grad": _max_pool_grad,
 }

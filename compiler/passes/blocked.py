@@ -1,9 +1,9 @@
 """Regions of a network over arrays whose channels lie in blocks.
 
 A plain array (N, C, *space) becomes (N, C / B, *space, B), with as many channels B side by side as the target's vectors
-have lanes. Convolutions with weights that change rarely start such regions; what follows them stays in blocks where it
-can: elementwise operators, pooling, joins of channels, reductions over all of space. Where a region ends the array is
-rearranged (a reshape and a transpose, which fuse with what reads them).
+have lanes. Convolutions with weights that change rarely start such regions, unless they would be all of them (`alone`);
+what follows stays in blocks where it can: elementwise operators, pooling, joins of channels, reductions over all of
+space. Where a region ends the array is rearranged (a reshape and a transpose, which fuse with what reads them).
 """
 from __future__ import annotations
 
@@ -14,11 +14,14 @@ from mxc.compiler.kernel.ir import computing_dtype
 from mxc.compiler.ops.shapes.basic import reduced_axes
 from mxc.compiler.ops.table import Kind
 from mxc.compiler.passes.building import as_dtype, as_shape, geometry
+from mxc.compiler.passes.calls import by_panels
 from mxc.compiler.passes.registry import Options, graph_pass
 from mxc.compiler.passes.static import static_nodes
 from mxc.compiler.passes.winograd import Winograd, pays
 
 CHANNELS_LAST = {1: "NWC", 2: "NHWC", 3: "NDHWC"}
+# A depthwise convolution that stands alone stays plain beyond so many pixels of a result's map, or elements of data.
+LARGE_MAP, LARGE_DATA = 784, 1 << 20
 FULL = 0.6  # of a convolution's blocks of filters, at least, for blocks to pay
 
 
@@ -29,6 +32,7 @@ class _Regions:
         self.graph, self.options = graph, options
         self.builder = GraphBuilder(graph)
         self.static = static_nodes(graph, options.static)
+        self.wanted = _wanted(graph, self.static)
         self.in_blocks: dict[Entry, Entry] = {}
         self.winograd = Winograd(self.builder, options.target.tile("float32"))
 
@@ -87,14 +91,32 @@ class _Regions:
         if weight.node not in self.static:
             return None
         if groups == filters == channels:
+            if self.alone(node) and self.large(node):
+                return None
             return self.builder.make("_mxc_blocked_depthwise", self.blocked(data), self.by_channel(node, lanes),
                                      name=node.name, **geometry(node))
         if (filters // groups) % lanes:
             return None
         fills = self.lanes(data) > 0 and (channels // groups) % lanes == 0
-        if not fills and groups > 1:
+        if (not fills and groups > 1) or (self.alone(node) and self.quick(node, fills)):
             return None
         return self.into_blocks(node, lanes, filters) if fills else self.direct(node, lanes, 1, filters)
+
+    def alone(self, node: Node) -> bool:
+        """Whether nobody before or after a convolution is in blocks: for it alone arrays would be turned into them, and
+        back."""
+        return node.inputs[0] not in self.in_blocks and node not in self.wanted
+
+    def quick(self, node: Node, fills: bool) -> bool:
+        """Whether a convolution is as fast in plain arrays: of one tap, or of few channels that do not fill blocks."""
+        shape, data = self.graph.shape(Entry(node)), self.graph.shape(node.inputs[0])
+        suited = set(node.params.kernel) == {1} or (not fills and max(node.params.stride) <= 2)
+        return suited and by_panels(node.params, data, shape, self.graph.dtype(node.inputs[0]))
+
+    def large(self, node: Node) -> bool:
+        """Whether a depthwise convolution has maps, or data, for which plain arrays are faster."""
+        pixels = prod(self.graph.shape(Entry(node))[2:])
+        return pixels > LARGE_MAP or prod(self.graph.shape(node.inputs[0])) >= LARGE_DATA
 
     def into_blocks(self, node: Node, lanes: int, filters: int) -> Entry:
         """The convolution of data in blocks into blocks, of `filters` filters; see `direct`."""
@@ -242,6 +264,19 @@ class _Regions:
         made = self.builder.make(node.op.name, self.in_blocks[data], name=node.name, **params)
         self.builder.map[Entry(node)] = as_shape(self.builder, made, self.graph.shape(Entry(node)))
         return True
+
+
+def _wanted(graph: Graph, static: set[Node]) -> set[Node]:
+    """The nodes whose results go, if need be through formulas, to what gains by blocks."""
+    wanted: set[Node] = set()
+    for node in reversed(graph.nodes):
+        if node.op is None:
+            continue
+        if node.op.name == "Convolution" and node.inputs[1].node in static:
+            wanted.add(node.inputs[0].node)
+        elif node.op.name in ("Pooling", "Concat") or (node.op.kind <= Kind.BROADCAST and node in wanted):
+            wanted.update(e.node for e in node.inputs)
+    return wanted
 
 
 @graph_pass(needs=("shape", "dtype", "primitive"))

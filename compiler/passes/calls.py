@@ -71,12 +71,18 @@ def _maker(template: Callable[..., CallKernel], c: Call, window: calls.Window, *
     return make
 
 
+def by_panels(params: Params, data: Shape, out: Shape, dtype: str) -> bool:
+    """Whether a convolution of plain arrays with packed weights is computed image by image, by `panel_convolution`."""
+    return calls.fits_panels(_window(params, data, out, params.num_group), dtype)
+
+
 def packed_convolution(c: Call, params: Params) -> tuple[Make, Sequence[int]]:
     data, out = c.shape(0), c.out_shape
     window = _window(params, data, out, params.num_group)
     if params.by_images:
         return _maker(calls.image_convolution, c, window, _strides(data)), _axes(out)
-    return _maker(calls.convolution, c, window, _strides(data), block=params.block), _axes(out)
+    template = calls.panel_convolution if params.block and calls.fits_panels(window, c.dtype(0)) else calls.convolution
+    return _maker(template, c, window, _strides(data), block=params.block), _axes(out)
 
 
 def _blocked_window(params: Params, data: Shape, out: Shape, groups: int, block: int) -> calls.Window:

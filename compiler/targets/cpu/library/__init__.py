@@ -15,6 +15,7 @@ from mxc.compiler.targets.cpu.library import (
     depthwise,
     gemm,
     image_lanes,
+    panels,
     pooling,
     weight_grad,
     winograd,
@@ -36,6 +37,7 @@ MODULES = {
     "image_convolution": image_lanes,
     "image_data_grad": image_lanes,
     "max_pool_grad": pooling,
+    "panel_convolution": panels,
     "winograd_convolution": winograd,
     "winograd_data": winograd_data,
 }

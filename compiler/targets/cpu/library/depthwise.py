@@ -22,7 +22,6 @@ from mxc.compiler.targets.cpu.builder import TYPES, Array, Builder, Number, Valu
 from mxc.compiler.targets.cpu.isa import Isa
 from mxc.compiler.targets.cpu.library.blocks import ceil_div, least, most
 from mxc.compiler.targets.cpu.library.convolution import (
-    every_other,
     half_up,
     inner_axes,
     pair_masks,
@@ -31,8 +30,9 @@ from mxc.compiler.targets.cpu.library.convolution import (
     volume,
 )
 from mxc.compiler.targets.cpu.library.epilogue import Epilogue, Lane
+from mxc.compiler.targets.cpu.library.rows import bring, reached
 
-BAND_ELEMENTS = 12 << 10  # of the copy, about
+BAND_ELEMENTS = 6 << 10  # of the copy, about
 VECTORS = 4  # of a row at once
 UNROLLED = 25  # taps of a kernel that is unrolled whole
 TAPS = 8  # of a kernel's row at once, in the gradient of the weights
@@ -104,33 +104,53 @@ class _Depthwise:
             for r in b.range(0, band.rows):
                 y, y_inside = self._source(h0 * band.step[1] + r, 1)
                 row, inside = plane.at(z * strides[2] + y * strides[3]), z_inside & y_inside
-                for rest in b.range(0, band.step[2]):
-                    line = self.copy.at(((kd * band.rows + r) * band.step[2] + rest) * band.pitch)
-                    for q in b.range(0, band.pitch, self.lanes):
-                        self._fill_vector(line.at(q), row, q * band.step[2] + rest, strides[4], inside)
+                lines = self.copy.at((kd * band.rows + r) * band.step[2] * band.pitch)
+                with b.when(self._quick(strides[4])):
+                    self._fill_rests(lines, row, inside)
+                with b.when_not(self._quick(strides[4])):
+                    self._fill_vectors(lines, row, strides[4], inside)
+
+    def _quick(self, step: Value) -> Value:
+        """Whether a row is copied by whole vectors: its elements lie together, and are read as they come or by two."""
+        stride = self.b.lift(self.window.stride[2])
+        by_two = self.b.number(0, "i1") if self.transposed else stride.equals(2)
+        return step.equals(1) & (stride.equals(1) | by_two)
+
+    def _shift(self) -> Value:
+        """How far a column of the copy is from what it copies, but for a stride."""
+        w = self.window
+        return self.b.lift((w.kernel[2] - 1) * w.dilate[2] - w.pad[2] if self.transposed else w.pad[2])
+
+    def _fill_rests(self, lines: Array, row: Array, inside: Value) -> None:
+        """The lines of a row, one for each rest."""
+        b, lanes, w, pitch = self.b, self.lanes, self.window, self.b.lift(self.band.pitch)
+        read = b.lift(w.out[2] if self.transposed else w.data[2])
+        for rest in b.range(0, self.band.step[2]):
+            line, left = lines.at(rest * pitch), rest - self._shift()
+            for stride in (1,) if self.transposed else (1, 2):
+                with b.when(b.lift(w.stride[2]).equals(stride)):
+                    begin, end = reached(b, left, stride, read, pitch)
+                    part = b.select(inside, begin, pitch), b.select(inside, end, pitch)
+                    bring(b, lanes, line, row.at(left), part, pitch, stride, read - left, self.convert)
+
+    def _fill_vectors(self, lines: Array, row: Array, step: Value, inside: Value) -> None:
+        band = self.band
+        for rest in self.b.range(0, band.step[2]):
+            line = lines.at(rest * band.pitch)
+            for q in self.b.range(0, band.pitch, self.lanes):
+                self._fill_vector(line.at(q), row, q * band.step[2] + rest, step, inside)
 
     def _fill_vector(self, target: Array, row: Array, column: Value, step: Value, inside: Value) -> None:
         """A vector of the copy whose first lane is column `column` of the row with its border."""
         b, lanes, w = self.b, self.lanes, self.window
-        stride, plain = b.lift(w.stride[2]), step.equals(1)
-        read = b.lift(w.out[2] if self.transposed else w.data[2])
-        shift = (w.kernel[2] - 1) * w.dilate[2] - w.pad[2] if self.transposed else w.pad[2]
-        base = column - shift
-        together = plain & stride.equals(1)
-        whole = together & inside & (base >= 0) & (base + lanes <= read)
-        by_two = plain & stride.equals(2)
-        with b.when(whole):
-            target.put(0, self.convert(row.vector(base, lanes), row.dtype))
-        with b.when(together & b.negate(whole)):
-            mask = pair_masks(b, base, read, inside, lanes)[0]
-            target.put(0, self.convert(row.vector(base, lanes, mask), row.dtype))
-        with b.when(by_two):
-            masks = pair_masks(b, half_up(base) if self.transposed else base, read, inside, lanes)
-            spread = self.transposed
-            raw = spread_out(row, base, masks[0], lanes) if spread else every_other(row.at(base), masks, lanes)
-            target.put(0, self.convert(raw, row.dtype))
-        with b.when_not(together | by_two):
-            along = b.iota(vector_type("i64", lanes)) * (self._splat(1) if self.transposed else self._splat(stride))
+        by_two = step.equals(1) & b.lift(w.stride[2]).equals(2) if self.transposed else b.number(0, "i1")
+        if self.transposed:
+            with b.when(by_two):
+                base = column - self._shift()
+                mask = pair_masks(b, half_up(base), b.lift(w.out[2]), inside, lanes)[0]
+                target.put(0, self.convert(spread_out(row, base, mask, lanes), row.dtype))
+        with b.when_not(by_two):
+            along = b.iota(vector_type("i64", lanes)) * self._splat(1 if self.transposed else w.stride[2])
             source, mask = self._source(b.splat(column, lanes) + along, 2)
             raw = row.gather(source * self._splat(step), mask & b.splat(inside, lanes))
             target.put(0, self.convert(raw, row.dtype))
@@ -183,11 +203,12 @@ class _Depthwise:
             weight = self.epilogue.buffers[1].at(channel * volume(self.taps))
             for y in b.range(0, b.minimum(self.band.height, self.band.written[1] - h0)):
                 axes = [image, channel, d, h0 + y]
+                walk = self.epilogue.walk([*axes, Lane(b.lift(0))], 4)
                 for w in b.range(0, several, VECTORS * lanes):
                     for j, total in enumerate(self._sums(weight, columns, y, w, VECTORS)):
-                        self.epilogue.store([*axes, Lane(w + j * lanes)], total, self.dtype)
+                        walk.moved(w + j * lanes).store(total, self.dtype)
                 for w in b.range(several, whole, lanes):
-                    self.epilogue.store([*axes, Lane(w)], self._sums(weight, columns, y, w, 1)[0], self.dtype)
+                    walk.moved(w).store(self._sums(weight, columns, y, w, 1)[0], self.dtype)
                 with b.when(whole < width):
                     mask = b.first_lanes(width - whole, lanes)
                     total = self._sums(weight, columns, y, whole, 1)[0]

@@ -88,8 +88,11 @@ class Epilogue:
 
     def walk(self, axes: Sequence[Axis], along: int) -> Walk:
         """The points from `axes` on along one of the axes. What they share is computed here."""
-        steps = {id(index): self._factor(affine(index)[0].get(along, ())) for index in self._indices()}
-        return Walk(self, {id(index): self.terms(index, axes) for index in self._indices()}, steps)
+        return Walk(self, {id(index): self.terms(index, axes) for index in self._indices()}, self.steps(along))
+
+    def steps(self, along: int) -> dict[int, Value]:
+        """By how much each index grows along an axis."""
+        return {id(index): self._factor(affine(index)[0].get(along, ())) for index in self._indices()}
 
     def store(
         self, axes: Sequence[Axis], result: Value, dtype: str, mask: Value | None = None,
@@ -124,6 +127,10 @@ class Walk:
             step = self.steps[index]
             moved[index] = base if step.constant == 0 else base + step * points, stride, spread
         return Walk(self.epilogue, moved, self.steps)
+
+    def turned(self, along: int) -> Walk:
+        """The walk along another axis, from the same point on."""
+        return Walk(self.epilogue, self.terms, self.epilogue.steps(along))
 
     def store(self, result: Value, dtype: str) -> None:
         """As `Epilogue.store`, at the first point."""
