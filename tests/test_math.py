@@ -50,6 +50,32 @@ def test_units_in_the_last_place(name: str, dtype: str) -> None:
     assert np.array_equal(got[~finite & edge], rounded[~finite & edge], equal_nan=True)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_decay(dtype: str) -> None:
+    """Softmax's exponential: as exp where that is a normal number, else 0, at infinity too."""
+    x = -np.abs(sample(dtype))
+    wide = np.float64 if dtype == "float32" else np.longdouble
+    with np.errstate(all="ignore"):
+        want, got = np.exp(x.astype(wide)), scalar(ir.apply("decay", ir.load(0, ir.const(0, ir.INDEX), dtype)), [x])
+        rounded = want.astype(dtype)
+        error = np.abs(got.astype(wide) - want) / np.spacing(rounded).astype(wide)
+    normal = rounded > np.finfo(dtype).tiny * 1.001
+    assert error[normal].max() <= (2 if dtype == "float32" else 4)
+    assert not got[rounded < np.finfo(dtype).tiny * 0.999].any()
+    assert np.array_equal(np.isnan(got), np.isnan(x))
+
+
+def test_normal_cdf() -> None:
+    x = np.concatenate([sample("float32"), np.random.default_rng(0).uniform(-7, 7, 100000).astype("float32")])
+    with np.errstate(all="ignore"):
+        got = scalar(ir.apply("normal_cdf", LEAF), [x])
+    there = ~np.isnan(x)
+    assert np.abs(got[there] - special.ndtr(x[there].astype("float64"))).max() <= 3.2 * 2.0**-24
+    assert np.all(got[x <= -5.4] == 0)  # or gelu would not vanish there
+    assert np.all(got[x >= 5.4] == 1)
+    assert np.isnan(got[~there]).all()
+
+
 @pytest.mark.parametrize(("name", "exact", "low", "high"), [
     ("erfinv", special.erfinv, -0.99999, 0.99999), ("digamma", special.digamma, -6.3, 40)])
 def test_rare_functions(name: str, exact: Callable, low: float, high: float) -> None:

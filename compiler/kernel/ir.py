@@ -41,7 +41,7 @@ FUNCTIONS = {
     "exp": 1, "expm1": 1, "log": 1, "log1p": 1, "log2": 1, "log10": 1, "sin": 1, "cos": 1, "tan": 1, "arcsin": 1,
     "arccos": 1, "arctan": 1, "arctan2": 2, "sinh": 1, "cosh": 1, "tanh": 1, "arcsinh": 1, "arccosh": 1, "arctanh": 1,
     "erf": 1, "erfinv": 1, "gamma": 1, "lgamma": 1, "digamma": 1, "cbrt": 1, "sigmoid": 1, "softrelu": 1,
-    "polygamma1": 1, "polygamma2": 1, "polygamma3": 1, "polygamma4": 1,
+    "polygamma1": 1, "polygamma2": 1, "polygamma3": 1, "polygamma4": 1, "decay": 1, "normal_cdf": 1,
 }
 COMPARISONS = frozenset(["lt", "le", "gt", "ge", "eq", "ne", "and", "or", "not"])
 

@@ -32,6 +32,8 @@ REAL = {
     "arcsin": 1, "arccos": 1, "arctan": 1, "arctan2": 2, "sinh": 1, "cosh": 1, "tanh": 1, "arcsinh": 1, "arccosh": 1,
     "arctanh": 1, "erf": 1, "erfinv": 1, "gamma": 1, "lgamma": 1, "digamma": 1, "cbrt": 1, "sigmoid": 1, "softrelu": 1,
     "polygamma1": 1, "polygamma2": 1, "polygamma3": 1, "polygamma4": 1,  # derivatives of digamma
+    "decay": 1,  # exp of what is not above 0, and 0 where that is no normal number
+    "normal_cdf": 1,  # the standard normal distribution's function
 }
 FUNCTIONS = {**EXACT, **REAL}
 RENAMED = {"logical_and": "and", "logical_or": "or", "logical_not": "not"}
@@ -260,4 +262,5 @@ NUMPY: dict[str, Callable[..., np.ndarray]] = {
     "digamma": lambda x: _special("digamma")(x),
     "polygamma1": lambda x: _special("polygamma1")(x), "polygamma2": lambda x: _special("polygamma2")(x),
     "polygamma3": lambda x: _special("polygamma3")(x), "polygamma4": lambda x: _special("polygamma4")(x),
+    "decay": lambda x: _special("decay")(x), "normal_cdf": lambda x: _special("normal_cdf")(x),
 }

@@ -117,7 +117,14 @@ def _erfinv(y: float) -> float:
     return math.copysign(x, y)
 
 
+def decay(x: np.ndarray) -> np.ndarray:
+    """exp(x) of what is not above 0; 0 where that is smaller than a normal number."""
+    y = np.exp(x)
+    return np.where(y < np.finfo(y.dtype).tiny, y.dtype.type(0), y)
+
+
 erf = _elementwise(math.erf)
+normal_cdf = _elementwise(lambda x: math.erfc(-x * math.sqrt(0.5)) / 2)
 erfinv = _elementwise(_erfinv)
 gamma = _elementwise(_gamma)
 lgamma = _elementwise(_lgamma)

@@ -1,8 +1,6 @@
 """Activations chosen by a parameter, as operators of their own."""
 from __future__ import annotations
 
-import math
-
 from mxc.compiler.graph.graph import Entry, GraphBuilder, Node
 from mxc.compiler.ops.special import SELU_ALPHA, SELU_SCALE
 from mxc.compiler.passes.building import along, as_dtype, filled, random_numbers, widened
@@ -23,16 +21,14 @@ def activation(builder: GraphBuilder, node: Node, inputs: list[Entry], options: 
 def leaky_relu(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry]:
     """x where x > 0, elsewhere what `act_type` says; of rrelu also the slopes.
 
-    gelu alone is not of that form: x * (1 + erf(x / sqrt(2))) / 2.
+    gelu alone is not of that form: x times the standard normal distribution's function.
     """
     assert builder.old is not None
     x, params = widened(builder, inputs[0]), node.params
     shape, dtype = builder.shape(x), builder.dtype(inputs[0])
     slopes: Entry | None = None
     if params.act_type == "gelu":
-        erf = builder.make("erf", builder.make("_mul_scalar", x, scalar=math.sqrt(0.5)))
-        out = builder.make("elemwise_mul", builder.make("_mul_scalar", x, scalar=0.5),
-                           builder.make("_plus_scalar", erf, scalar=1.0))
+        out = builder.make("elemwise_mul", x, builder.make("_mxc_normal_cdf", x))
     else:
         if params.act_type == "leaky":
             below = builder.make("_mul_scalar", x, scalar=params.slope)

@@ -16,8 +16,13 @@ def _centred(builder: GraphBuilder, x: Entry, axes: tuple[int, ...], temperature
     return builder.make("_div_scalar", centred, scalar=temperature)
 
 
+def _powers(builder: GraphBuilder, centred: Entry, temperature: float | None) -> Entry:
+    """exp of what `_centred` gives, which is not above 0 unless the temperature is negative."""
+    return builder.make("exp" if temperature is not None and temperature < 0 else "_mxc_decay", centred)
+
+
 def softmax_over(builder: GraphBuilder, x: Entry, axes: tuple[int, ...], temperature: float | None = None) -> Entry:
-    powers = builder.make("exp", _centred(builder, x, axes, temperature))
+    powers = _powers(builder, _centred(builder, x, axes, temperature), temperature)
     total = builder.make("sum", powers, axis=axes, keepdims=True)
     # one of the powers is 1, so the sum is not so small that its reciprocal overflows
     return builder.make("broadcast_mul", powers, builder.make("reciprocal", total))
@@ -59,7 +64,7 @@ def log_softmax(builder: GraphBuilder, node: Node, inputs: list[Entry], options:
     x = widened(builder, inputs[0])
     axes = (node.params.axis % len(builder.shape(x)),)
     centred = _centred(builder, x, axes, node.params.temperature)
-    total = builder.make("sum", builder.make("exp", centred), axis=axes, keepdims=True)
+    total = builder.make("sum", _powers(builder, centred, node.params.temperature), axis=axes, keepdims=True)
     return _result(builder, node, builder.make("broadcast_sub", centred, builder.make("log", total)))
 
 

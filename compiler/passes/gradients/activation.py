@@ -55,6 +55,6 @@ def _prelu(g: Gradient, x: Entry, og: Entry, positive: Entry) -> list[Entry | No
 
 def _gelu_slope(g: Gradient, x: Entry) -> Entry:
     """cdf(x) + x * pdf(x) of the standard normal distribution."""
-    cdf = g.scaled(g.make("_plus_scalar", g.make("erf", g.scaled(x, 0.5 ** 0.5)), scalar=1.0), 0.5)
+    cdf = g.make("_mxc_normal_cdf", x)
     pdf = g.scaled(g.make("exp", g.scaled(g.make("square", x), -0.5)), (2 * pi) ** -0.5)
     return g.make("elemwise_add", cdf, g.make("elemwise_mul", x, pdf))

@@ -98,6 +98,16 @@ def sigmoid_(x):
 
 
 @_device
+def decay_(x):
+    return math.exp(x)
+
+
+@_device
+def normal_cdf_(x):
+    return math.erfc(-x * 0.7071067811865476) * 0.5
+
+
+@_device
 def softrelu_(x):
     return (x if x > 0 else x - x) + math.log1p(math.exp(-abs(x)))
 
