@@ -73,6 +73,8 @@ BLOCKED = {
                             f" u = {convolution('z', 8, weight='v')}\n return u"),
     "pooled": (f"{HEAD.format(16)})\n y = {convolution('x', 8)}\n"
                " z = Pooling(y, kernel=(2, 2), stride=(2, 2))\n return z"),
+    "many taps": (f"graph(x: float32[1,3,32,32], w: float32[8,3,7,7])\n"
+                  f" y = {convolution('x', 8, 7, 2)}\n return y"),
     "three by three": (f"graph(x: float32[1,8,16,16], w: float32[8,8,3,3])\n y = {convolution('x', 8, 3)}\n return y"),
 }
 

@@ -22,6 +22,7 @@ from mxc.compiler.passes.winograd import Winograd, pays
 CHANNELS_LAST = {1: "NWC", 2: "NHWC", 3: "NDHWC"}
 # A depthwise convolution that stands alone stays plain beyond so many pixels of a result's map, or elements of data.
 LARGE_MAP, LARGE_DATA = 784, 1 << 20
+FEW_TAPS = 9  # that a band of pixels is packed for without losing what plain arrays gain
 FULL = 0.6  # of a convolution's blocks of filters, at least, for blocks to pay
 
 
@@ -108,9 +109,10 @@ class _Regions:
         return node.inputs[0] not in self.in_blocks and node not in self.wanted
 
     def quick(self, node: Node, fills: bool) -> bool:
-        """Whether a convolution is as fast in plain arrays: of one tap, or of few channels that do not fill blocks."""
+        """Whether a convolution is as fast in plain arrays: of one tap, or of few over channels that do not fill blocks."""
         shape, data = self.graph.shape(Entry(node)), self.graph.shape(node.inputs[0])
-        suited = set(node.params.kernel) == {1} or (not fills and max(node.params.stride) <= 2)
+        taps = prod(node.params.kernel)
+        suited = taps == 1 or (not fills and taps <= FEW_TAPS and max(node.params.stride) <= 2)
         return suited and by_panels(node.params, data, shape, self.graph.dtype(node.inputs[0]))
 
     def large(self, node: Node) -> bool:
