@@ -109,7 +109,7 @@ class _Regions:
         return node.inputs[0] not in self.in_blocks and node not in self.wanted
 
     def quick(self, node: Node, fills: bool) -> bool:
-        """Whether a convolution is as fast in plain arrays: of one tap, or of few over channels that do not fill blocks."""
+        """Whether a convolution is as fast in plain arrays: of one tap, or few, of channels that do not fill blocks."""
         shape, data = self.graph.shape(Entry(node)), self.graph.shape(node.inputs[0])
         taps = prod(node.params.kernel)
         suited = taps == 1 or (not fills and taps <= FEW_TAPS and max(node.params.stride) <= 2)
