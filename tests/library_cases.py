@@ -15,7 +15,7 @@ from mxc.compiler.kernel.interpret_calls import pack_rows
 from mxc.compiler.kernel.ir import CallKernel, Store
 from mxc.compiler.targets.cpu import library
 from mxc.compiler.targets.cpu.isa import Isa
-from mxc.compiler.targets.cpu.load import code_speed, host_features, load_objects, machine
+from mxc.compiler.targets.cpu.load import host_features, load_objects, machine
 
 TOLERANCE = {"float16": 2e-3, "float32": 3e-6, "float64": 1e-14}
 GUARD = 0xA5
@@ -27,7 +27,7 @@ def compiled(text: str) -> int:
     _symbols.append(symbol)
     module = llvm.parse_assembly(text.replace("@kernel(", f"@{symbol}("))
     module.verify()
-    return load_objects({symbol: machine(speed=code_speed(text)).emit_object(module)})[symbol]
+    return load_objects({symbol: machine().emit_object(module)})[symbol]
 
 
 _symbols: list[str] = []

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import math
 
+import llvmlite.binding as llvm
 import numpy as np
 import pytest
 from library_cases import check, image, launch, runs, values, window
@@ -18,7 +19,7 @@ from mxc.compiler.passes.blocked import blocked
 from mxc.compiler.passes.calls import dense
 from mxc.compiler.targets.cpu import library
 from mxc.compiler.targets.cpu.isa import AVX2, AVX512, FORMS, NEON, PLAIN, Isa, native
-from mxc.compiler.targets.cpu.load import code_speed, machine, optimised
+from mxc.compiler.targets.cpu.load import initialise, optimised
 
 SAME = "kernel=(3, 3), stride=(1, 1), dilate=(1, 1), pad=(1, 1)"
 HEAD = "graph(x: float32[2,3,5,6], w: float32[8,3,3,3], "
@@ -191,11 +192,13 @@ def test_forms_that_this_machine_runs(isa):
 @pytest.mark.parametrize("isa", [AVX2, AVX512], ids=lambda i: i.name)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_tiles_assemble(isa, dtype):
+    initialise()
+    target = llvm.Target.from_triple(llvm.get_process_triple())
+    machine = target.create_target_machine(cpu="", features=isa.features, opt=1, reloc="pic")
     w = window(1, 1, 32, 48, (1, 5, 6), (1, 3, 3), pad=(0, 1, 1))
     text = library.source(case(w, dtype, isa)[0], "kernel", isa)
-    assert "asm sideeffect" in text and code_speed(text) == 0
-    generator = machine("x86-64", isa.features, code_speed(text))
-    assert generator.emit_object(optimised(text, generator, 0))
+    assert "asm sideeffect" in text
+    assert machine.emit_object(optimised(text, machine, 0))
 
 
 @pytest.mark.parametrize("isa", FORMS.values(), ids=lambda i: i.name)

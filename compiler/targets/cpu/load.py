@@ -22,24 +22,17 @@ def initialise() -> None:
         llvm.initialize_native_target()
         llvm.initialize_native_asmprinter()
         llvm.initialize_native_asmparser()
-        llvm.set_option("", "-optimize-regalloc=true")  # at speed 0 too: assembly of tiles takes all registers
         _ready.append(True)
 
 
-def machine(cpu: str = "", features: str = "", speed: int = 3) -> llvm.TargetMachine:
-    """LLVM's code generator, of `speed` 0 to 3; for this machine's CPU when `cpu` is empty."""
+def machine(cpu: str = "", features: str = "") -> llvm.TargetMachine:
+    """LLVM's code generator; for this machine's CPU when `cpu` is empty."""
     initialise()
     triple = llvm.get_process_triple()
     if not cpu:
         cpu, features = llvm.get_host_cpu_name(), host_features()
     return llvm.Target.from_triple(triple).create_target_machine(
-        cpu=cpu, features=features, opt=speed, reloc="pic", codemodel="default")
-
-
-def code_speed(text: str) -> int:
-    """The `speed` of the machine that is to generate code of IR text: 0 where the multiply-adds are assembly
-    (library/tile.py), for what is around them takes LLVM half of the time so, and runs as fast."""
-    return 0 if " asm " in text else 3
+        cpu=cpu, features=features, opt=3, reloc="pic", codemodel="default")
 
 
 def host_features() -> str:

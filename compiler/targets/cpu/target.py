@@ -133,12 +133,11 @@ class CpuTarget:
     def assembly(self, kernel: Kernel) -> str:
         """The machine's assembly of `kernel`, which is compiled for it."""
         from mxc.compiler.targets.cpu.jobs import job_of
-        from mxc.compiler.targets.cpu.load import code_speed, machine
+        from mxc.compiler.targets.cpu.load import machine
         from mxc.compiler.targets.cpu.worker import module_of
 
-        job = job_of(kernel, "kernel", self.isa)
-        host = machine(self.cpu, self.features, code_speed(job.text))
-        return str(host.emit_assembly(module_of(job, host, self.features)))
+        host = machine(self.cpu, self.features)
+        return str(host.emit_assembly(module_of(job_of(kernel, "kernel", self.isa), host, self.features)))
 
     def functions(self, text: str, symbols: Sequence[str], name: str = "runner") -> dict[str, int]:
         """The addresses of the functions that LLVM IR text defines; its object code is cached as that of kernels.

@@ -64,9 +64,11 @@ def compile_jobs(jobs: Sequence[Job], cpu: str, features: str, done: Done) -> No
 
 def compile_here(job: Job, cpu: str, features: str) -> bytes:
     """The object code of one job. Raises MXNetError naming the kernel when it does not compile."""
+    from mxc.compiler.targets.cpu.load import machine
+
     with interrupts.held():
         try:
-            return _emitted(*_ir_of(job, features), cpu, features)
+            return _emitted(*_ir_of(job, features), machine(cpu, features))
         except RuntimeError as error:
             raise MXNetError(f"kernel {job.name} does not compile: {error}\n{job.text}") from error
 
@@ -90,10 +92,9 @@ def _ir_of(job: Job, features: str) -> tuple[str, int, bool]:
     return text if job.short else interleaved(text), SPEED, job.short
 
 
-def _emitted(text: str, speed: int, short: bool, cpu: str, features: str) -> bytes:
-    from mxc.compiler.targets.cpu.load import code_speed, machine, optimised
+def _emitted(text: str, speed: int, short: bool, target: Any) -> bytes:
+    from mxc.compiler.targets.cpu.load import optimised
 
-    target = machine(cpu, features, code_speed(text))
     return bytes(target.emit_object(optimised(text, target, speed, short)))
 
 
@@ -126,11 +127,13 @@ def main() -> None:
     """A helper process. It imports LLVM and little else."""
     import signal
 
+    from mxc.compiler.targets.cpu.load import machine
+
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to all; the parent ends its helpers
     for line in sys.stdin.buffer:
         text, speed, short, cpu, features = json.loads(line)
         try:
-            code = _emitted(text, speed, short, cpu, features)
+            code = _emitted(text, speed, short, machine(cpu, features))
         except RuntimeError:
             code = b""
         sys.stdout.buffer.write(base64.b64encode(code) + b"\n")
