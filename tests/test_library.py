@@ -182,6 +182,7 @@ def test_store_of_another_dtype(dtype, mode):
 
 @pytest.mark.parametrize("case", [(1, 70, 301, 500, "float32", False, True, False),
                                   (2, 13, 40, 30, "float32", False, True, False),
+                                  (1, 3, 1030, 260, "float32", False, False, False),
                                   (1, 61, 45, 400, "float32", False, False, False)], ids=str)
 def test_epilogue_of_products_turned_or_not(case):
     """A bias of each column and a value of each element, where rows and columns end within vectors."""

@@ -57,6 +57,8 @@ class Window:
 # Rows and columns of a product up to which the operand whose depth lies together is read in place, the fewer and the
 # more of them: any number goes with so few of the other, or both may be moderate.
 FEW, MODERATE = 767, (1024, 3072)
+# Rows, at most, that are computed at once by a matrix of so many columns and elements at least, which is read once.
+AT_ONCE = (4, 2, 1 << 18), (8, 4096, 1 << 21)
 
 
 def gemm(
@@ -71,7 +73,8 @@ def gemm(
     product, which is faster where the columns of B can be read in place (their depth lies together), as its rows, and
     those of A are fewer or cannot. rows_in_place: whether the rows can, and it is worth it: those of a large product
     are packed, which serves many columns. vector: of a single row, or column (turned), how the matrix lies: "rows" with
-    their depth together, "columns"; "" where there is none, or neither.
+    their depth together, "columns"; "" where there is none, or neither. few: how many rows are computed as one is,
+    since the matrix is large and its rows lie together; else 1.
     Extents: batch, m, n, k, a_strides, b_strides.
     """
     rows, columns = (step == 1 and dtype != "float16" for step in (a_strides[2], b_strides[1]))
@@ -83,8 +86,12 @@ def gemm(
         along, (line, deep) = (a_strides[2], (b_strides[2], b_strides[1])) if m == 1 else (b_strides[1], a_strides[1:])
         vector = "rows" if deep == along == 1 else "columns" if line == 1 else ""
         turned = m != 1 if vector else turned
+    few = 1
+    at_once = any(1 < m <= most and n >= wide and n * k >= elements for most, wide, elements in AT_ONCE)
+    if at_once and b_strides[2] == 1 and not packed_b:
+        vector, turned, few = "columns", False, m
     params = (("dtype", dtype), ("packed_b", packed_b), ("turned", turned), ("rows_in_place", in_place),
-              ("vector", vector))
+              ("vector", vector), ("few", few))
     extents = (batch, m, n, k, *a_strides, *b_strides)
     return CallKernel(name, "gemm", params, tuple(buffers), extents, tuple(stores), 2)
 
