@@ -1,4 +1,5 @@
-"""A kernel serves every shape: other batches and images compile nothing anew."""
+"""A kernel serves every shape: other batches and images compile nothing anew, unless maps become so small or large that
+another kernel is faster."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -31,7 +32,7 @@ def test_training_on_other_shapes_has_the_same_kernels(network: Callable[[], mx.
         requests = {name: "write" for name in network().list_arguments() if not name.endswith("label")}
         return set(lowered(network().graph, {"data": shape}, {}, requests, True, cpu_target()).kernels(cpu_target()))
 
-    assert keys((6, 3, 12, 12)) == keys((7, 3, 14, 14))
+    assert keys((6, 3, 14, 14)) == keys((7, 3, 16, 16))
 
 
 @pytest.mark.parametrize("kind", networks.LAYERS)
