@@ -8,7 +8,7 @@ from typing import NoReturn
 from mxc.compiler.error import MXNetError
 from mxc.compiler.graph.graph import Node
 from mxc.compiler.ops import table
-from mxc.compiler.ops.infer import infer_node
+from mxc.compiler.ops.infer import infer_node, input_names
 from mxc.runtime import engine, random, tape
 from mxc.runtime.array import Array, semantics
 from mxc.runtime.context import Context, current_context
@@ -46,7 +46,7 @@ def invoke(name: str, inputs: Sequence[Array], params: Mapping[str, object], out
         made = _resolve(name, given, inputs, train)
         form = form_of(made.node, tuple(made.in_shapes), tuple(made.in_dtypes), train)
     if form.is_empty and not semantics.np_shape:  # it was made in that scope
-        _refuse_empty(name, form.in_shapes)
+        _refuse_empty(form.node, form.in_shapes)
     if free and form.short is not None:  # the short way: nothing to wait for, a new array
         try:
             value = quiet.enter(form.short, *memory)
@@ -115,18 +115,21 @@ def _resolve(name: str, params: tuple[tuple[str, object], ...], inputs: Sequence
     if op.variadic:
         given = {op.variadic: len(shapes), **given}
     node = Node(op, "", None, op.make_params(given))
-    expected = [*op.input_names(node.params), *op.aux_names(node.params)]
+    expected = input_names(node)
     if len(shapes) != len(expected):
         raise MXNetError(f"operator {name} takes {len(expected)} arrays ({', '.join(expected) or 'none'}), "
                          f"got {len(shapes)}")
     if not semantics.np_shape and any(0 in shape for shape in shapes):
-        _refuse_empty(name, shapes)
+        _refuse_empty(node, shapes)
     return _form(node, shapes, dtypes, is_train)
 
 
-def _refuse_empty(name: str, shapes: Sequence[tuple[int, ...]]) -> NoReturn:
-    raise MXNetError(f"operator {name}: its inputs have the shapes {', '.join(map(str, shapes))}; operators take "
-                     "arrays with elements, others in the scope mx.np_shape() only")
+def _refuse_empty(node: Node, shapes: Sequence[tuple[int, ...]]) -> NoReturn:
+    """Raise MXNetError for the first of the inputs that is without elements."""
+    what, shape = next((n, s) for n, s in zip(input_names(node), shapes, strict=True) if 0 in s)
+    assert node.op is not None
+    raise MXNetError(f"operator {node.op.name}: {what} has the shape {shape}; operators take arrays with elements, "
+                     "others in the scope mx.np_shape() only")
 
 
 def _form(node: Node, shapes: Sequence[tuple[int, ...]], dtypes: Sequence[str], is_train: bool) -> Form:
