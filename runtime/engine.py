@@ -110,19 +110,27 @@ def place(work: Callable[[], None], reads: Collection[Variable], writes: Sequenc
         _run_inside(work, reads, writes)
         return None
     state = _engine
-    with state.lock:
-        if (small or brief) and _are_free(reads, writes):
-            if small:
-                _run_here(work, writes, name)
-                return None
-            piece = _enter(work, reads, writes, name, True, is_queued=False)
-        else:
-            now = (not is_queued or state.naive or state.closed or True in [v.volatile for v in reads]
-                   or True in [v.volatile for v in writes])
-            call = work if turn is None else partial(_in_turn, turn, work)
-            piece = _enter(call, reads, writes, name, small or now, is_queued=not now)
-            return piece if now else None
-    _run_placed(piece)
+    piece: Placed = None
+    try:
+        with state.lock:
+            if (small or brief) and _are_free(reads, writes):
+                if small:
+                    _run_here(work, writes, name)
+                    return None
+                piece = Work(work, reads, writes, name, True, is_queued=False)
+                _enter(piece)
+            else:
+                now = (not is_queued or state.naive or state.closed or True in [v.volatile for v in reads]
+                       or True in [v.volatile for v in writes])
+                call = work if turn is None else partial(_in_turn, turn, work)
+                piece = Work(call, reads, writes, name, small or now, is_queued=not now)
+                _enter(piece)
+                return piece if now else None
+        _run_placed(piece)
+    except BaseException:
+        if piece is not None:
+            _give_up(piece)
+        raise
     return None
 
 
@@ -145,7 +153,8 @@ def complete(placed: Iterable[Placed]) -> None:
     left = [piece for piece in placed if piece is not None]
     try:
         while left:
-            _run_placed(left.pop(0))
+            _run_placed(left[0])
+            del left[0]
     finally:
         for piece in left:
             _give_up(piece)
@@ -183,11 +192,16 @@ def _run_placed(piece: Work) -> None:
 
 
 def _give_up(piece: Work) -> None:
+    """After an error in the caller: when that was an interrupt, which may come between any two steps of the engine's
+    own, a piece that is not queued may never be noted as done. A worker then does that, where no interrupt comes."""
+    _thread.work.clear()
     with _engine.lock:
-        piece.call, piece.is_queued = _nothing, True
-        if not piece.missing:
-            _engine.ready.append(piece)
-            _call_worker()
+        if piece in _engine.pending and not piece.is_queued:
+            piece.call, piece.is_queued = _nothing, True
+            if not piece.missing:
+                _engine.ready.append(piece)
+                _call_worker()
+        _engine.done.notify_all()
 
 
 def _nothing() -> None:
@@ -290,30 +304,29 @@ def _run_inside(work: Callable[[], None], reads: Collection[Variable], writes: S
             variable.version += 1
 
 
-def _enter(call: Callable[[], None], reads: Collection[Variable], writes: Sequence[Variable], name: str, small: bool,
-           is_queued: bool) -> Work:
-    """Put work behind what it depends on, with the engine's lock held."""
-    state, piece = _engine, Work(call, reads, writes, name, small, is_queued)
+def _enter(piece: Work) -> None:
+    """Put work behind what it depends on, with the engine's lock held. It is pending before anything refers to it, and
+    its number of others and their followers change without a call between, so that `_give_up` finds them right."""
+    state, reads, writes = _engine, piece.reads, piece.writes
     before = {v.busy.writer for v in (*reads, *writes) if v.busy is not None and v.busy.writer is not None}
     for variable in writes:
         if variable.is_read:
             before.update(_readers(variable))
-    piece.missing = len(before)
+    state.pushed += 1
+    piece.number = state.pushed
+    state.large += not piece.small
+    state.pending[piece] = None
     for other in before:
-        other.followers.append(piece)
+        piece.missing += 1
+        other.followers += [piece]
     for variable in reads:
         variable.is_read = True
     for variable in writes:
         busy = variable.busy = variable.busy or Busy()
         busy.writer, variable.is_read = piece, False
-    state.pushed += 1
-    piece.number = state.pushed
-    state.pending[piece] = None
-    state.large += not small
-    if is_queued and not before:
+    if piece.is_queued and not before:
         state.ready.append(piece)
         _call_worker()
-    return piece
 
 
 def _call_worker() -> None:
@@ -383,12 +396,13 @@ def _finish(piece: Work, failure: Failure | None, has_written: bool = True) -> N
                     variable.busy = None
         if failure is not None and failure.holders and not failure.seen:
             state.failures[failure] = None
-        for other in piece.followers:
+        while piece.followers:  # each leaves with its count: an interrupted caller's piece comes here again
+            other = piece.followers[0]
             other.missing -= 1
+            del piece.followers[0]
             if not other.missing and other.is_queued:
                 state.ready.append(other)
                 _call_worker()
-        piece.followers = []
         state.pending.pop(piece, None)
         state.large -= not piece.small
         state.done.notify_all()

@@ -4,6 +4,8 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
+from types import FrameType
 
 import numpy as np
 import pytest
@@ -396,3 +398,39 @@ def test_an_error_without_a_message_is_told_by_its_name(error, text):
         except MXNetError as told:
             assert str(told) == text
             break
+
+
+@pytest.mark.parametrize("step", ["_enter", "_run_placed", "_run_here", "_finish", "_failure_of"])
+@pytest.mark.parametrize("event", ["call", "return"])
+@pytest.mark.parametrize("has_reader", [False, True], ids=["free", "behind other work"])
+def test_an_interrupt_between_the_engines_own_steps_loses_no_work(step: str, event: str, has_reader: bool):
+    came, ran = [], []
+    read, written = engine.Variable(), engine.Variable()
+
+    def interrupt(frame: FrameType, what: str, _: object) -> Callable | None:
+        if frame.f_code.co_name == step and frame.f_globals is vars(engine) and not came:
+            if what == event:
+                came.append(True)
+                raise KeyboardInterrupt
+            return interrupt
+        return None
+
+    if has_reader:  # the caller's piece waits for it
+        runs = threading.Event()
+        engine.push(lambda: (runs.set(), time.sleep(0.05)), (), (read,), "before", small=False)
+        assert runs.wait(10)  # in a worker
+    sys.settrace(interrupt)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            engine.is_inside()
+            engine.complete((engine.place(lambda: None, (read,), (written,), "caller's", False, brief=True,
+                                          is_queued=False),))
+    finally:
+        sys.settrace(None)
+    waits = threading.Thread(target=engine.waitall, daemon=True)
+    waits.start()
+    waits.join(10)
+    assert not waits.is_alive(), "what was interrupted is pending for ever"
+    engine.push(lambda: ran.append(True), (read,), (written,), "after", small=False)
+    engine.wait_to_read(written)
+    assert ran

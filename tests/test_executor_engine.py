@@ -361,9 +361,9 @@ def test_random_programs_give_what_the_naive_engine_gives(monkeypatch, count):
     queued = [0]
     enter = engine._enter
 
-    def counted(*given, is_queued):
-        queued[0] += is_queued
-        return enter(*given, is_queued=is_queued)
+    def counted(piece: engine.Work) -> None:
+        queued[0] += piece.is_queued
+        enter(piece)
 
     monkeypatch.setattr(engine, "_enter", counted)
     monkeypatch.setattr(executor_plan, "SMALL_COST", 0)
