@@ -180,3 +180,8 @@ def test_activation_relu_keeps_nan() -> None:
     data = nd.array([float("nan"), -1, 2])
     for found in (nd.Activation(data, act_type="relu"), nd.relu(data)):
         assert np.array_equal(found.asnumpy(), [np.nan, 0, 2], equal_nan=True)
+
+
+def test_softmax_has_no_powers_below_normal_numbers() -> None:
+    for net in (sym.softmax(DATA), sym.SoftmaxActivation(DATA)):
+        assert np.array_equal(both(net, data=np.array([[0, -100, -87]], "float32")) > 0, [[True, False, True]])
