@@ -168,13 +168,10 @@ def _in_turn(turn: AbstractContextManager, work: Callable[[], None]) -> None:
 
 
 def _run_placed(piece: Work) -> None:
-    """Run a piece that is not queued, in its turn."""
+    """Run a piece that is not queued, in its turn. After an error the caller gives it up: its place is kept for those
+    behind."""
     if piece.missing:
-        try:
-            _wait(lambda: piece.missing == 0, piece.number)
-        except BaseException:  # interrupted: its place is kept for those behind
-            _give_up(piece)
-            raise
+        _wait(lambda: piece.missing == 0, piece.number)
     is_good = False
     try:
         failure = _failure_of(piece.reads)  # without the lock: only writes change it, which are behind this

@@ -23,6 +23,9 @@ Triple = tuple[int, int, int]
 FEWEST_PIXELS, LONGEST_ROW = 128, 512  # of an image that is computed by panels
 FEW_CHANNELS = 16  # of a group, by panels with several taps
 TOGETHER = 11  # taps of a kernel's row that are printed without a loop, at most
+# Tiles of a Winograd convolution that share their transformed data, about: at least, at most; and how many kernels of
+# weights there are for each where that leaves it open, since every band reads all of them.
+WINOGRAD_BAND, WINOGRAD_KERNELS = (24, 60), 1024
 
 
 @dataclass(frozen=True)
@@ -122,20 +125,25 @@ def panel_convolution(
     rows of up to 2 (0: another one).
     """
     extents = (*window.numbers(), *data_strides)
-    pointwise = {*window.kernel, *window.stride} == {1} and not any(window.pad)
+    pointwise = _pointwise(window)
     stride = window.stride[2] if not pointwise and window.stride[2] <= 2 else 0
     params = (("dtype", dtype), ("block", block), ("pointwise", pointwise), ("stride", stride))
     return _flattened(name, "panel_convolution", params, buffers, extents, stores, 2, 2, window.out)
+
+
+def _pointwise(window: Window) -> bool:
+    """Whether it is of one tap, with a result for each pixel."""
+    return {*window.kernel, *window.stride} == {1} and not any(window.pad)
 
 
 def fits_panels(window: Window, dtype: str) -> bool:
     """Whether there is `panel_convolution` of a window, and it is faster than `convolution`: on small maps that fills
     its panels with pixels of several images, and what many channels' taps read it packs at once."""
     one_tap = set(window.kernel) == {1}
-    pointwise = one_tap and set(window.stride) == {1} and not any(window.pad)
     plane = window.data[0] == window.out[0] == window.kernel[0] == 1 and window.out[2] <= LONGEST_ROW
     few = one_tap or window.channels <= FEW_CHANNELS
-    return dtype in ("float32", "float64") and math.prod(window.out) >= FEWEST_PIXELS and (pointwise or (plane and few))
+    return dtype in ("float32", "float64") and math.prod(window.out) >= FEWEST_PIXELS and (
+        _pointwise(window) or (plane and few))
 
 
 def blocked_convolution(

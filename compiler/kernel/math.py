@@ -315,6 +315,8 @@ def erf(x: Real) -> Real:
 def normal_cdf(x: Real) -> Real:
     """The standard normal distribution's function, to 3.2 * 2**-24 at every x, float32: a quotient of polynomials takes
     half as long as erf, whose relative error near 0 is not needed here. In float64 it is made of erf."""
+    if x.dtype == "float64":
+        return 0.5 * (Real(ir.make("erf", ((x * 0.5**0.5).value,), x.dtype)) + 1.0)
     t = _clamped(x, -NORMAL_END, NORMAL_END)
     square = t * t
     return t * polynomial(square, NORMAL_OVER) / polynomial(square, NORMAL_UNDER) + 0.5
@@ -410,8 +412,6 @@ def _expanded(op: str, args: tuple[Value, ...], dtype: str) -> Value:
         return power.value if power is not None else ir.make(op, args, dtype)
     if op == "erf" and dtype == "float64":
         return ir.make(op, args, dtype)
-    if op == "normal_cdf" and dtype == "float64":
-        return (0.5 * (Real(ir.make("erf", ((Real(args[0]) * 0.5**0.5).value,), dtype)) + 1.0)).value
     made = EXPANSIONS[op](Real(args[0])).value if op in EXPANSIONS else ir.make(op, args, dtype)
     return made if dtype != "float64" or op not in IN_DOUBLE else _rebuilt([made])[0]
 

@@ -74,12 +74,14 @@ class _Regions:
 
     def node(self, node: Node) -> None:
         """Adds `node`, in blocks where it can be."""
+        if self.fully_connected(node):
+            return
         blocked = None
-        if node.op is not None and node.num_outputs == 1 and self.lanes(Entry(node)) and not self.is_product(node):
+        if node.op is not None and node.num_outputs == 1 and self.lanes(Entry(node)):
             blocked = self.convolution(node) if node.op.name == "Convolution" else self.follower(node)
         if blocked is not None:
             self.in_blocks[Entry(node)] = blocked
-        elif not self.fully_connected(node) and not self.filled_up(node) and not self.reduced(node):
+        elif not self.filled_up(node) and not self.reduced(node):
             for entry in node.inputs:
                 self.plain(entry)
             self.builder.copy(node)

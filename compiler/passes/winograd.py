@@ -23,8 +23,6 @@ TRANSFORM = 500  # a channel of a tile of the data, or a filter of one of the re
 WEIGHT = 8  # reading a weight
 GAIN = 1.2  # of less than this the memory is not worth it
 BANDS = 8  # of tiles, each with its own data, are enough units of work
-BAND_TILES = 24, 60  # of such a band: for few weights, which each band reads, and for many
-KERNELS = 1024  # of the weights, for each tile of a band
 LINE = 16  # elements, of 64 bytes that come from memory together
 
 
@@ -85,5 +83,6 @@ def split_winograd(kernel: CallKernel, storages: Sequence[Storage]) -> list[tupl
 
 
 def _few_tiles(w: Window) -> bool:
-    least, most = BAND_TILES
-    return w.batch * prod(winograd.grid(w.out)) < BANDS * min(most, max(least, w.channels * w.filters // KERNELS))
+    least, most = calls.WINOGRAD_BAND
+    band = min(most, max(least, w.channels * w.filters // calls.WINOGRAD_KERNELS))
+    return w.batch * prod(winograd.grid(w.out)) < BANDS * band

@@ -20,6 +20,7 @@ from typing import Protocol
 from mxc.compiler.targets.cpu.builder import BYTES, TYPES, Array, Builder, Number, Value, lanes_of, vector_type
 from mxc.compiler.targets.cpu.isa import Isa
 from mxc.compiler.targets.cpu.library.epilogue import Axis, Epilogue
+from mxc.compiler.targets.cpu.library.tile import add_products
 
 DEPTH_BYTES = 1536  # of the depth that one panel column covers
 PANEL_BYTES = 192 << 10  # all panels of a unit
@@ -207,12 +208,7 @@ class TileCode:
 
             for k in b.range(0, depth, carry=sums):
                 row, line = a.at(k * self.rows), panel.at(k * self.columns)
-                columns = [line.vector(j * lanes, lanes) for j in range(vectors)]
-                for i in range(rows):
-                    x = row.broadcast(i, lanes)
-                    for j in range(vectors):
-                        at = i * vectors + j
-                        sums[at] = b.fma(x, columns[j], sums[at])
+                add_products(b, lanes, sums, [(row, i) for i in range(rows)], line)
             keep_sums(c, sums, [i * self.columns + j * lanes for i, j in grid], add)
 
     def multiply(self, depth: Value, a: Array, panel: Array, c: Array, add: Value, rows: Value, columns: Value) -> None:

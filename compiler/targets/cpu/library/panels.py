@@ -26,6 +26,7 @@ from mxc.compiler.targets.cpu.library.blocks import UNITS, ceil_div, least, most
 from mxc.compiler.targets.cpu.library.convolution import inner_axes, split, volume
 from mxc.compiler.targets.cpu.library.epilogue import Epilogue, Lane
 from mxc.compiler.targets.cpu.library.rows import bring, reached
+from mxc.compiler.targets.cpu.library.tile import add_products
 
 PANELS = 16  # of a band, at most
 PANEL_BYTES = 128 << 10  # of a band's panels, if one is not larger
@@ -181,11 +182,7 @@ class _Panels:
             sums = [b.zero(vector_type(TYPES[self.dtype], lanes)) for _ in grid]
             for k in b.range(0, depth, carry=sums):
                 row, line = factors.at(k * self.rows), panel.at(k * self.columns)
-                pixels = [line.vector(j * lanes, lanes) for j in range(vectors)]
-                for i in range(rows):
-                    x = row.broadcast(i, lanes)
-                    for j in range(vectors):
-                        sums[i * vectors + j] = b.fma(x, pixels[j], sums[i * vectors + j])
+                add_products(b, lanes, sums, [(row, i) for i in range(rows)], line)
 
             def keep(t: Value = t, sums: list[Value] = sums) -> None:
                 for (i, j), total in zip(grid, sums, strict=True):

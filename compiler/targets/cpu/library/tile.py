@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mxc.compiler.targets.cpu.builder import BYTES, Array, Builder, Value, is_float
+from mxc.compiler.targets.cpu.builder import BYTES, Array, Builder, Number, Value, is_float
 from mxc.compiler.targets.cpu.isa import Isa
 
 
@@ -24,16 +24,24 @@ def multiply(
 
     sums: of each line, of all its vectors. lines: an array, and where in it a line begins.
     """
-    vectors, lanes = len(sums) // len(lines), isa.lanes(row.dtype)
+    lanes = isa.lanes(row.dtype)
     if isa.assembles and is_float(row.element):
         _assembled(b, isa, sums, lines, row, pitch, count)
         return
     for u in range(count):
-        filters = [row.vector(u * pitch + j * lanes, lanes) for j in range(vectors)]
-        for i, (line, begin) in enumerate(lines):
-            x = line.broadcast(begin + u, lanes)
-            for j in range(vectors):
-                sums[i * vectors + j] = b.fma(x, filters[j], sums[i * vectors + j])
+        add_products(b, lanes, sums, [(line, begin + u) for line, begin in lines], row, u * pitch)
+
+
+def add_products(
+    b: Builder, lanes: int, sums: list[Value], factors: Sequence[tuple[Array, Number]], row: Array, begin: int = 0,
+) -> None:
+    """sums[i][j] += factor i * vector j of `row` from `begin` on. A factor: an array, and which of its elements."""
+    vectors = len(sums) // len(factors)
+    columns = [row.vector(begin + j * lanes, lanes) for j in range(vectors)]
+    for i, (line, place) in enumerate(factors):
+        x = line.broadcast(place, lanes)
+        for j in range(vectors):
+            sums[i * vectors + j] = b.fma(x, columns[j], sums[i * vectors + j])
 
 
 def _assembled(

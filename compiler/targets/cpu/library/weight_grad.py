@@ -29,6 +29,7 @@ from mxc.compiler.targets.cpu.isa import Isa
 from mxc.compiler.targets.cpu.library.blocks import UNITS, ceil_div, keep_sums, least, most, pack_lines
 from mxc.compiler.targets.cpu.library.convolution import inner_axes, split, volume
 from mxc.compiler.targets.cpu.library.epilogue import Epilogue
+from mxc.compiler.targets.cpu.library.tile import add_products
 
 PIXELS = 384  # of a block, about: a panel of them stays in the nearest cache
 LINES = 144  # of a unit, about
@@ -169,11 +170,7 @@ def _print_tile(b: Builder, isa: Isa, dtype: str, lines: int, vectors: int) -> N
         for p in b.range(0, pixels, carry=sums):
             offset, place = (b.convert("sext", pixel_at[p * 2 + n], "i64") for n in range(2))
             row = right.at(place)
-            filters = [row.vector(j * lanes, lanes) for j in range(vectors)]
-            for i in range(lines):
-                x = line_at[i].broadcast(offset, lanes)
-                for j in range(vectors):
-                    sums[i * vectors + j] = b.fma(x, filters[j], sums[i * vectors + j])
+            add_products(b, lanes, sums, [(line, offset) for line in line_at], row)
         for i in range(lines):
             line = tile.at(pitch * (i * columns))
             keep_sums(line, sums[i * vectors : (i + 1) * vectors], [j * lanes for j in range(vectors)], add)

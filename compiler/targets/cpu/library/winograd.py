@@ -22,7 +22,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from mxc.compiler.kernel.calls import Window
+from mxc.compiler.kernel.calls import WINOGRAD_BAND, WINOGRAD_KERNELS, Window
 from mxc.compiler.kernel.ir import CallKernel
 from mxc.compiler.targets.cpu.builder import BYTES, TYPES, Array, Builder, Number, Value, vector_type
 from mxc.compiler.targets.cpu.isa import Isa
@@ -41,8 +41,6 @@ from mxc.compiler.targets.cpu.library.winograd_tiles import (
 )
 
 BAND_BYTES = 384 << 10  # of a band's transformed data and products, if that leaves it enough tiles
-BAND_TILES = 24, 60  # of a band: at least, at most, about
-WEIGHTS = 1024  # kernels for each tile that a band has at least: each band reads all of them once
 FILTERS = 64  # at once, about
 WHERE = 3  # numbers of a tile: image, first row and column of its results
 AHEAD = 3  # lines of the next weights that a tile group asks for, for each channel block; the first groups do so
@@ -73,8 +71,8 @@ class Cut:
         shared: Any = least(given, 1)
         depth: Any = w.channels + least(w.filters, FILTERS)
         band: Any = BAND_BYTES // (PLACES * size * BYTES[params["dtype"]]) // most(1, depth)
-        band = most(band, most(BAND_TILES[0], w.channels * w.filters // WEIGHTS) // size)
-        band = least(band + shared * groups, BAND_TILES[1] // size)
+        band = most(band, most(WINOGRAD_BAND[0], w.channels * w.filters // WINOGRAD_KERNELS) // size)
+        band = least(band + shared * groups, WINOGRAD_BAND[1] // size)
         bands: Any = ceil_div(groups, band)
         band = ceil_div(groups, most(1, bands))
         chunks: Any = most(ceil_div(filters, most(1, FILTERS // columns)),

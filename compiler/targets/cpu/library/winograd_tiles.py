@@ -42,7 +42,7 @@ def collect(w: Window, patch: Array, plane: Array, row: Value, column: Value, y:
 
 
 def print_sides(b: Builder, dtype: str, lanes: int, epilogue_of: Callable[[Value], Epilogue]) -> None:
-    """The functions that `put_tile` calls."""
+    """The functions that `Source.put` calls."""
     with b.function("collect", "ptr args, ptr noalias patch, ptr data, i64 row, i64 column, i64 y, i64 x", True) as f:
         args, patch, plane, row, column, y, x = f
         w = Window.of(epilogue_of(args).extents)  # type: ignore[arg-type]
