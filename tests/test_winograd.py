@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -138,6 +139,40 @@ def test_both_kernels_compute_the_convolution():
     launch(rest, [made, *others])
     launch(call, operands)
     np.testing.assert_array_equal(others[-1], operands[-1])
+
+
+def test_what_follows_reads_the_data_too():
+    """Both kernels together compute what the one does, whose epilogue reads its operand once more."""
+    call, operands = kernel_case(geometry(2, 16, 16, 9, 10, 1), native())
+    (store,) = call.stores
+    again = ir.load(0, store.index, "float32")
+    call = replace(call, stores=(replace(store, value=ir.apply("add", store.value, again)),))
+    (side, _), (rest, places) = split_winograd(call, [Storage("arena", "float32", (a.size,)) for a in operands])
+    data, weight, result = operands
+    made, other = np.full(places[0].shape, np.nan, "float32"), np.zeros_like(result)
+    launch(side, [data, made])
+    check(rest, [made, weight, other, data])
+    launch(rest, [made, weight, other, data])
+    launch(call, operands)
+    np.testing.assert_array_equal(other, result)
+
+
+SEVERAL = {"sum": (lambda x, y: x + y, lambda x: x), "gate": (lambda x, y: x * mx.sym.sigmoid(y), lambda x: x / 2),
+           "rest": (lambda x, y: mx.sym.relu(x - y), lambda x: np.maximum(x, 0)),
+           "twice": (lambda x, y: (x + y) * x, lambda x: x * x)}
+
+
+@pytest.mark.parametrize("shape", [(1, 16, 16, 16), (1, 64, 14, 14), (2, 48, 7, 7), (1, 64, 56, 56)])
+@pytest.mark.parametrize("name", SEVERAL)
+def test_data_with_several_readers(name, shape):
+    """Of weights that are 0, so that what follows the convolution must give its data back."""
+    make, expected = SEVERAL[name]
+    data = mx.sym.var("x")
+    symbol = make(data, mx.sym.Convolution(data, name="c", kernel=(3, 3), pad=(1, 1), num_filter=shape[1]))
+    executor = symbol.simple_bind(mx.cpu(), grad_req="null", x=shape)
+    x = np.random.default_rng(5).uniform(-4, 4, shape).astype("float32")
+    got = executor.forward(is_train=False, x=mx.nd.array(x))[0].asnumpy()
+    np.testing.assert_allclose(got, expected(x), rtol=1e-6, atol=1e-6)
 
 
 def test_many_tiles_are_one_kernel():

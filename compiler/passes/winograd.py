@@ -10,7 +10,7 @@ from dataclasses import replace
 from math import prod
 
 from mxc.compiler.graph.graph import Entry, Graph, GraphBuilder, Node
-from mxc.compiler.kernel import calls
+from mxc.compiler.kernel import calls, ir
 from mxc.compiler.kernel.calls import Window
 from mxc.compiler.kernel.ir import CallKernel
 from mxc.compiler.ops import winograd
@@ -78,8 +78,20 @@ def split_winograd(kernel: CallKernel, storages: Sequence[Storage]) -> list[tupl
     pitch = (lines + 1 - lines % 2) * LINE  # an odd number of lines, or all places would meet in a few sets of a cache
     side = calls.winograd_data(kernel.name, kernel.buffers[0], w, kernel.extents[22:27], block, tiles, pitch)
     made = Storage("arena", kernel.buffers[0], (winograd.PLACES * pitch,), kernel.name)
-    rest = replace(kernel, extents=(*kernel.extents[:-1], pitch))
-    return [(side, [storages[0], made]), (rest, [made, *storages[1:]])]
+    rest, data = _apart(replace(kernel, extents=(*kernel.extents[:-1], pitch)))
+    return [(side, [storages[0], made]), (rest, [made, *storages[1:], *storages[:data]])]
+
+
+def _apart(kernel: CallKernel) -> tuple[CallKernel, int]:
+    """The kernel with an epilogue that reads the data, if it does, in one more buffer, as the operand becomes another;
+    and how many buffers there are more."""
+    values = [s.value for s in kernel.stores]
+    found = [v for v in ir.walk(values) if v.op == "load" and v.data == 0]
+    if not found:
+        return kernel, 0
+    new = calls.replaced(values, {id(v): ir.make("load", v.args, v.dtype, len(kernel.buffers)) for v in found})
+    stores = tuple(replace(s, value=v) for s, v in zip(kernel.stores, new, strict=True))
+    return replace(kernel, buffers=(*kernel.buffers, kernel.buffers[0]), stores=stores), 1
 
 
 def _few_tiles(w: Window) -> bool:
