@@ -21,6 +21,9 @@ READ = [
     ("shape", "(3, 3)", (3, 3)), ("shape", "[3,3]", (3, 3)), ("shape", "3", (3,)), ("shape", "(3L, 3L)", (3, 3)),
     ("shape", "3L", (3,)), ("shape", "()", ()), ("shape", "[]", ()), ("shape", "(2,)", (2,)),
     ("shape", "( 0 , -1 )", (0, -1)), ("shape or None", "None", None),
+    ("float", "0.5f", 0.5), ("double", "1.F", 1.0), ("double", ".5", 0.5), ("int or None", "5L", 5), ("int", "007", 7),
+    ("bool", "TRUE", True), ("bool or None", "none", None), ("shape", "[1,2)", (1, 2)), ("shape", "(1 L,2)", (1, 2)),
+    ("shape = (0, 0)", "None", (0, 0)), ("bounds = ()", "None", ()), ("str", "None", "None"),
     ("bounds", "(None, 1)", (None, 1)), ("floats", "[1,2,0.5]", (1.0, 2.0, 0.5)),
     ("enum(relu, tanh)", "tanh", "tanh"), ("enum(off, fastest) or None", "None", None),
     ("dtype", "float16", "float16"), ("dtype or None", "None", None),
@@ -53,7 +56,8 @@ def test_values_are_printed_and_read_back(spec: str, value: object, text: str) -
 
 
 REFUSED = [
-    ("int", "3.0"), ("int", "10L"), ("int", ""), ("int", "1_000"), ("bool", "yes"), ("bool", "2"), ("float", "a"),
+    ("int", "3.0"), ("int", "10L"), ("int", ""), ("int", "1_000"), ("int", "１"), ("float", "1_000"), ("float", "inff"),
+    ("float", "1e"), ("float", "0x10"), ("double", "１"), ("shape", "1,2"), ("shape", "None"), ("bool", "yes"), ("bool", "2"), ("float", "a"),
     ("shape", "(3, a)"), ("shape", ""), ("shape", "(3, 3"), ("shape", "(3, None)"), ("int", "None"),
     ("enum(relu, tanh)", "rel"), ("dtype", "float31"), ("int in 1..", "0"), ("float in 0..1", "1.5"),
     ("shape in 1..", "(3, 0)"), ("float", "1e39"), ("double", "-1e400"), ("floats", "(1, 1e39)"),

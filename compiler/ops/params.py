@@ -4,18 +4,20 @@ A type is written in ops.yaml as `TYPE [in LOW..HIGH] [= DEFAULT]`; without a de
 
 | type | values | spellings read |
 |---|---|---|
-| int | int | `3`, `-1`; True counts as 1 |
-| float | float, rounded to float32 as MXNet keeps it | `0.5`, `1e-3`, `inf`; not beyond float32, as `1e39` |
+| int | int | `3`, `-1`, `007`; `3L` where None is admitted; True counts as 1 |
+| float | float, rounded to float32 as MXNet keeps it | `0.5` `.5` `1e-3` `0.5f` `inf` `nan`; not `1e39`, too large |
 | double | float | as float |
-| bool | bool | `True` `true` `1` `False` `false` `0` |
+| bool | bool | `True` `1` `False` `0`, in any case; `none` too where None is admitted |
 | str | str | anything |
-| shape | tuple of int | `(3, 3)` `[3,3]` `3` `(3L, 3L)` `()` |
+| shape | tuple of int | `(3, 3)` `[3,3]` `(3,3,)` `3` `(3L, 3L)` `()` |
 | bounds | tuple of int or None | as shape, `None` within |
 | floats, doubles | tuple of float, floats rounded as float | as shape |
 | enum(a, b) | str | one of them |
 | dtype, dtype(float32, int32) | NumPy's name | a name; the list restricts it |
 
-`TYPE or None` admits `None` besides. A range holds for an int, a float and each element of a tuple: `int in 1.. = 1`.
+Spaces around a value and around the elements of a tuple do not count. `TYPE or None` admits `None` besides. For other
+shapes and bounds that have a default None is the default: nothing was set. A range holds for an int, a float and each
+element of a tuple: `int in 1.. = 1`.
 """
 from __future__ import annotations
 
@@ -32,6 +34,10 @@ REQUIRED = object()  # the default of a parameter that must be given
 
 _SPEC = re.compile(r"(?P<base>\w+)(?:\((?P<choices>[^)]*)\))?(?P<none> or None)?"
                    r"(?: in (?P<low>-?\d+(?:\.\d+)?)?\.\.(?P<high>-?\d+(?:\.\d+)?)?)?(?:\s*=\s*(?P<default>.*))?")
+_FLOAT = re.compile(r"([-+]?nan)(?:\(\w*\))?|([-+]?inf(?:inity)?)|"
+                    r"([-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?)f?", re.ASCII | re.IGNORECASE)
+_INTEGER = re.compile(r"[-+]?\d+", re.ASCII)
+_LONG = re.compile(r"([-+]?\d+)\s*L", re.ASCII)  # as Python 2 printed integers
 _TRUE, _FALSE = ("true", "1"), ("false", "0")
 
 
@@ -50,6 +56,13 @@ class ParamType:
     def required(self) -> bool:
         return self.default is REQUIRED
 
+    @property
+    def unset(self) -> object:
+        """The value that None stands for; REQUIRED where None is not admitted."""
+        if self.optional:
+            return None
+        return self.default if isinstance(self.default, tuple) and self.base in ("shape", "bounds") else REQUIRED
+
     def __str__(self) -> str:
         text = self.base + (f"({', '.join(self.choices)})" if self.choices else "")
         text += " or None" if self.optional else ""
@@ -60,8 +73,11 @@ class ParamType:
     def parse(self, text: str) -> object:
         """The value that a string spells. Raises MXNetError that says what was expected."""
         stripped = text.strip()
-        if self.optional and stripped == "None":
-            return None
+        none = stripped == "None" or (self.base == "bool" and stripped.lower() == "none")
+        if none and self.unset is not REQUIRED:
+            return self.unset
+        if self.optional and self.base == "int":
+            stripped = _LONG.sub(r"\1", stripped)
         try:
             value = _PARSERS[self.base](stripped)
         except ValueError:
@@ -73,8 +89,8 @@ class ParamType:
         if isinstance(value, str):
             return self.parse(value)
         if value is None:
-            if self.optional:
-                return None
+            if self.unset is not REQUIRED:
+                return self.unset
             raise MXNetError(f"expected {self}, got None")
         if self.base in ("str", "enum"):
             return self.parse(str(value))
@@ -151,14 +167,17 @@ def _int64(value: int) -> int:
 
 
 def _parse_int(text: str) -> int:
-    if not re.fullmatch(r"[-+]?\d+", text):
+    if not _INTEGER.fullmatch(text):
         raise ValueError(text)
     return _int64(int(text))
 
 
 def _parse_float(text: str) -> float:
-    number = float(text)
-    if "_" in text or (np.isinf(number) and "inf" not in text.lower()):  # 1e400 is no number of 64 bits
+    match = _FLOAT.fullmatch(text)
+    if not match:
+        raise ValueError(text)
+    number = float(match[match.lastindex or 0])
+    if np.isinf(number) and "inf" not in text.lower():  # 1e400 is no number of 64 bits
         raise ValueError(text)
     return number
 
@@ -172,18 +191,18 @@ def _parse_bool(text: str) -> bool:
 
 
 def _elements(text: str) -> list[str]:
-    """The elements of "(a, b)", "[a, b]" or "a"; Python 2's long suffix is dropped."""
-    inner = text
+    """The elements of "(a, b)", "[a, b]", "(a, b]", as MXNet reads it, or "a"; Python 2's long suffix is dropped."""
+    parts = [text]
     if text[:1] in ("(", "["):
-        if len(text) < 2 or text[-1] != {"(": ")", "[": "]"}[text[0]]:
+        if len(text) < 2 or text[-1] not in (")", "]"):
             raise ValueError(text)
-        inner = text[1:-1]
-        if not inner.strip():
+        inner = text[1:-1].strip()
+        if not inner:
             return []
-    parts = [p.strip() for p in inner.split(",")]
-    if parts[-1] == "" and len(parts) > 1:
-        parts.pop()
-    return [p[:-1] if re.fullmatch(r"[-+]?\d+L", p) else p for p in parts]
+        parts = [p.strip() for p in inner.split(",")]
+        if parts[-1] == "" and len(parts) > 1:
+            parts.pop()
+    return [_LONG.sub(r"\1", p) for p in parts]
 
 
 def _tuple_of(read: Callable[[str], object]) -> Callable[[str], object]:
