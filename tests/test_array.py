@@ -70,8 +70,9 @@ def test_memory_handed_out_makes_an_array_volatile():
     array.share()[:] = 1
     assert array.variable.volatile and array.data.all()
     outside = np.zeros(3, "float32")
+    before = outside[:]
     shared = nd.from_numpy(outside)
-    outside[1] = 5
+    before[1] = 5
     assert shared.asnumpy().tolist() == [0, 5, 0] and shared._array.variable.volatile
 
 

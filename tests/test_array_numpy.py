@@ -1,6 +1,8 @@
 """Arrays with NumPy and DLPack: memory shared both ways, NumPy's functions, numbers of NumPy's as arguments."""
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -52,8 +54,10 @@ def test_memory_is_handed_out_without_a_copy(name: str):
 @pytest.mark.parametrize("name", IN)
 def test_memory_is_taken_without_a_copy(name: str):
     outside = A.copy()
+    before = outside[:]
     x = IN[name](outside)
-    outside[1, 1] = 50
+    assert outside.flags.writeable == (name != "from_numpy")
+    before[1, 1] = 50
     assert x.asnumpy().tolist() == outside.tolist() and x.dtype is np.float32
     x[0] = 9
     x.wait()
@@ -65,13 +69,24 @@ def test_what_cannot_be_shared_is_told():
         mx.nd.from_numpy(A.T)
     with pytest.raises(ValueError, match="from_dlpack"):
         mx.nd.from_dlpack(3)
+    refused = np.zeros(2, "complex64")
+    with pytest.raises(ValueError, match=r"from_numpy: .*complex64"):
+        mx.nd.from_numpy(refused)
+    assert refused.flags.writeable
     with pytest.raises(TypeError, match="complex64"):
-        mx.nd.from_numpy(np.zeros(2, "complex64"))
+        mx.nd.from_numpy(refused, zero_copy=False)
     with pytest.raises(ValueError, match="without a copy"):
         mx.nd.ones(2).__array__("int32", copy=False)
-    fixed = A.copy()
-    fixed.flags.writeable = False
-    x = mx.nd.from_numpy(fixed)
+
+
+def test_memory_that_must_not_be_written_to(tmp_path: Path):
+    A.tofile(tmp_path / "a")
+    mapped = np.memmap(tmp_path / "a", "float32", "r", shape=(2, 3))
+    for fixed in (np.frombuffer(A.tobytes(), "float32"), mapped, mapped[1:], np.asarray(mapped)[0]):
+        refuses_writes(mx.nd.from_numpy(fixed))
+
+
+def refuses_writes(x: mx.nd.NDArray) -> None:
     for write in (lambda: x.__setitem__(0, 1), lambda: x.__iadd__(1), lambda: x.to_dlpack_for_write(),
                   lambda: mx.nd.square(x, out=x), lambda: x.numpy.__setitem__(0, 1)):
         with pytest.raises(ValueError, match="read-only"):

@@ -57,7 +57,8 @@ def test_values_are_printed_and_read_back(spec: str, value: object, text: str) -
 
 REFUSED = [
     ("int", "3.0"), ("int", "10L"), ("int", ""), ("int", "1_000"), ("int", "１"), ("float", "1_000"), ("float", "inff"),
-    ("float", "1e"), ("float", "0x10"), ("double", "１"), ("shape", "1,2"), ("shape", "None"), ("bool", "yes"), ("bool", "2"), ("float", "a"),
+    ("float", "1e"), ("float", "0x10"), ("double", "１"), ("shape", "1,2"), ("shape", "None"),
+    ("bool", "yes"), ("bool", "2"), ("float", "a"),
     ("shape", "(3, a)"), ("shape", ""), ("shape", "(3, 3"), ("shape", "(3, None)"), ("int", "None"),
     ("enum(relu, tanh)", "rel"), ("dtype", "float31"), ("int in 1..", "0"), ("float in 0..1", "1.5"),
     ("shape in 1..", "(3, 0)"), ("float", "1e39"), ("double", "-1e400"), ("floats", "(1, 1e39)"),

@@ -9,7 +9,7 @@ import numpy as np
 
 from mxc.compiler.error import ArgumentError, ArgumentTypeError, MXNetError
 from mxc.ndarray.ndarray import NDArray, apply
-from mxc.ndarray.numpy_protocols import imported
+from mxc.ndarray.numpy_protocols import imported, writable
 from mxc.runtime.array import Array, dtype_name
 from mxc.runtime.context import Context, current_context
 from mxc.util import is_np_shape
@@ -39,18 +39,22 @@ def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> N
 def from_numpy(ndarray: np.ndarray, zero_copy: bool = True, array_cls: type[NDArray] = NDArray) -> NDArray:
     """An array of the same dtype on the memory of a C-contiguous NumPy array (zero_copy), or a copy of it.
 
-    Anything with `__array_interface__` or `__array__` serves as well. Raises ValueError for memory that cannot be
-    shared, TypeError for a dtype that arrays do not have.
+    The NumPy array that is shared becomes read-only, as MXNet makes it: its memory now changes with the array's, which
+    can be written to unless NumPy could not make the memory writable either. Anything with `__array_interface__` or
+    `__array__` serves as well, and stays as it is. Raises ValueError for memory that cannot be shared or of a dtype
+    that arrays do not have; TypeError for such a dtype where it is to be copied.
     """
     values = np.asarray(ndarray)
     if not zero_copy:
         return array_cls(Array.of(values, context=current_context()))
     try:
-        return array_cls(Array.sharing(values, current_context()), writable=values.flags.writeable)
-    except ArgumentTypeError:
-        raise
+        memory = writable(values)
+        shared = array_cls(Array.sharing(memory, current_context()), writable=memory.flags.writeable)
     except MXNetError as error:
         raise ArgumentError(f"from_numpy: {error}") from None
+    if isinstance(ndarray, np.ndarray):
+        ndarray.flags.writeable = False
+    return shared
 
 
 def from_dlpack(dlpack: Any) -> NDArray:

@@ -102,11 +102,22 @@ class _Capsule:
 
 
 class _Writable:
-    """Memory of a capsule of DLPack's first version, which NumPy takes as read-only, since it does not say."""
+    """Memory that may be written to, though NumPy's array on it is read-only: one that was made so when its memory was
+    shared, or that of a capsule of DLPack's first version, which does not say."""
 
     def __init__(self, values: np.ndarray):
         self.values = values
         self.__array_interface__ = {**values.__array_interface__, "data": (values.ctypes.data, False)}
+
+
+def writable(values: np.ndarray) -> np.ndarray:
+    """An array on the same memory that can be written to; one that is read-only where its owner's memory is."""
+    owner = values
+    while isinstance(owner.base, np.ndarray):
+        owner = owner.base
+    if values.flags.writeable or not (owner.flags.writeable or owner.flags.owndata):
+        return values.view()
+    return np.asarray(_Writable(values))
 
 
 def imported(dlpack: Any) -> np.ndarray:

@@ -36,6 +36,27 @@ def _pair(mx, left, right):
     return mx.nd.array([1, 0, 3], dtype=left), mx.nd.array([1, 2, 1], dtype=right)
 
 
+def _read_only(values):
+    values.flags.writeable = False
+    return values
+
+
+def _shared(mx, make, **kwargs):
+    """What from_numpy makes of a NumPy array, and whether that can be written to then."""
+    values = make()
+    return mx.nd.from_numpy(values, **kwargs), values.flags.writeable
+
+
+def _written(mx, share):
+    """What a NumPy array has when an array on its memory was written to."""
+    values = np.array([1.0, 2.0, 3.0])
+    shared = share(values)
+    shared[:] = 5
+    shared += 1
+    shared.wait_to_read()
+    return values.tolist(), values.flags.writeable
+
+
 def _text(*values):
     """Arguments as text, the same for every version of NumPy."""
     return " ".join(re.sub(r"np\.\w+\((\w+)\)", r"\1", str(value)) for value in values)
@@ -214,6 +235,23 @@ CREATION = {
         (3, {"axis": 2}))},
     "from_numpy": lambda mx: mx.nd.from_numpy(np.arange(3, dtype="int32")),
     "from_numpy copy": lambda mx: mx.nd.from_numpy(np.arange(4).reshape(2, 2).T, zero_copy=False),
+    **{f"from_numpy {d}": lambda mx, d=d: mx.nd.from_numpy(np.array([1, 0, 1]).astype(d))
+       for d in (*DTYPES[:5], *DTYPES[6:], "uint16", "int16", "complex64", ">f4", "S3", "U2", "O", "datetime64[s]")},
+    **{f"from_numpy {name} zero_copy={z}": lambda mx, m=m, z=z: _shared(mx, m, zero_copy=z) for z in (True, False)
+       for name, m in {
+           "whole": lambda: np.arange(6.).reshape(2, 3), "fortran": lambda: np.asfortranarray(np.ones((2, 3))),
+           "row": lambda: np.asfortranarray(np.ones((1, 3))), "rows": lambda: np.arange(6).reshape(2, 3)[1:],
+           "steps": lambda: np.arange(6)[::2], "backwards": lambda: np.arange(6)[::-1],
+           "matrix": lambda: np.matrix([[1., 2]]), "read-only": lambda: _read_only(np.ones(2)),
+           "broadcast": lambda: np.broadcast_to(np.float32(1), (2, 2))}.items()},
+    "from_numpy default": lambda mx: _shared(mx, lambda: np.ones(2)),
+    "from_numpy base": lambda mx: (lambda a: (mx.nd.from_numpy(a[1:]), a.flags.writeable)[1])(np.ones(3)),
+    "from_numpy again": lambda mx: _written(mx, lambda a: [mx.nd.from_numpy(a), mx.nd.from_numpy(a)][1]),
+    "from_numpy part again": lambda mx: _written(mx, lambda a: [mx.nd.from_numpy(a), mx.nd.from_numpy(a[1:])][1]),
+    "from_numpy writes": lambda mx: _written(mx, lambda a: mx.nd.from_numpy(a)),
+    "from_numpy writes read-only": lambda mx: _written(mx, lambda a: mx.nd.from_numpy(_read_only(a))),
+    "from_numpy after": lambda mx: (lambda a: (mx.nd.from_numpy(a), a.__setitem__(0, 1)))(np.ones(2)),
+    "from_numpy class": lambda mx: mx.nd.from_numpy(np.ones(2), True, mx.nd.NDArray),
     "from_numpy strided": lambda mx: mx.nd.from_numpy(np.arange(4).reshape(2, 2).T),
 }
 
