@@ -165,12 +165,16 @@ def candidates() -> list[Path]:
     """Where the cache may lie, best first: MXC_CACHE_DIR, XDG_CACHE_HOME/mxc, ~/.cache/mxc, a private temporary one."""
     chosen = env.text("MXC_CACHE_DIR", UNSET)
     user = str(os.getuid()) if hasattr(os, "getuid") else "user"
-    temporary = Path(tempfile.gettempdir()) / f"mxc-{user}"
-    if chosen != UNSET:
-        return [Path(chosen).absolute(), temporary]
-    xdg = env.text("XDG_CACHE_HOME")
     try:
-        home = Path.home() / ".cache"
-    except RuntimeError:
-        home = temporary.parent / f"mxc-{user}"
-    return [Path(xdg) / "mxc" if xdg else home / "mxc", temporary]
+        temporary = [Path(tempfile.gettempdir()) / f"mxc-{user}"]
+    except FileNotFoundError:  # it takes directories alone that a file can be written to: none where disks are full
+        temporary = []
+    if chosen != UNSET:
+        return [Path(chosen).absolute(), *temporary]
+    xdg = env.text("XDG_CACHE_HOME")
+    if xdg:
+        return [Path(xdg) / "mxc", *temporary]
+    try:
+        return [Path.home() / ".cache" / "mxc", *temporary]
+    except RuntimeError:  # the system does not tell a home
+        return temporary

@@ -2,16 +2,38 @@
 from __future__ import annotations
 
 import json
+import sys
+import tomllib
+from importlib import metadata
 from pathlib import Path
 
 import pytest
 from commands import command
 
-from mxc.cli import doctor
+from mxc.cli import doctor, requirements, tables
 from mxc.cli.main import FAILED, OK, main
 
-WHAT = ["Python", "mxc", "numpy", "llvmlite", "numba", "pyyaml", "rich", "CPU", "threads", "cache", "a model",
-        "extra image", "extra plot", "extra s3", "extra hdfs", "extra cuda", "GPUs"]
+NEEDED = ["numpy", "llvmlite", "pyyaml", "rich"]
+WHAT = ["Python", "mxc", *NEEDED, "CPU", "threads", "cache", "a model", "extra image", "extra plot", "extra s3",
+        "extra hdfs", "extra cuda", "GPUs"]
+# Of all distributions that are installed, importlib.metadata finds those in THERE.
+ALONE = """
+from importlib import metadata
+found = metadata.distribution
+def distribution(name):
+    if name.lower() not in THERE:
+        raise metadata.PackageNotFoundError(name)
+    return found(name)
+metadata.distribution = distribution
+"""
+
+
+def findings(program: str = "", **variables: str) -> tuple[int, dict[str, dict[str, str]]]:
+    """Exit code, and the findings by what they are of; these are all that there are, whatever is missing."""
+    done = command("doctor", "--json", program=program, **variables)
+    assert done.stderr == ""
+    found = json.loads(done.stdout)["findings"]
+    return done.returncode, {each["what"]: each for each in found}
 
 
 def test_all_is_well():
@@ -20,17 +42,88 @@ def test_all_is_well():
     found = json.loads(done.stdout)
     assert [each["what"] for each in found["findings"]] == WHAT
     states = {each["what"]: each["state"] for each in found["findings"]}
-    assert all(states[what] == "ok" for what in (*WHAT[:7], "a model"))
+    assert all(states[what] == "ok" for what in (*WHAT[:6], "a model"))
     assert found["machine"]["cpus"] >= 1
 
 
-def test_a_package_that_is_broken():
-    done = command("doctor", program="import sys\nsys.modules['numba'] = None")
-    assert (done.returncode, done.stderr) == (FAILED, "")
-    rows = [line.split() for line in done.stdout.splitlines()]
-    assert ["failed", "numba"] in [row[:2] for row in rows]
-    assert "numba: pip install --upgrade numba" in done.stdout.splitlines()
-    assert not any("model" in row for row in rows)
+def test_what_is_needed_is_what_the_project_declares():
+    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
+    needed = [requirements.parse(text) for text in project["dependencies"]]
+    assert [each.name for each in needed] == NEEDED
+    code, found = findings()
+    assert code == OK
+    for each in needed:
+        assert found[each.name]["found"] == f"{metadata.version(each.name)} (needs {each.versions})"
+
+
+def test_only_what_is_declared_is_there():
+    others = "".join(f"sys.modules[{name!r}] = None\n" for name in ("numba", "numba_cuda", "PIL", "s3fs", "scipy"))
+    code, found = findings(f"THERE = {['mxc-compiler', *NEEDED]}{ALONE}{others}")
+    assert code == OK and list(found) == WHAT
+    assert all(found[what]["state"] == "ok" for what in (*NEEDED, "CPU", "a model"))
+    assert all(found[f"extra {extra}"]["state"] == "missing" for extra in doctor.EXTRAS)
+
+
+@pytest.mark.parametrize("missing", NEEDED)
+def test_a_package_that_is_not_there(missing: str):
+    there = ["mxc-compiler", *(name for name in NEEDED if name != missing)]
+    module = {"pyyaml": "yaml"}.get(missing, missing)
+    code, found = findings(f"THERE = {there}{ALONE}sys.modules[{module!r}] = None\n")
+    assert code == FAILED and list(found) == WHAT
+    assert found[missing]["state"] == "failed" and found[missing]["found"].startswith("not installed (needs >=")
+    assert found[missing]["advice"].startswith(f"pip install --upgrade '{missing}>=")
+    assert found["threads"]["state"] in ("ok", "note") and found["CPU"]["state"] in ("ok", "note")
+    failed = {what for what, each in found.items() if each["state"] == "failed"} - {missing}
+    assert failed <= {"a model"} and ("a model" in failed) == (missing in ("numpy", "pyyaml", "llvmlite"))
+
+
+def test_a_package_that_is_too_old_or_broken():
+    code, found = findings("from importlib import metadata\nversion = metadata.version\nmetadata.version = "
+                           "lambda name: '1.26.4' if name == 'numpy' else version(name)\nsys.modules['rich'] = None")
+    assert code == FAILED and list(found) == WHAT
+    assert found["numpy"]["state"] == "failed" and found["numpy"]["found"] == "1.26.4 (needs >=2.0)"
+    assert found["rich"]["state"] == "failed" and "cannot be imported" in found["rich"]["found"]
+    assert found["a model"]["state"] == "ok"
+
+
+def test_a_checkout_without_metadata():
+    code, found = findings(f"THERE = {NEEDED}{ALONE}")
+    assert code == OK and list(found) == WHAT and found["numpy"]["found"].endswith("(needs >=2.0)")
+
+
+def test_nothing_says_what_is_needed():
+    code, found = findings(f"THERE = {NEEDED}{ALONE}import tomllib\ntomllib.loads = lambda text: {{}}")
+    assert code == OK and list(found) == [*WHAT[:2], "packages", *WHAT[6:]]
+    assert found["packages"]["state"] == "note" and "not known" in found["packages"]["found"]
+
+
+def test_another_python(monkeypatch: pytest.MonkeyPatch):
+    declared = requirements.Declared(">=3.11", ())
+    monkeypatch.setattr("platform.python_version", lambda: "3.10.13")
+    assert (doctor.python(declared).state, doctor.python(declared).found) == ("failed", "3.10.13 (needs >=3.11)")
+    monkeypatch.setattr("platform.python_version", lambda: "3.14.0rc1")
+    assert doctor.python(declared).state == "ok"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="files have no limit there")
+def test_a_disk_that_is_full(tmp_path: Path):
+    """A limit on the size of files refuses what a full disk does."""
+    program = "import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))"
+    done = command("doctor", "--json", program=program, MXC_CACHE_DIR=str(tmp_path))
+    found = {each["what"]: each for each in json.loads(done.stdout)["findings"]}
+    assert done.returncode == OK and list(found) == WHAT
+    assert found["cache"]["state"] == "note" and "cannot be written to" in found["cache"]["found"]
+    assert f"{tmp_path}: File too large" in found["cache"]["advice"] and "MXC_CACHE_DIR" in found["cache"]["advice"]
+    assert found["a model"]["state"] == "ok"
+    assert not list(tmp_path.glob("*.try"))
+
+
+def test_a_terminal_without_rich(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    monkeypatch.setattr(tables, "on_terminal", lambda: True)
+    for name in ("rich.console", "rich.table", "rich.text"):
+        monkeypatch.setitem(sys.modules, name, None)
+    tables.print_table(("", "what"), [("failed", "rich")])
+    assert capsys.readouterr().out.split() == ["what", "failed", "rich"]
 
 
 @pytest.mark.parametrize(("formula", "text"), [("data", "computes wrong numbers"), ("data +", "Error")])

@@ -2,29 +2,32 @@
 from __future__ import annotations
 
 import argparse
+import os
 import platform
-import sys
+import shutil
+import tempfile
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
-from importlib import import_module, metadata, util
+from importlib import import_module
+from pathlib import Path
 
-from mxc.cli import machine
+from mxc.cli import machine, requirements
+from mxc.cli.requirements import Declared, Requirement
 from mxc.cli.tables import print_json, print_table
 from mxc.compiler import env
 
 DESCRIPTION = """Look at this machine and installation: versions, the CPU and what kernels use of it, threads, the
 kernel cache, whether a model compiles and runs, optional packages, and CUDA. Each line says whether that works (ok),
 works but could be better (note), is optional and not there (missing) or does not work (failed); below is what to do.
-Exit code 1 when something failed."""
+Exit code 1 when something that mxc needs failed: Python, a required package, or the model."""
 EXAMPLES = """
   mxc doctor
   mxc doctor --json"""
 OK, NOTE, MISSING, FAILED = "ok", "note", "missing", "failed"
-NEEDED = {"numpy": "numpy", "llvmlite": "llvmlite", "numba": "numba", "pyyaml": "yaml", "rich": "rich"}
-EXTRAS = {"image": ("pillow", "pictures as inputs, mx.nd.imdecode"), "plot": ("graphviz", "mx.viz.plot_network"),
-          "s3": ("s3fs", "files at s3:// URLs"), "hdfs": ("pyarrow", "files at hdfs:// URLs")}
-LEAST = (3, 11)
+EXTRAS = {"image": "pictures as inputs, mx.nd.imdecode", "plot": "mx.viz.plot_network", "s3": "files at s3:// URLs",
+          "hdfs": "files at hdfs:// URLs", "cuda": "kernels for NVIDIA GPUs"}
+PROBE = 1 << 18  # bytes, more than a kernel's file has: what a full disk does not take
 
 
 @dataclass(frozen=True)
@@ -56,34 +59,54 @@ def run(options: argparse.Namespace) -> int:
 
 
 def look() -> Iterator[Finding]:
-    """All findings, in order."""
+    """All findings, in order. Each check is made whatever the others found."""
     import mxc
 
-    version = platform.python_version()
-    enough = sys.version_info[:2] >= LEAST
-    yield Finding(OK if enough else FAILED, "Python", version, "" if enough else "install Python 3.11 or later")
-    yield Finding(OK, "mxc", f"{mxc.__version__}, {mxc.__path__[0]}")
-    packages = [package(name, module) for name, module in NEEDED.items()]
-    yield from packages
-    works = all(each.state == OK for each in packages)
-    if works:
-        yield processor()
-        yield threads()
-        yield cache()
-        yield compilation()
-    yield from extras()
-    yield from cuda(works)
+    folder = Path(mxc.__path__[0])
+    declared = requirements.declared(folder)
+    yield python(declared)
+    yield Finding(OK, "mxc", f"{mxc.__version__}, {folder}")
+    if declared is None:
+        yield Finding(NOTE, "packages", "which are required is not known: there are no metadata of mxc-compiler",
+                      "install mxc, as with `pip install .` in its checkout")
+        declared = Declared("", ())
+    yield from map(package, declared.of())
+    for what, check in {"CPU": processor, "threads": threads, "cache": cache, "a model": compilation}.items():
+        yield attempt(what, check)
+    yield from (extra(name, use, declared.of(name)) for name, use in EXTRAS.items())
+    yield attempt("GPUs", gpus)
 
 
-def package(name: str, module: str) -> Finding:
-    """Whether a package that mxc needs can be imported."""
+def attempt(what: str, check: Callable[[], Finding]) -> Finding:
+    """What a check finds; a note when it cannot be made, as where a package is missing that it imports."""
     try:
-        import_module(module)
-        return Finding(OK, name, metadata.version(name))
-    except ImportError as error:
-        absent = isinstance(error, ModuleNotFoundError) and error.name == module
-        there = "not installed" if absent else f"cannot be imported: {' '.join(str(error).split())}"
-        return Finding(FAILED, name, there, f"pip install --upgrade {name}")
+        return check()
+    except Exception as error:  # whatever it is, it is the finding
+        return Finding(NOTE, what, f"not known: {type(error).__name__}: {' '.join(str(error).split())}")
+
+
+def python(declared: Declared | None) -> Finding:
+    """The version of Python, and whether it is among those that mxc runs on."""
+    version, wanted = platform.python_version(), declared.python if declared else ""
+    if requirements.meets(version, wanted):
+        return Finding(OK, "Python", version)
+    return Finding(FAILED, "Python", f"{version} (needs {wanted})", f"install mxc in a Python {wanted}")
+
+
+def package(required: Requirement) -> Finding:
+    """Whether a package that mxc needs is there, in a version that is enough, and can be imported."""
+    reasons = list(requirements.lacking(required))
+    if reasons:
+        return Finding(FAILED, required.name, "; ".join(reasons).removeprefix(f"{required.name} ").removeprefix("is "),
+                       f"pip install --upgrade '{required}'")
+    found = f"{requirements.installed(required.name)}" + (f" (needs {required.versions})" if required.versions else "")
+    for module in requirements.modules(required.name):
+        try:
+            import_module(module)
+        except Exception as error:
+            return Finding(FAILED, required.name, f"{found}; cannot be imported: {' '.join(str(error).split())}",
+                           f"pip install --force-reinstall '{required}'")
+    return Finding(OK, required.name, found)
 
 
 def processor() -> Finding:
@@ -125,19 +148,39 @@ def cache() -> Finding:
         return Finding(NOTE, "cache", "none: each process compiles anew",
                        trouble or "MXC_CACHE_DIR is empty; set it to a directory of your own, or unset it")
     about = opened.info()
+    refused = unwritable(about.path) if opened.writable else ""
     found = f"{about.path}, {about.entries} kernels, {about.nbytes:,} bytes" + \
-        ("" if opened.writable else ", cannot be written to")
+        ("" if opened.writable and not refused else ", cannot be written to")
+    if refused:
+        free = shutil.disk_usage(about.path).free
+        full = (f"{about.path}: {refused} ({free:,} bytes are free): free some space, as with `mxc cache prune --size "
+                "500M`, or set MXC_CACHE_DIR to a directory on another disk; kernels are compiled in each process")
+        trouble = f"{trouble}; {full}" if trouble else full
     if about.refused:
         damaged = f"{about.refused} files were damaged; `mxc cache prune` removes them"
         trouble = f"{trouble}; {damaged}" if trouble else damaged
     return Finding(NOTE if trouble or not opened.writable else OK, "cache", found, trouble)
 
 
-def compilation() -> Finding:
-    """Whether a small model compiles, runs and is right."""
-    import mxc as mx
+def unwritable(path: Path) -> str:
+    """Why a directory does not take a kernel's file, as on a full disk; empty when it does."""
+    from mxc.compiler.cache_files import PREFIX
 
     try:
+        with tempfile.NamedTemporaryFile(dir=path, prefix=PREFIX, suffix=".try") as file:
+            file.write(bytes(PROBE))
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        return error.strerror or str(error)
+    return ""
+
+
+def compilation() -> Finding:
+    """Whether a small model compiles, runs and is right."""
+    try:
+        import mxc as mx
+
         x = mx.sym.Variable("x")
         executor = mx.sym.dot(mx.sym.tanh(x * 2 + 1), x).simple_bind(mx.cpu(), grad_req="null", x=(3, 3))
         executor.arg_dict["x"][:] = 0.5
@@ -146,38 +189,29 @@ def compilation() -> Finding:
         library = executor.compiled().library
     except Exception as error:  # whatever it is, it is the finding
         return Finding(FAILED, "a model", f"{type(error).__name__}: {' '.join(str(error).split())[:200]}",
-                       "`mxc --debug` with any model shows the traceback; report it")
+                       "mend what is above first; else `mxc --debug` with any model shows the traceback: report it")
     if not right:
         return Finding(FAILED, "a model", "it computes wrong numbers", "`mxc verify` any model with --nodes; report it")
     how = f"{library.misses} kernels compiled" if library.misses else "kernels from the cache"
     return Finding(OK, "a model", f"compiles and runs ({how})")
 
 
-def extras() -> Iterator[Finding]:
-    """Optional packages, by the extra that installs them."""
-    for extra, (name, use) in EXTRAS.items():
-        try:
-            yield Finding(OK, f"extra {extra}", f"{name} {metadata.version(name)}: {use}")
-        except metadata.PackageNotFoundError:
-            yield Finding(MISSING, f"extra {extra}", f"{name} is not installed: {use}",
-                          f"pip install 'mxc-compiler[{extra}]'")
+def extra(name: str, use: str, wanted: list[Requirement]) -> Finding:
+    """Optional packages, by the extra that installs them. use: what they are for."""
+    reasons = [reason for each in wanted for reason in requirements.lacking(each)]
+    if reasons or not wanted:
+        found = "; ".join(reasons) or "its packages are not known"
+        return Finding(MISSING, f"extra {name}", f"{found}: {use}", f"pip install 'mxc-compiler[{name}]'")
+    there = ", ".join(f"{each.name} {requirements.installed(each.name)}" for each in wanted)
+    return Finding(OK, f"extra {name}", f"{there}: {use}")
 
 
-def cuda(works: bool) -> Iterator[Finding]:
-    """What there is of CUDA. works: whether the rest of mxc does."""
+def gpus() -> Finding:
+    """GPUs and their driver."""
     import ctypes.util
 
-    try:
-        version = metadata.version("numba-cuda") if util.find_spec("cuda.core") else ""
-    except (ImportError, metadata.PackageNotFoundError):
-        version = ""
-    found = f"numba-cuda {version}" if version else "numba-cuda is not installed"
-    yield Finding(OK if version else MISSING, "extra cuda", f"{found}: kernels for NVIDIA GPUs",
-                  "" if version else "pip install 'mxc-compiler[cuda]'")
-    driver, count = ctypes.util.find_library("cuda"), 0
-    if works:
-        from mxc.runtime.context import num_gpus
+    from mxc.runtime.context import num_gpus
 
-        count = num_gpus()
+    driver, count = ctypes.util.find_library("cuda"), num_gpus()
     found = f"{f'driver {driver}' if driver else 'no driver'}, {count} that arrays can be put on"
-    yield Finding(OK if count else MISSING, "GPUs", found, "" if count else "models run on CPUs: use mx.cpu()")
+    return Finding(OK if count else MISSING, "GPUs", found, "" if count else "models run on CPUs: use mx.cpu()")

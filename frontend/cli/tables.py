@@ -27,23 +27,30 @@ def print_json(data: Any) -> None:
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], right: Collection[int] = ()) -> None:
     """Columns under their names. right: positions of columns that end at the right, as numbers do."""
-    if on_terminal():
-        from rich.console import Console
-        from rich.table import Table
-        from rich.text import Text
-
-        table = Table(*columns, box=None)
-        table.columns[0].overflow = "fold"  # where there is no room: names are not cut
-        for i in right:
-            table.columns[i].justify = "right"
-        for row in rows:
-            table.add_row(*map(Text, row))
-        Console().print(table)
+    if on_terminal() and _print_coloured(columns, rows, right):
         return
     widths = [max(len(line[i]) for line in (columns, *rows)) for i in range(len(columns))]
     for line in (columns, *rows):
         print("  ".join(text.rjust(w) if i in right else text.ljust(w)
                         for i, (text, w) in enumerate(zip(line, widths, strict=True))).rstrip())
+
+
+def _print_coloured(columns: Sequence[str], rows: Sequence[Sequence[str]], right: Collection[int]) -> bool:
+    """Print a table for a terminal. False without rich: `mxc doctor` has to say then that it is missing."""
+    try:
+        from rich.console import Console
+        from rich.table import Table
+        from rich.text import Text
+    except ImportError:
+        return False
+    table = Table(*columns, box=None)
+    table.columns[0].overflow = "fold"  # where there is no room: names are not cut
+    for i in right:
+        table.columns[i].justify = "right"
+    for row in rows:
+        table.add_row(*map(Text, row))
+    Console().print(table)
+    return True
 
 
 def print_facts(facts: dict[str, str]) -> None:
