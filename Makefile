@@ -1,8 +1,17 @@
-# The project's commands. Everything runs in .venv, which `make` makes when it is missing or when its recipe changed.
-PYTHON ?= python3.11
+# The project's commands. Everything runs in VENV, which `make` makes when it is missing, when its recipe changed, or when
+# PYTHON is given and is another one than it was made with. Without PYTHON it is the first of FOUND that runs.
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+LEAST := $(shell sed -n 's/^requires-python = ">=3\.\([0-9]*\)"$$/\1/p' pyproject.toml)
+FOUND := python3.11 python3.12 python3.13 python3.14 python3
+ENOUGH := -c 'import sys; sys.exit(sys.version_info < (3, $(LEAST)))'
+WHICH := -c 'import sys; print(sys.version, sys.base_prefix)'
+ifdef PYTHON
+OTHER := $(shell [ ! -e $(READY) ] || [ "`$(PYTHON) $(WHICH) 2>&1`" = "`$(BIN)/python $(WHICH) 2>&1`" ] || echo other)
+else
+PYTHON = $(shell for name in $(FOUND); do if $$name $(ENOUGH) 2>/dev/null; then command -v $$name; break; fi; done)
+endif
 TREE := $(VENV)/tree
 # A folder of models as examples/check_models.py takes it, for the parts of `make bench` that run saved networks.
 MODELS ?= ../shared/models
@@ -10,7 +19,7 @@ MODELS ?= ../shared/models
 BENCH_FLAGS ?=
 QUICK := $(findstring --quick,$(BENCH_FLAGS))
 
-.PHONY: demo test test-all lint types bench clean
+.PHONY: demo test test-all lint types bench clean other-python
 
 demo: $(READY)
 	$(BIN)/python examples/demo.py
@@ -39,9 +48,13 @@ ifeq ($(QUICK),)
 	if [ -e $(MODELS)/cases.json ]; then $(BIN)/python bench/accuracy.py $(MODELS); fi
 endif
 
-$(READY): pyproject.toml setup.py
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install -q --disable-pip-version-check -e '.[test,dev]'
+$(READY): pyproject.toml setup.py $(if $(OTHER),other-python)
+	@python="$(PYTHON)"; if [ -z "$$python" ]; then \
+	  echo "no Python 3.$(LEAST) or later among $(FOUND): install one, or give make PYTHON=/path/to/python" >&2; exit 1; \
+	elif ! $$python $(ENOUGH); then \
+	  echo "PYTHON=$$python does not run, or is not 3.$(LEAST) or later" >&2; exit 1; \
+	elif [ -n "$(OTHER)" ] || [ ! -e $@ ]; then echo "$$python -m venv --clear $(VENV)"; $$python -m venv --clear $(VENV); fi
+	$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[test,dev]'
 	touch $@
 
 clean:
