@@ -28,7 +28,7 @@ def load(path: str | os.PathLike[str], params: Mapping[str, Any] | None = None) 
     path: of a file that `mxc compile -o` or `mxc.artifact.save` wrote. params: values (NDArrays or NumPy arrays) of
     parameters, in place of those in the file, by name, with or without `arg:` and `aux:` as `mx.nd.load` gives them.
 
-    The file is mapped into memory and every byte of it checked; neither Numba nor LLVM nor the compiler's passes are
+    The file is mapped into memory and every byte of it checked; neither LLVM nor the compiler's passes are
     imported. On another CPU than it was compiled for, or with another version of mxc, one warning says so, and the
     model is compiled here from the graph inside. While it is in use the file must not be changed in place; to replace
     it, write another and rename it, as `mxc compile` does.

@@ -17,7 +17,7 @@ from mxc.cli.cache import ago, size
 from mxc.cli.main import BAD_FILE, FAILED, INTERRUPTED, OK, USAGE, main
 from mxc.compiler.cache import Cache
 
-PARTS = {"cpu": "one", "numba": "1"}
+PARTS = {"cpu": "one", "llvmlite": "1"}
 
 
 @pytest.fixture

@@ -3,11 +3,15 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import json
 import re
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from documents import ROOT, blocks, ran
 
 import mxc as mx
 from mxc.cli.main import (
@@ -24,13 +28,7 @@ from mxc.cli.main import (
 )
 from mxc.compiler.ops import loader, table
 
-ROOT = Path(__file__).parents[1]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
-
-
-def blocks(document: str, language: str) -> list[str]:
-    """The code blocks of a language in a document."""
-    return re.findall(rf"```{language}\n(.*?)```", (ROOT / document).read_text(), re.S)
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
@@ -42,35 +40,6 @@ def test_what_documents_point_to_is_there(document: Path):
     named = re.findall(rf"`((?:{folders})/[\w/.-]+)`", text.replace("NAME.py", ""))
     missing += [p for p in named if not (ROOT / p).exists()]
     assert not missing
-
-
-def test_the_readme_binds_and_trains(capsys: pytest.CaptureFixture[str]):
-    first, load, bind, train, record, _ = blocks("README.md", "python")
-    assert first.strip() == "import mxc as mx" and load.startswith(first)
-    names: dict[str, object] = {"mx": mx}
-    exec(bind, names)
-    np.testing.assert_array_equal(names["executor"].outputs[0].asnumpy(), np.full((2, 3), 2))  # type: ignore[attr-defined]
-    rng = np.random.default_rng(0)
-    names["batches"] = [(mx.nd.array(rng.normal(size=(64, 784))), mx.nd.zeros((64,)))] * 3
-    exec(train, names)
-    assert np.abs(names["executor"].arg_dict["fc2_bias"].asnumpy()).max() > 0  # type: ignore[attr-defined]
-    exec(record, names)
-    np.testing.assert_array_equal(names["x"].grad.asnumpy(), [2, 4, 6])  # type: ignore[attr-defined]
-
-
-def test_the_readme_loads_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.chdir(tmp_path)
-    net = mx.sym.softmax(mx.sym.BatchNorm(mx.sym.Pooling(mx.sym.Variable("data"), global_pool=True, kernel=(1, 1))))
-    net.save("resnet18_v1-symbol.json")
-    states = {f"arg:{n}": mx.nd.ones((3,)) for n in net.list_arguments() if n != "data"}
-    mx.nd.save("resnet18_v1-0000.params", states | {f"aux:{n}": mx.nd.ones((3,)) for n in net.list_auxiliary_states()})
-    names: dict[str, object] = {"image": mx.nd.ones((1, 3, 224, 224))}
-    exec(blocks("README.md", "python")[1], names)
-    np.testing.assert_allclose(np.ravel(names["probabilities"]), [1, 1, 1])  # type: ignore[call-overload]
-    command = "compile resnet18_v1-symbol.json --shape data=1,3,224,224 -o resnet18.mxc"
-    assert main(command.split()) == OK
-    result = eval(blocks("README.md", "python")[-1], {**names, "mxc": mx})
-    np.testing.assert_allclose(np.ravel(list(result.values())), [1, 1, 1])
 
 
 def test_the_artifact_guide_runs_and_trains(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -87,6 +56,33 @@ def test_the_artifact_guide_runs_and_trains(tmp_path: Path, monkeypatch: pytest.
     exec(step, names)
     bias = names["executor"].arg_dict["fc_bias"]  # type: ignore[attr-defined]
     np.testing.assert_allclose(bias.asnumpy(), [1.6, -1.6], rtol=1e-6)
+
+
+def test_the_profiling_guide_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
+    measured, own = blocks("docs/profiling.md", "python")
+    ran(measured, names)
+    assert "dot" in capsys.readouterr().out
+    events = json.loads((tmp_path / "profile.json").read_text())["traceEvents"]
+    assert any("dot" in event["name"] for event in events)
+    ran(own, names)
+
+
+def test_the_guide_to_pictures_runs(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    rendered = []
+    drawing = SimpleNamespace(node=lambda **_: None, edge=lambda **_: None, render=rendered.append)
+    monkeypatch.setitem(sys.modules, "graphviz", SimpleNamespace(Digraph=lambda **_: drawing))
+    (block,) = blocks("docs/inspect.md", "python")
+    net = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=3, name="fc")
+    ran(block, {"mx": mx, "symbol": net})
+    assert "fc(FullyConnected)" in capsys.readouterr().out and rendered == ["net"]
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_python_in_documents_can_be_read(document: Path):
+    for block in blocks(str(document.relative_to(ROOT)), "python"):
+        compile(block, document.name, "exec")
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -22,7 +22,7 @@ _COSTLY = re.compile(r"/|\*\*|\b(?:" + "|".join((*FUNCTIONS, "sqrt", "pow", "mod
 
 
 class NotFusable(Exception):
-    """These nodes do not fit one kernel; the message says why (for MXC_PRINT=fuse)."""
+    """These nodes do not fit one kernel; the message says why."""
 
 
 @dataclass(frozen=True)

@@ -22,8 +22,8 @@ PASSES = (
     layout,     # weights of matrix operators packed for the target's kernels
     recompute,  # cheap forward values again in the backward part
 )
-STAGES = ("fuse",)  # what follows them in api.py and can be left out as well
-PARTS = ("plan",)  # what else api.py prints by name
+STAGES = ("fuse",)  # what follows them in planning.py and can be left out as well
+PARTS = ("plan",)  # what else planning.py prints by name
 
 INFERRED = ("shape", "dtype")  # what holds before the first pass
 
