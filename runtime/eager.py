@@ -72,7 +72,7 @@ class Form:
     """An operator on given shapes and dtypes. shapes, dtypes: of all outputs. function: a new NumPy array, the only
     output, of the inputs' memory, by the operator's expression; None when there is none. short: the same, or by the
     reference: for small work that waits for nothing and changes no other array. small: see `engine.push`. is_empty:
-    some input has no elements."""
+    some input or output has no elements. in_scope: it is for the scope `np_shape` only."""
 
     def __init__(self, node: Node, in_shapes: Sequence[tuple[int, ...]], in_dtypes: Sequence[str],
                  shapes: Sequence[tuple[int, ...]], dtypes: Sequence[str], is_train: bool):
@@ -81,7 +81,9 @@ class Form:
         self.node, self.op, self.params, self.is_train = node, op, node.params, is_train
         self.in_shapes, self.in_dtypes, self.shapes, self.dtypes = in_shapes, in_dtypes, shapes, dtypes
         self.visible = op.num_visible(node.params)
-        self.is_empty = any(0 in shape for shape in in_shapes)
+        self.is_empty = any(0 in shape for shape in (*in_shapes, *shapes))
+        self.in_scope = any(0 in shape for shape in in_shapes) or (
+            "shape" in node.params and not in_shapes and (self.is_empty or shapes[0] == ()))
         self.draws = not self.is_empty and _draws(node, in_shapes, in_dtypes, is_train)
         elements = max(map(math.prod, (*in_shapes, *shapes)), default=0)
         is_library = op.kind >= Kind.ANCHOR or (op.kind == Kind.REDUCTION and op.reduce is None)

@@ -30,7 +30,7 @@ from mxc.compiler.passes.infer import infer
 from mxc.compiler.plan import Buffer
 from mxc.compiler.targets.reference import interpreter
 from mxc.runtime import engine, random
-from mxc.runtime.array import Array
+from mxc.runtime.array import Array, semantics
 from mxc.runtime.context import Context
 from mxc.runtime.executor_memory import Memory
 from mxc.runtime.executor_plan import BoundPlan
@@ -80,8 +80,10 @@ class GraphExecutor:
         self._shapes = {name: array.shape for name, array in known.items()}
         self._dtypes = {name: array.dtype for name, array in known.items()}
         self.source = graph  # as the user made it: what is compiled
-        self.graph = infer(graph, self._shapes, self._dtypes)
-        self.is_empty = any(0 in (shape or ()) for shapes in self.graph.facts.shape for shape in shapes)
+        self.graph = infer(graph, self._shapes, self._dtypes, semantics.np_shape)
+        facts = zip(self.graph.nodes, self.graph.facts.shape, strict=True)  # () without inputs: "not known" elsewhere
+        self.is_empty = any(0 in (shape or ()) or (shape == () and node.op is not None and not node.inputs)
+                            for node, shapes in facts for shape in shapes)
         self._check_gradients()
         self.outputs = self._make_outputs()
         self._forward_done = engine.Variable()  # has forward's failure, which is backward's too

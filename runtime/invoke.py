@@ -45,8 +45,8 @@ def invoke(name: str, inputs: Sequence[Array], params: Mapping[str, object], out
     except TypeError:  # a parameter that cannot be hashed, as a list
         made = _resolve(name, given, inputs, train)
         form = form_of(made.node, tuple(made.in_shapes), tuple(made.in_dtypes), train)
-    if form.is_empty and not semantics.np_shape:  # it was made in that scope
-        _refuse_empty(form.node, form.in_shapes)
+    if form.in_scope and not semantics.np_shape:
+        _refuse_empty(form.node, form.in_shapes, form.shapes)
     if free and form.short is not None:  # the short way: nothing to wait for, a new array
         try:
             value = quiet.enter(form.short, *memory)
@@ -119,14 +119,15 @@ def _resolve(name: str, params: tuple[tuple[str, object], ...], inputs: Sequence
     if len(shapes) != len(expected):
         raise MXNetError(f"operator {name} takes {len(expected)} arrays ({', '.join(expected) or 'none'}), "
                          f"got {len(shapes)}")
-    if not semantics.np_shape and any(0 in shape for shape in shapes):
-        _refuse_empty(node, shapes)
+    if not semantics.np_shape and any(0 in shape for shape in shapes):  # other errors would be about the scope's shapes
+        _refuse_empty(node, shapes, ())
     return _form(node, shapes, dtypes, is_train)
 
 
-def _refuse_empty(node: Node, shapes: Sequence[tuple[int, ...]]) -> NoReturn:
-    """Raise MXNetError for the first of the inputs that is without elements."""
-    what, shape = next((n, s) for n, s in zip(input_names(node), shapes, strict=True) if 0 in s)
+def _refuse_empty(node: Node, shapes: Sequence[tuple[int, ...]], made: Sequence[tuple[int, ...]]) -> NoReturn:
+    """Raise MXNetError for the first input that is without elements, or what is made without elements or axes."""
+    what, shape = next(((n, s) for n, s in zip(input_names(node), shapes, strict=True) if 0 in s),
+                       ("the result", made[0] if made else ()))
     assert node.op is not None
     raise MXNetError(f"operator {node.op.name}: {what} has the shape {shape}; operators take arrays with elements, "
                      "others in the scope mx.np_shape() only")

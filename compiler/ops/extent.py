@@ -1,12 +1,62 @@
-"""How large an array can be."""
+"""How large an array can be, and what 0 and -1 mean in the shapes that parameters give."""
 from __future__ import annotations
 
 import math
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from mxc.compiler.error import MXNetError
 
 MAX_RANK = 32  # as in MXNet
 MAX_SIZE = (1 << 60) - 1  # elements, of up to 8 bytes each: every byte count and offset is an int64
+
+# What stands for an extent of 0 while shapes are inferred, where 0 means unknown: numbers that many others divide, and
+# a large factor of their own.
+FACTORS = 1_000_003, 1_000_033
+STAND_INS = tuple(720 * factor for factor in FACTORS)
+
+
+class _Zero(threading.local):
+    stand_in = 0  # of an extent of 0 in a parameter; 0 while that means "not known"
+
+
+_zero = _Zero()
+
+
+@contextmanager
+def zero_stands_as(stand_in: int) -> Iterator[None]:
+    """In this scope 0 and () in parameters are extents like any other, and 0 becomes `stand_in`."""
+    before, _zero.stand_in = _zero.stand_in, stand_in
+    try:
+        yield
+    finally:
+        _zero.stand_in = before
+
+
+def extents(shape: Sequence[int]) -> tuple[int, ...]:
+    """A parameter's extents in the terms of inference: 0 for -1, and for 0 what it stands as."""
+    check_dims(shape)
+    return tuple([dim if dim > 0 else 0 if dim else _zero.stand_in for dim in shape])
+
+
+def counts(*numbers: int) -> tuple[int, ...]:
+    """As `extents`, of numbers that are never left open. Raises MXNetError for 0 where it means "not known"."""
+    if 0 in numbers and not _zero.stand_in:
+        raise MXNetError(f"a result of the extents {numbers} has no elements; graphs take such arrays in the scope "
+                         "mx.np_shape() only")
+    return extents(numbers)
+
+
+def whole_shape(shape: Sequence[int] | None) -> tuple[int, ...] | None:
+    """As `extents`, of a parameter that is a whole shape: None for no shape, and for () where it means that."""
+    return extents(shape) if shape or (shape is not None and _zero.stand_in) else None
+
+
+def check_dims(shape: Sequence[int]) -> None:
+    """Raise MXNetError for a dimension below -1, which stands for one that is not known."""
+    if any(dim < -1 for dim in shape):
+        raise MXNetError(f"expected dimensions from -1 on, got {tuple(shape)}")
 
 
 def check_extent(shape: tuple[int, ...]) -> None:
@@ -15,5 +65,6 @@ def check_extent(shape: tuple[int, ...]) -> None:
         raise MXNetError(f"{len(shape)} dimensions; an array has at most {MAX_RANK}")
     if any(dim < 0 for dim in shape):
         raise MXNetError(f"the shape {shape} has a negative dimension")
-    if math.prod(dim or 1 for dim in shape) > MAX_SIZE:
+    if math.prod(dim or 1 for dim in shape) > MAX_SIZE and not any(dim and not dim % s for dim in shape
+                                                                   for s in STAND_INS):
         raise MXNetError(f"the shape {shape} has {math.prod(shape)} elements; an array has at most {MAX_SIZE}")

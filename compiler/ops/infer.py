@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from mxc.compiler.error import MXNetError
 from mxc.compiler.ops import dtypes
-from mxc.compiler.ops.extent import check_extent
+from mxc.compiler.ops.extent import FACTORS, STAND_INS, check_extent, zero_stands_as
 from mxc.compiler.ops.shapes.basic import merge as merge_shape
 
 if TYPE_CHECKING:  # the graph is above this layer; a node is only read here
@@ -57,10 +57,18 @@ def infer_dtypes(node: Node, ins: Sequence[str | None], outs: Sequence[str | Non
 def infer_node(node: Node, in_shapes: Sequence[Shape], in_dtypes: Sequence[str]) -> tuple[list[Shape], list[str]]:
     """Shapes and dtypes of all outputs of a node whose inputs are known completely, so that 0 is an extent.
 
-    Raises MXNetError when they do not fit the operator, or do not determine its outputs.
+    So it is in parameters. Raises MXNetError when they do not fit the operator, or do not determine its outputs.
     """
     if any(0 in shape for shape in in_shapes):
         return _infer_empty(node, in_shapes, in_dtypes)
+    with zero_stands_as(STAND_INS[0]):
+        found = _infer_known(node, in_shapes, in_dtypes)
+    if any(dim >= STAND_INS[0] for shape in found[0] for dim in shape):  # of 0 in a parameter
+        return _infer_empty(node, in_shapes, in_dtypes)
+    return found
+
+
+def _infer_known(node: Node, in_shapes: Sequence[Shape], in_dtypes: Sequence[str]) -> tuple[list[Shape], list[str]]:
     unknown = [None] * node.num_outputs
     shapes = infer_shapes(node, in_shapes, unknown)[1]
     types = infer_dtypes(node, in_dtypes, unknown)[1]
@@ -72,18 +80,12 @@ def infer_node(node: Node, in_shapes: Sequence[Shape], in_dtypes: Sequence[str])
     return [s for s in shapes if s is not None], [t for t in types if t is not None]
 
 
-# What stands for an extent of 0 while shapes are inferred, where 0 means unknown: numbers that many others divide, and
-# a large factor of their own.
-_FACTORS = 1_000_003, 1_000_033
-STAND_INS = tuple(720 * factor for factor in _FACTORS)
-
-
 def of_stand_ins(first: Shape, last: Shape) -> Shape | None:
     """The shape that was inferred with each stand-in; None where an extent depends on that of 0 otherwise than by a
     product or a sum, as a window's."""
     made = []
     for one, other in zip(first, last, strict=True):
-        if one % _FACTORS[0] == other % _FACTORS[1] == 0:
+        if one % FACTORS[0] == other % FACTORS[1] == 0:
             made.append(0)
             continue
         slope, rest = divmod(one - other, STAND_INS[0] - STAND_INS[1])
@@ -98,9 +100,11 @@ def _infer_empty(node: Node, in_shapes: Sequence[Shape], in_dtypes: Sequence[str
     found = []
     for stand_in in STAND_INS:
         try:
-            found.append(infer_node(node, [tuple(d or stand_in for d in shape) for shape in in_shapes], in_dtypes))
-        except MXNetError:  # its text would have the stand-ins
-            raise refusal from None
+            with zero_stands_as(stand_in):
+                found.append(_infer_known(node, [tuple(d or stand_in for d in shape) for shape in in_shapes],
+                                          in_dtypes))
+        except MXNetError as error:  # its text would have the stand-ins, where there are any
+            raise refusal if any(0 in shape for shape in in_shapes) else error from None
     (first, types), (last, _) = found
     shapes = [of_stand_ins(*pair) for pair in zip(first, last, strict=True)]
     if None in shapes:

@@ -11,11 +11,12 @@ from mxc.compiler.passes.infer_dtype import infer_dtype
 from mxc.compiler.passes.infer_shape import infer_shape
 
 
-def infer(graph: Graph, shapes: Mapping[str, Sequence[int] | None], dtypes: Mapping[str, str | None]) -> Graph:
+def infer(graph: Graph, shapes: Mapping[str, Sequence[int] | None], dtypes: Mapping[str, str | None],
+          numpy: bool = False) -> Graph:
     """`graph` with the shape and dtype of every entry, from those of (some) variables.
 
     Creation operators whose shape was completed by their users (`_zeros` of (2, 0, 200)) carry it in their parameters
-    afterwards, so that each node's facts follow from the node alone. Raises MXNetError as `infer_shape` and
+    afterwards, so that each node's facts follow from the node alone. numpy: 0 and () in parameters are extents. Raises MXNetError as `infer_shape` and
     `infer_dtype` do, and for an operator that changes arrays in place.
     """
     for node in graph.nodes:
@@ -23,7 +24,8 @@ def infer(graph: Graph, shapes: Mapping[str, Sequence[int] | None], dtypes: Mapp
             raise MXNetError(f"node {node.name!r}: operator {node.op.name} changes arrays in place, which no graph "
                              f"does; call mx.nd.{node.op.name} on the arrays")
     whole = all(shapes.get(node.name) is not None for node in graph.variables)  # so that 0 is an extent
-    facts = Facts([*infer_shape(graph, shapes, numpy=whole)], [*infer_dtype(graph, dtypes)])  # type: ignore[arg-type]
+    facts = Facts([*infer_shape(graph, shapes, numpy=whole, numpy_params=numpy)],  # type: ignore[arg-type]
+                  [*infer_dtype(graph, dtypes)])  # type: ignore[arg-type]
     new: dict[Node, Node] = {}
     for node, found in zip(graph.nodes, facts.shape, strict=True):
         inputs = [Entry(new[e.node], e.index) for e in node.inputs]

@@ -6,7 +6,8 @@ from typing import TypeVar
 
 from mxc.compiler.error import MXNetError, nearest
 from mxc.compiler.graph.graph import Graph, Node
-from mxc.compiler.ops.infer import STAND_INS, Shape, infer_shapes, is_complete, merge_shape, of_stand_ins
+from mxc.compiler.ops.extent import STAND_INS, check_dims, zero_stands_as
+from mxc.compiler.ops.infer import Shape, infer_shapes, is_complete, merge_shape, of_stand_ins
 from mxc.compiler.ops.params import parse_type
 
 T = TypeVar("T")
@@ -15,13 +16,14 @@ _SHAPE = parse_type("shape")  # as operators' parameters: Python 2 wrote (8L, 3L
 
 
 def infer_shape(graph: Graph, known: Mapping[str, Sequence[int] | None], partial: bool = False,
-                numpy: bool = False) -> list[list[Shape | None]]:
+                numpy: bool = False, numpy_params: bool | None = None) -> list[list[Shape | None]]:
     """The shapes of every node's outputs, by node id and output index.
 
     known: shapes of variables by name; None or an empty shape is an unknown rank, 0 or -1 an unknown dimension. A
-    variable that is not named there has the shape its `__shape__` attribute gives.
+    variable whose shape is not complete there has the one that its `__shape__` attribute gives, if any.
     partial: return what could be found (None: unknown rank, 0: unknown dimension) instead of refusing it. numpy: 0 and
-    () are shapes like any other, also in what is returned, and -1 is an unknown dimension.
+    () are shapes like any other, also in what is returned, and -1 is an unknown dimension. numpy_params: so they are
+    in operators' parameters; as `numpy` where it is None.
 
     Raises MXNetError when shapes contradict each other (naming operator, node, its inputs' shapes and the given
     shapes), for a name that is no variable of the graph, and, without `partial`, for shapes that stay unknown (naming
@@ -31,11 +33,21 @@ def infer_shape(graph: Graph, known: Mapping[str, Sequence[int] | None], partial
     given: dict[Node, Shape | None] = {}
     for node in graph.variables:
         shape = known.get(node.name)
-        said = shape is not None if numpy else bool(shape)
-        given[node] = tuple(map(int, shape)) if said and shape is not None else attribute_shape(node)
+        is_open = shape is None or any(dim < 0 for dim in shape) or not (numpy or (shape and 0 not in shape))
+        stated = attribute_shape(node) if is_open else None
+        given[node] = stated if stated is not None else shape if shape is None else tuple(map(int, shape))
+        for stated in shape, given[node]:
+            _check_given(node, stated)
     if not numpy:
         return _infer(graph, {node: shape or None for node, shape in given.items()}, partial, known)
-    return _infer_numpy(graph, given, partial, known)
+    return _infer_numpy(graph, given, partial, known, numpy if numpy_params is None else numpy_params)
+
+
+def _check_given(node: Node, shape: Sequence[int] | None) -> None:
+    try:
+        check_dims(shape or ())
+    except MXNetError as error:
+        raise MXNetError(f"the shape of {node.name!r}: {error}") from None
 
 
 def _infer(graph: Graph, given: Mapping[Node, Shape | None], partial: bool,
@@ -53,14 +65,15 @@ def _infer(graph: Graph, given: Mapping[Node, Shape | None], partial: bool,
 
 
 def _infer_numpy(graph: Graph, given: Mapping[Node, Shape | None], partial: bool,
-                 known: Mapping[str, object]) -> list[list[Shape | None]]:
-    """Numbers stand for 0: see STAND_INS."""
-    has_zeros = any(0 in shape for shape in given.values() if shape is not None)
+                 known: Mapping[str, object], params: bool) -> list[list[Shape | None]]:
+    """Numbers stand for 0: see STAND_INS. params: also for that in parameters."""
+    has_zeros = params or any(0 in shape for shape in given.values() if shape is not None)
     found = []
     for stand_in in STAND_INS if has_zeros else STAND_INS[:1]:
         begun = {node: shape and tuple(dim or stand_in for dim in shape) for node, shape in given.items()}
         try:
-            found.append(_infer(graph, begun, partial, known))
+            with zero_stands_as(stand_in if params else 0):
+                found.append(_infer(graph, begun, partial, known))
         except MXNetError as error:
             raise MXNetError(str(error).replace(str(stand_in), "0")) from None
     shapes: list[list[Shape | None]] = []

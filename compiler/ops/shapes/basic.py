@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterable, Sequence
 
 from mxc.compiler.error import MXNetError
+from mxc.compiler.ops.extent import whole_shape
 from mxc.compiler.ops.table import Params
 
 Shape = tuple[int, ...]
@@ -107,9 +108,8 @@ def reduce(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
 
 
 def creation(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
-    """`shape`, whose zeros (or all of it, when it is empty) are completed from the output's users."""
-    shape = params["shape"] or None
-    return ins, [merge(shape, outs[0])]  # type: ignore[arg-type]
+    """`shape`, whose -1 (and, outside of NumPy's shape semantics, 0 and all of ()) are completed from its users."""
+    return ins, [merge(whole_shape(params.shape), outs[0])]
 
 
 def arange_length(params: Params) -> int | None:

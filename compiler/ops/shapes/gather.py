@@ -4,6 +4,7 @@ from __future__ import annotations
 import math
 
 from mxc.compiler.error import MXNetError
+from mxc.compiler.ops.extent import counts
 from mxc.compiler.ops.shapes.basic import Shapes, merge, normal_axis
 from mxc.compiler.ops.table import Params
 
@@ -80,7 +81,7 @@ def batch_take(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shape
 def one_hot(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
     """(...) -> (..., depth)."""
     indices = ins[0] if outs[0] is None else merge(ins[0], outs[0][:-1])
-    return [indices], [outs[0] if indices is None else merge((*indices, params.depth), outs[0])]
+    return [indices], [outs[0] if indices is None else merge((*indices, *counts(params.depth)), outs[0])]
 
 
 def onehot_encode(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:

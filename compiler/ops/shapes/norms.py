@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from mxc.compiler.error import MXNetError
+from mxc.compiler.ops.extent import counts
 from mxc.compiler.ops.shapes.basic import Shape, Shapes, merge, merge_all, normal_axis, reduced_shape
 from mxc.compiler.ops.shapes.pooling import pooled
 from mxc.compiler.ops.table import Params
@@ -120,14 +121,14 @@ def eye(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
     """(N, M), or (N, N) where M is not above 0."""
     rows, columns = params["N"], params["M"]
     assert isinstance(rows, int) and isinstance(columns, int)
-    return ins, [merge((rows, columns if columns > 0 else rows), outs[0])]
+    return ins, [merge(counts(rows, columns if columns > 0 else rows), outs[0])]
 
 
 def linspace(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
     """(num,)."""
     number = params["num"]
     assert isinstance(number, int)
-    return ins, [merge((number,), outs[0])]
+    return ins, [merge(counts(number), outs[0])]
 
 
 def pooling_v1(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:

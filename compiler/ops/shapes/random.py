@@ -2,13 +2,14 @@
 from __future__ import annotations
 
 from mxc.compiler.error import MXNetError
+from mxc.compiler.ops.extent import counts, whole_shape
 from mxc.compiler.ops.shapes.basic import Shape, Shapes, merge, merge_all
 from mxc.compiler.ops.table import Params
 
 
 def drawn(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
     """All have the shape that the parameter `shape` states, where it does."""
-    known = merge_all([params.get("shape") or None, *ins, *outs])  # type: ignore[list-item]
+    known = merge_all([whole_shape(params.get("shape")), *ins, *outs])  # type: ignore[arg-type]
     return [known] * len(ins), [known] * len(outs)
 
 
@@ -59,13 +60,13 @@ def multinomial(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shap
         return ins, outs
     if not data:
         raise MXNetError("expected data of at least one axis, got a number")
-    out = merge_all([(*data[:-1], *params.shape) or (1,), *outs])
+    out = merge_all([(*data[:-1], *counts(*params.shape)) or (1,), *outs])
     return ins, [out] * len(outs)
 
 
 def zipfian(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
     """(rows, n) and (rows,); n different classes of range_max."""
-    shape = merge(params.shape or None, outs[0])  # type: ignore[arg-type]
+    shape = merge(whole_shape(params.shape), outs[0])
     if shape is None:
         return ins, outs
     if len(shape) != 2:

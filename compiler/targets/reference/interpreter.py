@@ -23,7 +23,7 @@ def evaluate(node: Node, inputs: list[np.ndarray], is_train: bool = False,
     """
     assert node.op is not None
     shapes, dtypes = infer_node(node, [a.shape for a in inputs], [a.dtype.name for a in inputs])
-    if any(0 in a.shape for a in inputs):
+    if any(0 in shape for shape in (*shapes, *(a.shape for a in inputs))):
         return of_nothing(node, inputs, shapes, dtypes, is_train)
     try:
         return node.op.reference(node.params, inputs, dtypes, is_train, rng)
