@@ -74,7 +74,7 @@ def test_what_has_no_elements_is_refused():
     with mx.np_shape():
         empty = nd.zeros((0, 3))
         assert (empty + 1).shape == nd.exp(empty).shape == (0, 3)
-        for refused in (lambda: nd.random.uniform(shape=()), lambda: nd.max(empty),
+        for refused in (lambda: nd.max(empty),
                         lambda: nd.take(empty, nd.ones((2,))),
                         lambda: nd.Pooling(nd.zeros((1, 1, 0, 4)), kernel=(3, 3), pool_type="max")):
             with pytest.raises(mx.MXNetError):
@@ -82,6 +82,30 @@ def test_what_has_no_elements_is_refused():
     for refused in (lambda: empty + 1, lambda: nd.sum(empty)):
         with pytest.raises(mx.MXNetError, match=r"np_shape\(\)"):
             refused()
+
+
+def test_arrays_without_elements_are_joined_in_and_out_of_the_scope():
+    """`concatenate` alone takes them everywhere, as MXNet's, which copies part by part."""
+    rows, none = nd.array([[1, 2, 3], [4, 5, 6]]), nd.array([1])[0:0]
+    assert nd.concatenate([rows[0:0], rows]).asnumpy().tolist() == rows.asnumpy().tolist()
+    assert nd.concatenate([none, nd.array([1, 2]), none]).asnumpy().tolist() == [1, 2]
+    assert nd.concatenate([none, none]).shape == nd.concatenate([none]).shape == (0,)
+    for refused in (lambda: nd.concatenate([none, rows]), lambda: nd.concat(none, none, dim=0), lambda: nd.full((), 2),
+                    lambda: nd.random.uniform(shape=(0, 3)), lambda: nd.random.uniform(shape=())):
+        with pytest.raises(mx.MXNetError):
+            refused()
+
+
+def test_counts_of_zero_out_of_the_scope():
+    """Operators give arrays without elements where they count, as MXNet's; graphs do in the scope alone."""
+    assert nd.one_hot(nd.array([1, 2]), 0).shape == (2, 0) and nd.eye(0, 3).shape == (0, 3)
+    x = mx.sym.Variable("x")
+    with pytest.raises(mx.MXNetError, match=r"no elements.*np_shape\(\)"):
+        mx.sym.one_hot(x, depth=0).infer_shape(x=(3,))
+    with mx.np_shape():
+        assert mx.sym.one_hot(x, depth=0).infer_shape(x=(3,)) == ([(3,)], [(3, 0)], [])
+        assert mx.sym.one_hot(x, depth=0).simple_bind(mx.cpu(), x=(3,)).forward()[0].shape == (3, 0)
+        assert nd.random.shuffle(nd.ones(())).shape == () and nd.random.shuffle(nd.zeros((0, 2))).shape == (0, 2)
 
 
 def test_a_large_array_beside_one_without_elements():

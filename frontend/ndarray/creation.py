@@ -12,7 +12,7 @@ from mxc.ndarray.ndarray import NDArray, apply
 from mxc.ndarray.numpy_protocols import imported, writable
 from mxc.runtime.array import Array, dtype_name
 from mxc.runtime.context import Context, current_context
-from mxc.util import is_np_shape
+from mxc.util import is_np_shape, np_shape
 
 Shape = int | Sequence[int]
 
@@ -90,6 +90,8 @@ def create(shape: Shape, ctx: Context | None = None, dtype: Any = None) -> NDArr
 def full(shape: Shape, val: float, ctx: Context | None = None, dtype: Any = np.float32,
          out: NDArray | None = None) -> NDArray:
     """A new array of one value (or `out`, filled with it); `val` may be an array that is broadcast."""
+    if out is None and not _extents(shape) and not is_np_shape():
+        raise _incomplete(shape)
     made = out if out is not None else empty(shape, ctx, dtype)
     made[:] = val
     return made
@@ -145,12 +147,18 @@ def _constant(op: str, val: float, shape: Shape, ctx: Context | None, dtype: Any
     Raises MXNetError for 0 or no dimensions: they mean "unknown" to shape inference.
     """
     dims = _extents(shape)
+    if any(isinstance(dim, (int, np.integer)) and dim < 0 for dim in dims):
+        raise MXNetError(f"the shape {dims} has a negative dimension")
     if dims and 0 not in dims:
         return _made(op, {"shape": shape}, ctx, dtype, kwargs)
     if is_np_shape():
         return full(shape, val, ctx, dtype, kwargs.get("out"))
-    raise MXNetError(f"the shape {shape} is not complete: 0 and no dimensions mean \"unknown\"; use mx.nd.array([]) "
-                     "for an empty array, or the scope mx.np_shape()")
+    raise _incomplete(shape)
+
+
+def _incomplete(shape: Shape) -> MXNetError:
+    return MXNetError(f"the shape {shape} is not complete: 0 and no dimensions mean \"unknown\"; use mx.nd.array([]) "
+                      "for an empty array, or the scope mx.np_shape()")
 
 
 def _made(op: str, params: dict[str, Any], ctx: Context | None, dtype: Any, kwargs: dict[str, Any]) -> NDArray:
@@ -178,7 +186,8 @@ def concatenate(arrays: Sequence[NDArray], axis: int = 0, always_copy: bool = Tr
     if len({a.dtype for a in arrays}) > 1:
         raise ArgumentError("concatenate: the arrays have the dtypes "
                             f"{', '.join(a.dtype.__name__ for a in arrays)}; use astype to make them one")
-    return apply("Concat", arrays, {"dim": axis})
+    with np_shape():  # for arrays without elements, which may be joined everywhere
+        return apply("Concat", arrays, {"dim": axis})
 
 
 def moveaxis(tensor: NDArray, source: int | Sequence[int], destination: int | Sequence[int]) -> NDArray:

@@ -31,6 +31,10 @@ class Names:
         bound.backward(given)
         return [outputs, facts(bound.grad_arrays), facts(bound.aux_arrays)]
 
+    def made(self, symbol, **shapes):
+        """Outputs of a symbol bound by shapes, whose arguments hold 0."""
+        return facts(symbol.simple_bind(self.mx.cpu(), grad_req="null", **shapes).forward())
+
     def bind(self, symbol, **arrays):
         """Outputs of a symbol bound to arrays."""
         return facts(symbol.bind(self.mx.cpu(), arrays).forward())
@@ -44,6 +48,11 @@ class Names:
             head = self.mx.autograd.grad(value, list(arrays), create_graph=True)[0] if again else value
         head.backward()
         return [facts(value), facts([array.grad for array in arrays])]
+
+    def load(self, shape):
+        """A sum of b and of a variable c whose attribute in the file gives that shape."""
+        text = (self.sym.Variable("c", shape=(7, 7)) + self.b).tojson()
+        return self.sym.load_json(text.replace('"(7, 7)"', f'"{shape}"'))
 
     def shapes(self, symbol, **known):
         """What is inferred, and what in part."""
@@ -73,6 +82,29 @@ shapes(sym.FullyConnected(a, num_hidden=2, name="f"), a=(-1, 3)) ;  shapes(a + b
 shapes(a + b, a=()) ;  shapes(a + b, a=(0, 3)) ;  shapes(sym.Variable("c", shape=(0, 3)) + b)
 shapes(sym.concat(a, b, dim=0), a=(0, 3), b=(2, 3))
 shapes(sym.reshape(a, shape=(-1, 3)), a=(0, 3)) ;  shapes(a + b)
+made(sym.zeros((0, 3))) ;  made(sym.ones(())) ;  made(sym.full((3, 0, 0), 2)) ;  made(sym.zeros((-1, 3)))
+made(sym.eye(3))
+made(sym.zeros((-1, 3)) + a, a=(2, 3)) ;  made(sym.ones((0, 3)) + a, a=(2, 3)) ;  made(sym.ones((0, 3)) + a, a=(0, 3))
+made(sym.full((-1, -1), 2) + a, a=(0, 3)) ;  made(sym.zeros(()) + a, a=(2, 3)) ;  made(sym.ones(()) * a, a=())
+made(sym.random.uniform(shape=(0, 3))) ;  made(sym.random.normal(shape=(-1, 3)) * 0 + a, a=(2, 3))
+made(sym.zeros((-2, 3)))
+made(sym.random.uniform(shape=()) * 0) ;  made(sym.concat(a, sym.zeros((-1, 3)), dim=0), a=(2, 3))
+made(sym.broadcast_add(sym.ones(()), a), a=(2, 3)) ;  made(sym.concat(a, sym.zeros((0, 3)), dim=0), a=(2, 3))
+shapes(sym.zeros((0, 3))) ;  shapes(sym.zeros((-1, 3))) ;  shapes(sym.ones((-1, 3)) + a) ;  shapes(sym.ones((0, 3)) + a)
+shapes(sym.ones(())) ;  shapes(sym.zeros((-1, 0)) + a, a=(2, 0)) ;  shapes(sym.zeros((-1, 3)) + a, a=(2, 3))
+shapes(sym.random.uniform(shape=(-1, 3)) + a, a=(2, 3)) ;  shapes(sym.random.normal(shape=(0, 0, 4)))
+shapes(load("(0, 3)")) ;  shapes(load("(0, 3)"), b=(5, 3)) ;  shapes(load("(3, 0)"), b=(5, 3))
+shapes(load("(0, 3)"), c=(5, 3))
+shapes(load("(-1, 3)"), b=(5, 3)) ;  shapes(load("[0, 3]"), b=(5, 3)) ;  shapes(load("()"), b=(5, 3))
+shapes(load("(0, 3, 0)"))
+shapes(load("(0,)"), b=(5, 3)) ;  shapes(load("(0, 0)"), b=(5, 3)) ;  shapes(load("None"), b=(5, 3))
+shapes(load("(0L, 3L)"), b=(5, 3))
+shapes(load("(-2, 3)")) ;  shapes(load("(3, 0)"), c=(0, 4)) ;  shapes(load("(5, 3)"), c=(-1, 4))
+shapes(load("(5, 3)"), c=(-2, 3))
+shapes(load("(5, 3)"), c=(5, 4)) ;  shapes(load("(0, 3)"), c=(0, 0)) ;  shapes(load("(5, 3)"), c=(0, 2, 2))
+shapes(load("abc"), c=(0, 3))
+made(load("(0, 3)"), b=(5, 3)) ;  made(load("(3, 0)"), b=(5, 3)) ;  made(load("(-1, 3)"), b=(5, 3))
+made(load("(0, 3)"), b=(0, 3))
 """
 CASES = [case.strip() for line in TEXT.splitlines() for case in line.split(" ; ") if case.strip()]
 

@@ -41,6 +41,17 @@ nd.Pooling(nd.zeros((0, 1, 4, 4)), kernel=(2, 2), pool_type='max') ;  nd.split(n
 nd.BatchNorm(nd.zeros((0, 3, 2)), v, v, v, v) ;  nd.split(nd.zeros((0, 4)), 2, axis=0) ;  nd.reshape(e, shape=(3, 0))
 nd.arange(0, 0) ;  nd.slice_axis(m, axis=0, begin=1, end=1) ;  nd.relu(e) ;  nd.Activation(e, act_type='tanh')
 e.copy()
+nd.random.uniform(shape=(0, 3)).shape ;  nd.random.normal(shape=()).shape ;  nd.random.randint(0, 5, shape=(3, 0)).shape
+nd.random.poisson(shape=(0, 3, 0, 4)).shape ;  nd.random.gamma(shape=0).shape ;  nd.random.uniform(shape=(-1, 3)).shape
+nd.random.multinomial(v / 6, shape=(0, 3)).shape
+nd.eye(0)
+nd.random.uniform(v, v, shape=(3, 0)) ;  nd.sample_uniform(v, v, shape=()).shape ;  nd.eye(0, 3) ;  nd.linspace(1, 2, 0)
+nd.one_hot(v, 0) ;  nd.one_hot(e, 0) ;  nd.one_hot(v, -1) ;  nd.zeros((-1, 3)) ;  nd.zeros((0, 3, 0, 4)).shape
+nd.eye(3, 0)
+nd.concat(nd.zeros((0, 2)), nd.zeros((0, 3)), dim=0) ;  nd.concat(nd.zeros((0, 2)), nd.zeros((0, 3)), dim=1)
+nd.concat(nd.zeros((0, 3)), e, m, dim=0) ;  nd.concat(s, s, dim=0) ;  nd.stack(s, s) ;  nd.stack(e, e, axis=1)
+nd.stack(e)
+nd.stack(e, e, axis=-1) ;  nd.concatenate([e, m]) ;  nd.concatenate([e, e], axis=1) ;  nd.concatenate([e, v])
 e.reshape((0, 5)) ;  e.reshape((-1,)) ;  e.reshape((3, 0)) ;  nd.zeros((0, 3)) ;  nd.full((), 3) ;  nd.array(3)
 """
 CASES = [case.strip() for line in TEXT.splitlines() for case in line.split(" ; ") if case.strip()]

@@ -213,7 +213,9 @@ def draw_classes(params: Params, inputs: list[np.ndarray], is_train: bool, rng: 
 
 
 def shuffle(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws) -> list[np.ndarray]:
-    """The elements of the first axis in the order of random numbers."""
+    """The elements of the first axis in the order of random numbers; an array without axes as it is."""
+    if not inputs[0].ndim:
+        return [inputs[0].copy()]
     numbers = rng.random((len(inputs[0]),), "float64")
     return [inputs[0][np.argsort(numbers, kind="stable")]]
 

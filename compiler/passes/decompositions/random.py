@@ -133,7 +133,9 @@ def draw_classes(builder: GraphBuilder, node: Node, inputs: list[Entry], options
 
 
 def shuffle(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry]:
-    """The first axis in the order of random numbers."""
+    """The first axis in the order of random numbers; an array without axes as it is."""
+    if not builder.shape(inputs[0]):
+        return [builder.make("_copy", inputs[0], name=node.name)]
     count = builder.shape(inputs[0])[0]
     numbers = random_numbers(builder, (1, count), "float64")
     order = builder.make("_mxc_argsort", numbers, k=count, name=node.name)
