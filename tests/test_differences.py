@@ -173,7 +173,7 @@ def test_parts_of_a_vector_are_not_squeezed() -> None:
     with pytest.raises(MXNetError, match=r"one of several axes to squeeze, got \[1, 1\] of \(2,\)"):
         sym.split_v2(DATA, 2, axis=0, squeeze_axis=True).infer_shape(data=(2,))
     with pytest.raises(MXNetError, match="depth"):
-        sym.one_hot(DATA, depth=0)
+        sym.one_hot(DATA, depth=-1)
 
 
 def test_activation_relu_keeps_nan() -> None:

@@ -16,8 +16,8 @@ def infer(graph: Graph, shapes: Mapping[str, Sequence[int] | None], dtypes: Mapp
     """`graph` with the shape and dtype of every entry, from those of (some) variables.
 
     Creation operators whose shape was completed by their users (`_zeros` of (2, 0, 200)) carry it in their parameters
-    afterwards, so that each node's facts follow from the node alone. numpy: 0 and () in parameters are extents. Raises MXNetError as `infer_shape` and
-    `infer_dtype` do, and for an operator that changes arrays in place.
+    afterwards, so that each node's facts follow from the node alone. numpy: 0 and () in parameters are extents.
+    Raises MXNetError as `infer_shape` and `infer_dtype` do, and for an operator that changes arrays in place.
     """
     for node in graph.nodes:
         if node.op is not None and node.op.in_place:
