@@ -1,4 +1,5 @@
-"""The `.params` format (`nd.save`): a list of arrays, with or without names. Read in all its versions, written as V2.
+"""The `.params` format (`nd.save`): a list of arrays, with or without names. Read in all its versions; written as V2,
+and in the scope `np_shape` as V3, which MXNet reads there alone.
 
 Little-endian. u64 0x112, u64 reserved, u64 count, the arrays, u64 name count (0, or the count), then each name as
 u64 length and bytes. An array begins with a word that tells its version:
@@ -23,6 +24,7 @@ import numpy as np
 
 from mxc.compiler import input_files
 from mxc.compiler.error import ModelFileError, MXNetError
+from mxc.runtime.array import semantics
 from mxc.runtime.whole_file import replacing
 
 LIST_MAGIC = 0x112
@@ -223,10 +225,10 @@ def read(path: str | os.PathLike[str]) -> tuple[list[np.ndarray | None], list[st
 
 
 def _format_array(array: np.ndarray) -> bytes:
-    """One array as V2; V3 where V2 would mean an empty slot."""
+    """One array as V2; V3 under NumPy's shape semantics, and where V2 would mean an empty slot."""
     if array.dtype.name not in _FLAGS:
         raise MXNetError(f"arrays of dtype {array.dtype} cannot be saved; use one of {', '.join(_FLAGS)}")
-    magic = V2 if array.size and array.ndim else V3
+    magic = V3 if semantics.np_shape or not array.ndim else V2
     head = struct.pack(f"<Iii{array.ndim}q", magic, 0, array.ndim, *array.shape)
     tail = struct.pack("<iii", 1, 0, _FLAGS[array.dtype.name])
     return head + tail + np.ascontiguousarray(array, array.dtype.newbyteorder("<")).tobytes()

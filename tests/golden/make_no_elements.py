@@ -3,6 +3,7 @@
 With MXNet's Python:  make_no_elements.py        writes no_elements.json
 Each case is text for both libraries, run with NumPy's shape semantics and without.
 """
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -54,6 +55,14 @@ class Names:
         text = (self.sym.Variable("c", shape=(7, 7)) + self.b).tojson()
         return self.sym.load_json(text.replace('"(7, 7)"', f'"{shape}"'))
 
+    def saved(self, arrays):
+        """The bytes of a file, and what it holds."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = f"{folder}/saved.params"
+            self.nd.save(path, arrays)
+            found = self.nd.load(path)
+            return [Path(path).read_bytes().hex(), sorted(found) if isinstance(found, dict) else facts(found)]
+
     def shapes(self, symbol, **known):
         """What is inferred, and what in part."""
         return [symbol.infer_shape(**known), symbol.infer_shape_partial(**known)]
@@ -82,6 +91,8 @@ shapes(sym.FullyConnected(a, num_hidden=2, name="f"), a=(-1, 3)) ;  shapes(a + b
 shapes(a + b, a=()) ;  shapes(a + b, a=(0, 3)) ;  shapes(sym.Variable("c", shape=(0, 3)) + b)
 shapes(sym.concat(a, b, dim=0), a=(0, 3), b=(2, 3))
 shapes(sym.reshape(a, shape=(-1, 3)), a=(0, 3)) ;  shapes(a + b)
+saved(nd.zeros((0, 3))) ;  saved(nd.zeros(())) ;  saved(nd.array([])) ;  saved(nd.ones((2, 3))[0:0])
+saved(nd.ones((2,))) ;  saved([nd.array([]), nd.ones((1,))]) ;  saved({"a": nd.array([1])[0:0], "b": nd.ones((1, 2))}) ;  saved([])
 made(sym.zeros((0, 3))) ;  made(sym.ones(())) ;  made(sym.full((3, 0, 0), 2)) ;  made(sym.zeros((-1, 3)))
 made(sym.eye(3))
 made(sym.zeros((-1, 3)) + a, a=(2, 3)) ;  made(sym.ones((0, 3)) + a, a=(2, 3)) ;  made(sym.ones((0, 3)) + a, a=(0, 3))
