@@ -80,6 +80,8 @@ class Array:
         where = context if context is not None else cpu()
         if not isinstance(where, Context):
             raise ArgumentTypeError(f"expected a Context such as mx.cpu(), got {where!r}")
+        if where.device_id < 0:
+            where = where.home
         name = dtype_name(dtype)
         try:
             shape = tuple(operator.index(n) for n in shape)

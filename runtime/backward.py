@@ -124,8 +124,9 @@ def _differentiate(nodes: list[Recorded], leaves: Sequence[Leaf], heads: Sequenc
     for kind, position, place in program.sought:
         if kind == "grad":
             value = values[place]
-            if place[0] < known + len(heads):
-                value = invoke.invoke("_copy", [value], {})[0]  # a gradient is the caller's own
+            where = nodes[position].outputs[0].context.computing
+            if place[0] < known + len(heads) or value.context != where:  # a gradient is the caller's own
+                value = tape.record_view("_copyto", {}, value, value.copied(context=where))
             found[nodes[position]] = value
     for kind, position, place in program.sought:
         if kind == "aux":
@@ -147,7 +148,7 @@ def _run_bundle(program: _Program, bundle: Bundle, nodes: list[Recorded], leaves
     flowing = [None if value is None else _fitting(i, head, value)
                for i, (head, value) in enumerate(zip(heads, head_grads, strict=True))]
     positions = {leaf: i for i, leaf in enumerate(leaves)}
-    results = [Array.empty(leaf.outputs[0].shape, leaf.outputs[0].dtype, heads[0].context)
+    results = [Array.empty(leaf.outputs[0].shape, leaf.outputs[0].dtype, leaf.outputs[0].context.computing)
                if targets is None else targets[i] for i, leaf in enumerate(leaves)]
     written: list[tuple[Array, bool]] = []
     for kind, position, _ in program.sought:

@@ -1,14 +1,18 @@
 """Devices: `Context`, the thread's current one, and the constructors `cpu`, `gpu` and `cpu_pinned`.
 
-Every `cpu(i)` is a device of its own: arrays of `cpu(0)` and `cpu(1)` do not share memory, though both are the host's.
+Every `cpu(i)` is a device of its own: arrays of `cpu(0)` and `cpu(1)` do not share memory, though both are the host's,
+which computes with them together.
 """
 from __future__ import annotations
 
 import functools
+import re
 import threading
 from typing import ClassVar
 
-from mxc.compiler.error import TargetError, nearest
+from mxc.compiler.error import ArgumentTypeError, MXNetError, TargetError, nearest
+
+GPU = 2  # the type of GPUs; types above it are memory for transfers
 
 
 class _Current(threading.local):
@@ -23,7 +27,7 @@ class Context:
     """A device by type ("cpu", "gpu", "cpu_pinned", "cpu_shared") and number; a copy when given a Context.
 
     As a `with` scope it is what `current_context()` gives, in this thread, until the scope ends.
-    Raises KeyError for a device type that does not exist.
+    Raises KeyError for a device type that does not exist, TypeError for a number that is none.
     """
 
     devtype2str: ClassVar[dict[int, str]] = {1: "cpu", 2: "gpu", 3: "cpu_pinned", 5: "cpu_shared"}
@@ -37,6 +41,8 @@ class Context:
     def __init__(self, device_type: str | Context, device_id: int = 0):
         if isinstance(device_type, Context):
             self.device_typeid, self.device_id = device_type.device_typeid, device_type.device_id
+        elif isinstance(device_id, str):
+            raise ArgumentTypeError(f"the number of a device must be an integer, got {device_id!r}")
         elif device_type in self.devstr2type:
             self.device_typeid, self.device_id = self.devstr2type[device_type], int(device_id)
         else:
@@ -47,6 +53,17 @@ class Context:
     @property
     def device_type(self) -> str:
         return self.devtype2str[self.device_typeid]
+
+    @property
+    def home(self) -> Context:
+        """Where an array lives that is made here: as in MXNet a negative number stands for device 0 of the type."""
+        return self if self.device_id >= 0 else Context(self.device_type)
+
+    @property
+    def computing(self) -> Context:
+        """Where the results of operators on arrays from here are: memory for transfers (cpu_pinned, cpu_shared) keeps
+        what was put there, and the CPU of that number computes with it."""
+        return self if self.device_typeid <= GPU else cpu(self.device_id)
 
     def __eq__(self, other: object) -> bool:
         return (isinstance(other, Context) and self.device_typeid == other.device_typeid
@@ -102,6 +119,20 @@ def current_context() -> Context:
     """The context of the innermost `with` scope of this thread, else `cpu(0)` or what `set_default` gave."""
     current = Context._current
     return current.entered[-1] if current.entered else current.default or cpu()
+
+
+def context_of(given: Context | str) -> Context:
+    """The context itself, or the one that a text such as "cpu(1)" names. Raises MXNetError for a text that names none,
+    ArgumentTypeError for anything else."""
+    if isinstance(given, Context):
+        return given
+    if not isinstance(given, str):
+        raise ArgumentTypeError(f"expected a Context such as mx.cpu(), got {given!r}")
+    kind, _, number = given.partition("(")
+    if kind not in Context.devstr2type or not re.fullmatch(r"-?\d+\)", number):
+        raise MXNetError(f"{given!r} names no context; expected a device type ({', '.join(Context.devstr2type)}) and a "
+                         'number, such as "cpu(0)"')
+    return Context(kind, int(number[:-1]))
 
 
 def set_default(context: Context) -> None:

@@ -11,7 +11,7 @@ from mxc.compiler.ops import table
 from mxc.compiler.ops.infer import infer_node, input_names
 from mxc.runtime import engine, random, tape
 from mxc.runtime.array import Array, semantics
-from mxc.runtime.context import Context, current_context
+from mxc.runtime.context import GPU, Context, current_context
 from mxc.runtime.eager import Form, quiet
 
 FORMS_KEPT = 4096
@@ -22,8 +22,8 @@ def invoke(name: str, inputs: Sequence[Array], params: Mapping[str, object], out
     """The visible outputs of operator `name` on `inputs` (auxiliary states last), or `out`, filled with them.
 
     params: Python values or strings; the count of a variable number of inputs is filled in. context: where the results
-    go when there is no input. is_train: None for this thread's mode. Raises MXNetError when the inputs do not fit the
-    operator, or the results `out`.
+    go when there is no input; else they are where the first input is, as in MXNet. is_train: None for this thread's
+    mode. Raises MXNetError when the inputs do not fit the operator, or the results `out`.
     """
     state = tape.state
     train = state.training if is_train is None else is_train
@@ -52,7 +52,9 @@ def invoke(name: str, inputs: Sequence[Array], params: Mapping[str, object], out
             value = quiet.enter(form.short, *memory)
         except RuntimeError:  # this thread is in it already
             value = quiet.run(form.short, *memory)
-        result = Array(value, inputs[0].context, engine.Variable(), form.dtypes[0])
+        where = inputs[0].context
+        result = Array(value, where if where.device_typeid <= GPU else where.computing, engine.Variable(),
+                       form.dtypes[0])
         if state.recording:
             tape.record(form.op, form.params, inputs, [result], train, form)
         return [result]
@@ -85,7 +87,7 @@ def _run(form: Form, inputs: Sequence[Array], out: Sequence[Array] | None, conte
     if recording and out is not None:
         tape.check_writes(form.op.name, out, inputs)
     results, count = list(out or ()), len(shapes) if recording or hidden else form.visible
-    where = inputs[0].context if inputs else context or current_context()
+    where = inputs[0].context.computing if inputs else out[0].context if out else (context or current_context()).home
     results += [Array.empty(s, d, where) for s, d in zip(shapes[len(results):count], dtypes[len(results):count],
                                                          strict=True)]
     code = form.code()

@@ -54,7 +54,7 @@ def update(name: str, arrays: Sequence[Array], params: Mapping[str, object], out
     changed: list[Array] = []
     for i, (one, inputs, numbers) in enumerate(groups):
         form = _form(one, tuple([a.memory.shape for a in inputs]), tuple([a.dtype for a in inputs]))
-        result = Array.empty(form.shape, form.dtype, inputs[0].context) if out is None else out[i]
+        result = Array.empty(form.shape, form.dtype, inputs[0].context.computing) if out is None else out[i]
         if result.shape != form.shape or result.dtype != form.dtype:
             raise MXNetError(f"operator {op.name}: output {i} is {form.dtype} of shape {form.shape}, out is "
                              f"{result.dtype} of shape {result.shape}; they must be the same")

@@ -24,7 +24,6 @@ OTHERS = {
     "split_v2 0 {}": ValueError, "asscalar nested": None,  # MXNet: what a division says; an array as a scalar
     "empty sum": MXNetError,  # operators take arrays with elements
     "pickle ctx": None,  # the context is kept
-    "mixed contexts": MXNetError,  # devices are apart
     "out dtype": None,  # the result is cast
     "unknown": MXNetError,  # MXNet tells unknown parameters only of operators that have any
     "float": None, "int": None, "float many": ValueError, "percent": None,  # one element is a number

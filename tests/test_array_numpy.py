@@ -149,9 +149,6 @@ def test_numbers_of_numpy_are_numbers():
 
 def test_devices_are_apart():
     x, y = mx.nd.ones((2,)), mx.nd.ones((2,), ctx=mx.cpu(1))
-    for use in (lambda: x + y, lambda: mx.nd.concat(x, y, dim=0), lambda: x.__iadd__(y), lambda: mx.nd.dot(x, y)):
-        with pytest.raises(MXNetError, match=r"cpu\(0\), another on cpu\(1\).*as_in_context"):
-            use()
     assert (x + y.as_in_context(x.context)).asnumpy().tolist() == [2, 2]
     x += 1
     assert x.copyto(y) is y and y.context == mx.cpu(1) and y.asnumpy().tolist() == [2, 2]
@@ -160,7 +157,7 @@ def test_devices_are_apart():
         assert mx.nd.array([1]).context == mx.cpu(2) == mx.nd.arange(3).context == (y * 2).as_in_context(mx.cpu(2)).ctx
     with pytest.raises(MXNetError, match="no GPU target"):
         mx.nd.zeros((1,), ctx=mx.gpu(0))
-    with pytest.raises(TypeError, match="Context"):
+    with pytest.raises(MXNetError, match="'cpu' names no context"):
         mx.nd.zeros((1,), ctx="cpu")
 
 

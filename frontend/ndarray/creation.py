@@ -11,7 +11,7 @@ from mxc.compiler.error import ArgumentError, ArgumentTypeError, MXNetError
 from mxc.ndarray.ndarray import NDArray, apply
 from mxc.ndarray.numpy_protocols import imported, writable
 from mxc.runtime.array import Array, dtype_name
-from mxc.runtime.context import Context, current_context
+from mxc.runtime.context import Context, context_of, current_context
 from mxc.util import is_np_shape, np_shape
 
 Shape = int | Sequence[int]
@@ -167,9 +167,7 @@ def _made(op: str, params: dict[str, Any], ctx: Context | None, dtype: Any, kwar
     kwargs.pop("name", None)
     if kwargs:
         raise ArgumentTypeError(f"{op.lstrip('_')}() got an unexpected argument {', '.join(map(repr, kwargs))}")
-    where = ctx or current_context()
-    if not isinstance(where, Context):
-        raise ArgumentTypeError(f"expected a Context such as mx.cpu(), got {where!r}")
+    where = current_context() if ctx is None else context_of(ctx)
     kind = dtype_name("float32" if dtype is None else dtype)
     return apply(op, [], {**params, "dtype": kind}, out, where)
 

@@ -13,7 +13,7 @@ from mxc.compiler.ops.table import Operator
 from mxc.ndarray.ndarray import NDArray, apply
 from mxc.operator_docs import describe
 from mxc.runtime import invoke, updates
-from mxc.runtime.context import Context
+from mxc.runtime.context import context_of
 
 Result = NDArray | list[NDArray]
 
@@ -85,15 +85,8 @@ def _call(op: Operator, arrays: list[NDArray], kwargs: dict[str, Any]) -> Result
     out, ctx = kwargs.pop("out", None), kwargs.pop("ctx", None)
     kwargs.pop("name", None)
     params = {key: value for key, value in kwargs.items() if value is not _Null}
-    return apply(op.name, arrays, params, out, _context_of(ctx), updates.update if op.in_place else invoke.invoke)
-
-
-def _context_of(ctx: Context | str | None) -> Context | None:
-    """A device given as `mx.cpu(1)` or as "cpu(1)"."""
-    if not ctx or not isinstance(ctx, str):
-        return ctx or None
-    kind, _, number = ctx.rstrip(")").partition("(")
-    return Context(kind, int(number or 0))
+    return apply(op.name, arrays, params, out, None if ctx is None else context_of(ctx),
+                 updates.update if op.in_place else invoke.invoke)
 
 
 def _shown(value: object) -> str:

@@ -31,7 +31,7 @@ class Differentiable:
         if grad_req not in tape.REQUESTS:
             raise KeyError(grad_req)
         array = self._array
-        tape.mark(array, Array.of(np.zeros(array.shape, array.dtype), context=array.context), grad_req)
+        tape.mark(array, Array.of(np.zeros(array.shape, array.dtype), context=array.context.computing), grad_req)
 
     @property
     def grad(self) -> Any:

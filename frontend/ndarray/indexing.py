@@ -53,7 +53,7 @@ def select(array: Array, key: Any) -> Array:
 
 def _copied(array: Array, key: Any, shape: tuple[int, ...]) -> Array:
     """A new array of what NumPy's key selects, in another shape."""
-    made, source = Array.empty(shape, array.dtype, array.context), array.memory
+    made, source = Array.empty(shape, array.dtype, array.context.computing), array.memory
 
     def copy() -> None:
         np.copyto(made.memory, source[key].reshape(shape))

@@ -260,13 +260,9 @@ def apply(op: str, arrays: Sequence[NDArray], params: Mapping[str, Any], out: An
 
     out: an array, or a list of them, that the results are written to. context: the device of results without an input.
     run: what computes it.
-    Raises MXNetError when the arrays are on different devices, or do not fit the operator.
+    Raises MXNetError when the arrays do not fit the operator.
     """
     inputs = [a._array for a in arrays]
-    for array in inputs:
-        if array.context is not inputs[0].context and array.context != inputs[0].context:
-            raise MXNetError(f"operator {op}: one array is on {inputs[0].context}, another on {array.context}; move "
-                             "one with as_in_context or copyto")
     outs = None if out is None else list(out) if isinstance(out, (list, tuple)) else [out]
     for result in outs or ():
         if not isinstance(result, NDArray):
