@@ -160,7 +160,7 @@ class Predictor:
     def _executor(self, stored: StoredPlan, ctx: Any, grad_req: Any) -> Any:
         from mxc.symbol import binding  # takes arguments of any name, as simple_bind does not
 
-        executor = binding.simple_bind(self.symbol, ctx, grad_req, stored.dtypes, None, None, None, None, stored.shapes)
+        executor = binding.simple_bind(self.symbol, ctx, grad_req, stored.dtypes, stored.shapes)
         executor._core.compiler = self._artifact.compile
         for name, array in self._values.items():
             (executor.arg_dict if name in executor.arg_dict else executor.aux_dict)[name][:] = array.data

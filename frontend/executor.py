@@ -24,14 +24,17 @@ class Executor:
 
     args, aux: arrays by name. grads: by argument; None, or left out, where no gradient is wanted. grad_req: "write",
     "add" or "null" by argument. shared_exec: an executor whose memory this one uses too; the two run one at a time.
+    groups: the devices of the groups that `ctx_group` names.
 
     arg_arrays, grad_arrays (None where no gradient is wanted), aux_arrays: in the order of the symbol's lists.
-    outputs: the arrays that every run writes. Raises MXNetError when shapes, dtypes or devices do not fit.
+    outputs: the arrays that every run writes. Raises MXNetError when shapes or dtypes do not fit.
     """
 
     def __init__(self, symbol: Any, ctx: Context, args: Mapping[str, NDArray], grads: Mapping[str, NDArray | None],
-                 grad_req: Mapping[str, str], aux: Mapping[str, NDArray], shared_exec: Executor | None = None):
+                 grad_req: Mapping[str, str], aux: Mapping[str, NDArray], shared_exec: Executor | None = None,
+                 groups: Mapping[str, Context] | None = None):
         self._symbol, self._ctx, self._args, self._aux = symbol, ctx, dict(args), dict(aux)
+        self._groups = groups
         self._grads = {name: grads.get(name) for name in args}
         relative: GraphExecutor | None = None if shared_exec is None else shared_exec._core
         graph: Graph = symbol.graph
@@ -41,7 +44,7 @@ class Executor:
             graph, ctx, {n: a._array for n, a in args.items()},
             {n: None if g is None else g._array for n, g in self._grads.items()}, grad_req,
             {n: a._array for n, a in aux.items()}, relative.memory if relative is not None else None,
-            relative.compiler if relative is not None else None)
+            relative.compiler if relative is not None else None, groups)
         self.arg_arrays, self.aux_arrays = list(self._args.values()), list(self._aux.values())
         self.grad_arrays = list(self._grads.values())
         self.outputs = [NDArray(a) for a in self._core.outputs]
@@ -165,12 +168,12 @@ class Executor:
             if not allow_up_sizing:
                 raise MXNetError(f"New shape {shape} of {kind} {name!r} is larger than the old one, {old.shape}. Make "
                                  "the largest executor first and reshape it down, or set allow_up_sizing=True")
-            return zeros(shape, self._ctx, old.dtype)
+            return zeros(shape, old.context, old.dtype)
 
         args = {name: resized(name, a, "argument") for name, a in self._args.items()}
         aux = {name: resized(name, a, "auxiliary state") for name, a in self._aux.items()}
         grads = {name: None if g is None else resized(name, g, "argument") for name, g in self._grads.items()}
-        return Executor(self._symbol, self._ctx, args, grads, core.grad_req, aux, self)
+        return Executor(self._symbol, self._ctx, args, grads, core.grad_req, aux, self, self._groups)
 
     def set_monitor_callback(self, callback: Callable[[str, NDArray], None] | None, monitor_all: bool = False) -> None:
         """Call `callback(name, array)` for each operator's outputs (NODE_OUTPUT) in every forward run, hidden ones too.

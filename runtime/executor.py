@@ -25,6 +25,7 @@ import numpy as np
 from mxc.compiler.error import MXNetError
 from mxc.compiler.graph.compose import input_names, output_name
 from mxc.compiler.graph.graph import Entry, Graph, Node
+from mxc.compiler.graph.placement import place_nodes
 from mxc.compiler.ops.philox import Draws
 from mxc.compiler.passes.infer import infer
 from mxc.compiler.plan import Buffer
@@ -60,14 +61,17 @@ class GraphExecutor:
 
     args, aux: arrays by name, of the shapes that inference confirms. grads: by argument, None where no gradient is
     wanted. grad_req: by argument: "write", "add" or "null". memory: shared with other executors of a family.
-    compile: makes the plans; compiler.api.compile_graph when None.
+    compile: makes the plans; compiler.api.compile_graph when None. groups: the devices of the groups of nodes that
+    `ctx_group` names; without them all runs on `context`.
 
-    outputs: the arrays that every run writes. Raises MXNetError when arrays do not fit the graph or each other.
+    places: the device of each node, where there are groups. It says where the outputs are; all of the CPU's devices are
+    one memory, so one plan runs on several. outputs: the arrays that every run writes.
+    Raises MXNetError when arrays do not fit the graph or each other, or nodes have no place.
     """
 
     def __init__(self, graph: Graph, context: Context, args: Mapping[str, Array], grads: Mapping[str, Array | None],
                  grad_req: Mapping[str, str], aux: Mapping[str, Array], memory: Memory | None = None,
-                 compile: Callable[..., Any] | None = None):
+                 compile: Callable[..., Any] | None = None, groups: Mapping[str, Context] | None = None):
         self.context, self.args, self.aux = context, dict(args), dict(aux)
         self.grads = {name: grads.get(name) for name in args}
         self.grad_req = {name: grad_req.get(name, "null") if self.grads[name] is not None else "null" for name in args}
@@ -75,7 +79,6 @@ class GraphExecutor:
         self.monitor: Monitor | None = None
         self.monitor_all = False
         self.compiler = compile
-        self._check_devices()
         known = {**self.args, **self.aux}
         self._shapes = {name: array.shape for name, array in known.items()}
         self._dtypes = {name: array.dtype for name, array in known.items()}
@@ -85,6 +88,9 @@ class GraphExecutor:
         self.is_empty = any(0 in (shape or ()) or (shape == () and node.op is not None and not node.inputs)
                             for node, shapes in facts for shape in shapes)
         self._check_gradients()
+        self.places = {} if not groups else place_nodes(self.graph, groups, {n: a.context for n, a in known.items()})
+        for place in set(self.places.values()):
+            place.require()
         self.outputs = self._make_outputs()
         self._forward_done = engine.Variable()  # has forward's failure, which is backward's too
         self._reads = frozenset(a.variable for a in known.values())
@@ -101,13 +107,6 @@ class GraphExecutor:
         self._token = object()  # this executor, to the memory: not itself, which would make a cycle
 
     # -- binding
-
-    def _check_devices(self) -> None:
-        for kind, arrays in (("argument", self.args), ("gradient of", self.grads), ("auxiliary state", self.aux)):
-            for name, array in arrays.items():
-                if array is not None and array.context != self.context:
-                    raise MXNetError(f"{kind} {name!r} is on {array.context}, but the executor is bound on "
-                                     f"{self.context}: copy it there with as_in_context")
 
     def _check_gradients(self) -> None:
         for name, grad in self.grads.items():
@@ -127,7 +126,8 @@ class GraphExecutor:
         for entry in self.graph.outputs:
             if entry not in made:
                 made[entry] = (variables[entry.node.name] if entry.node.is_variable else
-                               Array.empty(self.graph.shape(entry), self.graph.dtype(entry), self.context))
+                               Array.empty(self.graph.shape(entry), self.graph.dtype(entry),
+                                           self.places.get(entry.node, self.context)))
         return [made[entry] for entry in self.graph.outputs]
 
     @property
@@ -366,9 +366,9 @@ class GraphExecutor:
         monitor = self.monitor
         values: interpreter.Values = {}
 
-        def tell(name: str, value: np.ndarray) -> None:
+        def tell(name: str, value: np.ndarray, source: Node) -> None:
             if monitor is not None:
-                monitor(name, Array.of(value, context=self.context))
+                monitor(name, Array.of(value, context=self.places.get(source, self.context)))
 
         def watch(node: Node, outputs: list[np.ndarray]) -> None:
             values.update((Entry(node, i), value) for i, value in enumerate(outputs))
@@ -377,13 +377,14 @@ class GraphExecutor:
             for name, entry in zip(input_names(node.op, node.params), node.inputs, strict=True) \
                     if self.monitor_all else ():
                 if entry.node.is_variable:
-                    tell(entry.node.name, values[entry])
-                tell(f"{node.name}_{name}", values[entry])
+                    tell(entry.node.name, values[entry], entry.node)
+                tell(f"{node.name}_{name}", values[entry], node)
             for name, value in zip(node.op.output_names(node.params), outputs, strict=True):
-                tell(f"{node.name}_{name}", value)
+                tell(f"{node.name}_{name}", value, node)
 
         rng = Draws(*draw)
-        interpreter.run(self.graph, {k: a.data for k, a in self.args.items()},
-                        {k: a.data for k, a in self.aux.items()}, is_train, rng, watch)
+        with self.context:
+            interpreter.run(self.graph, {k: a.data for k, a in self.args.items()},
+                            {k: a.data for k, a in self.aux.items()}, is_train, rng, watch)
         for entry, output in zip(self.graph.outputs, self.outputs, strict=True):
             np.copyto(output.data, values[entry])

@@ -153,8 +153,7 @@ def bind_model(options: argparse.Namespace, shapes: dict[str, tuple[int, ...]], 
             raise UsageError(f"{options.model}: the shape of {listed(unknown)} is not known\n"
                              f"give it: --shape {unknown[0]}=D,D,...{' or --input' if needs_values else ''}")
         grad_req = {n: "write" for n in names if train and n not in shapes and not n.endswith("label")}
-        executor = binding.simple_bind(symbol, mx.cpu(), grad_req or "null", dtypes or None, None, None, None, None,
-                                       known)
+        executor = binding.simple_bind(symbol, mx.cpu(), grad_req or "null", dtypes or None, known)
     except (UsageError, OutOfMemoryError):
         raise
     except MXNetError as error:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mxc.compiler.error import ArgumentError, ArgumentTypeError, MXNetError, nearest
+from mxc.compiler.graph.placement import GROUP
 from mxc.context import Context, current_context
 from mxc.ndarray import NDArray
 from mxc.runtime.array import Array, dtype_name
@@ -18,9 +19,10 @@ if TYPE_CHECKING:
 _MODES = ("write", "add", "null")
 
 
-def bind(symbol: Symbol, ctx: Any, args: Any, args_grad: Any, grad_req: Any, aux_states: Any, shared_exec: Any) -> Any:
+def bind(symbol: Symbol, ctx: Any, args: Any, args_grad: Any, grad_req: Any, aux_states: Any, group2ctx: Any,
+         shared_exec: Any) -> Any:
     """An executor over given arrays; see Symbol.bind."""
-    _check_context(ctx)
+    ctx, groups = _context("ctx", ctx), _groups(group2ctx)
     names, aux_names = _unique(symbol.list_arguments()), symbol.list_auxiliary_states()
     arrays = _by_name("args", args, names, "arguments")
     if args_grad is None:
@@ -34,17 +36,23 @@ def bind(symbol: Symbol, ctx: Any, args: Any, args_grad: Any, grad_req: Any, aux
         modes = _modes(grad_req, names)
     except MXNetError as error:
         raise ArgumentError(str(error)) from None
-    return _executor(symbol, ctx, arrays, grads, modes, aux, shared_exec)
+    for kind, given in () if groups else (("argument", arrays), ("gradient of", grads)):
+        for name, array in given.items():
+            if array.context != ctx:
+                raise MXNetError(f"{kind} {name!r} is on {array.context}, but the executor is bound on {ctx}: copy it "
+                                 "there with as_in_context, or give group2ctx if parts of the symbol run elsewhere")
+    return _executor(symbol, ctx, arrays, grads, modes, aux, shared_exec, groups)
 
 
 def simple_bind(symbol: Symbol, ctx: Any, grad_req: Any, type_dict: Mapping[str, Any] | None,
-                stype_dict: Mapping[str, str] | None, shared_arg_names: Sequence[str] | None, shared_exec: Any,
-                shared_buffer: dict[str, Any] | None, shapes: Mapping[str, Any]) -> Any:
+                shapes: Mapping[str, Any], stype_dict: Mapping[str, str] | None = None, group2ctx: Any = None,
+                shared_arg_names: Sequence[str] | None = None, shared_exec: Any = None,
+                shared_buffer: dict[str, Any] | None = None) -> Any:
     """An executor over new arrays; see Symbol.simple_bind."""
     from mxc.compiler.passes.infer_dtype import infer_dtype
     from mxc.compiler.passes.infer_shape import infer_shape
 
-    _check_context(ctx)
+    ctx, groups = _context("ctx", ctx), _groups(group2ctx)
     names, aux_names = _unique(symbol.list_arguments()), symbol.list_auxiliary_states()
     inputs = {*names, *aux_names}
     for what, given in (("type_dict", type_dict), ("stype_dict", stype_dict)):
@@ -64,36 +72,40 @@ def simple_bind(symbol: Symbol, ctx: Any, grad_req: Any, type_dict: Mapping[str,
                    for name in shapes if name not in inputs]
         raise MXNetError(f"simple_bind error: {error}{''.join(ignored)}") from None
     facts = {node.name: (found_shapes[graph.ids[node]][0], found_types[graph.ids[node]][0]) for node in graph.variables}
+    places = {node.name: groups.get(node.attrs.get(GROUP, ""), ctx) for node in graph.variables}
     sharing = set(shared_arg_names or ()) if shared_exec is not None else set()
 
     def array(name: str, source: Mapping[str, Any] | None, buffer_name: str) -> NDArray:
-        """A shared array where one of this shape and dtype is there, else a new one, zero-filled."""
+        """A shared array where one of this shape and dtype is there, else a new one, zero-filled. As in MXNet the
+        executor's must also be where the new one would be, the buffer's may be anywhere, and states are in no buffer.
+        """
         shape, dtype = facts[name]
         assert shape is not None  # inference refuses what stays unknown
         for place, key in ((source, name), (shared_buffer, buffer_name)):
             old = place.get(key) if place else None
-            if old is not None and old.shape == shape and dtype_name(old.dtype) == dtype:
+            if (old is not None and old.shape == shape and dtype_name(old.dtype) == dtype
+                    and (place is shared_buffer or old.context == places[name])):
                 return old
-        made = NDArray(Array.empty(shape, dtype, ctx, zeroed=True))
-        if shared_buffer is not None:
+        made = NDArray(Array.empty(shape, dtype, places[name], zeroed=True))
+        if shared_buffer is not None and buffer_name:
             shared_buffer[buffer_name] = made
         return made
 
     args = {name: array(name, shared_exec.arg_dict if name in sharing else None, name) for name in names}
     grads = {name: array(name, shared_exec.grad_dict if name in sharing else None, f"grad of {name}")
              for name in names if modes[name] != "null"}
-    aux = {name: array(name, None if shared_exec is None else shared_exec.aux_dict, name) for name in aux_names}
-    return _executor(symbol, ctx, args, grads, modes, aux, shared_exec)
+    aux = {name: array(name, None if shared_exec is None else shared_exec.aux_dict, "") for name in aux_names}
+    return _executor(symbol, ctx, args, grads, modes, aux, shared_exec, groups)
 
 
 def evaluate(symbol: Symbol, ctx: Any, arrays: Mapping[str, NDArray]) -> list[NDArray]:
     """The outputs for the given arrays; see Symbol.eval."""
     aux = {name: arrays[name] for name in symbol.list_auxiliary_states() if name in arrays}
-    return bind(symbol, ctx or current_context(), dict(arrays), None, "null", aux, None).forward()
+    return bind(symbol, ctx or current_context(), dict(arrays), None, "null", aux, None, None).forward()
 
 
 def _executor(symbol: Symbol, ctx: Context, args: dict[str, NDArray], grads: dict[str, NDArray],
-              modes: dict[str, str], aux: dict[str, NDArray], shared_exec: Any) -> Any:
+              modes: dict[str, str], aux: dict[str, NDArray], shared_exec: Any, groups: dict[str, Context]) -> Any:
     from mxc.executor import Executor
 
     if not is_np_shape():
@@ -101,12 +113,22 @@ def _executor(symbol: Symbol, ctx: Context, args: dict[str, NDArray], grads: dic
             if not array.shape or 0 in array.shape:
                 raise MXNetError(f"argument {name!r} has the shape {array.shape}; executors take arrays with axes and "
                                  "elements, others in the scope mx.np_shape() only")
-    return Executor(symbol, ctx, args, grads, modes, aux, shared_exec)
+    return Executor(symbol, ctx, args, grads, modes, aux, shared_exec, groups)
 
 
-def _check_context(ctx: Any) -> None:
-    if not isinstance(ctx, Context):
-        raise ArgumentTypeError(f"Context type error: expected a Context such as mx.cpu(), got {type(ctx)}")
+def _context(what: str, value: Any) -> Context:
+    if not isinstance(value, Context):
+        raise ArgumentTypeError(f"Context type error: {what} must be a Context such as mx.cpu(), got {type(value)}")
+    return value.home
+
+
+def _groups(group2ctx: Any) -> dict[str, Context]:
+    """The context of each group of nodes. Raises ArgumentTypeError for anything but a dict of str to Context."""
+    if group2ctx is None:
+        return {}
+    if not isinstance(group2ctx, Mapping) or not all(isinstance(name, str) for name in group2ctx):
+        raise ArgumentTypeError(f"group2ctx must be a dict of str to Context, got {group2ctx!r}")
+    return {name: _context(f"group2ctx[{name!r}]", where) for name, where in group2ctx.items()}
 
 
 def _unique(names: list[str]) -> list[str]:

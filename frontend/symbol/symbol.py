@@ -245,14 +245,16 @@ class Symbol(Arithmetic, OperatorMethods):
         args: NDArrays in the order of `list_arguments`, or by name (further names are ignored). args_grad: where
         gradients go, in the same forms, or some by name. grad_req: "write", "add" or "null", for all, as a list or by
         name (null for those not named). aux_states: as args. shared_exec: an executor whose memory may be shared.
-        group2ctx: accepted for MXNet's sake; every `ctx_group` runs on `ctx`.
+        group2ctx: the context of each `ctx_group`. Without it all arrays but auxiliary states must be on `ctx`; with it
+        they may be on any, and the outputs are where the nodes are that make them: in their group's context, or with
+        the first of their inputs.
 
         Raises ValueError naming what is missing or superfluous, TypeError for what is no NDArray or Context,
-        MXNetError when shapes do not fit.
+        MXNetError when shapes do not fit, and for a group that group2ctx does not name.
         """
         from mxc.symbol import binding
 
-        return binding.bind(self, ctx, args, args_grad, grad_req, aux_states, shared_exec)
+        return binding.bind(self, ctx, args, args_grad, grad_req, aux_states, group2ctx, shared_exec)
 
     def simple_bind(self, ctx: Any, grad_req: Any = "write", type_dict: Mapping[str, Any] | None = None,
                     stype_dict: Mapping[str, str] | None = None, group2ctx: Any = None, shared_arg_names: Any = None,
@@ -261,16 +263,18 @@ class Symbol(Arithmetic, OperatorMethods):
 
         type_dict: dtypes by argument; grad_req as in `bind`; kwargs: shapes by argument (other names are ignored).
         shared_exec: an executor whose arrays are used again: auxiliary states, and the arguments and gradients named
-        in shared_arg_names. shared_buffer: arrays by name to use again; new ones are put there. An array is only
-        used again when shape and dtype are the same. group2ctx: as in `bind`.
+        in shared_arg_names. shared_buffer: arrays by name to use again, where new ones of arguments and gradients are
+        put. An array is only
+        used again when shape and dtype are the same. group2ctx: as in `bind`; an array is in the context of its
+        variable's group, or in `ctx`.
 
         Raises MXNetError (a RuntimeError) when shapes or dtypes do not follow, contradict each other, or grad_req
         does not fit.
         """
         from mxc.symbol import binding
 
-        return binding.simple_bind(self, ctx, grad_req, type_dict, stype_dict, shared_arg_names, shared_exec,
-                                   shared_buffer, kwargs)
+        return binding.simple_bind(self, ctx, grad_req, type_dict, kwargs, stype_dict, group2ctx, shared_arg_names,
+                                   shared_exec, shared_buffer)
 
     def eval(self, ctx: Any = None, **kwargs: Any) -> Any:
         """The outputs for the given arrays (NDArrays by argument), computed once, on `ctx` (default: the current)."""
