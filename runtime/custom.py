@@ -20,7 +20,7 @@ from mxc.compiler.passes.gradients.context import Gradient, loss
 from mxc.compiler.passes.infer_dtype import DTYPE_CODES
 from mxc.runtime import tape
 from mxc.runtime.array import Array, dtype_name
-from mxc.runtime.context import cpu
+from mxc.runtime.context import current_context
 
 Shape = tuple[int, ...]
 _CODES = {name: code for code, name in DTYPE_CODES.items()}  # create_operator is told MXNet's numbers of dtypes
@@ -117,10 +117,11 @@ class CustomOperator(Operator):
         return MXNetError(f"{what} of custom operator {self.op_type}: {error!r}")
 
     def computing(self, inputs: Sequence[np.ndarray]) -> Any:
-        """The object that computes for inputs of these shapes and dtypes: the same one for forward and backward."""
+        """The object that computes for inputs of these shapes and dtypes, made on the current device: the same one for
+        forward and backward."""
         facts = [(a.shape, a.dtype.name) for a in inputs]
         if self.computes[0] != facts:
-            made = self.prop.create_operator(cpu(), [list(a.shape) for a in inputs],
+            made = self.prop.create_operator(current_context(), [list(a.shape) for a in inputs],
                                               [_CODES[a.dtype.name] for a in inputs])
             if made is None:
                 raise MXNetError(f"create_operator of custom operator {self.op_type} gives None instead of a CustomOp")
@@ -218,10 +219,12 @@ def apply(node: Node, inputs: Sequence[Array]) -> list[Array]:
     assert op is not None
     _, dtypes = infer_node(node, [a.shape for a in inputs], [a.dtype for a in inputs])
     training = tape.state.training
-    values = op.reference(node.params, [a.data for a in inputs], dtypes, training)
+    where = inputs[0].context.computing if inputs else current_context()
+    with where:
+        values = op.reference(node.params, [a.data for a in inputs], dtypes, training)
     for state in inputs[len(op.inputs):]:
         state.touched()
-    results = [Array.of(v, d, inputs[0].context if inputs else None) for v, d in zip(values, dtypes, strict=True)]
+    results = [Array.of(v, d, where) for v, d in zip(values, dtypes, strict=True)]
     if tape.state.recording:
         tape.record(op, node.params, inputs, results, training)
     return results

@@ -209,7 +209,8 @@ class BoundPlan:
         inputs, outputs = values[:len(node.inputs)], values[len(node.inputs):]
         self.memory.is_running = True
         try:
-            results = evaluate(node, inputs, self.is_train, rng)
+            with self.memory.context:  # what Python makes there is on the device that the run is on
+                results = evaluate(node, inputs, self.is_train, rng)
         except MXNetError:
             raise
         except Exception as error:
