@@ -6,13 +6,14 @@ one piece of the engine's work: NumPy's functions, one after another.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from operator import attrgetter
 
 import numpy as np
 
 from mxc.compiler.error import MXNetError
 from mxc.compiler.graph.graph import Entry, Graph, Node
+from mxc.compiler.ops import table
 from mxc.compiler.passes.gradient import HEAD, differentiate
 from mxc.runtime import custom, engine, invoke, tape
 from mxc.runtime.array import Array
@@ -57,7 +58,8 @@ def backward(heads: Sequence[Array], head_grads: Sequence[Array | None], retain:
 
 def grad(heads: Sequence[Array], variables: Sequence[Array], head_grads: Sequence[Array | None], retain: bool,
          create_graph: bool, is_train: bool) -> list[Array]:
-    """The gradients of `heads` with respect to marked arrays, as new arrays; with `create_graph` recorded themselves.
+    """The gradients of `heads` with respect to marked arrays, as new arrays; with `create_graph` recorded themselves, as
+    functions of every marked array that led to the heads: also where they do not depend on it, as of a linear function.
 
     Raises MXNetError as `backward`, and for a variable that is not marked or not reached.
     """
@@ -74,9 +76,25 @@ def grad(heads: Sequence[Array], variables: Sequence[Array], head_grads: Sequenc
         leaves.append(leaf)
     with tape.mode(create_graph, is_train):
         values = _differentiate(nodes, leaves, heads, head_grads, is_train, None)
+        if create_graph:
+            flowing = [g for g in head_grads if g is not None and tape.entry_of(g) is not None]
+            marked = [node for node in _recorded([*heads, *flowing]) if isinstance(node, Leaf) and node.grad is not None]
+            values = [_function_of(value, marked) for value in values]
     if not (retain or create_graph):
         _free(nodes)
     return values
+
+
+def _function_of(value: Array, marked: Iterable[Leaf]) -> Array:
+    """The value, recorded as a function of these leaves: where it does not depend on one, its gradient is zeros."""
+    reached = set() if tape.entry_of(value) is None else set(_recorded([value]))
+    missing = [tape.at(Entry(leaf)) for leaf in marked if leaf not in reached]
+    if not missing:
+        return value
+    op = table.get("_mxc_function_of")
+    result = tape.plain(value)
+    tape.record(op, op.make_params({"num_args": len(missing)}), [value, *missing], [result])
+    return result
 
 
 def graph_of(array: Array) -> Graph:

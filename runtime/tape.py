@@ -80,7 +80,7 @@ class Leaf(Recorded):
     __slots__ = ("grad", "request")
 
     def __init__(self, array: Array, grad: Array | None = None, request: str = "null"):
-        self.op, self.params, self.inputs, self.outputs = None, _NONE, [], [_plain(array)]
+        self.op, self.params, self.inputs, self.outputs = None, _NONE, [], [plain(array)]
         self.number, self.freed, self.grad, self.request = next(_numbers), False, grad, request
 
     def free(self) -> None:
@@ -96,7 +96,7 @@ class Step(Recorded):
 
     def __init__(self, op: Operator, params: Params, inputs: list[Entry], outputs: Sequence[Array], is_train: bool,
                  key: Hashable):
-        self.op, self.params, self.inputs, self.outputs = op, params, inputs, [_plain(a) for a in outputs]
+        self.op, self.params, self.inputs, self.outputs = op, params, inputs, [plain(a) for a in outputs]
         self.number, self.freed, self.is_train, self.key = next(_numbers), False, is_train, key
 
     def free(self) -> None:
@@ -104,7 +104,7 @@ class Step(Recorded):
         self.freed, self.outputs, self.inputs = True, [], []
 
 
-def _plain(array: Array) -> Array:
+def plain(array: Array) -> Array:
     """The array without its place in the graph."""
     return Array(array.memory, array.context, array.variable, array.dtype)
 
@@ -132,7 +132,7 @@ def mark(array: Array, grad: Array, request: str) -> None:
 def at(entry: Entry) -> Array:
     """An array on the values of an entry, at that place in the graph."""
     assert isinstance(entry.node, Recorded)
-    array = _plain(entry.node.outputs[entry.index])
+    array = plain(entry.node.outputs[entry.index])
     array.entry = entry
     return array
 

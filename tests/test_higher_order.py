@@ -40,18 +40,13 @@ def cases() -> list[tuple[str, dict]]:
 
 
 def derivatives(name: str, params: dict, points: np.ndarray, order: int) -> np.ndarray:
-    """The derivative of that order of an operator at each point; zeros from where the graph ends: it is constant."""
+    """The derivative of that order of an operator at each point."""
     x = nd.NDArray(Array.of(points))
     x.attach_grad()
     with autograd.record():
         value = nd.NDArray(invoke.invoke(name, [x._array], params)[0])
         for _ in range(order):
-            try:
-                value, = autograd.grad(value, [x], create_graph=True)
-            except MXNetError as error:
-                if "not in a computational graph" in str(error) or "unreachable" in str(error):
-                    return np.zeros_like(points)
-                raise
+            value, = autograd.grad(value, [x], create_graph=True)
     return value.asnumpy()
 
 
@@ -74,6 +69,58 @@ def test_a_fourth_derivative():
         for _ in range(4):
             value, = autograd.grad(value, [x], create_graph=True)
     np.testing.assert_allclose(value.asnumpy(), [120, 240])
+
+
+@pytest.mark.parametrize("function", [
+    lambda x: 2 * x, lambda x: x + 3, lambda x: -x, lambda x: x.sum(), lambda x: x.mean(axis=1), lambda x: x.T,
+    lambda x: x[0:1], lambda x: x.reshape((-1,)), lambda x: nd.dot(x, nd.ones((3, 2))), lambda x: nd.concat(x, x, dim=0),
+    lambda x: nd.FullyConnected(x, nd.ones((4, 3)), no_bias=True, num_hidden=4), lambda x: nd.tile(x, reps=(2, 1)),
+    lambda x: nd.take(x, nd.array([1, 1])), lambda x: nd.BlockGrad(x) * x, lambda x: nd.BlockGrad(x), nd.radians, nd.relu,
+    nd.abs, nd.floor, nd.sign, nd.sort, lambda x: x.astype("float64"), lambda x: x.max(), lambda x: nd.stack(x, x),
+    lambda x: nd.Convolution(x.reshape((1, 1, 2, 3)), nd.ones((1, 1, 1, 1)), kernel=(1, 1), num_filter=1, no_bias=True),
+])
+@pytest.mark.parametrize("request_", ["write", "add", "null"])
+def test_a_gradient_that_does_not_depend_on_the_values_is_differentiated_to_zeros(function, request_: str):
+    x = nd.array([[1, 2, 3], [4, 5, 6]])
+    x.attach_grad(request_)
+    with autograd.record():
+        value = function(x)
+        for order in (1, 2, 3):
+            value, = autograd.grad(value, [x], create_graph=True)
+            assert value.shape == x.shape and (order == 1 or not value.asnumpy().any())
+    if request_ != "null":
+        x.grad[:] = 7
+        value.backward()
+        np.testing.assert_array_equal(x.grad.asnumpy(), np.full((2, 3), 7 if request_ == "add" else 0))
+
+
+def test_gradients_of_gradients_by_several_variables_of_which_some_are_unused():
+    x, z, h, other = (nd.array([value, value + 1]) for value in (1, 3, 5, 7))
+    for array in (x, z, h, other):
+        array.attach_grad()
+    with autograd.record():
+        y = nd.sin(x) + 2 * z
+        by_x, by_z = autograd.grad(y, [x, z], head_grads=h, create_graph=True, retain_graph=True)
+    np.testing.assert_allclose(by_z.asnumpy(), [10, 12])
+    of_x = [g.asnumpy() for g in autograd.grad(by_x, [x, z, h], retain_graph=True)]
+    np.testing.assert_allclose(of_x, [-np.sin([1, 2]) * [5, 6], [0, 0], np.cos([1, 2])], rtol=1e-6)
+    of_z = [g.asnumpy() for g in autograd.grad(by_z, [x, z, h], retain_graph=True)]
+    np.testing.assert_array_equal(of_z, [[0, 0], [0, 0], [2, 2]])
+    with pytest.raises(MXNetError, match="2-th variable because it is unreachable"):
+        autograd.grad(by_x, [x, other], retain_graph=True)
+    autograd.backward([by_x, by_z])
+    assert not z.grad.asnumpy().any() and not other.grad.asnumpy().any()
+    with pytest.raises(MXNetError, match="retain_graph"):
+        by_x.backward()
+
+
+def test_a_gradient_made_while_recording_is_no_function_of_anything_without_create_graph():
+    x = nd.array([1, 2])
+    x.attach_grad()
+    with autograd.record():
+        gradient, = autograd.grad(2 * x, [x])
+    with pytest.raises(MXNetError, match="not in a computational graph"):
+        gradient.backward()
 
 
 @pytest.mark.parametrize("function", [
