@@ -58,8 +58,8 @@ def backward(heads: Sequence[Array], head_grads: Sequence[Array | None], retain:
 
 def grad(heads: Sequence[Array], variables: Sequence[Array], head_grads: Sequence[Array | None], retain: bool,
          create_graph: bool, is_train: bool) -> list[Array]:
-    """The gradients of `heads` with respect to marked arrays, as new arrays; with `create_graph` recorded themselves, as
-    functions of every marked array that led to the heads: also where they do not depend on it, as of a linear function.
+    """The gradients of `heads` with respect to marked arrays, as new arrays; with `create_graph` recorded themselves,
+    as functions of every marked array that led to the heads, whether they depend on its values or not.
 
     Raises MXNetError as `backward`, and for a variable that is not marked or not reached.
     """
@@ -78,8 +78,8 @@ def grad(heads: Sequence[Array], variables: Sequence[Array], head_grads: Sequenc
         values = _differentiate(nodes, leaves, heads, head_grads, is_train, None)
         if create_graph:
             flowing = [g for g in head_grads if g is not None and tape.entry_of(g) is not None]
-            marked = [node for node in _recorded([*heads, *flowing]) if isinstance(node, Leaf) and node.grad is not None]
-            values = [_function_of(value, marked) for value in values]
+            led = [node for node in _recorded([*heads, *flowing]) if isinstance(node, Leaf)]
+            values = [_function_of(value, [leaf for leaf in led if leaf.grad is not None]) for value in values]
     if not (retain or create_graph):
         _free(nodes)
     return values
