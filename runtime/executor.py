@@ -275,7 +275,8 @@ class GraphExecutor:
         """Compute the gradients that are wanted, and in training mode the new auxiliary states.
 
         heads: the gradients with respect to the outputs. Loss outputs need none; more than needed are ignored.
-        Raises MXNetError when one is missing or of a wrong shape, and when forward has not run.
+        Raises MXNetError when one is missing or of a wrong shape, and when gradients are made of what forward computes
+        and none has run.
         """
         if not self.wants_gradients:
             return
@@ -288,7 +289,7 @@ class GraphExecutor:
     def _start_backward(self, heads: Sequence[Array | None], is_train: bool) -> engine.Placed:
         with self.memory.lock:
             if not self._last:
-                raise MXNetError("backward needs a forward run first: call forward(is_train=True)")
+                self._check_forward_is_not_needed(is_train)
             mode = TRAINING if is_train and self._last == TRAINING else INFERENCE_GRADIENT
             if self.is_empty:
                 return self._start_stepwise_backward(heads, mode == TRAINING)
@@ -314,10 +315,22 @@ class GraphExecutor:
             small, brief = (known["backward"] and (not again or known["forward"]) for known in (plan.small, plan.brief))
             return engine.place(work, reads, writes, "backward", small, self.memory.turn, brief=brief)
 
-    def _start_stepwise_backward(self, heads: Sequence[Array | None], is_train: bool) -> engine.Placed:
+    def _check_forward_is_not_needed(self, is_train: bool) -> None:
+        """Raises MXNetError when a gradient is made of what forward computes."""
+        forward = {node for node in self.graph.nodes if node.op is not None}
+        for node in self._joint(is_train).nodes:
+            needed = next((e.node for e in node.inputs if e.node in forward), None)
+            if needed is not None and node not in forward:
+                raise MXNetError(f"backward needs a value of {needed!r}, and no forward has run: call "
+                                 "forward(is_train=True) first")
+
+    def _joint(self, is_train: bool) -> Graph:
         from mxc.compiler.passes.gradient import differentiate  # only now: a plan that is known needs no passes
 
-        joint = differentiate(self.graph, self.grad_req, is_train)
+        return differentiate(self.graph, self.grad_req, is_train)
+
+    def _start_stepwise_backward(self, heads: Sequence[Array | None], is_train: bool) -> engine.Placed:
+        joint = self._joint(is_train)
         given = {node.name: self._head(node.name, heads, joint.shape(Entry(node))) for node in joint.variables
                  if node.name.startswith(HEAD)}
         reads = self._reads | {self._forward_done, *(head.variable for head in given.values())}

@@ -47,3 +47,21 @@ def test_the_gradient_of_relu_at_nan_in_a_graph(function):
     executor.forward(is_train=True)
     executor.backward([mx.nd.ones((2, 3))])
     np.testing.assert_array_equal(executor.grad_dict["x"].asnumpy(), [[math.nan, 0, 0], [6, 6, 0]])
+
+
+@pytest.mark.parametrize("name", training_calls.OF_VALUES)
+def test_backward_that_needs_what_forward_computes_is_refused_before_it_ran(name: str):
+    with pytest.raises(mx.base.MXNetError, match=r"needs a value of .*no forward has run"):
+        training_calls._backward(training_calls.OF_VALUES[name])(mx)
+
+
+def test_backward_before_forward_leaves_the_outputs_alone():
+    x = mx.sym.Variable("x")
+    executor = mx.sym.Group([x * 2, mx.sym.BlockGrad(mx.sym.exp(x))]).simple_bind(mx.cpu(), x=(2, 3), grad_req="add")
+    for output in executor.outputs:
+        output[:] = 7
+    for _ in range(2):
+        executor.backward([mx.nd.ones((2, 3))] * 2)
+    np.testing.assert_array_equal(executor.grad_dict["x"].asnumpy(), np.full((2, 3), 4))
+    for output in executor.outputs:
+        np.testing.assert_array_equal(output.asnumpy(), np.full((2, 3), 7))

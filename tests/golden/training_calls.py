@@ -1,7 +1,7 @@
 """Short programs with gradients and executors, written once for MXNet and mxc: what they answer or raise.
 
-With MXNet's Python, `training_calls.py` writes what MXNet 1.9.1 answers to training_calls.json, a line for each program;
-tests/test_training_calls.py compares mxc's.
+With MXNet's Python, `training_calls.py` writes what MXNet 1.9.1 answers to training_calls.json, a line for each
+program; tests/test_training_calls.py compares mxc's.
 """
 import math
 from pathlib import Path
@@ -84,7 +84,45 @@ NOT_FINITE |= {
     "2 ** x": _at_edges(lambda nd, x: 2.0 ** x), "where": _at_edges(lambda nd, x: nd.where(x, x, x * 2)),
     "norm of ord 1": _at_edges(lambda nd, x: nd.norm(x, ord=1)), "x if x > 0": _at_edges(lambda nd, x: (x > 0.0) * x)}
 
-FAMILIES = {"not finite": NOT_FINITE}
+# ---- backward of an executor that has not run forward, or not in training mode
+
+def _backward(function, forward=None, **options):
+    def call(mx):
+        executor = function(mx.sym, mx.sym.Variable("x")).simple_bind(mx.cpu(), x=(2, 3))
+        for array in executor.arg_arrays:
+            array[:] = np.arange(1, array.size + 1).reshape(array.shape) / 4
+        if forward is not None:
+            executor.forward(is_train=forward)
+        executor.backward([mx.nd.ones(o.shape) * 2 for o in executor.outputs], **options)
+        return _listed([gradient.asnumpy() for gradient in executor.grad_arrays])
+
+    return call
+
+
+LINEAR = {
+    "repeat": lambda sym, x: sym.repeat(x, repeats=2), "tile": lambda sym, x: sym.tile(x, reps=(2, 2)),
+    "sum": lambda sym, x: sym.sum(x, axis=1), "mean": lambda sym, x: sym.mean(x), "x * 2": lambda sym, x: x * 2,
+    "transpose": lambda sym, x: sym.transpose(x), "concat": lambda sym, x: sym.concat(x, x, dim=0),
+    "identity": lambda sym, x: sym.identity(x), "slice": lambda sym, x: sym.slice_axis(x, axis=1, begin=1, end=3),
+    "MakeLoss": lambda sym, x: sym.MakeLoss(x * 2), "x and x * 2": lambda sym, x: sym.Group([x, x * 2]),
+    "average": lambda sym, x: sym.Pooling(x.reshape((1, 1, 2, 3)), kernel=(1, 2), pool_type="avg"),
+    "a part": lambda sym, x: sym.BlockGrad(sym.exp(x)) + x, "square": lambda sym, x: sym.square(x),
+    "sin": lambda sym, x: sym.sin(x), "x * x": lambda sym, x: x * x, "dot": lambda sym, x: sym.dot(x, sym.transpose(x)),
+    "FullyConnected": lambda sym, x: sym.FullyConnected(x, num_hidden=2)}
+OF_VALUES = {
+    "tanh": lambda sym, x: sym.tanh(x), "exp": lambda sym, x: sym.exp(x), "max": lambda sym, x: sym.max(x, axis=1),
+    "relu": lambda sym, x: sym.relu(x), "softmax": lambda sym, x: sym.softmax(x),
+    "sin of 2x": lambda sym, x: sym.sin(x * 2),
+    "SoftmaxOutput": lambda sym, x: sym.SoftmaxOutput(x, name="out"),
+    "BatchNorm": lambda sym, x: sym.BatchNorm(x), "Dropout": lambda sym, x: sym.Dropout(x)}
+BACKWARD_FIRST = {name: _backward(function) for name, function in LINEAR.items() if name != "dot"}
+BACKWARD_FIRST |= {f"inference, {name}": _backward(function, False) for name, function in (LINEAR | OF_VALUES).items()
+                   if name != "BatchNorm"}
+BACKWARD_FIRST |= {f"all inference, {name}": _backward(function, False, is_train=False)
+                   for name, function in (LINEAR | OF_VALUES).items()}
+BACKWARD_FIRST |= {f"is_train=False, {name}": _backward(LINEAR[name], is_train=False) for name in ("tile", "sin")}
+
+FAMILIES = {"not finite": NOT_FINITE, "backward first": BACKWARD_FIRST}
 
 
 def answer(mx, case):
