@@ -15,7 +15,8 @@ class Buffer(NamedTuple):
 
     pool: "argument", "aux", "output", "gradient", "head" (head gradient), "seed" (the random generator's two int64:
     seed and offset): bound by name; "arena": at byte `offset` of the executor's arena; "prepared": at byte `offset` of
-    the storage that the prepare steps fill.
+    the storage that the prepare steps fill. name: of an argument, of its gradient or of an auxiliary state; the
+    position of an output, or of that whose head gradient it is; else of the node that makes it, for people, or "".
     """
 
     pool: str
@@ -31,9 +32,10 @@ class Step(NamedTuple):
 
     phase: "prepare", "forward" or "backward". kernel: key of the kernel's code ("" for a host step). buffers: positions
     in Plan.buffers, in the kernel's order. values: run-time integers after the buffers. units: independent pieces of
-    work. reads, writes: positions in Plan.buffers. label: the operators in it, for people. host: name of the node that
-    Python runs (host steps only). flops: multiplications and additions of a library kernel's product, for people.
-    calls: which of `values` (by position) are addresses of the code of other kernels (by key).
+    work. reads, writes: positions in Plan.buffers. label: the operators in it, for people. host: the node that Python
+    runs, as its id in the graph that the passes made; None for kernels. name: that node's, for people, or "". flops:
+    multiplications and additions of a library kernel's product, for people. calls: which of `values` (by position) are
+    addresses of the code of other kernels (by key).
     """
 
     phase: str
@@ -44,7 +46,8 @@ class Step(NamedTuple):
     reads: tuple[int, ...]
     writes: tuple[int, ...]
     label: str = ""
-    host: str = ""
+    host: int | None = None
+    name: str = ""
     flops: int = 0
     calls: tuple[tuple[int, str], ...] = ()
 
@@ -93,7 +96,8 @@ class Plan:
         lines = []
         for step in self.steps:
             reads, writes = (", ".join(self._place(i) for i in group) for group in (step.reads, step.writes))
-            what = f"{step.label} (host step of {step.host})" if step.host else f"{step.label} x{step.units}"
+            is_host = step.host is not None
+            what = f"{step.label} (host step of {step.name})" if is_host else f"{step.label} x{step.units}"
             lines.append(f"{step.phase:8} {what}: {reads} -> {writes}")
         lines.append(f"arena {self.arena_bytes} (live {self.live_bytes}, unplanned {self.unplanned_bytes}), "
                      f"prepared {self.prepared_bytes}, scratch {self.scratch_bytes} a thread")

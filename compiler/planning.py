@@ -64,10 +64,11 @@ def plan_graph(graph: Graph, shapes: Mapping[str, Shape], dtypes: Mapping[str, s
 def _planned(graph: Graph, shapes: Mapping[str, Shape], dtypes: Mapping[str, str], grad_req: Mapping[str, str],
              is_train: bool, target: Any, keeps: bool) -> Planned:
     known, options = _prepared(graph, shapes, dtypes, grad_req, is_train, target, keeps)
-    aux = frozenset(auxiliary_names(known))
+    aux = auxiliary_names(known)
+    args = {node.name for node in known.variables} - {*aux}
     final = transform(known, options)
     groups = fuse(final, options, merge="fuse" not in env.names("MXC_SKIP"))
-    launches, outputs = lower(final, groups, aux)
+    launches, outputs = lower(final, groups, args, {*aux})
     launches = schedule(chained(launches))
     plan = plan_memory(launches, outputs, target)
     plan.nodes = sum(node.op is not None for node in known.nodes)

@@ -217,7 +217,7 @@ class Artifact:
                 raise ValueError(f"a buffer is at {buffer.offset} in {buffer.pool}")
         everywhere = range(len(found.buffers))
         for step in found.steps:
-            if not step.host and step.kernel not in library.addresses:
+            if step.host is None and step.kernel not in library.addresses:
                 raise ValueError(f"there is no kernel {step.kernel}")
             if any(key not in library.addresses or at not in range(len(step.values)) for at, key in step.calls):
                 raise ValueError(f"a step of {step.label} calls what is not there")

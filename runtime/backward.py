@@ -14,7 +14,7 @@ import numpy as np
 from mxc.compiler.error import MXNetError
 from mxc.compiler.graph.graph import Entry, Graph, Node
 from mxc.compiler.ops import table
-from mxc.compiler.passes.gradient import HEAD, differentiate
+from mxc.compiler.passes.gradient import differentiate, head_position
 from mxc.runtime import custom, engine, invoke, tape
 from mxc.runtime.array import Array
 from mxc.runtime.bundle import Bundle, Place, bundle_of
@@ -233,7 +233,7 @@ def _made_program(nodes: list[Recorded], leaves: Sequence[Leaf], heads: Sequence
         if node in places:
             continue
         if node.op is None:
-            places[node] = len(nodes) + int(node.name.removeprefix(HEAD))
+            places[node] = len(nodes) + head_position(node.name)
         else:
             places[node] = len(nodes) + own + len(made)
             made.append((Node(node.op, node.name, None, node.params), [(places[e.node], e.index) for e in node.inputs]))

@@ -37,7 +37,6 @@ from mxc.runtime.executor_memory import Memory
 from mxc.runtime.executor_plan import BoundPlan
 
 INFERENCE, TRAINING, INFERENCE_GRADIENT = "inference", "training", "inference gradient"
-HEAD = "_head_grad_"
 Monitor = Callable[[str, Array], None]
 NO_DRAWS = (0, 0), (0, 0)
 
@@ -330,9 +329,11 @@ class GraphExecutor:
         return differentiate(self.graph, self.grad_req, is_train)
 
     def _start_stepwise_backward(self, heads: Sequence[Array | None], is_train: bool) -> engine.Placed:
+        from mxc.compiler.passes.gradient import head_position  # only now, as above
+
         joint = self._joint(is_train)
-        given = {node.name: self._head(node.name, heads, joint.shape(Entry(node))) for node in joint.variables
-                 if node.name.startswith(HEAD)}
+        given = {node.name: self._head(head_position(node.name), heads, joint.shape(Entry(node)))
+                 for node in joint.variables if node.name not in self._shapes}
         reads = self._reads | {self._forward_done, *(head.variable for head in given.values())}
         aux = [a.variable for a in self.aux.values()] if is_train else []
 
@@ -355,12 +356,11 @@ class GraphExecutor:
         for name in plan.names("head"):
             target = plan.array_of("head", name)
             assert target is not None
-            pairs.append((self._head(name, heads, target.shape), target))
+            pairs.append((self._head(int(name), heads, target.shape), target))
         return pairs
 
-    def _head(self, name: str, heads: Sequence[Array | None], shape: tuple[int, ...]) -> Array:
-        """The head gradient that was given for a variable of the joint graph. Raises MXNetError if it does not fit."""
-        i = int(name.removeprefix(HEAD))
+    def _head(self, i: int, heads: Sequence[Array | None], shape: tuple[int, ...]) -> Array:
+        """The head gradient that was given for output i. Raises MXNetError if it does not fit."""
         head = heads[i] if i < len(heads) else None
         if head is None:
             raise MXNetError(f"backward needs a head gradient for output {i} ({self.output_name(i)!r}): it is not "

@@ -1,7 +1,6 @@
 """A compiled plan bound to arrays: the tables of addresses that the runner works through."""
 from __future__ import annotations
 
-import functools
 import math
 import sys
 import time
@@ -20,7 +19,6 @@ from mxc.runtime.runner import StepTable, bound, run
 
 if TYPE_CHECKING:
     from mxc.compiler.api import Compiled
-    from mxc.compiler.graph.graph import Node
     from mxc.compiler.ops.philox import Draws
     from mxc.runtime import artifact
 
@@ -56,21 +54,18 @@ class BoundPlan:
         costs = {phase: self._cost(phase) for phase in ("forward", "backward")}
         self.small = {phase: cost < SMALL_COST for phase, cost in costs.items()}
         self.brief = {phase: cost < engine.BRIEF * SPEED for phase, cost in costs.items()}
-        self.has_hosts = any(step.host for step in self.plan.steps)
         self.draws = any(buffer.pool == "seed" for buffer in self.plan.buffers)
-        self.states = [a.variable for i in {i for step in self.plan.steps if step.host for i in step.buffers}
+        hosts = [step for step in self.plan.steps if step.host is not None]
+        self.has_hosts = bool(hosts)
+        self.states = [a.variable for i in {i for step in hosts for i in step.buffers}
                        if (a := self.arrays[i]) is not None and self.plan.buffers[i].pool == "aux"]
         self._prepared = prepared or memory.prepared(self._preparation(), self.plan.prepared_bytes)
-
-    @functools.cached_property
-    def _nodes(self) -> dict[str, Node]:
-        return {node.name: node for node in self.compiled.graph.nodes}
 
     def _cost(self, phase: str) -> float:
         """The bytes that could be moved in the phase's time; without end where Python runs a step."""
         steps = self.plan.steps_of(phase)
         cost = sum(self._moved(step) + step.flops // FLOPS_PER_BYTE for step in steps)
-        return math.inf if any(step.host for step in steps) else cost
+        return math.inf if any(step.host is not None for step in steps) else cost
 
     def _moved(self, step: Step) -> int:
         """The bytes that a step reads and writes."""
@@ -88,10 +83,11 @@ class BoundPlan:
         return [b.name for b in self.plan.buffers if b.pool == pool]
 
     def _preparation(self) -> tuple:
-        """What the prepare steps do: equal for the plans of a family that prepare the same arrays in the same way."""
+        """What the prepare steps do: equal for the plans of a family that prepare the same arrays in the same way. What
+        Python runs is this plan's own."""
         places = [(b.pool, b.offset if a is None else a.address)
                   for b, a in zip(self.plan.buffers, self.arrays, strict=True)]
-        return tuple((s.kernel, s.host, s.values, tuple(places[i] for i in s.buffers))
+        return tuple((s.kernel or (id(self.plan), s.host), s.values, tuple(places[i] for i in s.buffers))
                      for s in self.plan.steps_of("prepare"))
 
     def run(self, phase: str, draw: tuple[int, int]) -> None:
@@ -161,14 +157,14 @@ class BoundPlan:
     def _trace(self, step: Step, moved: int, seconds: float) -> str:
         """The line of MXC_DEBUG=2 for a step: where it is, operators, microseconds, and GFLOP/s or GB/s."""
         rate = f"{step.flops / seconds / 1e9:.1f} GFLOP/s" if step.flops else f"{moved / seconds / 1e9:.1f} GB/s"
-        return f"mxc: {step.phase} {step.label or step.host}: {seconds * 1e6:.0f} us, {rate}"
+        return f"mxc: {step.phase} {step.label or step.name}: {seconds * 1e6:.0f} us, {rate}"
 
     def _segments(self, steps: Sequence[Step], single: bool) -> list[Segment]:
         """Runs of kernels as tables, with the host's steps between them; single: a table for each kernel."""
         segments: list[Segment] = []
         rows: list[tuple[int, list[int], int]] = []
         for step in steps:
-            if step.host:
+            if step.host is not None:
                 if rows:
                     segments.append(self._table(rows))
                     rows = []
@@ -200,10 +196,12 @@ class BoundPlan:
 
         Raises MXNetError, naming the node, whatever the node raises.
         """
+        assert step.host is not None
         from mxc.compiler.graph.graph import Entry
         from mxc.compiler.targets.reference.interpreter import evaluate
 
-        node, graph = self._nodes[step.host], self.compiled.graph
+        graph = self.compiled.graph
+        node = graph.nodes[step.host]
         entries = [*node.inputs, *(Entry(node, i) for i in range(node.num_outputs))]
         values = [self._memory_of(i).reshape(graph.shape(e)) for i, e in zip(step.buffers, entries, strict=True)]
         inputs, outputs = values[:len(node.inputs)], values[len(node.inputs):]

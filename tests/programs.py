@@ -60,7 +60,8 @@ class Program:
         def flat(storage: Storage) -> np.ndarray:
             if storage not in memory:
                 if storage.pool in ("argument", "aux", "head"):
-                    memory[storage] = np.array(given[storage.name], storage.dtype).ravel()
+                    name = f"_head_grad_{storage.name}" if storage.pool == "head" else storage.name
+                    memory[storage] = np.array(given[name], storage.dtype).ravel()
                 elif storage.pool == "gradient" and before and storage.name in before:
                     memory[storage] = np.array(before[storage.name], storage.dtype).ravel()
                 elif storage.pool == "seed":
@@ -84,7 +85,7 @@ class Program:
                 DEFINITIONS[type(launch.kernel)](launch.kernel, list(own))
 
     def _on_host(self, launch: Launch, arrays: Sequence[np.ndarray]) -> None:
-        node = next(n for n in self.graph.nodes if n.name == launch.host)
+        node = self.graph.nodes[launch.host]
         entries = [*node.inputs, *(Entry(node, i) for i in range(node.num_outputs))]
         shaped = [a.reshape(self.graph.shape(e)) for a, e in zip(arrays, entries, strict=True)]
         results = evaluate(node, shaped[:launch.inputs], False, np.random.default_rng(0))
@@ -116,5 +117,6 @@ def lowered(graph: Graph, shapes: Mapping[str, Sequence[int]], dtypes: Mapping[s
                       static=frozenset() if wants else static_names(known))
     final = transform(known, options)
     groups = fuse(final, options, merge)
-    launches, outputs = lower(final, groups, frozenset(auxiliary_names(known)))
+    aux = auxiliary_names(known)
+    launches, outputs = lower(final, groups, {n.name for n in known.variables} - {*aux}, {*aux})
     return Program(final, groups, schedule(launches), outputs)

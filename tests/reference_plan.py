@@ -73,7 +73,8 @@ def compile_reference(graph, shapes, dtypes, grad_req, is_train, prepare=(), hos
         entries = [Entry(node, i) for i in range(node.num_outputs)]
         if node.is_variable:
             pool = "head" if node.name.startswith("_head_grad_") else "aux" if node.name in aux else "argument"
-            place[entries[0]] = buffer(pool, entries[0], node.name)
+            name = node.name.removeprefix("_head_grad_") if pool == "head" else node.name
+            place[entries[0]] = buffer(pool, entries[0], name)
             continue
         kind = "prepare" if node.name in prepare else phase[node]
         for entry in entries:
@@ -82,7 +83,8 @@ def compile_reference(graph, shapes, dtypes, grad_req, is_train, prepare=(), hos
         if node.name in host:
             buffers = tuple(place[e] for e in operands)
             count = len(node.inputs)
-            plan.steps.append(Step(kind, "", buffers, (), 1, buffers[:count], buffers[count:], host=node.name))
+            plan.steps.append(Step(kind, "", buffers, (), 1, buffers[:count], buffers[count:],
+                                   host=position, name=node.name))
             continue
         first = 0 if kind == "prepare" else 1  # the seed comes first where numbers may be drawn
 

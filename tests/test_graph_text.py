@@ -100,5 +100,5 @@ def test_check_finds_two_variables_of_one_name():
     one, two = variable("a"), variable("a")
     graph = Graph([Entry(one), Entry(two)])
     graph.facts.shape, graph.facts.dtype = [[(2,)], [(2,)]], [["float32"], ["float32"]]
-    with pytest.raises(MXNetError, match="two variables have the name 'a'"):
+    with pytest.raises(MXNetError, match="two nodes have the name 'a'"):
         check_graph(graph)

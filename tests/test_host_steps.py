@@ -50,7 +50,7 @@ class Bare:
 
 def test_the_plan_names_the_host_step() -> None:
     compiled = api.compile_graph(network(), {"x": (3, 4)}, {}, {}, False)
-    assert [(s.label, s.host) for s in compiled.plan.steps_of("forward")] == [
+    assert [(s.label, s.name) for s in compiled.plan.steps_of("forward")] == [
         ("_mul_scalar", ""), ("sorted_rows", "rows"), ("elemwise_add+elemwise_add", "")]
     assert "sorted_rows (host step of rows): " in compiled.plan.text()
 

@@ -15,7 +15,7 @@ def check_graph(graph: Graph) -> None:
     """Raise MXNetError listing everything that is wrong with a typed graph.
 
     Checked: ids are dense and inputs come before users; every node has as many inputs as its operator takes, and only
-    outputs that exist are used; variables' names differ; every entry has a complete shape and a dtype, and they are
+    outputs that exist are used; nodes' names differ; every entry has a complete shape and a dtype, and they are
     what inference says; there is one sink for each output, of a known kind, and a gradient or a new auxiliary value
     has the shape and dtype of its variable.
     """
@@ -57,9 +57,9 @@ def _arity(graph: Graph) -> Iterator[str]:
 
 def _names(graph: Graph) -> Iterator[str]:
     seen: set[str] = set()
-    for node in graph.variables:
+    for node in graph.nodes:
         if node.name in seen:
-            yield f"two variables have the name {node.name!r}"
+            yield f"two nodes have the name {node.name!r}"
         seen.add(node.name)
 
 

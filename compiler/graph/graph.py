@@ -6,7 +6,8 @@ every node it makes at once. Node ids are dense and topological, in the order in
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -153,6 +154,7 @@ class GraphBuilder:
     """Makes the nodes of a new graph; what it makes has known shapes and dtypes at once.
 
     A pass walks the old graph's nodes in order, calls `copy` or `make`, and maps old entries to new ones with `map`.
+    Where the old graph's names differ, so do the new one's: `finish` renames what was made under a name that is taken.
     streams: how many streams of random numbers the nodes made here draw from.
     """
 
@@ -161,7 +163,7 @@ class GraphBuilder:
         self.map: dict[Entry, Entry] = {}
         self._shape: dict[Entry, Shape] = {}
         self._dtype: dict[Entry, str] = {}
-        self._count = 0
+        self._unnamed: dict[Node, str] = {}  # nodes that nobody gave a name, and what their names begin with
         self.streams = 0
 
     def shape(self, entry: Entry) -> Shape:
@@ -187,9 +189,10 @@ class GraphBuilder:
     def make_all(self, op: str, *inputs: Entry, name: str = "", **params: object) -> list[Entry]:
         """A new node of operator `op`; all of its outputs."""
         operator = table.get(op)
-        self._count += 1
         parsed = operator.make_params(params)
-        node = Node(operator, name or f"{op.lstrip('_')}{self._count}", None, parsed, inputs)
+        node = Node(operator, name or f"{op.lstrip('_')}{len(self._unnamed) + 1}", None, parsed, inputs)
+        if not name:
+            self._unnamed[node] = op.lstrip("_")
         return self.add(node)
 
     def add(self, node: Node) -> list[Entry]:
@@ -219,9 +222,30 @@ class GraphBuilder:
     def finish(self, outputs: Sequence[Entry], sinks: Sequence[Sink]) -> Graph:
         """The graph of what `outputs` need, with its facts."""
         graph = Graph(outputs, sinks)
+        self._rename(graph)
         graph.facts = Facts([[self._shape.get(Entry(n, i)) for i in range(n.num_outputs)] for n in graph.nodes],
                             [[self._dtype.get(Entry(n, i)) for i in range(n.num_outputs)] for n in graph.nodes])
         return graph
+
+    def _rename(self, graph: Graph) -> None:
+        """Give the nodes made here names that no other node of the graph has.
+
+        What replaces a node may have its name; what nobody named does not take that of any old node, so that a copy of
+        this one, which comes later, keeps it.
+        """
+        old = {} if self.old is None else self.old.ids
+        taken = {node.name for node in graph.nodes if node in old or node.is_variable}
+        reserved = {node.name for node in old}
+        counts: dict[str, Iterator[int]] = {}
+        for node in graph.nodes:
+            if node in old or node.is_variable:
+                continue
+            stem = self._unnamed.get(node)
+            if node.name in taken or (stem is not None and node.name in reserved):
+                stem, start = (f"{node.name}#", 2) if stem is None else (stem, 1)
+                numbers = counts.setdefault(stem, itertools.count(start))
+                node.name = next(n for i in numbers if (n := f"{stem}{i}") not in taken and n not in reserved)
+            taken.add(node.name)
 
 
 def rewrite(graph: Graph, rule: Callable[[GraphBuilder, Node], Sequence[Entry] | None]) -> Graph:

@@ -8,15 +8,17 @@
 A line per node: its name, its operator, its inputs, then those parameters that are not at their default. `NAME.1` is
 output 1 of a node. The last line has the outputs; an output that is not the user's says what it is for, and one whose
 sink has another name than its node is `output(NAME) = ENTRY`. Names that are not plain words stand in single quotes,
-and so do parameter values that contain separators outside of brackets.
+and so do parameter values that contain separators outside of brackets. Of several nodes that a program gave one name,
+those after the first are NAME#2, NAME#3, ...
 """
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from mxc.compiler.error import MXNetError
 from mxc.compiler.graph.graph import Entry, Graph, GraphBuilder, Node, Sink, topological
+from mxc.compiler.graph.names import distinct_names
 from mxc.compiler.ops import table
 
 _WORD = re.compile(r"[A-Za-z_][\w/-]*\Z")
@@ -29,10 +31,11 @@ _SINK = re.compile(r"(?:(?P<mode>add) )?(?P<kind>output|grad|aux)\((?P<name>.*)\
 
 def graph_text(graph: Graph) -> str:
     """The graph as text, without a newline at its end. Variables whose facts are not known are shown untyped."""
-    variables = ", ".join(_quoted(node.name) + _type_text(graph, node) for node in graph.variables)
+    names = distinct_names(graph.nodes)
+    variables = ", ".join(_quoted(names[node]) + _type_text(graph, node) for node in graph.variables)
     lines = [f"graph({variables})"]
-    lines += [f"  {_node_text(node)}" for node in graph.nodes if node.op is not None]
-    outputs = ", ".join(_output_text(e, s) for e, s in zip(graph.outputs, graph.sinks, strict=True))
+    lines += [f"  {_node_text(node, names)}" for node in graph.nodes if node.op is not None]
+    outputs = ", ".join(_output_text(e, s, names) for e, s in zip(graph.outputs, graph.sinks, strict=True))
     return "\n".join([*lines, f"  return {outputs}"])
 
 
@@ -66,11 +69,11 @@ def parse_graph(text: str) -> Graph:
     return builder.finish(outputs, sinks)
 
 
-def _node_text(node: Node) -> str:
+def _node_text(node: Node, names: Mapping[Node, str]) -> str:
     assert node.op is not None
-    arguments = [_entry_text(e) for e in node.inputs]
+    arguments = [_entry_text(e, names) for e in node.inputs]
     arguments += [f"{key}={_value_text(value)}" for key, value in node.op.attrs_of(node.params).items()]
-    return f"{_quoted(node.name)} = {node.op.name}({', '.join(arguments)})"
+    return f"{_quoted(names[node])} = {node.op.name}({', '.join(arguments)})"
 
 
 def _type_text(graph: Graph, node: Node) -> str:
@@ -81,15 +84,15 @@ def _type_text(graph: Graph, node: Node) -> str:
     return f": {dtype or '?'}[{'?' if shape is None else ','.join(map(str, shape))}]"
 
 
-def _output_text(entry: Entry, sink: Sink) -> str:
-    if sink.kind == "output" and sink.name == entry.node.name:
-        return _entry_text(entry)
+def _output_text(entry: Entry, sink: Sink, names: Mapping[Node, str]) -> str:
+    if sink.kind == "output" and sink.name == names[entry.node]:
+        return _entry_text(entry, names)
     mode = "add " if sink.mode == "add" else ""
-    return f"{mode}{sink.kind}({_quoted(sink.name)}) = {_entry_text(entry)}"
+    return f"{mode}{sink.kind}({_quoted(sink.name)}) = {_entry_text(entry, names)}"
 
 
-def _entry_text(entry: Entry) -> str:
-    return _quoted(entry.node.name) + (f".{entry.index}" if entry.index else "")
+def _entry_text(entry: Entry, names: Mapping[Node, str]) -> str:
+    return _quoted(names[entry.node]) + (f".{entry.index}" if entry.index else "")
 
 
 def _quoted(name: str) -> str:

@@ -7,11 +7,11 @@ arguments alone, or above wanted ones behind BlockGrad, keeps its moving statist
 into the node does not matter: behind it there may be a BlockGrad. Nodes that only a gradient needs are the backward
 part.
 
-Head gradients. The gradient that flows into output i is the variable `_head_grad_<i>`, of the output's shape and dtype.
-It is made only where a gradient reads it: loss operators (SoftmaxOutput, MakeLoss, ...) begin a gradient of their own
-and ignore what flows into them, even where nothing does. As in MXNet, whoever runs backward without a value for a head
-gradient that exists must be refused ("head gradient is required: the output is not a loss"); values for those that do
-not exist are accepted and ignored.
+Head gradients. The gradient that flows into output i is the variable `_head_grad_<i>`, of the output's shape and dtype,
+with more underscores in front where the graph has a variable of that name. It is made only where a gradient reads it:
+loss operators (SoftmaxOutput, MakeLoss, ...) begin a gradient of their own and ignore what flows into them, even where
+nothing does. As in MXNet, whoever runs backward without a value for a head gradient that exists must be refused ("head
+gradient is required: the output is not a loss"); values for those that do not exist are accepted and ignored.
 
 A rule in passes/gradients/ says what flows into an operator's inputs; an operator with formulas in the table needs
 none: its generated `_backward_<op>` operators are used. Contributions to one entry are added up; where nothing flows
@@ -28,6 +28,11 @@ from mxc.compiler.passes.gradients.context import Gradient, flows_into, is_loss,
 from mxc.compiler.passes.registry import Options, graph_pass
 
 HEAD = "_head_grad_"
+
+
+def head_position(name: str) -> int:
+    """The output whose head gradient is the variable of that name."""
+    return int(name.rpartition("_")[2])
 
 
 @graph_pass(needs=("shape", "dtype"), gives=("gradient",))
@@ -80,10 +85,13 @@ def _flow_back(graph: Graph, builder: GraphBuilder, leads: set[Node], is_train: 
                inferring: frozenset[Node], again: bool) -> dict[Entry, list[Entry]]:
     """The contributions to the gradient of every entry of the nodes `leads`."""
     flows: dict[Entry, list[Entry]] = {}
+    names, prefix = {node.name for node in graph.variables}, HEAD
+    while any(f"{prefix}{i}" in names for i in range(len(graph.outputs))):
+        prefix = f"_{prefix}"
     for i, entry in enumerate(graph.outputs):
         if 0 in graph.shape(entry):
             continue
-        head = builder.variable(f"{HEAD}{i}", graph.shape(entry), graph.dtype(entry))
+        head = builder.variable(f"{prefix}{i}", graph.shape(entry), graph.dtype(entry))
         flows.setdefault(entry, []).append(head)
     for node in reversed(graph.nodes):
         if node.op is None or node not in leads:

@@ -1,13 +1,14 @@
 """Lowering: groups of nodes become launches of kernels over storages."""
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 
 from mxc.compiler.graph.graph import Entry, Graph, Node
 from mxc.compiler.kernel.ir import LoopKernel
 from mxc.compiler.passes.copies import copy_kernel
 from mxc.compiler.passes.fuse import Group
 from mxc.compiler.passes.fuse_forms import is_view
+from mxc.compiler.passes.gradient import head_position
 from mxc.compiler.passes.lower_group import GroupLowering, routine_kernel
 from mxc.compiler.passes.phases import BACKWARD, FORWARD, PREPARE
 from mxc.compiler.passes.program import Launch, Storage
@@ -19,7 +20,7 @@ from mxc.compiler.passes.winograd import split_winograd
 class Lowering:
     """Lowers the groups of one graph; `launches` are what came out, `outputs` the storages of the graph's outputs."""
 
-    def __init__(self, graph: Graph, groups: Sequence[Group], aux: frozenset[str]):
+    def __init__(self, graph: Graph, groups: Sequence[Group], args: Set[str], aux: Set[str]):
         self.graph = graph
         self.groups = groups
         self.storage_of: dict[Entry, Storage] = {}
@@ -29,8 +30,9 @@ class Lowering:
         self.targets: dict[Entry, list[tuple[Storage, str]]] = {}
         for node in graph.variables:
             entry = Entry(node)
-            pool = "head" if node.name.startswith("_head_grad_") else "aux" if node.name in aux else "argument"
-            self.storage_of[entry] = Storage(pool, graph.dtype(entry), graph.shape(entry), node.name)
+            pool = "aux" if node.name in aux else "argument" if node.name in args else "head"
+            name = str(head_position(node.name)) if pool == "head" else node.name
+            self.storage_of[entry] = Storage(pool, graph.dtype(entry), graph.shape(entry), name)
         self.phase_of: dict[Node, str] = {n: g.phase for g in groups for n in g.nodes}
         self.alone = {n for g in groups if len(g.nodes) == 1 for n in g.nodes if is_view(n)}
         self.readers: dict[Entry, set[int]] = {}  # of what is stored: the positions of the groups that load it
@@ -126,7 +128,8 @@ class Lowering:
             outputs.append(self.storage_of[entry])
         storages = [*inputs, *outputs]
         if group.form.kind == "host":
-            self.launches.append(Launch(group.phase, group.label, None, storages, node.name, len(inputs)))
+            host = self.graph.ids[node]
+            self.launches.append(Launch(group.phase, group.label, None, storages, host, node.name, len(inputs)))
         else:
             kernel = routine_kernel(self.graph, node)
             self.launches.append(Launch(group.phase, group.label, kernel, storages))
@@ -137,9 +140,10 @@ class Lowering:
         self.launches.append(Launch(phase, "copy", copy_kernel(storage.dtype, storage.shape, mode), [source, storage]))
 
 
-def lower(graph: Graph, groups: Sequence[Group], aux: frozenset[str]) -> tuple[list[Launch], list[Storage]]:
-    """The launches of `groups`, in their order, and the storages of the graph's outputs. aux: names of the auxiliary
-    states among the graph's variables."""
-    lowering = Lowering(graph, groups, aux)
+def lower(graph: Graph, groups: Sequence[Group], args: Set[str],
+          aux: Set[str]) -> tuple[list[Launch], list[Storage]]:
+    """The launches of `groups`, in their order, and the storages of the graph's outputs. args, aux: names of the
+    arguments and auxiliary states among the graph's variables; the others are head gradients."""
+    lowering = Lowering(graph, groups, args, aux)
     lowering.run()
     return lowering.launches, lowering.outputs

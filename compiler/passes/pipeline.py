@@ -4,6 +4,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from mxc.compiler.graph.graph import Graph
+from mxc.compiler.graph.names import with_distinct_names
 from mxc.compiler.passes.blocked import blocked
 from mxc.compiler.passes.cse import cse
 from mxc.compiler.passes.decompose import decompose
@@ -29,8 +30,12 @@ INFERRED = ("shape", "dtype")  # what holds before the first pass
 
 
 def transform(graph: Graph, options: Options, watch: Callable[[str, Graph, Graph], None] | None = None) -> Graph:
-    """The graph, with inferred facts, after every pass. watch: told each pass's name, the graph before it and after."""
+    """The graph, with inferred facts, after every pass. watch: told each pass's name, the graph before it and after.
+
+    Nodes that the program gave one name have different ones from the start (graph/names.py).
+    """
     check_names(PASSES, STAGES, PARTS)
+    graph = with_distinct_names(graph)
     for each in PASSES:
         before = graph
         graph = each(graph, options)

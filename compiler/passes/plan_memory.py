@@ -141,6 +141,6 @@ def plan_memory(launches: Sequence[Launch], outputs: Sequence[Storage], target, 
             plan.scratch_bytes = max(plan.scratch_bytes, align(code.scratch_bytes))
         plan.steps.append(Step(launch.phase, key, tuple(map(position, launch.storages)), values, units,
                                tuple(map(position, launch.reads)), tuple(map(position, launch.writes)),
-                               launch.label, launch.host, flops, addresses))
+                               launch.label, launch.host, launch.name, flops, addresses))
     plan.outputs = [position(s) for s in outputs]
     return plan

@@ -29,14 +29,15 @@ class Storage:
 
 @dataclass(eq=False)
 class Launch:
-    """One kernel over storages (in the order of the kernel's buffers), or a host step: no kernel, `host` names the
-    node, and the first `inputs` of the storages are read, the others written."""
+    """One kernel over storages (in the order of the kernel's buffers), or a host step: no kernel, `host` and `name` are
+    the node's id and name, and the first `inputs` of the storages are read, the others written."""
 
     phase: str
     label: str
     kernel: Kernel | None
     storages: list[Storage]
-    host: str = ""
+    host: int | None = None
+    name: str = ""
     inputs: int = 0
     reads: list[Storage] = field(init=False)
     writes: list[Storage] = field(init=False)

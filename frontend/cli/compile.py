@@ -145,7 +145,7 @@ def plan_facts(compiled: Any) -> dict[str, Any]:
         "kernels": len(kernels),
         "distinct kernels": len({s.kernel for s in kernels}),
         "prepare steps": len(plan.steps_of("prepare")),
-        "host steps": sum(bool(s.host) for s in plan.steps),
+        "host steps": sum(s.host is not None for s in plan.steps),
         "arena bytes": plan.arena_bytes,
         "arena bytes before planning": plan.unplanned_bytes,
         "packed parameter bytes": plan.prepared_bytes,

@@ -148,20 +148,21 @@ class Reference:
 
     def smallest(self, symbol: Any) -> str:
         """The first output of an operator, in order, that is wrong when it is compiled alone with what it needs."""
-        from mxc.compiler.graph.compose import output_name
+        from mxc.compiler.graph.graph import Entry
 
-        internals = symbol.get_internals()
-        expected = {output_name(entry): value for entry, value in self.values.items() if entry.node.op is not None}
-        listed = [name for name in internals.list_outputs() if name in expected]
-        low, high = 0, len(listed) - 1  # listed[high] is wrong
+        internals, names, graph = symbol.get_internals(), symbol.get_internals().list_outputs(), symbol.graph
+        places = [i for i, entry in enumerate(internals.entries) if entry.node.op is not None]
+        low, high = 0, len(places) - 1  # places[high] is wrong
         while low < high:
             middle = (low + high) // 2
-            (output,) = self._bound(internals[listed[middle]]).forward(is_train=False)
-            if compare("", "", output.asnumpy(), expected[listed[middle]], self.allowed).right:
+            node, index = internals.entries[places[middle]]
+            (output,) = self._bound(internals[places[middle]]).forward(is_train=False)
+            expected = self.values[Entry(self.graph.nodes[graph.ids[node]], index)]
+            if compare("", "", output.asnumpy(), expected, self.allowed).right:
                 low = middle + 1
             else:
                 high = middle
-        return listed[low]
+        return names[places[low]]
 
     def _bound(self, symbol: Any) -> Any:
         """An executor of a part of the graph on the same arguments."""

@@ -23,7 +23,7 @@ def bind(symbol: Symbol, ctx: Any, args: Any, args_grad: Any, grad_req: Any, aux
          shared_exec: Any) -> Any:
     """An executor over given arrays; see Symbol.bind."""
     ctx, groups = _context("ctx", ctx), _groups(group2ctx)
-    names, aux_names = _unique(symbol.list_arguments()), symbol.list_auxiliary_states()
+    names, aux_names = _names(symbol)
     arrays = _by_name("args", args, names, "arguments")
     if args_grad is None:
         grads: dict[str, NDArray] = {}
@@ -53,7 +53,7 @@ def simple_bind(symbol: Symbol, ctx: Any, grad_req: Any, type_dict: Mapping[str,
     from mxc.compiler.passes.infer_shape import infer_shape
 
     ctx, groups = _context("ctx", ctx), _groups(group2ctx)
-    names, aux_names = _unique(symbol.list_arguments()), symbol.list_auxiliary_states()
+    names, aux_names = _names(symbol)
     inputs = {*names, *aux_names}
     for what, given in (("type_dict", type_dict), ("stype_dict", stype_dict)):
         if given is not None and not isinstance(given, Mapping):
@@ -131,12 +131,17 @@ def _groups(group2ctx: Any) -> dict[str, Context]:
     return {name: _context(f"group2ctx[{name!r}]", where) for name, where in group2ctx.items()}
 
 
-def _unique(names: list[str]) -> list[str]:
-    """Argument names, each there once: arrays are given by name."""
-    twice = [name for name, count in Counter(names).items() if count > 1]
-    if twice:
-        raise MXNetError(f"two arguments are both named {twice[0]!r}; use one variable in both places, or rename one")
-    return names
+def _names(symbol: Symbol) -> tuple[list[str], list[str]]:
+    """Names of the arguments and of the auxiliary states, each there once: arrays are given by name."""
+    names, aux = symbol.list_arguments(), symbol.list_auxiliary_states()
+    for what, listed in (("arguments", names), ("auxiliary states", aux)):
+        twice = [name for name, count in Counter(listed).items() if count > 1]
+        if twice:
+            raise MXNetError(f"two {what} are both named {twice[0]!r}; use one variable in both places, or rename one")
+    both = [name for name in names if name in aux]
+    if both:
+        raise MXNetError(f"an argument and an auxiliary state are both named {both[0]!r}; rename one of the variables")
+    return names, aux
 
 
 def _array(value: Any) -> NDArray:

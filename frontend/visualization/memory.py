@@ -175,7 +175,7 @@ class _Picture:
         maker = self.steps[box.first]
         instead = "" if box.begin == box.first else ", in place of an input"
         about = (f"{box.name}: {box.dtype} {shape_text(box.shape)}\n{bytes_text(box.nbytes)} at {box.offset:,}\n"
-                 f"{numbers}\nmade by {maker.label or maker.host}{instead}")
+                 f"{numbers}\nmade by {maker.label or maker.name}{instead}")
         yield (f'<rect class="buffer" x="{x:.2f}" y="{y:.2f}" width="{width:.2f}" height="{height:.2f}" '
                f'fill="{KINDS[box.kind][0]}" stroke="white" stroke-width="{0.6 if min(width, height) > 3 else 0.1}">'
                f"<title>{escape(about)}</title></rect>")
@@ -209,12 +209,12 @@ class _Picture:
         yield f'<path d="M{LEFT} {TOP}V{bottom}H{right:.1f}" stroke="{INK}" fill="none"/>'
         every = max(1, round(_tick(36 / self.step)))
         for i, step in enumerate(self.steps):
-            x, about = self.x(i + 0.5), f"{i}: {step.label or step.host}"
+            x, about = self.x(i + 0.5), f"{i}: {step.label or step.name}"
             if i % every == 0:
                 yield f'<path d="M{x:.1f} {bottom}v4" stroke="{INK}"/>'
                 yield _text(x, bottom + 16, str(i), anchor="middle")
             if self.rotated:
-                short = (step.label or step.host).replace("_mxc_", "")
+                short = (step.label or step.name).replace("_mxc_", "")
                 short = short if len(short) <= LABEL else short[:LABEL - 1] + "…"
                 yield (f'<text x="{x:.1f}" y="{bottom + 24}" text-anchor="end" font-size="8.5" '
                        f'transform="rotate(-90 {x:.1f} {bottom + 24})" dy="0.35em">{escape(short)}'
