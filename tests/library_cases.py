@@ -1,60 +1,26 @@
 """Calls of library kernels that between them use every template; and how they are run and compared."""
 from __future__ import annotations
 
-import ctypes
-import functools
 import math
 from collections.abc import Sequence
 
-import llvmlite.binding as llvm
 import numpy as np
+from instruction_sets import InstructionSet
 
 from mxc.compiler.kernel import calls, interpret_calls, ir
 from mxc.compiler.kernel.calls import Window, linear
 from mxc.compiler.kernel.interpret_calls import pack_rows
 from mxc.compiler.kernel.ir import CallKernel, Store
-from mxc.compiler.targets.cpu import library
 from mxc.compiler.targets.cpu.isa import Isa
-from mxc.compiler.targets.cpu.load import host_features, load_objects, machine
 
 TOLERANCE = {"float16": 2e-3, "float32": 3e-6, "float64": 1e-14}
-GUARD = 0xA5
 
 
-@functools.cache
-def compiled(text: str) -> int:
-    symbol = f"k{len(_symbols)}"
-    _symbols.append(symbol)
-    module = llvm.parse_assembly(text.replace("@kernel(", f"@{symbol}("))
-    module.verify()
-    return load_objects({symbol: machine().emit_object(module)})[symbol]
-
-
-_symbols: list[str] = []
-
-
-def launch(call: CallKernel, arrays: Sequence[np.ndarray], isa: Isa | None = None) -> None:
-    """Runs all units in two portions and checks that the scratch memory was large enough."""
-    function = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 4)(compiled(library.source(call, "kernel", isa)))
-    units, size = library.units(call, isa), library.scratch_bytes(call, isa)
-    memory = np.full(size + 192, GUARD, np.uint8)
-    scratch = -(-memory.ctypes.data // 64) * 64
-    args = np.array([*(a.ctypes.data for a in arrays), *call.values()], np.int64)
-    function(args.ctypes.data, 0, units // 2, scratch)
-    function(args.ctypes.data, units // 2, units, scratch)
-    assert (memory[scratch - memory.ctypes.data + size :] == GUARD).all()
-
-
-def runs(isa: Isa) -> bool:
-    """Whether this machine has the form's instructions."""
-    return set(host_features().split(",")).issuperset(isa.features.split(","))
-
-
-def check(call: CallKernel, arrays: Sequence[np.ndarray], isa: Isa | None = None) -> None:
+def check(call: CallKernel, arrays: Sequence[np.ndarray], instructions: InstructionSet) -> None:
     """The last array is the result; it begins with what modes "add" add to."""
     expected, got = arrays[-1].copy(), arrays[-1].copy()
     interpret_calls.interpret(call, [*arrays[:-1], expected])
-    launch(call, [*arrays[:-1], got], isa)
+    instructions.run(call, [*arrays[:-1], got])
     dtype = got.dtype
     if dtype.kind == "f":
         scale = max(1.0, float(np.abs(expected.astype(np.float64)).max()))
@@ -134,11 +100,11 @@ GEMMS = [
 ]
 
 
-def gemm_case(case: tuple, seed: int = 0) -> tuple[CallKernel, list[np.ndarray]]:
+def gemm_case(case: tuple, isa: Isa, seed: int = 0) -> tuple[CallKernel, list[np.ndarray]]:
     batch, m, n, k, dtype, a_turned, b_turned, b_packed = case
     rng = np.random.default_rng(seed)
     a, b = values(rng, (batch, m, k), dtype), values(rng, (batch, k, n), dtype)
-    nr = library.tile(dtype)[1]
+    nr = isa.tile(dtype)[1]
     strides = []
     operands = []
     for x, turned, packed in ((a, a_turned, False), (b, b_turned, b_packed)):
@@ -171,16 +137,15 @@ def image(rng: np.random.Generator, w: Window, dtype: str) -> np.ndarray:
     return values(rng, (w.batch, w.groups * w.channels, *w.data), dtype)
 
 
-def packed_weight(rng: np.random.Generator, w: Window, dtype: str, transposed: bool = False,
-                  block: int = 1) -> np.ndarray:
-    """Packed for the native tile, or with block 0 as it is."""
+def packed_weight(rng: np.random.Generator, w: Window, dtype: str, block: int, transposed: bool = False) -> np.ndarray:
+    """Packed in blocks of so many rows, or with block 0 as it is."""
     weight = values(rng, (w.groups, w.filters, w.channels, *w.kernel), dtype)
     if not block:
         return weight.ravel()
     if transposed:
         weight = weight.swapaxes(1, 2)
     rows = [np.ascontiguousarray(group.reshape(len(group), -1)) for group in weight]
-    return np.concatenate([pack_rows(r, library.tile(dtype)[0]).ravel() for r in rows])
+    return np.concatenate([pack_rows(r, block).ravel() for r in rows])
 
 
 WINDOWS = {
@@ -215,13 +180,13 @@ KINDS = ["forward", "data", "weight"]
 
 
 def convolution_case(
-    kind: str, w: Window, dtype: str, flat: bool = True, layout: str = "nchw", packed: bool = True,
+    kind: str, w: Window, dtype: str, isa: Isa, flat: bool = True, layout: str = "nchw", packed: bool = True,
     by_images: bool = False,
 ) -> tuple[CallKernel, list[np.ndarray]]:
     rng = np.random.default_rng(4)
     x, grad = image(rng, w, dtype), values(rng, (w.batch, w.groups * w.filters, *w.out), dtype)
     strided = kind == "data" and any(s > 1 for s in w.stride)
-    block = library.tile(dtype)[0] if packed and not strided and not by_images else 0
+    block = isa.tile(dtype)[0] if packed and not strided and not by_images else 0
     shape = {"forward": grad.shape, "data": x.shape, "weight": (w.groups * w.filters, w.channels, *w.kernel)}[kind]
     strides = list(dense(shape))
     if not flat:
@@ -240,11 +205,11 @@ def convolution_case(
     if kind == "forward":
         call = (calls.image_convolution("conv", dtype, w, x_strides, buffers, stores) if by_images else
                 calls.convolution("conv", dtype, w, x_strides, buffers, stores, block))
-        operands = [x_flat, packed_weight(rng, w, dtype, block=block)]
+        operands = [x_flat, packed_weight(rng, w, dtype, block)]
     elif kind == "data":
         call = (calls.image_data_grad("conv", dtype, w, grad_strides, buffers, stores) if by_images else
                 calls.convolution_data_grad("conv", dtype, w, grad_strides, buffers, stores, block))
-        operands = [grad_flat, packed_weight(rng, w, dtype, transposed=True, block=block)]
+        operands = [grad_flat, packed_weight(rng, w, dtype, block, transposed=True)]
     else:
         call = calls.convolution_weight_grad("conv", dtype, w, x_strides, grad_strides, buffers, stores)
         operands = [x_flat, grad_flat]
@@ -268,10 +233,10 @@ PANELS = {
 }
 
 
-def panel_case(w: Window, dtype: str, isa: Isa | None = None, flat: bool = True, epilogue: bool = False,
+def panel_case(w: Window, dtype: str, isa: Isa, flat: bool = True, epilogue: bool = False,
                ) -> tuple[CallKernel, list[np.ndarray]]:
     """The call, and its arrays. flat: else with rows and columns of the result exchanged. epilogue: a bias, relu."""
-    rng, block = np.random.default_rng(9), library.tile(dtype, isa)[0]
+    rng, block = np.random.default_rng(9), isa.tile(dtype)[0]
     x, shape = image(rng, w, dtype), (w.batch, w.groups * w.filters, *w.out)
     weight = values(rng, (w.groups, w.filters, w.channels * math.prod(w.kernel)), dtype)
     packed = np.concatenate([pack_rows(np.ascontiguousarray(group), block).ravel() for group in weight])

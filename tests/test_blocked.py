@@ -3,10 +3,10 @@ from __future__ import annotations
 
 import math
 
-import llvmlite.binding as llvm
 import numpy as np
 import pytest
-from library_cases import check, image, launch, runs, values, window
+from instruction_sets import SETS, filled
+from library_cases import check, image, values, window
 from pass_checks import assert_graph, assert_same_numbers, options
 
 import mxc as mx
@@ -18,8 +18,8 @@ from mxc.compiler.kernel.ir import CallKernel, Store
 from mxc.compiler.passes.blocked import blocked
 from mxc.compiler.passes.calls import dense
 from mxc.compiler.targets.cpu import library
-from mxc.compiler.targets.cpu.isa import AVX2, AVX512, FORMS, NEON, PLAIN, Isa, native
-from mxc.compiler.targets.cpu.load import initialise, optimised
+from mxc.compiler.targets.cpu.isa import FORMS, Isa
+from mxc.compiler.targets.cpu.jobs import job_of
 
 SAME = "kernel=(3, 3), stride=(1, 1), dilate=(1, 1), pad=(1, 1)"
 HEAD = "graph(x: float32[2,3,5,6], w: float32[8,3,3,3], "
@@ -132,8 +132,10 @@ WINDOWS = {
 
 def case(w: Window, dtype: str, isa: Isa, plain: bool = False, epilogue: bool = False, flat: bool = True,
          ) -> tuple[CallKernel, list[np.ndarray]]:
-    """The call, and its arrays: the result is in blocks, or (not flat) with rows and columns exchanged."""
+    """The call of a window that is made to fill blocks, and its arrays. The result is in blocks; not flat: with rows
+    and columns exchanged."""
     rng, lanes, columns = np.random.default_rng(6), isa.lanes(dtype), isa.tile(dtype)[1]
+    w = filled(w, lanes)
     inner = 1 if plain else lanes
     x = image(rng, w, dtype)
     blocks = x.reshape(w.batch, -1, inner, *w.data).transpose(0, 1, 3, 4, 5, 2)
@@ -162,43 +164,32 @@ def case(w: Window, dtype: str, isa: Isa, plain: bool = False, epilogue: bool = 
 
 @pytest.mark.parametrize("name", WINDOWS)
 @pytest.mark.parametrize("plain", [False, True], ids=("blocks", "plain"))
-def test_kernel(name, plain):
+def test_kernel(name, plain, instructions):
     w = WINDOWS[name]
     if plain and w.groups > 1:
         pytest.skip("plain data have one group")
-    check(*case(w, "float32", native(), plain))
+    check(*case(w, "float32", instructions.isa, plain), instructions)
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float16"])
 @pytest.mark.parametrize("name", ["same", "1x1"])
-def test_kernel_dtypes(name, dtype):
-    check(*case(WINDOWS[name], dtype, native()))
+def test_kernel_dtypes(name, dtype, instructions):
+    check(*case(WINDOWS[name], dtype, instructions.isa), instructions)
 
 
 @pytest.mark.parametrize("flat", [True, False])
-def test_kernel_epilogue(flat):
-    check(*case(WINDOWS["same"], "float32", native(), epilogue=True, flat=flat))
+def test_kernel_epilogue(flat, instructions):
+    check(*case(WINDOWS["same"], "float32", instructions.isa, epilogue=True, flat=flat), instructions)
 
 
-@pytest.mark.parametrize("isa", [PLAIN, AVX2, AVX512], ids=lambda i: i.name)
-def test_forms_that_this_machine_runs(isa):
-    if not runs(isa):
-        pytest.skip("this machine lacks the instructions")
-    w = window(1, 1, 32, 48, (1, 5, 6), (1, 3, 3), pad=(0, 1, 1))
-    check(*case(w, "float32", isa, epilogue=True), isa)
-
-
-@pytest.mark.skipif(native() is NEON, reason="assembly of x86-64")
-@pytest.mark.parametrize("isa", [AVX2, AVX512], ids=lambda i: i.name)
+@pytest.mark.parametrize("instructions", [each for each in SETS if each.isa.assembles], ids=str)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_tiles_assemble(isa, dtype):
-    initialise()
-    target = llvm.Target.from_triple(llvm.get_process_triple())
-    machine = target.create_target_machine(cpu="", features=isa.features, opt=1, reloc="pic")
+def test_tiles_assemble(instructions, dtype):
+    """Also where the machine lacks the set."""
     w = window(1, 1, 32, 48, (1, 5, 6), (1, 3, 3), pad=(0, 1, 1))
-    text = library.source(case(w, dtype, isa)[0], "kernel", isa)
-    assert "asm sideeffect" in text
-    assert machine.emit_object(optimised(text, machine, 0))
+    job = job_of(case(w, dtype, instructions.isa)[0], "kernel", instructions.isa)
+    assert "asm sideeffect" in job.text
+    assert instructions.object_of(job)
 
 
 @pytest.mark.parametrize("isa", FORMS.values(), ids=lambda i: i.name)
@@ -223,8 +214,9 @@ DEPTHWISE = {
 
 
 def depthwise_case(w: Window, dtype: str, isa: Isa) -> tuple[CallKernel, list[np.ndarray]]:
-    """A depthwise convolution with a bias and relu."""
+    """A depthwise convolution, of a window that is made to fill blocks, with a bias and relu."""
     rng, lanes = np.random.default_rng(7), isa.lanes(dtype)
+    w = filled(w, lanes)
     blocks = image(rng, w, dtype).reshape(w.batch, -1, lanes, *w.data).transpose(0, 1, 3, 4, 5, 2)
     data = np.ascontiguousarray(blocks)
     weight = values(rng, (w.groups * math.prod(w.kernel),), ir.computing_dtype(dtype))
@@ -239,20 +231,21 @@ def depthwise_case(w: Window, dtype: str, isa: Isa) -> tuple[CallKernel, list[np
 
 
 @pytest.mark.parametrize("name", DEPTHWISE)
-def test_depthwise(name):
-    check(*depthwise_case(DEPTHWISE[name], "float32", native()))
+def test_depthwise(name, instructions):
+    check(*depthwise_case(DEPTHWISE[name], "float32", instructions.isa), instructions)
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float16"])
-def test_depthwise_dtypes(dtype):
-    check(*depthwise_case(DEPTHWISE["stride"], dtype, native()))
+def test_depthwise_dtypes(dtype, instructions):
+    check(*depthwise_case(DEPTHWISE["stride"], dtype, instructions.isa), instructions)
 
 
-def test_relu_keeps_nan():
-    call, arrays = depthwise_case(DEPTHWISE["same"], "float32", native())
-    arrays[0][100] = np.nan
-    launch(call, arrays)
-    assert np.isnan(arrays[-1]).sum() == 9  # the windows over it
+def test_relu_keeps_nan(instructions):
+    call, arrays = depthwise_case(DEPTHWISE["same"], "float32", instructions.isa)
+    height, width = DEPTHWISE["same"].data[1:]
+    arrays[0].reshape(-1, height, width, instructions.isa.lanes("float32"))[0, 4, 5, 1] = np.nan
+    instructions.run(call, arrays)
+    assert np.isnan(arrays[-1]).sum() == 9  # the windows over it, none of which is at an edge
 
 
 @pytest.mark.parametrize("groups", [1, 16], ids=["whole", "depthwise"])

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from library_cases import PANELS, check, panel_case, runs, window
+from library_cases import PANELS, check, panel_case, window
 from pass_checks import options
 from programs import lowered
 
@@ -12,27 +12,19 @@ from mxc.compiler.graph.text import graph_text, parse_graph
 from mxc.compiler.kernel.calls import Window, fits_panels
 from mxc.compiler.passes.blocked import blocked
 from mxc.compiler.targets.cpu import library
-from mxc.compiler.targets.cpu.isa import AVX2, AVX512, FORMS, PLAIN
+from mxc.compiler.targets.cpu.isa import FORMS
 
 
 @pytest.mark.parametrize("name", PANELS)
-def test_kernel(name):
-    check(*panel_case(PANELS[name], "float32"))
-    check(*panel_case(PANELS[name], "float32", epilogue=True))
+def test_kernel(name, instructions):
+    check(*panel_case(PANELS[name], "float32", instructions.isa), instructions)
+    check(*panel_case(PANELS[name], "float32", instructions.isa, epilogue=True), instructions)
 
 
 @pytest.mark.parametrize("name", ["1x1", "stride", "stride beyond two", "1x1 stride"])
-def test_float64_and_a_transposed_result(name):
-    check(*panel_case(PANELS[name], "float64", epilogue=True))
-    check(*panel_case(PANELS[name], "float32", flat=False))
-
-
-@pytest.mark.parametrize("isa", [PLAIN, AVX2, AVX512], ids=lambda i: i.name)
-def test_forms_that_this_machine_runs(isa):
-    if not runs(isa):
-        pytest.skip("this machine lacks the instructions")
-    for name in ("1x1, several bands", "stride"):
-        check(*panel_case(PANELS[name], "float32", isa, epilogue=True), isa)
+def test_float64_and_a_transposed_result(name, instructions):
+    check(*panel_case(PANELS[name], "float64", instructions.isa, epilogue=True), instructions)
+    check(*panel_case(PANELS[name], "float32", instructions.isa, flat=False), instructions)
 
 
 @pytest.mark.parametrize("isa", FORMS.values(), ids=lambda i: i.name)
@@ -42,10 +34,10 @@ def test_one_text_serves_every_size(isa):
     assert library.source(first, "k", isa) == library.source(second, "k", isa)
 
 
-def test_units_pack_what_they_read_whichever_thread_runs_them():
-    call, arrays = panel_case(window(1, 1, 20, 96, (1, 9, 9), (1, 1, 1)), "float32")
-    assert library.units(call) > 1
-    check(call, arrays)
+def test_units_pack_what_they_read_whichever_thread_runs_them(instructions):
+    call, arrays = panel_case(window(1, 1, 20, 96, (1, 9, 9), (1, 1, 1)), "float32", instructions.isa)
+    assert library.units(call, instructions.isa) > 1
+    check(call, arrays, instructions)
 
 
 def convolution(data: str, filters: int, kernel: int = 1, stride: int = 1, groups: int = 1, weight: str = "w") -> str:

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from library_cases import check, launch, runs, values, window
+from instruction_sets import filled
+from library_cases import check, values, window
 from pass_checks import assert_graph, assert_same_numbers, options
 
 import mxc as mx
@@ -21,7 +22,7 @@ from mxc.compiler.passes.calls import dense
 from mxc.compiler.passes.program import Storage
 from mxc.compiler.passes.winograd import split_winograd
 from mxc.compiler.targets.cpu import library
-from mxc.compiler.targets.cpu.isa import AVX2, AVX512, FORMS, PLAIN, Isa, native
+from mxc.compiler.targets.cpu.isa import AVX2, FORMS, Isa
 
 
 def test_formula():
@@ -39,9 +40,11 @@ def geometry(batch: int, channels: int, filters: int, height: int, width: int, p
 
 
 def kernel_case(w: Window, isa: Isa, epilogue: str = "", flat: bool = True) -> tuple[CallKernel, list[np.ndarray]]:
-    """epilogue: "bias" adds one for each filter and cuts off below 0; "residual" adds an array too, to what is there;
-    "two" stores in another array besides. Not flat: with rows and columns exchanged."""
+    """Of a window that is made to fill blocks. epilogue: "bias" adds one for each filter, cuts off below 0; "residual"
+    adds an array too, to what is there; "two" stores in another array besides. Not flat: with rows and columns
+    exchanged."""
     rng, lanes, (tiles, columns) = np.random.default_rng(2), isa.lanes("float32"), isa.tile("float32")
+    w = filled(w, lanes)
     shape = (w.batch, w.channels // lanes, *w.data, lanes)
     data = values(rng, (math.prod(shape),), "float32")
     rows = values(rng, (winograd.PLACES, w.filters, w.channels), "float32")
@@ -79,22 +82,14 @@ SIZES |= {"several images": geometry(5, 16, 24, 7, 9, 1), "several bands": geome
 
 
 @pytest.mark.parametrize("name", SIZES)
-def test_kernels(name):
-    check(*kernel_case(SIZES[name], native()))
+def test_kernels(name, instructions):
+    check(*kernel_case(SIZES[name], instructions.isa), instructions)
 
 
 @pytest.mark.parametrize("flat", [True, False])
 @pytest.mark.parametrize("epilogue", ["bias", "residual", "two"])
-def test_epilogue(epilogue, flat):
-    check(*kernel_case(SIZES["several images"], native(), epilogue, flat))
-
-
-@pytest.mark.parametrize("isa", [PLAIN, AVX2, AVX512], ids=lambda i: i.name)
-def test_forms_that_this_machine_runs(isa):
-    if not runs(isa):
-        pytest.skip("this machine lacks the instructions")
-    w = geometry(2, 32, 48, 9, 10, 1)
-    check(*kernel_case(w, isa, "residual"), isa)
+def test_epilogue(epilogue, flat, instructions):
+    check(*kernel_case(SIZES["several images"], instructions.isa, epilogue, flat), instructions)
 
 
 @pytest.mark.parametrize("isa", FORMS.values(), ids=lambda i: i.name)
@@ -121,23 +116,20 @@ def given_case(w: Window, isa: Isa) -> tuple[list[CallKernel], list[np.ndarray]]
     return [side, rest], [operands[0], np.full(made.shape, 7, "float32"), *operands[1:]]
 
 
-@pytest.mark.parametrize("isa", [PLAIN, AVX2, AVX512], ids=lambda i: i.name)
 @pytest.mark.parametrize("name", SIZES)
-def test_data_transformed_before(name, isa):
-    if not runs(isa):
-        pytest.skip("this machine lacks the instructions")
-    (side, rest), (data, made, *others) = given_case(SIZES[name], isa)
-    check(side, [data, made], isa)
-    launch(side, [data, made], isa)
-    check(rest, [made, *others], isa)
+def test_data_transformed_before(name, instructions):
+    (side, rest), (data, made, *others) = given_case(SIZES[name], instructions.isa)
+    check(side, [data, made], instructions)
+    instructions.run(side, [data, made])
+    check(rest, [made, *others], instructions)
 
 
-def test_both_kernels_compute_the_convolution():
-    call, operands = kernel_case(SIZES["several images"], native(), "residual")
-    (side, rest), (data, made, *others) = given_case(SIZES["several images"], native())
-    launch(side, [data, made])
-    launch(rest, [made, *others])
-    launch(call, operands)
+def test_both_kernels_compute_the_convolution(instructions):
+    call, operands = kernel_case(SIZES["several images"], instructions.isa, "residual")
+    (side, rest), (data, made, *others) = given_case(SIZES["several images"], instructions.isa)
+    instructions.run(side, [data, made])
+    instructions.run(rest, [made, *others])
+    instructions.run(call, operands)
     np.testing.assert_array_equal(others[-1], operands[-1])
 
 
@@ -182,9 +174,9 @@ def test_many_tiles_are_one_kernel():
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_same_as_direct(seed):
+def test_same_as_direct(seed, instructions):
     """The kernel against plain sums in float64."""
-    rng, isa = np.random.default_rng(seed), native()
+    rng, isa = np.random.default_rng(seed), instructions.isa
     lanes, columns = isa.lanes("float32"), isa.tile("float32")[1]
     n, height, width, pad = rng.integers([1, 3, 3, 0], [4, 25, 25, 2])
     w = geometry(int(n), lanes * int(rng.integers(1, 6)), lanes * int(rng.integers(1, 6)), int(height), int(width),
@@ -195,7 +187,7 @@ def test_same_as_direct(seed):
     operands[0] = np.moveaxis(x.reshape(w.batch, -1, lanes, *w.data[1:]), 2, -1).ravel()
     u = np.einsum("pt,fct->pfc", winograd.FACTORS, g).astype("float32")
     operands[1] = np.concatenate([pack_rows(rows, columns).ravel() for rows in u])
-    launch(call, operands)
+    instructions.run(call, operands)
     got = np.moveaxis(operands[2].reshape(w.batch, -1, *w.out[1:], lanes), -1, 2).reshape(w.batch, -1, *w.out[1:])
     padded = np.pad(x.astype("float64"), ((0, 0), (0, 0), (pad, pad), (pad, pad)))
     seen = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), (2, 3))
@@ -286,8 +278,6 @@ def test_strict_switch(monkeypatch):
     assert texts == [True, False, True]
     np.testing.assert_allclose(results[0], results[1], rtol=0, atol=1e-4 * np.abs(results[1]).max())
     np.testing.assert_array_equal(results[0], results[2])
-
-
 
 
 def test_calls_one_by_one_keep_no_transformed_weight(monkeypatch, capsys):

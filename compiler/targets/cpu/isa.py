@@ -47,9 +47,9 @@ FORMS = {isa.name: isa for isa in (AVX2, AVX512, NEON, PLAIN)}
 
 def fitting(features: str) -> Isa:
     """The widest form whose instructions are all in LLVM's text of a CPU's features, as "+avx2,-avx512f,..."."""
-    if platform.machine() in ("aarch64", "arm64"):
-        return NEON
     have = set(features.split(","))
+    if "+neon" in have or platform.machine() in ("aarch64", "arm64"):
+        return NEON
     return next((isa for isa in (AVX512, AVX2) if have.issuperset(isa.features.split(","))), PLAIN)
 
 
