@@ -51,10 +51,11 @@ class Program:
         return {target.launch(kernel).key: kernel for launch in self.launches for kernel in launch.kernels}
 
     def run(self, given: Mapping[str, np.ndarray], before: Mapping[str, np.ndarray] | None = None,
-            target: Any = None, library: Any = None) -> tuple[list[np.ndarray], dict[str, np.ndarray]]:
+            target: Any = None, library: Any = None, run: Callable[..., None] | None = None,
+            ) -> tuple[list[np.ndarray], dict[str, np.ndarray]]:
         """(the graph's outputs, the auxiliary states afterwards). given: arguments, auxiliary states and head gradients
         by name; before: what gradients to add to hold at first. With a target and its library of loaded kernels the
-        generated code runs, else the kernels' definitions."""
+        generated code runs, or `run` runs each kernel on its arrays, else the kernels' definitions do."""
         memory: dict[Storage, np.ndarray] = {}
 
         def flat(storage: Storage) -> np.ndarray:
@@ -70,17 +71,20 @@ class Program:
                     memory[storage] = np.full(storage.nbytes, 0x7B, "u1").view(storage.dtype).copy()
             return memory[storage]
 
-        self.run_on([[flat(s) for s in launch.storages] for launch in self.launches], target, library)
+        self.run_on([[flat(s) for s in launch.storages] for launch in self.launches], target, library, run)
         aux = {s.name: a.reshape(s.shape) for s, a in memory.items() if s.pool == "aux"}
         return [flat(s).reshape(s.shape) for s in self.outputs], aux
 
-    def run_on(self, arrays: Sequence[Sequence[np.ndarray]], target: Any = None, library: Any = None) -> None:
+    def run_on(self, arrays: Sequence[Sequence[np.ndarray]], target: Any = None, library: Any = None,
+               run: Callable[..., None] | None = None) -> None:
         """Run every launch on its flat arrays, one list for each launch."""
         for launch, own in zip(self.launches, arrays, strict=True):
             if launch.kernel is None:
                 self._on_host(launch, own)
             elif library is not None:
                 self._launch(launch, own, target, library)
+            elif run is not None:
+                run(launch.kernel, list(own))
             else:
                 DEFINITIONS[type(launch.kernel)](launch.kernel, list(own))
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from instruction_sets import InstructionSet
 from programs import Program, lowered
 
 import mxc as mx
@@ -10,7 +11,6 @@ from mxc.compiler.graph.graph import Entry
 from mxc.compiler.kernel.ir import ChainKernel
 from mxc.compiler.passes import chains
 from mxc.compiler.plan import Plan
-from mxc.compiler.targets.cpu.target import cpu_target
 
 CHANNELS = 16
 
@@ -41,8 +41,8 @@ def network(expand=True, project=True, residual=False, kernel=3, stride=1, dilat
     return mx.sym.relu(net + start) if residual else net
 
 
-def program(net, shape) -> Program:
-    return lowered(net.graph, {"data": shape}, target=cpu_target())
+def program(net, shape, instructions: InstructionSet) -> Program:
+    return lowered(net.graph, {"data": shape}, target=instructions.target)
 
 
 def chains_of(made: Program) -> list[ChainKernel]:
@@ -64,9 +64,9 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_chains(name):
+def test_chains(name, instructions):
     parts, shape = CASES[name]
-    made = program(network(**parts), shape)
+    made = program(network(**parts), shape, instructions)
     rng = np.random.default_rng(3)
     given = {node.name: rng.standard_normal(made.graph.shape(Entry(node))).astype("float32")
              for node in made.graph.variables}
@@ -76,8 +76,7 @@ def test_chains(name):
     assert len(chain.calls()) > len(chain.segments) * len(chain.private) + len(chain.segments)  # several bands
     (defined,), _ = made.run(given)
     np.testing.assert_array_equal(defined, expected)
-    library = cpu_target().load(made.kernels(cpu_target()))
-    (got,), _ = made.run(given, target=cpu_target(), library=library)
+    (got,), _ = made.run(given, run=instructions.run)
     np.testing.assert_allclose(got, expected, atol=1e-5 * np.abs(expected).max())
 
 
@@ -98,19 +97,19 @@ OTHERS = {
 
 
 @pytest.mark.parametrize("name", OTHERS)
-def test_what_others_read_ends_a_chain(name):
+def test_what_others_read_ends_a_chain(name, instructions):
     net, templates = OTHERS[name]
-    found = chains_of(program(net(), (1, 3, 19, 12)))
+    found = chains_of(program(net(), (1, 3, 19, 12), instructions))
     assert [list(dict.fromkeys(call.template for call, _ in chain.calls())) for chain in found] == [templates]
 
 
-def test_small_arrays_stay_as_they_are(monkeypatch):
+def test_small_arrays_stay_as_they_are(monkeypatch, instructions):
     monkeypatch.setattr(chains, "WORTHWHILE_BYTES", 16 << 20)
-    assert not chains_of(program(network(), (2, 3, 19, 12)))
+    assert not chains_of(program(network(), (2, 3, 19, 12), instructions))
 
 
-def test_a_row_that_is_too_long_is_no_chain():
-    assert not chains_of(program(network(), (1, 3, 4, 300)))
+def test_a_row_that_is_too_long_is_no_chain(instructions):
+    assert not chains_of(program(network(), (1, 3, 4, 300), instructions))
 
 
 def test_an_executor_runs_chains_from_a_plan_as_json():

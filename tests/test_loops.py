@@ -9,7 +9,8 @@ import pytest
 from guarded import first_death, needs_linux, sides
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kernel_cases import arrays_for, at, call, compare, every_kernel, expected, pointwise, reduction, softmax
+from instruction_sets import InstructionSet
+from kernel_cases import arrays_for, at, compare, every_kernel, expected, pointwise, reduction, softmax
 
 from mxc.compiler.kernel import interpret
 from mxc.compiler.kernel.canonical import canonical
@@ -18,29 +19,15 @@ from mxc.compiler.kernel.simplify_index import from_affine
 from mxc.compiler.targets.cpu import loop_forms, loops
 from mxc.compiler.targets.cpu.isa import AVX2
 from mxc.compiler.targets.cpu.load import machine, optimised
-from mxc.compiler.targets.cpu.target import CpuTarget
 
 KERNELS = every_kernel()
 
 
-@pytest.fixture(scope="module")
-def target() -> CpuTarget:
-    return CpuTarget()
-
-
-@pytest.fixture(scope="module")
-def loaded(target: CpuTarget):
-    launches = [target.launch(k) for k in KERNELS]
-    return target.load({launch.key: k for launch, k in zip(launches, KERNELS, strict=True)})
-
-
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda k: k.name)
-def test_against_interpreter(kernel: LoopKernel, target: CpuTarget, loaded) -> None:
-    launch = target.launch(kernel)
+def test_against_interpreter(kernel: LoopKernel, instructions: InstructionSet) -> None:
     arrays = arrays_for(kernel)
     want = expected(kernel, arrays)
-    half = launch.units // 2  # units are independent: the second half first
-    call(loaded.address(launch.key), kernel, arrays, [(half, launch.units), (0, half)], launch.scratch_bytes)
+    instructions.run(kernel, arrays)
     compare(kernel, arrays, want)
 
 
@@ -65,13 +52,12 @@ def exact(kernel: LoopKernel) -> list[np.ndarray]:
 
 
 @needs_linux
-def test_no_touch_outside_of_buffers(target: CpuTarget, loaded) -> None:
+@pytest.mark.widest
+def test_no_touch_outside_of_buffers(instructions: InstructionSet) -> None:
     works = []
     for kernel in KERNELS:
-        launch = target.launch(kernel)
-        run = partial(call, loaded.address(launch.key), kernel)
-        works += [(f"{kernel.name} reaches {side} a buffer",
-                   partial(run, arrays, [(0, launch.units)], launch.scratch_bytes))
+        instructions.address(kernel)
+        works += [(f"{kernel.name} reaches {side} a buffer", partial(instructions.run, kernel, arrays))
                   for side, arrays in sides(exact(kernel))]
     assert first_death(works) is None
 
@@ -117,7 +103,8 @@ def random_kernel(draw: st.DrawFn) -> LoopKernel:
                       (Store(2, from_affine(target, 0), acc(0, F)),))
 
 
-def test_random_kernels(target: CpuTarget) -> None:
+@pytest.mark.widest
+def test_random_kernels(instructions: InstructionSet) -> None:
     kernels: list[LoopKernel] = []
 
     @settings(max_examples=40, deadline=None, database=None, derandomize=True)
@@ -126,15 +113,12 @@ def test_random_kernels(target: CpuTarget) -> None:
         kernels.append(kernel)
 
     collect()
-    ready = [canonical(k) for k in kernels]
-    launches = [target.launch(k) for k in ready]
-    library = target.load({launch.key: k for launch, k in zip(launches, ready, strict=True)})
-    for kernel, made, launch in zip(kernels, ready, launches, strict=True):
-        arrays = arrays_for(kernel, 4000)
+    for kernel in kernels:
+        made, arrays = canonical(kernel), arrays_for(kernel, 4000)
         for a in arrays:
             np.nan_to_num(a, copy=False, posinf=2, neginf=-2)
         want = expected(kernel, arrays)
-        call(library.address(launch.key), made, arrays, [(0, launch.units)], launch.scratch_bytes)
+        instructions.run(made, arrays)
         for got, other in zip(arrays, want, strict=True):
             np.testing.assert_allclose(got, other, rtol=1e-5, atol=1e-4, err_msg=loops.loop_source(made))
 
@@ -147,7 +131,7 @@ def test_skeleton(kernel: LoopKernel, kind: str) -> None:
     assert loop_forms.skeleton(kernel) == kind
 
 
-def test_inner_loops_are_vector_code(target: CpuTarget) -> None:
+def test_inner_loops_are_vector_code() -> None:
     from mxc.compiler.targets.cpu.jobs import job_of
     from mxc.compiler.targets.cpu.worker import module_of
 
@@ -196,7 +180,7 @@ def test_softmax_computes_its_exponentials_once() -> None:
 
 
 @pytest.mark.parametrize("steps", [(40, 1), (1, 30)])  # of the domain's axis and of the reduced one: rows, columns
-def test_what_is_stored_and_summed_is_computed_once(target: CpuTarget, steps: tuple[int, int]) -> None:
+def test_what_is_stored_and_summed_is_computed_once(steps: tuple[int, int], instructions: InstructionSet) -> None:
     """In place over the input as well, whatever the skeleton."""
     place = from_affine({axis(i): step for i, step in enumerate(steps)}, 0)
     value = apply("exp", load(0, place, F))
@@ -204,10 +188,9 @@ def test_what_is_stored_and_summed_is_computed_once(target: CpuTarget, steps: tu
         kernel = LoopKernel("both", (F,) * 3, (30,), (40,), (Accumulator("sum", value),),
                             (Store(1, axis(0), acc(0, F)), Store(out, place, value)))
         assert loops.loop_source(kernel).count("exp_(") == 1
-        launch, arrays = target.launch(kernel), arrays_for(kernel)
+        arrays = arrays_for(kernel)
         want = expected(kernel, arrays)
-        code = target.load({launch.key: kernel}).address(launch.key)
-        call(code, kernel, arrays, [(0, launch.units)], launch.scratch_bytes)
+        instructions.run(kernel, arrays)
         compare(kernel, arrays, want)
 
 

@@ -2,7 +2,8 @@
 from __future__ import annotations
 
 import pytest
-from kernel_cases import F, arrays_for, at, call, compare, expected, pointwise, reduction, softmax
+from instruction_sets import InstructionSet
+from kernel_cases import F, arrays_for, at, compare, expected, pointwise, reduction, softmax
 
 from mxc.compiler.kernel import ir
 from mxc.compiler.kernel.canonical import canonical
@@ -29,17 +30,15 @@ KERNELS = [canonical(k) for k in (
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda k: k.name)
 @pytest.mark.parametrize("shift", [0, 1, 15])
-def test_against_interpreter(kernel: LoopKernel, shift: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_against_interpreter(kernel: LoopKernel, shift: int, instructions: InstructionSet,
+                             monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loop_forms, "STREAMED", 1000)
-    target = CpuTarget()
-    launch = target.launch(kernel)
-    assert "streamed(" in target.source(kernel) and launch.scratch_bytes > 0
-    assert ("fetch(" in target.source(kernel)) == bool(kernel.accumulators)
+    source = instructions.target.source(kernel)
+    assert "streamed(" in source and instructions.target.launch(kernel).scratch_bytes > 0
+    assert ("fetch(" in source) == bool(kernel.accumulators)
     arrays = [a[shift:] for a in arrays_for(kernel, 36000)]  # where a line begins is no part of the code
     want = expected(kernel, arrays)
-    address = target.load({launch.key: kernel}).address(launch.key)
-    half = launch.units // 2
-    call(address, kernel, arrays, [(half, launch.units), (0, half)], launch.scratch_bytes)
+    instructions.run(kernel, arrays)
     compare(kernel, arrays, want)
 
 

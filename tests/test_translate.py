@@ -1,32 +1,27 @@
 """The typed source of kernels as LLVM IR: its statements and expressions, against Python's own reading of them."""
 from __future__ import annotations
 
-import ctypes
 import itertools
 import operator
 
 import numpy as np
 import pytest
+from instruction_sets import InstructionSet
 
 from mxc.compiler.error import MXNetError
 from mxc.compiler.targets.cpu.jobs import Job
-from mxc.compiler.targets.cpu.load import load_objects, machine
+from mxc.compiler.targets.cpu.load import machine
 from mxc.compiler.targets.cpu.translate import translated
 from mxc.compiler.targets.cpu.typed import DTYPES
-from mxc.compiler.targets.cpu.worker import compile_here
 
 HEAD = "def kernel(args, first, last, scratch):\n"
 _count = itertools.count()
 
 
-def run(text: str, *arrays: np.ndarray, first: int = 0, last: int = 0, integers: tuple[int, ...] = ()) -> None:
+def run(instructions: InstructionSet, text: str, *arrays: np.ndarray, last: int = 0) -> None:
     """Compiles a whole source and runs it over arrays."""
     job = Job(f"translated{next(_count)}", "small", "typed", text, tuple(a.dtype.name for a in arrays))
-    from mxc.compiler.targets.cpu.load import host_features
-
-    address = load_objects({job.symbol: compile_here(job, "", host_features())})[job.symbol]
-    table = (ctypes.c_int64 * (len(arrays) + len(integers) + 1))(*[a.ctypes.data for a in arrays], *integers)
-    ctypes.CFUNCTYPE(None, ctypes.c_void_p, *[ctypes.c_int64] * 2, ctypes.c_void_p)(address)(table, first, last, None)
+    instructions.call(instructions.compiled(job), arrays, [], 0, [(0, last)])
 
 
 def body(lines: str, count: int) -> str:
@@ -35,7 +30,7 @@ def body(lines: str, count: int) -> str:
         f"    {line}\n" for line in lines.strip("\n").split("\n"))
 
 
-def test_loops_branches_and_variables() -> None:
+def test_loops_branches_and_variables(instructions: InstructionSet) -> None:
     """As Python does it, when it runs the same lines."""
     lines = """
 total = 0
@@ -58,27 +53,29 @@ b1[2] = 7 // -2 + -7 % 3
 """
     data = np.arange(20) % 7
     ours, theirs = np.zeros(3, np.int64), np.zeros(3, np.int64)
-    run(body(lines, 2), data, ours)
+    run(instructions, body(lines, 2), data, ours)
     exec(lines, {"b0": data, "b1": theirs})
     np.testing.assert_array_equal(ours, theirs)
 
 
-def test_a_variable_that_is_given_several_dtypes_holds_them_all() -> None:
+def test_a_variable_that_is_given_several_dtypes_holds_them_all(instructions: InstructionSet) -> None:
     out = np.zeros(2)
-    run(body("x = 1\ny = False\nif first < last:\n    x = 2.5\n    y = 7\nb0[0] = x\nb0[1] = y", 1), out, last=1)
+    text = body("x = 1\ny = False\nif first < last:\n    x = 2.5\n    y = 7\nb0[0] = x\nb0[1] = y", 1)
+    run(instructions, text, out, last=1)
     assert list(out) == [2.5, 7]
 
 
 @pytest.mark.parametrize("op", ["+", "-", "*", "//", "%", "&", "|", "^", "<", "<=", "==", "!="])
 @pytest.mark.parametrize("dtype", [d for d in DTYPES if "int" in d])
-def test_integers(op: str, dtype: str) -> None:
+def test_integers(op: str, dtype: str, instructions: InstructionSet) -> None:
     """In 64 bits, then of the dtype again; 0 where something is divided by 0."""
     info = np.iinfo(dtype)
     numbers = [n for n in (0, 1, 2, 3, 7, -1, -2, -7, info.min, info.max) if info.min <= n <= info.max]
     pairs = list(itertools.product(numbers, repeat=2))
     x, y = (np.array(side, dtype) for side in zip(*pairs, strict=True))
     out = np.zeros(len(pairs), dtype)
-    run(body(f"for i in range(last):\n    b2[i] = {dtype}(b0[i] {op} b1[i])", 3), x, y, out, last=len(pairs))
+    text = body(f"for i in range(last):\n    b2[i] = {dtype}(b0[i] {op} b1[i])", 3)
+    run(instructions, text, x, y, out, last=len(pairs))
     names = {"+": "add", "-": "sub", "*": "mul", "//": "floordiv", "%": "mod", "&": "and_", "|": "or_", "^": "xor",
              "<": "lt", "<=": "le", "==": "eq", "!=": "ne"}
     wanted = [0 if op in "//%" and b == 0 else int(getattr(operator, names[op])(a, b)) for a, b in pairs]
@@ -87,18 +84,19 @@ def test_integers(op: str, dtype: str) -> None:
 
 @pytest.mark.parametrize("target", DTYPES)
 @pytest.mark.parametrize("source", DTYPES)
-def test_casts(source: str, target: str) -> None:
+def test_casts(source: str, target: str, instructions: InstructionSet) -> None:
     x = np.array([0, 1, 2, 100, 127], np.float64).astype(source)
     out = np.zeros(5, target)
-    run(body(f"for i in range(5):\n    b1[i] = {target}(b0[i])", 2), x, out)
+    run(instructions, body(f"for i in range(5):\n    b1[i] = {target}(b0[i])", 2), x, out)
     np.testing.assert_array_equal(out, x.astype(target))
 
 
-def test_the_right_side_of_a_condition_is_read_only_if_it_decides() -> None:
+def test_the_right_side_of_a_condition_is_read_only_if_it_decides(instructions: InstructionSet) -> None:
     out = np.zeros(2, np.int64)
     far = 1 << 60
-    run(body(f"at = {far} if first < last else 0\nok = at < 1 and b0[at] == 0\nno = at >= 1 or b0[at] == 0\n"
-             "b0[0] = int64(ok)\nb0[1] = int64(no)", 1), out, last=1)
+    text = (f"at = {far} if first < last else 0\nok = at < 1 and b0[at] == 0\nno = at >= 1 or b0[at] == 0\n"
+            "b0[0] = int64(ok)\nb0[1] = int64(no)")
+    run(instructions, body(text, 1), out, last=1)
     assert list(out) == [0, 1]
 
 
