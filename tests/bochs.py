@@ -31,9 +31,10 @@ SIMD = 1 << 9 | 1 << 10 | 1 << 18  # CR4: OSFXSR, OSXMMEXCPT, OSXSAVE
 MXCSR = 0x1F80  # all exceptions masked, as a process begins
 HALT = 0xF4
 ARCH_PRCTL, ARCH_GET_FS = 158, 0x1003  # of Linux
-# The instructions kshiftrw and kshiftlw by 15: Bochs has 0 for what they give. Of the first the emulated code has kshiftrd
-# instead, which gives the same of masks of 16 bits.
-RIGHT_15, LEFT_15 = (re.compile(rb"\xc4\xe3\xf9" + code + rb"([\xc0-\xff])\x0f", re.DOTALL) for code in (b"\x30", b"\x32"))
+# The instructions kshiftrw and kshiftlw by 15, which give 0 in Bochs. In place of the first the emulated code has
+# kshiftrd, which gives the same of masks of 16 bits.
+RIGHT_15 = re.compile(rb"\xc4\xe3\xf9\x30([\xc0-\xff])\x0f", re.DOTALL)
+LEFT_15 = re.compile(rb"\xc4\xe3\xf9\x32([\xc0-\xff])\x0f", re.DOTALL)
 # The package's files want functions of a C library newer than they say.
 NEWER = """#include <stdarg.h>
 #include <stdio.h>
@@ -54,7 +55,8 @@ class Bochs:
         from mxc.compiler.targets.cpu.load import load_objects
 
         assert not LEFT_15.search(code), "what Bochs makes of kshiftlw by 15 is wrong"
-        return load_objects({symbol: RIGHT_15.sub(rb"\xc4\xe3\x79\x31\1\x0f", code)})[symbol]
+        code = RIGHT_15.sub(lambda found: b"\xc4\xe3\x79\x31" + found[1] + b"\x0f", code)
+        return load_objects({symbol: code})[symbol]
 
     def run(self, address: int, arrays: Sequence[np.ndarray], values: Sequence[int], scratch: np.ndarray,
             portions: Sequence[tuple[int, int]]) -> None:

@@ -1,4 +1,4 @@
-"""Networks as symbols, for tests: LeNet, a perceptron, CIFAR ResNet-20 v1, ResNet-50 v1, and single layers.
+"""Networks as symbols, for tests: LeNet, a perceptron, CIFAR ResNet-20 v1, ResNet-50 v1, small ones, and single layers.
 
 The residual networks are those of K. He et al., "Deep Residual Learning for Image Recognition" (2015), in the variant
 of Gluon's model zoo: no activation behind CIFAR's first BatchNorm, bias in the bottleneck's 1x1 convolutions, and
@@ -89,6 +89,22 @@ def resnet50(classes: int = 1000) -> Symbol:
             stride = 2 if stage > 0 and block == 0 else 1
             net = _bottleneck(net, 256 << stage, stride, block == 0, f"s{stage}b{block}")
     return _head(net, classes)
+
+
+def small_resnet(classes: int = 10) -> Symbol:
+    """Two blocks, of 24 and 48 filters; `data` (N, 3, H, W)."""
+    net = _relu(_norm(_conv(mx.sym.Variable("data"), 24, 3, "first"), "first"), "first")
+    return _head(_basic(_basic(net, 24, 1, False, "a"), 48, 2, True, "b"), classes)
+
+
+def small_mobile(classes: int = 10) -> Symbol:
+    """An inverted residual block as MobileNet v2 has them: expansion, depthwise filters, projection, all added to what
+    was there; `data` (N, 3, H, W)."""
+    start = net = _relu(_norm(_conv(mx.sym.Variable("data"), 24, 3, "first", 2), "first"), "first")
+    net = mx.sym.clip(_norm(_conv(net, 72, 1, "expand"), "expand"), 0, 6)
+    net = mx.sym.Convolution(net, kernel=(3, 3), pad=(1, 1), num_filter=72, num_group=72, no_bias=True, name="filter")
+    net = _norm(_conv(mx.sym.clip(_norm(net, "filter"), 0, 6), 24, 1, "project"), "project")
+    return _head(start + net, classes)
 
 
 def layer(kind: str) -> tuple[mx.sym.Symbol, tuple[int, ...]]:
