@@ -18,6 +18,7 @@ from mxc.compiler.passes.pipeline import transform
 from mxc.compiler.passes.plan_memory import plan_memory
 from mxc.compiler.passes.registry import Options
 from mxc.compiler.passes.schedule import schedule
+from mxc.compiler.passes.share_code import share_code
 from mxc.compiler.plan import Plan
 
 
@@ -69,7 +70,7 @@ def _planned(graph: Graph, shapes: Mapping[str, Shape], dtypes: Mapping[str, str
     final = transform(known, options)
     groups = fuse(final, options, merge="fuse" not in env.names("MXC_SKIP"))
     launches, outputs = lower(final, groups, args, {*aux})
-    launches = schedule(chained(launches))
+    launches = schedule(chained(share_code(launches)))
     plan = plan_memory(launches, outputs, target)
     plan.nodes = sum(node.op is not None for node in known.nodes)
     kernels: dict[str, Kernel] = {}

@@ -31,6 +31,7 @@ from mxc.runtime.storage import Block
 # Forms of so many elements are compiled at once: arithmetic, which NumPy does as fast below; maps and reductions; the
 # others, of which some references are loops in Python.
 ARITHMETIC_ELEMENTS, MAP_ELEMENTS, LIBRARY_ELEMENTS = 1 << 18, 1 << 16, 1 << 12
+FEW_ARRAYS = 8  # that an operator which moves elements reads and makes, up to which it is compiled
 SLOW_CALL = 250e-6  # seconds: a call of compiled code takes less than half of it
 COMPILATION = 0.3  # seconds that slow calls of a form's reference take before it is compiled
 # What NumPy computes in the dtype of its arguments, and by one function: at the speed of memory, or slower.
@@ -40,6 +41,7 @@ _KEPT = _QUICK | {"mod", "pow", "exp", "expm1", "log", "log1p", "log2", "log10",
                   "arccos", "arctan", "arctan2", "sinh", "cosh", "tanh", "arcsinh", "arccosh", "arctanh", "cbrt",
                   "sigmoid"}
 _TRUTH = {"lt", "le", "gt", "ge", "eq", "ne"}
+_COMPUTED = ("float32", "float64", "int32", "int64")  # dtypes that NumPy's functions compute in as expressions do
 _lock = Lock()
 
 
@@ -90,7 +92,9 @@ class Form:
         self.small = elements < (LARGE >> 3 if is_library else LARGE)
         function, is_quick = numpy_function(node, in_shapes, in_dtypes, shapes[0], dtypes[0])
         least = LIBRARY_ELEMENTS if is_library else ARITHMETIC_ELEMENTS if is_quick else MAP_ELEMENTS
-        self.wants_code = elements >= least and not self.is_empty
+        # Kernels of joins and divisions serve one number of arrays, and copy no faster.
+        self._moves_many = op.kind == Kind.INJECTIVE and len(in_shapes) + len(shapes) > FEW_ARRAYS
+        self.wants_code = elements >= least and not self.is_empty and not self._moves_many
         self.function = None if self.wants_code else function
         self.short: Callable[..., np.ndarray] | None = self.function
         if function is None and self.small and not (self.wants_code or self.draws or op.aux) and len(shapes) == 1:
@@ -139,7 +143,7 @@ class Form:
         except MemoryError as error:
             raise OutOfMemoryError(f"operator {self.op.name}: out of memory: {error}") from None
         took = time.thread_time() - start
-        if took > SLOW_CALL:
+        if took > SLOW_CALL and not self._moves_many:
             self._slow += took
             self.wants_code = self.wants_code or self._slow > COMPILATION
             self.short = None if self.wants_code else self.short
@@ -216,9 +220,12 @@ def numpy_function(node: Node, in_shapes: Sequence[tuple[int, ...]], in_dtypes: 
     whether it is arithmetic alone."""
     op, params = node.op, node.params
     assert op is not None
+    if not in_shapes or not shape or set(in_dtypes) != {dtype} or dtype not in _COMPUTED:
+        return None, False
+    if op.sums:
+        return (_sum, True) if len(in_shapes) > 1 else (None, False)
     text = op.expression(params) if "reference" not in op.rules and op.reduce is None else None
-    if text is None or not in_shapes or not shape or set(in_dtypes) != {dtype} or \
-            dtype not in ("float32", "float64", "int32", "int64") or expr.compute_dtype(text, dtype) != dtype:
+    if text is None or expr.compute_dtype(text, dtype) != dtype:
         return None, False
     names = op.input_names(params)
     if not set(names) <= expr.names_of(text):
@@ -243,6 +250,14 @@ def numpy_function(node: Node, in_shapes: Sequence[tuple[int, ...]], in_dtypes: 
         return expr.NUMPY[body[2:].split("(")[0]], reading.is_quick
     text = f"lambda {', '.join(f'i_{n}' for n in names)}: {body}"
     return eval(text, reading.names()), reading.is_quick  # checked
+
+
+def _sum(first: np.ndarray, second: np.ndarray, *more: np.ndarray) -> np.ndarray:
+    """The sum of arrays of one shape, added in their order."""
+    total = np.add(first, second)
+    for term in more:
+        np.add(total, term, out=total)
+    return total
 
 
 class _Code:

@@ -28,6 +28,8 @@ def flops(op: Operator, params: Params, ins: Sequence[Shape], outs: Sequence[Sha
         return rule(params, ins, outs)
     if op.kind == Kind.INJECTIVE:
         return 0
+    if op.sums:
+        return prod(outs[0]) * (len(ins) - 1)
     expression = op.expression(params)
     if expression is not None:
         return prod(outs[0]) * operations(expression)

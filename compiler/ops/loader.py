@@ -264,8 +264,7 @@ def _check_expressions(op: Operator) -> None:
         if unknown:
             raise MXNetError(f"operator {op.name}: {what} {text!r}: unknown name {', '.join(sorted(unknown))}")
 
-    total = any(op.expr == f"sum({i.name})" for i in op.inputs if i.variadic)
-    if op.expr is not None and not total:
+    if op.expr is not None and not op.sums:
         for text in _texts(op.expr):
             check(text, set(), "expr")
     for name in op.starts.keys() - inputs - set(op.aux):

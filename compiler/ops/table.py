@@ -273,11 +273,14 @@ class Operator:
             if str(params[parameter]) not in choices:
                 raise MXNetError(f"operator {self.name}: no expression for {parameter}={params[parameter]!r}")
             expr = choices[str(params[parameter])]
-        if expr is not None and self.variadic:
-            spec = next(s for s in self.inputs if s.variadic)
-            if expr == f"sum({spec.name})":
-                return " + ".join(n for n in self.input_names(params) if n.startswith(spec.name))
+        if expr is not None and self.sums:
+            return " + ".join(self.input_names(params))
         return expr
+
+    @property
+    def sums(self) -> bool:
+        """Whether it adds up a variable number of inputs: its expression grows with their number."""
+        return bool(self.variadic) and any(self.expr == f"sum({s.name})" for s in self.inputs if s.variadic)
 
     @property
     def differentiable(self) -> bool:

@@ -12,6 +12,8 @@ from mxc.compiler.ops.shapes.basic import reduced_axes
 from mxc.compiler.ops.table import Kind
 
 ORDER_KEEPING = "reshape"  # the index rule of operators that keep the row-major order of the elements
+JOINING = "concat"  # the index rule of operators that put arrays one behind the other
+MOST_JOINED = 24  # arrays that one kernel joins
 SPACE, DOMAIN, INLINE = "space", "domain", "inline"
 
 # A reduction over few outputs is split over threads instead of being fused with what reads its result.
@@ -27,7 +29,7 @@ class NotFusable(Exception):
 
 @dataclass(frozen=True)
 class Form:
-    """kind: map, reduce, anchor, view, routine or host. space: the shape S. reduced: the axes of S that are reduced.
+    """kind: map, reduce, anchor, view, join, routine or host. space: the shape S. reduced: the axes of S that are reduced.
 
     levels: of each entry that the group computes.
     """
@@ -40,7 +42,7 @@ class Form:
     def may_precede(self, consumer: Form) -> bool:
         """A quick test by kinds alone whether a group of this form may be merged into one of form `consumer`."""
         kinds = {self.kind, consumer.kind}
-        return not kinds & {"host", "routine"} and ("anchor" not in kinds or bool(kinds & {"map", "view"}))
+        return not kinds & {"host", "routine", "join"} and ("anchor" not in kinds or bool(kinds & {"map", "view"}))
 
     @property
     def domain(self) -> Shape:
@@ -50,6 +52,12 @@ class Form:
 def is_view(node: Node) -> bool:
     """True when the node's output is its input's memory under another shape (its index rule keeps the order)."""
     return node.op is not None and node.op.rules.get("index") == ORDER_KEEPING
+
+
+def is_join(node: Node) -> bool:
+    """True for a concatenation of so many arrays that each is copied to its place by a kernel of its own: one kernel
+    would choose among all of them at every point."""
+    return node.op is not None and node.op.rules.get("index") == JOINING and len(node.inputs) > MOST_JOINED
 
 
 def is_window(node: Node) -> bool:
@@ -89,6 +97,8 @@ def _single(graph: Graph, node: Node) -> Form:
             return Form("reduce", shape, frozenset(), dict.fromkeys(entries, DOMAIN))
         space, reduced = space_of(graph, node)
         return Form("reduce", space, reduced, dict.fromkeys(entries, DOMAIN))
+    if is_join(node):
+        return Form("join", shape, frozenset(), dict.fromkeys(entries, SPACE))
     return Form("view" if is_view(node) else "map", shape, frozenset(), dict.fromkeys(entries, SPACE))
 
 

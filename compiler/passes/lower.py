@@ -5,7 +5,7 @@ from collections.abc import Sequence, Set
 
 from mxc.compiler.graph.graph import Entry, Graph, Node
 from mxc.compiler.kernel.ir import LoopKernel
-from mxc.compiler.passes.copies import copy_kernel
+from mxc.compiler.passes.copies import copy_kernel, placing_kernel
 from mxc.compiler.passes.fuse import Group
 from mxc.compiler.passes.fuse_forms import is_view
 from mxc.compiler.passes.gradient import head_position
@@ -104,6 +104,9 @@ class Lowering:
             self._alone(group)
             return
         targets = self._targets(group)
+        if group.form.kind == "join":
+            self._join(group, targets)
+            return
         lowering = GroupLowering(self.graph, group, self.storage_of)
         kernel = lowering.kernel(targets)
         if isinstance(kernel, LoopKernel):
@@ -113,6 +116,19 @@ class Lowering:
         else:
             for call, storages in split_winograd(kernel, lowering.storages):
                 self.launches.append(Launch(group.phase, group.label, call, storages))
+
+    def _join(self, group: Group, targets: dict[Entry, list[tuple[Storage, str]]]) -> None:
+        """Each input of a join of many goes to its place."""
+        node = group.nodes[0]
+        whole = self.graph.shape(Entry(node))
+        joined = int(node.params.dim) % len(whole)
+        for storage, mode in targets.get(Entry(node), ()):
+            start = 0
+            for entry in node.inputs:
+                shape = self.graph.shape(entry)
+                kernel = placing_kernel(storage.dtype, shape, whole, joined, start, mode)
+                self.launches.append(Launch(group.phase, group.label, kernel, [self.storage_of[entry], storage]))
+                start += shape[joined]
 
     def _alone(self, group: Group) -> None:
         """A node that shares its kernel with no other, or that Python runs: its inputs' storages, then its outputs'."""

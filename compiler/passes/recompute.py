@@ -19,7 +19,7 @@ import numpy as np
 from mxc.compiler.graph.graph import Entry, Facts, Graph, GraphBuilder, Node
 from mxc.compiler.ops.table import Kind
 from mxc.compiler.passes.fuse import fuse
-from mxc.compiler.passes.fuse_forms import is_costly, is_view, is_window
+from mxc.compiler.passes.fuse_forms import is_costly, is_join, is_view, is_window
 from mxc.compiler.passes.phases import BACKWARD, FORWARD, free_nodes, phases
 from mxc.compiler.passes.registry import Options, graph_pass
 
@@ -32,7 +32,7 @@ def renamed(node: Node, name: str, inputs: list[Entry]) -> Node:
 
 
 def _is_cheap(node: Node) -> bool:
-    return node.op is not None and node.op.kind <= Kind.INJECTIVE
+    return node.op is not None and node.op.kind <= Kind.INJECTIVE and not is_join(node)
 
 
 def _stored_by_forward(graph: Graph, options: Options) -> set[Entry]:
@@ -45,12 +45,12 @@ def _stored_by_forward(graph: Graph, options: Options) -> set[Entry]:
 
 
 def _read_from_memory(graph: Graph) -> set[Entry]:
-    """What anchors, window reductions and opaque nodes read: no kernel computes it on the way."""
+    """What anchors, window reductions, wide joins and opaque nodes read: no kernel computes it on the way."""
     found: set[Entry] = set()
     for node in reversed(graph.nodes):
         if node.op is None:
             continue
-        if node.op.kind >= Kind.ANCHOR or is_window(node) or (is_view(node) and Entry(node) in found):
+        if node.op.kind >= Kind.ANCHOR or is_window(node) or is_join(node) or (is_view(node) and Entry(node) in found):
             found.update(node.inputs)
     return found
 

@@ -24,6 +24,8 @@ def _environment(reading: NumpyReading, op: Operator, params: Params, inputs: di
 
 def expression_value(op: Operator, params: Params, inputs: list[np.ndarray], out_dtype: str) -> np.ndarray:
     """The output of an operator that has an expression."""
+    if op.sums:
+        return _sum(inputs, out_dtype)
     text = op.expression(params)
     assert text is not None
     reading = NumpyReading(compute_dtype(text, out_dtype))
@@ -33,6 +35,15 @@ def expression_value(op: Operator, params: Params, inputs: list[np.ndarray], out
     if not inputs:
         shape = tuple(params["shape"])  # type: ignore[arg-type]
     return np.broadcast_to(as_dtype(result, np.dtype(out_dtype)), shape).copy()
+
+
+def _sum(inputs: list[np.ndarray], out_dtype: str) -> np.ndarray:
+    """The sum of arrays, added in their order."""
+    reading = NumpyReading(compute_dtype("lhs + rhs", out_dtype))
+    total = as_dtype(inputs[0], reading.dtype)
+    for term in inputs[1:]:
+        total = reading.apply("add", total, term)
+    return np.array(as_dtype(total, np.dtype(out_dtype)))
 
 
 def reduction_value(op: Operator, params: Params, inputs: list[np.ndarray], out_dtype: str) -> np.ndarray:

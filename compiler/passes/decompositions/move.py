@@ -20,6 +20,8 @@ from mxc.compiler.ops.shapes.move import (
 from mxc.compiler.passes.building import as_shape, filled
 from mxc.compiler.passes.registry import Options
 
+MOST_PARTS = 23  # parts that one node makes: with what it divides they are as many as one kernel may have
+
 
 def _own_shape(builder: GraphBuilder, node: Node) -> Shape:
     assert builder.old is not None
@@ -124,6 +126,19 @@ def size_array(builder: GraphBuilder, node: Node, inputs: list[Entry], options: 
     for n in builder.shape(inputs[0]):
         count *= n
     return [filled(builder, (1,), count, "int64")]
+
+
+def slice_channel(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry] | None:
+    """A slice for each part where there are many: one kernel would write them all."""
+    assert builder.old is not None
+    count, (data,) = node.params.num_outputs, inputs
+    if count <= MOST_PARTS:
+        return None
+    shape = builder.shape(data)
+    axis = node.params.axis % len(shape)
+    size = shape[axis] // count
+    return [as_shape(builder, builder.make("slice_axis", data, axis=axis, begin=i * size, end=(i + 1) * size),
+                     builder.old.shape(Entry(node, i))) for i in range(count)]
 
 
 def split_v2(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry]:
