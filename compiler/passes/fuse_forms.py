@@ -3,17 +3,19 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 from mxc.compiler.graph.graph import Entry, Graph, Node, Shape
 from mxc.compiler.kernel.ir import FUNCTIONS
 from mxc.compiler.ops.shapes.basic import reduced_axes
 from mxc.compiler.ops.table import Kind
+from mxc.compiler.passes.index_reads import places_read
 
 ORDER_KEEPING = "reshape"  # the index rule of operators that keep the row-major order of the elements
 JOINING = "concat"  # the index rule of operators that put arrays one behind the other
 MOST_JOINED = 24  # arrays that one kernel joins
+MOST_PLACES = 128  # at which the inline values of a kernel are computed or read, for one element of what it stores
 SPACE, DOMAIN, INLINE = "space", "domain", "inline"
 
 # A reduction over few outputs is split over threads instead of being fused with what reads its result.
@@ -132,6 +134,7 @@ class _Leveller:
                 levels[Entry(node, i)] = self._level(node, kind, space, reduced, fixed, after)
         self._check_reads(levels, kind, space, reduced, after)
         self._check_work(levels)
+        self._check_places(levels)
         for entry in self.stored & levels.keys():
             if levels[entry] == INLINE:
                 raise NotFusable(f"{entry.node.name} is read at other indices and must be stored")
@@ -220,6 +223,42 @@ class _Leveller:
             for entry in node.inputs:
                 if entry.node in self.inside and levels[entry] == INLINE:
                     points[entry] = max(points.get(entry, 0), times)
+
+    def _check_places(self, levels: dict[Entry, str]) -> None:
+        """Refuses to compute inline values at more places than MOST_PLACES, for each is code of its own: what reads at
+        two places what reads at two places, and so on, would grow as a power of two."""
+        if INLINE not in levels.values():
+            return
+        graph, names, total = self.graph, {}, 0
+        places: dict[Entry, set[int]] = {}  # of what is read at other places than the user's own; 0 is the user's own
+
+        def read(entry: Entry, *place: Hashable) -> None:
+            places.setdefault(entry, set()).add(names.setdefault(place, len(names) + 1) if place else 0)
+
+        for node in reversed(self.nodes):
+            assert node.op is not None
+            for mine in (Entry(node, i) for i in range(node.num_outputs)):
+                here = places.get(mine, set()) if levels[mine] == INLINE else {0}
+                total += len(here) if levels[mine] == INLINE else 0
+                if total > MOST_PLACES:
+                    raise NotFusable(f"{node.name} and others would be computed at more than {MOST_PLACES} places")
+                if node.op.rules.get("index", ORDER_KEEPING) != ORDER_KEEPING and node.op.kind == Kind.INJECTIVE:
+                    counts = places_read(graph, mine)
+                    for place in here:
+                        for k, entry in enumerate(node.inputs):
+                            for each in range(counts[k]):
+                                read(entry, node, mine.index, place, k, each)
+                    continue
+                for entry in node.inputs:
+                    same = node.op.kind <= Kind.BROADCAST and graph.shape(entry) == graph.shape(mine)
+                    for place in here:
+                        if same:
+                            places.setdefault(entry, set()).add(place)
+                        else:
+                            read(entry, place, graph.shape(entry))
+        total += sum(len(found) for entry, found in places.items() if entry.node not in self.inside)
+        if total > MOST_PLACES:
+            raise NotFusable(f"inline values would be read at {total} places")
 
     def _unit_broadcast(self, shape: Shape, node: Node) -> bool:
         out = self.graph.shape(Entry(node))
