@@ -21,5 +21,6 @@ def placing_kernel(dtype: str, shape: Shape, whole: Shape, joined: int, start: i
     `joined`. mode: "write" or "add"."""
     lead, run, step = math.prod(shape[:joined]), math.prod(shape[joined:]), math.prod(whole[joined + 1:])
     place = flatten((axis(0), axis(1)), (lead, step * whole[joined]))
-    store = Store(1, apply("add", place, index(start * step)), load(0, flatten((axis(0), axis(1)), (lead, run)), dtype), mode)
+    source = load(0, flatten((axis(0), axis(1)), (lead, run)), dtype)
+    store = Store(1, apply("add", place, index(start * step)), source, mode)
     return canonical(LoopKernel("copy", (dtype, dtype), (lead, run), (), (), (store,)))

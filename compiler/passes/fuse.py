@@ -16,11 +16,12 @@ In each, a value that no later group needs may also be "inline": computed again 
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from mxc.compiler.graph.graph import Entry, Graph, Node, Shape
 from mxc.compiler.ops.table import Kind
-from mxc.compiler.passes.fuse_forms import Form, NotFusable, form_of, is_view, is_window
+from mxc.compiler.passes.fuse_forms import Form, NotFusable, form_of, is_view, is_window, united
 from mxc.compiler.passes.phases import phases
 from mxc.compiler.passes.registry import Options
 
@@ -50,22 +51,26 @@ class Grouping:
         self.graph = graph
         self.phase = phases(graph, options.static)
         self.position = graph.ids
-        self.users = graph.consumers()
+        self.users = {e: list(dict.fromkeys(user for user, _ in found)) for e, found in graph.consumers().items()}
         self.sinks = set(graph.outputs)
         self.frontier = len(graph.nodes)  # position of the last node that may be in a group with others
         self.group_of: dict[Node, Group] = {}
+        self.made: dict[Node, list[Entry]] = {}  # the entries of each node
         for node in graph.nodes:
             if not node.is_variable:
                 self.group_of[node] = Group([node], form_of(graph, [node]), self.phase[node])
+                self.made[node] = [Entry(node, i) for i in range(node.num_outputs)]
 
     def needed_outside(self, nodes: set[Node], entry: Entry) -> bool:
         """True when `entry` is an output of the graph or read by a node outside of `nodes`."""
-        return entry in self.sinks or any(user not in nodes for user, _ in self.users.get(entry, ()))
+        return entry in self.sinks or any(user not in nodes for user in self.readers(entry))
+
+    def readers(self, entry: Entry) -> Sequence[Node]:
+        return self.users.get(entry, ())
 
     def stored_entries(self, nodes: list[Node]) -> list[Entry]:
         inside = set(nodes)
-        entries = [Entry(node, i) for node in nodes for i in range(node.num_outputs)]
-        return [e for e in entries if self.needed_outside(inside, e)]
+        return [e for node in nodes for e in self.made[node] if self.needed_outside(inside, e)]
 
     def try_merge(self, producer: Group, consumer: Group) -> bool:
         """Merge the two groups when that is legal; whether it was done."""
@@ -73,11 +78,15 @@ class Grouping:
             return producer is consumer
         if not producer.form.may_precede(consumer.form):
             return False
-        nodes = sorted({*producer.nodes, *consumer.nodes}, key=self.position.__getitem__)
-        if len(nodes) > MAX_NODES or self.count_buffers(nodes) > MAX_BUFFERS:
+        if len(producer.nodes) + len(consumer.nodes) > MAX_NODES:
             return False
+        nodes = sorted([*producer.nodes, *consumer.nodes], key=self.position.__getitem__)
+        stored = self.stored_entries(nodes)
+        if self.count_inputs(nodes) + len(stored) > MAX_BUFFERS:
+            return False
+        form = united(producer.form, consumer.form)
         try:
-            form = form_of(self.graph, nodes, set(self.stored_entries(nodes)))
+            form = form or form_of(self.graph, nodes, set(stored))
         except NotFusable:
             return False
         if self.leaves_and_returns(nodes):
@@ -90,25 +99,25 @@ class Grouping:
     def only_reduced(self, producer: Group, node: Node) -> bool:
         """True when reductions alone read `node`, and what it reads of an anchor is stored anyway: the reductions load
         that and compute `node` themselves, where the anchor would store it too."""
-        users = [user for user, _ in self.users.get(Entry(node), ())]
+        users = self.readers(Entry(node))
         if producer.form.kind != "anchor" or Entry(node) in self.sinks or not users:
             return False
         if not all(user.op is not None and user.op.kind == Kind.REDUCTION and not is_window(user) for user in users):
             return False
         return all(self.needed_outside({*producer.nodes, node}, e) for e in node.inputs if e.node in producer.nodes)
 
-    def count_buffers(self, nodes: list[Node]) -> int:
+    @staticmethod
+    def count_inputs(nodes: list[Node]) -> int:
+        """How many entries `nodes` read that others make."""
         inside = set(nodes)
-        outside = {e for node in nodes for e in node.inputs if e.node not in inside}
-        return len(outside) + len(self.stored_entries(nodes))
+        return len({e for node in nodes for e in node.inputs if e.node not in inside})
 
     def leaves_and_returns(self, nodes: list[Node]) -> bool:
         """True when some path goes from `nodes` through another group back to `nodes`."""
         # Groups of several nodes reach no further than `frontier`, so what begins behind it cannot come back.
         inside = set(nodes)
         seen: set[Node] = set()
-        stack = [u for n in nodes for i in range(n.num_outputs) for u, _ in self.users.get(Entry(n, i), ())
-                 if u not in inside]
+        stack = [u for n in nodes for e in self.made[n] for u in self.readers(e) if u not in inside]
         while stack:
             node = stack.pop()
             if node in inside:
@@ -119,7 +128,7 @@ class Grouping:
             seen.update(members)
             if min(map(self.position.__getitem__, members)) > self.frontier:
                 continue
-            stack.extend(u for n in members for i in range(n.num_outputs) for u, _ in self.users.get(Entry(n, i), ()))
+            stack.extend(u for n in members for e in self.made[n] for u in self.readers(e))
         return False
 
     def producers(self, node: Node) -> list[Group]:
@@ -200,7 +209,7 @@ def _squeezed(graph: Graph, entry: Entry) -> Shape:
 def _merge_siblings(grouping: Grouping) -> None:
     """Unite reductions over the same axes that read the same array: one sweep serves both."""
     for entry, users in grouping.users.items():
-        reductions = [user for user, _ in users if grouping.group_of[user].form.kind == "reduce"]
+        reductions = [user for user in users if grouping.group_of[user].form.kind == "reduce"]
         for first, second in itertools.pairwise(reductions):
             a, b = grouping.group_of[first], grouping.group_of[second]
             if a is not b and grouping.group_of.get(entry.node) not in (a, b):

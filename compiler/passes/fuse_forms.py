@@ -31,15 +31,16 @@ class NotFusable(Exception):
 
 @dataclass(frozen=True)
 class Form:
-    """kind: map, reduce, anchor, view, join, routine or host. space: the shape S. reduced: the axes of S that are reduced.
-
-    levels: of each entry that the group computes.
+    """kind: map, reduce, anchor, view, join, routine or host. space: the shape S. reduced: the axes of S that are
+    reduced. levels: of each entry that the group computes. plain: whether all that it computes are formulas over
+    values at the same place, of one shape.
     """
 
     kind: str
     space: Shape
     reduced: frozenset[int]
     levels: dict[Entry, str]
+    plain: bool = False
 
     def may_precede(self, consumer: Form) -> bool:
         """A quick test by kinds alone whether a group of this form may be merged into one of form `consumer`."""
@@ -79,6 +80,19 @@ def is_costly(node: Node) -> bool:
     return bool(_COSTLY.search(node.op.expression(node.params) or ""))
 
 
+def _needs_index(node: Node) -> bool:
+    """True when the node's value is not a formula over its inputs' values at one place."""
+    assert node.op is not None
+    return node.op.kind < Kind.ANCHOR and node.op.expression(node.params) is None
+
+
+def united(producer: Form, consumer: Form) -> Form | None:
+    """The form of two groups as one where it is plain to see, of formulas over one shape; None where it is not."""
+    if not (producer.plain and consumer.plain and producer.space == consumer.space):
+        return None
+    return Form("map", consumer.space, frozenset(), {**producer.levels, **consumer.levels}, plain=True)
+
+
 def form_of(graph: Graph, nodes: Sequence[Node], stored: set[Entry] | None = None) -> Form:
     """The form of `nodes` (topological order) when `stored` entries must reach memory. Raises NotFusable."""
     if len(nodes) == 1 and stored is None:
@@ -101,7 +115,8 @@ def _single(graph: Graph, node: Node) -> Form:
         return Form("reduce", space, reduced, dict.fromkeys(entries, DOMAIN))
     if is_join(node):
         return Form("join", shape, frozenset(), dict.fromkeys(entries, SPACE))
-    return Form("view" if is_view(node) else "map", shape, frozenset(), dict.fromkeys(entries, SPACE))
+    plain = node.op.kind <= Kind.BROADCAST and not _needs_index(node)
+    return Form("view" if is_view(node) else "map", shape, frozenset(), dict.fromkeys(entries, SPACE), plain)
 
 
 class _Leveller:
@@ -115,14 +130,8 @@ class _Leveller:
         self.reductions = [n for n, k in zip(nodes, kinds, strict=True) if k == Kind.REDUCTION]
         if len(self.anchors) > 1 or (self.anchors and self.reductions) or Kind.OPAQUE in kinds:
             raise NotFusable("more than one anchor, or an anchor with a reduction")
-        if self.anchors and any(map(self._needs_index, nodes)):
+        if self.anchors and any(map(_needs_index, nodes)):
             raise NotFusable("an epilogue holds elementwise operators only")
-
-    @staticmethod
-    def _needs_index(node: Node) -> bool:
-        """True when the node's value is not a formula over its inputs' values at one place."""
-        assert node.op is not None
-        return node.op.kind < Kind.ANCHOR and node.op.expression(node.params) is None
 
     def form(self) -> Form:
         kind, space, reduced = self._space()

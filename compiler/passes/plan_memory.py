@@ -1,6 +1,8 @@
 """Memory planning: which storages share memory, at which offsets, in one arena as small as can be."""
 from __future__ import annotations
 
+import bisect
+import heapq
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -9,6 +11,7 @@ from mxc.compiler.kernel.ir import CallKernel, ChainKernel
 from mxc.compiler.passes.program import Launch, Storage, can_share, last_uses
 from mxc.compiler.plan import Buffer, Plan, Step
 
+MOST_COMPARED = 2048  # intervals of which each is compared with all others, which takes a second or two
 ALIGNMENT = 64  # bytes: a cache line, and the widest vector
 
 
@@ -54,8 +57,10 @@ def place(lifetimes: Sequence[Interval]) -> int:
     """Set every interval's offset; the bytes that all need together.
 
     Each interval, in several orders, goes to the smallest gap that fits between those alive at the same time; the best
-    order wins.
+    order wins. Of very many, each goes to the smallest gap that is free when it begins.
     """
+    if len(lifetimes) > MOST_COMPARED:
+        return _place_in_time(lifetimes)
     sizes = {id(i): i.nbytes for i in lifetimes}
     orders: list[Callable[[Interval], tuple]] = [
         lambda i: (-i.nbytes, i.first), lambda i: (-(i.last - i.first), -i.nbytes), lambda i: (i.first, -i.nbytes),
@@ -70,6 +75,34 @@ def place(lifetimes: Sequence[Interval]) -> int:
     for interval, offset in zip(lifetimes, best[1], strict=True):
         interval.offset = offset
     return best[0]
+
+
+def _place_in_time(lifetimes: Sequence[Interval]) -> int:
+    """As `place`, in the order in which the intervals begin."""
+    free: list[tuple[int, int]] = []  # offset and bytes, in the order of the offsets, none beside another
+    ending: list[tuple[int, int, int]] = []  # a heap of the last launch of what is alive, its offset and bytes
+    top = 0
+    for interval in sorted(lifetimes, key=lambda i: i.first):
+        while ending and ending[0][0] < interval.first:
+            _, offset, size = heapq.heappop(ending)
+            place = bisect.bisect(free, (offset, size))
+            if place < len(free) and free[place][0] == offset + size:
+                size += free.pop(place)[1]
+            if place and sum(free[place - 1]) == offset:
+                place -= 1
+                offset, size = free[place][0], size + free.pop(place)[1]
+            free.insert(place, (offset, size))
+        size = interval.nbytes
+        fitting = min((gap for gap in free if gap[1] >= size), key=lambda gap: gap[1], default=None)
+        if fitting is not None:
+            place = bisect.bisect_left(free, fitting)
+            interval.offset, rest = fitting[0], fitting[1] - size
+            free[place:place + 1] = [(fitting[0] + size, rest)] if rest else []
+        else:
+            last = free.pop() if free and sum(free[-1]) == top else (top, 0)  # at the end: it may grow
+            interval.offset, top = last[0], last[0] + size
+        heapq.heappush(ending, (interval.last, interval.offset, size))
+    return top
 
 
 def _place_in_order(order: Sequence[Interval], sizes: Mapping[int, int]) -> int:

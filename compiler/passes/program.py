@@ -1,15 +1,17 @@
 """The lowered program: launches of kernels over storages, before the storages have addresses."""
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 
 from mxc.compiler.graph.graph import Shape
-from mxc.compiler.kernel.ir import CallKernel, ChainKernel, Kernel, LoopKernel, RoutineKernel, Store, walk
+from mxc.compiler.kernel.canonical import REMEMBERED
+from mxc.compiler.kernel.ir import CallKernel, ChainKernel, Kernel, LoopKernel, RoutineKernel, Store, Value, walk
 from mxc.compiler.kernel.routines import spec
 
 
@@ -79,16 +81,40 @@ def can_share(launch: Launch, old: Storage, new: Storage) -> bool:
         return False
     if isinstance(kernel, CallKernel) and any(slot < kernel.operands for slot in old_slots):
         return False
-    store = stores[0]
-    loads = [v for v in walk(kernel.roots()) if v.op == "load" and v.data in old_slots]
+    store, accesses = stores[0], _accesses(kernel)
+    loads = [v for slot in old_slots for v in accesses.loads.get(slot, ())]
     if any(len(v.args) > 1 or v.args[0] is not store.index for v in loads):
         return False
-    if isinstance(kernel, LoopKernel) and not _sweeps(kernel, store):
-        later = [root for s in kernel.stores if _sweeps(kernel, s) for root in (s.index, s.value)]
-        if any(v in loads for v in walk(later)):  # these run over the reduced axes once more, after `store`
-            return False
-    read_for_it = any(v in loads for v in walk([store.value]))
-    return read_for_it or len(kernel.stores) == 1
+    if isinstance(kernel, LoopKernel) and store not in accesses.sweeping and old_slots & accesses.swept:
+        return False  # these loads run over the reduced axes once more, after `store`
+    return len(kernel.stores) == 1 or bool(old_slots & accesses.read_for[kernel.stores.index(store)])
+
+
+@dataclass(frozen=True)
+class _Accesses:
+    """What a kernel's values load. loads: by buffer. read_for: of each store, the buffers that its value loads.
+    sweeping: the stores at every point of domain x reduce. swept: the buffers that these load."""
+
+    loads: Mapping[int, list[Value]]
+    read_for: list[frozenset[int]]
+    sweeping: list[Store]
+    swept: frozenset[int]
+
+
+@functools.lru_cache(REMEMBERED)  # asked for each pair of what a launch reads and writes
+def _accesses(kernel: LoopKernel | CallKernel) -> _Accesses:
+    loads: dict[int, list[Value]] = {}
+    for v in walk(kernel.roots()):
+        if v.op == "load":
+            loads.setdefault(int(v.data), []).append(v)  # type: ignore[call-overload]
+    sweeping = [s for s in kernel.stores if isinstance(kernel, LoopKernel) and _sweeps(kernel, s)]
+    return _Accesses(loads, [_loaded([s.value]) for s in kernel.stores], sweeping,
+                     _loaded([root for s in sweeping for root in (s.index, s.value)]))
+
+
+def _loaded(roots: Sequence[Value]) -> frozenset[int]:
+    """The buffers that are loaded for `roots`."""
+    return frozenset(int(v.data) for v in walk(roots) if v.op == "load")  # type: ignore[call-overload]
 
 
 def _sweeps(kernel: LoopKernel, store: Store) -> bool:

@@ -1,6 +1,7 @@
 """The order of the launches: within each phase, the one that keeps least memory alive goes first."""
 from __future__ import annotations
 
+import heapq
 from collections.abc import Sequence
 
 from mxc.compiler.passes.phases import BACKWARD, FORWARD, PREPARE
@@ -54,25 +55,40 @@ class _Greedy:
         self.order: list[int] = []
         self.done: set[int] = set()
         self.alive: set[Storage] = set()
-        self.readers: dict[Storage, int] = {}
-        for launch in launches:
+        self.readers: dict[Storage, int] = {}  # launches that are still to read it
+        self.users: list[list[int]] = [[] for _ in launches]  # of each launch: those that need it
+        self.touching: dict[Storage, list[int]] = {}  # the launches that read or write it
+        self.missing = [len(needs - self.leaves) for needs in self.needs]  # of each launch: what must run before
+        self.ready: list[tuple[int, int]] = []  # a heap of growth and position, twice where it fell
+        self.phase = ""
+        for i, launch in enumerate(launches):
             for storage in set(launch.reads):
                 self.readers[storage] = self.readers.get(storage, 0) + 1
+            for storage in {*launch.reads, *launch.writes}:
+                self.touching.setdefault(storage, []).append(i)
+            for each in self.needs[i]:
+                self.users[each].append(i)
 
     def run(self) -> list[Launch]:
-        for phase in (PREPARE, FORWARD, BACKWARD):
-            here = {i for i, launch in enumerate(self.launches) if launch.phase == phase}
-            waiting = here - self.leaves
-            while waiting:
-                met = self.done | (self.leaves & here)
-                ready = [i for i in waiting if self.needs[i] <= met]
-                best = min(ready, key=lambda i: (self.growth(i), i))
-                for position in (*sorted(self.needs[best] - self.done), best):
+        for self.phase in (PREPARE, FORWARD, BACKWARD):
+            here = [i for i, launch in enumerate(self.launches) if launch.phase == self.phase]
+            for position in here:
+                self.offer(position)
+            while self.ready:
+                _, best = heapq.heappop(self.ready)
+                if best not in self.done:
+                    for position in (*sorted(self.needs[best] - self.done), best):
+                        self.take(position)
+            for position in here:  # leaves that only a later phase needs
+                if position not in self.done:
                     self.take(position)
-                waiting.discard(best)
-            for position in sorted(here - self.done):  # leaves that only a later phase needs
-                self.take(position)
         return [self.launches[i] for i in self.order]
+
+    def offer(self, position: int) -> None:
+        """Put a launch among the ready ones, if it is one; again when its growth has changed: it only ever falls."""
+        if self.launches[position].phase == self.phase and not self.missing[position] and \
+                position not in self.done and position not in self.leaves:
+            heapq.heappush(self.ready, (self.growth(position), position))
 
     def growth(self, position: int) -> int:
         """Bytes that running a launch, with the leaves that it needs, adds in the end."""
@@ -90,11 +106,22 @@ class _Greedy:
         launch = self.launches[position]
         self.order.append(position)
         self.done.add(position)
-        self.alive.update(s for s in launch.writes if s.pool == "arena")
+        changed = set(self.users[position])
+        if position not in self.leaves:
+            for user in changed:
+                self.missing[user] -= 1
+        for storage in launch.writes:
+            if storage.pool == "arena" and storage not in self.alive:
+                self.alive.add(storage)
+                changed.update(self.touching[storage])
         for storage in set(launch.reads):
             self.readers[storage] -= 1
+            if self.readers[storage] < 2:
+                changed.update(self.touching[storage])
             if not self.readers[storage]:
                 self.alive.discard(storage)
+        for each in changed:
+            self.offer(each)
 
 
 def _dependencies(launches: Sequence[Launch]) -> list[set[int]]:
