@@ -128,6 +128,8 @@ class Form:
             self._run_code(code, inputs, results, draw)
             return
         values = quiet.run(self.values, [a.memory for a in inputs], draw)
+        if len(results) > 1:
+            values = _apart(values, results)
         for result, value in zip(results, values, strict=False):
             quiet.run(_write, result.memory, value)
 
@@ -172,6 +174,12 @@ def _draws(node: Node, shapes: Sequence[tuple[int, ...]], dtypes: Sequence[str],
     from mxc.compiler.passes.decompose import draws  # only now: most programs begin with others
 
     return draws(op, node.params, shapes, dtypes, is_train)
+
+
+def _apart(values: Sequence[np.ndarray], results: Sequence[Array]) -> list[np.ndarray]:
+    """The values, copied where they are views of an input to which a result before theirs is written."""
+    return [value.copy() if any(np.may_share_memory(value, r.memory) for r in results[:i]) else value
+            for i, value in enumerate(map(np.asarray, values))]
 
 
 def _write(target: np.ndarray, value: np.ndarray) -> None:

@@ -173,8 +173,9 @@ class _Form:
                 raise MXNetError(f"operator {self.op.name}: {self.op.inputs[k].name} is changed in place, but shares "
                                  "memory with another of its arrays; give it memory of its own")
         kind = self.op, self.dtypes, tuple(size == 1 for size in self.sizes), over  # of those that have one kernel
-        if (self.sizes[0] < COMPILED and kind not in _compiled) or (
-                not over and any(_overlap(a, result) for a in inputs)):
+        # a kernel reads and writes at one place of all arrays: what lies at another one may be overwritten before
+        shifted = any(_overlap(a, result) and not (over and a.address == result.address) for a in inputs)
+        if (self.sizes[0] < COMPILED and kind not in _compiled) or shifted:
             return Ready(self, inputs, result, self.by_numpy)
         _compiled.add(kind)
         made = result.update = Ready(self, inputs, result, _Launch(self, inputs, None if over else result).run)

@@ -169,3 +169,12 @@ def test_backward_waits_for_queued_work_that_it_reads():
         y = x * nd.sum(nd.exp(large) * 0 + 1) / (1 << 20) * x
     y.backward()
     np.testing.assert_allclose(x.grad.asnumpy(), [2, 2])
+
+
+@pytest.mark.parametrize("rows", [6, 1200])
+def test_results_that_lie_where_others_come_from(rows):
+    """Of an array in parts, each written where another one was."""
+    values = np.arange(rows * 4, dtype="float32").reshape(rows, 4)
+    x, half = nd.array(values), rows // 2
+    nd.SliceChannel(x, num_outputs=2, axis=0, out=[x[half:], x[:half]])
+    np.testing.assert_array_equal(x.asnumpy(), np.roll(values, half, 0))

@@ -91,6 +91,19 @@ def test_views_of_one_array(n: int) -> None:
     assert flat.asnumpy()[:, 0].tolist() == [0.5, 0]
 
 
+@pytest.mark.parametrize("n", [5, 20_000])
+@pytest.mark.parametrize("place", [0, 1])
+def test_a_gradient_that_lies_across_the_weight(n: int, place: int) -> None:
+    """As if it had been read before the weight changes, whatever the number of elements."""
+    values = np.random.default_rng(4).uniform(-1, 1, n).astype("float32")
+    whole = mx.nd.array(values)
+    parts, old = [whole[:-1], whole[1:]], [values[:-1], values[1:]]
+    mx.nd.sgd_update(parts[place], parts[1 - place], lr=0.5, out=parts[place])
+    expected = values.copy()
+    expected[place:n - 1 + place] = old[place] - 0.5 * old[1 - place]
+    np.testing.assert_allclose(whole.asnumpy(), expected, rtol=1e-5, atol=1e-6)
+
+
 def test_new_rates_need_no_new_code() -> None:
     weight, grad, mom = _momentum(1 << 13)
     before = updates._Form.code.cache_info().misses
