@@ -61,6 +61,11 @@ class Lowering:
 
     def _place_outputs(self) -> None:
         """Give each output its storage: the kernel that computes it writes there, else it is copied in the end."""
+        states = {s.name for s in self.storage_of.values() if s.pool == "aux"}
+        users: dict[str, list[Node]] = {}
+        for node in (n for n in self.graph.nodes if states and n not in self.alone):
+            for name in {source.node.name for source in map(self.root, node.inputs)} & states:
+                users.setdefault(name, []).append(node)
         for position, (entry, sink) in enumerate(zip(self.graph.outputs, self.graph.sinks, strict=True)):
             pool = {"output": "output", "grad": "gradient", "aux": "aux"}[sink.kind]
             name = str(position) if sink.kind == "output" else sink.name
@@ -70,6 +75,8 @@ class Lowering:
             self.outputs.append(storage)
             root = self.root(entry)
             kept = sink.kind != "output" and self.phase_of.get(root.node) != BACKWARD  # forward must not write it
+            if sink.kind == "aux" and not root.node.is_variable:  # nor may others find the new value instead of the old
+                kept |= sum(self.group_at[n] >= self.group_at[root.node] for n in users.get(name, ())) > 1
             if root.node.is_variable or root in self.targets or kept:
                 self.copies.append((entry, storage, sink.mode))
             else:
