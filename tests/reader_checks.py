@@ -34,7 +34,7 @@ from mxc.compiler.targets.reference.interpreter import evaluate
 from mxc.runtime import runner
 from mxc.runtime.array import Array
 from mxc.runtime.context import cpu
-from mxc.runtime.engine import Variable
+from mxc.runtime.engine import Variable, wait_to_write
 from mxc.runtime.executor import GraphExecutor
 from mxc.runtime.executor_memory import Memory, Prepared
 
@@ -286,11 +286,13 @@ def run(net: Network, joint: Graph, values: Mapping[str, np.ndarray], report: Re
             aux[name].variable.version += 1
         memory.poison()
         executor.forward(net.is_train)
+        wait_to_write(memory.variable)  # long runs are queued
         memory.poison(arena=False)
         if asked:
             heads = [amid(values[f"_head_grad_{i}"]) if f"_head_grad_{i}" in values else None
                      for i in range(len(graph.outputs))]
             executor.backward(heads, net.is_train)
+            wait_to_write(memory.variable)
         assert memory.is_whole() and all(map(is_amid, (*args.values(), *aux.values(), *grads.values()))), "margins"
         found = {"output": iter(executor.outputs)}
         results.append([(next(found["output"]) if s.kind == "output" else {"grad": grads, "aux": aux}[s.kind][s.name])
@@ -318,7 +320,7 @@ def wrong(net: Network, report: Report, draw: int = 0) -> str:
     try:
         got = run(net, joint, values, report)
     except Exception as error:
-        return f"{error}\n{traceback.format_exc(limit=-6)}"
+        return f"{type(error).__name__}: {error}\n{traceback.format_exc(limit=-3)}"
     off = [_distance(a, b) for a, b in zip(got, want, strict=True)]
     usual = [USUAL[dtype] * float(np.abs(a).max(initial=0)) + LEAST[dtype] for a in want]
     if all(d <= limit for d, limit in zip(off, usual, strict=True)):
