@@ -28,7 +28,7 @@ PRESENT_WRITABLE, LARGE = 3, 0x80  # of entries of page tables
 CODE, DATA = (0x08, 0xA09B), (0x10, 0xC093)  # selectors and attributes of segments of 64 bits
 VECTORS = 0xE7  # XCR0: state of x87, SSE, AVX and AVX-512
 SIMD = 1 << 9 | 1 << 10 | 1 << 18  # CR4: OSFXSR, OSXMMEXCPT, OSXSAVE
-MXCSR = 0x1F80  # all exceptions masked, as a process begins
+MXCSR, FPCW = 0x1F80, 0x37F  # of SSE and x87: all exceptions masked, as a process begins
 HALT = 0xF4
 ARCH_PRCTL, ARCH_GET_FS = 158, 0x1003  # of Linux
 # The instructions kshiftrw and kshiftlw by 15, which give 0 in Bochs. In place of the first the emulated code has
@@ -152,7 +152,7 @@ class _Cpu:
         state = self.package.State()
         self.package.cpu.set_long_mode(state)
         state.cr3, state.cr4, state.xcr0 = self._physical(self.tables), state.cr4 | SIMD, VECTORS
-        state.mxcsr, state.mxcsr_mask, state.rflags = MXCSR, 0xFFFF, 2
+        state.mxcsr, state.mxcsr_mask, state.fpcw, state.rflags = MXCSR, 0xFFFF, FPCW, 2
         for name in ("cs", "ss", "ds", "es", "fs", "gs"):
             segment = self.package.Segment()
             segment.selector, segment.attr = CODE if name == "cs" else DATA

@@ -30,5 +30,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker(pytest.mark.slow)
 
 
-def pytest_report_header() -> list[str]:
-    return report()
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    for line in report():
+        terminalreporter.write_line(line)
