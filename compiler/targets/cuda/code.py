@@ -10,6 +10,8 @@ import struct
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from mxc.compiler import interrupts
 from mxc.compiler.error import MXNetError, TargetError
 from mxc.compiler.kernel.ir import LoopKernel
@@ -47,13 +49,18 @@ def capability(arch: str) -> tuple[int, int]:
 
 
 def toolchain() -> tuple[Any, Any]:
-    """numba's cuda module and cuda.core. Raises TargetError naming the extra when they or their libraries lack."""
+    """numba's cuda module and cuda.core. Raises TargetError naming the extra when they or their libraries lack, or when
+    they do not work with this NumPy."""
     try:
         import cuda.core
         import numba_cuda  # noqa: F401 - what makes `numba.cuda` the maintained one
         from numba import cuda as numba_cuda_module
+        from numba.cuda import cudaimpl  # noqa: F401 - what a compilation imports, and where a newer NumPy's lack shows
     except ImportError as error:
         raise TargetError(f"compiling for CUDA needs packages that are not installed ({error}): {EXTRA}") from None
+    except AttributeError as error:
+        raise TargetError(f"compiling for CUDA: numba-cuda does not work with NumPy {np.__version__} ({error}): "
+                          f"{EXTRA}") from None
     return numba_cuda_module, cuda.core
 
 
