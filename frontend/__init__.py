@@ -8,7 +8,8 @@ TYPE_CHECKING = False  # typing's: importing that would take longer than all of 
 if TYPE_CHECKING:
     from typing import Any
 
-__version__ = "0.1.0"
+VERSION = "0.1.0"  # of mxc, as pyproject.toml has it
+__version__ = "1.9.1"  # of MXNet, whose interface this is: programs compare it with what they need
 
 # Modules under other names, and names that live in modules.
 _MODULES = {"sym": "symbol", "nd": "ndarray", "viz": "visualization"}

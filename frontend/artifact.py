@@ -35,7 +35,7 @@ def load(path: str | os.PathLike[str], params: Mapping[str, Any] | None = None) 
     Raises ModelFileError naming the file when it cannot be read, is no artifact or is damaged, ArgumentError for
     parameters that the model lacks or of other shapes.
     """
-    artifact = Artifact(path, mxc.__version__)
+    artifact = Artifact(path, mxc.VERSION)
     artifact.warn_if_stale()
     return Predictor(artifact, params or {})
 
@@ -246,7 +246,7 @@ def save(path: str | os.PathLike[str], executors: Sequence[Any], inputs: Sequenc
         raise ArgumentError(f"{unknown[0]!r} is not an argument of the model{nearest(unknown[0], names)}")
     optional = [name for name in first.arg_dict if name not in inputs and name.endswith("label")]
     given = [name for name in names if name not in (*inputs, *optional)] if with_params else []
-    write(path, mxc.__version__, first._symbol.tojson(), [executor._core for executor in executors], inputs, optional,
+    write(path, mxc.VERSION, first._symbol.tojson(), [executor._core for executor in executors], inputs, optional,
           distinct_outputs(first._symbol), given, train)
 
 

@@ -308,7 +308,7 @@ def test_objects_where_there_is_no_image(small: Path, tmp_path: Path, monkeypatc
     monkeypatch.setattr("mxc.compiler.targets.cpu.image.is_native", lambda: False)
     executor = bound(networks.perceptron(), data=(2, 64))
     artifact.save(tmp_path / "objects.mxc", [executor], ["data"])
-    assert Artifact(tmp_path / "objects.mxc", mx.__version__).code["form"] == "objects"
+    assert Artifact(tmp_path / "objects.mxc", mx.VERSION).code["form"] == "objects"
     inputs = inputs_of(executor, "data")
     np.testing.assert_array_equal(mx.load(tmp_path / "objects.mxc").predict(**inputs)["softmax_output"],
                                   expected(executor, inputs)[0])
@@ -434,7 +434,7 @@ def test_settings_are_compared_by_what_they_mean(small: Path, monkeypatch: pytes
     monkeypatch.setenv("MXC_SKIP", " , ")
     assert not mx.load(small)._artifact.stale
     monkeypatch.setenv("MXC_STRICT", "yes")
-    assert "MXC_STRICT=1" in Artifact(small, mx.__version__).stale
+    assert "MXC_STRICT=1" in Artifact(small, mx.VERSION).stale
 
 
 def test_executors_that_do_not_belong_together(small: Path, tmp_path: Path):

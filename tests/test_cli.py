@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -226,6 +227,17 @@ print(*sys.modules)"""
     assert done.returncode == 0, done.stderr
     loaded = set(done.stdout.splitlines()[-1].split())
     assert not loaded & {"numba", "llvmlite", "yaml", "rich", "numpy", "mxc.symbol", "mxc.compiler.api"}
+
+
+def test_the_version():
+    """It is the project's, and is printed without what a model needs; what programs compare is MXNet's."""
+    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
+    for start in (["-m", "mxc"], ["-X", "importtime", "-c", "from mxc.cli import start\nstart()"]):
+        done = subprocess.run([sys.executable, *start, "--version"], capture_output=True, text=True, timeout=60)
+        assert (done.returncode, done.stdout) == (OK, f"mxc {project['version']}\n")
+        assert " numpy" not in done.stderr and " llvmlite" not in done.stderr
+    assert mx.VERSION == project["version"]
+    assert mx.__version__ == "1.9.1" and tuple(map(int, mx.__version__.split("."))) >= (1, 5, 0)
 
 
 @pytest.mark.parametrize("arguments", [["--debug", *COMPILE], [*COMPILE, "--debug"]])

@@ -105,7 +105,7 @@ def run(options: argparse.Namespace) -> int:
             else:
                 from mxc.runtime import artifact_cuda
 
-                artifact_cuda.write(options.output, mxc.__version__, executors[0]._symbol.tojson(), target,
+                artifact_cuda.write(options.output, mxc.VERSION, executors[0]._symbol.tojson(), target,
                                     "training" if options.train else "inference", list(zip(sets, made, strict=True)))
         written = {"artifact": options.output, "artifact bytes": os.path.getsize(options.output)}
     if options.json:

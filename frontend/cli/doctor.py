@@ -65,7 +65,7 @@ def look() -> Iterator[Finding]:
     folder = Path(mxc.__path__[0])
     declared = requirements.declared(folder)
     yield python(declared)
-    yield Finding(OK, "mxc", f"{mxc.__version__}, {folder}")
+    yield Finding(OK, "mxc", f"{mxc.VERSION}, {folder}")
     if declared is None:
         yield Finding(NOTE, "packages", "which are required is not known: there are no metadata of mxc-compiler",
                       "install mxc, as with `pip install .` in its checkout")

@@ -14,6 +14,7 @@ import sys
 import traceback
 import warnings
 
+import mxc
 from mxc.compiler import interrupts
 
 OK, FAILED, USAGE, BAD_FILE, UNSUPPORTED, NO_TARGET, INTERNAL = 0, 1, 2, 3, 4, 5, 70
@@ -45,6 +46,7 @@ def parser(arguments: list[str]) -> argparse.ArgumentParser:
     """The command line. Only the command that `arguments` name has its options: other modules are not imported."""
     shown = argparse.RawDescriptionHelpFormatter
     top = argparse.ArgumentParser(prog="mxc", description=DESCRIPTION, epilog=CODES, formatter_class=shown)
+    top.add_argument("--version", action="version", version=f"mxc {mxc.VERSION}", help="print mxc's version and exit")
     top.add_argument("--debug", action="store_true", help=DEBUG)
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     chosen = command_in(arguments)
