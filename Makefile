@@ -1,5 +1,5 @@
 # The project's commands. Everything runs in VENV, which `make` makes when it is missing, when its recipe changed, or when
-# PYTHON is given and is another one than it was made with. Without PYTHON it is the first of FOUND that runs.
+# PYTHON is given and is another one than it was made with. Without PYTHON it is the first of FOUND that is new enough.
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
@@ -7,10 +7,14 @@ LEAST := $(shell sed -n 's/^requires-python = ">=3\.\([0-9]*\)"$$/\1/p' pyprojec
 FOUND := python3.11 python3.12 python3.13 python3.14 python3
 ENOUGH := -c 'import sys; sys.exit(sys.version_info < (3, $(LEAST)))'
 WHICH := -c 'import sys; print(sys.version, sys.base_prefix)'
-ifdef PYTHON
-OTHER := $(shell [ ! -e $(READY) ] || [ "`$(PYTHON) $(WHICH) 2>&1`" = "`$(BIN)/python $(WHICH) 2>&1`" ] || echo other)
-else
+GIVEN := $(PYTHON)
+ifndef PYTHON
 PYTHON = $(shell for name in $(FOUND); do if $$name $(ENOUGH) 2>/dev/null; then command -v $$name; break; fi; done)
+endif
+ifneq ($(wildcard $(BIN)/python),)
+ifneq ($(GIVEN)$(if $(wildcard $(READY)),,unfinished),)
+OTHER := $(shell [ "`$(PYTHON) $(WHICH) 2>&1`" = "`$(BIN)/python $(WHICH) 2>&1`" ] || echo --clear)
+endif
 endif
 TREE := $(VENV)/tree
 # A folder of models as examples/check_models.py takes it, for the parts of `make bench` that run saved networks.
@@ -53,7 +57,7 @@ $(READY): pyproject.toml setup.py $(if $(OTHER),other-python)
 	  echo "no Python 3.$(LEAST) or later among $(FOUND): install one, or give make PYTHON=/path/to/python" >&2; exit 1; \
 	elif ! $$python $(ENOUGH); then \
 	  echo "PYTHON=$$python does not run, or is not 3.$(LEAST) or later" >&2; exit 1; \
-	elif [ -n "$(OTHER)" ] || [ ! -e $@ ]; then echo "$$python -m venv --clear $(VENV)"; $$python -m venv --clear $(VENV); fi
+	elif [ -n "$(OTHER)" ] || [ ! -e $@ ]; then echo "$$python -m venv $(OTHER) $(VENV)"; $$python -m venv $(OTHER) $(VENV); fi
 	$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[test,dev]'
 	touch $@
 

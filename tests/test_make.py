@@ -14,8 +14,8 @@ import pytest
 ROOT = Path(__file__).parents[1]
 FAKE = """#!/bin/sh
 case "$*" in
-  "-m venv --clear "*) echo "venv {version}" >> {log}; rm -rf "$4"; mkdir -p "$4/bin"; cp "$0" "$4/bin/python"
-    printf '#!/bin/sh\\n' > "$4/bin/ruff"; chmod +x "$4/bin/ruff" ;;
+  "-m venv "*) echo "$2 {version} $3" >> {log}; [ "$3" = --clear ] && shift && rm -rf "$3"; mkdir -p "$3/bin"
+    cp "$0" "$3/bin/python"; printf '#!/bin/sh\\n' > "$3/bin/ruff"; chmod +x "$3/bin/ruff" ;;
   "-m pip "*) echo "pip {version}" >> {log} ;;
   *exit*) exit {exit} ;;
   *print*) echo "{version}" ;;
@@ -64,13 +64,13 @@ def test_the_first_python_that_is_new_enough(project: Project):
     project.python("python3.11", "3.11", 127)  # as a version manager's stand-in for what is not installed
     project.python("python3.12", "3.12")
     project.python("python3.13", "3.13")
-    assert project.make() == (0, ["venv 3.12", "pip 3.12"], "")
+    assert project.make() == (0, ["venv 3.12 .venv", "pip 3.12"], "")
     assert project.make() == (0, [], "")
 
 
 def test_python3_where_it_is_new_enough(project: Project):
     project.python("python3", "3.15")
-    assert project.make()[:2] == (0, ["venv 3.15", "pip 3.15"])
+    assert project.make()[:2] == (0, ["venv 3.15 .venv", "pip 3.15"])
 
 
 def test_no_python_is_new_enough(project: Project):
@@ -98,16 +98,16 @@ def test_another_python_makes_another_environment(project: Project, as_variable:
 
     project.python("python3.11", "3.11")
     project.python("python3.13", "3.13")
-    assert project.make()[1] == ["venv 3.11", "pip 3.11"]
+    assert project.make()[1] == ["venv 3.11 .venv", "pip 3.11"]
     assert make("python3.11") == []
-    assert make("python3.13") == ["venv 3.13", "pip 3.13"]
+    assert make("python3.13") == ["venv 3.13 --clear", "pip 3.13"]
     assert make("python3.13") == [] and project.make()[1] == []
-    assert make(str(project.bin / "python3.11")) == ["venv 3.11", "pip 3.11"]
+    assert make(str(project.bin / "python3.11")) == ["venv 3.11 --clear", "pip 3.11"]
 
 
 def test_another_place(project: Project):
     project.python("python3.13", "3.13")
-    assert project.make("VENV=elsewhere")[1] == ["venv 3.13", "pip 3.13"]
+    assert project.make("VENV=elsewhere")[1] == ["venv 3.13 elsewhere", "pip 3.13"]
     assert (project.folder / "elsewhere" / ".ready").exists() and not (project.folder / ".venv").exists()
 
 
@@ -119,8 +119,12 @@ def test_another_recipe_is_installed_into_the_same_environment(project: Project)
     assert project.make()[1] == ["pip 3.11"]
 
 
-def test_an_environment_that_was_not_finished_is_made_anew(project: Project):
+@pytest.mark.parametrize(("python", "made"), [("3.11", "venv 3.11 .venv"), ("3.12", "venv 3.12 --clear")])
+def test_an_environment_that_was_not_finished(project: Project, python: str, made: str):
+    """It is completed by the same Python, and made anew by another one."""
     project.python("python3.11", "3.11")
     project.make()
     (project.folder / ".venv" / ".ready").unlink()
-    assert project.make()[1] == ["venv 3.11", "pip 3.11"]
+    (project.bin / "python3.11").unlink()
+    project.python(f"python{python}", python)
+    assert project.make()[1] == [made, f"pip {python}"]

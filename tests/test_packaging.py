@@ -1,6 +1,7 @@
 """What the wheel and the source distribution hold, and that the wheel works where the sources are not."""
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 import sys
@@ -8,9 +9,12 @@ import sysconfig
 import tarfile
 import venv
 import zipfile
+from importlib import metadata
 from pathlib import Path
 
 import pytest
+
+from mxc.cli import requirements
 
 pytest.importorskip("setuptools", minversion="77", reason="older ones do not know pyproject's licence field")
 
@@ -38,6 +42,29 @@ def build(kind: str, source: Path, to: Path) -> Path:
     name = call([sys.executable, "-c", "import sys\nfrom setuptools import build_meta\n"
                  f"print('\\n' + build_meta.build_{kind}(sys.argv[1]))", to], source).splitlines()[-1]
     return to / name
+
+
+def link_requirements(name: str, site: Path) -> None:
+    """Link into `site` what a distribution requires here, and what that requires, from this Python's environment."""
+    todo, linked = [name], set()
+    while todo:
+        each = todo.pop()
+        todo += [wanted.name for wanted in map(requirements.parse, metadata.requires(each) or ()) if wanted.applies()]
+        if each == name or each in linked:
+            continue
+        linked.add(each)
+        distribution = metadata.distribution(each)
+        for part in {path.parts[0] for path in distribution.files or () if path.parts[0] != ".."}:
+            if not (site / part).exists():
+                (site / part).symlink_to(Path(str(distribution.locate_file(part))))
+
+
+def examine(python: Path, folder: Path) -> dict[str, str]:
+    """The states that `mxc doctor` finds, which ends with 0."""
+    done = subprocess.run([str(python), "-m", "mxc", "doctor", "--json"], cwd=folder, capture_output=True, text=True,
+                          timeout=300)
+    assert (done.returncode, done.stderr) == (0, "")
+    return {each["what"]: each["state"] for each in json.loads(done.stdout)["findings"]}
 
 
 def content(wheel: Path) -> set[str]:
@@ -80,6 +107,34 @@ def test_the_source_distribution_gives_the_same_wheel(built: Path):
     again = built / "again"
     again.mkdir()
     assert content(build("wheel", unpacked, again)) == content(next(built.glob("*.whl")))
+
+
+def test_doctor_finds_all_well_with_the_declared_requirements_alone(built: Path):
+    place = built / "alone"
+    venv.create(place, symlinks=True)
+    (site,) = place.glob("lib/*/site-packages")
+    with zipfile.ZipFile(next(built.glob("*.whl"))) as archive:
+        archive.extractall(site)
+    link_requirements("mxc-compiler", site)
+    python = next(place.glob("bin/python"))
+    missing = "import importlib.util as u\nprint(*map(u.find_spec, ('numba', 'PIL', 'scipy', 'fsspec')))"
+    assert call([python, "-c", missing], built).split() == ["None"] * 4
+    states = examine(python, built)
+    assert all(states[what] == "ok" for what in ("Python", "mxc", "numpy", "llvmlite", "pyyaml", "rich", "a model"))
+    assert states["extra cuda"] == states["extra image"] == "missing"
+
+
+@pytest.mark.slow
+def test_doctor_finds_all_well_after_a_plain_installation(built: Path):
+    place = built / "installed"
+    venv.create(place, with_pip=True)
+    python = next(place.glob("bin/python"))
+    done = subprocess.run([python, "-m", "pip", "install", "-q", "."], cwd=built / "source", capture_output=True,
+                          text=True, timeout=600)
+    if "No matching distribution" in done.stderr:
+        pytest.skip("there is no index of packages")
+    assert done.returncode == 0, done.stderr
+    assert set(examine(python, built).values()) <= {"ok", "note", "missing"}
 
 
 @pytest.mark.slow
