@@ -4,9 +4,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from mxc.compiler.error import MXNetError
-from mxc.compiler.graph.graph import Graph, Node
+from mxc.compiler.graph.graph import Entry, Graph, Node
 from mxc.compiler.ops.infer import infer_dtypes, merge_dtype
-from mxc.compiler.passes.infer_shape import check_names, propagate, with_context
+from mxc.compiler.passes.infer_shape import Propagation, check_names, with_context
 
 # The numbers that MXNet's files hold for dtypes.
 DTYPE_CODES = {0: "float32", 1: "float64", 2: "float16", 3: "uint8", 4: "int32", 5: "int8", 6: "int64", 7: "bool"}
@@ -31,16 +31,15 @@ def infer_dtype(graph: Graph, known: Mapping[str, str | None], partial: bool = F
             dtype = known.get(node.name)
             dtypes[-1][0] = attribute_dtype(node) if dtype is None else dtype
 
-    def run() -> None:
-        propagate(graph, dtypes, infer_dtypes, merge_dtype)
-
-    with_context(run, "dtypes", known)
+    propagation = Propagation(graph, dtypes, infer_dtypes, merge_dtype)
+    with_context(lambda: propagation.run(graph.nodes), "dtypes", known)
     if partial:
         return dtypes
     for node in graph.variables:
         if dtypes[graph.ids[node]][0] is None:
             dtypes[graph.ids[node]][0] = DEFAULT
-            with_context(run, "dtypes", known)
+            readers = propagation.readers.get(Entry(node), ())
+            with_context(lambda readers=readers: propagation.run(readers), "dtypes", known)  # type: ignore[misc]
     for node in graph.nodes:
         if None in dtypes[graph.ids[node]]:
             raise MXNetError(f"the dtype of output {dtypes[graph.ids[node]].index(None)} of {node!r} does not follow "

@@ -1,11 +1,12 @@
 """Shape inference over a whole graph, forward and backward, from partial knowledge."""
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import TypeVar
+import heapq
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Generic, TypeVar
 
 from mxc.compiler.error import MXNetError, nearest
-from mxc.compiler.graph.graph import Graph, Node
+from mxc.compiler.graph.graph import Entry, Graph, Node
 from mxc.compiler.ops.extent import STAND_INS, check_dims, zero_stands_as
 from mxc.compiler.ops.infer import Shape, infer_shapes, is_complete, merge_shape, of_stand_ins
 from mxc.compiler.ops.params import parse_type
@@ -58,7 +59,8 @@ def _infer(graph: Graph, given: Mapping[Node, Shape | None], partial: bool,
         shape = given.get(node)
         if shape is not None:
             shapes[-1][0] = tuple(max(dim, 0) for dim in shape)
-    with_context(lambda: propagate(graph, shapes, infer_shapes, merge_shape), "shapes", known)
+    run = Propagation(graph, shapes, infer_shapes, merge_shape).run
+    with_context(lambda: run(graph.nodes), "shapes", known)
     if not partial:
         _refuse_unknown(graph, shapes, known)
     return shapes
@@ -103,7 +105,7 @@ def attribute_shape(node: Node) -> Shape | None:
 
 def check_names(graph: Graph, known: Mapping[str, object]) -> None:
     """Raise MXNetError when `known` names something that is no variable of `graph`."""
-    names = [node.name for node in graph.variables]
+    names = {node.name: None for node in graph.variables}
     for name in known:
         if name not in names:
             raise MXNetError(f"{name!r} is no argument of this graph{nearest(name, names)}; "
@@ -125,32 +127,65 @@ def _given_lines(what: str, given: Mapping[str, object]) -> list[str]:
     return [f"given {what}:", *(lines[:MOST_LINES] or ["  none"]), *more]
 
 
-def propagate(graph: Graph, facts: list[list[T | None]], infer: Callable,
-              merge: Callable[[T | None, T | None], T | None]) -> None:
-    """Apply `infer` to node after node, in order and in reverse, until nothing more becomes known.
+class Propagation(Generic[T]):
+    """Applies `infer` to node after node, in order, in reverse, and so on, until nothing more becomes known.
 
     facts: what is known of every node's outputs; completed in place. A node is inferred again only when something that
     it reads or makes has become known since. Nodes with subgraphs are left out: their own operator runs them.
     """
-    nodes = [node for node in graph.nodes if not node.is_variable and not node.subgraphs]
-    seen: dict[Node, tuple[list[T | None], list[T | None]]] = {}
-    changed = True
-    while changed:
-        changed = False
-        for order in (nodes, nodes[::-1]):
-            for node in order:
-                mine = facts[graph.ids[node]]
-                ins = [facts[graph.ids[e.node]][e.index] for e in node.inputs]
-                if seen.get(node) == (ins, mine):
-                    continue
-                new_ins, new_outs = infer(node, ins, mine)
-                mine[:] = new_outs
-                for entry, fact in zip(node.inputs, new_ins, strict=True):
-                    place = facts[graph.ids[entry.node]]
-                    place[entry.index] = merge(place[entry.index], fact)
-                after = [facts[graph.ids[e.node]][e.index] for e in node.inputs]
-                changed = changed or after != ins or seen.get(node, (None, None))[1] != new_outs
-                seen[node] = (ins, list(new_outs))
+
+    def __init__(self, graph: Graph, facts: list[list[T | None]], infer: Callable,
+                 merge: Callable[[T | None, T | None], T | None]):
+        self.graph, self.facts, self.infer, self.merge = graph, facts, infer, merge
+        self.readers: dict[Entry, list[Node]] = {}
+        for node in graph.nodes:
+            for entry in dict.fromkeys(node.inputs):
+                self.readers.setdefault(entry, []).append(node)
+
+    def run(self, nodes: Iterable[Node]) -> None:
+        """Begin with these nodes."""
+        self.waiting: tuple[set[int], set[int]] = set(), set()  # ids for the sweep that runs, and for the next one
+        self.heap: list[int] = []  # of the sweep that runs: ids, with their sign in reverse
+        self.at, self.sign = -1, 1
+        for node in nodes:
+            self._wake(node)
+        while self.waiting[0]:
+            while self.heap:
+                self.at = heapq.heappop(self.heap) * self.sign
+                self.waiting[0].discard(self.at)
+                self._infer(self.graph.nodes[self.at])
+            self.waiting, self.sign = self.waiting[::-1], -self.sign
+            self.heap = [i * self.sign for i in self.waiting[0]]
+            heapq.heapify(self.heap)
+
+    def _wake(self, node: Node) -> None:
+        """Have a node inferred, still in this sweep where it has not come to it."""
+        if node.is_variable or node.subgraphs:
+            return
+        i = self.graph.ids[node]
+        if (i - self.at) * self.sign <= 0:
+            self.waiting[1].add(i)
+        elif i not in self.waiting[0]:
+            self.waiting[0].add(i)
+            heapq.heappush(self.heap, i * self.sign)
+
+    def _infer(self, node: Node) -> None:
+        facts, ids = self.facts, self.graph.ids
+        mine = facts[ids[node]]
+        ins = [facts[ids[e.node]][e.index] for e in node.inputs]
+        new_ins, new_outs = self.infer(node, ins, mine)
+        for i, (old, new) in enumerate(zip(mine, new_outs, strict=True)):
+            if old != new:
+                for reader in self.readers.get(Entry(node, i), ()):
+                    self._wake(reader)
+        mine[:] = new_outs
+        for entry, fact in zip(node.inputs, new_ins, strict=True):
+            place = facts[ids[entry.node]]
+            old, place[entry.index] = place[entry.index], self.merge(place[entry.index], fact)
+            if place[entry.index] != old:
+                self._wake(entry.node)
+                for reader in self.readers[entry]:
+                    self._wake(reader)
 
 
 def _refuse_unknown(graph: Graph, shapes: list[list[Shape | None]], given: Mapping[str, object]) -> None:
