@@ -30,6 +30,10 @@ def windows(params: Params, data: Shape) -> Windows:
     if layout is not None and (not isinstance(layout, str) or len(layout) != rank + 2):
         raise MXNetError(f"expected a layout of {rank + 2} axes for data {data}, got {layout}")
     first = 1 if isinstance(layout, str) and layout.endswith("C") else 2
+    is_same = params["pooling_convention"] == "same"
+    if is_same and (rank > 1 or any(params.pad)):
+        raise MXNetError("pooling_convention same is for one axis of space, without pad; others take valid or full; "
+                         f"got pad {params.pad} for data {data}")
     if params["global_pool"]:
         return Windows(data[first:first + rank], (1,) * rank, (0,) * rank, first)
     kernel = params["kernel"]
@@ -38,7 +42,8 @@ def windows(params: Params, data: Shape) -> Windows:
         raise MXNetError(f"expected a kernel with {rank} numbers for data {data}, got {kernel}")
     parts = []
     for name, default in (("stride", 1), ("pad", 0)):
-        given = params[name] or (default,) * rank
+        given = () if is_same and name == "pad" else params[name]
+        given = given or (default,) * rank
         assert isinstance(given, tuple)
         if len(given) != rank or min(given) < default:
             raise MXNetError(f"expected {name} with {rank} numbers of at least {default}, got {given}")
@@ -52,8 +57,7 @@ def pooled(params: Params, data: Shape) -> Shape:
     """The output's shape; unknown sizes (0) stay unknown."""
     if params["pool_type"] == "lp" and params.get("p_value") not in (1, 2, 3):
         raise MXNetError(f"expected a p_value of 1, 2 or 3 for pool_type lp, got {params.get('p_value')}")
-    if params["pooling_convention"] == "same" and not params["global_pool"]:
-        raise MXNetError("pooling_convention same is not supported: state pad, with valid or full")
+    convention = params["pooling_convention"]
     w = windows(params, data)
     out = list(data)
     for i, (k, s, p) in enumerate(zip(w.kernel, w.stride, w.pad, strict=True)):
@@ -64,13 +68,14 @@ def pooled(params: Params, data: Shape) -> Shape:
             room = size + 2 * p - k
             if room < 0:
                 raise MXNetError(f"kernel size {k} exceeds the padded input's {size + 2 * p} along axis {w.first + i}")
-            full = params["pooling_convention"] == "full"
-            out[w.first + i] = (-(-room // s) if full else room // s) + 1
+            windows_behind = {"valid": room // s, "full": -(-room // s), "same": (size - 1) // s}
+            out[w.first + i] = windows_behind[convention] + 1
     return tuple(out)
 
 
 def pooling(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
-    """size = (size + 2 pad - kernel) / stride + 1, rounded down (valid) or up (full); 1 for global pooling."""
+    """size = (size + 2 pad - kernel) / stride + 1, rounded down (valid) or up (full); size / stride, rounded up (same);
+    1 for global pooling."""
     data = ins[0]
     return (ins, outs) if data is None else (ins, [merge(pooled(params, data), outs[0])])
 

@@ -38,7 +38,8 @@ def _common(g: Gradient, op: str) -> dict[str, object]:
     one is as large as space."""
     w = windows(g.params, g.shape(g.inputs[0]))
     return {k: v for k, v in g.params.items() if k in table.get(op).params} | {
-        "kernel": w.kernel, "stride": w.stride, "pad": w.pad, "global_pool": False}
+        "kernel": w.kernel, "stride": w.stride, "pad": w.pad, "global_pool": False,
+        **({"pooling_convention": "valid"} if g.params.global_pool else {})}
 
 
 def _spread(g: Gradient, grad: Entry, kind: str) -> Entry:
