@@ -97,7 +97,7 @@ def test_deconvolution_has_no_bias_by_default_and_convolution_has():
 
 @pytest.mark.parametrize(("op", "params", "message"), [
     ("Convolution", {"kernel": (3, 3), "num_filter": 2, "layout": "NHWC"}, "expected layout NCHW"),
-    ("Pooling", {"kernel": (2, 2), "pooling_convention": "same"}, "same is not supported"),
+    ("Pooling", {"kernel": (2, 2), "pooling_convention": "same"}, "same is for one axis of space"),
     ("Pooling", {"kernel": (2, 2), "pad": (2, 2)}, "larger than pad"),
     ("Pooling", {"kernel": (5, 5)}, "kernel size 5 exceeds"),
     ("Pooling", {"kernel": (2, 2), "pool_type": "lp"}, "p_value"),

@@ -30,7 +30,7 @@ def windows(params: Params, data: Shape) -> Windows:
     if layout is not None and (not isinstance(layout, str) or len(layout) != rank + 2):
         raise MXNetError(f"expected a layout of {rank + 2} axes for data {data}, got {layout}")
     first = 1 if isinstance(layout, str) and layout.endswith("C") else 2
-    is_same = params["pooling_convention"] == "same"
+    is_same = params["pooling_convention"] == "same" and not params["global_pool"]
     if is_same and (rank > 1 or any(params.pad)):
         raise MXNetError("pooling_convention same is for one axis of space, without pad; others take valid or full; "
                          f"got pad {params.pad} for data {data}")
