@@ -44,7 +44,8 @@ class Executor:
             graph, ctx, {n: a._array for n, a in args.items()},
             {n: None if g is None else g._array for n, g in self._grads.items()}, grad_req,
             {n: a._array for n, a in aux.items()}, relative.memory if relative is not None else None,
-            relative.compiler if relative is not None else None, groups)
+            relative.compiler if relative is not None else None, groups,
+            relative.blocks if relative is not None else None)
         self.arg_arrays, self.aux_arrays = list(self._args.values()), list(self._aux.values())
         self.grad_arrays = list(self._grads.values())
         self.outputs = [NDArray(a) for a in self._core.outputs]
@@ -148,13 +149,15 @@ class Executor:
         """An executor for other shapes of the named arguments; it shares memory with this one.
 
         Arrays that keep their shape are shared; smaller ones lie in the memory of the old; larger ones are new, which
-        needs `allow_up_sizing`. partial_shaping: allow arguments that are not named to change their shapes.
+        needs `allow_up_sizing`. Outputs lie in the memory of the old ones too, where they fit: a run of either executor
+        overwrites them. partial_shaping: allow arguments that are not named to change their shapes.
         """
         core = self._core
         unknown = [name for name in kwargs if name not in self._args and name not in self._aux]
         if unknown:
             raise MXNetError(f"reshape: {unknown[0]!r} is no argument; they are {', '.join(self._args)}")
-        shapes = _shapes_by_name(core.graph, kwargs, {n: a.shape for n, a in (*self._args.items(), *self._aux.items())})
+        old_shapes = {name: array.shape for name, array in (*self._args.items(), *self._aux.items())}
+        shapes = _shapes_by_name(core.source, kwargs, old_shapes)
 
         def resized(name: str, old: NDArray, kind: str) -> NDArray:
             shape = shapes[name]

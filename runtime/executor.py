@@ -15,6 +15,7 @@ Plans are compiled at their first use: "inference", "training" (forward and back
 """
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -61,16 +62,18 @@ class GraphExecutor:
     args, aux: arrays by name, of the shapes that inference confirms. grads: by argument, None where no gradient is
     wanted. grad_req: by argument: "write", "add" or "null". memory: shared with other executors of a family.
     compile: makes the plans; compiler.api.compile_graph when None. groups: the devices of the groups of nodes that
-    `ctx_group` names; without them all runs on `context`.
+    `ctx_group` names; without them all runs on `context`. blocks: those of a relative.
 
     places: the device of each node, where there are groups. It says where the outputs are; all of the CPU's devices are
-    one memory, so one plan runs on several. outputs: the arrays that every run writes.
+    one memory, so one plan runs on several. outputs: the arrays that every run writes. blocks: the arrays in which they
+    lie, by position; as in MXNet an output lies in the block of the relative's where it fits.
     Raises MXNetError when arrays do not fit the graph or each other, or nodes have no place.
     """
 
     def __init__(self, graph: Graph, context: Context, args: Mapping[str, Array], grads: Mapping[str, Array | None],
                  grad_req: Mapping[str, str], aux: Mapping[str, Array], memory: Memory | None = None,
-                 compile: Callable[..., Any] | None = None, groups: Mapping[str, Context] | None = None):
+                 compile: Callable[..., Any] | None = None, groups: Mapping[str, Context] | None = None,
+                 blocks: Mapping[int, Array] | None = None):
         self.context, self.args, self.aux = context, dict(args), dict(aux)
         self.grads = {name: grads.get(name) for name in args}
         self.grad_req = {name: grad_req.get(name, "null") if self.grads[name] is not None else "null" for name in args}
@@ -90,7 +93,8 @@ class GraphExecutor:
         self.places = {} if not groups else place_nodes(self.graph, groups, {n: a.context for n, a in known.items()})
         for place in set(self.places.values()):
             place.require()
-        self.outputs = self._make_outputs()
+        self.blocks: dict[int, Array] = {}
+        self.outputs = self._make_outputs(blocks or {})
         self._forward_done = engine.Variable()  # has forward's failure, which is backward's too
         self._reads = frozenset(a.variable for a in known.values())
         self._outs = [array.variable for entry, array in zip(self.graph.outputs, self.outputs, strict=True)
@@ -118,15 +122,21 @@ class GraphExecutor:
                 raise MXNetError(f"the gradient array of argument {name!r} is {grad.dtype} {grad.shape}; it must be "
                                  f"as the argument: {arg.dtype} {arg.shape}")
 
-    def _make_outputs(self) -> list[Array]:
+    def _make_outputs(self, blocks: Mapping[int, Array]) -> list[Array]:
         """An array for each output; one for equal outputs, the argument itself for an output that is one."""
         made: dict[Any, Array] = {}
         variables = {**self.args, **self.aux}
-        for entry in self.graph.outputs:
-            if entry not in made:
-                made[entry] = (variables[entry.node.name] if entry.node.is_variable else
-                               Array.empty(self.graph.shape(entry), self.graph.dtype(entry),
-                                           self.places.get(entry.node, self.context)))
+        used = {array.variable for array in (*variables.values(), *self.grads.values()) if array is not None}
+        for i, entry in enumerate(self.graph.outputs):
+            if entry.node.is_variable:
+                made[entry] = variables[entry.node.name]
+            elif entry not in made:
+                place = self.places.get(entry.node, self.context)
+                shape, dtype, block = self.graph.shape(entry), self.graph.dtype(entry), blocks.get(i)
+                if (block is None or (block.dtype, block.context) != (dtype, place) or block.size < math.prod(shape)
+                        or block.variable in used):
+                    block = Array.empty(shape, dtype, place)
+                self.blocks[i], made[entry] = block, block.prefix(shape)
         return [made[entry] for entry in self.graph.outputs]
 
     @property

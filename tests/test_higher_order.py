@@ -75,7 +75,8 @@ def test_a_fourth_derivative():
     lambda x: 2 * x, lambda x: x + 3, lambda x: -x, lambda x: x.sum(), lambda x: x.mean(axis=1), lambda x: x.T,
     lambda x: x[0:1], lambda x: x.reshape((-1,)), lambda x: nd.dot(x, nd.ones((3, 2))), nd.radians, nd.relu,
     lambda x: nd.concat(x, x, dim=0), lambda x: nd.FullyConnected(x, nd.ones((4, 3)), no_bias=True, num_hidden=4),
-    lambda x: nd.take(x, nd.array([1, 1])), lambda x: nd.BlockGrad(x) * x, lambda x: nd.BlockGrad(x), lambda x: nd.tile(x, reps=(2, 1)),
+    lambda x: nd.take(x, nd.array([1, 1])), lambda x: nd.BlockGrad(x) * x, lambda x: nd.BlockGrad(x),
+    lambda x: nd.tile(x, reps=(2, 1)),
     nd.abs, nd.floor, nd.sign, nd.sort, lambda x: x.astype("float64"), lambda x: x.max(), lambda x: nd.stack(x, x),
     lambda x: nd.Convolution(x.reshape((1, 1, 2, 3)), nd.ones((1, 1, 1, 1)), kernel=(1, 1), num_filter=1, no_bias=True),
 ])

@@ -65,3 +65,20 @@ def test_backward_before_forward_leaves_the_outputs_alone():
     np.testing.assert_array_equal(executor.grad_dict["x"].asnumpy(), np.full((2, 3), 4))
     for output in executor.outputs:
         np.testing.assert_array_equal(output.asnumpy(), np.full((2, 3), 7))
+
+
+def test_an_output_never_lies_in_an_argument():
+    x = mx.sym.Variable("x")
+    first = mx.sym.exp(x).bind(mx.cpu(), {"x": mx.nd.array([[0.0, 1], [2, 3]])})
+    then = mx.sym.cumsum(x, axis=0).bind(mx.cpu(), {"x": first.outputs[0]}, shared_exec=first)
+    values = first.forward()[0].asnumpy()
+    np.testing.assert_array_equal(then.forward()[0].asnumpy(), values.cumsum(axis=0))
+    np.testing.assert_array_equal(first.outputs[0].asnumpy(), values)
+
+
+def test_two_outputs_never_share_memory():
+    x = mx.sym.Variable("x")
+    twice = x * 2
+    first = mx.sym.Group([twice, twice]).simple_bind(mx.cpu(), x=(2,))
+    then = mx.sym.Group([x * 3, x * 4]).bind(mx.cpu(), {"x": mx.nd.ones(2)}, shared_exec=first)
+    assert [array.asnumpy().tolist() for array in then.forward()] == [[3, 3], [4, 4]]

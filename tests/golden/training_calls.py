@@ -122,7 +122,82 @@ BACKWARD_FIRST |= {f"all inference, {name}": _backward(function, False, is_train
                    for name, function in (LINEAR | OF_VALUES).items()}
 BACKWARD_FIRST |= {f"is_train=False, {name}": _backward(LINEAR[name], is_train=False) for name in ("tile", "sin")}
 
-FAMILIES = {"not finite": NOT_FINITE, "backward first": BACKWARD_FIRST}
+# ---- where the outputs of executors lie that share memory
+
+def _big(mx, function=None, **options):
+    return (function or (lambda sym, x: x * 2))(mx.sym, mx.sym.Variable("x")).simple_bind(mx.cpu(), x=(4, 3), **options)
+
+
+def _shared(bigger, smaller):
+    """What the outputs of an executor hold when each output of another was filled."""
+    found = []
+    for i, output in enumerate(smaller.outputs):
+        for array in bigger.outputs:
+            array[:] = 0
+        output[:] = i + 1
+        found += _listed([array.asnumpy() for array in bigger.outputs])
+    return found
+
+
+def _reshaped(function=None, ran=False, shape=(2, 3), **options):
+    def call(mx):
+        big = _big(mx, function)
+        if ran:
+            big.forward(is_train=True)
+        return _shared(big, big.reshape(x=shape, **options))
+
+    return call
+
+
+def _with_shared(net, shape):
+    def call(mx):
+        big, other = _big(mx), net(mx.sym, mx.sym.Variable("x"))
+        return _shared(big, other.bind(mx.cpu(), {"x": mx.nd.ones(shape)}, shared_exec=big))
+
+    return call
+
+
+def _family(mx):
+    big = _big(mx)
+    small, middle = big.reshape(x=(2, 3)), big.reshape(x=(3, 3))
+    one, again = small.reshape(x=(1, 3)), small.reshape(x=(4, 3), allow_up_sizing=True)
+    return [_shared(big, relative) for relative in (small, middle, one, again)] + [_shared(small, again)]
+
+
+def _runs(mx):
+    big = _big(mx, lambda sym, x: sym.Group([x * 2, sym.exp(x), x, sym.sum(x, axis=1)]))
+    big.arg_dict["x"][:] = 1
+    kept = big.forward()
+    small = big.reshape(x=(2, 3))
+    small.arg_dict["x"][:] = 3
+    small.forward()
+    found = _listed([array.asnumpy() for array in kept])
+    big.forward()
+    return found + _listed([array.asnumpy() for array in small.outputs])
+
+
+def _zeros_of_unknown_rows(mx):
+    x = mx.sym.Variable("x")
+    net = mx.sym.RNN(x, mx.sym.Variable("p"), mx.sym._internal._zeros(shape=(1, 0, 4)), state_size=4, num_layers=1,
+                     mode="rnn_tanh")
+    big = net.simple_bind(mx.cpu(), x=(5, 3, 2))
+    shapes = []
+    for shape in ((5, 1, 2), (2, 3, 2), (5, 7, 2), (5, 6, 2)):
+        relative = big.reshape(x=shape, partial_shaping=True, allow_up_sizing=True)
+        shapes.append(list(relative.forward()[0].shape))
+    return shapes
+
+
+SHARED = {
+    "reshape": _reshaped(), "reshape of one that ran": _reshaped(ran=True), "of equal shape": _reshaped(shape=(4, 3)),
+    "larger": _reshaped(shape=(5, 3), allow_up_sizing=True), "of another rank": _reshaped(shape=(12,)),
+    "a layer": _reshaped(lambda sym, x: sym.FullyConnected(x, num_hidden=2)),
+    "many": _reshaped(lambda sym, x: sym.Group([x * 2, sym.exp(x), x, sym.sum(x, axis=1)])),
+    "bind": _with_shared(lambda sym, x: x * 2, (2, 3)),
+    "bind of another": _with_shared(lambda sym, x: sym.exp(x), (4, 3)),
+    "family": _family, "runs": _runs, "zeros of unknown rows": _zeros_of_unknown_rows}
+
+FAMILIES = {"shared memory": SHARED, "not finite": NOT_FINITE, "backward first": BACKWARD_FIRST}
 
 
 def answer(mx, case):
