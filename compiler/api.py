@@ -1,7 +1,7 @@
 """The compiler's front door: a graph with shapes, dtypes and gradient requests in, a plan and loaded kernels out.
 
-A plan that was made before comes from the cache (stored_plans.py), so that a start that finds its plan and its kernels
-there imports neither the passes nor what prints kernels.
+A plan that was made before comes from this process or the cache (stored_plans.py), so that a start that finds its plan
+and its kernels there imports neither the passes nor what prints kernels.
 """
 from __future__ import annotations
 
@@ -26,13 +26,12 @@ if TYPE_CHECKING:
 class Compiled:
     """What `compile_graph` made. library: addresses of the kernels' code (`library.address(step.kernel)`).
 
-    groups: the text of the fusion groups, a line each. seconds: of the whole compilation, code generation included.
-    graph: what the passes made; kernels: by key. Where the plan was stored, these are made when they are asked for.
+    seconds: of the whole compilation, code generation included. graph: what the passes made; kernels: by key; groups:
+    the text of the fusion groups, a line each. Where the plan was there, these are made when they are asked for.
     """
 
     plan: Plan
     library: Any
-    groups: str
     seconds: float
     make: Callable[[], Planned] = field(repr=False)
 
@@ -44,11 +43,16 @@ class Compiled:
     def kernels(self) -> dict[str, Kernel]:
         return self.make().kernels
 
+    @property
+    def groups(self) -> str:
+        return self.make().groups
+
 
 def compile_graph(graph: Graph, shapes: Mapping[str, Shape], dtypes: Mapping[str, str], grad_req: Mapping[str, str],
                   is_train: bool, target: Any = None, keeps: bool = True) -> Compiled:
     """Compile `graph` for arguments of these shapes and dtypes.
 
+    graph: with facts, as `infer` gives it for these shapes and dtypes, or without.
     shapes, dtypes: by argument and auxiliary state; what is missing is inferred. grad_req: argument to "write", "add"
     or "null" (missing: "null"). is_train: operators in training mode. target: None for this machine's CPU.
     keeps: what the prepare part computes is kept from run to run; else parameters count as changing in every run.
@@ -64,14 +68,13 @@ def compile_graph(graph: Graph, shapes: Mapping[str, Shape], dtypes: Mapping[str
 
         return plan_graph(graph, shapes, dtypes, grad_req, is_train, target, keeps)
 
-    stored = stored_plans.read(key, target)
-    library = target.load_known(stored.plan.kernels) if stored is not None else None
-    if stored is None or library is None:
+    plan = stored_plans.read(key, graph, target)
+    library = target.load_known(plan.kernels) if plan is not None else None
+    if plan is None or library is None:
         planned = make()
-        library = target.load(planned.kernels)
-        stored = stored_plans.Stored(planned.plan, planned.groups)
-        stored_plans.write(key, target, stored)
-    compiled = Compiled(stored.plan, library, stored.groups, time.perf_counter() - start, make)
+        plan, library = planned.plan, target.load(planned.kernels)
+        stored_plans.write(key, graph, target, plan)
+    compiled = Compiled(plan, library, time.perf_counter() - start, make)
     _print_summary(compiled)
     return compiled
 

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -16,7 +16,8 @@ class Buffer(NamedTuple):
     pool: "argument", "aux", "output", "gradient", "head" (head gradient), "seed" (the random generator's two int64:
     seed and offset): bound by name; "arena": at byte `offset` of the executor's arena; "prepared": at byte `offset` of
     the storage that the prepare steps fill. name: of an argument, of its gradient or of an auxiliary state; the
-    position of an output, or of that whose head gradient it is; else of the node that makes it, for people, or "".
+    position of an output, or of that whose head gradient it is. node: what makes it, as an id in the graph that the
+    passes made; None where that is no node of it.
     """
 
     pool: str
@@ -25,6 +26,7 @@ class Buffer(NamedTuple):
     nbytes: int
     name: str = ""
     offset: int = 0
+    node: int | None = None
 
 
 class Step(NamedTuple):
@@ -33,9 +35,9 @@ class Step(NamedTuple):
     phase: "prepare", "forward" or "backward". kernel: key of the kernel's code ("" for a host step). buffers: positions
     in Plan.buffers, in the kernel's order. values: run-time integers after the buffers. units: independent pieces of
     work. reads, writes: positions in Plan.buffers. label: the operators in it, for people. host: the node that Python
-    runs, as its id in the graph that the passes made; None for kernels. name: that node's, for people, or "". flops:
-    multiplications and additions of a library kernel's product, for people. calls: which of `values` (by position) are
-    addresses of the code of other kernels (by key).
+    runs, as its id in the graph that the passes made; None for kernels. flops: multiplications and additions of a
+    library kernel's product, for people. calls: which of `values` (by position) are addresses of the code of other
+    kernels (by key).
     """
 
     phase: str
@@ -47,7 +49,6 @@ class Step(NamedTuple):
     writes: tuple[int, ...]
     label: str = ""
     host: int | None = None
-    name: str = ""
     flops: int = 0
     calls: tuple[tuple[int, str], ...] = ()
 
@@ -91,13 +92,16 @@ class Plan:
                         for s in raw["steps"]]
         return cls(**raw)
 
-    def text(self) -> str:
-        """A line for each step: phase, operators, units, and where it reads and writes; host steps name their node."""
+    def text(self, names: Sequence[str] = ()) -> str:
+        """A line for each step: phase, operators, units, and where it reads and writes; host steps name their node.
+        names: of the nodes of the graph that the passes made, by id; without them the id stands for the node."""
         lines = []
         for step in self.steps:
             reads, writes = (", ".join(self._place(i) for i in group) for group in (step.reads, step.writes))
-            is_host = step.host is not None
-            what = f"{step.label} (host step of {step.name})" if is_host else f"{step.label} x{step.units}"
+            if step.host is None:
+                what = f"{step.label} x{step.units}"
+            else:
+                what = f"{step.label} (host step of {names[step.host] if names else f'node {step.host}'})"
             lines.append(f"{step.phase:8} {what}: {reads} -> {writes}")
         lines.append(f"arena {self.arena_bytes} (live {self.live_bytes}, unplanned {self.unplanned_bytes}), "
                      f"prepared {self.prepared_bytes}, scratch {self.scratch_bytes} a thread")

@@ -77,7 +77,7 @@ def _planned(graph: Graph, shapes: Mapping[str, Shape], dtypes: Mapping[str, str
     for step, launch in zip(plan.steps, launches, strict=True):
         kernels |= dict(zip([step.kernel, *(key for _, key in step.calls)], launch.kernels, strict=False))
     text = group_text(final, groups)
-    _print_parts(text, plan, list(kernels.values()), target)
+    _print_parts(text, plan, final, list(kernels.values()), target)
     return Planned(final, plan, text, kernels)
 
 
@@ -90,19 +90,19 @@ def watch_passes(graph: Graph, shapes: Mapping[str, Shape], dtypes: Mapping[str,
 def _prepared(graph: Graph, shapes: Mapping[str, Shape], dtypes: Mapping[str, str], grad_req: Mapping[str, str],
               is_train: bool, target: Any, keeps: bool) -> tuple[Graph, Options]:
     """What the passes start from: the graph with its facts, and what it is compiled for."""
-    known = infer(graph, shapes, dtypes)
+    known = graph if graph.has_facts(shapes, dtypes) else infer(graph, shapes, dtypes)
     wants = any(mode != "null" for mode in grad_req.values())
     static = static_names(known) if keeps and not (wants or is_train) else frozenset()
     return known, Options(target=target, is_train=is_train, grad_req=dict(grad_req), static=static,
                           strict=env.flag("MXC_STRICT"))
 
 
-def _print_parts(groups: str, plan: Plan, kernels: list[Kernel], target: Any) -> None:
+def _print_parts(groups: str, plan: Plan, graph: Graph, kernels: list[Kernel], target: Any) -> None:
     wanted, level = env.names("MXC_PRINT"), env.debug_level()
     if "fuse" in wanted or level >= 3:
         print(f"-- groups\n{groups}", file=sys.stderr, end="")
     if "plan" in wanted or level >= 3:
-        print(f"-- plan\n{plan.text()}", file=sys.stderr, end="")
+        print(f"-- plan\n{plan.text([node.name for node in graph.nodes])}", file=sys.stderr, end="")
     if level >= 4:
         from mxc.compiler.kernel.text import kernel_text
 

@@ -1,54 +1,79 @@
-"""Plans in the cache: what the passes made of a graph, so that the next process need not run them.
+"""Plans that were made before: in this process, and in the cache for others, so that the passes need not run again.
 
-An entry is as a kernel's (cache_files.py); its content is JSON. Its key has the graph, the arguments of the
-compilation, what the environment changes in it, and the sources of the whole compiler.
+What a plan is known by has no names, for a program that makes a network twice gives each automatic names of its own:
+operators and variables are known by their places in the graph, and so plans name arguments and auxiliary states here.
+An entry of the cache is as a kernel's (cache_files.py); its content is JSON. The key has the graph, the arguments of
+the compilation, what the environment changes in it, and the sources of the whole compiler.
 """
 from __future__ import annotations
 
 import functools
 import hashlib
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from mxc.compiler import env
 from mxc.compiler.cache_files import entry_key
-from mxc.compiler.graph.graph import Graph, Shape
+from mxc.compiler.graph.graph import Graph, Node, Shape
 from mxc.compiler.ops import table
 from mxc.compiler.plan import Plan
 
 SMALLEST = 8  # nodes of a graph from which on its plan is worth a file
 PRINTING = 3  # MXC_DEBUG from which on the passes have to run, because they print
-
-
-@dataclass
-class Stored:
-    """A plan, and the text of the fusion groups."""
-
-    plan: Plan
-    groups: str
+KEPT = 512  # plans that a process remembers
+_OF_VARIABLES = ("argument", "aux", "gradient")  # the pools whose buffers have a variable's name
 
 
 def key_of(graph: Graph, shapes: Mapping[str, Shape], dtypes: Mapping[str, str], grad_req: Mapping[str, str],
            is_train: bool, keeps: bool, target: Any) -> str:
-    """The key of the plan that `compile_graph` makes of these arguments; "" for one that is not stored: of a small
-    graph, of one with operators that the program made, of a target without such plans, and where passes are checked or
-    print."""
-    if not target.stores_plans or target.cache is None or len(graph.nodes) < SMALLEST:
-        return ""
-    plain = all(node.op is None or (not node.subgraphs and table.has(node.op.name)
-                                    and table.get(node.op.name) is node.op) for node in graph.nodes)
+    """The key of the plan that `compile_graph` makes of these arguments; "" for one that is made anew each time: of a
+    graph with operators of which nobody knows what plans depend on, for a target without stored plans, and where passes
+    are checked or print."""
     watched = env.debug_level() >= PRINTING or env.names("MXC_PRINT") or env.flag("MXC_CHECK")
-    if not plain or watched:
+    places = _places(graph)
+    if not target.stores_plans or watched or not (shapes.keys() | dtypes.keys()) <= places.keys():
         return ""
-    nodes = [f"{node.op.name if node.op else ''}|{node.name}|{node.params!r}|{sorted(node.attrs.items())}|"
-             f"{[(graph.ids[e.node], e.index) for e in node.inputs]}" for node in graph.nodes]
-    outputs = [(graph.ids[e.node], e.index) for e in graph.outputs]
-    asked = [sorted(facts.items()) for facts in (shapes, dtypes, grad_req)]
+    is_known = graph.has_facts(shapes, dtypes)
+    nodes: list[Any] = []
+    for node in graph.nodes:
+        if node.op is None:
+            name = node.name
+            nodes.append((places[name], shapes.get(name), dtypes.get(name), grad_req.get(name, "null"),
+                          node.attrs.get("__shape__"), node.attrs.get("__dtype__")))
+            continue
+        signature = _signature(graph, node, is_known)
+        if signature is None:
+            return ""
+        nodes.append((*signature, repr(node.params), [(graph.ids[e.node], e.index) for e in node.inputs]))
+    outputs = [(graph.ids[e.node], e.index, s.kind, "" if s.kind == "output" else places.get(s.name, s.name), s.mode)
+               for e, s in zip(graph.outputs, graph.sinks, strict=True)]
     settings = is_train, keeps, env.flag("MXC_STRICT"), sorted(env.names("MXC_SKIP"))
-    return entry_key(json.dumps([nodes, outputs, graph.sinks, asked, settings], default=repr), _parts(target))
+    return entry_key(json.dumps([nodes, outputs, settings]), _parts(target))
+
+
+def _places(graph: Graph) -> dict[str, int]:
+    """The number of each variable among the variables, by name."""
+    places: dict[str, int] = {}
+    for i, node in enumerate(graph.variables):
+        places.setdefault(node.name, i)
+    return places
+
+
+def _signature(graph: Graph, node: Node, is_known: bool) -> tuple[Any, ...] | None:
+    """What a plan depends on of a node's operator: of one of the table the name; of one that the program made what it
+    says itself, and shapes and dtypes, where these are known; None: nobody knows."""
+    op = node.op
+    assert op is not None
+    if node.subgraphs:
+        return None
+    if table.has(op.name) and table.get(op.name) is op:
+        return (op.name,)
+    if op.signature is None or not is_known:
+        return None
+    ids = [graph.ids[e.node] for e in node.inputs] + [graph.ids[node]]
+    return (op.name, op.signature, [(graph.facts.shape[i], graph.facts.dtype[i]) for i in ids])
 
 
 def _parts(target: Any) -> dict[str, str]:
@@ -64,18 +89,39 @@ def _digest() -> str:
     return total.hexdigest()[:16]
 
 
-def read(key: str, target: Any) -> Stored | None:
-    """The plan of that key, if there is one."""
-    found = target.cache.get(key) if key else None
-    if found is None:
+def _renamed(plan: Plan, rename: Callable[[str], str]) -> Plan:
+    buffers = [b._replace(name=rename(b.name)) if b.pool in _OF_VARIABLES else b for b in plan.buffers]
+    return Plan(**{**vars(plan), "buffers": buffers})
+
+
+def read(key: str, graph: Graph, target: Any) -> Plan | None:
+    """The plan of that key, for this graph's variables, if there is one."""
+    if not key:
         return None
-    content = json.loads(found)
-    return Stored(Plan.from_json(content["plan"]), content["groups"])
+    nameless = target.plans.get(key)
+    if nameless is None:
+        found = target.cache.get(key) if target.cache is not None and len(graph.nodes) >= SMALLEST else None
+        if found is None:
+            return None
+        nameless = _remember(key, target, Plan.from_json(found.decode()))
+    variables = graph.variables
+    return _renamed(nameless, lambda place: variables[int(place)].name)
 
 
-def write(key: str, target: Any, stored: Stored) -> None:
-    """Keep a plan for other processes."""
-    if key:
-        content, parts = json.dumps({"plan": stored.plan.to_json(), "groups": stored.groups}), _parts(target)
-        target.cache.put(key, parts, content.encode(), f"plan of {stored.plan.nodes} operators",
+def write(key: str, graph: Graph, target: Any, plan: Plan) -> None:
+    """Keep a plan: in this process, and for others where it is worth a file."""
+    if not key:
+        return
+    places = _places(graph)
+    nameless = _remember(key, target, _renamed(plan, lambda name: str(places[name])))
+    if target.cache is not None and len(graph.nodes) >= SMALLEST:
+        parts = _parts(target)
+        target.cache.put(key, parts, nameless.to_json().encode(), f"plan of {plan.nodes} operators",
                          target.cache.explain(key, parts))
+
+
+def _remember(key: str, target: Any, nameless: Plan) -> Plan:
+    if len(target.plans) >= KEPT:
+        target.plans.clear()
+    target.plans[key] = nameless
+    return nameless

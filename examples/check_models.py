@@ -134,7 +134,7 @@ def check(folder: Path, name: str, case: dict) -> bool:
         worst = max(map(error_of, outputs, wanted, more))
         rounding = f" ({first:.0f} without what rounding changes)"
     plan = compiled.plan
-    host = [s.name for s in plan.steps if s.host is not None]
+    host = [s.label for s in plan.steps if s.host is not None]
     print(f"{'ok  ' if worst <= 1 else 'FAIL'} {name:20} error {worst:5.2f} of allowed{rounding}; "
           f"{len(plan.steps_of('forward')):3} kernels; host steps: {', '.join(host) or 'none'}; "
           f"arena {plan.arena_bytes:>9,} bytes; compile {compile_ms:6.0f} ms; run {min(times) * 1e3:8.2f} ms",

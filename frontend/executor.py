@@ -24,7 +24,8 @@ class Executor:
 
     args, aux: arrays by name. grads: by argument; None, or left out, where no gradient is wanted. grad_req: "write",
     "add" or "null" by argument. shared_exec: an executor whose memory this one uses too; the two run one at a time.
-    groups: the devices of the groups that `ctx_group` names.
+    groups: the devices of the groups that `ctx_group` names. typed: the symbol's graph with shapes and dtypes, where
+    whoever made the arrays has inferred them.
 
     arg_arrays, grad_arrays (None where no gradient is wanted), aux_arrays: in the order of the symbol's lists.
     outputs: the arrays that every run writes. Raises MXNetError when shapes or dtypes do not fit.
@@ -32,7 +33,7 @@ class Executor:
 
     def __init__(self, symbol: Any, ctx: Context, args: Mapping[str, NDArray], grads: Mapping[str, NDArray | None],
                  grad_req: Mapping[str, str], aux: Mapping[str, NDArray], shared_exec: Executor | None = None,
-                 groups: Mapping[str, Context] | None = None):
+                 groups: Mapping[str, Context] | None = None, typed: Graph | None = None):
         self._symbol, self._ctx, self._args, self._aux = symbol, ctx, dict(args), dict(aux)
         self._groups = groups
         self._grads = {name: grads.get(name) for name in args}
@@ -45,7 +46,7 @@ class Executor:
             {n: None if g is None else g._array for n, g in self._grads.items()}, grad_req,
             {n: a._array for n, a in aux.items()}, relative.memory if relative is not None else None,
             relative.compiler if relative is not None else None, groups,
-            relative.blocks if relative is not None else None)
+            relative.blocks if relative is not None else None, typed)
         self.arg_arrays, self.aux_arrays = list(self._args.values()), list(self._aux.values())
         self.grad_arrays = list(self._grads.values())
         self.outputs = [NDArray(a) for a in self._core.outputs]

@@ -1,6 +1,6 @@
 """Operators that a program writes in Python: the registry of their classes, and how graphs and eager calls run them.
 
-A graph holds a `CustomOperator` that was made for one node; a plan runs it as a host step and has its name only. The
+A graph holds a `CustomOperator` that was made for one node; a plan runs it as a host step and has its id only. The
 classes are called with the caller's kind of array, which `wrap` makes of the runtime's.
 """
 from __future__ import annotations
@@ -60,6 +60,10 @@ class CustomOperator(Operator):
         numbered = heads, [len(heads) + i for i in ins], [len(heads) + len(ins) + i for i in heads]
         self.needs_heads = bool(set(heads) & set(prop.declare_backward_dependency(*numbered)))
         self.computes: tuple[object, Any] = (None, None)  # what the object was made for, and the object
+
+    @property
+    def signature(self) -> str:
+        return f"{len(self.inputs)} {len(self.outputs)} {len(self.aux)} {self.needs_heads}"
 
     def rule(self, role: str) -> Callable | None:
         rules: dict[str, Callable] = {"shape": self._shapes, "dtype": self._dtypes,

@@ -62,7 +62,8 @@ class GraphExecutor:
     args, aux: arrays by name, of the shapes that inference confirms. grads: by argument, None where no gradient is
     wanted. grad_req: by argument: "write", "add" or "null". memory: shared with other executors of a family.
     compile: makes the plans; compiler.api.compile_graph when None. groups: the devices of the groups of nodes that
-    `ctx_group` names; without them all runs on `context`. blocks: those of a relative.
+    `ctx_group` names; without them all runs on `context`. blocks: those of a relative. typed: the graph with
+    facts, if it is known.
 
     places: the device of each node, where there are groups. It says where the outputs are; all of the CPU's devices are
     one memory, so one plan runs on several. outputs: the arrays that every run writes. blocks: the arrays in which they
@@ -73,7 +74,7 @@ class GraphExecutor:
     def __init__(self, graph: Graph, context: Context, args: Mapping[str, Array], grads: Mapping[str, Array | None],
                  grad_req: Mapping[str, str], aux: Mapping[str, Array], memory: Memory | None = None,
                  compile: Callable[..., Any] | None = None, groups: Mapping[str, Context] | None = None,
-                 blocks: Mapping[int, Array] | None = None):
+                 blocks: Mapping[int, Array] | None = None, typed: Graph | None = None):
         self.context, self.args, self.aux = context, dict(args), dict(aux)
         self.grads = {name: grads.get(name) for name in args}
         self.grad_req = {name: grad_req.get(name, "null") if self.grads[name] is not None else "null" for name in args}
@@ -84,8 +85,9 @@ class GraphExecutor:
         known = {**self.args, **self.aux}
         self._shapes = {name: array.shape for name, array in known.items()}
         self._dtypes = {name: array.dtype for name, array in known.items()}
-        self.source = graph  # as the user made it: what is compiled
-        self.graph = infer(graph, self._shapes, self._dtypes, semantics.np_shape)
+        self.source = graph  # as the user made it: what is remembered of it is for all shapes
+        is_known = typed is not None and typed.has_facts(self._shapes, self._dtypes)
+        self.graph = typed if is_known else infer(graph, self._shapes, self._dtypes, semantics.np_shape)
         facts = zip(self.graph.nodes, self.graph.facts.shape, strict=True)  # () without inputs: "not known" elsewhere
         self.is_empty = any(0 in (shape or ()) or (shape == () and node.op is not None and not node.inputs)
                             for node, shapes in facts for shape in shapes)
@@ -151,7 +153,7 @@ class GraphExecutor:
             grad_req = {} if mode == INFERENCE else self.grad_req
             facts = (tuple(sorted(d.items())) for d in (self._shapes, self._dtypes, grad_req))
             compiled = self.memory.compiled((self.source, mode, *facts), lambda: self._compiler()(
-                self.source, self._shapes, self._dtypes, grad_req, mode == TRAINING))
+                self.graph, self._shapes, self._dtypes, grad_req, mode == TRAINING))
             self._bound[mode] = BoundPlan(compiled, self._finder(mode), self.memory, mode == TRAINING)
         return self._bound[mode]
 
@@ -208,13 +210,13 @@ class GraphExecutor:
         from mxc.compiler.api import compile_graph
 
         wanted = self.grad_req if is_train else {}
-        return compile_graph(self.source, self._shapes, self._dtypes, wanted, is_train, target)
+        return compile_graph(self.graph, self._shapes, self._dtypes, wanted, is_train, target)
 
     def watch_passes(self, is_train: bool, watch: Callable[[str, Graph, Graph], None]) -> None:
         """Tell `watch` what each pass makes of the graph in that mode: its name, the graph before it and after it."""
         from mxc.compiler.api import watch_passes
 
-        watch_passes(self.source, self._shapes, self._dtypes, self.grad_req if is_train else {}, is_train, watch)
+        watch_passes(self.graph, self._shapes, self._dtypes, self.grad_req if is_train else {}, is_train, watch)
 
     # -- running
 

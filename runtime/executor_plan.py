@@ -157,7 +157,7 @@ class BoundPlan:
     def _trace(self, step: Step, moved: int, seconds: float) -> str:
         """The line of MXC_DEBUG=2 for a step: where it is, operators, microseconds, and GFLOP/s or GB/s."""
         rate = f"{step.flops / seconds / 1e9:.1f} GFLOP/s" if step.flops else f"{moved / seconds / 1e9:.1f} GB/s"
-        return f"mxc: {step.phase} {step.label or step.name}: {seconds * 1e6:.0f} us, {rate}"
+        return f"mxc: {step.phase} {step.label}: {seconds * 1e6:.0f} us, {rate}"
 
     def _segments(self, steps: Sequence[Step], single: bool) -> list[Segment]:
         """Runs of kernels as tables, with the host's steps between them; single: a table for each kernel."""

@@ -170,7 +170,7 @@ def _record_kernel(step: Step, moved: int, start: int, end: int) -> None:
     facts: dict[str, Any] = {"phase": step.phase, "bytes": moved, "units": step.units}
     if step.flops:
         facts["flops"] = step.flops
-    span(KERNEL, step.label or step.name, start, end, facts)
+    span(KERNEL, step.label, start, end, facts)
 
 
 def span(category: str, name: str, start: int, end: int, facts: dict[str, Any] | None = None) -> None:

@@ -84,7 +84,7 @@ def compile_reference(graph, shapes, dtypes, grad_req, is_train, prepare=(), hos
             buffers = tuple(place[e] for e in operands)
             count = len(node.inputs)
             plan.steps.append(Step(kind, "", buffers, (), 1, buffers[:count], buffers[count:],
-                                   host=position, name=node.name))
+                                   node.op.name, position))
             continue
         first = 0 if kind == "prepare" else 1  # the seed comes first where numbers may be drawn
 

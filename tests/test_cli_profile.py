@@ -59,7 +59,7 @@ def test_no_place_for_a_trace(capsys: pytest.CaptureFixture[str]):
 def test_rows():
     buffers = [Buffer("arena", "float32", (2, 3), 24)]
     steps = [Step("forward", "k", (0,), (), 1, (), (0,), label, host, flops)
-             for label, host, flops in (("exp", "", 0), ("dot", "", 1000), ("exp", "", 0), ("", "custom", 0))]
+             for label, host, flops in (("exp", None, 0), ("dot", None, 1000), ("exp", None, 0), ("custom", 7, 0))]
     rows = table([(step, 4000, 1000 * (i + 1)) for i, step in enumerate(steps)], buffers)
     assert [(row.operators, row.calls, row.us, row.host) for row in rows] == [
         ("exp", 2, 4.0, False), ("custom", 1, 4.0, True), ("dot", 1, 2.0, False)]

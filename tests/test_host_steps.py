@@ -50,9 +50,10 @@ class Bare:
 
 def test_the_plan_names_the_host_step() -> None:
     compiled = api.compile_graph(network(), {"x": (3, 4)}, {}, {}, False)
-    assert [(s.label, s.name) for s in compiled.plan.steps_of("forward")] == [
-        ("_mul_scalar", ""), ("sorted_rows", "rows"), ("elemwise_add+elemwise_add", "")]
-    assert "sorted_rows (host step of rows): " in compiled.plan.text()
+    assert [(s.label, s.host) for s in compiled.plan.steps_of("forward")] == [
+        ("_mul_scalar", None), ("sorted_rows", 2), ("elemwise_add+elemwise_add", None)]
+    assert compiled.graph.nodes[2].name == "rows" and "sorted_rows (host step of node 2): " in compiled.plan.text()
+    assert "sorted_rows (host step of rows): " in compiled.plan.text([node.name for node in compiled.graph.nodes])
 
 
 @pytest.mark.parametrize("is_train", [False, True])

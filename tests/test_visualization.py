@@ -21,9 +21,9 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 
 @cache
-def plan_of(name: str, train: bool) -> Plan:
+def plan_of(name: str, train: bool) -> tuple[Plan, list[str]]:
     made = models.program(name, train)
-    return plan_memory(made.launches, made.outputs, cpu_target())
+    return plan_memory(made.launches, made.outputs, cpu_target()), [node.name for node in made.graph.nodes]
 
 
 def overlaps(found: list[Box]) -> list[tuple[Box, Box]]:
@@ -36,8 +36,8 @@ NETWORKS = [("lenet", True), ("resnet20", False), ("resnet50_v1", False), ("mobi
 
 @pytest.mark.parametrize(("name", "train"), NETWORKS)
 def test_rectangles_do_not_overlap_and_their_peak_is_the_plans(name: str, train: bool):
-    plan = plan_of(name, train)
-    found = boxes(plan)
+    plan, names = plan_of(name, train)
+    found = boxes(plan, names)
     assert len(found) == sum(buffer.pool == "arena" for buffer in plan.buffers)
     assert overlaps(found) == []
     assert max(box.offset + box.nbytes for box in found) == plan.arena_bytes
@@ -46,10 +46,10 @@ def test_rectangles_do_not_overlap_and_their_peak_is_the_plans(name: str, train:
 
 @pytest.mark.parametrize(("name", "train"), NETWORKS)
 def test_the_picture_is_xml_with_a_rectangle_for_each_buffer(name: str, train: bool):
-    plan = plan_of(name, train)
-    root = ElementTree.fromstring(memory_svg(plan, "a <title> & more"))
+    plan, names = plan_of(name, train)
+    root = ElementTree.fromstring(memory_svg(plan, names, "a <title> & more"))
     drawn = [element for element in root.iter(f"{SVG}rect") if element.get("class") == "buffer"]
-    assert len(drawn) == len(boxes(plan))
+    assert len(drawn) == len(boxes(plan, names))
     width, height = float(root.attrib["width"]), float(root.attrib["height"])
     for element in drawn:
         x, y, wide, high = (float(element.attrib[key]) for key in ("x", "y", "width", "height"))
@@ -65,9 +65,13 @@ def test_the_picture_is_xml_with_a_rectangle_for_each_buffer(name: str, train: b
     assert {element.get("fill") for element in drawn} <= {colour for colour, _ in KINDS.values()}
 
 
+MADE = ["x", "a", "b", "c"]  # the nodes of its graph
+
+
 def small_plan() -> Plan:
     """a = f(x); b = g(a) in a's place; output = h(b, c), with c made of the weight alone."""
-    arena = [Buffer("arena", "float32", (30,), 120, name, offset) for name, offset in (("a", 0), ("b", 0), ("c", 128))]
+    arena = [Buffer("arena", "float32", (30,), 120, offset=offset, node=MADE.index(name))
+             for name, offset in (("a", 0), ("b", 0), ("c", 128))]
     outside = [Buffer("argument", "float32", (30,), 120, "x"), Buffer("output", "float32", (30,), 120, "0")]
     steps = [Step("forward", "f", (3, 0), (), 1, (3,), (0,), "f", flops=60), Step("forward", "g", (0, 1), (), 1, (0,),
              (1,), "g"), Step("forward", "p", (3, 2), (), 1, (3,), (2,), "p"),
@@ -76,11 +80,12 @@ def small_plan() -> Plan:
 
 
 def test_a_result_in_place_begins_within_the_step():
-    a, b, c = boxes(small_plan())
+    a, b, c = boxes(small_plan(), MADE)
     assert [(box.name, box.begin, box.end, box.kind) for box in (a, b, c)] == [
         ("a", 0, 1.5, "product"), ("b", 1.5, 4, "other"), ("c", 2, 4, "arguments")]
     assert (a.nbytes, live_bytes([a, b, c], 4)) == (128, [128, 128, 256, 256])
-    assert "b: float32 30\n128 B at 0\nstep 1 to 3\nmade by g, in place of an input" in memory_svg(small_plan(), "")
+    text = memory_svg(small_plan(), MADE, "")
+    assert "b: float32 30\n128 B at 0\nstep 1 to 3\nmade by g, in place of an input" in text
 
 
 def test_steps_that_prepare_parameters_are_left_out_unless_they_use_the_arena():
@@ -93,7 +98,7 @@ def test_steps_that_prepare_parameters_are_left_out_unless_they_use_the_arena():
 
 
 def test_a_plan_without_an_arena():
-    root = ElementTree.fromstring(memory_svg(Plan(), "nothing"))
+    root = ElementTree.fromstring(memory_svg(Plan(), [], "nothing"))
     assert not [element for element in root.iter(f"{SVG}rect") if element.get("class")]
 
 

@@ -133,19 +133,19 @@ def test_both_kernels_compute_the_convolution(instructions):
     np.testing.assert_array_equal(others[-1], operands[-1])
 
 
-def test_what_follows_reads_the_data_too():
+def test_what_follows_reads_the_data_too(instructions):
     """Both kernels together compute what the one does, whose epilogue reads its operand once more."""
-    call, operands = kernel_case(geometry(2, 16, 16, 9, 10, 1), native())
+    call, operands = kernel_case(geometry(2, 16, 16, 9, 10, 1), instructions.isa)
     (store,) = call.stores
     again = ir.load(0, store.index, "float32")
     call = replace(call, stores=(replace(store, value=ir.apply("add", store.value, again)),))
     (side, _), (rest, places) = split_winograd(call, [Storage("arena", "float32", (a.size,)) for a in operands])
     data, weight, result = operands
     made, other = np.full(places[0].shape, np.nan, "float32"), np.zeros_like(result)
-    launch(side, [data, made])
-    check(rest, [made, weight, other, data])
-    launch(rest, [made, weight, other, data])
-    launch(call, operands)
+    instructions.run(side, [data, made])
+    check(rest, [made, weight, other, data], instructions)
+    instructions.run(rest, [made, weight, other, data])
+    instructions.run(call, operands)
     np.testing.assert_array_equal(other, result)
 
 

@@ -7,7 +7,7 @@ every node it makes at once. Node ids are dense and topological, in the order in
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -136,6 +136,16 @@ class Graph:
         if dtype is None:
             raise MXNetError(f"the dtype of output {entry.index} of {entry.node!r} is not known")
         return dtype
+
+    def has_facts(self, shapes: Mapping[str, Shape], dtypes: Mapping[str, str]) -> bool:
+        """Whether shapes and dtypes were inferred, and from variables of these, where they are given."""
+        if not self.facts.shape:
+            return False
+        for node, (shape, *_), (dtype, *_) in zip(self.nodes, self.facts.shape, self.facts.dtype, strict=True):
+            if node.is_variable and (shape is None or shapes.get(node.name, shape) != shape
+                                     or dtypes.get(node.name, dtype) != dtype):
+                return False
+        return True
 
     @property
     def variables(self) -> list[Node]:

@@ -151,6 +151,12 @@ class Operator:
     def __repr__(self) -> str:
         return f"<operator {self.name}>"
 
+    @property
+    def signature(self) -> str | None:
+        """Of an operator that is not in the table: all that a plan depends on, besides its node's shapes and dtypes.
+        None: that is not known, so plans of graphs that have it are not kept."""
+        return None
+
     # -- parameters
 
     def parse_attrs(self, attrs: Mapping[str, str], node_name: str = "") -> Params:

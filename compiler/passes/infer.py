@@ -17,15 +17,22 @@ def infer(graph: Graph, shapes: Mapping[str, Sequence[int] | None], dtypes: Mapp
 
     Creation operators whose shape was completed by their users (`_zeros` of (2, 0, 200)) carry it in their parameters
     afterwards, so that each node's facts follow from the node alone. numpy: 0 and () in parameters are extents.
-    Raises MXNetError as `infer_shape` and `infer_dtype` do, and for an operator that changes arrays in place.
+    Raises MXNetError as `infer_shape`, `infer_dtype` and `with_facts` do.
+    """
+    whole = all(shapes.get(node.name) is not None for node in graph.variables)  # so that 0 is an extent
+    return with_facts(graph, infer_shape(graph, shapes, numpy=whole, numpy_params=numpy), infer_dtype(graph, dtypes))
+
+
+def with_facts(graph: Graph, shapes: Sequence[Sequence[Shape | None]], dtypes: Sequence[Sequence[str | None]]) -> Graph:
+    """What `infer` gives, from the complete shapes and dtypes of every node's outputs.
+
+    Raises MXNetError for an operator that changes arrays in place.
     """
     for node in graph.nodes:
         if node.op is not None and node.op.in_place:
             raise MXNetError(f"node {node.name!r}: operator {node.op.name} changes arrays in place, which no graph "
                              f"does; call mx.nd.{node.op.name} on the arrays")
-    whole = all(shapes.get(node.name) is not None for node in graph.variables)  # so that 0 is an extent
-    facts = Facts([*infer_shape(graph, shapes, numpy=whole, numpy_params=numpy)],  # type: ignore[arg-type]
-                  [*infer_dtype(graph, dtypes)])  # type: ignore[arg-type]
+    facts = Facts([*map(list, shapes)], [*map(list, dtypes)])
     new: dict[Node, Node] = {}
     for node, found in zip(graph.nodes, facts.shape, strict=True):
         inputs = [Entry(new[e.node], e.index) for e in node.inputs]

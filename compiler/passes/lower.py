@@ -91,7 +91,7 @@ class Lowering:
             if entry not in self.storage_of and (not places or self._read_again(entry)):
                 pool = "prepared" if group.phase == PREPARE else "arena"
                 self.storage_of[entry] = Storage(pool, self.graph.dtype(entry), self.graph.shape(entry),
-                                                 entry.node.name)
+                                                 node=self.graph.ids[entry.node])
                 places = [(self.storage_of[entry], "write"), *places]
             result[entry] = places
         return result
@@ -146,13 +146,14 @@ class Lowering:
             entry = Entry(node, i)
             if entry not in self.storage_of:
                 pool = "prepared" if group.phase == PREPARE else "arena"
-                self.storage_of[entry] = Storage(pool, self.graph.dtype(entry), self.graph.shape(entry), node.name)
+                self.storage_of[entry] = Storage(pool, self.graph.dtype(entry), self.graph.shape(entry),
+                                                 node=self.graph.ids[node])
                 self.copies += [(entry, storage, mode) for storage, mode in self.targets.get(entry, [])]
             outputs.append(self.storage_of[entry])
         storages = [*inputs, *outputs]
         if group.form.kind == "host":
             host = self.graph.ids[node]
-            self.launches.append(Launch(group.phase, group.label, None, storages, host, node.name, len(inputs)))
+            self.launches.append(Launch(group.phase, group.label, None, storages, host, len(inputs)))
         else:
             kernel = routine_kernel(self.graph, node)
             self.launches.append(Launch(group.phase, group.label, kernel, storages))

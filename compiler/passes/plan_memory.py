@@ -162,7 +162,8 @@ def plan_memory(launches: Sequence[Launch], outputs: Sequence[Storage], target, 
             offset = plan.prepared_bytes
             plan.prepared_bytes += align(storage.nbytes)
         positions[storage] = len(plan.buffers)
-        plan.buffers.append(Buffer(storage.pool, storage.dtype, storage.shape, storage.nbytes, storage.name, offset))
+        plan.buffers.append(Buffer(storage.pool, storage.dtype, storage.shape, storage.nbytes, storage.name, offset,
+                                   storage.node))
         return positions[storage]
 
     for launch in launches:
@@ -174,6 +175,6 @@ def plan_memory(launches: Sequence[Launch], outputs: Sequence[Storage], target, 
             plan.scratch_bytes = max(plan.scratch_bytes, align(code.scratch_bytes))
         plan.steps.append(Step(launch.phase, key, tuple(map(position, launch.storages)), values, units,
                                tuple(map(position, launch.reads)), tuple(map(position, launch.writes)),
-                               launch.label, launch.host, launch.name, flops, addresses))
+                               launch.label, launch.host, flops, addresses))
     plan.outputs = [position(s) for s in outputs]
     return plan

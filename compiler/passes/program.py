@@ -17,12 +17,13 @@ from mxc.compiler.kernel.routines import spec
 
 @dataclass(eq=False)
 class Storage:
-    """One array in memory. pool, name: as in plan.Buffer. Compared by identity."""
+    """One array in memory. pool, name, node: as in plan.Buffer. Compared by identity."""
 
     pool: str
     dtype: str
     shape: Shape
     name: str = ""
+    node: int | None = None
 
     @cached_property
     def nbytes(self) -> int:
@@ -31,15 +32,14 @@ class Storage:
 
 @dataclass(eq=False)
 class Launch:
-    """One kernel over storages (in the order of the kernel's buffers), or a host step: no kernel, `host` and `name` are
-    the node's id and name, and the first `inputs` of the storages are read, the others written."""
+    """One kernel over storages (in the order of the kernel's buffers), or a host step: no kernel, `host` is
+    the node's id, and the first `inputs` of the storages are read, the others written."""
 
     phase: str
     label: str
     kernel: Kernel | None
     storages: list[Storage]
     host: int | None = None
-    name: str = ""
     inputs: int = 0
     reads: list[Storage] = field(init=False)
     writes: list[Storage] = field(init=False)

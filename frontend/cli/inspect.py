@@ -54,9 +54,10 @@ def run(options: argparse.Namespace) -> int:
         parts.append(f"-- groups\n{compiled.groups}")
     if options.plan:
         data["plan"] = json.loads(compiled.plan.to_json())
-        parts.append(f"-- plan\n{compiled.plan.text()}")
+        has_hosts = any(step.host is not None for step in compiled.plan.steps)
+        parts.append(f"-- plan\n{compiled.plan.text(names_of(compiled) if has_hosts else ())}")
     if options.memory is not None:
-        data["memory"] = draw_memory(compiled.plan, options)
+        data["memory"] = draw_memory(compiled, options)
         parts.append("{file}: {steps} steps, {buffers} buffers in {arena_bytes:,} bytes\n".format(**data["memory"]))
     if options.plot is not None:
         data["plot"] = draw_graph(symbol, executor, options)
@@ -139,12 +140,18 @@ def title_of(options: argparse.Namespace, *words: str) -> str:
     return ", ".join([name, *words, *options.shape])
 
 
-def draw_memory(plan: Any, options: argparse.Namespace) -> dict[str, Any]:
+def names_of(compiled: Any) -> list[str]:
+    """The names of the nodes of the graph that the passes made; they run where the plan was there already."""
+    return [node.name for node in compiled.graph.nodes]
+
+
+def draw_memory(compiled: Any, options: argparse.Namespace) -> dict[str, Any]:
     """Write the picture of the memory plan; what it shows. Raises FileAccessError when it cannot be written."""
     from mxc.visualization.memory import boxes, memory_svg, run_steps
 
-    write(options.memory, memory_svg(plan, title_of(options, "training step" if options.train else "inference")))
-    return {"file": options.memory, "steps": len(run_steps(plan)), "buffers": len(boxes(plan)),
+    plan, names = compiled.plan, names_of(compiled)
+    write(options.memory, memory_svg(plan, names, title_of(options, "training step" if options.train else "inference")))
+    return {"file": options.memory, "steps": len(run_steps(plan)), "buffers": len(boxes(plan, names)),
             "arena_bytes": plan.arena_bytes, "live_bytes": plan.live_bytes, "unplanned_bytes": plan.unplanned_bytes}
 
 

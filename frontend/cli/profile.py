@@ -132,8 +132,8 @@ def table(steps: list[tuple[Any, int, int]], buffers: Any) -> list[Row]:
     for step, moved, nanoseconds in steps:
         made = step.writes or step.buffers[-1:]
         shape = buffers[made[0]].shape if made else ()
-        key = step.phase, step.label or step.name, shape, step.flops, moved
-        row = rows.setdefault(key, Row(step.phase, step.label or step.name, shape, step.host is not None))
+        key = step.phase, step.label, shape, step.flops, moved
+        row = rows.setdefault(key, Row(step.phase, step.label, shape, step.host is not None))
         row.calls += 1
         row.us += nanoseconds / 1e3
         row.flops += step.flops

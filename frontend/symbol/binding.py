@@ -14,6 +14,7 @@ from mxc.runtime.array import Array, dtype_name
 from mxc.util import is_np_shape
 
 if TYPE_CHECKING:
+    from mxc.compiler.graph.graph import Graph
     from mxc.symbol.symbol import Symbol
 
 _MODES = ("write", "add", "null")
@@ -49,6 +50,7 @@ def simple_bind(symbol: Symbol, ctx: Any, grad_req: Any, type_dict: Mapping[str,
                 shared_arg_names: Sequence[str] | None = None, shared_exec: Any = None,
                 shared_buffer: dict[str, Any] | None = None) -> Any:
     """An executor over new arrays; see Symbol.simple_bind."""
+    from mxc.compiler.passes.infer import with_facts
     from mxc.compiler.passes.infer_dtype import infer_dtype
     from mxc.compiler.passes.infer_shape import infer_shape
 
@@ -71,6 +73,7 @@ def simple_bind(symbol: Symbol, ctx: Any, grad_req: Any, type_dict: Mapping[str,
         ignored = [f"\n  {name!r} is no argument of this symbol and was ignored{nearest(name, inputs)}"
                    for name in shapes if name not in inputs]
         raise MXNetError(f"simple_bind error: {error}{''.join(ignored)}") from None
+    typed = with_facts(graph, found_shapes, found_types)
     facts = {node.name: (found_shapes[graph.ids[node]][0], found_types[graph.ids[node]][0]) for node in graph.variables}
     places = {node.name: groups.get(node.attrs.get(GROUP, ""), ctx) for node in graph.variables}
     sharing = set(shared_arg_names or ()) if shared_exec is not None else set()
@@ -95,7 +98,7 @@ def simple_bind(symbol: Symbol, ctx: Any, grad_req: Any, type_dict: Mapping[str,
     grads = {name: array(name, shared_exec.grad_dict if name in sharing else None, f"grad of {name}")
              for name in names if modes[name] != "null"}
     aux = {name: array(name, None if shared_exec is None else shared_exec.aux_dict, "") for name in aux_names}
-    return _executor(symbol, ctx, args, grads, modes, aux, shared_exec, groups)
+    return _executor(symbol, ctx, args, grads, modes, aux, shared_exec, groups, typed)
 
 
 def evaluate(symbol: Symbol, ctx: Any, arrays: Mapping[str, NDArray]) -> list[NDArray]:
@@ -105,7 +108,8 @@ def evaluate(symbol: Symbol, ctx: Any, arrays: Mapping[str, NDArray]) -> list[ND
 
 
 def _executor(symbol: Symbol, ctx: Context, args: dict[str, NDArray], grads: dict[str, NDArray],
-              modes: dict[str, str], aux: dict[str, NDArray], shared_exec: Any, groups: dict[str, Context]) -> Any:
+              modes: dict[str, str], aux: dict[str, NDArray], shared_exec: Any, groups: dict[str, Context],
+              typed: Graph | None = None) -> Any:
     from mxc.executor import Executor
 
     if not is_np_shape():
@@ -113,7 +117,7 @@ def _executor(symbol: Symbol, ctx: Context, args: dict[str, NDArray], grads: dic
             if not array.shape or 0 in array.shape:
                 raise MXNetError(f"argument {name!r} has the shape {array.shape}; executors take arrays with axes and "
                                  "elements, others in the scope mx.np_shape() only")
-    return Executor(symbol, ctx, args, grads, modes, aux, shared_exec, groups)
+    return Executor(symbol, ctx, args, grads, modes, aux, shared_exec, groups, typed)
 
 
 def _context(what: str, value: Any) -> Context:

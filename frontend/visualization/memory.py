@@ -53,8 +53,9 @@ def run_steps(plan: Any) -> Sequence[Any]:
     return plan.steps[first:]
 
 
-def boxes(plan: Any) -> list[Box]:
-    """The arena's buffers of a compiler.plan.Plan. No two overlap in both time and space."""
+def boxes(plan: Any, names: Sequence[str]) -> list[Box]:
+    """The arena's buffers of a compiler.plan.Plan. No two overlap in both time and space. names: of the nodes of the
+    graph that the passes made, by id."""
     steps = run_steps(plan)
     uses: dict[int, list[int]] = {}
     for number, step in enumerate(steps):
@@ -74,8 +75,8 @@ def boxes(plan: Any) -> list[Box]:
     for i, used in uses.items():
         b = plan.buffers[i]
         kind = _kind(plan, steps[used[0]], steps[used[-1]])
-        made.append(Box(b.name, kind, b.dtype, b.shape, used[0], used[-1], begin[i], end[i], b.offset,
-                        _whole(b.nbytes)))
+        made.append(Box(b.name if b.node is None else names[b.node], kind, b.dtype, b.shape, used[0], used[-1],
+                        begin[i], end[i], b.offset, _whole(b.nbytes)))
     return made
 
 
@@ -120,18 +121,19 @@ def bytes_text(nbytes: int) -> str:
     return f"{size:.4g} {unit}"
 
 
-def memory_svg(plan: Any, title: str) -> str:
-    """The picture of a compiler.plan.Plan as the text of an SVG file. title: what the plan is of."""
-    return "\n".join(_Picture(plan, title).parts()) + "\n"
+def memory_svg(plan: Any, names: Sequence[str], title: str) -> str:
+    """The picture of a compiler.plan.Plan as the text of an SVG file. names: as for `boxes`. title: what the plan is
+    of."""
+    return "\n".join(_Picture(plan, names, title).parts()) + "\n"
 
 
 class _Picture:
     """Places and pieces of one picture. Its width follows from the number of steps."""
 
-    def __init__(self, plan: Any, title: str):
+    def __init__(self, plan: Any, names: Sequence[str], title: str):
         self.plan, self.title = plan, title
         self.steps = run_steps(plan)
-        self.boxes = boxes(plan)
+        self.boxes = boxes(plan, names)
         self.live = live_bytes(self.boxes, len(self.steps))
         count = max(len(self.steps), 1)
         self.step = min(WIDEST, max(NARROWEST, 1500 / count))
@@ -175,7 +177,7 @@ class _Picture:
         maker = self.steps[box.first]
         instead = "" if box.begin == box.first else ", in place of an input"
         about = (f"{box.name}: {box.dtype} {shape_text(box.shape)}\n{bytes_text(box.nbytes)} at {box.offset:,}\n"
-                 f"{numbers}\nmade by {maker.label or maker.name}{instead}")
+                 f"{numbers}\nmade by {maker.label}{instead}")
         yield (f'<rect class="buffer" x="{x:.2f}" y="{y:.2f}" width="{width:.2f}" height="{height:.2f}" '
                f'fill="{KINDS[box.kind][0]}" stroke="white" stroke-width="{0.6 if min(width, height) > 3 else 0.1}">'
                f"<title>{escape(about)}</title></rect>")
@@ -209,12 +211,12 @@ class _Picture:
         yield f'<path d="M{LEFT} {TOP}V{bottom}H{right:.1f}" stroke="{INK}" fill="none"/>'
         every = max(1, round(_tick(36 / self.step)))
         for i, step in enumerate(self.steps):
-            x, about = self.x(i + 0.5), f"{i}: {step.label or step.name}"
+            x, about = self.x(i + 0.5), f"{i}: {step.label}"
             if i % every == 0:
                 yield f'<path d="M{x:.1f} {bottom}v4" stroke="{INK}"/>'
                 yield _text(x, bottom + 16, str(i), anchor="middle")
             if self.rotated:
-                short = (step.label or step.name).replace("_mxc_", "")
+                short = step.label.replace("_mxc_", "")
                 short = short if len(short) <= LABEL else short[:LABEL - 1] + "…"
                 yield (f'<text x="{x:.1f}" y="{bottom + 24}" text-anchor="end" font-size="8.5" '
                        f'transform="rotate(-90 {x:.1f} {bottom + 24})" dy="0.35em">{escape(short)}'

@@ -18,6 +18,7 @@ from mxc.compiler.targets.launch import Launch, sources_digest, symbol
 
 if TYPE_CHECKING:
     from mxc.compiler.kernel.ir import Kernel
+    from mxc.compiler.plan import Plan
     from mxc.compiler.targets.cpu.jobs import Job
 
 POLL = 0.02  # seconds between looks at what another process compiles
@@ -54,6 +55,7 @@ class CpuTarget:
             "triple": llvm.get_process_triple(), "cpu": self.cpu, "features": self.features, "mxc": sources_digest(),
             "llvmlite": llvmlite.__version__,
         }
+        self.plans: dict[str, Plan] = {}  # see stored_plans.py
         self._keys: dict[str, str] = {}
         self._addresses: dict[str, int] = {}
         self._lock = Lock()
