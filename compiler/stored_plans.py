@@ -20,7 +20,6 @@ from mxc.compiler.graph.graph import Graph, Node, Shape
 from mxc.compiler.ops import table
 from mxc.compiler.plan import Plan
 
-SMALLEST = 8  # nodes of a graph from which on its plan is worth a file
 PRINTING = 3  # MXC_DEBUG from which on the passes have to run, because they print
 KEPT = 512  # plans that a process remembers
 _OF_VARIABLES = ("argument", "aux", "gradient")  # the pools whose buffers have a variable's name
@@ -94,13 +93,13 @@ def _renamed(plan: Plan, rename: Callable[[str], str]) -> Plan:
     return Plan(**{**vars(plan), "buffers": buffers})
 
 
-def read(key: str, graph: Graph, target: Any) -> Plan | None:
-    """The plan of that key, for this graph's variables, if there is one."""
+def read(key: str, graph: Graph, target: Any, keeps: bool) -> Plan | None:
+    """The plan of that key, for this graph's variables, if there is one. keeps: see `write`."""
     if not key:
         return None
     nameless = target.plans.get(key)
     if nameless is None:
-        found = target.cache.get(key) if target.cache is not None and len(graph.nodes) >= SMALLEST else None
+        found = target.cache.get(key) if target.cache is not None and keeps else None
         if found is None:
             return None
         nameless = _remember(key, target, Plan.from_json(found.decode()))
@@ -108,13 +107,14 @@ def read(key: str, graph: Graph, target: Any) -> Plan | None:
     return _renamed(nameless, lambda place: variables[int(place)].name)
 
 
-def write(key: str, graph: Graph, target: Any, plan: Plan) -> None:
-    """Keep a plan: in this process, and for others where it is worth a file."""
+def write(key: str, graph: Graph, target: Any, plan: Plan, keeps: bool) -> None:
+    """Keep a plan: in this process, and in a file for others unless it is an operator's that is called on arrays (not
+    `keeps`), of which programs have as many as they have shapes."""
     if not key:
         return
     places = _places(graph)
     nameless = _remember(key, target, _renamed(plan, lambda name: str(places[name])))
-    if target.cache is not None and len(graph.nodes) >= SMALLEST:
+    if target.cache is not None and keeps:
         parts = _parts(target)
         target.cache.put(key, parts, nameless.to_json().encode(), f"plan of {plan.nodes} operators",
                          target.cache.explain(key, parts))

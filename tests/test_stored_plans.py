@@ -104,7 +104,7 @@ def target_of_another_cpu(path: Path) -> CpuTarget:
 
 def test_what_is_not_stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     target = target_of(tmp_path)
-    api.compile_graph(mx.sym.exp(mx.sym.Variable("data")).graph, SHAPES, {}, {}, False, target)
+    api.compile_graph(mx.sym.exp(mx.sym.Variable("data")).graph, SHAPES, {}, {}, False, target, keeps=False)
     assert not [entry for entry in target.cache.entries() if entry.name.startswith("plan of ")]  # type: ignore
     for name, value in (("MXC_PRINT", "fuse"), ("MXC_CHECK", "1"), ("MXC_DEBUG", "3")):
         with monkeypatch.context() as changed:

@@ -22,7 +22,8 @@ SAMPLES = 8
 SEED = 7
 Made = tuple[Any, dict[str, tuple[int, ...]], set[str]]  # the symbol, shapes of its inputs, arguments without gradient
 
-UNARY = ("exp", "tanh", "sigmoid", "relu", "abs", "square", "sqrt", "log", "sin", "cos", "negative", "rsqrt", "softsign")
+UNARY = ("exp", "tanh", "sigmoid", "relu", "abs", "square", "sqrt", "log", "sin", "cos", "negative", "rsqrt",
+         "softsign")
 BINARY = ("elemwise_add", "elemwise_sub", "elemwise_mul", "broadcast_maximum", "broadcast_minimum", "broadcast_hypot")
 REDUCTIONS = ("sum", "mean", "max", "min", "prod", "norm")
 
@@ -186,9 +187,10 @@ KINDS: tuple[Callable[[Any, random.Random], Made], ...] = (
 
 
 def samples(array: np.ndarray) -> list[Any]:
-    """The shape, and values spread over the array."""
+    """The shape, the largest absolute value, and values spread over the array."""
     flat = array.ravel().astype(float)
-    return [list(array.shape), [float(v) for v in flat[np.linspace(0, flat.size - 1, min(SAMPLES, flat.size)).astype(int)]]]
+    spread = flat[np.linspace(0, flat.size - 1, min(SAMPLES, flat.size)).astype(int)]
+    return [list(array.shape), float(np.abs(flat).max()), [float(value) for value in spread]]
 
 
 def fill(executor: Any, number: int) -> None:
