@@ -12,17 +12,23 @@ VERSION = "0.1.0"  # of mxc, as pyproject.toml has it
 __version__ = "1.9.1"  # of MXNet, whose interface this is: programs compare it with what they need
 
 # Modules under other names, and names that live in modules.
-_MODULES = {"sym": "symbol", "nd": "ndarray", "viz": "visualization"}
+_MODULES = {"sym": "symbol", "nd": "ndarray", "rnd": "random", "runtime": "runtime",
+            "viz": "visualization"}
 _NAMES = {
     "AttrScope": "attribute", "MXNetError": "base", "load": "artifact",
     "Context": "context", "cpu": "context", "cpu_pinned": "context", "current_context": "context", "gpu": "context",
-    "is_np_array": "util", "is_np_shape": "util", "np_shape": "util", "set_np_shape": "util", "use_np_shape": "util",
+    "is_np_array": "util", "is_np_shape": "util", "np_array": "util", "np_shape": "util", "set_np_shape": "util",
+    "use_np": "util", "use_np_array": "util", "use_np_shape": "util",
 }
+# What MXNet does not have, so that `from mxc import *` binds none of it.
+_OWN = ("artifact", "cli", "codes", "compiler", "load", "narray", "operator_calls", "operator_docs", "python_operator")
 
 
 def __getattr__(name: str) -> Any:
     import importlib
 
+    if name == "__all__":
+        return [name for name in __dir__() if not name.startswith("_") and name not in _OWN]
     if name.startswith("__"):
         raise AttributeError(f"module 'mxc' has no attribute {name!r}")
     if name in _NAMES:

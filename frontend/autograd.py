@@ -12,11 +12,17 @@ from mxc.ndarray.ndarray import NDArray
 from mxc.runtime import backward as runtime
 from mxc.runtime import tape
 from mxc.runtime.array import Array
+from mxc.runtime.elsewhere import elsewhere
 from mxc.runtime.host import HostBackward, HostOperator
 from mxc.symbol.symbol import Symbol
 
-__all__ = ["Function", "backward", "get_symbol", "grad", "is_recording", "is_training", "mark_variables", "pause",
-           "predict_mode", "record", "set_recording", "set_training", "train_mode"]
+__getattr__, _names = elsewhere(__name__, {
+    "": "ctypes traceback", "array": "array", "ctypes": "CFUNCTYPE POINTER c_int c_void_p cast", "threading": "Lock",
+    "mxc.base": "MXCallbackList NDArrayHandle SymbolHandle _LIB c_array c_array_buf c_handle_array check_call mx_uint "
+                "string_types",
+    "mxc.codes": "_GRAD_REQ_MAP"})
+__all__ = ["Function", "NDArray", "Symbol", "backward", "get_symbol", "grad", "is_recording", "is_training",
+           "mark_variables", "pause", "predict_mode", "record", "set_recording", "set_training", "train_mode", *_names]
 
 
 def set_recording(is_recording: bool) -> bool:

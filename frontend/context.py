@@ -1,4 +1,8 @@
 """Devices: `Context`, `cpu`, `gpu`, `cpu_pinned` and the current one."""
 from mxc.runtime.context import Context, cpu, cpu_pinned, current_context, gpu, gpu_memory_info, num_gpus
+from mxc.runtime.elsewhere import elsewhere
 
-__all__ = ["Context", "cpu", "cpu_pinned", "current_context", "gpu", "gpu_memory_info", "num_gpus"]
+__getattr__, _names = elsewhere(__name__, {
+    "": "ctypes threading warnings",
+    "mxc.base": "_LIB _MXClassPropertyMetaClass check_call classproperty with_metaclass"})
+__all__ = ["Context", "cpu", "cpu_pinned", "current_context", "gpu", "gpu_memory_info", "num_gpus", *_names]

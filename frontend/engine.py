@@ -5,6 +5,11 @@ import contextlib
 import threading
 from collections.abc import Iterator
 
+from mxc.runtime.elsewhere import elsewhere
+
+__getattr__, _names = elsewhere(__name__, {"": "ctypes", "mxc.base": "_LIB check_call"})
+__all__ = ["bulk", "set_bulk_size", *_names]
+
 
 class _Bulk(threading.local):
     size = 0

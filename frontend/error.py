@@ -6,7 +6,7 @@ from typing import Any
 
 from mxc.compiler.error import MXNetError
 
-__all__ = ["InternalError", "MXNetError", "register"]
+__all__ = ["MXNetError", "register"]
 
 
 class InternalError(MXNetError):
@@ -26,3 +26,6 @@ def register(func_name: str | type | None = None, cls: type | None = None) -> An
         return func_name if cls is None else cls
     decorate: Callable[[Any], Any] = lambda c: c  # noqa: E731
     return decorate
+
+
+register_error = register

@@ -14,9 +14,16 @@ from mxc.compiler.passes.infer_shape import infer_shape
 from mxc.ndarray import NDArray, zeros
 from mxc.runtime.array import Array
 from mxc.runtime.context import Context
+from mxc.runtime.elsewhere import elsewhere
 from mxc.runtime.executor import GraphExecutor
 from mxc.symbol.binding import whole_shape
 from mxc.util import is_np_shape
+
+__getattr__, _names = elsewhere(__name__, {
+    "": "copy ctypes ndarray=mxc.ndarray", "array": "py_array=array",
+    "mxc.base": "ExecutorHandle NDArrayHandle SymbolHandle _LIB c_array_buf c_handle_array c_str_array check_call "
+                "mx_int mx_uint py_str"})
+__all__ = ["Executor", "NDArray", "np", *_names]
 
 
 class Executor:

@@ -1,22 +1,17 @@
 """Automatic names of symbols: `convolution0`, `convolution1`, ... and scopes that change how they are made."""
 from __future__ import annotations
 
-import threading
+from typing import ClassVar
 
-_active = threading.local()
+from mxc.runtime.elsewhere import elsewhere
+from mxc.runtime.scopes import ClassPropertyType, ThreadValue, deprecated
 
-
-class _Current(type):
-    """Gives the classes of this module the attribute `current`: what is in force in this thread."""
-
-    @property
-    def current(cls) -> NameManager:
-        if not hasattr(_active, "manager"):
-            _active.manager = NameManager()
-        return _active.manager
+__getattr__, _names = elsewhere(__name__, {
+    "": "threading warnings", "mxc.base": "_MXClassPropertyMetaClass classproperty with_metaclass"})
+__all__ = ["NameManager", "Prefix", *_names]
 
 
-class NameManager(metaclass=_Current):
+class NameManager(metaclass=ClassPropertyType):
     """Counts the names it gives out; as a `with` block it is the one in force within.
 
     >>> with NameManager() as manager:
@@ -24,9 +19,11 @@ class NameManager(metaclass=_Current):
     ('relu0', 'relu1', 'mine')
     """
 
+    _current: ClassVar[ThreadValue] = ThreadValue(lambda: NameManager())  # the manager in force
+    current = deprecated(_current, "NameManager.current is deprecated: use a `with` scope")
+
     def __init__(self) -> None:
         self._counter: dict[str, int] = {}
-        self._outer: list[NameManager] = []
 
     def get(self, name: str | None, hint: str) -> str:
         """`name` itself when there is one, else `hint` with the next number."""
@@ -37,12 +34,11 @@ class NameManager(metaclass=_Current):
         return f"{hint}{number}"
 
     def __enter__(self) -> NameManager:
-        self._outer.append(NameManager.current)
-        _active.manager = self
+        self._current.enter(self)
         return self
 
     def __exit__(self, ptype: object, value: object, trace: object) -> None:
-        _active.manager = self._outer.pop()
+        self._current.leave()
 
 
 class Prefix(NameManager):

@@ -10,9 +10,18 @@ from mxc.compiler.ops import table
 from mxc.ndarray.ndarray import NDArray
 from mxc.python_operator import NDArrayOp, NumpyOp, PythonOp
 from mxc.runtime import custom
+from mxc.runtime.elsewhere import elsewhere
 
-__all__ = ["CustomOp", "CustomOpProp", "NDArrayOp", "NumpyOp", "OperatorArguments", "PythonOp",
-           "get_all_registered_operators", "get_operator_arguments", "register"]
+__getattr__, _names = elsewhere(__name__, {
+    "": "collections context=mxc.context ctypes symbol=mxc.symbol traceback warnings", "array": "array",
+    "ctypes": "CFUNCTYPE POINTER Structure c_bool c_char c_char_p c_int c_void_p cast pointer", "threading": "Lock",
+    "mxc.base": "MXCallbackList NDArrayHandle OpHandle _LIB c_array c_array_buf c_str check_call ctypes2numpy_shared "
+                "mx_float mx_int mx_uint py_str",
+    "mxc.codes": "_DTYPE_MX_TO_NP _DTYPE_NP_TO_MX _STORAGE_TYPE_CSR _STORAGE_TYPE_DEFAULT _STORAGE_TYPE_ID_TO_STR "
+                 "_STORAGE_TYPE_ROW_SPARSE _STORAGE_TYPE_STR_TO_ID _STORAGE_TYPE_UNDEFINED",
+    "mxc.runtime.c_types": "c_int_p", "mxc.util": "is_np_array"})
+__all__ = ["CustomOp", "CustomOpProp", "NDArray", "NDArrayOp", "NumpyOp", "OperatorArguments", "PythonOp",
+           "get_all_registered_operators", "get_operator_arguments", "register", *_names]
 
 
 class CustomOp:

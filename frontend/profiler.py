@@ -9,6 +9,12 @@ from typing import Any
 
 from mxc.compiler.error import ArgumentError, ArgumentTypeError, MXNetError, nearest
 from mxc.runtime import profiler
+from mxc.runtime.elsewhere import elsewhere
+
+__getattr__, _names = elsewhere(__name__, {
+    "": "ctypes warnings", "mxc.base": "KVStoreHandle ProfileHandle _LIB c_str c_str_array check_call py_str"})
+__all__ = ["Counter", "Domain", "Event", "Frame", "Marker", "Task", "dump", "dump_profile", "dumps", "pause",
+           "profiler_set_config", "profiler_set_state", "resume", "set_config", "set_state", *_names]
 
 _STATES = ("stop", "run")
 _SCOPES = {"global": "g", "process": "p", "thread": "t", "task": "t", "marker": "t"}

@@ -19,9 +19,11 @@ from mxc.ndarray.random import (
     uniform,
 )
 from mxc.runtime import random as state
+from mxc.runtime.elsewhere import elsewhere
 
-__all__ = ["exponential", "gamma", "generalized_negative_binomial", "multinomial", "negative_binomial", "normal",
-           "poisson", "randint", "randn", "seed", "shuffle", "uniform"]
+__getattr__, _names = elsewhere(__name__, {"": "ctypes", "mxc.base": "_LIB check_call integer_types"})
+__all__ = ["Context", "exponential", "gamma", "generalized_negative_binomial", "multinomial", "negative_binomial",
+           "normal", "poisson", "randint", "randn", "seed", "shuffle", "uniform", *_names]
 
 
 def seed(seed_state: int, ctx: Context | str = "all") -> None:

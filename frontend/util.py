@@ -4,11 +4,18 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 from mxc.compiler import env
-from mxc.context import gpu_memory_info, num_gpus
+from mxc.compiler.error import ArgumentError, UnsupportedError
+from mxc.context import Context, gpu_memory_info, num_gpus
 from mxc.runtime.array import semantics
+from mxc.runtime.elsewhere import elsewhere
+
+__getattr__, _names = elsewhere(__name__, {"": "ctypes threading", "mxc.base": "_LIB c_str check_call py_str"})
+__all__ = ["functools", "get_cuda_compute_capability", "get_gpu_count", "get_gpu_memory", "getenv", "inspect",
+           "is_np_array", "is_np_shape", "np_array", "np_shape", "reset_np", "set_module", "set_np", "set_np_shape",
+           "setenv", "use_np", "use_np_array", "use_np_shape", *_names]
 
 
 def is_np_shape() -> bool:
@@ -32,19 +39,52 @@ def set_np_shape(active: bool) -> bool:
     return before
 
 
+def set_np(shape: bool = True, array: bool = True) -> None:
+    """Turn NumPy's shape semantics on or off in this thread. Raises UnsupportedError when arrays of MXNet's NumPy
+    interface are wanted too, ValueError when these are wanted without the shapes."""
+    if array and not shape:
+        raise ArgumentError("set_np: arrays of the NumPy interface need NumPy's shape semantics too")
+    if array:
+        _refuse_arrays("set_np")
+    set_np_shape(shape)
+
+
+def np_array(active: bool = True) -> _NumpyShapeScope:
+    """A scope in which operators give arrays of MXNet's NumPy interface. Raises UnsupportedError unless `active` is
+    False, which changes nothing."""
+    if active:
+        _refuse_arrays("np_array")
+    return _NumpyShapeScope(is_np_shape())
+
+
+def use_np_array(func: Any) -> NoReturn:
+    """Raises UnsupportedError: a decorator for what computes with arrays of MXNet's NumPy interface."""
+    _refuse_arrays("use_np_array")
+
+
+def use_np(func: Any) -> NoReturn:
+    """Raises UnsupportedError: a decorator for what computes with arrays of MXNet's NumPy interface."""
+    _refuse_arrays("use_np")
+
+
+def _refuse_arrays(name: str) -> NoReturn:
+    raise UnsupportedError(f"{name}: the interface mx.np is not there; arrays are those of mx.nd. The shape semantics "
+                           "alone are mx.np_shape, mx.use_np_shape and mx.set_np_shape")
+
+
 def reset_np() -> None:
     """Turn NumPy's semantics off in this thread."""
     set_np_shape(False)
 
 
-class _NumpyShape:
+class _NumpyShapeScope:
     """A scope with NumPy's shape semantics on or off; also a decorator."""
 
     def __init__(self, active: bool):
         self._active = bool(active)
         self._before: list[bool] = []
 
-    def __enter__(self) -> _NumpyShape:
+    def __enter__(self) -> _NumpyShapeScope:
         self._before.append(set_np_shape(self._active))
         return self
 
@@ -52,9 +92,9 @@ class _NumpyShape:
         set_np_shape(self._before.pop())
 
 
-def np_shape(active: bool = True) -> _NumpyShape:
+def np_shape(active: bool = True) -> _NumpyShapeScope:
     """A `with` scope in which NumPy's shape semantics are on or off; see `set_np_shape`."""
-    return _NumpyShape(active)
+    return _NumpyShapeScope(active)
 
 
 def use_np_shape(func: Any) -> Any:
@@ -109,3 +149,11 @@ def get_gpu_count() -> int:
 def get_gpu_memory(gpu_dev_id: int) -> tuple[int, int]:
     """(free, total) bytes of a GPU. Raises TargetError, an MXNetError, where there is none."""
     return gpu_memory_info(gpu_dev_id)
+
+
+def get_cuda_compute_capability(ctx: Context) -> int:
+    """The compute capability of a GPU, as 75. Raises ValueError for another device, TargetError where no GPU is."""
+    if not isinstance(ctx, Context) or ctx.device_type != "gpu":
+        raise ArgumentError(f"only a GPU has a compute capability, got {ctx!r}")
+    ctx.require()  # refuses every GPU
+    return 0

@@ -1,14 +1,9 @@
 """The runtime: contexts, arrays, the engine and the executor; for programs, as `mx.runtime`, the list of features."""
 from __future__ import annotations
 
-from typing import Any
+from mxc.runtime.elsewhere import elsewhere
 
-__all__ = ["Feature", "Features", "feature_list"]
-
-
-def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from mxc.runtime import features  # only now: importing any part of the runtime runs this file
-
-    return getattr(features, name)
+# Only who asks for them pays: importing any part of the runtime runs this file.
+__getattr__, __all__ = elsewhere(__name__, {
+    "": "collections ctypes", "mxc.runtime.features": "Feature Features feature_list",
+    "mxc.runtime.c_types": "_LIB check_call"})

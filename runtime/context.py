@@ -7,23 +7,15 @@ from __future__ import annotations
 
 import functools
 import re
-import threading
 from typing import ClassVar
 
 from mxc.compiler.error import ArgumentTypeError, MXNetError, TargetError, nearest
+from mxc.runtime.scopes import ClassPropertyType, ThreadValue, deprecated
 
 GPU = 2  # the type of GPUs; types above it are memory for transfers
 
 
-class _Current(threading.local):
-    """The contexts entered by `with` in this thread, innermost last, and the one that holds outside of them."""
-
-    def __init__(self) -> None:
-        self.entered: list[Context] = []
-        self.default: Context | None = None
-
-
-class Context:
+class Context(metaclass=ClassPropertyType):
     """A device by type ("cpu", "gpu", "cpu_pinned", "cpu_shared") and number; a copy when given a Context.
 
     As a `with` scope it is what `current_context()` gives, in this thread, until the scope ends.
@@ -32,7 +24,9 @@ class Context:
 
     devtype2str: ClassVar[dict[int, str]] = {1: "cpu", 2: "gpu", 3: "cpu_pinned", 5: "cpu_shared"}
     devstr2type: ClassVar[dict[str, int]] = {name: number for number, name in devtype2str.items()}
-    _current: ClassVar[_Current] = _Current()
+    _default_ctx: ClassVar[ThreadValue] = ThreadValue(lambda: Context("cpu"))  # what `current_context()` gives
+    default_ctx = deprecated(_default_ctx, "Context.default_ctx is deprecated: use mx.current_context(), and a `with` "
+                             "scope to change it", lambda context: Context(context))
 
     __slots__ = ("device_id", "device_typeid")
     device_id: int
@@ -81,11 +75,11 @@ class Context:
         return Context, (self.device_type, self.device_id)
 
     def __enter__(self) -> Context:
-        self._current.entered.append(self)
+        self._default_ctx.enter(self)
         return self
 
     def __exit__(self, ptype: object, value: object, trace: object) -> None:
-        self._current.entered.pop()
+        self._default_ctx.leave()
 
     def empty_cache(self) -> None:
         """Give the memory that is pooled for this device back to the system."""
@@ -116,9 +110,8 @@ def gpu(device_id: int = 0) -> Context:
 
 
 def current_context() -> Context:
-    """The context of the innermost `with` scope of this thread, else `cpu(0)` or what `set_default` gave."""
-    current = Context._current
-    return current.entered[-1] if current.entered else current.default or cpu()
+    """The context of the innermost `with` scope of this thread, else `cpu(0)` or what was set with `set_default`."""
+    return Context._default_ctx.value
 
 
 def context_of(given: Context | str) -> Context:
@@ -136,8 +129,8 @@ def context_of(given: Context | str) -> Context:
 
 
 def set_default(context: Context) -> None:
-    """Make `context` the current one outside of `with` scopes, in this thread."""
-    Context._current.default = Context(context)
+    """Make `context` the current one in this thread, until the end of the `with` scope that it is called in."""
+    Context._default_ctx.value = Context(context)
 
 
 def num_gpus() -> int:

@@ -17,7 +17,26 @@ from mxc.ndarray.numpy_protocols import NumpyProtocols
 from mxc.runtime import invoke, tape
 from mxc.runtime.array import Array, dtype_name
 from mxc.runtime.context import Context
+from mxc.runtime.elsewhere import elsewhere
 from mxc.util import is_np_shape
+
+CODES = "_DTYPE_MX_TO_NP _DTYPE_NP_TO_MX _GRAD_REQ_MAP"  # `import *` binds them, here and from mx.nd
+__getattr__, _names = elsewhere(__name__, {"mxc.ndarray": """
+    add arange concatenate divide equal eye from_dlpack from_numpy full get_indexing_dispatch_code
+    get_oshape_of_gather_nd_op greater greater_equal histogram imdecode indexing_key_expand_implicit_axes lesser
+    lesser_equal linspace logical_and logical_or logical_xor maximum minimum modulo moveaxis multiply not_equal
+    onehot_encode ones power split_v2 subtract to_dlpack_for_read to_dlpack_for_write true_divide waitall zeros""",
+    "mxc.codes": CODES}, {
+    "": "_internal=mxc.ndarray._internal ctypes op=mxc.ndarray.op operator", "array": "native_array=array",
+    "builtins": "py_slice=slice", "functools": "reduce", "mxc.context": "current_context", "mxc.ndarray": "array empty",
+    "mxc.base": "DLPackHandle NDArrayHandle _LIB c_array c_array_buf c_handle_array c_str check_call ctypes2buffer "
+                "integer_types mx_int mx_int64 mx_real_t mx_uint numeric_types",
+    "mxc.codes": "_NDARRAY_ADVANCED_INDEXING _NDARRAY_BASIC_INDEXING _NDARRAY_EMPTY_TUPLE_INDEXING "
+                 "_NDARRAY_UNSUPPORTED_INDEXING _SIGNED_INT32_UPPER_LIMIT _STORAGE_TYPE_CSR "
+                 "_STORAGE_TYPE_DEFAULT _STORAGE_TYPE_ID_TO_STR _STORAGE_TYPE_ROW_SPARSE _STORAGE_TYPE_STR_TO_ID "
+                 "_STORAGE_TYPE_UNDEFINED _int64_enabled",
+    "mxc.ndarray.ndarray": "NDArrayBase=NDArray", "mxc.runtime": "Features", "mxc.util": "is_np_array"})
+__all__ = ["NDArray", *CODES.split(), *_names]
 
 
 class NDArray(Arithmetic, Differentiable, OperatorMethods, NumpyProtocols):

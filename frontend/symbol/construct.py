@@ -71,7 +71,7 @@ def Variable(name: str, attr: Mapping[str, str] | None = None, shape: Sequence[i
         raise ArgumentTypeError("Expect a string for variable `name`")
     if attr and not all(isinstance(value, str) for value in attr.values()):
         raise ArgumentError("Set Attr only accepts string values")
-    attrs = stored_attributes(AttrScope.current.get(attr))
+    attrs = stored_attributes(AttrScope._current.value.get(attr))
     given = {"__shape__": shape, "__lr_mult__": lr_mult, "__wd_mult__": wd_mult,
              "__dtype__": None if dtype is None else _DTYPE_CODES[dtype_name(dtype)],
              "__init__": init if init is None or isinstance(init, str) else init.dumps(),  # type: ignore[attr-defined]
@@ -110,7 +110,7 @@ def apply(op: Operator, hint: str, inputs: Mapping[str, Symbol] | Sequence[Symbo
 
     texts = {key: np.dtype(value).name if key == "dtype" and _is_type(value) else attribute_text(value)
              for key, value in attrs.items() if value is not _Null}
-    scope = {key: attribute_text(value) for key, value in AttrScope.current.get(attr).items()}
+    scope = {key: attribute_text(value) for key, value in AttrScope._current.value.get(attr).items()}
     stored = stored_attributes({**scope, **texts})
     params = op.parse_attrs(stored, name or "")
     if not isinstance(inputs, Mapping):
@@ -122,7 +122,7 @@ def apply(op: Operator, hint: str, inputs: Mapping[str, Symbol] | Sequence[Symbo
     given: dict[str, Entry] = {}
     for key, symbol in inputs.items():
         given[key] = single_entry(symbol, f"argument {key} of operator {op.name}")
-    node = make_node(op, NameManager.current.get(name, hint), stored, params, given)
+    node = make_node(op, NameManager._current.value.get(name, hint), stored, params, given)
     return Symbol(visible_entries(node))
 
 

@@ -13,10 +13,24 @@ from mxc.compiler.graph.compose import HIDDEN_KEYS, auxiliary_entries, check_aux
 from mxc.compiler.graph.graph import Entry, Graph, Node, topological
 from mxc.name import NameManager
 from mxc.runtime import remote_files
+from mxc.runtime.elsewhere import elsewhere
 from mxc.runtime.whole_file import replacing
 from mxc.symbol import construct
 from mxc.symbol.arithmetic import Arithmetic
 from mxc.symbol.methods import OperatorMethods
+
+__getattr__, _names = elsewhere(__name__, {"mxc.symbol": """
+    Group Variable arange eye full histogram hypot linspace maximum minimum ones pow power split_v2 var zeros"""}, {
+    "": "_internal=mxc.symbol._internal _numpy=numpy ctypes op=mxc.symbol.op", "array": "array",
+    "builtins": "py_slice=slice", "mxc.attribute": "AttrScope", "mxc.context": "Context current_context",
+    "mxc.base": "ExecutorHandle NDArrayHandle NotImplementedForSymbol SymbolHandle _LIB c_array c_array_buf "
+                "c_handle_array c_str c_str_array check_call integer_types mx_int mx_int64 mx_uint numeric_types "
+                "py_str string_types",
+    "mxc.codes": "_DTYPE_MX_TO_NP _DTYPE_NP_TO_MX _GRAD_REQ_MAP _SIGNED_INT32_UPPER_LIMIT _STORAGE_TYPE_STR_TO_ID "
+                 "_int64_enabled",
+    "mxc.executor": "Executor", "mxc.ndarray": "NDArray", "mxc.symbol.symbol": "SymbolBase=Symbol",
+    "mxc.util": "is_np_shape", "numbers": "Number"})
+__all__ = ["Symbol", "load", "load_json", *_names]
 
 
 class Symbol(Arithmetic, OperatorMethods):
@@ -199,7 +213,7 @@ class Symbol(Arithmetic, OperatorMethods):
         replaced = {key: construct.single_entry(value, f"argument {key}") for key, value in kwargs.items()}
         made = _rebuilt(self, replaced)
         if name:
-            made.entries[0].node.name = NameManager.current.get(name, name)
+            made.entries[0].node.name = NameManager._current.value.get(name, name)
         return made
 
     # -- inference and binding

@@ -1,6 +1,16 @@
 """`mx.test_utils`: what programs written for MXNet test themselves with."""
 from mxc.context import current_context
 from mxc.ndarray import array
+from mxc.runtime.elsewhere import elsewhere
+from mxc.test_utils.downloads import (
+    download,
+    download_model,
+    get_bz2_data,
+    get_cifar10,
+    get_mnist_pkl,
+    get_mnist_ubyte,
+    get_zip_data,
+)
 from mxc.test_utils.statistics import (
     chi_square_check,
     gen_buckets_probs_with_ppf,
@@ -8,7 +18,17 @@ from mxc.test_utils.statistics import (
     var_check,
     verify_generator,
 )
-from mxc.test_utils.surroundings import discard_stderr, environment, get_mnist, list_gpus, retry
+from mxc.test_utils.surroundings import (
+    discard_stderr,
+    environment,
+    get_mnist,
+    has_tvm_ops,
+    is_aarch64_run,
+    is_cd_run,
+    is_op_runnable,
+    list_gpus,
+    retry,
+)
 from mxc.test_utils.symbolic import (
     check_consistency,
     check_numeric_gradient,
@@ -67,8 +87,13 @@ from mxc.test_utils.values import (
     same_array,
     set_default_context,
 )
-from mxc.util import getenv, setenv
+from mxc.util import get_cuda_compute_capability, getenv, setenv, use_np
 
+__getattr__, _names = elsewhere(__name__, {
+    "": "bz2 errno gzip json logging mx=mxc np=numpy npt=numpy.testing numbers os platform rnd=numpy.random struct sys "
+        "time traceback zipfile",
+    "collections": "OrderedDict", "contextlib": "contextmanager", "mxc.codes": "_STORAGE_TYPE_STR_TO_ID",
+    "mxc.context": "Context", "mxc.runtime": "Features", "mxc.symbol": "Symbol"})
 __all__ = [
     "almost_equal", "array", "assert_allclose", "assert_almost_equal", "assert_almost_equal_ignore_nan",
     "assert_almost_equal_with_err", "assert_exception", "assign_each", "assign_each2", "checkShapes",
@@ -83,4 +108,7 @@ __all__ = [
     "rand_shape_2d", "rand_shape_3d", "rand_shape_nd", "random_arrays", "random_sample", "random_uniform_arrays",
     "retry", "same", "same_array", "same_symbol_structure", "set_default_context", "setenv", "simple_forward",
     "var_check", "verify_generator",
+    "download", "download_model", "get_bz2_data", "get_cifar10", "get_cuda_compute_capability", "get_mnist_pkl",
+    "get_mnist_ubyte", "get_zip_data", "has_tvm_ops", "is_aarch64_run", "is_cd_run", "is_op_runnable", "use_np",
+    *_names,
 ]

@@ -5,6 +5,7 @@ import contextlib
 import functools
 import gzip
 import os
+import platform
 import struct
 import sys
 from collections.abc import Callable, Iterator
@@ -19,14 +20,34 @@ from mxc.ndarray import waitall
 from mxc.util import getenv, setenv
 
 MNIST_FOLDER = "data"
-_MNIST = {"train_data": "train-images-idx3-ubyte", "train_label": "train-labels-idx1-ubyte",
-          "test_data": "t10k-images-idx3-ubyte", "test_label": "t10k-labels-idx1-ubyte"}
+MNIST_NAMES = {"train_data": "train-images-idx3-ubyte", "train_label": "train-labels-idx1-ubyte",
+               "test_data": "t10k-images-idx3-ubyte", "test_label": "t10k-labels-idx1-ubyte"}
 _UINT8 = 8  # idx's code for the type of the elements
 
 
 def list_gpus() -> range:
     """The numbers of the GPUs that arrays can be put on."""
     return range(num_gpus())
+
+
+def has_tvm_ops() -> bool:
+    """Whether operators are compiled by TVM: never."""
+    return False
+
+
+def is_op_runnable() -> bool:
+    """Whether operators run on what tests run on: always, on the CPU."""
+    return True
+
+
+def is_cd_run() -> bool:
+    """Whether the environment variable CD_JOB says that this is a test of a release."""
+    return getenv("CD_JOB") == "1"
+
+
+def is_aarch64_run() -> bool:
+    """Whether this machine is an ARM of 64 bits."""
+    return platform.machine() == "aarch64"
 
 
 @contextlib.contextmanager
@@ -95,7 +116,7 @@ def get_mnist() -> dict[str, np.ndarray]:
     Nothing is downloaded: raises FileAccessError that says which file belongs where.
     """
     found = {}
-    for key, name in _MNIST.items():
+    for key, name in MNIST_NAMES.items():
         values = read_idx(Path(MNIST_FOLDER) / name)
         found[key] = (values[:, None] / np.float32(255)).astype(np.float32) if values.ndim == 3 else values
     return found

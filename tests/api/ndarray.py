@@ -3,13 +3,11 @@ SECTIONS = ("mxnet.context", "mxnet.ndarray", "mxnet.ndarray.linalg", "mxnet.nda
             "mxnet.ndarray.sparse")
 
 CTYPES = "a helper of MXNet's calls into its C library, which mxc does not have"
-METACLASS = "a helper by which MXNet makes its own classes"
 DENSE = "arrays are kept dense: sparse ones are refused with a message, and loaded from files as dense ones"
 PICKLE = "arrays are pickled by __reduce__"
 OUT = "takes `out` besides"
 EXCEPTIONS = {
-    "mxnet.context.check_call": CTYPES, "mxnet.ndarray._new_empty_handle": CTYPES,
-    **{f"mxnet.context.{name}": METACLASS for name in ("classproperty", "with_metaclass")},
+    "mxnet.ndarray._new_empty_handle": CTYPES,
     **{f"mxnet.ndarray.NDArray.{name}": PICKLE for name in ("__getstate__", "__setstate__")},
     **{f"mxnet.ndarray.{space}{name}": OUT for space in ("", "sparse.") for name in ("add", "divide", "multiply",
                                                                                      "subtract")},

@@ -1,0 +1,84 @@
+"""What MXNet's tests download, where it lies already: mxc downloads nothing, and says which file belongs where."""
+from __future__ import annotations
+
+import bz2
+import shutil
+import zipfile
+from pathlib import Path
+from typing import Any, NoReturn
+
+from mxc.compiler.error import FileAccessError, ModelFileError, UnsupportedError
+from mxc.test_utils.surroundings import MNIST_FOLDER, MNIST_NAMES
+
+_CIFAR = ("train.rec", "test.rec", "train.lst", "test.lst")
+
+
+def download(url: str, fname: str | None = None, dirname: str | None = None, overwrite: bool = False,
+             retries: int = 5) -> str:
+    """The path of the file that `url` was downloaded to: `fname`, or the URL's last part, in the folder `dirname`.
+
+    Raises FileAccessError, an MXNetError, when it is not there: mxc downloads nothing. So neither overwrite nor retries
+    has an effect.
+    """
+    path = Path(dirname or "") / (url.rsplit("/", 1)[-1] if fname is None else fname)
+    _require(path, url)
+    return str(path)
+
+
+def download_model(model_name: str, dst_dir: str = "./", meta_info: Any = None) -> NoReturn:
+    """Raises UnsupportedError: mxc downloads nothing."""
+    raise UnsupportedError(f"download_model: mxc downloads nothing; put the files of {model_name} into {dst_dir} and "
+                           "load them with mx.sym.load and mx.nd.load")
+
+
+def get_zip_data(data_dir: str, url: str, data_origin_name: str) -> None:
+    """Unpack the zip file `data_origin_name` that lies in `data_dir`. Raises FileAccessError when it is not there."""
+    path = Path(data_dir) / data_origin_name
+    _require(path, url)
+    if path.is_file():
+        try:
+            with zipfile.ZipFile(path) as archive:
+                archive.extractall(data_dir)
+        except zipfile.BadZipFile as error:
+            raise ModelFileError(str(path), f"is no zip file: {error}") from None
+
+
+def get_bz2_data(data_dir: str, data_name: str, url: str, data_origin_name: str) -> None:
+    """Unpack the bz2 file `data_origin_name` of the folder `data_dir` to `data_name` there, unless that is there.
+
+    Raises FileAccessError when neither is there.
+    """
+    target, packed = Path(data_dir) / data_name, Path(data_dir) / data_origin_name
+    if target.exists():
+        return
+    _require(packed, url)
+    try:
+        with bz2.open(packed) as source, target.open("wb") as unpacked:
+            shutil.copyfileobj(source, unpacked)
+    except (OSError, EOFError) as error:
+        target.unlink(missing_ok=True)
+        raise ModelFileError(str(packed), f"is no bz2 file: {error}") from None
+
+
+def get_mnist_pkl() -> None:
+    """See that data/mnist.pkl.gz is there. Raises FileAccessError when it is not."""
+    _require(Path(MNIST_FOLDER) / "mnist.pkl.gz")
+
+
+def get_mnist_ubyte() -> None:
+    """See that MNIST's four idx files are in the folder `data`. Raises FileAccessError naming the first that is not."""
+    for name in MNIST_NAMES.values():
+        _require(Path(MNIST_FOLDER) / name)
+
+
+def get_cifar10() -> None:
+    """See that CIFAR-10's files of records are in data/cifar. Raises FileAccessError naming the first that is not."""
+    for name in _CIFAR:
+        _require(Path("data/cifar") / name)
+
+
+def _require(path: Path, url: str = "") -> None:
+    if not path.exists():
+        raise FileAccessError(str(path), "read", FileNotFoundError(
+            f"there is no such file{f', and {url} is not fetched' if url else ''}; put {path.name} into the folder "
+            f"{path.parent.absolute()}: mxc downloads nothing"))
