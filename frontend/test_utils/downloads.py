@@ -2,12 +2,14 @@
 from __future__ import annotations
 
 import bz2
-import shutil
+import gzip
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
 from mxc.compiler.error import FileAccessError, ModelFileError, UnsupportedError
+from mxc.runtime.whole_file import replacing
 from mxc.test_utils.surroundings import MNIST_FOLDER, MNIST_NAMES
 
 _CIFAR = ("train.rec", "test.rec", "train.lst", "test.lst")
@@ -52,12 +54,7 @@ def get_bz2_data(data_dir: str, data_name: str, url: str, data_origin_name: str)
     if target.exists():
         return
     _require(packed, url)
-    try:
-        with bz2.open(packed) as source, target.open("wb") as unpacked:
-            shutil.copyfileobj(source, unpacked)
-    except (OSError, EOFError) as error:
-        target.unlink(missing_ok=True)
-        raise ModelFileError(str(packed), f"is no bz2 file: {error}") from None
+    _unpack(packed, target, bz2.open)
 
 
 def get_mnist_pkl() -> None:
@@ -66,15 +63,32 @@ def get_mnist_pkl() -> None:
 
 
 def get_mnist_ubyte() -> None:
-    """See that MNIST's four idx files are in the folder `data`. Raises FileAccessError naming the first that is not."""
+    """See that MNIST's four idx files are in the folder `data`, unpacked; those that end in .gz are unpacked.
+
+    Raises FileAccessError naming the first that is not there.
+    """
     for name in MNIST_NAMES.values():
-        _require(Path(MNIST_FOLDER) / name)
+        path = Path(MNIST_FOLDER) / name
+        packed = path.with_name(f"{name}.gz")
+        if packed.exists() and not path.exists():
+            _unpack(packed, path, gzip.open)
+        _require(path)
 
 
 def get_cifar10() -> None:
     """See that CIFAR-10's files of records are in data/cifar. Raises FileAccessError naming the first that is not."""
     for name in _CIFAR:
         _require(Path("data/cifar") / name)
+
+
+def _unpack(packed: Path, target: Path, opened: Callable[[Path], Any]) -> None:
+    try:
+        with opened(packed) as file:
+            content = file.read()
+    except (OSError, EOFError) as error:
+        raise ModelFileError(str(packed), f"cannot be unpacked: {error}") from None
+    with replacing(target) as unpacked:
+        unpacked.write(content)
 
 
 def _require(path: Path, url: str = "") -> None:
