@@ -81,7 +81,7 @@ def test_a_scope_can_be_used_again():
     with scope:
         alone = mx.sym.Variable("y")
     assert both.list_attr() == {"__a__": "1", "__b__": "2"} and alone.list_attr() == {"__a__": "1"}
-    assert mx.AttrScope.current.get({"k": "v"}) == {"k": "v"}
+    assert mx.AttrScope._current.value.get({"k": "v"}) == {"k": "v"}
 
 
 def test_a_scope_ends_when_something_is_raised():
@@ -93,12 +93,12 @@ def test_a_scope_ends_when_something_is_raised():
 
 def test_names():
     with mx.name.NameManager() as manager:
-        assert mx.name.NameManager.current is manager
+        assert mx.name.NameManager._current.value is manager
         assert [manager.get(name, "b") for name in ("a", None, "")] == ["a", "b0", "b1"]
         with mx.name.Prefix("p_") as prefix:
             assert [prefix.get(name, "b") for name in ("a", None)] == ["p_a", "p_b0"]
         assert mx.sym.Variable("x").relu().name == "relu0"
-    assert mx.name.NameManager.current is not manager
+    assert mx.name.NameManager._current.value is not manager
 
 
 def test_names_and_scopes_belong_to_a_thread():
