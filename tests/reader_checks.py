@@ -11,7 +11,7 @@ import importlib
 import pkgutil
 import traceback
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,12 +19,13 @@ from typing import Any
 
 import numpy as np
 from pass_checks import options
-from reader_networks import SIZES, Network, network, smaller
+from reader_networks import SIZES, Network, network
 
 from mxc.compiler.graph.graph import Entry, Graph
 from mxc.compiler.graph.text import graph_text
 from mxc.compiler.kernel.ir import CallKernel, ChainKernel, LoopKernel
 from mxc.compiler.ops.philox import Draws
+from mxc.compiler.ops.table import Kind
 from mxc.compiler.passes.gradient import gradient
 from mxc.compiler.passes.infer import infer
 from mxc.compiler.planning import auxiliary_names, plan_graph
@@ -336,6 +337,37 @@ def wrong(net: Network, report: Report, draw: int = 0) -> str:
 
 def _distance(a: np.ndarray, b: np.ndarray) -> float:
     return float(np.abs(a.astype("float64") - b).max(initial=0))
+
+
+def part(graph: Graph, outputs: Sequence[Entry]) -> Graph:
+    """What of the graph these outputs need."""
+    made = Graph(outputs)
+    made.facts.shape = [graph.facts.shape[graph.ids[n]] for n in made.nodes]
+    made.facts.dtype = [graph.facts.dtype[graph.ids[n]] for n in made.nodes]
+    return made
+
+
+def smaller(net: Network, is_wrong: Callable[[Network], bool]) -> Network:
+    """The smallest part of a wrong network, by leaving out outputs and by ending earlier, that is wrong too."""
+    found = True
+    while found:
+        found, graph = False, net.graph
+        fewer = [[e for k, e in enumerate(graph.outputs) if k != i] for i in range(len(graph.outputs))]
+        earlier = [[*graph.outputs[:i], *(s for s in e.node.inputs if not s.node.is_variable), *graph.outputs[i + 1:]]
+                   for i, e in enumerate(graph.outputs) if e.node.op is not None and e.node.op.kind < Kind.OPAQUE]
+        for outputs in (*fewer, *earlier):
+            outputs = list(dict.fromkeys(outputs))
+            if not outputs or all(e.node.is_variable for e in outputs):
+                continue
+            made = Network(net.seed, part(graph, outputs), net.mode, net.grad_req)
+            if _size(made.graph) < _size(graph) and is_wrong(made):
+                net, found = made, True
+                break
+    return net
+
+
+def _size(graph: Graph) -> int:
+    return 4 * len(graph.nodes) + len(graph.outputs)
 
 
 def report(seed: int, seen: Report) -> str:
