@@ -476,6 +476,9 @@ def requests(m: Maker, mode: str) -> dict[str, str]:
 def main(arguments: Sequence[str]) -> int:
     from reader_checks import Report, report
 
+    from mxc.compiler.targets.cpu import worker
+
+    worker.SHARE = sys.maxsize  # kernels that another process is started for: a search may take long, on one core
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=200, help="networks (default: 200)")
     parser.add_argument("--seed", type=int, default=0, help="of the first one")
