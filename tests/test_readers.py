@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from reader_checks import LIBRARY, THRESHOLDS, Report, constants, lowered, lowered_for, modules, report, wrong
-from reader_networks import SIZES, network
+from reader_networks import SIZES, Network, network
 
 import mxc as mx
+from mxc.compiler.graph.text import parse_graph
 from mxc.compiler.passes import winograd
 
 SAMPLE = 36  # networks, which take about 20 seconds where no kernel was made before
@@ -28,6 +29,30 @@ def test_sample():
     for i in range(SAMPLE):
         wrong.append(report(i * SIZES + i % SIZES, seen))
     assert not any(wrong), "\n".join(wrong)
+
+
+ROLES = {
+    "data and weight": "graph(x1: float32[8,8,3,3])\n c = Convolution(x1, x1, kernel=(3, 3), pad=(1, 1), num_filter=8, "
+                       "no_bias=True)\n s = elemwise_add(c, x1)\n return s, c",
+    "data and depthwise weight": "graph(x1: float32[1,16,3,3])\n w = transpose(x1, axes=(1, 0, 2, 3))\n"
+                                 " c = Convolution(x1, w, kernel=(3, 3), pad=(1, 1), num_filter=16, num_group=16, "
+                                 "no_bias=True)\n s = elemwise_mul(c, x1)\n return s",
+    "data and bias": "graph(x1: float32[1,16,8,8], w1: float32[16,16,3,3])\n m = mean(x1, axis=(0, 2, 3))\n"
+                     " c = Convolution(x1, w1, m, kernel=(3, 3), pad=(1, 1), num_filter=16)\n s = elemwise_add(c, x1)\n"
+                     " return s",
+    "weight and summand": "graph(x1: float32[16,16], w1: float32[16,16])\n c = FullyConnected(x1, w1, num_hidden=16, "
+                          "no_bias=True)\n s = elemwise_add(c, w1)\n t = elemwise_mul(s, x1)\n return t",
+    "both matrices and factor": "graph(x1: float32[16,16])\n t = tanh(x1)\n c = dot(t, t)\n s = elemwise_mul(c, t)\n"
+                                " return s",
+}
+
+
+@pytest.mark.parametrize("mode", ["inference", "training"])
+@pytest.mark.parametrize("name", ROLES)
+def test_roles(name, mode):
+    graph = parse_graph(ROLES[name])
+    asked = {} if mode == "inference" else {node.name: "write" for node in graph.variables}
+    assert not wrong(Network(0, graph, mode, asked), Report())
 
 
 @pytest.mark.slow
