@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 GIB, PAGE = 30, 4096
 STACK, TABLES = 1 << 20, 64  # bytes, pages
@@ -35,6 +36,7 @@ ARCH_PRCTL, ARCH_GET_FS = 158, 0x1003  # of Linux
 # kshiftrd, which gives the same of masks of 16 bits.
 RIGHT_15 = re.compile(rb"\xc4\xe3\xf9\x30([\xc0-\xff])\x0f", re.DOTALL)
 LEFT_15 = re.compile(rb"\xc4\xe3\xf9\x32([\xc0-\xff])\x0f", re.DOTALL)
+GATHER, INDEX_BELOW_16 = re.compile(rb"\x62[\x02-\xf2][\x7d\xfd](.)[\x90-\x93]", re.DOTALL), 0x08
 # The package's files want functions of a C library newer than they say.
 NEWER = """#include <stdarg.h>
 #include <stdio.h>
@@ -55,6 +57,8 @@ class Bochs:
         from mxc.compiler.targets.cpu.load import load_objects
 
         assert not LEFT_15.search(code), "what Bochs makes of kshiftlw by 15 is wrong"
+        if any(not found[1][0] & INDEX_BELOW_16 for found in GATHER.finditer(code)):
+            pytest.skip("Bochs takes no gathers at indices in zmm16 to zmm31")
         code = RIGHT_15.sub(lambda found: b"\xc4\xe3\x79\x31" + found[1] + b"\x0f", code)
         return load_objects({symbol: code})[symbol]
 

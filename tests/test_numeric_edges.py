@@ -1,5 +1,5 @@
-"""NaN, infinities, denormals, zeros of both signs, overflow and wrap-around: generated code, all kernels in one batch,
-against the operators' references."""
+"""NaN, infinities, denormals, zeros of both signs, overflow and wrap-around: generated code against the operators'
+references."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from programs import Program, lowered
+from instruction_sets import InstructionSet
+from programs import lowered
 
 import mxc as mx
 from mxc.compiler.graph.graph import Entry
 from mxc.compiler.passes.infer import infer
-from mxc.compiler.targets.cpu.target import cpu_target
 from mxc.compiler.targets.reference import interpreter
 
 X, Y = mx.sym.Variable("x"), mx.sym.Variable("y")
@@ -136,14 +136,11 @@ def cases() -> dict[str, Case]:
 CASES = cases()
 
 
-@pytest.fixture(scope="module")
-def batch() -> tuple[dict[str, Program], Any]:
-    programs, kernels = {}, {}
-    for name, (net, given, training) in CASES.items():
-        programs[name] = lowered(net.graph, {k: v.shape for k, v in given.items()},
-                                 {k: str(v.dtype) for k, v in given.items()}, {}, training, cpu_target())
-        kernels |= programs[name].kernels(cpu_target())
-    return programs, cpu_target().load(kernels)
+def computed(name: str, instructions: InstructionSet) -> np.ndarray:
+    net, given, training = CASES[name]
+    program = lowered(net.graph, {k: v.shape for k, v in given.items()}, {k: str(v.dtype) for k, v in given.items()},
+                      {}, training, instructions.target)
+    return program.run(given, run=instructions.run)[0][0]
 
 
 def reference(net: Any, given: dict[str, np.ndarray], training: bool) -> np.ndarray:
@@ -152,11 +149,10 @@ def reference(net: Any, given: dict[str, np.ndarray], training: bool) -> np.ndar
         return interpreter.run(graph, given, {}, training)[Entry(graph.outputs[0].node, graph.outputs[0].index)]
 
 
+@pytest.mark.widest
 @pytest.mark.parametrize("name", CASES)
-def test_compiled_equals_reference(name: str, batch: tuple[dict[str, Program], Any]) -> None:
-    net, given, training = CASES[name]
-    (got, *_), _ = batch[0][name].run(given, None, cpu_target(), batch[1])
-    want = reference(net, given, training)
+def test_compiled_equals_reference(name: str, instructions: InstructionSet) -> None:
+    got, want = computed(name, instructions), reference(*CASES[name])
     assert (got.shape, got.dtype) == (want.shape, want.dtype)
     tolerance = TOLERANCE.get(str(got.dtype), 0)
     tiny = float(np.finfo(got.dtype).tiny) if tolerance else 0
@@ -165,12 +161,12 @@ def test_compiled_equals_reference(name: str, batch: tuple[dict[str, Program], A
     np.testing.assert_allclose(got, want, rtol=tolerance, atol=tiny * 8)
 
 
+@pytest.mark.widest
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("name", ["negative", "abs", "floor", "trunc", "chain"])
-def test_the_sign_of_zero(name: str, dtype: str, batch: tuple[dict[str, Program], Any]) -> None:
+def test_the_sign_of_zero(name: str, dtype: str, instructions: InstructionSet) -> None:
     net, given, _ = CASES[f"{name} {dtype}"]
-    (got, *_), _ = batch[0][f"{name} {dtype}"].run(given, None, cpu_target(), batch[1])
-    want = reference(net, given, False)
+    got, want = computed(f"{name} {dtype}", instructions), reference(net, given, False)
     known = ~np.isnan(want)
     np.testing.assert_array_equal(np.signbit(got[known]), np.signbit(want[known]))
 
