@@ -139,7 +139,7 @@ def test_library_kernels_for_another_cpu_use_its_instructions() -> None:
     """No 512-bit registers and no conversion of float16 in hardware, whatever this machine has."""
     old = CpuTarget("x86-64", "")
     assert old.isa is PLAIN and old.tile("float32") == PLAIN.tile("float32")
-    call, _ = gemm_case((1, 5, 6, 7, "float16", False, False, False))
+    call, _ = gemm_case((1, 5, 6, 7, "float16", False, False, False), PLAIN)
     assert old.launch(call).scratch_bytes == library.scratch_bytes(call, PLAIN)
     assert "fpext" not in job_of(call, "f", old.isa).text
 
