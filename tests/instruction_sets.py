@@ -29,6 +29,7 @@ from mxc.compiler.targets.cpu.target import CpuTarget
 from mxc.compiler.targets.cpu.worker import module_of
 from mxc.compiler.targets.launch import symbol
 
+MACHINE = platform.machine().replace("arm64", "aarch64")  # macOS says the former
 GUARD = 0xA5  # in the bytes behind a kernel's scratch memory
 Portions = Sequence[tuple[int, int]]  # stretches of units
 
@@ -47,14 +48,14 @@ class Processor(Protocol):
 
 
 class Here:
-    """This machine's CPU. features: LLVM's, that it has to have."""
+    """This machine's CPU. features: LLVM's, that it has to have; every one of aarch64 has NEON, said or not."""
 
     def __init__(self, machine: str, features: str):
         self.machine, self.features = machine, set(features.split(","))
 
     def missing(self) -> str:
-        lacks = self.features - set(host_features().split(","))
-        return "this CPU lacks it" if platform.machine() != self.machine or lacks else ""
+        lacks = self.features - set(host_features().split(",")) if self.machine == "x86_64" else set()
+        return "this CPU lacks it" if self.machine != MACHINE or lacks else ""
 
     def load(self, symbol: str, code: bytes) -> int:
         return load_objects({symbol: code})[symbol]
@@ -115,8 +116,7 @@ class InstructionSet:
         initialise()
         llvm.initialize_all_targets()
         llvm.initialize_all_asmprinters()
-        own = self.machine == platform.machine()
-        triple = llvm.get_process_triple() if own else f"{self.machine}-unknown-linux-gnu"
+        triple = llvm.get_process_triple() if self.machine == MACHINE else f"{self.machine}-unknown-linux-gnu"
         return llvm.Target.from_triple(triple).create_target_machine(
             cpu=self.cpu, features=self.features, opt=self.effort, reloc="pic")
 
