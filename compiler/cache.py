@@ -32,6 +32,7 @@ from mxc.compiler.cache_files import (
     prepared,
     read,
     refusal,
+    refused,
     remove_stale,
 )
 
@@ -296,6 +297,10 @@ class Cache:
         except OSError:
             return []
         return found
+
+    def refusal(self) -> str:
+        """Why the directory does not take a kernel's file, as on a full disk; empty where it does."""
+        return refused(self.path)
 
     def info(self) -> Info:
         """Sums over the directory."""

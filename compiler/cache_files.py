@@ -32,6 +32,7 @@ PREFIX = ".mxc-"  # of temporary files: a directory may have files of others
 OURS = re.compile(r".*\.mxk|[0-9a-f]+-[0-9a-f]+\.bad|\.mxc-.*\.(tmp|try)|\.mxc\.lock")  # what is written there
 FLAGS = ("O_NOFOLLOW", "O_CLOEXEC", "O_NONBLOCK")  # a pipe in an entry's place must not make the reader wait
 STALE = 3600  # seconds after which a temporary file belongs to a writer that was killed
+PROBE = 1 << 18  # bytes: more than most kernels have, so that a disk which takes them is not full
 TOUCH = 3600  # seconds: how exactly the time of an entry's last use is kept
 
 
@@ -148,6 +149,18 @@ def prepared(path: Path) -> str:
         os.unlink(name)
     except OSError as error:
         return f"{path}: {error.strerror or error}"
+    return ""
+
+
+def refused(path: Path) -> str:
+    """Why a file of PROBE bytes cannot be written to a directory, as on a full disk; empty when it can."""
+    try:
+        with tempfile.NamedTemporaryFile(dir=path, prefix=PREFIX, suffix=".try") as file:
+            file.write(bytes(PROBE))
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        return error.strerror or str(error)
     return ""
 
 

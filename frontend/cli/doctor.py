@@ -2,10 +2,8 @@
 from __future__ import annotations
 
 import argparse
-import os
 import platform
 import shutil
-import tempfile
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
@@ -27,7 +25,6 @@ EXAMPLES = """
 OK, NOTE, MISSING, FAILED = "ok", "note", "missing", "failed"
 EXTRAS = {"image": "pictures as inputs, mx.nd.imdecode", "plot": "mx.viz.plot_network", "s3": "files at s3:// URLs",
           "hdfs": "files at hdfs:// URLs", "cuda": "kernels for NVIDIA GPUs"}
-PROBE = 1 << 18  # bytes, more than a kernel's file has: what a full disk does not take
 
 
 @dataclass(frozen=True)
@@ -148,7 +145,7 @@ def cache() -> Finding:
         return Finding(NOTE, "cache", "none: each process compiles anew",
                        trouble or "MXC_CACHE_DIR is empty; set it to a directory of your own, or unset it")
     about = opened.info()
-    refused = unwritable(about.path) if opened.writable else ""
+    refused = opened.refusal() if opened.writable else ""
     found = f"{about.path}, {about.entries} kernels, {about.nbytes:,} bytes" + \
         ("" if opened.writable and not refused else ", cannot be written to")
     if refused:
@@ -160,20 +157,6 @@ def cache() -> Finding:
         damaged = f"{about.refused} files were damaged; `mxc cache prune` removes them"
         trouble = f"{trouble}; {damaged}" if trouble else damaged
     return Finding(NOTE if trouble or not opened.writable else OK, "cache", found, trouble)
-
-
-def unwritable(path: Path) -> str:
-    """Why a directory does not take a kernel's file, as on a full disk; empty when it does."""
-    from mxc.compiler.cache_files import PREFIX
-
-    try:
-        with tempfile.NamedTemporaryFile(dir=path, prefix=PREFIX, suffix=".try") as file:
-            file.write(bytes(PROBE))
-            file.flush()
-            os.fsync(file.fileno())
-    except OSError as error:
-        return error.strerror or str(error)
-    return ""
 
 
 def compilation() -> Finding:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 DISTRIBUTION = "mxc-compiler"
 _REQUIREMENT = re.compile(r"\s*(?P<name>[\w.-]+)\s*(?:\[(?P<extras>[^]]*)\])?\s*(?P<versions>[^;@]*)(?:@[^;]*)?"
@@ -23,7 +24,7 @@ _CLAUSE = re.compile(r"(===|~=|==|!=|<=|>=|<|>)\s*(.+)")
 _VERSION = re.compile(r"v?(?:\d+!)?(\d+(?:\.\d+)*)[-_.]?([a-z]*)")
 _BEFORE = ("a", "b", "c", "rc", "alpha", "beta", "pre", "preview", "dev")
 _VERSIONS = ("python_version", "python_full_version", "implementation_version", "platform_release")
-_COMPARE: dict[str, Callable[[object, object], bool]] = {
+_COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
 }
 _OPERATORS = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
@@ -65,7 +66,8 @@ def declared(package: Path) -> Declared | None:
     """
     try:
         found = metadata.distribution(DISTRIBUTION)
-        return Declared(found.metadata.get("Requires-Python", ""), tuple(map(parse, found.requires or ())))
+        (python,) = found.metadata.get_all("Requires-Python") or ("",)
+        return Declared(python, tuple(map(parse, found.requires or ())))
     except metadata.PackageNotFoundError:
         pass
     import tomllib
