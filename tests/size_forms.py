@@ -138,7 +138,8 @@ def stacked_and_summed(n):
 
 @form
 def resized(n):
-    return loop(n, START.reshape(1, 1, 4, 5), lambda z, x, i: sym.contrib.BilinearResize2D(z, height=4, width=5 + i % 2),
+    return loop(n, START.reshape(1, 1, 4, 5),
+                lambda z, x, i: sym.contrib.BilinearResize2D(z, height=4, width=5 + i % 2),
                 lambda z, x, i: _resized(z, 5 + i % 2))
 
 

@@ -15,9 +15,11 @@ from size_forms import FORMS, START
 
 import mxc as mx
 from mxc.compiler import planning
-from mxc.compiler.kernel import ir
+from mxc.compiler.kernel import interpret, ir
+from mxc.compiler.kernel.canonical import canonical
 from mxc.compiler.kernel.ir import CallKernel, LoopKernel
 from mxc.compiler.passes import infer_dtype
+from mxc.compiler.passes.copies import placing_kernel
 from mxc.compiler.passes.plan_memory import Interval, largest_live_set, place
 from mxc.compiler.passes.program import Storage
 from mxc.compiler.targets.cpu.target import cpu_target
@@ -94,7 +96,7 @@ def test_ten_thousand(name):
 
 def _trained(n: int) -> tuple[np.ndarray, np.ndarray]:
     """The gradient of z = z x + 0.5, n times, and NumPy's."""
-    symbol, args, _ = size_forms.chain(n)
+    symbol, _, _ = size_forms.chain(n)
     executor = symbol.simple_bind(mx.cpu(), x=START.shape)
     executor.arg_dict["x"][:] = START
     executor.forward(is_train=True)
@@ -109,7 +111,7 @@ def _slope(n: int) -> np.ndarray:
     return slope
 
 
-@pytest.mark.parametrize("n", [30, pytest.param(970, marks=pytest.mark.slow), pytest.param(10_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("n", [30, *(pytest.param(n, marks=pytest.mark.slow) for n in (970, 10_000))])
 def test_gradient_of_a_long_chain(n):
     np.testing.assert_allclose(*_trained(n), rtol=1e-4, atol=1e-5)
 
@@ -206,6 +208,21 @@ def test_joins_compile_nothing(call, monkeypatch):
     assert (parts[59].asnumpy() == np.arange(177_000, 180_000)).all()
 
 
+def test_copies_to_a_place_are_canonical():
+    """They need not be brought to the canonical form one by one."""
+    shapes = [(1,), (5,), (2, 3), (1, 3), (2, 1), (1, 1), (2, 3, 4), (1, 3, 1), (2, 1, 4), (3, 1, 1)]
+    for shape in shapes:
+        for joined in range(len(shape)):
+            for start, extent in ((0, shape[joined]), (0, 9), (1, 9), (4, 9)):
+                whole = (*shape[:joined], extent, *shape[joined + 1:])
+                kernel = placing_kernel("float32", shape, whole, joined, start, "write")
+                assert canonical(kernel) == kernel
+                part, result = np.arange(np.prod(shape), dtype=np.float32), np.zeros(np.prod(whole), np.float32)
+                interpret.run(kernel, [part, result])
+                place = (slice(None),) * joined + (slice(start, start + shape[joined]),)
+                assert (result.reshape(whole)[place] == part.reshape(shape)).all() and result.sum() == part.sum()
+
+
 @pytest.mark.parametrize("mode", ["write", "add"])
 def test_wide_join_as_gradient(mode):
     """The gradient of an array that is divided into many is a join of many; its parts may be missing."""
@@ -223,7 +240,7 @@ def test_wide_join_as_gradient(mode):
 
 def test_methods_of_a_deep_symbol():
     """Listing, inference, JSON, copies and composition of 2000 steps."""
-    symbol, args, _ = size_forms.chain_of_other_numbers(2000)
+    symbol, _, _ = size_forms.chain_of_other_numbers(2000)
     assert symbol.list_arguments() == ["x"]
     assert len(symbol.get_internals().list_outputs()) == 4001
     text = symbol.tojson()

@@ -4,10 +4,8 @@ from __future__ import annotations
 import math
 
 from mxc.compiler.graph.graph import Shape
-from mxc.compiler.kernel.canonical import canonical
-from mxc.compiler.kernel.index_rules.context import flatten
-from mxc.compiler.kernel.ir import LoopKernel, Store, apply, axis, load
-from mxc.compiler.kernel.simplify_index import index
+from mxc.compiler.kernel.ir import LoopKernel, Store, axis, load
+from mxc.compiler.kernel.simplify_index import from_affine
 
 
 def copy_kernel(dtype: str, shape: Shape, mode: str) -> LoopKernel:
@@ -18,9 +16,12 @@ def copy_kernel(dtype: str, shape: Shape, mode: str) -> LoopKernel:
 
 def placing_kernel(dtype: str, shape: Shape, whole: Shape, joined: int, start: int, mode: str) -> LoopKernel:
     """buffers: an array of `shape`, and one of the shape `whole`, in which it lies from `start` on along the axis
-    `joined`. mode: "write" or "add"."""
+    `joined`. mode: "write" or "add". In canonical form: there may be thousands of them."""
     lead, run, step = math.prod(shape[:joined]), math.prod(shape[joined:]), math.prod(whole[joined + 1:])
-    place = flatten((axis(0), axis(1)), (lead, step * whole[joined]))
-    source = load(0, flatten((axis(0), axis(1)), (lead, run)), dtype)
-    store = Store(1, apply("add", place, index(start * step)), source, mode)
-    return canonical(LoopKernel("copy", (dtype, dtype), (lead, run), (), (), (store,)))
+    # extent of each axis, and steps along it in the part and in the whole
+    loops = [(lead, run, step * whole[joined]), (run, 1, 1)] if run != step * whole[joined] else [(lead * run, 1, 1)]
+    loops = [each for each in loops if each[0] != 1]
+    source = from_affine({axis(i): part for i, (_, part, _) in enumerate(loops)}, 0)
+    place = from_affine({axis(i): all_ for i, (_, _, all_) in enumerate(loops)}, start * step)
+    store = Store(1, place, load(0, source, dtype), mode)
+    return LoopKernel("copy", (dtype, dtype), tuple(extent for extent, _, _ in loops), (), (), (store,))
