@@ -209,7 +209,12 @@ def _divide(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def _modulus(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    return np.where(b == 0, 0, np.mod(a, np.where(b == 0, 1, b)))
+    safe = np.where(b == 0, 1, b)
+    if a.dtype.kind != "f":
+        return np.where(b == 0, 0, np.mod(a, safe))
+    rest = np.fmod(a, safe)  # of a's sign, a zero too; where the divisor has the other one, a zero is +0
+    moved = rest + np.where(rest != 0, b, 0)
+    return np.where(b == 0, 0, np.where((a < 0) == (b < 0), rest, moved))
 
 
 def _fma(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:

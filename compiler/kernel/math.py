@@ -246,7 +246,7 @@ def log1p(x: Real) -> Real:
     u = x + 1.0
     lost = where(x > 1.0, 1.0 - (u - x), x - (u - 1.0))  # what rounding took from u
     result = log(u) + lost / u
-    inside = where(x > -1.0, result, log(u))
+    inside = _with_sign(where(x > -1.0, result, log(u)), x)  # they have x's sign, but for -0
     return where(x < float("inf"), inside, x)
 
 
@@ -268,7 +268,7 @@ def softrelu(x: Real) -> Real:
 
 
 def _with_sign(size: Real, x: Real) -> Real:
-    """`size`, which is not negative, with the sign of x."""
+    """`size` with the sign of x, of which it must not be the opposite."""
     return from_bits(ir.apply("bitor", size.bits(), integer("bitand", x.bits(), FORMATS[x.dtype].sign)))
 
 

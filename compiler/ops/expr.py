@@ -230,7 +230,11 @@ def _divide(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 def _modulus(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """The remainder with the divisor's sign; 0 for a zero divisor, NaN for a NaN."""
     safe = np.where(b == 0, 1, b).astype(a.dtype)
-    return np.where(b == 0, 0, np.mod(a, safe)).astype(a.dtype)
+    if a.dtype.kind != "f":
+        return np.where(b == 0, 0, np.mod(a, safe)).astype(a.dtype)
+    rest = np.fmod(a, safe)  # of a's sign, a zero too; where the divisor has the other one, a zero is +0
+    moved = rest + np.where(rest != 0, b, 0)
+    return np.where(b == 0, 0, np.where((a < 0) == (b < 0), rest, moved)).astype(a.dtype)
 
 
 def _power(a: np.ndarray, b: np.ndarray) -> np.ndarray:

@@ -159,9 +159,9 @@ class Arithmetic:
         result = _library_call(b, LIBM[op], args)
         if op == "mod":  # the rest has the divisor's sign, and is 0 for a zero divisor
             zero = b.zero(x.type)
-            other = b.binary("xor", b.compare("olt", result, zero), b.compare("olt", args[1], zero))
-            wrong = other & b.compare("une", result, zero)
-            result = b.select(wrong, b.binary("fadd", result, args[1]), result)
+            other = b.binary("xor", b.compare("olt", x, zero), b.compare("olt", args[1], zero))
+            moved = b.binary("fadd", result, b.select(b.compare("une", result, zero), args[1], zero))  # a zero: to +0
+            result = b.select(other, moved, result)
             result = b.select(b.compare("oeq", args[1], zero), zero, result)
         return result
 
