@@ -3,11 +3,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
+from mxc import operator_arguments
 from mxc.compiler.error import ArgumentTypeError
-from mxc.compiler.ops import table
 from mxc.ndarray.ndarray import NDArray
+from mxc.operator_arguments import OperatorArguments
 from mxc.python_operator import NDArrayOp, NumpyOp, PythonOp
 from mxc.runtime import custom
 from mxc.runtime.elsewhere import elsewhere
@@ -111,23 +112,15 @@ def register(reg_name: str) -> Callable[[type], type]:
 
 def get_all_registered_operators() -> list[str]:
     """The names of all operators, aliases included."""
-    return table.names()
-
-
-class OperatorArguments(NamedTuple):
-    """How many arguments an operator takes, their names and their types."""
-
-    narg: int
-    names: list[str]
-    types: list[str]
+    return operator_arguments.operators()
 
 
 def get_operator_arguments(op_name: str) -> OperatorArguments:
-    """The arguments of an operator: inputs, then parameters. Raises UnsupportedError for one that is not there."""
-    op = table.get(op_name)
-    names = [*(spec.name for spec in op.inputs), *op.aux]
-    types = ["NDArray-or-Symbol"] * len(names) + [str(kind) for kind in op.params.values()]
-    return OperatorArguments(len(types), [*names, *op.params], types)
+    """The arguments of an operator: inputs, then parameters with type and default, in MXNet's words.
+
+    Raises UnsupportedError for one that is not there.
+    """
+    return operator_arguments.arguments(op_name)
 
 
 def array_custom(*data: Any, **kwargs: Any) -> Any:

@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 
 ANSWERS = Path(__file__).with_name("signs.json")
-FUNCTIONS = ("sqrt cbrt sin tan tanh sinh arcsin arctan arcsinh arctanh expm1 log1p rint trunc fix ceil floor round "
-             "degrees radians erf erfinv softsign negative abs square reciprocal sign").split()
+FUNCTIONS = ["sqrt", "cbrt", "sin", "tan", "tanh", "sinh", "arcsin", "arctan", "arcsinh", "arctanh", "expm1", "log1p",
+             "rint", "trunc", "fix", "ceil", "floor", "round", "degrees", "radians", "erf", "erfinv", "softsign",
+             "negative", "abs", "square", "reciprocal", "sign"]
 REMAINDERS = ["broadcast_mod(a, b)", *(f"{name}(a, scalar={s})" for name in ("_mod_scalar", "_rmod_scalar")
                                       for s in (0.0, -0.0, 1.0, -1.0, 3.0, -3.0))]
 CASES = [f"{call} {dtype}" for call in (*[f"{name}(a)" for name in FUNCTIONS], *REMAINDERS)
