@@ -161,14 +161,44 @@ def test_symbolic_forward_and_backward():
     tu.check_symbolic_backward(X * X, point, heads, [np.array([9.0, 9])], grad_req="null")
     tu.check_symbolic_backward(X * sym.Variable("y"), [point[0]] * 2, heads, [point[0]])  # of the first
     tu.check_symbolic_forward(sym.Group([X * 2, X * X]), point, [2 * point[0]])
-    for check in (lambda: tu.check_symbolic_backward(X * X, point, heads, [heads[0]] * 2),
-                  lambda: tu.check_symbolic_forward(X * X, point, [heads[0]] * 2)):
-        with pytest.raises(ValueError, match=r"the symbol has 1 .*, expected are 2"):
-            check()
+    right, wrong = [np.array([2.0, 4]), np.zeros(2)], [np.array([1.0, 4]), np.zeros(2)]
+    tu.check_symbolic_backward(X * X, point, heads * 2, right)  # as many are compared as there are, as in MXNet
+    tu.check_symbolic_forward(X * X, point, wrong)
     with pytest.raises(AssertionError, match="EXPECTED_x"):
         tu.check_symbolic_backward(X * X, point, heads, [np.array([2.0, 5])])
     with pytest.raises(mx.MXNetError, match="head gradient"):
         tu.check_symbolic_backward(X * X, point, None, [np.array([2.0, 4])])
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int32"])
+def test_arrays_keep_their_dtypes(dtype: str):
+    """With the dtype "asnumpy"."""
+    point = np.array([[1, 2], [3, 4]], dtype)
+    (out,) = tu.check_symbolic_forward(X * 2, [point], [point * 2], dtype="asnumpy")
+    grads = tu.check_symbolic_backward(X * 2, [point], [point], [point * 2], dtype="asnumpy")
+    assert out.dtype == grads["x"].dtype == np.dtype(dtype)
+    (out,) = tu.check_symbolic_forward(X * 2, [point], [point * 2])
+    assert out.dtype == np.float32
+    with pytest.raises(AssertionError, match="asnumpy"):
+        tu.check_numeric_gradient(X * 2, [point], dtype="asnumpy")
+
+
+def test_outputs_of_one_name():
+    both, point = sym.Group([sym.square(X, name="q"), sym.square(X, name="q")]), np.array([1.0, 2])
+    tu.check_symbolic_forward(both, [point], [point**2, point**2])
+    tu.check_symbolic_forward(both, [point], {"q_output": point**2})
+    tu.check_symbolic_backward(both, [point], [point, 2 * point], [6 * point**2])
+    tu.check_symbolic_backward(both, [point], {"q_output": point}, [4 * point**2])
+    with pytest.raises(AssertionError):
+        tu.check_symbolic_forward(both, [point], [point**2, point])
+    entries = [{"ctx": mx.cpu(), "x": (2,), "type_dict": {"x": dtype}} for dtype in (np.float32, np.float64)]
+    with pytest.raises(ValueError, match="q_output"):
+        tu.check_consistency(both, entries)
+
+
+def test_gradients_of_what_is_expected_are_returned():
+    point = np.array([1.0, 2])
+    assert list(tu.check_symbolic_backward(X + sym.Variable("y"), [point] * 2, [point], {"x": point})) == ["x"]
 
 
 def test_consistency_of_dtypes(capsys: pytest.CaptureFixture[str]):

@@ -19,8 +19,8 @@ FLOATS = (np.float16, np.float32, np.float64)
 
 
 def by_name(what: str, values: Values, names: Sequence[str], ctx: Context, dtype: Any = None) -> dict[str, NDArray]:
-    """Arrays on `ctx` by name, from a dict or a list in the order of `names`. NumPy arrays are cast to `dtype` (None:
-    they keep theirs). Raises ArgumentError, a ValueError, when the names or the number do not fit."""
+    """Arrays on `ctx` by name, from a dict or a list in the order of `names`. NumPy arrays are cast to `dtype` (None or
+    "asnumpy": they keep theirs). Raises ArgumentError, a ValueError, when the names or the number do not fit."""
     if isinstance(values, Mapping):
         if set(values) != set(names):
             raise ArgumentError(f"Symbol {what} and keys of the given values do not match: the symbol has "
@@ -30,8 +30,18 @@ def by_name(what: str, values: Values, names: Sequence[str], ctx: Context, dtype
         if len(values) != len(names):
             raise ArgumentError(f"the symbol has {len(names)} {what} ({', '.join(names)}), given are {len(values)}")
         given = dict(zip(names, values, strict=True))
-    return {name: v.as_in_context(ctx) if isinstance(v, NDArray) else
-            array(v, ctx, dtype if dtype is not None else np.asarray(v).dtype) for name, v in given.items()}
+    return {name: _on(v, ctx, dtype) for name, v in given.items()}
+
+
+def _on(value: Any, ctx: Context, dtype: Any) -> NDArray:
+    if isinstance(value, NDArray):
+        return value.as_in_context(ctx)
+    return array(value, ctx, np.asarray(value).dtype if dtype is None or is_kept(dtype) else dtype)
+
+
+def is_kept(dtype: Any) -> bool:
+    """Whether `dtype` is "asnumpy": NumPy arrays keep their dtypes."""
+    return isinstance(dtype, str) and dtype == "asnumpy"
 
 
 def simple_forward(sym: Any, ctx: Context | None = None, is_train: bool = False, **inputs: Any) -> Any:
@@ -93,8 +103,8 @@ def check_numeric_gradient(sym: Any, location: Values, aux_states: Values | None
     "default" alone. dtype: the float dtype that everything is computed in.
     What is differentiated is the sum of the outputs times random numbers from 0.1 to 1.1.
     """
-    if np.dtype(dtype).type not in FLOATS:
-        raise AssertionError(f"gradients need a float dtype, not {np.dtype(dtype)}")
+    if is_kept(dtype) or np.dtype(dtype).type not in FLOATS:
+        raise AssertionError(f"gradients need a float dtype, not {dtype}")
     for name, stype in (grad_stype_dict or {}).items():
         if stype != "default":
             raise MXNetError(f"gradient of {name!r}: storage type {stype!r} is not supported; arrays are kept dense")
@@ -142,11 +152,11 @@ def check_symbolic_forward(sym: Any, location: Values, expected: Values, rtol: T
                            equal_nan: bool = False, dtype: Any = np.float32) -> list[NDArray]:
     """Raise AssertionError unless a symbol's outputs for arguments at `location` are as expected.
 
-    location, aux_states: lists or by name; NumPy arrays are cast to `dtype`. expected: a list, of the first
-    outputs if it is shorter, or by output name. Returns the outputs.
+    location, aux_states: lists or by name; NumPy arrays are cast to `dtype`, a float one, unless that is "asnumpy".
+    expected: a list, of which as many are compared as there are outputs, or by output name. Returns the outputs.
     """
-    if np.dtype(dtype).type not in FLOATS:
-        raise AssertionError(f"dtype must be a float dtype, not {np.dtype(dtype)}")
+    if not is_kept(dtype) and np.dtype(dtype).type not in FLOATS:
+        raise AssertionError(f"dtype must be a float dtype or 'asnumpy', not {np.dtype(dtype)}")
     ctx = ctx or default_context()
     executor = sym.bind(ctx, args=by_name("arguments", location, sym.list_arguments(), ctx, dtype), grad_req="null",
                         aux_states=by_name("auxiliary states", aux_states or (), sym.list_auxiliary_states(), ctx,
@@ -161,20 +171,21 @@ def check_symbolic_backward(sym: Any, location: Values, out_grads: Values | None
                             rtol: Tolerance = None, atol: Tolerance = None, aux_states: Values | None = None,
                             grad_req: str | Sequence[str] | Mapping[str, str] = "write", ctx: Context | None = None,
                             grad_stypes: Mapping[str, str] | None = None, equal_nan: bool = False,
-                            dtype: Any = np.float32) -> dict[str, NDArray | None]:
+                            dtype: Any = np.float32) -> dict[str, NDArray]:
     """Raise AssertionError unless a symbol's gradients are as expected.
 
-    location, aux_states: lists or by name. out_grads: the outputs' gradients, a list or by output name. expected: the
-    gradients of arguments, a list (of the first ones if it is shorter) or by name. grad_req: with "add" the expected is
+    location, aux_states: lists or by name; NumPy arrays are cast to `dtype`, unless that is "asnumpy". out_grads: the
+    outputs' gradients, a list or by output name. expected: the gradients of arguments, a list (as many are compared as
+    there are arguments) or by name. grad_req: with "add" the expected is
     added to random values that were there, with "null" these must stay. grad_stypes: storage types, "default" alone.
-    Returns the gradients by name.
+    Returns the gradients by name, of what is expected.
     """
     for name, stype in (grad_stypes or {}).items():
         if stype != "default":
             raise MXNetError(f"gradient of {name!r}: storage type {stype!r} is not supported; arrays are kept dense")
     ctx, names = ctx or default_context(), sym.list_arguments()
     args = by_name("arguments", location, names, ctx, dtype)
-    wanted = dict(expected) if isinstance(expected, Mapping) else dict(_first(names, expected, "arguments"))
+    wanted = dict(expected) if isinstance(expected, Mapping) else dict(zip(names, expected, strict=False))
     if isinstance(grad_req, str):
         modes = dict.fromkeys(names, grad_req)
     else:
@@ -185,9 +196,9 @@ def check_symbolic_backward(sym: Any, location: Values, out_grads: Values | None
                                                            sym.list_auxiliary_states(), ctx, dtype))
     executor.forward(is_train=True)
     heads: Any = None
-    if out_grads is not None:
-        by_output = by_name("outputs", out_grads, sym.list_outputs(), ctx, dtype)
-        heads = list(by_output.values())
+    if out_grads is not None:  # outputs may share a name
+        given = [out_grads[name] for name in sym.list_outputs()] if isinstance(out_grads, Mapping) else out_grads
+        heads = [_on(value, ctx, dtype) for value in given]
     executor.backward(heads)
     for name, value in wanted.items():
         labels, got = (f"EXPECTED_{name}", f"BACKWARD_{name}"), executor.grad_dict[name].asnumpy()
@@ -196,24 +207,15 @@ def check_symbolic_backward(sym: Any, location: Values, out_grads: Values | None
         if mode == "add":
             got = got - before[name]
         assert_almost_equal(before[name] if mode == "null" else value, got, rtol, atol, labels, equal_nan)
-    return executor.grad_dict
+    return {name: grad for name, grad in executor.grad_dict.items() if grad is not None}
 
 
 def _matched(sym: Any, expected: Values, outputs: Sequence[NDArray]) -> list[tuple[str, Any, np.ndarray]]:
     """(name, expected, value) of each output that something is expected of."""
     names = sym.list_outputs()
     values = [o.asnumpy() for o in outputs]
-    if isinstance(expected, Mapping):
-        return [(name, expected[name], value) for name, value in zip(names, values, strict=True)]
-    return [(name, wanted, value) for (name, wanted), value in
-            zip(_first(names, expected, "outputs"), values, strict=False)]
-
-
-def _first(names: Sequence[str], expected: Sequence[Any], what: str) -> list[tuple[str, Any]]:
-    """The first names with what is expected of them. Raises ArgumentError when more is expected than there are."""
-    if len(expected) > len(names):
-        raise ArgumentError(f"the symbol has {len(names)} {what} ({', '.join(names)}), expected are {len(expected)}")
-    return list(zip(names, expected, strict=False))
+    given = [expected[name] for name in names] if isinstance(expected, Mapping) else expected
+    return list(zip(names, given, values, strict=False))
 
 
 def check_consistency(sym: Any, ctx_list: Sequence[Mapping[str, Any]], scale: float = 1.0,
@@ -234,6 +236,8 @@ def check_consistency(sym: Any, ctx_list: Sequence[Mapping[str, Any]], scale: fl
         raise AssertionError("there is nothing to compare: ctx_list has fewer than two entries")
     symbols = list(sym) if isinstance(sym, (list, tuple)) else [sym] * len(ctx_list)
     names = symbols[0].list_outputs()
+    if len(set(names)) < len(names):
+        raise ArgumentError(f"outputs are told by name, but some share one: {', '.join(names)}")
     executors = [s.simple_bind(grad_req=grad_req, **entry) for s, entry in zip(symbols, ctx_list, strict=True)]
     _fill(executors, scale, arg_params or {}, aux_params or {}, use_uniform, rand_type)
     widest = int(np.argmax([np.dtype(e.outputs[0].dtype).itemsize for e in executors]))
