@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mxc.compiler.error import MXNetError
-from mxc.compiler.graph.compose import input_names, output_name
+from mxc.compiler.graph.compose import output_name
 from mxc.compiler.graph.graph import Entry, Graph, Node
 from mxc.compiler.graph.placement import place_nodes
 from mxc.compiler.ops.philox import Draws
@@ -399,13 +399,14 @@ class GraphExecutor:
             values.update((Entry(node, i), value) for i, value in enumerate(outputs))
             if node.op is None:
                 return
-            for name, entry in zip(input_names(node.op, node.params), node.inputs, strict=True) \
-                    if self.monitor_all else ():
+            inputs, names = node.op.watched_names(node.params)
+            for name, entry in zip(inputs, node.inputs, strict=True) if self.monitor_all else ():
                 if entry.node.is_variable:
                     tell(entry.node.name, values[entry], entry.node)
                 tell(f"{node.name}_{name}", values[entry], node)
-            for name, value in zip(node.op.output_names(node.params), outputs, strict=True):
-                tell(f"{node.name}_{name}", value, node)
+            for name, value in zip(names, outputs, strict=True):
+                if name:
+                    tell(f"{node.name}_{name}", value, node)
 
         rng = Draws(*draw)
         with self.context:

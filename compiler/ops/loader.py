@@ -47,8 +47,9 @@ HOMES: dict[str, Home] = {
     "window": Home("mxc.compiler.passes.windows", ("c", "params")),
     "routine": Home("mxc.compiler.passes.routines", ("c", "params")),
 }
-KEYS = frozenset(["op", "doc", "aliases", "kind", "inputs", "variadic", "parameters", "aux", "starts", "outputs",
-                  "count", "visible", "params", "expr", "grad", "reduce", "update", "many", "samples", *HOMES])
+KEYS = frozenset(["op", "doc", "aliases", "kind", "inputs", "named", "variadic", "parameters", "aux", "starts",
+                  "outputs", "count", "visible", "unwatched", "params", "expr", "grad", "reduce", "update", "many",
+                  "samples", *HOMES])
 _REDUCE_KEYS = {"combine", "body", "final"}
 COMBINES = ("sum", "prod", "max", "min", "argmax", "argmin")
 # Rules an operator of a kind has where its entry names none.
@@ -207,7 +208,8 @@ def _operator(entry: _Entry) -> Operator:
         name=name, kind=kind, inputs=inputs, params=params, aliases=tuple(raw.get("aliases", ())),
         variadic=raw.get("variadic", ""), parameters=tuple(raw.get("parameters", ())), aux=tuple(raw.get("aux", ())),
         starts=raw.get("starts", {}), outputs=outputs, count=str(raw.get("count", "")), numbered=numbered,
-        visible=raw.get("visible", 0), expr=_expr(raw.get("expr")), grad=_grad(raw.get("grad")),
+        visible=raw.get("visible", 0), named=bool(raw.get("named")), unwatched=tuple(raw.get("unwatched", ())),
+        expr=_expr(raw.get("expr")), grad=_grad(raw.get("grad")),
         reduce=_reduce(name, raw.get("reduce")), rules=rules, many=raw.get("many", ""),
         update={str(k): str(v) for k, v in (raw.get("update") or {}).items()},
         samples=tuple(raw.get("samples", ())), doc=str(raw.get("doc", "")), line=entry.line)

@@ -116,13 +116,15 @@ class Operator:
     """One operator, as `ops.yaml` describes it. Compared by identity; `get` finds it.
 
     inputs: without auxiliary states. parameters: the inputs that are learned. starts: {input: how its variable starts
-    where the operator itself knows, as MXNet's JSON text of an initialiser}. outputs: names of all outputs, hidden
-    ones too; ("output",) with `count` set when their number is an expression over the parameters, `numbered` when a
-    single one is output0. visible: number or expression. expr: of an elementwise or broadcast operator; a dict
-    {parameter: {value: expression}} selects by a parameter's value. grad: {input: formula}, the name of a rule, "none"
-    (no gradient flows), or None (that of `expr`, or there is none). rules: role -> name of a rule, defaults of the kind
-    filled in. update: the lines of an operator that changes arrays in place (updates.py), {} of others; many: the name
-    of the one that it applies to several weights. doc: one line for its function's help.
+    where the operator itself knows, as MXNet's JSON text of an initialiser}. outputs: names of all outputs, hidden ones
+    too; ("output",) with `count` set when their number is an expression over the parameters, `numbered` when a single
+    one is output0. visible: number or expression. named: whether monitors are told an only input by its name, as
+    MXNet's of operators that list names; else as input0. unwatched: outputs that they are told only where those are
+    visible, for MXNet has no such hidden ones. expr: of an elementwise or broadcast operator; a dict {parameter:
+    {value: expression}} selects by a parameter's value. grad: {input: formula}, the name of a rule, "none" (no gradient
+    flows), or None (that of `expr`, or there is none). rules: role -> name of a rule, defaults of the kind filled in.
+    update: the lines of an operator that changes arrays in place (updates.py), {} of others; many: the name of the one
+    that it applies to several weights. doc: one line for its function's help.
     """
 
     name: str
@@ -138,6 +140,8 @@ class Operator:
     count: str = ""
     numbered: bool = False
     visible: int | str = 0
+    named: bool = False
+    unwatched: tuple[str, ...] = ()
     expr: str | dict[str, dict[str, str]] | None = None
     grad: dict[str, str | dict[str, dict[str, str]]] | str | None = None
     reduce: Reduce | None = None
@@ -235,6 +239,16 @@ class Operator:
             return self.outputs
         count = self.num_outputs(params)
         return tuple(f"{self.outputs[0]}{i}" for i in range(count)) if count > 1 or self.numbered else self.outputs
+
+    def watched_names(self, params: Params) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """What a monitor is told: names of the inputs, auxiliary states last, and of the outputs, "" for those not."""
+        inputs = (*self.input_names(params), *self.aux_names(params))
+        if not (self.named or self.variadic) and len(self.inputs) + len(self.aux) == 1:
+            inputs = tuple(f"input{i}" for i in range(len(inputs)))
+        visible = self.num_visible(params)
+        outputs = [name if i < visible or name not in self.unwatched else ""
+                   for i, name in enumerate(self.output_names(params))]
+        return inputs, tuple(outputs)
 
     # -- computing
 
