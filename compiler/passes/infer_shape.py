@@ -37,8 +37,8 @@ def infer_shape(graph: Graph, known: Mapping[str, Sequence[int] | None], partial
         is_open = shape is None or any(dim < 0 for dim in shape) or not (numpy or (shape and 0 not in shape))
         stated = attribute_shape(node) if is_open else None
         given[node] = stated if stated is not None else shape if shape is None else tuple(map(int, shape))
-        for stated in shape, given[node]:
-            _check_given(node, stated)
+        for dims in shape, given[node]:
+            _check_given(node, dims)
     if not numpy:
         return _infer(graph, {node: shape or None for node, shape in given.items()}, partial, known)
     return _infer_numpy(graph, given, partial, known, numpy if numpy_params is None else numpy_params)

@@ -57,7 +57,7 @@ def pooled(params: Params, data: Shape) -> Shape:
     """The output's shape; unknown sizes (0) stay unknown."""
     if params["pool_type"] == "lp" and params.get("p_value") not in (1, 2, 3):
         raise MXNetError(f"expected a p_value of 1, 2 or 3 for pool_type lp, got {params.get('p_value')}")
-    convention = params["pooling_convention"]
+    convention = params.pooling_convention
     w = windows(params, data)
     out = list(data)
     for i, (k, s, p) in enumerate(zip(w.kernel, w.stride, w.pad, strict=True)):
