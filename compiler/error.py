@@ -44,6 +44,10 @@ class ArgumentTypeError(MXNetError, TypeError):
     """A value of a wrong type, or a name that a function does not know; a TypeError too."""
 
 
+class ArgumentIndexError(MXNetError, IndexError):
+    """An index outside of what there is; an IndexError too."""
+
+
 class UnsupportedError(MXNetError):
     """Operators or attributes that mxc does not know; the message lists all of them at once."""
 

@@ -52,6 +52,8 @@ def backward(heads: Sequence[Array], head_grads: Sequence[Array | None], retain:
                          "array before it is used, with a grad_req other than 'null'")
     with tape.mode(False, is_train):
         _differentiate(nodes, leaves, heads, head_grads, is_train, [leaf.grad for leaf in leaves])
+    for leaf in leaves:
+        leaf.fresh = True
     if not retain:
         _free(nodes)
 

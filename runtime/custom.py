@@ -18,7 +18,7 @@ from mxc.compiler.ops.infer import infer_node
 from mxc.compiler.ops.table import InputSpec, Kind, Operator, Params
 from mxc.compiler.passes.gradients.context import Gradient, loss
 from mxc.compiler.passes.infer_dtype import DTYPE_CODES
-from mxc.runtime import tape
+from mxc.runtime import engine, tape
 from mxc.runtime.array import Array, dtype_name
 from mxc.runtime.context import current_context
 
@@ -206,7 +206,7 @@ def _gradient_of_a_loss(g: Gradient) -> list[Entry | None]:
 def call(attrs: Mapping[str, str], inputs: Sequence[Array]) -> list[Array]:
     """The outputs of a custom operator on arrays, auxiliary states last, recorded while recording.
 
-    Raises MXNetError for a wrong number of inputs, and what the operator itself raises.
+    Raises MXNetError for a wrong number of inputs, and for a description that does not fit.
     """
     op = make(attrs)
     node = Node(op, "custom", dict(attrs))
@@ -218,17 +218,23 @@ def call(attrs: Mapping[str, str], inputs: Sequence[Array]) -> list[Array]:
 
 
 def apply(node: Node, inputs: Sequence[Array]) -> list[Array]:
-    """The outputs of a node of a custom operator, or of its gradient, computed in the caller's thread."""
+    """The outputs of a node of a custom operator, or of its gradient, computed in the caller's thread. What it raises
+    comes where they are waited for, as an MXNetError whose cause it is."""
     op = node.op
     assert op is not None
-    _, dtypes = infer_node(node, [a.shape for a in inputs], [a.dtype for a in inputs])
-    training = tape.state.training
-    where = inputs[0].context.computing if inputs else current_context()
+    shapes, dtypes = infer_node(node, [a.shape for a in inputs], [a.dtype for a in inputs])
+    training, where = tape.state.training, inputs[0].context.computing if inputs else current_context()
     with where:
-        values = op.reference(node.params, [a.data for a in inputs], dtypes, training)
+        if isinstance(op, CustomOperator):
+            op.computing([a.memory for a in inputs[:len(op.inputs)]])  # what it raises is raised here, as in MXNet
+        try:
+            values = op.reference(node.params, [a.data for a in inputs], dtypes, training)
+            results = [Array.of(v, d, where) for v, d in zip(values, dtypes, strict=True)]
+        except Exception as error:
+            results = [Array.empty(s, d, where) for s, d in zip(shapes, dtypes, strict=True)]
+            engine.fail("Custom", error, [a.variable for a in results])
     for state in inputs[len(op.inputs):]:
         state.touched()
-    results = [Array.of(v, d, where) for v, d in zip(values, dtypes, strict=True)]
     if tape.state.recording:
         tape.record(op, node.params, inputs, results, training)
     return results

@@ -5,10 +5,10 @@ before on what it writes. Small work whose variables are free runs at once in th
 hand-over, and so do runs of executors that take a millisecond or two; other work is queued, and a few worker threads
 run what is ready. Whoever waits works too. Under the name `NaiveEngine` in MXNET_ENGINE_TYPE nothing is queued.
 
-An error in queued work stays with every variable that it should have written, and with what depends on one: each wait
-on it raises, until it is overwritten. An error in work that runs in the caller is raised at the call, and the variables
-stay as they are. Work inside of work (what a piece of work itself pushes) runs at once as a part of it; it waits for
-what was pushed before that piece, and never for what was pushed behind.
+An error stays with every variable that the work should have written, and with what depends on one: each wait on it
+raises, until it is overwritten. It is raised at the call instead, and the variables stay as they are, of work that the
+caller must do itself, that writes nothing, or without a queue. Work inside of work (what a piece of work itself pushes)
+runs at once as a part of it; it waits for what was pushed before that piece, and never for what was pushed behind.
 """
 from __future__ import annotations
 
@@ -23,8 +23,7 @@ from contextlib import AbstractContextManager
 from functools import partial
 
 from mxc.compiler import env, forks  # noqa: F401 (forks: its part of a fork comes after the engine's)
-from mxc.compiler.error import MXNetError
-from mxc.runtime.work import Busy, Failure, Variable, Work
+from mxc.runtime.work import Busy, Failure, Variable, Work, failure_of, let_go, note, raised, unseen
 
 # What is told of each piece of work: its name, start and end in nanoseconds of time.perf_counter_ns. The profiler's.
 observer: Callable[[str, int, int], None] | None = None
@@ -39,7 +38,7 @@ MOST_LARGE = 8  # the same for work that is not small
 
 class _Engine:
     """The state of the process's engine; everything in it is used with `lock` held. pending: pieces that are not done,
-    in the program's order. pushed: how many there ever were. failures: those that nobody has seen."""
+    in the program's order. pushed: how many there ever were."""
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
@@ -48,7 +47,6 @@ class _Engine:
         self.pending: dict[Work, None] = {}
         self.pushed = self.large = self.idle = self.held = 0
         self.workers: list[threading.Thread] = []
-        self.failures: dict[Failure, None] = {}
         self.naive = env.text("MXNET_ENGINE_TYPE") == "NaiveEngine"
         self.closed = False
 
@@ -70,8 +68,9 @@ def push(work: Callable[[], None], reads: Collection[Variable], writes: Sequence
     """Run `work`, which reads and writes the memory of those variables, now or as soon as they are free.
 
     Every written variable gets a new version when it is done, also when it failed: a part may be written then.
-    name: for people. small: it takes less than a thread's hand-over, so it runs here when nothing is in its way, and
-    what it raises is raised here. `work` must not read its variables by `Array.data` of arrays that it does not name.
+    name: for people. small: it takes less than a thread's hand-over, so it runs here when nothing is in its way. What
+    it raises comes where what it writes is waited for. `work` must not read its variables by `Array.data` of arrays
+    that it does not name.
     """
     is_inside()
     piece = place(work, reads, writes, name, small)
@@ -115,15 +114,21 @@ def place(work: Callable[[], None], reads: Collection[Variable], writes: Sequenc
         with state.lock:
             if (small or brief) and _are_free(reads, writes):
                 if small:
-                    _run_here(work, writes, name)
+                    try:
+                        _run_here(work, writes, name)
+                    except Exception as error:
+                        if state.naive or not writes:
+                            raise
+                        note(Failure(name, error), writes)
                     return None
-                piece = Work(work, reads, writes, name, True, is_queued=False)
+                piece = Work(work, reads, writes, name, True, is_queued=False, raises=state.naive)
                 _enter(piece)
             else:
                 now = (not is_queued or state.naive or state.closed or True in [v.volatile for v in reads]
                        or True in [v.volatile for v in writes])
                 call = work if turn is None else partial(_in_turn, turn, work)
-                piece = Work(call, reads, writes, name, small or now, is_queued=not now)
+                raises = not is_queued or state.naive or not writes
+                piece = Work(call, reads, writes, name, small or now, is_queued=not now, raises=raises)
                 _enter(piece)
                 return piece if now else None
         _run_placed(piece)
@@ -172,20 +177,24 @@ def _run_placed(piece: Work) -> None:
     behind."""
     if piece.missing:
         _wait(lambda: piece.missing == 0, piece.number)
-    is_good = False
+    is_over, failure = False, failure_of(piece.reads)  # without the lock: only writes change it, which are behind this
     try:
-        failure = _failure_of(piece.reads)  # without the lock: only writes change it, which are behind this
-        if failure is not None:
+        if failure is None:
+            _thread.work.append(piece)
+            try:
+                _run_here(piece.call, (), piece.name)
+            except Exception as error:
+                if piece.raises:
+                    raise
+                failure = Failure(piece.name, error)
+            finally:
+                _thread.work.pop()
+        elif piece.raises:
             with _engine.lock:
-                raise _raised(failure)
-        _thread.work.append(piece)
-        try:
-            _run_here(piece.call, (), piece.name)
-        finally:
-            _thread.work.pop()
-        is_good = True
+                raise raised(failure)
+        is_over = True
     finally:
-        _finish(piece, None, is_good)
+        _finish(piece, failure if is_over else None, is_over)
 
 
 def _give_up(piece: Work) -> None:
@@ -203,6 +212,15 @@ def _give_up(piece: Work) -> None:
 
 def _nothing() -> None:
     pass
+
+
+def fail(name: str, error: Exception, writes: Sequence[Variable]) -> None:
+    """An error of work that was done without the engine: it stays with these, as that of a piece of work does. Without
+    a queue it is raised here."""
+    with _engine.lock:
+        if _engine.naive:
+            raise error
+        note(Failure(name, error), writes)
 
 
 def settle(variables: Iterable[Variable]) -> None:
@@ -238,9 +256,9 @@ def _settle(variable: Variable, also_readers: bool, raises: bool = True) -> None
         _wait(lambda: all(piece.is_done for piece in last), limit)
     if raises and variable.busy is not None:
         with _engine.lock:
-            failure = _failure_of((variable,))
+            failure = failure_of((variable,))
             if failure is not None:
-                raise _raised(failure)
+                raise raised(failure)
 
 
 def is_free(variable: Variable) -> bool:
@@ -271,9 +289,9 @@ def waitall() -> None:
     state = _engine
     _wait(lambda: not state.pending)
     with state.lock:
-        raised = [_raised(failure) for failure in list(state.failures)]
-    if raised:
-        raise raised[0]
+        errors = [raised(failure) for failure in list(unseen)]
+    if errors:
+        raise errors[0]
 
 
 def _run_here(work: Callable[[], None], writes: Sequence[Variable], name: str) -> None:
@@ -355,7 +373,7 @@ def _serve(state: _Engine) -> None:
 def _execute(piece: Work) -> None:
     """Run a piece of queued work whose turn has come; when what it reads failed it fails in the same way."""
     with _engine.lock:
-        failure = _failure_of(piece.reads)
+        failure = failure_of(piece.reads)
     interrupt = None
     if failure is None:
         _thread.work.append(piece)
@@ -382,7 +400,7 @@ def _finish(piece: Work, failure: Failure | None, has_written: bool = True) -> N
             busy = variable.busy
             if busy is not None:
                 if has_written and busy.failure is not None:
-                    _let_go(busy.failure)
+                    let_go(busy.failure)
                     busy.failure = None
                 if failure is not None:
                     busy.failure = failure
@@ -392,7 +410,7 @@ def _finish(piece: Work, failure: Failure | None, has_written: bool = True) -> N
                 if busy.writer is None and busy.failure is None:
                     variable.busy = None
         if failure is not None and failure.holders and not failure.seen:
-            state.failures[failure] = None
+            unseen[failure] = None
         while piece.followers:  # each leaves with its count: an interrupted caller's piece comes here again
             other = piece.followers[0]
             other.missing -= 1
@@ -403,27 +421,6 @@ def _finish(piece: Work, failure: Failure | None, has_written: bool = True) -> N
         state.pending.pop(piece, None)
         state.large -= not piece.small
         state.done.notify_all()
-
-
-def _raised(failure: Failure) -> MXNetError:
-    """What to raise for it, with the engine's lock held."""
-    failure.seen = True
-    _engine.failures.pop(failure, None)
-    return failure.made()
-
-
-def _failure_of(variables: Iterable[Variable]) -> Failure | None:
-    for variable in variables:
-        if variable.busy is not None and variable.busy.failure is not None:
-            return variable.busy.failure
-    return None
-
-
-def _let_go(failure: Failure) -> None:
-    """One variable less has this failure. Nobody's failure is forgotten."""
-    failure.holders -= 1
-    if not failure.holders:
-        _engine.failures.pop(failure, None)
 
 
 def _wait(is_over: Callable[[], bool], limit: int | None = None) -> None:
@@ -488,6 +485,7 @@ def _after_fork() -> None:
     """A forked child has none of the workers: it starts its own."""
     global _engine
     _engine = _Engine()
+    unseen.clear()
 
 
 atexit.register(_close)

@@ -123,6 +123,9 @@ class GraphExecutor:
             if grad is not None and wanted and (grad.shape, grad.dtype) != (arg.shape, arg.dtype):
                 raise MXNetError(f"the gradient array of argument {name!r} is {grad.dtype} {grad.shape}; it must be "
                                  f"as the argument: {arg.dtype} {arg.shape}")
+        ends = (n.op for n in self.graph.nodes if n.inputs and n.op is not None and n.op.grad is None)
+        if self.wants_gradients and any(not op.differentiable and op.rule("grad") is None for op in ends):
+            self._joint(True)  # refuses an operator without a gradient where one is to flow through it
 
     def _make_outputs(self, blocks: Mapping[int, Array]) -> list[Array]:
         """An array for each output; one for equal outputs, the argument itself for an output that is one."""

@@ -50,8 +50,8 @@ def invoke(name: str, inputs: Sequence[Array], params: Mapping[str, object], out
     if free and form.short is not None:  # the short way: nothing to wait for, a new array
         try:
             value = quiet.enter(form.short, *memory)
-        except RuntimeError:  # this thread is in it already
-            value = quiet.run(form.short, *memory)
+        except Exception:  # this thread is in it already; or an error, of which the engine takes a note
+            return _run(form, inputs, None, context)[:form.visible]
         where = inputs[0].context
         result = Array(value, where if where.device_typeid <= GPU else where.computing, engine.Variable(),
                        form.dtypes[0])

@@ -52,10 +52,12 @@ def mode(recording: bool, training: bool) -> Iterator[None]:
 
 class Recorded(Node):
     """A node of the tape. outputs: the arrays that it stands for. number: nodes are numbered as they are made, so what
-    a node reads has a smaller one. freed: its graph was. What only passes ask for (name, attributes) is made then."""
+    a node reads has a smaller one. freed: its graph was. fresh: a leaf's gradient was written. What only passes ask
+    for (name, attributes) is made then."""
 
-    __slots__ = ("freed", "number", "outputs")
+    __slots__ = ("freed", "fresh", "number", "outputs")
     outputs: list[Array]
+    fresh: bool
 
     def __getattr__(self, key: str) -> Any:  # only of attributes that are not there yet
         made: Any
@@ -65,6 +67,8 @@ class Recorded(Node):
             made = {} if self.op is None else self.op.attrs_of(self.params)
         elif key == "subgraphs":
             made = []
+        elif key == "fresh":
+            made = False
         else:
             raise AttributeError(key)
         setattr(self, key, made)

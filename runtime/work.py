@@ -1,9 +1,10 @@
-"""What the engine keeps of each allocation and of each piece of work; all but `Variable` is for `runtime/engine.py`."""
+"""What the engine keeps of each allocation and of each piece of work; what went wrong in
+it; all but `Variable` is for `runtime/engine.py`."""
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 
-from mxc.compiler.error import MXNetError, OutOfMemoryError
+from mxc.compiler.error import ArgumentIndexError, MXNetError, OutOfMemoryError
 
 
 class Variable:
@@ -42,7 +43,8 @@ class Failure:
 
     def made(self) -> MXNetError:
         """The error that tells of it."""
-        kind = OutOfMemoryError if isinstance(self.error, (OutOfMemoryError, MemoryError)) else MXNetError
+        kind = OutOfMemoryError if isinstance(self.error, (OutOfMemoryError, MemoryError)) else \
+            ArgumentIndexError if isinstance(self.error, ArgumentIndexError) else MXNetError
         what = str(self.error) or type(self.error).__name__
         if not isinstance(self.error, Exception):
             what = f"it was interrupted by {what}"
@@ -51,15 +53,52 @@ class Failure:
         return made
 
 
+# Failures that somebody holds and that were raised nowhere, in the order in which they came. As what follows, for who
+# holds the engine's lock.
+unseen: dict[Failure, None] = {}
+
+
+def note(failure: Failure, variables: Iterable[Variable]) -> None:
+    """These should have been written and were not: each wait on one raises."""
+    for variable in variables:
+        variable.busy = variable.busy or Busy()
+        variable.busy.failure = failure
+        failure.holders += 1
+    unseen[failure] = None
+
+
+def raised(failure: Failure) -> MXNetError:
+    """What to raise for it; it counts as seen then."""
+    failure.seen = True
+    unseen.pop(failure, None)
+    return failure.made()
+
+
+def failure_of(variables: Iterable[Variable]) -> Failure | None:
+    """The failure that the first of these has which has one."""
+    for variable in variables:
+        if variable.busy is not None and variable.busy.failure is not None:
+            return variable.busy.failure
+    return None
+
+
+def let_go(failure: Failure) -> None:
+    """One variable less has this failure. Nobody's failure is forgotten."""
+    failure.holders -= 1
+    if not failure.holders:
+        unseen.pop(failure, None)
+
+
 class Work:
     """A piece of work that has its place in the program's order. call: what it does. is_queued: whoever is free runs
-    it; else the thread that placed it. number: the place. missing: how many others it waits for. followers: those that
-    wait for it."""
+    it; else the thread that placed it. raises: an error is raised where it runs, and not noted. number: the place.
+    missing: how many others it waits for. followers: those that wait for it."""
 
-    __slots__ = ("call", "followers", "is_done", "is_queued", "missing", "name", "number", "reads", "small", "writes")
+    __slots__ = ("call", "followers", "is_done", "is_queued", "missing", "name", "number", "raises", "reads", "small",
+                 "writes")
 
     def __init__(self, call: Callable[[], None], reads: Collection[Variable], writes: Sequence[Variable], name: str,
-                 small: bool, is_queued: bool):
+                 small: bool, is_queued: bool, raises: bool = False):
         self.call, self.reads, self.writes, self.name, self.small = call, reads, writes, name, small
-        self.number, self.missing, self.is_done, self.is_queued = 0, 0, False, is_queued
+        self.number, self.missing, self.is_done, self.is_queued, self.raises = 0, 0, False, is_queued, raises
         self.followers: list[Work] = []

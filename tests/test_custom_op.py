@@ -260,3 +260,45 @@ def test_an_operator_that_writes_to_its_inputs_leaves_the_arrays_as_they_are():
         type("Writes", (mx.operator.CustomOpProp,), {"create_operator": lambda *facts: Op()}))
     x = nd.ones((2,))
     assert nd.Custom(x, op_type="test_writes").asnumpy().tolist() == [5, 5] and x.asnumpy().tolist() == [1, 1]
+
+
+class Raises(mx.operator.CustomOp):
+    def forward(self, is_train, req, in_data, out_data, aux):
+        if in_data[0].asscalar() < 0:
+            raise KeyError("negative")
+        self.assign(out_data[0], req[0], in_data[0] * 2)
+
+    def backward(self, req, out_grad, in_data, out_data, in_grad, aux):
+        raise ZeroDivisionError("no gradient")
+
+
+@mx.operator.register("test_raises")
+class RaisesProp(mx.operator.CustomOpProp):
+    def create_operator(self, ctx, in_shapes, in_dtypes):
+        return Raises()
+
+
+def test_what_a_custom_operator_raises_comes_at_the_wait_and_other_work_goes_on():
+    x, bad = nd.array([3.0]), nd.array([-1.0])
+    failed = nd.Custom(bad, op_type="test_raises")
+    after, fine = failed + 1, nd.Custom(x, op_type="test_raises")
+    assert fine.asscalar() == 6
+    for array in (failed, after, nd.Custom(failed, op_type="test_raises")):
+        with pytest.raises(MXNetError, match=r"operation Custom: .*negative"):
+            array.wait_to_read()
+    with pytest.raises(MXNetError) as raised:
+        failed.asnumpy()
+    assert isinstance(raised.value.__cause__, KeyError)
+    mx.nd.waitall()
+    failed[:] = 5
+    assert (failed + 1).asscalar() == 6
+    x.attach_grad()
+    with autograd.record():
+        y = nd.Custom(x, op_type="test_raises")
+    y.backward()
+    with pytest.raises(MXNetError, match="operation Custom: no gradient"):
+        mx.nd.waitall()
+    with pytest.raises(MXNetError, match="no gradient"):
+        x.grad.asnumpy()
+    x.grad[:] = 1
+    assert x.grad.asscalar() == 1 and x.asscalar() == 3

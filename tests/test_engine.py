@@ -12,7 +12,7 @@ import pytest
 
 import mxc as mx
 from mxc.compiler.error import MXNetError
-from mxc.runtime import engine
+from mxc.runtime import engine, work
 from mxc.runtime.eager import quiet
 
 
@@ -179,19 +179,38 @@ def test_work_inside_of_work_waits_for_what_was_pushed_before_and_for_nothing_be
     assert seen == ["before", "inner", "behind"]
 
 
-def test_small_work_raises_at_the_call_and_queued_work_at_the_wait():
-    a = mx.nd.ones((2, 2))
-    with pytest.raises(MXNetError, match="expected indices from"):
-        mx.nd.take(a, mx.nd.array([5]), mode="raise")
-    gate, index = threading.Event(), mx.nd.array([5])
-    engine.push(gate.wait, [], [index._array.variable], "slow", small=False)
-    taken = mx.nd.take(a, index, mode="raise")
+@pytest.mark.parametrize("is_busy", [False, True], ids=["at the call", "queued"])
+@pytest.mark.parametrize(("name", "parameters", "kind"), [("take", {"mode": "raise"}, MXNetError),
+                                                          ("gather_nd", {}, IndexError)])
+def test_an_error_comes_at_the_wait_wherever_the_work_ran(is_busy: bool, name: str, parameters: dict, kind: type):
+    a, index, gate = mx.nd.ones((2, 2)), mx.nd.array([[5]]), threading.Event()
+    if is_busy:
+        engine.push(gate.wait, [], [index._array.variable], "slow", small=False)
+    taken = getattr(mx.nd, name)(a, index, **parameters)
+    after, other = taken + 1, a + 1
     gate.set()
-    for _ in range(2):
-        with pytest.raises(MXNetError, match=r"operation take: .*expected indices from"):
-            taken.asnumpy()
+    assert other.asnumpy().tolist() == [[2, 2]] * 2
+    for wait in (mx.nd.waitall, taken.asnumpy, taken.wait_to_read, after.asnumpy):
+        with pytest.raises(kind, match=f"operation {name}: .*expected indices from") as raised:
+            wait()
+        assert isinstance(raised.value, MXNetError)
+    mx.nd.waitall()
     taken[:] = 3
-    assert taken.asnumpy().tolist() == [[3, 3]]
+    assert (taken.asnumpy() == 3).all()
+
+
+def test_without_a_queue_an_error_comes_at_the_call():
+    engine._engine.naive, variable = True, engine.Variable()
+    try:
+        for small in (False, True):
+            with pytest.raises(ZeroDivisionError):
+                engine.push(lambda: 1 / 0, [], [variable], "divide", small)
+            with pytest.raises(IndexError):
+                engine.fail("index", IndexError("of nothing"), [variable])
+    finally:
+        engine._engine.naive = False
+    engine.waitall()
+    engine.wait_to_read(variable)
 
 
 def test_an_assignment_to_a_busy_array_returns_at_once():
@@ -400,7 +419,7 @@ def test_an_error_without_a_message_is_told_by_its_name(error, text):
             break
 
 
-@pytest.mark.parametrize("step", ["_enter", "_run_placed", "_run_here", "_finish", "_failure_of"])
+@pytest.mark.parametrize("step", ["_enter", "_run_placed", "_run_here", "_finish", "failure_of"])
 @pytest.mark.parametrize("event", ["call", "return"])
 @pytest.mark.parametrize("has_reader", [False, True], ids=["free", "behind other work"])
 def test_an_interrupt_between_the_engines_own_steps_loses_no_work(step: str, event: str, has_reader: bool):
@@ -408,7 +427,7 @@ def test_an_interrupt_between_the_engines_own_steps_loses_no_work(step: str, eve
     read, written = engine.Variable(), engine.Variable()
 
     def interrupt(frame: FrameType, what: str, _: object) -> Callable | None:
-        if frame.f_code.co_name == step and frame.f_globals is vars(engine) and not came:
+        if frame.f_code.co_name == step and frame.f_globals in (vars(engine), vars(work)) and not came:
             if what == event:
                 came.append(True)
                 raise KeyboardInterrupt

@@ -1,6 +1,7 @@
 """What arrays have to do with gradients: marking, backward, and reading and writing elements while recording."""
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,24 @@ class Differentiable:
         """The array that backward writes the gradient to; None when `attach_grad` was not called."""
         leaf = tape.leaf_of(self._array)
         return None if leaf is None or leaf.grad is None else type(self)(leaf.grad)
+
+    @property
+    def _fresh_grad(self) -> bool:
+        """Whether `grad` was written since this was last set to False: a training loop sets it when it has used `grad`.
+
+        True after any backward that reached this array. Setting it raises MXNetError for an array of no graph, and
+        TypeError for what is no number.
+        """
+        entry = tape.entry_of(self._array)
+        return entry is not None and entry.node.fresh  # type: ignore[attr-defined]  # a node of the tape
+
+    @_fresh_grad.setter
+    def _fresh_grad(self, state: bool) -> None:
+        entry = tape.entry_of(self._array)
+        if entry is None:
+            raise MXNetError("NDArray has not been marked as a variable and does not have gradient state: call "
+                             "attach_grad() first")
+        entry.node.fresh = bool(operator.index(state))  # type: ignore[attr-defined]
 
     def backward(self, out_grad: Any = None, retain_graph: bool = False, train_mode: bool = True) -> None:
         """The gradients of this array, with respect to all marked arrays that it was computed from.

@@ -20,12 +20,12 @@ def _listed(values):
 
 
 def _raised(call):
-    """What a call gives, or the names of the class of what it raises and of that class's bases."""
+    """What a call gives, or as {"error": names} the class of what it raises and that class's bases."""
     try:
         return call()
     except Exception as error:
         names = [c.__name__ for c in type(error).__mro__]
-        return names[:names.index("Exception")]
+        return {"error": names[:names.index("Exception")]}
 
 
 # ---- what functions and their gradients are where an argument is not finite
@@ -197,7 +197,132 @@ SHARED = {
     "bind of another": _with_shared(lambda sym, x: sym.exp(x), (4, 3)),
     "family": _family, "runs": _runs, "zeros of unknown rows": _zeros_of_unknown_rows}
 
-FAMILIES = {"shared memory": SHARED, "not finite": NOT_FINITE, "backward first": BACKWARD_FIRST}
+# ---- operators through which no gradient can flow
+
+def _bound(function, **options):
+    def call(mx):
+        executor = _big(mx, function, **options)
+        executor.arg_dict["x"][:] = 1
+        outputs = executor.forward(is_train=True)
+        executor.backward([mx.nd.ones(o.shape) for o in outputs])
+        return "bound"
+
+    return call
+
+
+def _refused(mx, name):
+    net = getattr(mx.sym, name)(mx.sym.Variable("x"), mx.sym.Variable("i"))
+    return _raised(lambda: net.bind(mx.cpu(), {"x": mx.nd.ones((2, 3)), "i": mx.nd.zeros(2)},
+                                    {"x": mx.nd.zeros((2, 3))}) and "bound")
+
+
+ENDS = {
+    "argmax": _bound(lambda sym, x: sym.argmax(x, axis=1)), "topk": _bound(lambda sym, x: sym.topk(x)),
+    "one_hot": _bound(lambda sym, x: sym.one_hot(x, depth=3)), "x > 2": _bound(lambda sym, x: x > 2),
+    "shape_array": _bound(lambda sym, x: sym.shape_array(x)), "shuffle": _bound(lambda sym, x: sym.shuffle(x)),
+    "shuffle of exp": _bound(lambda sym, x: sym.shuffle(sym.exp(x)) + x),
+    "null": _bound(lambda sym, x: sym.shuffle(x), grad_req="null"),
+    "shuffle behind BlockGrad": _bound(lambda sym, x: sym.shuffle(sym.BlockGrad(x)) + x),
+    "BlockGrad behind shuffle": _bound(lambda sym, x: sym.BlockGrad(sym.shuffle(x)) + x),
+    "argmax behind shuffle": _bound(lambda sym, x: sym.argmax(sym.shuffle(x), axis=1, keepdims=True) + sym.sum(x)),
+    "a label behind shuffle": _bound(lambda sym, x: sym.LinearRegressionOutput(x, sym.shuffle(sym.Variable("l"))),
+                                     grad_req={"x": "write", "l": "null"}),
+    "batch_take by bind": lambda mx: _refused(mx, "batch_take")}
+
+# ---- whether a gradient is fresh
+
+
+def _fresh(mx):
+    def told(*arrays):
+        return [int(array._fresh_grad) for array in arrays]
+
+    def recorded(function):
+        with mx.autograd.record():
+            return function()
+
+    x, z = mx.nd.array([1, 2]), mx.nd.array([3, 4])
+    found = {"unmarked": told(x), "set unmarked": _raised(lambda: setattr(x, "_fresh_grad", True))}
+    x.attach_grad()
+    z.attach_grad()
+    found["marked"] = told(x, x.grad)
+    found["set to text"] = _raised(lambda: setattr(x, "_fresh_grad", "yes"))
+    y = recorded(lambda: x * 2)
+    found["recorded"] = told(x, y)
+    y.backward()
+    found["backward"] = told(x, x.grad, y, z, x.detach(), x[0:1], x.reshape((2, 1)), x.copy())
+    x._fresh_grad = False
+    found["set to False"] = told(x)
+    y = recorded(lambda: x * z)
+    mx.autograd.grad(y, x)
+    found["grad"] = told(x, z)
+    recorded(lambda: mx.nd.BlockGrad(z) + x).backward()
+    found["reached through BlockGrad"] = told(x, z)
+    x[:] = 5
+    x._fresh_grad = 0
+    z._fresh_grad = 1
+    found["set"] = told(x, z)
+    x.attach_grad("add")
+    z.attach_grad()
+    found["marked again"] = told(x, z)
+    recorded(lambda: x * 3).backward()
+    found["add"] = told(x, z)
+    y = recorded(lambda: x * 2)
+    y._fresh_grad = True
+    found["of a result"] = told(y)
+    y.backward()
+    found["of a freed result"] = told(y)
+    return found
+
+
+# ---- errors that come when the result is waited for
+
+def _waits(function):
+    """What each of these raises, in this order, or that it does not."""
+    def call(mx):
+        found = []
+        for wait in ("wait_to_read", "asnumpy", "waitall", "of what depends on it", "in training"):
+            array = function(mx)
+            if wait == "in training":
+                x = mx.nd.ones(array.shape)
+                x.attach_grad()
+                with mx.autograd.record():
+                    y = x * array
+                y.backward()
+                call = x.grad.asnumpy
+            else:
+                call = mx.nd.waitall if wait == "waitall" else (array + 1).asnumpy if "depends" in wait else \
+                    getattr(array, wait)
+            found.append(_raised(lambda call=call: call() is None or "a value"))
+            _raised(mx.nd.waitall)
+        return found
+
+    return call
+
+
+def _of_executor(net, **shapes):
+    def call(mx):
+        executor = net(mx.sym, mx.sym.Variable("x")).simple_bind(mx.cpu(), grad_req="null", **shapes)
+        executor.arg_dict["x"][:] = 1
+        if "i" in shapes:
+            executor.arg_dict["i"][:] = 7
+        output = executor.forward()[0]
+        found = [_raised(lambda: output.wait_to_read()), (mx.nd.ones(2) + 1).asnumpy().tolist()]
+        if "i" in shapes:
+            executor.arg_dict["i"][:] = 0
+            found += _listed([executor.forward()[0].asnumpy()])
+        return found
+
+    return call
+
+
+LATER = {
+    "gather_nd": _waits(lambda mx: mx.nd.gather_nd(mx.nd.ones((2, 3)), mx.nd.array([[5], [0]]))),
+    "take": _waits(lambda mx: mx.nd.take(mx.nd.ones((2, 3)), mx.nd.array([5]), mode="raise")),
+    "gather_nd in a graph": _of_executor(lambda sym, x: sym.gather_nd(x, sym.Variable("i")), x=(2, 3), i=(2, 1)),
+    "take in a graph": _of_executor(lambda sym, x: sym.take(x, sym.Variable("i"), mode="raise"), x=(2, 3), i=(1,))}
+
+FAMILIES = {"ends": ENDS, "fresh": {"grad": _fresh}, "later": LATER, "shared memory": SHARED,
+            "not finite": NOT_FINITE, "backward first": BACKWARD_FIRST}
 
 
 def answer(mx, case):

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mxc.compiler.error import MXNetError
+from mxc.compiler.error import ArgumentIndexError, MXNetError
 from mxc.compiler.ops.expr import as_dtype, number_as
 from mxc.compiler.ops.philox import Draws
 from mxc.compiler.ops.table import Params
@@ -22,10 +22,12 @@ def bounded(index: np.ndarray, size: int, mode: str) -> np.ndarray:
 
 
 def checked(index: np.ndarray, low: int, high: int, what: str) -> np.ndarray:
-    """`index` itself, as integers; raises MXNetError where a number, not yet truncated, is not in low..high."""
+    """`index` itself, as integers. Raises MXNetError where a number, not yet truncated, is not in low..high: where
+    negative ones count from the end an ArgumentIndexError, as MXNet's gather_nd does and its take does not."""
     fits = (index >= low) & (index <= high)
     if not fits.all():
-        raise MXNetError(f"expected indices from {low} to {high} {what}, got {index[~fits].flat[0]}")
+        kind = ArgumentIndexError if low < 0 else MXNetError
+        raise kind(f"expected indices from {low} to {high} {what}, got {index[~fits].flat[0]}")
     return integers(np.where(index < 0, index + (high + 1), index))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from mxc.compiler.error import MXNetError
+from mxc.compiler.error import ArgumentIndexError, MXNetError
 from mxc.compiler.graph.graph import Entry, Graph, Node
 from mxc.compiler.ops.infer import Shape, infer_node
 from mxc.compiler.ops.philox import Draws
@@ -28,7 +28,8 @@ def evaluate(node: Node, inputs: list[np.ndarray], is_train: bool = False,
     try:
         return node.op.reference(node.params, inputs, dtypes, is_train, rng)
     except MXNetError as error:
-        raise MXNetError(f"node {node.name!r}: {error}") from None
+        kind = ArgumentIndexError if isinstance(error, ArgumentIndexError) else MXNetError
+        raise kind(f"node {node.name!r}: {error}") from None
 
 
 def of_nothing(node: Node, inputs: Sequence[np.ndarray], shapes: Sequence[Shape], dtypes: Sequence[str],
