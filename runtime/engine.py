@@ -117,7 +117,7 @@ def place(work: Callable[[], None], reads: Collection[Variable], writes: Sequenc
                     try:
                         _run_here(work, writes, name)
                     except Exception as error:
-                        if state.naive or not writes:
+                        if state.naive or not writes or not is_queued:
                             raise
                         note(Failure(name, error), writes)
                     return None

@@ -76,12 +76,16 @@ def test_memory_handed_out_makes_an_array_volatile():
     assert shared.asnumpy().tolist() == [0, 5, 0] and shared._array.variable.volatile
 
 
-def test_engine_runs_inline_and_passes_errors_on():
+def test_engine_runs_inline_and_keeps_errors():
     variable = engine.Variable()
-    with pytest.raises(ZeroDivisionError):
-        engine.push(lambda: 1 / 0, [], [variable])
+    engine.push(lambda: 1 / 0, [], [variable])
     assert variable.version == 1
+    for _ in range(2):
+        with pytest.raises(MXNetError, match="division by zero"):
+            engine.wait_to_read(variable)
     engine.waitall()
+    with pytest.raises(ZeroDivisionError):
+        engine.push(lambda: 1 / 0, [], [])
 
 
 # -- NDArray

@@ -90,5 +90,5 @@ def test_two_outputs_never_share_memory():
 
 def test_an_operator_without_a_gradient_is_named_when_a_graph_is_bound():
     x = mx.sym.Variable("x")
-    with pytest.raises(mx.base.MXNetError, match="shuffle mixed> has no gradient.*BlockGrad"):
+    with pytest.raises(mx.base.MXNetError, match=r"shuffle mixed> has no gradient.*BlockGrad"):
         (mx.sym.shuffle(x * 2, name="mixed") + 1).simple_bind(mx.cpu(), x=(2, 3))
