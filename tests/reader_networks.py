@@ -143,8 +143,9 @@ def bottleneck(m: Maker) -> Entry:
     deep = convolved(m, up, (3, 3), groups=wide, filters=wide)
     if m.chance(0.3):
         deep = m.make("elemwise_add", deep, up)
-    if m.chance(0.3):
-        m.ends.append(deep if m.chance(0.5) else up)
+    if m.chance(0.5):
+        other = deep if m.chance(0.5) else up
+        m.ends.append(other if m.chance(0.3) else m.make("mean", other, axis=(2, 3)))
     down = convolved(m, m.make("Activation", deep, act_type=act), (1, 1))
     return m.make("elemwise_add", down, m.value()) if m.chance(0.6) else down
 
@@ -420,7 +421,7 @@ def recurrent(m: Maker) -> Entry:
 ANYWHERE: tuple[Rule, ...] = (unary, unary, unary, binary, binary, several, quotient, spread, spread,
                               spread, of_all, of_lines, softmax, normalized, normalized, shifted, halves, flipped,
                               of_weights, of_states)
-OF_IMAGES: tuple[Rule, ...] = (*[convolution] * 14, dilated, depthwise, depthwise, bottleneck, bottleneck, grouped,
+OF_IMAGES: tuple[Rule, ...] = (*[convolution] * 14, dilated, depthwise, depthwise, *[bottleneck] * 4, grouped,
                                transposed_convolution, strided, pooled, pooled, joined_channels, joined_channels,
                                of_channels, of_channels, attended, turned, *ANYWHERE)
 OF_MATRICES: tuple[Rule, ...] = (dense, dense, dense, dense_of_itself, dense_of_itself, squared, sorted_rows, looked_up,
