@@ -100,7 +100,8 @@ def bundle_of(forms: Sequence[Form], inputs: Sequence[Sequence[Place]], known: i
         last |= dict.fromkeys([*outs, *ins], step)
         steps.append((form, ins, outs, []))
     results = [value_of(place) for place in sought]
+    wanted = set(results)
     for value, step in last.items():
-        if value not in results:
+        if value not in wanted:
             steps[step][3].append(value)
     return Bundle(len(places), given, steps, results)

@@ -238,7 +238,8 @@ class _Leveller:
         two places what reads at two places, and so on, would grow as a power of two."""
         if INLINE not in levels.values():
             return
-        graph, names, total = self.graph, {}, 0
+        graph, total = self.graph, 0
+        names: dict[tuple[Hashable, ...], int] = {}
         places: dict[Entry, set[int]] = {}  # of what is read at other places than the user's own; 0 is the user's own
 
         def read(entry: Entry, *place: Hashable) -> None:

@@ -27,6 +27,7 @@ class Lowering:
         self.launches: list[Launch] = []
         self.outputs: list[Storage] = []
         self.copies: list[tuple[Entry, Storage, str]] = []
+        self.copied: set[Entry] = set()  # what these copy
         self.targets: dict[Entry, list[tuple[Storage, str]]] = {}
         for node in graph.variables:
             entry = Entry(node)
@@ -61,24 +62,24 @@ class Lowering:
 
     def _place_outputs(self) -> None:
         """Give each output its storage: the kernel that computes it writes there, else it is copied in the end."""
-        states = {s.name for s in self.storage_of.values() if s.pool == "aux"}
+        states = {s.name: s for s in self.storage_of.values() if s.pool == "aux"}
         users: dict[str, list[Node]] = {}
         for node in (n for n in self.graph.nodes if states and n not in self.alone):
-            for name in {source.node.name for source in map(self.root, node.inputs)} & states:
+            for name in {source.node.name for source in map(self.root, node.inputs)} & states.keys():
                 users.setdefault(name, []).append(node)
         for position, (entry, sink) in enumerate(zip(self.graph.outputs, self.graph.sinks, strict=True)):
             pool = {"output": "output", "grad": "gradient", "aux": "aux"}[sink.kind]
             name = str(position) if sink.kind == "output" else sink.name
             storage = Storage(pool, self.graph.dtype(entry), self.graph.shape(entry), name)
             if sink.kind == "aux":
-                storage = next((s for e, s in self.storage_of.items() if s.pool == "aux" and s.name == name), storage)
+                storage = states.get(name, storage)
             self.outputs.append(storage)
             root = self.root(entry)
             kept = sink.kind != "output" and self.phase_of.get(root.node) != BACKWARD  # forward must not write it
             if sink.kind == "aux" and not root.node.is_variable:  # nor may others find the new value instead of the old
                 kept |= sum(self.group_at[n] >= self.group_at[root.node] for n in users.get(name, ())) > 1
             if root.node.is_variable or root in self.targets or kept:
-                self.copies.append((entry, storage, sink.mode))
+                self._copy_in_the_end(entry, storage, sink.mode)
             else:
                 self.targets[root] = [(storage, sink.mode)]
                 if sink.mode == "write":
@@ -99,7 +100,7 @@ class Lowering:
     def _read_again(self, entry: Entry) -> bool:
         """True when another group loads `entry`, or it is copied in the end."""
         others = self.readers.get(entry, set()) - {self.group_at[entry.node]}
-        return bool(others) or any(self.root(e) == entry for e, _, _ in self.copies)
+        return bool(others) or entry in self.copied
 
     def _view(self, entry: Entry) -> None:
         source = self.storage_of.get(entry.node.inputs[0])
@@ -148,7 +149,8 @@ class Lowering:
                 pool = "prepared" if group.phase == PREPARE else "arena"
                 self.storage_of[entry] = Storage(pool, self.graph.dtype(entry), self.graph.shape(entry),
                                                  node=self.graph.ids[node])
-                self.copies += [(entry, storage, mode) for storage, mode in self.targets.get(entry, [])]
+                for storage, mode in self.targets.get(entry, []):
+                    self._copy_in_the_end(entry, storage, mode)
             outputs.append(self.storage_of[entry])
         storages = [*inputs, *outputs]
         if group.form.kind == "host":
@@ -157,6 +159,10 @@ class Lowering:
         else:
             kernel = routine_kernel(self.graph, node)
             self.launches.append(Launch(group.phase, group.label, kernel, storages))
+
+    def _copy_in_the_end(self, entry: Entry, storage: Storage, mode: str) -> None:
+        self.copies.append((entry, storage, mode))
+        self.copied.add(self.root(entry))
 
     def _copy(self, entry: Entry, storage: Storage, mode: str) -> None:
         source = self.storage_of[self.root(entry)]
