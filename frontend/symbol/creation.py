@@ -21,7 +21,10 @@ def _make(op: str, inputs: dict[str, Symbol], attrs: dict[str, Any], name: str |
 
 
 def zeros(shape: int | Sequence[int], dtype: Any = None, **kwargs: Any) -> Symbol:
-    """Zeros of `shape`. -1 is a dimension that inference completes, and so is 0 out of the scope `np_shape`. dtype: float32 unless given. kwargs: name, attr."""
+    """Zeros of `shape`. -1 is a dimension that inference completes, and so is 0 out of the scope `np_shape`.
+
+    dtype: float32 unless given. kwargs: name, attr.
+    """
     return _make("_zeros", {}, {"shape": shape, "dtype": dtype or "float32"}, **kwargs)
 
 
