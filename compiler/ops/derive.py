@@ -8,16 +8,17 @@ from mxc.compiler.error import MXNetError
 from mxc.compiler.ops.expr import names_in, parse
 
 # function -> the derivative by each argument over a, b (the arguments). At ties max and min follow the first argument.
-# "0": flat almost everywhere.
+# "0": flat almost everywhere. 1 - a ** 2 would lose the digits of an a near 1.
 DERIVATIVES: dict[str, tuple[str, ...]] = {
     "exp": ("exp(a)",), "expm1": ("exp(a)",), "log": ("1 / a",), "log1p": ("1 / (1 + a)",),
     "log2": ("1.4426950408889634 / a",), "log10": ("0.4342944819032518 / a",),
     "sin": ("cos(a)",), "cos": ("-sin(a)",), "tan": ("1 + tan(a) ** 2",),
-    "arcsin": ("1 / sqrt(1 - a ** 2)",), "arccos": ("-1 / sqrt(1 - a ** 2)",), "arctan": ("1 / (1 + a ** 2)",),
+    "arcsin": ("1 / sqrt((1 - a) * (1 + a))",), "arccos": ("-1 / sqrt((1 - a) * (1 + a))",),
+    "arctan": ("1 / (1 + a ** 2)",),
     "arctan2": ("b / (a ** 2 + b ** 2)", "-a / (a ** 2 + b ** 2)"),
     "sinh": ("cosh(a)",), "cosh": ("sinh(a)",), "tanh": ("1 - tanh(a) ** 2",),
     "arcsinh": ("where(abs(a) > 1e10, 1 / abs(a), 1 / sqrt(a ** 2 + 1))",),  # the square of a large one overflows
-    "arccosh": ("where(a > 1e10, 1 / a, 1 / sqrt(a ** 2 - 1))",), "arctanh": ("1 / (1 - a ** 2)",),
+    "arccosh": ("where(a > 1e10, 1 / a, 1 / sqrt((a - 1) * (a + 1)))",), "arctanh": ("1 / ((1 - a) * (1 + a))",),
     "sqrt": ("0.5 / sqrt(a)",), "cbrt": ("1 / (3 * cbrt(a) ** 2)",),
     "erf": ("1.1283791670955126 * exp(-a ** 2)",), "erfinv": ("0.886226925452758 * exp(erfinv(a) ** 2)",),
     "gamma": ("gamma(a) * digamma(a)",), "lgamma": ("digamma(a)",), "digamma": ("polygamma1(a)",),
@@ -74,9 +75,10 @@ def _binary(node: ast.BinOp, left: ast.expr, right: ast.expr) -> ast.expr:
     if isinstance(node.op, ast.Sub):
         return _add(left, _negate(right))
     if isinstance(node.op, ast.Mult):
-        return _add(_multiply(left, b), _multiply(a, right))
+        squares = _difference_of_squares(node, left, right)
+        return squares if squares is not None else _add(_multiply(left, b), _multiply(a, right))
     if isinstance(node.op, ast.Div):
-        second = _divide(_multiply(_negate(a), right), ast.BinOp(b, ast.Pow(), ast.Constant(2)))
+        second = _negate(_multiply(_divide(a, b), _divide(right, b)))  # the square of a large b overflows
         return _add(_divide(left, b), second)
     if isinstance(node.op, ast.Mod):  # a - b * floor(a / b)
         floor = ast.Call(ast.Name("floor"), [ast.BinOp(a, ast.Div(), b)], [])
@@ -89,6 +91,21 @@ def _binary(node: ast.BinOp, left: ast.expr, right: ast.expr) -> ast.expr:
         by_base = ast.BinOp(b, ast.Mult(), ast.BinOp(a, ast.Pow(), ast.BinOp(b, ast.Sub(), ONE)))
     by_exponent = ast.BinOp(node, ast.Mult(), ast.Call(ast.Name("log"), [a], []))
     return _add(_multiply(left, by_base), _multiply(right, by_exponent))
+
+
+def _difference_of_squares(node: ast.BinOp, left: ast.expr, right: ast.expr) -> ast.expr | None:
+    """The derivative of (c - x) * (c + x), or of (x - c) * (x + c), as that of c * c - x * x, which keeps its digits near
+    0. None for other products."""
+    a, b = node.left, node.right
+    if not (isinstance(a, ast.BinOp) and isinstance(a.op, ast.Sub) and isinstance(b, ast.BinOp) and
+            isinstance(b.op, ast.Add) and ast.dump(a.left) == ast.dump(b.left) and
+            ast.dump(a.right) == ast.dump(b.right)):
+        return None
+    if isinstance(a.left, ast.Constant):
+        return _negate(_multiply(_multiply(ast.Constant(2), a.right), right))
+    if isinstance(a.right, ast.Constant):
+        return _multiply(_multiply(ast.Constant(2), a.left), left)
+    return None
 
 
 class _Substitution(ast.NodeTransformer):
