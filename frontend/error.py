@@ -19,8 +19,8 @@ class InternalError(MXNetError):
 def register(func_name: str | type | None = None, cls: type | None = None) -> Any:
     """Register a class of errors: `@mx.error.register`, or `register("Name", Class)`; the class.
 
-    An exception raised in a callback or a custom operator reaches the caller as it is, so it need not be registered:
-    this is here for programs that do.
+    An exception raised in a callback reaches the caller as it is, and one of a custom operator as the cause of an
+    MXNetError, so it need not be registered: this is here for programs that do.
     """
     if cls is not None or isinstance(func_name, type):
         return func_name if cls is None else cls

@@ -94,8 +94,8 @@ def _binary(node: ast.BinOp, left: ast.expr, right: ast.expr) -> ast.expr:
 
 
 def _difference_of_squares(node: ast.BinOp, left: ast.expr, right: ast.expr) -> ast.expr | None:
-    """The derivative of (c - x) * (c + x), or of (x - c) * (x + c), as that of c * c - x * x, which keeps its digits near
-    0. None for other products."""
+    """The derivative of (c - x) * (c + x), or of (x - c) * (x + c), as that of c * c - x * x, which keeps its digits
+    near 0. None for other products."""
     a, b = node.left, node.right
     if not (isinstance(a, ast.BinOp) and isinstance(a.op, ast.Sub) and isinstance(b, ast.BinOp) and
             isinstance(b.op, ast.Add) and ast.dump(a.left) == ast.dump(b.left) and
