@@ -78,7 +78,7 @@ def test_what_has_no_elements_is_refused():
                         lambda: nd.take(empty, nd.ones((2,))),
                         lambda: nd.Pooling(nd.zeros((1, 1, 0, 4)), kernel=(3, 3), pool_type="max")):
             with pytest.raises(mx.MXNetError):
-                refused()
+                refused().wait_to_read()
     for refused in (lambda: empty + 1, lambda: nd.sum(empty)):
         with pytest.raises(mx.MXNetError, match=r"np_shape\(\)"):
             refused()
