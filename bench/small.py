@@ -1,11 +1,12 @@
 """Small graphs in one process: building, binding and running 200 different ones, beside MXNet.
 
-    python bench/small.py [--count N] [--rounds N] [--threads N] [--mxnet PYTHON]
+    python bench/small.py [--count N] [--rounds N] [--mxnet PYTHON]
 
 The graphs are as unit tests and scripts make them (peers/small_graphs.py); each is made, bound by simple_bind, and run
 forward and backward once. Fresh processes take turns: mxc with an empty cache, mxc with what that left there, and
-MXNet. Each makes all graphs three times: `again` is the least of the second and third time, with new symbols. Printed
-are seconds, the least of all rounds, MXNet's time / mxc's, and where results differ.
+MXNet, each with one thread on one CPU. Each makes all graphs three times: `again` is the least of the second and third
+time, with new symbols. Printed are seconds of CPU time, to which a busy machine adds little, the least of all rounds,
+MXNet's / mxc's, and where results differ.
 """
 from __future__ import annotations
 
@@ -26,11 +27,11 @@ GRAPHS = Path(__file__).parent / "peers" / "small_graphs.py"
 TIMES = 3  # that a process makes the graphs
 
 
-def process(python: str, module: str, count: int, threads: int, cache: str) -> dict[str, Any]:
+def process(python: str, module: str, count: int, cache: str) -> dict[str, Any]:
     """What one process reports. Raises RuntimeError when it failed."""
-    chosen = cpus(threads)
+    chosen = cpus(1)
     done = subprocess.run([python, str(GRAPHS), module, str(count), str(TIMES)], capture_output=True, text=True,
-                          env={**environment(threads), "MXC_CACHE_DIR": cache}, timeout=LIMIT,
+                          env={**environment(1), "MXC_CACHE_DIR": cache}, timeout=LIMIT,
                           preexec_fn=lambda: confine(chosen))
     if done.returncode:
         raise RuntimeError(f"{module}: {done.stderr.strip()[-400:]}")
@@ -53,7 +54,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=200, help="graphs (default: 200)")
     parser.add_argument("--rounds", type=int, default=3, help="processes of each (default: 3)")
-    parser.add_argument("--threads", type=int, default=1, help="default: 1")
     parser.add_argument("--mxnet", metavar="PYTHON", help="has MXNet 1.9.1 (default: the peers' environment)")
     options = parser.parse_args()
     mxnet = options.mxnet or asked("mxnet")
@@ -62,12 +62,12 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as cache:
             os.chmod(cache, 0o700)
             for kind in ("cold", "warm"):
-                reports[kind].append(process(sys.executable, "mxc", options.count, options.threads, cache))
+                reports[kind].append(process(sys.executable, "mxc", options.count, cache))
         if mxnet:
-            reports["mxnet"].append(process(mxnet, "mxnet", options.count, options.threads, ""))
+            reports["mxnet"].append(process(mxnet, "mxnet", options.count, ""))
     first = least(reports["mxnet"], range(1)) if mxnet else None
     again = least(reports["mxnet"], range(1, TIMES)) if mxnet else None
-    print(f"{'seconds':36}{'build':>10}{'bind':>10}{'forward':>10}{'backward':>10}{'sum':>10}   "
+    print(f"{'seconds of CPU time':36}{'build':>10}{'bind':>10}{'forward':>10}{'backward':>10}{'sum':>10}   "
           f"{'MXNet / mxc' if mxnet else ''}   load {os.getloadavg()[0]:.1f}")
     if first is not None and again is not None:
         show("MXNet", first, None)

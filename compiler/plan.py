@@ -66,7 +66,8 @@ class Plan:
 
     outputs: positions of the output buffers, in the graph's order. arena_bytes: activations; scratch_bytes: of each
     thread; live_bytes: the largest sum of arena buffers alive at one step (what a perfect planner would need);
-    unplanned_bytes: what the arena buffers would take with no sharing.
+    unplanned_bytes: what the arena buffers would take with no sharing. graph: the digest of the graph whose nodes host
+    steps are; "" where there are none.
     """
 
     buffers: list[Buffer] = field(default_factory=list)
@@ -78,6 +79,7 @@ class Plan:
     live_bytes: int = 0
     unplanned_bytes: int = 0
     nodes: int = 0
+    graph: str = ""
 
     def to_json(self) -> str:
         parts = {"buffers": [b._asdict() for b in self.buffers], "steps": [s._asdict() for s in self.steps]}

@@ -9,6 +9,7 @@ from typing import Any
 from mxc.compiler import env
 from mxc.compiler.garbage import uncollected
 from mxc.compiler.graph.graph import Graph, Shape
+from mxc.compiler.graph.text import digest
 from mxc.compiler.kernel.ir import Kernel
 from mxc.compiler.passes.chains import chained
 from mxc.compiler.passes.fuse import fuse, group_text
@@ -72,6 +73,8 @@ def _planned(graph: Graph, shapes: Mapping[str, Shape], dtypes: Mapping[str, str
     launches, outputs = lower(final, groups, args, {*aux})
     launches = schedule(chained(share_code(launches)))
     plan = plan_memory(launches, outputs, target)
+    if any(launch.host is not None for launch in launches):
+        plan.graph = digest(final)
     plan.nodes = sum(node.op is not None for node in known.nodes)
     kernels: dict[str, Kernel] = {}
     for step, launch in zip(plan.steps, launches, strict=True):

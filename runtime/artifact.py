@@ -201,9 +201,14 @@ class Artifact:
         def final_graph() -> Graph:
             from mxc.compiler.api import watch_passes  # imports the passes
             from mxc.compiler.graph import json_ir
+            from mxc.compiler.graph.text import digest
 
             source = json_ir.read(self.json, self.path) if graph is None else graph
-            return watch_passes(source, stored.shapes, stored.dtypes, stored.grad_req, stored.mode == TRAINING)
+            made = watch_passes(source, stored.shapes, stored.dtypes, stored.grad_req, stored.mode == TRAINING)
+            if found.graph and digest(made) != found.graph:
+                raise MXNetError(f"{self.path} was compiled by other passes, so it is not known which of its operators "
+                                 "Python has to run: compile the model again")
+            return made
 
         return Compiled(found, library, final_graph)
 

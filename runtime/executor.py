@@ -86,8 +86,9 @@ class GraphExecutor:
         self._shapes = {name: array.shape for name, array in known.items()}
         self._dtypes = {name: array.dtype for name, array in known.items()}
         self.source = graph  # as the user made it: what is remembered of it is for all shapes
-        is_known = typed is not None and typed.has_facts(self._shapes, self._dtypes)
-        self.graph = typed if is_known else infer(graph, self._shapes, self._dtypes, semantics.np_shape)
+        if typed is None or not typed.has_facts(self._shapes, self._dtypes):
+            typed = infer(graph, self._shapes, self._dtypes, semantics.np_shape)
+        self.graph = typed
         facts = zip(self.graph.nodes, self.graph.facts.shape, strict=True)  # () without inputs: "not known" elsewhere
         self.is_empty = any(0 in (shape or ()) or (shape == () and node.op is not None and not node.inputs)
                             for node, shapes in facts for shape in shapes)

@@ -4,6 +4,7 @@ from __future__ import annotations
 import ast
 import json
 import os
+import random
 import subprocess
 import sys
 from pathlib import Path
@@ -16,7 +17,7 @@ sys.path.append(str(BENCH))
 
 from cases import registry, saved, vision  # noqa: E402
 from harness import measure, table  # noqa: E402
-from peers import graph, numpy_peer  # noqa: E402
+from peers import graph, numpy_peer, small_graphs  # noqa: E402
 
 import mxc as mx  # noqa: E402
 from mxc.compiler.targets.reference import interpreter  # noqa: E402
@@ -229,3 +230,15 @@ def test_what_a_run_is_told_wrongly(arguments, said):
     done = subprocess.run([sys.executable, str(BENCH / "networks.py"), *arguments], capture_output=True, text=True,
                           timeout=60)
     assert done.returncode == 1 and said in done.stderr and "Traceback" not in done.stderr
+
+
+def test_small_graphs_are_the_same_each_time() -> None:
+    """Of each kind two; the shapes that are given determine all others."""
+    seen = set()
+    for number in range(2 * len(small_graphs.KINDS)):
+        make = small_graphs.KINDS[number % len(small_graphs.KINDS)]
+        (one, shapes, frozen), again = (make(mx, random.Random(number)) for _ in range(2))
+        assert (shapes, frozen) == again[1:] and frozen <= set(shapes) <= set(one.list_arguments())
+        assert one.infer_shape(**shapes)[1] == again[0].infer_shape(**shapes)[1] != None  # noqa: E711
+        seen.add((one.tojson(), str(shapes)))
+    assert len(seen) == 2 * len(small_graphs.KINDS)

@@ -17,7 +17,7 @@ from mxc.compiler import api
 from mxc.compiler.graph.check import check_graph
 from mxc.compiler.graph.graph import Graph, GraphBuilder, Sink
 from mxc.compiler.graph.names import with_distinct_names
-from mxc.compiler.graph.text import graph_text, parse_graph, same_graph
+from mxc.compiler.graph.text import digest, graph_text, parse_graph, same_graph
 from mxc.symbol import Symbol
 
 LARGE = 50_000  # bytes of a saved graph from which on its training graphs take seconds
@@ -71,6 +71,15 @@ def test_operators_in_python_of_one_name_in_an_artifact(tmp_path: Path) -> None:
     assert [o.asnumpy().tolist() for o in loaded.forward()] == [[2] * 3, [10] * 3]
 
 
+def test_an_artifact_of_other_passes_does_not_run_operators_in_python(tmp_path: Path,
+                                                                      monkeypatch: pytest.MonkeyPatch) -> None:
+    executor = alike().simple_bind(mx.cpu(), grad_req="null", x=(3,))
+    artifact.save(tmp_path / "alike.mxc", [executor], ["x"])
+    monkeypatch.setattr(api, "watch_passes", lambda *args: parse_graph("graph(x: float32[3])\n y = exp(x)\n return y"))
+    with pytest.raises(MXNetError, match="was compiled by other passes"):
+        mx.load(tmp_path / "alike.mxc").predict(x=np.ones(3))
+
+
 def test_checked_indices_of_one_name() -> None:
     table, far, near = (mx.sym.Variable(name) for name in ("table", "far", "near"))
     net = mx.sym.Group([mx.sym.take(table, index, mode="raise", name="t") for index in (far, near)])
@@ -101,6 +110,13 @@ def test_arrays_of_one_name_are_refused(mean: str, var: str, says: str) -> None:
     with pytest.raises(MXNetError, match=says):
         net.bind(mx.cpu(), [mx.nd.ones((4, 3)), mx.nd.ones((3,)), mx.nd.ones((3,))],
                  aux_states=[mx.nd.ones((3,)), mx.nd.ones((3,))])
+
+
+def test_digests_have_no_names() -> None:
+    text = "graph({0}: float32[2])\n {1} = {2}({0})\n return {1}, grad({0}) = {1}"
+    first, other_names, other = (digest(parse_graph(text.format(*words))) for words in (
+        ("a", "b", "exp"), ("c", "d", "exp"), ("a", "b", "tanh")))
+    assert first == other_names != other
 
 
 def test_what_a_program_named_twice_is_printed_apart() -> None:

@@ -13,6 +13,7 @@ those after the first are NAME#2, NAME#3, ...
 """
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterator, Mapping
 
@@ -185,13 +186,18 @@ def same_graph(one: Graph, other: Graph) -> bool:
     return _canonical(one) == _canonical(other)
 
 
-def _canonical(graph: Graph) -> str:
-    """The graph's text with operator nodes named by their place."""
+def digest(graph: Graph) -> str:
+    """Of what `same_graph` compares, but for the names of variables."""
+    return hashlib.sha256(_canonical(graph, has_names=False).encode()).hexdigest()[:16]
+
+
+def _canonical(graph: Graph, has_names: bool = True) -> str:
+    """The graph's text with operator nodes named by their place; variables too, unless it `has_names`."""
     renamed: dict[Node, Node] = {}
     for node in topological(graph.outputs):
-        name = node.name if node.is_variable else f"n{len(renamed)}"
+        name = node.name if node.is_variable and has_names else f"n{len(renamed)}"
         inputs = [Entry(renamed[e.node], e.index) for e in node.inputs]
         renamed[node] = Node(node.op, name, node.attrs, node.params, inputs, node.subgraphs)
-    sinks = [Sink(s.kind, "" if s.kind == "output" else s.name, s.mode) for s in graph.sinks]
+    sinks = [Sink(s.kind, s.name if has_names and s.kind != "output" else "", s.mode) for s in graph.sinks]
     new = Graph([Entry(renamed[e.node], e.index) for e in graph.outputs], sinks, graph.facts)
     return graph_text(new)

@@ -19,6 +19,7 @@ def infer(graph: Graph, shapes: Mapping[str, Sequence[int] | None], dtypes: Mapp
     afterwards, so that each node's facts follow from the node alone. numpy: 0 and () in parameters are extents.
     Raises MXNetError as `infer_shape`, `infer_dtype` and `with_facts` do.
     """
+    _refuse_updates(graph)
     whole = all(shapes.get(node.name) is not None for node in graph.variables)  # so that 0 is an extent
     return with_facts(graph, infer_shape(graph, shapes, numpy=whole, numpy_params=numpy), infer_dtype(graph, dtypes))
 
@@ -28,10 +29,7 @@ def with_facts(graph: Graph, shapes: Sequence[Sequence[Shape | None]], dtypes: S
 
     Raises MXNetError for an operator that changes arrays in place.
     """
-    for node in graph.nodes:
-        if node.op is not None and node.op.in_place:
-            raise MXNetError(f"node {node.name!r}: operator {node.op.name} changes arrays in place, which no graph "
-                             f"does; call mx.nd.{node.op.name} on the arrays")
+    _refuse_updates(graph)
     facts = Facts([*map(list, shapes)], [*map(list, dtypes)])
     new: dict[Node, Node] = {}
     for node, found in zip(graph.nodes, facts.shape, strict=True):
@@ -42,6 +40,13 @@ def with_facts(graph: Graph, shapes: Sequence[Sequence[Shape | None]], dtypes: S
         else:
             new[node] = Node(node.op, node.name, node.attrs, params, inputs, node.subgraphs)
     return Graph([Entry(new[e.node], e.index) for e in graph.outputs], graph.sinks, facts)
+
+
+def _refuse_updates(graph: Graph) -> None:
+    for node in graph.nodes:
+        if node.op is not None and node.op.in_place:
+            raise MXNetError(f"node {node.name!r}: operator {node.op.name} changes arrays in place, which no graph "
+                             f"does; call mx.nd.{node.op.name} on the arrays")
 
 
 def _completed(node: Node, shape: Shape | None) -> Params:

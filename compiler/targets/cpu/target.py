@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mxc.compiler import env, progress
 from mxc.compiler.cache import Cache, Claims, open_cache
@@ -18,7 +18,6 @@ from mxc.compiler.targets.launch import Launch, sources_digest, symbol
 
 if TYPE_CHECKING:
     from mxc.compiler.kernel.ir import Kernel
-    from mxc.compiler.plan import Plan
     from mxc.compiler.targets.cpu.jobs import Job
 
 POLL = 0.02  # seconds between looks at what another process compiles
@@ -55,7 +54,7 @@ class CpuTarget:
             "triple": llvm.get_process_triple(), "cpu": self.cpu, "features": self.features, "mxc": sources_digest(),
             "llvmlite": llvmlite.__version__,
         }
-        self.plans: dict[str, Plan] = {}  # see stored_plans.py
+        self.plans: dict[str, Any] = {}  # stored_plans.py's
         self._keys: dict[str, str] = {}
         self._addresses: dict[str, int] = {}
         self._lock = Lock()
