@@ -50,7 +50,13 @@ def test_outputs(answer: Answer) -> None:
         np.testing.assert_allclose(ours, theirs, rtol=rtol, atol=atol)
 
 
-@pytest.mark.parametrize("answer", [a for a in KNOWN if a.error is not None], ids=lambda a: a.case.name)
+def is_taken(answer: Answer) -> bool:
+    """Pooling of convention `same` over one axis, which MXNet takes in another spelling (test_pooling_same.py)."""
+    return answer.case.attrs.get("pooling_convention") == "same" and "1d" in answer.case.name
+
+
+@pytest.mark.parametrize("answer", [a for a in KNOWN if a.error is not None and not is_taken(a)],
+                         ids=lambda a: a.case.name)
 def test_refusals(answer: Answer) -> None:
     with pytest.raises(MXNetError):
         computed(answer)
