@@ -74,7 +74,8 @@ class Form:
     """An operator on given shapes and dtypes. shapes, dtypes: of all outputs. function: a new NumPy array, the only
     output, of the inputs' memory, by the operator's expression; None when there is none. short: the same, or by the
     reference: for small work that waits for nothing and changes no other array. small: see `engine.push`. is_empty:
-    some input or output has no elements. in_scope: it is for the scope `np_shape` only."""
+    some input or output has no elements. in_scope: it is for the scope `np_shape` only. refusal: why it cannot be
+    computed, or "": values of parameters, which as in MXNet fail where the result is waited for."""
 
     def __init__(self, node: Node, in_shapes: Sequence[tuple[int, ...]], in_dtypes: Sequence[str],
                  shapes: Sequence[tuple[int, ...]], dtypes: Sequence[str], is_train: bool):
@@ -84,6 +85,7 @@ class Form:
         self.in_shapes, self.in_dtypes, self.shapes, self.dtypes = in_shapes, in_dtypes, shapes, dtypes
         self.visible = op.num_visible(node.params)
         self.is_empty = any(0 in shape for shape in (*in_shapes, *shapes))
+        self.refusal = op.refusal(node.params)
         self.in_scope = any(0 in shape for shape in in_shapes) or (
             "shape" in node.params and not in_shapes and (self.is_empty or shapes[0] == ()))
         self.draws = not self.is_empty and _draws(node, in_shapes, in_dtypes, is_train)
@@ -94,7 +96,7 @@ class Form:
         least = LIBRARY_ELEMENTS if is_library else ARITHMETIC_ELEMENTS if is_quick else MAP_ELEMENTS
         # Kernels of joins and divisions serve one number of arrays, and copy no faster.
         self._moves_many = op.kind == Kind.INJECTIVE and len(in_shapes) + len(shapes) > FEW_ARRAYS
-        self.wants_code = elements >= least and not self.is_empty and not self._moves_many
+        self.wants_code = elements >= least and not (self.is_empty or self._moves_many or self.refusal)
         self.function = None if self.wants_code else function
         self.short: Callable[..., np.ndarray] | None = self.function
         if function is None and self.small and not (self.wants_code or self.draws or op.aux) and len(shapes) == 1:
@@ -139,6 +141,8 @@ class Form:
             return [self.function(*memory)]
         if self.is_empty:
             return interpreter.of_nothing(self.node, memory, self.shapes, self.dtypes, self.is_train)
+        if self.refusal:
+            raise MXNetError(f"operator {self.op.name}: {self.refusal}")
         start = time.thread_time()  # no waits of a busy machine
         try:
             found = self.op.reference(self.params, memory, self.dtypes, self.is_train, Draws(*draw))

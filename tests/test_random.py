@@ -214,12 +214,34 @@ def test_shapes_and_dtypes_are_those_of_mxnet():
     assert one.uniform(1, 2, out=filled) is filled and (filled.asnumpy() >= 1).all()
 
 
+@pytest.mark.parametrize("size", [3, 1 << 17])
 @pytest.mark.parametrize("name, params, text", [
     ("uniform", {"low": 2, "high": 1}, "low <= high"), ("normal", {"scale": -1}, "scale above 0"),
     ("exponential", {"scale": -1.0}, "lam above 0"), ("gamma", {"alpha": 0}, "alpha above 0"),
-    ("poisson", {"lam": -1}, "lam"), ("negative_binomial", {"k": -1}, "'k'"),
+    ("poisson", {"lam": -1}, "lam of at least 0"), ("negative_binomial", {"k": -1}, "k of at least 0"),
+    ("negative_binomial", {"p": -1}, "p from 0 to 1"), ("negative_binomial", {"p": 1.5}, "p from 0 to 1"),
+    ("generalized_negative_binomial", {"mu": -1}, "mu of at least 0"),
+    ("normal", {"scale": float("nan")}, "scale above 0"),
     ("randint", {"low": 3, "high": 3}, "low < high"), ("randint", {"low": 0, "high": 2**31 + 1}, "beyond int32"),
-    ("randint", {"low": -2**31 - 1, "high": 0, "dtype": "int32"}, "beyond int32"),
+    ("randint", {"low": -2**31 - 1, "high": 0, "dtype": "int32"}, "beyond int32")])
+def test_values_that_a_distribution_does_not_have_fail_where_the_numbers_are_waited_for(name, params, text, size):
+    """As in MXNet; what is drawn later is as if nobody had asked, and the array can be written again."""
+    drawn = getattr(mx.nd.random, name)(**params, shape=size)
+    right = mx.nd.random.uniform(shape=size)
+    with pytest.raises(mx.MXNetError, match=text):
+        drawn.wait_to_read()
+    assert 0 <= float(right.min().asscalar()) <= float(right.max().asscalar()) <= 1
+    drawn[:] = 1
+    assert drawn.asnumpy().sum() == size
+
+
+def test_a_graph_with_such_values_is_refused_when_it_is_bound():
+    symbol = mx.sym.random.normal(scale=-1, shape=(2, 3), name="noise") + mx.sym.Variable("x")
+    with pytest.raises(mx.MXNetError, match=r"noise.*scale above 0"):
+        symbol.simple_bind(mx.cpu(), x=(2, 3))
+
+
+@pytest.mark.parametrize("name, params, text", [
     ("uniform", {"shape": 2, "dtype": "int32"}, "dtype"), ("uniform", {"low": "a"}, "a number or an array")])
 def test_wrong_parameters_are_refused(name, params, text):
     with pytest.raises(mx.MXNetError, match=text):

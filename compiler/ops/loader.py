@@ -38,6 +38,7 @@ HOMES: dict[str, Home] = {
     "shape": Home("mxc.compiler.ops.shapes", _SHAPE),
     "dtype": Home("mxc.compiler.ops.dtypes", _SHAPE),
     "reference": Home("mxc.compiler.ops.reference", ("params", "inputs", "is_train", "rng")),
+    "values": Home("mxc.compiler.ops.values", ("params",)),
     "flops": Home("mxc.compiler.ops.flops", _SHAPE),
     "grad": Home("mxc.compiler.passes.gradients", ("g",)),
     "aux_update": Home("mxc.compiler.passes.gradients", ("g",)),

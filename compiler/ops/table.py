@@ -252,6 +252,11 @@ class Operator:
 
     # -- computing
 
+    def refusal(self, params: Params) -> str:
+        """What is wrong with the values of its parameters (compiler/ops/values.py), or ""."""
+        rule = self.rule("values")
+        return "" if rule is None else rule(params)
+
     @property
     def in_place(self) -> bool:
         """Whether it changes arrays in place, and so is no operator of graphs."""

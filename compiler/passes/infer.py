@@ -19,7 +19,7 @@ def infer(graph: Graph, shapes: Mapping[str, Sequence[int] | None], dtypes: Mapp
     afterwards, so that each node's facts follow from the node alone. numpy: 0 and () in parameters are extents.
     Raises MXNetError as `infer_shape`, `infer_dtype` and `with_facts` do.
     """
-    _refuse_updates(graph)
+    _check_operators(graph)
     whole = all(shapes.get(node.name) is not None for node in graph.variables)  # so that 0 is an extent
     return with_facts(graph, infer_shape(graph, shapes, numpy=whole, numpy_params=numpy), infer_dtype(graph, dtypes))
 
@@ -27,9 +27,9 @@ def infer(graph: Graph, shapes: Mapping[str, Sequence[int] | None], dtypes: Mapp
 def with_facts(graph: Graph, shapes: Sequence[Sequence[Shape | None]], dtypes: Sequence[Sequence[str | None]]) -> Graph:
     """What `infer` gives, from the complete shapes and dtypes of every node's outputs.
 
-    Raises MXNetError for an operator that changes arrays in place.
+    Raises MXNetError for an operator that changes arrays in place, and for parameters with values that it refuses.
     """
-    _refuse_updates(graph)
+    _check_operators(graph)
     facts = Facts([*map(list, shapes)], [*map(list, dtypes)])
     new: dict[Node, Node] = {}
     for node, found in zip(graph.nodes, facts.shape, strict=True):
@@ -42,8 +42,11 @@ def with_facts(graph: Graph, shapes: Sequence[Sequence[Shape | None]], dtypes: S
     return Graph([Entry(new[e.node], e.index) for e in graph.outputs], graph.sinks, facts)
 
 
-def _refuse_updates(graph: Graph) -> None:
+def _check_operators(graph: Graph) -> None:
     for node in graph.nodes:
+        wrong = "" if node.op is None else node.op.refusal(node.params)
+        if wrong:
+            raise MXNetError(f"{node!r}: {wrong}")
         if node.op is not None and node.op.in_place:
             raise MXNetError(f"node {node.name!r}: operator {node.op.name} changes arrays in place, which no graph "
                              f"does; call mx.nd.{node.op.name} on the arrays")

@@ -13,32 +13,6 @@ def drawn(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
     return [known] * len(ins), [known] * len(outs)
 
 
-def drawn_positive(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
-    """As `drawn`, of a distribution whose parameters, but `loc`, must be above 0."""
-    for name in ("scale", "lam", "alpha", "beta"):
-        value = params.get(name, 1.0)
-        assert isinstance(value, float)
-        if not value > 0:
-            raise MXNetError(f"expected {name} above 0, got {value}")
-    return drawn(params, ins, outs)
-
-
-def drawn_between(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
-    """As `drawn`, of numbers from low to high."""
-    if not params.low <= params.high:
-        raise MXNetError(f"expected low <= high, got low {params.low} and high {params.high}")
-    return drawn(params, ins, outs)
-
-
-def drawn_integers(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
-    """As `drawn`, of whole numbers from low to high - 1, which the dtype must have."""
-    if not params.low < params.high:
-        raise MXNetError(f"expected low < high, got low {params.low} and high {params.high}")
-    if params.dtype != "int64" and not -2**31 <= params.low < params.high <= 2**31:
-        raise MXNetError(f"low {params.low} and high {params.high} are beyond int32; pass dtype='int64'")
-    return drawn(params, ins, outs)
-
-
 def drawn_each(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
     """key, parameters (n, m) -> (n, each)."""
     return ins, [None if ins[1] is None else (ins[1][0], params.each)]
