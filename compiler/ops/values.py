@@ -10,14 +10,14 @@ from mxc.compiler.ops.table import Params
 
 def above_zero(params: Params) -> str:
     """Parameters of a distribution, but `loc`."""
-    wrong = next((name for name in ("scale", "lam", "alpha", "beta") if name in params and not params[name] > 0), None)
+    wrong = next((name for name in ("scale", "lam", "alpha", "beta") if name in params and not getattr(params, name) > 0), None)
     return "" if wrong is None else f"expected {wrong} above 0, got {params[wrong]}"
 
 
 def not_negative(params: Params) -> str:
     """Parameters of distributions of whole numbers; k may be 0, and p is a probability."""
     for name in ("lam", "k", "mu", "alpha"):
-        if name in params and not params[name] >= 0:
+        if name in params and not getattr(params, name) >= 0:
             return f"expected {name} of at least 0, got {params[name]}"
     return f"expected p from 0 to 1, got {params.p}" if "p" in params and not 0 <= params.p <= 1 else ""
 
