@@ -10,8 +10,10 @@ from mxc.compiler.ops.table import Params
 
 def above_zero(params: Params) -> str:
     """Parameters of a distribution, but `loc`."""
-    wrong = next((name for name in ("scale", "lam", "alpha", "beta") if name in params and not getattr(params, name) > 0), None)
-    return "" if wrong is None else f"expected {wrong} above 0, got {params[wrong]}"
+    for name in ("scale", "lam", "alpha", "beta"):
+        if name in params and not getattr(params, name) > 0:
+            return f"expected {name} above 0, got {params[name]}"
+    return ""
 
 
 def not_negative(params: Params) -> str:
