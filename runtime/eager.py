@@ -88,7 +88,7 @@ class Form:
         self.refusal = op.refusal(node.params)
         self.in_scope = any(0 in shape for shape in in_shapes) or (
             "shape" in node.params and not in_shapes and (self.is_empty or shapes[0] == ()))
-        self.draws = not self.is_empty and _draws(node, in_shapes, in_dtypes, is_train)
+        self.draws = not (self.is_empty or self.refusal) and _draws(node, in_shapes, in_dtypes, is_train)
         elements = max(map(math.prod, (*in_shapes, *shapes)), default=0)
         is_library = op.kind >= Kind.ANCHOR or (op.kind == Kind.REDUCTION and op.reduce is None)
         self.small = elements < (LARGE >> 3 if is_library else LARGE)

@@ -235,6 +235,16 @@ def test_values_that_a_distribution_does_not_have_fail_where_the_numbers_are_wai
     assert drawn.asnumpy().sum() == size
 
 
+def test_numbers_that_are_not_drawn_leave_the_seed_alone():
+    mx.random.seed(5)
+    expected = mx.nd.random.normal(shape=(4,)).asnumpy()
+    mx.random.seed(5)
+    failed = mx.nd.random.normal(0, -1, shape=(4,))
+    np.testing.assert_array_equal(mx.nd.random.normal(shape=(4,)).asnumpy(), expected)
+    with pytest.raises(mx.MXNetError):
+        failed.wait_to_read()
+
+
 def test_a_graph_with_such_values_is_refused_when_it_is_bound():
     symbol = mx.sym.random.normal(scale=-1, shape=(2, 3), name="noise") + mx.sym.Variable("x")
     with pytest.raises(mx.MXNetError, match=r"noise.*scale above 0"):

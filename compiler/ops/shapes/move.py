@@ -371,7 +371,7 @@ def broadcast_like(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, S
             raise MXNetError(f"expected shapes of one rank, or lhs_axes and rhs_axes, got {lhs} and {rhs}")
         left = right = tuple(range(len(lhs)))
     assert isinstance(left, tuple) and isinstance(right, tuple)
-    if not left or len(left) != len(right):
+    if len(left) != len(right) or (not left and (lhs or rhs)):
         raise MXNetError(f"expected as many lhs_axes as rhs_axes, at least one, got {left} and {right}")
     out = list(lhs)
     for a, b in zip(left, right, strict=True):
