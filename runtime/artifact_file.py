@@ -23,12 +23,12 @@ from mxc.compiler import env
 from mxc.compiler.error import FileAccessError, ModelFileError
 
 MAGIC = b"mxcmodl\x1a"
-VERSION = 1
+VERSION = 2
 HEAD = struct.Struct("<8sIIQ8s32s")  # magic, version, bytes of the manifest, bytes of the file, zeros, SHA-256
 PAGE = 4096
 FLAGS = ("O_CLOEXEC", "O_NONBLOCK", "O_BINARY")  # a pipe in a file's place must not make the reader wait
 ALIGNMENT = 64  # of arrays in a section
-CHUNK, BLOCK, ROW = 16 << 20, 256 << 10, 4096  # bytes of a piece of a checksum, of a sum in it, of a row of words
+CHUNK, BLOCK, ROW = 16 << 20, 256 << 10, 4096  # bytes of a checksum's piece, of what is summed at once, of a row
 MOST_THREADS = 4  # that a checksum has a use for: memory is no faster then
 Piece = bytes | np.ndarray
 
@@ -49,9 +49,9 @@ def aligned(size: int, to: int = ALIGNMENT) -> int:
 def checksum(data: memoryview) -> str:
     """A checksum of a section (a multiple of 4096 bytes), as fast as memory is read; it tells every change of one word.
 
-    A chunk is summed as 64-bit words in 512 columns: modulo 2^64 the sum of each column, and the sum of the sums before
-    and with each block (as Fletcher's checksum has it: blocks that changed places change it too). The checksum is the
-    SHA-256 of the SHA-256 of each chunk's sums, in hexadecimal digits.
+    A chunk is summed as 64-bit words in rows of 512: modulo 2^64 the sum of each column and of each row, so that rows
+    which changed places show in the ones, words of a row in the others, and two changes that cancel each other in a
+    column do not in their rows. The checksum is the SHA-256 of the SHA-256 of each chunk's sums, in hexadecimal digits.
     """
     starts = range(0, len(data), CHUNK)
     digests = [b""] * len(starts)
@@ -60,11 +60,12 @@ def checksum(data: memoryview) -> str:
     def work() -> None:
         for i in todo:
             words = np.frombuffer(data[starts[i]:starts[i] + CHUNK], np.uint64).reshape(-1, ROW // 8)
-            total, totals = np.zeros(ROW // 8, np.uint64), np.zeros(ROW // 8, np.uint64)
-            for row in range(0, len(words), BLOCK // ROW):
-                total += np.add.reduce(words[row:row + BLOCK // ROW], axis=0)
-                totals += total
-            digests[i] = hashlib.sha256(total.tobytes() + totals.tobytes()).digest()
+            columns, rows = np.zeros(ROW // 8, np.uint64), np.empty(len(words), np.uint64)
+            for row in range(0, len(words), BLOCK // ROW):  # a block stays in a core's cache for its second reading
+                block = words[row:row + BLOCK // ROW]
+                columns += np.add.reduce(block, axis=0)
+                np.add.reduce(block, axis=1, out=rows[row:row + len(block)])
+            digests[i] = hashlib.sha256(columns.tobytes() + rows.tobytes()).digest()
 
     helpers = [threading.Thread(target=work) for _ in range(min(len(starts), env.num_threads(), MOST_THREADS) - 1)]
     for helper in helpers:

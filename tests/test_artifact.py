@@ -213,20 +213,36 @@ def test_checksums_tell_every_change():
     digests = []
     for piece in np.array_split(data, [artifact_file.CHUNK, 2 * artifact_file.CHUNK]):
         rows = piece.view(np.uint64).reshape(-1, 512)
-        total, totals = np.zeros(512, np.uint64), np.zeros(512, np.uint64)
-        for start in range(0, len(rows), 64):
-            total = total + rows[start:start + 64].sum(axis=0)
-            totals = totals + total
-        digests.append(hashlib.sha256(total.tobytes() + totals.tobytes()).digest())
+        digests.append(hashlib.sha256(rows.sum(axis=0).tobytes() + rows.sum(axis=1).tobytes()).digest())
     first = artifact_file.checksum(data.data)
     assert first == hashlib.sha256(b"".join(digests)).hexdigest()
     for place in (0, artifact_file.CHUNK - 1, artifact_file.CHUNK, len(data) - 1):
         data[place] ^= 64
         assert artifact_file.checksum(data.data) != first
         data[place] ^= 64
-    for step in (1 << 18, artifact_file.CHUNK):  # blocks, and chunks, that changed places
+    for step in (8, 64, artifact_file.ROW, 1 << 18, artifact_file.CHUNK):  # words, lines, pages, blocks, and chunks
         moved = np.concatenate([data[step:2 * step], data[:step], data[2 * step:]])
         assert artifact_file.checksum(moved.data) != first
+    data[0], data[artifact_file.ROW], data[8] = 1, 2, 4
+    first = artifact_file.checksum(data.data)
+    for place in (artifact_file.ROW, 8):  # changes that cancel each other in a column, and in a row
+        data[0] += 1
+        data[place] -= 1
+        assert artifact_file.checksum(data.data) != first
+        data[0] -= 1
+        data[place] += 1
+
+
+def test_pages_that_changed_places_are_refused(small: Path, tmp_path: Path):
+    data, start = sizes(small)
+    page = artifact_file.PAGE
+    pages = [data[i:i + page] for i in range(0, len(data), page)]
+    for i in range(-(-start // page), len(pages) - 1):
+        if pages[i] != pages[i + 1]:
+            moved = [*pages[:i], pages[i + 1], pages[i], *pages[i + 2:]]
+            (tmp_path / "moved.mxc").write_bytes(b"".join(moved))
+            with pytest.raises(ModelFileError, match="is damaged"):
+                mx.load(tmp_path / "moved.mxc")
 
 
 def test_what_is_no_artifact_is_refused(small: Path, tmp_path: Path):
@@ -240,7 +256,7 @@ def test_what_is_no_artifact_is_refused(small: Path, tmp_path: Path):
     newer = bytearray(small.read_bytes())
     newer[8] = 9
     (tmp_path / "newer.mxc").write_bytes(newer)
-    with pytest.raises(ModelFileError, match="it has version 9 of the format of artifacts, this mxc reads version 1"):
+    with pytest.raises(ModelFileError, match="it has version 9 of the format of artifacts, this mxc reads version 2"):
         mx.load(tmp_path / "newer.mxc")
 
 
