@@ -206,8 +206,8 @@ class Artifact:
             source = json_ir.read(self.json, self.path) if graph is None else graph
             made = watch_passes(source, stored.shapes, stored.dtypes, stored.grad_req, stored.mode == TRAINING)
             if found.graph and digest(made) != found.graph:
-                raise MXNetError(f"{self.path} was compiled by other passes, so it is not known which of its operators "
-                                 "Python has to run: compile the model again")
+                raise MXNetError(f"{self.path} was compiled by other passes or for other operators of the program's "
+                                 "own, so it is not known which of them Python has to run: compile the model again")
             return made
 
         return Compiled(found, library, final_graph)

@@ -203,7 +203,11 @@ class BoundPlan:
         graph = self.compiled.graph
         node = graph.nodes[step.host]
         entries = [*node.inputs, *(Entry(node, i) for i in range(node.num_outputs))]
-        values = [self._memory_of(i).reshape(graph.shape(e)) for i, e in zip(step.buffers, entries, strict=True)]
+        memory = [self._memory_of(i) for i in step.buffers]
+        if [m.size for m in memory] != [math.prod(graph.shape(e)) for e in entries]:
+            raise MXNetError(f"node {node.name!r}: its operator has other inputs or outputs than the plan was made for: "
+                             "the program's operator of that name was another one then. Compile the model again")
+        values = [m.reshape(graph.shape(e)) for m, e in zip(memory, entries, strict=True)]
         inputs, outputs = values[:len(node.inputs)], values[len(node.inputs):]
         self.memory.is_running = True
         try:

@@ -386,6 +386,17 @@ def test_operators_of_a_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     symbol = mx.sym.Custom(mx.sym.Variable("x") + 1, op_type="artifact_double", name="double")
     artifact.save(tmp_path / "net.mxc", [symbol.simple_bind(mx.cpu(), grad_req="null", x=(3,))], ["x"])
     assert mx.load(tmp_path / "net.mxc").predict(x=[1, 2, 3])["double_output"].tolist() == [4, 6, 8]
+
+    class Pair(Property):
+        def list_outputs(self):
+            return ["one", "two"]
+
+        def infer_shape(self, in_shape):
+            return in_shape, in_shape * 2, []
+
+    mx.operator.register("artifact_double")(Pair)  # as in a program whose operator of that name is another one
+    with pytest.raises(MXNetError, match=r"double.*other inputs or outputs than the plan was made for"):
+        mx.load(tmp_path / "net.mxc").predict(x=[1, 2, 3])
     symbol.save(str(tmp_path / "net-symbol.json"))
     from mxc.compiler.ops import table
 
