@@ -23,7 +23,7 @@ from mxc.compiler.garbage import uncollected
 from mxc.compiler.plan import Plan
 from mxc.compiler.targets.cpu import image, runner_ir
 from mxc.compiler.targets.cpu.host import differences, host_parts
-from mxc.compiler.targets.cpu.loaded import Library
+from mxc.compiler.targets.cpu.loaded import Library, load_functions
 from mxc.runtime import artifact_file, runner
 from mxc.runtime.array import Array, dtype_name
 from mxc.runtime.context import Context, cpu
@@ -172,10 +172,8 @@ class Artifact:
                 raise ValueError("a function is outside of the code")
             base = image.load(code, self.code["imports"])
             return {key: base + places[symbol] for key, symbol in symbols.items()}
-        from mxc.compiler.targets.cpu.load import load_functions  # imports llvmlite
-
         objects = [bytes(code[start:start + length]) for start, length in self.code["objects"]]
-        found = load_functions(objects, symbols.values())
+        found = load_functions(objects, list(symbols.values()))
         return {key: found[symbol] for key, symbol in symbols.items()}
 
     def find(self, mode: str, shapes: Mapping[str, Shape], dtypes: Mapping[str, str] | None = None,

@@ -54,13 +54,13 @@ class Bochs:
         return "" if importlib.util.find_spec("bochscpu") else "the extra `emulators` would run it"
 
     def load(self, symbol: str, code: bytes) -> int:
-        from mxc.compiler.targets.cpu.load import load_objects
+        from mxc.compiler.targets.cpu.loaded import load_functions
 
         assert not LEFT_15.search(code), "what Bochs makes of kshiftlw by 15 is wrong"
         if any(not found[1][0] & INDEX_BELOW_16 for found in GATHER.finditer(code)):
             pytest.skip("Bochs takes no gathers at indices in zmm16 to zmm31")
         code = RIGHT_15.sub(lambda found: b"\xc4\xe3\x79\x31" + found[1] + b"\x0f", code)
-        return load_objects({symbol: code})[symbol]
+        return load_functions([code], [symbol])[symbol]
 
     def run(self, address: int, arrays: Sequence[np.ndarray], values: Sequence[int], scratch: np.ndarray,
             portions: Sequence[tuple[int, int]]) -> None:

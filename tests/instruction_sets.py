@@ -24,7 +24,8 @@ from mxc.compiler.targets.cpu import isa as isa_module
 from mxc.compiler.targets.cpu.isa import Isa
 from mxc.compiler.targets.cpu.jobs import Job, job_of
 from mxc.compiler.targets.cpu.levels import LEVELS
-from mxc.compiler.targets.cpu.load import host_features, initialise, load_objects
+from mxc.compiler.targets.cpu.load import host_features, initialise
+from mxc.compiler.targets.cpu.loaded import load_functions
 from mxc.compiler.targets.cpu.target import CpuTarget
 from mxc.compiler.targets.cpu.worker import module_of
 from mxc.compiler.targets.launch import symbol
@@ -58,7 +59,7 @@ class Here:
         return "this CPU lacks it" if self.machine != MACHINE or lacks else ""
 
     def load(self, symbol: str, code: bytes) -> int:
-        return load_objects({symbol: code})[symbol]
+        return load_functions([code], [symbol])[symbol]
 
     def run(self, address: int, arrays: Sequence[np.ndarray], values: Sequence[int], scratch: np.ndarray,
             portions: Portions) -> None:

@@ -6,8 +6,9 @@ import ctypes
 import pytest
 
 from mxc.compiler.error import TargetError
-from mxc.compiler.targets.cpu import image
+from mxc.compiler.targets.cpu import image, load
 from mxc.compiler.targets.cpu.load import machine, optimised
+from mxc.compiler.targets.cpu.loaded import load_functions
 
 pytestmark = pytest.mark.skipif(not image.is_native(), reason="images are for Linux on x86-64")
 
@@ -68,3 +69,17 @@ def test_what_it_cannot_link_is_refused():
 def test_a_function_that_is_missing_here():
     with pytest.raises(TargetError, match="the C library has no function no_such"):
         image.load(bytes(64), {"no_such": 0})
+
+
+def test_llvm_loads_only_what_is_of_another_form(monkeypatch: pytest.MonkeyPatch):
+    simple, counter = objects(POWER, SCALE), objects(COUNTER)
+    by_llvm: list[list[str]] = []
+    really = load.load_by_llvm
+    monkeypatch.setattr(load, "load_by_llvm", lambda codes, names: by_llvm.append(names) or really(codes, names))
+    scale = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double, ctypes.c_int64)
+    assert scale(load_functions(simple, ["scale", "power"])["scale"])(2, 1) == 10
+    assert load_functions([], []) == {} and not by_llvm
+    count = ctypes.CFUNCTYPE(ctypes.c_int64)(load_functions(counter, ["counter"])["counter"])
+    assert (count(), count(), by_llvm) == (1, 2, [["counter"]])
+    with pytest.raises(TargetError, match="does not define none"):
+        load_functions(simple, ["none"])

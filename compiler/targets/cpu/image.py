@@ -9,6 +9,7 @@ table.
 from __future__ import annotations
 
 import ctypes
+import functools
 import mmap
 import os
 import platform
@@ -122,6 +123,7 @@ def _add(source: _Object, code: bytearray, exported: dict[str, int], fixes: list
             fixes.append((places[section[7]] + offset, places[where] + value if where else name, addend))
 
 
+@functools.cache
 def c_function(name: str) -> int:
     """The address of a function of the C library. Raises LinkError when it has none of that name."""
     for library in C_LIBRARIES:
@@ -130,6 +132,14 @@ def c_function(name: str) -> int:
         except (AttributeError, OSError):
             continue
     raise LinkError(f"the C library has no function {name}")
+
+
+@functools.cache
+def _system() -> ctypes.CDLL:
+    """The C library, for mapping memory."""
+    library = ctypes.CDLL(None, use_errno=True)
+    library.mmap.restype = ctypes.c_void_p
+    return library
 
 
 def load(code: bytes | memoryview, imports: Mapping[str, int]) -> int:
@@ -141,8 +151,7 @@ def load(code: bytes | memoryview, imports: Mapping[str, int]) -> int:
             struct.pack_into("<Q", filled, offset, c_function(name))
     except LinkError as error:
         raise TargetError(f"compiled code cannot be loaded: {error}") from None
-    library = ctypes.CDLL(None, use_errno=True)
-    library.mmap.restype = ctypes.c_void_p
+    library = _system()
     nothing, length = ctypes.c_void_p(None), ctypes.c_size_t(len(filled))
     address = library.mmap(nothing, length, mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS,
                            -1, ctypes.c_long(0))

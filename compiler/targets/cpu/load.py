@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import llvmlite.binding as llvm
@@ -42,19 +42,11 @@ def host_features() -> str:
     return llvm.get_host_cpu_features().flatten()
 
 
-def load_objects(objects: Mapping[str, bytes]) -> dict[str, int]:
-    """The addresses of the functions in `objects` (symbol -> object code that defines it).
+def load_by_llvm(codes: Iterable[bytes], symbols: Sequence[str]) -> dict[str, int]:
+    """The addresses of the functions `symbols`, which these object codes define between them.
 
     Raises TargetError when LLVM cannot load the code or does not find a symbol in it.
     """
-    return load_functions(objects.values(), objects)
-
-
-def load_functions(codes: Iterable[bytes], symbols: Iterable[str]) -> dict[str, int]:
-    """As `load_objects`, of object codes that between them define `symbols`."""
-    symbols = list(symbols)
-    if not symbols:
-        return {}
     with _lock, interrupts.held():
         engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine())
         try:

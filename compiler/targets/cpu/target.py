@@ -13,7 +13,7 @@ from mxc.compiler.cache import Cache, Claims, open_cache
 from mxc.compiler.cache_files import entry_key
 from mxc.compiler.forks import Lock
 from mxc.compiler.targets.cpu import host, levels
-from mxc.compiler.targets.cpu.loaded import Library
+from mxc.compiler.targets.cpu.loaded import Library, load_functions
 from mxc.compiler.targets.launch import Launch, sources_digest, symbol
 
 if TYPE_CHECKING:
@@ -93,14 +93,11 @@ class CpuTarget:
     def load(self, kernels: Mapping[str, Kernel]) -> Library:
         """The code of `kernels` (by the key of their launch), in this process. Raises MXNetError when a kernel does not
         compile, TargetError when its code cannot be loaded."""
-        from mxc.compiler.targets.cpu.load import load_objects
-
         with self._lock:
             start = time.perf_counter()
             new = {key: kernel for key, kernel in kernels.items() if key not in self._addresses}
             built = self._build({key: functools.partial(self._job, key, kernel) for key, kernel in new.items()})
-            loaded = load_objects({symbol(key): code for key, code in built.objects.items()})
-            self._addresses |= {key: loaded[symbol(key)] for key in built.objects}
+            self._keep(built.objects)
             rest = time.perf_counter() - start - built.seconds
             return Library({key: self._addresses[key] for key in kernels}, len(kernels) - built.misses, built.misses,
                            built.seconds, rest)
@@ -108,15 +105,17 @@ class CpuTarget:
     def load_known(self, keys: Sequence[str]) -> Library | None:
         """The code of the kernels of these keys, as `load`; None when some is neither in this process nor in the
         cache."""
-        from mxc.compiler.targets.cpu.load import load_objects
-
         with self._lock:
             start, built = time.perf_counter(), Built()
             if not all(key in self._addresses or (self.cache is not None and self._found(key, built)) for key in keys):
                 return None
-            loaded = load_objects({symbol(key): code for key, code in built.objects.items()})
-            self._addresses |= {key: loaded[symbol(key)] for key in built.objects}
+            self._keep(built.objects)
             return Library({key: self._addresses[key] for key in keys}, len(keys), 0, 0.0, time.perf_counter() - start)
+
+    def _keep(self, objects: Mapping[str, bytes]) -> None:
+        """Load the object code of kernels, by key."""
+        loaded = load_functions(list(objects.values()), [symbol(key) for key in objects])
+        self._addresses |= {key: loaded[symbol(key)] for key in objects}
 
     def explain(self, kernels: Mapping[str, Kernel]) -> dict[str, str]:
         """Why there is no code of `kernels` (by the key of their launch): "" for those that need no compilation."""
@@ -143,16 +142,18 @@ class CpuTarget:
     def functions(self, text: str, symbols: Sequence[str], name: str = "runner") -> dict[str, int]:
         """The addresses of the functions that LLVM IR text defines; its object code is cached as that of kernels.
         name: for people."""
-        from mxc.compiler.targets.cpu.load import load_functions
-
         return load_functions([self.object_of(text, name)], symbols)
 
     def object_of(self, text: str, name: str = "runner") -> bytes:
         """The object code of LLVM IR text."""
-        from mxc.compiler.targets.cpu.jobs import Job
-
         key = entry_key(text, self.parts)
-        return self._build({key: lambda: Job(symbol(key), name, "llvm", text)}).objects[key]
+
+        def job() -> Job:
+            from mxc.compiler.targets.cpu.jobs import Job  # imports what prints kernels
+
+            return Job(symbol(key), name, "llvm", text)
+
+        return self._build({key: job}).objects[key]
 
     def objects(self, keys: Sequence[str], kernels: Callable[[], Mapping[str, Kernel]]) -> dict[str, bytes]:
         """The object code of the kernels of these keys, which defines `symbol(key)`. kernels: gives them, by key, when
