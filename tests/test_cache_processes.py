@@ -39,7 +39,7 @@ library = executor.compiled().library
 """
 REPORT = MODEL + "print(library.hits, library.misses, 'mxc.compiler.targets.cpu.worker' in sys.modules)\n"
 ALL_HITS = "2 0 False"
-FILES = 3  # two kernels and the runner
+FILES = 4  # two kernels, the runner and the plan
 KILLS = 50
 
 
