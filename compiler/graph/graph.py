@@ -6,6 +6,7 @@ every node it makes at once. Node ids are dense and topological, in the order in
 """
 from __future__ import annotations
 
+import copy
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -71,21 +72,23 @@ def topological(outputs: Iterable[Entry]) -> list[Node]:
     """Every node that `outputs` need, inputs before users, depth first: the order of ids in MXNet's JSON."""
     order: list[Node] = []
     seen: set[Node] = set()
-    for entry in outputs:
-        stack: list[tuple[Node, int]] = [(entry.node, 0)]
+    for top, _ in outputs:
+        if top in seen:
+            continue
+        seen.add(top)
+        stack: list[tuple[Node, Iterator[Entry]]] = [(top, iter(top.inputs))]
         while stack:
-            node, position = stack.pop()
-            if position == 0:
-                if node in seen:
-                    continue
-                seen.add(node)
-            if position < len(node.inputs):
-                stack.append((node, position + 1))
-                below = node.inputs[position].node
+            node, rest = stack[-1]
+            for below, _ in rest:
                 if below not in seen:
-                    stack.append((below, 0))
+                    seen.add(below)
+                    if below.inputs:
+                        stack.append((below, iter(below.inputs)))
+                        break
+                    order.append(below)
             else:
                 order.append(node)
+                stack.pop()
     return order
 
 
@@ -123,6 +126,12 @@ class Graph:
         self.sinks: list[Sink] = list(sinks) if sinks is not None else [Sink("output", e.node.name) for e in outputs]
         self.facts = facts if facts is not None else Facts()
 
+    def with_facts(self, facts: Facts) -> Graph:
+        """This graph, of which something else is known."""
+        made = copy.copy(self)
+        made.facts = facts
+        return made
+
     def shape(self, entry: Entry) -> Shape:
         """The known, complete shape of `entry`. Raises MXNetError when it was not inferred."""
         shape = self.facts.shape[self.ids[entry.node]][entry.index]
@@ -142,14 +151,14 @@ class Graph:
         if not self.facts.shape:
             return False
         for node, (shape, *_), (dtype, *_) in zip(self.nodes, self.facts.shape, self.facts.dtype, strict=True):
-            if node.is_variable and (shape is None or shapes.get(node.name, shape) != shape
-                                     or dtypes.get(node.name, dtype) != dtype):
+            if node.op is None and (shape is None or shapes.get(node.name, shape) != shape
+                                    or dtypes.get(node.name, dtype) != dtype):
                 return False
         return True
 
     @property
     def variables(self) -> list[Node]:
-        return [node for node in self.nodes if node.is_variable]
+        return [node for node in self.nodes if node.op is None]
 
     def consumers(self) -> dict[Entry, list[tuple[Node, int]]]:
         """For every entry, the (node, input position) pairs that read it, in topological order."""

@@ -1,20 +1,19 @@
 """Dtype rules: `def NAME(params, ins, outs) -> (ins, outs)` on NumPy's names; None: not known (yet)."""
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from mxc.compiler.error import MXNetError
 from mxc.compiler.ops.table import Params
 
 Dtypes = list[str | None]
+_UNKNOWN = {None}
 
 
-def merge(dtypes: Iterable[str | None]) -> str | None:
+def merge(dtypes: Dtypes) -> str | None:
     """The one dtype of all that are known. Raises MXNetError when they differ."""
-    known = list(dict.fromkeys(d for d in dtypes if d is not None))
+    known = {*dtypes} - _UNKNOWN
     if len(known) > 1:
-        raise MXNetError(f"expected the same dtype, got {' and '.join(known)}")
-    return known[0] if known else None
+        raise MXNetError(f"expected the same dtype, got {' and '.join(d for d in dict.fromkeys(dtypes) if d)}")
+    return known.pop() if known else None
 
 
 def same_dtype(params: Params, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:

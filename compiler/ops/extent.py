@@ -55,12 +55,14 @@ def whole_shape(shape: Sequence[int] | None) -> tuple[int, ...] | None:
 
 def check_dims(shape: Sequence[int]) -> None:
     """Raise MXNetError for a dimension below -1, which stands for one that is not known."""
-    if any(dim < -1 for dim in shape):
+    if min(shape, default=0) < -1:
         raise MXNetError(f"expected dimensions from -1 on, got {tuple(shape)}")
 
 
 def check_extent(shape: tuple[int, ...]) -> None:
     """Raise MXNetError for a shape that no array can have: too many dimensions or elements, or a negative one."""
+    if len(shape) <= MAX_RANK and min(shape, default=1) > 0 and math.prod(shape) <= MAX_SIZE:
+        return  # nearly all: what follows takes several times as long
     if len(shape) > MAX_RANK:
         raise MXNetError(f"{len(shape)} dimensions; an array has at most {MAX_RANK}")
     if any(dim < 0 for dim in shape):

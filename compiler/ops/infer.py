@@ -37,14 +37,12 @@ def infer_shapes(node: Node, ins: Sequence[Shape | None], outs: Sequence[Shape |
     Raises MXNetError naming operator, node, every input with its shape, what was expected and what came.
     """
     found = _infer(node, "shape", merge_shape, ins, outs)
-    assert node.op is not None
-    names = [*input_names(node), *node.op.output_names(node.params)]
-    for name, shape in zip(names, [*found[0], *found[1]], strict=True):
+    for i, shape in enumerate([*found[0], *found[1]]):
         if shape is not None:
             try:
                 check_extent(shape)
             except MXNetError as error:
-                raise MXNetError(_message(node, f"{name}: {error}", ins)) from None
+                raise MXNetError(_message(node, f"{_names(node)[i]}: {error}", ins)) from None
     return found
 
 
@@ -123,19 +121,30 @@ def _infer(node: Node, role: str, merge: Callable[[T | None, T | None], T | None
         found_ins, found_outs = rule(node.params, list(ins), list(outs))
     except MXNetError as error:
         raise MXNetError(_message(node, str(error), ins)) from None
-    return (_merge_all(node, merge, ins, found_ins, input_names(node), ins),
-            _merge_all(node, merge, outs, found_outs, node.op.output_names(node.params), ins))
+    return (_merge_all(node, merge, ins, found_ins, 0, ins),
+            _merge_all(node, merge, outs, found_outs, len(ins), ins))
 
 
 def _merge_all(node: Node, merge: Callable[[T | None, T | None], T | None], known: Sequence[T | None],
-               found: Iterable[T | None], names: Sequence[str], ins: Sequence[object]) -> list[T | None]:
-    merged = []
-    for name, old, new in zip(names, known, found, strict=True):
+               found: Iterable[T | None], first: int, ins: Sequence[object]) -> list[T | None]:
+    """What is known of inputs or outputs and what the rule found together. first: the place among `_names` of the first
+    of them."""
+    merged: list[T | None] = []
+    for old, new in zip(known, found, strict=True):
+        if old is None or old == new:
+            merged.append(new)
+            continue
         try:
             merged.append(merge(old, new))
         except MXNetError as error:
-            raise MXNetError(_message(node, f"{name}: {error}", ins)) from None
+            raise MXNetError(_message(node, f"{_names(node)[first + len(merged)]}: {error}", ins)) from None
     return merged
+
+
+def _names(node: Node) -> list[str]:
+    """The operator's names of the node's inputs and outputs."""
+    assert node.op is not None
+    return [*input_names(node), *node.op.output_names(node.params)]
 
 
 def input_names(node: Node) -> list[str]:

@@ -47,7 +47,7 @@ class Params(Mapping[str, object]):
     def __init__(self, values: Mapping[str, object] | None = None):
         given = dict(values or {})
         object.__setattr__(self, "_values", given)
-        object.__setattr__(self, "_text", repr(sorted(given.items(), key=lambda item: item[0])))
+        object.__setattr__(self, "_text", repr(sorted(given.items())))  # the keys differ
 
     def __getitem__(self, key: str) -> object:
         return self._values[key]
@@ -205,6 +205,8 @@ class Operator:
 
     def input_names(self, params: Params) -> tuple[str, ...]:
         """Names of the inputs that are there with `params`, auxiliary states left out; `arg*` as arg0, arg1, ..."""
+        if self._fixed_inputs is not None:
+            return self._fixed_inputs
         names: list[str] = []
         for spec in self.inputs:
             if spec.variadic and spec.present(params):
@@ -212,6 +214,12 @@ class Operator:
             elif spec.present(params):
                 names.append(spec.name)
         return tuple(names)
+
+    @functools.cached_property
+    def _fixed_inputs(self) -> tuple[str, ...] | None:
+        """Names of the inputs where parameters do not change which there are."""
+        changing = any(spec.variadic or spec.condition for spec in self.inputs)
+        return None if changing else tuple(spec.name for spec in self.inputs)
 
     def _variable_inputs(self, params: Params) -> object:
         if not self.many:
@@ -264,10 +272,8 @@ class Operator:
 
     def rule(self, role: Role) -> Callable | None:
         """The function of the rule named for `role`, or None when the operator has none."""
-        from mxc.compiler.ops import loader
-
         name = self.rules.get(role)
-        return None if name is None else loader.find_rule(role, name)
+        return None if name is None else _rule(role, name)
 
     def reference(self, params: Params, inputs: Sequence[np.ndarray], out_dtypes: Sequence[str], is_train: bool = False,
                   rng: Draws | None = None) -> list[np.ndarray]:
@@ -355,9 +361,17 @@ def _count(value: object, what: str) -> int:
     return count
 
 
+_GLOBALS: dict[str, object] = {"__builtins__": {}, "len": len}
 _CONDITION_NODES = (ast.Expression, ast.Compare, ast.BoolOp, ast.And, ast.Or, ast.UnaryOp, ast.Not, ast.USub, ast.IfExp,
                     ast.Constant, ast.Name, ast.Load, ast.BinOp, ast.Add, ast.Sub, ast.Mult, ast.FloorDiv, ast.Eq,
                     ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Is, ast.IsNot, ast.In, ast.NotIn, ast.Tuple)
+
+
+@functools.cache
+def _rule(role: Role, name: str) -> Callable:
+    from mxc.compiler.ops import loader
+
+    return loader.find_rule(role, name)
 
 
 @functools.cache
@@ -373,7 +387,7 @@ def _compiled(text: str) -> CodeType:
 def condition(text: str, params: Params) -> object:
     """The value of a condition of ops.yaml: Python comparisons, `and or not`, `A if C else B`, integer arithmetic and
     `len` over the parameters. Raises MXNetError for anything else."""
-    return eval(_compiled(text), {"__builtins__": {}, "len": len}, dict(params))  # only checked syntax comes here
+    return eval(_compiled(text), _GLOBALS, params._values)  # only checked syntax comes here
 
 
 class Table:

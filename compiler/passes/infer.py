@@ -31,6 +31,8 @@ def with_facts(graph: Graph, shapes: Sequence[Sequence[Shape | None]], dtypes: S
     """
     _check_operators(graph)
     facts = Facts([*map(list, shapes)], [*map(list, dtypes)])
+    if all(_completed(node, found[0]) is node.params for node, found in zip(graph.nodes, facts.shape, strict=True)):
+        return graph.with_facts(facts)
     new: dict[Node, Node] = {}
     for node, found in zip(graph.nodes, facts.shape, strict=True):
         inputs = [Entry(new[e.node], e.index) for e in node.inputs]

@@ -34,7 +34,7 @@ def infer_shape(graph: Graph, known: Mapping[str, Sequence[int] | None], partial
     given: dict[Node, Shape | None] = {}
     for node in graph.variables:
         shape = known.get(node.name)
-        is_open = shape is None or any(dim < 0 for dim in shape) or not (numpy or (shape and 0 not in shape))
+        is_open = shape is None or min(shape, default=0) < 0 or not (numpy or (shape and 0 not in shape))
         stated = attribute_shape(node) if is_open else None
         given[node] = stated if stated is not None else shape if shape is None else tuple(map(int, shape))
         for dims in shape, given[node]:
@@ -144,11 +144,10 @@ class Propagation(Generic[T]):
 
     def run(self, nodes: Iterable[Node]) -> None:
         """Begin with these nodes."""
-        self.waiting: tuple[set[int], set[int]] = set(), set()  # ids for the sweep that runs, and for the next one
-        self.heap: list[int] = []  # of the sweep that runs: ids, with their sign in reverse
+        first = {self.graph.ids[node] for node in nodes if node.op is not None and not node.subgraphs}
+        self.waiting: tuple[set[int], set[int]] = first, set()  # ids for the sweep that runs, and for the next one
+        self.heap = sorted(first)  # of the sweep that runs: ids, with their sign in reverse
         self.at, self.sign = -1, 1
-        for node in nodes:
-            self._wake(node)
         while self.waiting[0]:
             while self.heap:
                 self.at = heapq.heappop(self.heap) * self.sign
@@ -172,16 +171,20 @@ class Propagation(Generic[T]):
     def _infer(self, node: Node) -> None:
         facts, ids = self.facts, self.graph.ids
         mine = facts[ids[node]]
-        ins = [facts[ids[e.node]][e.index] for e in node.inputs]
+        ins = [facts[ids[source]][index] for source, index in node.inputs]
         new_ins, new_outs = self.infer(node, ins, mine)
-        for i, (old, new) in enumerate(zip(mine, new_outs, strict=True)):
-            if old != new:
-                for reader in self.readers.get(Entry(node, i), ()):
-                    self._wake(reader)
-        mine[:] = new_outs
+        if new_outs != mine:
+            for i, (old, new) in enumerate(zip(mine, new_outs, strict=True)):
+                if old != new:
+                    for reader in self.readers.get(Entry(node, i), ()):
+                        self._wake(reader)
+            mine[:] = new_outs
         for entry, fact in zip(node.inputs, new_ins, strict=True):
             place = facts[ids[entry.node]]
-            old, place[entry.index] = place[entry.index], self.merge(place[entry.index], fact)
+            old = place[entry.index]
+            if fact is None or fact == old:
+                continue
+            place[entry.index] = self.merge(old, fact)
             if place[entry.index] != old:
                 self._wake(entry.node)
                 for reader in self.readers[entry]:

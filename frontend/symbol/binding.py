@@ -137,10 +137,12 @@ def _groups(group2ctx: Any) -> dict[str, Context]:
 
 def _names(symbol: Symbol) -> tuple[list[str], list[str]]:
     """Names of the arguments and of the auxiliary states, each there once: arrays are given by name."""
-    names, aux = symbol.list_arguments(), symbol.list_auxiliary_states()
+    variables, states = symbol._inputs()
+    names = [node.name for node in variables if node not in states]
+    aux = [node.name for node in variables if node in states]
     for what, listed in (("arguments", names), ("auxiliary states", aux)):
-        twice = [name for name, count in Counter(listed).items() if count > 1]
-        if twice:
+        if len({*listed}) < len(listed):
+            twice = [name for name, count in Counter(listed).items() if count > 1]
             raise MXNetError(f"two {what} are both named {twice[0]!r}; use one variable in both places, or rename one")
     both = [name for name in names if name in aux]
     if both:

@@ -21,6 +21,8 @@ def merge(a: Shape | None, b: Shape | None) -> Shape | None:
     """What two views of one shape know together. Raises MXNetError when they contradict each other."""
     if a is None or b is None:
         return b if a is None else a
+    if a == b:
+        return a
     if len(a) != len(b) or any(x and y and x != y for x, y in zip(a, b, strict=True)):
         raise MXNetError(f"expected the same shape, got {a} and {b}")
     return tuple(x or y for x, y in zip(a, b, strict=True))
