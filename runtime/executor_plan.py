@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 # A piece of a phase: kernels to run in one go, or one step of Python's.
 Segment = StepTable | Step
 IN_MEMORY = ("arena", "prepared")
+NOTHING = Prepared(0, None)  # of plans without prepare steps
 SPEED = 25e9  # bytes that are moved in a second, about
 SMALL_COST = 1 << 21  # bytes moved: below, a phase takes about what a thread's hand-over takes, as they fit a cache
 FLOPS_PER_BYTE = 4  # what a product computes while a byte is moved
@@ -48,9 +49,10 @@ class BoundPlan:
         self._tables: dict[tuple[str, bool], list[Segment]] = {}
         self._calls: dict[str, Callable[[], None]] = {}  # by phase, of those that are one table
         self._generation = -1
-        reads = {i for step in self.plan.steps_of("prepare") for i in step.reads}
+        preparing = self.plan.steps_of("prepare")
+        reads = {i for step in preparing for i in step.reads}
         self._sources = [a.variable for i in sorted(reads) if (a := self.arrays[i]) is not None]
-        self._prepares = bool(self.plan.steps_of("prepare"))
+        self._prepares = bool(preparing)
         costs = {phase: self._cost(phase) for phase in ("forward", "backward")}
         self.small = {phase: cost < SMALL_COST for phase, cost in costs.items()}
         self.brief = {phase: cost < engine.BRIEF * SPEED for phase, cost in costs.items()}
@@ -59,7 +61,8 @@ class BoundPlan:
         self.has_hosts = bool(hosts)
         self.states = [a.variable for i in {i for step in hosts for i in step.buffers}
                        if (a := self.arrays[i]) is not None and self.plan.buffers[i].pool == "aux"]
-        self._prepared = prepared or memory.prepared(self._preparation(), self.plan.prepared_bytes)
+        self._prepared = prepared or (memory.prepared(self._preparation(), self.plan.prepared_bytes)
+                                      if self._prepares else NOTHING)
 
     def _cost(self, phase: str) -> float:
         """The bytes that could be moved in the phase's time; without end where Python runs a step."""

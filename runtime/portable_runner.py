@@ -25,7 +25,7 @@ class Portable:
         scratch, stride = table.scratch, table.stride
         shared = self.threads > 1 and self.lock.acquire(blocking=False)
         try:
-            for address, arguments, units, _ in table.rows.tolist():
+            for address, arguments, units, _ in table.rows():
                 if units == 0:
                     continue
                 kernel = KERNEL(address)

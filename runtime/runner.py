@@ -12,6 +12,7 @@ import os
 import platform
 import sys
 import threading
+from array import array
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -32,28 +33,35 @@ observer: Observer | None = None
 
 RUNNERS = ("native", "portable")
 FUNCTIONS = {"mxc_run": 2, "mxc_run_serial": 1, "mxc_worker": 2}  # of the native runner; how many words each takes
+WORD, HEAD, ROW = 8, 4, 4  # bytes of a word; words before the rows of a table, and of each row
 TAKES = 1024  # a step of more units is handed out in larger pieces
 SPINS = 20_000  # rounds that an idle worker looks for work before it sleeps: less than a millisecond
 
 
 class StepTable:
-    """Steps as native rows {function, arguments*, units, grain}; `arguments` are kept and may be changed in place.
+    """Steps as native code takes them: words {rows*, steps, scratch, stride}, then the rows {function, arguments*,
+    units, grain}, then the arguments, in one piece of memory at `address`.
 
     Thread i of `num_threads()` uses the scratch memory at scratch + i * stride; both should be multiples of 64.
-    address: of what the native code takes, {rows*, steps, scratch, stride}.
     """
 
     def __init__(self, steps: Sequence[tuple[int, Sequence[int], int]], scratch: int = 0, stride: int = 0):
         self.scratch, self.stride = scratch, stride
-        self.arguments = [np.array(args, np.int64) for _, args, _ in steps]
-        rows = [
-            (address, values.ctypes.data, units, max(1, -(-units // TAKES)))
-            for (address, _, units), values in zip(steps, self.arguments, strict=True)
-        ]
         self.shared = any(units > 1 for _, _, units in steps)  # whether there is work for more than one thread
-        self.rows = np.array(rows, np.int64).reshape(-1, 4)
-        self.head = np.array([self.rows.ctypes.data, len(steps), scratch, stride], np.int64)
-        self.address: int = self.head.ctypes.data
+        first = HEAD + ROW * len(steps)
+        words, arguments = [WORD * HEAD, len(steps), scratch, stride], list[int]()
+        for address, given, units in steps:
+            words += (address, WORD * (first + len(arguments)), units, max(1, -(-units // TAKES)))
+            arguments += given
+        self.words = array("q", words + arguments)
+        self.address: int = self.words.buffer_info()[0]
+        for place in (0, *range(HEAD + 1, first, ROW)):  # pointers, which are distances up to here
+            self.words[place] += self.address
+
+    def rows(self) -> list[list[int]]:
+        """(function, arguments*, units, grain) of each step."""
+        words = self.words[HEAD:HEAD + ROW * self.words[1]].tolist()
+        return [words[i:i + ROW] for i in range(0, len(words), ROW)]
 
 
 class _Native:
