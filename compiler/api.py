@@ -60,7 +60,7 @@ def compile_graph(graph: Graph, shapes: Mapping[str, Shape], dtypes: Mapping[str
     """
     start = time.perf_counter()
     target = target or _this_cpu()
-    key = stored_plans.key_of(graph, shapes, dtypes, grad_req, is_train, keeps, target)
+    known = stored_plans.description(graph, shapes, dtypes, grad_req, is_train, keeps, target)
 
     @functools.cache
     def make() -> Planned:
@@ -68,12 +68,12 @@ def compile_graph(graph: Graph, shapes: Mapping[str, Shape], dtypes: Mapping[str
 
         return plan_graph(graph, shapes, dtypes, grad_req, is_train, target, keeps)
 
-    plan = stored_plans.read(key, graph, target, keeps)
+    plan = stored_plans.read(known, graph, target, keeps)
     library = target.load_known(plan.kernels) if plan is not None else None
     if plan is None or library is None:
         planned = make()
         plan, library = planned.plan, target.load(planned.kernels)
-        stored_plans.write(key, graph, target, plan, keeps)
+        stored_plans.write(known, graph, target, plan, keeps)
     compiled = Compiled(plan, library, time.perf_counter() - start, make)
     _print_summary(compiled)
     return compiled
