@@ -8,6 +8,7 @@ user, or to the system's, and nobody else may write to them.
 """
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import os
@@ -42,9 +43,14 @@ def digest(parts: Mapping[str, str]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:24]
 
 
+@functools.lru_cache(maxsize=16)  # a process has few: of its target, and of plans for it
+def _digest_of(parts: frozenset[tuple[str, str]]) -> str:
+    return digest(dict(parts))
+
+
 def entry_key(kernel: str, parts: Mapping[str, str]) -> str:
     """The key of the code for `kernel` (its text) under `parts` (what else it depends on, labelled)."""
-    return f"{digest({'kernel': kernel})}-{digest(parts)}"
+    return f"{digest({'kernel': kernel})}-{_digest_of(frozenset(parts.items()))}"
 
 
 def encode(key: str, parts: Mapping[str, str], code: bytes, name: str = "", reason: str = "") -> bytes:
@@ -166,12 +172,12 @@ def refused(path: Path) -> str:
 
 def remove_stale(path: Path) -> None:
     """Remove what writers that were killed left behind."""
-    for left in (*path.glob(f"{PREFIX}*.tmp"), *path.glob(f"{PREFIX}*.try")):
-        try:
-            if time.time() - left.stat().st_mtime > STALE:
-                left.unlink()
-        except OSError:  # another process was faster
-            continue
+    with suppress(OSError), os.scandir(path) as scan:
+        for left in scan:
+            if left.name.startswith(PREFIX) and left.name.endswith((".tmp", ".try")):
+                with suppress(OSError):  # another process was faster
+                    if time.time() - left.stat().st_mtime > STALE:
+                        os.unlink(left.path)
 
 
 def candidates() -> list[Path]:

@@ -8,12 +8,10 @@ the compilation, what the environment changes in it, and the sources of the whol
 from __future__ import annotations
 
 import functools
-import hashlib
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
-from mxc.compiler import env
+from mxc.compiler import env, sources
 from mxc.compiler.cache_files import entry_key
 from mxc.compiler.graph.graph import Graph, Node, Shape
 from mxc.compiler.ops import table
@@ -85,11 +83,8 @@ def _parts(target: Any) -> dict[str, str]:
 
 @functools.cache
 def _digest() -> str:
-    """Of all sources of the compiler."""
-    root, total = Path(__file__).resolve().parent, hashlib.sha256()
-    for path in sorted([*root.rglob("*.py"), root / "ops.yaml"]):
-        total.update(path.read_bytes())
-    return total.hexdigest()[:16]
+    """Of all sources of the compiler, the operator table among them."""
+    return sources.digest("", suffixes=(".py", ".yaml"))
 
 
 def _renamed(plan: Plan, rename: Callable[[str], str]) -> Plan:

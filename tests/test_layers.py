@@ -24,6 +24,7 @@ ALLOWED = {
     "interrupts": "",
     "garbage": "",
     "progress": "",
+    "sources": "",
     "input_files": "error",
     "cache_files": "env",
     "cache": "env cache_files",
@@ -31,12 +32,12 @@ ALLOWED = {
     "graph": "error input_files ops",
     "kernel": "error forks ops",
     "passes": "error env plan ops graph kernel",
-    "targets": "error kernel",  # the printers that targets share
+    "targets": "error kernel sources",  # the printers that targets share
     "targets/cpu": "error env forks interrupts progress cache_files cache kernel targets",
     "targets/cuda": "error interrupts cache_files cache kernel targets",
     "targets/reference": "error ops graph",  # runs graphs, not kernels
     "planning": "env garbage plan graph kernel passes",
-    "stored_plans": "env cache_files plan ops graph",
+    "stored_plans": "env sources cache_files plan ops graph",
     "api": "env plan ops graph kernel planning stored_plans targets/cpu",
     "runtime": "error env input_files forks garbage plan ops graph passes api targets/cpu targets/cuda "
                "targets/reference",

@@ -2,9 +2,9 @@
 from __future__ import annotations
 
 import functools
-import hashlib
 from dataclasses import dataclass
-from pathlib import Path
+
+from mxc.compiler import sources
 
 
 @dataclass(frozen=True)
@@ -22,12 +22,7 @@ class Launch:
 @functools.cache
 def sources_digest() -> str:
     """A digest of the code that makes kernels: entries that another version made are not used."""
-    root = Path(__file__).resolve().parents[1]
-    total = hashlib.sha256()
-    for folder in ("kernel", "targets"):
-        for path in sorted((root / folder).rglob("*.py")):
-            total.update(path.read_bytes())
-    return total.hexdigest()[:16]
+    return sources.digest("kernel", "targets")
 
 
 def symbol(key: str) -> str:

@@ -24,6 +24,7 @@ HEADER, SECTION, SYMBOL, RELOCATION = (struct.Struct(f"<{form}") for form in (
     "16sHHIQQQIHHHHHH", "IIQQQQIIQQ", "IBBHQQ", "QQq"))
 CODE, SYMBOLS, RELOCATIONS, UNWINDING = 1, 2, 4, 0x70000001  # types of sections; of the last are tables for exceptions
 WRITABLE, IN_MEMORY = 1, 2  # their flags
+GLOBAL = 16  # binding and type of a symbol that others may refer to: its binding is in the upper four bits
 TO_DATA, TO_FUNCTION = 2, 4  # R_X86_64_PC32, R_X86_64_PLT32: the 32-bit distance from here
 JUMP = b"\xff\x25"  # jmp [rip + distance]; 8 bytes with the distance and padding
 LINE = 64
@@ -62,13 +63,14 @@ class _Object:
         offset, size = self.sections[section][4:6]
         return self.data[offset:offset + size]
 
-    def symbols(self, table: int) -> list[tuple[str, int, int]]:
-        """(name, section or 0 for one that is elsewhere, offset in the section)."""
-        names = self.content(self.sections[table][6])
-        found = []
-        for name, _, _, section, value, _ in SYMBOL.iter_unpack(self.content(table)):
-            found.append((names[name:names.index(b"\0", name)].decode(), section, value))
-        return found
+    def symbols(self, table: int) -> tuple[bytes, list[tuple[int, ...]]]:
+        """The names, each with a zero behind it, and of each symbol (place of its name, binding and type, -, section or
+        0 for one that is elsewhere, offset in the section, -)."""
+        return self.content(self.sections[table][6]), list(SYMBOL.iter_unpack(self.content(table)))
+
+
+def _name(names: bytes, place: int) -> str:
+    return names[place:names.index(b"\0", place)].decode()
 
 
 def link(objects: Iterable[bytes], wanted: Iterable[str]) -> Image:
@@ -108,19 +110,23 @@ def _add(source: _Object, code: bytearray, exported: dict[str, int], fixes: list
         code += bytes(-len(code) % max(alignment, LINE))
         places[i] = len(code)
         code += source.content(i)
+    tables = {}
     for table, section in enumerate(source.sections):
         if section[1] == SYMBOLS:
-            exported.update({name: places[where] + value for name, where, value in source.symbols(table)
-                             if name and where in places})
+            names, symbols = tables[table] = source.symbols(table)
+            exported.update({_name(names, name): places[where] + value for name, info, _, where, value, _ in symbols
+                             if info >= GLOBAL and where in places})
     for i, section in enumerate(source.sections):
         if section[1] != RELOCATIONS or section[7] not in places:
             continue
-        symbols = source.symbols(section[6])
+        names, symbols = tables[section[6]]
+        start = places[section[7]]
         for offset, info, addend in RELOCATION.iter_unpack(source.content(i)):
-            name, where, value = symbols[info >> 32]
+            name, _, _, where, value, _ = symbols[info >> 32]
             if info & 0xffffffff not in (TO_DATA, TO_FUNCTION) or (where and where not in places):
-                raise LinkError(f"it refers to {name or 'something'} by a relocation of type {info & 0xffffffff}")
-            fixes.append((places[section[7]] + offset, places[where] + value if where else name, addend))
+                raise LinkError(f"it refers to {_name(names, name) or 'something'} by a relocation of type "
+                                f"{info & 0xffffffff}")
+            fixes.append((start + offset, places[where] + value if where else _name(names, name), addend))
 
 
 @functools.cache
