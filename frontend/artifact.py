@@ -158,9 +158,9 @@ class Predictor:
                               (stored.grad_req or "null") if grad_req is None else grad_req)
 
     def _executor(self, stored: StoredPlan, ctx: Any, grad_req: Any) -> Any:
-        from mxc.symbol import binding  # takes arguments of any name, as simple_bind does not
+        from mxc.symbol.binding import simple_bind  # takes arguments of any name, as the method does not
 
-        executor = binding.simple_bind(self.symbol, ctx, grad_req, stored.dtypes, stored.shapes)
+        executor = simple_bind(self.symbol, ctx, grad_req, stored.dtypes, stored.shapes)
         executor._core.compiler = self._artifact.compile
         for name, array in self._values.items():
             (executor.arg_dict if name in executor.arg_dict else executor.aux_dict)[name][:] = array.data

@@ -129,7 +129,8 @@ def bind_model(options: argparse.Namespace, shapes: dict[str, tuple[int, ...]], 
     parameters do not allow.
     """
     import mxc as mx
-    from mxc.symbol import binding, inference  # takes inputs of any name, as Symbol's methods do not
+    from mxc.symbol.binding import simple_bind  # takes inputs of any name, as Symbol's methods do not
+    from mxc.symbol.inference import shapes as inferred_shapes
 
     if is_artifact(options.model):
         predictor = open_artifact(options)
@@ -147,13 +148,13 @@ def bind_model(options: argparse.Namespace, shapes: dict[str, tuple[int, ...]], 
     missing = [n for n in names if n not in arguments and n not in shapes and not n.endswith("label")]
     known = {**shapes, **{n: a.shape for n, a in arguments.items() if n in names and n not in shapes}}
     try:
-        found, _, _ = inference.shapes(symbol, (), known, partial=True)
+        found, _, _ = inferred_shapes(symbol, (), known, partial=True)
         unknown = [n for n, shape in zip(names, found, strict=True) if n in missing and not is_known(shape)]
         if unknown and (needs_values or path is not None or not shapes):
             raise UsageError(f"{options.model}: the shape of {listed(unknown)} is not known\n"
                              f"give it: --shape {unknown[0]}=D,D,...{' or --input' if needs_values else ''}")
         grad_req = {n: "write" for n in names if train and n not in shapes and not n.endswith("label")}
-        executor = binding.simple_bind(symbol, mx.cpu(), grad_req or "null", dtypes or None, known)
+        executor = simple_bind(symbol, mx.cpu(), grad_req or "null", dtypes or None, known)
     except (UsageError, OutOfMemoryError):
         raise
     except MXNetError as error:

@@ -25,7 +25,8 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module("mxc.operator").symbol_custom
     if name.startswith("_"):  # underscore operators are found in _internal, as in MXNet
         raise AttributeError(f"module 'mxc.symbol' has no attribute {name!r}")
-    return functions.lookup(name)
+    function = globals()[name] = functions.lookup(name)  # from now on found without this
+    return function
 
 
 def __dir__() -> list[str]:

@@ -226,15 +226,15 @@ class Symbol(Arithmetic, OperatorMethods):
 
         Raises MXNetError when shapes contradict each other or a name is no argument; TypeError for what is no tuple.
         """
-        from mxc.symbol import inference
+        from mxc.symbol.inference import shapes
 
-        return inference.shapes(self, args, kwargs, partial=False)
+        return shapes(self, args, kwargs, partial=False)
 
     def infer_shape_partial(self, *args: Any, **kwargs: Any) -> Any:
         """As `infer_shape`, but returns what could be found: () where nothing is known, 0 for unknown dimensions."""
-        from mxc.symbol import inference
+        from mxc.symbol.inference import shapes
 
-        return inference.shapes(self, args, kwargs, partial=True)
+        return shapes(self, args, kwargs, partial=True)
 
     def infer_type(self, *args: Any, **kwargs: Any) -> Any:
         """Types of all arguments, outputs and auxiliary states, from those of some arguments.
@@ -242,15 +242,15 @@ class Symbol(Arithmetic, OperatorMethods):
         Types are anything that numpy.dtype takes, by position or by name. Returns three lists of NumPy types;
         (None, None, None) and a UserWarning when something stays unknown. Errors as in `infer_shape`.
         """
-        from mxc.symbol import inference
+        from mxc.symbol.inference import types
 
-        return inference.types(self, args, kwargs, partial=False)
+        return types(self, args, kwargs, partial=False)
 
     def infer_type_partial(self, *args: Any, **kwargs: Any) -> Any:
         """As `infer_type`, but returns what could be found, with None for what is not known."""
-        from mxc.symbol import inference
+        from mxc.symbol.inference import types
 
-        return inference.types(self, args, kwargs, partial=True)
+        return types(self, args, kwargs, partial=True)
 
     def bind(self, ctx: Any, args: Any, args_grad: Any = None, grad_req: Any = "write", aux_states: Any = None,
              group2ctx: Any = None, shared_exec: Any = None) -> Any:
@@ -266,9 +266,9 @@ class Symbol(Arithmetic, OperatorMethods):
         Raises ValueError naming what is missing or superfluous, TypeError for what is no NDArray or Context,
         MXNetError when shapes do not fit, and for a group that group2ctx does not name.
         """
-        from mxc.symbol import binding
+        from mxc.symbol.binding import bind
 
-        return binding.bind(self, ctx, args, args_grad, grad_req, aux_states, group2ctx, shared_exec)
+        return bind(self, ctx, args, args_grad, grad_req, aux_states, group2ctx, shared_exec)
 
     def simple_bind(self, ctx: Any, grad_req: Any = "write", type_dict: Mapping[str, Any] | None = None,
                     stype_dict: Mapping[str, str] | None = None, group2ctx: Any = None, shared_arg_names: Any = None,
@@ -285,16 +285,16 @@ class Symbol(Arithmetic, OperatorMethods):
         Raises MXNetError (a RuntimeError) when shapes or dtypes do not follow, contradict each other, or grad_req
         does not fit.
         """
-        from mxc.symbol import binding
+        from mxc.symbol.binding import simple_bind
 
-        return binding.simple_bind(self, ctx, grad_req, type_dict, kwargs, stype_dict, group2ctx, shared_arg_names,
-                                   shared_exec, shared_buffer)
+        return simple_bind(self, ctx, grad_req, type_dict, kwargs, stype_dict, group2ctx, shared_arg_names,
+                           shared_exec, shared_buffer)
 
     def eval(self, ctx: Any = None, **kwargs: Any) -> Any:
         """The outputs for the given arrays (NDArrays by argument), computed once, on `ctx` (default: the current)."""
-        from mxc.symbol import binding
+        from mxc.symbol.binding import evaluate
 
-        return binding.evaluate(self, ctx, kwargs)
+        return evaluate(self, ctx, kwargs)
 
     def gradient(self, wrt: Sequence[str]) -> NoReturn:
         """Raises MXNetError, as MXNet does: gradients come from an executor's `backward`."""

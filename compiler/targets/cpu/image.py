@@ -22,6 +22,7 @@ from mxc.compiler.error import TargetError
 
 HEADER, SECTION, SYMBOL, RELOCATION = (struct.Struct(f"<{form}") for form in (
     "16sHHIQQQIHHHHHH", "IIQQQQIIQQ", "IBBHQQ", "QQq"))
+DISTANCE = struct.Struct("<i")
 CODE, SYMBOLS, RELOCATIONS, UNWINDING = 1, 2, 4, 0x70000001  # types of sections; of the last are tables for exceptions
 WRITABLE, IN_MEMORY = 1, 2  # their flags
 GLOBAL = 16  # binding and type of a symbol that others may refer to: its binding is in the upper four bits
@@ -80,26 +81,28 @@ def link(objects: Iterable[bytes], wanted: Iterable[str]) -> Image:
     """
     code = bytearray()
     exported: dict[str, int] = {}
-    fixes: list[tuple[int, int | str, int]] = []  # where a distance goes, to which offset or function, and its addend
+    fixes: list[tuple[int, int]] = []  # where the distance goes to which offset
+    calls: list[tuple[int, str, int]] = []  # where it goes to which function, and what is added
     for data in objects:
-        _add(_Object(data), code, exported, fixes)
+        _add(_Object(data), code, exported, fixes, calls)
     imports: dict[str, int] = {}
     jumps: dict[str, int] = {}
-    for name in sorted({target for _, target, _ in fixes if isinstance(target, str)} - exported.keys()):
+    for name in sorted({name for _, name, _ in calls} - exported.keys()):
         c_function(name)
         code += bytes(-len(code) % 8)
         imports[name], jumps[name] = len(code), len(code) + 8
         code += bytes(8) + JUMP + struct.pack("<i", -14) + bytes(2)
-    for place, target, addend in fixes:
-        to = target if isinstance(target, int) else exported.get(target, jumps.get(target, 0))
-        struct.pack_into("<i", code, place, to + addend - place)
+    fixes += [(place, (exported[name] if name in exported else jumps[name]) + addend) for place, name, addend in calls]
+    for place, to in fixes:
+        DISTANCE.pack_into(code, place, to - place)
     missing = [name for name in wanted if name not in exported]
     if missing:
         raise LinkError(f"no object defines {', '.join(missing)}")
     return Image(bytes(code), {name: exported[name] for name in wanted}, imports)
 
 
-def _add(source: _Object, code: bytearray, exported: dict[str, int], fixes: list[tuple[int, int | str, int]]) -> None:
+def _add(source: _Object, code: bytearray, exported: dict[str, int], fixes: list[tuple[int, int]],
+         calls: list[tuple[int, str, int]]) -> None:
     """Lay the sections of an object behind `code`; note its functions, and the distances to fill in."""
     places: dict[int, int] = {}
     for i, (_, kind, flags, _, _, size, _, _, alignment, _) in enumerate(source.sections):
@@ -126,7 +129,10 @@ def _add(source: _Object, code: bytearray, exported: dict[str, int], fixes: list
             if info & 0xffffffff not in (TO_DATA, TO_FUNCTION) or (where and where not in places):
                 raise LinkError(f"it refers to {_name(names, name) or 'something'} by a relocation of type "
                                 f"{info & 0xffffffff}")
-            fixes.append((start + offset, places[where] + value if where else _name(names, name), addend))
+            if where:
+                fixes.append((start + offset, places[where] + value + addend))
+            else:
+                calls.append((start + offset, _name(names, name), addend))
 
 
 @functools.cache
