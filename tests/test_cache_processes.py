@@ -39,7 +39,7 @@ library = executor.compiled().library
 """
 REPORT = MODEL + "print(library.hits, library.misses, 'mxc.compiler.targets.cpu.worker' in sys.modules)\n"
 ALL_HITS = "2 0 False"
-FILES = 4  # two kernels, the runner and the plan
+FILES = 5  # two kernels, the runner, the plan, and what LLVM calls the machine
 KILLS = 50
 
 
@@ -423,6 +423,8 @@ def test_p03_another_cpu_is_a_miss_and_is_explained(filled: Path) -> None:
 import llvmlite.binding as llvm
 real = llvm.get_host_cpu_name
 llvm.get_host_cpu_name = lambda: "x86-64" if real() != "x86-64" else "nocona"
+from mxc.compiler.targets.cpu import host
+host._boot = lambda: "of the other machine"
 import sys,""", 1)
     before = entries(filled)
     out, err = finish(start(script, filled, MXC_DEBUG="5"))

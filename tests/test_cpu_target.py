@@ -55,7 +55,7 @@ def test_miss_then_hit_then_rebuilt(tmp_path: Path) -> None:
     assert (first.hits, first.misses) == (0, 1) and first.compile_seconds > 0
     second = run(CpuTarget(cache=Cache(tmp_path)), kernel)
     assert (second.hits, second.misses) == (1, 0)
-    entry, = tmp_path.glob("*.mxk")
+    entry = Cache(tmp_path).place(CpuTarget().launch(kernel).key)
     entry.write_bytes(entry.read_bytes()[:-1])
     with pytest.warns(RuntimeWarning, match="built anew"):
         third = run(CpuTarget(cache=Cache(tmp_path)), kernel)
@@ -181,8 +181,8 @@ class OneByOne(Claims):
 def test_what_others_stored_is_not_kept_from_a_third(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     os.chmod(tmp_path, 0o700)
     kernels = {CpuTarget().launch(k).key: k for k in (scaled(2.5), scaled(3.5), scaled(4.5))}
-    source = CpuTarget(cache=Cache(tmp_path / "source"))
     (tmp_path / "source").mkdir(mode=0o700)
+    source = CpuTarget(cache=Cache(tmp_path / "source"))
     source.load(kernels)
     codes = {key: code for key in kernels if (code := source.cache.get(key)) is not None}
     store = Cache(tmp_path)

@@ -1,11 +1,18 @@
 """What tells this machine's CPU from others, without LLVM where the system says it."""
 from __future__ import annotations
 
+import json
 import platform
 import sys
+from typing import TYPE_CHECKING
 
+from mxc.compiler.cache_files import entry_key
 from mxc.compiler.targets.cpu import levels
 
+if TYPE_CHECKING:
+    from mxc.compiler.cache import Cache
+
+BOOT = "/proc/sys/kernel/random/boot_id"  # of Linux: another text after each start of the system, on each machine
 ANY = "any with these features"  # in place of a CPU's identity, of code for a level (levels.py)
 IDENTITY = ("vendor_id", "cpu family", "model", "CPU implementer", "CPU variant", "CPU part")  # lines of /proc/cpuinfo
 FLAGS = ("flags", "Features")
@@ -19,6 +26,41 @@ def host_parts() -> dict[str, str]:
     if level is not None:
         return parts | {"cpu": ANY, "features": " ".join(sorted(level.flags))}
     return parts | _own_parts()
+
+
+def llvm_names(cache: Cache | None) -> dict[str, str]:
+    """What LLVM calls this machine: triple, cpu and features.
+
+    To import LLVM takes 25 ms, a tenth of a small program's start that compiles nothing. So the cache keeps the answer
+    until the system is started again, as long as /proc/cpuinfo says the same: a CPU does not change in between.
+    """
+    import llvmlite  # which imports nothing else
+
+    boot = _boot()
+    parts = {"boot": boot, "llvmlite": llvmlite.__version__, "machine": platform.machine()}
+    if boot:
+        parts |= _own_parts()
+    key = entry_key("what LLVM calls this machine", parts)
+    known = cache.get(key) if cache is not None and boot else None
+    if known is not None:
+        return {str(label): str(text) for label, text in json.loads(known).items()}
+    import llvmlite.binding as llvm
+
+    from mxc.compiler.targets.cpu.load import host_features
+
+    found = {"triple": llvm.get_process_triple(), "cpu": llvm.get_host_cpu_name(), "features": host_features()}
+    if cache is not None and boot:
+        cache.put(key, parts, json.dumps(found).encode(), "what LLVM calls this machine", cache.explain(key, parts))
+    return found
+
+
+def _boot() -> str:
+    """What tells this start of the system from others; "" where the system does not say."""
+    try:
+        with open(BOOT) as file:
+            return file.read().strip()
+    except OSError:
+        return ""
 
 
 def check_level(level: levels.Level) -> None:

@@ -18,6 +18,7 @@ from mxc.compiler.targets.launch import Launch, sources_digest, symbol
 
 if TYPE_CHECKING:
     from mxc.compiler.kernel.ir import Kernel
+    from mxc.compiler.targets.cpu.isa import Isa
     from mxc.compiler.targets.cpu.jobs import Job
 
 POLL = 0.02  # seconds between looks at what another process compiles
@@ -40,24 +41,25 @@ class CpuTarget:
     stores_plans = True  # in the cache
 
     def __init__(self, cpu: str = "", features: str = "", cache: Cache | None = None):
-        import llvmlite
-        import llvmlite.binding as llvm
+        import llvmlite  # which imports nothing else
 
-        from mxc.compiler.targets.cpu.isa import fitting
-        from mxc.compiler.targets.cpu.load import host_features
-
-        self.cpu = cpu or llvm.get_host_cpu_name()
-        self.features = features if cpu else host_features()
-        self.isa = fitting(self.features)
+        names = host.llvm_names(cache)
+        self.cpu = cpu or names["cpu"]
+        self.features = features if cpu else names["features"]
         self.cache = cache
-        self.parts = {
-            "triple": llvm.get_process_triple(), "cpu": self.cpu, "features": self.features, "mxc": sources_digest(),
-            "llvmlite": llvmlite.__version__,
-        }
+        self.parts = {"triple": names["triple"], "cpu": self.cpu, "features": self.features, "mxc": sources_digest(),
+                      "llvmlite": llvmlite.__version__}
         self.plans: dict[str, Any] = {}  # stored_plans.py's
         self._keys: dict[str, str] = {}
         self._addresses: dict[str, int] = {}
         self._lock = Lock()
+
+    @functools.cached_property
+    def isa(self) -> Isa:
+        """The widest form of library kernels whose instructions the CPU has."""
+        from mxc.compiler.targets.cpu.isa import fitting
+
+        return fitting(self.features)
 
     def tile(self, dtype: str) -> tuple[int, int]:
         """(MR, NR): the blocks in which packed rows of `dtype` come."""
