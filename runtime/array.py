@@ -84,7 +84,7 @@ class Array:
             where = where.home
         name = dtype_name(dtype)
         try:
-            shape = tuple(operator.index(n) for n in shape)
+            shape = tuple(map(operator.index, shape))
         except TypeError:
             raise ArgumentTypeError(f"a shape is a tuple of integers, got {tuple(shape)!r}") from None
         check_extent(shape)
