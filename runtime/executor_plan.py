@@ -208,7 +208,7 @@ class BoundPlan:
         entries = [*node.inputs, *(Entry(node, i) for i in range(node.num_outputs))]
         memory = [self._memory_of(i) for i in step.buffers]
         if [m.size for m in memory] != [math.prod(graph.shape(e)) for e in entries]:
-            raise MXNetError(f"node {node.name!r}: its operator has other inputs or outputs than the plan was made for: "
+            raise MXNetError(f"node {node.name!r}: its operator has other inputs or outputs than when it was compiled; "
                              "the program's operator of that name was another one then. Compile the model again")
         values = [m.reshape(graph.shape(e)) for m, e in zip(memory, entries, strict=True)]
         inputs, outputs = values[:len(node.inputs)], values[len(node.inputs):]
