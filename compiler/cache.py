@@ -109,13 +109,14 @@ def open_cache() -> Cache | None:
 
 def _limit() -> int:
     """MXC_CACHE_SIZE in bytes."""
-    text = env.text("MXC_CACHE_SIZE").strip().upper().removesuffix("B")
+    given = env.text("MXC_CACHE_SIZE").strip()
+    text = given.upper().removesuffix("B")
     scale = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}.get(text[-1:], 1)
     number = text[:-1] if scale > 1 else text
     if number.isdecimal():
         return int(number) * scale
-    if text:
-        _warn_once(f"MXC_CACHE_SIZE is {text!r}, expected a number of bytes such as 500M or 2G; it is taken as 2G", "")
+    if given:
+        _warn_once(f"MXC_CACHE_SIZE is {given!r}, expected a number of bytes such as 500M or 2G; it is taken as 2G", "")
     return LIMIT
 
 

@@ -57,8 +57,14 @@ class TargetError(MXNetError):
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """"; did you mean 'X'?" for the known name closest to `name`, or "" when none is close."""
+    """"; did you mean 'X'?" for the known name closest to `name` when their cases are left aside, or "" when none is
+    close. Of names that differ from each other by case alone it is the one closest as it is written."""
     import difflib  # only now: a program without errors does not pay for it
 
-    found = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
-    return f"; did you mean {found[0]!r}?" if found else ""
+    by_lower: dict[str, list[str]] = {}
+    for each in known:
+        by_lower.setdefault(each.lower(), []).append(each)
+    lower = difflib.get_close_matches(name.lower(), list(by_lower), n=1, cutoff=0.6)
+    if not lower:
+        return ""
+    return f"; did you mean {difflib.get_close_matches(name, by_lower[lower[0]], n=1, cutoff=0)[0]!r}?"

@@ -152,17 +152,22 @@ def is_native() -> bool:
     return sys.platform == "linux" and platform.machine() in runner_ir.machines()
 
 
+def chosen() -> str:
+    """The runner that MXC_RUNNER names, whether this machine has it or not. Raises SettingError when it names none."""
+    wanted = env.text("MXC_RUNNER") or "native"
+    if wanted not in RUNNERS:
+        raise SettingError(f"MXC_RUNNER: there is no runner {wanted!r}{nearest(wanted, RUNNERS)}; expected one of "
+                           f"{', '.join(RUNNERS)}")
+    return wanted
+
+
 def _runner() -> Any:
     """This process's runner, made on first use. Raises SettingError when MXC_RUNNER names none."""
     global _current
     if _current is None:
         with _guard:
             if _current is None:
-                wanted = env.text("MXC_RUNNER") or "native"
-                if wanted not in RUNNERS:
-                    raise SettingError(f"MXC_RUNNER: there is no runner {wanted!r}{nearest(wanted, RUNNERS)}; "
-                                       f"expected one of {', '.join(RUNNERS)}")
-                if is_native() and wanted == "native":
+                if chosen() == "native" and is_native():
                     _current = _Native(env.num_threads())
                 else:
                     from mxc.runtime.portable_runner import Portable

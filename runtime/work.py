@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 
-from mxc.compiler.error import ArgumentIndexError, MXNetError, OutOfMemoryError
+from mxc.compiler.error import ArgumentIndexError, MXNetError, OutOfMemoryError, SettingError
+
+KEPT = (OutOfMemoryError, ArgumentIndexError, SettingError)  # kinds that errors keep when they are told
 
 
 class Variable:
@@ -43,8 +45,8 @@ class Failure:
 
     def made(self) -> MXNetError:
         """The error that tells of it."""
-        kind = OutOfMemoryError if isinstance(self.error, (OutOfMemoryError, MemoryError)) else \
-            ArgumentIndexError if isinstance(self.error, ArgumentIndexError) else MXNetError
+        kind = OutOfMemoryError if isinstance(self.error, MemoryError) else \
+            next((kind for kind in KEPT if isinstance(self.error, kind)), MXNetError)
         what = str(self.error) or type(self.error).__name__
         if not isinstance(self.error, Exception):
             what = f"it was interrupted by {what}"

@@ -301,6 +301,14 @@ def test_the_size_of_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     assert opened is not None and opened.limit == limit
 
 
+def test_a_size_that_is_none_is_told_as_it_was_given(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("MXC_CACHE_DIR", str(tmp_path / "mine"))
+    monkeypatch.setenv("MXC_CACHE_SIZE", "fewB")
+    monkeypatch.setattr(cache, "_warned", set())
+    with pytest.warns(RuntimeWarning, match="MXC_CACHE_SIZE is 'fewB', expected"):
+        cache.open_cache()
+
+
 def test_damage_and_other_parts_are_explained(store: Cache) -> None:
     store.put(KEY, {"cpu": "x", "llvmlite": "1"}, b"code")
     told = store.explain(KEY[:-1] + "0", {"cpu": "y", "flags": "z"})

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from commands import command
 
 import mxc as mx
 from mxc.cli.main import BAD_FILE, COMMANDS, INTERNAL, INTERRUPTED, NO_TARGET, OK, UNSUPPORTED, USAGE, main
@@ -115,6 +116,25 @@ def test_advice_is_on_what_is_wrong(arguments: list[str], advice: str, capsys: p
     assert advice in capsys.readouterr().err.splitlines()[-1]
 
 
+@pytest.mark.parametrize("command_line", ["compile", "run", "verify", "bench", "profile", "inspect", "run net.mxc"])
+def test_a_runner_that_there_is_not(command_line: str):
+    assert main([*COMPILE, "-o", "net.mxc"]) == OK
+    name, file = [*command_line.split(), "net-symbol.json"][:2]
+    done = command(name, file, "--shape", "data=2,4", MXC_RUNNER="foo")
+    first, last = done.stderr.splitlines()
+    assert done.returncode == USAGE and done.stdout == ""
+    assert "MXC_RUNNER: there is no runner 'foo'" in first and last == "correct or unset that environment variable"
+
+
+@pytest.mark.parametrize(("target", "text"), [
+    ("cpu:x86-64-v9", "there is no level 'x86-64-v9'; did you mean 'x86-64-v"),
+    ("cpu:", "there is no level ''; expected")])
+def test_a_level_that_there_is_not(target: str, text: str, capsys: pytest.CaptureFixture[str]):
+    assert main([*COMPILE, "--target", target]) == USAGE
+    first, last = capsys.readouterr().err.splitlines()
+    assert first.startswith(f"mxc compile: --target {target}: {text}") and "--help" in last and "MXC_CPU" not in first
+
+
 @pytest.mark.parametrize("name", ["MXC_SKIP", "MXC_PRINT"])
 def test_environment_variables_that_mean_nothing(name: str, monkeypatch: pytest.MonkeyPatch,
                                                  capsys: pytest.CaptureFixture[str]):
@@ -122,6 +142,34 @@ def test_environment_variables_that_mean_nothing(name: str, monkeypatch: pytest.
     assert main(COMPILE) == USAGE
     first, last = capsys.readouterr().err.splitlines()
     assert name in first and "did you mean 'fuse'?" in first and "environment variable" in last
+
+
+ABSENT = "class Gone:\n    def find_spec(self, name, *_):\n        if name.split('.')[0] == {0!r}:\n            " \
+    "raise {1}\nsys.meta_path.insert(0, Gone())"
+
+
+@pytest.mark.parametrize(("package", "command_line"), [
+    ("numpy", ["run", "net-symbol.json"]), ("numpy", ["compile", "net-symbol.json"]),
+    ("numpy", ["bench", "net-symbol.json"]), ("numpy", ["verify", "net-symbol.json"]),
+    ("numpy", ["profile", "net-symbol.json"]), ("yaml", ["ops"]), ("yaml", ["inspect", "net-symbol.json"]),
+    ("llvmlite", ["compile", "net-symbol.json"])], ids=lambda value: value if isinstance(value, str) else value[0])
+def test_a_required_package_that_cannot_be_imported(package: str, command_line: list[str]):
+    given = [*command_line, "--shape", "data=2,4"] if "compile" in command_line else command_line
+    for error in (f"ModuleNotFoundError('No module named {package}')", "ImportError('a broken file')"):
+        done = command(*given, program=ABSENT.format(package, error))
+        first, last = done.stderr.splitlines()
+        assert done.returncode == NO_TARGET and done.stdout == ""
+        assert f"the required package {'py' * (package == 'yaml')}{package}: " in first
+        assert "cannot be imported: " in first
+        assert last.startswith("pip install") and "`mxc doctor`" in last
+
+
+def test_another_package_that_cannot_be_imported(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    def fail(*_: object, **__: object) -> None:
+        raise ModuleNotFoundError("No module named 'nosuch'", name="nosuch")
+
+    monkeypatch.setattr("mxc.cli.compile.bind_model", fail)
+    assert main(COMPILE) == INTERNAL and "internal error" in capsys.readouterr().err
 
 
 def test_describe():
@@ -349,8 +397,8 @@ def shell(line: str, **variables: str) -> subprocess.CompletedProcess[str]:
 
 def test_an_encoding_that_lacks_a_names_letters():
     mx.sym.relu(mx.sym.Variable("größe"), name="ü").save("named-symbol.json")
-    for command in ("run", "inspect"):
-        done = shell(f"MXC {command} named-symbol.json --shape größe=2,3", PYTHONIOENCODING="ascii")
+    for name in ("run", "inspect"):
+        done = shell(f"MXC {name} named-symbol.json --shape größe=2,3", PYTHONIOENCODING="ascii")
         assert done.returncode == OK and "\\xfc" in done.stdout, done.stderr
 
 

@@ -86,6 +86,20 @@ def test_a_package_that_is_too_old_or_broken():
     assert found["a model"]["state"] == "ok"
 
 
+BROKEN = {"raise ImportError('no libjpeg')": "no libjpeg", "import os; os._exit(1)": "Python ends, or waits"}
+
+
+@pytest.mark.parametrize(("text", "reason"), BROKEN.items(), ids=["raises", "ends Python"])
+def test_an_extra_that_cannot_be_imported(text: str, reason: str, tmp_path: Path):
+    (tmp_path / "PIL").mkdir()
+    (tmp_path / "PIL/__init__.py").write_text(text)
+    code, found = findings(PYTHONPATH=str(tmp_path))
+    image = found["extra image"]
+    assert code == OK and list(found) == WHAT and image["state"] == "missing"
+    assert "PIL.Image cannot be imported: " + reason in image["found"]
+    assert image["advice"] == "pip install --force-reinstall 'mxc-compiler[image]'"
+
+
 def test_a_checkout_without_metadata():
     code, found = findings(f"THERE = {NEEDED}{ALONE}")
     assert code == OK and list(found) == WHAT and found["numpy"]["found"].endswith("(needs >=2.0)")

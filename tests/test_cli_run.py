@@ -76,12 +76,16 @@ def test_a_picture(picture: np.ndarray, capsys: pytest.CaptureFixture[str]):
     assert (found[:, 7, :, 1] == 100).all() and (found[:, 0, :, 1] == 0).all()
 
 
-def test_a_picture_without_pillow(picture: np.ndarray, monkeypatch: pytest.MonkeyPatch,
-                                  capsys: pytest.CaptureFixture[str]):
+@pytest.mark.parametrize(("version", "text", "advice"), [
+    (None, "Pillow, which is not installed", "pip install 'mxc-compiler[image]'"),
+    ("13.0.0", "Pillow, which cannot be imported (import", "pip install --force-reinstall 'mxc-compiler[image]'")])
+def test_a_picture_without_pillow(version: str | None, text: str, advice: str, picture: np.ndarray,
+                                  monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
     monkeypatch.setitem(sys.modules, "PIL", None)
+    monkeypatch.setattr("mxc.cli.requirements.installed", lambda name: version)
     assert main(["run", "two-symbol.json", "--input", "data=@picture.png"]) == NO_TARGET
     first, last = capsys.readouterr().err.splitlines()
-    assert "Pillow" in first and "pip install 'mxc-compiler[image]'" in last
+    assert text in first and last.startswith(advice)
 
 
 REFUSED = {

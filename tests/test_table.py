@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mxc.compiler.error import MXNetError, UnsupportedError
+from mxc.compiler.error import MXNetError, UnsupportedError, nearest
 from mxc.compiler.ops import loader, table
 from mxc.compiler.ops.params import DTYPES
 from mxc.compiler.ops.table import Kind, condition
@@ -75,6 +75,17 @@ def test_unused_rules_are_named_with_file_and_line() -> None:
 def test_a_rule_has_the_parameter_names_of_its_role() -> None:
     rules = loader.rules_of("shape")
     assert "broadcast" in rules and "reduced_axes" not in rules and "merge" not in rules
+
+
+@pytest.mark.parametrize(("name", "found"), [
+    ("convolution", "Convolution"), ("BATCHNORM", "BatchNorm"), ("lrn", "LRN"), ("FULLYCONECTED", "FullyConnected"),
+    ("Tanhh", "tanh"), ("reshap", "reshape"), ("Reshap", "Reshape")])
+def test_the_nearest_name_is_one_in_another_case(name: str, found: str) -> None:
+    assert nearest(name, table.names()) == f"; did you mean {found!r}?"
+
+
+def test_no_name_is_near() -> None:
+    assert nearest("xyzzy", table.names()) == "" == nearest("x", [])
 
 
 def test_aliases_name_the_operator_and_unknown_names_get_the_nearest() -> None:

@@ -79,9 +79,16 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError(f"{options.model} is compiled already; give the SYMBOL.json that it was made of")
     if options.output == "":
         raise UsageError("--output: expected the name of a file")
+    from mxc.compiler.error import nearest
+    from mxc.compiler.targets.cpu.levels import LEVELS, VARIABLE
+
     sets, dtypes = shape_sets(options.shape), parse_dtypes(options.dtype)
     if options.target.startswith(LEVEL):
-        env.set("MXC_CPU", options.target.removeprefix(LEVEL))
+        level = options.target.removeprefix(LEVEL)
+        if level not in LEVELS:
+            raise UsageError(f"--target {options.target}: there is no level {level!r}{nearest(level, LEVELS)}; "
+                             f"expected one of {', '.join(LEVELS)}, or cpu alone for this machine's CPU")
+        env.set(VARIABLE, level)
         options.target = CPU
     if options.target != CPU and not options.target.startswith(CUDA):
         raise UsageError(f"--target {options.target}: expected cpu, cpu: and a level, as cpu:x86-64-v3, or cuda: and "

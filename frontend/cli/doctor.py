@@ -2,12 +2,14 @@
 from __future__ import annotations
 
 import argparse
+import json
 import platform
 import shutil
+import subprocess
+import sys
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
-from importlib import import_module
 from pathlib import Path
 
 from mxc.cli import machine, requirements
@@ -17,14 +19,30 @@ from mxc.compiler import env
 
 DESCRIPTION = """Look at this machine and installation: versions, the CPU and what kernels use of it, threads, the
 kernel cache, whether a model compiles and runs, optional packages, and CUDA. Each line says whether that works (ok),
-works but could be better (note), is optional and not there (missing) or does not work (failed); below is what to do.
+works but could be better (note), is optional and not there or cannot be imported (missing), or does not work (failed);
+below is what to do.
 Exit code 1 when something that mxc needs failed: Python, a required package, or the model."""
 EXAMPLES = """
   mxc doctor
   mxc doctor --json"""
+IMPORT_SECONDS = 60  # after which an import is taken to hang; all of them together take less than 2
 OK, NOTE, MISSING, FAILED = "ok", "note", "missing", "failed"
-EXTRAS = {"image": "pictures as inputs, mx.nd.imdecode", "plot": "mx.viz.plot_network", "s3": "files at s3:// URLs",
-          "hdfs": "files at hdfs:// URLs", "cuda": "kernels for NVIDIA GPUs"}
+EXTRAS = {  # name, what it is for, and the modules of it that mxc imports
+    "image": ("pictures as inputs, mx.nd.imdecode", ("PIL.Image",)), "plot": ("mx.viz.plot_network", ("graphviz",)),
+    "s3": ("files at s3:// URLs", ("fsspec", "s3fs")), "hdfs": ("files at hdfs:// URLs", ("fsspec", "pyarrow.fs")),
+    "cuda": ("kernels for NVIDIA GPUs", ("numba_cuda", "cuda.core")),
+}
+# Imports the modules that it is given, and prints a line of JSON for each: its name, and why it cannot be imported.
+IMPORTS = """import importlib, json, sys
+sys.stdout = sys.stderr
+for name in sys.argv[1:]:
+    reason = ""
+    try:
+        importlib.import_module(name)
+    except Exception as error:
+        reason = str(error) or type(error).__name__
+    print(json.dumps([name, reason]), file=sys.__stdout__, flush=True)
+"""
 
 
 @dataclass(frozen=True)
@@ -61,6 +79,7 @@ def look() -> Iterator[Finding]:
 
     folder = Path(mxc.__path__[0])
     declared = requirements.declared(folder)
+    imported = imports(declared)
     yield python(declared)
     yield Finding(OK, "mxc", f"{mxc.VERSION}, {folder}")
     if declared is None:
@@ -70,7 +89,9 @@ def look() -> Iterator[Finding]:
     yield from map(package, declared.of())
     for what, check in {"CPU": processor, "threads": threads, "cache": cache, "a model": compilation}.items():
         yield attempt(what, check)
-    yield from (extra(name, use, declared.of(name)) for name, use in EXTRAS.items())
+    reasons = imported()
+    for name, (use, modules) in EXTRAS.items():
+        yield extra(name, use, declared.of(name), {each: reasons[each] for each in modules if each in reasons})
     yield attempt("GPUs", gpus)
 
 
@@ -92,18 +113,10 @@ def python(declared: Declared | None) -> Finding:
 
 def package(required: Requirement) -> Finding:
     """Whether a package that mxc needs is there, in a version that is enough, and can be imported."""
-    reasons = list(requirements.lacking(required))
-    if reasons:
-        return Finding(FAILED, required.name, "; ".join(reasons).removeprefix(f"{required.name} ").removeprefix("is "),
-                       f"pip install --upgrade '{required}'")
-    found = f"{requirements.installed(required.name)}" + (f" (needs {required.versions})" if required.versions else "")
-    for module in requirements.modules(required.name):
-        try:
-            import_module(module)
-        except Exception as error:
-            return Finding(FAILED, required.name, f"{found}; cannot be imported: {' '.join(str(error).split())}",
-                           f"pip install --force-reinstall '{required}'")
-    return Finding(OK, required.name, found)
+    fault = requirements.fault(required)
+    if fault:
+        return Finding(FAILED, required.name, *fault)
+    return Finding(OK, required.name, f"{requirements.installed(required.name)}{requirements.needs(required)}")
 
 
 def processor() -> Finding:
@@ -179,13 +192,43 @@ def compilation() -> Finding:
     return Finding(OK, "a model", f"compiles and runs ({how})")
 
 
-def extra(name: str, use: str, wanted: list[Requirement]) -> Finding:
-    """Optional packages, by the extra that installs them. use: what they are for."""
+def imports(declared: Declared | None) -> Callable[[], dict[str, str]]:
+    """Starts to import the modules of the extras that are there, in a process of its own while doctor looks at other
+    things: together they take as long as all else. What it returns waits for that, and tells by the module why it
+    cannot be imported."""
+    there = [modules for name, (_, modules) in EXTRAS.items()
+             if declared and not any(reason for each in declared.of(name) for reason in requirements.lacking(each))]
+    wanted = list(dict.fromkeys(module for modules in there for module in modules))
+    process = subprocess.Popen([sys.executable, "-P", "-c", IMPORTS, *wanted], text=True, stdout=subprocess.PIPE,
+                               stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def done() -> dict[str, str]:
+        try:
+            printed, _ = process.communicate(timeout=IMPORT_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            printed, _ = process.communicate()
+        said = dict(json.loads(line) for line in printed.splitlines())
+        ended = next((name for name in wanted if name not in said), None)
+        if ended:  # those after it were not tried
+            said[ended] = "Python ends, or waits, in its import"
+        return {name: requirements.in_a_line(reason) for name, reason in said.items() if reason}
+
+    return done
+
+
+def extra(name: str, use: str, wanted: list[Requirement], broken: dict[str, str]) -> Finding:
+    """Optional packages, by the extra that installs them. use: what they are for. broken: modules of it that cannot be
+    imported, and why."""
     reasons = [reason for each in wanted for reason in requirements.lacking(each)]
     if reasons or not wanted:
         found = "; ".join(reasons) or "its packages are not known"
         return Finding(MISSING, f"extra {name}", f"{found}: {use}", f"pip install 'mxc-compiler[{name}]'")
     there = ", ".join(f"{each.name} {requirements.installed(each.name)}" for each in wanted)
+    if broken:
+        found = "; ".join(f"{module} cannot be imported: {reason}" for module, reason in broken.items())
+        return Finding(MISSING, f"extra {name}", f"{there}; {found}: {use}",
+                       f"pip install --force-reinstall 'mxc-compiler[{name}]'")
     return Finding(OK, f"extra {name}", f"{there}: {use}")
 
 

@@ -93,9 +93,13 @@ def read_picture(name: str, path: str, shape: Shape | None) -> np.ndarray:
                          f"{shape}")
     try:
         from PIL import Image, UnidentifiedImageError
-    except ImportError:
-        raise TargetError(f"--input {name}=@{path}: pictures are read with Pillow, which is not installed\n"
-                          "pip install 'mxc-compiler[image]', or give a .npy file") from None
+    except ImportError as error:
+        from mxc.cli.requirements import in_a_line, installed
+
+        fault, force = ("is not installed", "") if installed("pillow") is None else \
+            (f"cannot be imported ({in_a_line(error)})", "--force-reinstall ")
+        raise TargetError(f"--input {name}=@{path}: pictures are read with Pillow, which {fault}\n"
+                          f"pip install {force}'mxc-compiler[image]', or give a .npy file") from None
     try:
         with Image.open(io.BytesIO(content(path))) as file:
             picture = file.convert("RGB")

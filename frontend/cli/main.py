@@ -13,6 +13,7 @@ import os
 import sys
 import traceback
 import warnings
+from pathlib import Path
 
 import mxc
 from mxc.compiler import interrupts
@@ -37,8 +38,8 @@ NAME-0000.params), or that `mxc compile -o NAME.mxc` made of them.
   mxc run net.mxc --input data=@image.npy
   mxc bench net.mxc"""
 CODES = """exit codes: 0 done, 1 a check or comparison failed, 2 wrong options, 3 a model or file that cannot be used,
-4 the model has operators or attributes that mxc does not know, 5 a device or driver is missing, 70 a fault of mxc
-itself, 130 interrupted"""
+4 the model has operators or attributes that mxc does not know, 5 a device, driver or package is missing, 70 a fault of
+mxc itself, 130 interrupted"""
 DEBUG = "on an error, show the whole traceback"
 
 
@@ -130,6 +131,15 @@ def explained(error: Exception, command: str) -> tuple[str, int]:
         return text, code
     if isinstance(error, OSError):
         return f"{error.filename or 'output'}: {error.strerror or error}\n{check_path}", BAD_FILE
+    if isinstance(error, ImportError):
+        from mxc.cli import requirements
+
+        declared = requirements.declared(Path(mxc.__path__[0]))
+        for required in declared.of() if declared else ():
+            fault = requirements.fault(required)
+            if fault:
+                return (f"the required package {required.name}: {fault[0]}\n"
+                        f"{fault[1]}; `mxc doctor` tells what else is missing", NO_TARGET)
     return (f"internal error: {type(error).__name__}: {error}\n"
             f"run `mxc --debug {command} ...` for the traceback, and report it", INTERNAL)
 

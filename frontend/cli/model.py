@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from mxc.compiler.error import ModelFileError, MXNetError, OutOfMemoryError, nearest
+from mxc.compiler.error import ModelFileError, MXNetError, OutOfMemoryError, SettingError, TargetError, nearest
 from mxc.compiler.input_files import is_regular
 
 MOST = 6  # names in a message
@@ -16,6 +16,9 @@ MOST = 6  # names in a message
 
 class UsageError(MXNetError):
     """An option that is wrong in itself, or that does not go with the model."""
+
+
+NOT_THE_FILES = (UsageError, OutOfMemoryError, SettingError, TargetError)  # errors to which a file's name adds nothing
 
 
 def add_model_arguments(parser: argparse.ArgumentParser, artifacts: bool = True) -> None:
@@ -129,9 +132,11 @@ def bind_model(options: argparse.Namespace, shapes: dict[str, tuple[int, ...]], 
     parameters do not allow.
     """
     import mxc as mx
+    from mxc.runtime import runner
     from mxc.symbol.binding import simple_bind  # takes inputs of any name, as Symbol's methods do not
     from mxc.symbol.inference import shapes as inferred_shapes
 
+    runner.chosen()  # wrong in a command that runs nothing too, as other settings are
     if is_artifact(options.model):
         predictor = open_artifact(options)
         shapes |= chosen_shapes(predictor, options.model, shapes)
@@ -155,7 +160,7 @@ def bind_model(options: argparse.Namespace, shapes: dict[str, tuple[int, ...]], 
                              f"give it: --shape {unknown[0]}=D,D,...{' or --input' if needs_values else ''}")
         grad_req = {n: "write" for n in names if train and n not in shapes and not n.endswith("label")}
         executor = simple_bind(symbol, mx.cpu(), grad_req or "null", dtypes or None, known)
-    except (UsageError, OutOfMemoryError):
+    except NOT_THE_FILES:
         raise
     except MXNetError as error:
         reason = str(error).removeprefix("simple_bind error: ").removeprefix("infer_shape error: ")
@@ -170,6 +175,8 @@ def bind_model(options: argparse.Namespace, shapes: dict[str, tuple[int, ...]], 
     try:
         executor.copy_params_from({n: a for n, a in arguments.items() if n in names},
                                   {n: a for n, a in auxiliary.items() if n in states})
+    except NOT_THE_FILES:
+        raise
     except MXNetError as error:
         raise ModelFileError(str(path), str(error)) from error
     return symbol, executor

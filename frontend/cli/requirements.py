@@ -13,11 +13,12 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from importlib import metadata
+from importlib import import_module, metadata
 from pathlib import Path
 from typing import Any
 
 DISTRIBUTION = "mxc-compiler"
+LONGEST = 200  # characters of an error that are shown
 _REQUIREMENT = re.compile(r"\s*(?P<name>[\w.-]+)\s*(?:\[(?P<extras>[^]]*)\])?\s*(?P<versions>[^;@]*)(?:@[^;]*)?"
                           r"(?:;(?P<marker>.*))?", re.DOTALL)
 _CLAUSE = re.compile(r"(===|~=|==|!=|<=|>=|<|>)\s*(.+)")
@@ -102,7 +103,7 @@ def lacking(requirement: Requirement) -> Iterator[str]:
         if each in seen:
             continue
         seen.add(each)
-        wanted = f" (needs {each.versions})" if each.versions else ""
+        wanted = needs(each)
         version = installed(each.name)
         if version is None:
             yield f"{each.name} is not installed{wanted}"
@@ -111,6 +112,32 @@ def lacking(requirement: Requirement) -> Iterator[str]:
         elif each.extras:
             inner = tuple(map(parse, metadata.requires(each.name) or ()))
             todo += [found for extra in each.extras for found in Declared("", inner).of(extra)]
+
+
+def fault(required: Requirement) -> tuple[str, str] | None:
+    """What is wrong with a required distribution, as `not installed (needs >=2.0)`, and the command that mends it; None
+    when it is there, in a version that is enough, and its packages can be imported."""
+    reasons = "; ".join(lacking(required))
+    if reasons:
+        return reasons.removeprefix(f"{required.name} ").removeprefix("is "), f"pip install --upgrade '{required}'"
+    for module in modules(required.name):
+        try:
+            import_module(module)
+        except Exception as error:  # whatever a broken package raises
+            return (f"{installed(required.name)}{needs(required)}, cannot be imported: {in_a_line(error)}",
+                    f"pip install --force-reinstall '{required}'")
+    return None
+
+
+def needs(required: Requirement) -> str:
+    """The versions that are wanted, as a text to append; empty when any will do."""
+    return f" (needs {required.versions})" if required.versions else ""
+
+
+def in_a_line(error: Exception | str) -> str:
+    """What an error says, in one line of a length that can be read: NumPy explains a broken installation in thirty."""
+    text = " ".join(str(error).split()) or type(error).__name__
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
 
 
 def installed(name: str) -> str | None:
@@ -122,9 +149,10 @@ def installed(name: str) -> str | None:
 
 
 def modules(name: str) -> list[str]:
-    """The packages that a distribution has for `import`, where it lists its files."""
+    """The packages that a distribution has for others to import, where it lists its files."""
     files = metadata.distribution(name).files or ()
-    return sorted({path.parts[0] for path in files if len(path.parts) == 2 and path.name == "__init__.py"})
+    found = {path.parts[0] for path in files if len(path.parts) == 2 and path.name == "__init__.py"}
+    return sorted(name for name in found if not name.startswith("_"))
 
 
 def meets(version: str, versions: str) -> bool:

@@ -260,8 +260,8 @@ def imdecode(str_img: bytes, clip_rect: tuple[int, int, int, int] = (0, 0, 0, 0)
     """
     try:
         from PIL import Image, UnidentifiedImageError
-    except ModuleNotFoundError:
-        raise MXNetError("imdecode needs Pillow: install it with `pip install mxc-compiler[image]`") from None
+    except ImportError as error:
+        raise MXNetError(f"imdecode needs Pillow ({error}): `pip install 'mxc-compiler[image]'`") from None
     if channels not in (1, 3):
         raise ArgumentError(f"imdecode: channels must be 1 or 3, got {channels}")
     try:
