@@ -323,6 +323,10 @@ class Cache:
                     wrong.append((place, getattr(error, "strerror", None) or str(error)))
         return wrong
 
+    def foreign(self) -> list[Path]:
+        """Files that are called `.mxk` and are not this module's by their names: nothing reads or removes them."""
+        return sorted(place for place in self.path.glob("*.mxk") if not OURS.fullmatch(place.name))
+
     def prune(self, limit: int | None = None) -> Removed:
         """Remove what was set aside and what killed writers left, then the entries used longest ago until all are at
         most `limit` bytes (None: the cache's own; 0: any number)."""

@@ -63,8 +63,8 @@ def checksum(data: memoryview) -> str:
             columns, rows = np.zeros(ROW // 8, np.uint64), np.empty(len(words), np.uint64)
             for row in range(0, len(words), BLOCK // ROW):  # a block stays in a core's cache for its second reading
                 block = words[row:row + BLOCK // ROW]
-                columns += np.add.reduce(block, axis=0)
-                np.add.reduce(block, axis=1, out=rows[row:row + len(block)])
+                columns += block.sum(axis=0)
+                block.sum(axis=1, out=rows[row:row + len(block)])
             digests[i] = hashlib.sha256(columns.tobytes() + rows.tobytes()).digest()
 
     helpers = [threading.Thread(target=work) for _ in range(min(len(starts), env.num_threads(), MOST_THREADS) - 1)]

@@ -239,7 +239,7 @@ def test_entries_and_info(store: Cache) -> None:
     assert listed[0].name == "operator2" and listed[0].reason == "a reason" and listed[0].parts == PARTS
     assert listed[0].nbytes == listed[0].place.stat().st_size
     info = store.info()
-    assert (info.entries, info.refused, info.unfinished) == (4, 0, 1)
+    assert (info.entries, info.refused, info.unfinished) == (3, 0, 1)
     assert info.nbytes == sum(e.nbytes for e in listed) + 2
 
 

@@ -80,6 +80,19 @@ def test_removing(cache: Cache, capsys: pytest.CaptureFixture[str]):
     assert capsys.readouterr().out.startswith("removed 2 files") and cache.entries() == []
 
 
+def test_a_file_of_others(cache: Cache, capsys: pytest.CaptureFixture[str]):
+    place = cache.path / "my.mxk"
+    place.write_text("mine")
+    assert main(["cache", "verify"]) == OK
+    told, sums = capsys.readouterr().out.splitlines()
+    assert told.startswith(f"{place}: it is not mxc's") and sums == "3 kernels, 0 of them would not be used"
+    assert main(["cache", "verify", "--json"]) == OK
+    assert json.loads(capsys.readouterr().out) == {"kernels": 3, "foreign": [str(place)], "wrong": []}
+    assert main(["cache", "prune"]) == main(["cache", "clear"]) == OK
+    assert [file.name for file in cache.path.iterdir() if file.name != ".mxc.lock"] == ["my.mxk"]
+    assert place.read_text() == "mine"
+
+
 @pytest.mark.parametrize(("arguments", "text"), [
     (["verify", "exp"], "is about all kernels"), (["ls", "--size", "5"], "prune does")])
 def test_options_of_other_actions(cache: Cache, arguments: list[str], text: str, capsys: pytest.CaptureFixture[str]):

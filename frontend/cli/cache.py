@@ -107,11 +107,13 @@ def explain(cache: Any, options: argparse.Namespace) -> int:
 
 def verify(cache: Any, options: argparse.Namespace) -> int:
     """Read all files; 1 when there are some that would not be used."""
-    wrong = cache.verify()
+    wrong, foreign = cache.verify(), cache.foreign()
     if options.json:
-        print_json({"kernels": cache.info().entries,
+        print_json({"kernels": cache.info().entries, "foreign": [str(place) for place in foreign],
                     "wrong": [{"file": str(place), "reason": reason} for place, reason in wrong]})
     else:
+        for place in foreign:
+            print(f"{place}: it is not mxc's; it is not used, and prune and clear leave it")
         for place, reason in wrong:
             print(f"{place}: {reason}")
         print(f"{cache.info().entries} kernels, {len(wrong)} of them would not be used"

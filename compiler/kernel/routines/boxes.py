@@ -223,4 +223,4 @@ def mine(first, last, match, best, ranks, out, batch, n, *, ratio, threshold, re
             j = base + int64(ranks[base + i])
             if wanted > 0 and match[j] == -1 and best[j] < real(threshold):
                 out[j] = int32(-1)
-                wanted -= 1
+                wanted -= 1  # type: ignore[assignment]

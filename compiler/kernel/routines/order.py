@@ -61,7 +61,7 @@ def argsort(first, last, data, order, keys, ids, rows, n, k, room, *, ascending,
                             take = int64(upper < lower)  # no branch: it would be guessed wrong half of the time
                             keys[at] = min_(lower, upper)
                             ids[at] = ids[left + (right - left) * take]
-                            left += 1 - take
+                            left += 1 - take  # type: ignore[assignment]
                             right += take
                             at += 1
                             lower = keys[last_left - 1]
@@ -82,12 +82,12 @@ def argsort(first, last, data, order, keys, ids, rows, n, k, room, *, ascending,
                         else:
                             keys[at] = keys[left]
                             ids[at] = ids[left]
-                            left += 1
+                            left += 1  # type: ignore[assignment]
                         at += 1
                     while left < middle:
                         keys[at] = keys[left]
                         ids[at] = ids[left]
-                        left += 1
+                        left += 1  # type: ignore[assignment]
                         at += 1
                     while right < stop:
                         keys[at] = keys[right]

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -63,7 +64,7 @@ def reduction_value(op: Operator, params: Params, inputs: list[np.ndarray], out_
         flat = moved.reshape(*moved.shape[:len(shape) - len(axes)], -1)
         acc = as_dtype(getattr(np, op.reduce.combine)(flat, axis=-1), reading.dtype)
     else:
-        combine = {"sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum}[op.reduce.combine]
+        combine: Any = {"sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum}[op.reduce.combine]
         acc = combine.reduce(body, axis=axes, dtype=reading.dtype)
     count = np.asarray(math.prod(shape[a] for a in axes)).astype(reading.dtype)
     if out.kind == "b":
