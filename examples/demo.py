@@ -25,29 +25,28 @@ def main() -> None:
     print(f"trained LeNet for {len(losses)} steps in {seconds:.1f} s: loss {losses[0]:.3f} -> {losses[-1]:.3f}, "
           f"test accuracy {right:.1%}")
 
-    with tempfile.TemporaryDirectory() as folder:
-        prefix = Path(folder, "lenet")
-        symbol.save(f"{prefix}-symbol.json")
-        mx.nd.save(f"{prefix}-0010.params", {f"arg:{n}": a for n, a in parameters.items()})
-        print(f"saved {prefix.name}-symbol.json and {prefix.name}-0010.params")
+    prefix = Path(tempfile.mkdtemp(prefix="mxc-demo-"), "lenet")
+    symbol.save(f"{prefix}-symbol.json")
+    mx.nd.save(f"{prefix}-0010.params", {f"arg:{n}": a for n, a in parameters.items()})
+    print(f"saved {prefix}-symbol.json and {prefix.name}-0010.params, which stay there")
 
-        loaded = mx.sym.load(f"{prefix}-symbol.json")
-        arrays = {k.removeprefix("arg:"): v for k, v in mx.nd.load(f"{prefix}-0010.params").items()}
-        model = loaded.simple_bind(mx.cpu(), grad_req="null", data=(1, 1, 8, 8))
-        model.copy_params_from(arrays)
-        compiled = model.compiled()
-        plan = compiled.plan
-        print(f"compiled for inference: {plan.nodes} nodes -> {len(plan.steps_of('forward'))} kernels "
-              f"in {compiled.seconds * 1e3:.0f} ms ({compiled.library.hits} from the cache)")
-        print("  " + "\n  ".join(step.label for step in plan.steps_of("forward")))
-        print(f"memory: {plan.unplanned_bytes} bytes of activations before planning, {plan.arena_bytes} after")
+    loaded = mx.sym.load(f"{prefix}-symbol.json")
+    arrays = {k.removeprefix("arg:"): v for k, v in mx.nd.load(f"{prefix}-0010.params").items()}
+    model = loaded.simple_bind(mx.cpu(), grad_req="null", data=(1, 1, 8, 8))
+    model.copy_params_from(arrays)
+    compiled = model.compiled()
+    plan = compiled.plan
+    print(f"compiled for inference: {plan.nodes} nodes -> {len(plan.steps_of('forward'))} kernels "
+          f"in {compiled.seconds * 1e3:.0f} ms ({compiled.library.hits} from the cache)")
+    print("  " + "\n  ".join(step.label for step in plan.steps_of("forward")))
+    print(f"memory: {plan.unplanned_bytes} bytes of activations before planning, {plan.arena_bytes} after")
 
-        image, label = test_images[:1], int(test_labels[0])
-        model.forward(is_train=False, data=image)
-        start = time.perf_counter()
-        probabilities = model.forward(is_train=False, data=image)[0].asnumpy()[0]
-        print(f"ran one image in {(time.perf_counter() - start) * 1e6:.0f} us; it shows a {label}; top predictions: "
-              + ", ".join(f"{i} ({probabilities[i]:.1%})" for i in probabilities.argsort()[::-1][:3]))
+    image, label = test_images[:1], int(test_labels[0])
+    model.forward(is_train=False, data=image)
+    start = time.perf_counter()
+    probabilities = model.forward(is_train=False, data=image)[0].asnumpy()[0]
+    print(f"ran one image in {(time.perf_counter() - start) * 1e6:.0f} us; it shows a {label}; top predictions: "
+          + ", ".join(f"{i} ({probabilities[i]:.1%})" for i in probabilities.argsort()[::-1][:3]))
 
 
 if __name__ == "__main__":

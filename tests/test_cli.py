@@ -110,7 +110,8 @@ def test_parameters_without_prefix_go_where_the_model_has_their_name(capsys: pyt
 @pytest.mark.parametrize(("arguments", "advice"), [
     (["run", "nosuch.json"], "check the path"), ([*RUN, "--params", "."], "check the path"),
     ([*RUN, "--output", "nosuch/out.npz"], "check the path"), (["run", "page-symbol.json"], "belong together"),
-    (["run", "net-symbol.json", "--shape", f"data={2**50},4"], "smaller shapes")])
+    (["run", "net-symbol.json", "--shape", f"data={2**50},4"], "smaller shapes"),
+    (["compile", "net-symbol.json", "--shape", "data=2,5"], "with --shape")])
 def test_advice_is_on_what_is_wrong(arguments: list[str], advice: str, capsys: pytest.CaptureFixture[str]):
     assert main(arguments) == BAD_FILE
     assert advice in capsys.readouterr().err.splitlines()[-1]

@@ -164,6 +164,8 @@ def bind_model(options: argparse.Namespace, shapes: dict[str, tuple[int, ...]], 
         raise
     except MXNetError as error:
         reason = str(error).removeprefix("simple_bind error: ").removeprefix("infer_shape error: ")
+        if "\n" in reason:  # it lists the shapes or dtypes that do not go together
+            reason += "\ngive those that the model was made for, with --shape and --dtype, and its own parameters"
         raise MXNetError(f"{options.model}: {reason}") from error
     missing += [n for n in states if n not in auxiliary]
     if missing and path is None and needs_values:
