@@ -39,6 +39,13 @@ def _host_features() -> frozenset[str]:
     return frozenset(name[1:] for name in host_features().split(",") if name.startswith("+"))
 
 
+def cpu_levels() -> tuple[str, ...]:
+    """The levels of CPUs that kernels can be compiled for instead of for this machine's: the values of MXC_CPU."""
+    from mxc.compiler.targets.cpu.levels import LEVELS
+
+    return tuple(LEVELS)
+
+
 def vector_form() -> tuple[str, int]:
     """What kernels are made of on this machine: the name of the instructions, and the bits of a vector."""
     from mxc.compiler.targets.cpu.isa import native

@@ -80,15 +80,15 @@ def run(options: argparse.Namespace) -> int:
     if options.output == "":
         raise UsageError("--output: expected the name of a file")
     from mxc.compiler.error import nearest
-    from mxc.compiler.targets.cpu.levels import LEVELS, VARIABLE
+    from mxc.runtime.features import cpu_levels
 
     sets, dtypes = shape_sets(options.shape), parse_dtypes(options.dtype)
     if options.target.startswith(LEVEL):
         level = options.target.removeprefix(LEVEL)
-        if level not in LEVELS:
-            raise UsageError(f"--target {options.target}: there is no level {level!r}{nearest(level, LEVELS)}; "
-                             f"expected one of {', '.join(LEVELS)}, or cpu alone for this machine's CPU")
-        env.set(VARIABLE, level)
+        if level not in cpu_levels():
+            raise UsageError(f"--target {options.target}: there is no level {level!r}{nearest(level, cpu_levels())}; "
+                             f"expected one of {', '.join(cpu_levels())}, or cpu alone for this machine's CPU")
+        env.set("MXC_CPU", level)
         options.target = CPU
     if options.target != CPU and not options.target.startswith(CUDA):
         raise UsageError(f"--target {options.target}: expected cpu, cpu: and a level, as cpu:x86-64-v3, or cuda: and "
