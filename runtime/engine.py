@@ -15,7 +15,6 @@ from __future__ import annotations
 import atexit
 import contextlib
 import os
-import sys
 import threading
 import time
 from collections import deque
@@ -452,13 +451,11 @@ def _drain() -> None:
 
 
 def _close() -> None:
-    """At exit: what is queued is done, errors that nobody saw are told, and no worker runs while Python goes."""
+    """At exit: what is queued is done, quietly, and no worker runs while the interpreter goes."""
     with _engine.lock:
         _engine.held += 1
     _drain()
     with _engine.lock:
-        for failure in unseen:
-            print(f"mxc: {failure.made()} (nothing waited for its result)", file=sys.stderr)
         _engine.closed = True
         _engine.held -= 1
         _engine.work.notify_all()
