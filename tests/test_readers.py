@@ -42,6 +42,11 @@ ROLES = {
                      " return s",
     "weight and summand": "graph(x1: float32[16,16], w1: float32[16,16])\n c = FullyConnected(x1, w1, num_hidden=16, "
                           "no_bias=True)\n s = elemwise_add(c, w1)\n t = elemwise_mul(s, x1)\n return t",
+    "data of a convolution and of its gate": "graph(x1: float32[1,8,5,5], w1: float32[8,8,3,3])\n m = relu(x1)\n"
+                                             " c = Convolution(m, w1, kernel=(3, 3), pad=(1, 1), num_filter=8, "
+                                             "no_bias=True)\n p = Pooling(c, pool_type=avg, global_pool=True)\n"
+                                             " s = sigmoid(p)\n a = broadcast_add(s, m)\n d = broadcast_sub(a, p)\n"
+                                             " return a, d",
     "both matrices and factor": "graph(x1: float32[16,16])\n t = tanh(x1)\n c = dot(t, t)\n s = elemwise_mul(c, t)\n"
                                 " return s",
 }

@@ -73,7 +73,9 @@ class Grouping:
         return [e for node in nodes for e in self.made[node] if self.needed_outside(inside, e)]
 
     def try_merge(self, producer: Group, consumer: Group) -> bool:
-        """Merge the two groups when that is legal; whether it was done."""
+        """Merge the two groups when that is legal; whether it was done. What either has grown into since it was found
+        counts: no node may be in a group twice, nor in two."""
+        producer, consumer = self.group_of[producer.nodes[0]], self.group_of[consumer.nodes[0]]
         if producer is consumer or producer.phase != consumer.phase:
             return producer is consumer
         if not producer.form.may_precede(consumer.form):
