@@ -18,6 +18,7 @@ LINES = 500
 # it. Operators name their rules in the layers above them by text only: `HOMES` in compiler/ops/loader.py.
 ALLOWED = {
     "error": "",
+    "syntax": "",
     "env": "",
     "plan": "",
     "forks": "",
@@ -28,12 +29,12 @@ ALLOWED = {
     "input_files": "error",
     "cache_files": "env",
     "cache": "env cache_files",
-    "ops": "error",
+    "ops": "error syntax",
     "graph": "error input_files ops",
     "kernel": "error forks ops",
     "passes": "error env plan ops graph kernel",
     "targets": "error kernel sources",  # the printers that targets share
-    "targets/cpu": "error env forks interrupts progress cache_files cache kernel targets",
+    "targets/cpu": "error syntax env forks interrupts progress cache_files cache kernel targets",
     "targets/cuda": "error interrupts cache_files cache kernel targets",
     "targets/reference": "error ops graph",  # runs graphs, not kernels
     "planning": "env garbage plan graph kernel passes",

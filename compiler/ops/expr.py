@@ -20,6 +20,7 @@ from typing import Protocol, TypeVar
 
 import numpy as np
 
+from mxc.compiler import syntax
 from mxc.compiler.error import MXNetError
 
 T = TypeVar("T")
@@ -63,7 +64,7 @@ class Reading(Protocol[T]):
 def parse(text: str) -> ast.expr:
     """The checked syntax tree of an expression. Raises MXNetError at what the language does not have."""
     try:
-        tree = ast.parse(text.strip(), mode="eval").body
+        tree = syntax.parse(text.strip(), "eval").body
     except SyntaxError as error:
         raise MXNetError(f"expression {text!r}: {error.msg}") from None
     for node in ast.walk(tree):

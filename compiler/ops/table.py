@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from mxc.compiler import syntax
 from mxc.compiler.error import MXNetError, UnsupportedError, nearest
 from mxc.compiler.ops.expr import as_dtype
 from mxc.compiler.ops.params import ParamType
@@ -376,7 +377,7 @@ def _rule(role: Role, name: str) -> Callable:
 
 @functools.cache
 def _compiled(text: str) -> CodeType:
-    tree = ast.parse(text, mode="eval")
+    tree = syntax.parse(text, "eval")
     for node in ast.walk(tree):
         is_len = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "len"
         if not isinstance(node, _CONDITION_NODES) and not is_len:

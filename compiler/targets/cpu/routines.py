@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
+from mxc.compiler import syntax
 from mxc.compiler.kernel.ir import RoutineKernel, computing_dtype
 from mxc.compiler.kernel.routines import spec
 
@@ -58,7 +59,7 @@ def _definition(function: Callable[..., None]) -> str:
 
 def body(function: Callable[..., None], constants: Mapping[str, object]) -> str:
     """The statements of a routine's function behind its docstring, without those that the constants rule out."""
-    definition = ast.parse(_definition(function)).body[0]
+    definition = syntax.parse(_definition(function)).body[0]
     assert isinstance(definition, ast.FunctionDef)
     if ast.get_docstring(definition) is not None:
         del definition.body[0]

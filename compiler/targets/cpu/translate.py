@@ -11,6 +11,7 @@ import ast
 from collections.abc import Mapping
 from typing import Any
 
+from mxc.compiler import syntax
 from mxc.compiler.error import MXNetError
 from mxc.compiler.targets.cpu.builder import Value
 from mxc.compiler.targets.cpu.isa import fitting
@@ -29,7 +30,7 @@ COMPARE = {ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge", ast.Eq: "eq
 def translated(job: Job, features: str) -> str:
     """LLVM IR of a job in typed source, not optimised, that defines its symbol for CPUs with `features` (LLVM's names).
     Raises MXNetError naming the kernel for what is not of the language."""
-    module = ast.parse(job.text)
+    module = syntax.parse(job.text)
     isa = fitting(features)
     dtypes: dict[str, str] = {}
     while True:
