@@ -1,5 +1,5 @@
-"""What the engine keeps of each allocation and of each piece of work; what went wrong in
-it; all but `Variable` is for `runtime/engine.py`."""
+"""What the engine keeps of each allocation and of each piece of work, and of what went wrong in it; all but `Variable`
+is for `runtime/engine.py`."""
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence

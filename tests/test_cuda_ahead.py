@@ -115,21 +115,23 @@ def test_compile_command_for_what_is_no_target(target: str, code: int, tmp_path:
     assert main(["compile", str(path), "--shape", "data=2,64", "--target", target]) == code
 
 
-def test_without_the_extra() -> None:
-    """An error that names what to install, in a process where the packages cannot be found."""
-    program = ("import sys; sys.modules['numba_cuda'] = None\n"
+def refusal(before: str) -> str:
+    """What is said of the toolchain in a process that ran these statements before."""
+    program = (f"{before}\n"
                "from mxc.compiler.targets.cuda.code import toolchain\n"
                "from mxc.compiler.error import TargetError\n"
                "try: toolchain()\nexcept TargetError as error: print(error)")
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=os.environ)
-    assert "pip install 'mxc-compiler[cuda]'" in done.stdout, done.stderr
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_without_the_extra() -> None:
+    """An error that names what to install, in a process where the packages cannot be found."""
+    assert "pip install 'mxc-compiler[cuda]'" in refusal("import sys; sys.modules['numba_cuda'] = None")
 
 
 def test_with_a_numpy_that_is_too_new() -> None:
     """numba-cuda 0.30 asks for np.row_stack, which NumPy 2.5 has no longer."""
-    program = ("import numpy\nvars(numpy).pop('row_stack', None)\n"
-               "from mxc.compiler.targets.cuda.code import toolchain\n"
-               "from mxc.compiler.error import TargetError\n"
-               "try: toolchain()\nexcept TargetError as error: print(error)")
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=os.environ)
-    assert "numba-cuda does not work with NumPy" in done.stdout and "mxc-compiler[cuda]" in done.stdout, done.stderr
+    said = refusal("import numpy\nvars(numpy).pop('row_stack', None)")
+    assert "numba-cuda does not work with NumPy" in said and "mxc-compiler[cuda]" in said

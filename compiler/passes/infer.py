@@ -21,7 +21,7 @@ def infer(graph: Graph, shapes: Mapping[str, Sequence[int] | None], dtypes: Mapp
     """
     _check_operators(graph)
     whole = all(shapes.get(node.name) is not None for node in graph.variables)  # so that 0 is an extent
-    return with_facts(graph, infer_shape(graph, shapes, numpy=whole, numpy_params=numpy), infer_dtype(graph, dtypes))
+    return _typed(graph, infer_shape(graph, shapes, numpy=whole, numpy_params=numpy), infer_dtype(graph, dtypes))
 
 
 def with_facts(graph: Graph, shapes: Sequence[Sequence[Shape | None]], dtypes: Sequence[Sequence[str | None]]) -> Graph:
@@ -30,6 +30,10 @@ def with_facts(graph: Graph, shapes: Sequence[Sequence[Shape | None]], dtypes: S
     Raises MXNetError for an operator that changes arrays in place, and for parameters with values that it refuses.
     """
     _check_operators(graph)
+    return _typed(graph, shapes, dtypes)
+
+
+def _typed(graph: Graph, shapes: Sequence[Sequence[Shape | None]], dtypes: Sequence[Sequence[str | None]]) -> Graph:
     facts = Facts([*map(list, shapes)], [*map(list, dtypes)])
     if all(_completed(node, found[0]) is node.params for node, found in zip(graph.nodes, facts.shape, strict=True)):
         return graph.with_facts(facts)
