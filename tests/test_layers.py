@@ -29,12 +29,14 @@ ALLOWED = {
     "input_files": "error",
     "cache_files": "env",
     "cache": "env cache_files",
+    "functions": "error syntax",
     "ops": "error syntax",
     "graph": "error input_files ops",
     "kernel": "error forks ops",
     "passes": "error env plan ops graph kernel",
     "targets": "error kernel sources",  # the printers that targets share
     "targets/cpu": "error syntax env forks interrupts progress cache_files cache kernel targets",
+    "targets/numba": "error functions kernel targets",
     "targets/cuda": "error interrupts cache_files cache kernel targets",
     "targets/reference": "error ops graph",  # runs graphs, not kernels
     "planning": "env garbage plan graph kernel passes",

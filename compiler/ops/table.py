@@ -397,15 +397,18 @@ class Table:
     def __init__(self, source: Source):
         self.source = source
         self.generated: dict[str, Operator] = {}
+        self.defined: dict[str, Operator] = {}  # by a program that runs, see `define`
 
     def get(self, name: str) -> Operator:
         """The operator of that name or alias. Raises UnsupportedError with the nearest known name."""
         chunk = self.source.by_name.get(name)
         if chunk is not None:
             return self.source.operator(chunk)
-        if name in self.generated:
-            return self.generated[name]
-        raise UnsupportedError(f"operator {name!r} is not known{nearest(name, self.source.by_name)}")
+        for group in (self.defined, self.generated):
+            if name in group:
+                return group[name]
+        known = [*self.source.by_name, *self.defined]
+        raise UnsupportedError(f"operator {name!r} is not known{nearest(name, known)}")
 
 
 @functools.cache
@@ -427,12 +430,26 @@ def get(name: str) -> Operator:
 
 def has(name: str) -> bool:
     """Whether there is an operator of that name or alias."""
-    return name in loaded().source.by_name
+    return name in loaded().source.by_name or name in loaded().defined
 
 
 def names() -> list[str]:
     """Every name and alias, sorted."""
-    return sorted(loaded().source.by_name)
+    return sorted([*loaded().source.by_name, *loaded().defined])
+
+
+def define(operator: Operator) -> None:
+    """Make an operator of the running program known by its name. Raises MXNetError when there is one of that name."""
+    if has(operator.name) or operator.name in made:
+        raise MXNetError(f"operator {operator.name}: there is an operator of this name already{_place(operator.name)}; "
+                         "expected another name")
+    loaded().defined[operator.name] = operator
+
+
+def _place(name: str) -> str:
+    """Where an operator of the running program was defined, for a message."""
+    place = getattr(loaded().defined.get(name), "place", "")
+    return place and f" ({place})"
 
 
 def all_operators() -> list[Operator]:

@@ -54,7 +54,8 @@ def _flags() -> Any:
     return flags
 
 
-def lowered(function: Callable[..., Any], arguments: Sequence[types.Type], returns: types.Type | None = None) -> Lowered:
+def lowered(function: Callable[..., Any], arguments: Sequence[types.Type],
+            returns: types.Type | None = None) -> Lowered:
     """`function` for arguments of these Numba types. Raises numba.core.errors.NumbaError where it has no types or
     cannot be lowered."""
     with global_compiler_lock:
