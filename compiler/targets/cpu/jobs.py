@@ -18,7 +18,8 @@ class Job:
 
     language: "typed" (loops.py, routines.py; see translate.py) or "llvm" (IR text of the library). buffers: dtypes of a
     typed source's buffers. scratch: dtype and byte offset of its scratch buffers. short: whether its innermost loops
-    have few, constant steps.
+    have few, constant steps. functions: LLVM IR of functions that its words call. codegen: what makes code of typed
+    source, "llvm" (translate.py) or "numba" (targets/numba/).
     """
 
     symbol: str
@@ -28,6 +29,8 @@ class Job:
     buffers: tuple[str, ...] = ()
     scratch: tuple[tuple[str, int], ...] = ()
     short: bool = False
+    functions: tuple[str, ...] = ()
+    codegen: str = "llvm"
 
 
 def job_of(kernel: Kernel, symbol: str, isa: Isa | None = None) -> Job:

@@ -86,9 +86,15 @@ def _ir_of(job: Job, features: str) -> tuple[str, int, bool]:
     if job.language == "llvm":
         return job.text, 0, False
     from mxc.compiler.targets.cpu.interleave import interleaved
-    from mxc.compiler.targets.cpu.translate import translated
 
-    text = translated(job, features)
+    if job.codegen == "numba":
+        from mxc.compiler.targets.numba.generate import generated
+
+        text = generated(job, features)
+    else:
+        from mxc.compiler.targets.cpu.translate import translated
+
+        text = translated(job, features)
     return text if job.short else interleaved(text), SPEED, job.short
 
 

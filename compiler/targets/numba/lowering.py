@@ -46,12 +46,13 @@ def _context() -> Any:
     return cpu_target.target_context.subtarget(_internal_codegen=_Codegen("mxc"))
 
 
-def _flags() -> Any:
-    flags = compiler.Flags()
-    flags.no_compile = flags.no_cpython_wrapper = flags.no_cfunc_wrapper = flags.nrt = True
-    flags.error_model = "numpy"  # a division by 0 raises nothing; of integers it gives 0
-    flags.fastmath = FastMathOptions({"contract"})
-    return flags
+def flags() -> Any:
+    """How functions are compiled."""
+    found = compiler.Flags()
+    found.no_compile = found.no_cpython_wrapper = found.no_cfunc_wrapper = found.nrt = True
+    found.error_model = "numpy"  # a division by 0 raises nothing; of integers it gives 0
+    found.fastmath = FastMathOptions({"contract"})
+    return found
 
 
 def lowered(function: Callable[..., Any], arguments: Sequence[types.Type], returns: types.Type | None = None) -> Lowered:
@@ -59,7 +60,8 @@ def lowered(function: Callable[..., Any], arguments: Sequence[types.Type], retur
     cannot be lowered."""
     with global_compiler_lock:
         result = compiler.compile_extra(cpu_target.typing_context, _context(), function, tuple(arguments), returns,
-                                        _flags(), {})
+                                        flags(), {})
+        result.library.finalize()  # which links the functions that it calls
         text = result.library.get_llvm_str()
     text = re.sub(r"= common (dso_local )?global ", "= internal global ", text)
     text = re.sub(r"^define (linkonce_odr |dso_local |hidden )*", "define internal ", text, flags=re.MULTILINE)
