@@ -72,7 +72,7 @@ class Here:
 @dataclass(frozen=True, eq=False)
 class InstructionSet:
     """isa: what kernels are printed for. cpu, features: what LLVM compiles them for, of machines `machine`. emulator:
-    where this machine lacks the set. effort: LLVM's in code generation."""
+    where this machine lacks the set. effort: LLVM's in code generation. codegen: what makes LLVM IR of typed source."""
 
     name: str
     isa: Isa
@@ -81,6 +81,7 @@ class InstructionSet:
     machine: str = "x86_64"
     emulator: Processor | None = None
     effort: int = 3
+    codegen: str = "llvm"
 
     def __str__(self) -> str:
         return self.name
@@ -122,6 +123,7 @@ class InstructionSet:
             cpu=self.cpu, features=self.features, opt=self.effort, reloc="pic")
 
     def object_of(self, job: Job) -> bytes:
+        job = dataclasses.replace(job, codegen=self.codegen)
         return bytes(self.generator.emit_object(module_of(job, self.generator, self.features)))
 
     def address(self, kernel: Kernel) -> int:
@@ -172,8 +174,9 @@ SETS = (
     InstructionSet("AVX-512", isa_module.AVX512, V4.name, V4.features, emulator=bochs.Bochs()),
     InstructionSet("NEON", isa_module.NEON, "generic", "+neon", "aarch64", emulator=aarch64.Qemu()),
 )
-RUNNING = tuple(each for each in SETS if each.processor is not None)
 OWN = next((each for each in SETS if each.isa is isa_module.native()), SETS[0])  # the widest that this machine has
+NUMBA = dataclasses.replace(OWN, name="Numba", codegen="numba")
+RUNNING = (*(each for each in SETS if each.processor is not None), NUMBA)
 
 
 def filled(w: Window, lanes: int) -> Window:

@@ -29,7 +29,7 @@ def generated(job: Job, features: str) -> str:
     module = llvm.parse_assembly(found.text + kernel_wrapper(found, job.symbol))
     called = [f.name for f in module.functions if f.is_declaration and f.name.startswith(f"{PREFIX}.")]
     more = definitions(called, fitting(features), len(job.buffers) + len(job.scratch))
-    for text in (*more, *job.functions):
+    for text in (more, *job.functions):
         module.link_in(llvm.parse_assembly(text))
     for function in module.functions:
         if not function.is_declaration and function.name != job.symbol:

@@ -7,6 +7,7 @@ is Python source instead, printed by targets/formulas.py, which Numba compiles i
 """
 from __future__ import annotations
 
+import ast
 import functools
 import operator
 from collections.abc import Callable, Iterable
@@ -20,13 +21,14 @@ from numba.core.datamodel.models import OpaqueModel
 from numba.core.imputils import lower_builtin
 from numba.core.typing.templates import AbstractTemplate, infer_global, signature
 
+from mxc.compiler import syntax
 from mxc.compiler.error import MXNetError
 from mxc.compiler.kernel.canonical import LANES
 from mxc.compiler.kernel.ir import computing_dtype
 from mxc.compiler.targets.cpu.builder import BYTES, TYPES
 from mxc.compiler.targets.cpu.isa import Isa
 from mxc.compiler.targets.cpu.library.arithmetic import register_type
-from mxc.compiler.targets.cpu.library.product import product_functions
+from mxc.compiler.targets.cpu.library.product import with_products
 from mxc.compiler.targets.cpu.loop_forms import TILE
 from mxc.compiler.targets.cpu.typed import DTYPES, Buffer, Steps, Typed
 from mxc.compiler.targets.cpu.vocabulary import OPERATIONS, buffer_at, scratch_at, words
@@ -35,6 +37,7 @@ from mxc.compiler.targets.numba import lowering
 
 PREFIX = "mxc_word"
 LOCALS = {"lanes": max(LANES), "tile": TILE * TILE}  # elements of the buffers that `lanes_float32()`, ... make
+DIVISIONS = {"floordiv": ast.FloorDiv, "mod": ast.Mod}
 POINTER = llvm_ir.IntType(8).as_pointer()
 
 
@@ -94,7 +97,9 @@ def _llvm_type(kind: Any) -> llvm_ir.Type:
 
 
 def _meaning(name: str) -> Callable[..., Any]:
-    """What prints a word: of the vocabulary, of a kernel's buffers, or of a buffer's elements."""
+    """What prints a word: of the vocabulary, of a kernel's buffers, of their elements, or of a division."""
+    if name in DIVISIONS:
+        return lambda s, x, y: s.binary(name, x, y)
     if name in ("getitem", "setitem"):
         return lambda s, b, i, *x: (s.store(b, s.whole(i), *x) if x else s.load(b, s.whole(i)))
     head, _, rest = name.partition(".")
@@ -128,13 +133,13 @@ def _result(word: Word) -> types.Type:
     return BufferType(found.dtype, found.position) if isinstance(found, Buffer) else numba_type(found.dtype)
 
 
-def definitions(symbols: Iterable[str], isa: Isa, buffers: int) -> list[str]:
-    """Modules of LLVM IR that define these functions, of a kernel with so many buffers, for CPUs that run `isa`."""
+def definitions(symbols: Iterable[str], isa: Isa, buffers: int) -> str:
+    """LLVM IR that defines these functions, of a kernel with so many buffers, for CPUs that run `isa`."""
     s = Steps(isa.half, buffers)
     s.b.attributes = "nounwind alwaysinline"
     for symbol in symbols:
         _print(s, _named[symbol])
-    return [s.b.module() + s.metadata(), *(product_functions(isa, *stored) for stored in sorted(s.products))]
+    return with_products(s.b.module() + s.metadata(), isa, s.products)
 
 
 def _call(builder: Any, word: Word, returns: types.Type, values: Any) -> Any:
@@ -279,7 +284,16 @@ def _element(context: Any, builder: Any, sig: Any, values: Any) -> Any:
 @functools.cache
 def _space() -> dict[str, Any]:
     locals_ = {f"{head}_{dtype}" for head in LOCALS for dtype in TYPES}
-    return {name: local_function(name) if name in locals_ else word_function(name) for name in words()}
+    return {name: local_function(name) if name in locals_ else word_function(name) for name in (*words(), *DIVISIONS)}
+
+
+class _Divisions(ast.NodeTransformer):
+    """`//` and `%` are words too: by -1, Numba's may overflow."""
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
+        self.generic_visit(node)
+        name = next((name for name, op in DIVISIONS.items() if isinstance(node.op, op)), "")
+        return ast.Call(ast.Name(name, ast.Load()), [node.left, node.right], []) if name else node
 
 
 def function_of(source: str, name: str, buffers: Iterable[str] = (), scratch: Iterable[str] = ()) -> Callable[..., Any]:
@@ -291,7 +305,8 @@ def function_of(source: str, name: str, buffers: Iterable[str] = (), scratch: It
         space[f"buffer{i}"] = word_function(f"buffer.{dtype}.{i}")
     for i, dtype in enumerate(scratch):
         space[f"scratch{i}"] = word_function(f"scratch.{dtype}.{len(buffers) + i}")
-    exec(compile(source, f"<{name}>", "exec"), space)
+    tree = ast.fix_missing_locations(_Divisions().visit(syntax.parse(source)))
+    exec(compile(tree, f"<{name}>", "exec"), space)
     casts = {id(kind): word_function(dtype) for dtype, kind in numbers.items()}
     space.update({key: casts[id(value)] for key, value in space.items() if id(value) in casts})
     made = space[name]
