@@ -55,7 +55,8 @@ def flags() -> Any:
     return found
 
 
-def lowered(function: Callable[..., Any], arguments: Sequence[types.Type], returns: types.Type | None = None) -> Lowered:
+def lowered(function: Callable[..., Any], arguments: Sequence[types.Type],
+            returns: types.Type | None = None) -> Lowered:
     """`function` for arguments of these Numba types. Raises numba.core.errors.NumbaError where it has no types or
     cannot be lowered."""
     with global_compiler_lock:
