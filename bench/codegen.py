@@ -35,6 +35,7 @@ from mxc.compiler.targets.cpu.worker import compile_here
 
 ROUNDS = 15
 LEAST = 2e-3  # seconds of a round at least
+SIZE = 1 << 24  # elements of each array: the most that a form has
 
 
 def forms() -> dict[str, tuple[mx.sym.Symbol, dict[str, tuple[int, ...]]]]:
@@ -64,18 +65,15 @@ def typed_kernel(symbol: mx.sym.Symbol, shapes: dict[str, tuple[int, ...]], targ
 
 
 class Code:
-    """A kernel's code, its arguments and how to run it."""
+    """A kernel's code, and how to run it on arrays."""
 
-    def __init__(self, job: Job, kernel: Kernel, target: CpuTarget):
+    def __init__(self, job: Job, kernel: Kernel, target: CpuTarget, arrays: list[np.ndarray]):
         start = time.perf_counter()
         code = compile_here(job, target.cpu, target.features)
         self.compiling = time.perf_counter() - start
         launch = target.launch(kernel)
         self.function = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 4)(load_functions([code], [job.symbol])[job.symbol])
-        rng = np.random.default_rng(0)
-        size = 1 << 24
-        self.arrays = [rng.random(size, "float32").astype(dtype) for dtype in kernel.buffers]
-        self.args = np.array([*(a.ctypes.data for a in self.arrays), *launch.values], np.int64)
+        self.args = np.array([*(a.ctypes.data for a in arrays), *launch.values], np.int64)
         self.scratch = np.zeros(launch.scratch_bytes + 64, np.uint8)
         self.units = launch.units
         self.times: list[float] = []
@@ -101,7 +99,8 @@ def kernels(rounds: int) -> None:
         jobs = {g: job_of(kernel, f"{name.replace(' ', '_')}_{g}", target.isa, g) for g in GENERATORS}
         for generator, job in jobs.items():  # the functions that Numba compiles once in a process
             compile_here(dataclasses.replace(job, symbol=f"{job.symbol}_{generator}"), target.cpu, target.features)
-        codes = {g: Code(job, kernel, target) for g, job in jobs.items()}
+        arrays = [np.random.default_rng(0).random(SIZE, "float32").astype(dtype) for dtype in kernel.buffers]
+        codes = {g: Code(job, kernel, target, arrays) for g, job in jobs.items()}
         count = max(1, int(LEAST / max(next(iter(codes.values())).run(2), 1e-7)))
         for _ in range(rounds):
             for code in codes.values():
