@@ -51,8 +51,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                              "or an NVIDIA GPU of that architecture, for whose loop kernels PTX and machine code are "
                              "made (extra cuda)")
     parser.add_argument("--codegen", metavar="llvm|numba",
-                        help="what makes the code of loop kernels and routines: mxc's own translator to LLVM (default), "
-                             "or Numba, which takes longer and makes code as fast (default: MXC_CODEGEN)")
+                        help="what makes the code of loop kernels and routines: mxc's own translator to LLVM, or Numba, "
+                             "which takes longer and makes code as fast (default: MXC_CODEGEN, else llvm)")
     parser.add_argument("--jobs", type=positive, metavar="N",
                         help="how many processes compile (default: MXC_NUM_THREADS, else the CPUs)")
 
@@ -103,7 +103,8 @@ def run(options: argparse.Namespace) -> int:
                              f"{nearest(options.codegen, code_generators())}; expected one of "
                              f"{', '.join(code_generators())}")
         if options.target != CPU:
-            raise UsageError(f"--codegen {options.codegen}: it is for CPUs; leave it out with --target {options.target}")
+            raise UsageError(f"--codegen {options.codegen}: it is for CPUs: leave it out with --target "
+                             f"{options.target}")
         env.set("MXC_CODEGEN", options.codegen)
     if options.jobs:
         env.set("MXC_NUM_THREADS", str(options.jobs))

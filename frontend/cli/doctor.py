@@ -87,7 +87,9 @@ def look() -> Iterator[Finding]:
                       "install mxc, as with `pip install .` in its checkout")
         declared = Declared("", ())
     yield from map(package, declared.of())
-    for what, check in {"CPU": processor, "code generators": generators, "threads": threads, "cache": cache, "a model": compilation}.items():
+    checks = {"CPU": processor, "code generators": generators, "threads": threads, "cache": cache,
+              "a model": compilation}
+    for what, check in checks.items():
         yield attempt(what, check)
     reasons = imported()
     for name, (use, modules) in EXTRAS.items():

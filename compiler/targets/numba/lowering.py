@@ -13,10 +13,12 @@ from typing import Any, NamedTuple
 
 from numba.core import codegen, compiler, types
 from numba.core.compiler_lock import global_compiler_lock
-from numba.core.cpu_options import FastMathOptions
 from numba.core.registry import cpu_target
 
 RAISES = "mxc_raises"  # called where a function would raise: left in optimised code, it says that it may
+
+# Numba's own way to flags, a pass over its modules, is lost where NUMBA_DUMP_LLVM is set: they are printed before it.
+_ARITHMETIC = re.compile(r"= f(?:add|sub|mul|div)\b")
 
 
 class Lowered(NamedTuple):
@@ -48,10 +50,9 @@ def _context() -> Any:
 
 def flags() -> Any:
     """How functions are compiled."""
-    found = compiler.Flags()
+    found: Any = compiler.Flags()
     found.no_compile = found.no_cpython_wrapper = found.no_cfunc_wrapper = found.nrt = True
     found.error_model = "numpy"  # a division by 0 raises nothing; of integers it gives 0
-    found.fastmath = FastMathOptions({"contract"})
     return found
 
 
@@ -66,6 +67,7 @@ def lowered(function: Callable[..., Any], arguments: Sequence[types.Type],
         text = result.library.get_llvm_str()
     text = re.sub(r"= common (dso_local )?global ", "= internal global ", text)
     text = re.sub(r"^define (linkonce_odr |dso_local |hidden )*", "define internal ", text, flags=re.MULTILINE)
+    text = _ARITHMETIC.sub(r"\g<0> contract", text)
     return Lowered(text, result.fndesc.llvm_func_name, result.signature.return_type)
 
 
