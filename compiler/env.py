@@ -8,6 +8,7 @@
 | MXC_SKIP | comma-separated optional passes to leave out |
 | MXC_STRICT | 1: what is compiled from now on uses direct convolutions only, for outputs nearer to the exact ones |
 | MXC_CPU | x86-64-v2, x86-64-v3 or x86-64-v4: compile for every CPU of that level (default: for this machine's) |
+| MXC_CODEGEN | llvm (default) or numba: what makes code of loop kernels and routines |
 | MXC_CACHE_DIR | where compiled kernels are kept (default: XDG_CACHE_HOME/mxc, else ~/.cache/mxc); empty: no cache |
 | MXC_CACHE_SIZE | most bytes there (500M, 2G; default 2G; 0: no limit): what was used longest ago is removed |
 | MXC_NUM_THREADS | threads that run a plan; else OMP_NUM_THREADS, else the CPUs by affinity and control group |

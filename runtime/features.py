@@ -46,6 +46,20 @@ def cpu_levels() -> tuple[str, ...]:
     return tuple(LEVELS)
 
 
+def code_generators() -> dict[str, str]:
+    """What can make code of loop kernels and routines, and what that is: the values of MXC_CODEGEN."""
+    from mxc.compiler.targets.cpu.codegen import GENERATORS
+
+    return GENERATORS
+
+
+def code_generator() -> str:
+    """The one that MXC_CODEGEN asks for. Raises SettingError when it names none."""
+    from mxc.compiler.targets.cpu.codegen import chosen
+
+    return chosen()
+
+
 def vector_form() -> tuple[str, int]:
     """What kernels are made of on this machine: the name of the instructions, and the bits of a vector."""
     from mxc.compiler.targets.cpu.isa import native

@@ -2,10 +2,13 @@
 from __future__ import annotations
 
 import pytest
-from instruction_sets import OWN, RUNNING, InstructionSet, report
+from instruction_sets import NUMBA, OWN, RUNNING, InstructionSet, report
 
-# Of a test's cases for a set that is not the widest here `make test` runs one of SHARE, if there are more than FEW.
-SHARE, FEW = 5, 4
+# Of a test's cases for a set that is not the widest here `make test` runs one of SHARE, if there are more than FEW;
+# with Numba's code one of SLOWER.
+SHARE, FEW, SLOWER = 5, 4, 20
+# Tests whose kernels come as LLVM IR, whatever makes code of the others.
+LIBRARY = ("test_library", "test_winograd", "test_panels", "test_blocked", "test_chains")
 
 
 @pytest.fixture(scope="module", params=RUNNING, ids=str)
@@ -17,17 +20,28 @@ def instructions(request: pytest.FixtureRequest) -> InstructionSet:
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark as slow what emulators run, and of each test most cases of those sets that are not the widest here; all of
-    them if it is marked `widest`."""
+    them if it is marked `widest`, but for some with Numba's code."""
+    items[:] = [item for item in items if not (item.path.stem in LIBRARY and _set_of(item) is NUMBA)]
     cases: dict[tuple[str, InstructionSet], list[pytest.Item]] = {}
     for item in items:
-        chosen = getattr(item, "callspec", None) and item.callspec.params.get("instructions")
-        if isinstance(chosen, InstructionSet) and chosen is not OWN and chosen in RUNNING:
+        chosen = _set_of(item)
+        if chosen is not None and chosen is not OWN and chosen in RUNNING:
             cases.setdefault((item.nodeid.split("[")[0], chosen), []).append(item)
     for (_, chosen), those in cases.items():
+        share = SLOWER if chosen is NUMBA else SHARE
         for number, item in enumerate(those):
-            sampled = len(those) <= FEW or number % SHARE == 0
-            if chosen.is_emulated or not sampled or item.get_closest_marker("widest"):
+            sampled = number % share == 0 if len(those) > FEW else chosen is not NUMBA or not _is_for_widest(item)
+            if chosen.is_emulated or not sampled or (_is_for_widest(item) and chosen is not NUMBA):
                 item.add_marker(pytest.mark.slow)
+
+
+def _set_of(item: pytest.Item) -> InstructionSet | None:
+    chosen = item.callspec.params.get("instructions") if hasattr(item, "callspec") else None
+    return chosen if isinstance(chosen, InstructionSet) else None
+
+
+def _is_for_widest(item: pytest.Item) -> bool:
+    return item.get_closest_marker("widest") is not None
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -20,6 +20,7 @@ import numpy as np
 
 from mxc.compiler.kernel.calls import Window
 from mxc.compiler.kernel.ir import ChainKernel, Kernel
+from mxc.compiler.targets.cpu import codegen
 from mxc.compiler.targets.cpu import isa as isa_module
 from mxc.compiler.targets.cpu.isa import Isa
 from mxc.compiler.targets.cpu.jobs import Job, job_of
@@ -72,7 +73,7 @@ class Here:
 @dataclass(frozen=True, eq=False)
 class InstructionSet:
     """isa: what kernels are printed for. cpu, features: what LLVM compiles them for, of machines `machine`. emulator:
-    where this machine lacks the set. effort: LLVM's in code generation."""
+    where this machine lacks the set. effort: LLVM's in code generation. code: its generator."""
 
     name: str
     isa: Isa
@@ -81,6 +82,7 @@ class InstructionSet:
     machine: str = "x86_64"
     emulator: Processor | None = None
     effort: int = 3
+    code: str = codegen.LLVM
 
     def __str__(self) -> str:
         return self.name
@@ -122,6 +124,7 @@ class InstructionSet:
             cpu=self.cpu, features=self.features, opt=self.effort, reloc="pic")
 
     def object_of(self, job: Job) -> bytes:
+        job = dataclasses.replace(job, generator=self.code)
         return bytes(self.generator.emit_object(module_of(job, self.generator, self.features)))
 
     def address(self, kernel: Kernel) -> int:
@@ -172,8 +175,9 @@ SETS = (
     InstructionSet("AVX-512", isa_module.AVX512, V4.name, V4.features, emulator=bochs.Bochs()),
     InstructionSet("NEON", isa_module.NEON, "generic", "+neon", "aarch64", emulator=aarch64.Qemu()),
 )
-RUNNING = tuple(each for each in SETS if each.processor is not None)
 OWN = next((each for each in SETS if each.isa is isa_module.native()), SETS[0])  # the widest that this machine has
+NUMBA = dataclasses.replace(OWN, name="Numba", code=codegen.NUMBA)
+RUNNING = (*(each for each in SETS if each.processor is not None), NUMBA)
 
 
 def filled(w: Window, lanes: int) -> Window:

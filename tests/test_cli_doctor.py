@@ -13,9 +13,9 @@ from commands import command
 from mxc.cli import doctor, requirements, tables
 from mxc.cli.main import FAILED, OK, main
 
-NEEDED = ["numpy", "llvmlite", "pyyaml", "rich"]
-WHAT = ["Python", "mxc", *NEEDED, "CPU", "threads", "cache", "a model", "extra image", "extra plot", "extra s3",
-        "extra hdfs", "extra cuda", "GPUs"]
+NEEDED = ["numpy", "llvmlite", "numba", "pyyaml", "rich"]
+WHAT = ["Python", "mxc", *NEEDED, "CPU", "code generators", "threads", "cache", "a model", "extra image",
+        "extra plot", "extra s3", "extra hdfs", "extra cuda", "GPUs"]
 # Of all distributions that are installed, importlib.metadata finds those in THERE.
 ALONE = """
 from importlib import metadata
@@ -42,7 +42,7 @@ def test_all_is_well():
     found = json.loads(done.stdout)
     assert [each["what"] for each in found["findings"]] == WHAT
     states = {each["what"]: each["state"] for each in found["findings"]}
-    assert all(states[what] == "ok" for what in (*WHAT[:6], "a model"))
+    assert all(states[what] == "ok" for what in (*WHAT[:7], "a model"))
     assert found["machine"]["cpus"] >= 1
 
 
@@ -57,7 +57,7 @@ def test_what_is_needed_is_what_the_project_declares():
 
 
 def test_only_what_is_declared_is_there():
-    others = "".join(f"sys.modules[{name!r}] = None\n" for name in ("numba", "numba_cuda", "PIL", "s3fs", "scipy"))
+    others = "".join(f"sys.modules[{name!r}] = None\n" for name in ("numba_cuda", "PIL", "s3fs", "scipy"))
     code, found = findings(f"THERE = {['mxc-compiler', *NEEDED]}{ALONE}{others}")
     assert code == OK and list(found) == WHAT
     assert all(found[what]["state"] == "ok" for what in (*NEEDED, "CPU", "a model"))
@@ -107,7 +107,7 @@ def test_a_checkout_without_metadata():
 
 def test_nothing_says_what_is_needed():
     code, found = findings(f"THERE = {NEEDED}{ALONE}import tomllib\ntomllib.loads = lambda text: {{}}")
-    assert code == OK and list(found) == [*WHAT[:2], "packages", *WHAT[6:]]
+    assert code == OK and list(found) == [*WHAT[:2], "packages", *WHAT[7:]]
     assert found["packages"]["state"] == "note" and "not known" in found["packages"]["found"]
 
 

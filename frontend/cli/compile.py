@@ -36,6 +36,7 @@ EXAMPLES = """
   mxc compile net-symbol.json --shape data=1,3,224,224 --shape data=16,3,224,224 -o net.mxc
   mxc compile net-symbol.json --shape data=32,784 --params net-0007.params --train -o net.mxc
   mxc compile net-symbol.json --shape data=1,3,224,224 --target cpu:x86-64-v3 -o net-any.mxc
+  mxc compile net-symbol.json --shape data=1,3,224,224 --codegen numba
   mxc compile net-symbol.json --shape data=1,3,224,224 --target cuda:sm_90 -o net-sm_90.mxc"""
 
 
@@ -49,6 +50,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="what it is to run on: this CPU (default), every CPU of that level (x86-64-v2, -v3, -v4), "
                              "or an NVIDIA GPU of that architecture, for whose loop kernels PTX and machine code are "
                              "made (extra cuda)")
+    parser.add_argument("--codegen", metavar="llvm|numba",
+                        help="what makes the code of loop kernels and routines: mxc's own translator to LLVM, or Numba, "
+                             "which takes longer and makes code as fast (default: MXC_CODEGEN, else llvm)")
     parser.add_argument("--jobs", type=positive, metavar="N",
                         help="how many processes compile (default: MXC_NUM_THREADS, else the CPUs)")
 
@@ -80,7 +84,7 @@ def run(options: argparse.Namespace) -> int:
     if options.output == "":
         raise UsageError("--output: expected the name of a file")
     from mxc.compiler.error import nearest
-    from mxc.runtime.features import cpu_levels
+    from mxc.runtime.features import code_generators, cpu_levels
 
     sets, dtypes = shape_sets(options.shape), parse_dtypes(options.dtype)
     if options.target.startswith(LEVEL):
@@ -93,6 +97,15 @@ def run(options: argparse.Namespace) -> int:
     if options.target != CPU and not options.target.startswith(CUDA):
         raise UsageError(f"--target {options.target}: expected cpu, cpu: and a level, as cpu:x86-64-v3, or cuda: and "
                          "an architecture, as cuda:sm_90")
+    if options.codegen is not None:
+        if options.codegen not in code_generators():
+            raise UsageError(f"--codegen {options.codegen}: there is no code generator {options.codegen!r}"
+                             f"{nearest(options.codegen, code_generators())}; expected one of "
+                             f"{', '.join(code_generators())}")
+        if options.target != CPU:
+            raise UsageError(f"--codegen {options.codegen}: it is for CPUs: leave it out with --target "
+                             f"{options.target}")
+        env.set("MXC_CODEGEN", options.codegen)
     if options.jobs:
         env.set("MXC_NUM_THREADS", str(options.jobs))
     with progress(f"compiling {options.model}"):

@@ -87,7 +87,9 @@ def look() -> Iterator[Finding]:
                       "install mxc, as with `pip install .` in its checkout")
         declared = Declared("", ())
     yield from map(package, declared.of())
-    for what, check in {"CPU": processor, "threads": threads, "cache": cache, "a model": compilation}.items():
+    checks = {"CPU": processor, "code generators": generators, "threads": threads, "cache": cache,
+              "a model": compilation}
+    for what, check in checks.items():
         yield attempt(what, check)
     reasons = imported()
     for name, (use, modules) in EXTRAS.items():
@@ -128,6 +130,17 @@ def processor() -> Finding:
     if name == "plain":
         return Finding(NOTE, "CPU", found, "a CPU with AVX2 and FMA, or an ARM one of 64 bits, is many times as fast")
     return Finding(OK, "CPU", found)
+
+
+def generators() -> Finding:
+    """What makes kernels' code, and which of them is in use."""
+    from mxc.runtime.features import code_generator, code_generators
+
+    used = code_generator()
+    there = {"numba": requirements.installed("numba") or "not installed"}
+    found = ", ".join(f"{name} ({about}{f' {there[name]}' if name in there else ''})"
+                      for name, about in code_generators().items())
+    return Finding(OK, "code generators", f"{found}; in use: {used}")
 
 
 def threads() -> Finding:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from mxc.compiler.kernel.ir import CallKernel, ChainKernel, Kernel, RoutineKernel
 from mxc.compiler.kernel.routines import spec
 from mxc.compiler.targets.cpu import chain, library
+from mxc.compiler.targets.cpu.codegen import LLVM
 from mxc.compiler.targets.cpu.isa import Isa
 from mxc.compiler.targets.cpu.loop_forms import has_short_loops, scratch_layout
 from mxc.compiler.targets.cpu.loops import loop_source
@@ -18,7 +19,8 @@ class Job:
 
     language: "typed" (loops.py, routines.py; see translate.py) or "llvm" (IR text of the library). buffers: dtypes of a
     typed source's buffers. scratch: dtype and byte offset of its scratch buffers. short: whether its innermost loops
-    have few, constant steps.
+    have few, constant steps. generator: of code of typed source (codegen.py). functions: LLVM IR of functions that its
+    words call.
     """
 
     symbol: str
@@ -28,9 +30,11 @@ class Job:
     buffers: tuple[str, ...] = ()
     scratch: tuple[tuple[str, int], ...] = ()
     short: bool = False
+    generator: str = LLVM
+    functions: tuple[str, ...] = ()
 
 
-def job_of(kernel: Kernel, symbol: str, isa: Isa | None = None) -> Job:
+def job_of(kernel: Kernel, symbol: str, isa: Isa | None = None, generator: str = LLVM) -> Job:
     """The job that compiles `kernel` (a loop kernel: in canonical form) for CPUs that run `isa` (None: this one)."""
     if isinstance(kernel, CallKernel):
         return Job(symbol, kernel.name, "llvm", library.source(kernel, symbol, isa))
@@ -38,6 +42,8 @@ def job_of(kernel: Kernel, symbol: str, isa: Isa | None = None) -> Job:
         return Job(symbol, kernel.name, "llvm", chain.source(kernel, symbol))
     if isinstance(kernel, RoutineKernel):
         scratch = tuple((dtype, 0) for _, dtype, _ in spec.scratch(kernel))  # the source has the offsets
-        return Job(symbol, kernel.name, "typed", routine_source(kernel), kernel.buffers, scratch)
+        return Job(symbol, kernel.name, "typed", routine_source(kernel), kernel.buffers, scratch,
+                   generator=generator)
     scratch = tuple(scratch_layout(kernel)[0])
-    return Job(symbol, kernel.name, "typed", loop_source(kernel), kernel.buffers, scratch, has_short_loops(kernel))
+    return Job(symbol, kernel.name, "typed", loop_source(kernel), kernel.buffers, scratch, has_short_loops(kernel),
+               generator)

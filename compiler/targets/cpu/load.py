@@ -81,6 +81,7 @@ def optimised(text: str, target: llvm.TargetMachine, speed: int = 3, short: bool
         tuning = llvm.create_pipeline_tuning_options(speed_level=speed)
         tuning.loop_vectorization = speed > 1 and loops
         tuning.slp_vectorization = speed > 2
+        tuning.loop_unrolling = speed > 1
         builder = llvm.create_pass_builder(target, tuning)
         builder.getModulePassManager().run(module, builder)
     return module

@@ -12,7 +12,7 @@ from mxc.compiler import env, progress
 from mxc.compiler.cache import Cache, Claims, open_cache
 from mxc.compiler.cache_files import entry_key
 from mxc.compiler.forks import Lock
-from mxc.compiler.targets.cpu import host, levels
+from mxc.compiler.targets.cpu import codegen, host, levels
 from mxc.compiler.targets.cpu.loaded import Library, load_functions
 from mxc.compiler.targets.launch import Launch, sources_digest, symbol
 
@@ -35,20 +35,22 @@ class Built:
 
 
 class CpuTarget:
-    """This machine's CPU; `cpu` and `features` (LLVM's names) state another one to compile for."""
+    """This machine's CPU; `cpu` and `features` (LLVM's names) state another one to compile for. generator: of
+    codegen.py."""
 
     name = "cpu"
     stores_plans = True  # in the cache
 
-    def __init__(self, cpu: str = "", features: str = "", cache: Cache | None = None):
+    def __init__(self, cpu: str = "", features: str = "", cache: Cache | None = None,
+                 generator: str = codegen.LLVM):
         import llvmlite  # which imports nothing else
 
         names = host.llvm_names(cache)
         self.cpu = cpu or names["cpu"]
         self.features = features if cpu else names["features"]
-        self.cache = cache
+        self.cache, self.generator = cache, generator
         self.parts = {"triple": names["triple"], "cpu": self.cpu, "features": self.features, "mxc": sources_digest(),
-                      "llvmlite": llvmlite.__version__}
+                      "llvmlite": llvmlite.__version__, **codegen.parts(generator)}
         self.plans: dict[str, Any] = {}  # stored_plans.py's
         self._keys: dict[str, str] = {}
         self._addresses: dict[str, int] = {}
@@ -128,18 +130,15 @@ class CpuTarget:
 
     def source(self, kernel: Kernel) -> str:
         """What is compiled for `kernel`: typed source of a loop kernel, LLVM IR of a library kernel."""
-        from mxc.compiler.targets.cpu.jobs import job_of
-
-        return job_of(kernel, "kernel", self.isa).text
+        return self._job("", kernel).text
 
     def assembly(self, kernel: Kernel) -> str:
         """The machine's assembly of `kernel`, which is compiled for it."""
-        from mxc.compiler.targets.cpu.jobs import job_of
         from mxc.compiler.targets.cpu.load import machine
         from mxc.compiler.targets.cpu.worker import module_of
 
         host = machine(self.cpu, self.features)
-        return str(host.emit_assembly(module_of(job_of(kernel, "kernel", self.isa), host, self.features)))
+        return str(host.emit_assembly(module_of(self._job("", kernel), host, self.features)))
 
     def functions(self, text: str, symbols: Sequence[str], name: str = "runner") -> dict[str, int]:
         """The addresses of the functions that LLVM IR text defines; its object code is cached as that of kernels.
@@ -166,7 +165,7 @@ class CpuTarget:
     def _job(self, key: str, kernel: Kernel) -> Job:
         from mxc.compiler.targets.cpu.jobs import job_of  # only now: it prints kernels
 
-        return job_of(kernel, symbol(key), self.isa)
+        return job_of(kernel, symbol(key) if key else "kernel", self.isa, self.generator)
 
     def _build(self, jobs: Mapping[str, Callable[[], Job]]) -> Built:
         """The object code of `jobs`, by key: from the cache, or compiled and put there. Of what several processes miss
@@ -238,10 +237,11 @@ class CpuTarget:
 
 @functools.cache
 def cpu_target() -> CpuTarget:
-    """The target of this process: this machine's CPU, or the level of CPUs that MXC_CPU asks for, with the cache of the
-    environment. Raises TargetError when the CPU has not that level."""
-    level = levels.chosen()
+    """The target of this process: this machine's CPU, or the level of CPUs that MXC_CPU asks for, with the generator
+    that MXC_CODEGEN asks for and the cache of the environment. Raises TargetError when the CPU has not that level, or
+    the generator is not installed."""
+    level, generator = levels.chosen(), codegen.chosen()
     if level is None:
-        return CpuTarget(cache=open_cache())
+        return CpuTarget(cache=open_cache(), generator=generator)
     host.check_level(level)
-    return CpuTarget(level.name, level.features, open_cache())
+    return CpuTarget(level.name, level.features, open_cache(), generator)

@@ -17,7 +17,7 @@ from mxc.compiler.targets.cpu.builder import Value
 from mxc.compiler.targets.cpu.isa import fitting
 from mxc.compiler.targets.cpu.jobs import Job
 from mxc.compiler.targets.cpu.library.arithmetic import register_type
-from mxc.compiler.targets.cpu.library.product import product_functions
+from mxc.compiler.targets.cpu.library.product import with_products
 from mxc.compiler.targets.cpu.typed import Buffer, Steps, Typed, promoted
 from mxc.compiler.targets.cpu.vocabulary import buffer_at, scratch_at, words
 
@@ -42,11 +42,7 @@ def translated(job: Job, features: str) -> str:
             dtypes[again.name] = again.dtype
         except (MXNetError, TypeError, ValueError, KeyError) as error:
             raise MXNetError(f"kernel {job.name}, line {function.line}: {error}\n{job.text}") from error
-    lines = (function.steps.b.module() + function.steps.metadata()).splitlines()
-    for i, stored in enumerate(sorted(function.steps.products)):
-        more = product_functions(isa, *stored).replace("#0", f"#{i + 1}").splitlines()
-        lines += [line for line in more if not (line.startswith("declare") and line in lines)]
-    return "\n".join([*lines, ""])
+    return with_products(function.steps.b.module() + function.steps.metadata(), isa, function.steps.products)
 
 
 class _Widened(Exception):

@@ -11,30 +11,21 @@ from typing import Any
 from mxc.compiler.error import MXNetError
 from mxc.compiler.kernel import ir
 from mxc.compiler.kernel.canonical import LANES
-from mxc.compiler.kernel.math import expand
-from mxc.compiler.kernel.philox import uniform
 from mxc.compiler.targets.cpu.builder import BYTES, TYPES, Value, vector_type
 from mxc.compiler.targets.cpu.library.arithmetic import register_type
 from mxc.compiler.targets.cpu.library.product import product_symbol
 from mxc.compiler.targets.cpu.loop_forms import TILE
 from mxc.compiler.targets.cpu.streams import elsewhere, fence, fetch, streamed
 from mxc.compiler.targets.cpu.typed import DTYPES, INVARIANT, Buffer, Steps, Typed
+from mxc.compiler.targets.formulas import RANDOM, expanded
 
 OPERATIONS = ("add", "sub", "mul", "div", "mod", "min", "max", "abs", "fma", "shl", "shr", "mulhi", "sqrt", "floor",
               "ceil", "trunc", "rint", "pow", *ir.FUNCTIONS)  # their words are these with "_" appended
 Word = Callable[..., Any]  # (Steps, arguments...) -> Typed, Buffer or None
 
 
-@functools.cache
-def _expanded(op: str, dtypes: tuple[str, ...], result: str) -> tuple[ir.Value, tuple[ir.Value, ...]]:
-    """An operation as arithmetic, and its leaves."""
-    places = tuple(ir.make("acc", (), dtype, i) for i, dtype in enumerate(dtypes))
-    value = uniform(*places) if op == "uniform" else ir.make(op, places, result)
-    return expand(value), places
-
-
 def _apply(s: Steps, op: str, arguments: Sequence[Typed], result: str) -> Typed:
-    root, places = _expanded(op, tuple(a.dtype for a in arguments), result)
+    root, places = expanded(op, tuple(a.dtype for a in arguments), result)
     return Typed(s.evaluate(root, {id(p): a.value for p, a in zip(places, arguments, strict=True)}), result)
 
 
@@ -146,8 +137,7 @@ def words() -> dict[str, Word]:
     found |= {f"tile_{dtype}": local(dtype, TILE * TILE) for dtype in TYPES if dtype != ir.INDEX}
     found |= {"udiv": functools.partial(_index, "udiv"), "umod": functools.partial(_index, "urem")}
     found |= {"sum_": functools.partial(_collected, "add"), "prod_": functools.partial(_collected, "mul")}
-    found |= {"rand_": functools.partial(_random, "rand", "uint32")}
-    found |= {"uniform_": functools.partial(_random, "uniform", "float64")}
+    found |= {f"{op}_": functools.partial(_random, op, result) for op, result in RANDOM.items()}
     found |= {word.__name__: word for word in (select, half, integer, load_where, transposed, product_,
                                                     elsewhere, streamed, fence, fetch)}
     return found

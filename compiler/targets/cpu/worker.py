@@ -1,20 +1,24 @@
 """Compiles kernels, here and in helper processes (LLVM's lock keeps threads from doing so).
 
 A helper reads LLVM IR as lines of JSON from its standard input and answers each with a line: the object code, or that
-there is none. It ends with its input, so that it never outlives its parent for long, however that ends.
+there is none. What Numba is to compile comes as it is: Numba takes longer than LLVM, so that is the helper's work too.
+A helper ends with its input, so that it never outlives its parent for long, however that ends.
 """
 from __future__ import annotations
 
 import base64
+import importlib
 import json
 import subprocess
 import sys
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from mxc.compiler import env, interrupts
 from mxc.compiler.error import MXNetError
+from mxc.compiler.targets.cpu.codegen import HOME, NUMBA
 
 if TYPE_CHECKING:
     from mxc.compiler.targets.cpu.jobs import Job
@@ -68,7 +72,8 @@ def compile_here(job: Job, cpu: str, features: str) -> bytes:
 
     with interrupts.held():
         try:
-            return _emitted(*_ir_of(job, features), machine(cpu, features))
+            target = machine(cpu, features)
+            return bytes(target.emit_object(module_of(job, target, features)))
         except RuntimeError as error:
             raise MXNetError(f"kernel {job.name} does not compile: {error}\n{job.text}") from error
 
@@ -77,12 +82,14 @@ def module_of(job: Job, target: Any, features: str) -> Any:
     """The LLVM module of one job, ready for code generation by the `target` machine."""
     from mxc.compiler.targets.cpu.load import optimised
 
+    if job.language == "typed" and job.generator == NUMBA:
+        return importlib.import_module(HOME).module_of(job, target, features)
     text, speed, short = _ir_of(job, features)
     return optimised(text, target, speed, short)
 
 
 def _ir_of(job: Job, features: str) -> tuple[str, int, bool]:
-    """LLVM IR of a job, and how it is to be optimised (see load.optimised)."""
+    """LLVM IR of a job that is not Numba's, and how it is to be optimised (see load.optimised)."""
     if job.language == "llvm":
         return job.text, 0, False
     from mxc.compiler.targets.cpu.interleave import interleaved
@@ -90,12 +97,6 @@ def _ir_of(job: Job, features: str) -> tuple[str, int, bool]:
 
     text = translated(job, features)
     return text if job.short else interleaved(text), SPEED, job.short
-
-
-def _emitted(text: str, speed: int, short: bool, target: Any) -> bytes:
-    from mxc.compiler.targets.cpu.load import optimised
-
-    return bytes(target.emit_object(optimised(text, target, speed, short)))
 
 
 def _next(jobs: list[Job]) -> Job | None:
@@ -115,7 +116,8 @@ def _ask(helper: subprocess.Popen[bytes], job: Job, cpu: str, features: str) -> 
     """The code of `job` from a helper; None when it has none or is no more."""
     assert helper.stdin is not None and helper.stdout is not None
     try:
-        helper.stdin.write(json.dumps([*_ir_of(job, features), cpu, features]).encode() + b"\n")
+        work = asdict(job) if job.generator == NUMBA else _ir_of(job, features)
+        helper.stdin.write(json.dumps([work, cpu, features]).encode() + b"\n")
         helper.stdin.flush()
         answer = helper.stdout.readline()
     except (OSError, ValueError, MXNetError):  # it was killed, or the job has no code
@@ -125,16 +127,27 @@ def _ask(helper: subprocess.Popen[bytes], job: Job, cpu: str, features: str) -> 
 
 def main() -> None:
     """A helper process. It imports LLVM and little else."""
+    import os
     import signal
 
-    from mxc.compiler.targets.cpu.load import machine
+    from mxc.compiler.targets.cpu.load import machine, optimised
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to all; the parent ends its helpers
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # Numba prints what a user's settings ask it for
     for line in sys.stdin.buffer:
-        text, speed, short, cpu, features = json.loads(line)
+        work, cpu, features = json.loads(line)
         try:
-            code = _emitted(text, speed, short, machine(cpu, features))
-        except RuntimeError:
+            target = machine(cpu, features)
+            if isinstance(work, dict):
+                from mxc.compiler.targets.cpu.jobs import Job
+
+                module = module_of(Job(**work), target, features)
+            else:
+                text, speed, short = work
+                module = optimised(text, target, speed, short)
+            code = bytes(target.emit_object(module))
+        except (RuntimeError, MXNetError):
             code = b""
-        sys.stdout.buffer.write(base64.b64encode(code) + b"\n")
-        sys.stdout.buffer.flush()
+        answers.write(base64.b64encode(code) + b"\n")
+        answers.flush()

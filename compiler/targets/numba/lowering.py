@@ -13,10 +13,12 @@ from typing import Any, NamedTuple
 
 from numba.core import codegen, compiler, types
 from numba.core.compiler_lock import global_compiler_lock
-from numba.core.cpu_options import FastMathOptions
 from numba.core.registry import cpu_target
 
 RAISES = "mxc_raises"  # called where a function would raise: left in optimised code, it says that it may
+
+# Numba's own way to flags, a pass over its modules, is lost where NUMBA_DUMP_LLVM is set: they are printed before it.
+_ARITHMETIC = re.compile(r"= f(?:add|sub|mul|div)\b")
 
 
 class Lowered(NamedTuple):
@@ -46,12 +48,12 @@ def _context() -> Any:
     return cpu_target.target_context.subtarget(_internal_codegen=_Codegen("mxc"))
 
 
-def _flags() -> Any:
-    flags = compiler.Flags()
-    flags.no_compile = flags.no_cpython_wrapper = flags.no_cfunc_wrapper = flags.nrt = True
-    flags.error_model = "numpy"  # a division by 0 raises nothing; of integers it gives 0
-    flags.fastmath = FastMathOptions({"contract"})
-    return flags
+def flags() -> Any:
+    """How functions are compiled."""
+    found: Any = compiler.Flags()
+    found.no_compile = found.no_cpython_wrapper = found.no_cfunc_wrapper = found.nrt = True
+    found.error_model = "numpy"  # a division by 0 raises nothing; of integers it gives 0
+    return found
 
 
 def lowered(function: Callable[..., Any], arguments: Sequence[types.Type],
@@ -60,10 +62,12 @@ def lowered(function: Callable[..., Any], arguments: Sequence[types.Type],
     cannot be lowered."""
     with global_compiler_lock:
         result = compiler.compile_extra(cpu_target.typing_context, _context(), function, tuple(arguments), returns,
-                                        _flags(), {})
+                                        flags(), {})
+        result.library.finalize()  # which links the functions that it calls
         text = result.library.get_llvm_str()
     text = re.sub(r"= common (dso_local )?global ", "= internal global ", text)
     text = re.sub(r"^define (linkonce_odr |dso_local |hidden )*", "define internal ", text, flags=re.MULTILINE)
+    text = _ARITHMETIC.sub(r"\g<0> contract", text)
     return Lowered(text, result.fndesc.llvm_func_name, result.signature.return_type)
 
 

@@ -5,6 +5,8 @@ for all rows, a tile of them in registers at a time.
 """
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from mxc.compiler.kernel.ir import computing_dtype
 from mxc.compiler.kernel.routines.words import PANEL
 from mxc.compiler.targets.cpu.builder import BYTES, TYPES, Array, Builder, vector_type
@@ -51,6 +53,15 @@ def product_functions(isa: Isa, given: str, stored: str) -> str:
                         with b.when(height.equals(many)):
                             b.call(f"{name}_{many}", rest)
     return b.module()
+
+
+def with_products(text: str, isa: Isa, products: Iterable[tuple[str, str]]) -> str:
+    """A module's LLVM IR with the functions for products of these dtypes, which it calls, behind it."""
+    lines = text.splitlines()
+    for i, stored in enumerate(sorted(products)):
+        more = product_functions(isa, *stored).replace("#0", f"#{i + 1}").splitlines()
+        lines += [line for line in more if not (line.startswith("declare") and line in lines)]
+    return "\n".join([*lines, ""])
 
 
 def _print_tile(b: Builder, isa: Isa, given: str, stored: str, rows: int) -> None:

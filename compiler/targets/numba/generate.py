@@ -1,0 +1,51 @@
+"""Kernels' typed source (targets/cpu/loops.py, routines.py) to LLVM IR by Numba."""
+from __future__ import annotations
+
+import llvmlite.binding as llvm
+from numba.core import types
+from numba.core.errors import NumbaError
+
+from mxc.compiler.error import MXNetError
+from mxc.compiler.targets.cpu.interleave import hinted
+from mxc.compiler.targets.cpu.isa import fitting
+from mxc.compiler.targets.cpu.jobs import Job
+from mxc.compiler.targets.cpu.load import initialise, optimised
+from mxc.compiler.targets.numba.lowering import RAISES, kernel_wrapper, lowered
+from mxc.compiler.targets.numba.words import PREFIX, definitions, function_of
+
+ARGUMENTS = (types.voidptr, types.int64, types.int64, types.voidptr)  # args, first, last, scratch
+
+
+SIMPLE = 1  # of LLVM's speeds: loops become as short as they are, none becomes vectors
+
+
+def generated(job: Job, features: str) -> str:
+    """LLVM IR of a job in typed source, not optimised, that defines its symbol for CPUs with `features` (LLVM's names).
+    Raises MXNetError naming the kernel for what Numba does not compile."""
+    try:
+        kernel = function_of(job.text, "kernel", job.buffers, [dtype for dtype, _ in job.scratch])
+        found = lowered(kernel, ARGUMENTS, types.none)
+    except (NumbaError, MXNetError, SyntaxError, NameError, TypeError, ValueError, KeyError) as error:
+        raise MXNetError(f"kernel {job.name}: {error}\n{job.text}") from error
+    initialise()
+    module = llvm.parse_assembly(found.text + kernel_wrapper(found, job.symbol))
+    called = [f.name for f in module.functions if f.is_declaration and f.name.startswith(f"{PREFIX}.")]
+    more = definitions(called, fitting(features), len(job.buffers) + len(job.scratch))
+    for text in (more, *job.functions):
+        module.link_in(llvm.parse_assembly(text))
+    for function in module.functions:
+        if not function.is_declaration and function.name != job.symbol:
+            function.linkage = "internal"
+    return str(module)
+
+
+def module_of(job: Job, target: llvm.TargetMachine, features: str) -> llvm.ModuleRef:
+    """The LLVM module of a job, ready for code generation by the `target` machine. Raises MXNetError naming the kernel
+    for what does not compile, and for code that may raise an exception: kernels have nobody to tell."""
+    text = generated(job, features)
+    if not job.short:
+        text = hinted(str(optimised(text, target, SIMPLE)))
+    module = optimised(text, target, short=job.short)
+    if any(function.name == RAISES for function in module.functions):
+        raise MXNetError(f"kernel {job.name}: its code may raise an exception, which a kernel cannot\n{job.text}")
+    return module
