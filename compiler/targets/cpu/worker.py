@@ -68,7 +68,7 @@ def compile_here(job: Job, cpu: str, features: str) -> bytes:
 
     with interrupts.held():
         try:
-            return _emitted(*_ir_of(job, features), machine(cpu, features))
+            return _emitted(*_ir_of(job, features), job.functions, machine(cpu, features))
         except RuntimeError as error:
             raise MXNetError(f"kernel {job.name} does not compile: {error}\n{job.text}") from error
 
@@ -78,7 +78,7 @@ def module_of(job: Job, target: Any, features: str) -> Any:
     from mxc.compiler.targets.cpu.load import optimised
 
     text, speed, short = _ir_of(job, features)
-    return optimised(text, target, speed, short)
+    return optimised(text, target, speed, short, job.functions)
 
 
 def _ir_of(job: Job, features: str) -> tuple[str, int, bool]:
@@ -92,10 +92,10 @@ def _ir_of(job: Job, features: str) -> tuple[str, int, bool]:
     return text if job.short else interleaved(text), SPEED, job.short
 
 
-def _emitted(text: str, speed: int, short: bool, target: Any) -> bytes:
+def _emitted(text: str, speed: int, short: bool, functions: Sequence[str], target: Any) -> bytes:
     from mxc.compiler.targets.cpu.load import optimised
 
-    return bytes(target.emit_object(optimised(text, target, speed, short)))
+    return bytes(target.emit_object(optimised(text, target, speed, short, functions)))
 
 
 def _next(jobs: list[Job]) -> Job | None:
@@ -115,7 +115,7 @@ def _ask(helper: subprocess.Popen[bytes], job: Job, cpu: str, features: str) -> 
     """The code of `job` from a helper; None when it has none or is no more."""
     assert helper.stdin is not None and helper.stdout is not None
     try:
-        helper.stdin.write(json.dumps([*_ir_of(job, features), cpu, features]).encode() + b"\n")
+        helper.stdin.write(json.dumps([*_ir_of(job, features), job.functions, cpu, features]).encode() + b"\n")
         helper.stdin.flush()
         answer = helper.stdout.readline()
     except (OSError, ValueError, MXNetError):  # it was killed, or the job has no code
@@ -131,9 +131,9 @@ def main() -> None:
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to all; the parent ends its helpers
     for line in sys.stdin.buffer:
-        text, speed, short, cpu, features = json.loads(line)
+        text, speed, short, functions, cpu, features = json.loads(line)
         try:
-            code = _emitted(text, speed, short, machine(cpu, features))
+            code = _emitted(text, speed, short, functions, machine(cpu, features))
         except RuntimeError:
             code = b""
         sys.stdout.buffer.write(base64.b64encode(code) + b"\n")

@@ -61,6 +61,7 @@ def lowered(function: Callable[..., Any], arguments: Sequence[types.Type],
     with global_compiler_lock:
         result = compiler.compile_extra(cpu_target.typing_context, _context(), function, tuple(arguments), returns,
                                         _flags(), {})
+        result.library.finalize()  # which links the functions that it calls
         text = result.library.get_llvm_str()
     text = re.sub(r"= common (dso_local )?global ", "= internal global ", text)
     text = re.sub(r"^define (linkonce_odr |dso_local |hidden )*", "define internal ", text, flags=re.MULTILINE)
