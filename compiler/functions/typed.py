@@ -76,7 +76,7 @@ class _Rewriter(ast.NodeTransformer):
         self.source, self.text = source, text
         self.kinds: dict[str, str] = dict(zip([*source.inputs, *source.keywords], kinds, strict=True))
         self.arguments = dict(self.kinds)
-        self.called: dict[tuple[Source, tuple[str, ...]], _Rewriter] = {}
+        self.called: dict[tuple[str, tuple[str, ...]], _Rewriter] = {}
         statements = copy.deepcopy(source.statements)
         self.locals = {n.id for s in statements for n in ast.walk(s) if isinstance(n, ast.Name)
                        and isinstance(n.ctx, ast.Store)} | self.kinds.keys()
@@ -197,9 +197,9 @@ class _Rewriter(ast.NodeTransformer):
         given = {**dict(zip(function.inputs, node.args, strict=False)), **{k.arg: k.value for k in node.keywords}}
         kinds = tuple(self.kind(given[n]) if n in given else _of_number(function.keywords.get(n))
                       for n in (*function.inputs, *function.keywords))
-        if (function, kinds) not in self.called:
-            self.called[function, kinds] = _Rewriter(function, kinds, self.text)
-        return self.called[function, kinds]
+        if (function.digest, kinds) not in self.called:
+            self.called[function.digest, kinds] = _Rewriter(function, kinds, self.text)
+        return self.called[function.digest, kinds]
 
     def _captured(self, node: ast.AST) -> Any:
         """What a name of outside stands for, or a member of a module; of Python's own functions the name."""
