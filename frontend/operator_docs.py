@@ -8,7 +8,7 @@ def describe(op: Operator, name: str, value: str) -> str:
     """The docstring of the function `name` of an operator. value: what it takes and gives, "Symbol" or "NDArray"."""
     alias = f" (this is its alias {name})" if name != op.name else ""
     lines = [op.doc or f"Apply operator {op.name}.", "", f"Operator {op.name}{alias}."]
-    if isinstance(op.expr, str):
+    if isinstance(op.expr, str) and op.signature is None:
         lines.append(f"Computes `{op.expr}`.")
     lines += ["", "Parameters", "----------", *(_input(spec, value) for spec in op.inputs)]
     lines += [f"{aux} : {value}, auxiliary state: training changes it" for aux in op.aux]

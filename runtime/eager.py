@@ -19,7 +19,7 @@ import numpy as np
 from mxc.compiler.error import MXNetError, OutOfMemoryError
 from mxc.compiler.forks import Lock
 from mxc.compiler.graph.graph import Entry, Graph, Node
-from mxc.compiler.ops import expr
+from mxc.compiler.ops import expr, functions
 from mxc.compiler.ops.philox import Draws
 from mxc.compiler.ops.table import Kind
 from mxc.compiler.plan import Plan, Step
@@ -90,7 +90,8 @@ class Form:
             "shape" in node.params and not in_shapes and (self.is_empty or shapes[0] == ()))
         self.draws = not (self.is_empty or self.refusal) and _draws(node, in_shapes, in_dtypes, is_train)
         elements = max(map(math.prod, (*in_shapes, *shapes)), default=0)
-        is_library = op.kind >= Kind.ANCHOR or (op.kind == Kind.REDUCTION and op.reduce is None)
+        is_library = op.kind >= Kind.ANCHOR or (op.kind == Kind.REDUCTION and op.reduce is None) or (
+            op.kind < Kind.ANCHOR and functions.calls_native(op.expression(node.params) or "0"))
         self.small = elements < (LARGE >> 3 if is_library else LARGE)
         function, is_quick = numpy_function(node, in_shapes, in_dtypes, shapes[0], dtypes[0])
         least = LIBRARY_ELEMENTS if is_library else ARITHMETIC_ELEMENTS if is_quick else MAP_ELEMENTS
@@ -237,8 +238,8 @@ def numpy_function(node: Node, in_shapes: Sequence[tuple[int, ...]], in_dtypes: 
     if op.sums:
         return (_sum, True) if len(in_shapes) > 1 else (None, False)
     text = op.expression(params) if "reference" not in op.rules and op.reduce is None else None
-    if text is None or expr.compute_dtype(text, dtype) != dtype:
-        return None, False
+    if text is None or expr.compute_dtype(text, dtype) != dtype or any(functions.in_text(text)):
+        return None, False  # of lines that use others twice the text would double with each
     names = op.input_names(params)
     if not set(names) <= expr.names_of(text):
         return None, False

@@ -30,19 +30,19 @@ ALLOWED = {
     "cache_files": "env",
     "cache": "env cache_files",
     "functions": "error syntax",
-    "ops": "error syntax",
+    "ops": "error syntax functions",
     "graph": "error input_files ops",
     "kernel": "error forks ops",
     "passes": "error env plan ops graph kernel",
     "targets": "error kernel sources",  # the printers that targets share
-    "targets/cpu": "error syntax env forks interrupts progress cache_files cache kernel targets",
-    "targets/numba": "error functions syntax kernel targets targets/cpu",  # named by text in targets/cpu
+    "targets/cpu": "error syntax env forks interrupts progress cache_files cache ops kernel targets targets/numba",
+    "targets/numba": "error functions ops syntax kernel targets targets/cpu",  # named by text in targets/cpu
     "targets/cuda": "error interrupts cache_files cache kernel targets",
     "targets/reference": "error ops graph",  # runs graphs, not kernels
     "planning": "env garbage plan graph kernel passes",
     "stored_plans": "env sources cache_files plan ops graph",
     "api": "env plan ops graph kernel planning stored_plans targets/cpu",
-    "runtime": "error env input_files forks garbage plan ops graph passes api targets/cpu targets/cuda "
+    "runtime": "error env input_files forks garbage functions plan ops graph passes api targets/cpu targets/cuda "
                "targets/reference",
     "frontend": "runtime error env input_files interrupts garbage progress cache ops graph passes targets/reference",
 }

@@ -19,6 +19,7 @@ from mxc.compiler.ops.table import Operator, Params
 
 _INTERNAL = "_mxc_"  # the names of operators that only passes make: no file holds them
 _IN_PYTHON = ": a program that has it in Python registers it by mx.operator.register before it loads the model"
+_OWN = " (an operator of a program's own is registered, as by mx.operator.elementwise, before the model is loaded)"
 _TYPE_NAMES = {dict: "an object", list: "a list", str: "a string", int: "an integer"}
 
 
@@ -119,7 +120,7 @@ class _Reader:
         """Raise one error for everything that was not understood."""
         known = [name for name in table.names() if not name.startswith(_INTERNAL)] if self.unknown_operators else []
         lines = [f"operator {name!r} (node {', '.join(map(repr, nodes[:3]))}{', ...' if len(nodes) > 3 else ''}, "
-                 f"{len(nodes)} of them){_IN_PYTHON if name == 'Custom' else nearest(name, known)}"
+                 f"{len(nodes)} of them){_IN_PYTHON if name == 'Custom' else nearest(name, known) + _OWN}"
                  for name, nodes in self.unknown_operators.items()]
         lines += self.unknown_attributes
         if lines:

@@ -10,7 +10,7 @@ from mxc.compiler.error import MXNetError
 from mxc.compiler.kernel import ir
 from mxc.compiler.kernel.ir import FLOATS, INDEX, LoopKernel, Value
 from mxc.compiler.kernel.math import expand
-from mxc.compiler.ops import philox
+from mxc.compiler.ops import functions, philox
 from mxc.compiler.ops.expr import as_dtype
 
 
@@ -148,6 +148,9 @@ def scalar(v: Value, args: Sequence[np.ndarray]) -> np.ndarray:
         return philox.words(*args)
     if v.op in ir.FUNCTIONS:
         return _function(v, args)
+    added = functions.find(v.op)
+    if added is not None:
+        return np.asarray(functions.numpy_function(added, v.dtype)(*args)).astype(dtype)
     wide = [a.astype(computed(a.dtype)) for a in args]
     result = STEPS[v.op](*wide)
     return result if v.op in ir.COMPARISONS else np.asarray(result).astype(dtype)

@@ -5,7 +5,10 @@ import ast
 import functools
 
 from mxc.compiler.error import MXNetError
+from mxc.compiler.functions.formula import used_lines
+from mxc.compiler.ops import functions
 from mxc.compiler.ops.expr import names_in, parse
+from mxc.compiler.ops.functions import ScalarFunction
 
 # function -> the derivative by each argument over a, b (the arguments). At ties max and min follow the first argument.
 # "0": flat almost everywhere. 1 - a ** 2 would lose the digits of an a near 1.
@@ -58,6 +61,9 @@ def derivative(node: ast.expr, name: str) -> ast.expr:
         return derivative(node.args[0], name)
     if function == "where":
         return _where(node.args[0], derivative(node.args[1], name), derivative(node.args[2], name))
+    added = functions.find(function)
+    if added is not None:
+        return _of_function(added, node, name)
     if function not in DERIVATIVES:
         raise MXNetError(f"the derivative of {function} is not known (in {ast.unparse(node)!r})")
     total: ast.expr = ZERO
@@ -65,6 +71,72 @@ def derivative(node: ast.expr, name: str) -> ast.expr:
     for argument, outer in zip(node.args, DERIVATIVES[function], strict=True):
         inner = derivative(argument, name)
         total = _add(total, _multiply(inner, _substitute(parse(outer), arguments)))
+    return total
+
+
+def _of_function(function: ScalarFunction, node: ast.Call, name: str) -> ast.expr:
+    """The derivative of a call of a function of the running program."""
+    total: ast.expr = ZERO
+    arguments = dict(zip(function.arguments, node.args, strict=True))
+    for i, argument in enumerate(node.args):
+        inner = derivative(argument, name)
+        if not _is(inner, 0):
+            total = _add(total, _multiply(inner, _substitute(parse(by_argument(function, i)), arguments)))
+    return total
+
+
+def by_argument(function: ScalarFunction, i: int) -> str:
+    """The derivative of a function of the running program by its i-th argument, an expression over its arguments.
+
+    Raises MXNetError for a native function whose derivatives were not given.
+    """
+    if function.derivatives:
+        return function.derivatives[i]
+    if function.is_native:
+        raise MXNetError(function.missing)
+    if i not in function.made:
+        function.made[i] = _made_of_lines(function, i)
+    return function.made[i]
+
+
+def _made_of_lines(function: ScalarFunction, i: int) -> str:
+    """A call of a formula that is made for it: each line is followed by its derivative, where it has one."""
+    lines: list[tuple[str, str]] = []
+    by_name = {f"a{i}": "1"}  # what is not in it does not change with the argument
+    taken = {name for name, _ in function.lines}
+    for name, text in (*function.lines, ("", function.result)):
+        slope = _slope(parse(text), by_name)
+        if name:
+            lines.append((name, text))
+        if isinstance(slope, (ast.Constant, ast.Name)) or not name:  # a line that says no more
+            by_name[name] = ast.unparse(slope)
+        else:
+            by_name[name] = made_name = _unused(f"d{name}", taken)
+            lines.append((made_name, ast.unparse(slope)))
+        if by_name[name] == "0":
+            del by_name[name]
+    result = by_name.get("", "0")
+    if result in ("0", "1"):
+        return result
+    made = ScalarFunction(f"{function.name}_d{i}", function.count, tuple(used_lines(lines, [result])), result)
+    return f"{functions.add(made).name}({', '.join(made.arguments)})"
+
+
+def _unused(name: str, taken: set[str]) -> str:
+    while name in taken:
+        name = f"d{name}"
+    taken.add(name)
+    return name
+
+
+def _slope(tree: ast.expr, by_name: dict[str, str]) -> ast.expr:
+    """The derivative of a line, where those of the names in it are known by name."""
+    if isinstance(tree, ast.Call) and isinstance(tree.func, ast.Name) and tree.func.id == "where":
+        test, yes, no = tree.args
+        return _where(test, _slope(yes, by_name), _slope(no, by_name))
+    total: ast.expr = ZERO
+    for name in sorted(names_in(tree) & by_name.keys()):
+        total = _add(total, _multiply(parse(by_name[name]), derivative(tree, name)))
     return total
 
 

@@ -15,13 +15,14 @@ from __future__ import annotations
 
 import ast
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, TypeVar
 
 import numpy as np
 
 from mxc.compiler import syntax
 from mxc.compiler.error import MXNetError
+from mxc.compiler.ops import functions
 
 T = TypeVar("T")
 
@@ -52,7 +53,7 @@ class Reading(Protocol[T]):
         """A number of the expression's text."""
 
     def apply(self, op: str, *args: T) -> T:
-        """`op` is a name of kernel/ir.py: add sub mul div mod pow neg min max abs where lt le gt ge eq ne and or not
+        """`op` is a native function of the running program (functions.py) or a name of kernel/ir.py: add sub mul div mod pow neg min max abs where lt le gt ge eq ne and or not
         sqrt floor ceil trunc rint, or one of its FUNCTIONS. The first argument of where, and those of and, or, not, may
         be numbers: what is not 0 is true. Truth values may come where numbers are needed: they are 0 and 1."""
 
@@ -85,6 +86,9 @@ def _check(node: ast.AST, text: str) -> None:
         if name == "cast" and count == 2 and isinstance(node.args[1], ast.Constant):
             return
         if FUNCTIONS.get(name) == count:
+            return
+        added = functions.find(name)
+        if added is not None and added.count == count:
             return
         known = f"takes {FUNCTIONS[name]} arguments" if name in FUNCTIONS else "is not a function of the language"
         raise MXNetError(f"expression {text!r}: {name} with {count} arguments: {name} {known}")
@@ -157,9 +161,21 @@ def evaluate(text: str, reading: Reading[T], env: Mapping[str, T]) -> T:
             dtype = node.args[1]
             assert isinstance(dtype, ast.Constant)
             return reading.cast(walk(node.args[0]), str(dtype.value))
-        return reading.apply(RENAMED.get(node.func.id, node.func.id), *[walk(a) for a in node.args])
+        values = [walk(a) for a in node.args]
+        added = functions.find(node.func.id)
+        if added is not None and not added.is_native:
+            return _of_formula(added, reading, values)
+        return reading.apply(RENAMED.get(node.func.id, node.func.id), *values)
 
     return walk(parse(text))
+
+
+def _of_formula(function: functions.ScalarFunction, reading: Reading[T], values: Sequence[T]) -> T:
+    """What a formula gives: its lines under the reading, each once."""
+    env = dict(zip(function.arguments, values, strict=True))
+    for name, text in function.lines:
+        env[name] = evaluate(text, reading, env)
+    return evaluate(function.result, reading, env)
 
 
 class NumpyReading:
@@ -180,8 +196,10 @@ class NumpyReading:
             return {"and": np.logical_and, "or": np.logical_or, "not": np.logical_not}[op](*truth)
         if op == "where":
             return np.where(args[0] != 0, as_dtype(args[1], self.dtype), as_dtype(args[2], self.dtype))
+        added = functions.find(op)
+        function = NUMPY[op] if added is None else functions.numpy_function(added, self.dtype.name)
         with np.errstate(all="ignore"):
-            result = NUMPY[op](*[as_dtype(a, self.dtype) for a in args])
+            result = np.asarray(function(*[as_dtype(a, self.dtype) for a in args]))
         return result if result.dtype == bool else as_dtype(np.asarray(result), self.dtype)
 
 

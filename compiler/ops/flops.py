@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from math import prod
 
 from mxc.compiler.ops.expr import parse
+from mxc.compiler.ops.functions import written_out
 from mxc.compiler.ops.table import Kind, Operator, Params
 
 Shape = tuple[int, ...]
@@ -32,7 +33,7 @@ def flops(op: Operator, params: Params, ins: Sequence[Shape], outs: Sequence[Sha
         return prod(outs[0]) * (len(ins) - 1)
     expression = op.expression(params)
     if expression is not None:
-        return prod(outs[0]) * operations(expression)
+        return prod(outs[0]) * sum(map(operations, written_out(expression)))
     if op.reduce is not None:
         return prod(ins[0]) * (1 + operations(op.reduce.body)) + prod(outs[0]) * operations(op.reduce.final)
     return prod(outs[0])

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from mxc.compiler.graph.graph import Entry, Graph, Node, Shape
 from mxc.compiler.kernel.ir import FUNCTIONS
 from mxc.compiler.ops.shapes.basic import reduced_axes
+from mxc.compiler.ops.functions import calls_native, written_out
 from mxc.compiler.ops.table import Kind
 from mxc.compiler.passes.index_reads import places_read
 
@@ -77,7 +78,8 @@ def space_of(graph: Graph, node: Node) -> tuple[Shape, frozenset[int]]:
 def is_costly(node: Node) -> bool:
     """True when the node's formula holds a division, a power or a transcendental function."""
     assert node.op is not None
-    return bool(_COSTLY.search(node.op.expression(node.params) or ""))
+    text = node.op.expression(node.params)
+    return text is not None and (calls_native(text) or any(map(_COSTLY.search, written_out(text))))
 
 
 def _needs_index(node: Node) -> bool:

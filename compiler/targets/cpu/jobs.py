@@ -1,12 +1,16 @@
 """What the compiling process gets: kernels as source text, so that other processes can do it too."""
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from mxc.compiler.kernel.ir import CallKernel, ChainKernel, Kernel, RoutineKernel
+from mxc.compiler.kernel import ir
+from mxc.compiler.kernel.ir import CallKernel, ChainKernel, Kernel, LoopKernel, RoutineKernel
 from mxc.compiler.kernel.routines import spec
+from mxc.compiler.ops.functions import ScalarFunction, find
 from mxc.compiler.targets.cpu import chain, library
 from mxc.compiler.targets.cpu.codegen import LLVM
+from mxc.compiler.targets.cpu.functions import native_text
 from mxc.compiler.targets.cpu.isa import Isa
 from mxc.compiler.targets.cpu.loop_forms import has_short_loops, scratch_layout
 from mxc.compiler.targets.cpu.loops import loop_source
@@ -19,8 +23,8 @@ class Job:
 
     language: "typed" (loops.py, routines.py; see translate.py) or "llvm" (IR text of the library). buffers: dtypes of a
     typed source's buffers. scratch: dtype and byte offset of its scratch buffers. short: whether its innermost loops
-    have few, constant steps. generator: of code of typed source (codegen.py). functions: LLVM IR of functions that its
-    words call.
+    have few, constant steps. generator: of code of typed source (codegen.py). functions: LLVM IR text of the functions
+    of the running program that it calls.
     """
 
     symbol: str
@@ -34,10 +38,16 @@ class Job:
     functions: tuple[str, ...] = ()
 
 
-def job_of(kernel: Kernel, symbol: str, isa: Isa | None = None, generator: str = LLVM) -> Job:
-    """The job that compiles `kernel` (a loop kernel: in canonical form) for CPUs that run `isa` (None: this one)."""
+def job_of(kernel: Kernel, symbol: str, isa: Isa | None = None, generator: str = LLVM,
+           function_text: Callable[[ScalarFunction, str], str] = native_text) -> Job:
+    """The job that compiles `kernel` (a loop kernel: in canonical form) for CPUs that run `isa` (None: this one).
+    function_text: gives the LLVM IR of a function of the running program for a dtype."""
+    functions: tuple[str, ...] = ()
+    if isinstance(kernel, (CallKernel, LoopKernel)):
+        called = {(v.op, v.dtype): added for v in ir.walk(kernel.roots()) if (added := find(v.op)) is not None}
+        functions = tuple(function_text(function, dtype) for (_, dtype), function in called.items())
     if isinstance(kernel, CallKernel):
-        return Job(symbol, kernel.name, "llvm", library.source(kernel, symbol, isa))
+        return Job(symbol, kernel.name, "llvm", library.source(kernel, symbol, isa), functions=functions)
     if isinstance(kernel, ChainKernel):
         return Job(symbol, kernel.name, "llvm", chain.source(kernel, symbol))
     if isinstance(kernel, RoutineKernel):
@@ -46,4 +56,4 @@ def job_of(kernel: Kernel, symbol: str, isa: Isa | None = None, generator: str =
                    generator=generator)
     scratch = tuple(scratch_layout(kernel)[0])
     return Job(symbol, kernel.name, "typed", loop_source(kernel), kernel.buffers, scratch, has_short_loops(kernel),
-               generator)
+               generator, functions)

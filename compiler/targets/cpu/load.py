@@ -63,15 +63,21 @@ def load_by_llvm(codes: Iterable[bytes], symbols: Sequence[str]) -> dict[str, in
     return found
 
 
-def optimised(text: str, target: llvm.TargetMachine, speed: int = 3, short: bool = False) -> llvm.ModuleRef:
+def optimised(text: str, target: llvm.TargetMachine, speed: int = 3, short: bool = False,
+              functions: Sequence[str] = ()) -> llvm.ModuleRef:
     """The module of LLVM IR text after LLVM's passes for `target`; speed 0: no passes, for text that needs none.
 
+    functions: LLVM IR text of modules whose functions the text calls; they become functions of its own.
     short: the innermost loops have few, constant steps. They are unrolled, and their steps become vectors; LLVM would
     rather make vectors of the loops around them, with a shuffle for each element. So loops become vectors in a second
     turn only: those that were too long to unroll.
     """
     initialise()
     module = llvm.parse_assembly(text)
+    for function in functions:
+        module.link_in(llvm.parse_assembly(function))
+    for name in (f.name for more in functions for f in llvm.parse_assembly(more).functions if not f.is_declaration):
+        module.get_function(name).linkage = "internal"
     module.triple = target.triple
     module.data_layout = str(target.target_data)
     module.verify()

@@ -13,11 +13,13 @@ from mxc.compiler.cache import Cache, Claims, open_cache
 from mxc.compiler.cache_files import entry_key
 from mxc.compiler.forks import Lock
 from mxc.compiler.targets.cpu import codegen, host, levels
+from mxc.compiler.targets.cpu.functions import native_text
 from mxc.compiler.targets.cpu.loaded import Library, load_functions
 from mxc.compiler.targets.launch import Launch, sources_digest, symbol
 
 if TYPE_CHECKING:
     from mxc.compiler.kernel.ir import Kernel
+    from mxc.compiler.ops.functions import ScalarFunction
     from mxc.compiler.targets.cpu.isa import Isa
     from mxc.compiler.targets.cpu.jobs import Job
 
@@ -165,7 +167,23 @@ class CpuTarget:
     def _job(self, key: str, kernel: Kernel) -> Job:
         from mxc.compiler.targets.cpu.jobs import job_of  # only now: it prints kernels
 
-        return job_of(kernel, symbol(key) if key else "kernel", self.isa, self.generator)
+        return job_of(kernel, symbol(key) if key else "kernel", self.isa, self.generator, self.function_text)
+
+    def function_text(self, function: ScalarFunction, dtype: str) -> str:
+        """LLVM IR of a native function of the running program, from the cache or by Numba. Raises MXNetError that
+        quotes the user's line where it does not compile."""
+        from importlib import metadata
+
+        if self.cache is None:
+            return native_text(function, dtype)
+        parts = self.parts | {"numba": metadata.version("numba")}
+        key = entry_key(f"function {function.name} {dtype}", parts)
+        found = self.cache.get(key)
+        if found is not None:
+            return found.decode()
+        text = native_text(function, dtype)
+        self.cache.put(key, parts, text.encode(), f"function {function.name}", self.cache.explain(key, parts))
+        return text
 
     def _build(self, jobs: Mapping[str, Callable[[], Job]]) -> Built:
         """The object code of `jobs`, by key: from the cache, or compiled and put there. Of what several processes miss

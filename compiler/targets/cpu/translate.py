@@ -13,13 +13,14 @@ from typing import Any
 
 from mxc.compiler import syntax
 from mxc.compiler.error import MXNetError
+from mxc.compiler.ops import functions
 from mxc.compiler.targets.cpu.builder import Value
 from mxc.compiler.targets.cpu.isa import fitting
 from mxc.compiler.targets.cpu.jobs import Job
 from mxc.compiler.targets.cpu.library.arithmetic import register_type
 from mxc.compiler.targets.cpu.library.product import with_products
 from mxc.compiler.targets.cpu.typed import Buffer, Steps, Typed, promoted
-from mxc.compiler.targets.cpu.vocabulary import buffer_at, scratch_at, words
+from mxc.compiler.targets.cpu.vocabulary import buffer_at, operation, scratch_at, words
 
 PARAMETERS = "ptr noundef args, i64 noundef first, i64 noundef last, ptr noundef scratch"
 BINARY = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div", ast.FloorDiv: "floordiv", ast.Mod: "mod",
@@ -178,6 +179,8 @@ class _Function:
     def of_Name(self, node: ast.Name) -> Any:
         if node.id in self.slots:
             return self.variable(node.id)
+        if functions.find(node.id.removesuffix("_")) is not None:
+            return operation(node.id.removesuffix("_"))
         if node.id not in self.names:
             raise MXNetError(f"{node.id} is no word of the language and was given no value")
         return self.names[node.id]

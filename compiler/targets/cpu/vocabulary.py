@@ -37,6 +37,11 @@ def _operation(op: str, s: Steps, *arguments: Typed) -> Typed:
     return _apply(s, op, arguments, dtypes.pop())
 
 
+def operation(op: str) -> Word:
+    """The word of one operation."""
+    return functools.partial(_operation, op)
+
+
 def _index(op: str, s: Steps, x: Typed, y: Typed) -> Typed:
     """Quotient and rest of integers that are not negative; the divisor is not 0."""
     if y.value.constant == 1:
@@ -129,7 +134,7 @@ def product_(s: Steps, to: Buffer, at: Typed, rows: Typed, left: Buffer, start: 
 @functools.cache
 def words() -> dict[str, Word]:
     """Every word but those of a kernel's own buffers."""
-    found: dict[str, Word] = {f"{op}_": functools.partial(_operation, op) for op in OPERATIONS}
+    found: dict[str, Word] = {f"{op}_": operation(op) for op in OPERATIONS}
     for dtype in DTYPES:
         found[f"whole_{dtype}"] = found[dtype] = lambda s, x, dtype=dtype: s.cast(x, dtype)
         found[f"bits_{dtype}"] = functools.partial(_bits, dtype)

@@ -85,7 +85,7 @@ def module_of(job: Job, target: Any, features: str) -> Any:
     if job.language == "typed" and job.generator == NUMBA:
         return importlib.import_module(HOME).module_of(job, target, features)
     text, speed, short = _ir_of(job, features)
-    return optimised(text, target, speed, short)
+    return optimised(text, target, speed, short, job.functions)
 
 
 def _ir_of(job: Job, features: str) -> tuple[str, int, bool]:
@@ -116,7 +116,7 @@ def _ask(helper: subprocess.Popen[bytes], job: Job, cpu: str, features: str) -> 
     """The code of `job` from a helper; None when it has none or is no more."""
     assert helper.stdin is not None and helper.stdout is not None
     try:
-        work = asdict(job) if job.generator == NUMBA else _ir_of(job, features)
+        work = asdict(job) if job.generator == NUMBA else [*_ir_of(job, features), job.functions]
         helper.stdin.write(json.dumps([work, cpu, features]).encode() + b"\n")
         helper.stdin.flush()
         answer = helper.stdout.readline()
@@ -144,8 +144,8 @@ def main() -> None:
 
                 module = module_of(Job(**work), target, features)
             else:
-                text, speed, short = work
-                module = optimised(text, target, speed, short)
+                text, speed, short, functions = work
+                module = optimised(text, target, speed, short, functions)
             code = bytes(target.emit_object(module))
         except (RuntimeError, MXNetError):
             code = b""

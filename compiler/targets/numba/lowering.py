@@ -65,7 +65,7 @@ def lowered(function: Callable[..., Any], arguments: Sequence[types.Type],
                                         flags(), {})
         result.library.finalize()  # which links the functions that it calls
         text = result.library.get_llvm_str()
-    text = re.sub(r"= common (dso_local )?global ", "= internal global ", text)
+    text = re.sub(r"= common (dso_local |local_unnamed_addr )*global ", "= internal global ", text)
     text = re.sub(r"^define (linkonce_odr |dso_local |hidden )*", "define internal ", text, flags=re.MULTILINE)
     text = _ARITHMETIC.sub(r"\g<0> contract", text)
     return Lowered(text, result.fndesc.llvm_func_name, result.signature.return_type)

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mxc.compiler.kernel.ir import Value as Scalar
+from mxc.compiler.ops import functions
 from mxc.compiler.targets.cpu.builder import BYTES, TYPES, Builder, Value, element_of, lanes_of
 
 UNSIGNED = frozenset(["bool", "uint8", "uint16", "uint32", "uint64"])
@@ -102,6 +103,8 @@ class Arithmetic:
             return self.b.convert("bitcast", args[0], register_type(v.dtype))
         if v.op in ORDERED:
             return self.compare(v.op, dtype, *args)
+        if functions.find(v.op) is not None:
+            return function_call(self.b, f"mxc_function_{v.op}_{v.dtype}", args)
         if v.op == "not":
             return self.b.negate(args[0])
         if dtype == "bool":
@@ -217,12 +220,18 @@ class Arithmetic:
 
 def _library_call(b: Builder, name: str, arguments: Sequence[Value]) -> Value:
     """The C library's double function `name`, or its float sister, lane by lane."""
+    single = element_of(arguments[0].type) == "float"
+    return function_call(b, name + ("f" if single else ""), arguments)
+
+
+def function_call(b: Builder, name: str, arguments: Sequence[Value]) -> Value:
+    """A function of scalars that is defined elsewhere, lane by lane."""
     kind, lanes = arguments[0].type, lanes_of(arguments[0].type)
     if not lanes:
-        return b.external(name + ("f" if kind == "float" else ""), kind, arguments)
+        return b.external(name, kind, arguments)
     result = Value(b, kind, "poison")
     for i in range(lanes):
-        one = _library_call(b, name, [b.lane(a, i) for a in arguments])
+        one = function_call(b, name, [b.lane(a, i) for a in arguments])
         result = b.emit(kind, f"insertelement {kind} {result.text}, {one.type} {one.text}, i64 {i}")
     return result
 

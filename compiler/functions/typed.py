@@ -1,0 +1,393 @@
+"""A function of numbers rewritten so that it computes in one float dtype, as NumPy's scalars beside Python's numbers do.
+
+Numba's rules widen (float32 + 1 is float64), so what is a whole number or a literal is made a number of the dtype
+where it meets one. `TYPE(x)` is that conversion; what it is, and what `math` and `np` are, says the caller: Numba's on
+the CPU, numba.cuda's, or NumPy's for the reference. The lines of the text stay those of the user's file.
+"""
+from __future__ import annotations
+
+import ast
+import copy
+import math
+import types
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from mxc.compiler.functions.formula import REAL, TRUTH, WHOLE
+from mxc.compiler.functions.source import Source
+
+TYPE = "mxc_number"  # the conversion to the dtype, in the rewritten text
+OTHER = "other"  # what is no number of the three kinds, or of a dtype that the function names: left as it is
+WHOLE_RESULTS = ("floor", "ceil", "trunc", "int", "round", "len", "isqrt", "gcd")
+TRUTH_RESULTS = ("isnan", "isinf", "isfinite", "bool", "isclose")
+OF_ARGUMENTS = ("abs", "min", "max", "pow", "sum", "divmod")
+KINDS = {float: REAL, int: WHOLE, bool: TRUTH}
+
+
+@dataclass
+class Text:
+    """functions: name -> (definition, file), of which later ones call earlier ones; the last is `main`. names: what
+    their global names are, beside TYPE and the functions."""
+
+    main: str
+    functions: dict[str, tuple[ast.FunctionDef, str]] = field(default_factory=dict)
+    names: dict[str, Any] = field(default_factory=dict)
+
+
+def rewritten(source: Source, kinds: Sequence[type], part: tuple[int, int] | None,
+              name: str) -> Text:
+    """The text of a function whose arguments are numbers of the dtype. kinds: float, int or bool: what they are to the
+    function, inputs first. part: (i, n): the i-th of the n numbers that it returns in a tuple; None: it returns one."""
+    text = Text(name)
+    inner = _Rewriter(source, tuple(KINDS[k] for k in kinds), text).name
+    arguments = [f"a{i}" for i in range(len(kinds))]
+    converted = [{float: "{}", int: "int({})", bool: "({} != 0)"}[k].format(a)
+                 for k, a in zip(kinds, arguments, strict=True)]
+    parts = ["number"] if part is None else [f"number{i}" for i in range(part[1])]
+    module = ast.parse(f"def {name}({', '.join(arguments)}):\n"
+                       f"    {', '.join(parts)} = {inner}({', '.join(converted)})\n"
+                       f"    return {TYPE}({parts[0 if part is None else part[0]]})\n")
+    definition = module.body[0]
+    assert isinstance(definition, ast.FunctionDef)
+    for node in ast.walk(definition):
+        if hasattr(node, "lineno"):
+            node.lineno = node.end_lineno = source.tree.lineno
+    text.functions[name] = definition, source.file
+    return text
+
+
+def build(text: Text, names: Mapping[str, Any], decorate: Callable[[Any], Any] = lambda f: f) -> Any:
+    """The main function. names: TYPE, and others that take the place of the text's. decorate: each function."""
+    space = {**text.names, **names}
+    for name, (definition, file) in text.functions.items():
+        module = ast.fix_missing_locations(ast.Module([definition], []))
+        exec(compile(module, file, "exec"), space)
+        space[name] = decorate(space[name])
+    return space[text.main]
+
+
+class _Rewriter(ast.NodeTransformer):
+    """One function for arguments of certain kinds; `name` in the text, `returns`: the kind of its result."""
+
+    def __init__(self, source: Source, kinds: tuple[str, ...], text: Text):
+        self.source, self.text = source, text
+        self.kinds: dict[str, str] = dict(zip([*source.inputs, *source.keywords], kinds, strict=True))
+        self.arguments = dict(self.kinds)
+        self.called: dict[tuple[str, tuple[str, ...]], _Rewriter] = {}
+        statements = copy.deepcopy(source.statements)
+        self.locals = {n.id for s in statements for n in ast.walk(s) if isinstance(n, ast.Name)
+                       and isinstance(n.ctx, ast.Store)} | self.kinds.keys()
+        self._infer(statements)
+        self.returns = self._returned(statements)
+        body = [self.visit(s) for s in statements]
+        self.name = f"mxc_{len(text.functions)}_{getattr(source.tree, 'name', 'function')}"
+        names = [*source.inputs, *source.keywords]
+        changed = [n for n in names if self.kinds[n] != self.arguments[n]]  # they become numbers of the dtype later on
+        body = [*(ast.Assign([ast.Name(n, ast.Store())], self._wrap(ast.Name(n, ast.Load()))) for n in changed), *body]
+        arguments = ast.arguments([], [ast.arg(n) for n in names], None, [], [], None, [])
+        definition = ast.FunctionDef(self.name, arguments, body, [], None, None)
+        ast.copy_location(definition, source.tree)
+        for statement in body[:len(changed)]:
+            ast.copy_location(statement, source.tree)
+        text.functions[self.name] = ast.fix_missing_locations(definition), source.file
+        text.names |= {self._own(n): v for n, v in source.names.items()
+                       if not isinstance(v, (Source, bool, int, float, np.generic))}
+
+    def _own(self, name: str) -> str:
+        """A global name in the text: functions of several files may mean different things by one."""
+        return f"{name}_of_{self.source.digest[:8]}"
+
+    # --- kinds
+
+    def _infer(self, statements: Sequence[ast.stmt]) -> None:
+        """The kinds of variables: what holds all that they are given."""
+        before: dict[str, str] = {}
+        while before != self.kinds:
+            before = dict(self.kinds)
+            for statement in statements:
+                for node in ast.walk(statement):
+                    if isinstance(node, ast.Assign):
+                        for target in node.targets:
+                            self._given(target, node.value)
+                    elif isinstance(node, ast.AnnAssign) and node.value is not None:
+                        self._given(node.target, node.value)
+                    elif isinstance(node, ast.AugAssign):
+                        self._keep(node.target, self._of_operation(node.op, self.kind(node.target),
+                                                                   self.kind(node.value)))
+                    elif isinstance(node, ast.For):
+                        self._keep(node.target, self._of_items(node.iter))
+                    elif isinstance(node, ast.NamedExpr):
+                        self._given(node.target, node.value)
+
+    def _given(self, target: ast.expr, value: ast.expr) -> None:
+        if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
+            for one, part in zip(target.elts, value.elts, strict=True):
+                self._given(one, part)
+        else:
+            self._keep(target, self.kind(value))
+
+    def _keep(self, target: ast.expr, kind: str) -> None:
+        if isinstance(target, ast.Name):
+            known = self.kinds.get(target.id, "")
+            self.kinds[target.id] = _joined([known, kind])
+        elif isinstance(target, ast.Tuple):
+            for one in target.elts:
+                self._keep(one, OTHER)
+
+    def _of_items(self, node: ast.expr) -> str:
+        if isinstance(node, ast.Call):
+            return WHOLE if isinstance(node.func, ast.Name) and node.func.id == "range" else OTHER
+        return self.kind(node) if isinstance(node, ast.Tuple) else _of_number(self._captured(node), True)
+
+    def kind(self, node: ast.AST) -> str:
+        """The kind of an expression; "" where nothing is known yet."""
+        if isinstance(node, ast.Constant):
+            return _of_number(node.value)
+        if isinstance(node, ast.Name):
+            return self.kinds.get(node.id, "") if node.id in self.locals else _of_number(self._captured(node))
+        if isinstance(node, ast.Attribute):
+            return _of_number(self._captured(node))
+        if isinstance(node, ast.BinOp):
+            return self._of_operation(node.op, self.kind(node.left), self.kind(node.right))
+        if isinstance(node, ast.UnaryOp):
+            kind = self.kind(node.operand)
+            return TRUTH if isinstance(node.op, ast.Not) else WHOLE if kind == TRUTH else kind
+        if isinstance(node, ast.Compare):
+            return TRUTH
+        if isinstance(node, (ast.BoolOp, ast.Tuple)):
+            return _joined([self.kind(n) for n in (node.values if isinstance(node, ast.BoolOp) else node.elts)])
+        if isinstance(node, ast.IfExp):
+            return _joined([self.kind(node.body), self.kind(node.orelse)])
+        if isinstance(node, ast.NamedExpr):
+            return self.kind(node.value)
+        if isinstance(node, ast.Subscript):
+            return self.kind(node.value) if isinstance(node.value, ast.Tuple) else _of_number(
+                self._captured(node.value), True)
+        return self._of_call(node) if isinstance(node, ast.Call) else OTHER
+
+    def _of_operation(self, op: ast.operator, a: str, b: str) -> str:
+        if OTHER in (a, b):
+            return OTHER
+        if REAL in (a, b) or isinstance(op, ast.Div):
+            return REAL
+        is_bits = isinstance(op, (ast.BitAnd, ast.BitOr, ast.BitXor)) and a == b == TRUTH
+        return TRUTH if is_bits else WHOLE
+
+    def _of_call(self, node: ast.Call) -> str:
+        function = self._captured(node.func)
+        kinds = [self.kind(a) for a in node.args]
+        if isinstance(function, Source):
+            return self._callee(function, node).returns if "" not in kinds else ""
+        name = getattr(function, "__name__", function)
+        if name in TRUTH_RESULTS:
+            return TRUTH
+        if name in WHOLE_RESULTS and not isinstance(function, np.ufunc) and len(kinds) == 1:
+            return WHOLE
+        if name in OF_ARGUMENTS and not isinstance(function, np.ufunc) and getattr(function, "__module__", "") != "math":
+            return _joined(kinds)
+        if isinstance(function, type):  # a dtype that the user names
+            return OTHER
+        return REAL if OTHER not in kinds else OTHER
+
+    def _callee(self, function: Source, node: ast.Call) -> _Rewriter:
+        """The called function for these arguments. A keyword's argument is what its position would be."""
+        given = {**dict(zip(function.inputs, node.args, strict=False)), **{k.arg: k.value for k in node.keywords}}
+        kinds = tuple(self.kind(given[n]) if n in given else _of_number(function.keywords.get(n))
+                      for n in (*function.inputs, *function.keywords))
+        if (function.digest, kinds) not in self.called:
+            self.called[function.digest, kinds] = _Rewriter(function, kinds, self.text)
+        return self.called[function.digest, kinds]
+
+    def _captured(self, node: ast.AST) -> Any:
+        """What a name of outside stands for, or a member of a module; of Python's own functions the name."""
+        if isinstance(node, ast.Name) and node.id not in self.locals:
+            return self.source.names.get(node.id, node.id)
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            module = self.source.names.get(node.value.id)
+            if isinstance(module, types.ModuleType):
+                if not hasattr(module, node.attr):
+                    raise self.source.error(f"{module.__name__} has no member {node.attr}", node)
+                return getattr(module, node.attr)
+        return None
+
+    def _returned(self, statements: Sequence[ast.stmt]) -> str:
+        return _joined([self.kind(n.value) for s in statements for n in ast.walk(s)
+                        if isinstance(n, ast.Return) and n.value is not None])
+
+    # --- rewriting
+
+    def _wrap(self, node: ast.expr) -> ast.expr:
+        return ast.copy_location(ast.Call(ast.copy_location(ast.Name(TYPE, ast.Load()), node), [node], []), node)
+
+    def _real(self, node: ast.expr) -> ast.expr:
+        """An expression, as a number of the dtype where it is a whole one."""
+        kind = self.kind(node)
+        made = self.visit(node)
+        return self._wrap(made) if kind in (WHOLE, TRUTH) else made
+
+    def visit_Constant(self, node: ast.Constant) -> ast.expr:
+        return self._wrap(node) if isinstance(node.value, float) else node
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        if node.id in self.locals or node.id not in self.source.names:
+            return node
+        value = self.source.names[node.id]
+        if isinstance(value, (bool, int, float, np.generic)):
+            number = value.item() if isinstance(value, np.generic) else value
+            return self.visit(ast.copy_location(_number(number), node))
+        return ast.copy_location(ast.Name(self._own(node.id), ast.Load()), node)
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
+        value = self._captured(node)
+        if isinstance(value, float):
+            return self.visit(ast.copy_location(_number(value), node))
+        return self.generic_visit(node)  # type: ignore[return-value]
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
+        if self.kind(node) == REAL:
+            return ast.copy_location(ast.BinOp(self._real(node.left), node.op, self._real(node.right)), node)
+        return self.generic_visit(node)  # type: ignore[return-value]
+
+    def visit_Compare(self, node: ast.Compare) -> ast.expr:
+        operands = [node.left, *node.comparators]
+        if REAL in map(self.kind, operands):
+            left, *rest = map(self._real, operands)
+            return ast.copy_location(ast.Compare(left, node.ops, rest), node)
+        return self.generic_visit(node)  # type: ignore[return-value]
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:
+        if self.kind(node) == REAL:
+            return ast.copy_location(ast.BoolOp(node.op, list(map(self._real, node.values))), node)
+        return self.generic_visit(node)  # type: ignore[return-value]
+
+    def visit_IfExp(self, node: ast.IfExp) -> ast.expr:
+        if self.kind(node) == REAL:
+            made = ast.IfExp(self.visit(node.test), self._real(node.body), self._real(node.orelse))
+            return ast.copy_location(made, node)
+        return self.generic_visit(node)  # type: ignore[return-value]
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        function = self._captured(node.func)
+        if isinstance(function, Source):
+            return self._call_of(function, node)
+        if function == "float" and len(node.args) == 1:
+            return self._real(node.args[0])
+        kinds = [self.kind(a) for a in node.args]
+        library = isinstance(function, np.ufunc) or getattr(function, "__module__", "") == "math"
+        mixed = function in OF_ARGUMENTS and REAL in kinds
+        if (library and OTHER not in kinds) or mixed:
+            return ast.copy_location(ast.Call(self.visit(node.func), list(map(self._real, node.args)), node.keywords),
+                                     node)
+        return self.generic_visit(node)  # type: ignore[return-value]
+
+    def _call_of(self, function: Source, node: ast.Call) -> ast.expr:
+        """Arguments by position, defaults filled in."""
+        callee = self._callee(function, node)
+        given = {**dict(zip(function.inputs, node.args, strict=False)), **{k.arg: k.value for k in node.keywords}}
+        names = (*function.inputs, *function.keywords)
+        values = []
+        for name in names:
+            value = given.pop(name, None)
+            if value is None and name not in function.keywords:
+                raise self.source.error(f"the argument {name} is missing", node)
+            values.append(self.visit(value if value is not None
+                                     else ast.copy_location(_number(function.keywords[name]), node)))
+        if given or len(node.args) > len(function.inputs):
+            raise self.source.error("a call with other arguments than the function has", node)
+        return ast.copy_location(ast.Call(ast.copy_location(ast.Name(callee.name, ast.Load()), node), values, []), node)
+
+    def _stored(self, target: ast.expr, value: ast.expr) -> ast.expr:
+        """What a variable is given, as a number of the dtype where it is one elsewhere."""
+        if isinstance(target, ast.Name) and self.kinds.get(target.id) == REAL:
+            return self._real(value)
+        if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
+            parts = [self._stored(t, v) for t, v in zip(target.elts, value.elts, strict=True)]
+            return ast.copy_location(ast.Tuple(parts, ast.Load()), value)
+        return self.visit(value)
+
+    def visit_Assign(self, node: ast.Assign) -> ast.stmt:
+        return ast.copy_location(ast.Assign(node.targets, self._stored(node.targets[0], node.value)), node)
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.stmt:
+        if node.value is None:
+            return ast.copy_location(ast.Pass(), node)
+        return ast.copy_location(ast.Assign([node.target], self._stored(node.target, node.value)), node)
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> ast.stmt:
+        if not isinstance(node.target, ast.Name):
+            return self.generic_visit(node)  # type: ignore[return-value]
+        old = ast.copy_location(ast.Name(node.target.id, ast.Load()), node)
+        value = ast.copy_location(ast.BinOp(old, node.op, node.value), node)
+        return self.visit_Assign(ast.copy_location(ast.Assign([node.target], value), node))
+
+    def visit_Return(self, node: ast.Return) -> ast.stmt:
+        assert node.value is not None
+        if isinstance(node.value, ast.Tuple):  # numbers that may differ in kind from return to return
+            parts = [self._real(v) for v in node.value.elts]
+            return ast.copy_location(ast.Return(ast.copy_location(ast.Tuple(parts, ast.Load()), node.value)), node)
+        value = self._real(node.value) if self.returns == REAL else self.visit(node.value)
+        return ast.copy_location(ast.Return(value), node)
+
+
+def _joined(kinds: Sequence[str]) -> str:
+    found = {k for k in kinds if k}
+    for kind in (OTHER, REAL, WHOLE, TRUTH):
+        if kind in found:
+            return kind
+    return ""
+
+
+def _of_number(value: Any, in_tuple: bool = False) -> str:
+    """The kind of a number, or of the numbers of a tuple."""
+    if in_tuple:
+        return _joined([_of_number(v) for v in value]) if isinstance(value, tuple) else OTHER
+    if isinstance(value, np.generic):
+        value = value.item()
+    return KINDS.get(type(value), OTHER)
+
+
+def _number(number: float) -> ast.Constant:
+    return ast.Constant(number)
+
+
+# --- the reference
+
+
+class _Math:
+    """`math` with NumPy's results where it raises errors."""
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(math, name)
+        if not callable(value):
+            return value
+
+        def guarded(*numbers: Any) -> Any:
+            try:
+                return value(*numbers)
+            except OverflowError:
+                return math.inf
+            except ValueError:
+                return math.nan
+
+        return guarded
+
+
+def numpy_function(source: Source, kinds: Sequence[type], part: tuple[int, int] | None,
+                   dtype: str) -> Callable[..., float]:
+    """The function on NumPy's numbers of a dtype; NaN where Python raises an error."""
+    number = np.dtype(dtype).type
+    text = rewritten(source, kinds, part, "mxc_reference")
+    # what a math function gives is a float of Python, which takes the dtype of what it meets
+    modules = {name: _Math() for name, value in text.names.items() if value is math}
+    function = build(text, {TYPE: number, **modules})
+
+    def guarded(*numbers: Any) -> float:
+        try:
+            return float(function(*map(number, numbers)))
+        except (ArithmeticError, ValueError):
+            return math.nan
+
+    return guarded

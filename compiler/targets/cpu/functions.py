@@ -1,0 +1,38 @@
+"""Native functions of the running program as LLVM IR that kernels call: optimised for any CPU, without vectors."""
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from mxc.compiler.ops.functions import ScalarFunction
+
+_CALLED = re.compile(r"^declare .*?@\"?([\w.$]+)\"?\(", re.MULTILINE)
+_WHY = {"NRT_": "it allocates memory", "Py": "it needs Python as it runs (it prints, or uses an object)",
+        "numba_unpickle": "it may raise an error", "mxc_raises": "it may raise an error"}
+
+
+def native_text(function: ScalarFunction, dtype: str) -> str:
+    """A module that defines the function for numbers of float32 or float64 as `mxc_function_NAME_DTYPE`, which refers
+    to the C library's functions alone.
+
+    Raises MXNetError that quotes the user's line where Numba cannot compile it, or it does more than to compute.
+    """
+    from mxc.compiler import interrupts
+    from mxc.compiler.targets.cpu.image import LinkError, c_function
+    from mxc.compiler.targets.cpu.load import machine, optimised
+    from mxc.compiler.targets.numba.scalar import scalar_text
+
+    assert function.source is not None
+    with interrupts.held():
+        text = str(optimised(scalar_text(function, dtype), machine(), 1))
+    for name in _CALLED.findall(text):
+        why = next((why for start, why in _WHY.items() if name.startswith(start)), "")
+        try:
+            if not why and not name.startswith("llvm."):
+                c_function(name)
+        except LinkError:
+            why = f"it calls {name}, which kernels have not"
+        if why:
+            raise function.source.error(f"{why}; expected a function that always gives a number")
+    return text

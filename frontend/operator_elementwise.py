@@ -1,0 +1,50 @@
+"""`mx.operator.elementwise`: an operator of the program's own, written as a Python function of numbers."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def elementwise(name: str, gradient: Callable[..., Any] | None = None) -> Callable[[F], F]:
+    """A decorator that makes a function of numbers the operator `name`: `mx.nd.NAME` and `mx.sym.NAME`.
+
+        @mx.operator.elementwise("soft_swish")
+        def soft_swish(x, *, beta=1.0):
+            if x < -20:
+                return 0.0
+            return x / (1 + math.exp(-beta * x))
+
+    The function's positional parameters are inputs, arrays of one shape; keyword-only ones are parameters of the
+    operator: float, int or bool, as their annotation or default says. It is called for each element. Numbers are as
+    NumPy 2 has them: inputs and parameters are scalars of the arrays' dtype (float16 is computed in float32 and rounded
+    at the end), and Python's numbers beside them take it. Nothing raises an error: what Python's `math` refuses is inf
+    or NaN. What the function refers to outside of itself, numbers and other functions, stays as it is now.
+
+    A plain formula, with branches and with loops over known numbers, is differentiated by itself. Anything else that
+    Numba compiles (`while`, loops over what depends on the data) needs `gradient` where gradients are asked for: a
+    function of the same arguments, with or without the parameters, that returns the partial derivative by the input, or
+    a tuple of one for each input.
+
+    The operator fuses with its neighbours as others do. The function itself is returned unchanged. A graph is saved
+    with the operator's name and parameters, and loads where the operator is registered.
+
+    Raises MXNetError that quotes a line of the function where it is no function of numbers or does not compile, and
+    when the name is taken.
+    """
+
+    def define(function: F) -> F:
+        import mxc.ndarray
+        import mxc.symbol
+        from mxc.compiler.error import MXNetError
+        from mxc.compiler.ops import table
+        from mxc.runtime import elementwise as runtime
+
+        for module, short in ((mxc.ndarray, "mx.nd"), (mxc.symbol, "mx.sym")):
+            if isinstance(name, str) and name in dir(module) and not table.has(name):
+                raise MXNetError(f"operator {name}: there is {short}.{name} already; expected another name")
+        runtime.define(name, function, gradient)
+        return function
+
+    return define
