@@ -69,9 +69,9 @@ def _signature(graph: Graph, node: Node, is_known: bool) -> tuple[Any, ...] | No
     assert op is not None
     if node.subgraphs:
         return None
-    if table.has(op.name) and table.get(op.name) is op:
-        return (op.name,)
-    if op.signature is None or not is_known:
+    if op.signature is None:
+        return (op.name,) if table.has(op.name) and table.get(op.name) is op else None
+    if not is_known:
         return None
     ids = [graph.ids[e.node] for e in node.inputs] + [graph.ids[node]]
     return (op.name, op.signature, [(graph.facts.shape[i], graph.facts.dtype[i]) for i in ids])

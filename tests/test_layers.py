@@ -20,7 +20,8 @@ ALLOWED = {
     "error": "",
     "syntax": "",
     "env": "",
-    "plan": "",
+    "functions": "error syntax",
+    "plan": "functions",  # what is told of a function's errors
     "forks": "",
     "interrupts": "",
     "garbage": "",
@@ -29,24 +30,25 @@ ALLOWED = {
     "input_files": "error",
     "cache_files": "env",
     "cache": "env cache_files",
-    "functions": "error syntax",
     "ops": "error syntax",
     "graph": "error input_files ops",
     "kernel": "error forks ops",
     "passes": "error env plan ops graph kernel",
     "targets": "error kernel sources",  # the printers that targets share
-    "targets/cpu": "error syntax env forks interrupts progress cache_files cache kernel targets",
     "targets/numba": "error functions kernel targets",
+    "targets/cpu": "error syntax env forks interrupts progress cache_files cache functions kernel targets "
+                   "targets/numba",
     "targets/cuda": "error interrupts cache_files cache kernel targets",
     "targets/reference": "error ops graph",  # runs graphs, not kernels
     "planning": "env garbage plan graph kernel passes",
     "stored_plans": "env sources cache_files plan ops graph",
     "api": "env plan ops graph kernel planning stored_plans targets/cpu",
-    "runtime": "error env input_files forks garbage plan ops graph passes api targets/cpu targets/cuda "
+    "runtime": "error env input_files forks garbage functions plan ops graph passes api targets/cpu targets/cuda "
                "targets/reference",
     "frontend": "runtime error env input_files interrupts garbage progress cache ops graph passes targets/reference",
 }
-TYPES_ONLY = {("ops", "graph")}  # imported under TYPE_CHECKING, where a type is named and nothing is called
+# Imported under TYPE_CHECKING, where a type is named and nothing is called.
+TYPES_ONLY = {("ops", "graph"), ("kernel", "functions")}
 
 
 def module_of(path: Path) -> str:

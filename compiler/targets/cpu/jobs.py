@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mxc.compiler.kernel.ir import CallKernel, ChainKernel, Kernel, RoutineKernel
+from mxc.compiler.kernel.ir import CallKernel, ChainKernel, FunctionKernel, Kernel, RoutineKernel
 from mxc.compiler.kernel.routines import spec
 from mxc.compiler.targets.cpu import chain, library
 from mxc.compiler.targets.cpu.isa import Isa
@@ -30,12 +30,17 @@ class Job:
     short: bool = False
 
 
-def job_of(kernel: Kernel, symbol: str, isa: Isa | None = None) -> Job:
-    """The job that compiles `kernel` (a loop kernel: in canonical form) for CPUs that run `isa` (None: this one)."""
+def job_of(kernel: Kernel, symbol: str, isa: Isa | None = None, cpu: tuple[str, str] = ("", "")) -> Job:
+    """The job that compiles `kernel` (a loop kernel: in canonical form) for CPUs that run `isa` (None: this one). cpu:
+    LLVM's names of the CPU and its features ("": this one)."""
     if isinstance(kernel, CallKernel):
         return Job(symbol, kernel.name, "llvm", library.source(kernel, symbol, isa))
     if isinstance(kernel, ChainKernel):
         return Job(symbol, kernel.name, "llvm", chain.source(kernel, symbol))
+    if isinstance(kernel, FunctionKernel):
+        from mxc.compiler.targets.cpu.functions import source  # only now: it compiles by Numba
+
+        return Job(symbol, kernel.name, "llvm", source(kernel, symbol, *cpu))
     if isinstance(kernel, RoutineKernel):
         scratch = tuple((dtype, 0) for _, dtype, _ in spec.scratch(kernel))  # the source has the offsets
         return Job(symbol, kernel.name, "typed", routine_source(kernel), kernel.buffers, scratch)

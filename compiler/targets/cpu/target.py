@@ -74,12 +74,14 @@ class CpuTarget:
     def launch(self, kernel: Kernel) -> Launch:
         """How `kernel` is launched. A loop kernel must be canonical (kernel/canonical.py)."""
         # only now: a start that finds its plan launches what is there
-        from mxc.compiler.kernel.ir import CallKernel, ChainKernel, LoopKernel, RoutineKernel
+        from mxc.compiler.kernel.ir import CallKernel, ChainKernel, FunctionKernel, LoopKernel, RoutineKernel
         from mxc.compiler.kernel.routines import spec
         from mxc.compiler.kernel.text import form_text
-        from mxc.compiler.targets.cpu import chain, library, loop_forms, routines
+        from mxc.compiler.targets.cpu import chain, functions, library, loop_forms, routines
 
         form = form_text(kernel) + (loop_forms.variant(kernel) if isinstance(kernel, LoopKernel) else "")
+        if isinstance(kernel, FunctionKernel):
+            form += functions.versions()
         if form not in self._keys:
             self._keys[form] = entry_key(form, self.parts)
         if isinstance(kernel, CallKernel):
@@ -87,6 +89,8 @@ class CpuTarget:
                           kernel.values())
         if isinstance(kernel, ChainKernel):
             return chain.launch(kernel, self._keys[form], self.launch, self.isa)
+        if isinstance(kernel, FunctionKernel):
+            return Launch(self._keys[form], 1, 0, kernel.values())
         if isinstance(kernel, RoutineKernel):
             return Launch(self._keys[form], spec.units(kernel), routines.scratch_bytes(kernel), kernel.values())
         return Launch(self._keys[form], loop_forms.units(kernel), loop_forms.scratch_layout(kernel)[1],
@@ -130,7 +134,7 @@ class CpuTarget:
         """What is compiled for `kernel`: typed source of a loop kernel, LLVM IR of a library kernel."""
         from mxc.compiler.targets.cpu.jobs import job_of
 
-        return job_of(kernel, "kernel", self.isa).text
+        return job_of(kernel, "kernel", self.isa, (self.cpu, self.features)).text
 
     def assembly(self, kernel: Kernel) -> str:
         """The machine's assembly of `kernel`, which is compiled for it."""
@@ -139,7 +143,8 @@ class CpuTarget:
         from mxc.compiler.targets.cpu.worker import module_of
 
         host = machine(self.cpu, self.features)
-        return str(host.emit_assembly(module_of(job_of(kernel, "kernel", self.isa), host, self.features)))
+        job = job_of(kernel, "kernel", self.isa, (self.cpu, self.features))
+        return str(host.emit_assembly(module_of(job, host, self.features)))
 
     def functions(self, text: str, symbols: Sequence[str], name: str = "runner") -> dict[str, int]:
         """The addresses of the functions that LLVM IR text defines; its object code is cached as that of kernels.
@@ -166,7 +171,7 @@ class CpuTarget:
     def _job(self, key: str, kernel: Kernel) -> Job:
         from mxc.compiler.targets.cpu.jobs import job_of  # only now: it prints kernels
 
-        return job_of(kernel, symbol(key), self.isa)
+        return job_of(kernel, symbol(key), self.isa, (self.cpu, self.features))
 
     def _build(self, jobs: Mapping[str, Callable[[], Job]]) -> Built:
         """The object code of `jobs`, by key: from the cache, or compiled and put there. Of what several processes miss
