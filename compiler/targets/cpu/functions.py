@@ -30,6 +30,7 @@ def source(kernel: FunctionKernel, symbol: str, cpu: str, features: str) -> str:
     """
     from mxc.compiler.targets.cpu.load import machine, optimised
     from mxc.compiler.targets.numba.arrays import kernel_text  # imports Numba
+    from mxc.compiler.targets.numba.messages import needs
 
     with interrupts.held():
         text = kernel_text(kernel, symbol)
@@ -40,7 +41,5 @@ def source(kernel: FunctionKernel, symbol: str, cpu: str, features: str) -> str:
     for function in module.functions:
         name = function.name
         if function.is_declaration and not name.startswith("llvm.") and name not in C_FUNCTIONS:
-            number = next((n for declared, n in text.declared.items() if declared == name), 1)
-            raise kernel.function.error(f"it needs {name}, which only Numba's library has; expected numbers, loops and "
-                                        "functions of math and numpy on numbers", number)
+            raise kernel.function.error(needs(name), text.statement_of(name))
     return str(module)

@@ -21,21 +21,34 @@ from numba.core.typed_passes import NativeLowering
 
 from mxc.compiler.error import MXNetError
 from mxc.compiler.functions import faults
-from mxc.compiler.functions.arrays import ArrayFunction
 from mxc.compiler.kernel.ir import FunctionKernel, bits_of
-from mxc.compiler.targets.numba.messages import short
 from mxc.compiler.targets.numba.lowering import _context, _flags
+from mxc.compiler.targets.numba.messages import MAKES, short
 
-MAKES = "it makes an array, a list or a text, for which compiled code has no memory; expected numbers and its arrays"
 _LAST_LINE = re.compile(r'File "<[^>]*>", line (\d+)')
-_DATA, _SIZE, _STRIDES = 4, 2, 3  # what Numba passes of an array: owner, parent, elements, item size, data, shape, strides
+_NAME = re.compile(r'@"?([\w.$]+)"?')
+_DATA = 4  # what Numba passes of an array: owner, parent, elements, item size, data, shape, strides
 
 
 class Text(NamedTuple):
-    """LLVM IR that defines a kernel; declared: of what it calls, the number of the statement that does so."""
+    """LLVM IR that defines a kernel. calls: of what it calls, the number of the statement that does so."""
 
     ir: str
-    declared: dict[str, int]
+    calls: dict[str, int]
+
+    def statement_of(self, name: str) -> int:
+        """The number of the statement that needs a function, itself or by way of others."""
+        used = {head[1]: set(_NAME.findall(body)) for body in re.split(r"^define ", self.ir, flags=re.MULTILINE)[1:]
+                if (head := _NAME.search(body)) is not None}
+        for called, number in self.calls.items():
+            seen, waiting = set[str](), [called]
+            while waiting:
+                if (found := waiting.pop()) not in seen:
+                    seen.add(found)
+                    waiting += used.get(found, ())
+            if name in seen:
+                return number
+        return 1
 
 
 class _Place:
@@ -70,10 +83,6 @@ class _Convention(callconv.CPUCallConv):
 
 class _Memory(NRTContext):  # type: ignore[misc]
     """Numba's memory without arrays: what a copy of overlapping parts takes for a moment is all that there is."""
-
-    def _require_nrt(self) -> None:
-        if self._context.place.number:
-            super()._require_nrt()
 
     def __getattribute__(self, name: str) -> Any:
         if name.startswith("meminfo_") and name != "meminfo_data":
@@ -145,12 +154,12 @@ def kernel_text(kernel: FunctionKernel, symbol: str) -> Text:
             result = compiler.compile_extra(cpu_target.typing_context, context, made,
                                             [*(arrays[name] for name in function.arrays), *numbers], types.none, flags,
                                             {}, pipeline_class=_Compiler)
+            result.library.finalize()  # links what Numba itself has in Python
             text = result.library.get_llvm_str()
         except errors.NumbaError as error:
             raise _refusal(kernel, error, place.number) from None
-    declared = {name: number for name, number in place.declared.items()}
-    return Text(_internal(text, result.fndesc.llvm_func_name, function, kernel) + _wrapper(
-        kernel, result.fndesc.llvm_func_name, symbol), declared)
+    name = result.fndesc.llvm_func_name
+    return Text(_internal(text, name) + _wrapper(kernel, name, symbol), place.declared)
 
 
 def _refusal(kernel: FunctionKernel, error: errors.NumbaError, number: int) -> MXNetError:
@@ -161,23 +170,32 @@ def _refusal(kernel: FunctionKernel, error: errors.NumbaError, number: int) -> M
     return kernel.function.error(f"it cannot be compiled: {short(text)} ({shapes})", int(found[-1]) if found else number)
 
 
-def _internal(text: str, name: str, function: ArrayFunction, kernel: FunctionKernel) -> str:
+def _internal(text: str, name: str) -> str:
     """Numba's module with functions that only this kernel uses, arrays that do not overlap, and C's memory."""
     text = re.sub(r"= common (dso_local )?global ", "= internal global ", text)
     text = re.sub(r"^define (linkonce_odr |dso_local |hidden )*", "define internal ", text, flags=re.MULTILINE)
     text = re.sub(r"store ptr @\.const\.picklebuf[^,]*,", "store ptr null,", text)  # of functions of Numba's own
+    text = re.sub(r'"target-(cpu|features)"="[^"]*"', "", text)  # of functions of Numba's own, which are for this CPU
+    # what says in a text which shapes do not fit fails without it: the status says where
+    text = _replaced(text, r"\w*raise_with_shape_context\w*", r"\1  ret i32 1\n}")
     head = re.search(rf"^define internal i32 @{re.escape(name)}\(.*$", text, re.MULTILINE)
     assert head is not None, name
     line = re.sub(rf"ptr (%arg\.\w+\.{_DATA})\b", r"ptr noalias \1", head[0])
     line = re.sub(r"\)([^)]*)\{$", r") alwaysinline \1{", line)
     text = text[:head.start()] + line + text[head.end():]
     for declared, body in _MEMORY.items():
-        text, count = re.subn(rf"^declare [^\n]*@{declared}\([^\n]*$", "", text, flags=re.MULTILINE)
-        text += body if count else ""
-    return text
+        if f"@{declared}(" in text:
+            text = _replaced(re.sub(rf"^declare [^\n]*@{declared}\([^\n]*$", "", text, flags=re.MULTILINE), declared, "")
+            text += body
+    return text if "@llvm.memset.p0.i64(" in text else f"{text}\ndeclare void @llvm.memset.p0.i64(ptr, i8, i64, i1)\n"
 
 
-_MEMORY = {
+def _replaced(text: str, name: str, by: str) -> str:
+    """The text with other definitions of the functions of that name (a regular expression); \\1 is the first line."""
+    return re.sub(rf"(^define [^\n]*@{name}\([^\n]*\{{\n).*?^\}}", by, text, flags=re.MULTILINE | re.DOTALL)
+
+
+_MEMORY = {  # a kernel owns no arrays, so counts of who refers to them are never read
     "NRT_incref": "\ndefine internal void @NRT_incref(ptr %p) alwaysinline {\n  ret void\n}\n",
     "NRT_decref": "\ndefine internal void @NRT_decref(ptr %p) alwaysinline {\n  ret void\n}\n",
     "NRT_Allocate": "\ndeclare noalias ptr @malloc(i64)\ndefine internal noalias ptr @NRT_Allocate(i64 %n) alwaysinline "
@@ -226,7 +244,6 @@ def _wrapper(kernel: FunctionKernel, name: str, symbol: str) -> str:
     usual, other = ([text[k] for text in passed] for k in (0, 1))
     body = "\n".join(lines)
     return f"""
-declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
 define void @{symbol}(ptr noundef %args, i64 noundef %first, i64 noundef %last, ptr noundef %scratch) {{
   %result = alloca ptr
   %exception = alloca ptr

@@ -6,13 +6,22 @@ import re
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 _INDEX = re.compile(r"(?:getitem|setitem)\(array\([^()]*, (\d+)d, \w+\), (?:Uni)?Tuple\(([^()]*)\)")
 _CALL = re.compile(r">>> ([^\n]+)")
-_WORDS = {"array(": "array(", "readonly ": ""}
+_CONSTANT = re.compile(r"Literal\[(\w+)\]\([^()]*\)")
+MAKES = "it makes an array, a list or a text, for which compiled code has no memory; expected numbers and its arrays"
+
+
+def needs(symbol: str) -> str:
+    """What is wrong with a function that needs one of Numba's library."""
+    if symbol.startswith("NRT_"):
+        return MAKES
+    return (f"it needs {symbol}, which only Numba's library has; expected loops, and functions of math and numpy on "
+            "numbers")
 
 
 def short(text: str) -> str:
     """The point of a message of Numba's, which goes on for many lines."""
-    plain = _COLOURS.sub("", text)
-    if "readonly array" in plain:
+    plain = _CONSTANT.sub(r"\1", _COLOURS.sub("", text))
+    if "modify readonly array" in plain:
         return "it writes to an array that is read only: an input"
     index = _INDEX.search(plain)
     if index is not None:
