@@ -41,8 +41,9 @@ class ArrayOperator(Operator):
     def __init__(self, name: str, function: ArrayFunction, inputs: Sequence[str], outputs: Sequence[str],
                  params: Mapping[str, ParamType], shapes: ShapeRule, dtypes: DtypeRule, wide: bool = False):
         doc = inspect.cleandoc(getattr(function.source.function, "__doc__", None) or "")
-        super().__init__(name, Kind.OPAQUE, tuple(InputSpec(n) for n in inputs), params, outputs=tuple(outputs),
-                         rules=dict.fromkeys(("shape", "dtype", "routine"), name), doc=doc)
+        super().__init__(name, Kind.OPAQUE, tuple(InputSpec(n) for n in inputs), params,
+                         outputs=tuple(outputs) if len(outputs) > 1 else ("output",), rules=dict.fromkeys(("shape", "dtype", "routine"), name), doc=doc)
+        self.arrays = (*inputs, *outputs)  # by the function's names
         self.function, self.shapes, self.dtypes, self.wide = function, shapes, dtypes, wide
         self.backward: ArrayOperator | None = None
         self.targets: tuple[int, ...] = ()
@@ -85,11 +86,8 @@ class ArrayOperator(Operator):
         count = len(self.inputs)
         shapes = [*(c.shape(k) for k in range(count)), *c.out_shapes]
         dtypes = [*(c.dtype(k) for k in range(count)), *c.out_dtypes, "int64"]
-        return FunctionKernel(self.name, self.function, tuple(dtypes), self._names(),
+        return FunctionKernel(self.name, self.function, tuple(dtypes), self.arrays,
                               tuple(map(tuple, shapes)), count, self._numbers(params))
-
-    def _names(self) -> tuple[str, ...]:
-        return (*(spec.name for spec in self.inputs), *self.outputs)
 
     def _numbers(self, params: Params) -> tuple[Any, ...]:
         return tuple(params[name] for name in self.params)
@@ -103,7 +101,8 @@ class ArrayOperator(Operator):
             return None
         given = [builder.make("Cast", e, name=f"{node.name}_wide{i}", dtype="float32") if d == "float16" else e
                  for i, (e, d) in enumerate(zip(inputs, dtypes, strict=True))]
-        inner = ArrayOperator(self.name, self.function, [s.name for s in self.inputs], self.outputs, self.params,
+        count = len(self.inputs)
+        inner = ArrayOperator(self.name, self.function, self.arrays[:count], self.arrays[count:], self.params,
                               self.shapes, lambda _: found, wide=True)
         outputs = builder.add(Node(inner, node.name, None, node.params, given))
         return [builder.make("Cast", e, name=f"{node.name}_narrow{i}", dtype=d) if d == "float16" else e
@@ -118,7 +117,7 @@ class ArrayOperator(Operator):
             given[i].flags.writeable = False
         made = [np.zeros(s, computing_dtype(d)) for s, d in
                 zip(self.shapes([a.shape for a in inputs], params), out_dtypes, strict=True)]
-        arrays = dict(zip(self._names(), (*given, *made), strict=True))
+        arrays = dict(zip(self.arrays, (*given, *made), strict=True))
         self.function.run([arrays[name] for name in self.function.arrays], self._numbers(params))
         return [a.astype(d, copy=False) for a, d in zip(made, out_dtypes, strict=True)]
 
@@ -126,8 +125,8 @@ class ArrayOperator(Operator):
 def _gradient(g: Gradient) -> list[Entry | None]:
     op = g.node.op
     assert isinstance(op, ArrayOperator) and op.backward is not None
-    entries = dict(zip(op._names(), (*g.inputs, *g.outputs), strict=True))
-    taken = [g.grad(op.outputs.index(spec.name.removeprefix(GRADIENT))) if spec.name not in entries
+    entries = dict(zip(op.arrays, (*g.inputs, *g.outputs), strict=True))
+    taken = [g.grad(op.arrays.index(spec.name.removeprefix(GRADIENT)) - len(op.inputs)) if spec.name not in entries
              else entries[spec.name] for spec in op.backward.inputs]
     params = Params({name: g.params[name] for name in op.backward.params})
     made = g.builder.add(Node(op.backward, f"{g.node.name}_backward", op.backward.attrs_of(params), params, taken))
@@ -162,7 +161,10 @@ def define(name: str, function: Any, shapes: Any, dtypes: Any, gradient: Any) ->
                        _shape_rule(source, shapes, outputs), _dtype_rule(source, dtypes, outputs))
     if gradient is not None:
         op.backward, op.targets = _backward(op, gradient)
-    table.define(op)
+    try:
+        table.define(op)
+    except MXNetError as error:
+        raise source.error(str(error).removeprefix(f"operator {name}: ")) from None
 
 
 def _positional(source: Source, what: str, rule: Any) -> int:
@@ -269,9 +271,10 @@ def _dtype_rule(source: Source, rule: Any, outputs: Sequence[str]) -> DtypeRule:
 def _backward(op: ArrayOperator, gradient: Any) -> tuple[ArrayOperator, tuple[int, ...]]:
     """The operator of a gradient function, and the positions of the inputs whose gradients it gives."""
     source = read(op.name, "gradient", gradient)
-    inputs, heads = [spec.name for spec in op.inputs], [f"{GRADIENT}{name}" for name in op.outputs]
+    count = len(op.inputs)
+    inputs, heads = op.arrays[:count], [f"{GRADIENT}{name}" for name in op.arrays[count:]]
     targets = [name for name in source.inputs if name in {f"{GRADIENT}{n}" for n in inputs} and name not in heads]
-    known = [*op._names(), *heads, *(f"{GRADIENT}{n}" for n in inputs)]
+    known = [*op.arrays, *heads, *(f"{GRADIENT}{n}" for n in inputs)]
     for name in source.inputs:
         if name not in known:
             raise source.error(f"it has the parameter {name}{nearest(name, known)}; expected some of {', '.join(known)}")
