@@ -17,9 +17,9 @@ class Buffer(NamedTuple):
 
     pool: "argument", "aux", "output", "gradient", "head" (head gradient), "seed" (the random generator's two int64:
     seed and offset): bound by name; "arena": at byte `offset` of the executor's arena; "prepared": at byte `offset` of
-    the storage that the prepare steps fill; "status": at byte `offset` of what tells where kernels raised. name: of an argument, of its gradient or of an auxiliary state; the
-    position of an output, or of that whose head gradient it is. node: what makes it, as an id in the graph that the
-    passes made; None where that is no node of it.
+    the storage that the prepare steps fill; "status": at byte `offset` of what tells where kernels raised. name: of an
+    argument, of its gradient or of an auxiliary state; the position of an output, or of that whose head gradient it is.
+    node: what makes it, as an id in the graph that the passes made; None where that is no node of it.
     """
 
     pool: str

@@ -18,7 +18,6 @@ from mxc.compiler.error import MXNetError, nearest
 from mxc.compiler.functions.arrays import ArrayFunction
 from mxc.compiler.functions.source import Source, read
 from mxc.compiler.graph.graph import Entry, GraphBuilder, Node
-from mxc.compiler.kernel.ir import FunctionKernel, computing_dtype
 from mxc.compiler.ops import table
 from mxc.compiler.ops.params import ParamType
 from mxc.compiler.ops.table import InputSpec, Kind, Operator, Params
@@ -26,7 +25,7 @@ from mxc.compiler.passes.gradients.context import Gradient
 
 Shape = tuple[int, ...]
 GRADIENT = "grad_"
-DTYPES = frozenset("float16 float32 float64 bool int8 uint8 int32 int64".split())
+DTYPES = frozenset(["float16", "float32", "float64", "bool", "int8", "uint8", "int32", "int64"])
 ShapeRule = Callable[[Sequence[Shape], Params], list[Shape]]
 DtypeRule = Callable[[Sequence[str]], list[str]]
 
@@ -42,7 +41,8 @@ class ArrayOperator(Operator):
                  params: Mapping[str, ParamType], shapes: ShapeRule, dtypes: DtypeRule, wide: bool = False):
         doc = inspect.cleandoc(getattr(function.source.function, "__doc__", None) or "")
         super().__init__(name, Kind.OPAQUE, tuple(InputSpec(n) for n in inputs), params,
-                         outputs=tuple(outputs) if len(outputs) > 1 else ("output",), rules=dict.fromkeys(("shape", "dtype", "routine"), name), doc=doc)
+                         outputs=tuple(outputs) if len(outputs) > 1 else ("output",),
+                         rules=dict.fromkeys(("shape", "dtype", "routine"), name), doc=doc)
         self.arrays = (*inputs, *outputs)  # by the function's names
         self.function, self.shapes, self.dtypes, self.wide = function, shapes, dtypes, wide
         self.backward: ArrayOperator | None = None
@@ -80,14 +80,12 @@ class ArrayOperator(Operator):
         if len(known) < len(ins):
             return ins, outs
         found = self.dtypes(known)
-        return ins, [computing_dtype(d) for d in found] if self.wide else found
+        return ins, [_computing(d) for d in found] if self.wide else found
 
-    def _kernel(self, c: Any, params: Params) -> FunctionKernel:
-        count = len(self.inputs)
-        shapes = [*(c.shape(k) for k in range(count)), *c.out_shapes]
-        dtypes = [*(c.dtype(k) for k in range(count)), *c.out_dtypes, "int64"]
-        return FunctionKernel(self.name, self.function, tuple(dtypes), self.arrays,
-                              tuple(map(tuple, shapes)), count, self._numbers(params))
+    def _kernel(self, c: Any, params: Params) -> Any:
+        from mxc.compiler.passes.routines.functions import function_kernel  # only now: most programs find their plans
+
+        return function_kernel(c, self.name, self.function, self.arrays, self._numbers(params))
 
     def _numbers(self, params: Params) -> tuple[Any, ...]:
         return tuple(params[name] for name in self.params)
@@ -111,15 +109,20 @@ class ArrayOperator(Operator):
     def reference(self, params: Params, inputs: Sequence[np.ndarray], out_dtypes: Sequence[str], is_train: bool = False,
                   rng: object = None) -> list[np.ndarray]:
         """All outputs, as Python runs the function on NumPy arrays."""
-        given = [np.array(a, computing_dtype(a.dtype.name), copy=None) for a in inputs]
+        given = [np.array(a, _computing(a.dtype.name), copy=None) for a in inputs]
         for i, array in enumerate(given):
             given[i] = array.view()
             given[i].flags.writeable = False
-        made = [np.zeros(s, computing_dtype(d)) for s, d in
+        made = [np.zeros(s, _computing(d)) for s, d in
                 zip(self.shapes([a.shape for a in inputs], params), out_dtypes, strict=True)]
         arrays = dict(zip(self.arrays, (*given, *made), strict=True))
         self.function.run([arrays[name] for name in self.function.arrays], self._numbers(params))
         return [a.astype(d, copy=False) for a, d in zip(made, out_dtypes, strict=True)]
+
+
+def _computing(dtype: str) -> str:
+    """The dtype in which a function has an array."""
+    return "float32" if dtype == "float16" else dtype
 
 
 def _gradient(g: Gradient) -> list[Entry | None]:
@@ -206,7 +209,8 @@ def _params(source: Source) -> dict[str, ParamType]:
     return found
 
 
-def _called(source: Source, what: str, rule: Callable[..., Any], given: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
+def _called(source: Source, what: str, rule: Callable[..., Any], given: Sequence[Any],
+            keywords: Mapping[str, Any]) -> Any:
     try:
         return rule(*given, **keywords)
     except Exception as error:
@@ -277,7 +281,8 @@ def _backward(op: ArrayOperator, gradient: Any) -> tuple[ArrayOperator, tuple[in
     known = [*op.arrays, *heads, *(f"{GRADIENT}{n}" for n in inputs)]
     for name in source.inputs:
         if name not in known:
-            raise source.error(f"it has the parameter {name}{nearest(name, known)}; expected some of {', '.join(known)}")
+            raise source.error(f"it has the parameter {name}{nearest(name, known)}; expected some of "
+                               f"{', '.join(known)}")
     for name in source.keywords:
         if name not in op.params:
             raise source.error(f"it has the parameter {name}{nearest(name, list(op.params))}, which the operator has "

@@ -93,10 +93,11 @@ class Form:
         is_library = op.kind >= Kind.ANCHOR or (op.kind == Kind.REDUCTION and op.reduce is None)
         self.small = elements < (LARGE >> 3 if is_library else LARGE) and not op.is_native
         function, is_quick = numpy_function(node, in_shapes, in_dtypes, shapes[0], dtypes[0])
-        least = 0 if op.is_native else LIBRARY_ELEMENTS if is_library else ARITHMETIC_ELEMENTS if is_quick else MAP_ELEMENTS
+        least = LIBRARY_ELEMENTS if is_library else ARITHMETIC_ELEMENTS if is_quick else MAP_ELEMENTS
         # Kernels of joins and divisions serve one number of arrays, and copy no faster.
         self._moves_many = op.kind == Kind.INJECTIVE and len(in_shapes) + len(shapes) > FEW_ARRAYS
-        self.wants_code = elements >= least and not (self.is_empty or self._moves_many or self.refusal)
+        is_large = elements >= least or op.is_native
+        self.wants_code = is_large and not (self.is_empty or self._moves_many or self.refusal)
         self.function = None if self.wants_code else function
         self.short: Callable[..., np.ndarray] | None = self.function
         if function is None and self.small and not (self.wants_code or self.draws or op.aux) and len(shapes) == 1:

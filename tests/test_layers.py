@@ -48,7 +48,7 @@ ALLOWED = {
     "frontend": "runtime error env input_files interrupts garbage progress cache ops graph passes targets/reference",
 }
 # Imported under TYPE_CHECKING, where a type is named and nothing is called.
-TYPES_ONLY = {("ops", "graph"), ("kernel", "functions")}
+TYPES_ONLY = {("ops", "graph"), ("kernel", "functions"), ("passes", "functions")}
 
 
 def module_of(path: Path) -> str:

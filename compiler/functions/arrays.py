@@ -8,7 +8,6 @@ from __future__ import annotations
 import ast
 import builtins
 import copy
-import types
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -18,7 +17,8 @@ from mxc.compiler.error import MXNetError
 from mxc.compiler.functions.faults import Faults, Line
 from mxc.compiler.functions.source import Source
 
-CALLED = frozenset("abs bool divmod enumerate float int len max min pow range reversed round sum zip".split())
+CALLED = frozenset(["abs", "bool", "divmod", "enumerate", "float", "int", "len", "max", "min", "pow", "range",
+                    "reversed", "round", "sum", "zip"])
 UNFIT = {ast.Yield: "it is a generator", ast.YieldFrom: "it is a generator", ast.Await: "it is asynchronous",
          ast.AsyncFor: "it is asynchronous", ast.AsyncWith: "it is asynchronous", ast.Global: "it changes globals",
          ast.Nonlocal: "it changes names of a function around it", ast.Import: "it imports", ast.ImportFrom:
@@ -38,7 +38,7 @@ class ArrayFunction:
         self.source, self.written = source, tuple(written)
         self.arrays, self.digest = tuple(source.inputs), source.digest
         self.lines: list[Line] = []
-        self._trees: dict[types.FunctionType, ast.FunctionDef] = {}
+        self._trees: dict[Any, ast.FunctionDef] = {}  # by function
         _check_stores(source, self.written)
         self._number(source, is_called=False)
         self._plain: Callable[..., None] | None = None
@@ -54,7 +54,7 @@ class ArrayFunction:
     def made(self, decorate: Callable[[Any], Any]) -> Callable[..., None]:
         """The function, its parameters all positional, in a module of its own in which lines are statements' numbers.
         decorate: what is done to the functions that it calls."""
-        found: dict[types.FunctionType, Any] = {}
+        found: dict[Any, Any] = {}
 
         def make(source: Source, is_called: bool) -> Any:
             plain = getattr(source.function, "py_func", source.function)

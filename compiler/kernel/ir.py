@@ -274,7 +274,7 @@ class RoutineKernel:
 class FunctionKernel:
     """A kernel that is a program's own function over whole arrays: one unit of work.
 
-    buffers: dtypes of the `inputs` arrays that it reads, of those that it writes, which are zeros when it starts, and of
+    buffers: dtypes of the `inputs` arrays that it reads, of those that it writes, which it makes zeros first, and of
     its status: an int64, 0 or where it raised (functions/faults.py). arrays, shapes: names and shapes of these without
     the status; of the inputs it may have some that the function does not name. numbers: the function's keyword-only
     parameters in its order: truth values, integers of 64 bits, float64.

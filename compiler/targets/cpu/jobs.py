@@ -38,7 +38,7 @@ def job_of(kernel: Kernel, symbol: str, isa: Isa | None = None, cpu: tuple[str, 
     if isinstance(kernel, ChainKernel):
         return Job(symbol, kernel.name, "llvm", chain.source(kernel, symbol))
     if isinstance(kernel, FunctionKernel):
-        from mxc.compiler.targets.cpu.functions import source  # only now: it compiles by Numba
+        from mxc.compiler.targets.cpu.array_functions import source  # only now: it compiles by Numba
 
         return Job(symbol, kernel.name, "llvm", source(kernel, symbol, *cpu))
     if isinstance(kernel, RoutineKernel):

@@ -77,11 +77,11 @@ class CpuTarget:
         from mxc.compiler.kernel.ir import CallKernel, ChainKernel, FunctionKernel, LoopKernel, RoutineKernel
         from mxc.compiler.kernel.routines import spec
         from mxc.compiler.kernel.text import form_text
-        from mxc.compiler.targets.cpu import chain, functions, library, loop_forms, routines
+        from mxc.compiler.targets.cpu import array_functions, chain, library, loop_forms, routines
 
         form = form_text(kernel) + (loop_forms.variant(kernel) if isinstance(kernel, LoopKernel) else "")
         if isinstance(kernel, FunctionKernel):
-            form += functions.versions()
+            form += array_functions.versions()
         if form not in self._keys:
             self._keys[form] = entry_key(form, self.parts)
         if isinstance(kernel, CallKernel):

@@ -95,7 +95,7 @@ class _Lower(lowering.Lower):  # type: ignore[misc]
 
     def lower_inst(self, inst: Any) -> None:
         place = self.context.place
-        place.number = self.loc.line
+        place.number = self.loc.line  # type: ignore[attr-defined]
         super().lower_inst(inst)
         for name, value in self.module.globals.items():
             if isinstance(value, llvm.Function) and value.is_declaration:
@@ -131,6 +131,12 @@ def _checked_context() -> Any:
     return made
 
 
+def _checked_flags() -> Any:
+    flags = _flags()
+    flags.boundscheck = True
+    return flags
+
+
 def _type_of(dtype: str) -> Any:
     return types.boolean if dtype == "bool" else getattr(types, dtype)
 
@@ -143,8 +149,6 @@ def kernel_text(kernel: FunctionKernel, symbol: str) -> Text:
               for i, (name, dtype, rank) in enumerate(zip(kernel.arrays, kernel.buffers, ranks, strict=False))}
     numbers = [types.boolean if isinstance(n, bool) else types.float64 if isinstance(n, float) else types.int64
                for n in kernel.numbers]
-    flags = _flags()
-    flags.boundscheck = True
     with global_compiler_lock:
         context = _checked_context()
         place = context.place
@@ -152,8 +156,8 @@ def kernel_text(kernel: FunctionKernel, symbol: str) -> Text:
         try:
             made = function.made(njit(inline="always"))
             result = compiler.compile_extra(cpu_target.typing_context, context, made,
-                                            [*(arrays[name] for name in function.arrays), *numbers], types.none, flags,
-                                            {}, pipeline_class=_Compiler)
+                                            [*(arrays[name] for name in function.arrays), *numbers], types.none,
+                                            _checked_flags(), {}, pipeline_class=_Compiler)
             result.library.finalize()  # links what Numba itself has in Python
             text = result.library.get_llvm_str()
         except errors.NumbaError as error:
@@ -167,7 +171,8 @@ def _refusal(kernel: FunctionKernel, error: errors.NumbaError, number: int) -> M
     found = _LAST_LINE.findall(text)
     shapes = ", ".join(f"{name} has the shape {shape}" for name, shape in zip(kernel.arrays, kernel.shapes,
                                                                               strict=True))
-    return kernel.function.error(f"it cannot be compiled: {short(text)} ({shapes})", int(found[-1]) if found else number)
+    return kernel.function.error(f"it cannot be compiled: {short(text)} ({shapes})",
+                                 int(found[-1]) if found else number)
 
 
 def _internal(text: str, name: str) -> str:
@@ -185,8 +190,8 @@ def _internal(text: str, name: str) -> str:
     text = text[:head.start()] + line + text[head.end():]
     for declared, body in _MEMORY.items():
         if f"@{declared}(" in text:
-            text = _replaced(re.sub(rf"^declare [^\n]*@{declared}\([^\n]*$", "", text, flags=re.MULTILINE), declared, "")
-            text += body
+            text = re.sub(rf"^declare [^\n]*@{declared}\([^\n]*$", "", text, flags=re.MULTILINE)
+            text = _replaced(text, declared, "") + body
     return text if "@llvm.memset.p0.i64(" in text else f"{text}\ndeclare void @llvm.memset.p0.i64(ptr, i8, i64, i1)\n"
 
 
@@ -198,8 +203,8 @@ def _replaced(text: str, name: str, by: str) -> str:
 _MEMORY = {  # a kernel owns no arrays, so counts of who refers to them are never read
     "NRT_incref": "\ndefine internal void @NRT_incref(ptr %p) alwaysinline {\n  ret void\n}\n",
     "NRT_decref": "\ndefine internal void @NRT_decref(ptr %p) alwaysinline {\n  ret void\n}\n",
-    "NRT_Allocate": "\ndeclare noalias ptr @malloc(i64)\ndefine internal noalias ptr @NRT_Allocate(i64 %n) alwaysinline "
-                    "{\n  %p = call ptr @malloc(i64 %n)\n  ret ptr %p\n}\n",
+    "NRT_Allocate": "\ndeclare noalias ptr @malloc(i64)\ndefine internal noalias ptr @NRT_Allocate(i64 %n) "
+                    "alwaysinline {\n  %p = call ptr @malloc(i64 %n)\n  ret ptr %p\n}\n",
     "NRT_Free": "\ndeclare void @free(ptr)\ndefine internal void @NRT_Free(ptr %p) alwaysinline {\n"
                 "  call void @free(ptr %p)\n  ret void\n}\n",
 }

@@ -1,5 +1,5 @@
-"""A program's own functions over whole arrays as LLVM IR text, optimised for a CPU and checked: it refers to nothing but
-functions of C for numbers and memory."""
+"""A program's own functions over whole arrays as LLVM IR text, optimised for a CPU and checked: it refers to nothing
+but functions of C for numbers and memory."""
 from __future__ import annotations
 
 import functools
@@ -10,9 +10,11 @@ from mxc.compiler.error import MXNetError
 from mxc.compiler.kernel.ir import FunctionKernel
 
 SPEED = 3  # of LLVM's optimisation
-MATHEMATICS = ("acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh erf erfc exp exp2 expm1 fabs floor "
-               "fma fmod frexp hypot ldexp lgamma log log10 log1p log2 modf nearbyint nextafter pow remainder rint round "
-               "sin sincos sinh sqrt tan tanh tgamma trunc").split()
+MATHEMATICS = (
+    "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "ceil", "copysign", "cos", "cosh", "erf",
+    "erfc", "exp", "exp2", "expm1", "fabs", "floor", "fma", "fmod", "frexp", "hypot", "ldexp", "lgamma", "log", "log10",
+    "log1p", "log2", "modf", "nearbyint", "nextafter", "pow", "remainder", "rint", "round", "sin", "sincos", "sinh",
+    "sqrt", "tan", "tanh", "tgamma", "trunc")
 C_FUNCTIONS = frozenset([*MATHEMATICS, *(f"{name}f" for name in MATHEMATICS), "memcpy", "memmove", "memset", "malloc",
                          "free"])
 
