@@ -4,7 +4,9 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+from mxc.compiler.functions.faults import Faults, Line
 
 # A run has as many offsets of the random generator: each random node adds its own number, below this, to the run's.
 OFFSETS_PER_RUN = 1 << 16
@@ -15,9 +17,9 @@ class Buffer(NamedTuple):
 
     pool: "argument", "aux", "output", "gradient", "head" (head gradient), "seed" (the random generator's two int64:
     seed and offset): bound by name; "arena": at byte `offset` of the executor's arena; "prepared": at byte `offset` of
-    the storage that the prepare steps fill. name: of an argument, of its gradient or of an auxiliary state; the
-    position of an output, or of that whose head gradient it is. node: what makes it, as an id in the graph that the
-    passes made; None where that is no node of it.
+    the storage that the prepare steps fill; "status": at byte `offset` of what tells where kernels raised. name: of an
+    argument, of its gradient or of an auxiliary state; the position of an output, or of that whose head gradient it is.
+    node: what makes it, as an id in the graph that the passes made; None where that is no node of it.
     """
 
     pool: str
@@ -37,7 +39,7 @@ class Step(NamedTuple):
     work. reads, writes: positions in Plan.buffers. label: the operators in it, for people. host: the node that Python
     runs, as its id in the graph that the passes made; None for kernels. flops: multiplications and additions of a
     library kernel's product, for people. calls: which of `values` (by position) are addresses of the code of other
-    kernels (by key).
+    kernels (by key). faults: of a kernel that may raise, which writes a status to its last buffer.
     """
 
     phase: str
@@ -51,6 +53,7 @@ class Step(NamedTuple):
     host: int | None = None
     flops: int = 0
     calls: tuple[tuple[int, str], ...] = ()
+    faults: Faults | None = None
 
     def numbers(self, address: Callable[[str], int]) -> list[int]:
         """`values`, with the addresses that `address` gives for the keys of kernels."""
@@ -90,9 +93,14 @@ class Plan:
         raw = json.loads(text)
         raw["buffers"] = [Buffer(**{**b, "shape": tuple(b["shape"])}) for b in raw["buffers"]]
         tuples = ("buffers", "values", "reads", "writes")
-        raw["steps"] = [Step(**s | {k: tuple(s[k]) for k in tuples} | {"calls": tuple(map(tuple, s["calls"]))})
-                        for s in raw["steps"]]
+        raw["steps"] = [Step(**s | {k: tuple(s[k]) for k in tuples} | {"calls": tuple(map(tuple, s["calls"]))}
+                             | {"faults": _faults(s["faults"])}) for s in raw["steps"]]
         return cls(**raw)
+
+    @property
+    def status_bytes(self) -> int:
+        """What the buffers of the pool "status" take."""
+        return sum(b.nbytes for b in self.buffers if b.pool == "status")
 
     def text(self, names: Sequence[str] = ()) -> str:
         """A line for each step: phase, operators, units, and where it reads and writes; host steps name their node.
@@ -121,3 +129,10 @@ class Plan:
 
     def steps_of(self, phase: str) -> list[Step]:
         return [s for s in self.steps if s.phase == phase]
+
+
+def _faults(raw: list[Any] | None) -> Faults | None:
+    if raw is None:
+        return None
+    operator, role, arrays, lines = raw
+    return Faults(operator, role, tuple(arrays), tuple(Line(*line) for line in lines))

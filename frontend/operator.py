@@ -9,7 +9,8 @@ from mxc import operator_arguments
 from mxc.compiler.error import ArgumentTypeError
 from mxc.ndarray.ndarray import NDArray
 from mxc.operator_arguments import OperatorArguments
-from mxc.operator_elementwise import elementwise
+from mxc.operator_elementwise import elementwise  # noqa: F401  # not of MXNet's names, which `*` gives
+from mxc.operator_kernel import kernel  # noqa: F401
 from mxc.python_operator import NDArrayOp, NumpyOp, PythonOp
 from mxc.runtime import custom
 from mxc.runtime.elsewhere import elsewhere

@@ -213,7 +213,7 @@ class Artifact:
     def _check(self, found: Plan, library: Library) -> None:
         """Raise ValueError for a plan whose buffers are not inside of its memory, or whose steps name what is not
         there."""
-        sizes = {"arena": found.arena_bytes, "prepared": found.prepared_bytes}
+        sizes = {"arena": found.arena_bytes, "prepared": found.prepared_bytes, "status": found.status_bytes}
         for buffer in found.buffers:
             if buffer.nbytes < 0 or buffer.offset < 0 or buffer.offset + buffer.nbytes > sizes.get(
                     buffer.pool, buffer.offset + buffer.nbytes):

@@ -24,7 +24,7 @@ from mxc.compiler.ops.philox import Draws
 from mxc.compiler.ops.table import Kind
 from mxc.compiler.plan import Plan, Step
 from mxc.compiler.targets.reference import interpreter
-from mxc.runtime import runner
+from mxc.runtime import faults, runner
 from mxc.runtime.array import LARGE, Array
 from mxc.runtime.storage import Block
 
@@ -92,12 +92,13 @@ class Form:
         elements = max(map(math.prod, (*in_shapes, *shapes)), default=0)
         is_library = op.kind >= Kind.ANCHOR or (op.kind == Kind.REDUCTION and op.reduce is None) or (
             op.kind < Kind.ANCHOR and functions.calls_native(op.expression(node.params) or "0"))
-        self.small = elements < (LARGE >> 3 if is_library else LARGE)
+        self.small = elements < (LARGE >> 3 if is_library else LARGE) and not op.is_native
         function, is_quick = numpy_function(node, in_shapes, in_dtypes, shapes[0], dtypes[0])
         least = LIBRARY_ELEMENTS if is_library else ARITHMETIC_ELEMENTS if is_quick else MAP_ELEMENTS
         # Kernels of joins and divisions serve one number of arrays, and copy no faster.
         self._moves_many = op.kind == Kind.INJECTIVE and len(in_shapes) + len(shapes) > FEW_ARRAYS
-        self.wants_code = elements >= least and not (self.is_empty or self._moves_many or self.refusal)
+        is_large = elements >= least or op.is_native
+        self.wants_code = is_large and not (self.is_empty or self._moves_many or self.refusal)
         self.function = None if self.wants_code else function
         self.short: Callable[..., np.ndarray] | None = self.function
         if function is None and self.small and not (self.wants_code or self.draws or op.aux) and len(shapes) == 1:
@@ -281,6 +282,7 @@ class _Code:
         self.memory = {pool: n for pool, n in (("arena", plan.arena_bytes), ("prepared", plan.prepared_bytes)) if n}
         self.scratch = plan.scratch_bytes
         self.places = [(b.pool, b.name, b.offset) for b in plan.buffers]
+        self.raising, self.plan = faults.raising(_steps(plan)), plan
         self.rows = [(compiled.library.address(s.kernel), s.buffers, s.values, s.units) for s in _steps(plan)]
 
     def run(self, inputs: Sequence[Array], outputs: Sequence[Array], draw: tuple[int, int]) -> None:
@@ -290,7 +292,9 @@ class _Code:
         scratch = Block(self.scratch * runner.num_threads(), where) if self.scratch else None
         places = {pool: block.address for pool, block in blocks.items()}
         seed = np.array(draw, np.int64)
-        places["seed"] = seed.__array_interface__["data"][0]
+        statuses = np.zeros(self.plan.status_bytes // faults.STATUS, np.int64)
+        for pool, numbers in (("seed", seed), ("status", statuses)):
+            places[pool] = numbers.__array_interface__["data"][0]
         addresses = []
         for pool, name, offset in self.places:
             if pool in ("argument", "aux"):
@@ -302,6 +306,7 @@ class _Code:
         runner.run(runner.StepTable([(function, [*(addresses[i] for i in buffers), *values], units)
                                      for function, buffers, values, units in self.rows],
                                     0 if scratch is None else scratch.address, self.scratch))
+        faults.check(self.plan, self.raising, statuses)
 
 
 def _steps(plan: Plan) -> list[Step]:
@@ -319,6 +324,8 @@ def _compiled(form: Form) -> _Code | None:
                              {f"i{k}": d for k, d in enumerate(form.in_dtypes)}, {}, form.is_train,
                              keeps=False)
     except MXNetError:  # the reference serves what the target does not
+        if form.op.is_native:
+            raise
         return None
     outputs = {b.name for b in made.plan.buffers if b.pool == "output"}
     if any(s.host is not None for s in _steps(made.plan)) or outputs != {str(i) for i in range(len(form.shapes))}:

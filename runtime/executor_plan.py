@@ -12,7 +12,7 @@ import numpy as np
 from mxc.compiler import env
 from mxc.compiler.error import MXNetError
 from mxc.compiler.plan import Buffer, Step
-from mxc.runtime import engine, runner
+from mxc.runtime import engine, faults, runner
 from mxc.runtime.array import Array
 from mxc.runtime.executor_memory import Memory, Prepared
 from mxc.runtime.runner import StepTable, bound, run
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 # A piece of a phase: kernels to run in one go, or one step of Python's.
 Segment = StepTable | Step
-IN_MEMORY = ("arena", "prepared")
+IN_MEMORY = ("arena", "prepared", "status")
 NOTHING = Prepared(0, None)  # of plans without prepare steps
 SPEED = 25e9  # bytes that are moved in a second, about
 SMALL_COST = 1 << 21  # bytes moved: below, a phase takes about what a thread's hand-over takes, as they fit a cache
@@ -45,6 +45,9 @@ class BoundPlan:
                  is_train: bool = False, prepared: Prepared | None = None):
         self.compiled, self.plan, self.memory, self.is_train = compiled, compiled.plan, memory, is_train
         self.arrays = [None if b.pool in IN_MEMORY else find(b) for b in self.plan.buffers]
+        self._statuses = np.zeros(self.plan.status_bytes // faults.STATUS, np.int64)
+        self._raising = {phase: found for phase in ("prepare", "forward", "backward")
+                         if (found := faults.raising(self.plan.steps_of(phase)))}
         self._is_printed = env.debug_level() >= 2
         self._tables: dict[tuple[str, bool], list[Segment]] = {}
         self._calls: dict[str, Callable[[], None]] = {}  # by phase, of those that are one table
@@ -65,10 +68,10 @@ class BoundPlan:
                                       if self._prepares else NOTHING)
 
     def _cost(self, phase: str) -> float:
-        """The bytes that could be moved in the phase's time; without end where Python runs a step."""
+        """The bytes that could be moved in the phase's time; without end where a function of the program's runs."""
         steps = self.plan.steps_of(phase)
         cost = sum(self._moved(step) + step.flops // FLOPS_PER_BYTE for step in steps)
-        return math.inf if any(step.host is not None for step in steps) else cost
+        return math.inf if any(step.host is not None or step.faults is not None for step in steps) else cost
 
     def _moved(self, step: Step) -> int:
         """The bytes that a step reads and writes."""
@@ -97,7 +100,8 @@ class BoundPlan:
         """Run one phase; "forward" runs "prepare" first when an array that it reads may have changed.
 
         draw: seed and offset of the numbers that nodes which Python runs draw.
-        Raises MXNetError inside of a host step of a run in the same memory, which this one would overwrite.
+        Raises MXNetError for what a function of the program's own raises, and inside of a host step of a run in the
+        same memory, which this one would overwrite.
         """
         self._reserve()
         if self._prepares and phase == "forward":
@@ -105,6 +109,8 @@ class BoundPlan:
         call = self._calls.get(phase)
         if call is not None and runner.observer is None:
             call()
+            if phase in self._raising:
+                faults.check(self.plan, self._raising[phase], self._statuses)
         else:
             self._run_segments(phase, draw)
 
@@ -143,9 +149,13 @@ class BoundPlan:
             from mxc.compiler.ops.philox import Draws  # only now: most plans need no operators
 
             rng = Draws(*draw)
+        raising = self._raising.get(phase, ())
+        for step in raising:
+            self._statuses[self.plan.buffers[step.buffers[-1]].offset // faults.STATUS] = 0
         for position, segment in enumerate(self._tables[key]):
             start = time.perf_counter_ns()
             if isinstance(segment, Step):
+                faults.check(self.plan, raising, self._statuses)
                 self._run_host(segment, rng)
             else:
                 run(segment)
@@ -156,6 +166,7 @@ class BoundPlan:
                     observer(step, moved, start, end)
                 if self._is_printed:
                     print(self._trace(step, moved, (end - start) / 1e9), file=sys.stderr)
+        faults.check(self.plan, raising, self._statuses)
 
     def _trace(self, step: Step, moved: int, seconds: float) -> str:
         """The line of MXC_DEBUG=2 for a step: where it is, operators, microseconds, and GFLOP/s or GB/s."""
@@ -192,6 +203,8 @@ class BoundPlan:
             return array.address
         if buffer.pool == "arena":
             return self.memory.arena + buffer.offset
+        if buffer.pool == "status":
+            return self._statuses.ctypes.data + buffer.offset
         return self._prepared.address + buffer.offset
 
     def _run_host(self, step: Step, rng: Draws | None) -> None:

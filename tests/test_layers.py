@@ -20,7 +20,8 @@ ALLOWED = {
     "error": "",
     "syntax": "",
     "env": "",
-    "plan": "",
+    "functions": "error syntax",
+    "plan": "functions",  # what is told of a function's errors
     "forks": "",
     "interrupts": "",
     "garbage": "",
@@ -35,7 +36,8 @@ ALLOWED = {
     "kernel": "error forks ops",
     "passes": "error env plan ops graph kernel",
     "targets": "error kernel sources",  # the printers that targets share
-    "targets/cpu": "error syntax env forks interrupts progress cache_files cache ops kernel targets targets/numba",
+    "targets/cpu": "error syntax env forks interrupts progress cache_files cache functions ops kernel targets "
+                   "targets/numba",
     "targets/numba": "error functions ops syntax kernel targets targets/cpu",  # named by text in targets/cpu
     "targets/cuda": "error interrupts cache_files cache kernel targets",
     "targets/reference": "error ops graph",  # runs graphs, not kernels
@@ -46,7 +48,8 @@ ALLOWED = {
                "targets/reference",
     "frontend": "runtime error env input_files interrupts garbage progress cache ops graph passes targets/reference",
 }
-TYPES_ONLY = {("ops", "graph")}  # imported under TYPE_CHECKING, where a type is named and nothing is called
+# Imported under TYPE_CHECKING, where a type is named and nothing is called.
+TYPES_ONLY = {("ops", "graph"), ("kernel", "functions"), ("passes", "functions")}
 
 
 def module_of(path: Path) -> str:

@@ -1,4 +1,5 @@
-"""The kernel IR: scalar values, loop kernels (map-reduce-map), calls of library kernels, and routines.
+"""The kernel IR: scalar values, loop kernels (map-reduce-map), calls of library kernels, routines, and functions of the
+program's own.
 
 Everything here is data. `LoopKernel` says what is computed, never how: the targets print it. All addresses are element
 indices; all extents, strides and other integers of dtype "index" (except 0 and 1) are arguments of the printed
@@ -14,11 +15,16 @@ is private to the running thread.
 """
 from __future__ import annotations
 
+import struct
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from mxc.compiler.forks import Lock
+
+if TYPE_CHECKING:
+    from mxc.compiler.functions.arrays import ArrayFunction
 
 INDEX = "index"  # the dtype of axes and of what is computed from them; 64-bit signed when printed
 
@@ -265,6 +271,55 @@ class RoutineKernel:
 
 
 @dataclass(frozen=True)
+class FunctionKernel:
+    """A kernel that is a program's own function over whole arrays: one unit of work.
+
+    buffers: dtypes of the `inputs` arrays that it reads, of those that it writes, which it makes zeros first, and of
+    its status: an int64, 0 or where it raised (functions/faults.py). arrays, shapes: names and shapes of these without
+    the status; of the inputs it may have some that the function does not name. numbers: the function's keyword-only
+    parameters in its order: truth values, integers of 64 bits, float64.
+    """
+
+    name: str
+    function: ArrayFunction
+    buffers: tuple[str, ...]
+    arrays: tuple[str, ...]
+    shapes: tuple[tuple[int, ...], ...]
+    inputs: int
+    numbers: tuple[bool | int | float, ...]
+
+    def extents(self) -> tuple[int, ...]:
+        """The different extents of its arrays."""
+        return tuple(dict.fromkeys(n for shape in self.shapes for n in shape))
+
+    def pattern(self) -> tuple[tuple[int, ...], ...]:
+        """Of each axis of each array, which one of `extents` it has."""
+        places = {n: i for i, n in enumerate(self.extents())}
+        return tuple(tuple(places[n] for n in shape) for shape in self.shapes)
+
+    def values(self) -> tuple[int, ...]:
+        """The extents, then the bits of the numbers."""
+        return (*self.extents(), *map(bits_of, self.numbers))
+
+    def defaults(self) -> tuple[bool | int | float, ...]:
+        """The numbers for which there is code of their own."""
+        given = self.function.source.keywords.values()
+        return tuple(type(n)(d if isinstance(d, (bool, int, float)) else 0) for n, d in zip(self.numbers, given,
+                                                                                           strict=True))
+
+    def reads(self) -> frozenset[int]:
+        return frozenset(range(self.inputs))
+
+    def writes(self) -> frozenset[int]:
+        return frozenset(range(self.inputs, len(self.buffers)))
+
+
+def bits_of(number: bool | int | float) -> int:
+    """A number as a signed integer of 64 bits: the bits of a float64."""
+    return struct.unpack("<q", struct.pack("<d", number))[0] if isinstance(number, float) else int(number)
+
+
+@dataclass(frozen=True)
 class Place:
     """Where a call of a chain finds an array: from element `offset` of a buffer on, `step` more for each image. A
     `buffer` from len(ChainKernel.buffers) on is a private one."""
@@ -304,4 +359,4 @@ class ChainKernel:
         return frozenset(i for i in found if i < len(self.buffers))
 
 
-Kernel = LoopKernel | CallKernel | RoutineKernel | ChainKernel
+Kernel = LoopKernel | CallKernel | RoutineKernel | FunctionKernel | ChainKernel

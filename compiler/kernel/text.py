@@ -14,7 +14,15 @@ from collections.abc import Callable, Iterable
 
 from mxc.compiler.kernel import ir
 from mxc.compiler.kernel.canonical import REMEMBERED, fixed
-from mxc.compiler.kernel.ir import CallKernel, ChainKernel, Kernel, LoopKernel, RoutineKernel, Value
+from mxc.compiler.kernel.ir import (
+    CallKernel,
+    ChainKernel,
+    FunctionKernel,
+    Kernel,
+    LoopKernel,
+    RoutineKernel,
+    Value,
+)
 
 SHORT = {"float16": "f2", "float32": "f4", "float64": "f8", "uint8": "u1", "int8": "i1", "int32": "i4", "int64": "i8",
          "uint32": "u4", "uint64": "u8", "int16": "i2", "uint16": "u2", "bool": "b", "index": ""}
@@ -79,6 +87,15 @@ def _routine(kernel: RoutineKernel, extent: Callable[[int], str]) -> str:
             f"extents [{', '.join(map(extent, kernel.extents))}]\n")
 
 
+def _function(kernel: FunctionKernel, extent: Callable[[int], str]) -> str:
+    """Equal extents have one name: the code knows which are equal."""
+    arrays = [f"{name}:{dtype}[{', '.join(f'n{p}:{extent(n)}' for p, n in zip(places, shape, strict=True))}]"
+              for name, dtype, places, shape in zip(kernel.arrays, kernel.buffers, kernel.pattern(), kernel.shapes,
+                                                    strict=False)]
+    numbers = ", ".join(type(number).__name__ for number in kernel.numbers)
+    return f"function {kernel.function.digest}({', '.join(arrays)}) inputs {kernel.inputs} numbers [{numbers}]\n"
+
+
 def _text(kernel: LoopKernel | CallKernel, number: Callable[[Value], str], extent: Callable[[int], str]) -> str:
     printer = _Printer(kernel.roots(), number)
     lines = []
@@ -116,6 +133,8 @@ def kernel_text(kernel: Kernel) -> str:
     """The whole kernel with its extents and constants, its name first."""
     if isinstance(kernel, ChainKernel):
         return f"# {kernel.name}\n{_chain(kernel)}"
+    if isinstance(kernel, FunctionKernel):
+        return f"# {kernel.name}\n{_function(kernel, str)}"
     text = _routine(kernel, str) if isinstance(kernel, RoutineKernel) else _text(kernel, _exact, str)
     return f"# {kernel.name}\n{text}"
 
@@ -125,6 +144,8 @@ def form_text(kernel: Kernel) -> str:
     run-time integers numbered `#0`, `#1`, ..."""
     if isinstance(kernel, RoutineKernel):
         return _routine(kernel, lambda n: "#")
+    if isinstance(kernel, FunctionKernel):
+        return _function(kernel, lambda n: "#")
     if isinstance(kernel, ChainKernel):
         return f"chain({len(kernel.buffers)} buffers)\n"
     return _loop_form(kernel) if isinstance(kernel, LoopKernel) else _form(kernel)

@@ -7,7 +7,7 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import CodeType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -155,6 +155,9 @@ class Operator:
 
     def __repr__(self) -> str:
         return f"<operator {self.name}>"
+
+    is_native: ClassVar[bool] = False  # whether arrays of any size are computed by its compiled code
+    no_gradient: ClassVar[str] = "put BlockGrad around it, or set grad_req to 'null' for the arguments before it"
 
     @property
     def signature(self) -> str | None:

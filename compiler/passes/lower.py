@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Sequence, Set
 
 from mxc.compiler.graph.graph import Entry, Graph, Node
-from mxc.compiler.kernel.ir import LoopKernel
+from mxc.compiler.kernel.ir import FunctionKernel, LoopKernel
 from mxc.compiler.passes.copies import copy_kernel, placing_kernel
 from mxc.compiler.passes.fuse import Group
 from mxc.compiler.passes.fuse_forms import is_view
@@ -158,6 +158,8 @@ class Lowering:
             self.launches.append(Launch(group.phase, group.label, None, storages, host, len(inputs)))
         else:
             kernel = routine_kernel(self.graph, node)
+            if isinstance(kernel, FunctionKernel):
+                storages.append(Storage("status", "int64", (1,)))
             self.launches.append(Launch(group.phase, group.label, kernel, storages))
 
     def _copy_in_the_end(self, entry: Entry, storage: Storage, mode: str) -> None:

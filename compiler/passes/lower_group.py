@@ -15,6 +15,7 @@ from mxc.compiler.kernel.ir import (
     INDEX,
     Accumulator,
     CallKernel,
+    FunctionKernel,
     LoopKernel,
     RoutineKernel,
     Store,
@@ -66,13 +67,15 @@ class RoutineNode(Call):
         self.out_dtypes = [graph.dtype(e) for e in entries]
 
 
-def routine_kernel(graph: Graph, node: Node) -> RoutineKernel:
-    """The kernel of a node whose operator names a routine."""
+def routine_kernel(graph: Graph, node: Node) -> RoutineKernel | FunctionKernel:
+    """The kernel of a node whose operator names a routine, or is a function of the program's own."""
     assert node.op is not None
     rule = node.op.rule("routine")
     assert rule is not None, node
     seen = RoutineNode(graph, node)
     made = rule(seen, node.params)
+    if isinstance(made, FunctionKernel):
+        return made
     inputs = [graph.dtype(e) for e in node.inputs]
     return RoutineKernel(node.op.name, made.routine, made.constants, (*inputs, *seen.out_dtypes), made.integers,
                          len(inputs))

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from mxc.compiler.kernel import calls
-from mxc.compiler.kernel.ir import CallKernel, ChainKernel
+from mxc.compiler.kernel.ir import CallKernel, ChainKernel, FunctionKernel
 from mxc.compiler.passes.program import Launch, Storage, can_share, last_uses
 from mxc.compiler.plan import Buffer, Plan, Step
 
@@ -161,6 +161,8 @@ def plan_memory(launches: Sequence[Launch], outputs: Sequence[Storage], target, 
         if storage.pool == "prepared":
             offset = plan.prepared_bytes
             plan.prepared_bytes += align(storage.nbytes)
+        elif storage.pool == "status":
+            offset = plan.status_bytes
         positions[storage] = len(plan.buffers)
         plan.buffers.append(Buffer(storage.pool, storage.dtype, storage.shape, storage.nbytes, storage.name, offset,
                                    storage.node))
@@ -168,13 +170,16 @@ def plan_memory(launches: Sequence[Launch], outputs: Sequence[Storage], target, 
 
     for launch in launches:
         key, units, flops, values, addresses = "", 1, 0, tuple[int, ...](), tuple[tuple[int, str], ...]()
+        faults = None
         if launch.kernel is not None:
             code = target.launch(launch.kernel)
             key, values, units, addresses = code.key, code.values, code.units, code.calls
             flops = calls.flops(launch.kernel) if isinstance(launch.kernel, CallKernel | ChainKernel) else 0
+            if isinstance(launch.kernel, FunctionKernel):
+                faults = launch.kernel.function.faults(launch.kernel.arrays)
             plan.scratch_bytes = max(plan.scratch_bytes, align(code.scratch_bytes))
         plan.steps.append(Step(launch.phase, key, tuple(map(position, launch.storages)), values, units,
                                tuple(map(position, launch.reads)), tuple(map(position, launch.writes)),
-                               launch.label, launch.host, flops, addresses))
+                               launch.label, launch.host, flops, addresses, faults))
     plan.outputs = [position(s) for s in outputs]
     return plan

@@ -11,7 +11,17 @@ import numpy as np
 
 from mxc.compiler.graph.graph import Shape
 from mxc.compiler.kernel.canonical import REMEMBERED
-from mxc.compiler.kernel.ir import CallKernel, ChainKernel, Kernel, LoopKernel, RoutineKernel, Store, Value, walk
+from mxc.compiler.kernel.ir import (
+    CallKernel,
+    ChainKernel,
+    FunctionKernel,
+    Kernel,
+    LoopKernel,
+    RoutineKernel,
+    Store,
+    Value,
+    walk,
+)
 from mxc.compiler.kernel.routines import spec
 
 
@@ -68,7 +78,7 @@ def can_share(launch: Launch, old: Storage, new: Storage) -> bool:
     that store at each point of the kernel's iteration space; a routine says so itself.
     """
     kernel = launch.kernel
-    if kernel is None or isinstance(kernel, ChainKernel):
+    if kernel is None or isinstance(kernel, ChainKernel | FunctionKernel):
         return False
     if old.nbytes != new.nbytes or np.dtype(old.dtype).itemsize != np.dtype(new.dtype).itemsize:
         return False

@@ -134,8 +134,7 @@ class Gradient:
             if op.name.startswith(("_mxc_", "_backward_")):
                 raise MXNetError(f"{self.node!r} is part of an operator's gradient and has no derivative: that "
                                  "gradient cannot be differentiated again (create_graph)")
-            raise MXNetError(f"{self.node!r} has no gradient, and one was asked for: put BlockGrad around it, or set "
-                             "grad_req to 'null' for the arguments before it")
+            raise MXNetError(f"{self.node!r} has no gradient, and one was asked for: {op.no_gradient}")
         backs: list[Entry | None] = []
         if op.sums:  # of which there may be thousands
             return [self.og if asked else None for asked in self.asked]

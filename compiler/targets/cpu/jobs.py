@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from mxc.compiler.kernel import ir
-from mxc.compiler.kernel.ir import CallKernel, ChainKernel, Kernel, LoopKernel, RoutineKernel
+from mxc.compiler.kernel.ir import CallKernel, ChainKernel, FunctionKernel, Kernel, LoopKernel, RoutineKernel
 from mxc.compiler.kernel.routines import spec
 from mxc.compiler.ops.functions import ScalarFunction, find
 from mxc.compiler.targets.cpu import chain, library
@@ -39,9 +39,10 @@ class Job:
 
 
 def job_of(kernel: Kernel, symbol: str, isa: Isa | None = None, generator: str = LLVM,
-           function_text: Callable[[ScalarFunction, str], str] = native_text) -> Job:
+           function_text: Callable[[ScalarFunction, str], str] = native_text, cpu: tuple[str, str] = ("", "")) -> Job:
     """The job that compiles `kernel` (a loop kernel: in canonical form) for CPUs that run `isa` (None: this one).
-    function_text: gives the LLVM IR of a function of the running program for a dtype."""
+    function_text: gives the LLVM IR of a function of the running program for a dtype. cpu: LLVM's names of the CPU and
+    its features ("": this one)."""
     functions: tuple[str, ...] = ()
     if isinstance(kernel, (CallKernel, LoopKernel)):
         called = {(v.op, v.dtype): added for v in ir.walk(kernel.roots()) if (added := find(v.op)) is not None}
@@ -50,6 +51,10 @@ def job_of(kernel: Kernel, symbol: str, isa: Isa | None = None, generator: str =
         return Job(symbol, kernel.name, "llvm", library.source(kernel, symbol, isa), functions=functions)
     if isinstance(kernel, ChainKernel):
         return Job(symbol, kernel.name, "llvm", chain.source(kernel, symbol))
+    if isinstance(kernel, FunctionKernel):
+        from mxc.compiler.targets.cpu.array_functions import source  # only now: it compiles by Numba
+
+        return Job(symbol, kernel.name, "llvm", source(kernel, symbol, *cpu))
     if isinstance(kernel, RoutineKernel):
         scratch = tuple((dtype, 0) for _, dtype, _ in spec.scratch(kernel))  # the source has the offsets
         return Job(symbol, kernel.name, "typed", routine_source(kernel), kernel.buffers, scratch,

@@ -78,12 +78,14 @@ class CpuTarget:
     def launch(self, kernel: Kernel) -> Launch:
         """How `kernel` is launched. A loop kernel must be canonical (kernel/canonical.py)."""
         # only now: a start that finds its plan launches what is there
-        from mxc.compiler.kernel.ir import CallKernel, ChainKernel, LoopKernel, RoutineKernel
+        from mxc.compiler.kernel.ir import CallKernel, ChainKernel, FunctionKernel, LoopKernel, RoutineKernel
         from mxc.compiler.kernel.routines import spec
         from mxc.compiler.kernel.text import form_text
-        from mxc.compiler.targets.cpu import chain, library, loop_forms, routines
+        from mxc.compiler.targets.cpu import array_functions, chain, library, loop_forms, routines
 
         form = form_text(kernel) + (loop_forms.variant(kernel) if isinstance(kernel, LoopKernel) else "")
+        if isinstance(kernel, FunctionKernel):
+            form += array_functions.versions()
         if form not in self._keys:
             self._keys[form] = entry_key(form, self.parts)
         if isinstance(kernel, CallKernel):
@@ -91,6 +93,8 @@ class CpuTarget:
                           kernel.values())
         if isinstance(kernel, ChainKernel):
             return chain.launch(kernel, self._keys[form], self.launch, self.isa)
+        if isinstance(kernel, FunctionKernel):
+            return Launch(self._keys[form], 1, 0, kernel.values())
         if isinstance(kernel, RoutineKernel):
             return Launch(self._keys[form], spec.units(kernel), routines.scratch_bytes(kernel), kernel.values())
         return Launch(self._keys[form], loop_forms.units(kernel), loop_forms.scratch_layout(kernel)[1],
@@ -167,7 +171,8 @@ class CpuTarget:
     def _job(self, key: str, kernel: Kernel) -> Job:
         from mxc.compiler.targets.cpu.jobs import job_of  # only now: it prints kernels
 
-        return job_of(kernel, symbol(key) if key else "kernel", self.isa, self.generator, self.function_text)
+        return job_of(kernel, symbol(key) if key else "kernel", self.isa, self.generator, self.function_text,
+                      (self.cpu, self.features))
 
     def function_text(self, function: ScalarFunction, dtype: str) -> str:
         """LLVM IR of a native function of the running program, from the cache or by Numba. Raises MXNetError that

@@ -1,0 +1,154 @@
+"""A program's functions over whole arrays: what they may be, and Python functions made of their source.
+
+Statements have numbers, which depend on the syntax tree alone: not on comments, blank lines or where the function is in
+its file. Compiled code says by such a number where it raised, so one code serves the function wherever it stands.
+"""
+from __future__ import annotations
+
+import ast
+import builtins
+import copy
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from mxc.compiler.error import MXNetError
+from mxc.compiler.functions.faults import Faults, Line
+from mxc.compiler.functions.source import Source
+
+CALLED = frozenset(["abs", "bool", "divmod", "enumerate", "float", "int", "len", "max", "min", "pow", "range",
+                    "reversed", "round", "sum", "zip"])
+UNFIT = {ast.Yield: "it is a generator", ast.YieldFrom: "it is a generator", ast.Await: "it is asynchronous",
+         ast.AsyncFor: "it is asynchronous", ast.AsyncWith: "it is asynchronous", ast.Global: "it changes globals",
+         ast.Nonlocal: "it changes names of a function around it", ast.Import: "it imports", ast.ImportFrom:
+         "it imports", ast.ClassDef: "it makes a class", ast.FunctionDef: "it makes a function", ast.AsyncFunctionDef:
+         "it is asynchronous", ast.Lambda: "it makes a function", ast.JoinedStr: "it makes a text while it runs"}
+
+
+class ArrayFunction:
+    """A function over whole arrays: its positional parameters are arrays, of which it writes those in `written`; its
+    keyword-only ones are numbers.
+
+    lines: of each statement, by its number less one. Raises MXNetError quoting the line for what no such function may
+    do: return a value, write to an input, call what cannot be compiled.
+    """
+
+    def __init__(self, source: Source, written: Sequence[str]):
+        self.source, self.written = source, tuple(written)
+        self.arrays, self.digest = tuple(source.inputs), source.digest
+        self.lines: list[Line] = []
+        self._trees: dict[Any, ast.FunctionDef] = {}  # by function
+        _check_stores(source, self.written)
+        self._number(source, is_called=False)
+        self._plain: Callable[..., None] | None = None
+
+    def error(self, message: str, number: int = 1) -> MXNetError:
+        """An error that quotes the statement of that number."""
+        return MXNetError(self.faults(()).text(number, message))
+
+    def faults(self, arrays: Sequence[str]) -> Faults:
+        """What a kernel of the function is told with that has these arrays."""
+        return Faults(self.source.operator, self.source.role, tuple(arrays), tuple(self.lines))
+
+    def made(self, decorate: Callable[[Any], Any]) -> Callable[..., None]:
+        """The function, its parameters all positional, in a module of its own in which lines are statements' numbers.
+        decorate: what is done to the functions that it calls."""
+        found: dict[Any, Any] = {}
+
+        def make(source: Source, is_called: bool) -> Any:
+            plain = getattr(source.function, "py_func", source.function)
+            if plain not in found:
+                space = {name: make(value, True) if isinstance(value, Source) else value
+                         for name, value in source.names.items()}
+                tree = self._trees[plain]
+                module = ast.Module([tree], [])
+                space["__name__"] = "mxc_function"
+                exec(compile(module, self._file, "exec"), space)
+                found[plain] = decorate(space[tree.name]) if is_called else space[tree.name]
+            return found[plain]
+
+        return make(self.source, False)
+
+    def run(self, arrays: Sequence[np.ndarray], numbers: Sequence[object]) -> None:
+        """The function as Python runs it, on arrays in place: what its compiled code has to do, in dtypes of NumPy's
+        scalars. Raises MXNetError quoting the line for whatever it raises."""
+        if self._plain is None:
+            self._plain = self.made(lambda function: function)
+        try:
+            with np.errstate(all="ignore"):
+                self._plain(*arrays, *numbers)
+        except Exception as error:
+            number, trace = 1, error.__traceback__
+            while trace is not None:
+                if trace.tb_frame.f_code.co_filename == self._file:
+                    number = trace.tb_lineno
+                trace = trace.tb_next
+            raise self.error(f"{type(error).__name__}: {error}", number) from error
+
+    @property
+    def _file(self) -> str:
+        return f"<{self.source.role} of {self.source.operator}>"
+
+    def _number(self, source: Source, is_called: bool) -> None:
+        plain = getattr(source.function, "py_func", source.function)
+        if plain in self._trees:
+            return
+        if not is_called and isinstance(source.tree, ast.Lambda):
+            raise source.error("it is a lambda; expected a function of statements, which write to its last arrays")
+        arguments = copy.deepcopy(source.tree.args)
+        for argument in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs):
+            argument.annotation = None
+        if not is_called:  # compiled code gets its numbers behind its arrays
+            arguments.args += arguments.kwonlyargs
+            arguments.kwonlyargs, arguments.kw_defaults = [], []
+        body = copy.deepcopy(source.statements) or [ast.Pass(lineno=source.tree.lineno)]
+        tree = ast.FunctionDef(getattr(source.tree, "name", "lambda_"), arguments, body, [], lineno=source.tree.lineno)
+        if "type_params" in ast.FunctionDef._fields:
+            tree.type_params = []  # type: ignore[attr-defined]
+        self._check(source, body, is_called)
+        self._trees[plain] = tree
+        self._visit(source, tree, 0)
+        for _, value in sorted(source.names.items()):
+            if isinstance(value, Source):
+                self._number(value, True)
+
+    def _visit(self, source: Source, node: ast.AST, number: int) -> None:
+        if isinstance(node, ast.stmt):
+            self.lines.append(Line(source.file, node.lineno, source.line(node.lineno)))
+            number = len(self.lines)
+        if "lineno" in node._attributes:
+            node.lineno = node.end_lineno = number  # type: ignore[attr-defined]
+            node.col_offset = node.end_col_offset = 0  # type: ignore[attr-defined]
+        for child in ast.iter_child_nodes(node):
+            self._visit(source, child, number)
+
+    def _check(self, source: Source, body: Sequence[ast.stmt], is_called: bool) -> None:
+        for node in (n for statement in body for n in ast.walk(statement)):
+            if type(node) in UNFIT:
+                raise source.error(f"{UNFIT[type(node)]}; expected loops, branches and numbers", node)
+            if isinstance(node, ast.Return) and node.value is not None and not is_called:
+                raise source.error("it returns a value; expected that it writes to its last arrays "
+                                   f"({', '.join(self.written)}) and returns nothing", node)
+            if isinstance(node, ast.Name) and node.id not in source.names and _is_unfit(node, source):
+                raise source.error(f"{node.id} cannot be compiled; expected loops over numbers, functions written in "
+                                   "Python, and members of math and numpy", node)
+
+
+def _is_unfit(node: ast.Name, source: Source) -> bool:
+    """Whether a name is Python's own and nothing that compiled code has."""
+    if not isinstance(node.ctx, ast.Load) or node.id in source.function.__code__.co_varnames:
+        return False
+    value = getattr(builtins, node.id, None)
+    is_error = isinstance(value, type) and issubclass(value, BaseException)
+    return value is not None and not is_error and node.id not in CALLED
+
+
+def _check_stores(source: Source, written: Sequence[str]) -> None:
+    """Refuse assignments to elements of arrays that are inputs."""
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store) and isinstance(node.value, ast.Name):
+            name = node.value.id
+            if name in source.inputs and name not in written:
+                raise source.error(f"it writes to {name}, an input; expected that it writes to {', '.join(written)}",
+                                   node)

@@ -1,0 +1,272 @@
+"""Functions over whole arrays (functions/arrays.py) to LLVM IR of the kernels' ABI, by Numba.
+
+Numba checks every index. What the function raises is a status instead of an exception (functions/faults.py). Equal
+extents are one run-time integer, so that LLVM sees that a loop over one array's extent stays within another array, and
+leaves the checks out.
+"""
+from __future__ import annotations
+
+import functools
+import re
+from typing import Any, NamedTuple
+
+from llvmlite import ir as llvm
+from numba import njit
+from numba.core import callconv, compiler, errors, lowering, types
+from numba.core.compiler_lock import global_compiler_lock
+from numba.core.compiler_machinery import register_pass
+from numba.core.registry import cpu_target
+from numba.core.runtime.context import NRTContext
+from numba.core.typed_passes import NativeLowering
+
+from mxc.compiler.error import MXNetError
+from mxc.compiler.functions import faults
+from mxc.compiler.kernel.ir import FunctionKernel, bits_of
+from mxc.compiler.targets.numba.lowering import _context, _flags
+from mxc.compiler.targets.numba.messages import MAKES, short
+
+_LAST_LINE = re.compile(r'File "<[^>]*>", line (\d+)')
+_NAME = re.compile(r'@"?([\w.$]+)"?')
+_DATA = 4  # what Numba passes of an array: owner, parent, elements, item size, data, shape, strides
+
+
+class Text(NamedTuple):
+    """LLVM IR that defines a kernel. calls: of what it calls, the number of the statement that does so."""
+
+    ir: str
+    calls: dict[str, int]
+
+    def statement_of(self, name: str) -> int:
+        """The number of the statement that needs a function, itself or by way of others."""
+        used = {head[1]: set(_NAME.findall(body)) for body in re.split(r"^define ", self.ir, flags=re.MULTILINE)[1:]
+                if (head := _NAME.search(body)) is not None}
+        for called, number in self.calls.items():
+            seen, waiting = set[str](), [called]
+            while waiting:
+                if (found := waiting.pop()) not in seen:
+                    seen.add(found)
+                    waiting += used.get(found, ())
+            if name in seen:
+                return number
+        return 1
+
+
+class _Place:
+    """Where a lowering is. number: of the statement."""
+
+    def __init__(self) -> None:
+        self.number = 1
+        self.declared: dict[str, int] = {}
+
+
+class _Convention(callconv.CPUCallConv):
+    """Numba's, with a status where it has a pointer to what an exception is made of."""
+
+    def set_static_user_exc(self, builder: Any, exc: Any, exc_args: Any = None, loc: Any = None,
+                            func_name: Any = None) -> None:
+        kind = faults.INDEX if exc is IndexError and loc is None else faults.kind_of(exc or Exception)
+        self._write(builder, kind)
+
+    def set_dynamic_user_exc(self, *args: Any, **kwargs: Any) -> None:
+        raise errors.UnsupportedError("it raises an error whose arguments are computed; expected constants")
+
+    def return_status_propagate(self, builder: Any, status: Any) -> None:
+        self._write(builder, faults.OTHER)
+        with builder.if_then(builder.not_(self.check_try_status(builder).in_try)):
+            self._return_errcode_raw(builder, status.code)
+
+    def _write(self, builder: Any, kind: int) -> None:
+        place = self._get_excinfo_argument(builder.function)
+        status = llvm.Constant(llvm.IntType(64), (kind << faults.SHIFT) + self.context.place.number)
+        builder.store(builder.inttoptr(status, place.type.pointee), place)
+
+
+class _Memory(NRTContext):  # type: ignore[misc]
+    """Numba's memory without arrays: what a copy of overlapping parts takes for a moment is all that there is."""
+
+    def __getattribute__(self, name: str) -> Any:
+        if name.startswith("meminfo_") and name != "meminfo_data":
+            raise errors.UnsupportedError(MAKES)
+        return super().__getattribute__(name)
+
+
+class _Lower(lowering.Lower):  # type: ignore[misc]
+    """Numba's lowering, which says at which statement it is."""
+
+    def lower_inst(self, inst: Any) -> None:
+        place = self.context.place
+        place.number = self.loc.line  # type: ignore[attr-defined]
+        super().lower_inst(inst)
+        for name, value in self.module.globals.items():
+            if isinstance(value, llvm.Function) and value.is_declaration:
+                place.declared.setdefault(name, place.number)
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class _NativeLowering(NativeLowering):  # type: ignore[misc]
+    _name = "mxc_native_lowering"
+    lowering_class = _Lower
+
+
+class _Compiler(compiler.CompilerBase):  # type: ignore[misc]
+    def define_pipelines(self) -> list[Any]:
+        found = compiler.DefaultPassBuilder.define_nopython_pipeline(self.state)
+        found.passes = [(_NativeLowering if p is NativeLowering else p, text) for p, text in found.passes]
+        found.finalize()
+        return [found]
+
+
+@functools.cache
+def _checked_context() -> Any:
+    """Numba's context of the CPU with the convention, the memory and the place of these functions."""
+    plain = _context()
+
+    class Context(type(plain)):  # type: ignore[misc]
+        call_conv = property(_Convention)
+
+    made = plain.subtarget()
+    made.__class__ = Context
+    made.cached_internal_func, made.place = {}, _Place()
+    made.nrt = _Memory(made, True)
+    return made
+
+
+def _checked_flags() -> Any:
+    flags = _flags()
+    flags.boundscheck = True
+    return flags
+
+
+def _type_of(dtype: str) -> Any:
+    return types.boolean if dtype == "bool" else getattr(types, dtype)
+
+
+def kernel_text(kernel: FunctionKernel, symbol: str) -> Text:
+    """The kernel as the function `symbol`, not optimised. Raises MXNetError quoting a line for a function that Numba
+    has no types or no code for."""
+    function, ranks = kernel.function, [len(shape) for shape in kernel.shapes]
+    arrays = {name: types.Array(_type_of(dtype), rank, "C", readonly=i < kernel.inputs)
+              for i, (name, dtype, rank) in enumerate(zip(kernel.arrays, kernel.buffers, ranks, strict=False))}
+    numbers = [types.boolean if isinstance(n, bool) else types.float64 if isinstance(n, float) else types.int64
+               for n in kernel.numbers]
+    with global_compiler_lock:
+        context = _checked_context()
+        place = context.place
+        place.number, place.declared = 1, {}
+        try:
+            made = function.made(njit(inline="always"))
+            result = compiler.compile_extra(cpu_target.typing_context, context, made,
+                                            [*(arrays[name] for name in function.arrays), *numbers], types.none,
+                                            _checked_flags(), {}, pipeline_class=_Compiler)
+            result.library.finalize()  # links what Numba itself has in Python
+            text = result.library.get_llvm_str()
+        except errors.NumbaError as error:
+            raise _refusal(kernel, error, place.number) from None
+    name = result.fndesc.llvm_func_name
+    return Text(_internal(text, name) + _wrapper(kernel, name, symbol), place.declared)
+
+
+def _refusal(kernel: FunctionKernel, error: errors.NumbaError, number: int) -> MXNetError:
+    text = str(error)
+    found = _LAST_LINE.findall(text)
+    shapes = ", ".join(f"{name} has the shape {shape}" for name, shape in zip(kernel.arrays, kernel.shapes,
+                                                                              strict=True))
+    return kernel.function.error(f"it cannot be compiled: {short(text)} ({shapes})",
+                                 int(found[-1]) if found else number)
+
+
+def _internal(text: str, name: str) -> str:
+    """Numba's module with functions that only this kernel uses, arrays that do not overlap, and C's memory."""
+    text = re.sub(r"= common (dso_local )?global ", "= internal global ", text)
+    text = re.sub(r"^define (linkonce_odr |dso_local |hidden )*", "define internal ", text, flags=re.MULTILINE)
+    text = re.sub(r"store ptr @\.const\.picklebuf[^,]*,", "store ptr null,", text)  # of functions of Numba's own
+    text = re.sub(r'"target-(cpu|features)"="[^"]*"', "", text)  # of functions of Numba's own, which are for this CPU
+    # what says in a text which shapes do not fit fails without it: the status says where
+    text = _replaced(text, r"\w*raise_with_shape_context\w*", r"\1  ret i32 1\n}")
+    head = re.search(rf"^define internal i32 @{re.escape(name)}\(.*$", text, re.MULTILINE)
+    assert head is not None, name
+    line = re.sub(rf"ptr (%arg\.\w+\.{_DATA})\b", r"ptr noalias \1", head[0])
+    line = re.sub(r"\)([^)]*)\{$", r") alwaysinline \1{", line)
+    text = text[:head.start()] + line + text[head.end():]
+    for declared, body in _MEMORY.items():
+        if f"@{declared}(" in text:
+            text = re.sub(rf"^declare [^\n]*@{declared}\([^\n]*$", "", text, flags=re.MULTILINE)
+            text = _replaced(text, declared, "") + body
+    return text if "@llvm.memset.p0.i64(" in text else f"{text}\ndeclare void @llvm.memset.p0.i64(ptr, i8, i64, i1)\n"
+
+
+def _replaced(text: str, name: str, by: str) -> str:
+    """The text with other definitions of the functions of that name (a regular expression); \\1 is the first line."""
+    return re.sub(rf"(^define [^\n]*@{name}\([^\n]*\{{\n).*?^\}}", by, text, flags=re.MULTILINE | re.DOTALL)
+
+
+_MEMORY = {  # a kernel owns no arrays, so counts of who refers to them are never read
+    "NRT_incref": "\ndefine internal void @NRT_incref(ptr %p) alwaysinline {\n  ret void\n}\n",
+    "NRT_decref": "\ndefine internal void @NRT_decref(ptr %p) alwaysinline {\n  ret void\n}\n",
+    "NRT_Allocate": "\ndeclare noalias ptr @malloc(i64)\ndefine internal noalias ptr @NRT_Allocate(i64 %n) "
+                    "alwaysinline {\n  %p = call ptr @malloc(i64 %n)\n  ret ptr %p\n}\n",
+    "NRT_Free": "\ndeclare void @free(ptr)\ndefine internal void @NRT_Free(ptr %p) alwaysinline {\n"
+                "  call void @free(ptr %p)\n  ret void\n}\n",
+}
+
+
+def _wrapper(kernel: FunctionKernel, name: str, symbol: str) -> str:
+    """The kernel `symbol`: it makes the outputs zeros, calls the function, and writes the status. What calls with the
+    numbers' defaults has code of its own, in which they are constants."""
+    lines: list[str] = []
+
+    def argument(position: int, kind: str, to: str) -> str:
+        lines.append(f"  {to}.at = getelementptr i64, ptr %args, i64 {position}")
+        lines.append(f"  {to} = load {kind}, ptr {to}.at")
+        return to
+
+    count = len(kernel.buffers)
+    data = [argument(i, "ptr", f"%b{i}") for i in range(count)]
+    extents = [argument(count + i, "i64", f"%e{i}") for i in range(len(kernel.extents()))]
+    bits = [argument(count + len(extents) + i, "i64", f"%n{i}") for i in range(len(kernel.numbers))]
+    given: dict[str, list[str]] = {}
+    for i, (array, places) in enumerate(zip(kernel.arrays, kernel.pattern(), strict=True)):
+        size = _type_of(kernel.buffers[i]).bitwidth // 8 if kernel.buffers[i] != "bool" else 1
+        strides = [str(size)]
+        for axis, place in enumerate(reversed(places)):
+            lines.append(f"  %s{i}.{axis} = mul nsw i64 {strides[0]}, {extents[place]}")
+            strides.insert(0, f"%s{i}.{axis}")
+        lines.append(f"  %c{i} = sdiv exact i64 {strides[0]}, {size}")
+        if i >= kernel.inputs:
+            lines.append(f"  call void @llvm.memset.p0.i64(ptr {data[i]}, i8 0, i64 {strides[0]}, i1 false)")
+        given[array] = ["ptr null", "ptr null", f"i64 %c{i}", f"i64 {size}", f"ptr {data[i]}",
+                        *(f"i64 {extents[p]}" for p in places), *(f"i64 {s}" for s in strides[1:])]
+    arrays = [text for array in kernel.function.arrays for text in given[array]]
+    passed, same = [], "true"
+    for i, (number, default) in enumerate(zip(kernel.numbers, kernel.defaults(), strict=True)):
+        kind = "i8" if isinstance(number, bool) else "double" if isinstance(number, float) else "i64"
+        how = {"i8": "trunc", "double": "bitcast", "i64": "add"}[kind]
+        lines.append(f"  %v{i} = add i64 {bits[i]}, 0" if how == "add" else f"  %v{i} = {how} i64 {bits[i]} to {kind}")
+        lines += [f"  %q{i} = icmp eq i64 {bits[i]}, {bits_of(default)}", f"  %a{i} = and i1 {same}, %q{i}"]
+        same = f"%a{i}"
+        constant = f"0x{bits_of(default) & (1 << 64) - 1:016X}" if kind == "double" else str(int(default))
+        passed.append((f"{kind} {constant}", f"{kind} %v{i}"))
+    usual, other = ([text[k] for text in passed] for k in (0, 1))
+    body = "\n".join(lines)
+    return f"""
+define void @{symbol}(ptr noundef %args, i64 noundef %first, i64 noundef %last, ptr noundef %scratch) {{
+  %result = alloca ptr
+  %exception = alloca ptr
+  store ptr null, ptr %exception
+{body}
+  br i1 {same}, label %usual, label %other
+usual:
+  %r1 = call i32 @{name}(ptr %result, ptr %exception, {', '.join([*arrays, *usual])})
+  br label %end
+other:
+  %r2 = call i32 @{name}(ptr %result, ptr %exception, {', '.join([*arrays, *other])})
+  br label %end
+end:
+  %r = phi i32 [%r1, %usual], [%r2, %other]
+  %raised = icmp ne i32 %r, 0
+  %what = load i64, ptr %exception
+  %status = select i1 %raised, i64 %what, i64 0
+  store i64 %status, ptr {data[-1]}
+  ret void
+}}
+"""
