@@ -182,7 +182,7 @@ def test_the_rewritten_text_means_the_same(name: str):
 @pytest.mark.parametrize("name", ["while", "newton", "range of data", "a third", "loop", "augmented"])
 def test_float32_stays_float32(name: str):
     """No step of what Numba makes is of float64."""
-    from mxc.compiler.targets.cpu.functions import native_text
+    from mxc.compiler.targets.numba.functions import native_text
 
     source = read("f", "function", function_of({**FORMULAS, **LOOPS}[name]))
     text = native_text(ScalarFunction("f_0", 2, source=source, kinds=(float, float)), "float32")

@@ -1,15 +1,21 @@
 """Which generator makes code of typed source: the translator of our own (translate.py), or Numba (targets/numba/)."""
 from __future__ import annotations
 
+import importlib
 from importlib import metadata
+from typing import Any
 
 from mxc.compiler import env
 from mxc.compiler.error import SettingError, TargetError, nearest
 
 VARIABLE = "MXC_CODEGEN"
 LLVM, NUMBA = "llvm", "numba"
-HOME = "mxc.compiler.targets.numba.generate"  # imports Numba; by its name, for it is made of what is here
 GENERATORS = {LLVM: "mxc's own translator", NUMBA: "Numba"}
+
+
+def numba_part(name: str) -> Any:
+    """A module of targets/numba/, which is found by its name: it is made of what is here, and imports Numba."""
+    return importlib.import_module(f"mxc.compiler.targets.numba.{name}")
 
 
 def chosen() -> str:
@@ -26,8 +32,12 @@ def parts(generator: str) -> dict[str, str]:
     when it is not installed."""
     if generator == LLVM:
         return {}
+    return {"codegen": generator, "numba": numba_version()}
+
+
+def numba_version() -> str:
+    """Numba's version, without importing it. Raises TargetError when it is not installed."""
     try:
-        return {"codegen": generator, "numba": metadata.version("numba")}
+        return metadata.version("numba")
     except metadata.PackageNotFoundError:
-        raise TargetError(f"{VARIABLE}: {generator} is not installed: pip install {generator}, or unset the "
-                          "variable") from None
+        raise TargetError("Numba, which this kernel's code is made by, is not installed: pip install numba") from None

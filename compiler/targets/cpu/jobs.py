@@ -9,8 +9,7 @@ from mxc.compiler.kernel.ir import CallKernel, ChainKernel, FunctionKernel, Kern
 from mxc.compiler.kernel.routines import spec
 from mxc.compiler.ops.functions import ScalarFunction, find
 from mxc.compiler.targets.cpu import chain, library
-from mxc.compiler.targets.cpu.codegen import LLVM
-from mxc.compiler.targets.cpu.functions import native_text
+from mxc.compiler.targets.cpu.codegen import LLVM, numba_part
 from mxc.compiler.targets.cpu.isa import Isa
 from mxc.compiler.targets.cpu.loop_forms import has_short_loops, scratch_layout
 from mxc.compiler.targets.cpu.loops import loop_source
@@ -39,22 +38,21 @@ class Job:
 
 
 def job_of(kernel: Kernel, symbol: str, isa: Isa | None = None, generator: str = LLVM,
-           function_text: Callable[[ScalarFunction, str], str] = native_text, cpu: tuple[str, str] = ("", "")) -> Job:
+           function_text: Callable[[ScalarFunction, str], str] | None = None, cpu: tuple[str, str] = ("", "")) -> Job:
     """The job that compiles `kernel` (a loop kernel: in canonical form) for CPUs that run `isa` (None: this one).
-    function_text: gives the LLVM IR of a function of the running program for a dtype. cpu: LLVM's names of the CPU and
-    its features ("": this one)."""
+    function_text: gives the LLVM IR of a function of the running program for a dtype (None: Numba does). cpu: LLVM's
+    names of the CPU and its features ("": this one)."""
     functions: tuple[str, ...] = ()
     if isinstance(kernel, (CallKernel, LoopKernel)):
         called = {(v.op, v.dtype): added for v in ir.walk(kernel.roots()) if (added := find(v.op)) is not None}
-        functions = tuple(function_text(function, dtype) for (_, dtype), function in called.items())
+        text_of = function_text or numba_part("functions").native_text if called else None
+        functions = tuple(text_of(function, dtype) for (_, dtype), function in called.items())
     if isinstance(kernel, CallKernel):
         return Job(symbol, kernel.name, "llvm", library.source(kernel, symbol, isa), functions=functions)
     if isinstance(kernel, ChainKernel):
         return Job(symbol, kernel.name, "llvm", chain.source(kernel, symbol))
     if isinstance(kernel, FunctionKernel):
-        from mxc.compiler.targets.cpu.array_functions import source  # only now: it compiles by Numba
-
-        return Job(symbol, kernel.name, "llvm", source(kernel, symbol, *cpu))
+        return Job(symbol, kernel.name, "llvm", numba_part("array_functions").source(kernel, symbol, *cpu))
     if isinstance(kernel, RoutineKernel):
         scratch = tuple((dtype, 0) for _, dtype, _ in spec.scratch(kernel))  # the source has the offsets
         return Job(symbol, kernel.name, "typed", routine_source(kernel), kernel.buffers, scratch,

@@ -13,7 +13,6 @@ from mxc.compiler.cache import Cache, Claims, open_cache
 from mxc.compiler.cache_files import entry_key
 from mxc.compiler.forks import Lock
 from mxc.compiler.targets.cpu import codegen, host, levels
-from mxc.compiler.targets.cpu.functions import native_text
 from mxc.compiler.targets.cpu.loaded import Library, load_functions
 from mxc.compiler.targets.launch import Launch, sources_digest, symbol
 
@@ -81,11 +80,11 @@ class CpuTarget:
         from mxc.compiler.kernel.ir import CallKernel, ChainKernel, FunctionKernel, LoopKernel, RoutineKernel
         from mxc.compiler.kernel.routines import spec
         from mxc.compiler.kernel.text import form_text
-        from mxc.compiler.targets.cpu import array_functions, chain, library, loop_forms, routines
+        from mxc.compiler.targets.cpu import chain, library, loop_forms, routines
 
         form = form_text(kernel) + (loop_forms.variant(kernel) if isinstance(kernel, LoopKernel) else "")
         if isinstance(kernel, FunctionKernel):
-            form += array_functions.versions()
+            form += f"numba {codegen.numba_version()}\n"
         if form not in self._keys:
             self._keys[form] = entry_key(form, self.parts)
         if isinstance(kernel, CallKernel):
@@ -177,16 +176,14 @@ class CpuTarget:
     def function_text(self, function: ScalarFunction, dtype: str) -> str:
         """LLVM IR of a native function of the running program, from the cache or by Numba. Raises MXNetError that
         quotes the user's line where it does not compile."""
-        from importlib import metadata
-
         if self.cache is None:
-            return native_text(function, dtype)
-        parts = self.parts | {"numba": metadata.version("numba")}
+            return codegen.numba_part("functions").native_text(function, dtype)
+        parts = self.parts | {"numba": codegen.numba_version()}
         key = entry_key(f"function {function.name} {dtype}", parts)
         found = self.cache.get(key)
         if found is not None:
             return found.decode()
-        text = native_text(function, dtype)
+        text = codegen.numba_part("functions").native_text(function, dtype)
         self.cache.put(key, parts, text.encode(), f"function {function.name}", self.cache.explain(key, parts))
         return text
 

@@ -7,7 +7,6 @@ A helper ends with its input, so that it never outlives its parent for long, how
 from __future__ import annotations
 
 import base64
-import importlib
 import json
 import subprocess
 import sys
@@ -18,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from mxc.compiler import env, interrupts
 from mxc.compiler.error import MXNetError
-from mxc.compiler.targets.cpu.codegen import HOME, NUMBA
+from mxc.compiler.targets.cpu.codegen import NUMBA, numba_part
 
 if TYPE_CHECKING:
     from mxc.compiler.targets.cpu.jobs import Job
@@ -83,7 +82,7 @@ def module_of(job: Job, target: Any, features: str) -> Any:
     from mxc.compiler.targets.cpu.load import optimised
 
     if job.language == "typed" and job.generator == NUMBA:
-        return importlib.import_module(HOME).module_of(job, target, features)
+        return numba_part("generate").module_of(job, target, features)
     text, speed, short = _ir_of(job, features)
     return optimised(text, target, speed, short, job.functions)
 

@@ -22,7 +22,7 @@ from numba.core.typed_passes import NativeLowering
 from mxc.compiler.error import MXNetError
 from mxc.compiler.functions import faults
 from mxc.compiler.kernel.ir import FunctionKernel, bits_of
-from mxc.compiler.targets.numba.lowering import _context, _flags
+from mxc.compiler.targets.numba.lowering import _context, flags
 from mxc.compiler.targets.numba.messages import MAKES, short
 
 _LAST_LINE = re.compile(r'File "<[^>]*>", line (\d+)')
@@ -132,9 +132,9 @@ def _checked_context() -> Any:
 
 
 def _checked_flags() -> Any:
-    flags = _flags()
-    flags.boundscheck = True
-    return flags
+    found = flags()
+    found.boundscheck = True
+    return found
 
 
 def _type_of(dtype: str) -> Any:

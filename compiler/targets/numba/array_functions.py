@@ -2,9 +2,6 @@
 but functions of C for numbers and memory."""
 from __future__ import annotations
 
-import functools
-from importlib import metadata
-
 from mxc.compiler import interrupts
 from mxc.compiler.error import MXNetError
 from mxc.compiler.kernel.ir import FunctionKernel
@@ -17,12 +14,6 @@ MATHEMATICS = (
     "sqrt", "tan", "tanh", "tgamma", "trunc")
 C_FUNCTIONS = frozenset([*MATHEMATICS, *(f"{name}f" for name in MATHEMATICS), "memcpy", "memmove", "memset", "malloc",
                          "free"])
-
-
-@functools.cache
-def versions() -> str:
-    """What the code depends on besides the function, as text: Numba's version."""
-    return f"numba {metadata.version('numba')}\n"
 
 
 def source(kernel: FunctionKernel, symbol: str, cpu: str, features: str) -> str:
