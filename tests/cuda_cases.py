@@ -4,7 +4,8 @@ from __future__ import annotations
 from kernel_cases import F, moves, pointwise, reduction, scalars, softmax
 
 from mxc.compiler.kernel.canonical import canonical
-from mxc.compiler.kernel.ir import LoopKernel, apply, axis, load
+from mxc.compiler.kernel.ir import LoopKernel, apply, axis, const, load
+from mxc.compiler.targets.cuda.loops import FORMULAS
 
 MOVES = ("broadcast", "pad", "take", "repeat", "in place", "one point", "arange")
 SCALARS = ("integer int8", "integer int32", "logic", "bits", "rand", "cast float16", "cast int32")
@@ -21,4 +22,12 @@ def _cases() -> list[LoopKernel]:
     return [canonical(k) for k in found]
 
 
-CASES = _cases()
+def _written_out(functions: tuple[str, ...], dtype: str) -> LoopKernel:
+    y = apply("abs", load(0, axis(0), dtype))
+    arguments = {"decay": apply("neg", y), "erfinv": apply("sub", y, const(2.0, dtype))}
+    values = [apply(name, arguments.get(name, y)) for name in functions]
+    return canonical(pointwise(f"{functions[-1]} {dtype}", (dtype,) * (len(functions) + 1), values, 40))
+
+
+CASES = _cases() + [_written_out(("decay", "normal_cdf", "digamma", "erfinv"), F)]
+LONG = [_written_out(FORMULAS, "float64"), _written_out(("polygamma1", "polygamma2", "polygamma3", "polygamma4"), F)]

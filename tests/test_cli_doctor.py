@@ -74,6 +74,7 @@ def test_a_package_that_is_not_there(missing: str):
     assert found[missing]["advice"].startswith(f"pip install --upgrade '{missing}>=")
     assert found["threads"]["state"] in ("ok", "note") and found["CPU"]["state"] in ("ok", "note")
     failed = {what for what, each in found.items() if each["state"] == "failed"} - {missing}
+    failed -= {"numba"} if missing in ("numpy", "llvmlite") else set()  # which it needs
     assert failed <= {"a model"} and ("a model" in failed) == (missing in ("numpy", "pyyaml", "llvmlite"))
 
 

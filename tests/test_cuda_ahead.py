@@ -9,7 +9,7 @@ from pathlib import Path
 
 import networks
 import pytest
-from cuda_cases import CASES
+from cuda_cases import CASES, LONG
 
 import mxc as mx
 from mxc.cli.main import main
@@ -36,7 +36,8 @@ def compiler() -> None:
 
 
 @pytest.mark.usefixtures("compiler")
-@pytest.mark.parametrize("kernel", CASES, ids=lambda k: k.name)
+@pytest.mark.parametrize("kernel", [*CASES, *(pytest.param(k, marks=pytest.mark.slow) for k in LONG)],
+                         ids=lambda k: k.name)
 def test_every_form_has_code(kernel) -> None:
     code = compile_loop(kernel, "mxc_kernel", "sm_90")
     assert ".target sm_90" in code.ptx

@@ -28,7 +28,7 @@ def kernel(b0, b1, values):
 PROGRAM = """
 import warnings
 import numpy as np
-from cuda_cases import CASES
+from cuda_cases import CASES, LONG
 from kernel_cases import arrays_for, compare, expected
 from mxc.compiler.targets.cuda import vocabulary
 from mxc.compiler.targets.cuda.target import run
@@ -36,7 +36,7 @@ from mxc.compiler.targets.cuda.target import run
 warnings.simplefilter("ignore")
 # A warning, ignored or not, adds this to the globals, over which the simulator's threads iterate.
 vars(vocabulary)["__warningregistry__"] = {}
-for kernel in CASES:
+for kernel in CASES + LONG:
     arrays = arrays_for(kernel, 2000)
     for array in arrays:
         if array.dtype.kind == "f":

@@ -51,8 +51,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                              "or an NVIDIA GPU of that architecture, for whose loop kernels PTX and machine code are "
                              "made (extra cuda)")
     parser.add_argument("--codegen", metavar="llvm|numba",
-                        help="what makes the code of loop kernels and routines: mxc's own translator to LLVM, or Numba, "
-                             "which takes longer and makes code as fast (default: MXC_CODEGEN, else llvm)")
+                        help="what makes the code of loop kernels and routines: mxc's own translator to LLVM, or "
+                             "Numba, which takes longer and makes code as fast (default: MXC_CODEGEN, else llvm)")
     parser.add_argument("--jobs", type=positive, metavar="N",
                         help="how many processes compile (default: MXC_NUM_THREADS, else the CPUs)")
 

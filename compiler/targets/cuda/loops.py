@@ -10,6 +10,9 @@ from mxc.compiler.targets.loop_printer import ARG, LoopPrinter
 from mxc.compiler.targets.scalar_printer import ScalarPrinter
 
 WRAPPED = frozenset(["float32", "float64", "int8", "uint8", "int32", "int64"])
+# Those that CUDA's library lacks: written out by targets/formulas.py for each dtype; their names end in it.
+FORMULAS = ("sigmoid", "softrelu", "decay", "normal_cdf", "digamma", "erfinv", "polygamma1", "polygamma2", "polygamma3",
+            "polygamma4")
 THREADS = 128  # of a block; a power of two
 
 
@@ -29,9 +32,9 @@ class CudaScalars(ScalarPrinter):
 
     def plain(self, v: Value, args: list[str]) -> str:
         if v.op == "bitcast" and v.dtype.startswith("uint") and "int" in v.args[0].dtype:
-            return f"{v.dtype}({args[0]})"  # methods of numbers, as below, compile only where a GPU's driver is
-        if v.op == "bitcast":
-            return f"{args[0]}.view(np.{v.dtype})"
+            return f"{v.dtype}({args[0]})"
+        if v.op in FORMULAS or v.op == "rand":
+            return f"{v.op}_{self.register(v.dtype)}({', '.join(args)})"
         if v.op in ("shl", "shr", "mulhi"):
             bits = int(v.dtype.lstrip("uint"))
             left, right = (f"uint{bits}({a})" for a in args)

@@ -1,21 +1,19 @@
 """What the printed numba.cuda source may say beyond plain Python, as device functions with the IR's semantics."""
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
 import numpy as np
-from numba import cuda
+from numba import config, cuda
 from numba.core import types
-from numba.core.types import float16, float32, int64, uint32, uint64
+from numba.core.types import float16, float32, int64
 
-from mxc.compiler.kernel.math import ERFINV_CENTRAL, ERFINV_SPLIT, ERFINV_TAIL, POLYGAMMA
-from mxc.compiler.kernel.philox import PHILOX, ROUNDS
+from mxc.compiler.targets.cuda.loops import FORMULAS, CudaScalars
+from mxc.compiler.targets.formulas import RANDOM, formula
 
-_device = cuda.jit(device=True, inline="always")
-M0, M1, I0, I1 = (uint64(n) for n in PHILOX)
-MASK, HALF = uint64(0xFFFFFFFF), uint64(32)
-TAIL_LOW, TAIL_HIGH = math.sqrt(ERFINV_SPLIT), 6.2
+_device = cuda.jit(device=True, inline="always")  # not inlined, they compile only where a GPU's driver is
 
 
 @_device
@@ -92,106 +90,8 @@ def rint_(x):
 
 
 @_device
-def sigmoid_(x):
-    e = math.exp(-abs(x))
-    return (e if x < 0 else e - e + 1) / (1 + e)
-
-
-@_device
-def decay_(x):
-    return math.exp(x)
-
-
-@_device
-def normal_cdf_(x):
-    return math.erfc(-x * 0.7071067811865476) * 0.5
-
-
-@_device
-def softrelu_(x):
-    return (x if x > 0 else x - x) + math.log1p(math.exp(-abs(x)))
-
-
-@_device
 def cbrt_(x):
     return math.copysign(abs(x) ** (1.0 / 3.0), x)
-
-
-@_device
-def digamma_(x):
-    """As kernel/math.py."""
-    y = 1.0 - x if x < 0.5 else x + 0.0
-    below = 0.0
-    for k in range(10):
-        below += 1.0 / (y + k)
-    z = y + 10.0
-    w = 1.0 / (z * z)
-    series = w * (1 / 12 - w * (1 / 120 - w * (1 / 252 - w * (1 / 240 - w * (1 / 132 - w * (691 / 32760))))))
-    positive = math.log(z) - 0.5 / z - series - below
-    return positive - math.pi / math.tan(math.pi * (x - math.floor(x))) if x < 0.5 else positive
-
-
-def _polygamma(order: int) -> Any:
-    """As kernel/math.py."""
-    count, scale, sign = float(math.factorial(order)), math.pi ** (order + 1), -1.0 if order % 2 == 0 else 1.0
-    terms, turned = POLYGAMMA[order]
-    most, highest = len(terms) - 1, len(turned) - 1
-
-    @_device
-    def polygamma(x):
-        y = 1.0 - x if x < 0.5 else x + 0.0
-        total = 0.0
-        for k in range(10):
-            total += count * (1.0 / (y + k)) ** (order + 1)
-        z = 1.0 / (y + 10.0)
-        tail = 0.0
-        for k in range(most):
-            tail = tail * (z * z) + terms[most - k]
-        positive = sign * (total + z**order * (terms[0] + z * count / 2 + z * z * tail))
-        if not x < 0.5:
-            return positive
-        turn = math.tan(math.pi * (x - math.floor(x + 0.5)))
-        cotangent = math.inf if turn == 0 else 1.0 / turn
-        value = 0.0
-        for k in range(highest + 1):
-            value = value * cotangent + turned[highest - k]
-        return -sign * positive - scale * value
-
-    return polygamma
-
-
-polygamma1_, polygamma2_, polygamma3_, polygamma4_ = (_polygamma(order) for order in POLYGAMMA)
-
-
-@_device
-def erfinv_(x):
-    """As kernel/math.py."""
-    if abs(x) >= 1:
-        return x * math.inf if abs(x) == 1 else math.nan
-    w = -math.log((1.0 - x) * (1.0 + x))
-    result = 0.0
-    if w < ERFINV_SPLIT:
-        t = (w - ERFINV_SPLIT / 2) * (2 / ERFINV_SPLIT)
-        for k in range(len(ERFINV_CENTRAL)):
-            result = result * t + ERFINV_CENTRAL[len(ERFINV_CENTRAL) - 1 - k]
-    else:
-        t = (math.sqrt(w) - (TAIL_LOW + TAIL_HIGH) / 2) * (2 / (TAIL_HIGH - TAIL_LOW))
-        for k in range(len(ERFINV_TAIL)):
-            result = result * t + ERFINV_TAIL[len(ERFINV_TAIL) - 1 - k]
-    return x * result
-
-
-@_device
-def rand_(seed, offset, index):
-    """As kernel/philox.py, on 64-bit words."""
-    c0, c1 = uint64(index) & MASK, uint64(index) >> HALF
-    c2, c3 = uint64(offset) & MASK, uint64(offset) >> HALF
-    k0, k1 = uint64(seed) & MASK, uint64(seed) >> HALF
-    for _ in range(ROUNDS):
-        p0, p1 = c0 * M0, c2 * M1
-        c0, c1, c2, c3 = (p1 >> HALF) ^ c1 ^ k0, p1 & MASK, (p0 >> HALF) ^ c3 ^ k1, p0 & MASK
-        k0, k1 = (k0 + I0) & MASK, (k1 + I1) & MASK
-    return uint32(c0)
 
 
 def _whole(kind: types.Integer, low: float) -> Any:
@@ -205,14 +105,36 @@ def _whole(kind: types.Integer, low: float) -> Any:
     return whole
 
 
+def _bits() -> dict[str, Any]:
+    """Numbers as others of the same bits. The simulator has no libdevice, and to view a number as another dtype
+    compiles only where a GPU's driver is."""
+    if config.ENABLE_CUDASIM:
+        return {f"bits_{dtype}": lambda x, dtype=dtype: x.view(getattr(np, dtype)) for dtype in BITS}
+    from numba.cuda import libdevice
+
+    made: dict[str, Any] = {"libdevice": libdevice}
+    for dtype, name in BITS.items():
+        exec(f"def bits_{dtype}(x):\n    return libdevice.{name}(x)\n", made)
+    return {f"bits_{dtype}": _device(made[f"bits_{dtype}"]) for dtype in BITS}
+
+
+def _of_formula(op: str, dtypes: tuple[str, ...], result: str, space: dict[str, Any]) -> Any:
+    """The function of kernel/math.py, printed for numbers of these dtypes."""
+    made = dict(space)
+    exec(compile(formula(op, dtypes, result, CudaScalars), f"<{op}>", "exec"), made)
+    return _device(made[f"{op}_"])
+
+
+BITS = {"int32": "float_as_int", "float32": "int_as_float", "int64": "double_as_longlong",
+        "float64": "longlong_as_double"}  # what gives that dtype
 PLAIN = {"sqrt": "sqrt", "floor": "floor", "ceil": "ceil", "trunc": "trunc", "exp": "exp", "expm1": "expm1",
          "log": "log", "log1p": "log1p", "log2": "log2", "log10": "log10", "sin": "sin", "cos": "cos", "tan": "tan",
          "arcsin": "asin", "arccos": "acos", "arctan": "atan", "sinh": "sinh", "cosh": "cosh", "tanh": "tanh",
          "arcsinh": "asinh", "arccosh": "acosh", "arctanh": "atanh", "erf": "erf", "gamma": "gamma", "lgamma": "lgamma"}
 
 
-def names() -> dict[str, Any]:
-    """The global names of a printed function."""
+@functools.cache
+def _names() -> dict[str, Any]:
     space = {name: value for name, value in globals().items()
              if name.endswith("_") or name in ("select", "half", "udiv", "umod", "cuda")}
     for op, name in PLAIN.items():
@@ -227,4 +149,12 @@ def names() -> dict[str, Any]:
     space["arctan2_"] = _device(made["arctan2_"])
     dtypes = ("float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
              "boolean")
-    return space | {name: getattr(types, name) for name in dtypes} | {"np": np}
+    space |= {name: getattr(types, name) for name in dtypes} | _bits()
+    printed = {f"{op}_{dtype}": _of_formula(op, (dtype,), dtype, space) for op in FORMULAS
+               for dtype in ("float32", "float64")}
+    return space | printed | {"rand_uint32": _of_formula("rand", ("int64",) * 3, RANDOM["rand"], space)}
+
+
+def names() -> dict[str, Any]:
+    """The global names of a printed function."""
+    return dict(_names())

@@ -19,6 +19,7 @@ RAISES = "mxc_raises"  # called where a function would raise: left in optimised 
 
 # Numba's own way to flags, a pass over its modules, is lost where NUMBA_DUMP_LLVM is set: they are printed before it.
 _ARITHMETIC = re.compile(r"= f(?:add|sub|mul|div)\b")
+_WRAPPING = re.compile(r"(= (?:add|sub|mul|shl))(?: nuw| nsw)+\b")  # Numba promises that integers do not overflow
 
 
 class Lowered(NamedTuple):
@@ -67,7 +68,7 @@ def lowered(function: Callable[..., Any], arguments: Sequence[types.Type],
         text = result.library.get_llvm_str()
     text = re.sub(r"= common (dso_local |local_unnamed_addr )*global ", "= internal global ", text)
     text = re.sub(r"^define (linkonce_odr |dso_local |hidden )*", "define internal ", text, flags=re.MULTILINE)
-    text = _ARITHMETIC.sub(r"\g<0> contract", text)
+    text = _WRAPPING.sub(r"\1", _ARITHMETIC.sub(r"\g<0> contract", text))
     return Lowered(text, result.fndesc.llvm_func_name, result.signature.return_type)
 
 
