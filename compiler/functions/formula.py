@@ -78,8 +78,9 @@ TESTS = {"isnan": "a != a", "isinf": "abs(a) == inf", "isfinite": "abs(a) < inf"
          "logical_and": "logical_and(a, b)", "logical_or": "logical_or(a, b)", "logical_not": "logical_not(a)",
          "less": "a < b", "less_equal": "a <= b", "greater": "a > b", "greater_equal": "a >= b", "equal": "a == b",
          "not_equal": "a != b"}
-OF_KNOWN = {f.__name__: f for f in (abs, bool, divmod, enumerate, float, int, len, max, min, pow, range, reversed, round,
-                                    sum, tuple, zip)}  # of Python, called where all arguments are known
+OF_KNOWN: dict[str, Callable[..., Any]] = {  # of Python, called where all arguments are known
+    f.__name__: f for f in (abs, bool, divmod, enumerate, float, int, len, max, min, pow, range, reversed, round, sum,
+                            tuple, zip)}
 
 
 def read_formula(source: Source, kinds: Sequence[type], outputs: int = 0) -> Formula:
@@ -257,7 +258,7 @@ class _Reader:
         elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
             old = self.of_name(node.target.id, names)
             names[node.target.id] = self.binary(node.op, old, self.value(node.value, names))
-        elif not isinstance(node, ast.Pass) and not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)):
+        elif not (isinstance(node, ast.Pass) or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))):
             raise NotFormula(f"{type(node).__name__} is not part of a formula")
 
     def bind(self, target: ast.expr, value: Value, names: dict[str, Value]) -> None:
@@ -350,7 +351,8 @@ class _Reader:
     def of_numbers(self, op: ast.operator, function: Callable[[Any, Any], Any], a: Value, b: Value) -> Value:
         """What is known already."""
         for number in (a, b):
-            if isinstance(number, tuple) or (isinstance(op, ast.Pow) and isinstance(number, int) and abs(number) > 1024):
+            is_huge = isinstance(op, ast.Pow) and isinstance(number, int) and abs(number) > 1024
+            if isinstance(number, tuple) or is_huge:
                 raise NotFormula("it computes with what is no number")
         result = function(a, b)
         if isinstance(result, complex):
@@ -477,7 +479,8 @@ class _Reader:
         if name == "abs":
             return self.apply("abs(a)", WHOLE if value.kind == TRUTH else value.kind, value)
         if name in ("int", "round"):
-            return value if value.kind == WHOLE else self.apply(f"{'trunc' if name == 'int' else 'rint'}(a)", WHOLE, value)
+            pattern = "trunc(a)" if name == "int" else "rint(a)"
+            return value if value.kind == WHOLE else self.apply(pattern, WHOLE, value)
         raise NotFormula(f"it calls {name}")
 
     def of_library(self, function: Any, values: Sequence[Value]) -> Value:
