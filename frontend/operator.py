@@ -9,7 +9,7 @@ from mxc import operator_arguments
 from mxc.compiler.error import ArgumentTypeError
 from mxc.ndarray.ndarray import NDArray
 from mxc.operator_arguments import OperatorArguments
-from mxc.operator_elementwise import elementwise
+from mxc.operator_elementwise import elementwise  # noqa: F401  # not of MXNet's names, which `*` gives
 from mxc.python_operator import NDArrayOp, NumpyOp, PythonOp
 from mxc.runtime import custom
 from mxc.runtime.elsewhere import elsewhere
@@ -23,7 +23,7 @@ __getattr__, _names = elsewhere(__name__, {
                  "_STORAGE_TYPE_ROW_SPARSE _STORAGE_TYPE_STR_TO_ID _STORAGE_TYPE_UNDEFINED",
     "mxc.runtime.c_types": "c_int_p", "mxc.util": "is_np_array"})
 __all__ = ["CustomOp", "CustomOpProp", "NDArray", "NDArrayOp", "NumpyOp", "OperatorArguments", "PythonOp",
-           "elementwise", "get_all_registered_operators", "get_operator_arguments", "register", *_names]
+           "get_all_registered_operators", "get_operator_arguments", "register", *_names]
 
 
 class CustomOp:
