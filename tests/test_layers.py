@@ -37,7 +37,7 @@ ALLOWED = {
     "targets": "error kernel sources",  # the printers that targets share
     "targets/numba": "error functions ops kernel targets",
     "targets/cpu": "error syntax env forks interrupts progress cache_files cache ops kernel targets targets/numba",
-    "targets/cuda": "error interrupts cache_files cache kernel targets",
+    "targets/cuda": "error functions interrupts cache_files cache ops kernel targets",
     "targets/reference": "error ops graph",  # runs graphs, not kernels
     "planning": "env garbage plan graph kernel passes",
     "stored_plans": "env sources cache_files plan ops graph",

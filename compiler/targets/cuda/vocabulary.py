@@ -9,8 +9,12 @@ from numba import cuda
 from numba.core import types
 from numba.core.types import float16, float32, int64, uint32, uint64
 
+from mxc.compiler.functions import typed
+from mxc.compiler.kernel import ir
+from mxc.compiler.kernel.ir import LoopKernel
 from mxc.compiler.kernel.math import ERFINV_CENTRAL, ERFINV_SPLIT, ERFINV_TAIL, POLYGAMMA
 from mxc.compiler.kernel.philox import PHILOX, ROUNDS
+from mxc.compiler.ops.functions import find
 
 _device = cuda.jit(device=True, inline="always")
 M0, M1, I0, I1 = (uint64(n) for n in PHILOX)
@@ -211,8 +215,8 @@ PLAIN = {"sqrt": "sqrt", "floor": "floor", "ceil": "ceil", "trunc": "trunc", "ex
          "arcsinh": "asinh", "arccosh": "acosh", "arctanh": "atanh", "erf": "erf", "gamma": "gamma", "lgamma": "lgamma"}
 
 
-def names() -> dict[str, Any]:
-    """The global names of a printed function."""
+def names(kernel: LoopKernel) -> dict[str, Any]:
+    """The global names of a kernel's printed function."""
     space = {name: value for name, value in globals().items()
              if name.endswith("_") or name in ("select", "half", "udiv", "umod", "cuda")}
     for op, name in PLAIN.items():
@@ -227,4 +231,20 @@ def names() -> dict[str, Any]:
     space["arctan2_"] = _device(made["arctan2_"])
     dtypes = ("float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
              "boolean")
-    return space | {name: getattr(types, name) for name in dtypes} | {"np": np}
+    return space | {name: getattr(types, name) for name in dtypes} | {"np": np} | _functions(kernel)
+
+
+def _functions(kernel: LoopKernel) -> dict[str, Any]:
+    """The words of the running program's own functions that a kernel calls. One that it calls on numbers of several
+    dtypes computes in the widest."""
+    called: dict[str, str] = {}
+    for v in ir.walk(kernel.roots()):
+        if find(v.op) is not None:
+            called[f"{v.op}_"] = max(called.get(f"{v.op}_", ""), v.dtype)
+    made = {}
+    for word, dtype in called.items():
+        function = find(word[:-1])
+        assert function is not None and function.source is not None
+        text = typed.rewritten(function.source, function.kinds, function.part, word)
+        made[word] = typed.build(text, {typed.TYPE: getattr(types, dtype)}, _device)
+    return made
