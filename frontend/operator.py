@@ -24,7 +24,7 @@ __getattr__, _names = elsewhere(__name__, {
                  "_STORAGE_TYPE_ROW_SPARSE _STORAGE_TYPE_STR_TO_ID _STORAGE_TYPE_UNDEFINED",
     "mxc.runtime.c_types": "c_int_p", "mxc.util": "is_np_array"})
 __all__ = ["CustomOp", "CustomOpProp", "NDArray", "NDArrayOp", "NumpyOp", "OperatorArguments", "PythonOp",
-           "elementwise", "get_all_registered_operators", "get_operator_arguments", "register", *_names]
+           "get_all_registered_operators", "get_operator_arguments", "register", *_names]
 
 
 class CustomOp:

@@ -16,7 +16,7 @@ from mxc.compiler.functions.source import Source
 from mxc.compiler.ops import functions, table
 from mxc.compiler.ops.dtypes import same_dtype
 from mxc.compiler.ops.functions import ScalarFunction
-from mxc.compiler.ops.params import REQUIRED, ParamType
+from mxc.compiler.ops.params import ParamType
 from mxc.compiler.ops.table import InputSpec, Kind, Operator, Params
 
 BASES = {float: "double", int: "int", bool: "bool"}  # types of parameters, as ops/params.py calls them
@@ -43,8 +43,8 @@ class ElementwiseOperator(Operator):
         found = same_dtype(params, ins, outs)
         dtype = found[1][0]
         if dtype is not None and not dtype.startswith("float"):
-            raise MXNetError(f"operator {self.name} computes with floats, and its inputs are {dtype}; expected float16, "
-                             "float32 or float64 (cast them)")
+            raise MXNetError(f"operator {self.name} computes with floats, and its inputs are {dtype}; expected "
+                             "float16, float32 or float64 (cast them)")
         return found
 
 
@@ -99,13 +99,14 @@ def _parameter(source: Source, key: str) -> ParamType:
     """The type of a keyword-only parameter: what it is annotated with, else that of its default, else float."""
     argument = next(a for a in source.tree.args.kwonlyargs if a.arg == key)
     default = source.keywords[key]
-    annotation = argument.annotation
-    text = annotation.value if isinstance(annotation, ast.Constant) else annotation and ast.unparse(annotation)
-    kind = {k.__name__: k for k in BASES}.get(str(text)) if text else float if default is inspect.Parameter.empty else (
-        type(default))
+    text = ast.unparse(argument.annotation).strip("'") if argument.annotation is not None else ""
+    if text:
+        kind: Any = {k.__name__: k for k in BASES}.get(text)
+    else:
+        kind = float if default is inspect.Parameter.empty else type(default)
     if kind not in BASES:
-        raise source.error(f"the parameter {key} is no number (its default is {default!r}); expected float, int or "
-                           "bool", argument)
+        said = f"annotated with {text}" if text else f"{default!r} by default"
+        raise source.error(f"the parameter {key} is {said}; expected float, int or bool", argument)
     plain = ParamType(BASES[kind])
     if default is inspect.Parameter.empty:
         return plain
@@ -121,9 +122,9 @@ def _function(source: Source, name: str, kinds: Sequence[type], outputs: int) ->
     try:
         formula = read_formula(source, kinds, outputs)
     except NotFormula:
-        parts = [(i, outputs) for i in range(outputs)] or [None]
+        parts: list[tuple[int, int] | None] = [(i, outputs) for i in range(outputs)]
         return [ScalarFunction(f"{name}_{i}" if outputs else name, count, source=source, part=part, kinds=tuple(kinds))
-                for i, part in enumerate(parts)]
+                for i, part in enumerate(parts or [None])]
     return [ScalarFunction(f"{name}_{i}" if outputs else name, count, formula.lines, result)
             for i, result in enumerate(formula.results)]
 

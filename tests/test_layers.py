@@ -38,7 +38,7 @@ ALLOWED = {
     "targets": "error kernel sources",  # the printers that targets share
     "targets/cpu": "error syntax env forks interrupts progress cache_files cache functions ops kernel targets",
     "targets/numba": "error interrupts functions ops syntax kernel targets targets/cpu",  # named by text in targets/cpu
-    "targets/cuda": "error interrupts cache_files cache kernel targets",
+    "targets/cuda": "error functions interrupts cache_files cache ops kernel targets",
     "targets/reference": "error ops graph",  # runs graphs, not kernels
     "planning": "env garbage plan graph kernel passes",
     "stored_plans": "env sources cache_files plan ops graph",

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mxc.compiler.functions.source import Source
+from mxc.compiler.functions.vocabulary import ARITHMETIC, COMPARISONS, FUNCTIONS, OF_KNOWN, ROUNDING, TESTS
 
 MOST_LINES = 256  # a formula of more steps is a loop that no one wants unrolled
 MOST_STEPS = 20_000  # statements read
@@ -48,38 +49,6 @@ class Formula:
 
 Value = Any  # a Step, a number that is known, or a tuple of values
 NOTHING = object()  # what a name is that only one branch has given a value
-
-ARITHMETIC: dict[type[ast.operator], tuple[str, Callable[[Any, Any], Any]]] = {
-    ast.Add: ("+", lambda a, b: a + b), ast.Sub: ("-", lambda a, b: a - b), ast.Mult: ("*", lambda a, b: a * b),
-    ast.Div: ("/", lambda a, b: a / b), ast.FloorDiv: ("//", lambda a, b: a // b), ast.Mod: ("%", lambda a, b: a % b),
-    ast.Pow: ("**", lambda a, b: a**b)}
-COMPARISONS: dict[type[ast.cmpop], tuple[str, Callable[[Any, Any], bool]]] = {
-    ast.Lt: ("<", lambda a, b: a < b), ast.LtE: ("<=", lambda a, b: a <= b), ast.Gt: (">", lambda a, b: a > b),
-    ast.GtE: (">=", lambda a, b: a >= b), ast.Eq: ("==", lambda a, b: a == b), ast.NotEq: ("!=", lambda a, b: a != b)}
-# Functions of `math` and `numpy` by name, as expressions over a and b. Their results are of the dtype.
-SAME = ("exp", "expm1", "log1p", "log2", "log10", "sqrt", "cbrt", "sin", "cos", "tan", "sinh", "cosh", "tanh")
-FUNCTIONS = {
-    **{name: f"{name}(a)" for name in (*SAME, "log", "erf", "gamma", "lgamma")},
-    **{short: f"{long}(a)" for short, long in (
-        ("asin", "arcsin"), ("acos", "arccos"), ("atan", "arctan"), ("asinh", "arcsinh"), ("acosh", "arccosh"),
-        ("atanh", "arctanh"))},
-    **{name: f"{name}(a)" for name in ("arcsin", "arccos", "arctan", "arcsinh", "arccosh", "arctanh")},
-    "fabs": "abs(a)", "absolute": "abs(a)", "rint": "rint(a)", "square": "a * a", "reciprocal": "1 / a",
-    "negative": "-a", "atan2": "arctan2(a, b)", "arctan2": "arctan2(a, b)", "pow": "a ** b", "power": "a ** b",
-    "float_power": "a ** b", "maximum": "max(a, b)", "minimum": "min(a, b)", "add": "a + b", "subtract": "a - b",
-    "multiply": "a * b", "divide": "a / b", "exp2": "2 ** a", "radians": "a * 0.017453292519943295",
-    "degrees": "a * 57.29577951308232", "deg2rad": "a * 0.017453292519943295", "rad2deg": "a * 57.29577951308232",
-    "sign": "where(a > 0, 1, where(a < 0, -1, where(a == a, 0, a)))",
-    # the sign of a zero is that of its reciprocal
-    "copysign": "where(logical_or(b < 0, 1 / b < 0), -abs(a), abs(a))",
-}
-ROUNDING = ("floor", "ceil", "trunc")  # whole numbers of `math`, floats of `numpy`
-TESTS = {"isnan": "a != a", "isinf": "abs(a) == inf", "isfinite": "abs(a) < inf",
-         "logical_and": "logical_and(a, b)", "logical_or": "logical_or(a, b)", "logical_not": "logical_not(a)",
-         "less": "a < b", "less_equal": "a <= b", "greater": "a > b", "greater_equal": "a >= b", "equal": "a == b",
-         "not_equal": "a != b"}
-OF_KNOWN = {f.__name__: f for f in (abs, bool, divmod, enumerate, float, int, len, max, min, pow, range, reversed, round,
-                                    sum, tuple, zip)}  # of Python, called where all arguments are known
 
 
 def read_formula(source: Source, kinds: Sequence[type], outputs: int = 0) -> Formula:
@@ -257,7 +226,7 @@ class _Reader:
         elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
             old = self.of_name(node.target.id, names)
             names[node.target.id] = self.binary(node.op, old, self.value(node.value, names))
-        elif not isinstance(node, ast.Pass) and not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)):
+        elif not (isinstance(node, ast.Pass) or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))):
             raise NotFormula(f"{type(node).__name__} is not part of a formula")
 
     def bind(self, target: ast.expr, value: Value, names: dict[str, Value]) -> None:
@@ -350,7 +319,8 @@ class _Reader:
     def of_numbers(self, op: ast.operator, function: Callable[[Any, Any], Any], a: Value, b: Value) -> Value:
         """What is known already."""
         for number in (a, b):
-            if isinstance(number, tuple) or (isinstance(op, ast.Pow) and isinstance(number, int) and abs(number) > 1024):
+            is_huge = isinstance(op, ast.Pow) and isinstance(number, int) and abs(number) > 1024
+            if isinstance(number, tuple) or is_huge:
                 raise NotFormula("it computes with what is no number")
         result = function(a, b)
         if isinstance(result, complex):
@@ -477,7 +447,8 @@ class _Reader:
         if name == "abs":
             return self.apply("abs(a)", WHOLE if value.kind == TRUTH else value.kind, value)
         if name in ("int", "round"):
-            return value if value.kind == WHOLE else self.apply(f"{'trunc' if name == 'int' else 'rint'}(a)", WHOLE, value)
+            pattern = "trunc(a)" if name == "int" else "rint(a)"
+            return value if value.kind == WHOLE else self.apply(pattern, WHOLE, value)
         raise NotFormula(f"it calls {name}")
 
     def of_library(self, function: Any, values: Sequence[Value]) -> Value:

@@ -128,7 +128,8 @@ def _meaning(source: Source, node: ast.Name, value: Any, callers: tuple[Any, ...
         return value
     if isinstance(value, types.ModuleType) and value.__name__ in MODULES:
         return value
-    if getattr(value, "__module__", None) in ("math", "_operator") or isinstance(value, np.ufunc) or value in _TYPES:
+    if getattr(value, "__module__", None) in ("math", "_operator") or isinstance(value, np.ufunc) or (
+            isinstance(value, type) and value in _TYPES):
         return value
     plain = getattr(value, "py_func", value)
     if isinstance(plain, types.FunctionType):

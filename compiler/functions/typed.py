@@ -1,4 +1,4 @@
-"""A function of numbers rewritten so that it computes in one float dtype, as NumPy's scalars beside Python's numbers do.
+"""A function of numbers rewritten to compute in one float dtype, as NumPy's scalars beside Python's numbers do.
 
 Numba's rules widen (float32 + 1 is float64), so what is a whole number or a literal is made a number of the dtype
 where it meets one. `TYPE(x)` is that conversion; what it is, and what `math` and `np` are, says the caller: Numba's on
@@ -52,9 +52,7 @@ def rewritten(source: Source, kinds: Sequence[type], part: tuple[int, int] | Non
                        f"    return {TYPE}({parts[0 if part is None else part[0]]})\n")
     definition = module.body[0]
     assert isinstance(definition, ast.FunctionDef)
-    for node in ast.walk(definition):
-        if hasattr(node, "lineno"):
-            node.lineno = node.end_lineno = source.tree.lineno
+    ast.increment_lineno(definition, source.tree.lineno - 1)
     text.functions[name] = definition, source.file
     return text
 
@@ -186,7 +184,7 @@ class _Rewriter(ast.NodeTransformer):
             return TRUTH
         if name in WHOLE_RESULTS and not isinstance(function, np.ufunc) and len(kinds) == 1:
             return WHOLE
-        if name in OF_ARGUMENTS and not isinstance(function, np.ufunc) and getattr(function, "__module__", "") != "math":
+        if function in OF_ARGUMENTS:
             return _joined(kinds)
         if isinstance(function, type):  # a dtype that the user names
             return OTHER
@@ -194,7 +192,7 @@ class _Rewriter(ast.NodeTransformer):
 
     def _callee(self, function: Source, node: ast.Call) -> _Rewriter:
         """The called function for these arguments. A keyword's argument is what its position would be."""
-        given = {**dict(zip(function.inputs, node.args, strict=False)), **{k.arg: k.value for k in node.keywords}}
+        given = _given(function, node)
         kinds = tuple(self.kind(given[n]) if n in given else _of_number(function.keywords.get(n))
                       for n in (*function.inputs, *function.keywords))
         if (function.digest, kinds) not in self.called:
@@ -286,7 +284,7 @@ class _Rewriter(ast.NodeTransformer):
     def _call_of(self, function: Source, node: ast.Call) -> ast.expr:
         """Arguments by position, defaults filled in."""
         callee = self._callee(function, node)
-        given = {**dict(zip(function.inputs, node.args, strict=False)), **{k.arg: k.value for k in node.keywords}}
+        given = _given(function, node)
         names = (*function.inputs, *function.keywords)
         values = []
         for name in names:
@@ -330,6 +328,13 @@ class _Rewriter(ast.NodeTransformer):
             return ast.copy_location(ast.Return(ast.copy_location(ast.Tuple(parts, ast.Load()), node.value)), node)
         value = self._real(node.value) if self.returns == REAL else self.visit(node.value)
         return ast.copy_location(ast.Return(value), node)
+
+
+def _given(function: Source, node: ast.Call) -> dict[str, ast.expr]:
+    """The arguments of a call by name."""
+    given = dict(zip(function.inputs, node.args, strict=False))
+    given.update({str(k.arg): k.value for k in node.keywords})
+    return given
 
 
 def _joined(kinds: Sequence[str]) -> str:

@@ -62,7 +62,8 @@ class Value:
       load    (index, when, fill)   guarded: `fill` where the bool `when` does not hold; `index` is then not read
       acc     ()                    data: position of the accumulator, finished (of a CallKernel: 0, what it computed)
       rand    (seed, offset, index) uint32 of the counter-based generator
-      else    see ARITHMETIC and FUNCTIONS, or a native function of the running program (ops/functions.py): all arguments and the result have `dtype`, but comparisons give "bool",
+      else    see ARITHMETIC and FUNCTIONS, or a native function of the running program (ops/functions.py), by its
+              name: all arguments and the result have `dtype`, but comparisons give "bool",
               cast and bitcast convert from their argument's dtype, and where's first argument is bool.
 
     Semantics: min and max give NaN when either argument is NaN; integer div truncates and gives 0 for a zero divisor;

@@ -53,9 +53,10 @@ class Reading(Protocol[T]):
         """A number of the expression's text."""
 
     def apply(self, op: str, *args: T) -> T:
-        """`op` is a native function of the running program (functions.py) or a name of kernel/ir.py: add sub mul div mod pow neg min max abs where lt le gt ge eq ne and or not
-        sqrt floor ceil trunc rint, or one of its FUNCTIONS. The first argument of where, and those of and, or, not, may
-        be numbers: what is not 0 is true. Truth values may come where numbers are needed: they are 0 and 1."""
+        """`op` is a native function of the running program (functions.py), or a name of kernel/ir.py: add sub mul div
+        mod pow neg min max abs where lt le gt ge eq ne and or not sqrt floor ceil trunc rint, or one of its FUNCTIONS.
+        The first argument of where, and those of and, or, not, may be numbers: what is not 0 is true. Truth values may
+        come where numbers are needed: they are 0 and 1."""
 
     def cast(self, value: T, dtype: str) -> T:
         """`value` rounded to `dtype`."""

@@ -83,7 +83,7 @@ def compile_loop(kernel: LoopKernel, symbol: str, arch: str) -> Code:
 
     from mxc.compiler.targets.cuda.vocabulary import names
 
-    space = names()
+    space = names(kernel)
     source = loop_source(kernel, THREADS)
     exec(compile(source, f"<{kernel.name}>", "exec"), space)
     pointers = [types.CPointer(types.uint8 if dtype == "bool" else getattr(types, dtype)) for dtype in kernel.buffers]

@@ -28,7 +28,7 @@ def function(kernel: LoopKernel, threads: int = THREADS) -> Any:
 
     from mxc.compiler.targets.cuda.vocabulary import names
 
-    space = names()
+    space = names(kernel)
     exec(compile(loop_source(kernel, threads), f"<{kernel.name}>", "exec"), space)
     return cuda.jit(space["kernel"])
 

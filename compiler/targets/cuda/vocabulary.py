@@ -10,6 +10,10 @@ from numba import config, cuda
 from numba.core import types
 from numba.core.types import float16, float32, int64
 
+from mxc.compiler.functions import typed
+from mxc.compiler.kernel import ir
+from mxc.compiler.kernel.ir import LoopKernel
+from mxc.compiler.ops.functions import find
 from mxc.compiler.targets.cuda.loops import FORMULAS, CudaScalars
 from mxc.compiler.targets.formulas import RANDOM, formula
 
@@ -155,6 +159,22 @@ def _names() -> dict[str, Any]:
     return space | printed | {"rand_uint32": _of_formula("rand", ("int64",) * 3, RANDOM["rand"], space)}
 
 
-def names() -> dict[str, Any]:
-    """The global names of a printed function."""
-    return dict(_names())
+def names(kernel: LoopKernel) -> dict[str, Any]:
+    """The global names of a kernel's printed function."""
+    return _names() | _functions(kernel)
+
+
+def _functions(kernel: LoopKernel) -> dict[str, Any]:
+    """The words of the running program's own functions that a kernel calls. One that it calls on numbers of several
+    dtypes computes in the widest."""
+    called: dict[str, str] = {}
+    for v in ir.walk(kernel.roots()):
+        if find(v.op) is not None:
+            called[f"{v.op}_"] = max(called.get(f"{v.op}_", ""), v.dtype)
+    made = {}
+    for word, dtype in called.items():
+        function = find(word[:-1])
+        assert function is not None and function.source is not None
+        text = typed.rewritten(function.source, function.kinds, function.part, word)
+        made[word] = typed.build(text, {typed.TYPE: getattr(types, dtype)}, _device)
+    return made

@@ -1,6 +1,7 @@
 """Native functions of the running program as LLVM IR that kernels call: optimised for any CPU, without vectors."""
 from __future__ import annotations
 
+import ast
 import re
 from typing import TYPE_CHECKING
 
@@ -8,8 +9,13 @@ if TYPE_CHECKING:
     from mxc.compiler.ops.functions import ScalarFunction
 
 _CALLED = re.compile(r"^declare .*?@\"?([\w.$]+)\"?\(", re.MULTILINE)
-_WHY = {"NRT_": "it allocates memory", "Py": "it needs Python as it runs (it prints, or uses an object)",
-        "numba_unpickle": "it may raise an error", "mxc_raises": "it may raise an error"}
+# Of what a function must not refer to: what that means, and which parts of its text may be the reason.
+_LISTS = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp, ast.JoinedStr, ast.Call)
+_WHY: dict[str, tuple[str, tuple[type[ast.AST], ...]]] = {
+    "NRT_": ("it allocates memory (for a list, an array or a text)", _LISTS),
+    "Py": ("it needs Python as it runs", (ast.Call,)), "numba_gil": ("it needs Python as it runs", (ast.Call,)),
+    "numba_unpickle": ("it may raise an error", (ast.Subscript, ast.Call)),
+    "mxc_raises": ("it may raise an error", (ast.Subscript, ast.Call))}
 
 
 def native_text(function: ScalarFunction, dtype: str) -> str:
@@ -27,12 +33,14 @@ def native_text(function: ScalarFunction, dtype: str) -> str:
     with interrupts.held():
         text = str(optimised(scalar_text(function, dtype), machine(), 1))
     for name in _CALLED.findall(text):
-        why = next((why for start, why in _WHY.items() if name.startswith(start)), "")
+        why, kinds = next((why for start, why in _WHY.items() if name.startswith(start)), ("", ()))
         try:
             if not why and not name.startswith("llvm."):
                 c_function(name)
         except LinkError:
             why = f"it calls {name}, which kernels have not"
         if why:
-            raise function.source.error(f"{why}; expected a function that always gives a number")
+            nodes = (n for s in function.source.statements for n in ast.walk(s))
+            raise function.source.error(f"{why}; expected a function that only computes, and always gives a number",
+                                        next((n for n in nodes if isinstance(n, kinds)), None))
     return text

@@ -1,6 +1,7 @@
 """Native functions of the running program (ops/functions.py) as LLVM IR, typed and lowered by Numba."""
 from __future__ import annotations
 
+import ast
 import re
 from typing import Any
 
@@ -9,12 +10,12 @@ from numba.core import errors, types
 
 from mxc.compiler.error import MXNetError
 from mxc.compiler.functions import typed
+from mxc.compiler.functions.formula import wrong_count
 from mxc.compiler.ops.functions import ScalarFunction
 from mxc.compiler.targets.numba.lowering import RAISES, lowered
 
 KINDS = {"float32": "float", "float64": "double"}
 _LINE = re.compile(r'File "[^"\n]*", line (\d+)')
-_PLACE = re.compile(r"\((\d+)\)$", re.MULTILINE)
 _NOISE = re.compile(r"^(Failed in |During: |- Resolution|There are \d|\s*$|File |\s*def |<source|\^|This error)")
 
 
@@ -28,7 +29,7 @@ def scalar_text(function: ScalarFunction, dtype: str) -> str:
     assert source is not None
     text = typed.rewritten(source, function.kinds, function.part, "mxc_scalar")
     kind = getattr(types, dtype)
-    inlined = numba.njit(inline="always", error_model="numpy", no_cpython_wrapper=True)
+    inlined = numba.njit(inline="always", error_model="numpy")
     main = text.main
     try:
         built = typed.build(text, {typed.TYPE: kind}, lambda f: f if f.__name__ == main else inlined(f))
@@ -63,9 +64,25 @@ def _readable(function: ScalarFunction, error: Any) -> MXNetError:
     source = function.source
     assert source is not None
     text = re.sub(r"\x1b\[[0-9;]*m", "", str(error))
-    lines = [line.strip() for line in text.splitlines()]
-    told = [line for line in lines if not _NOISE.match(line)]
+    returned = next((n for s in source.statements for n in ast.walk(s) if isinstance(n, ast.Return)), None)
+    count = re.search(r"wrong tuple length.*got (\d+)", text) or re.search(r"failed to unpack", text)
+    if count is not None and function.part is not None:
+        return source.error(wrong_count(int(count[1]) if count.groups() else 0, function.part[1]), returned)
+    if re.search(r"Function\((float32|float64)\)", text):  # the conversion of what it returns
+        return source.error("it computes what is no number; expected a function that always gives a number", returned)
     numbers = [int(n) for n in _LINE.findall(text)]
     where = next((n for n in reversed(numbers) if source.tree.lineno <= n <= (source.tree.end_lineno or n)), None)
-    reason = (told[0] if told else lines[0]).rstrip(":.").replace("mxc_scalar", "it")
-    return source.error(f"Numba cannot compile it: {reason}", where)
+    return source.error(f"Numba cannot compile it: {_reason(text)}", where)
+
+
+def _reason(text: str) -> str:
+    """The sentence of Numba's message that says most."""
+    missing = re.search(r"Unknown attribute '(\w+)' of type (?:Module\(<module '(\w+)'|(\w+))", text)
+    if missing is not None:
+        return f"it knows no {missing[1]} of {missing[2] or missing[3]}"
+    call = re.search(r"No implementation of function.*?>>> ([^\n]+)", text, re.DOTALL)
+    if call is not None:
+        return f"it has no {call[1].strip()}"
+    lines = [line.strip() for line in text.splitlines()]
+    told = [line for line in lines if not _NOISE.match(line)]
+    return (told[0] if told else lines[0]).rstrip(":.")

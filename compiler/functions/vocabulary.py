@@ -1,0 +1,41 @@
+"""What formulas are written with: Python's operators, and functions of `math` and `numpy` by name, as expressions of
+the operator table's language over a and b."""
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from typing import Any
+
+ARITHMETIC: dict[type[ast.operator], tuple[str, Callable[[Any, Any], Any]]] = {
+    ast.Add: ("+", lambda a, b: a + b), ast.Sub: ("-", lambda a, b: a - b), ast.Mult: ("*", lambda a, b: a * b),
+    ast.Div: ("/", lambda a, b: a / b), ast.FloorDiv: ("//", lambda a, b: a // b), ast.Mod: ("%", lambda a, b: a % b),
+    ast.Pow: ("**", lambda a, b: a**b)}
+COMPARISONS: dict[type[ast.cmpop], tuple[str, Callable[[Any, Any], bool]]] = {
+    ast.Lt: ("<", lambda a, b: a < b), ast.LtE: ("<=", lambda a, b: a <= b), ast.Gt: (">", lambda a, b: a > b),
+    ast.GtE: (">=", lambda a, b: a >= b), ast.Eq: ("==", lambda a, b: a == b), ast.NotEq: ("!=", lambda a, b: a != b)}
+OF_KNOWN: dict[str, Callable[..., Any]] = {  # of Python, called where all arguments are known
+    f.__name__: f for f in (abs, bool, divmod, enumerate, float, int, len, max, min, pow, range, reversed, round, sum,
+                            tuple, zip)}
+
+SAME = ("exp", "expm1", "log1p", "log2", "log10", "sqrt", "cbrt", "sin", "cos", "tan", "sinh", "cosh", "tanh")
+# Those whose results are numbers of the dtype.
+FUNCTIONS = {
+    **{name: f"{name}(a)" for name in (*SAME, "log", "erf", "gamma", "lgamma")},
+    **{short: f"{long}(a)" for short, long in (
+        ("asin", "arcsin"), ("acos", "arccos"), ("atan", "arctan"), ("asinh", "arcsinh"), ("acosh", "arccosh"),
+        ("atanh", "arctanh"))},
+    **{name: f"{name}(a)" for name in ("arcsin", "arccos", "arctan", "arcsinh", "arccosh", "arctanh")},
+    "fabs": "abs(a)", "absolute": "abs(a)", "rint": "rint(a)", "square": "a * a", "reciprocal": "1 / a",
+    "negative": "-a", "atan2": "arctan2(a, b)", "arctan2": "arctan2(a, b)", "pow": "a ** b", "power": "a ** b",
+    "maximum": "max(a, b)", "minimum": "min(a, b)", "add": "a + b", "subtract": "a - b",
+    "multiply": "a * b", "divide": "a / b", "exp2": "2 ** a", "radians": "a * 0.017453292519943295",
+    "degrees": "a * 57.29577951308232", "deg2rad": "a * 0.017453292519943295", "rad2deg": "a * 57.29577951308232",
+    "sign": "where(a > 0, 1, where(a < 0, -1, where(a == a, 0, a)))",
+    # the sign of a zero is that of its reciprocal
+    "copysign": "where(logical_or(b < 0, 1 / b < 0), -abs(a), abs(a))",
+}
+ROUNDING = ("floor", "ceil", "trunc")  # whole numbers of `math`, floats of `numpy`
+TESTS = {"isnan": "a != a", "isinf": "abs(a) == inf", "isfinite": "abs(a) < inf",
+         "logical_and": "logical_and(a, b)", "logical_or": "logical_or(a, b)", "logical_not": "logical_not(a)",
+         "less": "a < b", "less_equal": "a <= b", "greater": "a > b", "greater_equal": "a >= b", "equal": "a == b",
+         "not_equal": "a != b"}
