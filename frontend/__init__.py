@@ -22,7 +22,7 @@ _NAMES = {
 }
 # What MXNet does not have, so that `from mxc import *` binds none of it.
 _OWN = ("artifact", "cli", "codes", "compiler", "load", "narray", "operator_arguments", "operator_calls",
-        "operator_docs", "operator_elementwise", "python_operator")
+        "operator_docs", "operator_elementwise", "operator_kernel", "python_operator")
 
 
 def __getattr__(name: str) -> Any:

@@ -18,7 +18,7 @@ from mxc.compiler.cache import Cache
 from mxc.compiler.error import TargetError
 from mxc.compiler.plan import Plan
 from mxc.compiler.targets.cuda.ahead import CudaTarget, symbol
-from mxc.compiler.targets.cuda.code import Code, capability, compile_loop, toolchain
+from mxc.compiler.targets.cuda.code import Code, capability, compile_kernel, toolchain
 from mxc.runtime import artifact_file
 
 ELF, MACHINE_CUDA = b"\x7fELF", 190
@@ -39,7 +39,7 @@ def compiler() -> None:
 @pytest.mark.parametrize("kernel", [*CASES, *(pytest.param(k, marks=pytest.mark.slow) for k in LONG)],
                          ids=lambda k: k.name)
 def test_every_form_has_code(kernel) -> None:
-    code = compile_loop(kernel, "mxc_kernel", "sm_90")
+    code = compile_kernel(kernel, "mxc_kernel", "sm_90")
     assert ".target sm_90" in code.ptx
     header = code.ptx[code.ptx.index(".entry mxc_kernel("):]
     assert header[:header.index(")")].count(".param .u64") == len(kernel.buffers) + 1  # and the integers
@@ -50,7 +50,7 @@ def test_every_form_has_code(kernel) -> None:
 
 @pytest.mark.usefixtures("compiler")
 def test_architectures_differ() -> None:
-    one, other = (compile_loop(CASES[0], "k", arch) for arch in ("sm_80", "sm_90"))
+    one, other = (compile_kernel(CASES[0], "k", arch) for arch in ("sm_80", "sm_90"))
     assert ".target sm_80" in one.ptx and one.cubin != other.cubin
 
 

@@ -1,4 +1,5 @@
-"""An NVIDIA GPU as a target of compilation ahead of time: code for its loop kernels, made on a machine without one."""
+"""An NVIDIA GPU as a target of compilation ahead of time: code for its loop kernels and those of a program's
+functions, made on a machine without one."""
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -8,17 +9,17 @@ from math import prod
 from mxc.compiler.cache import Cache, open_cache
 from mxc.compiler.cache_files import entry_key
 from mxc.compiler.error import MXNetError
-from mxc.compiler.kernel.ir import CallKernel, Kernel, LoopKernel, RoutineKernel
+from mxc.compiler.kernel.ir import CallKernel, FunctionKernel, Kernel, LoopKernel, RoutineKernel
 from mxc.compiler.kernel.text import form_text
-from mxc.compiler.targets.cuda.code import Code, capability, compile_loop, toolchain_versions
-from mxc.compiler.targets.cuda.loops import THREADS, loop_source
+from mxc.compiler.targets.cuda.code import Code, capability, compile_kernel, source_of, toolchain_versions
+from mxc.compiler.targets.cuda.loops import THREADS
 from mxc.compiler.targets.launch import Launch, sources_digest, symbol
 
 
 @dataclass
 class CudaLibrary:
-    """codes: of the loop kernels, by key. missing: what the device has no code for, library kernels and routines, by
-    key; the template's or routine's name. hits, misses: of the loop kernels, in the cache."""
+    """codes: of kernels, by key. missing: what the device has no code for, library kernels and routines, by
+    key; the template's or routine's name. hits, misses: of those with code, in the cache."""
 
     codes: dict[str, Code] = field(default_factory=dict)
     missing: dict[str, str] = field(default_factory=dict)
@@ -54,15 +55,16 @@ class CudaTarget:
         point."""
         points = prod(kernel.domain) if isinstance(kernel, LoopKernel) else 1
         reduces = isinstance(kernel, LoopKernel) and kernel.accumulators
-        return Launch(entry_key(form_text(kernel), self.parts), points if reduces else -(-points // THREADS), 0,
+        form = form_text(kernel) + (f"{kernel.numbers}\n" if isinstance(kernel, FunctionKernel) else "")
+        return Launch(entry_key(form, self.parts), points if reduces else -(-points // THREADS), 0,
                       kernel.values())
 
     def load(self, kernels: Mapping[str, Kernel]) -> CudaLibrary:
-        """The code of the loop kernels among `kernels` (by the key of their launch), from the cache or compiled. Raises
-        MXNetError when one does not compile."""
+        """The code of loop kernels and functions among `kernels` (by the key of their launch), from the cache or
+        compiled. Raises MXNetError when one does not compile."""
         library = CudaLibrary()
         for key, kernel in kernels.items():
-            if not isinstance(kernel, LoopKernel):
+            if not isinstance(kernel, LoopKernel | FunctionKernel):
                 library.missing[key] = kernel.template if isinstance(kernel, CallKernel) else (
                     kernel.routine if isinstance(kernel, RoutineKernel) else kernel.name)
                 continue
@@ -71,7 +73,7 @@ class CudaTarget:
                 library.codes[key] = Code.from_bytes(stored)
                 library.hits += 1
                 continue
-            library.codes[key] = code = compile_loop(kernel, symbol(key), self.arch)
+            library.codes[key] = code = compile_kernel(kernel, symbol(key), self.arch)
             library.misses += 1
             if self.cache is not None:
                 self.cache.put(key, self.parts, code.to_bytes())
@@ -79,14 +81,14 @@ class CudaTarget:
 
     def source(self, kernel: Kernel) -> str:
         """The numba.cuda source of a loop kernel. Raises MXNetError for a kernel without one."""
-        return loop_source(_loop(kernel))
+        return source_of(_compiled(kernel))
 
     def assembly(self, kernel: Kernel) -> str:
         """The PTX of a loop kernel. Raises MXNetError for a kernel without it."""
-        return compile_loop(_loop(kernel), "kernel", self.arch).ptx
+        return compile_kernel(_compiled(kernel), "kernel", self.arch).ptx
 
 
-def _loop(kernel: Kernel) -> LoopKernel:
-    if not isinstance(kernel, LoopKernel):
+def _compiled(kernel: Kernel) -> LoopKernel | FunctionKernel:
+    if not isinstance(kernel, LoopKernel | FunctionKernel):
         raise MXNetError(f"{kernel.name}: this target has no code for library kernels")
     return kernel

@@ -1,4 +1,5 @@
-"""Loop kernels as PTX and machine code of an NVIDIA GPU, made without one (the extra `cuda`: numba-cuda with NVVM).
+"""Loop kernels, and functions of a program's own, as PTX and machine code of an NVIDIA GPU, made without one (the extra
+`cuda`: numba-cuda with NVVM).
 
 The code of a kernel defines one entry: pointers to the buffers, then one to the run-time integers (int64), all in the
 device's memory; any number of blocks of THREADS threads.
@@ -14,7 +15,8 @@ import numpy as np
 
 from mxc.compiler import interrupts
 from mxc.compiler.error import MXNetError, TargetError
-from mxc.compiler.kernel.ir import LoopKernel
+from mxc.compiler.kernel.ir import FunctionKernel, LoopKernel
+from mxc.compiler.targets.cuda.functions import entry, function_source
 from mxc.compiler.targets.cuda.loops import THREADS, loop_source
 
 EXTRA = "pip install 'mxc-compiler[cuda]'"
@@ -75,21 +77,33 @@ def toolchain_versions() -> dict[str, str]:
         raise TargetError(f"compiling for CUDA needs {error.name}, which is not installed: {EXTRA}") from None
 
 
-def compile_loop(kernel: LoopKernel, symbol: str, arch: str) -> Code:
-    """The code of a canonical loop kernel. Raises TargetError without the extra, MXNetError when compilation fails."""
+def source_of(kernel: LoopKernel | FunctionKernel) -> str:
+    """The numba.cuda source of a kernel."""
+    return function_source(kernel) if isinstance(kernel, FunctionKernel) else loop_source(kernel, THREADS)
+
+
+def compile_kernel(kernel: LoopKernel | FunctionKernel, symbol: str, arch: str) -> Code:
+    """The code of a canonical loop kernel, or a function's. Raises TargetError without the extra, MXNetError when
+    compilation fails."""
     cuda, core = toolchain()
     from numba.core import types
     from numba.core.errors import NumbaError
 
-    from mxc.compiler.targets.cuda.vocabulary import names
+    source, truth = source_of(kernel), types.uint8
+    if isinstance(kernel, FunctionKernel):
+        from numba.cuda.np.arrayobj import get_cfarray_intrinsic  # carray itself compiles only where a GPU's driver is
 
-    space = names(kernel)
-    source = loop_source(kernel, THREADS)
-    exec(compile(source, f"<{kernel.name}>", "exec"), space)
-    pointers = [types.CPointer(types.uint8 if dtype == "bool" else getattr(types, dtype)) for dtype in kernel.buffers]
+        made, truth = entry(kernel, cuda, get_cfarray_intrinsic("C", None)), types.boolean
+    else:
+        from mxc.compiler.targets.cuda.vocabulary import names
+
+        space = names(kernel)
+        exec(compile(source, f"<{kernel.name}>", "exec"), space)
+        made = space["kernel"]
+    pointers = [types.CPointer(truth if dtype == "bool" else getattr(types, dtype)) for dtype in kernel.buffers]
     try:
         with interrupts.held():
-            ptx, _ = cuda.compile(space["kernel"], (*pointers, types.CPointer(types.int64)), cc=capability(arch),
+            ptx, _ = cuda.compile(made, (*pointers, types.CPointer(types.int64)), cc=capability(arch),
                                   device=False, abi="numba")
             ptx = _renamed(ptx, symbol)
             linker = core.Linker(core.ObjectCode.from_ptx(ptx.encode()), options=core.LinkerOptions(arch=arch))

@@ -1,4 +1,5 @@
-"""Runs loop kernels through numba.cuda: on a GPU, or in its simulator (NUMBA_ENABLE_CUDASIM=1)."""
+"""Runs loop kernels, and functions of a program's own, through numba.cuda: on a GPU, or in its simulator
+(NUMBA_ENABLE_CUDASIM=1)."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -7,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from mxc.compiler.error import TargetError
-from mxc.compiler.kernel.ir import LoopKernel
+from mxc.compiler.kernel.ir import FunctionKernel, LoopKernel
+from mxc.compiler.targets.cuda.functions import entry
 from mxc.compiler.targets.cuda.loops import THREADS, loop_source
 
 BLOCKS = 1024  # at most; loops go on from there
@@ -20,12 +22,14 @@ def available() -> bool:
     return bool(cuda.is_available())
 
 
-def function(kernel: LoopKernel, threads: int = THREADS) -> Any:
+def function(kernel: LoopKernel | FunctionKernel, threads: int = THREADS) -> Any:
     """The compiled kernel. Raises TargetError where neither a GPU nor the simulator is there."""
     if not available():
         raise TargetError("no CUDA device: expected an NVIDIA driver and a GPU, or NUMBA_ENABLE_CUDASIM=1")
     from numba import cuda
 
+    if isinstance(kernel, FunctionKernel):
+        return cuda.jit(entry(kernel, cuda, lambda buffer, shape: buffer.reshape(shape)))
     from mxc.compiler.targets.cuda.vocabulary import names
 
     space = names(kernel)
@@ -33,9 +37,9 @@ def function(kernel: LoopKernel, threads: int = THREADS) -> Any:
     return cuda.jit(space["kernel"])
 
 
-def run(kernel: LoopKernel, arrays: Sequence[np.ndarray], blocks: int = BLOCKS,
+def run(kernel: LoopKernel | FunctionKernel, arrays: Sequence[np.ndarray], blocks: int = BLOCKS,
         threads: int = THREADS) -> None:
-    """Runs a canonical kernel on flat NumPy arrays, which are copied to the device and back."""
+    """Runs a canonical kernel, or a function's, on flat NumPy arrays, which are copied to the device and back."""
     from numba import cuda
 
     compiled = function(kernel, threads)

@@ -1,0 +1,69 @@
+"""A program's own functions over whole arrays for NVIDIA GPUs: in Numba's simulator, and compiled ahead of time."""
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from cuda_functions import CASES
+
+from mxc.compiler.error import TargetError
+from mxc.compiler.targets.cuda.ahead import CudaTarget
+from mxc.compiler.targets.cuda.code import compile_kernel, toolchain
+from mxc.compiler.targets.cuda.functions import function_source
+
+SOURCE = """\
+def kernel(b0, b1, b2, b3, b4, values):
+    if cuda.grid(1) == 0:
+        e0 = values[0]
+        e1 = values[1]
+        e2 = values[2]
+        a0 = array(b0, (e0, e1, ))
+        a1 = array(b1, (e2, e1, ))
+        a2 = array(b2, (e0, e2, ))
+        for i0 in range(e0):
+            for i1 in range(e2):
+                a2[i0, i1] = 0
+        a3 = array(b3, (e0, e2, ))
+        for i0 in range(e0):
+            for i1 in range(e2):
+                a3[i0, i1] = 0
+        b4[0] = 0
+        function(a0, a1, a2, a3, number0, number1)
+"""
+PROGRAM = """
+import warnings
+from cuda_functions import CASES, arrays_for, check
+from mxc.compiler.targets.cuda.target import run
+
+warnings.simplefilter("ignore")
+for kernel in CASES:
+    arrays = arrays_for(kernel)
+    run(kernel, arrays, blocks=2, threads=2)
+    check(kernel, arrays)
+"""
+
+
+def test_source() -> None:
+    assert function_source(CASES[0]) == SOURCE
+
+
+def test_simulator_against_python() -> None:
+    program = f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r})\n{PROGRAM}"
+    done = subprocess.run([sys.executable, "-c", program], env={**os.environ, "NUMBA_ENABLE_CUDASIM": "1"},
+                          capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_code_for_an_architecture() -> None:
+    try:
+        toolchain()
+    except TargetError as error:
+        pytest.skip(str(error))
+    code = compile_kernel(CASES[0], "mxc_kernel", "sm_90")
+    header = code.ptx[code.ptx.index(".entry mxc_kernel("):]
+    assert header[:header.index(")")].count(".param .u64") == len(CASES[0].buffers) + 1
+    keys = {CudaTarget("sm_90").launch(kernel).key for kernel in CASES}
+    assert len(keys) == len(CASES)  # numbers are part of the code
