@@ -30,7 +30,6 @@ ALLOWED = {
     "input_files": "error",
     "cache_files": "env",
     "cache": "env cache_files",
-    "functions": "error syntax",
     "ops": "error syntax functions",
     "graph": "error input_files ops",
     "kernel": "error forks ops",
