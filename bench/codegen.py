@@ -38,30 +38,33 @@ LEAST = 2e-3  # seconds of a round at least
 SIZE = 1 << 24  # elements of each array: the most that a form has
 
 
-def forms() -> dict[str, tuple[mx.sym.Symbol, dict[str, tuple[int, ...]]]]:
+Shapes = dict[str, tuple[int, ...]]
+
+
+def forms() -> dict[str, tuple[mx.sym.Symbol, Shapes, str]]:
     """What is typical of each form of kernel (targets/cpu/loop_forms.py), by the form's name: a symbol whose plan has
-    such a kernel, and its inputs' shapes."""
+    such a kernel, its inputs' shapes, and the operator that the kernel is named by."""
     x, y = mx.sym.Variable("x"), mx.sym.Variable("y")
     convolution = mx.sym.Convolution(x, kernel=(3, 3), pad=(1, 1), num_filter=64, no_bias=True, name="conv")
     pooled = mx.sym.Pooling(convolution, pool_type="avg", kernel=(3, 3), stride=(2, 2))
     return {
-        "map": (mx.sym.relu(x * 2 + y), {"x": (512, 512), "y": (512, 512)}),
-        "map of functions": (mx.sym.sigmoid(mx.sym.tanh(x) * y), {"x": (512, 512), "y": (512, 512)}),
-        "rows": (mx.sym.softmax(x, axis=-1), {"x": (512, 1000)}),
-        "columns": (mx.sym.softmax(x, axis=0), {"x": (1000, 512)}),
-        "lanes": (pooled, {"x": (1, 64, 56, 56)}),
-        "tiled": (mx.sym.transpose(x) * 2, {"x": (1024, 1024)}),
-        "streamed": (x * 2, {"x": (4096, 4096)}),
-        "routine": (mx.sym.argsort(x, axis=-1), {"x": (512, 1000)}),
+        "map": (mx.sym.relu(x * 2 + y), {"x": (512, 512), "y": (512, 512)}, "relu"),
+        "map of functions": (mx.sym.sigmoid(mx.sym.tanh(x) * y), {"x": (512, 512), "y": (512, 512)}, "sigmoid"),
+        "rows": (mx.sym.softmax(x, axis=-1), {"x": (512, 1000)}, "max"),
+        "columns": (mx.sym.softmax(x, axis=0), {"x": (1000, 512)}, "max"),
+        "lanes": (pooled, {"x": (1, 64, 56, 56)}, "Pooling"),
+        "tiled": (mx.sym.transpose(x) * 2, {"x": (1024, 1024)}, "transpose"),
+        "streamed": (x * 2, {"x": (4096, 4096)}, "_mul_scalar"),
+        "routine": (mx.sym.argsort(x, axis=-1), {"x": (512, 1000)}, "_mxc_argsort"),
     }
 
 
-def typed_kernel(symbol: mx.sym.Symbol, shapes: dict[str, tuple[int, ...]], target: CpuTarget) -> Kernel:
-    """The kernel of the symbol's plan that comes as typed source; of several the last."""
+def typed_kernel(symbol: mx.sym.Symbol, shapes: Shapes, operator: str, target: CpuTarget) -> Kernel:
+    """The kernel of the symbol's plan that comes as typed source and that the operator begins or ends."""
     planned = plan_graph(symbol.graph, shapes, {}, {}, False, target, True)
-    steps = [step.kernel for step in planned.plan.steps if step.kernel in planned.kernels]
-    kernels = [planned.kernels[key] for key in steps]
-    return [kernel for kernel in kernels if not isinstance(kernel, CallKernel | ChainKernel)][-1]
+    (kernel,) = [kernel for kernel in planned.kernels.values() if not isinstance(kernel, CallKernel | ChainKernel)
+                 and operator in (kernel.name.split("+")[0], kernel.name.split("+")[-1])]
+    return kernel
 
 
 class Code:
@@ -94,8 +97,8 @@ def kernels(rounds: int) -> None:
                      generator="numba"), target.cpu, target.features)
     print(f"Numba's import and its first kernel: {time.perf_counter() - start:.2f} s")
     print(f"{'form':18}{'compile, ms':>12}{'Numba':>8}{'ratio':>7}{'run, us':>12}{'Numba':>10}{'ratio':>7}")
-    for name, (symbol, shapes) in forms().items():
-        kernel = typed_kernel(symbol, shapes, target)
+    for name, form in forms().items():
+        kernel = typed_kernel(*form, target)
         jobs = {g: job_of(kernel, f"{name.replace(' ', '_')}_{g}", target.isa, g) for g in GENERATORS}
         for generator, job in jobs.items():  # the functions that Numba compiles once in a process
             compile_here(dataclasses.replace(job, symbol=f"{job.symbol}_{generator}"), target.cpu, target.features)

@@ -29,5 +29,5 @@ def _written_out(functions: tuple[str, ...], dtype: str) -> LoopKernel:
     return canonical(pointwise(f"{functions[-1]} {dtype}", (dtype,) * (len(functions) + 1), values, 40))
 
 
-CASES = [*_cases(), _written_out(("decay", "normal_cdf", "digamma", "erfinv"), F)]
-LONG = [_written_out(FORMULAS, "float64"), _written_out(("polygamma1", "polygamma2", "polygamma3", "polygamma4"), F)]
+CASES = [*_cases(), _written_out(("normal_cdf", "decay"), F)]
+LONG = [_written_out(FORMULAS, "float64"), _written_out(FORMULAS[4:], F)]  # their code takes long to compile

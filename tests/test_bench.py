@@ -15,14 +15,32 @@ import pytest
 BENCH = Path(__file__).parents[1] / "bench"
 sys.path.append(str(BENCH))
 
+import codegen  # noqa: E402
 from cases import registry, saved, vision  # noqa: E402
 from harness import measure, table  # noqa: E402
 from peers import graph, numpy_peer, small_graphs  # noqa: E402
 
 import mxc as mx  # noqa: E402
+from mxc.compiler.kernel.canonical import lanes  # noqa: E402
+from mxc.compiler.kernel.ir import LoopKernel, RoutineKernel  # noqa: E402
+from mxc.compiler.targets.cpu import loop_forms  # noqa: E402
+from mxc.compiler.targets.cpu.target import CpuTarget  # noqa: E402
 from mxc.compiler.targets.reference import interpreter  # noqa: E402
 
 ENTRIES = {e.name: e for e in registry.entries(Path("nowhere"))}
+
+
+@pytest.mark.parametrize("name", codegen.forms())
+def test_what_the_generators_are_compared_with_has_its_form(name: str) -> None:
+    kernel = codegen.typed_kernel(*codegen.forms()[name], CpuTarget())
+    if isinstance(kernel, RoutineKernel):
+        assert name == "routine"
+        return
+    assert isinstance(kernel, LoopKernel)
+    found = {"lanes": lanes(kernel) > 0, "tiled": loop_forms.is_tiled(kernel),
+             "streamed": bool(loop_forms.streams(kernel))}
+    special = [form for form, there in found.items() if there]
+    assert (special or [loop_forms.skeleton(kernel)]) == [name.removesuffix(" of functions")]
 
 
 def computed(symbol: mx.sym.Symbol, values: dict[str, np.ndarray]) -> np.ndarray:

@@ -1,6 +1,8 @@
 """Random graphs, lowered: fused and unfused they compute what the operators' references compute one by one."""
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import pytest
 from graph_strategy import Sample, reference, samples
@@ -13,11 +15,17 @@ from mxc.compiler.graph.text import graph_text
 from mxc.compiler.passes.fuse import group_text
 from mxc.compiler.passes.gradient import gradient
 from mxc.compiler.passes.infer import infer
-from mxc.compiler.targets.cpu.target import cpu_target
+from mxc.compiler.targets.cpu import codegen
+from mxc.compiler.targets.cpu.target import CpuTarget, cpu_target
 
 EPSILON = {"float32": 1e-6, "float64": 1e-14}
 QUICK = {"deadline": None, "suppress_health_check": list(HealthCheck),
          "phases": (Phase.reuse, Phase.generate)}  # a failing graph is printed; making it smaller takes long
+
+
+@functools.cache
+def by_numba() -> CpuTarget:
+    return CpuTarget(generator=codegen.NUMBA)
 
 
 def program_of(sample: Sample, merge: bool, target: object = None) -> Program:
@@ -27,7 +35,7 @@ def program_of(sample: Sample, merge: bool, target: object = None) -> Program:
                    merge)
 
 
-def check(sample: Sample) -> None:
+def check(sample: Sample, target: CpuTarget) -> None:
     """Compare every output, gradient and auxiliary state of the compiled fused graph, and of the kernels' definitions
     fused and unfused, with the references. Samples whose results depend on rounding are left out."""
     variables = sample.graph.variables
@@ -42,9 +50,9 @@ def check(sample: Sample) -> None:
     assume(all(np.isfinite(a).all() for a in (*expected, *shaken)))
     before = {s.name: np.full(a.shape, 0.5, a.dtype) for s, a in zip(joint.sinks, expected, strict=True)}
     for merge, compiled in ((True, True), (True, False), (False, False)):
-        program = program_of(sample, merge, cpu_target() if compiled else None)
-        library = cpu_target().load(program.kernels(cpu_target())) if compiled else None
-        results, _ = program.run(values, before, cpu_target(), library)
+        program = program_of(sample, merge, target if compiled else None)
+        library = target.load(program.kernels(target)) if compiled else None
+        results, _ = program.run(values, before, target, library)
         assert [(s.kind, s.name) for s in program.graph.sinks] == [(s.kind, s.name) for s in joint.sinks]
         for sink, want, other, got in zip(joint.sinks, expected, shaken, results, strict=True):
             want, other = (want + 0.5, other + 0.5) if sink.mode == "add" else (want, other)
@@ -59,11 +67,24 @@ def check(sample: Sample) -> None:
 @settings(max_examples=300, **QUICK)
 @given(samples())
 def test_random_graph(sample):
-    check(sample)
+    check(sample, cpu_target())
+
+
+@settings(max_examples=4, **QUICK)
+@given(samples())
+def test_random_graph_by_numba(sample):
+    check(sample, by_numba())
 
 
 @pytest.mark.slow
 @settings(max_examples=3000, **QUICK)
 @given(samples(largest=20))
 def test_many_random_graphs(sample):
-    check(sample)
+    check(sample, cpu_target())
+
+
+@pytest.mark.slow
+@settings(max_examples=300, **QUICK)
+@given(samples(largest=20))
+def test_many_random_graphs_by_numba(sample):
+    check(sample, by_numba())
