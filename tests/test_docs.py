@@ -42,6 +42,21 @@ def test_what_documents_point_to_is_there(document: Path):
     assert not missing
 
 
+def test_the_guide_to_own_operators_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
+    for i, block in enumerate(blocks("docs/own-operators.md", "python")):
+        (tmp_path / f"block{i}.py").write_text(block)  # functions are read from their files
+        exec(compile(block, str(tmp_path / f"block{i}.py"), "exec"), names)
+    np.testing.assert_allclose(names["y"].asnumpy(), [0, 0, 2 / (1 + np.exp(-4))], rtol=1e-6)  # type: ignore[attr-defined]
+    x = mx.nd.array([0.5, 5.0])
+    x.attach_grad()
+    with mx.autograd.record():
+        y = mx.nd.blend(mx.nd.halvings(x), x, weight=0.25)
+    y.backward()
+    np.testing.assert_allclose(x.grad.asnumpy(), [1, 0.25 / 8 + 0.75])
+
+
 def test_the_artifact_guide_runs_and_trains(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
     net = mx.sym.SoftmaxOutput(mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=2, name="fc"), name="softmax")
