@@ -156,7 +156,7 @@ def define(name: str, function: Any, shapes: Any, dtypes: Any, gradient: Any) ->
         raise source.error(f"it has the parameters {', '.join(names) or 'none'}; {rule}, and there must be an input "
                            "and an output")
     inputs, outputs = names[:count], names[count:]
-    _check_names(source, names)
+    _check_names(source, inputs)
     if dtypes is not None and (given := _positional(source, "dtypes", dtypes)) != count:
         raise source.error(f"dtypes= takes {given} inputs; expected {count}, as many as the operator has "
                            f"({', '.join(inputs)})")
@@ -183,10 +183,11 @@ def _positional(source: Source, what: str, rule: Any) -> int:
 
 
 def _check_names(source: Source, names: Sequence[str]) -> None:
-    taken = {"out", "name", "attr", "ctx", "dtype"}
-    for name in (*source.keywords, *names[:-1]):
-        if name in taken - {"dtype"} and name not in names:
-            raise source.error(f"a parameter is called {name}, which the operator's functions have for themselves")
+    """Refuse inputs and parameters that are called as what the operator's functions have besides."""
+    for name in (*names, *source.keywords):
+        if name in ("out", "name", "attr", "ctx"):
+            raise source.error(f"an input or parameter is called {name}, which the operator's functions have for "
+                               "themselves; expected another name")
 
 
 def _params(source: Source) -> dict[str, ParamType]:
