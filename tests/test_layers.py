@@ -35,7 +35,7 @@ ALLOWED = {
     "kernel": "error forks ops",
     "passes": "error env plan ops graph kernel",
     "targets": "error kernel sources",  # the printers that targets share
-    "targets/numba": "error functions kernel targets",
+    "targets/numba": "error forks functions kernel targets",
     "targets/cpu": "error syntax env forks interrupts progress cache_files cache functions kernel targets "
                    "targets/numba",
     "targets/cuda": "error interrupts cache_files cache kernel targets",

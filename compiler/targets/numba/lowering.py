@@ -16,6 +16,10 @@ from numba.core.compiler_lock import global_compiler_lock
 from numba.core.cpu_options import FastMathOptions
 from numba.core.registry import cpu_target
 
+from mxc.compiler import forks
+
+forks.take(global_compiler_lock, first=True)  # under which LLVM's is taken
+
 RAISES = "mxc_raises"  # called where a function would raise: left in optimised code, it says that it may
 
 
