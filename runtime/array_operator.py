@@ -73,7 +73,11 @@ class ArrayOperator(Operator):
 
     def _infer_shapes(self, params: Params, ins: list[Shape | None], outs: list[Shape | None]) -> tuple[list, list]:
         known = [s for s in ins if s is not None and 0 not in s]
-        return (ins, self.shapes(known, params)) if len(known) == len(ins) else (ins, outs)
+        if len(known) < len(ins):
+            return ins, outs
+        found = self.shapes(known, params)
+        self.function.check(dict(zip(self.arrays, (*known, *found), strict=True)))
+        return ins, found
 
     def _infer_dtypes(self, params: Params, ins: list[str | None], outs: list[str | None]) -> tuple[list, list]:
         known = [d for d in ins if d is not None]
