@@ -34,10 +34,13 @@ _locks: weakref.WeakSet[Lock] = weakref.WeakSet()
 _taken: list[AbstractContextManager] = []
 
 
-def take(lock: AbstractContextManager) -> None:
+def take(lock: AbstractContextManager, first: bool = False) -> None:
     """From now on the forking thread has `lock` while it forks, so that no other is in the middle of what it protects.
-    For a reentrant lock of a library: its child would wait forever for one that another thread has."""
-    _taken.append(lock)
+    For a reentrant lock of a library: its child would wait forever for one that another thread has.
+
+    first: whoever has it may take the others, so it is taken before them.
+    """
+    _taken.insert(0 if first else len(_taken), lock)
 
 
 def _take_all() -> None:

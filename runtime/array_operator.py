@@ -73,7 +73,11 @@ class ArrayOperator(Operator):
 
     def _infer_shapes(self, params: Params, ins: list[Shape | None], outs: list[Shape | None]) -> tuple[list, list]:
         known = [s for s in ins if s is not None and 0 not in s]
-        return (ins, self.shapes(known, params)) if len(known) == len(ins) else (ins, outs)
+        if len(known) < len(ins):
+            return ins, outs
+        found = self.shapes(known, params)
+        self.function.check(dict(zip(self.arrays, (*known, *found), strict=True)))
+        return ins, found
 
     def _infer_dtypes(self, params: Params, ins: list[str | None], outs: list[str | None]) -> tuple[list, list]:
         known = [d for d in ins if d is not None]
@@ -156,7 +160,7 @@ def define(name: str, function: Any, shapes: Any, dtypes: Any, gradient: Any) ->
         raise source.error(f"it has the parameters {', '.join(names) or 'none'}; {rule}, and there must be an input "
                            "and an output")
     inputs, outputs = names[:count], names[count:]
-    _check_names(source, names)
+    _check_names(source, inputs)
     if dtypes is not None and (given := _positional(source, "dtypes", dtypes)) != count:
         raise source.error(f"dtypes= takes {given} inputs; expected {count}, as many as the operator has "
                            f"({', '.join(inputs)})")
@@ -183,10 +187,11 @@ def _positional(source: Source, what: str, rule: Any) -> int:
 
 
 def _check_names(source: Source, names: Sequence[str]) -> None:
-    taken = {"out", "name", "attr", "ctx", "dtype"}
-    for name in (*source.keywords, *names[:-1]):
-        if name in taken - {"dtype"} and name not in names:
-            raise source.error(f"a parameter is called {name}, which the operator's functions have for themselves")
+    """Refuse inputs and parameters that are called as what the operator's functions have besides."""
+    for name in (*names, *source.keywords):
+        if name in ("out", "name", "attr", "ctx"):
+            raise source.error(f"an input or parameter is called {name}, which the operator's functions have for "
+                               "themselves; expected another name")
 
 
 def _params(source: Source) -> dict[str, ParamType]:

@@ -89,7 +89,7 @@ def _facts(executor: GraphExecutor, given: Sequence[str]) -> dict[str, Any]:
 def _can_store(plan: Plan) -> bool:
     """Whether all that the prepare steps do is to fill prepared buffers."""
     written = {plan.buffers[i].pool for step in plan.steps_of("prepare") for i in step.writes}
-    return written <= {"prepared", "arena"}
+    return written <= {"prepared", "arena", "status"}
 
 
 def _store(plan: Plan, values: Mapping[int, np.ndarray], section: Section) -> dict[int, int]:

@@ -130,3 +130,12 @@ def test_the_operator_of_the_guide():
     x = np.array([-3, 0.5, 9], np.float32)
     assert op.reference(params, [x], ["float32"], False, None)[0].tolist() == [-2, 0.5, 2]
     assert not table.has(op.name)
+
+
+def test_the_kernel_of_the_guide_computes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (block,) = blocks("docs/own-kernels.md", "python")
+    (tmp_path / "own_kernels_guide.py").write_text(block)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    guide = importlib.import_module("own_kernels_guide")
+    assert (guide.y.asnumpy() == np.full((3, 5), 4)).all()
+    assert guide.s.infer_shape(x=(3, 4), centres=(5, 4))[1] == [(3, 5)]

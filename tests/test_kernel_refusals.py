@@ -65,7 +65,15 @@ def test_shape_rules_that_lie():
         out[0, 0, 0] = x[0, 0]
 
     refused(beyond, "an index is out of bounds (x has the shape (3, 4), out has", "out[i, 0] = x[0, 0]")
-    refused(axes, "an array of 2 axes is read or written at 3 indices", "out[0, 0, 0] = x[0, 0]")
+    def axes_of_another_name(x, out):
+        row = out
+        row[0, 0, 0] = x[0, 0]
+
+    refused(axes, "out is read or written at 3 indices; its shape is (3, 4)", "out[0, 0, 0] = x[0, 0]")
+    with pytest.raises(MXNetError, match="3 indices"):  # with shapes alone
+        mx.operator.kernel("t_axes")(axes)
+        mx.sym.t_axes(mx.sym.Variable("x")).infer_shape(x=(3, 4))
+    refused(axes_of_another_name, "an array of 2 axes is read or written at 3 indices", "row[0, 0, 0] = x[0, 0]")
 
 
 def test_functions_that_cannot_be_kernels():

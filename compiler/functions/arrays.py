@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import builtins
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -40,12 +40,24 @@ class ArrayFunction:
         self.lines: list[Line] = []
         self._trees: dict[Any, ast.FunctionDef] = {}  # by function
         _check_stores(source, self.written)
+        stored = (n for n in ast.walk(source.tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
+        self._changed = {name.id for name in stored}  # names that may stand for other arrays than its parameters
         self._number(source, is_called=False)
         self._plain: Callable[..., None] | None = None
 
     def error(self, message: str, number: int = 1) -> MXNetError:
         """An error that quotes the statement of that number."""
         return MXNetError(self.faults(()).text(number, message))
+
+    def check(self, shapes: Mapping[str, tuple[int, ...]]) -> None:
+        """Refuse what is plain to see without types: an array that is read or written at more indices than it has axes.
+        shapes: by the names of arrays. Raises MXNetError quoting the line."""
+        for node in ast.walk(self.source.tree):
+            count = _count_indices(node)
+            name = node.value.id if count else ""  # type: ignore[attr-defined]
+            if name in shapes and count > len(shapes[name]) and name not in self._changed:
+                raise self.source.error(f"{name} is read or written at {count} indices; its shape is {shapes[name]}",
+                                        node)
 
     def faults(self, arrays: Sequence[str]) -> Faults:
         """What a kernel of the function is told with that has these arrays."""
@@ -133,6 +145,15 @@ class ArrayFunction:
             if isinstance(node, ast.Name) and node.id not in source.names and _is_unfit(node, source):
                 raise source.error(f"{node.id} cannot be compiled; expected loops over numbers, functions written in "
                                    "Python, and members of math and numpy", node)
+
+
+def _count_indices(node: ast.AST) -> int:
+    """Of an array's element or part, by name, the number of its indices; 0 where that is not plain to see."""
+    if not (isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and isinstance(node.slice, ast.Tuple)):
+        return 0
+    numbers = (ast.Slice, ast.Name, ast.BinOp, ast.UnaryOp)
+    plain = (isinstance(part, numbers) or isinstance(getattr(part, "value", None), int) for part in node.slice.elts)
+    return len(node.slice.elts) if all(plain) else 0
 
 
 def _is_unfit(node: ast.Name, source: Source) -> bool:

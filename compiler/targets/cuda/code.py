@@ -89,7 +89,7 @@ def compile_kernel(kernel: LoopKernel | FunctionKernel, symbol: str, arch: str) 
     from numba.core import types
     from numba.core.errors import NumbaError
 
-    source, truth = source_of(kernel), types.uint8
+    source, truth = source_of(kernel), types.uint8  # type: Any, Any
     if isinstance(kernel, FunctionKernel):
         from numba.cuda.np.arrayobj import get_cfarray_intrinsic  # carray itself compiles only where a GPU's driver is
 

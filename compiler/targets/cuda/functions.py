@@ -23,8 +23,8 @@ def function_source(kernel: FunctionKernel) -> str:
             axes = ", ".join(f"i{k}" for k in range(len(places)))
             lines += [f"{' ' * (8 + 4 * k)}for i{k} in range(e{p}):" for k, p in enumerate(places)]
             lines.append(f"{' ' * (8 + 4 * len(places))}a{i}[{axes or '()'}] = 0")
-    passed = [*(f"a{kernel.arrays.index(name)}" for name in kernel.function.arrays),
-              *(f"number{i}" for i in range(len(kernel.numbers)))]
+    passed = [f"a{kernel.arrays.index(name)}" for name in kernel.function.arrays]
+    passed += [f"number{i}" for i in range(len(kernel.numbers))]
     lines += [f"        b{count - 1}[0] = 0", f"        function({', '.join(passed)})"]
     return "\n".join([*lines, ""])
 
@@ -32,7 +32,7 @@ def function_source(kernel: FunctionKernel) -> str:
 def entry(kernel: FunctionKernel, cuda: Any, array: Callable[..., Any]) -> Any:
     """The function that the source defines. cuda: Numba's module. array: makes an array of a buffer and a shape."""
     device = cuda.jit(device=True, inline="always")
-    space = {f"number{i}": number for i, number in enumerate(kernel.numbers)}
+    space: dict[str, Any] = {f"number{i}": number for i, number in enumerate(kernel.numbers)}
     space |= {"cuda": cuda, "array": array, "function": device(kernel.function.made(device))}
     exec(compile(function_source(kernel), f"<{kernel.name}>", "exec"), space)
     return space["kernel"]

@@ -15,6 +15,10 @@ from numba.core import codegen, compiler, types
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import cpu_target
 
+from mxc.compiler import forks
+
+forks.take(global_compiler_lock, first=True)  # under which LLVM's is taken
+
 RAISES = "mxc_raises"  # called where a function would raise: left in optimised code, it says that it may
 
 # Numba's own way to flags, a pass over its modules, is lost where NUMBA_DUMP_LLVM is set: they are printed before it.
