@@ -36,7 +36,8 @@ ALLOWED = {
     "passes": "error env plan ops graph kernel",
     "targets": "error kernel sources",  # the printers that targets share
     "targets/cpu": "error syntax env forks interrupts progress cache_files cache functions ops kernel targets",
-    "targets/numba": "error forks interrupts functions ops syntax kernel targets targets/cpu",  # named by text in targets/cpu
+    # targets/cpu knows it by its name alone
+    "targets/numba": "error forks interrupts functions ops syntax kernel targets targets/cpu",
     "targets/cuda": "error functions interrupts cache_files cache ops kernel targets",
     "targets/reference": "error ops graph",  # runs graphs, not kernels
     "planning": "env garbage plan graph kernel passes",
