@@ -229,9 +229,9 @@ class Text:
 
     def names(self) -> dict[str, object]:
         """What the text's names stand for."""
-        return {**{f"f_{k}": f for k, f in (*expr.NUMPY.items(), *_LOGICAL.items())}, **self.numbers, "as_dtype": expr.as_dtype,
-                "dtype": np.dtype(self.dtype), "where": np.where, "contiguous": np.ascontiguousarray,
-                "__builtins__": {}}
+        return {**{f"f_{k}": f for k, f in (*expr.NUMPY.items(), *_LOGICAL.items())}, **self.numbers,
+                "as_dtype": expr.as_dtype, "dtype": np.dtype(self.dtype), "where": np.where,
+                "contiguous": np.ascontiguousarray, "__builtins__": {}}
 
 
 class Long(Exception):
