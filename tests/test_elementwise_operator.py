@@ -357,6 +357,16 @@ def test_a_deep_formula_stays_small():
     assert np.isfinite(x.grad.asnumpy()).all()
 
 
+def test_the_example_trains_and_writes_its_artifact(tmp_path: Path):
+    pytest.importorskip("sklearn")
+    example = Path(__file__).parents[1] / "examples" / "own_activation.py"
+    done = subprocess.run([sys.executable, str(example), "--epochs", "2", "-o", str(tmp_path / "digits.mxc")],
+                          capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    share = float(done.stdout.split(": ")[1].split("%")[0])
+    assert share > 85 and (tmp_path / "digits.mxc").exists()
+
+
 SIMULATED = """
 import warnings
 import numpy as np
