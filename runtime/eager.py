@@ -40,6 +40,7 @@ _QUICK = {"add", "sub", "mul", "div", "neg", "min", "max", "abs", "lt", "le", "g
 _KEPT = _QUICK | {"mod", "pow", "exp", "expm1", "log", "log1p", "log2", "log10", "sin", "cos", "tan", "arcsin",
                   "arccos", "arctan", "arctan2", "sinh", "cosh", "tanh", "arcsinh", "arccosh", "arctanh", "cbrt",
                   "sigmoid"}
+_LOGICAL = {"and": np.logical_and, "or": np.logical_or, "not": np.logical_not}
 _TRUTH = {"lt", "le", "gt", "ge", "eq", "ne"}
 _COMPUTED = ("float32", "float64", "int32", "int64")  # dtypes that NumPy's functions compute in as expressions do
 _lock = Lock()
@@ -90,11 +91,12 @@ class Form:
             "shape" in node.params and not in_shapes and (self.is_empty or shapes[0] == ()))
         self.draws = not (self.is_empty or self.refusal) and _draws(node, in_shapes, in_dtypes, is_train)
         elements = max(map(math.prod, (*in_shapes, *shapes)), default=0)
-        is_library = op.kind >= Kind.ANCHOR or (op.kind == Kind.REDUCTION and op.reduce is None) or (
-            op.kind < Kind.ANCHOR and functions.calls_native(op.expression(node.params) or "0"))
+        is_library = op.kind >= Kind.ANCHOR or (op.kind == Kind.REDUCTION and op.reduce is None)
         self.small = elements < (LARGE >> 3 if is_library else LARGE) and not op.is_native
         function, is_quick = numpy_function(node, in_shapes, in_dtypes, shapes[0], dtypes[0])
         least = LIBRARY_ELEMENTS if is_library else ARITHMETIC_ELEMENTS if is_quick else MAP_ELEMENTS
+        if op.kind < Kind.ANCHOR and functions.calls_native(op.expression(node.params) or "0"):
+            least = 0  # their references are Python
         # Kernels of joins and divisions serve one number of arrays, and copy no faster.
         self._moves_many = op.kind == Kind.INJECTIVE and len(in_shapes) + len(shapes) > FEW_ARRAYS
         is_large = elements >= least or op.is_native
@@ -194,10 +196,12 @@ def _write(target: np.ndarray, value: np.ndarray) -> None:
 
 class Text:
     """The reading of an expression that writes Python over NumPy's functions; raises Long where that will not do.
-    Values are pairs: text, and whether it is a truth value. is_quick: whether it was arithmetic so far."""
+    Values are pairs: text, and whether it is a truth value. is_quick: whether it was arithmetic so far. lines: of
+    formulas, as assignments."""
 
     def __init__(self, dtype: str):
         self.dtype, self.numbers, self.is_quick = dtype, {}, True  # type: str, dict[str, object], bool
+        self.lines: list[str] = []
 
     def const(self, number: int | float) -> tuple[str, bool]:
         name = f"n{len(self.numbers)}"
@@ -207,7 +211,14 @@ class Text:
     def cast(self, value: tuple[str, bool], dtype: str) -> tuple[str, bool]:
         raise Long
 
+    def line(self, value: tuple[str, bool]) -> tuple[str, bool]:
+        self.lines.append(f"(v{len(self.lines)} := {value[0]})")
+        return f"v{len(self.lines) - 1}", value[1]
+
     def apply(self, op: str, *args: tuple[str, bool]) -> tuple[str, bool]:
+        if op in _LOGICAL:
+            tests = [text if truth else f"({text} != 0)" for text, truth in args]
+            return f"f_{op}({', '.join(tests)})", True
         if op not in _KEPT:
             raise Long
         self.is_quick = self.is_quick and op in _QUICK
@@ -219,9 +230,9 @@ class Text:
 
     def names(self) -> dict[str, object]:
         """What the text's names stand for."""
-        return {**{f"f_{k}": f for k, f in expr.NUMPY.items()}, **self.numbers, "as_dtype": expr.as_dtype,
-                "dtype": np.dtype(self.dtype), "where": np.where, "contiguous": np.ascontiguousarray,
-                "__builtins__": {}}
+        return {**{f"f_{k}": f for k, f in (*expr.NUMPY.items(), *_LOGICAL.items())}, **self.numbers,
+                "as_dtype": expr.as_dtype, "dtype": np.dtype(self.dtype), "where": np.where,
+                "contiguous": np.ascontiguousarray, "__builtins__": {}}
 
 
 class Long(Exception):
@@ -239,8 +250,8 @@ def numpy_function(node: Node, in_shapes: Sequence[tuple[int, ...]], in_dtypes: 
     if op.sums:
         return (_sum, True) if len(in_shapes) > 1 else (None, False)
     text = op.expression(params) if "reference" not in op.rules and op.reduce is None else None
-    if text is None or expr.compute_dtype(text, dtype) != dtype or any(functions.in_text(text)):
-        return None, False  # of lines that use others twice the text would double with each
+    if text is None or expr.compute_dtype(text, dtype) != dtype:
+        return None, False
     names = op.input_names(params)
     if not set(names) <= expr.names_of(text):
         return None, False
@@ -254,7 +265,9 @@ def numpy_function(node: Node, in_shapes: Sequence[tuple[int, ...]], in_dtypes: 
         body, truth = expr.evaluate(text, reading, env)
     except (Long, MXNetError):
         return None, False
-    if "(" not in body:  # an input as it is
+    if not any(f"i_{n}" in text for n in names for text in (*reading.lines, body)):  # a formula that is a constant
+        return None, False
+    if "(" not in body and body[0] != "v":  # an input as it is
         return None, False
     if truth:
         body = f"as_dtype({body}, dtype)"
@@ -262,6 +275,8 @@ def numpy_function(node: Node, in_shapes: Sequence[tuple[int, ...]], in_dtypes: 
         body = f"contiguous({body})"
     if len(names) == 2 and body == f"f_{body[2:].split('(')[0]}(i_{names[0]}, i_{names[1]})":
         return expr.NUMPY[body[2:].split("(")[0]], reading.is_quick
+    if reading.lines:
+        body = f"({', '.join([*reading.lines, body])})[-1]"
     text = f"lambda {', '.join(f'i_{n}' for n in names)}: {body}"
     return eval(text, reading.names()), reading.is_quick  # checked
 

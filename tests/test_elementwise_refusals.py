@@ -154,8 +154,8 @@ def test_a_gradient_that_is_missing():
 
 
 def test_parameters_of_calls_are_checked():
-    function = function_of("return x * times if on else x", "x, *, times=2, on=True")
-    mx.operator.elementwise("checked", gradient=None)(function)
+    made = function_of("return x * times if on else x", "x, *, times=2, on=True")
+    mx.operator.elementwise("checked", gradient=None)(made)
     x = mx.nd.ones(2)
     assert mx.nd.checked(x, times=3).asnumpy().tolist() == [3, 3]
     assert mx.nd.checked(x, times=3, on=False).asnumpy().tolist() == [1, 1]

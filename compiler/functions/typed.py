@@ -21,7 +21,8 @@ from mxc.compiler.functions.source import Source
 
 TYPE = "mxc_number"  # the conversion to the dtype, in the rewritten text
 OTHER = "other"  # what is no number of the three kinds, or of a dtype that the function names: left as it is
-WHOLE_RESULTS = ("floor", "ceil", "trunc", "int", "round", "len", "isqrt", "gcd")
+WHOLE_RESULTS = ("floor", "ceil", "trunc", "int", "round", "len")
+OF_WHOLE = ("gcd",)  # of whole numbers, and gives one
 TRUTH_RESULTS = ("isnan", "isinf", "isfinite", "bool", "isclose")
 OF_ARGUMENTS = ("abs", "min", "max", "pow", "sum", "divmod")
 KINDS = {float: REAL, int: WHOLE, bool: TRUTH}
@@ -113,8 +114,7 @@ class _Rewriter(ast.NodeTransformer):
                     elif isinstance(node, ast.AnnAssign) and node.value is not None:
                         self._given(node.target, node.value)
                     elif isinstance(node, ast.AugAssign):
-                        self._keep(node.target, self._of_operation(node.op, self.kind(node.target),
-                                                                   self.kind(node.value)))
+                        self._keep(node.target, self._of_operation(node.op, node.target, node.value))
                     elif isinstance(node, ast.For):
                         self._keep(node.target, self._of_items(node.iter))
                     elif isinstance(node, ast.NamedExpr):
@@ -149,7 +149,7 @@ class _Rewriter(ast.NodeTransformer):
         if isinstance(node, ast.Attribute):
             return _of_number(self._captured(node))
         if isinstance(node, ast.BinOp):
-            return self._of_operation(node.op, self.kind(node.left), self.kind(node.right))
+            return self._of_operation(node.op, node.left, node.right)
         if isinstance(node, ast.UnaryOp):
             kind = self.kind(node.operand)
             return TRUTH if isinstance(node.op, ast.Not) else WHOLE if kind == TRUTH else kind
@@ -166,10 +166,13 @@ class _Rewriter(ast.NodeTransformer):
                 self._captured(node.value), True)
         return self._of_call(node) if isinstance(node, ast.Call) else OTHER
 
-    def _of_operation(self, op: ast.operator, a: str, b: str) -> str:
+    def _of_operation(self, op: ast.operator, left: ast.expr, right: ast.expr) -> str:
+        a, b = self.kind(left), self.kind(right)
         if OTHER in (a, b):
             return OTHER
-        if REAL in (a, b) or isinstance(op, ast.Div):
+        # a whole number to a power that may be negative is none
+        is_root = isinstance(op, ast.Pow) and not isinstance(right, ast.Constant)
+        if REAL in (a, b) or isinstance(op, ast.Div) or is_root:
             return REAL
         is_bits = isinstance(op, (ast.BitAnd, ast.BitOr, ast.BitXor)) and a == b == TRUTH
         return TRUTH if is_bits else WHOLE
@@ -182,7 +185,7 @@ class _Rewriter(ast.NodeTransformer):
         name = getattr(function, "__name__", function)
         if name in TRUTH_RESULTS:
             return TRUTH
-        if name in WHOLE_RESULTS and not isinstance(function, np.ufunc) and len(kinds) == 1:
+        if name in OF_WHOLE or (name in WHOLE_RESULTS and not isinstance(function, np.ufunc) and len(kinds) == 1):
             return WHOLE
         if function in OF_ARGUMENTS:
             return _joined(kinds)
@@ -275,6 +278,7 @@ class _Rewriter(ast.NodeTransformer):
             return self._real(node.args[0])
         kinds = [self.kind(a) for a in node.args]
         library = isinstance(function, np.ufunc) or getattr(function, "__module__", "") == "math"
+        library = library and getattr(function, "__name__", "") not in OF_WHOLE
         mixed = function in OF_ARGUMENTS and REAL in kinds
         if (library and OTHER not in kinds) or mixed:
             return ast.copy_location(ast.Call(self.visit(node.func), list(map(self._real, node.args)), node.keywords),

@@ -24,6 +24,9 @@ class ValueReading:
     def cast(self, value: Value, dtype: str) -> Value:
         return ir.cast(ir.cast(value, dtype), self.dtype)
 
+    def line(self, value: Value) -> Value:
+        return value
+
     def apply(self, op: str, *args: Value) -> Value:
         if op in TRUTH:
             return ir.apply(op, *map(truth, args))

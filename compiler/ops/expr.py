@@ -61,6 +61,9 @@ class Reading(Protocol[T]):
     def cast(self, value: T, dtype: str) -> T:
         """`value` rounded to `dtype`."""
 
+    def line(self, value: T) -> T:
+        """The value of a line of a formula (functions.py), which several others may use."""
+
 
 @functools.cache
 def parse(text: str) -> ast.expr:
@@ -175,7 +178,7 @@ def _of_formula(function: functions.ScalarFunction, reading: Reading[T], values:
     """What a formula gives: its lines under the reading, each once."""
     env = dict(zip(function.arguments, values, strict=True))
     for name, text in function.lines:
-        env[name] = evaluate(text, reading, env)
+        env[name] = reading.line(evaluate(text, reading, env))
     return evaluate(function.result, reading, env)
 
 
@@ -190,6 +193,9 @@ class NumpyReading:
 
     def cast(self, value: np.ndarray, dtype: str) -> np.ndarray:
         return as_dtype(as_dtype(value, np.dtype(dtype)), self.dtype)
+
+    def line(self, value: np.ndarray) -> np.ndarray:
+        return value
 
     def apply(self, op: str, *args: np.ndarray) -> np.ndarray:
         if op in ("and", "or", "not"):
