@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import gc
+import math
 import weakref
 
 import numpy as np
@@ -189,6 +190,23 @@ def test_scalars_and_arrays_without_elements():
         assert mx.nd.t_total(mx.nd.array([1, 2, 3])).asnumpy() == 6
         assert mx.nd.t_total(mx.nd.zeros((0,))).asnumpy() == 0
         assert mx.nd.t_pick(mx.nd.zeros((0, 4)), mx.nd.zeros((0,), dtype="int32")).shape == (0,)
+
+
+@mx.operator.kernel("t_functions", shapes=lambda x: (8,))
+def functions_of_numbers(x, out):
+    out[0], out[1], out[2] = math.gamma(x[0]), math.erf(x[0]), math.lgamma(x[0])
+    mantissa, exponent = math.frexp(x[0])
+    out[3], out[4], out[5] = mantissa, exponent, math.ldexp(x[0], 3)
+    out[6] = np.power(x[0], 2) + divmod(7, 2)[1] + round(x[0]) + min(x[0], 1) + int(2.5) ** 2
+    for place, (a, b) in enumerate(zip(x, x[::-1])):  # noqa: B905  # Numba has no strict
+        out[7] += place * a * b
+
+
+def test_functions_of_numbers():
+    x = np.array([2.5, -1.0, 3.0])
+    wanted = np.zeros(8)
+    functions_of_numbers(x, wanted)
+    np.testing.assert_allclose(mx.nd.t_functions(mx.nd.array(x, dtype="float64")).asnumpy(), wanted, rtol=1e-14)
 
 
 def test_help_has_the_docstring():

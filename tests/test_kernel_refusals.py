@@ -110,6 +110,9 @@ def test_functions_that_cannot_be_kernels():
     def method(x, out):
         out[0, 0] = x.mean_of_all()
 
+    def unchecked(x, out):
+        out[0, 0] = x.flat[900]
+
     def computed(x, out):
         raise ValueError("it is", x[0, 0])
 
@@ -126,6 +129,7 @@ def test_functions_that_cannot_be_kernels():
     refused(multiplies, "which only Numba's library has", "out[0, 0] = np.dot(x[0], x[1])")
     refused(lists, "it makes an array, a list", "work = [1.0, 2.0]")
     refused(method, "Unknown attribute 'mean_of_all'", "out[0, 0] = x.mean_of_all()")
+    refused(unchecked, ".flat is a way to memory that is not checked", "out[0, 0] = x.flat[900]")
     refused(computed, "arguments are computed", 'raise ValueError("it is", x[0, 0])')
     refused(generates, "it is a generator", "yield x")
 

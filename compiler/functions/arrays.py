@@ -19,6 +19,7 @@ from mxc.compiler.functions.source import Source
 
 CALLED = frozenset(["abs", "bool", "divmod", "enumerate", "float", "int", "len", "max", "min", "pow", "range",
                     "reversed", "round", "sum", "zip"])
+UNCHECKED = frozenset(["flat", "lib", "ctypes", "data", "itemset", "base"])  # ways to an array's memory past its shape
 UNFIT = {ast.Yield: "it is a generator", ast.YieldFrom: "it is a generator", ast.Await: "it is asynchronous",
          ast.AsyncFor: "it is asynchronous", ast.AsyncWith: "it is asynchronous", ast.Global: "it changes globals",
          ast.Nonlocal: "it changes names of a function around it", ast.Import: "it imports", ast.ImportFrom:
@@ -139,6 +140,9 @@ class ArrayFunction:
         for node in (n for statement in body for n in ast.walk(statement)):
             if type(node) in UNFIT:
                 raise source.error(f"{UNFIT[type(node)]}; expected loops, branches and numbers", node)
+            if isinstance(node, ast.Attribute) and node.attr in UNCHECKED:
+                raise source.error(f".{node.attr} is a way to memory that is not checked; expected an index for each "
+                                   "axis", node)
             if isinstance(node, ast.Return) and node.value is not None and not is_called:
                 raise source.error("it returns a value; expected that it writes to its last arrays "
                                    f"({', '.join(self.written)}) and returns nothing", node)

@@ -181,6 +181,7 @@ def _internal(text: str, name: str) -> str:
     text = re.sub(r"^define (linkonce_odr |dso_local |hidden )*", "define internal ", text, flags=re.MULTILINE)
     text = re.sub(r"store ptr @\.const\.picklebuf[^,]*,", "store ptr null,", text)  # of functions of Numba's own
     text = re.sub(r'"target-(cpu|features)"="[^"]*"', "", text)  # of functions of Numba's own, which are for this CPU
+    text = re.sub(r"@numba_(gamma|frexp|ldexp|nextafter)(f?)\b", lambda m: f"@{_OF_C.get(m[1], m[1])}{m[2]}", text)
     # what says in a text which shapes do not fit fails without it: the status says where
     text = _replaced(text, r"\w*raise_with_shape_context\w*", r"\1  ret i32 1\n}")
     head = re.search(rf"^define internal i32 @{re.escape(name)}\(.*$", text, re.MULTILINE)
@@ -200,6 +201,7 @@ def _replaced(text: str, name: str, by: str) -> str:
     return re.sub(rf"(^define [^\n]*@{name}\([^\n]*\{{\n).*?^\}}", by, text, flags=re.MULTILINE | re.DOTALL)
 
 
+_OF_C = {"gamma": "tgamma"}  # the others have C's names
 _MEMORY = {  # a kernel owns no arrays, so counts of who refers to them are never read
     "NRT_incref": "\ndefine internal void @NRT_incref(ptr %p) alwaysinline {\n  ret void\n}\n",
     "NRT_decref": "\ndefine internal void @NRT_decref(ptr %p) alwaysinline {\n  ret void\n}\n",
