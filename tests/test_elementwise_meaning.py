@@ -24,8 +24,8 @@ from mxc.compiler.ops import functions
 from mxc.compiler.ops.expr import NumpyReading, evaluate
 from mxc.compiler.ops.functions import ScalarFunction
 from mxc.compiler.ops.table import InputSpec, Kind, Operator
-from mxc.compiler.targets.numba.functions import native_text
 from mxc.compiler.targets.cpu.target import cpu_target
+from mxc.compiler.targets.numba.functions import native_text
 from mxc.runtime import runner
 from mxc.runtime.eager import numpy_function
 
