@@ -45,7 +45,7 @@ def job_of(kernel: Kernel, symbol: str, isa: Isa | None = None, generator: str =
     functions: tuple[str, ...] = ()
     if isinstance(kernel, (CallKernel, LoopKernel)):
         called = {(v.op, v.dtype): added for v in ir.walk(kernel.roots()) if (added := find(v.op)) is not None}
-        text_of = function_text or numba_part("functions").native_text if called else None
+        text_of = function_text or (lambda *of: numba_part("functions").native_text(*of))
         functions = tuple(text_of(function, dtype) for (_, dtype), function in called.items())
     if isinstance(kernel, CallKernel):
         return Job(symbol, kernel.name, "llvm", library.source(kernel, symbol, isa), functions=functions)

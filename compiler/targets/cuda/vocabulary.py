@@ -112,7 +112,7 @@ def _whole(kind: types.Integer, low: float) -> Any:
 def _bits() -> dict[str, Any]:
     """Numbers as others of the same bits. The simulator has no libdevice, and to view a number as another dtype
     compiles only where a GPU's driver is."""
-    if config.ENABLE_CUDASIM:
+    if getattr(config, "ENABLE_CUDASIM", False):
         return {f"bits_{dtype}": lambda x, dtype=dtype: x.view(getattr(np, dtype)) for dtype in BITS}
     from numba.cuda import libdevice
 
