@@ -77,7 +77,8 @@ class Code:
         launch = target.launch(kernel)
         self.function = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 4)(load_functions([code], [job.symbol])[job.symbol])
         self.args = np.array([*(a.ctypes.data for a in arrays), *launch.values], np.int64)
-        self.scratch = np.zeros(launch.scratch_bytes + 64, np.uint8)
+        memory = np.zeros(launch.scratch_bytes + 64, np.uint8)
+        self.scratch = memory[-memory.ctypes.data % 64:]
         self.units = launch.units
         self.times: list[float] = []
 
