@@ -46,6 +46,7 @@ types: $(READY)
 bench: $(READY)
 	BENCH_PEERS="$(BENCH_PEERS)" $(BIN)/python bench/networks.py --models $(MODELS) $(BENCH_FLAGS)
 	BENCH_PEERS="$(BENCH_PEERS)" $(BIN)/python bench/startup.py $(if $(QUICK),--rounds 2)
+	$(BIN)/python bench/codegen.py $(if $(QUICK),--rounds 3)
 	BENCH_PEERS="$(BENCH_PEERS)" $(BIN)/python bench/eager.py
 	BENCH_PEERS="$(BENCH_PEERS)" $(BIN)/python bench/small.py $(if $(QUICK),--rounds 1 --count 48)
 ifeq ($(QUICK),)

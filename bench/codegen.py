@@ -3,7 +3,7 @@
     python bench/codegen.py [--rounds N] [--models FOLDER NAME ...]
 
 For each form of kernel one that is typical of it: how long each generator takes for its code, without a cache, and one
-thread for a run. Runs alternate between the two in one process, so that both meet the same machine; the median of each,
+thread for a run. Runs alternate between the two in one process, so that both meet the same machine; the least of each,
 and the ratio. Numba's import, and what it compiles once in a process, are in a line of their own. With --models whole
 networks of such a folder as examples/check_models.py takes it: one run of inference, in two processes that take turns.
 """
@@ -14,7 +14,6 @@ import ctypes
 import dataclasses
 import json
 import os
-import statistics
 import subprocess
 import sys
 import time
@@ -77,7 +76,8 @@ class Code:
         launch = target.launch(kernel)
         self.function = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 4)(load_functions([code], [job.symbol])[job.symbol])
         self.args = np.array([*(a.ctypes.data for a in arrays), *launch.values], np.int64)
-        self.scratch = np.zeros(launch.scratch_bytes + 64, np.uint8)
+        memory = np.zeros(launch.scratch_bytes + 64, np.uint8)
+        self.scratch = memory[-memory.ctypes.data % 64:]
         self.units = launch.units
         self.times: list[float] = []
 
@@ -109,7 +109,7 @@ def kernels(rounds: int) -> None:
             for code in codes.values():
                 code.times.append(code.run(count))
         one, other = codes.values()
-        ours, theirs = statistics.median(one.times), statistics.median(other.times)
+        ours, theirs = min(one.times), min(other.times)
         print(f"{name:18}{one.compiling * 1e3:>12.0f}{other.compiling * 1e3:>8.0f}"
               f"{other.compiling / one.compiling:>7.1f}{ours * 1e6:>12.1f}{theirs * 1e6:>10.1f}{theirs / ours:>7.2f}",
               flush=True)
@@ -153,7 +153,7 @@ def networks(folder: Path, names: list[str], rounds: int) -> None:
             count = max(1, int(0.05 / seconds)) if not turn else count
         for process in both.values():
             process.communicate()
-        ours, theirs = (statistics.median(each) for each in times.values())
+        ours, theirs = map(min, times.values())
         print(f"{name:28}{ours * 1e3:>10.2f}{theirs * 1e3:>10.2f}{theirs / ours:>7.2f}", flush=True)
 
 

@@ -70,7 +70,7 @@ def test_random_graph(sample):
     check(sample, cpu_target())
 
 
-@settings(max_examples=4, **QUICK)
+@settings(max_examples=3, **QUICK)
 @given(samples())
 def test_random_graph_by_numba(sample):
     check(sample, by_numba())

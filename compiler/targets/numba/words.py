@@ -287,8 +287,21 @@ def _space() -> dict[str, Any]:
     return {name: local_function(name) if name in locals_ else word_function(name) for name in (*words(), *DIVISIONS)}
 
 
-class _Divisions(ast.NodeTransformer):
-    """`//` and `%` are words too: by -1, Numba's may overflow."""
+class _Rewritten(ast.NodeTransformer):
+    """Source in which `//` and `%` are words too, for Numba's may overflow, by -1; and in which a loop whose step is no
+    constant counts by itself, for Numba's raises an exception where the step is 0."""
+
+    def visit_For(self, node: ast.For) -> ast.stmt | list[ast.stmt]:
+        self.generic_visit(node)
+        bounds = node.iter.args if isinstance(node.iter, ast.Call) else []
+        if len(bounds) < 3 or isinstance(bounds[2], ast.Constant):
+            return node
+        at, stop, step = (f"{name}_of_line_{node.lineno}" for name in ("at", "stop", "step"))
+        head, loop = syntax.parse(f"{at}, {stop}, {step} = {', '.join(map(ast.unparse, bounds))}\n"
+                               f"while {at} < {stop}:\n    {ast.unparse(node.target)} = {at}\n    {at} += {step}").body
+        assert isinstance(loop, ast.While)
+        loop.body[1:1] = node.body
+        return [head, loop]
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
         self.generic_visit(node)
@@ -305,7 +318,7 @@ def function_of(source: str, name: str, buffers: Iterable[str] = (), scratch: It
         space[f"buffer{i}"] = word_function(f"buffer.{dtype}.{i}")
     for i, dtype in enumerate(scratch):
         space[f"scratch{i}"] = word_function(f"scratch.{dtype}.{len(buffers) + i}")
-    tree = ast.fix_missing_locations(_Divisions().visit(syntax.parse(source)))
+    tree = ast.fix_missing_locations(_Rewritten().visit(syntax.parse(source)))
     exec(compile(tree, f"<{name}>", "exec"), space)
     casts = {id(kind): word_function(dtype) for dtype, kind in numbers.items()}
     space.update({key: casts[id(value)] for key, value in space.items() if id(value) in casts})
