@@ -21,6 +21,7 @@ from mxc.compiler.graph.graph import Node
 from mxc.compiler.kernel.ir import LoopKernel, Store, Value, axis, cast, load, make
 from mxc.compiler.kernel.scalar import ValueReading
 from mxc.compiler.ops import functions
+from mxc.compiler.ops.derive import by_argument
 from mxc.compiler.ops.expr import NumpyReading, evaluate
 from mxc.compiler.ops.functions import ScalarFunction
 from mxc.compiler.ops.table import InputSpec, Kind, Operator
@@ -304,6 +305,31 @@ def test_random_functions_as_formulas(body: str):
 @settings(max_examples=12, deadline=None)
 def test_random_functions_compiled(body: str):
     agree(body, [by_kernel, by_numba])
+
+
+@given(program)
+@settings(max_examples=60, deadline=None)
+def test_derivatives_of_random_formulas(body: str):
+    """Against central differences, where two of them agree: not at steps and bends."""
+    made = known(function_of(body))
+    reading = NumpyReading("float64")
+    points = np.random.default_rng(0).uniform(-3, 3, (2, 40))
+
+    def value(text: str, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        with np.errstate(all="ignore"):
+            found = evaluate(text, reading, {"a0": x, "a1": y})
+        return np.broadcast_to(np.asarray(found, np.float64), x.shape)
+
+    call = f"{made.name}(a0, a1)"
+    for i in range(2):
+        slope = value(by_argument(made, i), *points)
+        steps = [np.array([[h], [0.0]])[::1 - 2 * i] for h in (1e-5, 2e-5)]
+        with np.errstate(all="ignore"):
+            once, twice = ((value(call, *(points + step)) - value(call, *(points - step))) / (2 * step.max())
+                           for step in steps)
+            sure = (np.abs(once - twice) < 1e-5 * (1 + np.abs(once))) & (np.abs(once) < 1e6)
+            sure &= np.abs(value(call, *points)) < 1e6
+        np.testing.assert_allclose(slope[sure], once[sure], rtol=1e-3, atol=1e-3, err_msg=body)
 
 
 def test_operators_of_both_kinds_agree():

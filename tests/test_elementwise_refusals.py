@@ -62,6 +62,8 @@ CASES = {  # body -> (what is said, the line that is quoted)
     "return x if x else None": ("it computes what is no number", "return x if x else None"),
     "t = [x, x]\nwhile x > t[0]:\n    x = x - 1\nreturn x": ("it allocates memory", "t = [x, x]"),
     "k = 0\nwhile k < x:\n    k += int(TABLE[k])\nreturn k": ("it may raise an error", "k += int(TABLE[k])"),
+    "n = int(min(max(x, 0), 1))\nt = x\nwhile t < 3:\n    t += 1\nreturn TABLE[n] + t": (
+        "it may raise an error", "return TABLE[n] + t"),
     "return ARRAY[0] * x": ("ARRAY is a ndarray; expected numbers", "return ARRAY[0] * x"),
     "return NAMES['a'] * x": ("NAMES is a dict; expected numbers", "return NAMES['a'] * x"),
     "return mx.nd.exp(x)": ("mx is a module; expected numbers", "return mx.nd.exp(x)"),

@@ -9,7 +9,8 @@ if TYPE_CHECKING:
     from mxc.compiler.ops.functions import ScalarFunction
 
 _CALLED = re.compile(r"^declare .*?@\"?([\w.$]+)\"?\(", re.MULTILINE)
-# Of what a function must not refer to: what that means, and which parts of its text may be the reason.
+# Of what a function must not refer to: what that means, and which parts of its text may be the reason, likely ones
+# first.
 _LISTS = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp, ast.JoinedStr, ast.Call)
 _WHY: dict[str, tuple[str, tuple[type[ast.AST], ...]]] = {
     "NRT_": ("it allocates memory (for a list, an array or a text)", _LISTS),
@@ -40,7 +41,7 @@ def native_text(function: ScalarFunction, dtype: str) -> str:
         except LinkError:
             why = f"it calls {name}, which kernels have not"
         if why:
-            nodes = (n for s in function.source.statements for n in ast.walk(s))
+            nodes = [n for s in function.source.statements for n in ast.walk(s)]
             raise function.source.error(f"{why}; expected a function that only computes, and always gives a number",
-                                        next((n for n in nodes if isinstance(n, kinds)), None))
+                                        next((n for kind in kinds for n in nodes if isinstance(n, kind)), None))
     return text
