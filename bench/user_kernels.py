@@ -121,7 +121,7 @@ def alone(function: Callable[..., None], shapes: Sequence[tuple[int, ...]], roun
     names = list(inspect.signature(function).parameters)
     made = ArrayFunction(read(function.__name__, "function", function), names[len(shapes) - 1:])
     kernel = FunctionKernel("kernel", made, ("float32",) * len(shapes) + ("int64",), tuple(names), tuple(shapes),
-                            len(shapes) - 1, ())
+                            len(shapes) - 1)
     code = machine().emit_object(optimised(array_functions.source(kernel, "kernel", "", ""), machine(), 0))
     run = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 4)(load_by_llvm([bytes(code)], ["kernel"])["kernel"])
     arrays = [np.random.default_rng(1).random(s, np.float32) for s in shapes] + [np.zeros(1, np.int64)]

@@ -89,7 +89,9 @@ class ArrayOperator(Operator):
     def _kernel(self, c: Any, params: Params) -> Any:
         from mxc.compiler.passes.routines.functions import function_kernel  # only now: most programs find their plans
 
-        return function_kernel(c, self.name, self.function, self.arrays, self._numbers(params))
+        defaults: list[Any] = [kind.default for kind in self.params.values() if not kind.required]
+        usual = defaults if len(defaults) == len(self.params) else ()
+        return function_kernel(c, self.name, self.function, self.arrays, self._numbers(params), usual)
 
     def _numbers(self, params: Params) -> tuple[Any, ...]:
         return tuple(params[name] for name in self.params)
@@ -210,7 +212,7 @@ def _params(source: Source) -> dict[str, ParamType]:
             except MXNetError as error:
                 raise source.error(f"the default of {name}: {error}") from None
         else:
-            raise source.error(f"the default of {name} is {default!r}; expected a number")
+            raise source.error(f"the default of {name} is {default!r}; expected a number of Python's")
     return found
 
 

@@ -278,7 +278,8 @@ class FunctionKernel:
     buffers: dtypes of the `inputs` arrays that it reads, of those that it writes, which it makes zeros first, and of
     its status: an int64, 0 or where it raised (functions/faults.py). arrays, shapes: names and shapes of these without
     the status; of the inputs it may have some that the function does not name. numbers: the function's keyword-only
-    parameters in its order: truth values, integers of 64 bits, float64.
+    parameters in its order: truth values, integers of 64 bits, float64. usual: values of these, of the same types, for
+    which there is code of their own, in which they are constants; () for none.
     """
 
     name: str
@@ -287,7 +288,8 @@ class FunctionKernel:
     arrays: tuple[str, ...]
     shapes: tuple[tuple[int, ...], ...]
     inputs: int
-    numbers: tuple[bool | int | float, ...]
+    numbers: tuple[bool | int | float, ...] = ()
+    usual: tuple[bool | int | float, ...] = ()
 
     def extents(self) -> tuple[int, ...]:
         """The different extents of its arrays."""
@@ -301,12 +303,6 @@ class FunctionKernel:
     def values(self) -> tuple[int, ...]:
         """The extents, then the bits of the numbers."""
         return (*self.extents(), *map(bits_of, self.numbers))
-
-    def defaults(self) -> tuple[bool | int | float, ...]:
-        """The numbers for which there is code of their own."""
-        given = self.function.source.keywords.values()
-        return tuple(type(n)(d if isinstance(d, (bool, int, float)) else 0) for n, d in zip(self.numbers, given,
-                                                                                           strict=True))
 
     def reads(self) -> frozenset[int]:
         return frozenset(range(self.inputs))

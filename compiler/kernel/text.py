@@ -93,7 +93,8 @@ def _function(kernel: FunctionKernel, extent: Callable[[int], str]) -> str:
               for name, dtype, places, shape in zip(kernel.arrays, kernel.buffers, kernel.pattern(), kernel.shapes,
                                                     strict=False)]
     numbers = ", ".join(type(number).__name__ for number in kernel.numbers)
-    return f"function {kernel.function.digest}({', '.join(arrays)}) inputs {kernel.inputs} numbers [{numbers}]\n"
+    return (f"function {kernel.function.digest}({', '.join(arrays)}) inputs {kernel.inputs} numbers [{numbers}] usual "
+            f"{list(kernel.usual)}\n")
 
 
 def _text(kernel: LoopKernel | CallKernel, number: Callable[[Value], str], extent: Callable[[int], str]) -> str:

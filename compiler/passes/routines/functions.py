@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 
 
 def function_kernel(c: Context, name: str, function: ArrayFunction, arrays: Sequence[str],
-                    numbers: Sequence[bool | int | float]) -> FunctionKernel:
-    """The kernel of a node. name: of the operator. arrays: names of its inputs, then of its outputs. numbers: values of
-    the function's keyword-only parameters."""
+                    numbers: Sequence[bool | int | float], usual: Sequence[bool | int | float]) -> FunctionKernel:
+    """The kernel of a node. name: of the operator. arrays: names of its inputs, then of its outputs. numbers, usual:
+    values of the function's keyword-only parameters, and their defaults."""
     count = len(arrays) - len(c.out_shapes)
     shapes = [*(c.shape(k) for k in range(count)), *c.out_shapes]
     dtypes = [*(c.dtype(k) for k in range(count)), *c.out_dtypes, "int64"]
     return FunctionKernel(name, function, tuple(dtypes), tuple(arrays), tuple(map(tuple, shapes)), count,
-                          tuple(numbers))
+                          tuple(numbers), tuple(usual))

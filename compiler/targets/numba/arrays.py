@@ -213,8 +213,8 @@ _MEMORY = {  # a kernel owns no arrays, so counts of who refers to them are neve
 
 
 def _wrapper(kernel: FunctionKernel, name: str, symbol: str) -> str:
-    """The kernel `symbol`: it makes the outputs zeros, calls the function, and writes the status. What calls with the
-    numbers' defaults has code of its own, in which they are constants."""
+    """The kernel `symbol`: it makes the outputs zeros, calls the function, and writes the status. For its
+    usual numbers there is code of their own."""
     lines: list[str] = []
 
     def argument(position: int, kind: str, to: str) -> str:
@@ -239,16 +239,19 @@ def _wrapper(kernel: FunctionKernel, name: str, symbol: str) -> str:
         given[array] = ["ptr null", "ptr null", f"i64 %c{i}", f"i64 {size}", f"ptr {data[i]}",
                         *(f"i64 {extents[p]}" for p in places), *(f"i64 {s}" for s in strides[1:])]
     arrays = [text for array in kernel.function.arrays for text in given[array]]
-    passed, same = [], "true"
-    for i, (number, default) in enumerate(zip(kernel.numbers, kernel.defaults(), strict=True)):
-        kind = "i8" if isinstance(number, bool) else "double" if isinstance(number, float) else "i64"
-        how = {"i8": "trunc", "double": "bitcast", "i64": "add"}[kind]
-        lines.append(f"  %v{i} = add i64 {bits[i]}, 0" if how == "add" else f"  %v{i} = {how} i64 {bits[i]} to {kind}")
-        lines += [f"  %q{i} = icmp eq i64 {bits[i]}, {bits_of(default)}", f"  %a{i} = and i1 {same}, %q{i}"]
-        same = f"%a{i}"
-        constant = f"0x{bits_of(default) & (1 << 64) - 1:016X}" if kind == "double" else str(int(default))
-        passed.append((f"{kind} {constant}", f"{kind} %v{i}"))
-    usual, other = ([text[k] for text in passed] for k in (0, 1))
+    kinds = ["i8" if isinstance(n, bool) else "double" if isinstance(n, float) else "i64" for n in kernel.numbers]
+    for i, kind in enumerate(kinds):
+        how = {"i8": f"trunc i64 {bits[i]} to i8", "double": f"bitcast i64 {bits[i]} to double"}
+        lines.append(f"  %v{i} = {how.get(kind, f'add i64 {bits[i]}, 0')}")
+    same, usual = "false", [f"{kind} undef" for kind in kinds]
+    if kernel.usual:
+        same = "true"
+        for i, (kind, number) in enumerate(zip(kinds, kernel.usual, strict=True)):
+            lines += [f"  %q{i} = icmp eq i64 {bits[i]}, {bits_of(number)}", f"  %a{i} = and i1 {same}, %q{i}"]
+            same = f"%a{i}"
+            hexadecimal = f"0x{bits_of(number) & (1 << 64) - 1:016X}"
+            usual[i] = f"{kind} {hexadecimal if kind == 'double' else int(number)}"
+    other = [f"{kind} %v{i}" for i, kind in enumerate(kinds)]
     body = "\n".join(lines)
     return f"""
 define void @{symbol}(ptr noundef %args, i64 noundef %first, i64 noundef %last, ptr noundef %scratch) {{
