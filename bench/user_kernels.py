@@ -156,7 +156,7 @@ def main() -> None:
         numpy = best(lambda form=form, values=values: form(*values), rounds) if form else None
         every = [*given, shapes(*given) if shapes else given[0]]
         costs = [alone(function, every, rounds)]
-        with mock.patch.object(lowering, "_checked_flags", lowering._flags):
+        with mock.patch.object(lowering, "_checked_flags", lowering.flags):
             costs.append(alone(function, every, rounds))
         with mock.patch.object(lowering, "kernel_text", without_zeros(lowering.kernel_text)):
             costs.append(alone(function, every, rounds))
