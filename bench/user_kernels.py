@@ -23,9 +23,10 @@ import mxc as mx
 from mxc.compiler.functions.arrays import ArrayFunction
 from mxc.compiler.functions.source import read
 from mxc.compiler.kernel.ir import FunctionKernel
-from mxc.compiler.targets.cpu import array_functions
 from mxc.compiler.targets.cpu.load import load_by_llvm, machine, optimised
+from mxc.compiler.targets.numba import array_functions
 from mxc.compiler.targets.numba import arrays as lowering
+from mxc.compiler.targets.numba.lowering import flags
 
 SIDE = 1000
 
@@ -156,7 +157,7 @@ def main() -> None:
         numpy = best(lambda form=form, values=values: form(*values), rounds) if form else None
         every = [*given, shapes(*given) if shapes else given[0]]
         costs = [alone(function, every, rounds)]
-        with mock.patch.object(lowering, "_checked_flags", lowering.flags):
+        with mock.patch.object(lowering, "_checked_flags", flags):
             costs.append(alone(function, every, rounds))
         with mock.patch.object(lowering, "kernel_text", without_zeros(lowering.kernel_text)):
             costs.append(alone(function, every, rounds))
