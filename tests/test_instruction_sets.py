@@ -109,7 +109,7 @@ def by_definition(name: str, train: bool) -> tuple[dict[str, np.ndarray], list[n
     program = lowered(symbol.graph, shapes, {}, requests, train)
     heads = {s.name: s for launch in program.launches for s in launch.storages if s.pool == "head"}
     rng = np.random.default_rng(1)
-    given |= {n: rng.standard_normal(s.shape).astype(s.dtype) for n, s in heads.items()}
+    given |= {f"_head_grad_{n}": rng.standard_normal(s.shape).astype(s.dtype) for n, s in heads.items()}
     return given, program.run(given)[0]
 
 
