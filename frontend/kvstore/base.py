@@ -29,8 +29,7 @@ class KVStoreBase:
         """Update weights by this optimizer when gradients are pushed."""
         raise NotImplementedError
 
-    @staticmethod
-    def is_capable(capability: str) -> bool:
+    def is_capable(self, capability: str) -> bool:
         """Whether the store has a capability, such as KVStoreBase.OPTIMIZER."""
         raise NotImplementedError
 
@@ -84,8 +83,7 @@ class TestStore(KVStoreBase):
         values = list(value) if isinstance(value, (list, tuple)) else [value]
         self.broadcast(key, total(values), values if out is None else out)
 
-    @staticmethod
-    def is_capable(capability: str) -> bool:
+    def is_capable(self, capability: str) -> bool:
         """False for the optimizer. Raises MXNetError for a capability that does not exist."""
         if capability.lower() == KVStoreBase.OPTIMIZER:
             return False
