@@ -13,7 +13,11 @@ __version__ = "1.9.1"  # of MXNet, whose interface this is: programs compare it 
 
 # Modules under other names, and names that live in modules.
 _MODULES = {"sym": "symbol", "nd": "ndarray", "rnd": "random", "runtime": "runtime",
+<<<<<<< HEAD
             "kv": "kvstore", "mod": "module", "viz": "visualization"}
+=======
+            "viz": "visualization", "init": "initializer", "mon": "monitor"}
+>>>>>>> metric
 _NAMES = {
     "AttrScope": "attribute", "MXNetError": "base", "load": "artifact",
     "Context": "context", "cpu": "context", "cpu_pinned": "context", "current_context": "context", "gpu": "context",
