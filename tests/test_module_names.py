@@ -74,6 +74,8 @@ MISSING = {
     ("mxnet.executor", LIBRARY): "_monitor_callback_wrapper _ndarray_cls",
     ("mxnet.executor", PARTS): "_check_arguments _load_data _load_label _split_input_slice",
     ("mxnet.engine", PRIVATE): "_BulkScope",
+    ("mxnet.optimizer.optimizer", PRIVATE): "_as_classic _flatten_list",
+    ("mxnet.optimizer.optimizer", PARTS): "multi_lamb_update multi_lars multi_mp_lamb_update multi_sum_sq",
     ("mxnet.operator", LIBRARY): "_Registry _ndarray_cls _np_ndarray_cls _registry",
     ("mxnet.profiler", LIBRARY): "profiler_kvstore_handle set_kvstore_handle",
     ("mxnet.visualization", PRIVATE): "_str2tuple",
