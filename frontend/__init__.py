@@ -12,12 +12,8 @@ VERSION = "0.1.0"  # of mxc, as pyproject.toml has it
 __version__ = "1.9.1"  # of MXNet, whose interface this is: programs compare it with what they need
 
 # Modules under other names, and names that live in modules.
-_MODULES = {"sym": "symbol", "nd": "ndarray", "rnd": "random", "runtime": "runtime",
-<<<<<<< HEAD
-            "kv": "kvstore", "mod": "module", "viz": "visualization"}
-=======
-            "viz": "visualization", "init": "initializer", "mon": "monitor"}
->>>>>>> metric
+_MODULES = {"sym": "symbol", "nd": "ndarray", "rnd": "random", "runtime": "runtime", "init": "initializer",
+            "kv": "kvstore", "mod": "module", "mon": "monitor", "viz": "visualization"}
 _NAMES = {
     "AttrScope": "attribute", "MXNetError": "base", "load": "artifact",
     "Context": "context", "cpu": "context", "cpu_pinned": "context", "current_context": "context", "gpu": "context",
