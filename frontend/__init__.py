@@ -21,7 +21,7 @@ _NAMES = {
     "use_np": "util", "use_np_array": "util", "use_np_shape": "util",
 }
 # What MXNet does not have, so that `from mxc import *` binds none of it.
-_OWN = ("artifact", "cli", "codes", "compiler", "load", "narray", "operator_arguments", "operator_calls",
+_OWN = ("artifact", "checkpoints", "cli", "codes", "compiler", "load", "narray", "operator_arguments", "operator_calls",
         "operator_docs", "python_operator")
 
 

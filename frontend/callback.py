@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from mxc.model import save_checkpoint
+from mxc.checkpoints import save_checkpoint
 
 __all__ = ["LogValidationMetricsCallback", "ProgressBar", "Speedometer", "do_checkpoint", "log_train_metric", "logging",
            "math", "module_checkpoint", "save_checkpoint", "time"]

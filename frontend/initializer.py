@@ -39,7 +39,7 @@ class InitDesc(str):
     attrs: Mapping[str, str]
     global_init: Any
 
-    def __new__(cls, name, attrs=None, global_init=None):  # noqa: ANN001, ANN204
+    def __new__(cls, name, attrs=None, global_init=None):
         made = super().__new__(cls, name)
         made.attrs, made.global_init = attrs or {}, global_init
         return made

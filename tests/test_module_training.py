@@ -16,7 +16,7 @@ def differences(found, wanted, place=""):
     if isinstance(wanted, dict) and isinstance(found, dict) and found.keys() == wanted.keys():
         return [d for key in wanted for d in differences(found[key], wanted[key], f"{place}/{key}")]
     if isinstance(wanted, list) and isinstance(found, (list, tuple)) and len(found) == len(wanted):
-        return [d for i, (f, w) in enumerate(zip(found, wanted, strict=True)) for d in differences(f, w, f"{place}/{i}")]
+        return [d for i, pair in enumerate(zip(found, wanted, strict=True)) for d in differences(*pair, f"{place}/{i}")]
     same = np.isclose(found, wanted, CLOSE, CLOSE) if isinstance(wanted, float) else found == wanted
     return [] if same else [f"{place}: {found!r}, MXNet {wanted!r}"]
 

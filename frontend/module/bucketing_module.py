@@ -8,9 +8,9 @@ from typing import Any
 from mxc import context as ctx
 from mxc import ndarray as nd
 from mxc import symbol as sym
+from mxc.checkpoints import checkpoint_paths, load_params
 from mxc.compiler.error import MXNetError
 from mxc.initializer import Uniform
-from mxc.model import checkpoint_paths, load_params
 from mxc.module.base_module import FIRST, SGD_PARAMS, BaseModule, Batch, Params
 from mxc.module.checks import require
 from mxc.module.module import Module
@@ -88,7 +88,7 @@ class BucketingModule(BaseModule):
         return BucketingModule.load_dict(symbols, sym_gen, default_bucket_key, arg_params, aux_params, **kwargs)
 
     @staticmethod
-    def load_dict(sym_dict: Mapping[Hashable, Any] | None = None, sym_gen: Any = None,
+    def load_dict(sym_dict: Mapping[Any, Any] | None = None, sym_gen: Any = None,
                   default_bucket_key: Hashable = None, arg_params: Params | None = None,
                   aux_params: Params | None = None, **kwargs: Any) -> BucketingModule:
         """A module with these parameters; sym_dict: symbols by key, which replace those that sym_gen gives."""

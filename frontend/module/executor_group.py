@@ -215,7 +215,7 @@ class DataParallelExecutorGroup:
 
     def get_output_shapes(self) -> list[tuple[str, tuple[int, ...]]]:
         """Pairs (name, shape) of the outputs of a whole batch."""
-        shapes = []
+        shapes: list[tuple[str, tuple[int, ...]]] = []
         for name, output, axis in zip(self.output_names, self.execs[0].outputs, self.output_layouts, strict=True):
             shape = list(output.shape)
             if axis >= 0 and len(self.execs) > 1:

@@ -9,7 +9,6 @@ import numpy as np
 
 from mxc import ndarray as nd
 from mxc.initializer import Uniform
-
 from mxc.module.base_module import FIRST, SGD_PARAMS, BaseModule, Batch, Params
 from mxc.module.checks import require
 from mxc.ndarray import NDArray
