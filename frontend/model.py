@@ -212,8 +212,8 @@ class FeedForward:
         if eval_data is None or isinstance(eval_data, io.DataIter):
             return eval_data
         if not isinstance(eval_data, (tuple, list)) or len(eval_data) != 2:
-            raise ArgumentTypeError("Eval data must be DataIter, or NDArray/numpy.ndarray/list pair (i.e. tuple/list of "
-                                    "length 2)")
+            raise ArgumentTypeError("Eval data must be DataIter, or NDArray/numpy.ndarray/list pair (i.e. tuple/list "
+                                    "of length 2)")
         data, label = eval_data
         if data is None:
             raise ArgumentError("Eval data is NONE")
@@ -276,8 +276,8 @@ class FeedForward:
             outputs = executor.forward(is_train=False, **dict(zip(
                 [desc[0] for desc in data.provide_data], batch.data, strict=True)))
             rows = data.batch_size - (batch.pad or 0)
-            found = {"out": outputs, "data": batch.data, "label": batch.label or ()} if return_data else {"out": outputs}
-            for kind, arrays in found.items():
+            found = {"out": outputs, "data": batch.data, "label": batch.label or ()}
+            for kind, arrays in found.items() if return_data else [("out", outputs)]:
                 columns[kind].append([array[:rows].asnumpy() for array in arrays])
         joined = {kind: [np.concatenate(parts) for parts in zip(*batches, strict=True)]
                   for kind, batches in columns.items()}

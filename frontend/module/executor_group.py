@@ -77,8 +77,8 @@ class DataParallelExecutorGroup:
             if axis == -1:
                 continue
             if not axis < len(desc.shape):
-                raise ArgumentError(f"{desc.name} has the shape {desc.shape}, in which the layout {desc.layout!r} finds "
-                                    "no batch axis")
+                raise ArgumentError(f"{desc.name} has the shape {desc.shape}, in which the layout {desc.layout!r} "
+                                    "finds no batch axis")
             size = desc.shape[axis]
             if self.batch_size and size != self.batch_size:
                 raise ModuleStateError(f"all data must have the same batch size: batch_size = {self.batch_size}, but "

@@ -1,5 +1,5 @@
-"""What training by modules gives in MXNet 1.9.1, in modules.json: `modules.py`, run by MXNet's Python. The same programs
-run under mxc, see tests/test_module_training.py."""
+"""What training by modules gives in MXNet 1.9.1, in modules.json: `modules.py`, run by MXNet's Python. The same
+programs run under mxc, see tests/test_module_training.py."""
 import json
 import logging
 import os
@@ -61,9 +61,10 @@ def start(mx, symbol, row):
     draw = np.random.RandomState(5)
     shapes, _, states = symbol.infer_shape(data=(1, *row))
     params = {name: mx.nd.array(draw.uniform(-0.5, 0.5, shape) + (1 if name.endswith("gamma") else 0))
-              for name, shape in zip(symbol.list_arguments(), shapes) if name not in ("data", "softmax_label")}
+              for name, shape in zip(symbol.list_arguments(), shapes, strict=True)
+              if name not in ("data", "softmax_label")}
     return params, {name: mx.nd.array(np.ones(shape) if name.endswith("var") else np.zeros(shape))
-                    for name, shape in zip(symbol.list_auxiliary_states(), states)}
+                    for name, shape in zip(symbol.list_auxiliary_states(), states, strict=True)}
 
 
 def fingerprint(params):
@@ -256,7 +257,8 @@ def buckets(mx, _):
     def batch(key, rows=4):
         return mx.io.DataBatch(
             [mx.nd.array(draw.randint(0, 7, (rows, key)))], [mx.nd.array(draw.randint(0, 2, rows))], bucket_key=key,
-            provide_data=[mx.io.DataDesc("data", (rows, key))], provide_label=[mx.io.DataDesc("softmax_label", (rows,))])
+            provide_data=[mx.io.DataDesc("data", (rows, key))],
+            provide_label=[mx.io.DataDesc("softmax_label", (rows,))])
 
     module.bind([("data", (4, 6))], [("softmax_label", (4,))])
     params = {"embed_weight": draw.normal(size=(7, 4)), "fc_weight": draw.normal(size=(2, 4)),
