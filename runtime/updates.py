@@ -57,7 +57,7 @@ def update_all(name: str, arrays: Sequence[Sequence[Array]], params: Sequence[Ma
     op = table.get(name)
     groups: list[Group] = []
     for inputs, given in zip(arrays, params, strict=True):
-        _check_count(op, inputs)
+        _check_count(op, inputs, op.input_names(table.Params()))
         groups.append((op, inputs, _numbers_of(op, given)))
     _apply(op, groups, [a for inputs in arrays for a in inputs], [inputs[0] for inputs in arrays], None)
 
@@ -101,12 +101,12 @@ def _apply(op: Operator, groups: Sequence[Group], arrays: Sequence[Array], out: 
 def _groups(op: Operator, arrays: Sequence[Array], params: Mapping[str, object]) -> list[Group]:
     """Of each weight: the update, its arrays and its numbers."""
     if not op.many:
-        _check_count(op, arrays)
+        _check_count(op, arrays, op.input_names(table.Params()))
         return [(op, arrays, _numbers_of(op, params))]
     made = op.make_params(params)
     one, count = table.get(op.many), made["num_weights"]
     assert isinstance(count, int)
-    _check_count(op, arrays, made)
+    _check_count(op, arrays, op.input_names(made))
     each, preloaded = len(one.inputs), "lrs" not in op.params
     rates: list[Sequence[float] | np.ndarray] = []
     for key, array in zip(("lrs", "wds"), arrays[-2:], strict=True):
@@ -124,11 +124,9 @@ def _groups(op: Operator, arrays: Sequence[Array], params: Mapping[str, object])
             for i in range(count)]
 
 
-def _check_count(op: Operator, arrays: Sequence[Array], params: Mapping[str, object] | None = None) -> None:
-    if op.many or len(arrays) != len(op.inputs):
-        names = op.input_names(params) if op.many else [i.name for i in op.inputs]
-        if len(arrays) != len(names):
-            raise MXNetError(f"operator {op.name} takes {len(names)} arrays ({', '.join(names)}), got {len(arrays)}")
+def _check_count(op: Operator, arrays: Sequence[Array], names: Sequence[str]) -> None:
+    if len(arrays) != len(names):
+        raise MXNetError(f"operator {op.name} takes {len(names)} arrays ({', '.join(names)}), got {len(arrays)}")
 
 
 def _numbers_of(op: Operator, params: Mapping[str, object]) -> np.ndarray:

@@ -1,5 +1,5 @@
 """Optimizers, which change weights by their gradients: `mx.optimizer`."""
-from mxc.optimizer import contrib, optimizer
+from mxc.optimizer import contrib
 from mxc.optimizer.optimizer import (
     DCASGD,
     FTML,

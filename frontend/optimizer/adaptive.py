@@ -1,6 +1,7 @@
 """Optimizers whose rates differ by element, by what the gradients were."""
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from mxc import ndarray as nd
@@ -33,7 +34,8 @@ class Adam(_Adaptive):
         self.epsilon = epsilon
         self.lazy_update = lazy_update
 
-    def step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, rates: dict[str, float]) -> Step:
+    def step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, rates: dict[str, float],
+             copies: Sequence[NDArray] = ()) -> Step:
         t = self._index_update_count[index]
         rate = rates["lr"] * (1 - self.beta2 ** t) ** 0.5 / (1 - self.beta1 ** t)
         params = {"lr": rate, "wd": rates["wd"], "beta1": self.beta1, "beta2": self.beta2, "epsilon": self.epsilon}
@@ -49,7 +51,8 @@ class Adamax(_Adaptive):
         self.beta1 = beta1
         self.beta2 = beta2
 
-    def step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, rates: dict[str, float]) -> Step:
+    def step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, rates: dict[str, float],
+             copies: Sequence[NDArray] = ()) -> Step:
         rate = rates["lr"] / (1 - self.beta1 ** self._index_update_count[index])
         return Step("_mxc_adamax_update", [weight, grad, *state],
                     {"lr": rate, "wd": rates["wd"], "beta1": self.beta1, "beta2": self.beta2, **self.limits()})
@@ -71,7 +74,8 @@ class Nadam(_Adaptive):
         self.schedule_decay = schedule_decay
         self.m_schedule = 1.0
 
-    def step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, rates: dict[str, float]) -> Step:
+    def step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, rates: dict[str, float],
+             copies: Sequence[NDArray] = ()) -> Step:
         t = self._index_update_count[index]
         now, following = [self.beta1 * (1 - 0.5 * 0.96 ** (n * self.schedule_decay)) for n in (t, t + 1)]
         self.m_schedule *= now
@@ -94,7 +98,8 @@ class AdaGrad(_Adaptive):
     def create_state(self, index: Any, weight: NDArray) -> Any:
         return zeros_like(weight)
 
-    def step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, rates: dict[str, float]) -> Step:
+    def step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, rates: dict[str, float],
+             copies: Sequence[NDArray] = ()) -> Step:
         return Step("_mxc_adagrad_update", [weight, grad, state],
                     {**rates, "epsilon": self.float_stable_eps, **self.limits()})
 
@@ -108,7 +113,8 @@ class AdaDelta(_Adaptive):
         self.rho = rho
         self.epsilon = epsilon
 
-    def step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, rates: dict[str, float]) -> Step:
+    def step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, rates: dict[str, float],
+             copies: Sequence[NDArray] = ()) -> Step:
         return Step("_mxc_adadelta_update", [weight, grad, *state],
                     {"wd": rates["wd"], "rho": self.rho, "epsilon": self.epsilon, **self.limits()})
 
@@ -130,7 +136,8 @@ class RMSProp(_Adaptive):
     def create_state(self, index: Any, weight: NDArray) -> Any:
         return tuple([zeros_like(weight) for _ in range(3 if self.centered else 1)])
 
-    def step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, rates: dict[str, float]) -> Step:
+    def step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, rates: dict[str, float],
+             copies: Sequence[NDArray] = ()) -> Step:
         params = {**rates, "gamma1": self.gamma1, "epsilon": self.epsilon, **self.limits()}
         if self.clip_weights:
             params["clip_weights"] = self.clip_weights
@@ -148,7 +155,8 @@ class Ftrl(_Adaptive):
         self.lamda1 = lamda1
         self.beta = beta
 
-    def step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, rates: dict[str, float]) -> Step:
+    def step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, rates: dict[str, float],
+             copies: Sequence[NDArray] = ()) -> Step:
         return Step("ftrl_update", [weight, grad, *state],
                     {**rates, "lamda1": self.lamda1, "beta": self.beta, **self.limits()})
 
@@ -165,7 +173,8 @@ class FTML(_Adaptive):
         self.beta2 = beta2
         self.epsilon = epsilon
 
-    def step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, rates: dict[str, float]) -> Step:
+    def step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, rates: dict[str, float],
+             copies: Sequence[NDArray] = ()) -> Step:
         params = {**rates, "beta1": self.beta1, "beta2": self.beta2, "epsilon": self.epsilon,
                   "t": self._index_update_count[index], "rescale_grad": self.rescale_grad}
         if self.clip_gradient:
@@ -205,20 +214,23 @@ class LAMB(Optimizer):
         if not isinstance(weight, (list, tuple)):
             index, weight, grad, state = [index], [weight], [grad], [state]
         self._update_count(index)
-        for one in zip(index, weight, grad, state, self._get_lrs(index), self._get_wds(index), strict=True):
-            self._one(*one, is_mixed and self._is_mixed(one[1]))
+        for i, w, g, s, lr, wd in zip(index, weight, grad, state, self._get_lrs(index), self._get_wds(index),
+                                      strict=True):
+            if is_mixed and self._is_mixed(w):
+                self._one(i, w, g, s[1], lr, wd, [s[0]])
+            else:
+                self._one(i, w, g, s, lr, wd, [])
 
     def _one(self, index: Any, weight: NDArray, grad: NDArray, state: Any, rate: float, wd: float,
-             is_mixed: bool) -> None:
-        copy, (mean, var) = state if is_mixed else (weight, state)
-        copies, kind = ([copy], "mp_") if is_mixed else ([], "")
-        bounds = {name: bound for name, bound in (("lower_bound", self.lower_bound), ("upper_bound", self.upper_bound))
-                  if bound}
+             copies: list[NDArray]) -> None:
+        kind, bounds = "mp_" if copies else "", {"lower_bound": self.lower_bound, "upper_bound": self.upper_bound}
         direction = getattr(nd, f"{kind}lamb_update_phase1")(
-            weight, grad, mean, var, *copies, beta1=self.beta1, beta2=self.beta2, epsilon=self.epsilon,
+            weight, grad, *state, *copies, beta1=self.beta1, beta2=self.beta2, epsilon=self.epsilon,
             t=self._index_update_count[index], bias_correction=self.bias_correction, wd=wd, **self.limits())
+        length = nd.norm(copies[0] if copies else weight)
         getattr(nd, f"{kind}lamb_update_phase2")(
-            weight, direction, copy.norm(), direction.norm(), *copies, lr=rate, out=weight, **bounds)
+            weight, direction, length, nd.norm(direction), *copies, lr=rate, out=weight,
+            **{name: bound for name, bound in bounds.items() if bound})
 
 
 @Optimizer.register

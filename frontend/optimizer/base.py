@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from mxc import ndarray as nd
 from mxc.compiler.error import ArgumentError, ArgumentTypeError, MXNetError, nearest
@@ -38,7 +38,7 @@ class Optimizer:
     Raises TypeError where param_idx2name is no dictionary or sym no symbol.
     """
 
-    opt_registry: dict[str, type] = {}
+    opt_registry: ClassVar[dict[str, type]] = {}
 
     def __init__(self, rescale_grad: float = 1.0, param_idx2name: Mapping[Any, str] | None = None, wd: float = 0.0,
                  clip_gradient: float | None = None, learning_rate: float | None = None,
@@ -121,11 +121,11 @@ class Optimizer:
                           UserWarning, stacklevel=3)
         return self.create_state(index, weight)
 
-    def update(self, index: Any, weight: NDArray, grad: NDArray, state: Any) -> None:
-        """Change the weight, and its state, by its gradient."""
+    def update(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
+        """Change the weight, and its state, by its gradient. Where `aggregate_num` is above 0 all are lists."""
         raise NotImplementedError(f"{type(self).__name__} must define update(index, weight, grad, state)")
 
-    def update_multi_precision(self, index: Any, weight: NDArray, grad: NDArray, state: Any) -> None:
+    def update_multi_precision(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
         """`update` with a state of `create_state_multi_precision`."""
         if self._is_mixed(weight):
             copy, inner = state
@@ -232,7 +232,7 @@ class Step(NamedTuple):
 
 
 class SteppingOptimizer(Optimizer):
-    """An optimizer whose update of a weight is one operator: a class defines `step`, with MIXED `mixed_step` too.
+    """An optimizer whose update of a weight is one operator, which a class names in `step`.
 
     `update` and `update_multi_precision` also take lists, of indices, weights, gradients and states: all of them are
     one piece of work.
@@ -240,13 +240,10 @@ class SteppingOptimizer(Optimizer):
 
     MIXED = False  # whether there is an operator for float16 weights with float32 copies: states are (inner, copy)
 
-    def step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, rates: dict[str, float]) -> Step:
-        """How a weight is to change. rates: its learning rate "lr" and its decay "wd"."""
-        raise NotImplementedError
-
-    def mixed_step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, copy: NDArray,
-                   rates: dict[str, float]) -> Step:
-        """`step` of a float16 weight with a float32 copy."""
+    def step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, rates: dict[str, float],
+             copies: Sequence[NDArray] = ()) -> Step:
+        """How a weight is to change. rates: its learning rate "lr" and its decay "wd". copies: with MIXED, the float32
+        copy of a float16 weight."""
         raise NotImplementedError
 
     def create_state_multi_precision(self, index: Any, weight: NDArray) -> Any:
@@ -277,7 +274,7 @@ class SteppingOptimizer(Optimizer):
         for i, w, g, s, lr, wd in zip(index, weight, grad, state, self._get_lrs(index), self._get_wds(index),
                                       strict=True):
             rates = {"lr": lr, "wd": wd}
-            steps.append(self.mixed_step(i, w, g, *s, rates) if is_mixed and self._is_mixed(w)
+            steps.append(self.step(i, w, g, s[0], rates, s[1:]) if is_mixed and self._is_mixed(w)
                          else self.step(i, w, g, s, rates))
         run(steps)
 

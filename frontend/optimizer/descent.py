@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from typing import Any
 
 from mxc import ndarray as nd
@@ -23,36 +24,41 @@ def together(most: int) -> int:
         raise SettingError(f"{TOGETHER} must be a whole number, got {text!r}") from None
 
 
+class _Momentum(SteppingOptimizer):
+    """Its state is the momentum, or None without."""
+
+    MIXED = True
+    ACCELERATED = ""  # the operator with momentum
+
+    def __init__(self, momentum: float, **kwargs: Any):
+        super().__init__(**kwargs)
+        self.momentum = momentum
+
+    def create_state(self, index: Any, weight: NDArray) -> Any:
+        return zeros_like(weight) if self.momentum else None
+
+    def step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, rates: dict[str, float],
+             copies: Sequence[NDArray] = ()) -> Step:
+        kind = "mp_" if copies else ""
+        if state is None:
+            return Step(f"{kind}sgd_update", [weight, grad, *copies], {**rates, **self.limits()})
+        return Step(f"{kind}{self.ACCELERATED}", [weight, grad, state, *copies],
+                    {**rates, "momentum": self.momentum, **self.limits()})
+
+
 @Optimizer.register
-class SGD(SteppingOptimizer):
+class SGD(_Momentum):
     """Gradient descent, with momentum: mom = momentum * mom - lr * (grad + wd * weight); weight += mom.
 
     lazy_update: MXNet's choice for sparse gradients; arrays are dense here.
     """
 
-    MIXED = True
+    ACCELERATED = "sgd_mom_update"
 
     def __init__(self, momentum: float = 0.0, lazy_update: bool = True, **kwargs: Any):
-        super().__init__(**kwargs)
-        self.momentum = momentum
+        super().__init__(momentum, **kwargs)
         self.lazy_update = lazy_update
         self.aggregate_num = together(4)
-
-    def create_state(self, index: Any, weight: NDArray) -> Any:
-        return zeros_like(weight) if self.momentum else None
-
-    def step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, rates: dict[str, float]) -> Step:
-        if state is None:
-            return Step("sgd_update", [weight, grad], {**rates, **self.limits()})
-        return Step("sgd_mom_update", [weight, grad, state],
-                    {**rates, "momentum": self.momentum, **self.limits()})
-
-    def mixed_step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, copy: NDArray,
-                   rates: dict[str, float]) -> Step:
-        if state is None:
-            return Step("mp_sgd_update", [weight, grad, copy], {**rates, **self.limits()})
-        return Step("mp_sgd_mom_update", [weight, grad, state, copy],
-                    {**rates, "momentum": self.momentum, **self.limits()})
 
 
 @Optimizer.register
@@ -64,30 +70,13 @@ class ccSGD(SGD):
 
 
 @Optimizer.register
-class NAG(SteppingOptimizer):
+class NAG(_Momentum):
     """Nesterov's accelerated gradient; without momentum, gradient descent."""
 
-    MIXED = True
+    ACCELERATED = "nag_mom_update"
 
     def __init__(self, momentum: float = 0.0, **kwargs: Any):
-        super().__init__(**kwargs)
-        self.momentum = momentum
-
-    def create_state(self, index: Any, weight: NDArray) -> Any:
-        return zeros_like(weight) if self.momentum else None
-
-    def step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, rates: dict[str, float]) -> Step:
-        if state is None:
-            return Step("sgd_update", [weight, grad], {**rates, **self.limits()})
-        return Step("nag_mom_update", [weight, grad, state],
-                    {**rates, "momentum": self.momentum, **self.limits()})
-
-    def mixed_step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, copy: NDArray,
-                   rates: dict[str, float]) -> Step:
-        if state is None:
-            return Step("mp_sgd_update", [weight, grad, copy], {**rates, **self.limits()})
-        return Step("mp_nag_mom_update", [weight, grad, state, copy],
-                    {**rates, "momentum": self.momentum, **self.limits()})
+        super().__init__(momentum, **kwargs)
 
 
 @Optimizer.register
@@ -105,7 +94,8 @@ class Signum(SteppingOptimizer):
     def create_state(self, index: Any, weight: NDArray) -> Any:
         return zeros_like(weight) if self.momentum else None
 
-    def step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, rates: dict[str, float]) -> Step:
+    def step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, rates: dict[str, float],
+             copies: Sequence[NDArray] = ()) -> Step:
         if state is None:
             return Step("signsgd_update", [weight, grad], {**rates, **self.limits()})
         return Step("signum_update", [weight, grad, state],
@@ -128,7 +118,8 @@ class DCASGD(SteppingOptimizer):
     def create_state(self, index: Any, weight: NDArray) -> Any:
         return zeros_like(weight) if self.momentum else None, weight.copy()
 
-    def step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, rates: dict[str, float]) -> Step:
+    def step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, rates: dict[str, float],
+             copies: Sequence[NDArray] = ()) -> Step:
         params = {**rates, "momentum": self.momentum, "lamda": self.lamda, **self.limits()}
         momentum, previous = state
         if momentum is None:
@@ -212,8 +203,8 @@ class LARS(SGD):
         name = self.idx2name.get(index, "")
         if name.endswith(UNSCALED):
             return plain
-        length = weight.astype("float32", copy=False).norm()
-        slope = grad.astype("float32", copy=False).norm() * self.rescale_grad
+        length = nd.norm(weight.astype("float32", copy=False))
+        slope = nd.norm(grad.astype("float32", copy=False)) * self.rescale_grad
         scaled = rate * self.eta * length / (slope + decay * length + self.eps)
         return nd.where((length > 0) * (slope > 0), scaled, plain)
 
@@ -286,6 +277,6 @@ class LBSGD(Optimizer):
 
     def _get_lars(self, weight: NDArray, grad: NDArray, wd: float) -> float:
         """The factor of a weight's rate by its length and its gradient's, from 0.01 to 100."""
-        length, slope = float(weight.square().sum()), float(grad.square().sum())
+        length, slope = float(nd.square(weight).sum()), float(nd.square(grad).sum())
         found = (length / (slope + wd * length + 1e-18)) ** 0.5
         return min(max(found, 0.01), 100.0)

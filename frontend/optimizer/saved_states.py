@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from mxc.compiler.error import ArgumentError, ArgumentTypeError, MXNetError
+from mxc.compiler.error import ArgumentError, ArgumentTypeError, MXNetError, OutOfMemoryError
 from mxc.lr_scheduler import LRScheduler
 from mxc.ndarray import NDArray, array
 from mxc.optimizer.base import Optimizer
@@ -36,7 +36,10 @@ _KEEP, _KEPT = b"r", b"j"
 _ARRAYS = {("mxnet.ndarray.ndarray", "NDArray"), ("mxnet.ndarray", "NDArray"),
            ("mxnet.ndarray.sparse", "RowSparseNDArray"), ("mxnet.ndarray.sparse", "CSRNDArray"),
            ("mxnet.numpy.multiarray", "ndarray")}
-_NUMPY = ("numpy.core.multiarray", "numpy._core.multiarray", "numpy")
+_OF_BYTES = {("builtins", "bytearray"), ("__builtin__", "bytearray"), ("__builtin__", "bytes"), ("_codecs", "encode")}
+_NUMPY = ("numpy", "numpy.core.multiarray", "numpy._core.multiarray", "numpy.core.numeric", "numpy._core.numeric")
+_OF_NUMPY = ("scalar", "dtype", "_reconstruct", "_frombuffer", "ndarray")
+_DTYPES = ("f2", "f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "b1")
 _HOMES = {"mxc.lr_scheduler": "mxnet.lr_scheduler", "mxc.optimizer.contrib": "mxnet.optimizer.contrib"}
 
 
@@ -56,8 +59,10 @@ def read(data: bytes | bytearray | memoryview) -> Any:
         raise ArgumentTypeError(f"optimizer states are bytes, got {type(data)}")
     try:
         return _Builder().build(_Reader(io.BytesIO(data)).load())
-    except (MXNetError, MemoryError):
+    except MXNetError:
         raise
+    except MemoryError:
+        raise OutOfMemoryError(f"there is no memory for the optimizer states in {len(data)} bytes") from None
     except Exception as error:  # of damaged bytes the unpickler may raise anything
         reason = " ".join(str(error).split()) or type(error).__name__
         raise ArgumentError(f"these {len(data)} bytes are no optimizer states: {reason}") from None
@@ -75,7 +80,8 @@ class _Writer:
         """Write a value; where: what it is, for messages."""
         if isinstance(value, np.generic):
             value = value.item()
-        kind, add = type(value), self.parts.append
+        kind: type = type(value)
+        add = self.parts.append
         if value is None or value is True or value is False:
             add({None: _NONE, True: _TRUE, False: _FALSE}[value])
         elif kind is int:
@@ -122,8 +128,11 @@ class _Writer:
 
     def put_container(self, value: Any, where: str) -> None:
         is_list = isinstance(value, list)
-        self.parts.append(_LIST if is_list else _DICT)
-        self.keep(value)
+        if isinstance(value, OrderedDict):
+            self.put_object("collections", "OrderedDict", (), value)
+        else:
+            self.parts.append(_LIST if is_list else _DICT)
+            self.keep(value)
         self.parts.append(_MARK)
         for key, part in enumerate(value) if is_list else value.items():
             if not is_list:
@@ -133,19 +142,20 @@ class _Writer:
 
     def put_object(self, module: str, name: str, arguments: tuple | None, value: Any) -> None:
         """An object of a class; arguments: None where its constructor is not to run."""
-        self.put(module, "")
-        self.put(name, "")
-        self.parts.append(_NAMED)
+        self.put_name(module, name)
         self.put(arguments or (), "")
         self.parts.append(_NEW if arguments is None else _CALL)
         self.keep(value)
 
+    def put_name(self, module: str, name: str) -> None:
+        self.put(module, "")
+        self.put(name, "")
+        self.parts.append(_NAMED)
+
     def put_handle(self, value: NDArray) -> None:
         self.parts.append(_DICT + _MARK)
         self.put("handle", "")
-        self.put("builtins", "")
-        self.put("bytearray", "")
-        self.parts.append(_NAMED)
+        self.put_name("builtins", "bytearray")
         self.put_bytes(ndarray_file.format_array(value.asnumpy()))
         self.parts.append(_TUPLE1 + _CALL + _ITEMS + _SET)
 
@@ -180,19 +190,20 @@ class _Stored:
         self.state = state
 
 
-class _Reader(pickle.Unpickler):
-    """Gives plain data and `_Stored` objects."""
+class _Reader(pickle._Unpickler):
+    """Gives plain data and `_Stored` objects. It is the one in Python: damaged bytes make the one in C ask for more
+    memory than there is."""
 
     def find_class(self, module: str, name: str) -> Any:
         place = module, name
-        if place in (("builtins", "bytearray"), ("__builtin__", "bytearray"), ("_codecs", "encode")):
+        if place in _OF_BYTES:
             return _bytes
         if place in (("copyreg", "_reconstructor"), ("copy_reg", "_reconstructor")):
             return _made_plainly
         if place == ("collections", "OrderedDict"):
             return OrderedDict
         if place in (("builtins", "object"), ("__builtin__", "object")) or place in _ARRAYS or \
-                (module in _NUMPY and name in ("scalar", "dtype", "_reconstruct", "ndarray")) or \
+                (module in _NUMPY and name in _OF_NUMPY) or \
                 _known_class(place) is not None:
             return type(name, (_Stored,), {"name": place})
         raise ArgumentError(f"optimizer states name {module}.{name}, which is neither an array nor an optimizer or "
@@ -206,9 +217,9 @@ def _bytes(data: Any = b"", encoding: str = "latin-1") -> bytes:
     """What older protocols write bytes as, too."""
     if isinstance(data, str) and encoding in ("latin1", "latin-1"):
         return data.encode("latin-1")
-    if not isinstance(data, bytes):
+    if not isinstance(data, (bytes, bytearray)):
         raise ArgumentError(f"optimizer states have bytes made of {type(data)}")
-    return data
+    return bytes(data)
 
 
 def _made_plainly(kind: type, *_: Any) -> Any:
@@ -220,14 +231,15 @@ def _made_plainly(kind: type, *_: Any) -> Any:
 
 def _known_class(place: tuple[str, str]) -> type | None:
     """The optimizer's or scheduler's class of that name, MXNet's or a program's own."""
-    for base in (Optimizer, LRScheduler):
+    bases: tuple[type, ...] = Optimizer, LRScheduler
+    for base in bases:
         for kind in _below(base):
             if place in ((kind.__module__, kind.__qualname__), (_home(kind), kind.__qualname__)):
                 return kind
     return None
 
 
-def _below(base: type) -> Iterator[type]:
+def _below(base: Any) -> Iterator[type]:
     """A class and those derived from it, the latest first: a program may define one again."""
     for kind in reversed(base.__subclasses__()):
         yield from _below(kind)
@@ -243,19 +255,20 @@ class _Builder:
     def build(self, value: Any) -> Any:
         if id(value) in self.made:
             return self.made[id(value)]
-        if isinstance(value, (dict, list)):
-            made = self.made[id(value)] = type(value)()
-            if isinstance(value, dict):
-                made.update((self.build(k), self.build(v)) for k, v in value.items())
-            else:
-                made.extend(map(self.build, value))
+        if isinstance(value, dict):
+            table = self.made[id(value)] = type(value)()
+            table.update((self.build(k), self.build(v)) for k, v in value.items())
+            return table
+        if isinstance(value, list):
+            made = self.made[id(value)] = []
+            made += map(self.build, value)
             return made
         if isinstance(value, tuple):
             return tuple(map(self.build, value))
         if isinstance(value, _Stored):
-            self.made[id(value)] = made = self.object(value)
-            return made
-        if value is None or isinstance(value, (bool, int, float, str, bytes)):
+            found = self.made[id(value)] = self.object(value)
+            return found
+        if value is None or isinstance(value, (bool, int, float, str, bytes, bytearray)):
             return value
         raise ArgumentError(f"optimizer states hold {value!r} of {type(value)}")
 
@@ -264,14 +277,18 @@ class _Builder:
         if kind is None:
             if stored.name in _ARRAYS:
                 return self.array(stored)
-            if stored.name[0] in _NUMPY and stored.name[1] == "scalar":
-                return self.scalar(stored)
-            if stored.name[0] in _NUMPY and stored.name[1] == "_reconstruct":
-                return self.numpy_array(stored)
+            if stored.name[1] == "scalar":
+                kind, raw = stored.arguments
+                return self.numbers(raw, kind, (1,), "C")[0]
+            if stored.name[1] == "_reconstruct":
+                _, shape, kind, is_fortran, raw = stored.state
+                return self.numbers(raw, kind, shape, "F" if is_fortran else "C")
+            if stored.name[1] == "_frombuffer":
+                return self.numbers(*stored.arguments)
             raise ArgumentError(f"optimizer states hold an object of {'.'.join(stored.name)}")
         if not isinstance(stored.state, dict) or not all(isinstance(key, str) for key in stored.state):
             raise ArgumentError(f"optimizer states have no settings for {kind.__name__}")
-        made = kind.__new__(kind)
+        made: Any = object.__new__(kind)
         settings = self.build(stored.state)
         if isinstance(made, Optimizer):
             made.__setstate__(settings)
@@ -281,25 +298,15 @@ class _Builder:
 
     def array(self, stored: _Stored) -> NDArray:
         handle = stored.state.get("handle") if isinstance(stored.state, dict) else None
-        if not isinstance(handle, bytes):
-            raise ArgumentError("optimizer states have an array without values")
-        values = ndarray_file.parse_array(handle, "optimizer states")
+        values = ndarray_file.parse_array(_bytes(handle), "optimizer states")
         return array(values, dtype=values.dtype)
 
-    def dtype(self, stored: Any) -> np.dtype:
-        text = stored.arguments[0] if isinstance(stored, _Stored) and stored.name[1] == "dtype" else None
-        if not isinstance(text, str) or text not in ("f2", "f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8",
-                                                     "b1"):
-            raise ArgumentError("optimizer states have a number of NumPy's of no kind that they may have")
-        big = isinstance(stored.state, tuple) and len(stored.state) > 1 and stored.state[1] == ">"
-        return np.dtype(text).newbyteorder(">" if big else "<")
-
-    def scalar(self, stored: _Stored) -> Any:
-        kind, raw = stored.arguments
-        found = np.frombuffer(_bytes(raw), self.dtype(kind))
-        return found.astype(found.dtype.newbyteorder("="))[0]
-
-    def numpy_array(self, stored: _Stored) -> np.ndarray:
-        _, shape, kind, is_fortran, raw = stored.state
-        found = np.frombuffer(_bytes(raw), self.dtype(kind)).reshape(shape, order="F" if is_fortran else "C")
-        return found.astype(found.dtype.newbyteorder("="))
+    def numbers(self, raw: Any, kind: Any, shape: Any, order: Any) -> np.ndarray:
+        """An array of NumPy's; kind: its dtype as it is stored."""
+        text = kind.arguments[0] if isinstance(kind, _Stored) and kind.name[1] == "dtype" else None
+        if text not in _DTYPES:
+            raise ArgumentError(f"optimizer states have NumPy's numbers of dtype {text!r}; expected one of "
+                                f"{', '.join(_DTYPES)}")
+        is_big = isinstance(kind.state, tuple) and len(kind.state) > 1 and kind.state[1] == ">"
+        found = np.frombuffer(_bytes(raw), np.dtype(text).newbyteorder(">" if is_big else "<"))
+        return found.astype(found.dtype.newbyteorder("=")).reshape(shape, order=order)

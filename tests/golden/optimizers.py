@@ -88,7 +88,7 @@ def advance(mx, updater, weights, first, steps, together=False):
         if together:
             updater(list(range(len(weights))), grads, weights)
         else:
-            for i, (weight, grad) in enumerate(zip(weights, grads)):
+            for i, (weight, grad) in enumerate(zip(weights, grads, strict=True)):
                 updater(i, grad, weight)
 
 
