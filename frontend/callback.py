@@ -7,10 +7,11 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from mxc.checkpoints import save_checkpoint
+from mxc.runtime.elsewhere import elsewhere
 
+__getattr__, _names = elsewhere(__name__, {"mxc.model": "save_checkpoint"})
 __all__ = ["LogValidationMetricsCallback", "ProgressBar", "Speedometer", "do_checkpoint", "log_train_metric", "logging",
-           "math", "module_checkpoint", "save_checkpoint", "time"]
+           "math", "module_checkpoint", "time", *_names]
 
 
 def module_checkpoint(mod: Any, prefix: str, period: int = 1,
@@ -33,6 +34,8 @@ def do_checkpoint(prefix: str, period: int = 1) -> Callable[..., None]:
 
     def save(iter_no: int, sym: Any, arg: Any, aux: Any) -> None:
         if (iter_no + 1) % period == 0:
+            from mxc.model import save_checkpoint  # only now: it needs iterators, metrics and optimizers
+
             save_checkpoint(prefix, iter_no + 1, sym, arg, aux)
 
     return save

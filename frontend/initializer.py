@@ -301,6 +301,7 @@ class Orthogonal(Initializer):
         if arr.ndim < 2:
             raise ArgumentError(f"Orthogonal needs two axes or more; {name} has the shape {arr.shape}")
         shape = arr.shape[0], arr.size // arr.shape[0]
+        drawn: Any
         if self.rand_type == "uniform":
             drawn = random.uniform(-1.0, 1.0, shape=shape)
         elif self.rand_type == "normal":
@@ -325,9 +326,10 @@ class Xavier(Initializer):
 
     def _init_weight(self, name: str, arr: NDArray) -> None:
         if arr.ndim < 2:
-            raise ArgumentError(f"Xavier needs two axes or more, of outputs and inputs; {name} has the shape {arr.shape}")
+            raise ArgumentError(f"Xavier needs two axes or more, for outputs and inputs; {name} has the shape "
+                                f"{arr.shape}")
         pixels = math.prod(arr.shape[2:])
-        numbers = {"in": arr.shape[1] * pixels, "out": arr.shape[0] * pixels}
+        numbers: dict[str, float] = {"in": arr.shape[1] * pixels, "out": arr.shape[0] * pixels}
         numbers["avg"] = (numbers["in"] + numbers["out"]) / 2.0
         if self.factor_type not in numbers:
             raise ArgumentError(f"factor_type must be one of {', '.join(numbers)}, got {self.factor_type!r}")
@@ -429,8 +431,8 @@ class FusedRNN(Initializer):
         deeper = hidden * len(ways) + hidden + 2  # numbers of each row of a layer behind the first
         inputs = size // rows - (self._num_layers - 1) * deeper - hidden - 2
         if inputs < 1 or rows * (inputs + hidden + 2 + (self._num_layers - 1) * deeper) != size:
-            raise ArgumentError(f"{desc}: no {self._mode} of {self._num_layers} layers of {hidden} hidden states, "
-                                f"{'in both directions' if len(ways) > 1 else 'in one direction'}, has {size} parameters")
+            raise ArgumentError(f"{desc}: no {self._mode} of {self._num_layers} layers of {hidden} hidden states in "
+                                f"{len(ways)} directions has {size} parameters")
         for kind in ("weight", "bias"):
             for layer in range(self._num_layers):
                 for way in ways:

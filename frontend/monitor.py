@@ -9,6 +9,7 @@ from typing import Any
 
 from mxc.compiler.error import ArgumentTypeError
 from mxc.ndarray import NDArray
+from mxc.ndarray.ndarray import apply
 from mxc.runtime.elsewhere import elsewhere
 
 __getattr__, _names = elsewhere(__name__, {"": "ctypes ndarray=mxc.ndarray", "mxc.base": "NDArrayHandle py_str"})
@@ -80,11 +81,11 @@ class Monitor:
 
 
 def _root_mean_square(array: NDArray) -> NDArray:
-    return array.norm() / sqrt(array.size)
+    return apply("norm", [array], {}) / sqrt(array.size)
 
 
 def _text(name: str, value: Any) -> str:
     arrays = [value] if isinstance(value, NDArray) else value
     if not isinstance(arrays, list) or not all(isinstance(array, NDArray) for array in arrays):
         raise ArgumentTypeError(f"stat_func must give an NDArray or a list of them, got {value!r} for {name}")
-    return "".join(f"{array.asscalar() if array.shape == (1,) else array.asnumpy()}\t" for array in arrays)
+    return "".join(str(array.asscalar() if array.shape == (1,) else array.asnumpy()) + "\t" for array in arrays)

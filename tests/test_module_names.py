@@ -80,6 +80,8 @@ MISSING = {
     ("mxnet.operator", LIBRARY): "_Registry _ndarray_cls _np_ndarray_cls _registry",
     ("mxnet.profiler", LIBRARY): "profiler_kvstore_handle set_kvstore_handle",
     ("mxnet.visualization", PRIVATE): "_str2tuple",
+    ("mxnet.metric", PRIVATE): "_BinaryClassificationMetrics",
+    ("mxnet.initializer", NUMPY): "_mx_np",
 }
 EXCEPTIONS = {(module, name): reason for (module, reason), names in MISSING.items() for name in names.split()}
 # Modules that mxc may come to have, by the names that `mxnet` has for them, and operators that the table may.

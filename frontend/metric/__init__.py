@@ -1,4 +1,4 @@
-"""Metrics, which say how good predictions are: `mx.metric`. Programs make them by name, as `mx.metric.create("acc")`."""
+"""Metrics, which say how good predictions are. Programs make them by name, as `mx.metric.create("acc")`."""
 # ruff: noqa: F401 (what is imported is what the module gives)
 from __future__ import annotations
 

@@ -170,7 +170,8 @@ def _paired(found: tuple[Any, Any]) -> list[tuple[str, Any]]:
 def check_label_shapes(labels: Any, preds: Any, wrap: bool = False, shape: bool = False) -> tuple[Any, Any]:
     """Check that labels and predictions are equally many, or with `shape` that these two arrays have equal shapes.
 
-    Returns both; with `wrap` each in a list where it is one array. Raises ArgumentError, a ValueError, when they differ.
+    Returns both; with `wrap` each in a list where it is one array. Raises ArgumentError, a ValueError, when they
+    differ.
     """
     if shape:
         ours, theirs, what = labels.shape, preds.shape, "Shape"

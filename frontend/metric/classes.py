@@ -214,7 +214,7 @@ class PCC(EvalMetric):
         self._counts = np.zeros((self.k, self.k))
 
     def update(self, labels: Any, preds: Any) -> None:
-        """Take a batch in: classes of the labels' shapes, or their scores along axis 1. Raises ArgumentError when labels
+        """Take a batch in: classes in the labels' shape, or their scores along axis 1. Raises ArgumentError when labels
         and predictions are not equally many."""
         for label, pred in pairs(labels, preds):
             check_label_shapes(label, pred)
@@ -253,8 +253,10 @@ class _LogLikelihood(EvalMetric):
         self.eps = eps
 
     def update(self, labels: Any, preds: Any) -> None:
-        """Take a batch in: probabilities of shape (samples, classes). Raises ArgumentError for another number of labels,
-        ArgumentIndexError, an IndexError, for a label that is no class; a negative one counts from the last class."""
+        """Take a batch in: probabilities of shape (samples, classes). A negative label counts from the last class.
+
+        Raises ArgumentError for another number of labels, ArgumentIndexError, an IndexError, for one that is no class.
+        """
         for label, pred in pairs(labels, preds):
             if not pred.shape or label.size != pred.shape[0]:
                 raise ArgumentError(f"metric {self.name}: {label.size} labels, of shape {label.shape}, do not match "

@@ -31,7 +31,10 @@ class _Difference(EvalMetric):
             except ValueError:
                 raise ArgumentError(f"metric {self.name}: labels of shape {label.shape} and predictions of shape "
                                     f"{pred.shape} have no difference") from None
-            self._later(lambda label, pred: self._add(float(self._mean(_column(label) - _column(pred))), 1), label, pred)
+            self._later(self._take, label, pred)
+
+    def _take(self, label: numpy.ndarray, pred: numpy.ndarray) -> None:
+        self._add(float(self._mean(_column(label) - _column(pred))), 1)
 
     def _mean(self, difference: numpy.ndarray) -> Any:
         raise NotImplementedError

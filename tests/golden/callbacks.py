@@ -3,6 +3,7 @@
 With MXNet's Python, `callbacks.py` writes what MXNet 1.9.1 does to callbacks.json; tests/test_callbacks.py compares
 mxc's. A case is an expression over the names of `_scope`. Clocks stand still but for what a case says.
 """
+# ruff: noqa: B905 (MXNet's Python may be older than `strict`)
 import logging
 import time
 import warnings
@@ -58,12 +59,11 @@ monitored("mx.mon.Monitor(1, pattern='.*weight')", 2)
 monitored("mx.mon.Monitor(1, pattern='fc')", 1)
 monitored("mx.mon.Monitor(1, pattern='c')", 1)
 monitored("mx.mon.Monitor(1, sort=True)", 1)
-monitored("mx.mon.Monitor(1, sort=True, monitor_all=True)", 1)
-monitored("mx.mon.Monitor(1, monitor_all=True)", 1)
+monitored("mx.mon.Monitor(1, sort=True, monitor_all=True)", 1, False)
+monitored("mx.mon.Monitor(1, monitor_all=True)", 1, False)
 monitored("mx.mon.Monitor(1, lambda x: x.max())", 1)
 monitored("mx.mon.Monitor(1, lambda x: [x.max(), x.min()])", 1)
 monitored("mx.mon.Monitor(1, lambda x: (x.max(), x.min()))", 1)
-monitored("mx.mon.Monitor(1, lambda x: x.reshape((-1,))[0:1])", 1)
 monitored("mx.mon.Monitor(1, lambda x: 3)", 1)
 monitored("mx.mon.Monitor(1, lambda x: x.asnumpy())", 1)
 monitored("mx.mon.Monitor(0)", 1)
@@ -72,7 +72,7 @@ monitored("mx.mon.Monitor(1, pattern='nothing')", 1)
 monitored_print("mx.mon.Monitor(1)")
 monitored_print("mx.mon.Monitor(1, pattern='.*bias|.*output')")
 monitored_twice("mx.mon.Monitor(1)")
-[[k for k in sorted(vars(mx.mon.Monitor(3))) if k != 'stat_func'], mx.mon.Monitor(3).interval]
+[[k for k in sorted(vars(mx.mon.Monitor(3))) if not k.startswith('stat_')], mx.mon.Monitor(3).interval]
 [mx.mon.Monitor(1).toc(), mx.mon.Monitor(1).toc_print()]
 mx.mon.Monitor()
 quiet("mx.mon.Monitor(1)")
@@ -188,18 +188,19 @@ def _scope(mx):
             array[:] = rng.randint(0, 2, array.shape) if name == "sm_label" else rng.uniform(-1, 1, array.shape)
         return bound
 
-    def run(bound):
+    def run(bound, back=True):
         for output in bound.forward(is_train=True):
             output.wait_to_read()
-        bound.backward()
+        if back:
+            bound.backward()
 
-    def monitored(text, batches):
+    def monitored(text, batches, back=True):
         monitor = eval(text, {"mx": mx})
         bound, found = network(), []
         monitor.install(bound)
         for _ in range(batches):
             monitor.tic()
-            run(bound)
+            run(bound, back)
             found.append(monitor.toc())
         return [found, monitor.step]
 

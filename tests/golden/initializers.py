@@ -3,6 +3,7 @@
 With MXNet's Python, `initializers.py` writes what MXNet 1.9.1 answers to initializers.json;
 tests/test_initializers.py compares mxc's. A case is an expression over the names of `_scope`.
 """
+# ruff: noqa: E501 (a case is a line)
 import json
 import logging
 import math

@@ -3,10 +3,12 @@
 With MXNet's Python, `metrics.py` writes what MXNet 1.9.1 says to metrics.json; tests/test_metrics.py compares mxc's.
 A case is an expression over the names of `_scope`.
 """
+# ruff: noqa: E501, B905 (a case is a line; MXNet's Python may be older than `strict`)
 import copy
 import math
 import warnings
 from collections import OrderedDict
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -320,7 +322,7 @@ def _scope(mx):
         return a(values / values.sum(1, keepdims=True), dtype)
 
     def after(metric, *steps):
-        found = [_raised(lambda: _shown(metric))]
+        found = [_raised(partial(_shown, metric))]
         for step in steps:
             if step == "copy":
                 metric = copy.deepcopy(metric)
@@ -328,10 +330,10 @@ def _scope(mx):
             elif isinstance(step, str):
                 said = _raised(getattr(metric, step))
             elif isinstance(step, OrderedDict):
-                said = _raised(lambda step=step: metric.update_dict(step["labels"], step["outputs"]))
+                said = _raised(partial(metric.update_dict, step["labels"], step["outputs"]))
             else:
-                said = _raised(lambda step=step: metric.update(*step))
-            shown = _raised(lambda: _shown(metric))
+                said = _raised(partial(metric.update, *step))
+            shown = _raised(partial(_shown, metric))
             found.append(shown if said is None else [said, shown])
         return found
 
