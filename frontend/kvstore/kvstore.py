@@ -102,7 +102,7 @@ class KVStore(KVStoreBase):
         Raises MXNetError for a key without a value and for shapes that differ.
         """
         if out is None:
-            raise ArgumentError("kvstore: pull needs out, the arrays that it writes to")
+            raise _BadPairs("kvstore: pull needs out, the arrays that it writes to")
         for one, targets in _grouped(key, out):
             stored = self._stored(one)
             for target in targets:
