@@ -77,6 +77,16 @@ def test_dcasgd_with_momentum() -> None:
     np.testing.assert_allclose(updater.states[0][1].asnumpy(), previous, 1e-5)
 
 
+def test_lars_corrects_the_momentum_of_all_weights() -> None:
+    scheduler = mx.lr_scheduler.FactorScheduler(2, 0.5, base_lr=0.5)
+    optimizer = mx.optimizer.LARS(momentum=0.9, eta=0.1, lr_scheduler=scheduler)
+    updater, weights = mx.optimizer.get_updater(optimizer), [mx.nd.array([1, 2]) for _ in range(6)]
+    for step in range(4):
+        updater(list(range(6)), [mx.nd.array([step, 1])] * 6, weights)
+        assert [w.asnumpy().tolist() for w in weights] == [weights[0].asnumpy().tolist()] * 6
+    assert optimizer.cur_lr == 0.25 and optimizer.last_lr == 0.25
+
+
 def test_sgld_is_half_a_step_and_noise_of_the_rates_variance() -> None:
     mx.random.seed(3)
     weight = mx.nd.ones((200, 500))
