@@ -7,6 +7,7 @@ remembered by the array that it writes.
 from __future__ import annotations
 
 import functools
+import math
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 
@@ -26,6 +27,7 @@ from mxc.runtime.eager import Text, quiet
 COMPILED = 1 << 8  # elements from which an update is compiled
 QUICK = 1 << 13  # elements below which other threads of Python's can wait for a kernel
 HANDED_OVER = 4 * LARGE  # elements from which it is: an update is one pass over memory
+PLAIN = table.Params()  # no parameter changes which inputs an update of one weight has
 Shape = tuple[int, ...]
 Code = tuple[int, tuple[int, ...], int]  # of a kernel: its address, the integers behind the buffers, units
 Numbers = Callable[[], np.ndarray] | np.ndarray  # a function is asked when the work is done: rates may be in arrays
@@ -51,15 +53,29 @@ def update(name: str, arrays: Sequence[Array], params: Mapping[str, object], out
     return _apply(op, _groups(op, arrays, params), arrays, out, context)
 
 
-def update_all(name: str, arrays: Sequence[Sequence[Array]], params: Sequence[Mapping[str, object]]) -> None:
-    """`update` of several weights in place, as one piece of work: of each the arrays, the weight first, and the
-    parameters. The operator is one of a single weight."""
+def update_all(name: str, arrays: Sequence[Sequence[Array]], params: Sequence[Mapping[str, object]],
+               out: Sequence[Array]) -> None:
+    """`update` of several weights as one piece of work: the arrays of each, its parameters, and where the result goes.
+    The operator is one of a single weight."""
     op = table.get(name)
-    groups: list[Group] = []
+    names, groups = op.input_names(PLAIN), list[Group]()
     for inputs, given in zip(arrays, params, strict=True):
-        _check_count(op, inputs, op.input_names(table.Params()))
+        _check_count(op, inputs, names)
         groups.append((op, inputs, _numbers_of(op, given)))
-    _apply(op, groups, [a for inputs in arrays for a in inputs], [inputs[0] for inputs in arrays], None)
+    _apply(op, groups, [a for inputs in arrays for a in inputs], out, None)
+
+
+def norms(arrays: Sequence[Array], out: Sequence[Array]) -> None:
+    """Write the root of the sum of squares of each array to one of a single element; all are one piece of work."""
+
+    def compute() -> None:
+        for array, result in zip(arrays, out, strict=True):
+            flat = array.memory.reshape(-1)
+            flat = flat.astype(updates.compute_dtype([array.dtype]), copy=False)
+            result.memory[...] = math.sqrt(np.dot(flat, flat))
+
+    engine.push(compute, [a.variable for a in arrays], [a.variable for a in out], "norm",
+                sum([a.size for a in arrays]) < HANDED_OVER)
 
 
 def _apply(op: Operator, groups: Sequence[Group], arrays: Sequence[Array], out: Sequence[Array] | None,
@@ -101,7 +117,7 @@ def _apply(op: Operator, groups: Sequence[Group], arrays: Sequence[Array], out: 
 def _groups(op: Operator, arrays: Sequence[Array], params: Mapping[str, object]) -> list[Group]:
     """Of each weight: the update, its arrays and its numbers."""
     if not op.many:
-        _check_count(op, arrays, op.input_names(table.Params()))
+        _check_count(op, arrays, op.input_names(PLAIN))
         return [(op, arrays, _numbers_of(op, params))]
     made = op.make_params(params)
     one, count = table.get(op.many), made["num_weights"]

@@ -77,6 +77,16 @@ def test_dcasgd_with_momentum() -> None:
     np.testing.assert_allclose(updater.states[0][1].asnumpy(), previous, 1e-5)
 
 
+def test_lars_corrects_the_momentum_of_all_weights() -> None:
+    scheduler = mx.lr_scheduler.FactorScheduler(2, 0.5, base_lr=0.5)
+    optimizer = mx.optimizer.LARS(momentum=0.9, eta=0.1, lr_scheduler=scheduler)
+    updater, weights = mx.optimizer.get_updater(optimizer), [mx.nd.array([1, 2]) for _ in range(6)]
+    for step in range(4):
+        updater(list(range(6)), [mx.nd.array([step, 1])] * 6, weights)
+        assert [w.asnumpy().tolist() for w in weights] == [weights[0].asnumpy().tolist()] * 6
+    assert optimizer.cur_lr == 0.25 and optimizer.last_lr == 0.25
+
+
 def test_sgld_is_half_a_step_and_noise_of_the_rates_variance() -> None:
     mx.random.seed(3)
     weight = mx.nd.ones((200, 500))
@@ -357,3 +367,17 @@ def test_states_follow_their_weights_device() -> None:
     state = updater.sync_state_context((None, mx.nd.ones((2,)), [mx.nd.ones((2,))], 3), mx.cpu(1))
     assert isinstance(state, tuple) and state[0] is None and state[3] == 3
     assert state[1].context == state[2][0].context == mx.cpu(1)
+
+
+def test_comparing_optimizers() -> None:
+    compare, sgd, adam = mx.test_utils.compare_optimizer, mx.optimizer.SGD, mx.optimizer.Adam
+    compare(sgd(momentum=0.9), sgd(momentum=0.9), (3, 4), "float32")
+    compare(adam(multi_precision=True), adam(multi_precision=True), [(3, 4), (2,)], "float16", ntensors=2)
+    with pytest.raises(AssertionError, match="Items are not equal"):
+        compare(sgd(momentum=0.9), mx.optimizer.NAG(momentum=0.9), (3, 4), "float32")
+    with pytest.raises(AssertionError, match="Items are not equal"):
+        compare(adam(), adam(learning_rate=0.5), (3, 4), "float32", compare_states=False)
+    with pytest.raises(ValueError, match="expected 2 shapes, got 1"):
+        compare(sgd(), sgd(), [(3, 4)], "float32", ntensors=2)
+    with pytest.raises(MXNetError, match="arrays are kept dense"):
+        compare(sgd(), sgd(), (3, 4), "float32", g_stype="row_sparse")

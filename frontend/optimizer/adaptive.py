@@ -1,6 +1,7 @@
 """Optimizers whose rates differ by element, by what the gradients were."""
 from __future__ import annotations
 
+import weakref
 from collections.abc import Sequence
 from typing import Any
 
@@ -8,6 +9,8 @@ from mxc import ndarray as nd
 from mxc.ndarray import NDArray
 from mxc.optimizer.base import Optimizer, Step, SteppingOptimizer, run, zeros_like
 from mxc.optimizer.descent import together
+from mxc.runtime import updates
+from mxc.runtime.array import Array
 
 
 class _Adaptive(SteppingOptimizer):
@@ -214,23 +217,38 @@ class LAMB(Optimizer):
         if not isinstance(weight, (list, tuple)):
             index, weight, grad, state = [index], [weight], [grad], [state]
         self._update_count(index)
+        bounds = {"lower_bound": self.lower_bound, "upper_bound": self.upper_bound}
+        found: list[tuple[Step, Step]] = []  # the direction, and the step along it
+        measured: list[Array] = []
+        norms: list[Array] = []
         for i, w, g, s, lr, wd in zip(index, weight, grad, state, self._get_lrs(index), self._get_wds(index),
                                       strict=True):
-            if is_mixed and self._is_mixed(w):
-                self._one(i, w, g, s[1], lr, wd, [s[0]])
-            else:
-                self._one(i, w, g, s, lr, wd, [])
+            inner, copies, kind = (s[1], [s[0]], "mp_") if is_mixed and self._is_mixed(w) else (s, [], "")
+            basis = copies[0] if copies else w
+            direction, length, reach = _room(basis)
+            params = {"beta1": self.beta1, "beta2": self.beta2, "epsilon": self.epsilon, "wd": wd,
+                      "t": self._index_update_count[i], "bias_correction": self.bias_correction, **self.limits()}
+            found.append((Step(f"{kind}lamb_update_phase1", [w, g, *inner, *copies], params, direction),
+                          Step(f"{kind}lamb_update_phase2", [w, direction, length, reach, *copies],
+                               {"lr": lr, **{name: bound for name, bound in bounds.items() if bound}})))
+            measured += basis._array, direction._array
+            norms += length._array, reach._array
+        run([first for first, _ in found])
+        updates.norms(measured, norms)
+        run([second for _, second in found])
 
-    def _one(self, index: Any, weight: NDArray, grad: NDArray, state: Any, rate: float, wd: float,
-             copies: list[NDArray]) -> None:
-        kind, bounds = "mp_" if copies else "", {"lower_bound": self.lower_bound, "upper_bound": self.upper_bound}
-        direction = getattr(nd, f"{kind}lamb_update_phase1")(
-            weight, grad, *state, *copies, beta1=self.beta1, beta2=self.beta2, epsilon=self.epsilon,
-            t=self._index_update_count[index], bias_correction=self.bias_correction, wd=wd, **self.limits())
-        length = nd.norm(copies[0] if copies else weight)
-        getattr(nd, f"{kind}lamb_update_phase2")(
-            weight, direction, length, nd.norm(direction), *copies, lr=rate, out=weight,
-            **{name: bound for name, bound in bounds.items() if bound})
+
+# By weight: arrays that LAMB computes a step in. They are kept, for updates of the same arrays are fast.
+_rooms: weakref.WeakKeyDictionary[Array, tuple[NDArray, NDArray, NDArray]] = weakref.WeakKeyDictionary()
+
+
+def _room(weight: NDArray) -> tuple[NDArray, NDArray, NDArray]:
+    """For the direction of a step, the weight's norm and the direction's."""
+    found = _rooms.get(weight._array)
+    if found is None:
+        one = nd.empty((2, 1), weight.context, weight.dtype)
+        found = _rooms[weight._array] = nd.empty(weight.shape, weight.context, weight.dtype), one[0], one[1]
+    return found
 
 
 @Optimizer.register

@@ -224,11 +224,13 @@ class Optimizer:
 
 
 class Step(NamedTuple):
-    """An update of a weight as one operator of the table. arrays: those the operator takes, the weight first."""
+    """An update of a weight as one operator of the table. arrays: those the operator takes, the weight first. out:
+    where the result goes; None for the weight."""
 
     operator: str
     arrays: list[NDArray]
     params: dict[str, Any]
+    out: NDArray | None = None
 
 
 class SteppingOptimizer(Optimizer):
@@ -283,14 +285,17 @@ def run(steps: Sequence[Step]) -> None:
     """Do the updates; those of one operator are one piece of work."""
     by_operator: dict[str, list[Step]] = {}
     for step in steps:
-        step.arrays[0]._check_writable()
         by_operator.setdefault(step.operator, []).append(step)
     for operator, those in by_operator.items():
-        arrays = [[a._array for a in step.arrays] for step in those]
+        arrays, out = [[a._array for a in step.arrays] for step in those], []
+        for step in those:
+            target = step.arrays[0] if step.out is None else step.out
+            target._check_writable()
+            out.append(target._array)
         if len(those) == 1:
-            updates.update(operator, arrays[0], those[0].params, [arrays[0][0]])
+            updates.update(operator, arrays[0], those[0].params, out)
         else:
-            updates.update_all(operator, arrays, [step.params for step in those])
+            updates.update_all(operator, arrays, [step.params for step in those], out)
 
 
 def zeros_like(weight: NDArray) -> NDArray:

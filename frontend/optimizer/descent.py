@@ -10,6 +10,7 @@ from mxc.compiler import env
 from mxc.compiler.error import ArgumentError, SettingError
 from mxc.ndarray import NDArray
 from mxc.optimizer.base import Optimizer, Step, SteppingOptimizer, run, zeros_like
+from mxc.runtime import updates
 
 TOGETHER = "MXNET_OPTIMIZER_AGGREGATION_SIZE"
 UNSCALED = ("_bias", "_gamma", "_beta")  # how the names of weights end whose rates LARS leaves as they are
@@ -181,32 +182,33 @@ class LARS(SGD):
             has_momentum = (state[place][0] if mixed else state[place]) is not None
             groups.setdefault((mixed, has_momentum), []).append(place)
         for (mixed, has_momentum), places in groups.items():
-            scaled = [self._scaled(index[p], weight[p], grad[p], rates[p], decays[p]) for p in places]
-            arrays = [a for p in places for a in (weight[p], grad[p], *(_listed(state[p]) if has_momentum or mixed
+            arrays = [a for p in places for a in (weight[p], grad[p], *(_listed(state[p]) if mixed or has_momentum
                                                                        else ()))]
-            self._apply(mixed, has_momentum, arrays, nd.concat(*scaled, dim=0),
-                        nd.array([decays[p] for p in places], weight[places[0]].context), [weight[p] for p in places])
+            scaled = self._scaled([weight[p] for p in places], [grad[p] for p in places],
+                                  [not self.idx2name.get(index[p], "").endswith(UNSCALED) for p in places],
+                                  [rates[p] for p in places], [decays[p] for p in places])
+            name = f"preloaded_multi_{'mp_' if mixed else ''}sgd_{'mom_' if has_momentum else ''}update"
+            momentum = {"momentum": self._corrected()} if has_momentum else {}
+            getattr(nd, name)(*arrays, *scaled, out=[weight[p] for p in places], num_weights=len(places), **momentum,
+                              **self.limits())
 
-    def _apply(self, mixed: bool, has_momentum: bool, arrays: list[NDArray], rates: NDArray, decays: NDArray,
-               weights: list[NDArray]) -> None:
-        name = f"preloaded_multi_{'mp_' if mixed else ''}sgd_{'mom_' if has_momentum else ''}update"
-        params: dict[str, Any] = {"num_weights": len(weights), **self.limits()}
-        if has_momentum:
-            params["momentum"] = self.momentum
-            if self.momentum_correction and self.last_lr:
-                params["momentum"] *= self.cur_lr / self.last_lr  # type: ignore[operator]
-        getattr(nd, name)(*arrays, rates, decays, out=weights, **params)
+    def _corrected(self) -> float:
+        """The momentum of this update."""
+        if not self.momentum_correction or not self.last_lr or self.cur_lr is None:
+            return self.momentum
+        return self.momentum * self.cur_lr / self.last_lr
 
-    def _scaled(self, index: Any, weight: NDArray, grad: NDArray, rate: float, decay: float) -> NDArray:
-        """The rate of a weight, as an array of one element: nobody waits for the norms."""
-        plain = nd.full((1,), rate, weight.context)
-        name = self.idx2name.get(index, "")
-        if name.endswith(UNSCALED):
-            return plain
-        length = nd.norm(weight.astype("float32", copy=False))
-        slope = nd.norm(grad.astype("float32", copy=False)) * self.rescale_grad
-        scaled = rate * self.eta * length / (slope + decay * length + self.eps)
-        return nd.where((length > 0) * (slope > 0), scaled, plain)
+    def _scaled(self, weights: list[NDArray], grads: list[NDArray], is_scaled: list[bool], rates: list[float],
+                decays: list[float]) -> tuple[NDArray, NDArray]:
+        """The rates of weights and their decays, as arrays: nobody waits for the norms."""
+        context, count = weights[0].context, len(weights)
+        rate, decay, chosen = (nd.array(values, context) for values in (rates, decays, is_scaled))
+        length, slope = nd.empty((count,), context), nd.empty((count,), context)
+        updates.norms([a._array for a in (*weights, *grads)],
+                      [norms[i]._array for norms in (length, slope) for i in range(count)])
+        slope *= self.rescale_grad
+        scaled = rate * length * self.eta / (slope + decay * length + self.eps)
+        return nd.where((length > 0) * (slope > 0) * chosen, scaled, rate), decay
 
 
 def _listed(state: Any) -> list[NDArray]:

@@ -37,7 +37,7 @@ class Updater:
         for i, w in zip(indices, weights, strict=True):
             if i not in self.states:
                 self.states[i] = self.optimizer.create_state_multi_precision(i, w)
-            elif not self.states_synced[i]:
+            elif not self.states_synced.get(i, False):
                 self.states[i] = self.sync_state_context(self.states[i], w.context)
             self.states_synced[i] = True
         if self._takes_all():

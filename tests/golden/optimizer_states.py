@@ -18,7 +18,7 @@ FIRST = 10
 
 
 def questions():
-    """[optimizer, settings, dtype, whether the optimizer is saved too], and the protocol of pickles, None: MXNet's own"""
+    """[optimizer, settings, dtype, whether it is saved too], and the protocol of pickles, None: MXNet's own"""
     return [*[[kind, None] for kind in KINDS], *[[KINDS[1], protocol] for protocol in (0, 1, 2, 3, 5)]]
 
 
