@@ -11,6 +11,8 @@ import numpy as np
 from mxc.compiler.error import ArgumentError, ArgumentIndexError, ArgumentTypeError
 from mxc.metric.base import EvalMetric, alias, check_label_shapes, checked, pairs, register
 from mxc.ndarray.ndarray import NDArray, apply
+from mxc.runtime import engine
+from mxc.runtime.array import LARGE, Array
 
 Names = Sequence[str] | None
 
@@ -21,8 +23,16 @@ def _whole(values: np.ndarray) -> np.ndarray:
 
 
 def _chosen(pred: NDArray, axis: int | None) -> NDArray:
-    """The class of the highest score."""
-    return apply("argmax", [pred], {"axis": axis})
+    """The class of the highest score, the first of equal ones."""
+    if pred.ndim < 2 or axis not in (-1, pred.ndim - 1):
+        return apply("argmax", [pred], {"axis": axis})
+    scores, made = pred._array, Array.empty(pred.shape[:-1], "int32", pred.context)
+
+    def choose() -> None:
+        made.memory[...] = scores.memory.argmax(axis=-1)
+
+    engine.push(choose, (scores.variable,), (made.variable,), "argmax", scores.size < LARGE)
+    return NDArray(made)
 
 
 def _check_sizes(label: NDArray, pred: NDArray, name: str) -> None:
@@ -55,7 +65,8 @@ class Accuracy(EvalMetric):
 @register
 @alias("top_k_accuracy", "top_k_acc")
 class TopKAccuracy(EvalMetric):
-    """The share of labels that are among the `top_k` classes of the highest scores. The name gets _K behind it."""
+    """The share of labels that are among the `top_k` classes of the highest scores, the first of equal ones. The name
+    gets _K behind it."""
 
     def __init__(self, top_k: int = 1, name: str = "top_k_accuracy", output_names: Names = None,
                  label_names: Names = None):
@@ -81,8 +92,11 @@ class TopKAccuracy(EvalMetric):
             self._later(self._count, label, pred)
 
     def _count(self, label: np.ndarray, pred: np.ndarray) -> None:
-        best = np.argpartition(pred.astype("float32", copy=False), -self.top_k, axis=1)[:, -self.top_k:]
-        self._add(float((best == _whole(label)[:, None]).sum()), label.size)
+        classes, scores = _whole(label)[:, None], np.where(np.isnan(pred), np.inf, pred)
+        own = np.take_along_axis(scores, np.clip(classes, 0, pred.shape[1] - 1).astype("int64"), axis=1)
+        before = (scores > own) | ((scores == own) & (np.arange(pred.shape[1]) < classes))
+        is_class = (classes >= 0) & (classes < pred.shape[1])
+        self._add(float((is_class[:, 0] & (before.sum(axis=1) < self.top_k)).sum()), label.size)
 
 
 class _Binary(EvalMetric):
@@ -233,10 +247,8 @@ class PCC(EvalMetric):
             self.k += grown
             self._counts, self._global_counts = (
                 np.pad(c, (0, self.k - len(c))) for c in (self._counts, self._global_counts))
-        size = self.k * self.k
-        counts = np.bincount(classes % self.k * self.k + label % self.k, minlength=size).reshape(self.k, self.k)
-        self._counts = self._counts + counts
-        self._global_counts = self._global_counts + counts
+        for counts in (self._counts, self._global_counts):
+            np.add.at(counts, (classes, label), 1)
 
 
 def _correlation(counts: np.ndarray) -> float:
