@@ -22,8 +22,8 @@ def _split_input_slice(batch_size: int, work_load_list: Sequence[float]) -> list
     for count in counts:
         begin, end = end, min(end + count, batch_size)
         if begin >= end:
-            raise ArgumentError(f"Too many slices. Some splits are empty: {batch_size} rows for {len(counts)} devices of "
-                                f"the loads {list(work_load_list)}")
+            raise ArgumentError(f"Too many slices. Some splits are empty: {batch_size} rows for {len(counts)} devices "
+                                f"of the loads {list(work_load_list)}")
         slices.append(slice(begin, end))
     return slices
 

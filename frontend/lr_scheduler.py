@@ -1,7 +1,8 @@
-"""Learning rates that follow from the number of updates: `mx.lr_scheduler`. An optimizer takes one as `lr_scheduler`."""
+"""Learning rates that follow from the number of updates: `mx.lr_scheduler`."""
 from __future__ import annotations
 
 import logging
+from itertools import pairwise
 from math import cos, pi
 from typing import Any
 
@@ -92,7 +93,7 @@ class MultiFactorScheduler(LRScheduler):
         super().__init__(base_lr, warmup_steps, warmup_begin_lr, warmup_mode)
         if not isinstance(step, list) or not step:
             raise ArgumentTypeError(f"step must be a list of at least one number of updates, got {step!r}")
-        if step[0] < 1 or any(after <= before for before, after in zip(step, step[1:], strict=False)):
+        if step[0] < 1 or any(after <= before for before, after in pairwise(step)):
             raise ArgumentError(f"step must be increasing numbers of updates, the first at least 1; got {step}")
         _check_factor(factor)
         self.step = step

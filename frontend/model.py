@@ -1,4 +1,4 @@
-"""Checkpoints, what modules do with key-value stores, and FeedForward, the interface that came before modules."""
+"""What modules do with key-value stores, and FeedForward, the interface that came before modules."""
 from __future__ import annotations
 
 import logging
@@ -7,7 +7,7 @@ import time
 import warnings
 from collections import namedtuple
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +18,8 @@ from mxc import optimizer as opt
 from mxc import symbol as sym
 from mxc.base import _as_list, mx_real_t
 from mxc.callback import LogValidationMetricsCallback
-from mxc.compiler.error import ArgumentError, ArgumentTypeError, ModelFileError, MXNetError
+from mxc.checkpoints import load_checkpoint, load_params, save_checkpoint
+from mxc.compiler.error import ArgumentError, ArgumentTypeError, MXNetError
 from mxc.context import Context, cpu
 from mxc.executor_manager import DataParallelExecutorManager, _check_arguments
 from mxc.initializer import InitDesc, Uniform
@@ -26,10 +27,35 @@ from mxc.io import DataDesc
 from mxc.ndarray import NDArray
 from mxc.optimizer import get_updater
 
-__all__ = ["BASE_ESTIMATOR", "BatchEndParam", "Context", "DataDesc", "DataParallelExecutorManager", "FeedForward",
-           "LogValidationMetricsCallback", "SKLEARN_INSTALLED", "Uniform", "cpu", "get_updater", "io", "kvs",
-           "load_checkpoint", "load_params", "logging", "metric", "mx_real_t", "namedtuple", "nd", "np", "opt", "os",
-           "save_checkpoint", "sym", "time", "warnings"]
+__all__ = [
+    "BASE_ESTIMATOR",
+    "SKLEARN_INSTALLED",
+    "BatchEndParam",
+    "Context",
+    "DataDesc",
+    "DataParallelExecutorManager",
+    "FeedForward",
+    "LogValidationMetricsCallback",
+    "Uniform",
+    "cpu",
+    "get_updater",
+    "io",
+    "kvs",
+    "load_checkpoint",
+    "load_params",
+    "logging",
+    "metric",
+    "mx_real_t",
+    "namedtuple",
+    "nd",
+    "np",
+    "opt",
+    "os",
+    "save_checkpoint",
+    "sym",
+    "time",
+    "warnings",
+]
 
 BASE_ESTIMATOR, SKLEARN_INSTALLED = object, False  # FeedForward was a class of scikit-learn's once
 LARGEST = 1 << 24  # elements of a parameter from which devices update it, not the kvstore
@@ -38,59 +64,6 @@ Params = Mapping[str, NDArray]
 BatchEndParam = namedtuple("BatchEndParam", ["epoch", "nbatch", "eval_metric", "locals"])
 BatchEndParam.__doc__ = """What callbacks are told at the end of a batch: epoch and number of the batch, the metric, and
 the variables of the loop by name."""
-
-
-# -- checkpoints
-
-
-class CheckpointPaths(NamedTuple):
-    """The files of a checkpoint."""
-
-    symbol: str
-    params: str
-    states: str
-
-
-def checkpoint_paths(prefix: str, epoch: int) -> CheckpointPaths:
-    """Where the checkpoint of an epoch is: PREFIX-symbol.json, PREFIX-0007.params, PREFIX-0007.states."""
-    return CheckpointPaths(f"{prefix}-symbol.json", f"{prefix}-{epoch:04d}.params", f"{prefix}-{epoch:04d}.states")
-
-
-def save_checkpoint(prefix: str, epoch: int, symbol: Any, arg_params: Params, aux_params: Params,
-                    remove_amp_cast: bool = True) -> None:
-    """Save a model: the symbol, if it is not None, as PREFIX-symbol.json, the values as PREFIX-EPOCH.params.
-
-    Each file appears whole or not at all.
-    """
-    paths = checkpoint_paths(prefix, epoch)
-    if symbol is not None:
-        symbol.save(paths.symbol, remove_amp_cast=remove_amp_cast)
-    nd.save(paths.params, {**{f"arg:{name}": value for name, value in arg_params.items()},
-                           **{f"aux:{name}": value for name, value in aux_params.items()}})
-    logging.info('Saved checkpoint to "%s"', paths.params)
-
-
-def load_params(prefix: str, epoch: int) -> tuple[dict[str, NDArray], dict[str, NDArray]]:
-    """The parameters and auxiliary states of a checkpoint by name. Raises ModelFileError when it cannot be read."""
-    path = checkpoint_paths(prefix, epoch).params
-    return _split_params(nd.load(path), path)
-
-
-def _split_params(loaded: Any, path: str) -> tuple[dict[str, NDArray], dict[str, NDArray]]:
-    kinds: dict[str, dict[str, NDArray]] = {"arg": {}, "aux": {}}
-    if not isinstance(loaded, dict) and loaded:
-        raise ModelFileError(path, "the arrays have no names; expected arg:NAME and aux:NAME")
-    for key, value in loaded.items() if loaded else ():
-        kind, _, name = key.partition(":")
-        if kind not in kinds or not name:
-            raise ModelFileError(path, f"an array is called {key!r}; expected arg:NAME or aux:NAME")
-        kinds[kind][name] = value
-    return kinds["arg"], kinds["aux"]
-
-
-def load_checkpoint(prefix: str, epoch: int) -> tuple[Any, dict[str, NDArray], dict[str, NDArray]]:
-    """The symbol, parameters and auxiliary states of a checkpoint. Raises ModelFileError when they cannot be read."""
-    return (sym.load(checkpoint_paths(prefix, epoch).symbol), *load_params(prefix, epoch))
 
 
 # -- stores and updates
@@ -182,7 +155,8 @@ class FeedForward:
                  allow_extra_params: bool = False, begin_epoch: int = 0, **kwargs: Any):
         warnings.warn("mxnet.model.FeedForward has been deprecated. Please use mxnet.mod.Module instead.",
                       DeprecationWarning, stacklevel=2)
-        self.symbol, self.sym_gen = (None, symbol) if not isinstance(symbol, sym.Symbol) else (symbol, None)
+        self.symbol: Any = symbol if isinstance(symbol, sym.Symbol) else None
+        self.sym_gen: Any = None if isinstance(symbol, sym.Symbol) else symbol
         self.arg_params, self.aux_params = arg_params, aux_params
         self.allow_extra_params, self.argument_checked = allow_extra_params, False
         if self.sym_gen is None:
@@ -202,7 +176,6 @@ class FeedForward:
     def _check_arguments(self) -> None:
         if self.argument_checked:
             return
-        assert self.symbol is not None
         self.argument_checked = True
         _check_arguments(self.symbol)
         if self.allow_extra_params:
@@ -239,22 +212,21 @@ class FeedForward:
         if eval_data is None or isinstance(eval_data, io.DataIter):
             return eval_data
         if not isinstance(eval_data, (tuple, list)) or len(eval_data) != 2:
-            raise ArgumentTypeError("Eval data must be DataIter, or NDArray/numpy.ndarray/list pair (i.e. tuple/list of "
-                                    "length 2)")
+            raise ArgumentTypeError("Eval data must be DataIter, or NDArray/numpy.ndarray/list pair (i.e. tuple/list "
+                                    "of length 2)")
         data, label = eval_data
         if data is None:
             raise ArgumentError("Eval data is NONE")
         if label is None and isinstance(data, io.DataIter):
             return data
-        return self._init_iter(*[np.array(one) if isinstance(one, list) else one for one in (data, label)],
-                               is_train=False)
+        data, label = (np.array(one) if isinstance(one, list) else one for one in eval_data)
+        return self._init_iter(data, label, is_train=False)
 
     # -- parameters
 
     def _init_params(self, inputs: Any, overwrite: bool = False) -> tuple[list[str], list[str], list[str]]:
         """The names of arguments, parameters and states; those without values get them. inputs: DataDescs."""
         shapes = {desc[0]: tuple(desc[1]) for desc in inputs}
-        assert self.symbol is not None
         arg_shapes, _, aux_shapes = self.symbol.infer_shape(**shapes)
         if arg_shapes is None:
             raise MXNetError(f"the shapes {shapes} do not tell those of all parameters")
@@ -304,8 +276,8 @@ class FeedForward:
             outputs = executor.forward(is_train=False, **dict(zip(
                 [desc[0] for desc in data.provide_data], batch.data, strict=True)))
             rows = data.batch_size - (batch.pad or 0)
-            found = {"out": outputs, "data": batch.data, "label": batch.label or ()} if return_data else {"out": outputs}
-            for kind, arrays in found.items():
+            found = {"out": outputs, "data": batch.data, "label": batch.label or ()}
+            for kind, arrays in found.items() if return_data else [("out", outputs)]:
                 columns[kind].append([array[:rows].asnumpy() for array in arrays])
         joined = {kind: [np.concatenate(parts) for parts in zip(*batches, strict=True)]
                   for kind, batches in columns.items()}

@@ -1,4 +1,4 @@
-"""Learning rate schedulers: over 1000 updates as MXNet's (golden/schedules.json), what they refuse and what they log."""
+"""Learning rate schedulers: over 1000 updates as MXNet's (golden/schedules.json), what they refuse and log."""
 from __future__ import annotations
 
 import importlib

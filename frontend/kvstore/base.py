@@ -1,6 +1,7 @@
 """What a key-value store can be asked, the registry of those that programs define, and `create`."""
 from __future__ import annotations
 
+import inspect
 from typing import Any, ClassVar
 
 from mxc.compiler.error import ArgumentError, ArgumentTypeError, MXNetError, nearest
@@ -15,7 +16,7 @@ class KVStoreBase:
     """
 
     OPTIMIZER = "optimizer"
-    kv_registry: ClassVar[dict[str, type]] = {}  # by name in small letters
+    kv_registry: ClassVar[dict[str, Any]] = {}  # by name in small letters
 
     def broadcast(self, key: Any, value: Any, out: Any, priority: int = 0) -> None:
         """Give every worker the value of a key that rank 0 has."""
@@ -29,8 +30,7 @@ class KVStoreBase:
         """Update weights by this optimizer when gradients are pushed."""
         raise NotImplementedError
 
-    @staticmethod
-    def is_capable(capability: str) -> bool:
+    def is_capable(self, capability: str) -> bool:
         """Whether the store has a capability, such as KVStoreBase.OPTIMIZER."""
         raise NotImplementedError
 
@@ -58,9 +58,9 @@ class KVStoreBase:
         raise NotImplementedError
 
     @staticmethod
-    def register(klass: type) -> type:
+    def register(klass: Any) -> Any:
         """A class decorator: `create` makes one by the class's name, in any case."""
-        if not isinstance(klass, type):
+        if not inspect.isclass(klass):
             raise ArgumentTypeError(f"register takes a class, got {klass!r}")
         KVStoreBase.kv_registry[klass.__name__.lower()] = klass
         return klass
@@ -84,8 +84,7 @@ class TestStore(KVStoreBase):
         values = list(value) if isinstance(value, (list, tuple)) else [value]
         self.broadcast(key, total(values), values if out is None else out)
 
-    @staticmethod
-    def is_capable(capability: str) -> bool:
+    def is_capable(self, capability: str) -> bool:
         """False for the optimizer. Raises MXNetError for a capability that does not exist."""
         if capability.lower() == KVStoreBase.OPTIMIZER:
             return False

@@ -48,8 +48,7 @@ class KVStore(KVStoreBase):
         """How many workers there are: 1."""
         return 1
 
-    @staticmethod
-    def is_capable(capability: str) -> bool:
+    def is_capable(self, capability: str) -> bool:
         """Whether the store has a capability: it has KVStoreBase.OPTIMIZER. Raises ValueError for any other."""
         if capability.lower() == KVStoreBase.OPTIMIZER:
             return True

@@ -175,7 +175,7 @@ class BaseModule:
             next_data_batch = next(data_iter, None)
             eval_name_vals: list[tuple[str, float]] = []
             if next_data_batch is None:
-                raise ArgumentError(f"fit: the training data have no batch in epoch {epoch}: does its reset begin anew?")
+                raise ArgumentError(f"fit: the training data have no batch in epoch {epoch}: does reset begin anew?")
             while next_data_batch is not None:
                 data_batch = next_data_batch
                 if monitor is not None:

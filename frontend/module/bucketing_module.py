@@ -8,9 +8,9 @@ from typing import Any
 from mxc import context as ctx
 from mxc import ndarray as nd
 from mxc import symbol as sym
+from mxc.checkpoints import checkpoint_paths, load_params
 from mxc.compiler.error import MXNetError
 from mxc.initializer import Uniform
-from mxc.model import checkpoint_paths, load_params
 from mxc.module.base_module import FIRST, SGD_PARAMS, BaseModule, Batch, Params
 from mxc.module.checks import require
 from mxc.module.module import Module
@@ -22,10 +22,10 @@ __all__ = ["BaseModule", "BucketingModule", "Module", "Uniform", "ctx", "logging
 class BucketingModule(BaseModule):
     """Modules of symbols that differ by a key, such as the length of a sequence.
 
-    sym_gen: a function that gives (symbol, data_names, label_names) for a key. default_bucket_key: the one that is bound
-    first; its symbol has all the parameters, and it should be the largest, since the others use its memory. The rest:
-    see Module. A batch says by its `bucket_key` which module it is for, and a module is bound when its first batch
-    comes.
+    sym_gen: a function that gives (symbol, data_names, label_names) for a key. default_bucket_key: the one that is
+    bound first; its symbol has all the parameters, and it should be the largest, since the others use its memory. The
+    rest: see Module. A batch says by its `bucket_key` which module it is for, and a module is bound when its first
+    batch comes.
     """
 
     def __init__(self, sym_gen: Callable[[Any], Any], default_bucket_key: Hashable = None, logger: Any = logging,
@@ -78,8 +78,8 @@ class BucketingModule(BaseModule):
     @staticmethod
     def load(prefix: str, epoch: int, sym_gen: Any = None, default_bucket_key: Hashable = None,
              **kwargs: Any) -> BucketingModule:
-        """A module with the symbols and parameters that `save_checkpoint` wrote; sym_gen gives the symbols of other keys.
-        kwargs: see BucketingModule."""
+        """A module with the symbols and parameters that `save_checkpoint` wrote; sym_gen gives the symbols of other
+        keys. kwargs: see BucketingModule."""
         require(sym_gen is not None, "sym_gen is required for loading BucketingModule")
         saved = nd.load(f"{prefix}.buckets")
         keys = [int(key) for key in saved[0].asnumpy()] if isinstance(saved, list) else []
@@ -88,7 +88,7 @@ class BucketingModule(BaseModule):
         return BucketingModule.load_dict(symbols, sym_gen, default_bucket_key, arg_params, aux_params, **kwargs)
 
     @staticmethod
-    def load_dict(sym_dict: Mapping[Hashable, Any] | None = None, sym_gen: Any = None,
+    def load_dict(sym_dict: Mapping[Any, Any] | None = None, sym_gen: Any = None,
                   default_bucket_key: Hashable = None, arg_params: Params | None = None,
                   aux_params: Params | None = None, **kwargs: Any) -> BucketingModule:
         """A module with these parameters; sym_dict: symbols by key, which replace those that sym_gen gives."""

@@ -77,8 +77,8 @@ class DataParallelExecutorGroup:
             if axis == -1:
                 continue
             if not axis < len(desc.shape):
-                raise ArgumentError(f"{desc.name} has the shape {desc.shape}, in which the layout {desc.layout!r} finds "
-                                    "no batch axis")
+                raise ArgumentError(f"{desc.name} has the shape {desc.shape}, in which the layout {desc.layout!r} "
+                                    "finds no batch axis")
             size = desc.shape[axis]
             if self.batch_size and size != self.batch_size:
                 raise ModuleStateError(f"all data must have the same batch size: batch_size = {self.batch_size}, but "
@@ -215,7 +215,7 @@ class DataParallelExecutorGroup:
 
     def get_output_shapes(self) -> list[tuple[str, tuple[int, ...]]]:
         """Pairs (name, shape) of the outputs of a whole batch."""
-        shapes = []
+        shapes: list[tuple[str, tuple[int, ...]]] = []
         for name, output, axis in zip(self.output_names, self.execs[0].outputs, self.output_layouts, strict=True):
             shape = list(output.shape)
             if axis >= 0 and len(self.execs) > 1:

@@ -11,6 +11,7 @@ from typing import Any
 from mxc import context as ctx
 from mxc import ndarray as nd
 from mxc import optimizer as opt
+from mxc.checkpoints import checkpoint_paths, load_checkpoint
 from mxc.compiler.error import ArgumentError, ArgumentTypeError, FileAccessError, MXNetError, nearest
 from mxc.initializer import InitDesc, Uniform
 from mxc.io import DataDesc
@@ -19,8 +20,6 @@ from mxc.model import (
     _initialize_kvstore,
     _update_params,
     _update_params_on_kvstore,
-    checkpoint_paths,
-    load_checkpoint,
 )
 from mxc.module.base_module import FIRST, SGD_PARAMS, BaseModule, Batch, Params, _check_input_names, _parse_data_desc
 from mxc.module.checks import require

@@ -9,7 +9,6 @@ import numpy as np
 
 from mxc import ndarray as nd
 from mxc.initializer import Uniform
-
 from mxc.module.base_module import FIRST, SGD_PARAMS, BaseModule, Batch, Params
 from mxc.module.checks import require
 from mxc.ndarray import NDArray
@@ -118,7 +117,7 @@ class PythonLossModule(PythonModule):
                  label_names: Sequence[str] = ("softmax_label",), logger: Any = logging,
                  grad_func: Callable[[NDArray, Any], Any] | None = None):
         super().__init__(data_names, label_names, [f"{name}_output"], logger=logger)
-        require(len(self._data_names) == 1 and len(label_names) == 1, "a loss takes one array of scores and one of labels")
+        require(len(self._data_names) == len(label_names) == 1, "a loss takes one array of scores and one of labels")
         require(grad_func is None or callable(grad_func), f"grad_func must be a function, got {type(grad_func)}")
         self._name, self._grad_func = name, grad_func
         self._scores: Any = None

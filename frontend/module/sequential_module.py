@@ -94,8 +94,8 @@ class SequentialModule(BaseModule):
         homes: dict[str, int] = {}
         for i, module in enumerate(self._modules):
             for name in (name for params in module.get_params() for name in params):
-                require(name not in homes, f'Duplicated parameter names: name "{name}" in layer {i} ({type(module)}) is '
-                                           f"already used in layer {homes.get(name)}")
+                require(name not in homes, f'Duplicated parameter names: name "{name}" in layer {i} ({type(module)}) '
+                                           f"is already used in layer {homes.get(name)}")
                 homes[name] = i
         self.params_initialized = True
 

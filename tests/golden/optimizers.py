@@ -34,8 +34,7 @@ SETTINGS = {
                   "upper_bound": 1.5}, {"learning_rate": 0.1, "bias_correction": False}],
     "test": [{}],
 }
-FACTOR = {"learning_rate": 0.2, "step": 4, "factor": 0.5}  # the last runs of some: rates that change
-SCHEDULED = ("sgd", "lars", "adam", "nag", "lbsgd")
+FACTOR = {"learning_rate": 0.2, "step": 4, "factor": 0.5}  # of the runs whose rates change
 
 
 def questions():
@@ -50,15 +49,14 @@ def questions():
         mixed = {**settings[-1], **SOME, "multi_precision": True}
         if name not in ("lbsgd", "dcasgd"):  # these do not take states of other dtypes
             found.append([name, mixed, "float16", name == "lamb"])
-        if name in ("sgd", "nag", "signum", "adam"):
+        if name in ("sgd", "nag", "adam"):
             found.append([name, {**settings[-1], **SOME}, "float16", False])
         if name == "sgd":
             found.append([name, {**settings[0], **SOME, "multi_precision": True}, "float16", False])
             found += [[name, mixed, "float16", True], [name, {**mixed, "momentum": 0}, "float16", True]]
         if name in ("sgd", "adam"):
             found.append([name, {**settings[-1], **SOME}, "float64", False])
-        if name in SCHEDULED:
-            found.append([name, {**settings[-1], **SOME, "scheduled": True}, "float32", name == "lars"])
+        found.append([name, {**settings[-1], **SOME, "scheduled": True}, "float32", name == "lars"])
     return found
 
 
@@ -90,7 +88,7 @@ def advance(mx, updater, weights, first, steps, together=False):
         if together:
             updater(list(range(len(weights))), grads, weights)
         else:
-            for i, (weight, grad) in enumerate(zip(weights, grads)):
+            for i, (weight, grad) in enumerate(zip(weights, grads, strict=True)):
                 updater(i, grad, weight)
 
 
