@@ -179,6 +179,27 @@ def test_sums_of_a_programs_own_metric_are_plain_numbers():
     assert str(both) == "EvalMetric: {'both_0': 3.0, 'both_1': 4.0}"
 
 
+def test_sums_keep_their_digits():
+    metric = mx.metric.EvalMetric("own")
+    metric.sum_metric = 2.0 ** 25
+    metric.num_inst += np.int64(2)
+    for _ in range(4):
+        metric.sum_metric += np.float32(1)
+    assert metric.sum_metric == 2 ** 25 + 4 and type(metric.num_inst) is int
+    function = mx.metric.np(lambda label, pred: (np.float32(2 ** 24), np.int64(1)))
+    for array in ([1.0], [2.0]):
+        function.update([mx.nd.array(array)], [mx.nd.array(array)])
+    function.update([mx.nd.array([1])], [mx.nd.array([1])])
+    assert function.sum_metric == 3 * 2 ** 24 and str(function) == "EvalMetric: {'custom(<lambda>)': 16777216.0}"
+
+
+def test_a_name_that_is_not_there_is_named():
+    metric = mx.metric.Accuracy(output_names=["softmax_outptu"])
+    with pytest.raises(KeyError, match="accuracy: there is no output 'softmax_outptu'; there are softmax_output; "
+                                         "did you mean 'softmax_output'"):
+        metric.update_dict({"softmax_label": mx.nd.array(LABELS)}, {"softmax_output": mx.nd.array(SCORES)})
+
+
 def test_global_values_of_all_batches():
     rng = np.random.default_rng(5)
     batches = [(rng.random(7), rng.random(7)) for _ in range(4)]

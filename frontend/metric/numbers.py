@@ -8,7 +8,7 @@ from typing import Any
 import numpy
 
 from mxc.compiler.error import ArgumentError, ArgumentTypeError
-from mxc.metric.base import EvalMetric, alias, check_label_shapes, checked, pairs, register
+from mxc.metric.base import EvalMetric, alias, check_label_shapes, checked, pairs, plain, register
 from mxc.ndarray.ndarray import NDArray, apply
 
 Names = Sequence[str] | None
@@ -207,7 +207,7 @@ class CustomMetric(EvalMetric):
             found = self._feval(checked(label).asnumpy(), checked(pred).asnumpy())
             value, count = found if isinstance(found, tuple) else (found, 1)
             self._settle()
-            self._add(value, count)
+            self._add(plain(value), plain(count))
 
     def get_config(self) -> dict[str, Any]:
         """Raises NotImplementedError: a function has no text to be made of again."""
