@@ -239,6 +239,8 @@ class PCC(EvalMetric):
 
     def _count(self, label: np.ndarray, classes: np.ndarray) -> None:
         label, classes = _whole(label).astype("int64"), _whole(classes).astype("int64")
+        if not label.size:
+            return
         grown = max(0, int(max(label.max(), classes.max())) + 1 - self.k)
         if min(label.min(), classes.min()) < -self.k - grown:
             raise ArgumentIndexError(f"metric {self.name}: the class {min(label.min(), classes.min())} is not one of "

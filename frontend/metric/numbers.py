@@ -129,12 +129,14 @@ class PearsonCorrelation(EvalMetric):
         self._add(float(numpy.corrcoef(pred.ravel(), label.ravel())[0, 1]) if label.size > 1 else math.nan, 1)
 
     def _take_all(self, label: numpy.ndarray, pred: numpy.ndarray) -> None:
+        self._add(0.0, 1)
+        if not label.size:
+            return
         self.update_cov(label, pred)
         self._label_nums, self._mean_l, self._sse_l = self.update_variance(
             label, self._label_nums, self._mean_l, self._sse_l)
         self._pred_nums, self._mean_p, self._sse_p = self.update_variance(
             pred, self._pred_nums, self._mean_p, self._sse_p)
-        self._add(0.0, 1)
 
     def get(self) -> tuple[str, float]:
         """Name and value."""
@@ -162,7 +164,9 @@ class Loss(EvalMetric):
             raise ArgumentTypeError(f"outputs are arrays or lists of arrays, got {preds!r}")
         for pred in [preds] if isinstance(preds, NDArray) else preds:
             count = checked(pred).size
-            self._later(lambda total, count=count: self._add(float(total.ravel()[0]), count), apply("sum", [pred], {}))
+            if count:
+                total = apply("sum", [pred], {})
+                self._later(lambda total, count=count: self._add(float(total.ravel()[0]), count), total)
 
 
 @register
