@@ -200,6 +200,15 @@ def test_a_name_that_is_not_there_is_named():
         metric.update_dict({"softmax_label": mx.nd.array(LABELS)}, {"softmax_output": mx.nd.array(SCORES)})
 
 
+def test_a_metric_is_made_again_of_its_configuration():
+    for name, arguments in NAMES.items():
+        metric = mx.metric.create(name, **arguments)
+        config = metric.get_config()
+        top = {"top_k_acc": {"name": "top_k_accuracy"}}.get(name, {})  # K comes behind the name once more
+        again = mx.metric.create(**{**config, **top})
+        assert (type(again), again.get_config()) == (type(metric), config)
+
+
 def test_global_values_of_all_batches():
     rng = np.random.default_rng(5)
     batches = [(rng.random(7), rng.random(7)) for _ in range(4)]

@@ -43,7 +43,8 @@ OTHERS = {
         ("Accuracy()", "accuracy"), ("PCC()", "pcc"), ("PCC(has_global_stats=False)", "pcc"))},
     f"after(m.TopKAccuracy(top_k=2), {BATCHES['empty']})": (2, [
         [["error", ["ValueError"]]], [["top_k_accuracy_2", "nan"], ["top_k_accuracy_2", "nan"], 0, 0, 0.0, 0.0]]),
-    f"after(m.CompositeEvalMetric(['acc', 'mse']), {BATCHES['empty']})": (1, [[["accuracy", "mse"], ["nan", "nan"]]] * 2),
+    f"after(m.CompositeEvalMetric(['acc', 'mse']), {BATCHES['empty']})": (
+        1, [[["accuracy", "mse"], ["nan", "nan"]]] * 2),
 }
 
 

@@ -20,6 +20,7 @@ from mxc.runtime import engine
 from mxc.runtime.array import LARGE
 
 Work = Callable[..., None]
+Names = Sequence[str] | None  # of outputs or labels; None for all
 
 
 class _Number:
@@ -65,8 +66,7 @@ class EvalMetric:
     _variable: engine.Variable | None = None  # which all work on this metric's numbers writes
     _failure: Exception | None = None  # what work has raised, until somebody is told
 
-    def __init__(self, name: str, output_names: Sequence[str] | None = None, label_names: Sequence[str] | None = None,
-                 **kwargs: Any):
+    def __init__(self, name: str, output_names: Names = None, label_names: Names = None, **kwargs: Any):
         self.name = str(name)
         self.output_names, self.label_names = output_names, label_names
         self._has_global_stats = kwargs.pop("has_global_stats", False)
@@ -86,7 +86,7 @@ class EvalMetric:
         ArgumentKeyError, a KeyError, when one of them is not there."""
         self.update(self._chosen("label", label, self.label_names), self._chosen("output", pred, self.output_names))
 
-    def _chosen(self, kind: str, given: Mapping[str, NDArray], names: Sequence[str] | None) -> list[NDArray]:
+    def _chosen(self, kind: str, given: Mapping[str, NDArray], names: Names) -> list[NDArray]:
         missing = [name for name in names or () if name not in given]
         if missing:
             raise ArgumentKeyError(f"metric {self.name}: there is no {kind} {missing[0]!r}; there are "

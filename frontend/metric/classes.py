@@ -3,18 +3,15 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from mxc.compiler.error import ArgumentError, ArgumentIndexError, ArgumentTypeError
-from mxc.metric.base import EvalMetric, alias, check_label_shapes, checked, pairs, register
+from mxc.metric.base import EvalMetric, Names, alias, check_label_shapes, checked, pairs, register
 from mxc.ndarray.ndarray import NDArray, apply
 from mxc.runtime import engine
 from mxc.runtime.array import LARGE, Array
-
-Names = Sequence[str] | None
 
 
 def _whole(values: np.ndarray) -> np.ndarray:
@@ -22,7 +19,7 @@ def _whole(values: np.ndarray) -> np.ndarray:
     return values.ravel().astype("int32", copy=False)
 
 
-def _chosen(pred: NDArray, axis: int | None) -> NDArray:
+def _best_class(pred: NDArray, axis: int | None) -> NDArray:
     """The class of the highest score, the first of equal ones."""
     if pred.ndim < 2 or axis not in (-1, pred.ndim - 1):
         return apply("argmax", [pred], {"axis": axis})
@@ -54,7 +51,7 @@ class Accuracy(EvalMetric):
     def update(self, labels: Any, preds: Any) -> None:
         """Take a batch in. Raises ArgumentError when labels and predictions are not equally many."""
         for label, pred in pairs(labels, preds):
-            classes = pred if pred.shape == label.shape else _chosen(pred, self.axis)
+            classes = pred if pred.shape == label.shape else _best_class(pred, self.axis)
             _check_sizes(label, classes, self.name)
             self._later(self._count, label, classes)
 
@@ -126,7 +123,7 @@ class _Binary(EvalMetric):
             check_label_shapes(label, pred)
             if pred.ndim < 2:
                 raise ArgumentError(f"metric {self.name}: scores have the shape (samples, classes), got {pred.shape}")
-            classes = _chosen(pred, 1)
+            classes = _best_class(pred, 1)
             try:
                 np.broadcast_shapes(label.shape, classes.shape)
             except ValueError:
@@ -232,7 +229,7 @@ class PCC(EvalMetric):
         and predictions are not equally many."""
         for label, pred in pairs(labels, preds):
             check_label_shapes(label, pred)
-            classes = pred if pred.shape == label.shape else _chosen(pred, 1)
+            classes = pred if pred.shape == label.shape else _best_class(pred, 1)
             _check_sizes(label, classes, self.name)
             self._later(self._count, label, classes)
         self._later(lambda: self._add(0.0, 1))

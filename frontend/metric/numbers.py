@@ -2,16 +2,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy
 
 from mxc.compiler.error import ArgumentError, ArgumentTypeError
-from mxc.metric.base import EvalMetric, alias, check_label_shapes, checked, pairs, plain, register
+from mxc.metric.base import EvalMetric, Names, alias, check_label_shapes, checked, pairs, plain, register
 from mxc.ndarray.ndarray import NDArray, apply
-
-Names = Sequence[str] | None
 
 
 def _column(values: numpy.ndarray) -> numpy.ndarray:
