@@ -44,8 +44,10 @@ def resnet18():
         y = sym.Activation(normed(x, name + "a", filters, 3, stride), act_type="relu")
         y = normed(y, name + "b", filters, 3, 1)
         return sym.Activation(y + (x if same else normed(x, name + "c", filters, 1, stride)), act_type="relu")
-    x = sym.Convolution(sym.var("data"), kernel=(3, 3), pad=(1, 1), num_filter=64, no_bias=True, name="first")
+    x = sym.Convolution(sym.var("data"), kernel=(7, 7), stride=(2, 2), pad=(3, 3), num_filter=64, no_bias=True,
+                        name="first")
     x = sym.Activation(sym.BatchNorm(x, fix_gamma=False, name="first_bn"), act_type="relu")
+    x = sym.Pooling(x, kernel=(3, 3), stride=(2, 2), pad=(1, 1), pool_type="max")
     for i, n in enumerate((64, 128, 256, 512)):
         x = unit(unit(x, f"s{i}u0", n, 1 if i == 0 else 2, i == 0), f"s{i}u1", n, 1, True)
     x = sym.Flatten(sym.Pooling(x, global_pool=True, pool_type="avg", kernel=(1, 1)))

@@ -26,5 +26,10 @@ def test_it_trains_as_mxnet(name: str) -> None:
     assert differences(modules.answers(mx, name), ANSWERS[name]) == []
 
 
+def test_a_checkpoint_of_mxnets_is_read_and_trained_on() -> None:
+    found = modules.loaded(mx, "lenet", str(modules.CHECKPOINT))
+    assert differences(found, ANSWERS["resumed lenet"]["resumed"]) == []
+
+
 def test_the_questions_are_those_that_mxnet_answered() -> None:
     assert list(ANSWERS) == list(modules.CASES)
