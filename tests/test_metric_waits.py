@@ -97,6 +97,21 @@ def test_a_label_that_is_no_class_is_told_by_the_next_call(ask: str):
     assert metric.get() == before  # told once; the batch is left out
 
 
+@pytest.mark.parametrize("name", ["f1", "mcc"])
+def test_a_batch_that_is_left_out_has_no_score(name: str):
+    label, pred = mx.nd.array([0, 1, 2, 0, 1]), mx.nd.array(SCORES)
+    metric = mx.metric.create(name)
+    metric.update([mx.nd.array(LABELS)], [pred])
+    before = metric.get()
+    with Held(pred) as held:
+        metric.update([label], [pred])
+        metric.update([mx.nd.array(LABELS)], [pred])  # behind it, so it does not count either
+        held.release()
+        with pytest.raises(ValueError, match="is for two classes, the labels have 3"):
+            metric.get()
+    assert metric.get() == before and metric.num_inst == 1
+
+
 def test_a_label_that_is_no_class_is_told_at_once_when_it_is_there():
     with pytest.raises(IndexError, match="the label 7 is none of 2 classes"):
         mx.metric.CrossEntropy().update([mx.nd.array([0, 7, 1, 0, 1])], [mx.nd.array(SCORES)])
@@ -112,6 +127,7 @@ def test_what_failed_before_is_told_and_left_out():
     before = metric.get()
     engine.push(fail, (), (pred._array.variable,), "failing", small=False)
     metric.update([label], [pred])
+    metric.update([label], [good])
     with pytest.raises(mx.MXNetError, match="failing: no value"):
         metric.get()
     assert metric.get() == before

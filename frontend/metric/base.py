@@ -138,7 +138,8 @@ class EvalMetric:
         self._global_num_inst += count
 
     def _later(self, work: Work, *arrays: NDArray) -> None:
-        """Call `work` with the values of these arrays, which it leaves as they are, when they are there."""
+        """Call `work` with the values of these arrays, which it leaves as they are, when they are there. After an error
+        nothing is counted until somebody is told of it."""
         if self._failure is not None:
             self._settle()
         if self._variable is None:
@@ -146,13 +147,14 @@ class EvalMetric:
         inputs = [array._array for array in arrays]
 
         def run() -> None:
-            try:
-                with np.errstate(all="ignore"):
-                    work(*[array.memory for array in inputs])
-            except Exception as error:
-                self._failure = self._failure or error
+            if self._failure is None:
+                try:
+                    with np.errstate(all="ignore"):
+                        work(*[array.memory for array in inputs])
+                except Exception as error:
+                    self._failure = error
 
-        engine.push(run, [array.variable for array in inputs], (self._variable,), "metric",
+        engine.push(run, [self._variable, *(array.variable for array in inputs)], (self._variable,), "metric",
                     all(array.size < LARGE for array in inputs))
         if self._failure is not None:
             self._settle()
