@@ -189,14 +189,15 @@ def check_label_shapes(labels: Any, preds: Any, wrap: bool = False, shape: bool 
     differ.
     """
     if shape:
-        ours, theirs, what = labels.shape, preds.shape, "Shape"
+        if labels.shape != preds.shape:
+            raise ArgumentError(f"labels and predictions must have equal shapes, got {labels.shape} and {preds.shape}")
     else:
         for given in (labels, preds):
             if not hasattr(given, "__len__"):
                 raise ArgumentTypeError(f"labels and predictions are arrays or lists of arrays, got {given!r}")
-        ours, theirs, what = len(labels), len(preds), "Number"
-    if ours != theirs:
-        raise ArgumentError(f"{what} of labels {ours} does not match {what.lower()} of predictions {theirs}")
+        if len(labels) != len(preds):
+            raise ArgumentError(f"each prediction needs a label: there are {len(labels)} labels and {len(preds)} "
+                                "predictions")
     if wrap:
         labels, preds = ([given] if isinstance(given, NDArray) else given for given in (labels, preds))
     return labels, preds

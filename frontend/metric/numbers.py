@@ -213,7 +213,7 @@ class CustomMetric(EvalMetric):
 
     def get_config(self) -> dict[str, Any]:
         """Raises NotImplementedError: a function has no text to be made of again."""
-        raise NotImplementedError("CustomMetric cannot be serialized")
+        raise NotImplementedError(f"{self.name}: a function cannot be told in a configuration")
 
 
 def np(numpy_feval: Callable[[numpy.ndarray, numpy.ndarray], Any], name: str | None = None,
