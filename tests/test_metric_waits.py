@@ -135,6 +135,27 @@ def test_what_failed_before_is_told_and_left_out():
     assert metric.num_inst == 2 and metric.get() == before
 
 
+def test_several_threads_update_one_metric():
+    label, pred = batch("acc")
+    metric, alone = mx.metric.create(["acc", "pcc", "ce"]), mx.metric.create(["acc", "pcc", "ce"])
+
+    def update() -> None:
+        for _ in range(50):
+            metric.update([label], [pred])
+
+    threads = [threading.Thread(target=update) for _ in range(4)]
+    with Held(pred) as held:
+        for thread in threads:
+            thread.start()
+        held.release()
+        for thread in threads:
+            thread.join()
+    for _ in range(200):
+        alone.update([label], [pred])
+    assert [part.num_inst for part in metric.metrics] == [1000, 200, 1000]
+    assert metric.get() == alone.get()
+
+
 def test_large_batches_are_counted_in_threads():
     rng = np.random.default_rng(3)
     scores, label = rng.random((600, 1000), "float32"), rng.integers(0, 1000, 600)

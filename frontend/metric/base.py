@@ -71,6 +71,7 @@ class EvalMetric:
         self.output_names, self.label_names = output_names, label_names
         self._has_global_stats = kwargs.pop("has_global_stats", False)
         self._kwargs = kwargs
+        self._variable = engine.Variable()
         self.reset()
 
     def __str__(self) -> str:
