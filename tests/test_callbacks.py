@@ -54,3 +54,58 @@ def test_logs_what_mxnet_logs(case: str):
     ours = json.loads(json.dumps(callbacks.answer(mx, case)))
     real = without_backward(REAL[case]) if "monitor" in case else REAL[case]
     assert same(ours, real), f"\n{ours}\n{real}"
+
+
+def network():
+    net = mx.sym.FullyConnected(mx.sym.var("x"), num_hidden=2, name="fc")
+    bound = net.simple_bind(mx.cpu(), x=(3, 4))
+    for array in bound.arg_arrays:
+        array[:] = 0.25
+    return net, bound
+
+
+def test_checkpoints_are_written_every_so_many_epochs(tmp_path, caplog):
+    net, bound = network()
+    save = mx.callback.do_checkpoint(f"{tmp_path}/net", period=2)
+    with caplog.at_level("INFO"):
+        for epoch in range(5):
+            save(epoch, net, {"fc_weight": bound.arg_dict["fc_weight"]}, {})
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "net-0002.params", "net-0004.params", "net-symbol.json"]
+    assert [record.getMessage() for record in caplog.records] == [
+        f'Saved checkpoint to "{tmp_path}/net-000{epoch}.params"' for epoch in (2, 4)]
+    symbol, arguments, _ = mx.model.load_checkpoint(f"{tmp_path}/net", 4)
+    assert symbol.list_arguments() == net.list_arguments()
+    assert (arguments["fc_weight"].asnumpy() == 0.25).all()
+
+
+def test_batches_that_a_monitor_does_not_look_at_run_without_it():
+    _, bound = network()
+    monitor = mx.mon.Monitor(3, pattern="fc_output")
+    monitor.install(bound)
+    seen = []
+    for _ in range(5):
+        monitor.tic()
+        bound.forward()
+        seen.append((monitor.activated, bound._core.monitor is not None, len(monitor.toc())))
+        assert bound._core.monitor is None
+    assert seen == [(True, True, 1), *[(False, False, 0)] * 2, (True, True, 1), (False, False, 0)]
+
+
+def test_a_monitor_that_is_installed_in_the_middle_of_a_batch_sees_the_rest_of_it():
+    _, bound = network()
+    monitor = mx.mon.Monitor(1, pattern="fc_output")
+    monitor.tic()
+    monitor.install(bound)
+    bound.forward()
+    assert [name for _, name, _ in monitor.toc()] == ["fc_output"]
+
+
+def test_what_a_monitors_function_gives_wrongly_is_named():
+    _, bound = network()
+    monitor = mx.mon.Monitor(1, stat_func=lambda array: 3)
+    monitor.install(bound)
+    monitor.tic()
+    bound.forward()
+    with pytest.raises(TypeError, match="stat_func must give an NDArray or a list of them, got 3 for fc_output"):
+        monitor.toc()

@@ -38,6 +38,13 @@ OTHERS = {
     # MXNet has no number that large.
     **{f"after(m.{perplexity}, {BATCHES['scores of classes']})": (2, [["perplexity", "inf"]] * 2)
        for perplexity in ("Perplexity(None)", "Perplexity(ignore_label=1)")},
+    # MXNet has no largest score of none.
+    **{f"after(m.{metric}, {BATCHES['empty']})": (1, [[name, "nan"]] * 2) for metric, name in (
+        ("Accuracy()", "accuracy"), ("PCC()", "pcc"), ("PCC(has_global_stats=False)", "pcc"))},
+    f"after(m.TopKAccuracy(top_k=2), {BATCHES['empty']})": (2, [
+        [["error", ["ValueError"]]], [["top_k_accuracy_2", "nan"], ["top_k_accuracy_2", "nan"], 0, 0, 0.0, 0.0]]),
+    f"after(m.CompositeEvalMetric(['acc', 'mse']), {BATCHES['empty']})": (
+        1, [[["accuracy", "mse"], ["nan", "nan"]]] * 2),
 }
 
 

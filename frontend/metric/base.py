@@ -14,16 +14,20 @@ from typing import Any
 import numpy as np
 
 from mxc import registry
-from mxc.compiler.error import ArgumentError, ArgumentTypeError
+from mxc.compiler.error import ArgumentError, ArgumentKeyError, ArgumentTypeError, nearest
 from mxc.ndarray.ndarray import NDArray
 from mxc.runtime import engine
 from mxc.runtime.array import LARGE
 
 Work = Callable[..., None]
+Names = Sequence[str] | None  # of outputs or labels; None for all
 
 
 class _Number:
-    """A sum or a count of a metric: who reads or sets it waits for the work on batches that is under way."""
+    """A sum or a count of a metric: who reads or sets it waits for the work on batches that is under way.
+
+    It is read as a float64 of NumPy's, which stays one when a program adds a float32: a float of Python's would not.
+    """
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.slot = f"_{name}"
@@ -32,11 +36,17 @@ class _Number:
         if metric is None:
             return self
         metric._settle()
-        return getattr(metric, self.slot)
+        value = getattr(metric, self.slot)
+        return np.float64(value) if type(value) is float else value
 
     def __set__(self, metric: EvalMetric, value: Any) -> None:
         metric._settle()
-        setattr(metric, self.slot, value)
+        setattr(metric, self.slot, plain(value))
+
+
+def plain(value: Any) -> Any:
+    """A number of NumPy's as one of Python's, of which sums are made."""
+    return value.item() if isinstance(value, np.generic) else value
 
 
 class EvalMetric:
@@ -56,12 +66,12 @@ class EvalMetric:
     _variable: engine.Variable | None = None  # which all work on this metric's numbers writes
     _failure: Exception | None = None  # what work has raised, until somebody is told
 
-    def __init__(self, name: str, output_names: Sequence[str] | None = None, label_names: Sequence[str] | None = None,
-                 **kwargs: Any):
+    def __init__(self, name: str, output_names: Names = None, label_names: Names = None, **kwargs: Any):
         self.name = str(name)
         self.output_names, self.label_names = output_names, label_names
         self._has_global_stats = kwargs.pop("has_global_stats", False)
         self._kwargs = kwargs
+        self._variable = engine.Variable()
         self.reset()
 
     def __str__(self) -> str:
@@ -73,12 +83,16 @@ class EvalMetric:
                 "label_names": self.label_names}
 
     def update_dict(self, label: Mapping[str, NDArray], pred: Mapping[str, NDArray]) -> None:
-        """Take a batch in: `update` with the labels and outputs that the metric's names choose. Raises KeyError when
-        one of them is not there."""
-        self.update([label[name] for name in self.label_names or ()] if self.label_names is not None
-                    else list(label.values()),
-                    [pred[name] for name in self.output_names or ()] if self.output_names is not None
-                    else list(pred.values()))
+        """Take a batch in: `update` with the labels and outputs that the metric's names choose. Raises
+        ArgumentKeyError, a KeyError, when one of them is not there."""
+        self.update(self._chosen("label", label, self.label_names), self._chosen("output", pred, self.output_names))
+
+    def _chosen(self, kind: str, given: Mapping[str, NDArray], names: Names) -> list[NDArray]:
+        missing = [name for name in names or () if name not in given]
+        if missing:
+            raise ArgumentKeyError(f"metric {self.name}: there is no {kind} {missing[0]!r}; there are "
+                                   f"{', '.join(given) or 'none'}{nearest(missing[0], given)}")
+        return list(given.values()) if names is None else [given[name] for name in names]
 
     def update(self, labels: Any, preds: Any) -> None:
         """Take a batch in. labels, preds: lists of arrays, or one array each. Derived classes do it."""
@@ -98,14 +112,14 @@ class EvalMetric:
     def get(self) -> tuple[Any, Any]:
         """Name and value since `reset` or `reset_local`: NaN when there was nothing."""
         count = self.num_inst
-        return self.name, self.sum_metric / count if count else math.nan
+        return self.name, plain(self.sum_metric / count) if count else math.nan
 
     def get_global(self) -> tuple[Any, Any]:
         """Name and value since `reset`; the same as `get` for a metric that keeps no global value."""
         if not self._has_global_stats:
             return self.get()
         count = self.global_num_inst
-        return self.name, self.global_sum_metric / count if count else math.nan
+        return self.name, plain(self.global_sum_metric / count) if count else math.nan
 
     def get_name_value(self) -> list[tuple[str, Any]]:
         """(name, value) of each value of `get`."""
@@ -125,7 +139,8 @@ class EvalMetric:
         self._global_num_inst += count
 
     def _later(self, work: Work, *arrays: NDArray) -> None:
-        """Call `work` with the values of these arrays, which it leaves as they are, when they are there."""
+        """Call `work` with the values of these arrays, which it leaves as they are, when they are there. After an error
+        nothing is counted until somebody is told of it."""
         if self._failure is not None:
             self._settle()
         if self._variable is None:
@@ -133,13 +148,14 @@ class EvalMetric:
         inputs = [array._array for array in arrays]
 
         def run() -> None:
-            try:
-                with np.errstate(all="ignore"):
-                    work(*[array.memory for array in inputs])
-            except Exception as error:
-                self._failure = self._failure or error
+            if self._failure is None:
+                try:
+                    with np.errstate(all="ignore"):
+                        work(*[array.memory for array in inputs])
+                except Exception as error:
+                    self._failure = error
 
-        engine.push(run, [array.variable for array in inputs], (self._variable,), "metric",
+        engine.push(run, [self._variable, *(array.variable for array in inputs)], (self._variable,), "metric",
                     all(array.size < LARGE for array in inputs))
         if self._failure is not None:
             self._settle()
@@ -174,14 +190,15 @@ def check_label_shapes(labels: Any, preds: Any, wrap: bool = False, shape: bool 
     differ.
     """
     if shape:
-        ours, theirs, what = labels.shape, preds.shape, "Shape"
+        if labels.shape != preds.shape:
+            raise ArgumentError(f"labels and predictions must have equal shapes, got {labels.shape} and {preds.shape}")
     else:
         for given in (labels, preds):
             if not hasattr(given, "__len__"):
                 raise ArgumentTypeError(f"labels and predictions are arrays or lists of arrays, got {given!r}")
-        ours, theirs, what = len(labels), len(preds), "Number"
-    if ours != theirs:
-        raise ArgumentError(f"{what} of labels {ours} does not match {what.lower()} of predictions {theirs}")
+        if len(labels) != len(preds):
+            raise ArgumentError(f"each prediction needs a label: there are {len(labels)} labels and {len(preds)} "
+                                "predictions")
     if wrap:
         labels, preds = ([given] if isinstance(given, NDArray) else given for given in (labels, preds))
     return labels, preds

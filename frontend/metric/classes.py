@@ -3,16 +3,15 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from mxc.compiler.error import ArgumentError, ArgumentIndexError, ArgumentTypeError
-from mxc.metric.base import EvalMetric, alias, check_label_shapes, checked, pairs, register
+from mxc.metric.base import EvalMetric, Names, alias, check_label_shapes, checked, pairs, register
 from mxc.ndarray.ndarray import NDArray, apply
-
-Names = Sequence[str] | None
+from mxc.runtime import engine
+from mxc.runtime.array import LARGE, Array
 
 
 def _whole(values: np.ndarray) -> np.ndarray:
@@ -20,9 +19,17 @@ def _whole(values: np.ndarray) -> np.ndarray:
     return values.ravel().astype("int32", copy=False)
 
 
-def _chosen(pred: NDArray, axis: int | None) -> NDArray:
-    """The class of the highest score."""
-    return apply("argmax", [pred], {"axis": axis})
+def _best_class(pred: NDArray, axis: int | None) -> NDArray:
+    """The class of the highest score, the first of equal ones."""
+    if pred.ndim < 2 or axis not in (-1, pred.ndim - 1):
+        return apply("argmax", [pred], {"axis": axis})
+    scores, made = pred._array, Array.empty(pred.shape[:-1], "int32", pred.context)
+
+    def choose() -> None:
+        made.memory[...] = scores.memory.argmax(axis=-1)
+
+    engine.push(choose, (scores.variable,), (made.variable,), "argmax", scores.size < LARGE)
+    return NDArray(made)
 
 
 def _check_sizes(label: NDArray, pred: NDArray, name: str) -> None:
@@ -44,7 +51,7 @@ class Accuracy(EvalMetric):
     def update(self, labels: Any, preds: Any) -> None:
         """Take a batch in. Raises ArgumentError when labels and predictions are not equally many."""
         for label, pred in pairs(labels, preds):
-            classes = pred if pred.shape == label.shape else _chosen(pred, self.axis)
+            classes = pred if pred.shape == label.shape else _best_class(pred, self.axis)
             _check_sizes(label, classes, self.name)
             self._later(self._count, label, classes)
 
@@ -55,7 +62,8 @@ class Accuracy(EvalMetric):
 @register
 @alias("top_k_accuracy", "top_k_acc")
 class TopKAccuracy(EvalMetric):
-    """The share of labels that are among the `top_k` classes of the highest scores. The name gets _K behind it."""
+    """The share of labels that are among the `top_k` classes of the highest scores, the first of equal ones. The name
+    gets _K behind it."""
 
     def __init__(self, top_k: int = 1, name: str = "top_k_accuracy", output_names: Names = None,
                  label_names: Names = None):
@@ -81,8 +89,11 @@ class TopKAccuracy(EvalMetric):
             self._later(self._count, label, pred)
 
     def _count(self, label: np.ndarray, pred: np.ndarray) -> None:
-        best = np.argpartition(pred.astype("float32", copy=False), -self.top_k, axis=1)[:, -self.top_k:]
-        self._add(float((best == _whole(label)[:, None]).sum()), label.size)
+        classes, scores = _whole(label)[:, None], np.where(np.isnan(pred), np.inf, pred)
+        own = np.take_along_axis(scores, np.clip(classes, 0, pred.shape[1] - 1).astype("int64"), axis=1)
+        before = (scores > own) | ((scores == own) & (np.arange(pred.shape[1]) < classes))
+        is_class = (classes >= 0) & (classes < pred.shape[1])
+        self._add(float((is_class[:, 0] & (before.sum(axis=1) < self.top_k)).sum()), label.size)
 
 
 class _Binary(EvalMetric):
@@ -112,7 +123,7 @@ class _Binary(EvalMetric):
             check_label_shapes(label, pred)
             if pred.ndim < 2:
                 raise ArgumentError(f"metric {self.name}: scores have the shape (samples, classes), got {pred.shape}")
-            classes = _chosen(pred, 1)
+            classes = _best_class(pred, 1)
             try:
                 np.broadcast_shapes(label.shape, classes.shape)
             except ValueError:
@@ -218,13 +229,15 @@ class PCC(EvalMetric):
         and predictions are not equally many."""
         for label, pred in pairs(labels, preds):
             check_label_shapes(label, pred)
-            classes = pred if pred.shape == label.shape else _chosen(pred, 1)
+            classes = pred if pred.shape == label.shape else _best_class(pred, 1)
             _check_sizes(label, classes, self.name)
             self._later(self._count, label, classes)
         self._later(lambda: self._add(0.0, 1))
 
     def _count(self, label: np.ndarray, classes: np.ndarray) -> None:
         label, classes = _whole(label).astype("int64"), _whole(classes).astype("int64")
+        if not label.size:
+            return
         grown = max(0, int(max(label.max(), classes.max())) + 1 - self.k)
         if min(label.min(), classes.min()) < -self.k - grown:
             raise ArgumentIndexError(f"metric {self.name}: the class {min(label.min(), classes.min())} is not one of "
@@ -233,10 +246,8 @@ class PCC(EvalMetric):
             self.k += grown
             self._counts, self._global_counts = (
                 np.pad(c, (0, self.k - len(c))) for c in (self._counts, self._global_counts))
-        size = self.k * self.k
-        counts = np.bincount(classes % self.k * self.k + label % self.k, minlength=size).reshape(self.k, self.k)
-        self._counts = self._counts + counts
-        self._global_counts = self._global_counts + counts
+        for counts in (self._counts, self._global_counts):
+            np.add.at(counts, (classes, label), 1)
 
 
 def _correlation(counts: np.ndarray) -> float:

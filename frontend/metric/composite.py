@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mxc.compiler.error import ArgumentError
-from mxc.metric.base import EvalMetric, alias, create_by_name, register
+from mxc.metric.base import EvalMetric, Names, alias, create_by_name, register
 from mxc.metric.numbers import CustomMetric
 
 
@@ -34,7 +34,7 @@ class CompositeEvalMetric(EvalMetric):
     """
 
     def __init__(self, metrics: Sequence[Any] | None = None, name: str = "composite",
-                 output_names: Sequence[str] | None = None, label_names: Sequence[str] | None = None):
+                 output_names: Names = None, label_names: Names = None):
         self.metrics: list[EvalMetric] = [create(metric) for metric in metrics or ()]
         super().__init__(name, output_names, label_names, has_global_stats=True)
 

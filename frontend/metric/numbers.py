@@ -2,16 +2,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy
 
 from mxc.compiler.error import ArgumentError, ArgumentTypeError
-from mxc.metric.base import EvalMetric, alias, check_label_shapes, checked, pairs, register
+from mxc.metric.base import EvalMetric, Names, alias, check_label_shapes, checked, pairs, plain, register
 from mxc.ndarray.ndarray import NDArray, apply
-
-Names = Sequence[str] | None
 
 
 def _column(values: numpy.ndarray) -> numpy.ndarray:
@@ -129,12 +127,14 @@ class PearsonCorrelation(EvalMetric):
         self._add(float(numpy.corrcoef(pred.ravel(), label.ravel())[0, 1]) if label.size > 1 else math.nan, 1)
 
     def _take_all(self, label: numpy.ndarray, pred: numpy.ndarray) -> None:
+        self._add(0.0, 1)
+        if not label.size:
+            return
         self.update_cov(label, pred)
         self._label_nums, self._mean_l, self._sse_l = self.update_variance(
             label, self._label_nums, self._mean_l, self._sse_l)
         self._pred_nums, self._mean_p, self._sse_p = self.update_variance(
             pred, self._pred_nums, self._mean_p, self._sse_p)
-        self._add(0.0, 1)
 
     def get(self) -> tuple[str, float]:
         """Name and value."""
@@ -162,7 +162,9 @@ class Loss(EvalMetric):
             raise ArgumentTypeError(f"outputs are arrays or lists of arrays, got {preds!r}")
         for pred in [preds] if isinstance(preds, NDArray) else preds:
             count = checked(pred).size
-            self._later(lambda total, count=count: self._add(float(total.ravel()[0]), count), apply("sum", [pred], {}))
+            if count:
+                total = apply("sum", [pred], {})
+                self._later(lambda total, count=count: self._add(float(total.ravel()[0]), count), total)
 
 
 @register
@@ -207,11 +209,11 @@ class CustomMetric(EvalMetric):
             found = self._feval(checked(label).asnumpy(), checked(pred).asnumpy())
             value, count = found if isinstance(found, tuple) else (found, 1)
             self._settle()
-            self._add(value, count)
+            self._add(plain(value), plain(count))
 
     def get_config(self) -> dict[str, Any]:
         """Raises NotImplementedError: a function has no text to be made of again."""
-        raise NotImplementedError("CustomMetric cannot be serialized")
+        raise NotImplementedError(f"{self.name}: a function cannot be told in a configuration")
 
 
 def np(numpy_feval: Callable[[numpy.ndarray, numpy.ndarray], Any], name: str | None = None,

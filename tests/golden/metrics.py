@@ -72,6 +72,7 @@ STEPS = {
     "second output wrong": (EVERY, "([c(1, 2, 6), c(3, 2, 5)], [p(2, 6, 2), p(4, 6, 2)]), ([c(1, 2, 6)], [p(2, 6, 2)])"),
     "nothing": (EVERY, ""),
     "no outputs": (EVERY, "([], []), ([], [p(2, 6, 2)]), ([c(1, 2, 6)], [])"),
+    "empty": (EVERY, "(a([]), a(np_array([[0, 0]])[:0])), (a([]), a([])), (c(1, 2, 3), p(1, 3, 2))"),
     "None": (EVERY, "(None, None), (None, p(2, 6, 2)), (c(1, 2, 6), None)"),
     "None in lists": (EVERY, "([None], [p(2, 6, 2)]), ([c(1, 2, 6)], [None])"),
     "tuples": (EVERY, "((c(1, 2, 6),), (p(2, 6, 2),))"),
