@@ -46,7 +46,8 @@ def extract(text: str, family: str) -> str:
 
 
 def classes_by_name(text: str) -> str:
-    return re.sub(r"<class '[\w.]*?(\w+)'>", r"\1", text)
+    """Classes and functions as defaults by their name alone."""
+    return re.sub(r"<class '[\w.]*?(\w+)'>|<function (\w+) at \w+>", r"\1\2", text)
 
 
 def read(text: str) -> list[Name]:

@@ -16,7 +16,7 @@ import pytest
 
 import mxc as mx
 from mxc.base import MXNetError
-from mxc.io import batch_loader, built_in, mnist, text_rows
+
 
 io_calls = importlib.import_module("golden.io_calls")
 REAL = json.loads((Path(__file__).parent / "golden" / "io_calls.json").read_text())

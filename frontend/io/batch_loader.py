@@ -141,11 +141,11 @@ class Column(NamedTuple):
 
 
 class Loaded(NamedTuple):
-    """A batch: an array for each column, the number of elements that only fill it up, the numbers of the elements."""
+    """A batch: an array for each column, how many elements only fill it up, and the number of each."""
 
     arrays: list[Array]
     pad: int
-    index: np.ndarray
+    numbers: np.ndarray
 
 
 class BatchLoader:
@@ -153,13 +153,13 @@ class BatchLoader:
 
     tail: what becomes of rows at the end that fill no batch. "round": it is filled up from the start, and the next time
     goes on there; "keep": it is filled up with what the batch before had there, or zeros; "discard": it is left out.
-    is_indexed: whether `index` has the numbers of the rows; else zeros.
+    is_numbered: whether `numbers` has the numbers of the rows; else zeros.
     """
 
     def __init__(self, streams: Sequence[RowStream], columns: Sequence[Column], batch_size: int, dtype: str, tail: str,
-                 is_indexed: bool = True):
+                 is_numbered: bool = True):
         self._streams, self._columns, self._size, self._dtype = streams, columns, batch_size, dtype
-        self._tail, self._is_indexed = tail, is_indexed
+        self._tail, self._is_numbered = tail, is_numbered
         self._last: Loaded | None = None
         self._is_round = False  # whether the last batch has rows of the next time
 
@@ -185,12 +185,12 @@ class BatchLoader:
             while count < size:
                 self._start()
                 count += self._take(size - count, parts)
-        index = self._last.index.copy() if self._last is not None else np.zeros(size, np.uint64)
-        if self._is_indexed:
-            index[:count] = np.concatenate([np.arange(p.number, p.number + p.end - p.begin) for p in parts[0]])
+        numbers = self._last.numbers.copy() if self._last is not None else np.zeros(size, np.uint64)
+        if self._is_numbered:
+            numbers[:count] = np.concatenate([np.arange(p.number, p.number + p.end - p.begin) for p in parts[0]])
         arrays = [self._array(place, column, [] if column.stream is None else parts[column.stream], count)
                   for place, column in enumerate(self._columns)]
-        self._last = Loaded(arrays, pad, index)
+        self._last = Loaded(arrays, pad, numbers)
         return self._last
 
     def _start(self) -> None:

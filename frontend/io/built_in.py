@@ -81,7 +81,7 @@ class MXDataIter(DataIter):
         return NDArray(self._present.arrays[1])
 
     def getindex(self) -> np.ndarray:
-        return self._present.index.copy()
+        return self._present.numbers.copy()
 
     def getpad(self) -> int:
         return self._present.pad
@@ -128,7 +128,10 @@ class _Options:
 
     def dtype(self, *known: str) -> str:
         """One of these; the first by default."""
-        found = self.value("dtype", lambda given: known[0] if given in (None, "None") else np.dtype(given).name, known[0])
+        def read(given: Any) -> str:
+            return known[0] if given in (None, "None") else np.dtype(given).name
+
+        found = self.value("dtype", read, known[0])
         if found not in known:
             raise ArgumentError(f"{self.iterator}: dtype {found} is not supported; expected {' or '.join(known)}")
         return found
@@ -292,5 +295,5 @@ def MNISTIter(*args: Any, **kwargs: Any) -> MXDataIter:
         _log.info("MNISTIter: %d images, shuffle=%d, batches of shape %s", len(images), is_shuffled, (size, *shape))
     piece = DenseRows(images.reshape(len(images), -1), 1 / 256), DenseRows(labels[:, None])
     stream = RowStream(lambda: iter([piece]))
-    loader = BatchLoader([stream], [Column(shape, 0), Column((), 0, 1)], size, "float32", "discard", is_indexed=False)
+    loader = BatchLoader([stream], [Column(shape, 0), Column((), 0, 1)], size, "float32", "discard", is_numbered=False)
     return MXDataIter(loader, **options.names)

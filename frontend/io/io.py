@@ -13,7 +13,8 @@ from mxc.runtime.elsewhere import elsewhere
 
 __getattr__, _names = elsewhere(
     __name__,
-    {"": "ctypes logging sys threading", "mxc.base": "DataIterHandle NDArrayHandle c_str_array check_call mx_uint py_str",
+    {"": "ctypes logging sys threading",
+     "mxc.base": "DataIterHandle NDArrayHandle c_str_array check_call mx_uint py_str",
      "mxc.ndarray": "NDArray array concat tile", "mxc.io.ndarray_iter": "NDArrayIter",
      "mxc.io.built_in": "CSVIter LibSVMIter MNISTIter MXDataIter", "mxc.io.prefetching": "PrefetchingIter"},
     {"mxc.base": "_LIB", "mxc.io.ndarray_iter": "_init_data"})
@@ -27,7 +28,10 @@ class DataDesc(namedtuple("DataDesc", ["name", "shape"])):
     None: the first axis is the batch's.
     """
 
-    def __new__(cls, name, shape, dtype=mx_real_t, layout="NCHW"):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN204
+    dtype: Any
+    layout: str | None
+
+    def __new__(cls, name: str, shape: Sequence[int], dtype: Any = mx_real_t, layout: str | None = "NCHW") -> DataDesc:
         made = super().__new__(cls, name, shape)
         made.dtype, made.layout = dtype, layout
         return made
@@ -48,7 +52,7 @@ class DataDesc(namedtuple("DataDesc", ["name", "shape"])):
         """
         if types is None:
             return [DataDesc(*pair) for pair in shapes]
-        dtypes = dict(types)  # type: ignore[arg-type]
+        dtypes: dict[str, Any] = dict(types)  # type: ignore[arg-type]
         return [DataDesc(name, shape, dtypes[name]) for name, shape in shapes]
 
 
@@ -73,6 +77,9 @@ class DataBatch:
         data = [array.shape for array in self.data]
         label = [array.shape for array in self.label] if self.label else None
         return f"{type(self).__name__}: data shapes: {data} label shapes: {label}"
+
+
+_NO_BATCH: Any = None  # in place of a batch, before the first
 
 
 class DataIter:
@@ -126,7 +133,7 @@ class ResizeIter(DataIter):
     def __init__(self, data_iter: DataIter, size: int, reset_internal: bool = True):
         super().__init__(data_iter.batch_size)
         self.data_iter, self.size, self.reset_internal = data_iter, size, reset_internal
-        self.cur, self.current_batch = 0, None
+        self.cur, self.current_batch = 0, _NO_BATCH
         self.provide_data: Any = data_iter.provide_data  # type: ignore[attr-defined]
         self.provide_label: Any = data_iter.provide_label  # type: ignore[attr-defined]
         if hasattr(data_iter, "default_bucket_key"):

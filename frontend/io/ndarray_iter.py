@@ -33,8 +33,8 @@ def _init_data(data: Any, allow_empty: bool, default_name: str) -> Named:
     elif isinstance(data, NDArray) or hasattr(data, "__array__"):
         named = {default_name: data}
     else:
-        raise ArgumentTypeError("an iterator takes an NDArray, a NumPy array or a data set of h5py, a list of them or a "
-                                f"dict of them by name, got {type(data)}")
+        raise ArgumentTypeError("an iterator takes an NDArray, a NumPy array or a data set of h5py, a list of them, "
+                                f"or a dict of them by name, got {type(data)}")
     if not named and not allow_empty:
         raise ArgumentError(f"{default_name}: an iterator needs at least one array")
     return [(name, _as_array(name, named[name])) for name in sorted(named)]

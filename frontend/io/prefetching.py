@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from mxc.compiler.error import ArgumentError, MXNetError
-from mxc.io.io import DataBatch, DataDesc, DataIter
+from mxc.io.io import _NO_BATCH, DataBatch, DataDesc, DataIter
 
 Rename = Sequence[dict[str, str]]
 
@@ -74,7 +74,7 @@ class PrefetchingIter(DataIter):
             raise ArgumentError("PrefetchingIter needs at least one iterator")
         self.rename_data, self.rename_label = rename_data, rename_label
         super().__init__(self.provide_data[0][1][0])
-        self.current_batch: DataBatch | None = None
+        self.current_batch = _NO_BATCH
         self._readers = [_Reader(each) for each in self.iters]
         self._process = os.getpid()
         self._ask()
@@ -99,8 +99,8 @@ class PrefetchingIter(DataIter):
 
     def _check_process(self) -> None:
         if os.getpid() != self._process:
-            raise MXNetError("a PrefetchingIter was made before this process was forked, which has none of its threads; "
-                             "make another one here")
+            raise MXNetError("a PrefetchingIter was made before this process was forked, which has none of its "
+                             "threads; make another one here")
 
     def reset(self) -> None:
         """Start again; what was read ahead is dropped."""
@@ -115,7 +115,7 @@ class PrefetchingIter(DataIter):
         self._check_process()
         if not self._readers[0].waiting:  # it has ended, or failed
             return False
-        batches = []
+        batches: list[Any] = []
         failure: BaseException | None = None
         for reader in self._readers:
             try:
@@ -130,11 +130,12 @@ class PrefetchingIter(DataIter):
         if first is None:
             return False
         if any(each.pad != first.pad for each in batches):
-            raise MXNetError(f"PrefetchingIter: the iterators' batches have the pads {[b.pad for b in batches]}; they "
-                             "must be the same")
-        self.current_batch = DataBatch([array for each in batches for array in each.data],
-                                       [array for each in batches for array in each.label or ()], first.pad, first.index,
-                                       provide_data=self.provide_data, provide_label=self.provide_label)
+            raise MXNetError("PrefetchingIter: the iterators' batches have different pads, "
+                             f"{[each.pad for each in batches]}")
+        data = [array for each in batches for array in each.data]
+        label = [array for each in batches for array in each.label or ()]
+        self.current_batch = DataBatch(data, label, first.pad, first.index, provide_data=self.provide_data,
+                                       provide_label=self.provide_label)
         self._ask()
         return True
 
@@ -142,19 +143,19 @@ class PrefetchingIter(DataIter):
         """The next batch. Raises StopIteration when there is none, until `reset`."""
         if not self.iter_next():
             raise StopIteration
-        return self.current_batch  # type: ignore[return-value]
+        return self.current_batch
 
     def getdata(self) -> Any:
-        return self.current_batch.data  # type: ignore[union-attr]
+        return self.current_batch.data
 
     def getlabel(self) -> Any:
-        return self.current_batch.label  # type: ignore[union-attr]
+        return self.current_batch.label
 
     def getindex(self) -> Any:
-        return self.current_batch.index  # type: ignore[union-attr]
+        return self.current_batch.index
 
     def getpad(self) -> Any:
-        return self.current_batch.pad  # type: ignore[union-attr]
+        return self.current_batch.pad
 
 
 def _described(descriptions: list[list[Any]], rename: Rename | None) -> list[Any]:

@@ -166,8 +166,8 @@ def _libsvm_rows(text: str, width: int, labels: int) -> Piece:
 
 
 def _wrong_libsvm(path: str, lines: list[str], number: int, width: int, labels: int) -> ModelFileError:
-    expected = (f"{'a label' if labels == 1 else f'{labels} labels with commas between'}, then INDEX:VALUE with indices "
-                f"from 0 to {width - 1}, as data_shape or label_shape says")
+    expected = (f"{'a label' if labels == 1 else f'{labels} labels with commas between'}, then INDEX:VALUE with "
+                f"indices from 0 to {width - 1}, as data_shape or label_shape says")
     for i, line in enumerate(lines):
         text = re.sub(r"\bqid:\S*", "", line.partition("#")[0]).strip()
         try:

@@ -29,7 +29,8 @@ class BaseConvRNNCell(BaseRNNCell):
                  prefix: str = "", params: RNNParams | None = None, conv_layout: str = "NCHW"):
         super().__init__(prefix, params)
         if not all(extent % 2 for extent in h2h_kernel):
-            raise ArgumentError(f"h2h_kernel must have odd extents, so that the state keeps its shape; got {h2h_kernel}")
+            raise ArgumentError("h2h_kernel must have odd extents, so that the state keeps its shape; got "
+                                f"{h2h_kernel}")
         self._num_hidden, self._conv_layout, self._activation = num_hidden, conv_layout, activation
         self._i2h = {"kernel": i2h_kernel, "stride": i2h_stride, "pad": i2h_pad, "dilate": i2h_dilate}
         self._h2h = {"kernel": h2h_kernel, "stride": (1, 1), "dilate": h2h_dilate, "pad": tuple(

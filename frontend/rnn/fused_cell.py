@@ -14,7 +14,8 @@ from mxc.rnn.rnn_cell import Arrays, BaseRNNCell, GRUCell, Inputs, LSTMCell, Not
 from mxc.rnn.several_cells import BidirectionalCell, SequentialRNNCell
 from mxc.symbol import Symbol
 
-_GATES = {"rnn_relu": ("",), "rnn_tanh": ("",), "lstm": LSTMCell._gate_names, "gru": GRUCell._gate_names}
+_GATES = {"rnn_relu": RNNCell._gate_names, "rnn_tanh": RNNCell._gate_names, "lstm": LSTMCell._gate_names,
+          "gru": GRUCell._gate_names}
 
 
 class FusedRNNCell(BaseRNNCell):
@@ -40,6 +41,7 @@ class FusedRNNCell(BaseRNNCell):
         given = {"init": None, "num_hidden": num_hidden, "num_layers": num_layers, "mode": mode,
                  "bidirectional": bidirectional, "forget_bias": forget_bias}
         self._parameter = self.params.get("parameters", init=json.dumps(["fusedrnn", given]))
+        self._vector = str(self._parameter.name)  # the name of the weights
 
     @property
     def state_info(self) -> list[dict[str, Any]]:
@@ -75,8 +77,8 @@ class FusedRNNCell(BaseRNNCell):
         stack = SequentialRNNCell()
         for layer in range(self._num_layers):
             cells = [self._cell(f"{self._prefix}{side}{layer}_") for side in self._directions]
-            stack.add(cells[0] if len(cells) == 1 else
-                      BidirectionalCell(*cells, output_prefix=f"{self._prefix}bi_l{layer}_"))
+            stack.add(BidirectionalCell(cells[0], cells[1], output_prefix=f"{self._prefix}bi_l{layer}_")
+                      if self._bidirectional else cells[0])
             if self._dropout > 0 and layer < self._num_layers - 1:
                 from mxc.rnn.modifier_cells import DropoutCell  # which knows this class
 
@@ -95,12 +97,12 @@ class FusedRNNCell(BaseRNNCell):
         names that `unfuse` and `unpack_weights` of its cells give them. Raises KeyError where the vector is missing,
         MXNetError for one of a length that does not fit."""
         args = dict(args)
-        vector = args.pop(self._parameter.name)
+        vector = args.pop(self._vector)
         sides, hidden, gates = len(self._directions), self._num_hidden, self._num_gates
         width = vector.size // sides // hidden // gates - (self._num_layers - 1) * (hidden + sides * hidden + 2) \
             - hidden - 2
         if width < 1 or self._size(width) != vector.size:
-            raise MXNetError(f"{self._parameter.name} has {vector.size} elements, which no width of the input gives for "
+            raise MXNetError(f"{self._vector} has {vector.size} elements, which no width of the input gives for "
                              f"{self._num_layers} layers of {sides} x {hidden} in mode {self._mode}")
         for name, begin, shape in self._places(width):
             rows = vector[begin:begin + shape[0] * (shape[1] if len(shape) > 1 else 1)]
@@ -117,7 +119,7 @@ class FusedRNNCell(BaseRNNCell):
             if weight.shape != shape:
                 raise MXNetError(f"{name} has the shape {weight.shape}; expected {shape}")
             vector[begin:begin + weight.size] = weight.reshape((-1,))
-        args[self._parameter.name] = vector
+        args[self._vector] = vector
         return args
 
     def _size(self, width: int) -> int:

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import bisect
 import random
+from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
@@ -33,7 +34,8 @@ def encode_sentences(sentences: Iterable[Iterable[Hashable]], vocab: Vocabulary 
         for word in sentence:
             if word not in words:
                 if not is_new and not unknown_token:
-                    raise ArgumentError(f"the word {word!r} is not in the vocabulary; give unknown_token for such words")
+                    raise ArgumentError(f"the word {word!r} is not in the vocabulary; give unknown_token for such "
+                                        "words")
                 if number == invalid_label:
                     number += 1
                 if unknown_token:
@@ -61,8 +63,8 @@ class BucketSentenceIter(DataIter):
                  dtype: Any = "float32", layout: str = "NT"):
         super().__init__(batch_size)
         if buckets is None:
-            lengths = np.bincount([len(sentence) for sentence in sentences]) if len(sentences) else []
-            buckets = [length for length, count in enumerate(lengths) if count >= batch_size]
+            counts = Counter(map(len, sentences))
+            buckets = sorted(length for length, count in counts.items() if count >= batch_size)
         if not buckets:
             raise ArgumentError(f"BucketSentenceIter: there are not {batch_size} sentences of any length; give buckets")
         self.major_axis = layout.find("N")

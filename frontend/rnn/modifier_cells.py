@@ -23,7 +23,7 @@ class DropoutCell(BaseRNNCell):
         super().__init__(prefix, params)
         if not isinstance(dropout, numbers.Real):
             raise ArgumentTypeError(f"DropoutCell: the probability must be a number, got {dropout!r}")
-        self.dropout = dropout
+        self.dropout: float = dropout
 
     @property
     def state_info(self) -> list[dict[str, Any]]:

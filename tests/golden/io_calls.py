@@ -130,7 +130,8 @@ CASES |= {f"given {name}": call for name, call in {
     "one": _given(X, Y, 3), "no label": _given(X, None, 3), "an empty label": _given(X, [], 3),
     "other dtypes": _given(X.astype("float64"), Y.astype("int64"), 3), "a layout": _given(X, Y, 3, layout="NC"),
     "a list of one": _given([X], [Y], 3), "lists": _given([X, X], [Y, X, Y], 3),
-    "names": _given([X, X], Y, 3, data_name="u", label_name="v"), "dicts": _given({"b": X, "a": Y}, {"z": Y, "c": X}, 3),
+    "names": _given([X, X], Y, 3, data_name="u", label_name="v"),
+    "dicts": _given({"b": X, "a": Y}, {"z": Y, "c": X}, 3),
     "lists of numbers": _given([[1, 2], [3, 4]], None, 1), "a list in a dict": _given({"a": [1, 2, 3]}, None, 1),
     "a longer label": _given(X[:4], Y, 3), "a tuple": _given((X, X), None, 1), "text": _given("abc", None, 1),
     "text in a dict": _given({"a": "abc"}, None, 1), "a number": _given(np.float32(3), None, 1),
@@ -239,7 +240,8 @@ CASES |= {f"resized {name}": call for name, call in {
     "shorter": lambda mx: _epochs(mx.io.ResizeIter(mx.io.NDArrayIter(X, Y, 4), 2)),
     "going on": lambda mx: _epochs(mx.io.ResizeIter(mx.io.NDArrayIter(X, Y, 4), 2, reset_internal=False)),
     "to nothing": lambda mx: _epochs(mx.io.ResizeIter(mx.io.NDArrayIter(X, Y, 4), 0)),
-    "from nothing": lambda mx: _epochs(mx.io.ResizeIter(mx.io.NDArrayIter(X[:3], Y, 4, last_batch_handle="discard"), 2)),
+    "from nothing": lambda mx: _epochs(
+        mx.io.ResizeIter(mx.io.NDArrayIter(X[:3], Y, 4, last_batch_handle="discard"), 2)),
     "own": lambda mx: _epochs(mx.io.ResizeIter(own(mx, key=7), 4)),
     "buckets": lambda mx: [mx.io.ResizeIter(own(mx, key=7), 4).default_bucket_key,
                            hasattr(mx.io.ResizeIter(own(mx), 4), "default_bucket_key")],
@@ -263,6 +265,7 @@ CASES |= {f"ahead: {name}": call for name, call in {
 
 LINES = "1,2,3\n4,5,6\n7,8,9\n10,11,12\n13,14,15\n"
 LABELS = "1\n2\n3\n4\n5\n"
+TWO = "1\n2\n"
 PAIRS = "1 0:0.5 2:1.25\n2 1:3\n3\n4 0:1 1:2 2:3\n5 2:-1e2\n"
 
 
@@ -335,12 +338,15 @@ CASES |= {f"csv {name}": call for name, call in {
     "a number": _csv(data_shape=3, label_shape=1), "text for all": _csv(data_shape="(3,)", batch_size="2"),
     "one wide": _csv(LABELS, data_shape=(1,)), "two labels": _csv(label="1,2\n3,4\n5,6\n7,8\n9,0\n", label_shape=(2,)),
     "more labels": _csv(label=LABELS + LABELS, round_batch=False),
-    "byte order mark": _csv(b"\xef\xbb\xbf1,2,3\n4,5,6\n", "1\n2\n"), "crlf": _csv("1,2,3\r\n4,5,6\r\n", "1\n2\n"),
-    "cr": _csv("1,2,3\r4,5,6\r", "1\n2\n"), "no end": _csv("1,2,3\n4,5,6", "1\n2\n"), "blank lines": _csv("1,2,3\n\n4,5,6\n\n", "1\n2\n"),
-    "commas behind": _csv("1,2,3,\n4,5,6,\n", "1\n2\n"), "spaces": _csv("1 , 2,3\n 4, 5 ,6\n", "1\n2\n"),
-    "other numbers": _csv("1e3,-2.5E-1,+3\n.5,5.,6\n", "1\n2\n"),
-    "few labels": _csv(label="1\n2\n3\n"), "an empty cell": _csv("1,,3\n4,5,6\n", "1\n2\n"), "text": _csv("1,abc,3\n4,5,6\n", "1\n2\n"),
-    "a header": _csv("a,b,c\n1,2,3\n", "1\n2\n"), "a short row": _csv("1,2,3\n4,5\n", "1\n2\n"), "a long row": _csv("1,2,3\n4,5,6,7\n", "1\n2\n"),
+    "byte order mark": _csv(b"\xef\xbb\xbf1,2,3\n4,5,6\n", TWO), "crlf": _csv("1,2,3\r\n4,5,6\r\n", TWO),
+    "cr": _csv("1,2,3\r4,5,6\r", TWO), "no end": _csv("1,2,3\n4,5,6", TWO),
+    "blank lines": _csv("1,2,3\n\n4,5,6\n\n", TWO),
+    "commas behind": _csv("1,2,3,\n4,5,6,\n", TWO), "spaces": _csv("1 , 2,3\n 4, 5 ,6\n", TWO),
+    "other numbers": _csv("1e3,-2.5E-1,+3\n.5,5.,6\n", TWO),
+    "few labels": _csv(label="1\n2\n3\n"), "an empty cell": _csv("1,,3\n4,5,6\n", TWO),
+    "text": _csv("1,abc,3\n4,5,6\n", TWO),
+    "a header": _csv("a,b,c\n1,2,3\n", TWO), "a short row": _csv("1,2,3\n4,5\n", TWO),
+    "a long row": _csv("1,2,3\n4,5,6,7\n", TWO),
     "semicolons": _csv("1;2;3\n"), "nothing": _csv(""), "float64": _csv(dtype="float64"),
     "no shape": lambda mx: mx.io.CSVIter(data_csv="none", batch_size=2),
     "no file": lambda mx: mx.io.CSVIter(data_csv="/none/none.csv", data_shape=(3,), batch_size=2),
