@@ -63,6 +63,8 @@ REFUSED: dict[str, tuple[Callable[[], Any], type, str]] = {
     "width": (lambda: made().forward(batch(width=7)), MXNetError, "fc1_weight"),
     "inference": (lambda: made().get_input_grads(), AssertionError, "inputs_need_grad=True"),
     "what is predicted": (lambda: made().predict([1]), ValueError, "NDArray or DataIter"),
+    "label's name": (lambda: mx.mod.Module(net()).bind([("data", (4, 6))], [("label", (4,))]), ValueError,
+                     "'label' is provided, but is no argument of the symbol"),
     "no file": (lambda: mx.mod.Module.load("nowhere", 1), MXNetError, "nowhere-symbol.json"),
 }
 

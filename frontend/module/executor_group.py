@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mxc import ndarray
-from mxc.compiler.error import ArgumentError, MXNetError
+from mxc.compiler.error import ArgumentError, MXNetError, nearest
 from mxc.executor_manager import _split_input_slice
 from mxc.io import DataDesc
 from mxc.module.checks import ModuleStateError, require
@@ -96,6 +96,10 @@ class DataParallelExecutorGroup:
         self.data_shapes, self.label_shapes = data_shapes, label_shapes
         self.data_names = [desc.name for desc in data_shapes]
         self.label_names = [desc.name for desc in label_shapes or ()]
+        for name in (*self.data_names, *self.label_names):
+            if name not in self.arg_names:
+                raise ArgumentError(f"{name!r} is provided, but is no argument of the symbol; those are "
+                                    f"{', '.join(self.arg_names)}{nearest(name, self.arg_names)}")
         made = [self._reshaped_exec(i) if reshape else self._bind_ith_exec(i, shared_group)
                 for i in range(len(self.contexts))]
         self.execs = made
@@ -141,8 +145,7 @@ class DataParallelExecutorGroup:
         self.grad_arrays = [list(a) for a in arrays([n for n in self.param_names if n in self.arg_names], "grad_dict")]
         self.aux_arrays, self.state_arrays = arrays(self.aux_names, "aux_dict"), arrays(self.state_names, "arg_dict")
         self.data_arrays = [list(zip(self.slices, each, strict=True)) for each in arrays(self.data_names, "arg_dict")]
-        self.label_arrays = [list(zip(self.slices, each, strict=True)) for each in
-                             arrays([n for n in self.label_names if n in self.arg_names], "arg_dict")]
+        self.label_arrays = [list(zip(self.slices, each, strict=True)) for each in arrays(self.label_names, "arg_dict")]
         self.input_grad_arrays = arrays(self.data_names, "grad_dict") if self.inputs_need_grad else []
 
     def reshape(self, data_shapes: list[DataDesc], label_shapes: list[DataDesc] | None) -> None:
@@ -184,15 +187,13 @@ class DataParallelExecutorGroup:
         if len(data) != len(self.data_names):
             raise ArgumentError(f"the batch has {len(data)} data arrays; {len(self.data_names)} are bound: "
                                 f"{', '.join(self.data_names)}")
-        pairs = [(name, source, axis) for name, source, axis in zip(self.data_names, data, self.data_layouts,
-                                                                    strict=True)]
+        pairs = [*zip(self.data_names, data, self.data_layouts, strict=True)]
         labels = _joined(data_batch, "label")
         if labels and self.label_names:
             if len(labels) != len(self.label_names):
                 raise ArgumentError(f"the batch has {len(labels)} label arrays; {len(self.label_names)} are bound: "
                                     f"{', '.join(self.label_names)}")
-            pairs += [pair for pair in zip(self.label_names, labels, self.label_layouts, strict=True)
-                      if pair[0] in self.arg_names]
+            pairs += zip(self.label_names, labels, self.label_layouts, strict=True)
         for i, each in enumerate(self.execs):
             each.forward(mode, **{name: self._part(source, axis, i) for name, source, axis in pairs})
 
