@@ -158,7 +158,7 @@ class LARS(SGD):
         self.momentum_correction = momentum_correction
         self.eta = eta
         self.eps = eps
-        self.skip = 0
+        self.skip = 0  # MXNet's, which may read what is saved here
         self.last_lr: float | None = None
         self.cur_lr: float | None = None
 
@@ -182,8 +182,7 @@ class LARS(SGD):
             has_momentum = (state[place][0] if mixed else state[place]) is not None
             groups.setdefault((mixed, has_momentum), []).append(place)
         for (mixed, has_momentum), places in groups.items():
-            arrays = [a for p in places for a in (weight[p], grad[p], *(_listed(state[p]) if mixed or has_momentum
-                                                                       else ()))]
+            arrays = [a for p in places for a in (weight[p], grad[p], *_listed(state[p]))]
             scaled = self._scaled([weight[p] for p in places], [grad[p] for p in places],
                                   [not self.idx2name.get(index[p], "").endswith(UNSCALED) for p in places],
                                   [rates[p] for p in places], [decays[p] for p in places])
@@ -212,6 +211,7 @@ class LARS(SGD):
 
 
 def _listed(state: Any) -> list[NDArray]:
+    """The arrays of a state of gradient descent, in the order of its operators."""
     return [a for a in (state if isinstance(state, tuple) else (state,)) if a is not None]
 
 
@@ -240,10 +240,8 @@ class LBSGD(Optimizer):
         self.updates_per_epoch = updates_per_epoch
         self.init_updates = begin_epoch * updates_per_epoch
         self.num_epochs = num_epochs
-        self.lbmult = 1
         self.cumgrads: dict[Any, dict[str, Any]] = {}
-        self.adaptive = False
-        self.admult = 1
+        self.lbmult, self.adaptive, self.admult = 1, False, 1  # MXNet's, which may read what is saved here
 
     def create_state(self, index: Any, weight: NDArray) -> Any:
         return zeros_like(weight) if self.momentum else None
