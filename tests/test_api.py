@@ -73,7 +73,8 @@ def described(function) -> str:
     """The parameters of a function as the list has them: names, defaults, stars."""
     signature = inspect.signature(function)
     plain = [p.replace(annotation=p.empty) for p in signature.parameters.values()]
-    return classes_by_name(str(inspect.Signature(plain)))
+    text = re.sub(r"<mxc\.([\w.]+) object at 0x\w+>", r"<mxnet.\1 object>", str(inspect.Signature(plain)))
+    return classes_by_name(re.sub(r"<module '(\w+)' from '.*?'>", r"\1", text))
 
 
 def find(name: Name):

@@ -15,5 +15,5 @@ EXCEPTIONS = {
     "mxnet.test_utils.get_im2rec_path": "for the tests of MXNet itself: it says where a tool of its sources is",
     **{f"mxnet.test_utils.{name}": f"{PARTS}{part}" for name, part in {
         "DummyIter": "io", "DummyIter.__iter__": "io", "DummyIter.next": "io", "get_mnist_iterator": "io",
-        "check_gluon_hybridize_consistency": "gluon", "compare_optimizer": "optimizer"}.items()},
+        "check_gluon_hybridize_consistency": "gluon"}.items()},
 }
