@@ -130,3 +130,26 @@ def test_sequences_of_length_one_in_a_batch_have_a_label_of_nothing():
     batch = it.next()
     assert batch.label[0].asnumpy().tolist() == [[9], [9]]
     np.testing.assert_array_equal(batch.data[0].asnumpy(), [[5], [5]])
+
+
+def test_checkpoints_have_weights_by_gate(tmp_path: Path):
+    fused = mx.rnn.FusedRNNCell(2, num_layers=2, bidirectional=True, prefix="f_")
+    data = mx.sym.Variable("data")
+    made, _ = fused.unroll(3, data, layout="TNC", merge_outputs=True)
+    size = made.infer_shape(data=(3, 2, 4))[0][1][0]
+    args, values = {"f_parameters": mx.nd.random.uniform(-1, 1, (size,))}, mx.nd.random.uniform(-1, 1, (3, 2, 4))
+    prefix = str(tmp_path / "net")
+    save = mx.rnn.do_rnn_checkpoint(fused, prefix, period=2)
+    for epoch in range(3):
+        save(epoch, made, args, {})
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["net-0002.params", "net-symbol.json"]
+    assert "arg:f_r1_h2h_o_weight" in mx.nd.load(f"{prefix}-0002.params")
+    network, again, aux = mx.rnn.load_rnn_checkpoint(fused, prefix, 2)
+    assert (network.list_arguments(), sorted(again), aux) == (["data", "f_parameters"], ["f_parameters"], {})
+    np.testing.assert_array_equal(again["f_parameters"].asnumpy(), args["f_parameters"].asnumpy())
+    stack = fused.unfuse()
+    single, _ = stack.unroll(3, data, layout="TNC", merge_outputs=True)
+    _, weights, _ = mx.rnn.load_rnn_checkpoint([stack], prefix, 2)
+    results = [symbol.bind(mx.cpu(), {"data": values, **given}).forward()[0].asnumpy()
+               for symbol, given in ((made, again), (single, weights))]
+    np.testing.assert_allclose(results[0], results[1], rtol=1e-4, atol=1e-6)
