@@ -138,7 +138,7 @@ class _Options:
 
     def end(self) -> None:
         """Pass over what is of no meaning here, and tell of what is not known."""
-        for name in ("prefetch_buffer", "ctx", "preprocess_threads"):
+        for name in ("prefetch_buffer", "ctx", "preprocess_threads", "input_shape"):
             self._given.pop(name, None)
         if self._given:
             warnings.warn(f"{self.iterator} has no arguments {', '.join(self._given)}; they are passed over",

@@ -135,7 +135,7 @@ class NDArrayIter(DataIter):
 
     def next(self) -> DataBatch:
         """The next batch. Raises StopIteration when there is none."""
-        if not self.iter_next() or (self.cursor + self.batch_size > self.num_data and self.last_batch_handle != "pad"):
+        if not self.iter_next() or self._is_short():
             raise StopIteration
         return DataBatch(data=self.getdata(), label=self.getlabel(), pad=self.getpad(), index=None)
 
@@ -155,6 +155,10 @@ class NDArrayIter(DataIter):
         if self.last_batch_handle == "roll_over" and -self.batch_size < self.cursor < 0:
             return -self.cursor
         return 0
+
+    def _is_short(self) -> bool:
+        """Whether the present batch is what is left at the end, and is not to be filled up."""
+        return self.cursor >= max(0, self.num_data - self.batch_size + 1) and self.last_batch_handle != "pad"
 
     def _shuffle(self) -> None:
         np.random.shuffle(self.idx)
@@ -179,7 +183,7 @@ class NDArrayIter(DataIter):
             raise MXNetError("the iterator is behind its last batch; call reset() to start again")
         if begin < 0 and (self._carried is None or end <= 0):
             raise MXNetError("the iterator is before its first batch; call next() or iter_next() first")
-        if end > self.num_data and self.last_batch_handle != "pad":
+        if self._is_short():
             end = self.num_data
         places: slice | np.ndarray
         if begin < 0 and self._carried is not None:

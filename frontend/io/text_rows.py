@@ -40,14 +40,16 @@ def _blocks(path: str, part: int = 0, parts: int = 1) -> Iterator[tuple[list[str
         size = file.seek(0, io.SEEK_END)
         step = -(-size // parts)
         begin, end = (_next_line(file, min(step * i, size)) for i in (part, part + 1))
+        if not begin:
+            file.seek(0)
+            begin = len(_BYTE_ORDER_MARK) * (file.read(len(_BYTE_ORDER_MARK)) == _BYTE_ORDER_MARK)
         file.seek(begin)
         rest, number = b"", 1
         while begin < end and (block := file.read(min(BLOCK, end - begin))):
-            if not begin:
-                block = block.removeprefix(_BYTE_ORDER_MARK)
             begin = file.tell()
             text = rest + block
-            cut = (text.rfind(b"\n") + 1 or text.rfind(b"\r") + 1) if begin < end else len(text)
+            # A \r at the end may be half of an end of line.
+            cut = (text.rfind(b"\n") + 1 or text.rfind(b"\r", 0, -1) + 1) if begin < end else len(text)
             rest = text[cut:]
             lines = text[:cut].replace(b"\r\n", b"\n").replace(b"\r", b"\n").decode("latin-1").split("\n")
             yield lines, number

@@ -1,5 +1,5 @@
 """Recurrent networks as symbols, unrolled over time, and sentences in buckets: `mx.rnn`."""
-# ruff: noqa: F401 (what is imported is what the module gives)
+
 from mxc.rnn import io, rnn, rnn_cell
 from mxc.rnn.conv_cells import BaseConvRNNCell, ConvGRUCell, ConvLSTMCell, ConvRNNCell
 from mxc.rnn.fused_cell import FusedRNNCell

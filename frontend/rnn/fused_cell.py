@@ -65,7 +65,7 @@ class FusedRNNCell(BaseRNNCell):
         made = symbol.RNN(data=sequence, parameters=self._parameter, state_size=self._num_hidden,
                           num_layers=self._num_layers, bidirectional=self._bidirectional, p=self._dropout,
                           state_outputs=self._get_next_state, mode=self._mode, name=f"{self._prefix}rnn",
-                          attr={"__layout__": "LNC"}, **named)
+                          attr={"__layout__": "LNC"} if self._get_next_state else None, **named)
         outputs = made[0] if self._get_next_state else made
         after = [made[i + 1] for i in range(len(named))] if self._get_next_state else []
         if axis == 1:

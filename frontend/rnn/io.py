@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import bisect
+import itertools
 import random
 from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
@@ -95,8 +96,9 @@ class BucketSentenceIter(DataIter):
         made = []
         for length, rows in zip(self.buckets, chosen, strict=True):
             matrix = np.full((len(rows), length), self.invalid_label, self.dtype)
-            for i, sentence in enumerate(rows):
-                matrix[i, :len(sentence)] = sentence
+            lengths = np.fromiter(map(len, rows), np.int64, len(rows))
+            words = np.fromiter(itertools.chain.from_iterable(rows), self.dtype, lengths.sum())
+            matrix[np.arange(length) < lengths[:, None]] = words
             made.append(matrix)
         return made
 

@@ -11,6 +11,7 @@ from mxc.test_utils.downloads import (
     get_mnist_ubyte,
     get_zip_data,
 )
+from mxc.test_utils.iterators import DummyIter, get_mnist_iterator
 from mxc.test_utils.optimizers import compare_optimizer
 from mxc.test_utils.statistics import (
     chi_square_check,
@@ -110,7 +111,8 @@ __all__ = [
     "rand_shape_2d", "rand_shape_3d", "rand_shape_nd", "random_arrays", "random_sample", "random_uniform_arrays",
     "retry", "same", "same_array", "same_symbol_structure", "set_default_context", "setenv", "simple_forward",
     "var_check", "verify_generator",
-    "download", "download_model", "get_bz2_data", "get_cifar10", "get_cuda_compute_capability", "get_mnist_pkl",
+    "download", "download_model", "get_bz2_data", "get_cifar10", "get_cuda_compute_capability",
+    "DummyIter", "get_mnist_iterator", "get_mnist_pkl",
     "get_mnist_ubyte", "get_zip_data", "has_tvm_ops", "is_aarch64_run", "is_cd_run", "is_op_runnable", "use_np",
     *_names,
 ]
