@@ -13,6 +13,7 @@
 | MXC_CACHE_SIZE | most bytes there (500M, 2G; default 2G; 0: no limit): what was used longest ago is removed |
 | MXC_NUM_THREADS | threads that run a plan; else OMP_NUM_THREADS, else the CPUs by affinity and control group |
 | MXC_RUNNER | native (default where there is one) or portable: what runs plans |
+| MXNET_OPTIMIZER_AGGREGATION_SIZE | how many weights an optimizer that takes lists gets at once (default: 4; LAMB 45) |
 | MXNET_ENGINE_TYPE | NaiveEngine: operations are done when their call returns (default: they may be queued) |
 """
 from __future__ import annotations

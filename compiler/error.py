@@ -48,6 +48,12 @@ class ArgumentIndexError(MXNetError, IndexError):
     """An index outside of what there is; an IndexError too."""
 
 
+class ArgumentKeyError(MXNetError, KeyError):
+    """A name that is not among those that there are; a KeyError too."""
+
+    __str__ = Exception.__str__  # a KeyError shows its text as Python writes it
+
+
 class UnsupportedError(MXNetError):
     """Operators or attributes that mxc does not know; the message lists all of them at once."""
 

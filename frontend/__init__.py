@@ -12,8 +12,8 @@ VERSION = "0.1.0"  # of mxc, as pyproject.toml has it
 __version__ = "1.9.1"  # of MXNet, whose interface this is: programs compare it with what they need
 
 # Modules under other names, and names that live in modules.
-_MODULES = {"sym": "symbol", "nd": "ndarray", "rnd": "random", "runtime": "runtime",
-            "viz": "visualization"}
+_MODULES = {"sym": "symbol", "nd": "ndarray", "rnd": "random", "runtime": "runtime", "init": "initializer",
+            "kv": "kvstore", "mod": "module", "mon": "monitor", "viz": "visualization"}
 _NAMES = {
     "AttrScope": "attribute", "MXNetError": "base", "load": "artifact",
     "Context": "context", "cpu": "context", "cpu_pinned": "context", "current_context": "context", "gpu": "context",
@@ -21,7 +21,7 @@ _NAMES = {
     "use_np": "util", "use_np_array": "util", "use_np_shape": "util",
 }
 # What MXNet does not have, so that `from mxc import *` binds none of it.
-_OWN = ("artifact", "cli", "codes", "compiler", "load", "narray", "operator_arguments", "operator_calls",
+_OWN = ("artifact", "checkpoints", "cli", "codes", "compiler", "load", "narray", "operator_arguments", "operator_calls",
         "operator_docs", "operator_elementwise", "operator_kernel", "python_operator")
 
 

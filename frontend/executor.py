@@ -22,7 +22,7 @@ from mxc.util import is_np_shape
 __getattr__, _names = elsewhere(__name__, {
     "": "copy ctypes ndarray=mxc.ndarray", "array": "py_array=array",
     "mxc.base": "ExecutorHandle NDArrayHandle SymbolHandle _LIB c_array_buf c_handle_array c_str_array check_call "
-                "mx_int mx_uint py_str"})
+                "mx_int mx_uint py_str"}, {"mxc.executor_manager": "_check_arguments _split_input_slice"})
 __all__ = ["Executor", "NDArray", "np", *_names]
 
 

@@ -224,7 +224,17 @@ def read(path: str | os.PathLike[str]) -> tuple[list[np.ndarray | None], list[st
     return parse(input_files.content(path), str(path))
 
 
-def _format_array(array: np.ndarray) -> bytes:
+def parse_array(data: bytes | memoryview, path: str = "<bytes>") -> np.ndarray:
+    """The one array in bytes as `format_array` gives them, which may be a view of them. Raises ModelFileError."""
+    reader = _Reader(data, path)
+    reader.what = "the array"
+    found = _read_array(reader)
+    if found is None or reader.left:
+        raise reader.fail("expected an array and nothing behind it")
+    return found
+
+
+def format_array(array: np.ndarray) -> bytes:
     """One array as V2; V3 under NumPy's shape semantics, and where V2 would mean an empty slot."""
     if array.dtype.name not in _FLAGS:
         raise MXNetError(f"arrays of dtype {array.dtype} cannot be saved; use one of {', '.join(_FLAGS)}")
@@ -237,7 +247,7 @@ def _format_array(array: np.ndarray) -> bytes:
 def format_file(arrays: Sequence[np.ndarray], names: Sequence[str] = ()) -> bytes:
     """The bytes of a file that holds `arrays`, with `names` (one each) or without any."""
     parts = [struct.pack("<QQQ", LIST_MAGIC, 0, len(arrays))]
-    parts += [_format_array(a) for a in arrays]
+    parts += [format_array(a) for a in arrays]
     parts.append(struct.pack("<Q", len(names)))
     for name in names:
         encoded = name.encode()

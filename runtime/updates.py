@@ -7,6 +7,7 @@ remembered by the array that it writes.
 from __future__ import annotations
 
 import functools
+import math
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 
@@ -26,9 +27,11 @@ from mxc.runtime.eager import Text, quiet
 COMPILED = 1 << 8  # elements from which an update is compiled
 QUICK = 1 << 13  # elements below which other threads of Python's can wait for a kernel
 HANDED_OVER = 4 * LARGE  # elements from which it is: an update is one pass over memory
+PLAIN = table.Params()  # no parameter changes which inputs an update of one weight has
 Shape = tuple[int, ...]
 Code = tuple[int, tuple[int, ...], int]  # of a kernel: its address, the integers behind the buffers, units
-Numbers = Callable[[], np.ndarray]  # asked for when the work is done: learning rates may be in arrays
+Numbers = Callable[[], np.ndarray] | np.ndarray  # a function is asked when the work is done: rates may be in arrays
+Group = tuple[Operator, Sequence[Array], Numbers]  # an operator, its arrays and its numbers
 Run = Callable[[Sequence[Array], Numbers], None]  # does an update of the arrays, of which the last is the result
 
 
@@ -44,49 +47,82 @@ def update(name: str, arrays: Sequence[Array], params: Mapping[str, object], out
         ready = out[0].update
         if ready is not None and ready.fits(op, arrays):  # the usual case, in short
             found = _numbers_of(op, params)
-            engine.push(functools.partial(ready.run, [*arrays, out[0]], lambda: found), ready.reads, ready.writes,
-                        op.name, ready.small)
+            engine.push(functools.partial(ready.run, [*arrays, out[0]], found), ready.reads, ready.writes, op.name,
+                        ready.small)
             return [out[0]]
-    groups = _groups(op, arrays, params)
+    return _apply(op, _groups(op, arrays, params), arrays, out, context)
+
+
+def update_all(name: str, arrays: Sequence[Sequence[Array]], params: Sequence[Mapping[str, object]],
+               out: Sequence[Array]) -> None:
+    """`update` of several weights as one piece of work: the arrays of each, its parameters, and where the result goes.
+    The operator is one of a single weight."""
+    op = table.get(name)
+    names, groups = op.input_names(PLAIN), list[Group]()
+    for inputs, given in zip(arrays, params, strict=True):
+        _check_count(op, inputs, names)
+        groups.append((op, inputs, _numbers_of(op, given)))
+    _apply(op, groups, [a for inputs in arrays for a in inputs], out, None)
+
+
+def norms(arrays: Sequence[Array], out: Sequence[Array]) -> None:
+    """Write the root of the sum of squares of each array to one of a single element; all are one piece of work."""
+
+    def compute() -> None:
+        for array, result in zip(arrays, out, strict=True):
+            flat = array.memory.reshape(-1)
+            flat = flat.astype(updates.compute_dtype([array.dtype]), copy=False)
+            result.memory[...] = math.sqrt(np.dot(flat, flat))
+
+    engine.push(compute, [a.variable for a in arrays], [a.variable for a in out], "norm",
+                sum([a.size for a in arrays]) < HANDED_OVER)
+
+
+def _apply(op: Operator, groups: Sequence[Group], arrays: Sequence[Array], out: Sequence[Array] | None,
+           context: Context | None) -> list[Array]:
+    """Push the updates of the groups as one piece of work; the results, `out` or new arrays. arrays: all that are
+    read."""
     if out is not None and len(out) != len(groups):
         raise MXNetError(f"operator {op.name} gives {len(groups)} outputs, out has {len(out)}")
-    works, results = [], []
-    changed: list[Array] = []
+    works: list[tuple[Ready, list[Array], Numbers]] = []
+    results, changed, writes, elements = list[Array](), list[Array](), list[engine.Variable](), 0
     for i, (one, inputs, numbers) in enumerate(groups):
-        form = _form(one, tuple([a.memory.shape for a in inputs]), tuple([a.dtype for a in inputs]))
-        result = Array.empty(form.shape, form.dtype, inputs[0].context.computing) if out is None else out[i]
-        if result.shape != form.shape or result.dtype != form.dtype:
-            raise MXNetError(f"operator {op.name}: output {i} is {form.dtype} of shape {form.shape}, out is "
-                             f"{result.dtype} of shape {result.shape}; they must be the same")
-        ready = result.update
-        if ready is None or not ready.fits(one, inputs):
+        result = None if out is None else out[i]
+        ready = None if result is None else result.update
+        if result is None or ready is None or not ready.fits(one, inputs):
+            form = _form(one, tuple([a.memory.shape for a in inputs]), tuple([a.dtype for a in inputs]))
+            if result is None:
+                result = Array.empty(form.shape, form.dtype, inputs[0].context.computing)
+            if result.shape != form.shape or result.dtype != form.dtype:
+                raise MXNetError(f"operator {op.name}: output {i} is {form.dtype} of shape {form.shape}, out is "
+                                 f"{result.dtype} of shape {result.shape}; they must be the same")
             ready = form.ready(inputs, result)
         results.append(result)
-        changed += [result, *[inputs[k] for k in form.states]]
-        works.append(functools.partial(ready.run, [*inputs, result], numbers))
+        works.append((ready, [*inputs, result], numbers))
+        writes += ready.writes
+        elements += result.memory.size
+        if tape.state.recording:
+            changed += [result, *[inputs[k] for k in ready.states]]
     if tape.state.recording:
         tape.check_writes(op.name, changed)
 
     def compute() -> None:
-        for work in works:
-            work()
+        for ready, given, numbers in works:
+            ready.run(given, numbers)
 
-    engine.push(compute, [a.variable for a in arrays], [a.variable for a in changed], op.name,
-                sum([a.memory.size for a in results]) < HANDED_OVER)
+    engine.push(compute, [a.variable for a in arrays], writes, op.name, elements < HANDED_OVER)
     return results
 
 
-def _groups(op: Operator, arrays: Sequence[Array], params: Mapping[str, object],
-            ) -> list[tuple[Operator, Sequence[Array], Numbers]]:
+def _groups(op: Operator, arrays: Sequence[Array], params: Mapping[str, object]) -> list[Group]:
     """Of each weight: the update, its arrays and its numbers."""
     if not op.many:
-        _check_count(op, [i.name for i in op.inputs], arrays)
-        found = _numbers_of(op, params)
-        return [(op, arrays, lambda: found)]
+        _check_count(op, arrays, op.input_names(PLAIN))
+        return [(op, arrays, _numbers_of(op, params))]
     made = op.make_params(params)
     one, count = table.get(op.many), made["num_weights"]
     assert isinstance(count, int)
-    _check_count(op, op.input_names(made), arrays)
+    _check_count(op, arrays, op.input_names(made))
     each, preloaded = len(one.inputs), "lrs" not in op.params
     rates: list[Sequence[float] | np.ndarray] = []
     for key, array in zip(("lrs", "wds"), arrays[-2:], strict=True):
@@ -95,14 +131,16 @@ def _groups(op: Operator, arrays: Sequence[Array], params: Mapping[str, object],
         if np.shape(values) != (count,):
             raise MXNetError(f"operator {op.name}: expected {count} numbers in {key}, got the shape {np.shape(values)}")
         rates.append(values)
+    common = {name: value for name, value in params.items() if name in one.params}
 
     def numbers(i: int) -> np.ndarray:
-        return _numbers(one, {**made, "lr": rates[0][i], "wd": rates[1][i]})
+        return _numbers_of(one, {"lr": float(rates[0][i]), "wd": float(rates[1][i]), **common})
 
-    return [(one, arrays[i * each:(i + 1) * each], functools.partial(numbers, i)) for i in range(count)]
+    return [(one, arrays[i * each:(i + 1) * each], functools.partial(numbers, i) if preloaded else numbers(i))
+            for i in range(count)]
 
 
-def _check_count(op: Operator, names: Sequence[str], arrays: Sequence[Array]) -> None:
+def _check_count(op: Operator, arrays: Sequence[Array], names: Sequence[str]) -> None:
     if len(arrays) != len(names):
         raise MXNetError(f"operator {op.name} takes {len(names)} arrays ({', '.join(names)}), got {len(arrays)}")
 
@@ -184,7 +222,8 @@ class _Form:
     def by_numpy(self, arrays: Sequence[Array], numbers: Numbers) -> None:
         *inputs, result = arrays
         given = [a.memory if a.memory.dtype == self.compute else a.memory.astype(self.compute) for a in inputs]
-        values = quiet.run(self.function, *given, *numbers().astype(self.compute))
+        found = numbers if isinstance(numbers, np.ndarray) else numbers()
+        values = quiet.run(self.function, *given, *found.astype(self.compute))
         for array, value in zip((*[inputs[k] for k in self.states], result), values, strict=True):
             np.copyto(array.memory, value, casting="unsafe")
 
@@ -210,19 +249,19 @@ class _Launch:
         self.call = runner.bound(self.table, form.sizes[0] < QUICK)
 
     def run(self, arrays: Sequence[Array], numbers: Numbers) -> None:
-        found = numbers()
+        found = numbers if isinstance(numbers, np.ndarray) else numbers()
         if found is not self.last:
             self.given[:] = self.last = found
         self.call()
 
 
 class Ready:
-    """An update of given arrays. run: what does it. reads, writes, small: see `engine.push`."""
+    """An update of given arrays. run: what does it. states: see `_Form`. reads, writes, small: see `engine.push`."""
 
-    __slots__ = ("op", "reads", "run", "small", "sources", "writes")
+    __slots__ = ("op", "reads", "run", "small", "sources", "states", "writes")
 
     def __init__(self, form: _Form, inputs: Sequence[Array], result: Array, run: Run):
-        self.op, self.run, self.small = form.op, run, form.sizes[0] < HANDED_OVER
+        self.op, self.run, self.states, self.small = form.op, run, form.states, form.sizes[0] < HANDED_OVER
         self.sources = [weakref.ref(a) for a in inputs]
         self.reads = [a.variable for a in inputs]
         self.writes = [result.variable, *[inputs[k].variable for k in form.states]]

@@ -46,7 +46,8 @@ def extract(text: str, family: str) -> str:
 
 
 def classes_by_name(text: str) -> str:
-    return re.sub(r"<class '[\w.]*?(\w+)'>", r"\1", text)
+    """Classes and functions as defaults by their name alone."""
+    return re.sub(r"<class '[\w.]*?(\w+)'>|<function (\w+) at \w+>", r"\1\2", text)
 
 
 def read(text: str) -> list[Name]:
@@ -72,7 +73,8 @@ def described(function) -> str:
     """The parameters of a function as the list has them: names, defaults, stars."""
     signature = inspect.signature(function)
     plain = [p.replace(annotation=p.empty) for p in signature.parameters.values()]
-    return classes_by_name(str(inspect.Signature(plain)))
+    text = re.sub(r"<mxc\.([\w.]+) object at 0x\w+>", r"<mxnet.\1 object>", str(inspect.Signature(plain)))
+    return classes_by_name(re.sub(r"<module '(\w+)' from '.*?'>", r"\1", text))
 
 
 def find(name: Name):

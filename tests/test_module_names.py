@@ -42,7 +42,7 @@ MISSING = {
                              "c2pyerror error_types get_last_ffi_error",
     ("mxnet.base", NUMPY): "_NP_EXT_OP_PREFIX _NP_EXT_OP_SUBMODULE_LIST _NP_INTERNAL_OP_PREFIX _NP_OP_PREFIX "
                            "_NP_OP_SUBMODULE_LIST _NP_OUTPUT_IS_LIST_OPERATORS _is_np_op",
-    ("mxnet.test_utils", PARTS): "DummyIter check_gluon_hybridize_consistency compare_optimizer get_mnist_iterator",
+    ("mxnet.test_utils", PARTS): "check_gluon_hybridize_consistency",
     ("mxnet.test_utils", SPARSE): "_get_powerlaw_dataset_csr _get_uniform_dataset_csr _validate_csr_generation_inputs "
                                   "create_sparse_array create_sparse_array_zd rand_sparse_ndarray "
                                   "shuffle_csr_column_indices",
@@ -73,11 +73,26 @@ MISSING = {
     ("mxnet.symbol", NUMPY): "np npx numpy numpy_extension",
     ("mxnet.symbol.symbol", LIBRARY): "_ndarray_cls _set_symbol_class",
     ("mxnet.executor", LIBRARY): "_monitor_callback_wrapper _ndarray_cls",
-    ("mxnet.executor", PARTS): "_check_arguments _load_data _load_label _split_input_slice",
+    ("mxnet.executor", PRIVATE): "_load_data _load_label",
+    ("mxnet.model", PRIVATE): "_create_sparse_kvstore _load_data _train_multi_device _update_params_on_kvstore_nccl",
     ("mxnet.engine", PRIVATE): "_BulkScope",
+    ("mxnet.optimizer.optimizer", PRIVATE): "_as_classic _flatten_list",
+    ("mxnet.optimizer.optimizer", PARTS): "multi_lamb_update multi_lars multi_mp_lamb_update multi_sum_sq",
     ("mxnet.operator", LIBRARY): "_Registry _ndarray_cls _np_ndarray_cls _registry",
     ("mxnet.profiler", LIBRARY): "profiler_kvstore_handle set_kvstore_handle",
     ("mxnet.visualization", PRIVATE): "_str2tuple",
+    ("mxnet.metric", PRIVATE): "_BinaryClassificationMetrics",
+    ("mxnet.initializer", NUMPY): "_mx_np",
+    ("mxnet.io", PARTS): "ImageDetRecordIter ImageRecordInt8Iter ImageRecordIter ImageRecordIter_v1 "
+                         "ImageRecordUInt8Iter ImageRecordUInt8Iter_v1",
+    ("mxnet.io", PRIVATE): "_getdata_by_idx _has_instance utils",
+    ("mxnet.io.io", PARTS): "ImageDetRecordIter ImageRecordInt8Iter ImageRecordIter ImageRecordIter_v1 "
+                            "ImageRecordUInt8Iter ImageRecordUInt8Iter_v1",
+    ("mxnet.io.io", SPARSE): "CSRNDArray",
+    ("mxnet.io.io", LIBRARY): "_build_param_doc _init_io_module _make_io_iterator _ndarray_cls",
+    ("mxnet.io.io", PRIVATE): "_getdata_by_idx _has_instance _slice_along_batch_axis",
+    ("mxnet.rnn.rnn_cell", PRIVATE): "_cells_begin_state _cells_pack_weights _cells_state_info _cells_state_shape "
+                                     "_cells_unpack_weights",
 }
 EXCEPTIONS = {(module, name): reason for (module, reason), names in MISSING.items() for name in names.split()}
 # Modules that mxc may come to have, by the names that `mxnet` has for them, and operators that the table may.

@@ -13,7 +13,6 @@ import mxc as mx
 from mxc import nd, sym
 from mxc import test_utils as tu
 from mxc.test_utils.statistics import chi_square_tail
-from mxc.test_utils.surroundings import read_idx
 
 X = sym.Variable("x")
 WRONG = sym.BlockGrad(X) * X  # its gradient is half of what differences give
@@ -374,11 +373,33 @@ def test_mnist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         f"{part}_{kind}": facts for part in ("train", "test")
         for kind, facts in (("data", ((2, 1, 28, 28), "float32")), ("label", ((2,), "uint8")))}
     np.testing.assert_array_equal(found["test_data"], images[:, None] / np.float32(255))
-    for content, reason in ((b"\0\0\x0d\1", "no idx file"), (b"", "no idx file"), (b"\0\0\x08\2\0\0", "extents"),
-                            (idx(labels)[:-1], "shape")):
-        (tmp_path / "broken").write_bytes(content)
-        with pytest.raises(mx.MXNetError, match=reason):
-            read_idx(tmp_path / "broken")
+    (tmp_path / "data/t10k-labels-idx1-ubyte").write_bytes(idx(labels)[:-1])
+    with pytest.raises(mx.MXNetError, match=r"t10k-labels-idx1-ubyte, byte 8: expected 2 = 2 bytes.* got 1"):
+        tu.get_mnist()
+
+
+def test_iterators_over_mnist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "data").mkdir()
+    for part, count in (("train", 20), ("t10k", 9)):
+        images = np.arange(count * 12).astype(np.uint8).reshape(count, 3, 4)
+        (tmp_path / f"data/{part}-images-idx3-ubyte").write_bytes(idx(images))
+        (tmp_path / f"data/{part}-labels-idx1-ubyte").write_bytes(idx(np.arange(count, dtype=np.uint8)))
+    for shape, batch_shape in (((1, 3, 4), (4, 1, 3, 4)), ((12,), (4, 12))):
+        train, test = tu.get_mnist_iterator(4, shape, num_parts=2, part_index=1)
+        assert train.provide_data == [("data", batch_shape)]
+        # As MXNet 1.9.1 shuffles them.
+        assert [b.label[0].asnumpy().tolist() for b in train] == [[10, 12, 13, 15], [19, 11, 16, 18]]
+        assert [b.label[0].asnumpy().tolist() for b in test] == [[4, 6, 7, 5]]
+
+
+def test_a_dummy_iterator_gives_one_batch():
+    it = mx.io.NDArrayIter(np.arange(10), None, 4)
+    dummy = tu.DummyIter(it)
+    batches = [dummy.next() for _ in range(5)]
+    assert iter(dummy) is dummy and all(batch is batches[0] for batch in batches)
+    assert batches[0].data[0].asnumpy().tolist() == [0, 1, 2, 3]
+    assert (dummy.batch_size, dummy.provide_data, dummy.provide_label) == (4, it.provide_data, [])
 
 
 # -- the small modules

@@ -22,6 +22,7 @@ element of a tuple: `int in 1.. = 1`.
 from __future__ import annotations
 
 import re
+import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -36,6 +37,7 @@ _SPEC = re.compile(r"(?P<base>\w+)(?:\((?P<choices>[^)]*)\))?(?P<none> or None)?
                    r"(?: in (?P<low>-?\d+(?:\.\d+)?)?\.\.(?P<high>-?\d+(?:\.\d+)?)?)?(?:\s*=\s*(?P<default>.*))?")
 _FLOAT = re.compile(r"([-+]?nan)(?:\(\w*\))?|([-+]?inf(?:inity)?)|"
                     r"([-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?)f?", re.ASCII | re.IGNORECASE)
+_SINGLE = struct.Struct("<f")
 _INTEGER = re.compile(r"[-+]?\d+", re.ASCII)
 _LONG = re.compile(r"([-+]?\d+)\s*L", re.ASCII)  # as Python 2 printed integers
 _TRUE, _FALSE = ("true", "1"), ("false", "0")
@@ -148,10 +150,10 @@ def _bound(value: float | None) -> str:
 
 def _float32(value: object) -> float:
     number = float(value)  # type: ignore[arg-type]
-    with np.errstate(over="ignore"):
-        rounded = float(np.float32(number))
-    if np.isinf(rounded) and not np.isinf(number):
-        raise ValueError(value)
+    try:
+        rounded: float = _SINGLE.unpack(_SINGLE.pack(number))[0]
+    except OverflowError:  # it is finite, and no float32
+        raise ValueError(value) from None
     return rounded
 
 

@@ -11,6 +11,8 @@ from mxc.test_utils.downloads import (
     get_mnist_ubyte,
     get_zip_data,
 )
+from mxc.test_utils.iterators import DummyIter, get_mnist_iterator
+from mxc.test_utils.optimizers import compare_optimizer
 from mxc.test_utils.statistics import (
     chi_square_check,
     gen_buckets_probs_with_ppf,
@@ -98,8 +100,9 @@ __all__ = [
     "almost_equal", "array", "assert_allclose", "assert_almost_equal", "assert_almost_equal_ignore_nan",
     "assert_almost_equal_with_err", "assert_exception", "assign_each", "assign_each2", "checkShapes",
     "check_consistency", "check_numeric_gradient", "check_speed", "check_symbolic_backward",
-    "check_symbolic_forward", "chi_square_check", "collapse_sum_like", "compare_ndarray_tuple", "create_2d_tensor",
-    "create_vector", "current_context", "default_atols", "default_context", "default_dtype", "default_numeric_eps",
+    "check_symbolic_forward", "chi_square_check", "collapse_sum_like", "compare_ndarray_tuple", "compare_optimizer",
+    "create_2d_tensor", "create_vector", "current_context", "default_atols", "default_context", "default_dtype",
+    "default_numeric_eps",
     "default_rtols", "discard_stderr", "effective_dtype", "environment", "gen_buckets_probs_with_ppf", "get_atol",
     "get_etol", "get_identity_mat", "get_identity_mat_batch", "get_mnist", "get_rtol", "get_tolerance", "get_tols",
     "getenv", "list_gpus", "locationError", "mean_check", "new_matrix_with_real_eigvals_2d",
@@ -108,7 +111,8 @@ __all__ = [
     "rand_shape_2d", "rand_shape_3d", "rand_shape_nd", "random_arrays", "random_sample", "random_uniform_arrays",
     "retry", "same", "same_array", "same_symbol_structure", "set_default_context", "setenv", "simple_forward",
     "var_check", "verify_generator",
-    "download", "download_model", "get_bz2_data", "get_cifar10", "get_cuda_compute_capability", "get_mnist_pkl",
+    "download", "download_model", "get_bz2_data", "get_cifar10", "get_cuda_compute_capability",
+    "DummyIter", "get_mnist_iterator", "get_mnist_pkl",
     "get_mnist_ubyte", "get_zip_data", "has_tvm_ops", "is_aarch64_run", "is_cd_run", "is_op_runnable", "use_np",
     *_names,
 ]

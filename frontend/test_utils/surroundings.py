@@ -3,10 +3,8 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import gzip
 import os
 import platform
-import struct
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from mxc.compiler.error import FileAccessError, ModelFileError
+from mxc.compiler.error import FileAccessError
 from mxc.context import num_gpus
 from mxc.ndarray import waitall
 from mxc.util import getenv, setenv
@@ -22,7 +20,6 @@ from mxc.util import getenv, setenv
 MNIST_FOLDER = "data"
 MNIST_NAMES = {"train_data": "train-images-idx3-ubyte", "train_label": "train-labels-idx1-ubyte",
                "test_data": "t10k-images-idx3-ubyte", "test_label": "t10k-labels-idx1-ubyte"}
-_UINT8 = 8  # idx's code for the type of the elements
 
 
 def list_gpus() -> range:
@@ -113,32 +110,23 @@ def get_mnist() -> dict[str, np.ndarray]:
     """The MNIST digits from idx files in the folder `data` of the working directory, which may be gzipped.
 
     train_data and test_data: float32 from 0 to 1, of shape (images, 1, 28, 28); train_label and test_label: uint8.
-    Nothing is downloaded: raises FileAccessError that says which file belongs where.
+    Nothing is downloaded: raises FileAccessError that says which file belongs where, ModelFileError for other content.
     """
+    from mxc.io import mnist
+
     found = {}
     for key, name in MNIST_NAMES.items():
-        values = read_idx(Path(MNIST_FOLDER) / name)
+        values = mnist.read(str(_mnist_file(name)), 3 if key.endswith("data") else 1)
         found[key] = (values[:, None] / np.float32(255)).astype(np.float32) if values.ndim == 3 else values
     return found
 
 
-def read_idx(path: Path) -> np.ndarray:
-    """The array of uint8 in an idx file, `path` or `path` with `.gz`. Raises ModelFileError for any other content."""
-    packed = path.with_name(path.name + ".gz")
-    try:
-        content = path.read_bytes() if path.exists() else gzip.decompress(packed.read_bytes())
-    except FileNotFoundError as error:
-        raise FileAccessError(str(path), "read", FileNotFoundError(
-            f"{error.strerror}; put {path.name} or {packed.name} into the folder {path.parent.absolute()}: "
-            "mxc downloads nothing")) from None
-    except (OSError, EOFError) as error:
-        raise FileAccessError(str(path), "read", error) from None
-    if len(content) < 4 or content[:2] != b"\0\0" or content[2] != _UINT8:
-        raise ModelFileError(str(path), "is no idx file of bytes: expected it to begin with 00 00 08", 0)
-    start = 4 + 4 * content[3]
-    if len(content) < start:
-        raise ModelFileError(str(path), f"ends within the {content[3]} extents", len(content))
-    shape = struct.unpack(f">{content[3]}I", content[4:start])
-    if len(content) - start != int(np.prod(shape, dtype=object)):
-        raise ModelFileError(str(path), f"has {len(content) - start} bytes of elements, but the shape {shape}", start)
-    return np.frombuffer(content, np.uint8, offset=start).reshape(shape)
+def _mnist_file(name: str) -> Path:
+    """The path of a file, or of one packed by gzip. Raises FileAccessError, which says where it belongs."""
+    path = Path(MNIST_FOLDER) / name
+    packed = path.with_name(f"{name}.gz")
+    for each in (path, packed):
+        if each.exists():
+            return each
+    raise FileAccessError(str(path), "read", FileNotFoundError(
+        f"No such file; put {name} or {packed.name} into the folder {path.parent.absolute()}: mxc downloads nothing"))

@@ -13,7 +13,5 @@ EXCEPTIONS = {
     **{f"mxnet.test_utils.{name}": SPARSE for name in (
         "create_sparse_array", "create_sparse_array_zd", "rand_sparse_ndarray", "shuffle_csr_column_indices")},
     "mxnet.test_utils.get_im2rec_path": "for the tests of MXNet itself: it says where a tool of its sources is",
-    **{f"mxnet.test_utils.{name}": f"{PARTS}{part}" for name, part in {
-        "DummyIter": "io", "DummyIter.__iter__": "io", "DummyIter.next": "io", "get_mnist_iterator": "io",
-        "check_gluon_hybridize_consistency": "gluon", "compare_optimizer": "optimizer"}.items()},
+    "mxnet.test_utils.check_gluon_hybridize_consistency": f"{PARTS}gluon",
 }

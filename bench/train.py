@@ -1,0 +1,107 @@
+"""Samples per second of Module.fit: mxc and MXNet, and how many times faster mxc is.
+
+    python bench/train.py [--mxnet PYTHON] [--threads 1 2] [--rounds N] [--cases WORD ...]
+
+Both run the same program, in processes of their own, by turns; a number is the best epoch of all rounds, after one that
+compiles. The data are random, and in memory.
+"""
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+
+from harness.environments import asked
+
+# A program for mxc and MXNet alike: `mx` is the module, `case` the name of the network.
+PROGRAM = """
+import json, logging, sys, time
+import numpy as np
+sym = mx.sym
+
+def mlp():
+    x = sym.var("data")
+    for i, n in enumerate((128, 64)):
+        x = sym.Activation(sym.FullyConnected(x, num_hidden=n, name=f"fc{i}"), act_type="relu")
+    return sym.FullyConnected(x, num_hidden=10, name="last"), (784,), 64, 12800
+
+def lenet():
+    x = sym.var("data")
+    for i, n in enumerate((20, 50)):
+        x = sym.Activation(sym.Convolution(x, kernel=(5, 5), num_filter=n, name=f"conv{i}"), act_type="tanh")
+        x = sym.Pooling(x, pool_type="max", kernel=(2, 2), stride=(2, 2))
+    x = sym.Activation(sym.FullyConnected(sym.Flatten(x), num_hidden=500, name="fc"), act_type="tanh")
+    return sym.FullyConnected(x, num_hidden=10, name="last"), (1, 28, 28), 64, 1920
+
+def resnet18():
+    def unit(x, name, filters, stride, same):
+        def normed(x, name, n, k, s):
+            x = sym.Convolution(x, kernel=(k, k), num_filter=n, stride=(s, s), pad=(k // 2, k // 2), no_bias=True,
+                                name=name)
+            return sym.BatchNorm(x, fix_gamma=False, name=name + "_bn")
+        y = sym.Activation(normed(x, name + "a", filters, 3, stride), act_type="relu")
+        y = normed(y, name + "b", filters, 3, 1)
+        return sym.Activation(y + (x if same else normed(x, name + "c", filters, 1, stride)), act_type="relu")
+    x = sym.Convolution(sym.var("data"), kernel=(7, 7), stride=(2, 2), pad=(3, 3), num_filter=64, no_bias=True,
+                        name="first")
+    x = sym.Activation(sym.BatchNorm(x, fix_gamma=False, name="first_bn"), act_type="relu")
+    x = sym.Pooling(x, kernel=(3, 3), stride=(2, 2), pad=(1, 1), pool_type="max")
+    for i, n in enumerate((64, 128, 256, 512)):
+        x = unit(unit(x, f"s{i}u0", n, 1 if i == 0 else 2, i == 0), f"s{i}u1", n, 1, True)
+    x = sym.Flatten(sym.Pooling(x, global_pool=True, pool_type="avg", kernel=(1, 1)))
+    return sym.FullyConnected(x, num_hidden=10, name="last"), (3, 64, 64), 16, 64
+
+out, row, batch, rows = {"mlp": mlp, "lenet": lenet, "resnet18": resnet18}[case]()
+draw = np.random.RandomState(0)
+data = mx.io.NDArrayIter(draw.rand(rows, *row).astype("float32"), draw.randint(0, 10, rows).astype("float32"), batch,
+                         shuffle=False)
+module = mx.mod.Module(sym.SoftmaxOutput(out, name="softmax"), context=mx.cpu())
+ends = []
+
+def note(*_):
+    mx.nd.waitall()
+    ends.append(time.perf_counter())
+
+module.fit(data, num_epoch=5, optimizer="sgd", optimizer_params={"learning_rate": 0.01, "momentum": 0.9},
+           initializer=mx.init.Xavier(), epoch_end_callback=note)
+print(json.dumps(rows / min(b - a for a, b in zip(ends, ends[1:]))))
+"""
+CASES = ("mlp", "lenet", "resnet18")
+
+
+def run(python: str, module: str, case: str, threads: int) -> float:
+    """Samples per second of a network in a process of its own."""
+    text = f"import {module} as mx\ncase = {case!r}\n{PROGRAM}"
+    settings = {"MXC_NUM_THREADS": str(threads), "OMP_NUM_THREADS": str(threads)}
+    done = subprocess.run([python, "-c", text], capture_output=True, text=True, env={**os.environ, **settings})
+    if done.returncode:
+        sys.exit(f"{module}, {case}: {done.stderr.strip()}")
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--mxnet", metavar="PYTHON", help="has MXNet 1.9.1 (default: the peers' environment)")
+    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--cases", nargs="+", choices=CASES, default=CASES)
+    args = parser.parse_args()
+    peers = {"mxc": sys.executable}
+    theirs = args.mxnet or asked("mxnet")
+    if theirs:
+        peers["mxnet"] = theirs
+    print(f"{'':12}{'threads':>8}{'mxc /s':>12}{'MXNet /s':>12}{'x':>7}")
+    for case in args.cases:
+        for threads in args.threads:
+            best = dict.fromkeys(peers, 0.0)
+            for _ in range(args.rounds):
+                for peer, python in peers.items():
+                    best[peer] = max(best[peer], run(python, peer, case, threads))
+            other = f"{best['mxnet']:12.0f}{best['mxc'] / best['mxnet']:7.2f}" if theirs else ""
+            print(f"{case:12}{threads:8}{best['mxc']:12.0f}{other}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

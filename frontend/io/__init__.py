@@ -1,0 +1,10 @@
+"""Data for training, batch by batch: `mx.io`."""
+# ruff: noqa: F401 (what is imported is what the module gives)
+from mxc.io import io
+from mxc.io.built_in import CSVIter, LibSVMIter, MNISTIter, MXDataIter
+from mxc.io.io import DataBatch, DataDesc, DataIter, ResizeIter
+from mxc.io.ndarray_iter import NDArrayIter, _init_data
+from mxc.io.prefetching import PrefetchingIter
+
+__all__ = ["CSVIter", "DataBatch", "DataDesc", "DataIter", "LibSVMIter", "MNISTIter", "MXDataIter", "NDArrayIter",
+           "PrefetchingIter", "ResizeIter", "io"]

@@ -1,0 +1,299 @@
+"""Iterators over files: CSVIter, LibSVMIter, MNISTIter."""
+from __future__ import annotations
+
+import ast
+import logging
+import math
+import operator
+import warnings
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from mxc.compiler.error import ArgumentError, ArgumentTypeError
+from mxc.io import mnist
+from mxc.io.batch_loader import BatchLoader, Column, DenseRows, Loaded, RowStream
+from mxc.io.io import DataBatch, DataDesc, DataIter
+from mxc.io.text_rows import check_readable, csv_pieces, libsvm_pieces
+from mxc.ndarray import NDArray
+
+_REQUIRED = object()
+_NAMES = ("data_name", "label_name")
+_log = logging.getLogger(__name__)
+
+
+class MXDataIter(DataIter):
+    """The iterators over files that are built in.
+
+    handle: what loads the batches. data_name, label_name: for the descriptions `provide_data` and `provide_label`.
+    Raises ValueError where there is no batch at all.
+    """
+
+    def __init__(self, handle: BatchLoader, data_name: str = "data", label_name: str = "softmax_label", **_: Any):
+        super().__init__()
+        self.handle = handle
+        self._debug_skip_load, self._is_at_begin = False, True
+        self._batch: Loaded | None = None
+        self.first_batch: DataBatch | None = None
+        if not self._load():
+            raise ArgumentError("the files have no rows, or fewer than one batch takes")
+        self.first_batch = self._made()
+        data, label = self.first_batch.data[0], self.first_batch.label[0]
+        self.provide_data = [DataDesc(data_name, data.shape, data.dtype)]
+        self.provide_label = [DataDesc(label_name, label.shape, label.dtype)]
+        self.batch_size = data.shape[0]
+
+    def __del__(self) -> None:
+        """Nothing is to be done: reading ahead ends by itself."""
+
+    def debug_skip_load(self) -> None:
+        """From now on give the present batch again and again, without an end: to see how fast a program is that does
+        not wait for its data."""
+        self._debug_skip_load = True
+        _log.info("debug_skip_load: the iterator now gives one batch again and again")
+
+    def reset(self) -> None:
+        """Start again. Where the last batch was filled up from the start (`round_batch`), behind what it took."""
+        self._is_at_begin, self.first_batch = True, None
+        self.handle.rewind()
+
+    def next(self) -> DataBatch:
+        """The next batch. Raises StopIteration when there is none, MXNetError for a file that is wrong there."""
+        if self._debug_skip_load and not self._is_at_begin:
+            return self._made()
+        if not self.iter_next():
+            raise StopIteration
+        self._is_at_begin = False
+        return self._made()
+
+    def iter_next(self) -> bool:
+        if self.first_batch is not None:
+            self.first_batch = None
+            return True
+        return self._load()
+
+    def getdata(self) -> NDArray:
+        return NDArray(self._present.arrays[0])
+
+    def getlabel(self) -> NDArray:
+        return NDArray(self._present.arrays[1])
+
+    def getindex(self) -> np.ndarray:
+        return self._present.numbers.copy()
+
+    def getpad(self) -> int:
+        return self._present.pad
+
+    def _load(self) -> bool:
+        batch = self.handle.next()
+        self._batch = batch or self._batch
+        return batch is not None
+
+    @property
+    def _present(self) -> Loaded:
+        assert self._batch is not None  # the constructor loads one
+        return self._batch
+
+    def _made(self) -> DataBatch:
+        return DataBatch(data=[self.getdata()], label=[self.getlabel()], pad=self.getpad(), index=self.getindex())
+
+
+class _Options:
+    """The arguments of an iterator by name, as `value(name, read, default)` takes them one by one."""
+
+    def __init__(self, iterator: str, args: tuple, given: dict[str, Any]):
+        self.iterator, self._given = iterator, dict(given)
+        if args:
+            raise ArgumentTypeError(f"{iterator} takes its arguments by name, as in {iterator}(batch_size=32), got "
+                                    f"{', '.join(map(repr, args))}")
+        self.names = {name: self._given.pop(name) for name in _NAMES if name in self._given}
+
+    def value(self, name: str, read: Callable[[Any], Any], default: Any = _REQUIRED) -> Any:
+        """One argument. Raises ValueError for one that is missing or not what `read` takes."""
+        if name not in self._given:
+            if default is _REQUIRED:
+                raise ArgumentError(f"{self.iterator} needs the argument {name}")
+            return default
+        given = self._given.pop(name)
+        try:
+            return read(given)
+        except (TypeError, ValueError, SyntaxError) as error:
+            raise ArgumentError(f"{self.iterator}: {name} is {given!r}: {error}") from None
+
+    def size(self, default: Any = _REQUIRED) -> int:
+        """The batch size."""
+        return self.value("batch_size", partial(_whole, least=1), default)
+
+    def dtype(self, *known: str) -> str:
+        """One of these; the first by default."""
+        def read(given: Any) -> str:
+            return known[0] if given in (None, "None") else np.dtype(given).name
+
+        found = self.value("dtype", read, known[0])
+        if found not in known:
+            raise ArgumentError(f"{self.iterator}: dtype {found} is not supported; expected {' or '.join(known)}")
+        return found
+
+    def end(self) -> None:
+        """Pass over what is of no meaning here, and tell of what is not known."""
+        for name in ("prefetch_buffer", "ctx", "preprocess_threads", "input_shape"):
+            self._given.pop(name, None)
+        if self._given:
+            warnings.warn(f"{self.iterator} has no arguments {', '.join(self._given)}; they are passed over",
+                          stacklevel=3)
+
+
+def _literal(given: Any) -> Any:
+    return ast.literal_eval(given) if isinstance(given, str) else given
+
+
+def _whole(given: Any, least: int = 0) -> int:
+    number = operator.index(_literal(given))
+    if number < least:
+        raise ValueError(f"expected a whole number from {least} on")
+    return number
+
+
+def _flag(given: Any) -> bool:
+    found = {"true": True, "false": False}.get(given.lower()) if isinstance(given, str) else None
+    return bool(_whole(given)) if found is None else found
+
+
+def _shape(given: Any) -> tuple[int, ...]:
+    found = _literal(given)
+    return tuple(_whole(n, 1) for n in (found if isinstance(found, (tuple, list)) else (found,)))
+
+
+def _path(given: Any) -> str | None:
+    return None if given in (None, "", "NULL") else str(given)
+
+
+def _needed_path(given: Any) -> str:
+    path = _path(given)
+    if path is None:
+        raise ValueError("expected the name of a file")
+    return path
+
+
+def _label_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
+    return () if math.prod(shape) == 1 else shape
+
+
+def CSVIter(*args: Any, **kwargs: Any) -> MXDataIter:
+    """Batches of the rows of CSV files.
+
+    data_csv, data_shape: the file, and the shape that the numbers of a line make. label_csv, label_shape: the same for
+    labels; without a file they are zeros. batch_size. dtype: of data and labels, float32, int32 or int64. round_batch:
+    the last batch is filled up with the first rows, and the next time begins behind them; else it is filled up with
+    anything. The batch's `pad` says with how many. data_name, label_name: for the descriptions. Names may be URLs.
+    Raises ValueError for arguments that do not fit, FileAccessError and ModelFileError, which are MXNetErrors, for
+    files that cannot be read or have something else on a line, which they name; later on where it comes later.
+    """
+    options = _Options("CSVIter", args, kwargs)
+    size, dtype = options.size(), options.dtype("float32", "int32", "int64")
+    data, shape = options.value("data_csv", _needed_path), options.value("data_shape", _shape)
+    label, label_shape = options.value("label_csv", _path, None), options.value("label_shape", _shape, (1,))
+    tail = "round" if options.value("round_batch", _flag, True) else "keep"
+    options.end()
+    streams, columns = [_csv_stream(data, shape, dtype)], [Column(shape, 0), Column(_label_shape(label_shape))]
+    if label is not None:
+        streams.append(_csv_stream(label, label_shape, dtype))
+        columns[1] = columns[1]._replace(stream=1)
+    return MXDataIter(BatchLoader(streams, columns, size, dtype, tail), **options.names)
+
+
+def _csv_stream(path: str, shape: tuple[int, ...], dtype: str) -> RowStream:
+    check_readable(path)
+    return RowStream(partial(csv_pieces, path, math.prod(shape), dtype))
+
+
+def LibSVMIter(*args: Any, **kwargs: Any) -> MXDataIter:
+    """Batches of the rows of LibSVM files, LABEL INDEX:VALUE ..., as dense float32 arrays.
+
+    MXNet gives data as arrays of storage type csr, which mxc does not have yet: a warning says so once.
+    data_libsvm, data_shape: the file, and how many numbers a row has. label_shape: how many labels stand before the
+    pairs, with commas between; with label_libsvm labels are the pairs of that file instead. batch_size. The last batch
+    is filled up with the first rows, and the next time begins behind them. num_parts, part_index: read one of so many
+    parts of the file. data_name, label_name: for the descriptions. Names may be URLs.
+    Raises as CSVIter does.
+    """
+    options = _Options("LibSVMIter", args, kwargs)
+    size, _ = options.size(), options.dtype("float32")
+    data, shape = options.value("data_libsvm", _needed_path), options.value("data_shape", _shape)
+    label, label_shape = options.value("label_libsvm", _path, None), options.value("label_shape", _shape, (1,))
+    part, parts = _part(options)
+    is_round = options.value("round_batch", _flag, True)
+    options.end()
+    if not is_round:
+        raise ArgumentError("LibSVMIter: round_batch must be True: the last batch is filled up with the first rows")
+    if len(shape) != 1:
+        raise ArgumentError(f"LibSVMIter: data_shape is the number of columns, as (100,), got {shape}")
+    _warn_dense()
+    width, labels = shape[0], math.prod(label_shape)
+    check_readable(data)
+    columns = [Column(shape, 0), Column(_label_shape(label_shape), 0, 1)]
+    if label is None:
+        streams = [RowStream(partial(libsvm_pieces, data, width, labels, part, parts))]
+    else:
+        check_readable(label)
+        streams = [RowStream(partial(libsvm_pieces, data, width, 1, part, parts)),
+                   RowStream(partial(libsvm_pieces, label, labels, 1, part, parts))]
+        columns[1] = Column(label_shape, 1)
+    return MXDataIter(BatchLoader(streams, columns, size, "float32", "round"), **options.names)
+
+
+def _warn_dense() -> None:
+    global _is_warned
+    if not _is_warned:
+        _is_warned = True
+        warnings.warn("LibSVMIter gives dense arrays: storage type csr is not supported yet, so a batch takes memory "
+                      "for every column", stacklevel=3)
+
+
+_is_warned = False
+
+
+def _part(options: _Options) -> tuple[int, int]:
+    parts, part = options.value("num_parts", partial(_whole, least=1), 1), options.value("part_index", _whole, 0)
+    if part >= parts:
+        raise ArgumentError(f"{options.iterator}: part_index is {part}; expected 0 to {parts - 1}, as there are "
+                            f"{parts} parts")
+    return part, parts
+
+
+def MNISTIter(*args: Any, **kwargs: Any) -> MXDataIter:
+    """Batches of MNIST's images, float32 from 0 to below 1, of shape (batch, 1, rows, columns), and labels.
+
+    image, label: the files, packed by gzip or not. batch_size. shuffle: give them in another order, the same each time,
+    which `seed` stands for. flat: as vectors. num_parts, part_index: give one of so many parts. What is left at the end
+    and fills no batch is left out. silent: do not log how many there are. data_name, label_name: for the descriptions.
+    Raises ValueError for arguments that do not fit or fewer images than a batch takes, FileAccessError and
+    ModelFileError, which are MXNetErrors, for files that cannot be read or are none of MNIST's.
+    """
+    options = _Options("MNISTIter", args, kwargs)
+    size, _ = options.size(128), options.dtype("float32")
+    image = options.value("image", _needed_path, "./train-images-idx3-ubyte")
+    label = options.value("label", _needed_path, "./train-labels-idx1-ubyte")
+    is_shuffled, seed = options.value("shuffle", _flag, True), options.value("seed", _whole, 0)
+    is_flat, is_silent = options.value("flat", _flag, False), options.value("silent", _flag, False)
+    part, parts = _part(options)
+    options.end()
+    images, labels = mnist.read(image, 3), mnist.read(label, 1)
+    if len(images) != len(labels):
+        raise ArgumentError(f"MNISTIter: {image} has {len(images)} images, but {label} has {len(labels)} labels")
+    chosen = slice(len(images) * part // parts, len(images) * (part + 1) // parts)
+    images, labels = images[chosen], labels[chosen]
+    if len(images) < size:
+        raise ArgumentError(f"MNISTIter: a batch takes {size} images, but there are {len(images)}")
+    if is_shuffled:
+        order = mnist.shuffled(len(images), seed)
+        images, labels = images[order], labels[order]
+    shape = (images[0].size,) if is_flat else (1, *images.shape[1:])
+    if not is_silent:
+        _log.info("MNISTIter: %d images, shuffle=%d, batches of shape %s", len(images), is_shuffled, (size, *shape))
+    piece = DenseRows(images.reshape(len(images), -1), 1 / 256), DenseRows(labels[:, None])
+    stream = RowStream(lambda: iter([piece]))
+    loader = BatchLoader([stream], [Column(shape, 0), Column((), 0, 1)], size, "float32", "discard", is_numbered=False)
+    return MXDataIter(loader, **options.names)

@@ -1,0 +1,7 @@
+"""Key-value stores: they sum the gradients of several devices and keep the weights that all devices share."""
+from mxc.kvstore import base, kvstore, kvstore_server
+from mxc.kvstore.base import KVStoreBase, create
+from mxc.kvstore.kvstore import KVStore
+from mxc.kvstore.kvstore_server import KVStoreServer
+
+__all__ = ["KVStore", "KVStoreBase", "KVStoreServer", "base", "create", "kvstore", "kvstore_server"]

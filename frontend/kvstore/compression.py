@@ -1,0 +1,44 @@
+"""Gradient compression: what is pushed becomes one of three numbers, and the rest is kept for the next push."""
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from mxc.compiler.error import ArgumentError, MXNetError
+from mxc.ndarray import NDArray, zeros
+
+
+class TwoBit:
+    """Compression to 2 bits a number.
+
+    parameters: "type", which must be "2bit", and "threshold", a positive number (0.5). Raises MXNetError for others.
+    """
+
+    def __init__(self, parameters: Mapping[str, Any]):
+        unknown = [name for name in parameters if name not in ("type", "threshold")]
+        if unknown:
+            raise MXNetError(f"gradient compression: unknown parameter {unknown[0]!r}; there are type and threshold")
+        if parameters.get("type") != "2bit":
+            raise MXNetError(f"gradient compression: type must be '2bit', got {parameters.get('type')!r}")
+        try:
+            self.threshold = float(parameters.get("threshold", 0.5))
+        except (TypeError, ValueError):
+            raise ArgumentError("gradient compression: threshold must be a number, got "
+                                f"{parameters['threshold']!r}") from None
+        if not self.threshold > 0:
+            raise MXNetError(f"gradient compression: threshold must be greater than 0, got {self.threshold}")
+        self._rests: dict[tuple[int | str, int], NDArray] = {}
+
+    def compressed(self, key: int | str, values: Sequence[NDArray]) -> list[NDArray]:
+        """For the value of each device what is sent: threshold where value and rest come to that or more, -threshold
+        where to -threshold or less, else 0. The rest, by key and device, is what that leaves."""
+        results = []
+        for i, value in enumerate(values):
+            rest = self._rests.get((key, i))
+            if rest is None:
+                rest = self._rests[key, i] = zeros(value.shape, value.context, value.dtype)
+            rest += value
+            sent = ((rest >= self.threshold) - (rest <= -self.threshold)) * self.threshold
+            rest -= sent
+            results.append(sent)
+        return results

@@ -1,0 +1,250 @@
+"""The store of one process: a value for each key, sums of what several devices push, and an updater."""
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from mxc.compiler.error import ArgumentError, ArgumentTypeError, FileAccessError, MXNetError, nearest
+from mxc.kvstore.base import KVStoreBase
+from mxc.kvstore.compression import TwoBit
+from mxc.ndarray import NDArray, add_n
+from mxc.optimizer import Updater, get_updater
+from mxc.runtime.whole_file import replacing
+
+Key = int | str
+
+
+class KVStore(KVStoreBase):
+    """Values by key, all keys integers or all strings. Made by `create`.
+
+    handle: the kind of store, see `create`. Pushing sums the values of one key, from one device or several, and
+    gives the sum to the updater, if there is one; else the sum becomes the key's value. Everything is queued: nobody
+    waits but who reads an array. The priorities that MXNet takes change nothing here.
+    """
+
+    def __init__(self, handle: str):
+        self.handle = handle
+        self._values: dict[Key, NDArray] = {}
+        self._updater: Callable[..., Any] | None = None
+        self._compression: TwoBit | None = None
+
+    def __repr__(self) -> str:
+        return f"<KVStore {self.type}: {len(self._values)} keys>"
+
+    @property
+    def type(self) -> str:
+        """The name of the kind of store."""
+        return self.handle
+
+    @property
+    def rank(self) -> int:
+        """The number of this worker: 0, the only one."""
+        return 0
+
+    @property
+    def num_workers(self) -> int:
+        """How many workers there are: 1."""
+        return 1
+
+    def is_capable(self, capability: str) -> bool:
+        """Whether the store has a capability: it has KVStoreBase.OPTIMIZER. Raises ValueError for any other."""
+        if capability.lower() == KVStoreBase.OPTIMIZER:
+            return True
+        raise ArgumentError(f"Unknown capability: {capability}")
+
+    # -- values
+
+    def init(self, key: Key | Sequence[Key], value: NDArray | Sequence[NDArray]) -> None:
+        """Give a key, or each of several, its first value: a copy. Raises MXNetError for a key that has one."""
+        for one, values in _grouped(key, value):
+            if len(values) != 1:
+                raise MXNetError(f"kvstore: init got {len(values)} values for the key {one!r}; it takes one")
+            if one in self._values:
+                raise MXNetError(f"kvstore: the key {one!r} has been initialized already: init can be called once for "
+                                 "each key; push a new value")
+            other = next(iter(self._values), one)
+            if isinstance(one, str) != isinstance(other, str):
+                raise MXNetError(f"kvstore: the key {one!r} is {_kind(one)}, but the keys of this store, such as "
+                                 f"{other!r}, are not: use one kind of key")
+            self._values[one] = values[0].copy()
+
+    def push(self, key: Key | Sequence[Key], value: Any, priority: int = 0) -> None:
+        """Sum the values of a key and let the updater put that into the key's value; without one it is the value.
+
+        key: one, or a list with a value, or a list of values of several devices, for each.
+        Raises MXNetError for a key without a value and for shapes that differ.
+        """
+        sums: dict[Key, NDArray] = {}
+        for one, values in _grouped(key, value):
+            stored = self._stored(one)
+            for each in values:
+                if each.shape != stored.shape:
+                    raise MXNetError(f"kvstore: the key {one!r} has a value of shape {stored.shape}; what is pushed "
+                                     f"has {each.shape}")
+            if self._compression is not None:
+                values = self._compression.compressed(one, values)
+            sums[one] = total(values)
+        if self._updater is None:
+            for one, value in sums.items():
+                value.copyto(self._values[one])
+        elif isinstance(self._updater, Updater):  # which can update several weights at once
+            self._updater(list(sums), list(sums.values()), [self._values[one] for one in sums])
+        else:
+            for one, value in sums.items():
+                self._updater(one, value, self._values[one])
+
+    def pull(self, key: Key | Sequence[Key], out: Any = None, priority: int = 0, ignore_sparse: bool = True) -> None:
+        """Copy a key's value, or those of several, to arrays.
+
+        out: an array, or a list of those of several devices; a list of these for a list of keys.
+        Raises MXNetError for a key without a value and for shapes that differ.
+        """
+        if out is None:
+            raise _BadPairs("kvstore: pull needs out, the arrays that it writes to")
+        for one, targets in _grouped(key, out):
+            stored = self._stored(one)
+            for target in targets:
+                if target.shape != stored.shape:
+                    raise MXNetError(f"kvstore: the key {one!r} has a value of shape {stored.shape}; the array that "
+                                     f"it is to be pulled into has {target.shape}")
+                stored.copyto(target)
+
+    def pushpull(self, key: Key | Sequence[Key], value: Any, out: Any = None, priority: int = 0) -> None:
+        """`push`, then `pull` into `out`; into `value` without it."""
+        self.push(key, value, priority)
+        self.pull(key, value if out is None else out, priority)
+
+    def broadcast(self, key: Key | Sequence[Key], value: Any, out: Any, priority: int = 0) -> None:
+        """`init`, then `pull` into `out`."""
+        self.init(key, value)
+        self.pull(key, out, priority)
+
+    def row_sparse_pull(self, key: Key | Sequence[Key], out: Any = None, priority: int = 0,
+                        row_ids: Any = None) -> None:
+        """As `pull`, of some rows: the others become zero.
+
+        row_ids: an array of the rows' numbers, or one for each array of `out`.
+        Raises ValueError without them and for numbers of arrays that differ, IndexError for a row that is not there.
+        """
+        if out is None or row_ids is None:
+            raise ArgumentError("kvstore: row_sparse_pull needs out and row_ids")
+        grouped = _grouped(key, out)
+        count = sum(len(targets) for _, targets in grouped)
+        rows = _flat(row_ids) if isinstance(row_ids, (list, tuple)) else [row_ids] * count
+        if len(rows) == 1:
+            rows = rows * count
+        if len(rows) != count:
+            raise ArgumentError(f"kvstore: {len(rows)} arrays of row_ids for {count} arrays in out")
+        left = iter(rows)
+        for one, targets in grouped:
+            stored = self._stored(one)
+            for target in targets:
+                wanted = next(left).astype("int64").asnumpy().reshape(-1)
+                if wanted.size and not (wanted.min() >= 0 and wanted.max() < stored.shape[0]):
+                    raise IndexError(f"kvstore: row_ids of the key {one!r} must be from 0 to {stored.shape[0] - 1}")
+                values = stored.asnumpy()
+                rest = target.asnumpy() * 0
+                rest[wanted] = values[wanted]
+                target[:] = rest
+
+    def _stored(self, key: Key) -> NDArray:
+        found = self._values.get(key)
+        if found is None:
+            hint = nearest(key, [k for k in self._values if isinstance(k, str)]) if isinstance(key, str) else ""
+            raise MXNetError(f"kvstore: the key {key!r} has not been initialized: call init first{hint}")
+        return found
+
+    # -- updates
+
+    def set_gradient_compression(self, compression_params: Mapping[str, Any]) -> None:
+        """Compress what is pushed to 2 bits a number; what that leaves out is added to the next value of the key.
+
+        compression_params: {"type": "2bit", "threshold": 0.5}. A number becomes threshold, 0 or -threshold.
+        Raises MXNetError for other parameters, and in a store whose type has no "device" in it, as in MXNet.
+        """
+        if "device" not in self.type:
+            raise MXNetError(f"Gradient compression is not supported for this type of kvstore: {self.type!r}; use "
+                             "'device'")
+        self._compression = TwoBit(compression_params)
+
+    def set_optimizer(self, optimizer: Any) -> None:
+        """Update the values by an optimizer when gradients are pushed."""
+        self._set_updater(get_updater(optimizer))
+
+    def _set_updater(self, updater: Callable[..., Any]) -> None:
+        """Call `updater(key, pushed sum, value)` at each push; it changes the value in place."""
+        if not callable(updater):
+            raise ArgumentTypeError(f"kvstore: the updater must be a function, got {type(updater)}")
+        self._updater = updater
+
+    def save_optimizer_states(self, fname: str | os.PathLike[str], dump_optimizer: bool = False) -> None:
+        """Write the optimizer's states, and with dump_optimizer the optimizer; the file appears whole or not at all.
+
+        Raises MXNetError when no optimizer is set.
+        """
+        states = self._optimizer_updater("save").get_states(dump_optimizer)
+        with replacing(fname) as file:
+            file.write(states)
+
+    def load_optimizer_states(self, fname: str | os.PathLike[str]) -> None:
+        """Read what `save_optimizer_states` wrote, here or in MXNet. Raises MXNetError when no optimizer is set or the
+        file cannot be read."""
+        updater = self._optimizer_updater("load")
+        try:
+            states = Path(fname).read_bytes()
+        except OSError as error:
+            raise FileAccessError(str(fname), "read", error) from None
+        updater.set_states(states)
+
+    def _optimizer_updater(self, what: str) -> Any:
+        if not isinstance(self._updater, Updater):
+            raise _NoOptimizer(f"Cannot {what} states: this kvstore has no optimizer; call set_optimizer first")
+        return self._updater
+
+
+class _NoOptimizer(MXNetError, AssertionError):
+    """States are asked for and there are none; an AssertionError too, as in MXNet."""
+
+
+def total(values: Sequence[NDArray]) -> NDArray:
+    """The sum of arrays of several devices, on the first's; the array itself where it is one."""
+    return values[0] if len(values) == 1 else add_n(*values)
+
+
+def _grouped(key: Any, value: Any) -> list[tuple[Key, list[NDArray]]]:
+    """The arrays of each key. A key that occurs twice has those of both places."""
+    if isinstance(key, (list, tuple)):
+        if not isinstance(value, (list, tuple)) or len(value) != len(key):
+            given = f"{len(value)} of them" if isinstance(value, (list, tuple)) else type(value)
+            raise _BadPairs(f"kvstore: {len(key)} keys need a list of as many values, got {given}")
+        if len({isinstance(one, str) for one in key}) > 1:
+            raise _BadPairs(f"inconsistent types of keys detected: {list(key)}")
+        pairs = list(zip(key, value, strict=True))
+    else:
+        pairs = [(key, value)]
+    found: dict[Key, list[NDArray]] = {}
+    for one, each in pairs:
+        if not isinstance(one, (int, str)) or isinstance(one, bool):
+            raise ArgumentTypeError(f"kvstore: a key is an integer or a string, got {one!r}")
+        arrays = _flat(each) if isinstance(each, (list, tuple)) else [each]
+        for array in arrays:
+            if not isinstance(array, NDArray):
+                raise ArgumentTypeError(f"kvstore: the key {one!r} needs NDArrays, got {type(array)}")
+        if not arrays:
+            raise ArgumentError(f"kvstore: no value was given for the key {one!r}")
+        found.setdefault(one, []).extend(arrays)
+    return list(found.items())
+
+
+class _BadPairs(ArgumentError, AssertionError):
+    """Keys and values that do not go together; an AssertionError too, as in MXNet."""
+
+
+def _flat(values: Sequence[Any]) -> list[Any]:
+    return [one for each in values for one in (_flat(each) if isinstance(each, (list, tuple)) else [each])]
+
+
+def _kind(key: Key) -> str:
+    return "a string" if isinstance(key, str) else "an integer"

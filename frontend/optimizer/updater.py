@@ -1,0 +1,107 @@
+"""What applies an optimizer to weights by their indices, and keeps their states."""
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from mxc.compiler.error import ArgumentError
+from mxc.context import Context
+from mxc.ndarray import NDArray
+from mxc.optimizer import saved_states
+from mxc.optimizer.base import Optimizer, SteppingOptimizer
+
+
+class Updater:
+    """A function `updater(index, grad, weight)` that changes a weight as an optimizer does; index, grad and weight may
+    be lists, for many weights at once.
+
+    states: what the optimizer keeps for each index. It is made at the first update of the index.
+    """
+
+    def __init__(self, optimizer: Optimizer):
+        self.optimizer = optimizer
+        self.states: dict[Any, Any] = {}
+        self.states_synced: dict[Any, bool] = {}  # whether a state is where its weight is
+        self.aggregate_updates = optimizer.aggregate_num > 0
+
+    def __call__(self, index: Any, grad: Any, weight: Any) -> None:
+        indices, grads, weights = ([index], [grad], [weight]) if not isinstance(index, (list, tuple)) \
+            else (list(index), list(grad), list(weight))
+        if not len(indices) == len(grads) == len(weights):
+            raise ArgumentError(f"an updater needs a gradient and a weight for each index; got {len(indices)} indices, "
+                                f"{len(grads)} gradients and {len(weights)} weights")
+        if not weights:
+            return
+        self.optimizer._set_current_context(weights[0].context.device_id)
+        indices = [i.decode() if isinstance(i, bytes) else i for i in indices]
+        for i, w in zip(indices, weights, strict=True):
+            if i not in self.states:
+                self.states[i] = self.optimizer.create_state_multi_precision(i, w)
+            elif not self.states_synced.get(i, False):
+                self.states[i] = self.sync_state_context(self.states[i], w.context)
+            self.states_synced[i] = True
+        if self._takes_all():
+            self.optimizer.update_multi_precision(indices, weights, grads, [self.states[i] for i in indices])
+        elif self.aggregate_updates:
+            for places in self._groups(weights):
+                those, grouped, slopes = zip(*[(indices[p], weights[p], grads[p]) for p in places], strict=True)
+                self.optimizer.update_multi_precision(those, grouped, slopes, [self.states[i] for i in those])
+        else:
+            for i, w, g in zip(indices, weights, grads, strict=True):
+                self.optimizer.update_multi_precision(i, w, g, self.states[i])
+
+    def _takes_all(self) -> bool:
+        """Whether the optimizer updates any number of weights at once: a program may have redefined its functions,
+        which then take weights as MXNet gives them."""
+        kind = type(self.optimizer)
+        return isinstance(self.optimizer, SteppingOptimizer) and kind.update is SteppingOptimizer.update and \
+            kind.update_multi_precision is SteppingOptimizer.update_multi_precision
+
+    def _groups(self, weights: Sequence[NDArray]) -> Iterator[list[int]]:
+        """The places of weights that go to the optimizer together: of one dtype, aggregate_num at most."""
+        by_dtype: dict[type, list[int]] = {}
+        for place, weight in enumerate(weights):
+            by_dtype.setdefault(weight.dtype, []).append(place)
+        most = self.optimizer.aggregate_num
+        for places in by_dtype.values():
+            yield from (places[first:first + most] for first in range(0, len(places), most))
+
+    def sync_state_context(self, state: Any, context: Context) -> Any:
+        """A state with its arrays on a device."""
+        if isinstance(state, NDArray):
+            return state.as_in_context(context)
+        if isinstance(state, (list, tuple)):
+            return type(state)([self.sync_state_context(part, context) for part in state])
+        return state
+
+    def get_states(self, dump_optimizer: bool = False) -> bytes:
+        """All states, dump_optimizer: and the optimizer, as bytes for `set_states` here or in MXNet.
+
+        Raises TypeError for what these bytes cannot hold: they have numbers, text, lists, arrays and optimizers.
+        """
+        return saved_states.write((self.states, self.optimizer) if dump_optimizer else self.states)
+
+    def set_states(self, states: bytes) -> None:
+        """Take over states, and the optimizer if it is with them, from `get_states` here or in MXNet.
+
+        Raises ValueError for bytes that are no states, TypeError for what are no bytes; then all stays as it was.
+        """
+        self.states, optimizer = _read(states)
+        if optimizer is not None:
+            self.optimizer = optimizer
+            self.aggregate_updates = optimizer.aggregate_num > 0
+        self.states_synced = dict.fromkeys(self.states, False)
+
+
+def _read(data: bytes) -> tuple[dict[Any, Any], Optimizer | None]:
+    found = saved_states.read(data)
+    held, optimizer = found if isinstance(found, tuple) and len(found) == 2 else (found, None)
+    if not isinstance(held, dict) or not isinstance(optimizer, (Optimizer, type(None))):
+        raise ArgumentError("optimizer states: expected a dictionary of states, or that and an optimizer, got "
+                            f"{type(held).__name__} and {type(optimizer).__name__}")
+    return held, optimizer
+
+
+def get_updater(optimizer: Optimizer) -> Updater:
+    """The updater of an optimizer, as a KVStore takes it."""
+    return Updater(optimizer)

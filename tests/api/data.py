@@ -1,0 +1,9 @@
+"""Iterators over data, and recurrent cells as symbols."""
+SECTIONS = ("mxnet.io", "mxnet.rnn")
+
+IMAGES = "iterators over images are not there yet"
+EXCEPTIONS = {
+    **{f"mxnet.io.{name}": IMAGES for name in (
+        "ImageDetRecordIter", "ImageRecordInt8Iter", "ImageRecordIter", "ImageRecordIter_v1", "ImageRecordUInt8Iter",
+        "ImageRecordUInt8Iter_v1")},
+}

@@ -1,0 +1,111 @@
+"""Callbacks and monitors log the lines that MXNet 1.9.1's log (golden/callbacks.json)."""
+from __future__ import annotations
+
+import json
+import math
+import re
+from pathlib import Path
+
+import pytest
+from golden import callbacks
+
+import mxc as mx
+
+REAL = json.loads((Path(__file__).parent / "golden" / "callbacks.json").read_text())
+NUMBER = re.compile(r"-?\d+\.\d+(?:e-?\d+)?")
+ACCIDENTS = {"AssertionError": ("TypeError", "ValueError")}  # errors of MXNet's own code by what mxc raises there
+
+
+def same(ours, theirs) -> bool:
+    """Equal, but for rounding of the numbers in lines, and an error for classes of which mxc's is one."""
+    if isinstance(theirs, list):
+        return isinstance(ours, list) and len(ours) == len(theirs) and all(map(same, ours, theirs))
+    if isinstance(theirs, dict):
+        return isinstance(ours, dict) and any(
+            name in ours["error"] for first in theirs["error"] for name in (first, *ACCIDENTS.get(first, ())))
+    if isinstance(theirs, str):
+        if abs(len(ours) - len(theirs)) > 2 * len(NUMBER.findall(theirs)):  # of a few digits, as float32 is written
+            return False
+        return isinstance(ours, str) and NUMBER.sub("#", ours) == NUMBER.sub("#", theirs) and all(
+            math.isclose(float(a), float(b), rel_tol=1e-5, abs_tol=1e-6)
+            for a, b in zip(NUMBER.findall(ours), NUMBER.findall(theirs), strict=True))
+    return ours == theirs
+
+
+def without_backward(told):
+    """What a monitor is told, less the values of a backward run: mxc's monitors see forward runs."""
+    if not isinstance(told, list):
+        return told
+    return [without_backward(part) for part in told
+            if "_backward_" not in (part if isinstance(part, str) else str(part[1:2]) if is_told(part) else "")]
+
+
+def is_told(part) -> bool:
+    """Whether it is the number of a batch, a name and a text."""
+    return isinstance(part, list) and len(part) == 3 and isinstance(part[1], str)
+
+
+def test_every_case_is_recorded():
+    assert list(REAL) == callbacks.CASES
+
+
+@pytest.mark.parametrize("case", REAL)
+def test_logs_what_mxnet_logs(case: str):
+    ours = json.loads(json.dumps(callbacks.answer(mx, case)))
+    real = without_backward(REAL[case]) if "monitor" in case else REAL[case]
+    assert same(ours, real), f"\n{ours}\n{real}"
+
+
+def network():
+    net = mx.sym.FullyConnected(mx.sym.var("x"), num_hidden=2, name="fc")
+    bound = net.simple_bind(mx.cpu(), x=(3, 4))
+    for array in bound.arg_arrays:
+        array[:] = 0.25
+    return net, bound
+
+
+def test_checkpoints_are_written_every_so_many_epochs(tmp_path, caplog):
+    net, bound = network()
+    save = mx.callback.do_checkpoint(f"{tmp_path}/net", period=2)
+    with caplog.at_level("INFO"):
+        for epoch in range(5):
+            save(epoch, net, {"fc_weight": bound.arg_dict["fc_weight"]}, {})
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "net-0002.params", "net-0004.params", "net-symbol.json"]
+    assert [record.getMessage() for record in caplog.records] == [
+        f'Saved checkpoint to "{tmp_path}/net-000{epoch}.params"' for epoch in (2, 4)]
+    symbol, arguments, _ = mx.model.load_checkpoint(f"{tmp_path}/net", 4)
+    assert symbol.list_arguments() == net.list_arguments()
+    assert (arguments["fc_weight"].asnumpy() == 0.25).all()
+
+
+def test_batches_that_a_monitor_does_not_look_at_run_without_it():
+    _, bound = network()
+    monitor = mx.mon.Monitor(3, pattern="fc_output")
+    monitor.install(bound)
+    seen = []
+    for _ in range(5):
+        monitor.tic()
+        bound.forward()
+        seen.append((monitor.activated, bound._core.monitor is not None, len(monitor.toc())))
+        assert bound._core.monitor is None
+    assert seen == [(True, True, 1), *[(False, False, 0)] * 2, (True, True, 1), (False, False, 0)]
+
+
+def test_a_monitor_that_is_installed_in_the_middle_of_a_batch_sees_the_rest_of_it():
+    _, bound = network()
+    monitor = mx.mon.Monitor(1, pattern="fc_output")
+    monitor.tic()
+    monitor.install(bound)
+    bound.forward()
+    assert [name for _, name, _ in monitor.toc()] == ["fc_output"]
+
+
+def test_what_a_monitors_function_gives_wrongly_is_named():
+    _, bound = network()
+    monitor = mx.mon.Monitor(1, stat_func=lambda array: 3)
+    monitor.install(bound)
+    monitor.tic()
+    bound.forward()
+    with pytest.raises(TypeError, match="stat_func must give an NDArray or a list of them, got 3 for fc_output"):
+        monitor.toc()
