@@ -9,6 +9,7 @@ from typing import Any
 from mxc.compiler import env
 from mxc.compiler.garbage import uncollected
 from mxc.compiler.graph.graph import Graph, Shape
+from mxc.compiler.graph.options import Options
 from mxc.compiler.graph.text import digest
 from mxc.compiler.kernel.ir import Kernel
 from mxc.compiler.passes.chains import chained
@@ -17,7 +18,6 @@ from mxc.compiler.passes.infer import infer
 from mxc.compiler.passes.lower import lower
 from mxc.compiler.passes.pipeline import transform
 from mxc.compiler.passes.plan_memory import plan_memory
-from mxc.compiler.passes.registry import Options
 from mxc.compiler.passes.schedule import schedule
 from mxc.compiler.passes.share_code import share_code
 from mxc.compiler.plan import Plan

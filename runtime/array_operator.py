@@ -17,11 +17,11 @@ import numpy as np
 from mxc.compiler.error import MXNetError, nearest
 from mxc.compiler.functions.arrays import ArrayFunction
 from mxc.compiler.functions.source import Source, read
+from mxc.compiler.graph.gradient_rule import Gradient
 from mxc.compiler.graph.graph import Entry, GraphBuilder, Node
 from mxc.compiler.ops import table
 from mxc.compiler.ops.params import ParamType
 from mxc.compiler.ops.table import InputSpec, Kind, Operator, Params
-from mxc.compiler.passes.gradients.context import Gradient
 
 Shape = tuple[int, ...]
 GRADIENT = "grad_"
@@ -87,7 +87,7 @@ class ArrayOperator(Operator):
         return ins, [_computing(d) for d in found] if self.wide else found
 
     def _kernel(self, c: Any, params: Params) -> Any:
-        from mxc.compiler.passes.routines.functions import function_kernel  # only now: most programs find their plans
+        from mxc.compiler.passes.functions import function_kernel
 
         defaults: list[Any] = [kind.default for kind in self.params.values() if not kind.required]
         usual = defaults if len(defaults) == len(self.params) else ()

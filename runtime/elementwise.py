@@ -13,8 +13,8 @@ from mxc.compiler.functions import source as sources
 from mxc.compiler.functions.checks import check
 from mxc.compiler.functions.formula import NotFormula, read_formula
 from mxc.compiler.functions.source import Source
+from mxc.compiler.operators.basic.shape import same_dtype
 from mxc.compiler.ops import functions, table
-from mxc.compiler.ops.dtypes import same_dtype
 from mxc.compiler.ops.functions import ScalarFunction
 from mxc.compiler.ops.params import ParamType
 from mxc.compiler.ops.table import InputSpec, Kind, Operator, Params

@@ -5,8 +5,8 @@ import numpy as np
 
 from mxc.compiler.graph.check import check_graph
 from mxc.compiler.graph.graph import Entry, Graph
+from mxc.compiler.graph.options import Options
 from mxc.compiler.graph.text import graph_text, parse_graph, same_graph
-from mxc.compiler.passes.registry import Options
 from mxc.compiler.targets.reference import interpreter
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from mxc.compiler.graph.graph import Entry, Graph
+from mxc.compiler.graph.options import Options
 from mxc.compiler.kernel import interpret, interpret_calls, interpret_chain
 from mxc.compiler.kernel.ir import CallKernel, ChainKernel, LoopKernel, RoutineKernel
 from mxc.compiler.kernel.routines import spec
@@ -16,7 +17,6 @@ from mxc.compiler.passes.infer import infer
 from mxc.compiler.passes.lower import lower
 from mxc.compiler.passes.pipeline import transform
 from mxc.compiler.passes.program import Launch, Storage
-from mxc.compiler.passes.registry import Options
 from mxc.compiler.passes.schedule import schedule
 from mxc.compiler.planning import auxiliary_names, static_names
 from mxc.compiler.targets.reference.interpreter import evaluate

@@ -46,8 +46,8 @@ BOTH, NOT = "sizes on both sides", "decides nothing"
 THRESHOLDS: dict[str, dict[str, object]] = {
     "passes.blocked": {"LARGE_MAP": 64, "LARGE_DATA": 4096, "FEW_TAPS": 1, "FULL": 0.1},
     "passes.chains": {"PRIVATE_BYTES": 12 << 10, "WORTHWHILE_BYTES": 1 << 10, "UNITS": 3, "SEGMENT_ROWS": 3},
-    "passes.decompositions.move": {"MOST_PARTS": 2}, "passes.decompositions.norms": {"LEAST": NOT},
-    "passes.decompositions.proposals": {"LOWEST": NOT}, "passes.decompositions.sums": {"MOST_TERMS": 2},
+    "operators.slices.graph": {"MOST_PARTS": 2}, "operators.losses.graph": {"LEAST": NOT},
+    "operators.proposals.graph": {"LOWEST": NOT}, "operators.basic.graph": {"MOST_TERMS": 2},
     "passes.fuse": {"MAX_NODES": 3, "MAX_BUFFERS": 4},
     "passes.fuse_forms": {"MIN_DOMAIN_TO_SPREAD_BACK": 64, "SMALL_SPACE": 16, "MOST_JOINED": 1, "MOST_PLACES": 3},
     "passes.index_reads": {"REMEMBERED": NOT},
@@ -55,9 +55,9 @@ THRESHOLDS: dict[str, dict[str, object]] = {
     "passes.layout": {"FEW_PIXELS": 16, "SMALL_MAPS": (8, 32), "FEW_CHANNELS": 40},
     "passes.plan_memory": {"ALIGNMENT": NOT, "MOST_COMPARED": 4},
     "passes.recompute": {"WORTH_IT": 64, "MAX_AGAIN": 2},
-    "passes.routines.order": {"SPARE": 2},
-    "passes.routines.rnn": {"ROWS": 2},
-    "passes.routines.scatter": {"COLUMNS": 4, "PARTS": 3, "LOOK": 1},
+    "operators.order.kernel": {"SPARE": 2},
+    "operators.rnn.kernel": {"ROWS": 2},
+    "operators.gather.kernel": {"COLUMNS": 4, "PARTS": 3, "LOOK": 1},
     "passes.share_code": {"ALIKE": 1},
     "passes.simplify": {"ROUNDS": NOT},
     "passes.simplify_rules.constants": {"LARGEST": 8},
@@ -83,7 +83,7 @@ LIBRARY = {
     "weight_grad": "COPY_BYTES FEW_PIXELS KEPT_BYTES LINES MANY PIXELS", "winograd": "AHEAD BAND_BYTES FILTERS WHERE",
     "winograd_tiles": "PLACES READ RESULTS",
 }
-ROOTS = ("passes", "kernel.calls", "kernel.canonical", "targets.cpu.loop_forms", "targets.cpu.library")
+ROOTS = ("passes", "operators", "kernel.calls", "kernel.canonical", "targets.cpu.loop_forms", "targets.cpu.library")
 MARGIN = 64  # elements before and behind an array
 # Of a dtype: what values are moved by to see what rounding does to results; and by which share of its largest number a
 # result may be off without that.
@@ -129,6 +129,8 @@ def modules() -> Iterator[str]:
         module = importlib.import_module(f"mxc.compiler.{name}")
         yield name
         for info in pkgutil.walk_packages(getattr(module, "__path__", ()), f"{module.__name__}."):
+            if name == "operators" and not info.name.endswith((".graph", ".kernel")):
+                continue  # what operators mean, which nothing lowers
             yield info.name.removeprefix("mxc.compiler.")
 
 

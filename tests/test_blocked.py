@@ -12,11 +12,11 @@ from pass_checks import assert_graph, assert_same_numbers, options
 import mxc as mx
 from mxc.compiler.graph.text import parse_graph
 from mxc.compiler.kernel import calls, ir
+from mxc.compiler.kernel.call_rule import dense
 from mxc.compiler.kernel.calls import Window, linear
 from mxc.compiler.kernel.interpret_calls import pack_rows
 from mxc.compiler.kernel.ir import CallKernel, Store
 from mxc.compiler.passes.blocked import blocked
-from mxc.compiler.passes.calls import dense
 from mxc.compiler.targets.cpu import library
 from mxc.compiler.targets.cpu.isa import FORMS, Isa
 from mxc.compiler.targets.cpu.jobs import job_of

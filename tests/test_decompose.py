@@ -6,10 +6,10 @@ import pytest
 from pass_checks import assert_graph, assert_same_numbers, options, outputs_of, values_for
 
 from mxc.compiler.error import MXNetError
+from mxc.compiler.graph.building import random_numbers
 from mxc.compiler.graph.check import check_graph
 from mxc.compiler.graph.graph import GraphBuilder
 from mxc.compiler.graph.text import graph_text, parse_graph
-from mxc.compiler.passes.building import random_numbers
 from mxc.compiler.passes.decompose import decompose
 from mxc.compiler.plan import OFFSETS_PER_RUN
 

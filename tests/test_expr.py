@@ -12,7 +12,7 @@ from mxc.compiler.error import MXNetError
 from mxc.compiler.ops import special, table
 from mxc.compiler.ops.derive import gradient
 from mxc.compiler.ops.expr import CONSTANTS, NumpyReading, compute_dtype, evaluate, names_of, parse
-from mxc.compiler.ops.shapes.basic import reduced_shape
+from mxc.compiler.ops.shapes import reduced_shape
 from mxc.compiler.ops.table import Kind, Operator
 
 

@@ -9,11 +9,11 @@ from pass_checks import assert_graph, options
 
 from mxc.compiler.error import MXNetError
 from mxc.compiler.graph.check import check_graph
+from mxc.compiler.graph.gradient_rule import is_loss
 from mxc.compiler.graph.graph import Entry, Graph, Node, variable
 from mxc.compiler.graph.text import parse_graph
 from mxc.compiler.ops import table
 from mxc.compiler.passes.gradient import HEAD, gradient
-from mxc.compiler.passes.gradients.context import is_loss
 from mxc.compiler.passes.infer import infer
 from mxc.compiler.targets.reference import interpreter
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from mxc.compiler.kernel.index_rules.context import flatten
+from mxc.compiler.kernel.index_rule import flatten
 from mxc.compiler.kernel.interpret import run
 from mxc.compiler.kernel.ir import LoopKernel, Store, Value, axis, load
 from mxc.compiler.kernel.simplify_index import Simplifier

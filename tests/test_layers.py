@@ -15,7 +15,8 @@ FOLDERS = {"frontend": "mxc", "runtime": "mxc.runtime", "compiler": "mxc.compile
 LINES = 500
 
 # What an area may import besides itself. An area is a folder or file of the compiler, or one of the two layers above
-# it. Operators name their rules in the layers above them by text only: `HOMES` in compiler/ops/loader.py.
+# it; the files of operators are areas by what they are for, whatever their family. Operators name their rules by text
+# only: `HOMES` in compiler/ops/loader.py.
 ALLOWED = {
     "error": "",
     "syntax": "",
@@ -31,8 +32,13 @@ ALLOWED = {
     "cache_files": "env",
     "cache": "env cache_files",
     "ops": "error syntax functions",
-    "graph": "error input_files ops",
+    "operators": "",  # the doors of the families
+    "operators/shape": "error ops",
+    "operators/reference": "error ops operators/shape",
+    "graph": "error input_files plan ops",
+    "operators/graph": "ops graph operators/shape",
     "kernel": "error forks ops",
+    "operators/kernel": "ops kernel operators/shape",
     "passes": "error env plan ops graph kernel",
     "targets": "error kernel sources",  # the printers that targets share
     "targets/cpu": "error syntax env forks interrupts progress cache_files cache functions ops kernel targets",
@@ -43,7 +49,8 @@ ALLOWED = {
     "planning": "env garbage plan graph kernel passes",
     "stored_plans": "env sources cache_files plan ops graph",
     "api": "env plan ops graph kernel planning stored_plans targets/cpu",
-    "runtime": "error env input_files forks garbage functions plan ops graph passes api targets/cpu targets/cuda "
+    "runtime": "operators/shape "  # of operators that a program defines
+               "error env input_files forks garbage functions plan ops graph passes api targets/cpu targets/cuda "
                "targets/reference",
     "frontend": "runtime error env input_files interrupts garbage progress cache ops graph passes targets/reference",
 }
@@ -66,6 +73,8 @@ def area_of(module: str) -> str:
     if not module.startswith("mxc.compiler."):
         return "runtime" if module.startswith("mxc.runtime") else "frontend"
     first, *rest = module.split(".")[2:]
+    if first == "operators" and len(rest) == 2:
+        return f"operators/{rest[1]}"
     is_target = first == "targets" and rest and (ROOT / "compiler/targets" / rest[0]).is_dir()
     return f"targets/{rest[0]}" if is_target else first
 
@@ -152,6 +161,29 @@ executor.forward(is_train=True)
 executor.backward([mx.nd.ones((4, 5))])
 executor.outputs[0].asnumpy()
 """
+
+
+EAGER = """
+import mxc as mx
+mx.nd.softmax(mx.nd.ones((2, 3))).asnumpy()
+"""
+TAKE = """
+import mxc as mx
+executor = mx.sym.take(mx.sym.Variable("a"), mx.sym.Variable("b")).simple_bind(mx.cpu(), a=(4, 5), b=(3,))
+executor.forward(is_train=True)
+executor.backward([mx.nd.ones((3, 5))])
+"""
+FILES = [(EAGER, "basic.shape creation.shape reduction.shape softmax.graph softmax.reference softmax.shape"),
+         (TAKE, "arrange.shape basic.shape creation.shape gather.graph gather.kernel gather.shape")]
+
+
+@pytest.mark.parametrize("program, files", FILES, ids=["eager", "compiled"])
+def test_a_program_imports_the_files_of_its_operators_alone(program: str, files: str, tmp_path: Path,
+                                                            monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("MXC_CACHE_DIR", str(tmp_path / "cache"))
+    below = "mxc.compiler.operators."
+    loaded = {m.removeprefix(below) for m in modules_after(program) if m.startswith(below) and m.count(".") == 4}
+    assert sorted(loaded) == files.split()
 
 
 @pytest.mark.parametrize("program", ["import mxc", HELP], ids=["import", "help"])

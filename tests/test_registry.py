@@ -6,9 +6,10 @@ from pass_checks import options
 
 from mxc.compiler.error import MXNetError
 from mxc.compiler.graph.graph import Graph
+from mxc.compiler.graph.options import Options
 from mxc.compiler.graph.text import parse_graph
 from mxc.compiler.passes.pipeline import INFERRED, PASSES
-from mxc.compiler.passes.registry import Options, check_names, check_order, graph_pass
+from mxc.compiler.passes.registry import check_names, check_order, graph_pass
 
 SMALL = """graph(x: float32[2,3])
   y = exp(x)

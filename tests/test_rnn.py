@@ -10,10 +10,10 @@ from programs import lowered
 
 import mxc as mx
 from mxc.compiler.kernel.ir import RoutineKernel
+from mxc.compiler.operators.rnn.kernel import ROWS
+from mxc.compiler.operators.rnn.shape import length_of, pieces
 from mxc.compiler.ops import table
-from mxc.compiler.ops.shapes.rnn import length_of, pieces
 from mxc.compiler.passes.plan_memory import intervals
-from mxc.compiler.passes.routines.rnn import ROWS
 from mxc.compiler.targets.cpu.routines import routine_source
 
 STEPS, BATCH, INPUTS, SIZE = 4, 3, 2, 3

@@ -68,13 +68,26 @@ def test_an_unknown_rule_is_named_with_its_line() -> None:
 
 def test_unused_rules_are_named_with_file_and_line() -> None:
     complaints = loader.lint(loader.load(GOOD), ["shape", "dtype"])
-    assert any("shapes/basic.py:" in c and "no operator uses the shape rule dot" in c for c in complaints)
+    assert any("linear/shape.py:" in c and "no operator uses the shape rule dot" in c for c in complaints)
     assert not any("rule same_shape" in c for c in complaints), "a kind's default counts as used"
 
 
 def test_a_rule_has_the_parameter_names_of_its_role() -> None:
-    rules = loader.rules_of("shape")
+    rules = loader.rules_of("shape", "basic")
     assert "broadcast" in rules and "reduced_axes" not in rules and "merge" not in rules
+
+
+def test_a_family_holds_for_what_follows_and_its_rules_come_first() -> None:
+    text = GOOD + "- family: order\n- op: a\n  kind: opaque\n  dtype: sort_dtype\n- op: b\n  kind: opaque\n"
+    operators = loader.load(text)
+    assert [op.family for op in operators] == ["basic", "order", "order"]
+    assert [op.rule("dtype").__module__.split(".")[-2] for op in operators] == ["basic", "order", "basic"]
+
+
+def test_an_unknown_family_is_named_with_its_line() -> None:
+    operators = loader.load("- family: ordre\n" + GOOD)
+    complaint = next(c for c in loader.lint(operators, ["shape"]) if "family" in c)
+    assert complaint.startswith("ops.yaml:3: operator double: there is no family 'ordre'; did you mean 'order'?")
 
 
 @pytest.mark.parametrize(("name", "found"), [

@@ -13,12 +13,12 @@ from pass_checks import assert_graph, assert_same_numbers, options
 import mxc as mx
 from mxc.compiler.graph.text import graph_text, parse_graph
 from mxc.compiler.kernel import calls, ir
+from mxc.compiler.kernel.call_rule import dense
 from mxc.compiler.kernel.calls import Window, linear
 from mxc.compiler.kernel.interpret_calls import pack_rows
 from mxc.compiler.kernel.ir import CallKernel, Store
 from mxc.compiler.ops import winograd
 from mxc.compiler.passes.blocked import blocked
-from mxc.compiler.passes.calls import dense
 from mxc.compiler.passes.program import Storage
 from mxc.compiler.passes.winograd import split_winograd
 from mxc.compiler.targets.cpu import library

@@ -248,7 +248,7 @@ class CallKernel:
 
 @dataclass(frozen=True)
 class RoutineKernel:
-    """A kernel that is written as loops (kernel/routines/): what no map-reduce says.
+    """A kernel that is written as loops (operators/*/kernel.py): what no map-reduce says.
 
     routine: its name. constants: what is baked into its code, (name, value) pairs. buffers: dtypes of the `inputs` that
     it reads, then of what it writes. extents: its run-time integers.

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from mxc.compiler.error import MXNetError
-from mxc.compiler.ops import dtypes
+from mxc.compiler.ops.dtypes import merge_dtypes
 from mxc.compiler.ops.extent import FACTORS, STAND_INS, check_extent, zero_stands_as
-from mxc.compiler.ops.shapes.basic import merge as merge_shape
+from mxc.compiler.ops.shapes import merge as merge_shape
 
 if TYPE_CHECKING:  # the graph is above this layer; a node is only read here
     from mxc.compiler.graph.graph import Node
@@ -27,7 +27,7 @@ def is_complete(shape: Shape | None) -> bool:
 
 def merge_dtype(known: str | None, found: str | None) -> str | None:
     """What two statements about one array's dtype say together. Raises MXNetError when they differ."""
-    return dtypes.merge([known, found])
+    return merge_dtypes([known, found])
 
 
 def infer_shapes(node: Node, ins: Sequence[Shape | None], outs: Sequence[Shape | None],

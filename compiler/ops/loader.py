@@ -1,19 +1,20 @@
 """Reads ops.yaml into Operators and checks it: every complaint names the line.
 
-How to add an operator: one entry in ops.yaml (table.py documents the keys); how to add a rule: a function of the home
-and the parameter names in HOMES, named in the entry. A function with other parameter names is a helper, not a rule.
+How to add an operator: one entry in ops.yaml (table.py documents the keys); how to add a rule: a function of its
+family's folder in compiler/operators/, in the file and with the parameter names that HOMES has, named in the entry. A
+function with other parameter names is a helper, not a rule.
 """
 from __future__ import annotations
 
 import functools
 import importlib
 import importlib.resources
-import importlib.util
 import inspect
 import pkgutil
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from types import ModuleType
 from typing import Any
 
 import yaml
@@ -27,30 +28,32 @@ from mxc.compiler.ops.table import InputSpec, Kind, Operator, Reduce
 
 @dataclass(frozen=True)
 class Home:
-    """Where the rules of a role are (a module or a package of modules), and the names of a rule's parameters."""
+    """Which file of a family has the rules of a role, and the names of a rule's parameters."""
 
-    module: str
+    file: str
     parameters: tuple[str, ...]
 
 
 _SHAPE = ("params", "ins", "outs")
 HOMES: dict[str, Home] = {
-    "shape": Home("mxc.compiler.ops.shapes", _SHAPE),
-    "dtype": Home("mxc.compiler.ops.dtypes", _SHAPE),
-    "reference": Home("mxc.compiler.ops.reference", ("params", "inputs", "is_train", "rng")),
-    "values": Home("mxc.compiler.ops.values", ("params",)),
-    "flops": Home("mxc.compiler.ops.flops", _SHAPE),
-    "grad": Home("mxc.compiler.passes.gradients", ("g",)),
-    "aux_update": Home("mxc.compiler.passes.gradients", ("g",)),
-    "decompose": Home("mxc.compiler.passes.decompositions", ("builder", "node", "inputs", "options")),
-    "index": Home("mxc.compiler.kernel.index_rules", ("c", "params", "index")),
-    "call": Home("mxc.compiler.passes.calls", ("c", "params")),
-    "window": Home("mxc.compiler.passes.windows", ("c", "params")),
-    "routine": Home("mxc.compiler.passes.routines", ("c", "params")),
+    "shape": Home("shape", _SHAPE),
+    "dtype": Home("shape", _SHAPE),
+    "values": Home("shape", ("values",)),
+    "flops": Home("shape", _SHAPE),
+    "reference": Home("reference", ("params", "inputs", "is_train", "rng")),
+    "decompose": Home("graph", ("builder", "node", "inputs", "options")),
+    "grad": Home("graph", ("g",)),
+    "aux_update": Home("graph", ("g",)),
+    "index": Home("kernel", ("c", "params", "index")),
+    "window": Home("kernel", ("c", "params")),
+    "call": Home("kernel", ("c", "params")),
+    "routine": Home("kernel", ("c", "params")),
 }
 KEYS = frozenset(["op", "doc", "aliases", "kind", "inputs", "named", "variadic", "parameters", "aux", "starts",
                   "outputs", "count", "visible", "unwatched", "params", "expr", "grad", "reduce", "update", "many",
                   "samples", *HOMES])
+OPERATORS = "mxc.compiler.operators"  # the package of all families
+SHARED = "basic"  # the family whose rules operators of every family may name
 _REDUCE_KEYS = {"combine", "body", "final"}
 COMBINES = ("sum", "prod", "max", "min", "argmax", "argmin")
 # Rules an operator of a kind has where its entry names none.
@@ -86,22 +89,25 @@ def load(text: str | None = None) -> list[Operator]:
 
 @dataclass(frozen=True)
 class Chunk:
-    """The text of one entry, its first line's number, the operator's name and aliases."""
+    """The text of one entry, its first line's number, the operator's name, aliases and family."""
 
     line: int
     name: str
     aliases: tuple[str, ...]
     text: str
+    family: str
 
 
 @dataclass
 class _Entry:
     line: int
+    family: str
     values: dict[str, Any]
     lines: dict[str, int]
 
 
 _START = re.compile(r"^- ", re.MULTILINE)
+_FAMILY = re.compile(r"- family: (\w+)$", re.MULTILINE)
 _NAME = re.compile(r"- op: (\S+)")
 _ALIASES = re.compile(r"^  aliases: *\[([^\]]*)\]", re.MULTILINE)
 _ANCHOR = re.compile(r"[ \[]&(\w+)")
@@ -122,13 +128,16 @@ class Source:
                 self.complaints.append(f"ops.yaml:{number}: expected a list of operators, got {row!r}")
         self.chunks: list[Chunk] = []
         self._anchors: dict[str, str] = {}
-        line = 1
+        line, family = 1, SHARED
         for begin, end in zip([0, *starts], [*starts, len(text)], strict=True):
             part = text[begin:end]
-            if part.startswith("- "):
+            if of_all := _FAMILY.match(part):
+                family = of_all[1]
+            elif part.startswith("- "):
                 name, aliases = _NAME.match(part), _ALIASES.search(part)
                 names = aliases[1].split(",") if aliases else []
-                self.chunks.append(Chunk(line, name[1] if name else "?", tuple(n.strip() for n in names), part))
+                self.chunks.append(Chunk(line, name[1] if name else "?", tuple(n.strip() for n in names), part,
+                                         family))
                 self._anchors.update(dict.fromkeys(_ANCHOR.findall(part), part))
             line += part.count("\n")
         self.by_name: dict[str, Chunk] = {}
@@ -176,7 +185,7 @@ class Source:
                 if key.value in lines:
                     raise MXNetError(f"line {key.start_mark.line + offset}: the key {key.value} is there twice")
                 lines[key.value] = key.start_mark.line + offset
-            return _Entry(chunk.line, reader.construct_document(node), lines)
+            return _Entry(chunk.line, chunk.family, reader.construct_document(node), lines)
         except yaml.YAMLError as error:
             raise MXNetError(str(error)) from None
 
@@ -211,7 +220,7 @@ def _operator(entry: _Entry) -> Operator:
         starts=raw.get("starts", {}), outputs=outputs, count=str(raw.get("count", "")), numbered=numbered,
         visible=raw.get("visible", 0), named=bool(raw.get("named")), unwatched=tuple(raw.get("unwatched", ())),
         expr=_expr(raw.get("expr")), grad=_grad(raw.get("grad")),
-        reduce=_reduce(name, raw.get("reduce")), rules=rules, many=raw.get("many", ""),
+        reduce=_reduce(name, raw.get("reduce")), rules=rules, family=entry.family, many=raw.get("many", ""),
         update={str(k): str(v) for k, v in (raw.get("update") or {}).items()},
         samples=tuple(raw.get("samples", ())), doc=str(raw.get("doc", "")), line=entry.line)
     _check_expressions(operator)
@@ -293,57 +302,67 @@ def _check_expressions(op: Operator) -> None:
 
 
 @functools.cache
-def rules_of(role: str) -> Mapping[str, Callable]:
-    """Every rule of a role by name: the functions in its home with the role's parameter names."""
-    home = HOMES[role]
-    if importlib.util.find_spec(home.module) is None:
-        return {}
-    root = importlib.import_module(home.module)
-    modules = [root]
-    for info in pkgutil.iter_modules(getattr(root, "__path__", ())):
-        modules.append(importlib.import_module(f"{home.module}.{info.name}"))
-    found: dict[str, Callable] = {}
-    for module in modules:
-        for name, function in vars(module).items():
-            if inspect.isfunction(function) and function.__module__ == module.__name__ and not name.startswith("_") \
-                    and tuple(inspect.signature(function).parameters) == home.parameters:
-                if name in found:
-                    raise MXNetError(f"{role} rule {name} is in {found[name].__module__} and in {module.__name__}")
-                found[name] = function
-    return found
+def families() -> tuple[str, ...]:
+    """The names of all families, sorted."""
+    root = importlib.import_module(OPERATORS)
+    return tuple(sorted(info.name for info in pkgutil.iter_modules(root.__path__)))
 
 
-def find_rule(role: str, name: str) -> Callable:
-    """The rule of that name. Raises MXNetError with the nearest known name."""
-    rules = rules_of(role)
-    if name not in rules:
-        home = HOMES[role]
-        raise MXNetError(f"there is no {role} rule {name!r} in {home.module}{nearest(name, rules)}; "
-                         f"expected def {name}({', '.join(home.parameters)})")
-    return rules[name]
+def file_of(family: str, file: str) -> ModuleType | None:
+    """A file of a family, imported; None where it has none."""
+    name = f"{OPERATORS}.{family}.{file}"
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not name.startswith(error.name):  # the file is there, what it imports is not
+            raise
+        return None
+
+
+@functools.cache
+def rules_of(role: str, family: str) -> Mapping[str, Callable]:
+    """The rules of a role in its file of a family, by name: the functions with the role's parameter names."""
+    module = file_of(family, HOMES[role].file)
+    return {name: function for name, function in vars(module).items() if inspect.isfunction(function)
+            and function.__module__ == module.__name__ and not name.startswith("_")
+            and tuple(inspect.signature(function).parameters) == HOMES[role].parameters} if module else {}
+
+
+def find_rule(role: str, family: str, name: str) -> Callable:
+    """The rule of that name, of the family or shared. Raises MXNetError with the nearest known name."""
+    for place in (family, SHARED):
+        if name in rules_of(role, place):
+            return rules_of(role, place)[name]
+    home, known = HOMES[role], [*rules_of(role, family), *rules_of(role, SHARED)]
+    raise MXNetError(f"there is no {role} rule {name!r} in compiler/operators/{family}/{home.file}.py"
+                     f"{nearest(name, known)}; expected def {name}({', '.join(home.parameters)})")
 
 
 def lint(operators: Iterable[Operator], roles: Iterable[str] = tuple(HOMES)) -> list[str]:
-    """Complaints about rules: named in the table and not there, and there but not named; each with its line."""
-    complaints = []
-    operators = list(operators)
-    roles = tuple(roles)
+    """Complaints about families that are not there, and about rules: named in the table and not there, and there but
+    not named; each with its line."""
+    complaints, used = [], set()
+    operators, roles = list(operators), tuple(roles)
     for op in operators:
-        for role in roles:
-            if role in op.rules:
-                try:
-                    find_rule(role, op.rules[role])
-                except MXNetError as error:
+        if op.family not in families():
+            complaints.append(f"ops.yaml:{op.line}: operator {op.name}: there is no family {op.family!r}"
+                              f"{nearest(op.family, families())}; expected a folder compiler/operators/{op.family}")
+        for role, name in op.rules.items():
+            try:
+                used.add(find_rule(role, op.family, name))
+            except MXNetError as error:
+                if role in roles:
                     complaints.append(f"ops.yaml:{op.line}: operator {op.name}: {error}")
-    used = {(HOMES[role].module, name) for op in operators for role, name in op.rules.items()}
     for defaults in (*DEFAULTS.values(), BACKWARD_RULES):
-        used |= {(HOMES[role].module, name) for role, name in defaults.items()}
-    for module in dict.fromkeys(HOMES[role].module for role in roles):
-        role = next(r for r in roles if HOMES[r].module == module)
-        for name, function in rules_of(role).items():
-            if (module, name) not in used:
-                code = function.__code__
-                complaints.append(f"{code.co_filename}:{code.co_firstlineno}: no operator uses the {role} rule {name}")
+        used |= {find_rule(role, SHARED, name) for role, name in defaults.items()}
+    for family in families():
+        for role in roles:
+            for name, function in rules_of(role, family).items():
+                if function not in used:
+                    used.add(function)  # it may be a rule of several roles, by its parameters
+                    code = function.__code__
+                    complaints.append(f"{code.co_filename}:{code.co_firstlineno}: no operator uses the {role} rule "
+                                      f"{name}")
     return complaints
 
 
@@ -373,7 +392,7 @@ def backward_operator(op: Operator, input_name: str) -> tuple[Operator, tuple[st
     made = Operator(
         name=f"_backward_{op.name.lstrip('_')}_{input_name}", kind=kind,
         inputs=tuple(InputSpec(names.get(n, n)) for n in inputs), params=params, expr=_renamed(formula, names),
-        rules={"shape": DEFAULTS[kind]["shape"], **BACKWARD_RULES}, line=op.line)
+        rules={"shape": DEFAULTS[kind]["shape"], **BACKWARD_RULES}, family=SHARED, line=op.line)
     table.loaded().generated[made.name] = made
     return made, inputs
 

@@ -123,7 +123,8 @@ class Operator:
     MXNet's of operators that list names; else as input0. unwatched: outputs that they are told only where those are
     visible, for MXNet has no such hidden ones. expr: of an elementwise or broadcast operator; a dict {parameter:
     {value: expression}} selects by a parameter's value. grad: {input: formula}, the name of a rule, "none" (no gradient
-    flows), or None (that of `expr`, or there is none). rules: role -> name of a rule, defaults of the kind filled in.
+    flows), or None (that of `expr`, or there is none). rules: role -> name of a rule, defaults of the kind filled in;
+    family: the folder of compiler/operators/ where they are.
     update: the lines of an operator that changes arrays in place (updates.py), {} of others; many: the name of the one
     that it applies to several weights. doc: one line for its function's help.
     """
@@ -149,6 +150,7 @@ class Operator:
     update: Mapping[str, str] = field(default_factory=dict)
     many: str = ""
     rules: Mapping[Role, str] = field(default_factory=dict)
+    family: str = "basic"
     samples: tuple[dict, ...] = ()
     doc: str = ""
     line: int = 0
@@ -265,7 +267,7 @@ class Operator:
     # -- computing
 
     def refusal(self, params: Params) -> str:
-        """What is wrong with the values of its parameters (compiler/ops/values.py), or ""."""
+        """What is wrong with the values of its parameters (a rule of `values`), or ""."""
         rule = self.rule("values")
         return "" if rule is None else rule(params)
 
@@ -277,7 +279,7 @@ class Operator:
     def rule(self, role: Role) -> Callable | None:
         """The function of the rule named for `role`, or None when the operator has none."""
         name = self.rules.get(role)
-        return None if name is None else _rule(role, name)
+        return None if name is None else _rule(role, self.family, name)
 
     def reference(self, params: Params, inputs: Sequence[np.ndarray], out_dtypes: Sequence[str], is_train: bool = False,
                   rng: Draws | None = None) -> list[np.ndarray]:
@@ -290,12 +292,12 @@ class Operator:
         if rule is not None:
             results = rule(params, arrays, is_train, rng or Draws())
             return [as_dtype(np.asarray(r), np.dtype(d)) for r, d in zip(results, out_dtypes, strict=True)]
-        from mxc.compiler.ops.reference import basic
+        from mxc.compiler.ops import formula
 
         if self.reduce is not None:
-            return [basic.reduction_value(self, params, arrays, out_dtypes[0])]
+            return [formula.reduction_value(self, params, arrays, out_dtypes[0])]
         if self.expr is not None:
-            return [basic.expression_value(self, params, arrays, out_dtypes[0])]
+            return [formula.expression_value(self, params, arrays, out_dtypes[0])]
         raise MXNetError(f"operator {self.name} has no reference")
 
     def expression(self, params: Params) -> str | None:
@@ -372,10 +374,10 @@ _CONDITION_NODES = (ast.Expression, ast.Compare, ast.BoolOp, ast.And, ast.Or, as
 
 
 @functools.cache
-def _rule(role: Role, name: str) -> Callable:
+def _rule(role: Role, family: str, name: str) -> Callable:
     from mxc.compiler.ops import loader
 
-    return loader.find_rule(role, name)
+    return loader.find_rule(role, family, name)
 
 
 @functools.cache

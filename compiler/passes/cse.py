@@ -6,9 +6,10 @@ import functools
 from collections.abc import Sequence
 
 from mxc.compiler.graph.graph import Entry, Graph, GraphBuilder, Node, rewrite
+from mxc.compiler.graph.options import Options
 from mxc.compiler.ops.expr import parse
 from mxc.compiler.ops.table import Kind, Operator
-from mxc.compiler.passes.registry import Options, graph_pass
+from mxc.compiler.passes.registry import graph_pass
 
 _COMMUTATIVE = (ast.Add, ast.Mult, ast.Eq, ast.NotEq)
 _COMMUTATIVE_CALLS = ("min", "max", "logical_and", "logical_or")

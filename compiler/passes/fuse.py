@@ -20,10 +20,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from mxc.compiler.graph.graph import Entry, Graph, Node, Shape
+from mxc.compiler.graph.options import Options
 from mxc.compiler.ops.table import Kind
 from mxc.compiler.passes.fuse_forms import Form, NotFusable, form_of, is_view, is_window, united
 from mxc.compiler.passes.phases import phases
-from mxc.compiler.passes.registry import Options
 
 MAX_NODES = 48  # of a group: keeps kernels' code and compile time bounded
 MAX_BUFFERS = 24

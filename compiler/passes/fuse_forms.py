@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from mxc.compiler.graph.graph import Entry, Graph, Node, Shape
 from mxc.compiler.kernel.ir import FUNCTIONS
 from mxc.compiler.ops.functions import calls_native, written_out
-from mxc.compiler.ops.shapes.basic import reduced_axes
+from mxc.compiler.ops.shapes import reduced_axes
 from mxc.compiler.ops.table import Kind
 from mxc.compiler.passes.index_reads import places_read
 

@@ -13,7 +13,7 @@ loss operators (SoftmaxOutput, MakeLoss, ...) begin a gradient of their own and 
 nothing does. As in MXNet, whoever runs backward without a value for a head gradient that exists must be refused ("head
 gradient is required: the output is not a loss"); values for those that do not exist are accepted and ignored.
 
-A rule in passes/gradients/ says what flows into an operator's inputs; an operator with formulas in the table needs
+A rule in operators/*/graph.py says what flows into an operator's inputs; an operator with formulas in the table needs
 none: its generated `_backward_<op>` operators are used. Contributions to one entry are added up; where nothing flows
 the gradient is zeros. Gradients have their argument's dtype. Through what has no elements nothing flows.
 """
@@ -22,10 +22,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from mxc.compiler.error import MXNetError
+from mxc.compiler.graph.building import as_dtype
+from mxc.compiler.graph.gradient_rule import Gradient, flows_into, is_loss, zeros
 from mxc.compiler.graph.graph import Entry, Graph, GraphBuilder, Node, Sink
-from mxc.compiler.passes.building import as_dtype
-from mxc.compiler.passes.gradients.context import Gradient, flows_into, is_loss, zeros
-from mxc.compiler.passes.registry import Options, graph_pass
+from mxc.compiler.graph.options import Options
+from mxc.compiler.passes.registry import graph_pass
 
 HEAD = "_head_grad_"
 

@@ -13,7 +13,7 @@ REMEMBERED = 512  # answers that are kept: a node is asked for each group that i
 
 
 class _Asked:
-    """What an index rule sees (kernel/index_rules/context.py); notes at which places it loads each input."""
+    """What an index rule sees (kernel/index_rule.py); notes at which places it loads each input."""
 
     def __init__(self, output: int, shapes: Sequence[Shape], dtypes: Sequence[str]):
         """The facts of the inputs, then those of the output."""

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from math import prod
 
+from mxc.compiler.graph.building import as_shape, geometry
 from mxc.compiler.graph.graph import Entry, Graph, GraphBuilder, Node, rewrite
+from mxc.compiler.graph.options import Options
 from mxc.compiler.ops.table import Params
-from mxc.compiler.passes.building import as_shape, geometry
-from mxc.compiler.passes.registry import Options, graph_pass
+from mxc.compiler.passes.registry import graph_pass
 from mxc.compiler.passes.static import static_nodes
 
 FEW_PIXELS = 256  # of all images: a convolution of so many reads its weight hardly more than once

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from mxc.compiler.graph.graph import Entry, Graph, Node, Shape
 from mxc.compiler.kernel.canonical import canonical
-from mxc.compiler.kernel.index_rules.context import flatten, unflatten
+from mxc.compiler.kernel.index_rule import flatten, unflatten
 from mxc.compiler.kernel.ir import (
     INDEX,
     Accumulator,
@@ -34,7 +34,6 @@ from mxc.compiler.ops.table import Kind
 from mxc.compiler.passes.fuse import Group
 from mxc.compiler.passes.fuse_forms import DOMAIN, is_view, is_window
 from mxc.compiler.passes.program import Storage
-from mxc.compiler.passes.windows import window_extents
 
 Index = tuple[Value, ...]
 ZERO = const(0, INDEX)
@@ -248,7 +247,7 @@ class GroupLowering:
         if form.kind == "reduce":
             windows = [n for n in self.group.nodes if is_window(n)]
             if windows:
-                self.reduce = window_extents(windows[0])
+                self.reduce = tuple(windows[0].params.kernel)
         self.simplify = Simplifier((*self.domain, *self.reduce))
         stores = self.stores(targets)
         return canonical(LoopKernel(self.group.label, tuple(s.dtype for s in self.storages), self.domain,

@@ -5,13 +5,14 @@ from collections.abc import Callable
 
 from mxc.compiler.graph.graph import Graph
 from mxc.compiler.graph.names import with_distinct_names
+from mxc.compiler.graph.options import Options
 from mxc.compiler.passes.blocked import blocked
 from mxc.compiler.passes.cse import cse
 from mxc.compiler.passes.decompose import decompose
 from mxc.compiler.passes.gradient import gradient
 from mxc.compiler.passes.layout import layout
 from mxc.compiler.passes.recompute import recompute
-from mxc.compiler.passes.registry import Options, check_names
+from mxc.compiler.passes.registry import check_names
 from mxc.compiler.passes.simplify import simplify
 
 PASSES = (

@@ -4,7 +4,8 @@ from __future__ import annotations
 import functools
 
 from mxc.compiler.graph.graph import Entry, Graph, GraphBuilder, Node
-from mxc.compiler.passes.registry import Options, graph_pass
+from mxc.compiler.graph.options import Options
+from mxc.compiler.passes.registry import graph_pass
 from mxc.compiler.passes.simplify_rules import algebra, constants, scales, shape
 from mxc.compiler.passes.simplify_rules.rule import Rule, Site
 

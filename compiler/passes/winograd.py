@@ -9,14 +9,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
 
+from mxc.compiler.graph.building import as_shape
 from mxc.compiler.graph.graph import Entry, Graph, GraphBuilder, Node
+from mxc.compiler.graph.options import Options
 from mxc.compiler.kernel import calls, ir
 from mxc.compiler.kernel.calls import Window
 from mxc.compiler.kernel.ir import CallKernel
 from mxc.compiler.ops import winograd
-from mxc.compiler.passes.building import as_shape
 from mxc.compiler.passes.program import Storage
-from mxc.compiler.passes.registry import Options
 
 # Costs in multiply-adds of the kernels, measured on AVX2 (only their relations matter):
 TRANSFORM = 500  # a channel of a tile of the data, or a filter of one of the results

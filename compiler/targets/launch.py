@@ -22,7 +22,7 @@ class Launch:
 @functools.cache
 def sources_digest() -> str:
     """A digest of the code that makes kernels: entries that another version made are not used."""
-    return sources.digest("functions", "kernel", "targets")
+    return sources.digest("functions", "kernel", "targets") + sources.digest("operators", suffixes=("kernel.py",))
 
 
 def symbol(key: str) -> str:

@@ -4,8 +4,8 @@ from __future__ import annotations
 from golden.cases import Case, case
 from golden.shape_cases import Row, row
 
+from mxc.compiler.operators.rnn.shape import pieces
 from mxc.compiler.ops import table
-from mxc.compiler.ops.shapes.rnn import pieces
 
 Shape = tuple[int, ...]
 MODES = ("rnn_relu", "rnn_tanh", "gru", "lstm")

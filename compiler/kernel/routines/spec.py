@@ -1,10 +1,7 @@
 """What a routine declares, how it is found, and what a kernel of it means."""
 from __future__ import annotations
 
-import functools
-import importlib
 import inspect
-import pkgutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -45,6 +42,7 @@ class Spec:
 
 
 Function = Callable[..., None]
+_declared: dict[str, Spec] = {}  # of the modules that are imported, by name
 
 
 def routine(inputs: Sequence[str], outputs: Sequence[str], units: str,
@@ -59,37 +57,34 @@ def routine(inputs: Sequence[str], outputs: Sequence[str], units: str,
         if tuple(names[:len(arrays)]) != arrays:
             raise MXNetError(f"routine {function.__name__}: expected its parameters to begin {', '.join(arrays)}, got "
                              f"{', '.join(names)}")
-        function.spec = Spec(  # type: ignore[attr-defined]
+        made = Spec(
             function.__name__, function, tuple(inputs), tuple(outputs),
             tuple((name, *kind) for name, kind in (scratch or {}).items()), tuple(names[len(arrays):]),
             tuple(n for n, p in parameters.items() if p.kind is p.KEYWORD_ONLY), units, tuple((over or {}).items()))
+        if made.name in _declared:
+            raise MXNetError(f"the routine {made.name} is in {_declared[made.name].function.__module__} and in "
+                             f"{function.__module__}")
+        _declared[made.name] = made
         return function
 
     return declare
 
 
-@functools.cache
 def specs() -> Mapping[str, Spec]:
-    """Every routine of this package by name."""
-    root = importlib.import_module("mxc.compiler.kernel.routines")
-    found: dict[str, Spec] = {}
-    for info in pkgutil.iter_modules(root.__path__):
-        module = importlib.import_module(f"{root.__name__}.{info.name}")
-        for value in vars(module).values():
-            spec = getattr(value, "spec", None)
-            if isinstance(spec, Spec) and spec.function.__module__ == module.__name__:
-                if spec.name in found:
-                    raise MXNetError(f"the routine {spec.name} is in {found[spec.name].function.__module__} and in "
-                                     f"{module.__name__}")
-                found[spec.name] = spec
-    return found
+    """Every routine by name: those of all operators."""
+    from mxc.compiler.ops import loader
+
+    for family in loader.families():
+        loader.file_of(family, "kernel")
+    return _declared
 
 
 def find(name: str) -> Spec:
-    """The routine of that name. Raises MXNetError when there is none."""
-    if name not in specs():
+    """The routine of that name: of a rule that was asked, or of any operator. Raises MXNetError when there is none."""
+    found = _declared.get(name) or specs().get(name)
+    if found is None:
         raise MXNetError(f"there is no routine {name!r}; there are {', '.join(sorted(specs()))}")
-    return specs()[name]
+    return found
 
 
 def numbers(kernel: RoutineKernel) -> dict[str, object]:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy import float32, float64, int8, int32, int64, uint8, uint32, uint64
 
 from mxc.compiler.ops import philox, special
-from mxc.compiler.ops.shapes.packed import PANEL
+from mxc.compiler.ops.shapes import PANEL
 
 __all__ = [
     "abs_",

@@ -5,8 +5,8 @@ import math
 
 import numpy as np
 
+from mxc.compiler.graph.building import filled
 from mxc.compiler.graph.graph import Entry, Node
-from mxc.compiler.passes.building import filled
 from mxc.compiler.passes.simplify_rules.constants import fill_value
 from mxc.compiler.passes.simplify_rules.rule import Site, rule
 

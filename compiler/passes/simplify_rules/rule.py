@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from mxc.compiler.graph.graph import Entry, Graph, GraphBuilder, Node
-from mxc.compiler.passes.registry import Options
+from mxc.compiler.graph.options import Options
 from mxc.compiler.passes.static import static_nodes
 
 

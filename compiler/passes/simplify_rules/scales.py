@@ -5,8 +5,8 @@ channels can be scaled in the weights instead, once, in the plan's prepare part.
 """
 from __future__ import annotations
 
+from mxc.compiler.graph.building import as_shape
 from mxc.compiler.graph.graph import Entry, Node
-from mxc.compiler.passes.building import as_shape
 from mxc.compiler.passes.simplify_rules.rule import Site, rule
 
 ANCHORS = ("Convolution", "FullyConnected", "_mxc_conv_data_grad")

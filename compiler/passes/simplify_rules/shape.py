@@ -1,8 +1,8 @@
 """Rules about reshaping, transposing and broadcasting."""
 from __future__ import annotations
 
+from mxc.compiler.graph.building import as_shape
 from mxc.compiler.graph.graph import Entry, Node
-from mxc.compiler.passes.building import as_shape
 from mxc.compiler.passes.simplify_rules.rule import Site, rule
 
 

@@ -1,4 +1,4 @@
-"""Routines (kernel/routines/) as typed source (see translate.py): a head of arguments, then the function's lines."""
+"""Routines (operators/*/kernel.py) as typed source (see translate.py): arguments, then the function's lines."""
 from __future__ import annotations
 
 import ast

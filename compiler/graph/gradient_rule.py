@@ -1,0 +1,175 @@
+"""What a gradient rule works with.
+
+A rule is `def NAME(g) -> list[Entry | None]`, what flows into each input (auxiliary states left out), where `g` is a
+`Gradient`; a rule that updates auxiliary states is `def NAME(g)`, the new value of each.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+
+from mxc.compiler.error import MXNetError
+from mxc.compiler.graph.building import as_shape
+from mxc.compiler.graph.graph import Entry, GraphBuilder, Node
+from mxc.compiler.ops.expr import names_of
+from mxc.compiler.ops.shapes import reduced_shape
+from mxc.compiler.ops.table import Kind, Operator, Params
+
+Shape = tuple[int, ...]
+Rule = Callable[["Gradient"], list[Entry | None]]
+_IGNORED: dict[Rule, str] = {}
+_LOSSES: set[Rule] = set()
+
+
+def loss(rule: Rule) -> Rule:
+    """Mark a gradient rule of an operator that begins a gradient of its own, whatever flows into its outputs."""
+    _LOSSES.add(rule)
+    return rule
+
+
+def is_loss(op: Operator) -> bool:
+    """Whether the operator's gradient rule is marked as a loss."""
+    return op.rule("grad") in _LOSSES
+
+
+def ignores(name: str) -> Callable[[Rule], Rule]:
+    """Mark a gradient rule under which nothing flows into the input `name`."""
+    def mark(rule: Rule) -> Rule:
+        _IGNORED[rule] = name
+        return rule
+
+    return mark
+
+
+def flows_into(node: Node, position: int) -> bool:
+    """Whether a gradient can flow through `node` into its input at `position`."""
+    if node.op is None or node.op.grad == "none":
+        return False
+    rule = node.op.rule("grad")
+    names = node.op.input_names(node.params)
+    return rule is None or position >= len(names) or names[position] != _IGNORED.get(rule)
+
+
+def zeros(builder: GraphBuilder, entry: Entry, name: str) -> Entry:
+    """Zeros of an entry's shape and dtype."""
+    shape = builder.shape(entry)
+    if 0 in shape:  # to an operator without inputs that is an unknown dimension
+        return builder.make("zeros_like", entry, name=name)
+    return builder.make("_zeros", name=name, shape=shape, dtype=builder.dtype(entry))
+
+
+class Gradient:
+    """One node whose gradient is asked for.
+
+    builder: where new nodes are made (`make` names them after the node). inputs: the node's entries without auxiliary
+    states, which are `aux`. outputs: all of the node's entries, hidden ones too. out_grads: what flows into each
+    output; None where nothing does. asked: for each input, whether its gradient is needed. is_train: whether the
+    forward pass is in training mode. again: whether the gradient is to be differentiated itself, so that it must be
+    made of entries through which everything flows back: a loss's outputs, or a normalisation's statistics, do not
+    qualify. label: what follows the node's name in the names of nodes made here.
+    """
+
+    def __init__(self, builder: GraphBuilder, node: Node, out_grads: Sequence[Entry | None], asked: Sequence[bool],
+                 is_train: bool, again: bool = False):
+        assert node.op is not None
+        count = len(node.inputs) - len(node.op.aux_names(node.params))
+        self.builder, self.node = builder, node
+        self.inputs, self.aux = node.inputs[:count], node.inputs[count:]
+        self.outputs = [Entry(node, i) for i in range(node.num_outputs)]
+        self.out_grads, self.asked, self.is_train = list(out_grads), list(asked[:count]), is_train
+        self.again, self.label, self._made = again, "backward", 0
+
+    @property
+    def params(self) -> Params:
+        return self.node.params
+
+    @property
+    def og(self) -> Entry:
+        """What flows into the first output; zeros where nothing does."""
+        return self.grad(0)
+
+    def grad(self, index: int) -> Entry:
+        """What flows into output `index`; zeros where nothing does."""
+        found, out = self.out_grads[index], self.outputs[index]
+        if found is None:
+            return zeros(self.builder, out, self._new_name())
+        return found
+
+    def shape(self, entry: Entry) -> Shape:
+        return self.builder.shape(entry)
+
+    def dtype(self, entry: Entry) -> str:
+        return self.builder.dtype(entry)
+
+    def make(self, op: str, *inputs: Entry, **params: object) -> Entry:
+        """The first output of a new node of operator `op`."""
+        return self.builder.make(op, *inputs, name=self._new_name(), **params)
+
+    def _new_name(self) -> str:
+        self._made += 1
+        return f"{self.node.name}_{self.label}{self._made}"
+
+    def sum_to(self, entry: Entry, shape: Shape) -> Entry:
+        """`entry` summed over what broadcasting `shape` to its shape had repeated."""
+        have = self.shape(entry)
+        lead = len(have) - len(shape)
+        axes = tuple(i for i, dim in enumerate(have) if i < lead or (shape[i - lead] == 1 and dim != 1))
+        if axes:
+            entry = self.make("sum", entry, axis=axes, keepdims=True)
+        return as_shape(self.builder, entry, shape)
+
+    def broadcast_to(self, entry: Entry, shape: Shape) -> Entry:
+        """`entry` repeated along its axes of length 1 to `shape`."""
+        return entry if self.shape(entry) == tuple(shape) else self.make("broadcast_to", entry, shape=shape)
+
+    def scaled(self, entry: Entry, factor: float) -> Entry:
+        """`entry` times a number."""
+        return entry if factor == 1.0 else self.make("_mul_scalar", entry, scalar=float(factor))
+
+    def by_formula(self) -> list[Entry | None]:
+        """What flows into each input by the formulas of the operator table.
+
+        Raises MXNetError for an operator that has none.
+        """
+        op = self.node.op
+        assert op is not None
+        if not op.differentiable:
+            if op.name.startswith(("_mxc_", "_backward_")):
+                raise MXNetError(f"{self.node!r} is part of an operator's gradient and has no derivative: that "
+                                 "gradient cannot be differentiated again (create_graph)")
+            raise MXNetError(f"{self.node!r} has no gradient, and one was asked for: {op.no_gradient}")
+        backs: list[Entry | None] = []
+        if op.sums:  # of which there may be thousands
+            return [self.og if asked else None for asked in self.asked]
+        for name, entry, asked in zip(op.input_names(self.params), self.inputs, self.asked, strict=True):
+            backs.append(self._backward(op, name, entry) if asked else None)
+        return backs
+
+    def _backward(self, op: Operator, name: str, entry: Entry) -> Entry | None:
+        """The generated `_backward_<op>` operator of one input, summed or repeated to the input's shape."""
+        made, takes = op.backward_of(name)
+        if made.name == "zeros_like":
+            return None
+        values = dict(zip(op.input_names(self.params), self.inputs, strict=True))
+        values |= {"og": self.og, "out": self.outputs[0]}
+        params = dict(self.params)
+        if op.kind == Kind.REDUCTION:
+            kept = reduced_shape(self.params, self.shape(entry), keepdims=True)
+            params["count"] = prod(self.shape(entry)) / prod(kept)
+            for reduced in ("og", "out"):
+                if reduced in takes:
+                    values[reduced] = as_shape(self.builder, values[reduced], kept)
+        if made.name == "_copy":
+            back = values["og"]
+        else:
+            chosen = Params({k: params[k] for k in made.params})
+            text = made.expression(chosen)
+            assert text is not None
+            # What the chosen formula does not read is not kept alive for it: og, of the same shape, stands there.
+            used = [values[k] if name in names_of(text) else values["og"]
+                    for name, k in zip(made.input_names(chosen), takes, strict=True)]
+            node = Node(made, self._new_name(), None, chosen, used)
+            back = self.builder.add(node)[0]
+        if op.kind == Kind.REDUCTION:
+            return self.broadcast_to(back, self.shape(entry))
+        return self.sum_to(back, self.shape(entry))

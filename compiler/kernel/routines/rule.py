@@ -1,0 +1,37 @@
+"""What a routine rule sees and says: `def NAME(c, params) -> Call`, named in ops.yaml under `routine:`.
+
+c: `shape(k)` and `dtype(k)` of the inputs, `out_shapes` and `out_dtypes` of all outputs, which the routine writes in
+their order. Without such a rule an opaque operator is a host step.
+"""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+Shape = tuple[int, ...]
+
+
+class RoutineNode(Protocol):
+    """The node: shapes and dtypes of its inputs, by position, and of all its outputs."""
+
+    out_shapes: Sequence[Shape]
+    out_dtypes: Sequence[str]
+
+    def shape(self, k: int) -> Shape: ...
+
+    def dtype(self, k: int) -> str: ...
+
+
+@dataclass(frozen=True)
+class Call:
+    """A routine with its run-time integers and its constants, in the routine's order and by its names."""
+
+    routine: str
+    integers: tuple[int, ...]
+    constants: tuple[tuple[str, object], ...]
+
+
+def call(routine: str, integers: Sequence[int], **constants: object) -> Call:
+    """The call of a routine: `call("argsort", (rows, n), ascending=True)`."""
+    return Call(routine, tuple(integers), tuple(sorted(constants.items())))

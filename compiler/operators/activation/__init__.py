@@ -1,0 +1,1 @@
+"""Activation and LeakyReLU, which choose a function by a parameter."""

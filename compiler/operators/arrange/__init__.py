@@ -1,0 +1,1 @@
+"""Arrays in another shape or order: Reshape, transpose, reverse, tile, broadcast."""

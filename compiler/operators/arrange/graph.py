@@ -1,0 +1,99 @@
+"""Decompositions and gradients of operators that rearrange or repeat elements."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mxc.compiler.graph.building import as_shape, own_shape
+from mxc.compiler.graph.gradient_rule import Gradient
+from mxc.compiler.graph.graph import Entry, GraphBuilder, Node, Shape
+from mxc.compiler.graph.options import Options
+from mxc.compiler.operators.arrange.shape import reversed_axes, swapped
+
+
+def to_own_shape(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry]:
+    """The first input's elements in the shape that the operator gives (Flatten, expand_dims)."""
+    assert builder.old is not None
+    return [as_shape(builder, inputs[0], builder.old.shape(Entry(node)))]
+
+
+def reverse(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry]:
+    """A slice with step -1."""
+    axes = reversed_axes(node.params)
+    if not axes:
+        return inputs
+    count = max(axes) + 1
+    step = tuple(-1 if axis in axes else 1 for axis in range(count))
+    return [builder.make("slice", inputs[0], name=node.name, begin=(None,) * count, end=(None,) * count, step=step)]
+
+
+def swap_axis(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry]:
+    """A transpose."""
+    return [builder.make("transpose", inputs[0], name=node.name,
+                         axes=swapped(node.params, len(builder.shape(inputs[0]))))]
+
+
+def broadcast_like(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry]:
+    """broadcast_axis and broadcast_like: a repetition to the shape that the operator gives."""
+    shape = own_shape(builder, node)
+    return [inputs[0] if builder.shape(inputs[0]) == shape else
+            builder.make("broadcast_to", inputs[0], name=node.name, shape=shape)]
+
+
+def reshape_grad(g: Gradient) -> list[Entry | None]:
+    """Reshape, Flatten, expand_dims, squeeze, reshape_like: the input's shape again; a shape-giving input gets none."""
+    return [as_shape(g.builder, g.og, g.shape(g.inputs[0])), *[None] * (len(g.inputs) - 1)]
+
+
+def transpose_grad(g: Gradient) -> list[Entry | None]:
+    """The inverse permutation; without axes the order was reversed."""
+    ndim = len(g.shape(g.inputs[0]))
+    axes = tuple(a % ndim for a in g.params.axes) or tuple(range(ndim))[::-1]
+    inverse = tuple(axes.index(i) for i in range(ndim))
+    return [g.make("transpose", g.og, axes=inverse)]
+
+
+def broadcast_grad(g: Gradient) -> list[Entry | None]:
+    """broadcast_to, broadcast_axis, broadcast_like: the sum over what was repeated; a shape-giving input gets none."""
+    return [g.sum_to(g.og, g.shape(g.inputs[0])), *[None] * (len(g.inputs) - 1)]
+
+
+def sum_over(g: Gradient, entry: Entry, wide: Shape, axes: Sequence[int], shape: Shape) -> Entry:
+    """`entry` as `wide`, summed over `axes`, as `shape`."""
+    entry = as_shape(g.builder, entry, wide)
+    axes = tuple(a for a in axes if wide[a] > 1)
+    if axes:
+        entry = g.make("sum", entry, axis=axes, keepdims=True)
+    return as_shape(g.builder, entry, shape)
+
+
+def tile_grad(g: Gradient) -> list[Entry | None]:
+    """The sum over what was repeated: each axis split into how often it is there and its own extent."""
+    shape, reps = g.shape(g.inputs[0]), tuple(g.params.reps)
+    rank = max(len(shape), len(reps))
+    ones = (1,) * rank
+    pairs = zip((ones + reps)[-rank:], (ones + shape)[-rank:], strict=True)
+    wide = tuple(n for pair in pairs for n in pair)
+    return [sum_over(g, g.og, wide, range(0, len(wide), 2), shape)]
+
+
+def repeat_grad(g: Gradient) -> list[Entry | None]:
+    """The sum over what was repeated, as an axis after the axis (after all without one)."""
+    shape, axis = g.shape(g.inputs[0]), g.params.axis
+    after = len(shape) if axis is None else axis % len(shape) + 1
+    return [sum_over(g, g.og, (*shape[:after], g.params.repeats, *shape[after:]), (after,), shape)]
+
+
+def again_grad(g: Gradient) -> list[Entry | None]:
+    """SwapAxis, reverse: the same once more."""
+    assert g.node.op is not None
+    return [g.make(g.node.op.name, g.og, **g.params)]
+
+
+def depth_to_space_grad(g: Gradient) -> list[Entry | None]:
+    """The inverse."""
+    return [g.make("space_to_depth", g.og, **g.params)]
+
+
+def space_to_depth_grad(g: Gradient) -> list[Entry | None]:
+    """The inverse."""
+    return [g.make("depth_to_space", g.og, **g.params)]

@@ -1,0 +1,67 @@
+"""Decompositions and gradients of elementwise operators.
+
+Rules that operators of several families name are here, too.
+
+A sum of many arrays is made of a few at a time.
+"""
+from __future__ import annotations
+
+from math import sqrt
+
+from mxc.compiler.graph.building import along, as_dtype, filled, widened
+from mxc.compiler.graph.gradient_rule import Gradient, ignores
+from mxc.compiler.graph.graph import Entry, GraphBuilder, Node
+from mxc.compiler.graph.options import Options
+
+MOST_TERMS = 23  # arrays that one node adds up: with the sum they are as many as one kernel may have (passes/fuse.py)
+
+
+def where(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry] | None:
+    """A condition that is a vector over the rows of x gets x's shape."""
+    condition, x, y = inputs
+    shape = builder.shape(x)
+    if builder.shape(condition) == shape:
+        return None
+    condition = builder.make("broadcast_to", along(builder, condition, 0, len(shape)), shape=shape)
+    return [builder.make("where", condition, x, y, name=node.name)]
+
+
+def first_input(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry]:
+    """Operators that matter to the gradient alone (BlockGrad, MakeLoss, regression outputs): their first input."""
+    return inputs[:1]
+
+
+def add_n(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry] | None:
+    """The first terms, then that sum and the next ones, and so on: added in the order in which they come, as one
+    expression would, whatever their number. Sums of float16 are rounded once, at the end."""
+    if len(inputs) <= MOST_TERMS:
+        return None
+    terms = [widened(builder, e) for e in inputs]
+    total = terms[0]
+    for start in range(1, len(terms), MOST_TERMS - 1):
+        some = [total, *terms[start:start + MOST_TERMS - 1]]
+        total = builder.make("add_n", *some, num_args=len(some))
+    return [as_dtype(builder, total, builder.dtype(inputs[0]))]
+
+
+def div_sqrt_dim(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry]:
+    """A division by a number."""
+    return [builder.make("_div_scalar", inputs[0], name=node.name, scalar=sqrt(builder.shape(inputs[0])[-1]))]
+
+
+def cast_grad(g: Gradient) -> list[Entry | None]:
+    """What flows in; every gradient is cast to its input's dtype."""
+    return [g.og]
+
+
+@ignores("condition")
+def where_grad(g: Gradient) -> list[Entry | None]:
+    """og where its side was chosen, else 0; the condition gets none."""
+    condition = g.inputs[0]
+    zero = filled(g.builder, g.shape(g.og), 0.0, g.dtype(g.og))
+    return [None, g.make("where", condition, g.og, zero), g.make("where", condition, zero, g.og)]
+
+
+def div_sqrt_dim_grad(g: Gradient) -> list[Entry | None]:
+    """og over the same root."""
+    return [g.make("_contrib_div_sqrt_dim", g.og)]

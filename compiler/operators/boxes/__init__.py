@@ -1,0 +1,1 @@
+"""Boxes: overlaps, suppression, matching, and the MultiBox operators of detectors."""

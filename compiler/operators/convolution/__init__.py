@@ -1,0 +1,1 @@
+"""Convolution and Deconvolution, blocked, by Winograd and depthwise, their gradients, im2col."""

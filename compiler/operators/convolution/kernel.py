@@ -1,0 +1,157 @@
+"""Index rules and library calls of convolutions."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from mxc.compiler.kernel import calls, ir
+from mxc.compiler.kernel.call_rule import (
+    CallNode,
+    Make,
+    Triple,
+    dense,
+    maker,
+    strides,
+    template_axes,
+    triple,
+    window_of,
+)
+from mxc.compiler.kernel.index_rule import Index, IndexNode, unflatten
+from mxc.compiler.kernel.ir import Value
+from mxc.compiler.kernel.simplify_index import index as number
+from mxc.compiler.operators.convolution.shape import column_geometry, column_windows
+from mxc.compiler.ops import winograd
+from mxc.compiler.ops.shapes import Shape
+from mxc.compiler.ops.table import Params
+
+
+def im2col(c: IndexNode, params: Params, index: Index) -> Value:
+    """Row: channel and tap of the kernel; column: the window. Zero in the padding."""
+    n, row, column = index
+    g, shape = column_geometry(params), c.shape(0)
+    channel, *taps = unflatten(row, (shape[1], *g.kernel))
+    place, inside = [], ir.const(True, "bool")
+    for window, tap, stride, dilate, pad, extent in zip(unflatten(column, column_windows(g, shape[2:])), taps, g.stride,
+                                                        g.dilate, g.pad, shape[2:], strict=True):
+        reach = ir.apply("add", ir.apply("mul", window, number(stride)), ir.apply("mul", tap, number(dilate)))
+        at = ir.apply("sub", reach, number(pad))
+        for test in (ir.apply("ge", at, number(0)), ir.apply("lt", at, number(extent))) if pad else ():
+            inside = ir.apply("and", inside, test)
+        place.append(at)
+    return c.load(0, (n, channel, *place), inside, ir.const(0, c.out_dtype)) if any(g.pad) else \
+        c.load(0, (n, channel, *place))
+
+
+def winograd_factors(c: IndexNode, params: Params, index: Index) -> Value:
+    """G g G' as a matrix times the flat g: the product of an element of G for the rows and one for the columns."""
+    (rows, columns), (taps_down, taps_across) = (_pair(i, n) for i, n in zip(index, winograd.KERNEL.shape, strict=True))
+    return ir.apply("mul", _element(rows, taps_down), _element(columns, taps_across))
+
+
+def _pair(flat: Value, extent: int) -> tuple[Value, Value]:
+    return ir.apply("div", flat, number(extent)), ir.apply("mod", flat, number(extent))
+
+
+def _element(row: Value, column: Value) -> Value:
+    """KERNEL[row, column]"""
+    flat = ir.apply("add", ir.apply("mul", row, number(winograd.KERNEL.shape[1])), column)
+    result = ir.const(0.0, "float32")
+    for place, value in enumerate(winograd.KERNEL.ravel()):
+        if value:
+            here = ir.apply("eq", flat, number(place))
+            result = ir.apply("where", here, ir.const(float(np.float32(value)), "float32"), result)
+    return result
+
+
+def packed_convolution_call(c: CallNode, params: Params) -> tuple[Make, Sequence[int]]:
+    data, out = c.shape(0), c.out_shape
+    window = window_of(params, data, out, params.num_group)
+    if params.by_images:
+        return maker(calls.image_convolution, c, window, strides(data)), template_axes(out)
+    template = calls.panel_convolution if params.block and calls.fits_panels(window, c.dtype(0)) else calls.convolution
+    return maker(template, c, window, strides(data), block=params.block), template_axes(out)
+
+
+def _blocked_window(params: Params, data: Shape, out: Shape, groups: int, block: int) -> calls.Window:
+    """The geometry of a convolution of `data`, (n, channel block, space..., block) or plain (block 1), to blocks.
+
+    A single spatial axis counts as the rows, so that bands can divide it.
+    """
+    rank, channels = len(params.kernel), data[1] * block // groups
+    filters = out[1] * out[-1] // groups
+    space = [_rows_first(s, f) for s, f in ((data[2 : 2 + rank], 1), (out[2 : 2 + rank], 1), (params.kernel, 1),
+                                            (params.stride, 1), (params.dilate, 1), (params.pad, 0))]
+    return calls.Window(data[0], groups, channels, filters, *space)
+
+
+def _rows_first(values: Sequence[int], fill: int) -> Triple:
+    return (fill, values[0], fill) if len(values) == 1 else triple(values, fill)
+
+
+def _blocked_axes(rank: int) -> tuple[int, ...]:
+    """The template axes (n, block, channel in the block, d, h, w) of a blocked array with `rank` spatial axes."""
+    return (0, 1, *{1: (4,), 2: (4, 5), 3: (3, 4, 5)}[rank], 2)
+
+
+def _blocked_strides(data: Shape, rank: int) -> tuple[int, ...]:
+    """Strides over (n, block, d, h, w) of blocks, or of a plain array as of blocks of one channel."""
+    strides = dense(data)
+    return (*strides[:2], *_rows_first(strides[2 : 2 + rank], 0))
+
+
+def blocked_convolution_call(c: CallNode, params: Params) -> tuple[Make, Sequence[int]]:
+    data, rank = c.shape(0), len(params.kernel)
+    data_block = data[-1] if len(data) == rank + 3 else 1
+    window = _blocked_window(params, data, c.out_shape, params.num_group, data_block)
+    copied = data_block != params.block or any(params.pad) or c.dtype(0) == "float16"
+    make = maker(calls.blocked_convolution, c, window, _blocked_strides(data, rank), data_block=data_block,
+                 block=params.block, columns=params.columns, copied=copied)
+    return make, _blocked_axes(rank)
+
+
+def winograd_convolution_call(c: CallNode, params: Params) -> tuple[Make, Sequence[int]]:
+    data, out = c.shape(0), c.out_shape
+    window = calls.Window(batch=data[0], groups=1, channels=data[1] * data[-1], filters=out[1] * out[-1],
+                          data=triple(data[2:4], 1), out=triple(out[2:4], 1), kernel=(1, 3, 3),
+                          pad=triple(params.pad, 0))
+    make = maker(calls.winograd_convolution, c, window, _blocked_strides(data, 2), block=data[-1], tiles=params.tiles,
+                 columns=c.shape(1)[-1])
+    return make, _blocked_axes(2)
+
+
+def blocked_depthwise_call(c: CallNode, params: Params) -> tuple[Make, Sequence[int]]:
+    data, rank = c.shape(0), len(params.kernel)
+    window = _blocked_window(params, data, c.out_shape, data[1] * data[-1], data[-1])
+    make = maker(calls.blocked_depthwise, c, window, _blocked_strides(data, rank), block=data[-1])
+    return make, _blocked_axes(rank)
+
+
+def packed_convolution_data_grad_call(c: CallNode, params: Params) -> tuple[Make, Sequence[int]]:
+    out, data = c.shape(0), c.out_shape
+    window = window_of(params, data, out, params.num_group)
+    if params.by_images:
+        return maker(calls.image_data_grad, c, window, strides(out)), template_axes(data)
+    return maker(calls.convolution_data_grad, c, window, strides(out), block=params.block), template_axes(data)
+
+
+def convolution_weight_grad_call(c: CallNode, params: Params) -> tuple[Make, Sequence[int]]:
+    data, out = c.shape(0), c.shape(1)
+    window = window_of(params, data, out, params.num_group)
+    return maker(calls.convolution_weight_grad, c, window, strides(data), strides(out)), template_axes(c.out_shape)
+
+
+def depthwise_call(c: CallNode, params: Params) -> tuple[Make, Sequence[int]]:
+    data, out = c.shape(0), c.out_shape
+    return maker(calls.depthwise, c, window_of(params, data, out, data[1]), strides(data)), template_axes(out)
+
+
+def depthwise_data_grad_call(c: CallNode, params: Params) -> tuple[Make, Sequence[int]]:
+    out, data = c.shape(0), c.out_shape
+    return maker(calls.depthwise_data_grad, c, window_of(params, data, out, data[1]), strides(out)), template_axes(data)
+
+
+def depthwise_weight_grad_call(c: CallNode, params: Params) -> tuple[Make, Sequence[int]]:
+    data, out = c.shape(0), c.shape(1)
+    window = window_of(params, data, out, data[1])
+    return maker(calls.depthwise_weight_grad, c, window, strides(data), strides(out)), template_axes(c.out_shape)

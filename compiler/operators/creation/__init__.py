@@ -1,0 +1,1 @@
+"""Arrays made of numbers and shapes: zeros, ranges, eye, index arrays."""

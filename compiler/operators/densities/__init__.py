@@ -1,0 +1,1 @@
+"""Probability densities of the random operators' distributions."""

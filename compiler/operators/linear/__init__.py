@@ -1,0 +1,1 @@
+"""Matrix products: dot, batch_dot, FullyConnected, and packed weights."""

@@ -1,0 +1,1 @@
+"""Losses: operators that begin a gradient of their own, and outputs with labels."""

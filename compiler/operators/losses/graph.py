@@ -1,0 +1,176 @@
+"""Decompositions and gradients of losses."""
+from __future__ import annotations
+
+from math import prod
+
+from mxc.compiler.graph.building import along, as_dtype, as_shape, filled, finished, widened
+from mxc.compiler.graph.gradient_rule import Gradient, ignores, loss
+from mxc.compiler.graph.graph import Entry, GraphBuilder, Node
+from mxc.compiler.graph.options import Options
+from mxc.compiler.operators.softmax.graph import as_own_dtype, softmax_over
+from mxc.compiler.ops.table import Params
+
+LEAST = 1e-8  # the probability below which softmax_cross_entropy does not go
+
+
+def logistic_output(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry]:
+    """LogisticRegressionOutput forward: sigmoid."""
+    return [builder.make("sigmoid", inputs[0], name=node.name)]
+
+
+def output_axes(params: Params, ndim: int) -> tuple[int, ...]:
+    """The axes of SoftmaxOutput's data that its softmax is over: axis 1 (multi_output), the last one (preserve_shape),
+    or all in a sample."""
+    if params.multi_output:
+        return (1,)
+    return (ndim - 1,) if params.preserve_shape else tuple(range(1, ndim)) or (0,)
+
+
+def softmax_output(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry]:
+    """Forward: softmax."""
+    x = widened(builder, inputs[0])
+    return as_own_dtype(builder, node, softmax_over(builder, x, output_axes(node.params, len(builder.shape(x)))))
+
+
+def hits(builder: GraphBuilder, label: Entry, classes: int, dtype: str) -> Entry:
+    """1 where the last axis, of length `classes`, is at the label (cut to an integer), else 0."""
+    shape = builder.shape(label)
+    numbers = builder.make("_arange", start=0.0, stop=float(classes), dtype=dtype)
+    chosen = builder.make("trunc", as_shape(builder, as_dtype(builder, label, dtype), (*shape, 1)))
+    return builder.make("broadcast_equal", chosen, along(builder, numbers, len(shape), len(shape) + 1))
+
+
+def softmax_cross_entropy(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry]:
+    """The sum over the rows of -log(softmax at the label), which is at least LEAST."""
+    x = widened(builder, inputs[0])
+    shape, dtype = builder.shape(x), builder.dtype(x)
+    hit = hits(builder, inputs[1], shape[1], dtype)
+    each = builder.make("where", hit, softmax_over(builder, x, (1,)), filled(builder, shape, 0.0, dtype))
+    chosen = builder.make("_maximum_scalar", builder.make("sum", each, axis=(1,)), scalar=LEAST)
+    total = builder.make("sum", builder.make("log", chosen), axis=(0,))
+    return finished(builder, node, [builder.make("negative", total)])
+
+
+def _regression(g: Gradient, difference: Entry) -> list[Entry | None]:
+    """`difference` times grad_scale over the number of outputs of a sample; the label gets none."""
+    label = g.shape(g.inputs[1])
+    count = prod(label) // label[0]
+    return [g.scaled(difference, g.params.grad_scale / count), None]
+
+
+def _difference(g: Gradient) -> Entry:
+    assert g.node.op is not None
+    out, (data, label) = g.outputs[0], g.inputs
+    if g.again:
+        out = g.make("sigmoid", data) if g.node.op.name == "LogisticRegressionOutput" else data
+    return g.make("elemwise_sub", out, as_shape(g.builder, label, g.shape(out)))
+
+
+@ignores("label")
+@loss
+def regression_output_grad(g: Gradient) -> list[Entry | None]:
+    """LinearRegressionOutput and LogisticRegressionOutput: (out - label) * grad_scale / outputs per sample."""
+    return _regression(g, _difference(g))
+
+
+@ignores("label")
+@loss
+def mae_regression_output_grad(g: Gradient) -> list[Entry | None]:
+    """sign(out - label) * grad_scale / outputs per sample."""
+    return _regression(g, g.make("sign", _difference(g)))
+
+
+@loss
+def make_loss_grad(g: Gradient) -> list[Entry | None]:
+    """grad_scale everywhere; normalization batch divides it by the number of rows, which are along the last axis as in
+    MXNet, valid by the number of elements above valid_thresh (at least 1)."""
+    data, params = g.inputs[0], g.params
+    shape, dtype = g.shape(data), g.dtype(data)
+    if params.normalization != "valid":
+        value = params.grad_scale / (prod(shape[:-1]) if params.normalization == "batch" else 1)
+        return [filled(g.builder, shape, value, dtype)]
+    above = g.make("_greater_scalar", data, scalar=float(params.valid_thresh))
+    count = g.make("sum", above, axis=tuple(range(len(shape))), keepdims=True)
+    each = g.make("_rdiv_scalar", g.make("_maximum_scalar", count, scalar=1.0), scalar=float(params.grad_scale))
+    return [g.make("broadcast_to", each, shape=shape)]
+
+
+@loss
+def ones_grad(g: Gradient) -> list[Entry | None]:
+    """make_loss: 1 everywhere."""
+    return [filled(g.builder, g.shape(g.inputs[0]), 1.0, g.dtype(g.inputs[0]))]
+
+
+@ignores("label")
+@loss
+def svm_output_grad(g: Gradient) -> list[Entry | None]:
+    """With s = -1 at the label's class and 1 elsewhere, and v = margin + s * x: regularization_coefficient times s
+    where v > 0 (use_linear), or 2 * s * v there; 0 elsewhere."""
+    data, label = g.inputs
+    x = widened(g.builder, data)
+    hit = hits(g.builder, label, g.shape(x)[-1], g.dtype(x))
+    sign = g.make("_rminus_scalar", g.scaled(hit, 2.0), scalar=1.0)
+    over = g.make("_plus_scalar", g.make("elemwise_mul", sign, x), scalar=g.params.margin)
+    if g.params.use_linear:
+        size, factor = g.make("_greater_scalar", over, scalar=0.0), 1.0
+    else:
+        size, factor = g.make("_maximum_scalar", over, scalar=0.0), 2.0
+    return [g.scaled(g.make("elemwise_mul", sign, size), factor * g.params.regularization_coefficient), None]
+
+
+@ignores("label")
+def softmax_cross_entropy_grad(g: Gradient) -> list[Entry | None]:
+    """(softmax - 1 at the label's class) * og, also where the loss is at its bound."""
+    x = widened(g.builder, g.inputs[0])
+    classes, dtype = g.shape(x)[1], g.dtype(x)
+    back = g.make("elemwise_sub", softmax_over(g.builder, x, (1,)), hits(g.builder, g.inputs[1], classes, dtype))
+    return [g.make("broadcast_mul", back, as_shape(g.builder, widened(g.builder, g.og), (1, 1))), None]
+
+
+@ignores("label")
+@loss
+def softmax_output_grad(g: Gradient) -> list[Entry | None]:
+    """(out - target) * grad_scale / how many count, whatever flows in; the label gets none.
+
+    The target is the label itself where it has the output's shape, else 1 at the label's class (truncated to an
+    integer) and 0 elsewhere, which smooth_alpha (not with multi_output) changes to 1 - alpha and alpha / (classes - 1).
+    use_ignore makes it zero where the label is ignore_label. How many count: with normalization null 1, batch the
+    number of labels (multi_output: of samples), valid that of labels other than ignore_label (at least 1); with
+    multi_output, unless valid, times the number of positions in a sample. out_grad multiplies by what flows in (MXNet
+    multiplies by the output). Data of more than two axes without multi_output and preserve_shape has one class per
+    element of a sample; then only the first labels, one for each sample, are read.
+    """
+    data, label = g.inputs
+    params, shape = g.params, g.shape(data)
+    out = widened(g.builder, g.outputs[0])
+    if g.again:
+        out = softmax_over(g.builder, widened(g.builder, data), output_axes(params, len(shape)))
+    target = as_dtype(g.builder, label, g.dtype(out))
+    if g.shape(label) == shape:
+        back = g.scaled(g.make("elemwise_sub", out, target), params.grad_scale)
+    else:
+        classes = shape[1] if params.multi_output else shape[-1] if params.preserve_shape else prod(shape[1:])
+        rest = prod(shape[2:]) if params.multi_output else 1
+        rows = prod(shape) // classes // rest
+        if prod(g.shape(target)) > rows * rest:
+            flat = as_shape(g.builder, target, (prod(g.shape(target)),))
+            target = g.make("slice_axis", flat, axis=0, begin=0, end=rows)
+        label3 = as_shape(g.builder, g.make("trunc", target), (rows, 1, rest))
+        numbers = g.make("_arange", start=0.0, stop=float(classes), dtype=g.dtype(out))
+        hit = g.make("broadcast_equal", label3, as_shape(g.builder, numbers, (1, classes, 1)))
+        if params.smooth_alpha and not params.multi_output:
+            low = params.smooth_alpha / (classes - 1)
+            hit = g.make("_plus_scalar", g.scaled(hit, 1.0 - params.smooth_alpha - low), scalar=low)
+        back = g.make("elemwise_sub", as_shape(g.builder, out, (rows, classes, rest)), hit)
+        counts = g.make("_not_equal_scalar", label3, scalar=float(int(params.ignore_label)))
+        if params.use_ignore:
+            back = g.make("broadcast_mul", back, counts)
+        if params.normalization == "valid":
+            valid = g.make("_maximum_scalar", g.make("sum", counts, axis=(0, 1, 2), keepdims=True), scalar=1.0)
+            back = g.scaled(g.make("broadcast_div", back, valid), params.grad_scale)
+        else:
+            back = g.scaled(back, params.grad_scale / rest / (rows if params.normalization == "batch" else 1))
+        back = as_shape(g.builder, back, shape)
+    if params.out_grad:
+        back = g.make("elemwise_mul", back, widened(g.builder, g.og))
+    return [back, None]

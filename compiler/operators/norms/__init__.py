@@ -1,0 +1,1 @@
+"""Normalisations: batch, layer, instance, group, L2 and LRN."""

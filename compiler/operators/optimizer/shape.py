@@ -1,0 +1,36 @@
+"""Shapes and dtypes of updates of weights."""
+from __future__ import annotations
+
+from mxc.compiler.error import MXNetError
+from mxc.compiler.operators.basic.shape import same_shape
+from mxc.compiler.ops.dtypes import Dtypes, merge_dtypes, require_kind
+from mxc.compiler.ops.shapes import Shapes
+from mxc.compiler.ops.table import Params
+
+
+def lamb_step(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
+    """All have one shape, but the norms, the third and fourth input, which have one element."""
+    for name, shape in zip(("r1", "r2"), ins[2:4], strict=True):
+        if shape is not None and any(n > 1 for n in shape):
+            raise MXNetError(f"expected {name} of one element, got {shape}")
+    rest, outs = same_shape(params, [*ins[:2], *ins[4:]], outs)
+    return [*rest[:2], *ins[2:4], *rest[2:]], outs
+
+
+def mixed_update(params: Params, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
+    """Weight, gradient and result have one float dtype, the states are float32."""
+    known = merge_dtypes([*ins[:2], *outs])
+    require_kind(known, "float", "weight")
+    return [known, known, *["float32"] * (len(ins) - 2)], [known]
+
+
+def mixed_direction(params: Params, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
+    """As `mixed_update`, but the result is float32."""
+    return mixed_update(params, ins, [])[0], ["float32"]
+
+
+def mixed_step(params: Params, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
+    """Weight and result have one float dtype, all else is float32."""
+    known = merge_dtypes([ins[0], *outs])
+    require_kind(known, "float", "weight")
+    return [known, *["float32"] * (len(ins) - 1)], [known]

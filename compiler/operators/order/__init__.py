@@ -1,0 +1,1 @@
+"""Sorting, topk, running sums and histograms."""

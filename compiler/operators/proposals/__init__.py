@@ -1,0 +1,1 @@
+"""Region proposals: boxes of interest from scores and offsets of anchors."""

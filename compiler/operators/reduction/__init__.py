@@ -1,0 +1,1 @@
+"""Sums, largest elements and norms over axes."""

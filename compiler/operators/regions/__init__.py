@@ -1,0 +1,1 @@
+"""Pooling over regions of images: ROIPooling, ROIAlign."""

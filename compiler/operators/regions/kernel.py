@@ -1,0 +1,173 @@
+"""Routines of pooling over regions of images."""
+from __future__ import annotations
+
+from mxc.compiler.kernel.routines.rule import Call, RoutineNode, call
+from mxc.compiler.kernel.routines.spec import routine
+from mxc.compiler.kernel.routines.words import abs_, ceil_, floor_, int64, max_, min_, trunc_
+from mxc.compiler.ops.table import Params
+
+
+def roi_pooling_routine(c: RoutineNode, params: Params) -> Call:
+    """data, rois (count, 5), and what flows into the output where backward."""
+    sizes = (*c.shape(0), c.shape(1)[0], *params.pooled_size)
+    return call("roi_pooling", sizes, backward=params.backward, scale=params.spatial_scale, real=c.dtype(0))
+
+
+def roi_align_routine(c: RoutineNode, params: Params) -> Call:
+    """As roi_pooling."""
+    rows, columns = params.pooled_size
+    parts = c.shape(0)[1] // (rows * columns if params.position_sensitive else 1)
+    sizes = (*c.shape(0), c.shape(1)[0], parts, rows, columns)
+    return call("roi_align", sizes, backward=params.backward, scale=params.spatial_scale,
+                samples=max(params.sample_ratio, 0), apart=params.position_sensitive, aligned=params.aligned,
+                real=c.dtype(0))
+
+
+@routine(inputs=("data", "rois", "grad"), outputs=("out",), units="batch * channels if backward else count * channels")
+def roi_pooling(first, last, data, rois, grad, out, batch, channels, height, width, count, rows, columns, *, backward,
+                scale, real):
+    """The largest number of each of rows x columns parts of each region, 0 for an empty part.
+
+    data: (batch, channels, height, width); rois: (count, 5), image, left, top, right, bottom, in pixels over `scale`,
+    right and bottom included; grad: (count, channels, rows, columns), read where `backward`. out: as grad, or the
+    gradient to data, which goes to the first of the largest. Regions of images that there are not are 0.
+    """
+    for unit in range(first, last):
+        begin = unit // channels
+        end = begin + 1
+        channel = unit % channels
+        image = begin
+        plane = unit * height * width
+        if backward:
+            for i in range(plane, plane + height * width):
+                out[i] = real(0)
+            begin = int64(0)
+            end = count
+        for roi in range(begin, end):
+            which = rois[roi * 5]
+            known = which >= real(0) and which < real(batch)
+            target = (roi * channels + channel) * rows * columns
+            if backward:
+                known = known and int64(which) == image
+            elif known:
+                plane = (int64(which) * channels + channel) * height * width
+            if known:
+                left = rois[roi * 5 + 1] * real(scale)
+                top = rois[roi * 5 + 2] * real(scale)
+                right = rois[roi * 5 + 3] * real(scale)
+                bottom = rois[roi * 5 + 4] * real(scale)
+                x0 = trunc_(left + (real(0.5) if left >= real(0) else real(-0.5)))
+                y0 = trunc_(top + (real(0.5) if top >= real(0) else real(-0.5)))
+                x1 = trunc_(right + (real(0.5) if right >= real(0) else real(-0.5)))
+                y1 = trunc_(bottom + (real(0.5) if bottom >= real(0) else real(-0.5)))
+                part_h = max_(y1 - y0 + real(1), real(1)) / real(rows)
+                part_w = max_(x1 - x0 + real(1), real(1)) / real(columns)
+                if not (abs_(x0) + abs_(y0) + part_h + part_w < real(1e9)):  # NaN or infinite: outside
+                    x0 = real(width)
+                    y0 = real(height)
+                    part_h = real(1)
+                    part_w = real(1)
+                for row in range(rows):
+                    ya = int64(min_(max_(floor_(real(row) * part_h) + y0, real(0)), real(height)))
+                    yb = int64(min_(max_(ceil_(real(row + 1) * part_h) + y0, real(0)), real(height)))
+                    for column in range(columns):
+                        xa = int64(min_(max_(floor_(real(column) * part_w) + x0, real(0)), real(width)))
+                        xb = int64(min_(max_(ceil_(real(column + 1) * part_w) + x0, real(0)), real(width)))
+                        best = plane + ya * width + xa
+                        some = ya < yb and xa < xb
+                        for y in range(ya, yb):
+                            for x in range(xa, xb):
+                                if data[plane + y * width + x] > data[best]:
+                                    best = plane + y * width + x
+                        at = target + row * columns + column
+                        if backward:
+                            if some:
+                                out[best] = out[best] + grad[at]
+                        elif some:
+                            out[at] = data[best]
+                        else:
+                            out[at] = real(0)
+            elif not backward:
+                for i in range(target, target + rows * columns):
+                    out[i] = real(0)
+
+
+@routine(inputs=("data", "rois", "grad"), outputs=("out",), units="batch if backward else count")
+def roi_align(first, last, data, rois, grad, out, batch, channels, height, width, count, parts, rows, columns, *,
+              backward, scale, samples, apart, aligned, real):
+    """The mean of bilinear samples in each of rows x columns parts of each region.
+
+    As roi_pooling, but nothing is rounded. parts: channels of grad; where `apart` each place of a region has channels
+    of its own: (parts, rows, columns) of them. samples: along each axis of a part, 0: as many as the part has pixels,
+    rounded up, at most 4096. aligned: pixels have their numbers at their centres, and regions of any size are taken as
+    they are.
+    """
+    for unit in range(first, last):
+        begin = int64(unit)
+        end = int64(unit + 1)
+        if backward:
+            for i in range(unit * channels * height * width, (unit + 1) * channels * height * width):
+                out[i] = real(0)
+            begin = int64(0)
+            end = count
+        for roi in range(begin, end):
+            which = rois[roi * 5]
+            known = which >= real(0) and which < real(batch)
+            if backward:
+                known = known and int64(which) == unit
+            else:
+                for i in range(roi * parts * rows * columns, (roi + 1) * parts * rows * columns):
+                    out[i] = real(0)
+            if known:
+                image = int64(which)
+                offset = real(0.5) if aligned else real(0)
+                left = rois[roi * 5 + 1] * real(scale) - offset
+                top = rois[roi * 5 + 2] * real(scale) - offset
+                part_w = rois[roi * 5 + 3] * real(scale) - offset - left
+                part_h = rois[roi * 5 + 4] * real(scale) - offset - top
+                if not aligned:
+                    part_w = max_(part_w, real(1))
+                    part_h = max_(part_h, real(1))
+                part_h = part_h / real(rows)
+                part_w = part_w / real(columns)
+                down = int64(0)
+                across = int64(0)
+                if part_h > real(0) and part_w > real(0):  # else turned around, or NaN
+                    down = int64(samples) if samples > 0 else int64(min_(ceil_(part_h), real(4096)))
+                    across = int64(samples) if samples > 0 else int64(min_(ceil_(part_w), real(4096)))
+                share = real(1) / real(max_(down * across, int64(1)))
+                for place in range(rows * columns):
+                    row = place // columns
+                    column = place % columns
+                    for sample in range(down * across):
+                        y = top + part_h * (real(row) + (real(sample // across) + real(0.5)) / real(down))
+                        x = left + part_w * (real(column) + (real(sample % across) + real(0.5)) / real(across))
+                        if y >= real(-1) and y <= real(height) and x >= real(-1) and x <= real(width):
+                            y = min_(max_(y, real(0)), real(height - 1))
+                            x = min_(max_(x, real(0)), real(width - 1))
+                            ya = int64(floor_(y))
+                            xa = int64(floor_(x))
+                            yb = min_(ya + 1, height - 1)
+                            xb = min_(xa + 1, width - 1)
+                            below = y - floor_(y)
+                            beside = x - floor_(x)
+                            for part in range(parts):
+                                channel = part * rows * columns + place if apart else part
+                                plane = (image * channels + channel) * height * width
+                                at = (roi * parts + part) * rows * columns + place
+                                w0 = (real(1) - below) * (real(1) - beside) * share
+                                w1 = (real(1) - below) * beside * share
+                                w2 = below * (real(1) - beside) * share
+                                w3 = below * beside * share
+                                p0 = plane + ya * width + xa
+                                p1 = plane + ya * width + xb
+                                p2 = plane + yb * width + xa
+                                p3 = plane + yb * width + xb
+                                if backward:
+                                    out[p0] = out[p0] + grad[at] * w0
+                                    out[p1] = out[p1] + grad[at] * w1
+                                    out[p2] = out[p2] + grad[at] * w2
+                                    out[p3] = out[p3] + grad[at] * w3
+                                else:
+                                    total = data[p0] * w0 + data[p1] * w1 + data[p2] * w2 + data[p3] * w3
+                                    out[at] = out[at] + total

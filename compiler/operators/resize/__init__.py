@@ -1,0 +1,1 @@
+"""Images in another size: UpSampling, bilinear resizing, adaptive pooling."""

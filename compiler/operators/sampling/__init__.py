@@ -1,0 +1,1 @@
+"""Grids, and images sampled at them: GridGenerator, BilinearSampler, SpatialTransformer."""

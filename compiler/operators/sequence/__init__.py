@@ -1,0 +1,1 @@
+"""Batches of sequences of different lengths: mask, last step, reverse."""

@@ -1,0 +1,1 @@
+"""Parts of arrays: slices, splits and what joins them again, Pad, diagonals."""

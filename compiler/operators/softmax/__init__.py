@@ -1,0 +1,1 @@
+"""softmax, softmin, log_softmax and SoftmaxActivation."""

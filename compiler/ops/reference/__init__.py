@@ -1,1 +1,0 @@
-"""What operators mean, in NumPy: slow and obvious."""

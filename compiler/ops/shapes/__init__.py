@@ -1,1 +1,0 @@
-"""Shape rules: `def NAME(params, ins, outs) -> (ins, outs)`, both directions (0: unknown size, None: unknown rank)."""
