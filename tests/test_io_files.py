@@ -67,7 +67,8 @@ def test_rows_that_are_kept_are_not_read_again(write, tmp_path: Path):
     ("1,2,3\n4,5\n", "line 2: expected 3 float32 numbers .* got '4,5'"),
     ("1,2,3\n\n4,5,6\n7,x,9\n", "line 4: .* got '7,x,9'"), ("1,,3\n", "line 1: .* got '1,,3'"),
     ("a,b,c\n1,2,3\n", "line 1: .* got 'a,b,c'"), ("1,2,3\n1.5x,2,3\n", "line 2: "), ("0x10,2,3\n", "line 1: "),
-    ("1,2,3,\n4,5,6,7\n", "line 2: "), ("1,2,3\n" + "9" * 200 + "\n", r"line 2: .* got '9{60}\.\.\.'"),
+    ("1,2,3,\n4,5,6,7\n", "line 2: "), (",\n", "line 1: "),
+    ("1,2,3\n" + "9" * 200 + "\n", r"line 2: .* got '9{60}\.\.\.'"),
     ("", "the file is empty")])
 def test_a_line_that_is_no_row_is_named(write, text: str, line: str):
     path = write(text)

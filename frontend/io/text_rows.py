@@ -84,7 +84,8 @@ def csv_pieces(path: str, width: int, dtype: str) -> Iterator[Piece]:
 
 
 def _csv_values(rows: list[str], dtype: str) -> np.ndarray:
-    if dtype != "float32" and any("." in row for row in rows):  # which NumPy would read with a warning
+    # NumPy would read these with a warning: a line of a comma alone, and fractions as integers.
+    if not all(map(str.strip, rows)) or (dtype != "float32" and any("." in row for row in rows)):
         raise ValueError
     with np.errstate(over="ignore"):
         return np.loadtxt(rows, dtype, comments=None, delimiter=",", ndmin=2)
@@ -161,10 +162,12 @@ def _libsvm_rows(text: str, width: int, labels: int) -> Piece:
     first = np.cumsum(counts) - counts  # each line's first number
     label_places = first[:, None] + np.arange(labels)
     rest = np.delete(numbers, label_places.reshape(-1))
-    columns, values = rest[::2].astype(np.int64), rest[1::2].astype(np.float32)
+    with np.errstate(over="ignore", invalid="ignore"):  # what is no index is found below
+        columns, values = rest[::2].astype(np.int64), rest[1::2].astype(np.float32)
+        given = numbers[label_places].astype(np.float32)
     if (columns != rest[::2]).any() or (columns < 0).any() or (columns >= width).any():
         raise ValueError
-    return SparseRows(np.cumsum(pairs), columns, values), DenseRows(numbers[label_places].astype(np.float32))
+    return SparseRows(np.cumsum(pairs), columns, values), DenseRows(given)
 
 
 def _wrong_libsvm(path: str, lines: list[str], number: int, width: int, labels: int) -> ModelFileError:
