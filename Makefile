@@ -48,6 +48,7 @@ bench: $(READY)
 	BENCH_PEERS="$(BENCH_PEERS)" $(BIN)/python bench/startup.py $(if $(QUICK),--rounds 2)
 	$(BIN)/python bench/codegen.py $(if $(QUICK),--rounds 3)
 	BENCH_PEERS="$(BENCH_PEERS)" $(BIN)/python bench/eager.py
+	BENCH_PEERS="$(BENCH_PEERS)" $(BIN)/python bench/train.py $(if $(QUICK),--rounds 1 --cases mlp)
 	BENCH_PEERS="$(BENCH_PEERS)" $(BIN)/python bench/small.py $(if $(QUICK),--rounds 1 --count 48)
 ifeq ($(QUICK),)
 	if [ -e $(MODELS)/cases.json ]; then BENCH_PEERS="$(BENCH_PEERS)" $(BIN)/python bench/memory.py $(MODELS); fi

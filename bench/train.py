@@ -1,4 +1,4 @@
-"""Samples per second of Module.fit: mxc and MXNet, and how many times faster mxc is.
+"""Samples per second of Module.fit, and per second of CPU: mxc and MXNet, and how many times as many mxc trains on.
 
     python bench/train.py [--mxnet PYTHON] [--threads 1 2] [--rounds N] [--cases WORD ...]
 
@@ -53,26 +53,39 @@ def resnet18():
     x = sym.Flatten(sym.Pooling(x, global_pool=True, pool_type="avg", kernel=(1, 1)))
     return sym.FullyConnected(x, num_hidden=10, name="last"), (3, 64, 64), 16, 64
 
-out, row, batch, rows = {"mlp": mlp, "lenet": lenet, "resnet18": resnet18}[case]()
-draw = np.random.RandomState(0)
-data = mx.io.NDArrayIter(draw.rand(rows, *row).astype("float32"), draw.randint(0, 10, rows).astype("float32"), batch,
-                         shuffle=False)
-module = mx.mod.Module(sym.SoftmaxOutput(out, name="softmax"), context=mx.cpu())
+def lstm(length):
+    words = sym.Embedding(sym.var("data"), input_dim=1000, output_dim=128, name="embed")
+    outputs, _ = mx.rnn.LSTMCell(128, prefix="lstm_").unroll(length, inputs=words, merge_outputs=True)
+    scores = sym.FullyConnected(sym.Reshape(outputs, shape=(-1, 128)), num_hidden=1000, name="last")
+    label = sym.Reshape(sym.var("softmax_label"), shape=(-1,))
+    return sym.SoftmaxOutput(scores, label, name="softmax"), ("data",), ("softmax_label",)
+
+draw, metric = np.random.RandomState(0), "acc"
+if case == "lstm":
+    rows, metric = 640, mx.metric.Perplexity(0)
+    sentences = [list(draw.randint(1, 1000, length)) for length in (10, 20, 30, 40) for _ in range(rows // 4)]
+    data = mx.rnn.BucketSentenceIter(sentences, 32, buckets=[10, 20, 30, 40], invalid_label=0)
+    module = mx.mod.BucketingModule(lstm, data.default_bucket_key, context=mx.cpu())
+else:
+    out, row, batch, rows = {"mlp": mlp, "lenet": lenet, "resnet18": resnet18}[case]()
+    data = mx.io.NDArrayIter(draw.rand(rows, *row).astype("float32"), draw.randint(0, 10, rows).astype("float32"),
+                             batch)
+    module = mx.mod.Module(sym.SoftmaxOutput(out, name="softmax"), context=mx.cpu())
 ends = []
 
 def note(*_):
     mx.nd.waitall()
-    ends.append(time.perf_counter())
+    ends.append((time.perf_counter(), time.process_time()))
 
-module.fit(data, num_epoch=5, optimizer="sgd", optimizer_params={"learning_rate": 0.01, "momentum": 0.9},
-           initializer=mx.init.Xavier(), epoch_end_callback=note)
-print(json.dumps(rows / min(b - a for a, b in zip(ends, ends[1:]))))
+module.fit(data, eval_metric=metric, num_epoch=5, optimizer="sgd", initializer=mx.init.Xavier(),
+           optimizer_params={"learning_rate": 0.01, "momentum": 0.9}, epoch_end_callback=note)
+print(json.dumps([rows / min(b[i] - a[i] for a, b in zip(ends, ends[1:])) for i in (0, 1)]))
 """
-CASES = ("mlp", "lenet", "resnet18")
+CASES = ("mlp", "lenet", "resnet18", "lstm")
 
 
-def run(python: str, module: str, case: str, threads: int) -> float:
-    """Samples per second of a network in a process of its own."""
+def run(python: str, module: str, case: str, threads: int) -> list[float]:
+    """Samples per second, and per second of CPU, of a network in a process of its own."""
     text = f"import {module} as mx\ncase = {case!r}\n{PROGRAM}"
     settings = {"MXC_NUM_THREADS": str(threads), "OMP_NUM_THREADS": str(threads)}
     done = subprocess.run([python, "-c", text], capture_output=True, text=True, env={**os.environ, **settings})
@@ -92,15 +105,18 @@ def main() -> None:
     theirs = args.mxnet or asked("mxnet")
     if theirs:
         peers["mxnet"] = theirs
-    print(f"{'':12}{'threads':>8}{'mxc /s':>12}{'MXNet /s':>12}{'x':>7}")
+    print(f"{'':12}{'threads':>8}{'mxc /s':>12}{'MXNet':>12}{'x':>7}{'mxc /CPU s':>14}{'MXNet':>12}{'x':>7}")
     for case in args.cases:
         for threads in args.threads:
-            best = dict.fromkeys(peers, 0.0)
+            best = {peer: [0.0, 0.0] for peer in peers}
             for _ in range(args.rounds):
                 for peer, python in peers.items():
-                    best[peer] = max(best[peer], run(python, peer, case, threads))
-            other = f"{best['mxnet']:12.0f}{best['mxc'] / best['mxnet']:7.2f}" if theirs else ""
-            print(f"{case:12}{threads:8}{best['mxc']:12.0f}{other}", flush=True)
+                    best[peer] = [*map(max, best[peer], run(python, peer, case, threads))]
+            columns = ""
+            for i, width in ((0, 12), (1, 14)):
+                other = f"{best['mxnet'][i]:12.0f}{best['mxc'][i] / best['mxnet'][i]:7.2f}" if theirs else f"{'':19}"
+                columns += f"{best['mxc'][i]:{width}.0f}{other}"
+            print(f"{case:12}{threads:8}{columns}", flush=True)
 
 
 if __name__ == "__main__":

@@ -44,7 +44,6 @@ class BaseModule:
         self.binded = self.for_training = self.inputs_need_grad = False
         self.params_initialized = self.optimizer_initialized = False
         self._symbol: Any = None
-        self._total_exec_bytes = 0
 
     def _require_bound(self) -> None:
         require(self.binded, "this module is not bound: call bind first")
