@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import warnings
 from pathlib import Path
 
-import numpy as np
 from lenet import BATCH, digits, perceptron
 
 import mxc as mx
@@ -40,7 +40,8 @@ def main() -> None:
         module = mx.mod.Module.load(str(prefix), begin, load_optimizer_states=True)
     else:
         module = mx.mod.Module(perceptron())
-    np.random.seed(0)
+    # A loaded module has its parameters; fit says that it does not initialize them.
+    warnings.filterwarnings("ignore", "Parameters already initialized")
     mx.random.seed(0)
     # The file of states has the moments of Adam, but not how many updates there were, by which Adam and the schedule
     # of the learning rate go: begin_num_update says that.
@@ -48,9 +49,6 @@ def main() -> None:
                optimizer_params={"learning_rate": 0.01, "begin_num_update": begin * batches,
                                  "lr_scheduler": mx.lr_scheduler.FactorScheduler(step=2 * batches, factor=0.5)},
                epoch_end_callback=mx.callback.module_checkpoint(module, str(prefix), save_optimizer_states=True))
-    if args.epochs <= begin:
-        print(f"there is nothing to do: epoch {begin} is saved")
-        return
     values, _ = module.get_params()
     digest = hashlib.sha256(b"".join(values[name].asnumpy().tobytes() for name in sorted(values)))
     print(f"accuracy {module.score(train, 'acc')[0][1]:.3f}, parameters {digest.hexdigest()[:16]}")

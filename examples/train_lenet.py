@@ -14,7 +14,7 @@ from lenet import BATCH, digits, lenet
 
 import mxc as mx
 
-EPOCHS = 6
+EPOCHS, RATE = 6, 0.005
 
 
 def main(folder: Path) -> None:
@@ -27,9 +27,10 @@ def main(folder: Path) -> None:
     prefix = str(folder / "lenet")
 
     module = mx.mod.Module(lenet(), context=mx.cpu())
-    halved = mx.lr_scheduler.FactorScheduler(step=2 * (len(images) // BATCH), factor=0.5)  # every second epoch
+    every = 2 * (len(images) // BATCH)  # the updates of two epochs
+    halved = mx.lr_scheduler.FactorScheduler(step=every, factor=0.5, base_lr=RATE)
     module.fit(train, eval_data=test, num_epoch=EPOCHS, initializer=mx.init.Xavier(magnitude=2), optimizer="adam",
-               optimizer_params={"learning_rate": 0.005, "lr_scheduler": halved}, eval_metric=["acc", "ce"],
+               optimizer_params={"learning_rate": RATE, "lr_scheduler": halved}, eval_metric=["acc", "ce"],
                batch_end_callback=mx.callback.Speedometer(BATCH, frequent=10),
                epoch_end_callback=mx.callback.do_checkpoint(prefix))
 

@@ -95,18 +95,25 @@ class Module(BaseModule):
                         remove_amp_cast: bool = True) -> None:
         """Save PREFIX-symbol.json, PREFIX-EPOCH.params, and the optimizer's states as PREFIX-EPOCH.states.
 
-        Each file appears whole or not at all.
+        Each file appears whole or not at all, the parameters last: when a new epoch has them, its checkpoint is
+        complete.
         """
         paths = checkpoint_paths(prefix, epoch)
         self._symbol.save(paths.symbol, remove_amp_cast=remove_amp_cast)
+        if save_optimizer_states:
+            self.save_optimizer_states(paths.states)
         self.save_params(paths.params)
         logging.info('Saved checkpoint to "%s"', paths.params)
         if save_optimizer_states:
-            self.save_optimizer_states(paths.states)
             logging.info('Saved optimizer state to "%s"', paths.states)
 
     def save_optimizer_states(self, fname: str | os.PathLike[str]) -> None:
-        """Write the optimizer's states to a file, which appears whole or not at all."""
+        """Write the optimizer's states to a file, which appears whole or not at all.
+
+        They are what it keeps for each parameter, as moments; how many updates there were is not among them. A run
+        that goes on with them, and has a learning rate or an optimizer that depends on that number, gives it to the
+        optimizer as begin_num_update.
+        """
         require(self.optimizer_initialized, "there is no optimizer: call init_optimizer first")
         if self._update_on_kvstore:
             self._kvstore.save_optimizer_states(fname)
