@@ -44,7 +44,7 @@ def main() -> None:
     rows = test_labels >= 5
     test = mx.io.NDArrayIter(test_images[rows], test_labels[rows] - 5, BATCH)
     module = mx.mod.Module(net, fixed_param_names=fixed)
-    # allow_missing: the initializer fills the new layer. What the checkpoint has besides, the old last layer, is unused.
+    # allow_missing: the initializer fills the new layer. The old last layer, which the checkpoint also has, is unused.
     module.fit(train, num_epoch=20, arg_params=arg_params, aux_params=aux_params, allow_missing=True,
                initializer=mx.init.Xavier(), optimizer_params={"learning_rate": 0.05, "momentum": 0.9})
 

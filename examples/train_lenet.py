@@ -1,7 +1,7 @@
 """LeNet learns scikit-learn's digits, by Module.fit with what longer runs use: a schedule of the learning rate, several
 metrics, the speed in the log, and a checkpoint after each epoch.
 
-    python examples/train_lenet.py FOLDER      # the checkpoints are FOLDER/lenet-symbol.json, FOLDER/lenet-0001.params ...
+    python examples/train_lenet.py FOLDER      # it gets lenet-symbol.json, lenet-0001.params, ...
 """
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checkpoints: what stands in the files when a process is killed while it writes them, and runs that go on from them."""
+"""Checkpoints: what their files have when a process is killed while it writes them, and runs that go on from them."""
 from __future__ import annotations
 
 import signal
