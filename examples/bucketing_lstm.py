@@ -12,7 +12,7 @@ import numpy as np
 
 import mxc as mx
 
-BATCH, WIDTH, BUCKETS = 16, 64, [20, 40, 60, 80]
+BATCH, WIDTH, BUCKETS = 16, 64, [30, 55, 80]
 FILL = 0  # the character that fills a line up to its bucket's length
 START = "Contri"
 
@@ -46,15 +46,16 @@ def main() -> None:
           f"{history[-1]:.1f} in the last")
 
     # Let it end a word: a network for one line gives the most probable next character, again and again.
-    writer = mx.mod.BucketingModule(network, default_bucket_key=20)
-    writer.bind([("data", (1, 20))], [("softmax_label", (1, 20))], for_training=False)
+    length = BUCKETS[0]
+    writer = mx.mod.BucketingModule(network, default_bucket_key=length)
+    writer.bind([("data", (1, length))], [("softmax_label", (1, length))], for_training=False)
     writer.set_params(*module.get_params())
     names = {number: character for character, number in vocabulary.items()}
     line = START
-    while len(line) < 20 and not line.endswith(" "):
-        row = np.full((1, 20), FILL)
+    while len(line) < length and not line.endswith(" "):
+        row = np.full((1, length), FILL)
         row[0, :len(line)] = [vocabulary[character] for character in line]
-        writer.forward(mx.io.DataBatch([mx.nd.array(row)], None, bucket_key=20, provide_data=writer.data_shapes),
+        writer.forward(mx.io.DataBatch([mx.nd.array(row)], None, bucket_key=length, provide_data=writer.data_shapes),
                        is_train=False)
         line += names[int(writer.get_outputs()[0].asnumpy()[len(line) - 1].argmax())]
     print(f"it goes on after {START!r}: {line!r}")
