@@ -54,6 +54,10 @@ class ArgumentKeyError(MXNetError, KeyError):
     __str__ = Exception.__str__  # a KeyError shows its text as Python writes it
 
 
+class ModuleConflictError(MXNetError, ImportError):
+    """A module that cannot take a name, because another has it; an ImportError too."""
+
+
 class UnsupportedError(MXNetError):
     """Operators or attributes that mxc does not know; the message lists all of them at once."""
 

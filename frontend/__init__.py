@@ -20,6 +20,7 @@ _NAMES = {
     "is_np_array": "util", "is_np_shape": "util", "np_array": "util", "np_shape": "util", "set_np_shape": "util",
     "use_np": "util", "use_np_array": "util", "use_np_shape": "util",
 }
+_ACTING = {"__main__", "as_mxnet"}  # importing these does something, so nothing that looks around is to find them
 # What MXNet does not have, so that `from mxc import *` binds none of it.
 _OWN = ("artifact", "checkpoints", "cli", "codes", "compiler", "load", "narray", "operator_arguments", "operator_calls",
         "operator_docs", "operator_elementwise", "operator_kernel", "python_operator")
@@ -52,5 +53,5 @@ def __dir__() -> list[str]:
     import pkgutil
 
     own = {name for name in globals() if name.startswith("__")}
-    parts = {module.name for module in pkgutil.iter_modules(__path__)} - {"__main__"}
+    parts = {module.name for module in pkgutil.iter_modules(__path__)} - _ACTING
     return sorted({*own, *_NAMES, *_MODULES, *parts})

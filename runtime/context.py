@@ -74,6 +74,10 @@ class Context(metaclass=ClassPropertyType):
     def __reduce__(self) -> tuple[type[Context], tuple[str, int]]:
         return Context, (self.device_type, self.device_id)
 
+    def __setstate__(self, state: dict[str, int]) -> None:
+        """Take MXNet's pickled state, its attributes; mxc's pickles have none."""
+        self.device_typeid, self.device_id = state["device_typeid"], state["device_id"]
+
     def __enter__(self) -> Context:
         self._default_ctx.enter(self)
         return self

@@ -114,6 +114,13 @@ class NDArray(Arithmetic, Differentiable, OperatorMethods, NumpyProtocols):
     def __reduce__(self) -> tuple:
         return _restore, (self.asnumpy(), self.context)
 
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        """Take MXNet's pickled state: the array's bytes, as `handle`. mxc's pickles have none. The array is on the CPU.
+        Raises ModelFileError for other bytes."""
+        from mxc.runtime import ndarray_file
+
+        self._array = Array.of(ndarray_file.parse_array(bytes(state["handle"]), "a pickled NDArray"))
+
     # -- values
 
     def asnumpy(self) -> np.ndarray:

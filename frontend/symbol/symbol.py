@@ -41,8 +41,9 @@ class Symbol(Arithmetic, OperatorMethods):
 
     __slots__ = ("entries",)
 
-    def __init__(self, entries: list[Entry]) -> None:
-        self.entries = list(entries)
+    def __init__(self, entries: list[Entry] | None) -> None:
+        """entries: the outputs; None in MXNet's pickles, where the state that follows has the graph."""
+        self.entries = list(entries or ())
 
     # -- the graph
 
