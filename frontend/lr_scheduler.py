@@ -12,6 +12,10 @@ __all__ = ["CosineScheduler", "FactorScheduler", "LRScheduler", "MultiFactorSche
            "logging", "pi"]
 
 
+CHANGED = "Update[%d]: Change learning rate to %0.5e"  # the log's lines are MXNet's, which programs read
+ARRIVED = "Update[%d]: now learning rate arrived at %0.5e, will not change in the future"
+
+
 class LRScheduler:
     """The base of schedulers: a rate that, at the begin, rises to `base_lr` over `warmup_steps` updates.
 
@@ -70,15 +74,11 @@ class FactorScheduler(LRScheduler):
     def __call__(self, num_update: int) -> float:
         if num_update < self.warmup_steps:
             return self.get_warmup_lr(num_update)
-        while num_update > self.count + self.step:
-            self.count += self.step
-            self.base_lr *= self.factor
-            if self.base_lr < self.stop_factor_lr:
-                self.base_lr = self.stop_factor_lr
-                logging.info("Update[%d]: now learning rate arrived at %0.5e, will not change in the future",
-                             num_update, self.base_lr)
-            else:
-                logging.info("Update[%d]: Change learning rate to %0.5e", num_update, self.base_lr)
+        while (change := self.count + self.step) < num_update:
+            self.count, rate = change, self.base_lr * self.factor
+            is_last = rate < self.stop_factor_lr
+            self.base_lr = self.stop_factor_lr if is_last else rate
+            logging.info(ARRIVED if is_last else CHANGED, num_update, self.base_lr)
         return self.base_lr
 
 
@@ -108,7 +108,7 @@ class MultiFactorScheduler(LRScheduler):
             self.count = self.step[self.cur_step_ind]
             self.cur_step_ind += 1
             self.base_lr *= self.factor
-            logging.info("Update[%d]: Change learning rate to %0.5e", num_update, self.base_lr)
+            logging.info(CHANGED, num_update, self.base_lr)
         return self.base_lr
 
 

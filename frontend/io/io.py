@@ -147,12 +147,11 @@ class ResizeIter(DataIter):
     def iter_next(self) -> bool:
         if self.cur == self.size:
             return False
-        try:
-            self.current_batch = self.data_iter.next()
-        except StopIteration:
+        found = next(self.data_iter, None)
+        if found is None:
             self.data_iter.reset()
-            self.current_batch = self.data_iter.next()
-        self.cur += 1
+            found = self.data_iter.next()
+        self.current_batch, self.cur = found, self.cur + 1
         return True
 
     def getdata(self) -> Any:

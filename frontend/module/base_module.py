@@ -66,25 +66,30 @@ class BaseModule:
 
         num_batch: how many batches at most. reset: begin the iterator anew. epoch: what callbacks are told.
         """
-        self._require_ready()
-        if reset:
-            eval_data.reset()
-        if not isinstance(eval_metric, metric.EvalMetric):
-            eval_metric = metric.create(eval_metric)
+        eval_metric = _metric_of(eval_metric)
         eval_metric.reset()
-        actual_num_batch = 0
-        for nbatch, eval_batch in enumerate(eval_data):
-            if nbatch == num_batch:
-                break
-            self.prepare(eval_batch, sparse_row_id_fn=sparse_row_id_fn)
-            self.forward(eval_batch, is_train=False)
+        count = 0
+        for nbatch, eval_batch in self._inferred(eval_data, num_batch, reset, sparse_row_id_fn):
             self._update_metric_of(eval_metric, eval_batch)
             if batch_end_callback is not None:
                 _call(batch_end_callback, BatchEndParam(epoch, nbatch, eval_metric, locals()))
-            actual_num_batch += 1
+            count = nbatch + 1
         if score_end_callback is not None:
-            _call(score_end_callback, BatchEndParam(epoch, actual_num_batch, eval_metric, locals()))
+            _call(score_end_callback, BatchEndParam(epoch, count, eval_metric, locals()))
         return eval_metric.get_name_value()
+
+    def _inferred(self, eval_data: Any, num_batch: int | None, reset: bool,
+                  sparse_row_id_fn: Callable[..., Any] | None) -> Iterator[tuple[int, Batch]]:
+        """The batches of an iterator with their numbers, each when its forward run in inference mode has begun."""
+        self._require_ready()
+        if reset:
+            eval_data.reset()
+        for nbatch, batch in enumerate(eval_data):
+            if nbatch == num_batch:
+                return
+            self.prepare(batch, sparse_row_id_fn=sparse_row_id_fn)
+            self.forward(batch, is_train=False)
+            yield nbatch, batch
 
     def _update_metric_of(self, eval_metric: Any, batch: Batch) -> None:
         if isinstance(batch, list):
@@ -98,14 +103,7 @@ class BaseModule:
 
         The outputs hold until the next batch is asked for.
         """
-        self._require_ready()
-        if reset:
-            eval_data.reset()
-        for nbatch, eval_batch in enumerate(eval_data):
-            if nbatch == num_batch:
-                break
-            self.prepare(eval_batch, sparse_row_id_fn=sparse_row_id_fn)
-            self.forward(eval_batch, is_train=False)
+        for nbatch, eval_batch in self._inferred(eval_data, num_batch, reset, sparse_row_id_fn):
             pad = eval_batch.pad or 0
             yield [out[:out.shape[0] - pad] if pad else out for out in self.get_outputs()], nbatch, eval_batch
 
@@ -154,58 +152,58 @@ class BaseModule:
         """
         require(num_epoch is not None, "please specify number of epochs")
         assert num_epoch is not None
-        self.bind(data_shapes=train_data.provide_data, label_shapes=train_data.provide_label, for_training=True,
-                  force_rebind=force_rebind)
+        eval_metric = _metric_of(eval_metric)
+        self.bind(train_data.provide_data, train_data.provide_label, for_training=True, force_rebind=force_rebind)
         if monitor is not None:
             self.install_monitor(monitor)
-        self.init_params(initializer=initializer, arg_params=arg_params, aux_params=aux_params,
-                         allow_missing=allow_missing, force_init=force_init)
-        self.init_optimizer(kvstore=kvstore, optimizer=optimizer, optimizer_params=optimizer_params)
-        if validation_metric is None:
-            validation_metric = eval_metric
-        if not isinstance(eval_metric, metric.EvalMetric):
-            eval_metric = metric.create(eval_metric)
-
+        self.init_params(initializer, arg_params, aux_params, allow_missing=allow_missing, force_init=force_init)
+        self.init_optimizer(kvstore, optimizer, optimizer_params)
         for epoch in range(begin_epoch, num_epoch):
-            tic = time.time()
-            eval_metric.reset()
-            nbatch = 0
-            data_iter = iter(train_data)
-            next_data_batch = next(data_iter, None)
-            eval_name_vals: list[tuple[str, float]] = []
-            if next_data_batch is None:
-                raise ArgumentError(f"fit: the training data have no batch in epoch {epoch}: does reset begin anew?")
-            while next_data_batch is not None:
-                data_batch = next_data_batch
-                if monitor is not None:
-                    monitor.tic()
-                self.forward_backward(data_batch)
-                self.update()
-                self._update_metric_of(eval_metric, data_batch)
-                next_data_batch = next(data_iter, None)
-                if next_data_batch is not None:
-                    self.prepare(next_data_batch, sparse_row_id_fn=sparse_row_id_fn)
-                if monitor is not None:
-                    monitor.toc_print()
-                if next_data_batch is None:  # before the callbacks, which may reset the metric
-                    eval_name_vals = eval_metric.get_global_name_value()
-                if batch_end_callback is not None:
-                    _call(batch_end_callback, BatchEndParam(epoch, nbatch, eval_metric, locals()))
-                nbatch += 1
-
-            for name, val in eval_name_vals:
-                self.logger.info("Epoch[%d] Train-%s=%f", epoch, name, val)
-            self.logger.info("Epoch[%d] Time cost=%.3f", epoch, time.time() - tic)
-            arg_params, aux_params = self.get_params()
-            self.set_params(arg_params, aux_params)  # the devices' values become the same
+            start = time.time()
+            self._log(epoch, "Train", self._fit_epoch(epoch, train_data, eval_metric, monitor, batch_end_callback,
+                                                      sparse_row_id_fn))
+            self.logger.info("Epoch[%d] Time cost=%.3f", epoch, time.time() - start)
+            trained = self.get_params()
+            self.set_params(*trained)  # the devices' values become the same
             for callback in _as_list(epoch_end_callback) if epoch_end_callback is not None else ():
-                callback(epoch, self.symbol, arg_params, aux_params)
+                callback(epoch, self.symbol, *trained)
             if eval_data:
-                scores = self.score(eval_data, validation_metric, score_end_callback=eval_end_callback,
-                                    batch_end_callback=eval_batch_end_callback, epoch=epoch)
-                for name, val in scores:
-                    self.logger.info("Epoch[%d] Validation-%s=%f", epoch, name, val)
+                scores = self.score(eval_data, eval_metric if validation_metric is None else validation_metric,
+                                    score_end_callback=eval_end_callback, batch_end_callback=eval_batch_end_callback,
+                                    epoch=epoch)
+                self._log(epoch, "Validation", scores)
             train_data.reset()
+
+    def _log(self, epoch: int, what: str, values: list[tuple[str, float]]) -> None:
+        for name, value in values:
+            self.logger.info("Epoch[%d] %s-%s=%f", epoch, what, name, value)
+
+    def _fit_epoch(self, epoch: int, train_data: Any, eval_metric: Any, monitor: Any, batch_end_callback: Any,
+                   sparse_row_id_fn: Callable[..., Any] | None) -> list[tuple[str, float]]:
+        """Train on every batch of an epoch; the metric's values at its end."""
+        eval_metric.reset()
+        batches = iter(train_data)
+        data_batch, nbatch = next(batches, None), 0
+        if data_batch is None:
+            raise ArgumentError(f"fit: the training data have no batch in epoch {epoch}: does reset begin anew?")
+        values: list[tuple[str, float]] = []
+        while data_batch is not None:
+            if monitor is not None:
+                monitor.tic()
+            self.forward_backward(data_batch)
+            self.update()
+            self._update_metric_of(eval_metric, data_batch)
+            following = next(batches, None)  # is loaded while the engine computes
+            if following is None:
+                values = eval_metric.get_global_name_value()  # before the callbacks, which may reset the metric
+            else:
+                self.prepare(following, sparse_row_id_fn=sparse_row_id_fn)
+            if monitor is not None:
+                monitor.toc_print()
+            if batch_end_callback is not None:
+                _call(batch_end_callback, BatchEndParam(epoch, nbatch, eval_metric, locals()))
+            data_batch, nbatch = following, nbatch + 1
+        return values
 
     # -- facts
 
@@ -346,6 +344,11 @@ class BaseModule:
                        force_init: bool = False) -> None:
         """Install an optimizer, given as one or by name and parameters; kvstore: what sums the devices' gradients."""
         raise NotImplementedError
+
+
+def _metric_of(eval_metric: Any) -> Any:
+    """A metric, or what one is made of."""
+    return eval_metric if isinstance(eval_metric, metric.EvalMetric) else metric.create(eval_metric)
 
 
 def _call(callbacks: Any, param: BatchEndParam) -> None:

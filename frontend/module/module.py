@@ -322,15 +322,14 @@ class Module(BaseModule):
                 kvstore.set_gradient_compression(self._compression_params)
             if update_on_kvstore:
                 kvstore.set_optimizer(optimizer)
-            _initialize_kvstore(kvstore=kvstore, param_arrays=self._exec_group.param_arrays,
-                                arg_params=self._arg_params, param_names=self._param_names,
-                                update_on_kvstore=update_on_kvstore)
+            _initialize_kvstore(kvstore, self._exec_group.param_arrays, self._arg_params, self._param_names,
+                                update_on_kvstore)
         if not update_on_kvstore:
             self._updater = opt.get_updater(optimizer)
         self.optimizer_initialized = True
-        if self._preload_opt_states is not None:
-            self.load_optimizer_states(self._preload_opt_states)
-            self._preload_opt_states = None
+        states, self._preload_opt_states = self._preload_opt_states, None
+        if states is not None:
+            self.load_optimizer_states(states)
 
     def borrow_optimizer(self, shared_module: Module) -> None:
         """Use another module's optimizer and kvstore."""

@@ -130,11 +130,8 @@ class RMSProp(_Adaptive):
     def __init__(self, learning_rate: float = 0.001, gamma1: float = 0.9, gamma2: float = 0.9, epsilon: float = 1e-8,
                  centered: bool = False, clip_weights: float | None = None, **kwargs: Any):
         super().__init__(learning_rate=learning_rate, **kwargs)
-        self.gamma1 = gamma1
-        self.gamma2 = gamma2
-        self.centered = centered
-        self.epsilon = epsilon
-        self.clip_weights = clip_weights
+        self.gamma1, self.gamma2, self.epsilon = gamma1, gamma2, epsilon
+        self.centered, self.clip_weights = centered, clip_weights
 
     def create_state(self, index: Any, weight: NDArray) -> Any:
         return tuple([zeros_like(weight) for _ in range(3 if self.centered else 1)])
@@ -196,12 +193,8 @@ class LAMB(Optimizer):
                  lower_bound: float | None = None, upper_bound: float | None = None, bias_correction: bool = True,
                  **kwargs: Any):
         super().__init__(learning_rate=learning_rate, **kwargs)
-        self.beta1 = beta1
-        self.beta2 = beta2
-        self.epsilon = epsilon
-        self.lower_bound = lower_bound
-        self.upper_bound = upper_bound
-        self.bias_correction = bias_correction
+        self.beta1, self.beta2, self.epsilon, self.bias_correction = beta1, beta2, epsilon, bias_correction
+        self.lower_bound, self.upper_bound = lower_bound, upper_bound
         self.aggregate_num = max(1, min(45, together(45)))
 
     def create_state(self, index: Any, weight: NDArray) -> Any:

@@ -233,11 +233,8 @@ class LBSGD(Optimizer):
         logging.info("Running Large-Batch SGD Algorithm")
         logging.info("(Batch_scale=%f, warmup_epochs=%d, warmup_strategy=%s, updates_per_epoch=%d)", batch_scale,
                      warmup_epochs, warmup_strategy, updates_per_epoch)
-        self.momentum = momentum
-        self.warmup_strategy = warmup_strategy
-        self.warmup_epochs = warmup_epochs
-        self.batch_scale = batch_scale
-        self.updates_per_epoch = updates_per_epoch
+        self.momentum, self.batch_scale, self.updates_per_epoch = momentum, batch_scale, updates_per_epoch
+        self.warmup_strategy, self.warmup_epochs = warmup_strategy, warmup_epochs
         self.init_updates = begin_epoch * updates_per_epoch
         self.num_epochs = num_epochs
         self.cumgrads: dict[Any, dict[str, Any]] = {}
