@@ -17,6 +17,7 @@ import numpy as np
 
 from mxc.compiler.error import MXNetError
 from mxc.compiler.functions import array_words
+from mxc.compiler.functions.assignment import check_assigned
 from mxc.compiler.functions.faults import Faults, Line
 from mxc.compiler.functions.source import Source
 
@@ -25,7 +26,11 @@ UNFIT = {ast.Yield: "it is a generator", ast.YieldFrom: "it is a generator", ast
          ast.AsyncFor: "it is asynchronous", ast.AsyncWith: "it is asynchronous", ast.Global: "it changes globals",
          ast.Nonlocal: "it changes names of a function around it", ast.Import: "it imports", ast.ImportFrom:
          "it imports", ast.ClassDef: "it makes a class", ast.FunctionDef: "it makes a function", ast.AsyncFunctionDef:
-         "it is asynchronous", ast.Lambda: "it makes a function", ast.JoinedStr: "it makes a text while it runs"}
+         "it is asynchronous", ast.Lambda: "it makes a function", ast.JoinedStr: "it makes a text while it runs",
+         ast.NamedExpr: "it assigns within an expression", ast.Starred: "it unpacks with *", ast.Delete: "it deletes",
+         ast.ListComp: "it makes a list", ast.SetComp: "it makes a set", ast.DictComp: "it makes a dictionary",
+         ast.GeneratorExp: "it makes a generator", ast.Try: "it handles errors", ast.TryStar: "it handles errors",
+         ast.With: "it has a context manager", ast.Match: "it matches patterns"}
 
 
 class ArrayFunction:
@@ -146,7 +151,7 @@ class ArrayFunction:
     def _check(self, source: Source, body: Sequence[ast.stmt], is_called: bool) -> None:
         for node in (n for statement in body for n in ast.walk(statement)):
             if type(node) in UNFIT:
-                raise source.error(f"{UNFIT[type(node)]}; expected loops, branches and numbers", node)
+                raise source.error(f"{UNFIT[type(node)]}; expected assignments, loops, branches and numbers", node)
             if isinstance(node, ast.Attribute):
                 _check_attribute(source, node)
             if isinstance(node, ast.Return) and node.value is not None and not is_called:
@@ -155,6 +160,7 @@ class ArrayFunction:
             if isinstance(node, ast.Name) and node.id not in source.names and _is_unfit(node, source):
                 raise source.error(f"{node.id} cannot be compiled; expected loops over numbers, functions written in "
                                    "Python, and members of math and numpy", node)
+        check_assigned(source)
 
 
 def _count_indices(node: ast.AST) -> int:

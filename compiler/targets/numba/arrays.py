@@ -98,7 +98,7 @@ class _Lower(lowering.Lower):  # type: ignore[misc]
     def lower_inst(self, inst: Any) -> None:
         place = self.context.place
         place.number = self.loc.line  # type: ignore[attr-defined]
-        made = getattr(inst, "value", None)
+        made: Any = getattr(inst, "value", None)
         operation = made.op if isinstance(made, numba_ir.Expr) else ""
         if operation == "call":
             self._check_call(made)
@@ -123,7 +123,7 @@ class _Lower(lowering.Lower):  # type: ignore[misc]
         given = [self.typeof(v.name) for v in variables]
         is_known = isinstance(function, types.BoundFunction) or (
             isinstance(function, types.Function) and function.typing_key in array_words.TAKE_ARRAYS)
-        if not is_known and not all(map(_is_plain, given)):
+        if not is_known and not all(_is_plain(kind) for kind in given):
             raise errors.UnsupportedError(
                 f"it calls {getattr(getattr(function, 'typing_key', function), '__name__', function)} with arrays; "
                 f"expected numbers, or one of {', '.join(sorted(array_words.OF_ARRAYS))}")
@@ -150,7 +150,7 @@ class _Lower(lowering.Lower):  # type: ignore[misc]
 def _is_plain(kind: Any) -> bool:
     """Whether values of a Numba type have no arrays in them."""
     if isinstance(kind, types.BaseTuple):
-        return all(map(_is_plain, kind))
+        return all(_is_plain(part) for part in kind.types)
     return isinstance(kind, (types.Number, types.Boolean, types.NoneType, types.Omitted, types.Literal, types.DType,
                              types.NumberClass, types.UnicodeType, types.RangeType, types.SliceType,
                              types.EllipsisType))
