@@ -59,6 +59,11 @@ class ArrayOperator(Operator):
         back = "" if self.backward is None else self.backward.signature
         return f"{self.function.digest} {self.function.lines} {self.wide} {back}"
 
+    def content(self, *rules: Any) -> tuple[object, ...]:
+        """What its results depend on, for those who compare. rules: functions that give shapes and dtypes."""
+        return (self.function.digest, self.backward and self.backward.function.digest,
+                *(getattr(rule, "__code__", rule) for rule in rules))
+
     @property
     def no_gradient(self) -> str:  # type: ignore[override]
         """What to do where one was asked for."""
@@ -171,7 +176,7 @@ def define(name: str, function: Any, shapes: Any, dtypes: Any, gradient: Any) ->
     if gradient is not None:
         op.backward, op.targets = _backward(op, gradient)
     try:
-        table.define(op)
+        table.define(op, function, op.content(shapes, dtypes))
     except MXNetError as error:
         raise source.error(str(error).removeprefix(f"operator {name}: ")) from None
 

@@ -50,9 +50,15 @@ def test_rules_that_do_not_fit(rules, message):
 
 def test_names():
     refused(nothing, "there is an operator of this name already", HEAD, name="relu")
-    refused(nothing, f"there is an operator of this name already ({__file__}, line", HEAD, name="t_taken")
+    def other(x, out):
+        pass
+
+    refused(other, f"there is an operator of this name already ({__file__}, line", "def other(x, out):", name="t_taken")
     for name in ("a b", "", "_private", "for"):
         with pytest.raises(MXNetError, match="an operator cannot be called"):
+            mx.operator.kernel(name)(nothing)
+    for name in ("array", "Variable"):
+        with pytest.raises(MXNetError, match=rf"there is mx.(nd|sym).{name} already"):
             mx.operator.kernel(name)(nothing)
 
 

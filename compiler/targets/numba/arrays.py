@@ -149,7 +149,7 @@ class _Lower(lowering.Lower):  # type: ignore[misc]
 
 def _is_plain(kind: Any) -> bool:
     """Whether values of a Numba type have no arrays in them."""
-    if isinstance(kind, types.BaseTuple):
+    if isinstance(kind, (types.UniTuple, types.Tuple)):
         return all(_is_plain(part) for part in kind.types)
     return isinstance(kind, (types.Number, types.Boolean, types.NoneType, types.Omitted, types.Literal, types.DType,
                              types.NumberClass, types.UnicodeType, types.RangeType, types.SliceType,
