@@ -209,13 +209,13 @@ def kernel_text(kernel: FunctionKernel, symbol: str) -> Text:
                                             flags(), {}, pipeline_class=_Compiler)
             result.library.finalize()  # links what Numba itself has in Python
             text = result.library.get_llvm_str()
-        except errors.NumbaError as error:
+        except Exception as error:  # Numba's own, and what goes wrong in it
             raise _refusal(kernel, error, place.number) from None
     name = result.fndesc.llvm_func_name
     return Text(_internal(text, name) + _wrapper(kernel, name, symbol), place.declared)
 
 
-def _refusal(kernel: FunctionKernel, error: errors.NumbaError, number: int) -> MXNetError:
+def _refusal(kernel: FunctionKernel, error: Exception, number: int) -> MXNetError:
     text = str(error)
     found = _LAST_LINE.findall(text)
     shapes = ", ".join(f"{name} has the shape {shape}" for name, shape in zip(kernel.arrays, kernel.shapes,
