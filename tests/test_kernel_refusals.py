@@ -142,6 +142,51 @@ def test_functions_that_cannot_be_kernels():
         mx.operator.kernel("t_waits")(waits)
 
 
+def of_two(x, *, y):
+    return x * y
+
+
+def test_what_numba_says_is_told_shortly():
+    def unpacks(x, out):
+        first, *others = x[0, 0], x[0, 1]
+        out[0, 0] = first + len(others)
+
+    def names(x, out):
+        out[0, 0] = (y := x[0, 0]) + y
+
+    def handles(x, out):
+        try:
+            out[0, 0] = x[0, 9]
+        except Exception:
+            out[0, 0] = 1
+
+    def raises_again(x, out):
+        raise
+
+    def too_few(x, out):
+        out[0, 0] = of_two(x[0, 0])
+
+    def keyword(x, out):
+        out[0, 0] = round(x[0, 0], ndigits=1)
+
+    refused(unpacks, "it unpacks with *", "first, *others = ")
+    refused(names, "it assigns within an expression", "out[0, 0] = (y :=")
+    refused(handles, "it handles errors", "try:")
+    refused(raises_again, "expected `raise` and an error alone", "raise")
+    refused(too_few, "a function with the parameters (x, y) is called with others: missing", "")
+    refused(keyword, "it cannot be compiled: Keyword arguments", "def keyword(x, out):")
+
+
+def test_chains_that_are_too_long(tmp_path):
+    text = "def chain(x, out):\n    if x[0, 0] < 0:\n        out[0, 0] = 1\n"
+    text += "".join(f"    elif x[0, 0] < {i}:\n        out[0, 0] = {i}\n" for i in range(400))
+    path, space = tmp_path / "chain.py", {}
+    path.write_text(text)
+    exec(compile(text, str(path), "exec"), space)
+    with pytest.raises(MXNetError, match="t_chain: its function is nested too deeply"):
+        mx.operator.kernel("t_chain")(space["chain"])
+
+
 def test_gradients_that_do_not_fit():
     def unknown(x, grad_z):
         pass

@@ -154,7 +154,11 @@ class ArrayFunction:
                 raise source.error(f"{UNFIT[type(node)]}; expected assignments, loops, branches and numbers", node)
             if isinstance(node, ast.Attribute):
                 _check_attribute(source, node)
-            if isinstance(node, ast.Return) and node.value is not None and not is_called:
+            if isinstance(node, ast.Raise) and (node.exc is None or node.cause is not None):
+                raise source.error("it raises what another error was, or one from another; expected `raise` and an "
+                                   "error alone", node)
+            is_value = isinstance(node, ast.Return) and getattr(node.value, "value", node.value) is not None
+            if is_value and not is_called:
                 raise source.error("it returns a value; expected that it writes to its last arrays "
                                    f"({', '.join(self.written)}) and returns nothing", node)
             if isinstance(node, ast.Name) and node.id not in source.names and _is_unfit(node, source):

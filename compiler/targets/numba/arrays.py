@@ -179,6 +179,10 @@ def _checked_context() -> Any:
         call_conv = property(_Convention)
         enable_boundscheck = True  # which no setting of Numba's overrides
 
+        def _compile_subroutine_no_cache(self, *args: Any, **given: Any) -> Any:
+            """Parts of operations that Numba has in Python: in these a division by 0 raises nothing either."""
+            return super()._compile_subroutine_no_cache(*args, **{**given, "flags": given.get("flags") or flags()})
+
     made = plain.subtarget()
     made.__class__ = Context
     made.cached_internal_func, made.place = {}, _Place()
