@@ -131,8 +131,10 @@ class _Lower(lowering.Lower):  # type: ignore[misc]
     def _check_extents(self, expression: Any) -> None:
         """Code that fails where an array in `whole += part` has other extents: Numba trusts them."""
         whole, part = self.typeof(expression.lhs.name), self.typeof(expression.rhs.name)
-        if not (isinstance(whole, types.Array) and isinstance(part, types.Array)):
+        if _is_plain(part) and (_is_plain(whole) or isinstance(whole, types.Array)):
             return
+        if not (isinstance(whole, types.Array) and isinstance(part, types.Array)):
+            raise errors.UnsupportedError("an array is changed in place that may be None; expected an array")
         if part.ndim > whole.ndim:
             raise errors.UnsupportedError(f"an array of {whole.ndim} axes is changed by one of {part.ndim}")
         builder = self.builder  # type: ignore[attr-defined]
@@ -151,6 +153,8 @@ def _is_plain(kind: Any) -> bool:
     """Whether values of a Numba type have no arrays in them."""
     if isinstance(kind, (types.UniTuple, types.Tuple)):
         return all(_is_plain(part) for part in kind.types)
+    if isinstance(kind, types.Optional):
+        return _is_plain(kind.type)
     return isinstance(kind, (types.Number, types.Boolean, types.NoneType, types.Omitted, types.Literal, types.DType,
                              types.NumberClass, types.UnicodeType, types.RangeType, types.SliceType,
                              types.EllipsisType))
