@@ -228,7 +228,8 @@ def _refusal(kernel: FunctionKernel, error: Exception, number: int) -> MXNetErro
     found = _LAST_LINE.findall(text)
     shapes = ", ".join(f"{name} has the shape {shape}" for name, shape in zip(kernel.arrays, kernel.shapes,
                                                                               strict=True))
-    return kernel.function.error(f"it cannot be compiled: {short(text)} ({shapes})",
+    what = short(text) if isinstance(error, errors.NumbaError) else f"Numba fails on it: {type(error).__name__}, {text}"
+    return kernel.function.error(f"it cannot be compiled: {what} ({shapes})",
                                  int(found[-1]) if found else number)
 
 
