@@ -2,13 +2,14 @@
 methods."""
 from __future__ import annotations
 
+import importlib
 import inspect
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from mxc.base import _Null
-from mxc.compiler.error import ArgumentTypeError, nearest
+from mxc.compiler.error import ArgumentTypeError, MXNetError, nearest
 from mxc.compiler.ops import table
 from mxc.compiler.ops.table import Operator
 
@@ -82,6 +83,24 @@ def namespace(module: str, space: str, lookup: Lookup) -> tuple[Callable[[str], 
         return sorted({*vars(own).get("__all__", ()), *public_names(space)})
 
     return get, names
+
+
+_MODULES = {"mxc.ndarray": "mx.nd", "mxc.symbol": "mx.sym"}
+
+
+def check_free(name: str) -> None:
+    """Raises MXNetError where `mx.nd` or `mx.sym` has something of that name which is no operator's function."""
+    for module, short in _MODULES.items():
+        if not table.has(name) and name in dir(importlib.import_module(module)):
+            raise MXNetError(f"operator {name}: there is {short}.{name} already; expected another name")
+
+
+def forget(name: str) -> None:
+    """Have all that is remembered of an operator's name made anew: another operator may have had it."""
+    importlib.import_module("mxc.runtime.invoke").forget(name)
+    for module in _MODULES:
+        vars(importlib.import_module(module)).pop(name, None)
+        importlib.import_module(f"{module}.functions").find.cache_clear()
 
 
 def inputs_of(op: Operator) -> list[str]:

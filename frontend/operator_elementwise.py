@@ -35,16 +35,12 @@ def elementwise(name: str, gradient: Callable[..., Any] | None = None) -> Callab
     """
 
     def define(function: F) -> F:
-        import mxc.ndarray
-        import mxc.symbol
-        from mxc.compiler.error import MXNetError
-        from mxc.compiler.ops import table
+        from mxc import operator_calls
         from mxc.runtime import elementwise as runtime
 
-        for module, short in ((mxc.ndarray, "mx.nd"), (mxc.symbol, "mx.sym")):
-            if isinstance(name, str) and name in dir(module) and not table.has(name):
-                raise MXNetError(f"operator {name}: there is {short}.{name} already; expected another name")
+        operator_calls.check_free(name)
         runtime.define(name, function, gradient)
+        operator_calls.forget(name)
         return function
 
     return define

@@ -22,6 +22,9 @@ def kernel(name: str, shapes: Callable[..., Any] | None = None, dtypes: Callable
     outputs and grad_OUTPUT, which it reads, and grad_INPUT, which it writes. Inputs whose gradient it does not name
     get none.
 
+    The same function defined again, as by a notebook's cell that runs again, takes its operator's place, with a warning
+    where it has changed; graphs that were made before keep the one that they have.
+
     Raises MXNetError that quotes the line for a name that is taken or no identifier, for a function that cannot be
     compiled, and for parameters that do not fit each other; where it depends on ranks and dtypes, when the operator is
     first compiled for them. What the function raises when it runs, and an index that is out of bounds, is an MXNetError
@@ -34,10 +37,19 @@ def kernel(name: str, shapes: Callable[..., Any] | None = None, dtypes: Callable
     ...             for k in range(a.shape[1]):
     ...                 out[i, j] += abs(a[i, k] - b[j, k]) ** power
     """
+    if not isinstance(name, str):
+        from mxc.compiler.error import MXNetError
+
+        raise MXNetError(f"mx.operator.kernel is given {name!r}; expected the operator's name, as in "
+                         '@mx.operator.kernel("pairwise")')
+
     def keep(function: Function) -> Function:
+        from mxc import operator_calls
         from mxc.runtime import array_operator  # only now: most programs define no operators
 
+        operator_calls.check_free(name)
         array_operator.define(name, function, shapes, dtypes, gradient)
+        operator_calls.forget(name)
         return function
 
     return keep

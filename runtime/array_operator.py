@@ -59,6 +59,11 @@ class ArrayOperator(Operator):
         back = "" if self.backward is None else self.backward.signature
         return f"{self.function.digest} {self.function.lines} {self.wide} {back}"
 
+    def content(self, *rules: Any) -> tuple[object, ...]:
+        """What its results depend on, for those who compare. rules: functions that give shapes and dtypes."""
+        return (self.function.digest, self.backward and self.backward.function.digest,
+                *(getattr(rule, "__code__", rule) for rule in rules))
+
     @property
     def no_gradient(self) -> str:  # type: ignore[override]
         """What to do where one was asked for."""
@@ -153,6 +158,18 @@ def define(name: str, function: Any, shapes: Any, dtypes: Any, gradient: Any) ->
     """Make the operator `name` of the program's own; see mx.operator.kernel, which has the errors that it raises."""
     if not isinstance(name, str) or not name.isidentifier() or keyword.iskeyword(name) or name.startswith("_"):
         raise MXNetError(f"an operator cannot be called {name!r}: expected a name of letters, digits and underscores")
+    try:
+        op = _made(name, function, shapes, dtypes, gradient)
+    except RecursionError:
+        raise MXNetError(f"operator {name}: its function is nested too deeply; expected shorter formulas and chains of "
+                         "elif") from None
+    try:
+        table.define(op, function, op.content(shapes, dtypes))
+    except MXNetError as error:
+        raise op.function.source.error(str(error).removeprefix(f"operator {name}: ")) from None
+
+
+def _made(name: str, function: Any, shapes: Any, dtypes: Any, gradient: Any) -> ArrayOperator:
     source = read(name, "function", function)
     names = source.inputs
     count = len(names) - 1 if shapes is None else _positional(source, "shapes", shapes)
@@ -170,10 +187,7 @@ def define(name: str, function: Any, shapes: Any, dtypes: Any, gradient: Any) ->
                        _shape_rule(source, shapes, outputs), _dtype_rule(source, dtypes, outputs))
     if gradient is not None:
         op.backward, op.targets = _backward(op, gradient)
-    try:
-        table.define(op)
-    except MXNetError as error:
-        raise source.error(str(error).removeprefix(f"operator {name}: ")) from None
+    return op
 
 
 def _positional(source: Source, what: str, rule: Any) -> int:

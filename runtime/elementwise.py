@@ -81,7 +81,7 @@ def define(name: str, function: Callable[..., Any], gradient: Callable[..., Any]
         functions.add(each)
     names = ", ".join([*source.inputs, *params])
     operator = ElementwiseOperator(source, params, digest, f"{forward.name}({names})")
-    table.define(operator)
+    table.define(operator, function, digest)
     return operator
 
 

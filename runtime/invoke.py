@@ -109,6 +109,12 @@ def _remember(facts: Hashable, form: Form) -> Form:
     return form
 
 
+def forget(name: str) -> None:
+    """Forget the forms of an operator: another may have had its name."""
+    for facts in [facts for facts in list(_forms) if isinstance(facts, tuple) and facts[0] == name]:
+        _forms.pop(facts, None)
+
+
 def _resolve(name: str, params: tuple[tuple[str, object], ...], inputs: Sequence[Array],
              is_train: bool) -> Form:
     """The form of the operator on these inputs."""

@@ -8,6 +8,7 @@ import textwrap
 import threading
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import mxc as mx
@@ -41,6 +42,18 @@ def test_faults_come_where_a_result_is_waited_for():
     text = fault(mx.nd.t_checked(x).asnumpy)
     assert "an index is out of bounds (x has the shape (2, 4), out has the shape (2, 4))\n    out[i, int(" in text
     assert good.asnumpy().tolist() == [[1, 0, 0, 0]] * 2
+
+
+def test_parts_that_do_not_fit():
+    @mx.operator.kernel("t_parts")
+    def parts(x, out):
+        if x[0] > 0:
+            out[:2] = x[:3]
+        out[0] = np.argmax(x[3:])
+
+    for first in (0, 1):
+        message = fault(mx.nd.t_parts(mx.nd.array([first, 0, 0])).asnumpy)
+        assert "parts of arrays do not fit each other, or one has no elements" in message
 
 
 def test_an_executor_runs_on_after_a_fault():
@@ -131,6 +144,12 @@ def test_a_second_process_needs_no_numba(tmp_path):
     assert output(start(tmp_path, moved)).split() == [*value[:2], "False"]
     other = PROGRAM.replace("BLOCK", "").replace("* scale[i] + bias", "* scale[i] - bias")
     assert output(start(tmp_path, other)).split()[0] != value[0]  # another definition has code of its own
+
+
+def test_without_numba_and_without_its_code(tmp_path):
+    process = start(tmp_path, PROGRAM.replace("BLOCK", "sys.modules['numba'] = None"))
+    errors = process.communicate()[1]
+    assert process.returncode and "operator rowscale: its function (" in errors and "which needs Numba" in errors
 
 
 def test_an_artifact_runs_without_numba_and_without_the_operator(tmp_path):

@@ -221,3 +221,29 @@ def test_nothing_is_kept_alive():
     del bound
     gc.collect()
     assert seen() is None
+
+
+def scaled(x, *, by, more=2.0):
+    return x * by + more
+
+
+def test_functions_with_parameters_and_defaults():
+    @mx.operator.kernel("t_defaults")
+    def defaults(x, out):
+        out[0] = scaled(x[0], by=3)
+        out[1] = scaled(x[1], more=x[2], by=1)
+        return None
+
+    x, wanted = np.array([1, 2, 3], np.float32), np.zeros(3, np.float32)
+    defaults(x, wanted)
+    np.testing.assert_array_equal(mx.nd.t_defaults(mx.nd.array(x)).asnumpy(), wanted)
+
+
+def test_division_by_zero_raises_nothing():
+    @mx.operator.kernel("t_zero", shapes=lambda x: (5,))
+    def zero(x, out):
+        none, count = x[0] - x[0], int(x[0])
+        out[0], out[1], out[2] = none**-1, -1 / none, none / none
+        out[3], out[4] = count // (count - 1), count % (count - 1)
+
+    np.testing.assert_array_equal(mx.nd.t_zero(mx.nd.ones((1,))).asnumpy(), [np.inf, -np.inf, np.nan, 0, 0])

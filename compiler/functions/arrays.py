@@ -8,23 +8,29 @@ from __future__ import annotations
 import ast
 import builtins
 import copy
+import inspect
+import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from mxc.compiler.error import MXNetError
+from mxc.compiler.functions import array_words
+from mxc.compiler.functions.assignment import check_assigned
 from mxc.compiler.functions.faults import Faults, Line
 from mxc.compiler.functions.source import Source
 
-CALLED = frozenset(["abs", "bool", "divmod", "enumerate", "float", "int", "len", "max", "min", "pow", "range",
-                    "reversed", "round", "sum", "zip"])
-UNCHECKED = frozenset(["flat", "lib", "ctypes", "data", "itemset", "base"])  # ways to an array's memory past its shape
+DEFAULT = "default of "  # before a parameter: no name of Python's
 UNFIT = {ast.Yield: "it is a generator", ast.YieldFrom: "it is a generator", ast.Await: "it is asynchronous",
          ast.AsyncFor: "it is asynchronous", ast.AsyncWith: "it is asynchronous", ast.Global: "it changes globals",
          ast.Nonlocal: "it changes names of a function around it", ast.Import: "it imports", ast.ImportFrom:
          "it imports", ast.ClassDef: "it makes a class", ast.FunctionDef: "it makes a function", ast.AsyncFunctionDef:
-         "it is asynchronous", ast.Lambda: "it makes a function", ast.JoinedStr: "it makes a text while it runs"}
+         "it is asynchronous", ast.Lambda: "it makes a function", ast.JoinedStr: "it makes a text while it runs",
+         ast.NamedExpr: "it assigns within an expression", ast.Starred: "it unpacks with *", ast.Delete: "it deletes",
+         ast.ListComp: "it makes a list", ast.SetComp: "it makes a set", ast.DictComp: "it makes a dictionary",
+         ast.GeneratorExp: "it makes a generator", ast.Try: "it handles errors", ast.TryStar: "it handles errors",
+         ast.With: "it has a context manager", ast.Match: "it matches patterns"}
 
 
 class ArrayFunction:
@@ -40,6 +46,7 @@ class ArrayFunction:
         self.arrays, self.digest = tuple(source.inputs), source.digest
         self.lines: list[Line] = []
         self._trees: dict[Any, ast.FunctionDef] = {}  # by function
+        self._defaults: dict[Any, dict[str, Any]] = {}  # of each function, the values of names in its tree
         _check_stores(source, self.written)
         stored = (n for n in ast.walk(source.tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
         self._changed = {name.id for name in stored}  # names that may stand for other arrays than its parameters
@@ -76,8 +83,9 @@ class ArrayFunction:
                          for name, value in source.names.items()}
                 tree = self._trees[plain]
                 module = ast.Module([tree], [])
-                space["__name__"] = "mxc_function"
-                exec(compile(module, self._file, "exec"), space)
+                space |= {"__name__": "mxc_function", **self._defaults[plain]}
+                # asserts count whatever Python was started with
+                exec(compile(module, self._file, "exec", dont_inherit=True, optimize=0), space)
                 found[plain] = decorate(space[tree.name]) if is_called else space[tree.name]
             return found[plain]
 
@@ -112,9 +120,13 @@ class ArrayFunction:
         arguments = copy.deepcopy(source.tree.args)
         for argument in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs):
             argument.annotation = None
-        if not is_called:  # compiled code gets its numbers behind its arrays
-            arguments.args += arguments.kwonlyargs
-            arguments.kwonlyargs, arguments.kw_defaults = [], []
+        # compiled code gets its numbers behind its arrays, in a function that is called with their defaults
+        keywords = source.keywords
+        with_default = [a for a in arguments.kwonlyargs if is_called and keywords[a.arg] is not inspect.Parameter.empty]
+        arguments.args += [*(a for a in arguments.kwonlyargs if a not in with_default), *with_default]
+        arguments.defaults = [ast.Name(f"{DEFAULT}{a.arg}", ast.Load(), lineno=0) for a in with_default]
+        self._defaults[plain] = {f"{DEFAULT}{a.arg}": keywords[a.arg] for a in with_default}
+        arguments.kwonlyargs, arguments.kw_defaults = [], []
         body = copy.deepcopy(source.statements) or [ast.Pass(lineno=source.tree.lineno)]
         tree = ast.FunctionDef(getattr(source.tree, "name", "lambda_"), arguments, body, [], lineno=source.tree.lineno)
         if "type_params" in ast.FunctionDef._fields:
@@ -139,16 +151,20 @@ class ArrayFunction:
     def _check(self, source: Source, body: Sequence[ast.stmt], is_called: bool) -> None:
         for node in (n for statement in body for n in ast.walk(statement)):
             if type(node) in UNFIT:
-                raise source.error(f"{UNFIT[type(node)]}; expected loops, branches and numbers", node)
-            if isinstance(node, ast.Attribute) and node.attr in UNCHECKED:
-                raise source.error(f".{node.attr} is a way to memory that is not checked; expected an index for each "
-                                   "axis", node)
-            if isinstance(node, ast.Return) and node.value is not None and not is_called:
+                raise source.error(f"{UNFIT[type(node)]}; expected assignments, loops, branches and numbers", node)
+            if isinstance(node, ast.Attribute):
+                _check_attribute(source, node)
+            if isinstance(node, ast.Raise) and (node.exc is None or node.cause is not None):
+                raise source.error("it raises what another error was, or one from another; expected `raise` and an "
+                                   "error alone", node)
+            is_value = isinstance(node, ast.Return) and getattr(node.value, "value", node.value) is not None
+            if is_value and not is_called:
                 raise source.error("it returns a value; expected that it writes to its last arrays "
                                    f"({', '.join(self.written)}) and returns nothing", node)
             if isinstance(node, ast.Name) and node.id not in source.names and _is_unfit(node, source):
                 raise source.error(f"{node.id} cannot be compiled; expected loops over numbers, functions written in "
                                    "Python, and members of math and numpy", node)
+        check_assigned(source)
 
 
 def _count_indices(node: ast.AST) -> int:
@@ -160,20 +176,42 @@ def _count_indices(node: ast.AST) -> int:
     return len(node.slice.elts) if all(plain) else 0
 
 
+def _check_attribute(source: Source, node: ast.Attribute) -> None:
+    """Refuse what is none of the members of modules and of arrays that are known to be safe."""
+    value = source.names.get(node.value.id) if isinstance(node.value, ast.Name) else None
+    if isinstance(node.value, ast.Attribute):
+        _check_attribute(source, node.value)
+    if not isinstance(node.ctx, ast.Load):
+        raise source.error(f"it sets .{node.attr}; expected that it writes to elements of its arrays", node)
+    if isinstance(value, types.ModuleType):
+        if value is np and not array_words.is_known(node.attr):
+            raise source.error(f"numpy.{node.attr} cannot be compiled; expected loops, numpy's functions of numbers, "
+                               f"and of arrays {', '.join(sorted(array_words.OF_ARRAYS))} (an array to work in can be "
+                               "an output)", node)
+    elif node.attr not in array_words.ATTRIBUTES:
+        raise source.error(f".{node.attr} cannot be compiled, or is a way to memory that is not checked; expected "
+                           f"an index for each axis, or {', '.join(sorted(array_words.ATTRIBUTES))}", node)
+
+
 def _is_unfit(node: ast.Name, source: Source) -> bool:
     """Whether a name is Python's own and nothing that compiled code has."""
     if not isinstance(node.ctx, ast.Load) or node.id in source.function.__code__.co_varnames:
         return False
     value = getattr(builtins, node.id, None)
     is_error = isinstance(value, type) and issubclass(value, BaseException)
-    return value is not None and not is_error and node.id not in CALLED
+    return value is not None and not is_error and node.id not in array_words.CALLED
 
 
 def _check_stores(source: Source, written: Sequence[str]) -> None:
     """Refuse assignments to elements of arrays that are inputs."""
     for node in ast.walk(source.tree):
-        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store) and isinstance(node.value, ast.Name):
-            name = node.value.id
+        target = node.target if isinstance(node, ast.AugAssign) else node
+        if isinstance(target, ast.Subscript) and isinstance(target.ctx, ast.Store):
+            target = target.value
+        elif not isinstance(node, ast.AugAssign):
+            continue
+        if isinstance(target, ast.Name):
+            name = target.id
             if name in source.inputs and name not in written:
                 raise source.error(f"it writes to {name}, an input; expected that it writes to {', '.join(written)}",
                                    node)

@@ -12,7 +12,8 @@ from mxc.compiler.error import MXNetError
 
 SHIFT = 32  # the bits below a status's kind
 INDEX, OTHER = 1, 2
-KINDS = ("", "an index is out of bounds", "an operation failed", "AssertionError", "IndexError", "KeyError",
+KINDS = ("", "an index is out of bounds", "an operation failed: parts of arrays do not fit each other, or "
+         "one has no elements", "AssertionError", "IndexError", "KeyError",
          "OverflowError", "ZeroDivisionError", "ArithmeticError", "RuntimeError", "TypeError", "ValueError",
          "NotImplementedError", "MemoryError", "Exception")
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 import ast
 import enum
 import functools
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import CodeType
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -403,6 +404,7 @@ class Table:
         self.source = source
         self.generated: dict[str, Operator] = {}
         self.defined: dict[str, Operator] = {}  # by a program that runs, see `define`
+        self.definitions: dict[str, tuple[tuple[str, str], object]] = {}  # of these, the owner and the content
 
     def get(self, name: str) -> Operator:
         """The operator of that name or alias. Raises UnsupportedError with the nearest known name."""
@@ -443,12 +445,32 @@ def names() -> list[str]:
     return sorted([*loaded().source.by_name, *loaded().defined])
 
 
-def define(operator: Operator) -> None:
-    """Make an operator of the running program known by its name. Raises MXNetError when there is one of that name."""
-    if has(operator.name) or operator.name in made:
-        raise MXNetError(f"operator {operator.name}: there is an operator of this name already{_place(operator.name)}; "
-                         "expected another name")
-    loaded().defined[operator.name] = operator
+def define(operator: Operator, function: Any, content: object) -> None:
+    """Make an operator of the running program known by its name.
+
+    function: what it is made of. content: all that its results depend on. The function of the same place as before, as
+    of a notebook's cell that runs again or a module that is loaded again, takes its place; with a warning where its
+    content is another. Graphs that have the operator keep the one that they were made with. Raises MXNetError where
+    anything else has the name.
+    """
+    table, name = loaded(), operator.name
+    owner, before = _owner(function), table.definitions.get(name)
+    if (has(name) or name in made) and (before is None or before[0] != owner):
+        raise MXNetError(f"operator {name}: there is an operator of this name already{_place(name)}; expected another "
+                         "name")
+    if before is not None and before[1] != content:
+        warnings.warn(f"operator {name}: another {owner[1]} takes the place of the one that was defined{_place(name)}; "
+                      "graphs that were made with that one keep it", stacklevel=4)
+    table.defined[name], table.definitions[name] = operator, (owner, content)
+
+
+def _owner(function: Any) -> tuple[str, str]:
+    """The file and the name of a function, by which it is found again: of a lambda with its line, without a file where
+    the program runs by itself, as in a notebook, whose cells are files that change."""
+    function = getattr(function, "py_func", function)  # of a function that Numba has decorated
+    code, name = function.__code__, function.__qualname__
+    return ("" if function.__module__ == "__main__" else code.co_filename,
+            f"{name} of line {code.co_firstlineno}" if "<lambda>" in name else name)
 
 
 def _place(name: str) -> str:

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 
 from llvmlite import ir as llvm
 from numba import njit
-from numba.core import callconv, compiler, errors, lowering, types
+from numba.core import callconv, cgutils, compiler, errors, lowering, types
+from numba.core import ir as numba_ir
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.compiler_machinery import register_pass
 from numba.core.registry import cpu_target
@@ -20,8 +21,9 @@ from numba.core.runtime.context import NRTContext
 from numba.core.typed_passes import NativeLowering
 
 from mxc.compiler.error import MXNetError
-from mxc.compiler.functions import faults
+from mxc.compiler.functions import array_words, faults
 from mxc.compiler.kernel.ir import FunctionKernel, bits_of
+from mxc.compiler.targets.numba import settings
 from mxc.compiler.targets.numba.lowering import _context, flags
 from mxc.compiler.targets.numba.messages import MAKES, short
 
@@ -96,10 +98,66 @@ class _Lower(lowering.Lower):  # type: ignore[misc]
     def lower_inst(self, inst: Any) -> None:
         place = self.context.place
         place.number = self.loc.line  # type: ignore[attr-defined]
+        made: Any = getattr(inst, "value", None)
+        operation = made.op if isinstance(made, numba_ir.Expr) else ""
+        if operation == "call":
+            self._check_call(made)
+        elif operation == "inplace_binop":
+            self._check_extents(made)
+        index = inst.index if isinstance(inst, numba_ir.SetItem) else made.index if operation == "getitem" else None
+        if index is not None and not _is_plain(self.typeof(index.name)):
+            raise errors.UnsupportedError("an array is an index; expected a loop over its elements")
         super().lower_inst(inst)
         for name, value in self.module.globals.items():
             if isinstance(value, llvm.Function) and value.is_declaration:
                 place.declared.setdefault(name, place.number)
+
+    def _check_call(self, call: Any) -> None:
+        """Refuse calls whose memory nobody checks. The functions of the program itself stand inline by now: one that
+        does not is called by way of a variable, and would be compiled elsewhere, without checks. NumPy's write to
+        arrays that they are given; Numba trusts the extents of these."""
+        function = self.typeof(call.func.name)
+        if isinstance(function, (types.Dispatcher, types.FunctionType)):
+            raise errors.UnsupportedError("it calls a function by way of a variable; expected the function's own name")
+        variables = [*call.args, *dict(call.kws).values(), *([call.vararg] if call.vararg else [])]
+        given = [self.typeof(v.name) for v in variables]
+        is_known = isinstance(function, types.BoundFunction) or (
+            isinstance(function, types.Function) and function.typing_key in array_words.TAKE_ARRAYS)
+        if not is_known and not all(_is_plain(kind) for kind in given):
+            raise errors.UnsupportedError(
+                f"it calls {getattr(getattr(function, 'typing_key', function), '__name__', function)} with arrays; "
+                f"expected numbers, or one of {', '.join(sorted(array_words.OF_ARRAYS))}")
+
+    def _check_extents(self, expression: Any) -> None:
+        """Code that fails where an array in `whole += part` has other extents: Numba trusts them."""
+        whole, part = self.typeof(expression.lhs.name), self.typeof(expression.rhs.name)
+        if _is_plain(part) and (_is_plain(whole) or isinstance(whole, types.Array)):
+            return
+        if not (isinstance(whole, types.Array) and isinstance(part, types.Array)):
+            raise errors.UnsupportedError("an array is changed in place that may be None; expected an array")
+        if part.ndim > whole.ndim:
+            raise errors.UnsupportedError(f"an array of {whole.ndim} axes is changed by one of {part.ndim}")
+        builder = self.builder  # type: ignore[attr-defined]
+        extents = []
+        for variable, kind in ((expression.lhs, whole), (expression.rhs, part)):
+            array = self.context.make_array(kind)(self.context, builder, self.loadvar(variable.name))
+            extents.append(cgutils.unpack_tuple(builder, array.shape))
+        for wanted, found in zip(reversed(extents[0]), reversed(extents[1]), strict=False):
+            is_one = builder.icmp_signed("==", found, found.type(1))
+            fits = builder.or_(is_one, builder.icmp_signed("==", wanted, found))
+            with builder.if_then(builder.not_(fits), likely=False):
+                self.context.call_conv.return_user_exc(builder, ValueError, ("",), loc=self.loc)
+
+
+def _is_plain(kind: Any) -> bool:
+    """Whether values of a Numba type have no arrays in them."""
+    if isinstance(kind, (types.UniTuple, types.Tuple)):
+        return all(_is_plain(part) for part in kind.types)
+    if isinstance(kind, types.Optional):
+        return _is_plain(kind.type)
+    return isinstance(kind, (types.Number, types.Boolean, types.NoneType, types.Omitted, types.Literal, types.DType,
+                             types.NumberClass, types.UnicodeType, types.RangeType, types.SliceType,
+                             types.EllipsisType))
 
 
 @register_pass(mutates_CFG=True, analysis_only=False)
@@ -123,18 +181,17 @@ def _checked_context() -> Any:
 
     class Context(type(plain)):  # type: ignore[misc]
         call_conv = property(_Convention)
+        enable_boundscheck = True  # which no setting of Numba's overrides
+
+        def _compile_subroutine_no_cache(self, *args: Any, **given: Any) -> Any:
+            """Parts of operations that Numba has in Python: in these a division by 0 raises nothing either."""
+            return super()._compile_subroutine_no_cache(*args, **{**given, "flags": given.get("flags") or flags()})
 
     made = plain.subtarget()
     made.__class__ = Context
     made.cached_internal_func, made.place = {}, _Place()
     made.nrt = _Memory(made, True)
     return made
-
-
-def _checked_flags() -> Any:
-    found = flags()
-    found.boundscheck = True
-    return found
 
 
 def _type_of(dtype: str) -> Any:
@@ -149,7 +206,7 @@ def kernel_text(kernel: FunctionKernel, symbol: str) -> Text:
               for i, (name, dtype, rank) in enumerate(zip(kernel.arrays, kernel.buffers, ranks, strict=False))}
     numbers = [types.boolean if isinstance(n, bool) else types.float64 if isinstance(n, float) else types.int64
                for n in kernel.numbers]
-    with global_compiler_lock:
+    with global_compiler_lock, settings.fixed():
         context = _checked_context()
         place = context.place
         place.number, place.declared = 1, {}
@@ -157,21 +214,22 @@ def kernel_text(kernel: FunctionKernel, symbol: str) -> Text:
             made = function.made(njit(inline="always"))
             result = compiler.compile_extra(cpu_target.typing_context, context, made,
                                             [*(arrays[name] for name in function.arrays), *numbers], types.none,
-                                            _checked_flags(), {}, pipeline_class=_Compiler)
+                                            flags(), {}, pipeline_class=_Compiler)
             result.library.finalize()  # links what Numba itself has in Python
             text = result.library.get_llvm_str()
-        except errors.NumbaError as error:
+        except Exception as error:  # Numba's own, and what goes wrong in it
             raise _refusal(kernel, error, place.number) from None
     name = result.fndesc.llvm_func_name
     return Text(_internal(text, name) + _wrapper(kernel, name, symbol), place.declared)
 
 
-def _refusal(kernel: FunctionKernel, error: errors.NumbaError, number: int) -> MXNetError:
+def _refusal(kernel: FunctionKernel, error: Exception, number: int) -> MXNetError:
     text = str(error)
     found = _LAST_LINE.findall(text)
     shapes = ", ".join(f"{name} has the shape {shape}" for name, shape in zip(kernel.arrays, kernel.shapes,
                                                                               strict=True))
-    return kernel.function.error(f"it cannot be compiled: {short(text)} ({shapes})",
+    what = short(text) if isinstance(error, errors.NumbaError) else f"Numba fails on it: {type(error).__name__}, {text}"
+    return kernel.function.error(f"it cannot be compiled: {what} ({shapes})",
                                  int(found[-1]) if found else number)
 
 
@@ -207,6 +265,13 @@ _MEMORY = {  # a kernel owns no arrays, so counts of who refers to them are neve
     "NRT_decref": "\ndefine internal void @NRT_decref(ptr %p) alwaysinline {\n  ret void\n}\n",
     "NRT_Allocate": "\ndeclare noalias ptr @malloc(i64)\ndefine internal noalias ptr @NRT_Allocate(i64 %n) "
                     "alwaysinline {\n  %p = call ptr @malloc(i64 %n)\n  ret ptr %p\n}\n",
+    # numpy.max and numpy.min look at one element as an array of one axis
+    "numba_attempt_nocopy_reshape":
+        "\ndefine internal i32 @numba_attempt_nocopy_reshape(i64 %nd, ptr %dims, ptr %strides, i64 %newnd, "
+        "ptr %newdims, ptr %newstrides, i64 %itemsize, i32 %fortran) alwaysinline {\n"
+        "  %element = icmp eq i64 %nd, 0\n  %line = icmp eq i64 %newnd, 1\n  %is = and i1 %element, %line\n"
+        "  br i1 %is, label %yes, label %no\nyes:\n  store i64 %itemsize, ptr %newstrides\n  ret i32 1\n"
+        "no:\n  ret i32 0\n}\n",
     "NRT_Free": "\ndeclare void @free(ptr)\ndefine internal void @NRT_Free(ptr %p) alwaysinline {\n"
                 "  call void @free(ptr %p)\n  ret void\n}\n",
 }

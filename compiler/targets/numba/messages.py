@@ -6,6 +6,7 @@ import re
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 _INDEX = re.compile(r"(?:getitem|setitem)\(array\([^()]*, (\d+)d, \w+\), (?:Uni)?Tuple\(([^()]*)\)")
 _CALL = re.compile(r">>> ([^\n]+)")
+_BINDING = re.compile(r"Cannot bind .* to signature '(.*?)' due to \"TypeError: (.*?)\"", re.DOTALL)
 _CONSTANT = re.compile(r"Literal\[(\w+)\]\([^()]*\)")
 MAKES = "it makes an array, a list or a text, for which compiled code has no memory; expected numbers and its arrays"
 
@@ -29,6 +30,9 @@ def short(text: str) -> str:
         count = int(given[1]) if len(given) == 2 and given[1].isdigit() else index[2].count(",") + 1
         if count > int(index[1]):
             return f"an array of {index[1]} axes is read or written at {count} indices"
+    binding = _BINDING.search(plain)
+    if binding is not None:
+        return f"a function with the parameters {binding[1]} is called with others: {binding[2]}"
     call = _CALL.search(plain)
     if call is not None:
         return f"there is no compiled form of {call[1].strip()}"
