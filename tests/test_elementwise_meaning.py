@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import mxc as mx
-from mxc.compiler.functions import typed
+from mxc.compiler.functions import reference
 from mxc.compiler.functions.formula import NotFormula, read_formula
 from mxc.compiler.functions.source import read
 from mxc.compiler.graph.graph import Node
@@ -206,7 +206,7 @@ def test_what_is_no_formula(name: str):
 def test_the_rewritten_text_means_the_same(name: str):
     """What Numba gets, called by Python on numbers of float64."""
     function = function_of({**FORMULAS, **LOOPS}[name])
-    plain = typed.numpy_function(read("f", "function", function), [float, float], None, "float64")
+    plain = reference.numpy_function(read("f", "function", function), [float, float], None, "float64")
 
     def rewritten(_: object, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         return np.array([plain(*p) for p in zip(x, y, strict=True)])

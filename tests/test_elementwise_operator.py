@@ -19,7 +19,7 @@ import mxc as mx
 from mxc.compiler.error import MXNetError, TargetError
 from mxc.compiler.kernel.canonical import canonical
 from mxc.compiler.ops import functions
-from mxc.compiler.targets.cuda.code import compile_loop, toolchain
+from mxc.compiler.targets.cuda.code import compile_kernel, toolchain
 from mxc.test_utils import check_numeric_gradient
 
 SHAPE = (2, 8, 14, 14)
@@ -387,4 +387,4 @@ def test_code_for_a_gpu():
     except TargetError:
         pytest.skip("the extra cuda is not installed")
     for kernel in map(canonical, cuda_elementwise.kernels()):
-        assert ".entry mxc_kernel(" in compile_loop(kernel, "mxc_kernel", "sm_90").ptx
+        assert ".entry mxc_kernel(" in compile_kernel(kernel, "mxc_kernel", "sm_90").ptx

@@ -27,6 +27,8 @@ def check(source: Source, outputs: int = 0) -> None:
         for kind, what in REFUSED.items():
             if isinstance(node, kind):
                 raise source.error(f"it {what}; expected a function that always gives a number", node)
+        if isinstance(node, ast.NamedExpr):
+            raise source.error("it assigns within an expression; expected an assignment of its own", node)
         if isinstance(node, ast.Return):
             _check_return(source, node, outputs)
     statements = source.statements

@@ -176,5 +176,5 @@ def _functions(kernel: LoopKernel) -> dict[str, Any]:
         function = find(word[:-1])
         assert function is not None and function.source is not None
         text = typed.rewritten(function.source, function.kinds, function.part, word)
-        made[word] = typed.build(text, {typed.TYPE: getattr(types, dtype)}, _device)
+        made[word] = typed.build(text, {typed.TYPE: getattr(types, dtype), typed.INTEGER: types.int64}, _device)
     return made

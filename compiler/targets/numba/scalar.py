@@ -32,7 +32,8 @@ def scalar_text(function: ScalarFunction, dtype: str) -> str:
     inlined = numba.njit(inline="always", error_model="numpy")
     main = text.main
     try:
-        built = typed.build(text, {typed.TYPE: kind}, lambda f: f if f.__name__ == main else inlined(f))
+        built = typed.build(text, {typed.TYPE: kind, typed.INTEGER: types.int64},
+                            lambda f: f if f.__name__ == main else inlined(f))
         found = lowered(built, [kind] * function.count)
     except errors.NumbaError as error:
         raise _readable(function, error) from None
