@@ -9,7 +9,7 @@ import numpy as np
 
 from mxc.compiler.functions.integers import INTEGER, TYPE
 from mxc.compiler.functions.source import Source
-from mxc.compiler.functions.typed import build, rewritten
+from mxc.compiler.functions.typed import ROUNDERS, build, rewritten
 
 # NumPy's names of functions of `math`
 _NAMES = {"asin": "arcsin", "acos": "arccos", "acosh": "arccosh", "atanh": "arctanh", "pow": "power"}
@@ -42,7 +42,7 @@ def numpy_function(source: Source, kinds: Sequence[type], part: tuple[int, int] 
     text = rewritten(source, kinds, part, "mxc_reference")
     # what a math function gives is a float of Python, which takes the dtype of what it meets
     modules = {name: _Math() for name, value in text.names.items() if value is math}
-    function = build(text, {TYPE: number, INTEGER: _wrapped, **modules})
+    function = build(text, {TYPE: number, INTEGER: _wrapped, **ROUNDERS, **modules})
 
     def guarded(*numbers: Any) -> float:
         try:

@@ -45,8 +45,8 @@ class Source:
     @property
     def keywords(self) -> dict[str, Any]:
         """Its keyword-only parameters with their defaults, `inspect.Parameter.empty` for those without."""
-        parameters = inspect.signature(self.function).parameters
-        return {a.arg: parameters[a.arg].default for a in self.tree.args.kwonlyargs}
+        defaults = self.function.__kwdefaults__ or {}  # a signature would be that of what functools.wraps names
+        return {a.arg: defaults.get(a.arg, inspect.Parameter.empty) for a in self.tree.args.kwonlyargs}
 
     @functools.cached_property
     def digest(self) -> str:

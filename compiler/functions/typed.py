@@ -27,6 +27,7 @@ from mxc.compiler.functions.source import Source
 ROUNDED = "rounded"  # a number of the dtype that has no fraction, and is a whole number to the function
 OTHER = "other"  # what is no number of the three kinds, or of a dtype that the function names: left as it is
 ROUNDING = {"floor": "floor", "ceil": "ceil", "trunc": "trunc", "int": "trunc", "round": "rint"}  # NumPy's names
+ROUNDERS = {f"mxc_{name}": getattr(np, name) for name in ROUNDING.values()}  # words of the text for these
 OF_WHOLE = ("gcd", "len", "range")  # of whole numbers
 TRUTH_RESULTS = ("isnan", "isinf", "isfinite", "bool", "isclose")
 OF_ARGUMENTS = ("abs", "min", "max", "sum")
@@ -68,7 +69,8 @@ def rewritten(source: Source, kinds: Sequence[type], part: tuple[int, int] | Non
 
 
 def build(text: Text, names: Mapping[str, Any], decorate: Callable[[Any], Any] = lambda f: f) -> Any:
-    """The main function. names: TYPE, INTEGER, and what takes the place of the text's. decorate: each function."""
+    """The main function. names: TYPE, INTEGER, the ROUNDERS, and what takes the place of the text's names. decorate:
+    each function."""
     space = {**text.names, **names}
     for name, (definition, file) in text.functions.items():
         module = ast.fix_missing_locations(ast.Module([definition], []))
@@ -356,10 +358,7 @@ class _Rewriter(ast.NodeTransformer):
         """A number without its fraction, as Python's `name` makes it."""
         if self.kind(node) != REAL:
             return self._word("int", self.visit(node)) if self.kind(node) in (TRUTH, OTHER) else self.visit(node)
-        self.text.names["mxc_numpy"] = np
-        function = ast.Attribute(ast.Name("mxc_numpy", ast.Load()), ROUNDING[name], ast.Load())
-        made = ast.Call(function, [self.visit(node)], [])
-        return ast.fix_missing_locations(ast.copy_location(made, node))
+        return self._word(f"mxc_{ROUNDING[name]}", self.visit(node))
 
     def _call_of(self, function: Source, node: ast.Call) -> ast.expr:
         """Arguments by position, defaults filled in."""

@@ -32,7 +32,7 @@ def scalar_text(function: ScalarFunction, dtype: str) -> str:
     inlined = numba.njit(inline="always", error_model="numpy")
     main = text.main
     try:
-        built = typed.build(text, {typed.TYPE: kind, typed.INTEGER: types.int64},
+        built = typed.build(text, {typed.TYPE: kind, typed.INTEGER: types.int64, **typed.ROUNDERS},
                             lambda f: f if f.__name__ == main else inlined(f))
         found = lowered(built, [kind] * function.count)
     except errors.NumbaError as error:
