@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import ast
 import copy
+import inspect
 import types
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -74,7 +75,7 @@ def build(text: Text, names: Mapping[str, Any], decorate: Callable[[Any], Any] =
     space = {**text.names, **names}
     for name, (definition, file) in text.functions.items():
         module = ast.fix_missing_locations(ast.Module([definition], []))
-        exec(compile(module, file, "exec"), space)
+        exec(compile(module, file, "exec", dont_inherit=True, optimize=0), space)
         space[name] = decorate(space[name])
     return space[text.main]
 
@@ -368,7 +369,7 @@ class _Rewriter(ast.NodeTransformer):
         values = []
         for name in names:
             value = given.pop(name, None)
-            if value is None and name not in function.keywords:
+            if value is None and function.keywords.get(name, inspect.Parameter.empty) is inspect.Parameter.empty:
                 raise self.source.error(f"the argument {name} is missing", node)
             values.append(self.visit(value if value is not None
                                      else ast.copy_location(_number(function.keywords[name]), node)))
