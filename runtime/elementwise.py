@@ -13,6 +13,7 @@ from mxc.compiler.functions import source as sources
 from mxc.compiler.functions.checks import check
 from mxc.compiler.functions.formula import NotFormula, read_formula
 from mxc.compiler.functions.source import Source
+from mxc.compiler.functions.unbound import check_bound
 from mxc.compiler.ops import functions, table
 from mxc.compiler.ops.dtypes import same_dtype
 from mxc.compiler.ops.functions import ScalarFunction
@@ -122,6 +123,7 @@ def _function(source: Source, name: str, kinds: Sequence[type], outputs: int) ->
     try:
         formula = read_formula(source, kinds, outputs)
     except NotFormula:
+        check_bound(source)
         parts: list[tuple[int, int] | None] = [(i, outputs) for i in range(outputs)]
         return [ScalarFunction(f"{name}_{i}" if outputs else name, count, source=source, part=part, kinds=tuple(kinds))
                 for i, part in enumerate(parts or [None])]
