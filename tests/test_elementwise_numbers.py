@@ -11,6 +11,7 @@ import mxc as mx
 from mxc.compiler.error import MXNetError
 from mxc.compiler.functions.reference import numpy_function
 from mxc.compiler.functions.source import read
+from mxc.compiler.functions.typed import rewritten
 
 POINTS = [-1e30, -1e19, -7.5, -2.5, -1.0, -0.5, -0.0, 0.0, 0.5, 1.0, 2.5, 3.0, 100.0, 1e19, 1e30, math.inf, -math.inf,
           math.nan]
@@ -78,3 +79,10 @@ def test_an_operator_gives_the_same_for_any_size():
         assert small.dtype == dtype
         for got in (one, large[:values.size], large[-values.size:], bound):
             np.testing.assert_array_equal(got, small)
+
+
+def test_a_function_is_compiled_as_one():
+    """Numba takes long to put one function into another, by the square of its length; helpers are short."""
+    function = function_of(f"{ONE}return int(x) + math.floor(y) * k")
+    text = rewritten(read("f", "function", function), [float, int], None, "main")
+    assert [*text.functions] == ["mxc_whole", "main"]

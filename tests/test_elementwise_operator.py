@@ -4,8 +4,6 @@ from __future__ import annotations
 import inspect
 import math
 import os
-import subprocess
-import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -14,6 +12,7 @@ import cuda_elementwise
 import elementwise_operators as own
 import numpy as np
 import pytest
+from elsewhere import run
 
 import mxc as mx
 from mxc.compiler.error import MXNetError, TargetError
@@ -229,14 +228,6 @@ try:
 except mx.base.MXNetError as error:
     print(error)
 """
-
-
-def run(program: str, *arguments: object, **variables: str) -> str:
-    path = str(Path(__file__).parent)
-    done = subprocess.run([sys.executable, "-c", program, *map(str, arguments)], capture_output=True, text=True,
-                          env={**os.environ, "PYTHONPATH": path, **variables}, timeout=300)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
 
 
 def test_a_graph_needs_its_operators(tmp_path: Path):

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from test_elementwise_operator import run
+from elsewhere import run
 
 import mxc as mx
 from mxc.compiler.error import MXNetError

@@ -51,7 +51,7 @@ def test_refused(body: str):
 
 def test_in_helpers_and_gradients():
     body = "if x > 0:\n    b = x\nreturn b"
-    with pytest.raises(MXNetError, match="gradient function .*b may have no value here"):
+    with pytest.raises(MXNetError, match=r"gradient function .*b may have no value here"):
         mx.operator.elementwise(f"unbound_{next(_count)}", gradient=function_of(body, "x"))(cube)
     helper = function_of(body, "x")
 

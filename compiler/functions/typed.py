@@ -52,20 +52,7 @@ def rewritten(source: Source, kinds: Sequence[type], part: tuple[int, int] | Non
     """The text of a function whose arguments are numbers of the dtype. kinds: float, int or bool: what they are to the
     function, inputs first. part: (i, n): the i-th of the n numbers that it returns in a tuple; None: it returns one."""
     text = Text(name)
-    inner = _Rewriter(source, tuple(KINDS[k] for k in kinds), text).name
-    arguments = [f"a{i}" for i in range(len(kinds))]
-    if int in kinds:
-        text.functions["mxc_whole"] = WORDS["mxc_whole"], "<mxc>"
-    converted = [{float: "{}", int: "mxc_whole({})", bool: "({} != 0)"}[k].format(a)
-                 for k, a in zip(kinds, arguments, strict=True)]
-    parts = ["number"] if part is None else [f"number{i}" for i in range(part[1])]
-    module = ast.parse(f"def {name}({', '.join(arguments)}):\n"
-                       f"    {', '.join(parts)} = {inner}({', '.join(converted)})\n"
-                       f"    return {TYPE}({parts[0 if part is None else part[0]]})\n")
-    definition = module.body[0]
-    assert isinstance(definition, ast.FunctionDef)
-    ast.increment_lineno(definition, source.tree.lineno - 1)
-    text.functions[name] = definition, source.file
+    _Rewriter(source, tuple(KINDS[k] for k in kinds), text, part)
     return text
 
 
@@ -81,33 +68,45 @@ def build(text: Text, names: Mapping[str, Any], decorate: Callable[[Any], Any] =
 
 
 class _Rewriter(ast.NodeTransformer):
-    """One function for arguments of certain kinds; `name` in the text, `returns`: the kind of its result."""
+    """One function for arguments of certain kinds; `name` in the text, `returns`: the kind of its result. The main one,
+    which gives the part of its result that is asked for, comes after those that it calls."""
 
-    def __init__(self, source: Source, kinds: tuple[str, ...], text: Text):
-        self.source, self.text = source, text
-        self.kinds: dict[str, str] = dict(zip([*source.inputs, *source.keywords], kinds, strict=True))
-        self.arguments = dict(self.kinds)
+    def __init__(self, source: Source, kinds: tuple[str, ...], text: Text, part: tuple[int, int] | None = None,
+                 is_main: bool = True):
+        self.source, self.text, self.part, self.is_main = source, text, part, is_main
+        names = [*source.inputs, *source.keywords]
+        self.kinds: dict[str, str] = dict(zip(names, kinds, strict=True))
         self.called: dict[tuple[str, tuple[str, ...]], _Rewriter] = {}
         self.locals = {n.id for s in source.statements for n in ast.walk(s) if isinstance(n, ast.Name)
                        and isinstance(n.ctx, ast.Store)} | self.kinds.keys()
         statements = [Simpler(self._captured).visit(s) for s in copy.deepcopy(source.statements)]
         self._infer(statements)
         self.returns = self._returned(statements)
-        body = [self.visit(s) for s in statements]
-        self.name = f"mxc_{len(text.functions)}_{getattr(source.tree, 'name', 'function')}"
-        names = [*source.inputs, *source.keywords]
-        changed = [n for n in names if self.kinds[n] != self.arguments[n]]  # they become other numbers later on
-        body = [*(ast.Assign([ast.Name(n, ast.Store())],
-                             self._converted(ast.Name(n, ast.Load()), self.arguments[n], self.kinds[n]))
-                  for n in changed), *body]
-        arguments = ast.arguments([], [ast.arg(n) for n in names], None, [], [], None, [])
+        given = [f"a{i}" for i in range(len(names))]
+        body: list[ast.stmt] = [
+            ast.Assign([ast.Name(n, ast.Store())], self._argument(ast.Name(a, ast.Load()), kind, self.kinds[n]))
+            for n, a, kind in zip(names, given, kinds, strict=True)]
+        for statement in statements:
+            made = self.visit(statement)
+            body += made if isinstance(made, list) else [made]
+        called = f"mxc_{len(text.functions)}_{getattr(source.tree, 'name', 'function')}"
+        self.name = text.main if is_main else called
+        arguments = ast.arguments([], [ast.arg(a) for a in given], None, [], [], None, [])
         definition = ast.FunctionDef(self.name, arguments, body, [], None, None)
-        ast.copy_location(definition, source.tree)
-        for statement in body[:len(changed)]:
-            ast.copy_location(statement, source.tree)
+        for node in (definition, *body[:len(names)]):
+            ast.copy_location(node, source.tree)
         text.functions[self.name] = ast.fix_missing_locations(definition), source.file
         text.names |= {self._own(n): v for n, v in source.names.items()
                        if not isinstance(v, (Source, bool, int, float, np.generic))}
+
+    def _argument(self, node: ast.expr, kind: str, wanted: str) -> ast.expr:
+        """What a parameter holds first: the main function's arguments are numbers of the dtype, whatever their kind."""
+        ast.copy_location(node, self.source.tree)
+        if self.is_main and kind == WHOLE:
+            node = self._word("mxc_whole", node)
+        elif self.is_main and kind == TRUTH:
+            node = ast.copy_location(ast.Compare(node, [ast.NotEq()], [ast.Constant(0)]), node)
+        return self._converted(node, kind, wanted)
 
     def _own(self, name: str) -> str:
         """A global name in the text: functions of several files may mean different things by one."""
@@ -214,7 +213,7 @@ class _Rewriter(ast.NodeTransformer):
         kinds = tuple(self.kind(given[n]) if n in given else _of_number(function.keywords.get(n))
                       for n in (*function.inputs, *function.keywords))
         if (function.digest, kinds) not in self.called:
-            self.called[function.digest, kinds] = _Rewriter(function, kinds, self.text)
+            self.called[function.digest, kinds] = _Rewriter(function, kinds, self.text, is_main=False)
         return self.called[function.digest, kinds]
 
     def _captured(self, node: ast.AST) -> Any:
@@ -401,13 +400,23 @@ class _Rewriter(ast.NodeTransformer):
         value = ast.copy_location(ast.BinOp(old, node.op, node.value), node)
         return self.visit_Assign(ast.copy_location(ast.Assign([node.target], value), node))
 
-    def visit_Return(self, node: ast.Return) -> ast.stmt:
+    def visit_Return(self, node: ast.Return) -> ast.stmt | list[ast.stmt]:
         assert node.value is not None
         if isinstance(node.value, ast.Tuple):  # numbers that may differ in kind from return to return
             parts = [self._real(v) for v in node.value.elts]
-            return ast.copy_location(ast.Return(ast.copy_location(ast.Tuple(parts, ast.Load()), node.value)), node)
-        value = self._as(node.value, self.returns) if self.returns in (REAL, WHOLE) else self.visit(node.value)
-        return ast.copy_location(ast.Return(value), node)
+            value: ast.expr = ast.copy_location(ast.Tuple(parts, ast.Load()), node.value)
+        else:
+            value = self._as(node.value, self.returns) if self.returns in (REAL, WHOLE) else self.visit(node.value)
+        if not self.is_main:
+            return ast.copy_location(ast.Return(value), node)
+        if self.part is None:
+            return ast.copy_location(ast.Return(self._wrap(value)), node)
+        place, count = self.part
+        names = [f"{TYPE}_{i}" for i in range(count)]
+        target = ast.Tuple([ast.Name(n, ast.Store()) for n in names], ast.Store())
+        result = ast.copy_location(ast.Name(names[place], ast.Load()), node)
+        return [ast.fix_missing_locations(ast.copy_location(statement, node))
+                for statement in (ast.Assign([target], value), ast.Return(self._wrap(result)))]
 
 
 def _given(function: Source, node: ast.Call) -> dict[str, ast.expr]:
