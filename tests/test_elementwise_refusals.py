@@ -6,10 +6,12 @@ import linecache
 import math
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from elsewhere import run
 
 import mxc as mx
 from mxc.compiler.error import MXNetError
@@ -172,3 +174,34 @@ def test_parameters_of_calls_are_checked():
         mx.nd.checked(x, times=0.5)
     with pytest.raises(MXNetError, match=r"operator checked.*unknown attribute 'tines'"):
         mx.nd.checked(x, tines=2)
+
+
+@pytest.mark.parametrize("body", [
+    "".join(f"{'el' if i else ''}if x > {400 - i}:\n    return x * {i}.0\n" for i in range(400)) + "return x",
+    "return " + " + ".join(["x"] * 900), "while x > 1:\n    x = x / 2\nreturn " + "-" * 400 + "x"])
+def test_what_is_nested_too_deeply(body: str):
+    with pytest.raises(MXNetError, match=r"operator deep: its function is nested too deeply"):
+        mx.operator.elementwise("deep")(function_of(body, "x"))
+
+
+def test_a_decorator_without_a_name():
+    with pytest.raises(MXNetError, match=r'got the function f where a name is expected.*elementwise\("f"\)'):
+        mx.operator.elementwise(function_of("return x", "x"))  # type: ignore[arg-type]
+
+
+WITHOUT_NUMBA = """
+import sys
+sys.modules["numba"] = None
+import mxc as mx
+try:
+    import elementwise_operators
+except mx.base.MXNetError as error:
+    print(error)
+"""
+
+
+def test_without_numba(tmp_path: Path):
+    said = run(WITHOUT_NUMBA, MXC_CACHE_DIR=str(tmp_path))
+    assert "function halvings (" in said
+    assert "it is no plain formula, and Numba, which has to compile it, cannot be imported" in said
+    assert "Traceback" not in said
