@@ -181,6 +181,9 @@ def test_numba_means_what_python_means(name: str):
 
 
 LOOPS = {
+    "for and else": "for k in range(int(min(max(x, 0), 5))):\n    if y > k:\n        return y * k\n    x += 1\n"
+                    "else:\n    return x",
+    "while and else": "while x > 1:\n    x = x / 2\nelse:\n    return x + y",
     "while": "n = 0\nwhile x > 1 and n < 50:\n    x = x / 2\n    n += 1\nreturn n + y",
     "break": "t = 0.0\nfor k in range(10):\n    if k > x:\n        break\n    t += k\nreturn t",
     "continue": "t = 0.0\nfor k in range(10):\n    if k < x:\n        continue\n    t += y\nreturn t",

@@ -24,7 +24,8 @@ def function_of(body: str, parameters: str) -> Callable[..., Any]:
     file = f"<refused {next(_count)}>"
     text = f"def f({parameters}):\n" + "".join(f"    {line}\n" for line in body.splitlines())
     linecache.cache[file] = len(text), None, text.splitlines(keepends=True), file
-    space: dict[str, Any] = {"math": math, "np": np, "mx": mx, "ARRAY": np.zeros(3), "TABLE": (1.0, 2.0), "NAMES": {}}
+    space: dict[str, Any] = {"math": math, "np": np, "mx": mx, "ARRAY": np.zeros(3), "TABLE": (1.0, 2.0), "NAMES": {},
+                             "NESTED": ((1.0,),)}
     exec(compile(text, file, "exec"), space)
     return space["f"]
 
@@ -65,7 +66,7 @@ CASES = {  # body -> (what is said, the line that is quoted)
                                                        "return round(x, 2)"),
     "while x > 1:\n    x = x / 2\nreturn round(x, ndigits=1)": ("the argument ndigits of round is given by its name",
                                                                "return round(x, ndigits=1)"),
-    "t = x, x\nwhile x > 1:\n    x = x / 2\nreturn max(*t)": ("a call has a * before an argument", "return max(*t)"),
+    "t = x, x\nwhile x > 1:\n    x = x / 2\nreturn max(*t)": ("it has a * before a name or value", "return max(*t)"),
     "import os\nreturn x": ("it imports", "import os"),
     "t = 'abc'\nreturn t": ("it computes what is no number", "return t"),
     "return x if x else None": ("it computes what is no number", "return x if x else None"),
@@ -73,6 +74,14 @@ CASES = {  # body -> (what is said, the line that is quoted)
     "k = 0\nwhile k < x:\n    k += int(TABLE[k])\nreturn k": ("it may raise an error", "k += int(TABLE[k])"),
     "n = int(min(max(x, 0), 1))\nt = x\nwhile t < 3:\n    t += 1\nreturn TABLE[n] + t": (
         "it may raise an error", "return TABLE[n] + t"),
+    "return NESTED[0][0] * x": ("NESTED is a tuple of more than numbers; expected numbers, tuples of numbers",
+                               "return NESTED[0][0] * x"),
+    "a, *b = x, 2.0\nreturn a": ("it has a * before a name or value; expected each by itself", "a, *b = x, 2.0"),
+    "x.real = 1\nreturn x": ("it writes to a part of something", "x.real = 1"),
+    "return x if x else 'a'": ("Numba cannot compile it: Cannot unify float32 and Literal[str](a)\n",
+                              "return x if x else 'a'"),
+    "for k in range(3):\n    if x > k:\n        break\nelse:\n    return x": (
+        "a path through it ends without a return", "for k in range(3):"),
     "return ARRAY[0] * x": ("ARRAY is a ndarray; expected numbers", "return ARRAY[0] * x"),
     "return NAMES['a'] * x": ("NAMES is a dict; expected numbers", "return NAMES['a'] * x"),
     "return mx.nd.exp(x)": ("mx is a module; expected numbers", "return mx.nd.exp(x)"),

@@ -136,7 +136,8 @@ def _meaning(source: Source, node: ast.Name, value: Any, callers: tuple[Any, ...
         if plain in callers:
             raise source.error(f"{node.id} calls itself; expected loops instead", node)
         return _read(source.operator, source.role, plain, callers)
-    raise source.error(f"{node.id} is a {type(value).__name__}; expected numbers, tuples of numbers, functions written "
+    what = "tuple of more than numbers" if isinstance(value, tuple) else type(value).__name__
+    raise source.error(f"{node.id} is a {what}; expected numbers, tuples of numbers, functions written "
                        "in Python, or members of math and numpy (an array is to be an input)", node)
 
 

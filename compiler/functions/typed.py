@@ -325,8 +325,6 @@ class _Rewriter(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
         function = self._captured(node.func)
-        if any(isinstance(a, ast.Starred) for a in node.args) or any(k.arg is None for k in node.keywords):
-            raise self.source.error("a call has a * before an argument; expected each argument by itself", node)
         if isinstance(function, Source):
             return self._call_of(function, node)
         if node.keywords:
