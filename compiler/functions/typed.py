@@ -183,7 +183,8 @@ class _Rewriter(ast.NodeTransformer):
         if OTHER in (a, b):
             return OTHER
         # a whole number to a power that may be negative is none
-        is_root = isinstance(op, ast.Pow) and not (isinstance(right, ast.Constant) and right.value >= 0)
+        is_root = isinstance(op, ast.Pow) and not (isinstance(right, ast.Constant) and isinstance(right.value, int)
+                                                    and right.value >= 0)
         if REAL in (a, b) or isinstance(op, ast.Div) or is_root:
             return REAL
         is_bits = isinstance(op, (ast.BitAnd, ast.BitOr, ast.BitXor)) and a == b == TRUTH
