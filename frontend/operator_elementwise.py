@@ -33,6 +33,12 @@ def elementwise(name: str, gradient: Callable[..., Any] | None = None) -> Callab
     Raises MXNetError that quotes a line of the function where it is no function of numbers or does not compile, and
     when the name is taken.
     """
+    if callable(name):
+        from mxc.compiler.error import MXNetError
+
+        called = getattr(name, "__name__", "function")
+        raise MXNetError(f"mx.operator.elementwise got the function {called} where a name is expected: write "
+                         f'@mx.operator.elementwise("{called}")')
 
     def define(function: F) -> F:
         from mxc import operator_calls

@@ -76,7 +76,8 @@ class Form:
     output, of the inputs' memory, by the operator's expression; None when there is none. short: the same, or by the
     reference: for small work that waits for nothing and changes no other array. small: see `engine.push`. is_empty:
     some input or output has no elements. in_scope: it is for the scope `np_shape` only. refusal: why it cannot be
-    computed, or "": values of parameters, which as in MXNet fail where the result is waited for."""
+    computed, or "": values of parameters, which as in MXNet fail where the result is waited for. is_only_code: its
+    reference is Python, which tests compare with, and no way to compute it."""
 
     def __init__(self, node: Node, in_shapes: Sequence[tuple[int, ...]], in_dtypes: Sequence[str],
                  shapes: Sequence[tuple[int, ...]], dtypes: Sequence[str], is_train: bool):
@@ -95,11 +96,11 @@ class Form:
         self.small = elements < (LARGE >> 3 if is_library else LARGE) and not op.is_native
         function, is_quick = numpy_function(node, in_shapes, in_dtypes, shapes[0], dtypes[0])
         least = LIBRARY_ELEMENTS if is_library else ARITHMETIC_ELEMENTS if is_quick else MAP_ELEMENTS
-        if op.kind < Kind.ANCHOR and functions.calls_native(op.expression(node.params) or "0"):
-            least = 0  # their references are Python
+        self.is_only_code = op.is_native or (
+            op.kind < Kind.ANCHOR and functions.calls_native(op.expression(node.params) or "0"))
         # Kernels of joins and divisions serve one number of arrays, and copy no faster.
         self._moves_many = op.kind == Kind.INJECTIVE and len(in_shapes) + len(shapes) > FEW_ARRAYS
-        is_large = elements >= least or op.is_native
+        is_large = elements >= least or self.is_only_code  # their references are Python
         self.wants_code = is_large and not (self.is_empty or self._moves_many or self.refusal)
         self.function = None if self.wants_code else function
         self.short: Callable[..., np.ndarray] | None = self.function
@@ -339,7 +340,7 @@ def _compiled(form: Form) -> _Code | None:
                              {f"i{k}": d for k, d in enumerate(form.in_dtypes)}, {}, form.is_train,
                              keeps=False)
     except MXNetError:  # the reference serves what the target does not
-        if form.op.is_native:
+        if form.is_only_code:
             raise
         return None
     outputs = {b.name for b in made.plan.buffers if b.pool == "output"}

@@ -8,11 +8,12 @@ import keyword
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from mxc.compiler.error import MXNetError
+from mxc.compiler.error import MXNetError, TargetError
 from mxc.compiler.functions import source as sources
 from mxc.compiler.functions.checks import check
 from mxc.compiler.functions.formula import NotFormula, read_formula
 from mxc.compiler.functions.source import Source
+from mxc.compiler.functions.unbound import check_bound
 from mxc.compiler.operators.basic.shape import same_dtype
 from mxc.compiler.ops import functions, table
 from mxc.compiler.ops.functions import ScalarFunction
@@ -53,6 +54,14 @@ def define(name: str, function: Callable[..., Any], gradient: Callable[..., Any]
 
     Raises MXNetError that quotes the user's line for what is no function of numbers, and for a name that is taken.
     """
+    try:
+        return _defined(name, function, gradient)
+    except RecursionError:
+        raise MXNetError(f"operator {name}: its function is nested too deeply for Python's recursion limit; expected "
+                         "fewer `elif` in a row or operators in an expression, or a loop over a tuple") from None
+
+
+def _defined(name: str, function: Callable[..., Any], gradient: Callable[..., Any] | None) -> Operator:
     if not isinstance(name, str) or not name.isidentifier() or keyword.iskeyword(name) or name.startswith("_"):
         raise MXNetError(f"operator {name!r}: expected the name of a function, as 'soft_swish'")
     source = sources.read(name, "function", function)
@@ -122,6 +131,7 @@ def _function(source: Source, name: str, kinds: Sequence[type], outputs: int) ->
     try:
         formula = read_formula(source, kinds, outputs)
     except NotFormula:
+        check_bound(source)
         parts: list[tuple[int, int] | None] = [(i, outputs) for i in range(outputs)]
         return [ScalarFunction(f"{name}_{i}" if outputs else name, count, source=source, part=part, kinds=tuple(kinds))
                 for i, part in enumerate(parts or [None])]
@@ -161,4 +171,8 @@ def _compile(made: Sequence[ScalarFunction]) -> None:
         from mxc.compiler.targets.cpu.target import cpu_target
 
         for each in native:
-            cpu_target().function_text(each, "float32")
+            assert each.source is not None
+            try:
+                cpu_target().function_text(each, "float32")
+            except TargetError as error:  # there is no Numba
+                raise each.source.error(f"it is no plain formula, and {error}") from None

@@ -11,9 +11,10 @@ from mxc.compiler.kernel.ir import LoopKernel
 
 
 def kernels() -> list[LoopKernel]:
-    """Of a formula and of two native functions, forward and backward, with a built-in operator between them."""
+    """Of a formula and of three native functions, forward and backward, with a built-in operator between them."""
     net: Any = mx.sym.soft_swish(mx.sym.Variable("data"), beta=1.5) * 3
     net = mx.sym.blend(mx.sym.halvings(net, most=2), mx.sym.Variable("other"), sharp=True)
-    shapes = {"data": (50, 7), "other": (50, 7)}
-    launches = lowered(net.graph, shapes, None, {"data": "write", "other": "write"}, True).launches
+    net = net + mx.sym.wholes(mx.sym.Variable("third"))
+    shapes = {"data": (50, 7), "other": (50, 7), "third": (50, 7)}
+    launches = lowered(net.graph, shapes, None, dict.fromkeys(shapes, "write"), True).launches
     return [launch.kernel for launch in launches if isinstance(launch.kernel, LoopKernel)]

@@ -40,6 +40,15 @@ def blend(x, y, *, sharp=False):
     return weight * x + (1 - weight) * y
 
 
+@mx.operator.elementwise("wholes", gradient=lambda x: 1.0)
+def wholes(x):
+    """The whole numbers of x, in several ways, and what is between them."""
+    n = 0
+    while n < min(int(abs(x)), 3):
+        n += 1
+    return x - math.floor(x) + math.ceil(x) // 3 + round(x) % (n + 1) + (math.trunc(x) << 1)
+
+
 def network(op: str, **params: object) -> mx.sym.Symbol:
     """A convolution, the operator, a convolution."""
     data = mx.sym.Variable("data")

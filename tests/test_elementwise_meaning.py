@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import mxc as mx
-from mxc.compiler.functions import typed
+from mxc.compiler.functions import reference
 from mxc.compiler.functions.formula import NotFormula, read_formula
 from mxc.compiler.functions.source import read
 from mxc.compiler.graph.graph import Node
@@ -181,6 +181,9 @@ def test_numba_means_what_python_means(name: str):
 
 
 LOOPS = {
+    "for and else": "for k in range(int(min(max(x, 0), 5))):\n    if y > k:\n        return y * k\n    x += 1\n"
+                    "else:\n    return x",
+    "while and else": "while x > 1:\n    x = x / 2\nelse:\n    return x + y",
     "while": "n = 0\nwhile x > 1 and n < 50:\n    x = x / 2\n    n += 1\nreturn n + y",
     "break": "t = 0.0\nfor k in range(10):\n    if k > x:\n        break\n    t += k\nreturn t",
     "continue": "t = 0.0\nfor k in range(10):\n    if k < x:\n        continue\n    t += y\nreturn t",
@@ -206,7 +209,7 @@ def test_what_is_no_formula(name: str):
 def test_the_rewritten_text_means_the_same(name: str):
     """What Numba gets, called by Python on numbers of float64."""
     function = function_of({**FORMULAS, **LOOPS}[name])
-    plain = typed.numpy_function(read("f", "function", function), [float, float], None, "float64")
+    plain = reference.numpy_function(read("f", "function", function), [float, float], None, "float64")
 
     def rewritten(_: object, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         return np.array([plain(*p) for p in zip(x, y, strict=True)])

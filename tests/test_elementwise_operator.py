@@ -4,8 +4,6 @@ from __future__ import annotations
 import inspect
 import math
 import os
-import subprocess
-import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -14,12 +12,13 @@ import cuda_elementwise
 import elementwise_operators as own
 import numpy as np
 import pytest
+from elsewhere import run
 
 import mxc as mx
 from mxc.compiler.error import MXNetError, TargetError
 from mxc.compiler.kernel.canonical import canonical
 from mxc.compiler.ops import functions
-from mxc.compiler.targets.cuda.code import compile_loop, toolchain
+from mxc.compiler.targets.cuda.code import compile_kernel, toolchain
 from mxc.test_utils import check_numeric_gradient
 
 SHAPE = (2, 8, 14, 14)
@@ -231,14 +230,6 @@ except mx.base.MXNetError as error:
 """
 
 
-def run(program: str, *arguments: object, **variables: str) -> str:
-    path = str(Path(__file__).parent)
-    done = subprocess.run([sys.executable, "-c", program, *map(str, arguments)], capture_output=True, text=True,
-                          env={**os.environ, "PYTHONPATH": path, **variables}, timeout=300)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
 def test_a_graph_needs_its_operators(tmp_path: Path):
     file = tmp_path / "net.json"
     file.write_text(own.network("halvings").tojson())
@@ -387,4 +378,4 @@ def test_code_for_a_gpu():
     except TargetError:
         pytest.skip("the extra cuda is not installed")
     for kernel in map(canonical, cuda_elementwise.kernels()):
-        assert ".entry mxc_kernel(" in compile_loop(kernel, "mxc_kernel", "sm_90").ptx
+        assert ".entry mxc_kernel(" in compile_kernel(kernel, "mxc_kernel", "sm_90").ptx

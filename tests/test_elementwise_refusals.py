@@ -6,10 +6,12 @@ import linecache
 import math
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from elsewhere import run
 
 import mxc as mx
 from mxc.compiler.error import MXNetError
@@ -22,7 +24,8 @@ def function_of(body: str, parameters: str) -> Callable[..., Any]:
     file = f"<refused {next(_count)}>"
     text = f"def f({parameters}):\n" + "".join(f"    {line}\n" for line in body.splitlines())
     linecache.cache[file] = len(text), None, text.splitlines(keepends=True), file
-    space: dict[str, Any] = {"math": math, "np": np, "mx": mx, "ARRAY": np.zeros(3), "TABLE": (1.0, 2.0), "NAMES": {}}
+    space: dict[str, Any] = {"math": math, "np": np, "mx": mx, "ARRAY": np.zeros(3), "TABLE": (1.0, 2.0), "NAMES": {},
+                             "NESTED": ((1.0,),)}
     exec(compile(text, file, "exec"), space)
     return space["f"]
 
@@ -57,6 +60,13 @@ CASES = {  # body -> (what is said, the line that is quoted)
     "with open('a'):\n    return x": ("it has a with block", "with open('a'):"),
     "global COUNT\nCOUNT = 1\nreturn x": ("it changes global names", "global COUNT"),
     "yield x": ("it yields", "yield x"),
+    "return (y := x * 2) + y": ("it assigns within an expression; expected an assignment of its own",
+                               "return (y := x * 2) + y"),
+    "while x > 1:\n    x = x / 2\nreturn round(x, 2)": ("it rounds to digits; expected round of one argument",
+                                                       "return round(x, 2)"),
+    "while x > 1:\n    x = x / 2\nreturn round(x, ndigits=1)": ("the argument ndigits of round is given by its name",
+                                                               "return round(x, ndigits=1)"),
+    "t = x, x\nwhile x > 1:\n    x = x / 2\nreturn max(*t)": ("it has a * before a name or value", "return max(*t)"),
     "import os\nreturn x": ("it imports", "import os"),
     "t = 'abc'\nreturn t": ("it computes what is no number", "return t"),
     "return x if x else None": ("it computes what is no number", "return x if x else None"),
@@ -64,6 +74,14 @@ CASES = {  # body -> (what is said, the line that is quoted)
     "k = 0\nwhile k < x:\n    k += int(TABLE[k])\nreturn k": ("it may raise an error", "k += int(TABLE[k])"),
     "n = int(min(max(x, 0), 1))\nt = x\nwhile t < 3:\n    t += 1\nreturn TABLE[n] + t": (
         "it may raise an error", "return TABLE[n] + t"),
+    "return NESTED[0][0] * x": ("NESTED is a tuple of more than numbers; expected numbers, tuples of numbers",
+                               "return NESTED[0][0] * x"),
+    "a, *b = x, 2.0\nreturn a": ("it has a * before a name or value; expected each by itself", "a, *b = x, 2.0"),
+    "x.real = 1\nreturn x": ("it writes to a part of something", "x.real = 1"),
+    "return x if x else 'a'": ("Numba cannot compile it: Cannot unify float32 and Literal[str](a)\n",
+                              "return x if x else 'a'"),
+    "for k in range(3):\n    if x > k:\n        break\nelse:\n    return x": (
+        "a path through it ends without a return", "for k in range(3):"),
     "return ARRAY[0] * x": ("ARRAY is a ndarray; expected numbers", "return ARRAY[0] * x"),
     "return NAMES['a'] * x": ("NAMES is a dict; expected numbers", "return NAMES['a'] * x"),
     "return mx.nd.exp(x)": ("mx is a module; expected numbers", "return mx.nd.exp(x)"),
@@ -165,3 +183,34 @@ def test_parameters_of_calls_are_checked():
         mx.nd.checked(x, times=0.5)
     with pytest.raises(MXNetError, match=r"operator checked.*unknown attribute 'tines'"):
         mx.nd.checked(x, tines=2)
+
+
+@pytest.mark.parametrize("body", [
+    "".join(f"{'el' if i else ''}if x > {400 - i}:\n    return x * {i}.0\n" for i in range(400)) + "return x",
+    "return " + " + ".join(["x"] * 900), "while x > 1:\n    x = x / 2\nreturn " + "-" * 400 + "x"])
+def test_what_is_nested_too_deeply(body: str):
+    with pytest.raises(MXNetError, match=r"operator deep: its function is nested too deeply"):
+        mx.operator.elementwise("deep")(function_of(body, "x"))
+
+
+def test_a_decorator_without_a_name():
+    with pytest.raises(MXNetError, match=r'got the function f where a name is expected.*elementwise\("f"\)'):
+        mx.operator.elementwise(function_of("return x", "x"))  # type: ignore[arg-type]
+
+
+WITHOUT_NUMBA = """
+import sys
+sys.modules["numba"] = None
+import mxc as mx
+try:
+    import elementwise_operators
+except mx.base.MXNetError as error:
+    print(error)
+"""
+
+
+def test_without_numba(tmp_path: Path):
+    said = run(WITHOUT_NUMBA, MXC_CACHE_DIR=str(tmp_path))
+    assert "function halvings (" in said
+    assert "it is no plain formula, and Numba, which has to compile it, cannot be imported" in said
+    assert "Traceback" not in said

@@ -27,6 +27,12 @@ def check(source: Source, outputs: int = 0) -> None:
         for kind, what in REFUSED.items():
             if isinstance(node, kind):
                 raise source.error(f"it {what}; expected a function that always gives a number", node)
+        if isinstance(node, ast.NamedExpr):
+            raise source.error("it assigns within an expression; expected an assignment of its own", node)
+        if isinstance(node, ast.Starred):
+            raise source.error("it has a * before a name or value; expected each by itself", node)
+        if isinstance(node, (ast.Attribute, ast.Subscript)) and isinstance(node.ctx, ast.Store):
+            raise source.error("it writes to a part of something; expected variables alone before =", node)
         if isinstance(node, ast.Return):
             _check_return(source, node, outputs)
     statements = source.statements
@@ -71,7 +77,8 @@ def _ends(statements: Sequence[ast.stmt]) -> bool:
     last = statements[-1]
     if isinstance(last, ast.If):
         return _ends(last.body) and _ends(last.orelse)
-    if isinstance(last, ast.While):
-        endless = isinstance(last.test, ast.Constant) and bool(last.test.value)
-        return endless and not any(isinstance(n, ast.Break) for n in ast.walk(last))
+    if isinstance(last, (ast.For, ast.While)):
+        test = getattr(last, "test", None)
+        endless = isinstance(test, ast.Constant) and bool(test.value)
+        return (endless or _ends(last.orelse)) and not any(isinstance(n, ast.Break) for n in ast.walk(last))
     return isinstance(last, ast.Return)

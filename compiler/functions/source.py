@@ -45,8 +45,8 @@ class Source:
     @property
     def keywords(self) -> dict[str, Any]:
         """Its keyword-only parameters with their defaults, `inspect.Parameter.empty` for those without."""
-        parameters = inspect.signature(self.function).parameters
-        return {a.arg: parameters[a.arg].default for a in self.tree.args.kwonlyargs}
+        defaults = self.function.__kwdefaults__ or {}  # a signature would be that of what functools.wraps names
+        return {a.arg: defaults.get(a.arg, inspect.Parameter.empty) for a in self.tree.args.kwonlyargs}
 
     @functools.cached_property
     def digest(self) -> str:
@@ -136,7 +136,8 @@ def _meaning(source: Source, node: ast.Name, value: Any, callers: tuple[Any, ...
         if plain in callers:
             raise source.error(f"{node.id} calls itself; expected loops instead", node)
         return _read(source.operator, source.role, plain, callers)
-    raise source.error(f"{node.id} is a {type(value).__name__}; expected numbers, tuples of numbers, functions written "
+    what = "tuple of more than numbers" if isinstance(value, tuple) else type(value).__name__
+    raise source.error(f"{node.id} is a {what}; expected numbers, tuples of numbers, functions written "
                        "in Python, or members of math and numpy (an array is to be an input)", node)
 
 
@@ -163,29 +164,45 @@ def _globals_of(code: types.CodeType) -> set[str]:
 
 
 def _definition(operator: str, role: str, function: types.FunctionType) -> tuple[str, Definition]:
-    """The file of a function, and its syntax tree there."""
+    """The file of a function, and its syntax tree there. The function is compared with what the file compiles to now:
+    a file may have been edited since it was imported."""
     code = function.__code__
+    linecache.checkcache(code.co_filename)  # lines that were read before the file changed
     lines = linecache.getlines(code.co_filename, function.__globals__)
     where = f"operator {operator}: its {role} {function.__name__}"
     if not lines:
         raise MXNetError(f"{where} was made from text that is not kept ({code.co_filename}); expected a function in a "
                          "file or a notebook's cell")
     try:
-        module = syntax.parse("".join(lines))
-    except SyntaxError as error:
+        module, codes = _module("".join(lines))
+    except (SyntaxError, ValueError) as error:
         raise MXNetError(f"{where}: {code.co_filename} has changed since it was imported ({error})") from None
     fitting = [n for n in ast.walk(module) if isinstance(n, Definition) and _first_line(n) == code.co_firstlineno
                and getattr(n, "name", "<lambda>") == code.co_name]
     if len(fitting) > 1:  # several lambdas on a line
-        fitting = [n for n in fitting if _essence(_code_of(n)) == _essence(code)] or fitting
+        fitting = [n for n in fitting if _is_within(code, n)] or fitting
     if len(fitting) > 1 and len({ast.dump(n) for n in fitting}) > 1:
         raise MXNetError(f"{where} ({code.co_filename}, line {code.co_firstlineno}) is one of several functions on its "
                          "line; expected a line of its own")
-    if not fitting:
+    # Names that no text has are those of a tool that rewrites functions, as pytest does with `assert`.
+    is_rewritten = any(name.startswith("@") for name in (*code.co_names, *code.co_varnames))
+    if not fitting or not (is_rewritten or _essence(code) in codes):
         kind = "an asynchronous function" if inspect.iscoroutinefunction(function) else "not in its file as it is now"
         raise MXNetError(f"{where} ({code.co_filename}, line {code.co_firstlineno}) is {kind}; expected a plain "
-                         "function of a file that has not changed")
+                         "function of a file that has not changed since it was imported (import it again)")
     return code.co_filename, fitting[0]
+
+
+@functools.lru_cache(maxsize=8)
+def _module(text: str) -> tuple[ast.Module, frozenset[object]]:
+    """The syntax tree of a file, and what its functions do. Raises SyntaxError, and ValueError for null bytes."""
+    module = syntax.parse(text)
+    found, waiting = set(), [compile(text, "<source>", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)]
+    while waiting:
+        code = waiting.pop()
+        found.add(_essence(code))
+        waiting += [c for c in code.co_consts if isinstance(c, types.CodeType)]
+    return module, frozenset(found)
 
 
 def _first_line(node: Definition) -> int:
@@ -193,14 +210,20 @@ def _first_line(node: Definition) -> int:
     return decorators[0].lineno if decorators else node.lineno
 
 
-def _code_of(node: Definition) -> types.CodeType:
-    assert isinstance(node, ast.Lambda)
-    code = compile(ast.fix_missing_locations(ast.Expression(node)), "<lambda>", "eval")
-    return next(c for c in code.co_consts if isinstance(c, types.CodeType))
+def _is_within(code: types.CodeType, node: Definition) -> bool:
+    """Whether the code's places in the file are those of a definition's body."""
+    body = node.body if isinstance(node, ast.Lambda) else node
+    first, last = (body.lineno, body.col_offset), (body.end_lineno, body.end_col_offset)
+    places = [(line, column, end, to) for line, end, column, to in code.co_positions()
+              if None not in (line, end, column, to) and column != to]  # what does nothing has the line alone
+    return bool(places) and all(first <= p[:2] and p[2:] <= last for p in places)
 
 
 def _essence(code: types.CodeType) -> tuple[object, ...]:
-    return code.co_code, repr(code.co_consts), code.co_names, code.co_varnames
+    """All that decides what a code object does, and the line and name that it has."""
+    constants = tuple(_essence(c) if isinstance(c, types.CodeType) else repr(c) for c in code.co_consts)
+    return (code.co_name, code.co_firstlineno, code.co_code, constants, code.co_names, code.co_varnames,
+            code.co_freevars, code.co_cellvars)
 
 
 def _bare(tree: Definition) -> ast.AST:

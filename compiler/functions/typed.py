@@ -2,13 +2,18 @@
 
 Numba's rules widen (float32 + 1 is float64), so what is a whole number or a literal is made a number of the dtype
 where it meets one. `TYPE(x)` is that conversion; what it is, and what `math` and `np` are, says the caller: Numba's on
-the CPU, numba.cuda's, or NumPy's for the reference. The lines of the text stay those of the user's file.
+the CPU, numba.cuda's, or NumPy's for the reference (reference.py). The lines of the text stay those of the user's
+file.
+
+Whole numbers are of 64 bits, and their arithmetic wraps; `INTEGER(x)` says so to the reference. What `int`, `round`,
+`math.floor` and so on give stays a number of the dtype, which is exact, until it meets a whole number: then it becomes
+the nearest one there is, and NaN becomes 0.
 """
 from __future__ import annotations
 
 import ast
 import copy
-import math
+import inspect
 import types
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,15 +22,19 @@ from typing import Any
 import numpy as np
 
 from mxc.compiler.functions.formula import REAL, TRUTH, WHOLE
+from mxc.compiler.functions.integers import INTEGER, TYPE, WORDS, Simpler, fits
 from mxc.compiler.functions.source import Source
 
-TYPE = "mxc_number"  # the conversion to the dtype, in the rewritten text
+ROUNDED = "rounded"  # a number of the dtype that has no fraction, and is a whole number to the function
 OTHER = "other"  # what is no number of the three kinds, or of a dtype that the function names: left as it is
-WHOLE_RESULTS = ("floor", "ceil", "trunc", "int", "round", "len")
-OF_WHOLE = ("gcd",)  # of whole numbers, and gives one
+ROUNDING = {"floor": "floor", "ceil": "ceil", "trunc": "trunc", "int": "trunc", "round": "rint"}  # NumPy's names
+ROUNDERS = {f"mxc_{name}": getattr(np, name) for name in ROUNDING.values()}  # words of the text for these
+OF_WHOLE = ("gcd", "len", "range")  # of whole numbers
 TRUTH_RESULTS = ("isnan", "isinf", "isfinite", "bool", "isclose")
-OF_ARGUMENTS = ("abs", "min", "max", "pow", "sum", "divmod")
+OF_ARGUMENTS = ("abs", "min", "max", "sum")
 KINDS = {float: REAL, int: WHOLE, bool: TRUTH}
+OF_INTEGERS: dict[type[ast.operator], str] = {
+    ast.FloorDiv: "mxc_quotient", ast.Mod: "mxc_rest", ast.LShift: "mxc_left", ast.RShift: "mxc_right"}
 
 
 @dataclass
@@ -43,57 +52,61 @@ def rewritten(source: Source, kinds: Sequence[type], part: tuple[int, int] | Non
     """The text of a function whose arguments are numbers of the dtype. kinds: float, int or bool: what they are to the
     function, inputs first. part: (i, n): the i-th of the n numbers that it returns in a tuple; None: it returns one."""
     text = Text(name)
-    inner = _Rewriter(source, tuple(KINDS[k] for k in kinds), text).name
-    arguments = [f"a{i}" for i in range(len(kinds))]
-    converted = [{float: "{}", int: "int({})", bool: "({} != 0)"}[k].format(a)
-                 for k, a in zip(kinds, arguments, strict=True)]
-    parts = ["number"] if part is None else [f"number{i}" for i in range(part[1])]
-    module = ast.parse(f"def {name}({', '.join(arguments)}):\n"
-                       f"    {', '.join(parts)} = {inner}({', '.join(converted)})\n"
-                       f"    return {TYPE}({parts[0 if part is None else part[0]]})\n")
-    definition = module.body[0]
-    assert isinstance(definition, ast.FunctionDef)
-    ast.increment_lineno(definition, source.tree.lineno - 1)
-    text.functions[name] = definition, source.file
+    _Rewriter(source, tuple(KINDS[k] for k in kinds), text, part)
     return text
 
 
 def build(text: Text, names: Mapping[str, Any], decorate: Callable[[Any], Any] = lambda f: f) -> Any:
-    """The main function. names: TYPE, and others that take the place of the text's. decorate: each function."""
+    """The main function. names: TYPE, INTEGER, the ROUNDERS, and what takes the place of the text's names. decorate:
+    each function."""
     space = {**text.names, **names}
     for name, (definition, file) in text.functions.items():
         module = ast.fix_missing_locations(ast.Module([definition], []))
-        exec(compile(module, file, "exec"), space)
+        exec(compile(module, file, "exec", dont_inherit=True, optimize=0), space)
         space[name] = decorate(space[name])
     return space[text.main]
 
 
 class _Rewriter(ast.NodeTransformer):
-    """One function for arguments of certain kinds; `name` in the text, `returns`: the kind of its result."""
+    """One function for arguments of certain kinds; `name` in the text, `returns`: the kind of its result. The main one,
+    which gives the part of its result that is asked for, comes after those that it calls."""
 
-    def __init__(self, source: Source, kinds: tuple[str, ...], text: Text):
-        self.source, self.text = source, text
-        self.kinds: dict[str, str] = dict(zip([*source.inputs, *source.keywords], kinds, strict=True))
-        self.arguments = dict(self.kinds)
+    def __init__(self, source: Source, kinds: tuple[str, ...], text: Text, part: tuple[int, int] | None = None,
+                 is_main: bool = True):
+        self.source, self.text, self.part, self.is_main = source, text, part, is_main
+        names = [*source.inputs, *source.keywords]
+        self.kinds: dict[str, str] = dict(zip(names, kinds, strict=True))
         self.called: dict[tuple[str, tuple[str, ...]], _Rewriter] = {}
-        statements = copy.deepcopy(source.statements)
-        self.locals = {n.id for s in statements for n in ast.walk(s) if isinstance(n, ast.Name)
+        self.locals = {n.id for s in source.statements for n in ast.walk(s) if isinstance(n, ast.Name)
                        and isinstance(n.ctx, ast.Store)} | self.kinds.keys()
+        statements = [Simpler(self._captured).visit(s) for s in copy.deepcopy(source.statements)]
         self._infer(statements)
         self.returns = self._returned(statements)
-        body = [self.visit(s) for s in statements]
-        self.name = f"mxc_{len(text.functions)}_{getattr(source.tree, 'name', 'function')}"
-        names = [*source.inputs, *source.keywords]
-        changed = [n for n in names if self.kinds[n] != self.arguments[n]]  # they become numbers of the dtype later on
-        body = [*(ast.Assign([ast.Name(n, ast.Store())], self._wrap(ast.Name(n, ast.Load()))) for n in changed), *body]
-        arguments = ast.arguments([], [ast.arg(n) for n in names], None, [], [], None, [])
+        given = [f"a{i}" for i in range(len(names))]
+        body: list[ast.stmt] = [
+            ast.Assign([ast.Name(n, ast.Store())], self._argument(ast.Name(a, ast.Load()), kind, self.kinds[n]))
+            for n, a, kind in zip(names, given, kinds, strict=True)]
+        for statement in statements:
+            made = self.visit(statement)
+            body += made if isinstance(made, list) else [made]
+        called = f"mxc_{len(text.functions)}_{getattr(source.tree, 'name', 'function')}"
+        self.name = text.main if is_main else called
+        arguments = ast.arguments([], [ast.arg(a) for a in given], None, [], [], None, [])
         definition = ast.FunctionDef(self.name, arguments, body, [], None, None)
-        ast.copy_location(definition, source.tree)
-        for statement in body[:len(changed)]:
-            ast.copy_location(statement, source.tree)
+        for node in (definition, *body[:len(names)]):
+            ast.copy_location(node, source.tree)
         text.functions[self.name] = ast.fix_missing_locations(definition), source.file
         text.names |= {self._own(n): v for n, v in source.names.items()
                        if not isinstance(v, (Source, bool, int, float, np.generic))}
+
+    def _argument(self, node: ast.expr, kind: str, wanted: str) -> ast.expr:
+        """What a parameter holds first: the main function's arguments are numbers of the dtype, whatever their kind."""
+        ast.copy_location(node, self.source.tree)
+        if self.is_main and kind == WHOLE:
+            node = self._word("mxc_whole", node)
+        elif self.is_main and kind == TRUTH:
+            node = ast.copy_location(ast.Compare(node, [ast.NotEq()], [ast.Constant(0)]), node)
+        return self._converted(node, kind, wanted)
 
     def _own(self, name: str) -> str:
         """A global name in the text: functions of several files may mean different things by one."""
@@ -117,8 +130,6 @@ class _Rewriter(ast.NodeTransformer):
                         self._keep(node.target, self._of_operation(node.op, node.target, node.value))
                     elif isinstance(node, ast.For):
                         self._keep(node.target, self._of_items(node.iter))
-                    elif isinstance(node, ast.NamedExpr):
-                        self._given(node.target, node.value)
 
     def _given(self, target: ast.expr, value: ast.expr) -> None:
         if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
@@ -152,15 +163,16 @@ class _Rewriter(ast.NodeTransformer):
             return self._of_operation(node.op, node.left, node.right)
         if isinstance(node, ast.UnaryOp):
             kind = self.kind(node.operand)
-            return TRUTH if isinstance(node.op, ast.Not) else WHOLE if kind == TRUTH else kind
+            is_whole = kind == TRUTH or (kind == ROUNDED and isinstance(node.op, ast.Invert))
+            return TRUTH if isinstance(node.op, ast.Not) else WHOLE if is_whole else kind
         if isinstance(node, ast.Compare):
             return TRUTH
-        if isinstance(node, (ast.BoolOp, ast.Tuple)):
-            return _joined([self.kind(n) for n in (node.values if isinstance(node, ast.BoolOp) else node.elts)])
+        if isinstance(node, ast.BoolOp):
+            return _joined([self.kind(n) for n in node.values])
+        if isinstance(node, ast.Tuple):
+            return _in_tuple(_joined([self.kind(n) for n in node.elts]))
         if isinstance(node, ast.IfExp):
             return _joined([self.kind(node.body), self.kind(node.orelse)])
-        if isinstance(node, ast.NamedExpr):
-            return self.kind(node.value)
         if isinstance(node, ast.Subscript):
             return self.kind(node.value) if isinstance(node.value, ast.Tuple) else _of_number(
                 self._captured(node.value), True)
@@ -171,7 +183,8 @@ class _Rewriter(ast.NodeTransformer):
         if OTHER in (a, b):
             return OTHER
         # a whole number to a power that may be negative is none
-        is_root = isinstance(op, ast.Pow) and not isinstance(right, ast.Constant)
+        is_root = isinstance(op, ast.Pow) and not (isinstance(right, ast.Constant) and isinstance(right.value, int)
+                                                    and right.value >= 0)
         if REAL in (a, b) or isinstance(op, ast.Div) or is_root:
             return REAL
         is_bits = isinstance(op, (ast.BitAnd, ast.BitOr, ast.BitXor)) and a == b == TRUTH
@@ -185,7 +198,9 @@ class _Rewriter(ast.NodeTransformer):
         name = getattr(function, "__name__", function)
         if name in TRUTH_RESULTS:
             return TRUTH
-        if name in OF_WHOLE or (name in WHOLE_RESULTS and not isinstance(function, np.ufunc) and len(kinds) == 1):
+        if _rounds(function, node):
+            return ROUNDED if kinds[0] in (REAL, ROUNDED) else WHOLE if kinds[0] else ""
+        if name in OF_WHOLE:
             return WHOLE
         if function in OF_ARGUMENTS:
             return _joined(kinds)
@@ -199,7 +214,7 @@ class _Rewriter(ast.NodeTransformer):
         kinds = tuple(self.kind(given[n]) if n in given else _of_number(function.keywords.get(n))
                       for n in (*function.inputs, *function.keywords))
         if (function.digest, kinds) not in self.called:
-            self.called[function.digest, kinds] = _Rewriter(function, kinds, self.text)
+            self.called[function.digest, kinds] = _Rewriter(function, kinds, self.text, is_main=False)
         return self.called[function.digest, kinds]
 
     def _captured(self, node: ast.AST) -> Any:
@@ -223,13 +238,38 @@ class _Rewriter(ast.NodeTransformer):
     def _wrap(self, node: ast.expr) -> ast.expr:
         return ast.copy_location(ast.Call(ast.copy_location(ast.Name(TYPE, ast.Load()), node), [node], []), node)
 
+    def _word(self, name: str, *arguments: ast.expr) -> ast.expr:
+        """A call of a function that the rewritten text has beside the user's."""
+        if name in WORDS:
+            self.text.functions.setdefault(name, (WORDS[name], "<mxc>"))
+        made = ast.Call(ast.Name(name, ast.Load()), list(arguments), [])
+        return ast.fix_missing_locations(ast.copy_location(made, arguments[0]))
+
+    def _converted(self, made: ast.expr, kind: str, wanted: str) -> ast.expr:
+        """What is a number of one kind, as one of another that holds it."""
+        if wanted == REAL and kind in (WHOLE, TRUTH):
+            return self._wrap(made)
+        if wanted == WHOLE and kind in (ROUNDED, TRUTH):
+            return self._word("mxc_whole" if kind == ROUNDED else "int", made)
+        return made
+
+    def _as(self, node: ast.expr, wanted: str) -> ast.expr:
+        """An expression, rewritten, of another kind."""
+        kind = self.kind(node)
+        return self._converted(self.visit(node), kind, wanted)
+
     def _real(self, node: ast.expr) -> ast.expr:
         """An expression, as a number of the dtype where it is a whole one."""
-        kind = self.kind(node)
-        made = self.visit(node)
-        return self._wrap(made) if kind in (WHOLE, TRUTH) else made
+        return self._as(node, REAL)
+
+    def _all(self, nodes: Sequence[ast.expr]) -> list[ast.expr]:
+        """Expressions that meet: numbers of the dtype where one of them is, else whole numbers where one is."""
+        wanted = _joined(list(map(self.kind, nodes)))
+        return [self._as(n, wanted) if wanted in (REAL, WHOLE) else self.visit(n) for n in nodes]
 
     def visit_Constant(self, node: ast.Constant) -> ast.expr:
+        if not fits(node.value):
+            raise self.source.error("it has a whole number of more than 64 bits; expected a float, as 2.0**70", node)
         return self._wrap(node) if isinstance(node.value, float) else node
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
@@ -248,42 +288,76 @@ class _Rewriter(ast.NodeTransformer):
         return self.generic_visit(node)  # type: ignore[return-value]
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
-        if self.kind(node) == REAL:
-            return ast.copy_location(ast.BinOp(self._real(node.left), node.op, self._real(node.right)), node)
-        return self.generic_visit(node)  # type: ignore[return-value]
+        kind = self.kind(node)
+        if kind not in (REAL, WHOLE):
+            return self.generic_visit(node)  # type: ignore[return-value]
+        left, right = self._as(node.left, kind), self._as(node.right, kind)
+        word = OF_INTEGERS.get(type(node.op), "") if kind == WHOLE else ""
+        if word:
+            return self._word(word, left, right)
+        made = ast.copy_location(ast.BinOp(left, node.op, right), node)
+        return self._word(INTEGER, made) if kind == WHOLE else made
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:
+        kind = self.kind(node)
+        if kind != WHOLE:
+            return self.generic_visit(node)  # type: ignore[return-value]
+        return self._word(INTEGER, ast.copy_location(ast.UnaryOp(node.op, self._as(node.operand, WHOLE)), node))
 
     def visit_Compare(self, node: ast.Compare) -> ast.expr:
-        operands = [node.left, *node.comparators]
-        if REAL in map(self.kind, operands):
-            left, *rest = map(self._real, operands)
-            return ast.copy_location(ast.Compare(left, node.ops, rest), node)
-        return self.generic_visit(node)  # type: ignore[return-value]
+        left, *rest = self._all([node.left, *node.comparators])
+        return ast.copy_location(ast.Compare(left, node.ops, rest), node)
 
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:
-        if self.kind(node) == REAL:
-            return ast.copy_location(ast.BoolOp(node.op, list(map(self._real, node.values))), node)
-        return self.generic_visit(node)  # type: ignore[return-value]
+        return ast.copy_location(ast.BoolOp(node.op, self._all(node.values)), node)
 
     def visit_IfExp(self, node: ast.IfExp) -> ast.expr:
-        if self.kind(node) == REAL:
-            made = ast.IfExp(self.visit(node.test), self._real(node.body), self._real(node.orelse))
-            return ast.copy_location(made, node)
-        return self.generic_visit(node)  # type: ignore[return-value]
+        return ast.copy_location(ast.IfExp(self.visit(node.test), *self._all([node.body, node.orelse])), node)
+
+    def visit_Tuple(self, node: ast.Tuple) -> ast.expr:
+        if isinstance(node.ctx, ast.Store):
+            return node
+        parts = [self._as(n, _in_tuple(self.kind(n))) for n in node.elts]
+        return ast.copy_location(ast.Tuple(parts, node.ctx), node)
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
+        index = self._as(node.slice, WHOLE) if self.kind(node.slice) == ROUNDED else self.visit(node.slice)
+        return ast.copy_location(ast.Subscript(self.visit(node.value), index, node.ctx), node)
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
         function = self._captured(node.func)
         if isinstance(function, Source):
             return self._call_of(function, node)
+        if node.keywords:
+            raise self.source.error(f"the argument {node.keywords[0].arg} of {ast.unparse(node.func)} is given by its "
+                                    "name; expected arguments by position", node)
+        if function == "round" and len(node.args) > 1:
+            raise self.source.error("it rounds to digits; expected round of one argument: round(x * 100) / 100", node)
+        if function is np.power and len(node.args) == 2:
+            return ast.copy_location(ast.BinOp(self._real(node.args[0]), ast.Pow(), self._real(node.args[1])), node)
         if function == "float" and len(node.args) == 1:
             return self._real(node.args[0])
+        if _rounds(function, node):
+            return self._rounded(str(getattr(function, "__name__", function)), node.args[0])
         kinds = [self.kind(a) for a in node.args]
+        name = getattr(function, "__name__", function)
         library = isinstance(function, np.ufunc) or getattr(function, "__module__", "") == "math"
-        library = library and getattr(function, "__name__", "") not in OF_WHOLE
-        mixed = function in OF_ARGUMENTS and REAL in kinds
-        if (library and OTHER not in kinds) or mixed:
-            return ast.copy_location(ast.Call(self.visit(node.func), list(map(self._real, node.args)), node.keywords),
-                                     node)
-        return self.generic_visit(node)  # type: ignore[return-value]
+        if name == "bool":
+            arguments = list(map(self.visit, node.args))
+        elif function in OF_ARGUMENTS:
+            arguments = self._all(node.args)
+        elif library and name not in OF_WHOLE and OTHER not in kinds:
+            arguments = list(map(self._real, node.args))
+        else:
+            arguments = [self._as(a, _in_tuple(k)) for a, k in zip(node.args, kinds, strict=True)]
+        made = ast.copy_location(ast.Call(self.visit(node.func), arguments, node.keywords), node)
+        return self._word(INTEGER, made) if function == "abs" and kinds == [WHOLE] else made
+
+    def _rounded(self, name: str, node: ast.expr) -> ast.expr:
+        """A number without its fraction, as Python's `name` makes it."""
+        if self.kind(node) != REAL:
+            return self._word("int", self.visit(node)) if self.kind(node) in (TRUTH, OTHER) else self.visit(node)
+        return self._word(f"mxc_{ROUNDING[name]}", self.visit(node))
 
     def _call_of(self, function: Source, node: ast.Call) -> ast.expr:
         """Arguments by position, defaults filled in."""
@@ -293,7 +367,7 @@ class _Rewriter(ast.NodeTransformer):
         values = []
         for name in names:
             value = given.pop(name, None)
-            if value is None and name not in function.keywords:
+            if value is None and function.keywords.get(name, inspect.Parameter.empty) is inspect.Parameter.empty:
                 raise self.source.error(f"the argument {name} is missing", node)
             values.append(self.visit(value if value is not None
                                      else ast.copy_location(_number(function.keywords[name]), node)))
@@ -303,8 +377,8 @@ class _Rewriter(ast.NodeTransformer):
 
     def _stored(self, target: ast.expr, value: ast.expr) -> ast.expr:
         """What a variable is given, as a number of the dtype where it is one elsewhere."""
-        if isinstance(target, ast.Name) and self.kinds.get(target.id) == REAL:
-            return self._real(value)
+        if isinstance(target, ast.Name) and self.kinds.get(target.id) in (REAL, WHOLE):
+            return self._as(value, self.kinds[target.id])
         if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
             parts = [self._stored(t, v) for t, v in zip(target.elts, value.elts, strict=True)]
             return ast.copy_location(ast.Tuple(parts, ast.Load()), value)
@@ -325,13 +399,23 @@ class _Rewriter(ast.NodeTransformer):
         value = ast.copy_location(ast.BinOp(old, node.op, node.value), node)
         return self.visit_Assign(ast.copy_location(ast.Assign([node.target], value), node))
 
-    def visit_Return(self, node: ast.Return) -> ast.stmt:
+    def visit_Return(self, node: ast.Return) -> ast.stmt | list[ast.stmt]:
         assert node.value is not None
         if isinstance(node.value, ast.Tuple):  # numbers that may differ in kind from return to return
             parts = [self._real(v) for v in node.value.elts]
-            return ast.copy_location(ast.Return(ast.copy_location(ast.Tuple(parts, ast.Load()), node.value)), node)
-        value = self._real(node.value) if self.returns == REAL else self.visit(node.value)
-        return ast.copy_location(ast.Return(value), node)
+            value: ast.expr = ast.copy_location(ast.Tuple(parts, ast.Load()), node.value)
+        else:
+            value = self._as(node.value, self.returns) if self.returns in (REAL, WHOLE) else self.visit(node.value)
+        if not self.is_main:
+            return ast.copy_location(ast.Return(value), node)
+        if self.part is None:
+            return ast.copy_location(ast.Return(self._wrap(value)), node)
+        place, count = self.part
+        names = [f"{TYPE}_{i}" for i in range(count)]
+        target = ast.Tuple([ast.Name(n, ast.Store()) for n in names], ast.Store())
+        result = ast.copy_location(ast.Name(names[place], ast.Load()), node)
+        return [ast.fix_missing_locations(ast.copy_location(statement, node))
+                for statement in (ast.Assign([target], value), ast.Return(self._wrap(result)))]
 
 
 def _given(function: Source, node: ast.Call) -> dict[str, ast.expr]:
@@ -343,10 +427,21 @@ def _given(function: Source, node: ast.Call) -> dict[str, ast.expr]:
 
 def _joined(kinds: Sequence[str]) -> str:
     found = {k for k in kinds if k}
-    for kind in (OTHER, REAL, WHOLE, TRUTH):
+    for kind in (OTHER, REAL):
         if kind in found:
             return kind
-    return ""
+    return found.pop() if len(found) == 1 else WHOLE if found else ""
+
+
+def _in_tuple(kind: str) -> str:
+    """The kind of a number in a tuple, or as an argument of what knows whole numbers only."""
+    return WHOLE if kind == ROUNDED else kind
+
+
+def _rounds(function: Any, node: ast.Call) -> bool:
+    """Whether a call makes one number whole."""
+    name = getattr(function, "__name__", function)
+    return name in ROUNDING and not isinstance(function, np.ufunc) and len(node.args) == 1 and not node.keywords
 
 
 def _of_number(value: Any, in_tuple: bool = False) -> str:
@@ -360,43 +455,3 @@ def _of_number(value: Any, in_tuple: bool = False) -> str:
 
 def _number(number: float) -> ast.Constant:
     return ast.Constant(number)
-
-
-# --- the reference
-
-
-class _Math:
-    """`math` with NumPy's results where it raises errors."""
-
-    def __getattr__(self, name: str) -> Any:
-        value = getattr(math, name)
-        if not callable(value):
-            return value
-
-        def guarded(*numbers: Any) -> Any:
-            try:
-                return value(*numbers)
-            except OverflowError:
-                return math.inf
-            except ValueError:
-                return math.nan
-
-        return guarded
-
-
-def numpy_function(source: Source, kinds: Sequence[type], part: tuple[int, int] | None,
-                   dtype: str) -> Callable[..., float]:
-    """The function on NumPy's numbers of a dtype; NaN where Python raises an error."""
-    number = np.dtype(dtype).type
-    text = rewritten(source, kinds, part, "mxc_reference")
-    # what a math function gives is a float of Python, which takes the dtype of what it meets
-    modules = {name: _Math() for name, value in text.names.items() if value is math}
-    function = build(text, {TYPE: number, **modules})
-
-    def guarded(*numbers: Any) -> float:
-        try:
-            return float(function(*map(number, numbers)))
-        except (ArithmeticError, ValueError):
-            return math.nan
-
-    return guarded

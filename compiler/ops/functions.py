@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from mxc.compiler import syntax
-from mxc.compiler.functions import typed
+from mxc.compiler.functions import reference
 from mxc.compiler.functions.source import Source
 
 
@@ -92,5 +92,5 @@ def calls_native(text: str) -> bool:
 def numpy_function(function: ScalarFunction, dtype: str) -> np.ufunc:
     """A native function on arrays of a dtype, called for each element: slow, and the reference."""
     assert function.source is not None
-    plain = typed.numpy_function(function.source, function.kinds, function.part, dtype)
+    plain = reference.numpy_function(function.source, function.kinds, function.part, dtype)
     return np.frompyfunc(plain, function.count, 1)

@@ -14,7 +14,13 @@ GENERATORS = {LLVM: "mxc's own translator", NUMBA: "Numba"}
 
 
 def numba_part(name: str) -> Any:
-    """A module of targets/numba/, which is found by its name: it is made of what is here, and imports Numba."""
+    """A module of targets/numba/, which is found by its name: it is made of what is here, and imports Numba. Raises
+    TargetError when Numba cannot be imported."""
+    try:
+        importlib.import_module("numba")
+    except ImportError as error:  # it is missing, or does not go with the installed NumPy
+        raise TargetError(f"Numba, which has to compile it, cannot be imported ({error}): pip install --upgrade numba"
+                          ) from None
     return importlib.import_module(f"mxc.compiler.targets.numba.{name}")
 
 

@@ -90,7 +90,7 @@ def fma_(a, b, c):
 
 @_device
 def rint_(x):
-    return x if x != x or math.isinf(x) else x - x + round(x)
+    return x - x + round(x) if abs(x) < float32(4503599627370496.0) else x  # round gives int64; larger have no fraction
 
 
 @_device
@@ -176,5 +176,8 @@ def _functions(kernel: LoopKernel) -> dict[str, Any]:
         function = find(word[:-1])
         assert function is not None and function.source is not None
         text = typed.rewritten(function.source, function.kinds, function.part, word)
-        made[word] = typed.build(text, {typed.TYPE: getattr(types, dtype)}, _device)
+        rounders = dict(typed.ROUNDERS)
+        if not getattr(config, "ENABLE_CUDASIM", False):  # devices have no functions of NumPy's
+            rounders = {each: _names()[f"{each.removeprefix('mxc_')}_"] for each in rounders}
+        made[word] = typed.build(text, {typed.TYPE: getattr(types, dtype), typed.INTEGER: int64, **rounders}, _device)
     return made

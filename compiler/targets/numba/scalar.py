@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 import numba
-from numba.core import errors, types
+from numba.core import types
 
 from mxc.compiler.error import MXNetError
 from mxc.compiler.functions import typed
@@ -16,6 +16,7 @@ from mxc.compiler.targets.numba.lowering import RAISES, lowered
 
 KINDS = {"float32": "float", "float64": "double"}
 _LINE = re.compile(r'File "[^"\n]*", line (\d+)')
+_INTERNAL = re.compile(r" (?:for|of variable) '\$[^']*'.*|: %\".*|\. Raised from .*")  # names that no user has written
 _NOISE = re.compile(r"^(Failed in |During: |- Resolution|There are \d|\s*$|File |\s*def |<source|\^|This error)")
 
 
@@ -32,9 +33,12 @@ def scalar_text(function: ScalarFunction, dtype: str) -> str:
     inlined = numba.njit(inline="always", error_model="numpy")
     main = text.main
     try:
-        built = typed.build(text, {typed.TYPE: kind}, lambda f: f if f.__name__ == main else inlined(f))
+        built = typed.build(text, {typed.TYPE: kind, typed.INTEGER: types.int64, **typed.ROUNDERS},
+                            lambda f: f if f.__name__ == main else inlined(f))
         found = lowered(built, [kind] * function.count)
-    except errors.NumbaError as error:
+    except (MXNetError, RecursionError, MemoryError):
+        raise
+    except Exception as error:  # Numba has errors of many kinds for what it does not know
         raise _readable(function, error) from None
     if found.returns != kind:
         raise source.error(f"it returns {found.returns}; expected a number")
@@ -85,4 +89,4 @@ def _reason(text: str) -> str:
         return f"it has no {call[1].strip()}"
     lines = [line.strip() for line in text.splitlines()]
     told = [line for line in lines if not _NOISE.match(line)]
-    return (told[0] if told else lines[0]).rstrip(":.")
+    return _INTERNAL.sub("", told[0] if told else lines[0]).rstrip(":.")

@@ -1,0 +1,58 @@
+"""Functions of numbers as Python computes them on NumPy's scalars: the definition of what compiled code gives."""
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from mxc.compiler.functions.integers import INTEGER, TYPE
+from mxc.compiler.functions.source import Source
+from mxc.compiler.functions.typed import ROUNDERS, build, rewritten
+
+# NumPy's names of functions of `math`
+_NAMES = {"asin": "arcsin", "acos": "arccos", "acosh": "arccosh", "atanh": "arctanh", "pow": "power"}
+
+
+class _Math:
+    """`math` with the C library's results where Python raises errors."""
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(math, name)
+        if not callable(value):
+            return value
+        of_numpy = getattr(np, _NAMES.get(name, name), None)
+
+        def guarded(*numbers: Any) -> Any:
+            try:
+                return value(*numbers)
+            except (OverflowError, ValueError):
+                if name == "lgamma":  # a pole, or too large
+                    return math.inf
+                return math.nan if of_numpy is None else float(of_numpy(*map(float, numbers)))
+
+        return guarded
+
+
+def numpy_function(source: Source, kinds: Sequence[type], part: tuple[int, int] | None,
+                   dtype: str) -> Callable[..., float]:
+    """The function on NumPy's numbers of a dtype; NaN where Python raises an error."""
+    number = np.dtype(dtype).type
+    text = rewritten(source, kinds, part, "mxc_reference")
+    # what a math function gives is a float of Python, which takes the dtype of what it meets
+    modules = {name: _Math() for name, value in text.names.items() if value is math}
+    function = build(text, {TYPE: number, INTEGER: _wrapped, **ROUNDERS, **modules})
+
+    def guarded(*numbers: Any) -> float:
+        try:
+            return float(function(*map(number, numbers)))
+        except (ArithmeticError, ValueError):
+            return math.nan
+
+    return guarded
+
+
+def _wrapped(number: int) -> int:
+    """A whole number as 64 bits hold it."""
+    return (int(number) + (1 << 63)) % (1 << 64) - (1 << 63)
