@@ -39,6 +39,49 @@ executor.backward([mx.nd.ones((4, 8))])
 executor.forward(is_train=False)
 values = [*values.ravel(), *executor.grad_dict["w"].asnumpy().ravel()]
 """
+OPERATORS = """
+import mxc as mx
+
+def running_gradient(grad_out, grad_x):
+    total = 0.0
+    for i in range(grad_out.shape[0] - 1, -1, -1):
+        total += grad_out[i]
+        grad_x[i] = total
+
+@mx.operator.kernel("t_running", shapes=lambda x: [x], gradient=running_gradient)
+def running(x, out):
+    total = 0.0
+    for i in range(x.shape[0]):
+        total += x[i]
+        out[i] = total
+"""
+OWN = """
+import elementwise_operators as own
+import numpy as np
+import mxc as mx
+import own_operators
+random = np.random.default_rng(0)
+values = []
+for dtype in ("float32", "float64", "float16"):
+    x, y = (mx.nd.array(random.uniform(-9, 9, 70_000), dtype=dtype) for _ in range(2))
+    x.attach_grad()
+    with mx.autograd.record():
+        z = mx.nd.blend(mx.nd.halvings(x * 2, most=3), mx.nd.tanh(y), sharp=True) * mx.nd.soft_swish(x, beta=0.5)
+    z.backward()
+    values += [*z.asnumpy()[::37], *x.grad.asnumpy()[::37]]
+x = mx.sym.Variable("data")
+after = mx.sym.softmax(mx.sym.halvings(mx.sym.Reshape(mx.sym.t_running(mx.sym.tanh(x)), (30, 100))) / 3)
+networks = [(own.network("halvings", most=2), (2, 8, 14, 14)), (own.network("soft_swish"), (2, 8, 14, 14)),
+            (after, (3000,))]
+for network, shape in networks:
+    executor = network.simple_bind(mx.cpu(), data=shape)
+    for array in executor.arg_dict.values():
+        array[:] = random.uniform(-1, 1, array.shape)
+    for is_train in (False, True):
+        values += [*executor.forward(is_train=is_train)[0].asnumpy().ravel()[::7]]
+    executor.backward([mx.nd.array(random.uniform(-1, 1, executor.outputs[0].shape))])
+    values += [value for array in executor.grad_arrays for value in array.asnumpy().ravel()[::7]]
+"""
 NEEDY = """
 import mxc as mx
 
@@ -97,6 +140,16 @@ def test_both_lie_in_one_cache_and_run_without_numba(tmp_path: Path) -> None:
               f"x, net = np.arange(20, dtype='f').reshape(4, 5) / 20, mx.load({str(artifact)!r})\n"
               "(values,) = net.predict(x=x).values()\nvalues = values.ravel()\ndel sys.modules['numba']")
     assert answer(loaded, MXC_CACHE_DIR="") == ("False", first[1][:32])
+
+
+def test_both_generators_run_operators_of_the_program(tmp_path: Path) -> None:
+    """On large arrays, behind convolutions, and over whole arrays. Of each the same code is called, but what is around
+    it is the generator's."""
+    (tmp_path / "own_operators.py").write_text(OPERATORS)
+    search = os.pathsep.join(filter(None, (str(tmp_path), str(Path(__file__).parent), os.environ.get("PYTHONPATH"))))
+    ours, numba = (answer(OWN, PYTHONPATH=search, MXC_CACHE_DIR="", MXC_CODEGEN=g)[1] for g in codegen.GENERATORS)
+    assert np.isfinite(ours).all() and len(set(ours)) > 10_000
+    np.testing.assert_allclose(numba, ours, rtol=1e-6, atol=1e-6)
 
 
 def test_what_users_set_for_numba_changes_nothing(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ DESCRIPTION = """Look at this machine and installation: versions, the CPU and wh
 kernel cache, whether a model compiles and runs, optional packages, and CUDA. Each line says whether that works (ok),
 works but could be better (note), is optional and not there or cannot be imported (missing), or does not work (failed);
 below is what to do.
-Exit code 1 when something that mxc needs failed: Python, a required package, or the model."""
+Exit code 1 when something that mxc needs failed: Python, a required package, the generator of code, or the model."""
 EXAMPLES = """
   mxc doctor
   mxc doctor --json"""
