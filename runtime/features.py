@@ -60,6 +60,14 @@ def code_generator() -> str:
     return chosen()
 
 
+def numba_fault() -> tuple[str, str]:
+    """Why Numba cannot be imported, which is tried, and what to do; ("", "") where it can."""
+    from mxc.compiler.targets.cpu import codegen
+
+    fault = codegen.numba_fault()
+    return fault, codegen.ADVICE if fault else ""
+
+
 def vector_form() -> tuple[str, int]:
     """What kernels are made of on this machine: the name of the instructions, and the bits of a vector."""
     from mxc.compiler.targets.cpu.isa import native

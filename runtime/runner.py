@@ -156,8 +156,8 @@ def chosen() -> str:
     """The runner that MXC_RUNNER names, whether this machine has it or not. Raises SettingError when it names none."""
     wanted = env.text("MXC_RUNNER") or "native"
     if wanted not in RUNNERS:
-        raise SettingError(f"MXC_RUNNER: there is no runner {wanted!r}{nearest(wanted, RUNNERS)}; expected one of "
-                           f"{', '.join(RUNNERS)}")
+        raise SettingError(f"MXC_RUNNER: there is no runner {wanted!r}; expected one of {', '.join(RUNNERS)}"
+                           f"{nearest(wanted, RUNNERS)}")
     return wanted
 
 

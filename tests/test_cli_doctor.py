@@ -87,6 +87,26 @@ def test_a_package_that_is_too_old_or_broken():
     assert found["a model"]["state"] == "ok"
 
 
+def test_numba_that_cannot_be_imported():
+    """It is required, so its own line says so too."""
+    for variables, state in (({}, "note"), ({"MXC_CODEGEN": "numba"}, "failed")):
+        code, found = findings(NUMBA_NUM_THREADS="-1", MXC_CACHE_DIR="", **variables)
+        made = found["code generators"]
+        assert code == FAILED and list(found) == WHAT and found["numba"]["state"] == "failed"
+        assert made["state"] == state and "Numba cannot be imported (Number of threads" in made["found"]
+        assert "pip install --force-reinstall numba" in made["advice"]
+        assert found["a model"]["state"] == ("failed" if variables else "ok")
+    assert "or unset MXC_CODEGEN" in made["advice"]
+
+
+def test_a_code_generator_that_there_is_not():
+    code, found = findings(MXC_CODEGEN="nmba")
+    made = found["code generators"]
+    assert code == FAILED and made["state"] == "failed"
+    assert made["found"].endswith("code generator 'nmba'; expected llvm or numba, or nothing for llvm; "
+                                  "did you mean 'numba'?")
+
+
 BROKEN = {"raise ImportError('no libjpeg')": "no libjpeg", "import os; os._exit(1)": "Python ends, or waits"}
 
 

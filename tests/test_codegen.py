@@ -1,6 +1,7 @@
 """Numba as the generator of kernels' code: how it is chosen, that it stays in the background, and what it refuses."""
 from __future__ import annotations
 
+import dataclasses
 import os
 import subprocess
 import sys
@@ -22,7 +23,7 @@ from mxc.compiler.targets.cpu.interleave import hinted
 from mxc.compiler.targets.cpu.jobs import Job, job_of
 from mxc.compiler.targets.cpu.load import machine, optimised
 from mxc.compiler.targets.cpu.target import CpuTarget
-from mxc.compiler.targets.cpu.worker import module_of
+from mxc.compiler.targets.cpu.worker import compile_here, module_of
 
 HEAD = "def kernel(args, first, last, scratch):\n    b0 = buffer0(args, 0)\n"
 NETWORK = """
@@ -37,6 +38,80 @@ values = executor.forward(is_train=True)[0].asnumpy()
 executor.backward([mx.nd.ones((4, 8))])
 executor.forward(is_train=False)
 values = [*values.ravel(), *executor.grad_dict["w"].asnumpy().ravel()]
+"""
+OPERATORS = """
+import mxc as mx
+
+def running_gradient(grad_out, grad_x):
+    total = 0.0
+    for i in range(grad_out.shape[0] - 1, -1, -1):
+        total += grad_out[i]
+        grad_x[i] = total
+
+@mx.operator.kernel("t_running", shapes=lambda x: [x], gradient=running_gradient)
+def running(x, out):
+    total = 0.0
+    for i in range(x.shape[0]):
+        total += x[i]
+        out[i] = total
+"""
+OWN = """
+import elementwise_operators as own
+import numpy as np
+import mxc as mx
+import own_operators
+random = np.random.default_rng(0)
+values = []
+for dtype in ("float32", "float64", "float16"):
+    x, y = (mx.nd.array(random.uniform(-9, 9, 70_000), dtype=dtype) for _ in range(2))
+    x.attach_grad()
+    with mx.autograd.record():
+        z = mx.nd.blend(mx.nd.halvings(x * 2, most=3), mx.nd.tanh(y), sharp=True) * mx.nd.soft_swish(x, beta=0.5)
+    z.backward()
+    values += [*z.asnumpy()[::37], *x.grad.asnumpy()[::37]]
+x = mx.sym.Variable("data")
+after = mx.sym.softmax(mx.sym.halvings(mx.sym.Reshape(mx.sym.t_running(mx.sym.tanh(x)), (30, 100))) / 3)
+networks = [(own.network("halvings", most=2), (2, 8, 14, 14)), (own.network("soft_swish"), (2, 8, 14, 14)),
+            (after, (3000,))]
+for network, shape in networks:
+    executor = network.simple_bind(mx.cpu(), data=shape)
+    for array in executor.arg_dict.values():
+        array[:] = random.uniform(-1, 1, array.shape)
+    for is_train in (False, True):
+        values += [*executor.forward(is_train=is_train)[0].asnumpy().ravel()[::7]]
+    executor.backward([mx.nd.array(random.uniform(-1, 1, executor.outputs[0].shape))])
+    values += [value for array in executor.grad_arrays for value in array.asnumpy().ravel()[::7]]
+"""
+NEEDY = """
+import mxc as mx
+
+def halved(x):
+    count = 0.0
+    while x > 1:
+        x, count = x / 2, count + 1
+    return count
+
+def elementwise():
+    mx.operator.elementwise("waves", gradient=lambda x: 0.0)(halved)
+    mx.nd.waves(mx.nd.ones(100_000)).wait_to_read()
+
+@mx.operator.kernel("doubled", shapes=lambda x: [x])
+def doubled(x, y):
+    for i in range(x.shape[0]):
+        y[i] = 2 * x[i]
+
+def kernel():
+    mx.nd.doubled(mx.nd.ones(100_000)).wait_to_read()
+
+def network():
+    mx.sym.exp(mx.sym.Variable("x")).simple_bind(mx.cpu(), x=(4, 5)).forward()[0].wait_to_read()
+
+for name, run in {"elementwise": elementwise, "kernel": kernel, "network": network, "again": network}.items():
+    try:
+        run()
+    except mx.MXNetError as error:
+        assert type(error).__name__ == "TargetError", error
+        print(f"{name}: {error}")
 """
 TELL = "\nimport sys\nprint('numba' in sys.modules, *map(float, values))"
 
@@ -67,6 +142,16 @@ def test_both_lie_in_one_cache_and_run_without_numba(tmp_path: Path) -> None:
     assert answer(loaded, MXC_CACHE_DIR="") == ("False", first[1][:32])
 
 
+def test_both_generators_run_operators_of_the_program(tmp_path: Path) -> None:
+    """On large arrays, behind convolutions, and over whole arrays. Of each the same code is called, but what is around
+    it is the generator's."""
+    (tmp_path / "own_operators.py").write_text(OPERATORS)
+    search = os.pathsep.join(filter(None, (str(tmp_path), str(Path(__file__).parent), os.environ.get("PYTHONPATH"))))
+    ours, numba = (answer(OWN, PYTHONPATH=search, MXC_CACHE_DIR="", MXC_CODEGEN=g)[1] for g in codegen.GENERATORS)
+    assert np.isfinite(ours).all() and len(set(ours)) > 10_000
+    np.testing.assert_allclose(numba, ours, rtol=1e-6, atol=1e-6)
+
+
 def test_what_users_set_for_numba_changes_nothing(tmp_path: Path) -> None:
     """Six kernels at least, so that a helper process compiles too, whose answers what Numba prints must not disturb."""
     settings = {"NUMBA_OPT": "0", "NUMBA_DISABLE_JIT": "1", "NUMBA_DEBUGINFO": "1", "NUMBA_BOUNDSCHECK": "1",
@@ -92,14 +177,14 @@ def test_the_generator_is_a_part_of_the_key() -> None:
 def test_a_generator_that_there_is_not(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
                                        tmp_path: Path) -> None:
     monkeypatch.setenv("MXC_CODEGEN", "nmba")
-    with pytest.raises(SettingError, match=r"MXC_CODEGEN: there is no code generator 'nmba'; did you mean 'numba'"):
+    with pytest.raises(SettingError, match=r"MXC_CODEGEN: .* .nmba.; expected .* did you mean 'numba'"):
         codegen.chosen()
     monkeypatch.setenv("MXC_CODEGEN", "numba")
     assert codegen.chosen() == codegen.NUMBA
     monkeypatch.delenv("MXC_CODEGEN")
     assert codegen.chosen() == codegen.LLVM
     assert main(["compile", "net-symbol.json", "--codegen", "nmba"]) == USAGE
-    assert "--codegen nmba: there is no code generator 'nmba'; did you mean 'numba'" in capsys.readouterr().err
+    assert "no code generator 'nmba'; expected llvm or numba; did you mean 'numba'?" in capsys.readouterr().err
     assert main(["compile", "net-symbol.json", "--codegen", "numba", "--target", "cuda:sm_90"]) == USAGE
     assert "leave it out with --target cuda:sm_90" in capsys.readouterr().err
 
@@ -110,8 +195,34 @@ def test_numba_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(metadata, "version", version)
     assert codegen.parts(codegen.LLVM) == {}
-    with pytest.raises(TargetError, match=r"Numba, .* is not installed: pip install numba"):
+    with pytest.raises(TargetError, match=r"Numba is not installed, and MXC_CODEGEN=numba has .*: pip install numba"):
         codegen.parts(codegen.NUMBA)
+    with pytest.raises(TargetError, match=r"Numba is not installed, and operator waves is .*: pip install numba"):
+        codegen.numba_version("waves")
+
+
+@pytest.mark.parametrize(("text", "variables", "reason"), [
+    ("raise ImportError('Numba needs\\nNumPy 2.3 or less')", {}, "Numba needs NumPy 2.3 or less"),
+    ("import sys\nsys.modules[__name__] = None\nimport numba", {}, "import of numba halted"),
+    ("", {"NUMBA_NUM_THREADS": "-1"}, "Number of threads specified must be > 0"),
+], ids=["broken", "blocked", "a setting"])
+def test_numba_that_cannot_be_imported(text: str, variables: dict[str, str], reason: str, tmp_path: Path) -> None:
+    """Each time that it is needed, and whatever else Numba's second import would say."""
+    if text:
+        (tmp_path / "numba").mkdir()
+        (tmp_path / "numba/__init__.py").write_text(text)
+    (tmp_path / "program.py").write_text(NEEDY)
+    search = os.pathsep.join(filter(None, (str(tmp_path), os.environ.get("PYTHONPATH"))))
+    done = subprocess.run(
+        [sys.executable, tmp_path / "program.py"], capture_output=True, text=True, timeout=120,
+        env={**os.environ, "PYTHONPATH": search, "MXC_CODEGEN": "numba", "MXC_CACHE_DIR": "", **variables})
+    assert done.returncode == 0, done.stderr
+    why = {"elementwise": "operator waves is", "kernel": "operator doubled is", "network": "MXC_CODEGEN=numba has it"}
+    said = dict(line.split(": ", 1) for line in done.stdout.splitlines())
+    assert list(said) == [*why, "again"] and said["again"] == said["network"]
+    for what, who in why.items():
+        assert said[what].startswith(f"Numba cannot be imported ({reason}"), what
+        assert f"), and {who}" in said[what] and "pip install --force-reinstall numba" in said[what], what
 
 
 @pytest.mark.parametrize(("lines", "reason"), [
@@ -122,8 +233,19 @@ def test_numba_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
 ])
 def test_what_is_refused(lines: str, reason: str) -> None:
     job = Job("refused", "small", "typed", HEAD + lines, (F,), generator=codegen.NUMBA)
-    with pytest.raises(MXNetError, match=f"(?s)kernel small.*{reason}"):
-        NUMBA.object_of(job)
+    with pytest.raises(MXNetError, match=f"(?s)kernel small: Numba makes .*MXC_CODEGEN=llvm.*{reason}") as caught:
+        compile_here(job, NUMBA.cpu, NUMBA.features)
+    assert str(caught.value).count(job.text) == 1
+
+
+def test_loops_whose_step_is_an_argument() -> None:
+    job = Job("with_step", "small", "typed", HEAD + "    for i in range(first, 8, last):\n        b0[i] = i\n", (F,))
+    for code, generator in enumerate(codegen.GENERATORS):
+        array = np.zeros(8, F)
+        named = dataclasses.replace(job, symbol=f"with_step_{code}", generator=generator)
+        object_code = compile_here(named, NUMBA.cpu, NUMBA.features)
+        NUMBA.call(NUMBA.processor.load(named.symbol, object_code), [array], [], 0, [(1, 3)])
+        np.testing.assert_array_equal(array, [0, 1, 0, 0, 4, 0, 0, 7])
 
 
 def test_functions_that_come_with_the_job() -> None:

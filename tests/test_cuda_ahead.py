@@ -132,6 +132,11 @@ def test_without_the_extra() -> None:
     assert "pip install 'mxc-compiler[cuda]'" in refusal("import sys; sys.modules['numba_cuda'] = None")
 
 
+def test_with_a_setting_that_numba_refuses() -> None:
+    said = refusal("import os; os.environ['NUMBA_NUM_THREADS'] = '-1'")
+    assert "compiling for CUDA: its packages cannot be imported (Number of threads" in said
+
+
 def test_with_a_numpy_that_is_too_new() -> None:
     """numba-cuda 0.30 asks for np.row_stack, which NumPy 2.5 has no longer."""
     said = refusal("import numpy\nvars(numpy).pop('row_stack', None)")

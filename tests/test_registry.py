@@ -55,7 +55,7 @@ def test_skip_leaves_out_an_optional_pass(monkeypatch):
 
 @pytest.mark.parametrize(("skip", "message"), [
     ("only_exp", ""), ("only_exp,fuse", ""),
-    ("only_xp", "no pass 'only_xp'; did you mean 'only_exp'"),
+    ("only_xp", "no pass 'only_xp'; expected .*; did you mean 'only_exp'"),
     ("unchanged", "'unchanged' cannot be left out.*bare.*one of only_exp, fuse"),
 ])
 def test_skip_names_optional_passes(monkeypatch, skip, message):
@@ -71,7 +71,7 @@ def test_print_names_what_can_be_printed(monkeypatch):
     monkeypatch.setenv("MXC_PRINT", "only_exp, plan")
     check_names([only_exp, unchanged], ["fuse"], ["plan"])
     monkeypatch.setenv("MXC_PRINT", "plans")
-    with pytest.raises(MXNetError, match="MXC_PRINT: there is no 'plans'; did you mean 'plan'"):
+    with pytest.raises(MXNetError, match=r"MXC_PRINT: there is no 'plans'; expected .*; did you mean 'plan'"):
         check_names([only_exp, unchanged], ["fuse"], ["plan"])
 
 

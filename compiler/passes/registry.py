@@ -82,11 +82,11 @@ def check_names(passes: Sequence[GraphPass], stages: Sequence[str] = (), parts: 
     by_name = {each.name: each for each in passes}
     for name in sorted(env.names("MXC_SKIP").difference(optional)):
         if name not in by_name:
-            raise SettingError(f"MXC_SKIP: there is no pass {name!r}{nearest(name, [*by_name, *stages])}; "
-                               f"expected one of {', '.join(optional)}")
+            raise SettingError(f"MXC_SKIP: there is no pass {name!r}; "
+                               f"expected one of {', '.join(optional)}{nearest(name, [*by_name, *stages])}")
         raise SettingError(f"MXC_SKIP: pass {name!r} cannot be left out: what follows needs "
                            f"{', '.join(by_name[name].gives)}; expected one of {', '.join(optional)}")
     printed = [*by_name, *stages, *parts]
     for name in sorted(env.names("MXC_PRINT").difference(printed)):
-        raise SettingError(f"MXC_PRINT: there is no {name!r}{nearest(name, printed)}; "
-                           f"expected one of {', '.join(printed)}")
+        raise SettingError(f"MXC_PRINT: there is no {name!r}; "
+                           f"expected one of {', '.join(printed)}{nearest(name, printed)}")

@@ -90,8 +90,9 @@ def run(options: argparse.Namespace) -> int:
     if options.target.startswith(LEVEL):
         level = options.target.removeprefix(LEVEL)
         if level not in cpu_levels():
-            raise UsageError(f"--target {options.target}: there is no level {level!r}{nearest(level, cpu_levels())}; "
-                             f"expected one of {', '.join(cpu_levels())}, or cpu alone for this machine's CPU")
+            raise UsageError(f"--target {options.target}: there is no level {level!r}; expected one of "
+                             f"{', '.join(cpu_levels())}, or cpu alone for this machine's CPU"
+                             f"{nearest(level, cpu_levels())}")
         env.set("MXC_CPU", level)
         options.target = CPU
     if options.target != CPU and not options.target.startswith(CUDA):
@@ -99,9 +100,9 @@ def run(options: argparse.Namespace) -> int:
                          "an architecture, as cuda:sm_90")
     if options.codegen is not None:
         if options.codegen not in code_generators():
-            raise UsageError(f"--codegen {options.codegen}: there is no code generator {options.codegen!r}"
-                             f"{nearest(options.codegen, code_generators())}; expected one of "
-                             f"{', '.join(code_generators())}")
+            raise UsageError(f"--codegen {options.codegen}: there is no code generator {options.codegen!r}; "
+                             f"expected {' or '.join(code_generators())}"
+                             f"{nearest(options.codegen, code_generators())}")
         if options.target != CPU:
             raise UsageError(f"--codegen {options.codegen}: it is for CPUs: leave it out with --target "
                              f"{options.target}")

@@ -16,12 +16,13 @@ from mxc.cli import machine, requirements
 from mxc.cli.requirements import Declared, Requirement
 from mxc.cli.tables import print_json, print_table
 from mxc.compiler import env
+from mxc.compiler.error import SettingError
 
 DESCRIPTION = """Look at this machine and installation: versions, the CPU and what kernels use of it, threads, the
 kernel cache, whether a model compiles and runs, optional packages, and CUDA. Each line says whether that works (ok),
 works but could be better (note), is optional and not there or cannot be imported (missing), or does not work (failed);
 below is what to do.
-Exit code 1 when something that mxc needs failed: Python, a required package, or the model."""
+Exit code 1 when something that mxc needs failed: Python, a required package, the generator of code, or the model."""
 EXAMPLES = """
   mxc doctor
   mxc doctor --json"""
@@ -133,14 +134,24 @@ def processor() -> Finding:
 
 
 def generators() -> Finding:
-    """What makes kernels' code, and which of them is in use."""
-    from mxc.runtime.features import code_generator, code_generators
+    """What makes kernels' code, which of them is in use, and whether Numba can be."""
+    from mxc.runtime.features import code_generator, code_generators, numba_fault
 
-    used = code_generator()
-    there = {"numba": requirements.installed("numba") or "not installed"}
-    found = ", ".join(f"{name} ({about}{f' {there[name]}' if name in there else ''})"
-                      for name, about in code_generators().items())
-    return Finding(OK, "code generators", f"{found}; in use: {used}")
+    what, version = "code generators", requirements.installed("numba")
+    try:
+        used = code_generator()
+    except SettingError as error:
+        return Finding(FAILED, what, str(error), "set MXC_CODEGEN to one of these, or unset it")
+    names = code_generators()
+    found = ", ".join(f"{name} ({about}{f' {version}' if name == 'numba' and version else ''})"
+                      for name, about in names.items())
+    found = f"{found}; in use: {used}"
+    fault, advice = numba_fault()
+    if not fault:
+        return Finding(OK, what, found)
+    if used == "numba":
+        return Finding(FAILED, what, f"{found}; {fault}", f"{advice}; or unset MXC_CODEGEN")
+    return Finding(NOTE, what, f"{found}; {fault}", f"{advice}: some operators of a program's own need it")
 
 
 def threads() -> Finding:

@@ -8,8 +8,8 @@ from mxc.compiler.kernel import ir
 from mxc.compiler.kernel.ir import CallKernel, ChainKernel, FunctionKernel, Kernel, LoopKernel, RoutineKernel
 from mxc.compiler.kernel.routines import spec
 from mxc.compiler.ops.functions import ScalarFunction, find
-from mxc.compiler.targets.cpu import chain, library
-from mxc.compiler.targets.cpu.codegen import LLVM, numba_part
+from mxc.compiler.targets.cpu import chain, codegen, library
+from mxc.compiler.targets.cpu.codegen import LLVM
 from mxc.compiler.targets.cpu.isa import Isa
 from mxc.compiler.targets.cpu.loop_forms import has_short_loops, scratch_layout
 from mxc.compiler.targets.cpu.loops import loop_source
@@ -45,14 +45,15 @@ def job_of(kernel: Kernel, symbol: str, isa: Isa | None = None, generator: str =
     functions: tuple[str, ...] = ()
     if isinstance(kernel, (CallKernel, LoopKernel)):
         called = {(v.op, v.dtype): added for v in ir.walk(kernel.roots()) if (added := find(v.op)) is not None}
-        text_of = function_text or (lambda *of: numba_part("functions").native_text(*of))
+        text_of = function_text or codegen.native_text
         functions = tuple(text_of(function, dtype) for (_, dtype), function in called.items())
     if isinstance(kernel, CallKernel):
         return Job(symbol, kernel.name, "llvm", library.source(kernel, symbol, isa), functions=functions)
     if isinstance(kernel, ChainKernel):
         return Job(symbol, kernel.name, "llvm", chain.source(kernel, symbol))
     if isinstance(kernel, FunctionKernel):
-        return Job(symbol, kernel.name, "llvm", numba_part("array_functions").source(kernel, symbol, *cpu))
+        part = codegen.numba_part("array_functions", kernel.function.source.operator)
+        return Job(symbol, kernel.name, "llvm", part.source(kernel, symbol, *cpu))
     if isinstance(kernel, RoutineKernel):
         scratch = tuple((dtype, 0) for _, dtype, _ in spec.scratch(kernel))  # the source has the offsets
         return Job(symbol, kernel.name, "typed", routine_source(kernel), kernel.buffers, scratch,

@@ -35,8 +35,8 @@ def chosen() -> Level | None:
     if not name:
         return None
     if name not in LEVELS:
-        raise SettingError(f"{VARIABLE}: there is no level {name!r}{nearest(name, LEVELS)}; expected one of "
-                           f"{', '.join(LEVELS)}, or nothing for this machine's CPU")
+        raise SettingError(f"{VARIABLE}: there is no level {name!r}; expected one of {', '.join(LEVELS)}, "
+                           f"or nothing for this machine's CPU{nearest(name, LEVELS)}")
     return LEVELS[name]
 
 

@@ -84,7 +84,7 @@ class CpuTarget:
 
         form = form_text(kernel) + (loop_forms.variant(kernel) if isinstance(kernel, LoopKernel) else "")
         if isinstance(kernel, FunctionKernel):
-            form += f"numba {codegen.numba_version()}\n"
+            form += f"numba {codegen.numba_version(kernel.function.source.operator)}\n"
         if form not in self._keys:
             self._keys[form] = entry_key(form, self.parts)
         if isinstance(kernel, CallKernel):
@@ -175,15 +175,16 @@ class CpuTarget:
 
     def function_text(self, function: ScalarFunction, dtype: str) -> str:
         """LLVM IR of a native function of the running program, from the cache or by Numba. Raises MXNetError that
-        quotes the user's line where it does not compile."""
+        quotes the user's line where it does not compile, TargetError when Numba is not there."""
+        assert function.source is not None
         if self.cache is None:
-            return codegen.numba_part("functions").native_text(function, dtype)
-        parts = self.parts | {"numba": codegen.numba_version()}
+            return codegen.native_text(function, dtype)
+        parts = self.parts | {"numba": codegen.numba_version(function.source.operator)}
         key = entry_key(f"function {function.name} {dtype}", parts)
         found = self.cache.get(key)
         if found is not None:
             return found.decode()
-        text = codegen.numba_part("functions").native_text(function, dtype)
+        text = codegen.native_text(function, dtype)
         self.cache.put(key, parts, text.encode(), f"function {function.name}", self.cache.explain(key, parts))
         return text
 

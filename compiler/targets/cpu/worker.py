@@ -73,6 +73,8 @@ def compile_here(job: Job, cpu: str, features: str) -> bytes:
         try:
             target = machine(cpu, features)
             return bytes(target.emit_object(module_of(job, target, features)))
+        except MXNetError:  # a generator names the kernel, with its source
+            raise
         except RuntimeError as error:
             raise MXNetError(f"kernel {job.name} does not compile: {error}\n{job.text}") from error
 

@@ -52,7 +52,7 @@ def capability(arch: str) -> tuple[int, int]:
 
 def toolchain() -> tuple[Any, Any]:
     """numba's cuda module and cuda.core. Raises TargetError naming the extra when they or their libraries lack, or when
-    they do not work with this NumPy."""
+    they do not work with this NumPy, and whatever else keeps them from being imported."""
     try:
         import cuda.core
         import numba_cuda  # noqa: F401 - what makes `numba.cuda` the maintained one
@@ -63,6 +63,8 @@ def toolchain() -> tuple[Any, Any]:
     except AttributeError as error:
         raise TargetError(f"compiling for CUDA: numba-cuda does not work with NumPy {np.__version__} ({error}): "
                           f"{EXTRA}") from None
+    except Exception as error:  # such as Numba's for settings of its own
+        raise TargetError(f"compiling for CUDA: its packages cannot be imported ({error})") from None
     return numba_cuda_module, cuda.core
 
 

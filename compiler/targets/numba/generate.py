@@ -6,6 +6,7 @@ from numba.core import types
 from numba.core.errors import NumbaError
 
 from mxc.compiler.error import MXNetError
+from mxc.compiler.targets.cpu.codegen import LLVM, VARIABLE
 from mxc.compiler.targets.cpu.interleave import hinted
 from mxc.compiler.targets.cpu.isa import fitting
 from mxc.compiler.targets.cpu.jobs import Job
@@ -26,7 +27,7 @@ def generated(job: Job, features: str) -> str:
         kernel = function_of(job.text, "kernel", job.buffers, [dtype for dtype, _ in job.scratch])
         found = lowered(kernel, ARGUMENTS, types.none)
     except (NumbaError, MXNetError, SyntaxError, NameError, TypeError, ValueError, KeyError) as error:
-        raise MXNetError(f"kernel {job.name}: {error}\n{job.text}") from error
+        raise _refusal(job, str(error)) from error
     initialise()
     module = llvm.parse_assembly(found.text + kernel_wrapper(found, job.symbol))
     called = [f.name for f in module.functions if f.is_declaration and f.name.startswith(f"{PREFIX}.")]
@@ -47,5 +48,10 @@ def module_of(job: Job, target: llvm.TargetMachine, features: str) -> llvm.Modul
         text = hinted(str(optimised(text, target, SIMPLE)))
     module = optimised(text, target, short=job.short)
     if any(function.name == RAISES for function in module.functions):
-        raise MXNetError(f"kernel {job.name}: its code may raise an exception, which a kernel cannot\n{job.text}")
+        raise _refusal(job, "its code may raise an exception, which a kernel cannot")
     return module
+
+
+def _refusal(job: Job, reason: str) -> MXNetError:
+    return MXNetError(f"kernel {job.name}: Numba makes no code of it ({VARIABLE}={LLVM}, or none, has mxc's own "
+                      f"translator do that): {reason}\n{job.text}")
