@@ -17,9 +17,9 @@ import numpy as np
 
 from mxc.compiler.error import MXNetError
 from mxc.compiler.functions import array_words
-from mxc.compiler.functions.assignment import check_assigned
 from mxc.compiler.functions.faults import Faults, Line
 from mxc.compiler.functions.source import Source
+from mxc.compiler.functions.unbound import check_bound
 
 DEFAULT = "default of "  # before a parameter: no name of Python's
 UNFIT = {ast.Yield: "it is a generator", ast.YieldFrom: "it is a generator", ast.Await: "it is asynchronous",
@@ -51,6 +51,7 @@ class ArrayFunction:
         stored = (n for n in ast.walk(source.tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
         self._changed = {name.id for name in stored}  # names that may stand for other arrays than its parameters
         self._number(source, is_called=False)
+        check_bound(source)
         self._plain: Callable[..., None] | None = None
 
     def error(self, message: str, number: int = 1) -> MXNetError:
@@ -164,7 +165,6 @@ class ArrayFunction:
             if isinstance(node, ast.Name) and node.id not in source.names and _is_unfit(node, source):
                 raise source.error(f"{node.id} cannot be compiled; expected loops over numbers, functions written in "
                                    "Python, and members of math and numpy", node)
-        check_assigned(source)
 
 
 def _count_indices(node: ast.AST) -> int:
