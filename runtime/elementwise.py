@@ -8,7 +8,7 @@ import keyword
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from mxc.compiler.error import MXNetError, TargetError
+from mxc.compiler.error import MXNetError
 from mxc.compiler.functions import source as sources
 from mxc.compiler.functions.checks import check
 from mxc.compiler.functions.formula import NotFormula, read_formula
@@ -171,8 +171,4 @@ def _compile(made: Sequence[ScalarFunction]) -> None:
         from mxc.compiler.targets.cpu.target import cpu_target
 
         for each in native:
-            assert each.source is not None
-            try:
-                cpu_target().function_text(each, "float32")
-            except TargetError as error:  # there is no Numba
-                raise each.source.error(f"it is no plain formula, and {error}") from None
+            cpu_target().function_text(each, "float32")

@@ -6,20 +6,20 @@ import math
 import mxc as mx
 
 
-@mx.operator.elementwise("soft_swish")
-def soft_swish(x, *, beta=1.0):
+@mx.operator.elementwise("cut_swish")
+def cut_swish(x, *, beta=1.0):
     """x times the sigmoid of beta x; 0 far below 0."""
     if x < -20:
         return 0.0
     return x / (1 + math.exp(-beta * x))
 
 
-def halvings_slope(x, *, most=8):
+def often_halved_slope(x, *, most=8):
     return 0.5 if abs(x) > 1 else 1.0 + 0 * most
 
 
-@mx.operator.elementwise("halvings", gradient=halvings_slope)
-def halvings(x, *, most=8):
+@mx.operator.elementwise("often_halved", gradient=often_halved_slope)
+def often_halved(x, *, most=8):
     """x halved until it is below 1, but not more often than `most` says."""
     n = 0
     while abs(x) > 1 and n < most:
@@ -28,13 +28,13 @@ def halvings(x, *, most=8):
     return x
 
 
-def blend_slopes(x, y, *, sharp=False):
+def blended_slopes(x, y, *, sharp=False):
     weight = 1.0 if sharp and x > y else 0.25
     return weight, 1 - weight
 
 
-@mx.operator.elementwise("blend", gradient=blend_slopes)
-def blend(x, y, *, sharp=False):
+@mx.operator.elementwise("blended", gradient=blended_slopes)
+def blended(x, y, *, sharp=False):
     """Something between x and y: the larger one where `sharp`."""
     weight = 1.0 if sharp and x > y else 0.25
     return weight * x + (1 - weight) * y

@@ -66,12 +66,12 @@ for dtype in ("float32", "float64", "float16"):
     x, y = (mx.nd.array(random.uniform(-9, 9, 70_000), dtype=dtype) for _ in range(2))
     x.attach_grad()
     with mx.autograd.record():
-        z = mx.nd.blend(mx.nd.halvings(x * 2, most=3), mx.nd.tanh(y), sharp=True) * mx.nd.soft_swish(x, beta=0.5)
+        z = mx.nd.blended(mx.nd.often_halved(x * 2, most=3), mx.nd.tanh(y), sharp=True) * mx.nd.cut_swish(x, beta=0.5)
     z.backward()
     values += [*z.asnumpy()[::37], *x.grad.asnumpy()[::37]]
 x = mx.sym.Variable("data")
-after = mx.sym.softmax(mx.sym.halvings(mx.sym.Reshape(mx.sym.t_running(mx.sym.tanh(x)), (30, 100))) / 3)
-networks = [(own.network("halvings", most=2), (2, 8, 14, 14)), (own.network("soft_swish"), (2, 8, 14, 14)),
+after = mx.sym.softmax(mx.sym.often_halved(mx.sym.Reshape(mx.sym.t_running(mx.sym.tanh(x)), (30, 100))) / 3)
+networks = [(own.network("often_halved", most=2), (2, 8, 14, 14)), (own.network("cut_swish"), (2, 8, 14, 14)),
             (after, (3000,))]
 for network, shape in networks:
     executor = network.simple_bind(mx.cpu(), data=shape)

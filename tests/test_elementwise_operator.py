@@ -40,12 +40,12 @@ def trained(executor: Any) -> list[np.ndarray]:
 
 
 def test_a_formula_computes_what_built_in_operators_do():
-    got, want = (trained(bound(own.network(op, beta=1.5))) for op in ("soft_swish", "swish"))
+    got, want = (trained(bound(own.network(op, beta=1.5))) for op in ("cut_swish", "swish"))
     for g, w in zip(got, want, strict=True):
         np.testing.assert_allclose(g, w, rtol=2e-5, atol=2e-4)
 
 
-@pytest.mark.parametrize(("op", "params"), [("soft_swish", {"beta": 1.5}), ("halvings", {"most": 3})])
+@pytest.mark.parametrize(("op", "params"), [("cut_swish", {"beta": 1.5}), ("often_halved", {"most": 3})])
 @pytest.mark.parametrize("is_train", [False, True])
 def test_it_is_part_of_its_neighbours_kernels(op: str, params: dict[str, Any], is_train: bool):
     """As many kernels as with relu in its place, and none of its own."""
@@ -65,12 +65,12 @@ def test_dtypes(dtype: str):
     with np.errstate(over="ignore"):
         want = np.where(wide < -20, 0, wide / (1 + np.exp(-2 * wide)))
     tolerance = {"float16": 1e-3, "float32": 1e-6, "float64": 1e-12}[dtype]
-    got = mx.nd.soft_swish(x, beta=2)
+    got = mx.nd.cut_swish(x, beta=2)
     assert got.dtype == np.dtype(dtype)
     np.testing.assert_allclose(got.asnumpy().astype("float64"), want, rtol=tolerance, atol=1e-7)
-    halved = mx.nd.halvings(x, most=2)
+    halved = mx.nd.often_halved(x, most=2)
     assert halved.dtype == np.dtype(dtype)
-    np.testing.assert_array_equal(halved.asnumpy(), [own.halvings(v, most=2) for v in x.asnumpy()])
+    np.testing.assert_array_equal(halved.asnumpy(), [own.often_halved(v, most=2) for v in x.asnumpy()])
 
 
 @pytest.mark.parametrize("size", [5, 70_000])
@@ -78,13 +78,14 @@ def test_eager_calls(size: int):
     """Small arrays by NumPy, large ones by kernels."""
     values = np.random.default_rng(1).uniform(-40, 40, size)
     x, y = mx.nd.array(values), mx.nd.array(values[::-1])
-    np.testing.assert_allclose(mx.nd.halvings(x, most=3).asnumpy(), [own.halvings(v, most=3) for v in x.asnumpy()])
-    np.testing.assert_allclose(mx.nd.blend(x, y, sharp=True).asnumpy(), np.where(
+    wanted = [own.often_halved(v, most=3) for v in x.asnumpy()]
+    np.testing.assert_allclose(mx.nd.often_halved(x, most=3).asnumpy(), wanted)
+    np.testing.assert_allclose(mx.nd.blended(x, y, sharp=True).asnumpy(), np.where(
         values > values[::-1], values, 0.25 * values + 0.75 * values[::-1]), rtol=1e-6, atol=1e-5)
     out = mx.nd.zeros(size)
-    assert mx.nd.soft_swish(x, out=out) is out
-    np.testing.assert_allclose(out.asnumpy(), mx.nd.soft_swish(x).asnumpy())
-    assert mx.nd.soft_swish(x=x, beta=0.0).asnumpy()[0] == pytest.approx(0 if values[0] < -20 else values[0] / 2)
+    assert mx.nd.cut_swish(x, out=out) is out
+    np.testing.assert_allclose(out.asnumpy(), mx.nd.cut_swish(x).asnumpy())
+    assert mx.nd.cut_swish(x=x, beta=0.0).asnumpy()[0] == pytest.approx(0 if values[0] < -20 else values[0] / 2)
 
 
 @pytest.mark.parametrize("size", [5, 70_000])
@@ -94,9 +95,9 @@ def test_eager_gradients(size: int):
     for array in (x, y):
         array.attach_grad()
     with mx.autograd.record():
-        z = mx.nd.blend(x, y) + 3 * mx.nd.halvings(x)
+        z = mx.nd.blended(x, y) + 3 * mx.nd.often_halved(x)
     z.backward()
-    slopes = np.array([own.halvings_slope(v) for v in x.asnumpy()])
+    slopes = np.array([own.often_halved_slope(v) for v in x.asnumpy()])
     np.testing.assert_allclose(x.grad.asnumpy(), 0.25 + 3 * slopes)
     np.testing.assert_allclose(y.grad.asnumpy(), np.full(size, 0.75))
 
@@ -122,7 +123,7 @@ def test_second_derivatives_of_a_formula():
 
 
 GRADIENTS = {
-    "soft_swish": {"beta": 1.3}, "slopes_math": {}, "slopes_rest": {}, "slopes_choice": {},
+    "cut_swish": {"beta": 1.3}, "slopes_math": {}, "slopes_rest": {}, "slopes_choice": {},
 }
 
 
@@ -145,7 +146,7 @@ def slopes_choice(x):
     return min(a, b, 1.0) * max(x, 0.3) + (x and 1 / x)
 
 
-@pytest.mark.parametrize("name", ["soft_swish", "slopes_math", "slopes_choice"])
+@pytest.mark.parametrize("name", ["cut_swish", "slopes_math", "slopes_choice"])
 def test_derivatives_by_differences(name: str):
     points = np.random.default_rng(4).uniform(-2.4, 2.4, (5, 7))
     symbol = getattr(mx.sym, name)(mx.sym.Variable("data"), **GRADIENTS[name])
@@ -168,10 +169,10 @@ def test_a_branch_that_is_not_taken_has_no_say():
 
 
 def test_gradients_add_and_are_left_out():
-    executor = bound(own.network("halvings", most=3), "add")
+    executor = bound(own.network("often_halved", most=3), "add")
     before = trained(executor)
     np.testing.assert_allclose(trained(executor)[1], 2 * before[1], rtol=1e-5, atol=1e-5)
-    symbol = mx.sym.blend(mx.sym.Variable("data"), mx.sym.Variable("other"))
+    symbol = mx.sym.blended(mx.sym.Variable("data"), mx.sym.Variable("other"))
     executor = symbol.bind(mx.cpu(), {"data": mx.nd.ones((3,)), "other": mx.nd.ones((3,))},
                            args_grad={"other": mx.nd.zeros((3,))}, grad_req={"data": "null", "other": "write"})
     executor.forward(is_train=True)
@@ -180,23 +181,23 @@ def test_gradients_add_and_are_left_out():
 
 
 def test_shapes_are_inferred_through_it():
-    symbol = mx.sym.blend(mx.sym.Variable("a"), mx.sym.Variable("b"), name="mix")
+    symbol = mx.sym.blended(mx.sym.Variable("a"), mx.sym.Variable("b"), name="mix")
     assert symbol.list_arguments() == ["a", "b"]
     assert symbol.infer_shape(b=(3, 4)) == ([(3, 4), (3, 4)], [(3, 4)], [])
     with pytest.raises(MXNetError, match=r"mix"):
         symbol.infer_shape(a=(3, 4), b=(3, 1))
-    automatic = mx.sym.soft_swish(mx.sym.Variable("data"))
-    assert automatic.name.startswith("soft_swish")
+    automatic = mx.sym.cut_swish(mx.sym.Variable("data"))
+    assert automatic.name.startswith("cut_swish")
 
 
 def test_other_dtypes_are_refused():
-    with pytest.raises(MXNetError, match=r"operator soft_swish computes with floats, and its inputs are int32"):
-        mx.nd.soft_swish(mx.nd.ones(3, dtype="int32")).asnumpy()
+    with pytest.raises(MXNetError, match=r"operator cut_swish computes with floats, and its inputs are int32"):
+        mx.nd.cut_swish(mx.nd.ones(3, dtype="int32")).asnumpy()
 
 
 def test_monitors_see_it():
     seen: dict[str, np.ndarray] = {}
-    executor = bound(own.network("halvings", most=3))
+    executor = bound(own.network("often_halved", most=3))
     executor.set_monitor_callback(lambda name, array: seen.update({name: array.asnumpy()}))
     output = executor.forward(is_train=False)[0].asnumpy()
     executor.set_monitor_callback(None)
@@ -205,16 +206,16 @@ def test_monitors_see_it():
 
 
 def test_help_says_what_it_is():
-    assert "x times the sigmoid of beta x" in mx.nd.soft_swish.__doc__ and "beta : double, default 1.0" in \
-        mx.sym.soft_swish.__doc__
-    assert [*inspect.signature(mx.nd.soft_swish).parameters][:2] == ["x", "beta"]
-    assert "soft_swish" in mx.operator.get_all_registered_operators()
+    assert "x times the sigmoid of beta x" in mx.nd.cut_swish.__doc__ and "beta : double, default 1.0" in \
+        mx.sym.cut_swish.__doc__
+    assert [*inspect.signature(mx.nd.cut_swish).parameters][:2] == ["x", "beta"]
+    assert "cut_swish" in mx.operator.get_all_registered_operators()
 
 
 def test_a_graph_is_saved_by_name():
-    symbol = own.network("halvings", most=3)
+    symbol = own.network("often_halved", most=3)
     text = symbol.tojson()
-    assert '"op": "halvings"' in text and '"attrs": {"most": "3"}' in text
+    assert '"op": "often_halved"' in text and '"attrs": {"most": "3"}' in text
     again = mx.sym.load_json(text)
     assert again.tojson() == text
     np.testing.assert_array_equal(trained(bound(again))[0], trained(bound(symbol))[0])
@@ -232,9 +233,9 @@ except mx.base.MXNetError as error:
 
 def test_a_graph_needs_its_operators(tmp_path: Path):
     file = tmp_path / "net.json"
-    file.write_text(own.network("halvings").tojson())
+    file.write_text(own.network("often_halved").tojson())
     said = run(LOAD, file)
-    assert "operator 'halvings' (node 'act', 1 of them)" in said and "mx.operator.elementwise" in said
+    assert "operator 'often_halved' (node 'act', 1 of them)" in said and "mx.operator.elementwise" in said
 
 
 WITHOUT_NUMBA = """
@@ -250,7 +251,7 @@ print(output.tobytes().hex())
 """
 
 
-@pytest.mark.parametrize(("op", "params"), [("soft_swish", {"beta": 1.5}), ("halvings", {"most": 3})])
+@pytest.mark.parametrize(("op", "params"), [("cut_swish", {"beta": 1.5}), ("often_halved", {"most": 3})])
 def test_an_artifact_needs_neither_numba_nor_the_function(op: str, params: dict[str, Any], tmp_path: Path):
     executor = bound(own.network(op, **params), "null")
     mx.artifact.save(tmp_path / "net.mxc", [executor], ["data"])
@@ -265,7 +266,7 @@ import sys
 import cuda_elementwise
 import elementwise_operators as own
 import mxc as mx
-executor = own.network("halvings", most=3).simple_bind(mx.cpu(), data=(2, 8, 14, 14))
+executor = own.network("often_halved", most=3).simple_bind(mx.cpu(), data=(2, 8, 14, 14))
 executor.forward(is_train=True)
 executor.backward([mx.nd.ones((2, 8, 14, 14))])
 executor.outputs[0].asnumpy()
@@ -315,9 +316,9 @@ def test_two_definitions_of_a_name_share_nothing(tmp_path: Path):
 
 def test_in_threads_and_forked_children():
     x = mx.nd.array(np.linspace(-9, 9, 70_000))
-    want = mx.nd.halvings(x, most=2).asnumpy()
+    want = mx.nd.often_halved(x, most=2).asnumpy()
     got: list[np.ndarray] = []
-    threads = [threading.Thread(target=lambda: got.append(mx.nd.halvings(x, most=2).asnumpy())) for _ in range(4)]
+    threads = [threading.Thread(target=lambda: got.append(mx.nd.often_halved(x, most=2).asnumpy())) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -325,8 +326,8 @@ def test_in_threads_and_forked_children():
     assert len(got) == 4 and all((g == want).all() for g in got)
     child = os.fork()
     if not child:
-        executor = bound(own.network("halvings", most=7), "null")
-        fine = (mx.nd.halvings(x, most=2).asnumpy() == want).all() and executor.forward()[0].asnumpy().any()
+        executor = bound(own.network("often_halved", most=7), "null")
+        fine = (mx.nd.often_halved(x, most=2).asnumpy() == want).all() and executor.forward()[0].asnumpy().any()
         os._exit(0 if fine else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
