@@ -364,3 +364,15 @@ def test_buckets_are_saved_as_mxnet_saves_them(tmp_path: Path) -> None:
     assert modules.both(again) == modules.both(module)
     with pytest.raises(AssertionError, match="sym_gen is required"):
         mx.mod.BucketingModule.load(prefix, 2)
+
+
+@pytest.mark.parametrize("data, label, text", [
+    ([("data", (4, 6))], [("softmax_label", 4)], "label_shapes must be a list of pairs.*'softmax_label', 4"),
+    ([("data",)], None, "data_shapes must be a list of pairs"),
+    (("data", (4, 6)), None, "data_shapes must be a list of pairs.*got 'data' in it"),
+    (3, None, "data_shapes must be a list of pairs.*got 3"),
+])
+def test_shapes_that_are_no_pairs(data: Any, label: Any, text: str) -> None:
+    with pytest.raises(TypeError, match=text) as caught:
+        mx.mod.Module(net()).bind(data, label)
+    assert isinstance(caught.value, MXNetError)
