@@ -283,7 +283,7 @@ def test_what_is_no_array_or_no_optimizer_is_told() -> None:
     updater, ones = mx.optimizer.get_updater(mx.optimizer.SGD(param_idx2name={0: "w"})), mx.nd.ones(3)
     with pytest.raises(TypeError, match=r"gradient of 'w' \(index 0\), got .*NoneType"):
         updater(0, None, ones)
-    with pytest.raises(MXNetError, match="weight of the index 1, got .*list"):
+    with pytest.raises(MXNetError, match=r"weight of the index 1, got .*list"):
         updater(1, ones, [1.0])
-    with pytest.raises(MXNetError, match="needs an Optimizer.*got 3"):
+    with pytest.raises(MXNetError, match=r"needs an Optimizer.*got 3"):
         mx.kv.create("local").set_optimizer(3)
