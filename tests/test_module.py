@@ -376,3 +376,20 @@ def test_shapes_that_are_no_pairs(data: Any, label: Any, text: str) -> None:
     with pytest.raises(TypeError, match=text) as caught:
         mx.mod.Module(net()).bind(data, label)
     assert isinstance(caught.value, MXNetError)
+
+
+@pytest.mark.parametrize("names", [None, ("softmax_label",)])
+@pytest.mark.filterwarnings("ignore:You created Module")
+def test_batches_of_other_sizes_tell_their_labels_to_a_sequence(names: Any) -> None:
+    first = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=5, name="first")
+    row = mx.mod.SequentialModule().add(mx.mod.Module(first, label_names=names))
+    row.add(mx.mod.Module(net()), take_labels=True, auto_wiring=True)
+    row.bind([("data", (4, 6))], [("softmax_label", (4,))])
+    row.init_params()
+    row.init_optimizer()
+    for size in (4, 7, 4):
+        row.forward_backward(mx.io.DataBatch(
+            [mx.nd.ones((size, 6))], [mx.nd.ones(size)], provide_data=[("data", (size, 6))],
+            provide_label=[("softmax_label", (size,))]))
+        row.update()
+        assert row.get_outputs()[0].shape == (size, 3)
