@@ -393,3 +393,24 @@ def test_batches_of_other_sizes_tell_their_labels_to_a_sequence(names: Any) -> N
             provide_label=[("softmax_label", (size,))]))
         row.update()
         assert row.get_outputs()[0].shape == (size, 3)
+
+
+@pytest.mark.parametrize("value, on_store", [(None, True), ("1", True), ("0", False)])
+@pytest.mark.parametrize("kvstore", ["local", "device", "object"])
+def test_the_environment_says_who_updates(value: str | None, on_store: bool, kvstore: str,
+                                          monkeypatch: pytest.MonkeyPatch) -> None:
+    if value is not None:
+        monkeypatch.setenv("MXNET_UPDATE_ON_KVSTORE", value)
+    module = made(context=[mx.cpu(0), mx.cpu(1)])
+    module.init_optimizer(mx.kv.create("local") if kvstore == "object" else kvstore)
+    assert module._update_on_kvstore is on_store
+    before = module.get_params()[0]["fc1_weight"].asnumpy()
+    module.forward_backward(mx.io.DataBatch([mx.nd.ones((4, 6))], [mx.nd.ones(4)]))
+    module.update()
+    assert (module.get_params()[0]["fc1_weight"].asnumpy() != before).any()
+
+
+def test_another_value_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MXNET_UPDATE_ON_KVSTORE", "no")
+    with pytest.raises(MXNetError, match="MXNET_UPDATE_ON_KVSTORE must be 0 or 1, got 'no'"):
+        made().init_optimizer()
