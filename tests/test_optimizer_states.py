@@ -234,13 +234,13 @@ def test_damaged_bytes_raise_one_kind_of_error() -> None:
     assert refused > 500
 
 
-def trained(optimizer: str, devices: int = 1, **params: Any) -> mx.mod.Module:
-    """A module on devices that update their parameters themselves, after one step."""
+def trained(optimizer: str, devices: int = 1, kvstore: str | None = None, **params: Any) -> mx.mod.Module:
+    """A module after one step; without a kvstore its devices update their parameters themselves."""
     net = mx.sym.SoftmaxOutput(mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=3, name="fc"), name="softmax")
     module = mx.mod.Module(net, context=[mx.cpu(k) for k in range(devices)])
     module.bind([("data", (4, 5))], [("softmax_label", (4,))])
     module.init_params()
-    module.init_optimizer(kvstore=None, optimizer=optimizer, optimizer_params=params)
+    module.init_optimizer(kvstore=kvstore, optimizer=optimizer, optimizer_params=params)
     step(module)
     return module
 
@@ -287,3 +287,16 @@ def test_what_is_no_array_or_no_optimizer_is_told() -> None:
         updater(1, ones, [1.0])
     with pytest.raises(MXNetError, match=r"needs an Optimizer.*got 3"):
         mx.kv.create("local").set_optimizer(3)
+
+
+@pytest.mark.filterwarnings("error")
+def test_states_by_name_where_weights_are_numbered(tmp_path: Path) -> None:
+    trained("adam", 2, "local").save_optimizer_states(tmp_path / "states")
+    module = trained("adam")
+    module.load_optimizer_states(tmp_path / "states")
+    with pytest.warns(UserWarning, match=r"states are not used: they are of 'fc_weight' .* are 0 .*kvstore"):
+        step(module)
+    step(module)  # it was told
+    module = trained("adam", 2, "local")
+    module.load_optimizer_states(tmp_path / "states")
+    step(module)

@@ -1,6 +1,7 @@
 """What applies an optimizer to weights by their indices, and keeps their states."""
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -27,6 +28,7 @@ class Updater:
         self.states: dict[Any, Any] = {}
         self.states_synced: dict[Any, bool] = {}  # whether a state is where its weight is
         self.aggregate_updates = optimizer.aggregate_num > 0
+        self._loaded: list[Any] = []  # the indices of loaded states, until one is asked for that is not among them
 
     def __call__(self, index: Any, grad: Any, weight: Any) -> None:
         indices, grads, weights = ([index], [grad], [weight]) if not isinstance(index, (list, tuple)) \
@@ -45,6 +47,7 @@ class Updater:
         indices = [i.decode() if isinstance(i, bytes) else i for i in indices]
         for i, w in zip(indices, weights, strict=True):
             if i not in self.states:
+                self._warn_of_other_keys(i)
                 self.states[i] = self.optimizer.create_state_multi_precision(i, w)
             elif not self.states_synced.get(i, False):
                 self._check_fits(i, w)
@@ -63,6 +66,15 @@ class Updater:
     def _called(self, index: Any) -> str:
         name = self.optimizer.idx2name.get(index)
         return f"the index {index!r}" if name is None else f"{name!r} (index {index!r})"
+
+    def _warn_of_other_keys(self, index: Any) -> None:
+        """Warn once where loaded states are all of names and weights are numbered, or the other way round."""
+        loaded, self._loaded = self._loaded, []
+        if loaded and not any(isinstance(one, str) == isinstance(index, str) for one in loaded):
+            warnings.warn(f"the loaded optimizer states are not used: they are of {loaded[0]!r} and the like, and the "
+                          f"weights are {index!r} and the like. A module whose kvstore updates the weights keeps "
+                          "states by name, one whose devices do by number: load with as many devices and the same "
+                          "kvstore", UserWarning, stacklevel=4)
 
     def _check_fits(self, index: Any, weight: NDArray) -> None:
         """Raise ArgumentError for a loaded state which is not as the optimizer makes them. Only mxc's optimizers are
@@ -119,6 +131,7 @@ class Updater:
             self.optimizer = optimizer
             self.aggregate_updates = optimizer.aggregate_num > 0
         self.states_synced = dict.fromkeys(self.states, False)
+        self._loaded = list(self.states)
 
 
 def _described(state: Any) -> str:
