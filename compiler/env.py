@@ -14,6 +14,7 @@
 | MXC_NUM_THREADS | threads that run a plan; else OMP_NUM_THREADS, else the CPUs by affinity and control group |
 | MXC_RUNNER | native (default where there is one) or portable: what runs plans |
 | MXNET_OPTIMIZER_AGGREGATION_SIZE | how many weights an optimizer that takes lists gets at once (default: 4; LAMB 45) |
+| MXNET_UPDATE_ON_KVSTORE | 0: a module's devices update the parameters, not its kvstore (default: 1) |
 | MXNET_ENGINE_TYPE | NaiveEngine: operations are done when their call returns (default: they may be queued) |
 """
 from __future__ import annotations

@@ -2,12 +2,14 @@
 from __future__ import annotations
 
 import logging
+import numbers
+import warnings
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from mxc import ndarray as nd
 from mxc import symbol as sym
-from mxc.compiler.error import ModelFileError
+from mxc.compiler.error import ArgumentTypeError, ModelFileError
 from mxc.ndarray import NDArray
 
 Params = Mapping[str, NDArray]
@@ -22,8 +24,14 @@ class CheckpointPaths(NamedTuple):
 
 
 def checkpoint_paths(prefix: str, epoch: int) -> CheckpointPaths:
-    """Where the checkpoint of an epoch is: PREFIX-symbol.json, PREFIX-0007.params, PREFIX-0007.states."""
-    return CheckpointPaths(f"{prefix}-symbol.json", f"{prefix}-{epoch:04d}.params", f"{prefix}-{epoch:04d}.states")
+    """Where the checkpoint of an epoch is: PREFIX-symbol.json, PREFIX-0007.params, PREFIX-0007.states.
+
+    epoch: a whole number, also as a float or as NumPy's. Raises TypeError for anything else.
+    """
+    if not isinstance(epoch, numbers.Real) or epoch != epoch // 1:  # NaN and infinity differ from their floor
+        raise ArgumentTypeError(f"the epoch of a checkpoint must be a whole number, such as 7, got {epoch!r}")
+    name = f"{prefix}-{int(epoch):04d}"
+    return CheckpointPaths(f"{prefix}-symbol.json", f"{name}.params", f"{name}.states")
 
 
 def save_checkpoint(prefix: str, epoch: int, symbol: Any, arg_params: Params, aux_params: Params,
@@ -41,7 +49,11 @@ def save_checkpoint(prefix: str, epoch: int, symbol: Any, arg_params: Params, au
 
 
 def load_params(prefix: str, epoch: int) -> tuple[dict[str, NDArray], dict[str, NDArray]]:
-    """The parameters and auxiliary states of a checkpoint by name. Raises ModelFileError when it cannot be read."""
+    """The parameters and auxiliary states of a checkpoint by name.
+
+    Arrays of another kind than arg: and aux: are left out, which a warning tells. Raises ModelFileError when the file
+    cannot be read or has arrays without a kind.
+    """
     path = checkpoint_paths(prefix, epoch).params
     return _split_params(nd.load(path), path)
 
@@ -50,11 +62,18 @@ def _split_params(loaded: Any, path: str) -> tuple[dict[str, NDArray], dict[str,
     kinds: dict[str, dict[str, NDArray]] = {"arg": {}, "aux": {}}
     if not isinstance(loaded, dict) and loaded:
         raise ModelFileError(path, "the arrays have no names; expected arg:NAME and aux:NAME")
+    others = []
     for key, value in loaded.items() if loaded else ():
         kind, _, name = key.partition(":")
-        if kind not in kinds or not name:
+        if not name:
             raise ModelFileError(path, f"an array is called {key!r}; expected arg:NAME or aux:NAME")
-        kinds[kind][name] = value
+        if kind in kinds:
+            kinds[kind][name] = value
+        else:
+            others.append(key)
+    if others:
+        warnings.warn(f"{path}: left out {', '.join(map(repr, others))}: parameters are called arg:NAME, auxiliary "
+                      "states aux:NAME", UserWarning, stacklevel=4)
     return kinds["arg"], kinds["aux"]
 
 

@@ -19,7 +19,8 @@ from mxc import symbol as sym
 from mxc.base import _as_list, mx_real_t
 from mxc.callback import LogValidationMetricsCallback
 from mxc.checkpoints import load_checkpoint, load_params, save_checkpoint
-from mxc.compiler.error import ArgumentError, ArgumentTypeError, MXNetError
+from mxc.compiler import env
+from mxc.compiler.error import ArgumentError, ArgumentTypeError, MXNetError, SettingError
 from mxc.context import Context, cpu
 from mxc.executor_manager import DataParallelExecutorManager, _check_arguments
 from mxc.initializer import InitDesc, Uniform
@@ -58,6 +59,7 @@ __all__ = [
 ]
 
 BASE_ESTIMATOR, SKLEARN_INSTALLED = object, False  # FeedForward was a class of scikit-learn's once
+ON_STORE = "MXNET_UPDATE_ON_KVSTORE"
 LARGEST = 1 << 24  # elements of a parameter from which devices update it, not the kvstore
 Params = Mapping[str, NDArray]
 
@@ -72,19 +74,24 @@ the variables of the loop by name."""
 def _create_kvstore(kvstore: Any, num_device: int, arg_params: Params) -> tuple[Any, bool]:
     """The store that training needs, or None, and whether it updates the parameters.
 
-    One device needs none, unless it is given as a KVStore. Raises TypeError for what is no store.
+    One device needs none, unless it is given as a KVStore. Raises TypeError for what is no store, SettingError where
+    MXNET_UPDATE_ON_KVSTORE is neither 0 nor 1.
     """
+    wanted = env.text(ON_STORE, "1").strip()
+    if wanted not in ("0", "1"):
+        raise SettingError(f"{ON_STORE} must be 0 or 1, got {wanted!r}")
     if kvstore is None:
         return None, False
     if isinstance(kvstore, kvs.KVStoreBase):
-        return kvstore, kvstore.is_capable(kvs.KVStoreBase.OPTIMIZER)
+        return kvstore, wanted == "1" and kvstore.is_capable(kvs.KVStoreBase.OPTIMIZER)
     if not isinstance(kvstore, str):
         raise ArgumentTypeError(f"kvstore must be KVStore, str or None, got {type(kvstore)}")
     if num_device == 1 and "dist" not in kvstore:
         return None, False
     made = kvs.create(kvstore)
     largest = max((array.size for array in arg_params.values()), default=0)
-    return made, made.is_capable(kvs.KVStoreBase.OPTIMIZER) and not (kvstore == "local" and largest > LARGEST)
+    return made, wanted == "1" and made.is_capable(kvs.KVStoreBase.OPTIMIZER) and \
+        not (kvstore == "local" and largest > LARGEST)
 
 
 def _initialize_kvstore(kvstore: Any, param_arrays: Sequence[Sequence[NDArray]], arg_params: Params,

@@ -1,4 +1,8 @@
-"""Writing files that appear whole or not at all."""
+"""Writing files that appear whole or not at all.
+
+A file is written under a hidden name, .NAME.HEX, and then gets its own. A process that is killed leaves the hidden one;
+who writes NAME next removes it. Writers hold a lock on theirs, so one that is locked belongs to a process that lives.
+"""
 from __future__ import annotations
 
 import contextlib
@@ -6,12 +10,20 @@ import os
 import shutil
 import stat
 import tempfile
+import time
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
 from mxc.compiler.error import FileAccessError
 
+try:
+    import fcntl
+except ImportError:  # a system without such locks: what killed processes leave stays there
+    fcntl = None  # type: ignore[assignment]
+
+DAY = 86400  # seconds
 MOST = 50  # characters of a name that are in its temporary file's: 255 bytes are what file systems take
 
 
@@ -60,9 +72,10 @@ def _passed_on(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 @contextlib.contextmanager
 def _renamed(path: str | os.PathLike[str], mode: int | None) -> Iterator[BinaryIO]:
     target = Path(os.path.realpath(path))
-    temporary = target.with_name(f".{target.name[:MOST]}.{os.urandom(8).hex()}")
+    _remove_left(target)
+    file, temporary, lock = _hidden(target)
     try:
-        with open(temporary, "x+b") as file:
+        with file:
             if mode is not None:
                 os.chmod(temporary, mode & 0o777)
             yield file
@@ -72,3 +85,55 @@ def _renamed(path: str | os.PathLike[str], mode: int | None) -> Iterator[BinaryI
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+    finally:
+        os.close(lock)
+
+
+def _hidden(target: Path) -> tuple[BinaryIO, Path, int]:
+    """A new hidden file, its path, and a descriptor that holds its lock until it is closed, which is after the file has
+    its own name."""
+    while True:
+        temporary = target.with_name(f"{_beginning(target)}{_host()}{os.urandom(8).hex()}")
+        file = open(temporary, "x+b")  # noqa: SIM115  it is the caller's
+        lock = os.dup(file.fileno())
+        if fcntl is not None:
+            with contextlib.suppress(OSError):  # a file system without locks, where nothing is removed either
+                fcntl.flock(lock, fcntl.LOCK_EX)
+        if temporary.exists():
+            return file, temporary, lock
+        file.close()  # another writer removed it before it was locked
+        os.close(lock)
+
+
+def _remove_left(target: Path) -> None:
+    """Remove the hidden files of this name that processes left which are gone. Locks of other hosts may be out of sight
+    on a disk that several share: what these have written to within a day stays."""
+    if fcntl is None:
+        return
+    beginning, host = _beginning(target), _host()
+    with contextlib.suppress(OSError):
+        found = [entry.path for entry in os.scandir(target.parent) if _is_hidden(entry.name, beginning)]
+        for path in found:
+            with contextlib.suppress(OSError):  # somebody else's, locked, or gone by now
+                descriptor = os.open(path, os.O_RDONLY)
+                try:
+                    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    is_old = os.fstat(descriptor).st_mtime < time.time() - DAY
+                    if is_old or os.path.basename(path).startswith(beginning + host):
+                        os.unlink(path)
+                finally:
+                    os.close(descriptor)
+
+
+def _beginning(target: Path) -> str:
+    return f".{target.name[:MOST]}."
+
+
+def _is_hidden(name: str, beginning: str) -> bool:
+    rest = name.removeprefix(beginning)
+    return rest != name and len(rest) == 24 and not rest.strip("0123456789abcdef")
+
+
+def _host() -> str:
+    """This host in eight digits."""
+    return f"{zlib.crc32(os.uname().nodename.encode() if hasattr(os, 'uname') else b''):08x}"

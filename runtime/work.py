@@ -6,6 +6,9 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 
 from mxc.compiler.error import ArgumentIndexError, MXNetError, OutOfMemoryError, SettingError
 
+AGAIN = "; this error of an earlier operation was told before: an array that the operation should have written, or " \
+    "one that follows from such an array, has no values yet. Write these arrays again; a module does so with " \
+    "set_params, or init_params(force_init=True), and then init_optimizer(force_init=True)"
 KEPT = (OutOfMemoryError, ArgumentIndexError, SettingError)  # kinds that errors keep when they are told
 
 
@@ -44,13 +47,13 @@ class Failure:
         self.name, self.error, self.holders, self.seen = name, error, 0, False
 
     def made(self) -> MXNetError:
-        """The error that tells of it."""
+        """The error that tells of it; where it was told before, also why it comes again and what to do."""
         kind = OutOfMemoryError if isinstance(self.error, MemoryError) else \
             next((kind for kind in KEPT if isinstance(self.error, kind)), MXNetError)
         what = str(self.error) or type(self.error).__name__
         if not isinstance(self.error, Exception):
             what = f"it was interrupted by {what}"
-        made = kind(f"operation {self.name}: {what}")
+        made = kind(f"operation {self.name}: {what}{AGAIN if self.seen else ''}")
         made.__cause__ = self.error
         return made
 
@@ -71,9 +74,10 @@ def note(failure: Failure, variables: Iterable[Variable]) -> None:
 
 def raised(failure: Failure) -> MXNetError:
     """What to raise for it; it counts as seen then."""
+    made = failure.made()
     failure.seen = True
     unseen.pop(failure, None)
-    return failure.made()
+    return made
 
 
 def failure_of(variables: Iterable[Variable]) -> Failure | None:

@@ -102,3 +102,33 @@ def test_a_run_goes_on_to_the_last_digit(optimizer: str, devices: int, tmp_path:
     for kind in ("params", "states"):
         files = [tmp_path / f"{name}-0004.{kind}" for name in ("whole", "part")]
         assert files[0].read_bytes() == files[1].read_bytes()
+
+
+@pytest.mark.parametrize("epoch", [2, 2.0, np.int64(2), np.float32(2)])
+def test_an_epoch_is_a_whole_number_however_it_is_given(epoch: Any, tmp_path: Path) -> None:
+    prefix, net = str(tmp_path / "p"), mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=3, name="fc")
+    values = {"fc_weight": mx.nd.ones((3, 5)), "fc_bias": mx.nd.ones(3)}
+    mx.model.save_checkpoint(prefix, epoch, net, values, {})
+    mx.callback.do_checkpoint(prefix)(epoch, net, values, {})
+    assert {path.name for path in tmp_path.iterdir()} == {"p-symbol.json", "p-0002.params", "p-0003.params"}
+    assert mx.model.load_checkpoint(prefix, epoch)[1].keys() == values.keys()
+    module = mx.mod.Module.load(prefix, epoch, label_names=None)
+    module.bind([("data", (4, 5))])
+    module.save_checkpoint(prefix, epoch + 2)
+    assert (tmp_path / "p-0004.params").exists()
+
+
+@pytest.mark.parametrize("epoch", ["2", 2.5, float("nan"), float("inf"), None])
+def test_what_is_no_epoch(epoch: Any, tmp_path: Path) -> None:
+    with pytest.raises(mx.MXNetError, match=r"epoch of a checkpoint must be a whole number, .* got"):
+        mx.model.save_checkpoint(str(tmp_path / "p"), epoch, None, {}, {})
+    with pytest.raises(TypeError, match="epoch of a checkpoint must be a whole number"):
+        mx.model.load_params(str(tmp_path / "p"), epoch)
+
+
+def test_arrays_of_another_kind_are_left_out_with_one_warning(tmp_path: Path) -> None:
+    mx.nd.save(str(tmp_path / "p-0001.params"),
+               {name: mx.nd.ones(3) for name in ("arg:w", "aux:m", "other:x", "scale:y")})
+    with pytest.warns(UserWarning, match="left out 'other:x', 'scale:y'") as warned:
+        args, auxs = mx.model.load_params(str(tmp_path / "p"), 1)
+    assert (list(args), list(auxs), len(warned)) == (["w"], ["m"], 1)

@@ -453,3 +453,19 @@ def test_an_interrupt_between_the_engines_own_steps_loses_no_work(step: str, eve
     engine.push(lambda: ran.append(True), (read,), (written,), "after", small=False)
     engine.wait_to_read(written)
     assert ran
+
+
+def test_an_error_that_comes_again_says_what_to_do() -> None:
+    def fails() -> None:
+        raise ValueError("no")
+
+    variable, follows = engine.Variable(), engine.Variable()
+    engine.push(fails, [], [variable], "first")
+    engine.push(lambda: None, [variable], [follows], "second")
+    with pytest.raises(MXNetError, match=r"operation first: no$"):
+        engine.wait_to_read(variable)
+    for one in (variable, follows):
+        with pytest.raises(MXNetError, match=r"operation first: no; this error of an earlier operation.*set_params"):
+            engine.wait_to_read(one)
+    engine.push(lambda: None, [], [variable], "third")
+    engine.wait_to_read(variable)  # it was written again

@@ -185,3 +185,24 @@ def test_a_forked_process_is_told_that_the_threads_are_not_there():
         os._exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
     assert len(list(it)) == 3
+
+
+@pytest.mark.parametrize("given, expected", [
+    (np.array([[1, 2.5], [True, None]], object), [[1, 2.5], [1, np.nan]]),
+    (np.array(["1", "2.5"]), [1, 2.5]),
+    (np.array([b"1", b"1e3"]), [1, 1000]),
+])
+def test_objects_and_texts_become_numbers(given: np.ndarray, expected: list) -> None:
+    for made in (mx.nd.array(given), mx.nd.array(given.tolist()), mx.io.NDArrayIter(given).data[0][1],
+                 mx.io.NDArrayIter(given, given).label[0][1]):
+        assert made.dtype is np.float32 and np.array_equal(made.asnumpy(), expected, equal_nan=True)
+
+
+@pytest.mark.parametrize("given", [np.array(["1", "a"]), np.array([1, {}], object), np.ones(2, complex),
+                                   np.array(["2020-01-01"], "M8[D]")])
+def test_what_does_not_become_numbers(given: np.ndarray) -> None:
+    for make in (mx.nd.array, mx.io.NDArrayIter):
+        with pytest.raises(mx.MXNetError, match=r"\.astype\('float32'\)"):
+            make(given)
+    with pytest.raises(TypeError, match="int32"):
+        mx.nd.array([1, None], dtype="int32")

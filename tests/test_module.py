@@ -364,3 +364,53 @@ def test_buckets_are_saved_as_mxnet_saves_them(tmp_path: Path) -> None:
     assert modules.both(again) == modules.both(module)
     with pytest.raises(AssertionError, match="sym_gen is required"):
         mx.mod.BucketingModule.load(prefix, 2)
+
+
+@pytest.mark.parametrize("data, label, text", [
+    ([("data", (4, 6))], [("softmax_label", 4)], "label_shapes must be a list of pairs.*'softmax_label', 4"),
+    ([("data",)], None, "data_shapes must be a list of pairs"),
+    (("data", (4, 6)), None, "data_shapes must be a list of pairs.*got 'data' in it"),
+    (3, None, "data_shapes must be a list of pairs.*got 3"),
+])
+def test_shapes_that_are_no_pairs(data: Any, label: Any, text: str) -> None:
+    with pytest.raises(TypeError, match=text) as caught:
+        mx.mod.Module(net()).bind(data, label)
+    assert isinstance(caught.value, MXNetError)
+
+
+@pytest.mark.parametrize("names", [None, ("softmax_label",)])
+@pytest.mark.filterwarnings("ignore:You created Module")
+def test_batches_of_other_sizes_tell_their_labels_to_a_sequence(names: Any) -> None:
+    first = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=5, name="first")
+    row = mx.mod.SequentialModule().add(mx.mod.Module(first, label_names=names))
+    row.add(mx.mod.Module(net()), take_labels=True, auto_wiring=True)
+    row.bind([("data", (4, 6))], [("softmax_label", (4,))])
+    row.init_params()
+    row.init_optimizer()
+    for size in (4, 7, 4):
+        row.forward_backward(mx.io.DataBatch(
+            [mx.nd.ones((size, 6))], [mx.nd.ones(size)], provide_data=[("data", (size, 6))],
+            provide_label=[("softmax_label", (size,))]))
+        row.update()
+        assert row.get_outputs()[0].shape == (size, 3)
+
+
+@pytest.mark.parametrize("value, on_store", [(None, True), ("1", True), ("0", False)])
+@pytest.mark.parametrize("kvstore", ["local", "device", "object"])
+def test_the_environment_says_who_updates(value: str | None, on_store: bool, kvstore: str,
+                                          monkeypatch: pytest.MonkeyPatch) -> None:
+    if value is not None:
+        monkeypatch.setenv("MXNET_UPDATE_ON_KVSTORE", value)
+    module = made(context=[mx.cpu(0), mx.cpu(1)])
+    module.init_optimizer(mx.kv.create("local") if kvstore == "object" else kvstore)
+    assert module._update_on_kvstore is on_store
+    before = module.get_params()[0]["fc1_weight"].asnumpy()
+    module.forward_backward(mx.io.DataBatch([mx.nd.ones((4, 6))], [mx.nd.ones(4)]))
+    module.update()
+    assert (module.get_params()[0]["fc1_weight"].asnumpy() != before).any()
+
+
+def test_another_value_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MXNET_UPDATE_ON_KVSTORE", "no")
+    with pytest.raises(MXNetError, match="MXNET_UPDATE_ON_KVSTORE must be 0 or 1, got 'no'"):
+        made().init_optimizer()

@@ -381,3 +381,18 @@ def test_comparing_optimizers() -> None:
         compare(sgd(), sgd(), [(3, 4)], "float32", ntensors=2)
     with pytest.raises(MXNetError, match="arrays are kept dense"):
         compare(sgd(), sgd(), (3, 4), "float32", g_stype="row_sparse")
+
+
+@pytest.mark.parametrize("name", ["sgd", "adam", "lamb"])
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+@pytest.mark.filterwarnings("ignore:learning_rate=nan takes the place")  # as NaN is never the scheduler's
+def test_rates_that_are_no_numbers_leave_the_weights(name: str, value: float) -> None:
+    scheduler = mx.lr_scheduler.FactorScheduler(1, base_lr=value)
+    for settings, text in (({"learning_rate": value}, f"the learning rate is {value}"),
+                           ({"lr_scheduler": scheduler, "learning_rate": value}, "FactorScheduler gave it"),
+                           ({"wd": value, "learning_rate": 0.1}, f"wd is {value}")):
+        weight = mx.nd.ones(3)
+        updater = mx.optimizer.get_updater(mx.optimizer.create(name, **settings))
+        with pytest.raises(mx.MXNetError, match=text):
+            updater(0, mx.nd.ones(3), weight)
+        assert weight.asnumpy().tolist() == [1, 1, 1]

@@ -232,3 +232,71 @@ def test_damaged_bytes_raise_one_kind_of_error() -> None:
         except MXNetError:
             refused += 1
     assert refused > 500
+
+
+def trained(optimizer: str, devices: int = 1, kvstore: str | None = None, **params: Any) -> mx.mod.Module:
+    """A module after one step; without a kvstore its devices update their parameters themselves."""
+    net = mx.sym.SoftmaxOutput(mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=3, name="fc"), name="softmax")
+    module = mx.mod.Module(net, context=[mx.cpu(k) for k in range(devices)])
+    module.bind([("data", (4, 5))], [("softmax_label", (4,))])
+    module.init_params()
+    module.init_optimizer(kvstore=kvstore, optimizer=optimizer, optimizer_params=params)
+    step(module)
+    return module
+
+
+def step(module: mx.mod.Module) -> None:
+    module.forward_backward(mx.io.DataBatch([mx.nd.ones((4, 5))], [mx.nd.ones(4)]))
+    module.update()
+
+
+@pytest.mark.parametrize("devices, optimizer, params, text", [
+    (1, "sgd", {"momentum": 0.9}, r"'fc_weight' \(index 0\) are \(an array of shape \(3, 5\), an array of shape "
+                                  r"\(3, 5\)\); SGD expects an array of shape \(3, 5\)"),
+    (1, "sgd", {}, "SGD expects None"),
+    (1, "rmsprop", {"centered": True}, "RMSProp expects"),
+    (1, "lamb", {}, None),
+    (2, "adam", {}, r"'fc_bias' \(index 1\) are \(an array of shape \(3, 5\).*on as many devices"),
+])
+def test_states_that_do_not_fit_are_told_at_the_first_update(devices: int, optimizer: str, params: dict,
+                                                             text: str | None, tmp_path: Path) -> None:
+    trained("adam", devices).save_optimizer_states(tmp_path / "states")
+    module = trained(optimizer, **params)
+    module.load_optimizer_states(tmp_path / "states")
+    if text is None:
+        return step(module)
+    before = listed(module.get_params()[0].values())
+    with pytest.raises(mx.base.MXNetError, match=text):
+        step(module)
+    assert listed(module.get_params()[0].values()) == before
+
+
+def test_a_momentum_may_be_switched_on_or_off(tmp_path: Path) -> None:
+    for saved, loaded in ((0.9, 0.0), (0.0, 0.9)):
+        trained("sgd", momentum=saved).save_optimizer_states(tmp_path / "states")
+        module = trained("sgd", momentum=loaded)
+        module.load_optimizer_states(tmp_path / "states")
+        step(module)
+
+
+def test_what_is_no_array_or_no_optimizer_is_told() -> None:
+    updater, ones = mx.optimizer.get_updater(mx.optimizer.SGD(param_idx2name={0: "w"})), mx.nd.ones(3)
+    with pytest.raises(TypeError, match=r"gradient of 'w' \(index 0\), got .*NoneType"):
+        updater(0, None, ones)
+    with pytest.raises(MXNetError, match=r"weight of the index 1, got .*list"):
+        updater(1, ones, [1.0])
+    with pytest.raises(MXNetError, match=r"needs an Optimizer.*got 3"):
+        mx.kv.create("local").set_optimizer(3)
+
+
+@pytest.mark.filterwarnings("error")
+def test_states_by_name_where_weights_are_numbered(tmp_path: Path) -> None:
+    trained("adam", 2, "local").save_optimizer_states(tmp_path / "states")
+    module = trained("adam")
+    module.load_optimizer_states(tmp_path / "states")
+    with pytest.warns(UserWarning, match=r"states are not used: they are of 'fc_weight' .* are 0 .*kvstore"):
+        step(module)
+    step(module)  # it was told
+    module = trained("adam", 2, "local")
+    module.load_optimizer_states(tmp_path / "states")
+    step(module)

@@ -153,3 +153,9 @@ def test_checkpoints_have_weights_by_gate(tmp_path: Path):
     results = [symbol.bind(mx.cpu(), {"data": values, **given}).forward()[0].asnumpy()
                for symbol, given in ((made, again), (single, weights))]
     np.testing.assert_allclose(results[0], results[1], rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("size", [0, -1, 2.5, True])
+def test_batches_of_sentences_have_a_whole_number_of_them(size: float) -> None:
+    with pytest.raises(mx.MXNetError, match="batch_size must be a whole number from 1 on"):
+        mx.rnn.BucketSentenceIter([[1, 2]], size, buckets=[5])

@@ -5,6 +5,8 @@ import contextlib
 import json
 import os
 import stat
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -14,6 +16,7 @@ import mxc as mx
 from mxc.cli.inspect import write
 from mxc.cli.main import BAD_FILE, OK, main
 from mxc.compiler.error import FileAccessError
+from mxc.runtime import whole_file
 from mxc.runtime.whole_file import check_replacing, replacing
 
 
@@ -151,3 +154,73 @@ def test_a_place_is_checked_before_the_work(tmp_path: Path):
     for wrong in (tmp_path, tmp_path / "none" / "file"):
         with pytest.raises(FileAccessError):
             check_replacing(wrong)
+
+
+# Begins to write a file, says so, and waits to be killed.
+WAITING = """
+import sys
+from mxc.runtime import whole_file
+from mxc.runtime.whole_file import replacing
+
+with replacing(sys.argv[1]) as file:
+    file.write(b"half")
+    file.flush()
+    print("begun", flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def writer(tmp_path: Path) -> Iterator[subprocess.Popen]:
+    """A process that is writing `file`."""
+    with subprocess.Popen([sys.executable, "-c", WAITING, tmp_path / "file"], stdin=subprocess.PIPE,
+                          stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None and process.stdout.readline() == b"begun\n"
+        yield process
+        process.kill()
+
+
+@pytest.mark.skipif(whole_file.fcntl is None, reason="locks of POSIX")
+def test_the_next_writer_removes_what_a_killed_one_left(writer: subprocess.Popen, tmp_path: Path):
+    others = {".file.0123456789abcdef", ".file.name", ".other." + "0" * 24, "file.txt"}
+    for name in others:
+        (tmp_path / name).write_bytes(b"")
+    (left,) = set(os.listdir(tmp_path)) - others
+    put(tmp_path / "file")
+    assert left in os.listdir(tmp_path)  # its process lives
+    writer.kill()
+    writer.wait()
+    put(tmp_path / "other")
+    assert left in os.listdir(tmp_path)  # it is of another name
+    put(tmp_path / "file", b"newer")
+    assert set(os.listdir(tmp_path)) == {*others, "file", "other"}
+    assert (tmp_path / "file").read_bytes() == b"newer"
+
+
+@pytest.mark.skipif(whole_file.fcntl is None, reason="locks of POSIX")
+def test_what_another_host_left_is_removed_after_a_day(writer: subprocess.Popen, tmp_path: Path,
+                                                       monkeypatch: pytest.MonkeyPatch):
+    writer.kill()
+    writer.wait()
+    (left,) = tmp_path.iterdir()
+    monkeypatch.setattr(whole_file, "_host", lambda: "0" * 8)
+    put(tmp_path / "file")
+    assert left.exists()
+    os.utime(left, (0, left.stat().st_mtime - whole_file.DAY - 1))
+    put(tmp_path / "file")
+    assert os.listdir(tmp_path) == ["file"]
+
+
+def test_a_file_that_was_removed_before_it_was_locked_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    fcntl, taken = pytest.importorskip("fcntl"), []
+    flock = fcntl.flock
+
+    def late(descriptor: int, how: int) -> None:
+        if not taken:
+            taken.extend(tmp_path.iterdir())
+            taken[0].unlink()
+        flock(descriptor, how)
+
+    monkeypatch.setattr(fcntl, "flock", late)
+    put(tmp_path / "file")
+    assert taken and os.listdir(tmp_path) == ["file"] and (tmp_path / "file").read_bytes() == b"new"

@@ -170,7 +170,7 @@ class KVStore(KVStoreBase):
         self._compression = TwoBit(compression_params)
 
     def set_optimizer(self, optimizer: Any) -> None:
-        """Update the values by an optimizer when gradients are pushed."""
+        """Update the values by an optimizer when gradients are pushed. Raises TypeError for what is no Optimizer."""
         self._set_updater(get_updater(optimizer))
 
     def _set_updater(self, updater: Callable[..., Any]) -> None:

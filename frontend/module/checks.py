@@ -2,10 +2,10 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-from mxc.compiler.error import ArgumentError, MXNetError, nearest
+from mxc.compiler.error import ArgumentError, ArgumentTypeError, MXNetError, nearest
 from mxc.io import DataDesc
 
 
@@ -50,12 +50,27 @@ def check_names_match(data_names: Sequence[str], data_shapes: Sequence[DataDesc]
 
 def parse_data_desc(data_names: Sequence[str], label_names: Sequence[str], data_shapes: Any,
                     label_shapes: Any) -> tuple[list[DataDesc], list[DataDesc] | None]:
-    """DataDescs of what is given as those or as tuples (name, shape, ...), checked against the names."""
-    data = [one if isinstance(one, DataDesc) else DataDesc(*one) for one in data_shapes]
+    """DataDescs of what is given as those or as tuples (name, shape, ...), checked against the names.
+
+    Raises TypeError for what is neither."""
+    data = _descriptions(data_shapes, "data")
     check_names_match(data_names, data, "data", True)
     if label_shapes is None:
         check_names_match(label_names, [], "label", False)
         return data, None
-    labels = [one if isinstance(one, DataDesc) else DataDesc(*one) for one in label_shapes]
+    labels = _descriptions(label_shapes, "label")
     check_names_match(label_names, labels, "label", False)
     return data, labels
+
+
+def _descriptions(given: Any, kind: str) -> list[DataDesc]:
+    expected = f"{kind}_shapes must be a list of pairs (name, shape), such as [({kind!r}, (32, 10))], got"
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise ArgumentTypeError(f"{expected} {given!r}")
+    found = []
+    for one in given:
+        is_pair = isinstance(one, (tuple, list)) and len(one) >= 2 and isinstance(one[0], str)
+        if not is_pair or isinstance(one[1], str) or not isinstance(one[1], Iterable):
+            raise ArgumentTypeError(f"{expected} {one!r} in it")
+        found.append(one if isinstance(one, DataDesc) else DataDesc(*one))
+    return found

@@ -359,7 +359,9 @@ class Module(BaseModule):
                                 f"{len(self._data_shapes)}: {', '.join(desc.name for desc in self._data_shapes)}")
         data = getattr(batch, "provide_data", None) or _redescribed(self._data_shapes, shapes)
         labels = getattr(batch, "provide_label", None)
-        if not labels and getattr(batch, "label", None):
+        if not set(self._label_names).intersection(self._symbol.list_arguments()):
+            labels = None  # they are for another module of a sequence
+        elif not labels and getattr(batch, "label", None):
             # a module bound without labels takes none
             labels = _redescribed(self._label_shapes or (), [tuple(array.shape) for array in batch.label])
         self.reshape(data, labels or None)

@@ -20,7 +20,8 @@ Shape = int | Sequence[int]
 def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> NDArray:
     """A new array holding a copy of an array, a number or nested lists; a copy of an NDArray is recorded.
 
-    dtype: by default that of an NDArray source, and float32 for every other source, NumPy arrays included.
+    dtype: by default that of an NDArray source, and float32 for every other source, NumPy arrays included. Objects and
+    texts become numbers where NumPy can make them of it; None is NaN.
     Raises TypeError for what is no array of numbers.
     """
     if isinstance(source_array, NDArray):
@@ -30,10 +31,23 @@ def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> N
         values = np.asarray(source_array)
     except ValueError as error:
         raise ArgumentTypeError(f"source_array must be like an array: {error}") from None
+    wanted = "float32" if dtype is None else dtype
+    if values.dtype.kind in "OSU":
+        values = _numbers(values, dtype_name(wanted))
     if values.dtype.kind not in "biuf":
         raise ArgumentTypeError(f"source_array must be like an array of numbers, got {type(source_array)} of "
-                                f"{values.dtype}")
-    return NDArray(Array.of(values, "float32" if dtype is None else dtype, ctx or current_context()))
+                                f"{values.dtype}; make numbers of it, as .astype('float32') does")
+    return NDArray(Array.of(values, wanted, ctx or current_context()))
+
+
+def _numbers(values: np.ndarray, dtype: str) -> np.ndarray:
+    """What NumPy makes of objects or texts as numbers. Raises TypeError where they are none."""
+    try:
+        return values.astype(dtype)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ArgumentTypeError(f"source_array is of {values.dtype} and does not become numbers of {dtype}: {error}; "
+                                "make numbers of it before, as .astype('float32') does where each element is one or "
+                                "None") from None
 
 
 def from_numpy(ndarray: np.ndarray, zero_copy: bool = True, array_cls: type[NDArray] = NDArray) -> NDArray:

@@ -2,6 +2,7 @@
 weights."""
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
@@ -171,12 +172,19 @@ class Optimizer:
         return {name: float(attributes[name][key]) for name in arguments if key in attributes.get(name, ())}
 
     def _get_lrs(self, indices: Sequence[Any]) -> list[float]:
-        """The learning rates of weights, by the number of updates so far."""
+        """The learning rates of weights, by the number of updates so far. Raises ArgumentError for NaN and infinity,
+        which would make all weights NaN."""
         rate = self.learning_rate
+        if not math.isfinite(rate):
+            raise ArgumentError(f"the learning rate is {rate}, which makes weights NaN; give a finite number"
+                                + ("" if self.lr_scheduler is None else "; the scheduler "
+                                   f"{type(self.lr_scheduler).__name__} gave it"))
         return [rate * self._factor(index, "lr_mult", self.lr_mult) for index in indices]
 
     def _get_wds(self, indices: Sequence[Any]) -> list[float]:
-        """The weight decays of weights."""
+        """The weight decays of weights. Raises ArgumentError for NaN and infinity."""
+        if not math.isfinite(self.wd):
+            raise ArgumentError(f"the weight decay wd is {self.wd}, which makes weights NaN; give a finite number")
         return [self.wd * self._factor(index, "wd_mult", self.wd_mult) for index in indices]
 
     def _factor(self, index: Any, key: str, given: Mapping[Any, float]) -> float:

@@ -1,10 +1,11 @@
 """What applies an optimizer to weights by their indices, and keeps their states."""
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from mxc.compiler.error import ArgumentError
+from mxc.compiler.error import ArgumentError, ArgumentTypeError
 from mxc.context import Context
 from mxc.ndarray import NDArray
 from mxc.optimizer import saved_states
@@ -16,13 +17,18 @@ class Updater:
     be lists, for many weights at once.
 
     states: what the optimizer keeps for each index. It is made at the first update of the index.
+    Raises TypeError for what is no Optimizer, and for gradients and weights that are no NDArrays; ValueError for loaded
+    states that do not fit the optimizer or the weight.
     """
 
     def __init__(self, optimizer: Optimizer):
+        if not isinstance(optimizer, Optimizer):
+            raise ArgumentTypeError(f"an updater needs an Optimizer, as mx.optimizer.create gives, got {optimizer!r}")
         self.optimizer = optimizer
         self.states: dict[Any, Any] = {}
         self.states_synced: dict[Any, bool] = {}  # whether a state is where its weight is
         self.aggregate_updates = optimizer.aggregate_num > 0
+        self._loaded: list[Any] = []  # the indices of loaded states, until one is asked for that is not among them
 
     def __call__(self, index: Any, grad: Any, weight: Any) -> None:
         indices, grads, weights = ([index], [grad], [weight]) if not isinstance(index, (list, tuple)) \
@@ -32,12 +38,19 @@ class Updater:
                                 f"{len(grads)} gradients and {len(weights)} weights")
         if not weights:
             return
+        for kind, arrays in (("gradient", grads), ("weight", weights)):
+            for i, array in zip(indices, arrays, strict=True):
+                if not isinstance(array, NDArray):
+                    raise ArgumentTypeError(f"an updater needs an NDArray as the {kind} of {self._called(i)}, got "
+                                            f"{type(array)}")
         self.optimizer._set_current_context(weights[0].context.device_id)
         indices = [i.decode() if isinstance(i, bytes) else i for i in indices]
         for i, w in zip(indices, weights, strict=True):
             if i not in self.states:
+                self._warn_of_other_keys(i)
                 self.states[i] = self.optimizer.create_state_multi_precision(i, w)
             elif not self.states_synced.get(i, False):
+                self._check_fits(i, w)
                 self.states[i] = self.sync_state_context(self.states[i], w.context)
             self.states_synced[i] = True
         if self._takes_all():
@@ -49,6 +62,33 @@ class Updater:
         else:
             for i, w, g in zip(indices, weights, grads, strict=True):
                 self.optimizer.update_multi_precision(i, w, g, self.states[i])
+
+    def _called(self, index: Any) -> str:
+        name = self.optimizer.idx2name.get(index)
+        return f"the index {index!r}" if name is None else f"{name!r} (index {index!r})"
+
+    def _warn_of_other_keys(self, index: Any) -> None:
+        """Warn once where loaded states are all of names and weights are numbered, or the other way round."""
+        loaded, self._loaded = self._loaded, []
+        if loaded and not any(isinstance(one, str) == isinstance(index, str) for one in loaded):
+            warnings.warn(f"the loaded optimizer states are not used: they are of {loaded[0]!r} and the like, and the "
+                          f"weights are {index!r} and the like. A module whose kvstore updates the weights keeps "
+                          "states by name, one whose devices do by number: load with as many devices and the same "
+                          "kvstore", UserWarning, stacklevel=4)
+
+    def _check_fits(self, index: Any, weight: NDArray) -> None:
+        """Raise ArgumentError for a loaded state which is not as the optimizer makes them. Only mxc's optimizers are
+        asked for one: a program's own may do more when it makes a state."""
+        if not type(self.optimizer).create_state.__module__.startswith("mxc.optimizer"):
+            return
+        expected = self.optimizer.create_state_multi_precision(index, weight)
+        found, wanted = _described(self.states[index]), _described(expected)
+        has_momentum = hasattr(self.optimizer, "momentum")
+        if found != wanted and not (has_momentum and _without_momentum(self.states[index], expected)):
+            kind = type(self.optimizer).__name__
+            raise ArgumentError(f"the loaded optimizer states do not fit: those of {self._called(index)} are {found}; "
+                                f"{kind} expects {wanted}. Load states that {kind} saved with the same settings, for "
+                                "the same parameters on as many devices, or begin without states")
 
     def _takes_all(self) -> bool:
         """Whether the optimizer updates any number of weights at once: a program may have redefined its functions,
@@ -91,6 +131,25 @@ class Updater:
             self.optimizer = optimizer
             self.aggregate_updates = optimizer.aggregate_num > 0
         self.states_synced = dict.fromkeys(self.states, False)
+        self._loaded = list(self.states)
+
+
+def _described(state: Any) -> str:
+    """The structure of a state as text: shapes of arrays, in the parentheses of tuples."""
+    if isinstance(state, NDArray):
+        return f"an array of shape {state.shape}"
+    if isinstance(state, (list, tuple)):
+        return f"({', '.join(map(_described, state))})"
+    return "None" if state is None else f"of {type(state)}"
+
+
+def _without_momentum(found: Any, expected: Any) -> bool:
+    """Whether the states differ only where one has a momentum and the other has none. Optimizers with a momentum go by
+    the state that there is, so a run may be continued with the momentum switched on or off."""
+    if isinstance(found, (list, tuple)) and isinstance(expected, (list, tuple)):
+        return len(found) == len(expected) and all(map(_without_momentum, found, expected))
+    return isinstance(found, (NDArray, type(None))) and isinstance(expected, (NDArray, type(None))) and \
+        (found is None or expected is None or found.shape == expected.shape)
 
 
 def _read(data: bytes) -> tuple[dict[Any, Any], Optimizer | None]:

@@ -56,12 +56,14 @@ class BucketSentenceIter(DataIter):
     sentences: lists of numbers, as of `encode_sentences`. buckets: the lengths; by default those of which there are
     sentences for a batch. Longer sentences are left out, and in each bucket those that fill no batch. invalid_label:
     what fills up. layout: NT, or TN for batches with time first. data_name, label_name: for the descriptions.
-    Raises ValueError for another layout, and where there is no bucket.
+    Raises ValueError for another layout or a batch size below 1, and where there is no bucket.
     """
 
     def __init__(self, sentences: Sequence[Sequence[int]], batch_size: int, buckets: Sequence[int] | None = None,
                  invalid_label: int = -1, data_name: str = "data", label_name: str = "softmax_label",
                  dtype: Any = "float32", layout: str = "NT"):
+        if isinstance(batch_size, bool) or not isinstance(batch_size, (int, np.integer)) or batch_size < 1:
+            raise ArgumentError(f"BucketSentenceIter: batch_size must be a whole number from 1 on, got {batch_size!r}")
         super().__init__(batch_size)
         if buckets is None:
             counts = Counter(map(len, sentences))
