@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from mxc.compiler import syntax
 from mxc.compiler.functions.source import Source
 from mxc.compiler.functions.vocabulary import ARITHMETIC, COMPARISONS, FUNCTIONS, OF_KNOWN, ROUNDING, TESTS
 
@@ -81,7 +82,7 @@ def used_lines(lines: Sequence[tuple[str, str]], results: Sequence[str]) -> list
 
 
 def _names(text: str) -> set[str]:
-    return {n.id for n in ast.walk(ast.parse(text, mode="eval")) if isinstance(n, ast.Name)}
+    return {n.id for n in ast.walk(syntax.parse(text, "eval").body) if isinstance(n, ast.Name)}
 
 
 class _Bind(NamedTuple):
@@ -126,7 +127,7 @@ class _Reader:
     def apply(self, pattern: str, kind: str, *values: Value) -> Step:
         """An expression over a, b and c, which become the values."""
         names = dict(zip("abc", map(self.text, values), strict=False))
-        tree = ast.parse(pattern, mode="eval")
+        tree = syntax.parse(pattern, "eval")
         for node in ast.walk(tree):
             if isinstance(node, ast.Name) and node.id in names:
                 node.id = names[node.id]

@@ -231,6 +231,6 @@ def _bare(tree: Definition) -> ast.AST:
     if isinstance(tree, ast.Lambda):
         return tree
     source = Source("", "", lambda: None, "", tree, {})
-    plain = ast.parse(ast.unparse(ast.Module(source.statements or [ast.Pass()], [])))
+    plain = syntax.parse(ast.unparse(ast.Module(source.statements or [ast.Pass()], [])))
     names = [a.arg for a in (*tree.args.posonlyargs, *tree.args.args)], [a.arg for a in tree.args.kwonlyargs]
     return ast.Module([ast.Expr(ast.Constant(repr(names))), *plain.body], [])

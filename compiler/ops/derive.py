@@ -4,8 +4,8 @@ from __future__ import annotations
 import ast
 import functools
 
+from mxc.compiler import syntax
 from mxc.compiler.error import MXNetError
-from mxc.compiler.functions.formula import used_lines
 from mxc.compiler.ops import functions
 from mxc.compiler.ops.expr import names_in, parse
 from mxc.compiler.ops.functions import ScalarFunction
@@ -118,6 +118,8 @@ def _made_of_lines(function: ScalarFunction, i: int) -> str:
     result = by_name.get("", "0")
     if result in ("0", "1"):
         return result
+    from mxc.compiler.functions.formula import used_lines  # only now: most programs have no functions of their own
+
     made = ScalarFunction(f"{function.name}_d{i}", function.count, tuple(used_lines(lines, [result])), result)
     return f"{functions.add(made).name}({', '.join(made.arguments)})"
 
@@ -189,7 +191,7 @@ class _Substitution(ast.NodeTransformer):
 
 
 def _substitute(node: ast.expr, names: dict[str, ast.expr]) -> ast.expr:
-    copy = ast.parse(ast.unparse(node), mode="eval").body  # the parsed tree is shared
+    copy = syntax.parse(ast.unparse(node), "eval").body  # the parsed tree is shared
     return _Substitution(names).visit(copy)
 
 

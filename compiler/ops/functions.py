@@ -9,12 +9,14 @@ import ast
 import functools
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from mxc.compiler import syntax
-from mxc.compiler.functions import reference
-from mxc.compiler.functions.source import Source
+
+if TYPE_CHECKING:
+    from mxc.compiler.functions.source import Source
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,6 +93,8 @@ def calls_native(text: str) -> bool:
 @functools.cache
 def numpy_function(function: ScalarFunction, dtype: str) -> np.ufunc:
     """A native function on arrays of a dtype, called for each element: slow, and the reference."""
+    from mxc.compiler.functions import reference  # only now: most programs have no functions of their own
+
     assert function.source is not None
     plain = reference.numpy_function(function.source, function.kinds, function.part, dtype)
     return np.frompyfunc(plain, function.count, 1)
