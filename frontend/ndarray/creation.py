@@ -21,7 +21,7 @@ def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> N
     """A new array holding a copy of an array, a number or nested lists; a copy of an NDArray is recorded.
 
     dtype: by default that of an NDArray source, and float32 for every other source, NumPy arrays included. Objects and
-    texts become numbers where NumPy can make them of it; None is NaN.
+    texts become numbers where NumPy can make them of it; None among them is NaN.
     Raises TypeError for what is no array of numbers.
     """
     if isinstance(source_array, NDArray):
@@ -32,7 +32,7 @@ def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> N
     except ValueError as error:
         raise ArgumentTypeError(f"source_array must be like an array: {error}") from None
     wanted = "float32" if dtype is None else dtype
-    if values.dtype.kind in "OSU":
+    if values.dtype.kind in "OSU" and source_array is not None:
         values = _numbers(values, dtype_name(wanted))
     if values.dtype.kind not in "biuf":
         raise ArgumentTypeError(f"source_array must be like an array of numbers, got {type(source_array)} of "

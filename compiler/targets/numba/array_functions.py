@@ -22,13 +22,8 @@ def source(kernel: FunctionKernel, symbol: str, cpu: str, features: str) -> str:
     Raises MXNetError quoting a line for what does not compile, or needs more than C's functions.
     """
     from mxc.compiler.targets.cpu.load import machine, optimised
+    from mxc.compiler.targets.numba.arrays import kernel_text  # imports Numba
     from mxc.compiler.targets.numba.messages import needs
-
-    try:
-        from mxc.compiler.targets.numba.arrays import kernel_text  # imports Numba
-    except ImportError as error:
-        raise kernel.function.error(f"it has to be compiled, which needs Numba ({error}); expected that it is "
-                                    "installed, or code in the cache") from None
 
     with interrupts.held():
         text = kernel_text(kernel, symbol)
