@@ -124,7 +124,25 @@ class DataIter:
         """How many elements at the end of the present batch only fill it up."""
 
 
-class ResizeIter(DataIter):
+class OfBatches(DataIter):
+    """The base of iterators over whole batches: what they tell of the current one is `current_batch`'s."""
+
+    current_batch: DataBatch
+
+    def getdata(self) -> Any:
+        return self.current_batch.data
+
+    def getlabel(self) -> Any:
+        return self.current_batch.label
+
+    def getindex(self) -> Any:
+        return self.current_batch.index
+
+    def getpad(self) -> Any:
+        return self.current_batch.pad
+
+
+class ResizeIter(OfBatches):
     """Another iterator as one of `size` batches: it starts again when it ends before, and is cut when it is longer.
 
     reset_internal: whether `reset` resets the other one too; else the next batches are those that follow.
@@ -153,15 +171,3 @@ class ResizeIter(DataIter):
             found = self.data_iter.next()
         self.current_batch, self.cur = found, self.cur + 1
         return True
-
-    def getdata(self) -> Any:
-        return self.current_batch.data
-
-    def getlabel(self) -> Any:
-        return self.current_batch.label
-
-    def getindex(self) -> Any:
-        return self.current_batch.index
-
-    def getpad(self) -> Any:
-        return self.current_batch.pad

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from mxc.compiler.error import ArgumentError, MXNetError
-from mxc.io.io import _NO_BATCH, DataBatch, DataDesc, DataIter
+from mxc.io.io import _NO_BATCH, DataBatch, DataDesc, DataIter, OfBatches
 
 Rename = Sequence[dict[str, str]]
 
@@ -56,7 +56,7 @@ def _work(asked: queue.SimpleQueue, made: queue.SimpleQueue) -> None:
         del call  # while this waits it keeps no iterator alive
 
 
-class PrefetchingIter(DataIter):
+class PrefetchingIter(OfBatches):
     """One or several iterators, whose batches become one, read ahead by a thread for each.
 
     iters: an iterator or a list of them. rename_data, rename_label: for each iterator a dict from its names to others;
