@@ -145,18 +145,6 @@ class PrefetchingIter(OfBatches):
             raise StopIteration
         return self.current_batch
 
-    def getdata(self) -> Any:
-        return self.current_batch.data
-
-    def getlabel(self) -> Any:
-        return self.current_batch.label
-
-    def getindex(self) -> Any:
-        return self.current_batch.index
-
-    def getpad(self) -> Any:
-        return self.current_batch.pad
-
 
 def _described(descriptions: list[list[Any]], rename: Rename | None) -> list[Any]:
     if rename is None:
