@@ -26,11 +26,11 @@ import mxc as mx
 from mxc.cli.machine import cpu_name
 from mxc.compiler.kernel.ir import CallKernel, ChainKernel, Kernel
 from mxc.compiler.planning import plan_graph
-from mxc.compiler.targets.cpu.codegen import GENERATORS
-from mxc.compiler.targets.cpu.jobs import Job, job_of
-from mxc.compiler.targets.cpu.loaded import load_functions
+from mxc.compiler.targets.cpu.build.codegen import GENERATORS
+from mxc.compiler.targets.cpu.build.jobs import Job, job_of
+from mxc.compiler.targets.cpu.build.loaded import load_functions
+from mxc.compiler.targets.cpu.build.worker import compile_here
 from mxc.compiler.targets.cpu.target import CpuTarget
-from mxc.compiler.targets.cpu.worker import compile_here
 
 ROUNDS = 15
 LEAST = 2e-3  # seconds of a round at least
@@ -41,7 +41,7 @@ Shapes = dict[str, tuple[int, ...]]
 
 
 def forms() -> dict[str, tuple[mx.sym.Symbol, Shapes, str]]:
-    """What is typical of each form of kernel (targets/cpu/loop_forms.py), by the form's name: a symbol whose plan has
+    """What is typical of each form of kernel (emit/loop_forms.py of the CPU target), by name: a symbol whose plan has
     such a kernel, its inputs' shapes, and the operator that the kernel is named by."""
     x, y = mx.sym.Variable("x"), mx.sym.Variable("y")
     convolution = mx.sym.Convolution(x, kernel=(3, 3), pad=(1, 1), num_filter=64, no_bias=True, name="conv")

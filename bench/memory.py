@@ -17,7 +17,7 @@ from pathlib import Path
 from harness.environments import asked
 
 import mxc as mx
-from mxc.compiler import env
+from mxc.compiler.system import env
 
 ASK_MXNET = """
 import sys, json, mxnet as mx

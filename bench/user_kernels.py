@@ -23,7 +23,7 @@ import mxc as mx
 from mxc.compiler.functions.arrays import ArrayFunction
 from mxc.compiler.functions.source import read
 from mxc.compiler.kernel.ir import FunctionKernel
-from mxc.compiler.targets.cpu.load import load_by_llvm, machine, optimised
+from mxc.compiler.targets.cpu.build.load import load_by_llvm, machine, optimised
 from mxc.compiler.targets.numba import array_functions
 from mxc.compiler.targets.numba import arrays as lowering
 from mxc.compiler.targets.numba.lowering import flags

@@ -12,10 +12,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from mxc.compiler import env, stored_plans
+from mxc.compiler import stored_plans
 from mxc.compiler.graph.graph import Graph, Shape
 from mxc.compiler.ops.table import Operator
 from mxc.compiler.plan import Plan
+from mxc.compiler.system import env
 
 if TYPE_CHECKING:
     from mxc.compiler.kernel.ir import Kernel

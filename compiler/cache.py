@@ -20,7 +20,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from mxc.compiler import env
 from mxc.compiler.cache_files import (
     OURS,
     PREFIX,
@@ -35,6 +34,7 @@ from mxc.compiler.cache_files import (
     refused,
     remove_stale,
 )
+from mxc.compiler.system import env
 
 try:
     import fcntl

@@ -22,7 +22,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from mxc.compiler import env
+from mxc.compiler.system import env
 
 MAGIC = b"mxckern\x1a"
 VERSION = 2

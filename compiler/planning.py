@@ -6,21 +6,21 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from mxc.compiler import env
-from mxc.compiler.garbage import uncollected
 from mxc.compiler.graph.graph import Graph, Shape
 from mxc.compiler.graph.options import Options
 from mxc.compiler.graph.text import digest
 from mxc.compiler.kernel.ir import Kernel
-from mxc.compiler.passes.chains import chained
-from mxc.compiler.passes.fuse import fuse, group_text
+from mxc.compiler.lowering.chains import chained
+from mxc.compiler.lowering.fuse import fuse, group_text
+from mxc.compiler.lowering.lower import lower
+from mxc.compiler.lowering.plan_memory import plan_memory
+from mxc.compiler.lowering.schedule import schedule
+from mxc.compiler.lowering.share_code import share_code
 from mxc.compiler.passes.infer import infer
-from mxc.compiler.passes.lower import lower
 from mxc.compiler.passes.pipeline import transform
-from mxc.compiler.passes.plan_memory import plan_memory
-from mxc.compiler.passes.schedule import schedule
-from mxc.compiler.passes.share_code import share_code
 from mxc.compiler.plan import Plan
+from mxc.compiler.system import env
+from mxc.compiler.system.garbage import uncollected
 
 
 @dataclass

@@ -11,11 +11,11 @@ import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from mxc.compiler import env, sources
 from mxc.compiler.cache_files import entry_key
 from mxc.compiler.graph.graph import Graph, Node, Shape
 from mxc.compiler.ops import table
 from mxc.compiler.plan import Buffer, Plan
+from mxc.compiler.system import env, sources
 
 PRINTING = 3  # MXC_DEBUG from which on the passes have to run, because they print
 KEPT = 512  # plans that a process remembers

@@ -13,7 +13,7 @@ import numpy as np
 
 import mxc
 from mxc.compiler.error import ArgumentError, ArgumentTypeError, MXNetError, nearest
-from mxc.compiler.garbage import uncollected
+from mxc.compiler.system.garbage import uncollected
 from mxc.runtime.array import Array
 from mxc.runtime.artifact import INFERENCE, TRAINING, Artifact, StoredPlan
 from mxc.runtime.executor_memory import Memory

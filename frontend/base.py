@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from mxc.compiler import env
 from mxc.compiler.error import MXNetError
+from mxc.compiler.system import env
 from mxc.runtime.elsewhere import elsewhere
 from mxc.runtime.scopes import ClassProperty, ClassPropertyType
 

@@ -19,8 +19,8 @@ from mxc import symbol as sym
 from mxc.base import _as_list, mx_real_t
 from mxc.callback import LogValidationMetricsCallback
 from mxc.checkpoints import load_checkpoint, load_params, save_checkpoint
-from mxc.compiler import env
 from mxc.compiler.error import ArgumentError, ArgumentTypeError, MXNetError, SettingError
+from mxc.compiler.system import env
 from mxc.context import Context, cpu
 from mxc.executor_manager import DataParallelExecutorManager, _check_arguments
 from mxc.initializer import InitDesc, Uniform

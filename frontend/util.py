@@ -6,8 +6,8 @@ import inspect
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from mxc.compiler import env
 from mxc.compiler.error import ArgumentError, UnsupportedError
+from mxc.compiler.system import env
 from mxc.context import Context, gpu_memory_info, num_gpus
 from mxc.runtime.array import semantics
 from mxc.runtime.elsewhere import elsewhere

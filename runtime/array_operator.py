@@ -92,7 +92,7 @@ class ArrayOperator(Operator):
         return ins, [_computing(d) for d in found] if self.wide else found
 
     def _kernel(self, c: Any, params: Params) -> Any:
-        from mxc.compiler.passes.functions import function_kernel
+        from mxc.compiler.kernel.routines.functions import function_kernel
 
         defaults: list[Any] = [kind.default for kind in self.params.values() if not kind.required]
         usual = defaults if len(defaults) == len(self.params) else ()

@@ -16,14 +16,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from mxc.compiler import env, plan
+from mxc.compiler import plan
 from mxc.compiler.error import MXNetError, TargetError
-from mxc.compiler.forks import Lock
-from mxc.compiler.garbage import uncollected
 from mxc.compiler.plan import Plan
-from mxc.compiler.targets.cpu import image, runner_ir
-from mxc.compiler.targets.cpu.host import differences, host_parts
-from mxc.compiler.targets.cpu.loaded import Library, load_functions
+from mxc.compiler.system import env
+from mxc.compiler.system.forks import Lock
+from mxc.compiler.system.garbage import uncollected
+from mxc.compiler.targets.cpu import runner_ir
+from mxc.compiler.targets.cpu.build import image
+from mxc.compiler.targets.cpu.build.loaded import Library, load_functions
+from mxc.compiler.targets.cpu.machine.host import differences, host_parts
 from mxc.runtime import artifact_file, runner
 from mxc.runtime.array import Array, dtype_name
 from mxc.runtime.context import Context, cpu

@@ -19,8 +19,8 @@ from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
-from mxc.compiler import env
 from mxc.compiler.error import FileAccessError, ModelFileError
+from mxc.compiler.system import env
 
 MAGIC = b"mxcmodl\x1a"
 VERSION = 2

@@ -11,7 +11,8 @@ import numpy as np
 
 from mxc.compiler.error import MXNetError
 from mxc.compiler.plan import Plan
-from mxc.compiler.targets.cpu import image, runner_ir
+from mxc.compiler.targets.cpu import runner_ir
+from mxc.compiler.targets.cpu.build import image
 from mxc.compiler.targets.cpu.target import cpu_target, symbol
 from mxc.runtime import artifact_file, runner
 from mxc.runtime.artifact import IMAGE, INFERENCE, OBJECTS, TRAINING, parts

@@ -13,8 +13,9 @@ import numpy as np
 
 from mxc.compiler.error import MXNetError
 from mxc.compiler.graph.graph import Entry, Graph, Node
+from mxc.compiler.graph.names import head_position
 from mxc.compiler.ops import table
-from mxc.compiler.passes.gradient import differentiate, head_position
+from mxc.compiler.passes.gradient import differentiate
 from mxc.runtime import custom, engine, invoke, tape
 from mxc.runtime.array import Array
 from mxc.runtime.bundle import Bundle, Place, bundle_of

@@ -22,7 +22,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
 
-from mxc.compiler import env, forks  # noqa: F401 (forks: its part of a fork comes after the engine's)
+from mxc.compiler.system import env, forks  # noqa: F401 (forks: its part of a fork comes after the engine's)
 from mxc.runtime.work import Busy, Failure, Variable, Work, failure_of, let_go, note, raised, unseen
 
 # What is told of each piece of work: its name, start and end in nanoseconds of time.perf_counter_ns. The profiler's.

@@ -345,7 +345,7 @@ class GraphExecutor:
         return differentiate(self.graph, self.grad_req, is_train)
 
     def _start_stepwise_backward(self, heads: Sequence[Array | None], is_train: bool) -> engine.Placed:
-        from mxc.compiler.passes.gradient import head_position  # only now, as above
+        from mxc.compiler.graph.names import head_position  # only now, as above
 
         joint = self._joint(is_train)
         given = {node.name: self._head(head_position(node.name), heads, joint.shape(Entry(node)))

@@ -12,7 +12,7 @@ from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, NoReturn
 
 from mxc.compiler.error import MXNetError
-from mxc.compiler.forks import Lock
+from mxc.compiler.system.forks import Lock
 from mxc.runtime import engine, runner
 from mxc.runtime.context import Context
 from mxc.runtime.storage import Block

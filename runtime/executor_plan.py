@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mxc.compiler import env
 from mxc.compiler.error import MXNetError
 from mxc.compiler.plan import Buffer, Step
+from mxc.compiler.system import env
 from mxc.runtime import engine, faults, runner
 from mxc.runtime.array import Array
 from mxc.runtime.executor_memory import Memory, Prepared

@@ -34,35 +34,35 @@ def _host_features() -> frozenset[str]:
     """LLVM's names of what this CPU has; none but on x86, whose features alone have names here."""
     if platform.machine() not in ("x86_64", "AMD64"):
         return frozenset()
-    from mxc.compiler.targets.cpu.load import host_features
+    from mxc.compiler.targets.cpu.build.load import host_features
 
     return frozenset(name[1:] for name in host_features().split(",") if name.startswith("+"))
 
 
 def cpu_levels() -> tuple[str, ...]:
     """The levels of CPUs that kernels can be compiled for instead of for this machine's: the values of MXC_CPU."""
-    from mxc.compiler.targets.cpu.levels import LEVELS
+    from mxc.compiler.targets.cpu.machine.levels import LEVELS
 
     return tuple(LEVELS)
 
 
 def code_generators() -> dict[str, str]:
     """What can make code of loop kernels and routines, and what that is: the values of MXC_CODEGEN."""
-    from mxc.compiler.targets.cpu.codegen import GENERATORS
+    from mxc.compiler.targets.cpu.build.codegen import GENERATORS
 
     return GENERATORS
 
 
 def code_generator() -> str:
     """The one that MXC_CODEGEN asks for. Raises SettingError when it names none."""
-    from mxc.compiler.targets.cpu.codegen import chosen
+    from mxc.compiler.targets.cpu.build.codegen import chosen
 
     return chosen()
 
 
 def numba_fault() -> tuple[str, str]:
     """Why Numba cannot be imported, which is tried, and what to do; ("", "") where it can."""
-    from mxc.compiler.targets.cpu import codegen
+    from mxc.compiler.targets.cpu.build import codegen
 
     fault = codegen.numba_fault()
     return fault, codegen.ADVICE if fault else ""
@@ -70,7 +70,7 @@ def numba_fault() -> tuple[str, str]:
 
 def vector_form() -> tuple[str, int]:
     """What kernels are made of on this machine: the name of the instructions, and the bits of a vector."""
-    from mxc.compiler.targets.cpu.isa import native
+    from mxc.compiler.targets.cpu.machine.isa import native
 
     return native().name, native().vector_bytes * 8
 

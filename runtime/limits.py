@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mxc.compiler.targets.cpu import limits
+from mxc.compiler.targets.cpu.machine import limits
 from mxc.runtime import runner
 
 ROUNDS = 1 << 15  # of a unit of multiply-adds: a fraction of a millisecond

@@ -22,8 +22,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from mxc.compiler import input_files
 from mxc.compiler.error import ModelFileError, MXNetError
+from mxc.compiler.system import input_files
 from mxc.runtime.array import semantics
 from mxc.runtime.whole_file import replacing
 

@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mxc.compiler.error import FileAccessError
-from mxc.compiler.forks import Lock
 from mxc.compiler.plan import Step
+from mxc.compiler.system.forks import Lock
 from mxc.runtime import engine, runner, storage
 
 OPERATOR, KERNEL, COMPILE, MEMORY = "operator", "kernel", "compile", "Device Storage"

@@ -5,8 +5,8 @@ run of an executor or of an operator takes an offset of its own.
 """
 from __future__ import annotations
 
-from mxc.compiler.forks import Lock
 from mxc.compiler.plan import OFFSETS_PER_RUN
+from mxc.compiler.system.forks import Lock
 from mxc.runtime.context import Context, cpu
 
 DEVICES = 1 << 15  # how many devices' sequences one seed has: of the offset's 63 bits the upper ones tell them apart

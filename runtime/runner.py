@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mxc.compiler import env
 from mxc.compiler.error import SettingError, nearest
+from mxc.compiler.system import env
 from mxc.compiler.targets.cpu import runner_ir
 
 if TYPE_CHECKING:

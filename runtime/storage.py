@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from mxc.compiler.error import OutOfMemoryError
-from mxc.compiler.forks import Lock
+from mxc.compiler.system.forks import Lock
 from mxc.runtime.context import Context
 
 ALIGNMENT = 64

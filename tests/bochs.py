@@ -54,7 +54,7 @@ class Bochs:
         return "" if importlib.util.find_spec("bochscpu") else "the extra `emulators` would run it"
 
     def load(self, symbol: str, code: bytes) -> int:
-        from mxc.compiler.targets.cpu.loaded import load_functions
+        from mxc.compiler.targets.cpu.build.loaded import load_functions
 
         assert not LEFT_15.search(code), "what Bochs makes of kshiftlw by 15 is wrong"
         if any(not found[1][0] & INDEX_BELOW_16 for found in GATHER.finditer(code)):

@@ -10,7 +10,7 @@ from pathlib import Path
 import networks
 from programs import lowered
 
-from mxc.compiler.passes.fuse import group_text
+from mxc.compiler.lowering.fuse import group_text
 
 FOLDER = Path(__file__).parent / "golden" / "groups"
 NETWORKS = {

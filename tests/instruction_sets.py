@@ -20,15 +20,15 @@ import numpy as np
 
 from mxc.compiler.kernel.calls import Window
 from mxc.compiler.kernel.ir import ChainKernel, Kernel
-from mxc.compiler.targets.cpu import codegen
-from mxc.compiler.targets.cpu import isa as isa_module
-from mxc.compiler.targets.cpu.isa import Isa
-from mxc.compiler.targets.cpu.jobs import Job, job_of
-from mxc.compiler.targets.cpu.levels import LEVELS
-from mxc.compiler.targets.cpu.load import host_features, initialise
-from mxc.compiler.targets.cpu.loaded import load_functions
+from mxc.compiler.targets.cpu.build import codegen
+from mxc.compiler.targets.cpu.build.jobs import Job, job_of
+from mxc.compiler.targets.cpu.build.load import host_features, initialise
+from mxc.compiler.targets.cpu.build.loaded import load_functions
+from mxc.compiler.targets.cpu.build.worker import module_of
+from mxc.compiler.targets.cpu.machine import isa as isa_module
+from mxc.compiler.targets.cpu.machine.isa import Isa
+from mxc.compiler.targets.cpu.machine.levels import LEVELS
 from mxc.compiler.targets.cpu.target import CpuTarget
-from mxc.compiler.targets.cpu.worker import module_of
 from mxc.compiler.targets.launch import symbol
 
 MACHINE = platform.machine().replace("arm64", "aarch64")  # macOS says the former

@@ -11,7 +11,7 @@ from mxc.compiler.kernel import calls, interpret_calls, ir
 from mxc.compiler.kernel.calls import Window, linear
 from mxc.compiler.kernel.interpret_calls import pack_rows
 from mxc.compiler.kernel.ir import CallKernel, Store
-from mxc.compiler.targets.cpu.isa import Isa
+from mxc.compiler.targets.cpu.machine.isa import Isa
 
 TOLERANCE = {"float16": 2e-3, "float32": 3e-6, "float64": 1e-14}
 

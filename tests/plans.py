@@ -13,7 +13,7 @@ from pathlib import Path
 from models import BUILT, SHARED, network
 from programs import lowered
 
-from mxc.compiler.passes.plan_memory import intervals, place
+from mxc.compiler.lowering.plan_memory import intervals, place
 
 TABLE = Path(__file__).parent / "golden" / "plans.txt"
 HEADER = "network | mode | kernels: prepare, forward, backward | host steps | arena bytes\n"

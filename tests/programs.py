@@ -12,12 +12,12 @@ from mxc.compiler.graph.options import Options
 from mxc.compiler.kernel import interpret, interpret_calls, interpret_chain
 from mxc.compiler.kernel.ir import CallKernel, ChainKernel, LoopKernel, RoutineKernel
 from mxc.compiler.kernel.routines import spec
-from mxc.compiler.passes.fuse import Group, fuse
+from mxc.compiler.lowering.fuse import Group, fuse
+from mxc.compiler.lowering.lower import lower
+from mxc.compiler.lowering.program import Launch, Storage
+from mxc.compiler.lowering.schedule import schedule
 from mxc.compiler.passes.infer import infer
-from mxc.compiler.passes.lower import lower
 from mxc.compiler.passes.pipeline import transform
-from mxc.compiler.passes.program import Launch, Storage
-from mxc.compiler.passes.schedule import schedule
 from mxc.compiler.planning import auxiliary_names, static_names
 from mxc.compiler.targets.reference.interpreter import evaluate
 from mxc.runtime import runner

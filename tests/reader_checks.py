@@ -29,7 +29,7 @@ from mxc.compiler.ops.table import Kind
 from mxc.compiler.passes.gradient import gradient
 from mxc.compiler.passes.infer import infer
 from mxc.compiler.planning import auxiliary_names, plan_graph
-from mxc.compiler.targets.cpu import loop_forms
+from mxc.compiler.targets.cpu.emit import loop_forms
 from mxc.compiler.targets.cpu.target import cpu_target
 from mxc.compiler.targets.reference.interpreter import evaluate
 from mxc.runtime import runner
@@ -45,31 +45,33 @@ from mxc.runtime.executor_memory import Memory, Prepared
 BOTH, NOT = "sizes on both sides", "decides nothing"
 THRESHOLDS: dict[str, dict[str, object]] = {
     "passes.blocked": {"LARGE_MAP": 64, "LARGE_DATA": 4096, "FEW_TAPS": 1, "FULL": 0.1},
-    "passes.chains": {"PRIVATE_BYTES": 12 << 10, "WORTHWHILE_BYTES": 1 << 10, "UNITS": 3, "SEGMENT_ROWS": 3},
+    "lowering.chains": {"PRIVATE_BYTES": 12 << 10, "WORTHWHILE_BYTES": 1 << 10, "UNITS": 3, "SEGMENT_ROWS": 3},
     "operators.slices.graph": {"MOST_PARTS": 2}, "operators.losses.graph": {"LEAST": NOT},
     "operators.proposals.graph": {"LOWEST": NOT}, "operators.basic.graph": {"MOST_TERMS": 2},
-    "passes.fuse": {"MAX_NODES": 3, "MAX_BUFFERS": 4},
-    "passes.fuse_forms": {"MIN_DOMAIN_TO_SPREAD_BACK": 64, "SMALL_SPACE": 16, "MOST_JOINED": 1, "MOST_PLACES": 3},
-    "passes.index_reads": {"REMEMBERED": NOT},
+    "lowering.fuse": {"MAX_NODES": 3, "MAX_BUFFERS": 4},
+    "lowering.fuse_forms": {"MIN_DOMAIN_TO_SPREAD_BACK": 64, "SMALL_SPACE": 16, "MOST_JOINED": 1, "MOST_PLACES": 3},
+    "lowering.index_reads": {"REMEMBERED": NOT},
     "passes.infer_shape": {"MOST_LINES": NOT},
     "passes.layout": {"FEW_PIXELS": 16, "SMALL_MAPS": (8, 32), "FEW_CHANNELS": 40},
-    "passes.plan_memory": {"ALIGNMENT": NOT, "MOST_COMPARED": 4},
+    "lowering.plan_memory": {"ALIGNMENT": NOT, "MOST_COMPARED": 4},
     "passes.recompute": {"WORTH_IT": 64, "MAX_AGAIN": 2},
     "operators.order.kernel": {"SPARE": 2},
     "operators.rnn.kernel": {"ROWS": 2},
     "operators.gather.kernel": {"COLUMNS": 4, "PARTS": 3, "LOOK": 1},
-    "passes.share_code": {"ALIKE": 1},
+    "lowering.share_code": {"ALIKE": 1},
     "passes.simplify": {"ROUNDS": NOT},
     "passes.simplify_rules.constants": {"LARGEST": 8},
-    "passes.split_joins": {"SHORTEST": 32, "MOST": 2},
-    "passes.split_reduction": {"FEW": 2000, "LONG": 64, "PART": 16},
-    "passes.winograd": {"TRANSFORM": 1, "WEIGHT": 0, "GAIN": 0.01, "BANDS": 1, "LINE": NOT},
+    "lowering.split_joins": {"SHORTEST": 32, "MOST": 2},
+    "lowering.split_reduction": {"FEW": 2000, "LONG": 64, "PART": 16},
+    "passes.winograd": {"TRANSFORM": 1, "WEIGHT": 0, "GAIN": 0.01},
+    "lowering.split_winograd": {"BANDS": 1, "LINE": NOT},
     "kernel.calls": {"FEWEST_PIXELS": 4, "LONGEST_ROW": 8, "FEW_CHANNELS": 4, "TOGETHER": 2, "WINOGRAD_BAND": BOTH,
                      "WINOGRAD_KERNELS": BOTH, "FEW": 8, "MODERATE": (12, 48),
                      "AT_ONCE": ((4, 2, 1 << 6), (8, 16, 1 << 8))},
     "kernel.canonical": {"LANES": BOTH, "REMEMBERED": NOT, "SHORT_WINDOW": BOTH, "SHORTEST_SPLIT": BOTH},
-    "targets.cpu.loop_forms": {"STREAMED": 1 << 12, "CHUNK": BOTH, "COLUMNS": BOTH, "WIDE_BLOCK": BOTH, "TILE": BOTH,
-                               "TILE_ROWS": BOTH, "PIECE": BOTH, "ROW": BOTH, "SHORT_ROW": BOTH, "PARTIAL": BOTH},
+    "targets.cpu.emit.loop_forms": {"STREAMED": 1 << 12, "CHUNK": BOTH, "COLUMNS": BOTH, "WIDE_BLOCK": BOTH,
+                                    "TILE": BOTH, "TILE_ROWS": BOTH, "PIECE": BOTH, "ROW": BOTH, "SHORT_ROW": BOTH,
+                                    "PARTIAL": BOTH},
 }
 # What only divides a library kernel's own work, which the kernels' tests have on both sides; some networks are too.
 LIBRARY = {
@@ -83,7 +85,8 @@ LIBRARY = {
     "weight_grad": "COPY_BYTES FEW_PIXELS KEPT_BYTES LINES MANY PIXELS", "winograd": "AHEAD BAND_BYTES FILTERS WHERE",
     "winograd_tiles": "PLACES READ RESULTS",
 }
-ROOTS = ("passes", "operators", "kernel.calls", "kernel.canonical", "targets.cpu.loop_forms", "targets.cpu.library")
+ROOTS = ("passes", "lowering", "operators", "kernel.calls", "kernel.canonical", "targets.cpu.emit.loop_forms",
+         "targets.cpu.library")
 MARGIN = 64  # elements before and behind an array
 # Of a dtype: what values are moved by to see what rounding does to results; and by which share of its largest number a
 # result may be off without that.

@@ -477,7 +477,7 @@ def requests(m: Maker, mode: str) -> dict[str, str]:
 def main(arguments: Sequence[str]) -> int:
     from reader_checks import Report, report
 
-    from mxc.compiler.targets.cpu import worker
+    from mxc.compiler.targets.cpu.build import worker
 
     worker.SHARE = sys.maxsize  # kernels that another process is started for: a search may take long, on one core
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)

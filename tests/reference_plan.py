@@ -11,10 +11,10 @@ import numpy as np
 
 from mxc.compiler.graph.graph import Entry
 from mxc.compiler.graph.options import Options
+from mxc.compiler.graph.phases import BACKWARD, FORWARD, phases
 from mxc.compiler.ops.philox import Draws
 from mxc.compiler.passes.gradient import gradient
 from mxc.compiler.passes.infer import infer
-from mxc.compiler.passes.phases import BACKWARD, FORWARD, phases
 from mxc.compiler.plan import Buffer, Plan, Step
 from mxc.compiler.targets.reference.interpreter import evaluate
 

@@ -321,7 +321,7 @@ def test_a_manifest_that_makes_no_sense_is_refused(change: Any, small: Path, tmp
 
 
 def test_objects_where_there_is_no_image(small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("mxc.compiler.targets.cpu.image.is_native", lambda: False)
+    monkeypatch.setattr("mxc.compiler.targets.cpu.build.image.is_native", lambda: False)
     executor = bound(networks.perceptron(), data=(2, 64))
     artifact.save(tmp_path / "objects.mxc", [executor], ["data"])
     assert Artifact(tmp_path / "objects.mxc", mx.VERSION).code["form"] == "objects"

@@ -23,7 +23,7 @@ from peers import graph, numpy_peer, small_graphs  # noqa: E402
 import mxc as mx  # noqa: E402
 from mxc.compiler.kernel.canonical import lanes  # noqa: E402
 from mxc.compiler.kernel.ir import LoopKernel, RoutineKernel  # noqa: E402
-from mxc.compiler.targets.cpu import loop_forms  # noqa: E402
+from mxc.compiler.targets.cpu.emit import loop_forms  # noqa: E402
 from mxc.compiler.targets.cpu.target import CpuTarget  # noqa: E402
 from mxc.compiler.targets.reference import interpreter  # noqa: E402
 

@@ -18,8 +18,8 @@ from mxc.compiler.kernel.interpret_calls import pack_rows
 from mxc.compiler.kernel.ir import CallKernel, Store
 from mxc.compiler.passes.blocked import blocked
 from mxc.compiler.targets.cpu import library
-from mxc.compiler.targets.cpu.isa import FORMS, Isa
-from mxc.compiler.targets.cpu.jobs import job_of
+from mxc.compiler.targets.cpu.build.jobs import job_of
+from mxc.compiler.targets.cpu.machine.isa import FORMS, Isa
 
 SAME = "kernel=(3, 3), stride=(1, 1), dilate=(1, 1), pad=(1, 1)"
 HEAD = "graph(x: float32[2,3,5,6], w: float32[8,3,3,3], "

@@ -7,7 +7,7 @@ import llvmlite.binding as llvm
 import numpy as np
 import pytest
 
-from mxc.compiler.targets.cpu.builder import Array, Builder, mangled, vector_type
+from mxc.compiler.targets.cpu.emit.builder import Array, Builder, mangled, vector_type
 
 
 def run(builder: Builder, name: str, *arguments: int) -> None:

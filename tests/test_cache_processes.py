@@ -37,7 +37,7 @@ executor = bound()
 check(executor)
 library = executor.compiled().library
 """
-REPORT = MODEL + "print(library.hits, library.misses, 'mxc.compiler.targets.cpu.worker' in sys.modules)\n"
+REPORT = MODEL + "print(library.hits, library.misses, 'mxc.compiler.targets.cpu.build.worker' in sys.modules)\n"
 ALL_HITS = "2 0 False"
 FILES = 5  # two kernels, the runner, the plan, and what LLVM calls the machine
 KILLS = 50
@@ -267,7 +267,7 @@ def test_p01_any_way_to_start_a_program(filled: Path, how: str) -> None:
 
 MANY = """
 import os, sys, signal
-from mxc.compiler.targets.cpu import worker
+from mxc.compiler.targets.cpu.build import worker
 worker.SHARE = 1
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have had it ignored
 import mxc as mx
@@ -423,7 +423,7 @@ def test_p03_another_cpu_is_a_miss_and_is_explained(filled: Path) -> None:
 import llvmlite.binding as llvm
 real = llvm.get_host_cpu_name
 llvm.get_host_cpu_name = lambda: "x86-64" if real() != "x86-64" else "nocona"
-from mxc.compiler.targets.cpu import host
+from mxc.compiler.targets.cpu.machine import host
 host._boot = lambda: "of the other machine"
 import sys,""", 1)
     before = entries(filled)

@@ -9,7 +9,7 @@ from programs import Program, lowered
 import mxc as mx
 from mxc.compiler.graph.graph import Entry
 from mxc.compiler.kernel.ir import ChainKernel
-from mxc.compiler.passes import chains
+from mxc.compiler.lowering import chains
 from mxc.compiler.plan import Plan
 
 CHANNELS = 16

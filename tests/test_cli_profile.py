@@ -76,7 +76,7 @@ def test_words():
 
 def test_limits_are_those_of_real_work():
     """As many multiplications as are counted are done: the sums, fixed points of x -> x / 2 + 1 / 2, are 1."""
-    from mxc.compiler.targets.cpu import limits as kernels
+    from mxc.compiler.targets.cpu.machine import limits as kernels
     from mxc.compiler.targets.cpu.target import cpu_target
     from mxc.runtime import runner
 

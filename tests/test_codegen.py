@@ -18,12 +18,12 @@ from mxc.compiler.cache import Cache
 from mxc.compiler.error import MXNetError, SettingError, TargetError
 from mxc.compiler.kernel.canonical import canonical
 from mxc.compiler.kernel.ir import Accumulator, LoopKernel, Store, Value, acc, apply, axis, load
-from mxc.compiler.targets.cpu import codegen
-from mxc.compiler.targets.cpu.interleave import hinted
-from mxc.compiler.targets.cpu.jobs import Job, job_of
-from mxc.compiler.targets.cpu.load import machine, optimised
+from mxc.compiler.targets.cpu.build import codegen
+from mxc.compiler.targets.cpu.build.jobs import Job, job_of
+from mxc.compiler.targets.cpu.build.load import machine, optimised
+from mxc.compiler.targets.cpu.build.worker import compile_here, module_of
+from mxc.compiler.targets.cpu.emit.interleave import hinted
 from mxc.compiler.targets.cpu.target import CpuTarget
-from mxc.compiler.targets.cpu.worker import compile_here, module_of
 
 HEAD = "def kernel(args, first, last, scratch):\n    b0 = buffer0(args, 0)\n"
 NETWORK = """

@@ -13,16 +13,17 @@ import pytest
 from kernel_cases import F, arrays_for, call, compare, expected, pointwise
 from library_cases import gemm_case
 
-from mxc.compiler import progress
 from mxc.compiler.cache import Cache, Claims
 from mxc.compiler.error import MXNetError
 from mxc.compiler.kernel.canonical import canonical
 from mxc.compiler.kernel.ir import LoopKernel, apply, axis, cast, const, load
-from mxc.compiler.targets.cpu import library, runner_ir, worker
-from mxc.compiler.targets.cpu import load as load_module
+from mxc.compiler.system import progress
+from mxc.compiler.targets.cpu import library, runner_ir
 from mxc.compiler.targets.cpu import target as target_module
-from mxc.compiler.targets.cpu.isa import PLAIN
-from mxc.compiler.targets.cpu.jobs import job_of
+from mxc.compiler.targets.cpu.build import load as load_module
+from mxc.compiler.targets.cpu.build import worker
+from mxc.compiler.targets.cpu.build.jobs import job_of
+from mxc.compiler.targets.cpu.machine.isa import PLAIN
 from mxc.compiler.targets.cpu.target import CpuTarget
 from mxc.compiler.targets.launch import sources_digest
 
@@ -81,7 +82,7 @@ sys.path.insert(0, sys.argv[2])
 from test_cpu_target import scaled, run, CpuTarget, Cache
 library = run(CpuTarget(cache=Cache(Path(sys.argv[1]))), scaled(2.5))
 assert (library.hits, library.misses) == (1, 0), library
-assert "mxc.compiler.targets.cpu.translate" not in sys.modules
+assert "mxc.compiler.targets.cpu.emit.translate" not in sys.modules
 """
 
 

@@ -11,8 +11,8 @@ from programs import lowered
 from mxc.compiler.graph.graph import Entry
 from mxc.compiler.graph.options import Options
 from mxc.compiler.graph.text import parse_graph
-from mxc.compiler.passes.fuse import MAX_BUFFERS, MAX_NODES, Group, Grouping, fuse
-from mxc.compiler.passes.fuse_forms import is_view
+from mxc.compiler.lowering.fuse import MAX_BUFFERS, MAX_NODES, Group, Grouping, fuse
+from mxc.compiler.lowering.fuse_forms import is_view
 
 X = "graph(x: float32[16,32], y: float32[16,32], w: float32[32,32], v: float32[1,32])\n"
 BIG = "graph(x: float32[1,100000], i: float32[1,4,8,8])\n"

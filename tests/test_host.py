@@ -9,7 +9,7 @@ import llvmlite.binding as llvm
 import pytest
 
 from mxc.compiler.cache import Cache
-from mxc.compiler.targets.cpu import host
+from mxc.compiler.targets.cpu.machine import host
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells one start of the system from another")

@@ -6,9 +6,9 @@ import ctypes
 import pytest
 
 from mxc.compiler.error import TargetError
-from mxc.compiler.targets.cpu import image, load
-from mxc.compiler.targets.cpu.load import machine, optimised
-from mxc.compiler.targets.cpu.loaded import load_functions
+from mxc.compiler.targets.cpu.build import image, load
+from mxc.compiler.targets.cpu.build.load import machine, optimised
+from mxc.compiler.targets.cpu.build.loaded import load_functions
 
 pytestmark = pytest.mark.skipif(not image.is_native(), reason="images are for Linux on x86-64")
 

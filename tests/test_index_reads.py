@@ -4,7 +4,7 @@ from __future__ import annotations
 import pytest
 
 from mxc.compiler.graph.graph import Entry, Graph, GraphBuilder
-from mxc.compiler.passes.index_reads import places_read
+from mxc.compiler.lowering.index_reads import places_read
 
 CASES = [("transpose", [(3, 4)], {}, (1,)), ("Concat", [(3, 4), (3, 5)], {"num_args": 2, "dim": 1}, (1, 1)),
          ("take", [(5, 4), (3,)], {}, (1, 1)), ("_contrib_BilinearResize2D", [(1, 1, 4, 5)], {"height": 7, "width": 9},

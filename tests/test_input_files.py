@@ -12,9 +12,9 @@ import pytest
 
 import mxc as mx
 from mxc.cli.main import BAD_FILE, OK, main
-from mxc.compiler import input_files
 from mxc.compiler.error import FileAccessError, ModelFileError, OutOfMemoryError
-from mxc.compiler.input_files import content
+from mxc.compiler.system import input_files
+from mxc.compiler.system.input_files import content
 
 ENDLESS = Path("/dev/zero")
 

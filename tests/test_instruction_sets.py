@@ -31,10 +31,11 @@ from library_cases import (
 from programs import lowered
 
 from mxc.compiler.kernel.ir import CallKernel
-from mxc.compiler.targets.cpu import host, library
-from mxc.compiler.targets.cpu.isa import NEON, Isa, native
-from mxc.compiler.targets.cpu.jobs import job_of
-from mxc.compiler.targets.cpu.levels import LEVELS, Level
+from mxc.compiler.targets.cpu import library
+from mxc.compiler.targets.cpu.build.jobs import job_of
+from mxc.compiler.targets.cpu.machine import host
+from mxc.compiler.targets.cpu.machine.isa import NEON, Isa, native
+from mxc.compiler.targets.cpu.machine.levels import LEVELS, Level
 
 OTHERS = [each for each in SETS if each.processor is None or each.is_emulated]
 FLAGS = frozenset(host.host_parts()["features"].split())

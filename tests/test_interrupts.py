@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from mxc.cli.main import INTERRUPTED
-from mxc.compiler.interrupts import held, noticed
+from mxc.compiler.system.interrupts import held, noticed
 
 
 @pytest.fixture(autouse=True)

@@ -14,7 +14,7 @@ from mxc.compiler.kernel.interpret import identity
 from mxc.compiler.kernel.ir import Accumulator, LoopKernel, Store, acc, apply, axis, const, load
 from mxc.compiler.kernel.simplify_index import index
 from mxc.compiler.kernel.text import form_text
-from mxc.compiler.targets.cpu import loops
+from mxc.compiler.targets.cpu.emit import loops
 
 DTYPES = ("float32", "float64", "float16", "int32")
 BLOCKED = [(2, 3, 49, 8), (1, 1, 1, 8), (3, 1, 3, 4), (2, 3, 49, 16), (1, 3, 1, 8)]  # N, blocks, H * W, lanes
@@ -154,9 +154,9 @@ def test_fixed(kernel: LoopKernel, extents: dict[int, int]) -> None:
     canonical(affine_kernel(F, (2, 3, 49, 8), lambda x: apply("erf", x))),
 ], ids=lambda k: k.name)
 def test_lanes_are_vectors(kernel: LoopKernel) -> None:
-    from mxc.compiler.targets.cpu.jobs import job_of
-    from mxc.compiler.targets.cpu.load import machine
-    from mxc.compiler.targets.cpu.worker import module_of
+    from mxc.compiler.targets.cpu.build.jobs import job_of
+    from mxc.compiler.targets.cpu.build.load import machine
+    from mxc.compiler.targets.cpu.build.worker import module_of
 
     code = machine("x86-64-v3" if "x86" in machine().triple else "", "")
     text = str(module_of(job_of(kernel, "f"), code, "+f16c"))

@@ -19,40 +19,34 @@ LINES = 500
 # only: `HOMES` in compiler/ops/loader.py.
 ALLOWED = {
     "error": "",
-    "syntax": "",
-    "env": "",
-    "functions": "error syntax",
+    "system": "error",
+    "functions": "error system",
     "plan": "functions",  # what is told of a function's errors
-    "forks": "",
-    "interrupts": "",
-    "garbage": "",
-    "progress": "",
-    "sources": "",
-    "input_files": "error",
-    "cache_files": "env",
-    "cache": "env cache_files",
-    "ops": "error syntax functions",
+    "cache_files": "system",
+    "cache": "system cache_files",
+    "ops": "error system functions",
     "operators": "",  # the doors of the families
     "operators/shape": "error ops",
     "operators/reference": "error ops operators/shape",
-    "graph": "error input_files plan ops",
+    "graph": "error system plan ops",
     "operators/graph": "ops graph operators/shape",
-    "kernel": "error forks ops",
+    "kernel": "error system ops",
     "operators/kernel": "ops kernel operators/shape",
-    "passes": "error env plan ops graph kernel",
-    "targets": "error kernel sources",  # the printers that targets share
-    "targets/cpu": "error syntax env forks interrupts progress cache_files cache functions ops kernel targets",
+    "lowering": "plan ops graph kernel",
+    "passes": "error system plan ops graph kernel lowering",  # recompute asks which nodes share a kernel
+    "targets": "error system kernel",  # the printers that targets share
+    "targets/cpu": "error system cache_files cache functions ops kernel targets",
     # targets/cpu knows it by its name alone
-    "targets/numba": "error forks interrupts functions ops syntax kernel targets targets/cpu",
-    "targets/cuda": "error functions interrupts cache_files cache ops kernel targets",
+    "targets/numba": "error system functions ops kernel targets targets/cpu",
+    "targets/cuda": "error system functions cache_files cache ops kernel targets",
     "targets/reference": "error ops graph",  # runs graphs, not kernels
-    "planning": "env garbage plan graph kernel passes",
-    "stored_plans": "env sources cache_files plan ops graph",
-    "api": "env plan ops graph kernel planning stored_plans targets/cpu",
+    "planning": "system plan graph kernel lowering passes",
+    "stored_plans": "system cache_files plan ops graph",
+    "api": "system plan ops graph kernel planning stored_plans targets/cpu",
     "runtime": "operators/shape "  # of operators that a program defines
-               "error env input_files forks garbage functions plan ops graph passes api targets/cpu targets/cuda "
+               "error system functions plan ops graph kernel lowering passes api targets/cpu targets/cuda "
                "targets/reference",
-    "frontend": "runtime error env input_files interrupts garbage progress cache ops graph passes targets/reference",
+    "frontend": "runtime error system cache ops graph passes targets/reference",
 }
 # Imported under TYPE_CHECKING, where a type is named and nothing is called.
 TYPES_ONLY = {("ops", "graph"), ("kernel", "functions"), ("passes", "functions")}
@@ -132,7 +126,7 @@ def test_only_env_reads_environment_variables():
     for path in SOURCES.values():
         reads = [node.lineno for node in ast.walk(ast.parse(path.read_text()))
                  if isinstance(node, ast.Attribute) and node.attr in ("environ", "getenv")]
-        assert not reads or path == ROOT / "compiler" / "env.py", f"{path}: lines {reads}"
+        assert not reads or path == ROOT / "compiler" / "system" / "env.py", f"{path}: lines {reads}"
 
 
 def test_no_file_names_a_place_of_one_machine():
@@ -196,6 +190,6 @@ def test_a_warm_start_does_not_import_the_compiler_of_kernels(tmp_path: Path, mo
     monkeypatch.setenv("MXC_CACHE_DIR", str(tmp_path / "cache"))
     modules_after(RUN)
     warm = modules_after(RUN)
-    assert not warm & {"numba", "llvmlite.binding", "mxc.compiler.targets.cpu.translate", "mxc.compiler.kernel.ir",
-                       "mxc.compiler.targets.cpu.worker", "mxc.compiler.targets.cpu.jobs"}
+    assert not warm & {"numba", "llvmlite.binding", "mxc.compiler.targets.cpu.emit.translate", "mxc.compiler.kernel.ir",
+                       "mxc.compiler.targets.cpu.build.worker", "mxc.compiler.targets.cpu.build.jobs"}
     assert "difflib" not in warm  # no message of an error is made, where names are compared with hundreds

@@ -15,7 +15,7 @@ import pytest
 import mxc as mx
 from mxc.cli.main import main
 from mxc.compiler.error import SettingError, TargetError
-from mxc.compiler.targets.cpu import host, levels
+from mxc.compiler.targets.cpu.machine import host, levels
 from mxc.runtime import artifact_file
 
 FLAGS = frozenset(host.host_parts()["features"].split())

@@ -35,7 +35,7 @@ from mxc.compiler.kernel.interpret_calls import pack_rows
 from mxc.compiler.kernel.ir import CallKernel, Store, Value
 from mxc.compiler.ops import table
 from mxc.compiler.targets.cpu import library
-from mxc.compiler.targets.cpu.isa import AVX2, AVX512, FORMS, NEON, PLAIN, Isa, fitting, native
+from mxc.compiler.targets.cpu.machine.isa import AVX2, AVX512, FORMS, NEON, PLAIN, Isa, fitting, native
 
 # --- matrix products
 

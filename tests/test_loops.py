@@ -16,9 +16,9 @@ from mxc.compiler.kernel import interpret
 from mxc.compiler.kernel.canonical import canonical
 from mxc.compiler.kernel.ir import Accumulator, LoopKernel, Store, Value, acc, apply, axis, const, load
 from mxc.compiler.kernel.simplify_index import from_affine
-from mxc.compiler.targets.cpu import loop_forms, loops
-from mxc.compiler.targets.cpu.isa import AVX2, AVX512
-from mxc.compiler.targets.cpu.load import machine, optimised
+from mxc.compiler.targets.cpu.build.load import machine, optimised
+from mxc.compiler.targets.cpu.emit import loop_forms, loops
+from mxc.compiler.targets.cpu.machine.isa import AVX2, AVX512
 
 KERNELS = every_kernel()
 
@@ -134,8 +134,8 @@ def test_skeleton(kernel: LoopKernel, kind: str) -> None:
 
 
 def test_inner_loops_are_vector_code() -> None:
-    from mxc.compiler.targets.cpu.jobs import job_of
-    from mxc.compiler.targets.cpu.worker import module_of
+    from mxc.compiler.targets.cpu.build.jobs import job_of
+    from mxc.compiler.targets.cpu.build.worker import module_of
 
     code = machine("x86-64-v3" if "x86" in machine().triple else "", "")
     total = apply("add", load(0, axis(0), F), load(1, axis(0), F))
@@ -197,9 +197,9 @@ def test_what_is_stored_and_summed_is_computed_once(steps: tuple[int, int], inst
 
 
 def test_long_loops_run_several_vectors_at_a_time() -> None:
-    from mxc.compiler.targets.cpu.interleave import interleaved
-    from mxc.compiler.targets.cpu.jobs import job_of
-    from mxc.compiler.targets.cpu.translate import translated
+    from mxc.compiler.targets.cpu.build.jobs import job_of
+    from mxc.compiler.targets.cpu.emit.interleave import interleaved
+    from mxc.compiler.targets.cpu.emit.translate import translated
 
     def hints(value: Value) -> list[str]:
         text = translated(job_of(canonical(pointwise("f", (F, F), [value])), "f"), AVX2.features)

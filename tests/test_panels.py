@@ -12,7 +12,7 @@ from mxc.compiler.graph.text import graph_text, parse_graph
 from mxc.compiler.kernel.calls import Window, fits_panels
 from mxc.compiler.passes.blocked import blocked
 from mxc.compiler.targets.cpu import library
-from mxc.compiler.targets.cpu.isa import FORMS
+from mxc.compiler.targets.cpu.machine.isa import FORMS
 
 
 @pytest.mark.parametrize("name", PANELS)

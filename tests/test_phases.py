@@ -3,8 +3,8 @@ from __future__ import annotations
 
 import pytest
 
+from mxc.compiler.graph.phases import phases
 from mxc.compiler.graph.text import parse_graph
-from mxc.compiler.passes.phases import phases
 
 HEAD = "graph(x: float32[2,3], w: float32[2,3])\n"
 CASES = {

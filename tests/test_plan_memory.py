@@ -8,8 +8,16 @@ from hypothesis import strategies as st
 from models import NAMES, program
 
 from mxc.compiler.kernel.ir import Accumulator, LoopKernel, Store, apply, axis, const, load
-from mxc.compiler.passes.plan_memory import ALIGNMENT, Interval, align, intervals, largest_live_set, place, plan_memory
-from mxc.compiler.passes.program import Launch, Storage, can_share
+from mxc.compiler.lowering.plan_memory import (
+    ALIGNMENT,
+    Interval,
+    align,
+    intervals,
+    largest_live_set,
+    place,
+    plan_memory,
+)
+from mxc.compiler.lowering.program import Launch, Storage, can_share
 from mxc.compiler.targets.cpu.target import cpu_target
 
 MODES = (False, True)

@@ -12,10 +12,10 @@ from programs import Program, lowered
 
 from mxc.compiler.graph.graph import Entry
 from mxc.compiler.graph.text import graph_text
-from mxc.compiler.passes.fuse import group_text
+from mxc.compiler.lowering.fuse import group_text
 from mxc.compiler.passes.gradient import gradient
 from mxc.compiler.passes.infer import infer
-from mxc.compiler.targets.cpu import codegen
+from mxc.compiler.targets.cpu.build import codegen
 from mxc.compiler.targets.cpu.target import CpuTarget, cpu_target
 
 EPSILON = {"float32": 1e-6, "float64": 1e-14}

@@ -9,7 +9,7 @@ from reader_networks import SIZES, Network, network
 
 import mxc as mx
 from mxc.compiler.graph.text import parse_graph
-from mxc.compiler.passes import winograd
+from mxc.compiler.lowering import split_winograd
 
 SAMPLE = 36  # networks, which take about 20 seconds where no kernel was made before
 FOUND_WITHIN = 100  # networks: the 11th, with AVX2
@@ -76,7 +76,7 @@ def test_the_search_finds_an_operand_that_became_another(monkeypatch):
         with lowered(lowered_for(seed)):
             return bool(wrong(network(seed), Report()))
 
-    monkeypatch.setattr(winograd, "_apart", lambda kernel: (kernel, 0))
+    monkeypatch.setattr(split_winograd, "_apart", lambda kernel: (kernel, 0))
     assert any(map(is_wrong, range(FOUND_WITHIN)))
 
 

@@ -5,8 +5,8 @@ import pytest
 from pass_checks import assert_same_numbers, options
 
 from mxc.compiler.graph.graph import Entry, Graph
+from mxc.compiler.graph.phases import BACKWARD, FORWARD, phases
 from mxc.compiler.graph.text import parse_graph
-from mxc.compiler.passes.phases import BACKWARD, FORWARD, phases
 from mxc.compiler.passes.recompute import recompute
 
 BIG = "4,16,32,32"  # 256 KiB

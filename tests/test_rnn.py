@@ -10,11 +10,11 @@ from programs import lowered
 
 import mxc as mx
 from mxc.compiler.kernel.ir import RoutineKernel
+from mxc.compiler.lowering.plan_memory import intervals
 from mxc.compiler.operators.rnn.kernel import ROWS
 from mxc.compiler.operators.rnn.shape import length_of, pieces
 from mxc.compiler.ops import table
-from mxc.compiler.passes.plan_memory import intervals
-from mxc.compiler.targets.cpu.routines import routine_source
+from mxc.compiler.targets.cpu.emit.routines import routine_source
 
 STEPS, BATCH, INPUTS, SIZE = 4, 3, 2, 3
 Arrays = dict[str, np.ndarray]

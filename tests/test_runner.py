@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 import mxc as mx
-from mxc.compiler import env
 from mxc.compiler.error import SettingError
+from mxc.compiler.system import env
 from mxc.compiler.targets.cpu import runner_ir
 from mxc.runtime import runner
 from mxc.runtime.portable_runner import Portable

@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from models import NAMES, program
 
+from mxc.compiler.graph.phases import BACKWARD, FORWARD, PREPARE
 from mxc.compiler.kernel.ir import LoopKernel, Store, apply, axis, const, load
-from mxc.compiler.passes.phases import BACKWARD, FORWARD, PREPARE
-from mxc.compiler.passes.program import Launch, Storage
-from mxc.compiler.passes.schedule import live_bytes, peak, schedule
+from mxc.compiler.lowering.program import Launch, Storage
+from mxc.compiler.lowering.schedule import live_bytes, peak, schedule
 
 
 def launch(reads: list[Storage], write: Storage, phase: str = FORWARD, mode: str = "write") -> Launch:

@@ -4,12 +4,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from mxc.compiler.graph.phases import FORWARD
 from mxc.compiler.kernel import interpret
 from mxc.compiler.kernel.ir import LoopKernel, Store, apply, axis, const, load
 from mxc.compiler.kernel.text import form_text
-from mxc.compiler.passes.phases import FORWARD
-from mxc.compiler.passes.program import Launch, Storage
-from mxc.compiler.passes.share_code import ALIKE, share_code
+from mxc.compiler.lowering.program import Launch, Storage
+from mxc.compiler.lowering.share_code import ALIKE, share_code
 
 NUMBERS = {"float32": [0.1, -2.5, 3.0, float("inf"), float("nan"), -0.0, 1e-42, 7.0],
            "float64": [0.1, -2.5, 3.0, float("-inf"), float("nan"), -0.0, 1e-310, 7.0],

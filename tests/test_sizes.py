@@ -18,10 +18,10 @@ from mxc.compiler import planning
 from mxc.compiler.kernel import interpret, ir
 from mxc.compiler.kernel.canonical import canonical
 from mxc.compiler.kernel.ir import CallKernel, LoopKernel
+from mxc.compiler.lowering.copies import placing_kernel
+from mxc.compiler.lowering.plan_memory import Interval, largest_live_set, place
+from mxc.compiler.lowering.program import Storage
 from mxc.compiler.passes import infer_dtype
-from mxc.compiler.passes.copies import placing_kernel
-from mxc.compiler.passes.plan_memory import Interval, largest_live_set, place
-from mxc.compiler.passes.program import Storage
 from mxc.compiler.targets.cpu.target import cpu_target
 
 VALUES = 2500  # of the largest kernel that any form needs, and lines of its text

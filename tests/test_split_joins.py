@@ -8,7 +8,7 @@ from programs import lowered
 
 import mxc as mx
 from mxc.compiler.kernel.ir import walk
-from mxc.compiler.passes.split_joins import SHORTEST
+from mxc.compiler.lowering.split_joins import SHORTEST
 
 
 def joined(axis: int, *extents: int, rows: int = SHORTEST) -> tuple[mx.sym.Symbol, dict[str, tuple[int, ...]]]:

@@ -9,8 +9,8 @@ import pytest
 from mxc.compiler.kernel import interpret
 from mxc.compiler.kernel.canonical import lanes
 from mxc.compiler.kernel.ir import Accumulator, LoopKernel, Store, acc, apply, axis, const, load
-from mxc.compiler.passes.program import Storage
-from mxc.compiler.passes.split_reduction import FEW, LONG, PART, split_reduction
+from mxc.compiler.lowering.program import Storage
+from mxc.compiler.lowering.split_reduction import FEW, LONG, PART, split_reduction
 
 
 def flat(shape: tuple[int, ...]):

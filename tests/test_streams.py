@@ -8,7 +8,7 @@ from kernel_cases import F, arrays_for, at, compare, expected, pointwise, reduct
 from mxc.compiler.kernel import ir
 from mxc.compiler.kernel.canonical import canonical
 from mxc.compiler.kernel.ir import Accumulator, LoopKernel, Store, acc, apply, axis, load
-from mxc.compiler.targets.cpu import loop_forms
+from mxc.compiler.targets.cpu.emit import loop_forms
 from mxc.compiler.targets.cpu.target import CpuTarget
 
 x = load(0, axis(0), F)

@@ -5,7 +5,7 @@ import ast
 
 import pytest
 
-from mxc.compiler import syntax
+from mxc.compiler.system import syntax
 
 
 def test_parses_again_where_another_thread_came_in_between(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,10 +9,10 @@ import pytest
 from instruction_sets import InstructionSet
 
 from mxc.compiler.error import MXNetError
-from mxc.compiler.targets.cpu.jobs import Job
-from mxc.compiler.targets.cpu.load import machine
-from mxc.compiler.targets.cpu.translate import translated
-from mxc.compiler.targets.cpu.typed import DTYPES
+from mxc.compiler.targets.cpu.build.jobs import Job
+from mxc.compiler.targets.cpu.build.load import machine
+from mxc.compiler.targets.cpu.emit.translate import translated
+from mxc.compiler.targets.cpu.emit.typed import DTYPES
 
 HEAD = "def kernel(args, first, last, scratch):\n"
 _count = itertools.count()

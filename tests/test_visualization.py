@@ -12,7 +12,7 @@ import models
 import pytest
 
 import mxc as mx
-from mxc.compiler.passes.plan_memory import plan_memory
+from mxc.compiler.lowering.plan_memory import plan_memory
 from mxc.compiler.plan import Buffer, Plan, Step
 from mxc.compiler.targets.cpu.target import cpu_target
 from mxc.visualization.memory import KINDS, Box, boxes, bytes_text, live_bytes, memory_svg, run_steps

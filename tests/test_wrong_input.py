@@ -326,7 +326,7 @@ def test_one_operator_on_wrong_arrays(name: str, shapes: list, given: dict, says
 
 @pytest.mark.parametrize("value", ["0", "-3", "abc", "2.5", "\u00b2", "100000"])
 def test_impossible_numbers_of_threads(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
-    from mxc.compiler import env
+    from mxc.compiler.system import env
 
     monkeypatch.setenv("MXC_NUM_THREADS", value)
     monkeypatch.setenv("MXC_DEBUG", value)

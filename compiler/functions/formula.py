@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mxc.compiler import syntax
 from mxc.compiler.functions.source import Source
 from mxc.compiler.functions.vocabulary import ARITHMETIC, COMPARISONS, FUNCTIONS, OF_KNOWN, ROUNDING, TESTS
+from mxc.compiler.system import syntax
 
 MOST_LINES = 256  # a formula of more steps is a loop that no one wants unrolled
 MOST_STEPS = 20_000  # statements read

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from mxc.compiler import syntax
 from mxc.compiler.error import MXNetError
+from mxc.compiler.system import syntax
 
 MODULES = ("math", "numpy")  # modules whose members a function may use
 Definition = ast.FunctionDef | ast.Lambda

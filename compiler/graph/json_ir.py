@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from mxc.compiler import input_files
 from mxc.compiler.error import ModelFileError, MXNetError, UnsupportedError, nearest
 from mxc.compiler.graph import legacy
 from mxc.compiler.graph.compose import auxiliary_entries, check_auxiliary, input_names, is_user_key
@@ -16,6 +15,7 @@ from mxc.compiler.graph.graph import Entry, Graph, Node, variable
 from mxc.compiler.graph.legacy import Record
 from mxc.compiler.ops import table
 from mxc.compiler.ops.table import Operator, Params
+from mxc.compiler.system import input_files
 
 _INTERNAL = "_mxc_"  # the names of operators that only passes make: no file holds them
 _IN_PYTHON = ": a program that has it in Python registers it by mx.operator.register before it loads the model"

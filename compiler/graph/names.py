@@ -40,3 +40,8 @@ def with_distinct_names(graph: Graph) -> Graph:
         same = inputs == node.inputs and names[node] == node.name
         new[node] = node if same else Node(node.op, names[node], node.attrs, node.params, inputs, node.subgraphs)
     return Graph([Entry(new[e.node], e.index) for e in graph.outputs], graph.sinks, graph.facts)
+
+
+def head_position(name: str) -> int:
+    """The output whose head gradient is the variable of that name."""
+    return int(name.rpartition("_")[2])

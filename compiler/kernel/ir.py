@@ -21,7 +21,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from mxc.compiler.forks import Lock
+from mxc.compiler.system.forks import Lock
 
 if TYPE_CHECKING:
     from mxc.compiler.functions.arrays import ArrayFunction

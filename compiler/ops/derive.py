@@ -4,11 +4,11 @@ from __future__ import annotations
 import ast
 import functools
 
-from mxc.compiler import syntax
 from mxc.compiler.error import MXNetError
 from mxc.compiler.ops import functions
 from mxc.compiler.ops.expr import names_in, parse
 from mxc.compiler.ops.functions import ScalarFunction
+from mxc.compiler.system import syntax
 
 # function -> the derivative by each argument over a, b (the arguments). At ties max and min follow the first argument.
 # "0": flat almost everywhere. 1 - a ** 2 would lose the digits of an a near 1.

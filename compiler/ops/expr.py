@@ -20,9 +20,9 @@ from typing import Protocol, TypeVar
 
 import numpy as np
 
-from mxc.compiler import syntax
 from mxc.compiler.error import MXNetError
 from mxc.compiler.ops import functions
+from mxc.compiler.system import syntax
 
 T = TypeVar("T")
 

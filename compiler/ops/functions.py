@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mxc.compiler import syntax
+from mxc.compiler.system import syntax
 
 if TYPE_CHECKING:
     from mxc.compiler.functions.source import Source

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from mxc.compiler import syntax
 from mxc.compiler.error import MXNetError, UnsupportedError, nearest
 from mxc.compiler.ops.expr import as_dtype
 from mxc.compiler.ops.params import ParamType
 from mxc.compiler.ops.philox import Draws
+from mxc.compiler.system import syntax
 
 MOST = 1 << 16  # inputs or outputs of one node: more than any real graph has, few enough to keep lists of
 

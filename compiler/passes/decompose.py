@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from mxc.compiler.error import MXNetError
 from mxc.compiler.graph.graph import Entry, Graph, GraphBuilder, Node, Shape, Sink, rewrite
 from mxc.compiler.graph.options import Options
+from mxc.compiler.graph.static import RANDOM
 from mxc.compiler.ops.table import Operator, Params
 from mxc.compiler.passes.registry import graph_pass
-from mxc.compiler.passes.static import RANDOM
 
 
 @graph_pass(needs=("shape", "dtype"), gives=("primitive",))

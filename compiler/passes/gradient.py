@@ -31,11 +31,6 @@ from mxc.compiler.passes.registry import graph_pass
 HEAD = "_head_grad_"
 
 
-def head_position(name: str) -> int:
-    """The output whose head gradient is the variable of that name."""
-    return int(name.rpartition("_")[2])
-
-
 @graph_pass(needs=("shape", "dtype"), gives=("gradient",))
 def gradient(graph: Graph, options: Options) -> Graph:
     """The joint graph for `options.grad_req` and `options.is_train`; see the module's text.

@@ -13,9 +13,9 @@ from math import prod
 from mxc.compiler.graph.building import as_shape, geometry
 from mxc.compiler.graph.graph import Entry, Graph, GraphBuilder, Node, rewrite
 from mxc.compiler.graph.options import Options
+from mxc.compiler.graph.static import static_nodes
 from mxc.compiler.ops.table import Params
 from mxc.compiler.passes.registry import graph_pass
-from mxc.compiler.passes.static import static_nodes
 
 FEW_PIXELS = 256  # of all images: a convolution of so many reads its weight hardly more than once
 # Images are computed at once, if there is a choice, where one has so many pixels at most: kernels of one tap, others.

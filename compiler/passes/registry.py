@@ -5,12 +5,12 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from mxc.compiler import env
 from mxc.compiler.error import MXNetError, SettingError, nearest
 from mxc.compiler.graph.check import check_graph
 from mxc.compiler.graph.graph import Graph
 from mxc.compiler.graph.options import Options
 from mxc.compiler.graph.text import graph_text
+from mxc.compiler.system import env
 
 PassFunction = Callable[[Graph, Options], Graph]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 import functools
 from dataclasses import dataclass
 
-from mxc.compiler import sources
+from mxc.compiler.system import sources
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,9 @@ from mxc.cli.inputs import add_input_arguments, read_inputs
 from mxc.cli.model import UsageError, add_model_arguments, parse_shapes, positive, progress
 from mxc.cli.runnable import MADE_UP, open_model
 from mxc.cli.tables import print_facts, print_json
-from mxc.compiler import env
 from mxc.compiler.error import ModelFileError
-from mxc.compiler.input_files import content
+from mxc.compiler.system import env
+from mxc.compiler.system.input_files import content
 
 DESCRIPTION = """Measure how long one run of a model takes, for inference: the least time, percentiles and the mean, in
 milliseconds. Parameters are made up where there is no file of them: times do not depend on them. With --compare, say

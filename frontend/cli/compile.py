@@ -20,7 +20,7 @@ from mxc.cli.model import (
     split_pair,
 )
 from mxc.cli.tables import on_terminal
-from mxc.compiler import env
+from mxc.compiler.system import env
 
 CPU, LEVEL, CUDA = "cpu", "cpu:", "cuda:"
 DESCRIPTION = """Compile a model for inputs of given shapes. The kernels are kept in the cache (MXC_CACHE_DIR, default

@@ -15,8 +15,8 @@ from pathlib import Path
 from mxc.cli import machine, requirements
 from mxc.cli.requirements import Declared, Requirement
 from mxc.cli.tables import print_json, print_table
-from mxc.compiler import env
 from mxc.compiler.error import SettingError
+from mxc.compiler.system import env
 
 DESCRIPTION = """Look at this machine and installation: versions, the CPU and what kernels use of it, threads, the
 kernel cache, whether a model compiles and runs, optional packages, and CUDA. Each line says whether that works (ok),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from mxc.cli.model import UsageError, parse_pairs
 from mxc.compiler.error import FileAccessError, ModelFileError, OutOfMemoryError, TargetError
-from mxc.compiler.input_files import content, is_regular
+from mxc.compiler.system.input_files import content, is_regular
 
 if TYPE_CHECKING:
     import numpy as np

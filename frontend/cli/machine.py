@@ -6,7 +6,7 @@ import platform
 from pathlib import Path
 from typing import Any
 
-from mxc.compiler import env
+from mxc.compiler.system import env
 
 BUSY = 0.3  # other programs' load on each CPU from which times vary
 

@@ -16,7 +16,7 @@ import warnings
 from pathlib import Path
 
 import mxc
-from mxc.compiler import interrupts
+from mxc.compiler.system import interrupts
 
 OK, FAILED, USAGE, BAD_FILE, UNSUPPORTED, NO_TARGET, INTERNAL = 0, 1, 2, 3, 4, 5, 70
 INTERRUPTED = 130  # as shells say it for SIGINT

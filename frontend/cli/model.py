@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from mxc.compiler.error import ModelFileError, MXNetError, OutOfMemoryError, SettingError, TargetError, nearest
-from mxc.compiler.input_files import is_regular
+from mxc.compiler.system.input_files import is_regular
 
 MOST = 6  # names in a message
 
@@ -245,7 +245,7 @@ def progress(what: str) -> Iterator[None]:
     from rich.console import Console
     from rich.text import Text
 
-    from mxc.compiler.progress import watched
+    from mxc.compiler.system.progress import watched
 
     with Console(stderr=True).status(Text(what)) as status, watched(lambda done, total, name: status.update(
             Text(f"{what}: {done} of {total} kernels compiled" if done < total else what))):

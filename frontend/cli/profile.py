@@ -13,7 +13,7 @@ from mxc.cli.inputs import add_input_arguments, read_inputs
 from mxc.cli.model import add_model_arguments, parse_shapes, positive, progress
 from mxc.cli.runnable import MADE_UP, open_bound
 from mxc.cli.tables import kernel_words, print_facts, print_json, print_table
-from mxc.compiler import env
+from mxc.compiler.system import env
 
 DESCRIPTION = """Run a model for inference, measure each kernel, and print a table by time: the operators in a kernel,
 the shape of what it makes, how often it runs, its time in a run, its share, GFLOP/s of a product, GB/s of what it reads

@@ -10,7 +10,7 @@ from mxc.cli.inputs import add_input_arguments, read_inputs
 from mxc.cli.model import add_model_arguments, parse_shapes, progress
 from mxc.cli.runnable import MADE_UP, open_bound
 from mxc.cli.tables import print_json, print_table
-from mxc.compiler import env
+from mxc.compiler.system import env
 
 if TYPE_CHECKING:
     import numpy as np

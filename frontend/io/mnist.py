@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from mxc.compiler import input_files
 from mxc.compiler.error import ModelFileError
+from mxc.compiler.system import input_files
 from mxc.runtime import remote_files
 
 _GZIP = b"\x1f\x8b"

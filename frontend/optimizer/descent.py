@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from mxc import ndarray as nd
-from mxc.compiler import env
 from mxc.compiler.error import ArgumentError, SettingError
+from mxc.compiler.system import env
 from mxc.ndarray import NDArray
 from mxc.optimizer.base import Optimizer, Step, SteppingOptimizer, run, zeros_like
 from mxc.runtime import updates

@@ -13,7 +13,7 @@ from mxc.compiler.graph.gradient_rule import Gradient, ignores
 from mxc.compiler.graph.graph import Entry, GraphBuilder, Node
 from mxc.compiler.graph.options import Options
 
-MOST_TERMS = 23  # arrays that one node adds up: with the sum they are as many as one kernel may have (passes/fuse.py)
+MOST_TERMS = 23  # arrays that one node adds up: with the sum they are as many as one kernel may have (lowering/fuse.py)
 
 
 def where(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry] | None:

@@ -7,10 +7,10 @@ import numpy as np
 
 from mxc.compiler.graph.building import filled
 from mxc.compiler.graph.graph import Entry, Node
+from mxc.compiler.graph.static import is_pure
 from mxc.compiler.ops.expr import as_dtype
 from mxc.compiler.ops.table import Kind
 from mxc.compiler.passes.simplify_rules.rule import Site, rule
-from mxc.compiler.passes.static import is_pure
 
 LARGEST = 65536  # elements of a constant that is worth computing here
 

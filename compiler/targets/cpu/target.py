@@ -8,19 +8,20 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from mxc.compiler import env, progress
 from mxc.compiler.cache import Cache, Claims, open_cache
 from mxc.compiler.cache_files import entry_key
-from mxc.compiler.forks import Lock
-from mxc.compiler.targets.cpu import codegen, host, levels
-from mxc.compiler.targets.cpu.loaded import Library, load_functions
+from mxc.compiler.system import env, progress
+from mxc.compiler.system.forks import Lock
+from mxc.compiler.targets.cpu.build import codegen
+from mxc.compiler.targets.cpu.build.loaded import Library, load_functions
+from mxc.compiler.targets.cpu.machine import host, levels
 from mxc.compiler.targets.launch import Launch, sources_digest, symbol
 
 if TYPE_CHECKING:
     from mxc.compiler.kernel.ir import Kernel
     from mxc.compiler.ops.functions import ScalarFunction
-    from mxc.compiler.targets.cpu.isa import Isa
-    from mxc.compiler.targets.cpu.jobs import Job
+    from mxc.compiler.targets.cpu.build.jobs import Job
+    from mxc.compiler.targets.cpu.machine.isa import Isa
 
 POLL = 0.02  # seconds between looks at what another process compiles
 PATIENCE = 30.0  # seconds without anything new from other processes, after which this one compiles what is missing
@@ -60,7 +61,7 @@ class CpuTarget:
     @functools.cached_property
     def isa(self) -> Isa:
         """The widest form of library kernels whose instructions the CPU has."""
-        from mxc.compiler.targets.cpu.isa import fitting
+        from mxc.compiler.targets.cpu.machine.isa import fitting
 
         return fitting(self.features)
 
@@ -80,7 +81,8 @@ class CpuTarget:
         from mxc.compiler.kernel.ir import CallKernel, ChainKernel, FunctionKernel, LoopKernel, RoutineKernel
         from mxc.compiler.kernel.routines import spec
         from mxc.compiler.kernel.text import form_text
-        from mxc.compiler.targets.cpu import chain, library, loop_forms, routines
+        from mxc.compiler.targets.cpu import library
+        from mxc.compiler.targets.cpu.emit import chain, loop_forms, routines
 
         form = form_text(kernel) + (loop_forms.variant(kernel) if isinstance(kernel, LoopKernel) else "")
         if isinstance(kernel, FunctionKernel):
@@ -139,8 +141,8 @@ class CpuTarget:
 
     def assembly(self, kernel: Kernel) -> str:
         """The machine's assembly of `kernel`, which is compiled for it."""
-        from mxc.compiler.targets.cpu.load import machine
-        from mxc.compiler.targets.cpu.worker import module_of
+        from mxc.compiler.targets.cpu.build.load import machine
+        from mxc.compiler.targets.cpu.build.worker import module_of
 
         host = machine(self.cpu, self.features)
         return str(host.emit_assembly(module_of(self._job("", kernel), host, self.features)))
@@ -155,7 +157,7 @@ class CpuTarget:
         key = entry_key(text, self.parts)
 
         def job() -> Job:
-            from mxc.compiler.targets.cpu.jobs import Job  # imports what prints kernels
+            from mxc.compiler.targets.cpu.build.jobs import Job  # imports what prints kernels
 
             return Job(symbol(key), name, "llvm", text)
 
@@ -168,7 +170,7 @@ class CpuTarget:
                             for key in keys}).objects
 
     def _job(self, key: str, kernel: Kernel) -> Job:
-        from mxc.compiler.targets.cpu.jobs import job_of  # only now: it prints kernels
+        from mxc.compiler.targets.cpu.build.jobs import job_of  # only now: it prints kernels
 
         return job_of(kernel, symbol(key) if key else "kernel", self.isa, self.generator, self.function_text,
                       (self.cpu, self.features))
@@ -230,7 +232,7 @@ class CpuTarget:
 
     def _compile(self, jobs: Mapping[str, Job], built: Built, claims: Claims | None = None) -> None:
         """Compile `jobs`, by key, and put their code into `built` and, as soon as it is there, into the cache."""
-        from mxc.compiler.targets.cpu.worker import compile_jobs
+        from mxc.compiler.targets.cpu.build.worker import compile_jobs
 
         began = time.perf_counter()
         by_symbol = {job.symbol: key for key, job in jobs.items()}

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from mxc.compiler import interrupts
 from mxc.compiler.error import MXNetError, TargetError
 from mxc.compiler.kernel.ir import FunctionKernel, LoopKernel
+from mxc.compiler.system import interrupts
 from mxc.compiler.targets.cuda.functions import entry, function_source
 from mxc.compiler.targets.cuda.loops import THREADS, loop_source
 

@@ -2,9 +2,9 @@
 but functions of C for numbers and memory."""
 from __future__ import annotations
 
-from mxc.compiler import interrupts
 from mxc.compiler.error import MXNetError
 from mxc.compiler.kernel.ir import FunctionKernel
+from mxc.compiler.system import interrupts
 
 SPEED = 3  # of LLVM's optimisation
 MATHEMATICS = (
@@ -21,7 +21,7 @@ def source(kernel: FunctionKernel, symbol: str, cpu: str, features: str) -> str:
 
     Raises MXNetError quoting a line for what does not compile, or needs more than C's functions.
     """
-    from mxc.compiler.targets.cpu.load import machine, optimised
+    from mxc.compiler.targets.cpu.build.load import machine, optimised
     from mxc.compiler.targets.numba.arrays import kernel_text  # imports Numba
     from mxc.compiler.targets.numba.messages import needs
 

@@ -25,9 +25,9 @@ def native_text(function: ScalarFunction, dtype: str) -> str:
 
     Raises MXNetError that quotes the user's line where Numba cannot compile it, or it does more than to compute.
     """
-    from mxc.compiler import interrupts
-    from mxc.compiler.targets.cpu.image import LinkError, c_function
-    from mxc.compiler.targets.cpu.load import machine, optimised
+    from mxc.compiler.system import interrupts
+    from mxc.compiler.targets.cpu.build.image import LinkError, c_function
+    from mxc.compiler.targets.cpu.build.load import machine, optimised
     from mxc.compiler.targets.numba.scalar import scalar_text
 
     assert function.source is not None

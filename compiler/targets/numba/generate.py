@@ -1,4 +1,4 @@
-"""Kernels' typed source (targets/cpu/loops.py, routines.py) to LLVM IR by Numba."""
+"""Kernels' typed source (targets/cpu/emit/loops.py, routines.py) to LLVM IR by Numba."""
 from __future__ import annotations
 
 import llvmlite.binding as llvm
@@ -6,11 +6,11 @@ from numba.core import types
 from numba.core.errors import NumbaError
 
 from mxc.compiler.error import MXNetError
-from mxc.compiler.targets.cpu.codegen import LLVM, VARIABLE
-from mxc.compiler.targets.cpu.interleave import hinted
-from mxc.compiler.targets.cpu.isa import fitting
-from mxc.compiler.targets.cpu.jobs import Job
-from mxc.compiler.targets.cpu.load import initialise, optimised
+from mxc.compiler.targets.cpu.build.codegen import LLVM, VARIABLE
+from mxc.compiler.targets.cpu.build.jobs import Job
+from mxc.compiler.targets.cpu.build.load import initialise, optimised
+from mxc.compiler.targets.cpu.emit.interleave import hinted
+from mxc.compiler.targets.cpu.machine.isa import fitting
 from mxc.compiler.targets.numba.lowering import RAISES, kernel_wrapper, lowered
 from mxc.compiler.targets.numba.words import PREFIX, definitions, function_of
 

@@ -1,7 +1,7 @@
 """Python functions to LLVM IR by Numba: typed and lowered as Numba does it, not optimised, and not loaded.
 
-What is left to do, LLVM's passes and code generation, is the CPU target's (targets/cpu/load.py), so both ways of making
-kernels end in the same object code. The compilation uses Numba's own typing and lowering of the CPU, with a code
+What is left to do, LLVM's passes and code generation, is the CPU target's (targets/cpu/build/load.py), so both ways of
+making kernels end in the same object code. The compilation uses Numba's own typing and lowering of the CPU, with a code
 library whose passes are left out: `numba.core.codegen` says what they would do.
 """
 from __future__ import annotations
@@ -15,7 +15,7 @@ from numba.core import codegen, compiler, types
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import cpu_target
 
-from mxc.compiler import forks
+from mxc.compiler.system import forks
 
 forks.take(global_compiler_lock, first=True)  # under which LLVM's is taken
 

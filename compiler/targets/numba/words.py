@@ -1,4 +1,4 @@
-"""The words of the typed source of kernels (targets/cpu/vocabulary.py) for Numba.
+"""The words of the typed source of kernels (targets/cpu/emit/vocabulary.py) for Numba.
 
 What a word does for arguments of given dtypes is a function of LLVM IR, which the CPU's vocabulary prints, so a word
 means the same to Numba and to the CPU's translator. Numba's code calls that function, whose name says all about it;
@@ -21,17 +21,17 @@ from numba.core.datamodel.models import OpaqueModel
 from numba.core.imputils import lower_builtin
 from numba.core.typing.templates import AbstractTemplate, infer_global, signature
 
-from mxc.compiler import syntax
 from mxc.compiler.error import MXNetError
 from mxc.compiler.kernel.canonical import LANES
 from mxc.compiler.kernel.ir import computing_dtype
-from mxc.compiler.targets.cpu.builder import BYTES, TYPES
-from mxc.compiler.targets.cpu.isa import Isa
+from mxc.compiler.system import syntax
+from mxc.compiler.targets.cpu.emit.builder import BYTES, TYPES
+from mxc.compiler.targets.cpu.emit.loop_forms import TILE
+from mxc.compiler.targets.cpu.emit.typed import DTYPES, Buffer, Steps, Typed
+from mxc.compiler.targets.cpu.emit.vocabulary import OPERATIONS, buffer_at, scratch_at, words
 from mxc.compiler.targets.cpu.library.arithmetic import register_type
 from mxc.compiler.targets.cpu.library.product import with_products
-from mxc.compiler.targets.cpu.loop_forms import TILE
-from mxc.compiler.targets.cpu.typed import DTYPES, Buffer, Steps, Typed
-from mxc.compiler.targets.cpu.vocabulary import OPERATIONS, buffer_at, scratch_at, words
+from mxc.compiler.targets.cpu.machine.isa import Isa
 from mxc.compiler.targets.formulas import RANDOM, formula
 from mxc.compiler.targets.numba import lowering
 

@@ -6,8 +6,7 @@ epilogue's form, not on extents and strides: one function serves every size.
 from __future__ import annotations
 
 from mxc.compiler.kernel.ir import CallKernel, computing_dtype
-from mxc.compiler.targets.cpu.builder import BYTES, Builder, Value
-from mxc.compiler.targets.cpu.isa import Isa, native
+from mxc.compiler.targets.cpu.emit.builder import BYTES, Builder, Value
 from mxc.compiler.targets.cpu.library import (
     blocked,
     blocked_depthwise,
@@ -22,6 +21,7 @@ from mxc.compiler.targets.cpu.library import (
     winograd_data,
 )
 from mxc.compiler.targets.cpu.library.epilogue import Epilogue
+from mxc.compiler.targets.cpu.machine.isa import Isa, native
 
 # Each module has units(kernel, isa), scratch_elements(kernel, isa) in the computing dtype, and print_kernel.
 MODULES = {

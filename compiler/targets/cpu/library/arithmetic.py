@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from mxc.compiler.kernel.ir import Value as Scalar
 from mxc.compiler.ops import functions
-from mxc.compiler.targets.cpu.builder import BYTES, TYPES, Builder, Value, element_of, lanes_of
+from mxc.compiler.targets.cpu.emit.builder import BYTES, TYPES, Builder, Value, element_of, lanes_of
 
 UNSIGNED = frozenset(["bool", "uint8", "uint16", "uint32", "uint64"])
 FLOATING = frozenset(["float16", "float32", "float64"])

@@ -22,12 +22,12 @@ from typing import Any
 
 from mxc.compiler.kernel.calls import Window
 from mxc.compiler.kernel.ir import CallKernel
-from mxc.compiler.targets.cpu.builder import BYTES, TYPES, Array, Builder, Number, Value, vector_type
-from mxc.compiler.targets.cpu.isa import Isa
+from mxc.compiler.targets.cpu.emit.builder import BYTES, TYPES, Array, Builder, Number, Value, vector_type
 from mxc.compiler.targets.cpu.library.blocks import UNITS, ceil_div, least, most, prefetch
 from mxc.compiler.targets.cpu.library.convolution import split, volume
 from mxc.compiler.targets.cpu.library.epilogue import Epilogue, Lane
 from mxc.compiler.targets.cpu.library.tile import multiply, sizes
+from mxc.compiler.targets.cpu.machine.isa import Isa
 
 BAND_PIXELS = 224  # output pixels of a band, about
 COPY_BYTES = 192 << 10  # of a band's copy, if a row is not larger

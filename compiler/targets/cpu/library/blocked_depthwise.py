@@ -17,11 +17,11 @@ from typing import Any
 
 from mxc.compiler.kernel.calls import Window
 from mxc.compiler.kernel.ir import CallKernel
-from mxc.compiler.targets.cpu.builder import BYTES, TYPES, Array, Builder, Number, Value, vector_type
-from mxc.compiler.targets.cpu.isa import Isa
+from mxc.compiler.targets.cpu.emit.builder import BYTES, TYPES, Array, Builder, Number, Value, vector_type
 from mxc.compiler.targets.cpu.library.blocks import ceil_div, least, most
 from mxc.compiler.targets.cpu.library.convolution import split, volume
 from mxc.compiler.targets.cpu.library.epilogue import Epilogue, Lane, Walk
+from mxc.compiler.targets.cpu.machine.isa import Isa
 
 PIXELS = 4  # at once, in the middle of a row
 BAND_PIXELS = 512  # of a band, about

@@ -17,10 +17,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from mxc.compiler.targets.cpu.builder import BYTES, TYPES, Array, Builder, Number, Value, lanes_of, vector_type
-from mxc.compiler.targets.cpu.isa import Isa
+from mxc.compiler.targets.cpu.emit.builder import BYTES, TYPES, Array, Builder, Number, Value, lanes_of, vector_type
 from mxc.compiler.targets.cpu.library.epilogue import Axis, Epilogue
 from mxc.compiler.targets.cpu.library.tile import add_products
+from mxc.compiler.targets.cpu.machine.isa import Isa
 
 DEPTH_BYTES = 1536  # of the depth that one panel column covers
 PANEL_BYTES = 192 << 10  # all panels of a unit

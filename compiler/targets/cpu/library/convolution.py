@@ -7,11 +7,11 @@ from typing import Any
 
 from mxc.compiler.kernel.calls import Window
 from mxc.compiler.kernel.ir import CallKernel, computing_dtype
-from mxc.compiler.targets.cpu.builder import Array, Builder, Number, Value, vector_type
-from mxc.compiler.targets.cpu.isa import Isa
+from mxc.compiler.targets.cpu.emit.builder import Array, Builder, Number, Value, vector_type
 from mxc.compiler.targets.cpu.library import blocks
 from mxc.compiler.targets.cpu.library.blocks import Blocking, Product, Size, TileCode, ceil_div, least, pack_lines
 from mxc.compiler.targets.cpu.library.epilogue import Axis, Epilogue, Lane
+from mxc.compiler.targets.cpu.machine.isa import Isa
 
 FILTERS = 8  # whose weights are packed for all channels before the next ones
 

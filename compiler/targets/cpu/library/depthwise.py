@@ -18,8 +18,7 @@ from typing import Any
 
 from mxc.compiler.kernel.calls import Window
 from mxc.compiler.kernel.ir import CallKernel
-from mxc.compiler.targets.cpu.builder import TYPES, Array, Builder, Number, Value, vector_type
-from mxc.compiler.targets.cpu.isa import Isa
+from mxc.compiler.targets.cpu.emit.builder import TYPES, Array, Builder, Number, Value, vector_type
 from mxc.compiler.targets.cpu.library.blocks import ceil_div, least, most
 from mxc.compiler.targets.cpu.library.convolution import (
     half_up,
@@ -31,6 +30,7 @@ from mxc.compiler.targets.cpu.library.convolution import (
 )
 from mxc.compiler.targets.cpu.library.epilogue import Epilogue, Lane
 from mxc.compiler.targets.cpu.library.rows import bring, reached
+from mxc.compiler.targets.cpu.machine.isa import Isa
 
 BAND_ELEMENTS = 6 << 10  # of the copy, about
 VECTORS = 4  # of a row at once

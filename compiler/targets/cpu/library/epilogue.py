@@ -8,9 +8,9 @@ from mxc.compiler.kernel.calls import affine
 from mxc.compiler.kernel.ir import CallKernel
 from mxc.compiler.kernel.ir import Value as Scalar
 from mxc.compiler.kernel.math import expand_all
-from mxc.compiler.targets.cpu.builder import Array, Builder, Value, lanes_of, vector_type
-from mxc.compiler.targets.cpu.isa import Isa
+from mxc.compiler.targets.cpu.emit.builder import Array, Builder, Value, lanes_of, vector_type
 from mxc.compiler.targets.cpu.library.arithmetic import Arithmetic, register_type
+from mxc.compiler.targets.cpu.machine.isa import Isa
 
 
 class Lane:

@@ -22,11 +22,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from mxc.compiler.kernel.ir import CallKernel, computing_dtype
-from mxc.compiler.targets.cpu.builder import BYTES, TYPES, Array, Builder, Number, Value, vector_type
-from mxc.compiler.targets.cpu.isa import Isa
+from mxc.compiler.targets.cpu.emit.builder import BYTES, TYPES, Array, Builder, Number, Value, vector_type
 from mxc.compiler.targets.cpu.library import vector
 from mxc.compiler.targets.cpu.library.blocks import LINE, UNITS, ceil_div, least, most, pack_lines, prefetch
 from mxc.compiler.targets.cpu.library.epilogue import Epilogue, Lane
+from mxc.compiler.targets.cpu.machine.isa import Isa
 
 DEPTH_BYTES = 1536  # of the depth that one panel column covers
 PANELS = 16  # column panels of a unit, of the whole depth of a block; of less there may be more

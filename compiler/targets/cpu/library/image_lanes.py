@@ -25,11 +25,11 @@ from typing import Any
 
 from mxc.compiler.kernel.calls import Window
 from mxc.compiler.kernel.ir import CallKernel, computing_dtype
-from mxc.compiler.targets.cpu.builder import BYTES, TYPES, Array, Builder, Number, Value, vector_type
-from mxc.compiler.targets.cpu.isa import Isa
+from mxc.compiler.targets.cpu.emit.builder import BYTES, TYPES, Array, Builder, Number, Value, vector_type
 from mxc.compiler.targets.cpu.library.blocks import LINE, UNITS, ceil_div, keep_sums, least, most, pack_lines
 from mxc.compiler.targets.cpu.library.convolution import inner_axes, split, volume
 from mxc.compiler.targets.cpu.library.epilogue import Epilogue
+from mxc.compiler.targets.cpu.machine.isa import Isa
 
 DEPTH_BYTES = 1536  # of a block's weights, for each row
 COPY_BYTES = 192 << 10  # of a block's copy, if a channel's is not larger

@@ -20,13 +20,13 @@ from typing import Any
 
 from mxc.compiler.kernel.calls import Window
 from mxc.compiler.kernel.ir import CallKernel
-from mxc.compiler.targets.cpu.builder import BYTES, TYPES, Array, Builder, Number, Value, vector_type
-from mxc.compiler.targets.cpu.isa import Isa
+from mxc.compiler.targets.cpu.emit.builder import BYTES, TYPES, Array, Builder, Number, Value, vector_type
 from mxc.compiler.targets.cpu.library.blocks import UNITS, ceil_div, least, most, prefetch
 from mxc.compiler.targets.cpu.library.convolution import inner_axes, split, volume
 from mxc.compiler.targets.cpu.library.epilogue import Epilogue, Lane
 from mxc.compiler.targets.cpu.library.rows import bring, reached
 from mxc.compiler.targets.cpu.library.tile import add_products
+from mxc.compiler.targets.cpu.machine.isa import Isa
 
 PANELS = 16  # of a band, at most
 PANEL_BYTES = 128 << 10  # of a band's panels, if one is not larger

@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 from mxc.compiler.kernel.calls import Window
 from mxc.compiler.kernel.ir import CallKernel
-from mxc.compiler.targets.cpu.builder import TYPES, Array, Builder, Number, Value, vector_type
-from mxc.compiler.targets.cpu.isa import Isa
+from mxc.compiler.targets.cpu.emit.builder import TYPES, Array, Builder, Number, Value, vector_type
 from mxc.compiler.targets.cpu.library.convolution import every_other, inner_axes, pair_masks, split, volume
 from mxc.compiler.targets.cpu.library.epilogue import Epilogue
+from mxc.compiler.targets.cpu.machine.isa import Isa
 
 
 def units(kernel: CallKernel, isa: Isa) -> int:

@@ -9,10 +9,10 @@ from collections.abc import Iterable
 
 from mxc.compiler.kernel.ir import computing_dtype
 from mxc.compiler.kernel.routines.words import PANEL
-from mxc.compiler.targets.cpu.builder import BYTES, TYPES, Array, Builder, vector_type
-from mxc.compiler.targets.cpu.isa import Isa
+from mxc.compiler.targets.cpu.emit.builder import BYTES, TYPES, Array, Builder, vector_type
 from mxc.compiler.targets.cpu.library.arithmetic import Arithmetic
 from mxc.compiler.targets.cpu.library.blocks import ceil_div
+from mxc.compiler.targets.cpu.machine.isa import Isa
 
 BLOCK_BYTES = 1024  # of the depth at once, for each row and each column of a panel
 CHAINS = 8  # sums at least that grow independently of each other: a multiply-add takes as many half cycles

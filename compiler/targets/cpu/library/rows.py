@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from mxc.compiler.targets.cpu.builder import TYPES, Array, Builder, Number, Value, vector_type
+from mxc.compiler.targets.cpu.emit.builder import TYPES, Array, Builder, Number, Value, vector_type
 from mxc.compiler.targets.cpu.library.blocks import ceil_div, prefetch
 from mxc.compiler.targets.cpu.library.convolution import every_other, half_up
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mxc.compiler.targets.cpu.builder import BYTES, Array, Builder, Number, Value, is_float
-from mxc.compiler.targets.cpu.isa import Isa
+from mxc.compiler.targets.cpu.emit.builder import BYTES, Array, Builder, Number, Value, is_float
+from mxc.compiler.targets.cpu.machine.isa import Isa
 
 
 def sizes(rows: int) -> range:

@@ -14,10 +14,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from mxc.compiler.kernel.ir import CallKernel, computing_dtype
-from mxc.compiler.targets.cpu.builder import BYTES, TYPES, Array, Builder, Number, Value, vector_type
-from mxc.compiler.targets.cpu.isa import Isa
+from mxc.compiler.targets.cpu.emit.builder import BYTES, TYPES, Array, Builder, Number, Value, vector_type
 from mxc.compiler.targets.cpu.library.blocks import UNITS, ceil_div, least, most, prefetch
 from mxc.compiler.targets.cpu.library.epilogue import Epilogue, Lane
+from mxc.compiler.targets.cpu.machine.isa import Isa
 
 ROWS, CHAINS = 4, 2  # rows at once, and sums of each that grow independently
 STEPS, VECTORS = 8, 2  # of the depth and of j at once, by columns

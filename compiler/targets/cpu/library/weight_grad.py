@@ -24,12 +24,12 @@ from typing import Any
 
 from mxc.compiler.kernel.calls import Window
 from mxc.compiler.kernel.ir import CallKernel, computing_dtype
-from mxc.compiler.targets.cpu.builder import BYTES, TYPES, Array, Builder, Number, Value, vector_type
-from mxc.compiler.targets.cpu.isa import Isa
+from mxc.compiler.targets.cpu.emit.builder import BYTES, TYPES, Array, Builder, Number, Value, vector_type
 from mxc.compiler.targets.cpu.library.blocks import UNITS, ceil_div, keep_sums, least, most, pack_lines
 from mxc.compiler.targets.cpu.library.convolution import inner_axes, split, volume
 from mxc.compiler.targets.cpu.library.epilogue import Epilogue
 from mxc.compiler.targets.cpu.library.tile import add_products
+from mxc.compiler.targets.cpu.machine.isa import Isa
 
 PIXELS = 384  # of a block, about: a panel of them stays in the nearest cache
 LINES = 144  # of a unit, about

@@ -24,8 +24,7 @@ from typing import Any
 
 from mxc.compiler.kernel.calls import WINOGRAD_BAND, WINOGRAD_KERNELS, Window
 from mxc.compiler.kernel.ir import CallKernel
-from mxc.compiler.targets.cpu.builder import BYTES, TYPES, Array, Builder, Number, Value, vector_type
-from mxc.compiler.targets.cpu.isa import Isa
+from mxc.compiler.targets.cpu.emit.builder import BYTES, TYPES, Array, Builder, Number, Value, vector_type
 from mxc.compiler.targets.cpu.library.blocks import LINE, UNITS, ceil_div, least, most, prefetch
 from mxc.compiler.targets.cpu.library.convolution import split
 from mxc.compiler.targets.cpu.library.epilogue import Epilogue, Lane
@@ -39,6 +38,7 @@ from mxc.compiler.targets.cpu.library.winograd_tiles import (
     results,
     tile_count,
 )
+from mxc.compiler.targets.cpu.machine.isa import Isa
 
 BAND_BYTES = 384 << 10  # of a band's transformed data and products, if that leaves it enough tiles
 FILTERS = 64  # at once, about

@@ -10,8 +10,7 @@ from typing import Any
 
 from mxc.compiler.kernel.calls import Window
 from mxc.compiler.kernel.ir import CallKernel
-from mxc.compiler.targets.cpu.builder import Array, Builder, Value
-from mxc.compiler.targets.cpu.isa import Isa
+from mxc.compiler.targets.cpu.emit.builder import Array, Builder, Value
 from mxc.compiler.targets.cpu.library.blocks import ceil_div
 from mxc.compiler.targets.cpu.library.convolution import split
 from mxc.compiler.targets.cpu.library.epilogue import Epilogue
@@ -24,6 +23,7 @@ from mxc.compiler.targets.cpu.library.winograd_tiles import (
     print_sides,
     tile_count,
 )
+from mxc.compiler.targets.cpu.machine.isa import Isa
 
 
 def units(kernel: CallKernel, isa: Isa) -> int:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mxc.compiler.kernel.calls import Window, winograd
-from mxc.compiler.targets.cpu.builder import TYPES, Array, Builder, Number, Value, vector_type
+from mxc.compiler.targets.cpu.emit.builder import TYPES, Array, Builder, Number, Value, vector_type
 from mxc.compiler.targets.cpu.library.blocks import ceil_div, prefetch
 from mxc.compiler.targets.cpu.library.epilogue import Epilogue
 

@@ -1,0 +1,253 @@
+"""Chains: pointwise and depthwise convolutions that follow each other run band by band of rows.
+
+A network for phones makes an array of many channels by a 1x1 convolution, filters it by a depthwise one, and adds it up
+to few channels by another 1x1 convolution. The large arrays in between would go through memory. In a chain, a band of
+rows passes through all of these kernels before the next: what the depthwise convolution reads lies in a ring of rows,
+what it writes in an array of a band's rows.
+
+An image is cut into a few segments, which threads take; at their borders, rows that both sides need are made twice.
+"""
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from mxc.compiler.graph.phases import FORWARD
+from mxc.compiler.kernel import ir
+from mxc.compiler.kernel.calls import Window, coefficients, linear
+from mxc.compiler.kernel.ir import CallKernel, ChainKernel, Place, Store
+from mxc.compiler.lowering.program import Launch, Storage
+
+PRIVATE_BYTES = 320 << 10  # of a band's arrays: a part of the cache that each core has for itself
+WORTHWHILE_BYTES = 16 << 20  # that would go through memory: about what the cache that cores share has for them
+UNITS = 8  # that a chain has at least, if images have rows enough
+SEGMENT_ROWS = 14  # of a segment, at least, if an image has more than one
+
+Call = tuple[CallKernel, tuple[Place, ...]]
+
+
+@dataclass
+class _Stage:
+    """A kernel of a chain."""
+
+    launch: Launch
+    kernel: CallKernel
+    source: int | None = None  # the private array that it reads, None: memory
+    target: int | None = None  # the private array that it writes
+    rows: int = 0  # of the target: a ring of them, if a depthwise convolution reads it
+
+    @cached_property
+    def stores(self) -> tuple[Store, ...]:
+        """Those of the kernel, or one to the target."""
+        if self.target is None:
+            return self.kernel.stores
+        index = linear({1: self.rows * self.line, 2: 1, 3: self.lanes})
+        return (Store(self.kernel.stores[0].buffer, index, self.kernel.stores[0].value),)
+
+    @cached_property
+    def window(self) -> Window:
+        return Window.of(self.kernel.extents)
+
+    @property
+    def depthwise(self) -> bool:
+        return self.kernel.template == "blocked_depthwise"
+
+    @property
+    def lanes(self) -> int:
+        return int(dict(self.kernel.params)["block"])  # type: ignore[call-overload]
+
+    @property
+    def line(self) -> int:
+        """Elements of a row of one block of the result."""
+        return self.window.out[2] * self.lanes
+
+    @property
+    def channels(self) -> int:
+        return self.window.groups * self.window.filters
+
+    def needed(self, first: int, last: int) -> tuple[int, int]:
+        """The rows of the data that the output rows first <= h < last read."""
+        w = self.window
+        begin = first * w.stride[1] - w.pad[1]
+        end = (last - 1) * w.stride[1] - w.pad[1] + (w.kernel[1] - 1) * w.dilate[1] + 1
+        return max(0, begin), min(w.data[1], end)
+
+    def most_needed(self, rows: int) -> int:
+        """Rows of the data that so many output rows read, at most."""
+        w = self.window
+        return min(w.data[1], (rows - 1) * w.stride[1] + (w.kernel[1] - 1) * w.dilate[1] + 1)
+
+
+def chained(launches: Sequence[Launch]) -> list[Launch]:
+    """`launches` with chains in place of the launches that they are made of."""
+    readers: dict[Storage, list[Launch]] = {}
+    for launch in launches:
+        for storage in set(launch.reads):
+            readers.setdefault(storage, []).append(launch)
+    writer = {s: launch for launch in launches for s in launch.writes}
+    taken: dict[int, Launch | None] = {}  # by the launch's id: the chain that comes in its place, if any
+    for launch in launches:
+        if id(launch) in taken or not _is_stage(launch, "blocked_depthwise"):
+            continue
+        parts = [launch]
+        before = writer.get(launch.storages[0])
+        if before is not None and _passes(before, launch, readers) and _is_stage(before, "blocked_convolution"):
+            parts.insert(0, before)
+        after = readers.get(launch.writes[0], [])
+        if after and _passes(launch, after[0], readers) and _is_stage(after[0], "blocked_convolution"):
+            parts.append(after[0])
+        if len(parts) > 1 and not any(id(part) in taken for part in parts) and _undisturbed(parts, launches):
+            made = _chain(parts)
+            if made is not None:
+                taken |= {**dict.fromkeys(map(id, parts[:-1])), id(parts[-1]): made}
+    return [each for launch in launches if (each := taken.get(id(launch), launch)) is not None]
+
+
+def _is_stage(launch: Launch, template: str) -> bool:
+    """Whether a band of rows of `launch` can be made alone: pointwise or depthwise, in two dimensions, of float32."""
+    kernel = launch.kernel
+    if not isinstance(kernel, CallKernel) or kernel.template != template or launch.phase != FORWARD:
+        return False
+    w, params = Window.of(kernel.extents), dict(kernel.params)
+    if set(kernel.buffers) != {"float32"} or not params["flat"] or _steps(kernel) is None:
+        return False
+    if template == "blocked_depthwise":
+        reach = (w.kernel[1] - 1) * w.dilate[1] + 1
+        return w.out[0] == w.data[0] == w.kernel[0] == 1 and w.pad[1] < reach and w.out[1] > 0
+    return w.groups == 1 and not params["copied"] and {*w.kernel, *w.stride} == {1} and w.out[0] == 1
+
+
+def _passes(before: Launch, after: Launch, readers: dict[Storage, list[Launch]]) -> bool:
+    """Whether all that `before` makes is the data of `after`, and nobody else reads it."""
+    made = before.writes
+    return (len(made) == 1 and made[0].pool == "arena" and readers.get(made[0]) == [after]
+            and after.storages.count(made[0]) == 1 and after.storages[0] is made[0]
+            and isinstance(before.kernel, CallKernel) and [s.mode for s in before.kernel.stores] == ["write"])
+
+
+def _undisturbed(parts: Sequence[Launch], launches: Sequence[Launch]) -> bool:
+    """Whether nothing that the chain reads is written between its first kernel and its last."""
+    between = launches[launches.index(parts[0]) : launches.index(parts[-1])]
+    others = [launch for launch in between if launch.phase == FORWARD and launch not in parts]
+    read = {s for part in parts for s in part.reads}
+    return not any(s in read for launch in others for s in launch.writes)
+
+
+def _steps(kernel: CallKernel) -> dict[int, tuple[int, int]] | None:
+    """For each buffer of the epilogue, the elements from image to image and from pixel to pixel; None where these
+    differ between its loads and stores, or a number is computed from a place."""
+    found: dict[int, tuple[int, int]] = {}
+    values = [v for v in ir.walk(s.value for s in kernel.stores) if v.dtype != ir.INDEX]
+    if any(v.op != "load" and a.dtype == ir.INDEX for v in values for a in v.args):
+        return None
+    accesses = [(v.data, v.args[0]) for v in values if v.op == "load"]
+    for buffer, index in [*accesses, *((s.buffer, s.index) for s in kernel.stores)]:
+        factors = coefficients(index)[0]
+        steps = factors.get(0, 0), factors.get(3, 0)
+        if found.setdefault(buffer, steps) != steps:  # type: ignore[arg-type]
+            return None
+    return found if all(i >= kernel.operands for i in found) else None
+
+
+def _chain(parts: Sequence[Launch]) -> Launch | None:
+    """The launches `parts`, each of which reads what the one before it makes, as one; None if that does not pay."""
+    stages = [_Stage(part, part.kernel) for part in parts if isinstance(part.kernel, CallKernel)]
+    images, (_, height, _) = stages[-1].window.batch, stages[-1].window.out
+    through = sum(part.writes[0].nbytes for part in parts[:-1])
+    if through < WORTHWHILE_BYTES:
+        return None
+    band = next((rows for rows in range(height, 0, -1) if _private_bytes(stages, rows) <= PRIVATE_BYTES), 0)
+    if not band:
+        return None
+    for i, (stage, after) in enumerate(itertools.pairwise(stages)):
+        stage.target = after.source = i
+        stage.rows = _rows_between(stages, i, band)
+    count = max(1, min(-(-UNITS // images), height // SEGMENT_ROWS))
+    bounds = [height * i // count for i in range(count + 1)]
+    storages = list(dict.fromkeys(s for part in parts for s in part.storages
+                                  if s not in [each.writes[0] for each in parts[:-1]]))
+    segments = tuple(_Segment(stages, storages).calls(first, last, band)
+                     for first, last in itertools.pairwise(bounds))
+    private = tuple(stage.rows * stage.window.out[2] * stage.channels for stage in stages[:-1])
+    label = " > ".join(part.label for part in parts)
+    kernel = ChainKernel(label, ("float32",) * len(storages), images, private, segments)
+    return Launch(FORWARD, label, kernel, storages)
+
+
+def _rows_between(stages: Sequence[_Stage], position: int, band: int) -> int:
+    """Rows of the array that stage `position` writes, for bands of so many output rows of the last stage."""
+    for stage in reversed(stages[position + 1 :]):
+        band = stage.most_needed(band)
+    return band
+
+
+def _private_bytes(stages: Sequence[_Stage], band: int) -> int:
+    return sum(4 * _rows_between(stages, i, band) * stage.window.out[2] * stage.channels
+               for i, stage in enumerate(stages[:-1]))
+
+
+class _Segment:
+    """Makes the calls of one segment. done: for each stage, the first row that is still to be made."""
+
+    def __init__(self, stages: Sequence[_Stage], storages: Sequence[Storage]):
+        self.stages, self.storages = stages, list(storages)
+        self.done: list[int | None] = [None] * len(stages)
+        self.made: list[Call] = []
+
+    def calls(self, first: int, last: int, band: int) -> tuple[Call, ...]:
+        """Those for the output rows first <= h < last."""
+        count = -(-(last - first) // band)
+        bounds = [first + (last - first) * i // count for i in range(count + 1)]
+        for begin, end in itertools.pairwise(bounds):
+            self._make(len(self.stages) - 1, begin, end)
+        return tuple(self.made)
+
+    def _make(self, position: int, first: int, last: int) -> None:
+        """Rows first <= h < last of what a stage makes, but for those that are there."""
+        done, stage = self.done[position], self.stages[position]
+        first = first if done is None else max(first, done)
+        if first >= last:
+            return
+        if position:
+            self._make(position - 1, *stage.needed(first, last))
+        ring = stage.rows if position + 1 < len(self.stages) and self.stages[position + 1].depthwise else 0
+        begin = first
+        while begin < last:  # a call for each part of a ring that lies together
+            end = min(last, (begin // ring + 1) * ring) if ring else last
+            self.made.append(self._call(stage, begin, end, begin % ring if ring else begin - first, begin - first))
+            begin = end
+        self.done[position] = last
+
+    def _call(self, stage: _Stage, first: int, last: int, slot: int, behind: int) -> Call:
+        """Output rows first <= h < last into `slot` of the target; behind: rows after those that were made first."""
+        kernel, w, rows = stage.kernel, stage.window, last - first
+        strides = list(kernel.extents[22:27])
+        begin, end = stage.needed(first, last)
+        step, pad = strides[0], begin - first * w.stride[1] + w.pad[1] if stage.depthwise else 0
+        rest: tuple[int, ...] = (0, end - begin) if stage.depthwise else (1,)  # where the ring begins, its rows; alone
+        at = begin * strides[3]
+        if stage.source is not None:
+            before = self.stages[stage.source]
+            strides, step, at = [0, before.rows * before.line, 0, before.line, stage.lanes], 0, behind * before.line
+            if stage.depthwise:
+                rest, at = (begin % before.rows, before.rows), 0
+        window = replace(w, batch=1, data=(1, end - begin, w.data[2]), out=(1, rows, w.out[2]), pad=(0, pad, w.pad[2]))
+        made = replace(kernel, extents=(*window.numbers(), *strides, *rest), stores=stage.stores)
+        return made, self._places(stage, at, step, first, slot)
+
+    def _places(self, stage: _Stage, at: int, step: int, first: int, slot: int) -> tuple[Place, ...]:
+        steps, width, external = _steps(stage.kernel), stage.window.out[2], len(self.storages)
+        assert steps is not None
+        places = []
+        for i, storage in enumerate(stage.launch.storages):
+            if i == 0:
+                where = external + stage.source if stage.source is not None else self.storages.index(storage)
+                places.append(Place(where, at, step))
+            elif stage.target is not None and i == stage.kernel.stores[0].buffer:
+                places.append(Place(external + stage.target, slot * stage.line))
+            else:
+                image, pixel = steps.get(i, (0, 0))
+                places.append(Place(self.storages.index(storage), first * width * pixel, image))
+        return tuple(places)

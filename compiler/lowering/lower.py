@@ -1,0 +1,181 @@
+"""Lowering: groups of nodes become launches of kernels over storages."""
+from __future__ import annotations
+
+from collections.abc import Sequence, Set
+
+from mxc.compiler.graph.graph import Entry, Graph, Node
+from mxc.compiler.graph.names import head_position
+from mxc.compiler.graph.phases import BACKWARD, FORWARD, PREPARE
+from mxc.compiler.kernel.ir import FunctionKernel, LoopKernel
+from mxc.compiler.lowering.copies import copy_kernel, placing_kernel
+from mxc.compiler.lowering.fuse import Group
+from mxc.compiler.lowering.fuse_forms import is_view
+from mxc.compiler.lowering.lower_group import GroupLowering, routine_kernel
+from mxc.compiler.lowering.program import Launch, Storage
+from mxc.compiler.lowering.split_joins import split_joins
+from mxc.compiler.lowering.split_reduction import split_reduction
+from mxc.compiler.lowering.split_winograd import split_winograd
+
+
+class Lowering:
+    """Lowers the groups of one graph; `launches` are what came out, `outputs` the storages of the graph's outputs."""
+
+    def __init__(self, graph: Graph, groups: Sequence[Group], args: Set[str], aux: Set[str]):
+        self.graph = graph
+        self.groups = groups
+        self.storage_of: dict[Entry, Storage] = {}
+        self.launches: list[Launch] = []
+        self.outputs: list[Storage] = []
+        self.copies: list[tuple[Entry, Storage, str]] = []
+        self.copied: set[Entry] = set()  # what these copy
+        self.targets: dict[Entry, list[tuple[Storage, str]]] = {}
+        for node in graph.variables:
+            entry = Entry(node)
+            pool = "aux" if node.name in aux else "argument" if node.name in args else "head"
+            name = str(head_position(node.name)) if pool == "head" else node.name
+            self.storage_of[entry] = Storage(pool, graph.dtype(entry), graph.shape(entry), name)
+        self.phase_of: dict[Node, str] = {n: g.phase for g in groups for n in g.nodes}
+        self.alone = {n for g in groups if len(g.nodes) == 1 for n in g.nodes if is_view(n)}
+        self.readers: dict[Entry, set[int]] = {}  # of what is stored: the positions of the groups that load it
+        self.group_at: dict[Node, int] = {}
+        for position, group in enumerate(groups):
+            self.group_at.update(dict.fromkeys(group.nodes, position))
+            for entry in (e for n in group.nodes if n not in self.alone for e in n.inputs):
+                self.readers.setdefault(self.root(entry), set()).add(position)
+
+    def run(self) -> None:
+        """Lower every group, then copy what an output shares with another output or with an argument."""
+        self._place_outputs()
+        for group in self.groups:
+            if len(group.nodes) == 1 and is_view(group.nodes[0]):
+                self._view(Entry(group.nodes[0]))
+            else:
+                self._lower(group)
+        for entry, storage, mode in self.copies:
+            self._copy(entry, storage, mode)
+
+    def root(self, entry: Entry) -> Entry:
+        """What `entry` is stored as: itself, or what it is a view of."""
+        while entry.node in self.alone:
+            entry = entry.node.inputs[0]
+        return entry
+
+    def _place_outputs(self) -> None:
+        """Give each output its storage: the kernel that computes it writes there, else it is copied in the end."""
+        states = {s.name: s for s in self.storage_of.values() if s.pool == "aux"}
+        users: dict[str, list[Node]] = {}
+        for node in (n for n in self.graph.nodes if states and n not in self.alone):
+            for name in {source.node.name for source in map(self.root, node.inputs)} & states.keys():
+                users.setdefault(name, []).append(node)
+        for position, (entry, sink) in enumerate(zip(self.graph.outputs, self.graph.sinks, strict=True)):
+            pool = {"output": "output", "grad": "gradient", "aux": "aux"}[sink.kind]
+            name = str(position) if sink.kind == "output" else sink.name
+            storage = Storage(pool, self.graph.dtype(entry), self.graph.shape(entry), name)
+            if sink.kind == "aux":
+                storage = states.get(name, storage)
+            self.outputs.append(storage)
+            root = self.root(entry)
+            kept = sink.kind != "output" and self.phase_of.get(root.node) != BACKWARD  # forward must not write it
+            if sink.kind == "aux" and not root.node.is_variable:  # nor may others find the new value instead of the old
+                kept |= sum(self.group_at[n] >= self.group_at[root.node] for n in users.get(name, ())) > 1
+            if root.node.is_variable or root in self.targets or kept:
+                self._copy_in_the_end(entry, storage, sink.mode)
+            else:
+                self.targets[root] = [(storage, sink.mode)]
+                if sink.mode == "write":
+                    self.storage_of[root] = storage
+
+    def _targets(self, group: Group) -> dict[Entry, list[tuple[Storage, str]]]:
+        result = {}
+        for entry in group.stored:
+            places = self.targets.get(entry, [])
+            if entry not in self.storage_of and (not places or self._read_again(entry)):
+                pool = "prepared" if group.phase == PREPARE else "arena"
+                self.storage_of[entry] = Storage(pool, self.graph.dtype(entry), self.graph.shape(entry),
+                                                 node=self.graph.ids[entry.node])
+                places = [(self.storage_of[entry], "write"), *places]
+            result[entry] = places
+        return result
+
+    def _read_again(self, entry: Entry) -> bool:
+        """True when another group loads `entry`, or it is copied in the end."""
+        others = self.readers.get(entry, set()) - {self.group_at[entry.node]}
+        return bool(others) or entry in self.copied
+
+    def _view(self, entry: Entry) -> None:
+        source = self.storage_of.get(entry.node.inputs[0])
+        if source is not None:
+            self.storage_of[entry] = source
+
+    def _lower(self, group: Group) -> None:
+        if group.form.kind in ("host", "routine"):
+            self._alone(group)
+            return
+        targets = self._targets(group)
+        if group.form.kind == "join":
+            self._join(group, targets)
+            return
+        lowering = GroupLowering(self.graph, group, self.storage_of)
+        kernel = lowering.kernel(targets)
+        if isinstance(kernel, LoopKernel):
+            for whole in split_reduction(kernel, lowering.storages):
+                for part, storages in split_joins(*whole):
+                    self.launches.append(Launch(group.phase, group.label, part, storages))
+        else:
+            for call, storages in split_winograd(kernel, lowering.storages):
+                self.launches.append(Launch(group.phase, group.label, call, storages))
+
+    def _join(self, group: Group, targets: dict[Entry, list[tuple[Storage, str]]]) -> None:
+        """Each input of a join of many goes to its place."""
+        node = group.nodes[0]
+        whole = self.graph.shape(Entry(node))
+        joined = int(node.params.dim) % len(whole)
+        for storage, mode in targets.get(Entry(node), ()):
+            start = 0
+            for entry in node.inputs:
+                shape = self.graph.shape(entry)
+                kernel = placing_kernel(storage.dtype, shape, whole, joined, start, mode)
+                self.launches.append(Launch(group.phase, group.label, kernel, [self.storage_of[entry], storage]))
+                start += shape[joined]
+
+    def _alone(self, group: Group) -> None:
+        """A node that shares its kernel with no other, or that Python runs: its inputs' storages, then its outputs'."""
+        node = group.nodes[0]
+        inputs = [self.storage_of[e] for e in node.inputs]
+        outputs = []
+        for i in range(node.num_outputs):
+            entry = Entry(node, i)
+            if entry not in self.storage_of:
+                pool = "prepared" if group.phase == PREPARE else "arena"
+                self.storage_of[entry] = Storage(pool, self.graph.dtype(entry), self.graph.shape(entry),
+                                                 node=self.graph.ids[node])
+                for storage, mode in self.targets.get(entry, []):
+                    self._copy_in_the_end(entry, storage, mode)
+            outputs.append(self.storage_of[entry])
+        storages = [*inputs, *outputs]
+        if group.form.kind == "host":
+            host = self.graph.ids[node]
+            self.launches.append(Launch(group.phase, group.label, None, storages, host, len(inputs)))
+        else:
+            kernel = routine_kernel(self.graph, node)
+            if isinstance(kernel, FunctionKernel):
+                storages.append(Storage("status", "int64", (1,)))
+            self.launches.append(Launch(group.phase, group.label, kernel, storages))
+
+    def _copy_in_the_end(self, entry: Entry, storage: Storage, mode: str) -> None:
+        self.copies.append((entry, storage, mode))
+        self.copied.add(self.root(entry))
+
+    def _copy(self, entry: Entry, storage: Storage, mode: str) -> None:
+        source = self.storage_of[self.root(entry)]
+        phase = FORWARD if storage.pool == "output" else BACKWARD
+        self.launches.append(Launch(phase, "copy", copy_kernel(storage.dtype, storage.shape, mode), [source, storage]))
+
+
+def lower(graph: Graph, groups: Sequence[Group], args: Set[str],
+          aux: Set[str]) -> tuple[list[Launch], list[Storage]]:
+    """The launches of `groups`, in their order, and the storages of the graph's outputs. args, aux: names of the
+    arguments and auxiliary states among the graph's variables; the others are head gradients."""
+    lowering = Lowering(graph, groups, args, aux)
+    lowering.run()
+    return lowering.launches, lowering.outputs

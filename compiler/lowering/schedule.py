@@ -1,0 +1,141 @@
+"""The order of the launches: within each phase, the one that keeps least memory alive goes first."""
+from __future__ import annotations
+
+import heapq
+from collections.abc import Sequence
+
+from mxc.compiler.graph.phases import BACKWARD, FORWARD, PREPARE
+from mxc.compiler.lowering.program import Launch, Storage
+
+
+def schedule(launches: Sequence[Launch]) -> list[Launch]:
+    """`launches` reordered: prepare, forward, backward; inside a phase the given order or the greedy one (always the
+    ready launch that adds least memory), whichever has the smaller peak."""
+    given = [launch for phase in (PREPARE, FORWARD, BACKWARD) for launch in launches if launch.phase == phase]
+    greedy = _Greedy(given).run()
+    return greedy if peak(greedy) < peak(given) else given
+
+
+def live_bytes(launches: Sequence[Launch]) -> list[int]:
+    """Bytes of arena storages alive during each launch."""
+    first: dict[Storage, int] = {}
+    last: dict[Storage, int] = {}
+    for position, launch in enumerate(launches):
+        for storage in (*launch.reads, *launch.writes):
+            if storage.pool == "arena":
+                first.setdefault(storage, position)
+                last[storage] = position
+    change = [0] * (len(launches) + 1)
+    for storage, position in first.items():
+        change[position] += storage.nbytes
+        change[last[storage] + 1] -= storage.nbytes
+    alive, total = [], 0
+    for delta in change[:-1]:
+        total += delta
+        alive.append(total)
+    return alive
+
+
+def peak(launches: Sequence[Launch]) -> int:
+    return max(live_bytes(launches), default=0)
+
+
+class _Greedy:
+    """The order in which the next launch is always a ready one that adds least memory.
+
+    A leaf, a launch that reads no other launch's result (packing of a weight, a constant), runs when the first launch
+    that needs it does: its result should not wait in memory.
+    """
+
+    def __init__(self, launches: Sequence[Launch]):
+        self.launches = launches
+        self.needs = _dependencies(launches)
+        needed = set().union(*self.needs)
+        self.leaves = {i for i, needs in enumerate(self.needs) if not needs and i in needed}
+        self.order: list[int] = []
+        self.done: set[int] = set()
+        self.alive: set[Storage] = set()
+        self.readers: dict[Storage, int] = {}  # launches that are still to read it
+        self.users: list[list[int]] = [[] for _ in launches]  # of each launch: those that need it
+        self.touching: dict[Storage, list[int]] = {}  # the launches that read or write it
+        self.missing = [len(needs - self.leaves) for needs in self.needs]  # of each launch: what must run before
+        self.ready: list[tuple[int, int]] = []  # a heap of growth and position, twice where it fell
+        self.phase = ""
+        for i, launch in enumerate(launches):
+            for storage in set(launch.reads):
+                self.readers[storage] = self.readers.get(storage, 0) + 1
+            for storage in {*launch.reads, *launch.writes}:
+                self.touching.setdefault(storage, []).append(i)
+            for each in self.needs[i]:
+                self.users[each].append(i)
+
+    def run(self) -> list[Launch]:
+        for self.phase in (PREPARE, FORWARD, BACKWARD):
+            here = [i for i, launch in enumerate(self.launches) if launch.phase == self.phase]
+            for position in here:
+                self.offer(position)
+            while self.ready:
+                _, best = heapq.heappop(self.ready)
+                if best not in self.done:
+                    for position in (*sorted(self.needs[best] - self.done), best):
+                        self.take(position)
+            for position in here:  # leaves that only a later phase needs
+                if position not in self.done:
+                    self.take(position)
+        return [self.launches[i] for i in self.order]
+
+    def offer(self, position: int) -> None:
+        """Put a launch among the ready ones, if it is one; again when its growth has changed: it only ever falls."""
+        if self.launches[position].phase == self.phase and not self.missing[position] and \
+                position not in self.done and position not in self.leaves:
+            heapq.heappush(self.ready, (self.growth(position), position))
+
+    def growth(self, position: int) -> int:
+        """Bytes that running a launch, with the leaves that it needs, adds in the end."""
+        total, once = 0, self.needs[position] - self.done
+        for each in (*once, position):
+            launch = self.launches[each]
+            made = {s for s in launch.writes if s.pool == "arena" and s not in self.alive}
+            total += sum(s.nbytes for s in made if self.readers.get(s, 0))
+        for storage in set(self.launches[position].reads):
+            if storage.pool == "arena" and self.readers[storage] == 1:
+                total -= storage.nbytes
+        return total
+
+    def take(self, position: int) -> None:
+        launch = self.launches[position]
+        self.order.append(position)
+        self.done.add(position)
+        changed = set(self.users[position])
+        if position not in self.leaves:
+            for user in changed:
+                self.missing[user] -= 1
+        for storage in launch.writes:
+            if storage.pool == "arena" and storage not in self.alive:
+                self.alive.add(storage)
+                changed.update(self.touching[storage])
+        for storage in set(launch.reads):
+            self.readers[storage] -= 1
+            if self.readers[storage] < 2:
+                changed.update(self.touching[storage])
+            if not self.readers[storage]:
+                self.alive.discard(storage)
+        for each in changed:
+            self.offer(each)
+
+
+def _dependencies(launches: Sequence[Launch]) -> list[set[int]]:
+    """For each launch, the earlier ones that must come first: what it reads, and readers of what it overwrites."""
+    needs: list[set[int]] = []
+    writer: dict[Storage, int] = {}
+    readers: dict[Storage, list[int]] = {}
+    for position, launch in enumerate(launches):
+        before = {writer[s] for s in (*launch.reads, *launch.writes) if s in writer}
+        for storage in launch.writes:
+            before.update(readers.get(storage, ()))
+        needs.append(before - {position})
+        for storage in launch.reads:
+            readers.setdefault(storage, []).append(position)
+        for storage in launch.writes:
+            writer[storage] = position
+    return needs

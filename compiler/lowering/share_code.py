@@ -1,0 +1,76 @@
+"""Numbers of formulas as arguments, where kernels of one plan differ in nothing else: they then share one code.
+
+A loop that scales an array by 0, 1, 2, ... makes a kernel for each number, and a kernel takes tens of milliseconds to
+compile. Numbers are part of the code all the same where few kernels are alike: it is shorter so.
+"""
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from mxc.compiler.kernel import ir
+from mxc.compiler.kernel.ir import INDEX, Accumulator, LoopKernel, Store, Value
+from mxc.compiler.lowering.program import Launch
+
+ALIKE = 8  # kernels from which on they share their code
+BITS = {"float32": "int32", "float64": "int64", "int32": "", "int64": ""}  # dtype -> the integer that holds its bits
+
+
+def share_code(launches: Sequence[Launch]) -> list[Launch]:
+    """`launches`, of which those that differ in the numbers of their formulas alone have these as arguments."""
+    forms: dict[Hashable, dict[tuple, LoopKernel]] = {}
+    for kernel in dict.fromkeys(launch.kernel for launch in launches):
+        if isinstance(kernel, LoopKernel):
+            form, numbers = _form(kernel)
+            forms.setdefault(form, {}).setdefault(numbers, kernel)
+    alike = {form for form, found in forms.items() if len(found) >= ALIKE}
+    if not alike:
+        return list(launches)
+    made = {}
+    for kernel in dict.fromkeys(launch.kernel for launch in launches):
+        if isinstance(kernel, LoopKernel) and _form(kernel)[0] in alike:
+            made[kernel] = _with_arguments(kernel)
+    return [replace(launch, kernel=made[launch.kernel]) if launch.kernel in made else launch for launch in launches]
+
+
+def _is_number(v: Value) -> bool:
+    return v.op == "const" and v.dtype in BITS
+
+
+def _form(kernel: LoopKernel) -> tuple[Hashable, tuple]:
+    """What kernels have in common that differ in numbers alone, and the numbers."""
+    places: dict[int, int] = {}
+    steps: list[Hashable] = []
+    numbers = []
+    for v in ir.walk(kernel.roots()):
+        places[id(v)] = len(places)
+        data = v.data
+        if v.op == "const":
+            data = None if v.dtype in BITS or (v.dtype == INDEX and data not in (0, 1)) else repr(data)
+            if v.dtype in BITS:
+                numbers.append(repr(v.data))
+        steps.append((v.op, v.dtype, data, *[places[id(a)] for a in v.args]))
+    accumulators = tuple((a.combine, places[id(a.body)]) for a in kernel.accumulators)
+    stores = tuple((s.buffer, s.mode, places[id(s.index)], places[id(s.value)]) for s in kernel.stores)
+    form = kernel.buffers, len(kernel.domain), len(kernel.reduce), accumulators, stores, tuple(steps)
+    return form, tuple(numbers)
+
+
+def _argument(v: Value) -> Value:
+    """A number, made of a run-time integer."""
+    if not BITS[v.dtype]:
+        return ir.cast(ir.const(int(v.data), INDEX), v.dtype)  # type: ignore[call-overload]
+    bits = np.asarray(v.data, v.dtype).view(BITS[v.dtype]).item()
+    return ir.make("bitcast", (ir.cast(ir.const(bits, INDEX), BITS[v.dtype]),), v.dtype)
+
+
+def _with_arguments(kernel: LoopKernel) -> LoopKernel:
+    done: dict[int, Value] = {}
+    for v in ir.walk(kernel.roots()):
+        args = tuple(done[id(a)] for a in v.args)
+        done[id(v)] = _argument(v) if _is_number(v) else v if args == v.args else ir.make(v.op, args, v.dtype, v.data)
+    return replace(
+        kernel, accumulators=tuple(Accumulator(a.combine, done[id(a.body)]) for a in kernel.accumulators),
+        stores=tuple(Store(s.buffer, done[id(s.index)], done[id(s.value)], s.mode) for s in kernel.stores))

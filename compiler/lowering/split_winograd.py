@@ -1,0 +1,50 @@
+"""Winograd's convolutions of few tiles: the transformation of the data in a launch of its own."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from math import prod
+
+from mxc.compiler.kernel import calls, ir
+from mxc.compiler.kernel.calls import Window
+from mxc.compiler.kernel.ir import CallKernel
+from mxc.compiler.lowering.program import Storage
+from mxc.compiler.ops import winograd
+
+BANDS = 8  # of tiles, each with its own data, are enough units of work
+LINE = 16  # elements, of 64 bytes that come from memory together
+
+
+def split_winograd(kernel: CallKernel, storages: Sequence[Storage]) -> list[tuple[CallKernel, list[Storage]]]:
+    """The kernel itself with its storages; of few tiles, one for the data's side and one for the rest.
+
+    Then threads share the tiles among them by their filters, and would each transform all of the data.
+    """
+    w, params = Window.of(kernel.extents), dict(kernel.params)
+    if kernel.template != "winograd_convolution" or not _few_tiles(w):
+        return [(kernel, list(storages))]
+    tiles, block = int(params["tiles"]), int(params["block"])  # type: ignore[call-overload]
+    lines = -(-calls.winograd_groups(w, tiles) * tiles * w.channels // LINE)
+    pitch = (lines + 1 - lines % 2) * LINE  # an odd number of lines, or all places would meet in a few sets of a cache
+    side = calls.winograd_data(kernel.name, kernel.buffers[0], w, kernel.extents[22:27], block, tiles, pitch)
+    made = Storage("arena", kernel.buffers[0], (winograd.PLACES * pitch,), kernel.name)
+    rest, data = _apart(replace(kernel, extents=(*kernel.extents[:-1], pitch)))
+    return [(side, [storages[0], made]), (rest, [made, *storages[1:], *storages[:data]])]
+
+
+def _apart(kernel: CallKernel) -> tuple[CallKernel, int]:
+    """The kernel with an epilogue that reads the data, if it does, in one more buffer, as the operand becomes another;
+    and how many buffers there are more."""
+    values = [s.value for s in kernel.stores]
+    found = [v for v in ir.walk(values) if v.op == "load" and v.data == 0]
+    if not found:
+        return kernel, 0
+    new = calls.replaced(values, {id(v): ir.make("load", v.args, v.dtype, len(kernel.buffers)) for v in found})
+    stores = tuple(replace(s, value=v) for s, v in zip(kernel.stores, new, strict=True))
+    return replace(kernel, buffers=(*kernel.buffers, kernel.buffers[0]), stores=stores), 1
+
+
+def _few_tiles(w: Window) -> bool:
+    least, most = calls.WINOGRAD_BAND
+    band = min(most, max(least, w.channels * w.filters // calls.WINOGRAD_KERNELS))
+    return w.batch * prod(winograd.grid(w.out)) < BANDS * band

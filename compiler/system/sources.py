@@ -1,0 +1,20 @@
+"""Digests of the compiler's own sources: what another version made is not used."""
+from __future__ import annotations
+
+import hashlib
+import os
+
+ROOT = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))  # the folder of the compiler
+
+
+def digest(*folders: str, suffixes: tuple[str, ...] = (".py",)) -> str:
+    """16 hexadecimal digits of the files that end so in these folders of the compiler, "" for all of it."""
+    total = hashlib.sha256()
+    for folder in folders:
+        for path, below, names in os.walk(os.path.join(ROOT, folder)):
+            below.sort()
+            for name in sorted(names):
+                if name.endswith(suffixes):
+                    with open(os.path.join(path, name), "rb", buffering=0) as file:
+                        total.update(file.read())
+    return total.hexdigest()[:16]

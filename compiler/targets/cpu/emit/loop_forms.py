@@ -1,0 +1,158 @@
+"""Which form a canonical loop kernel takes on the CPU, and into how many units of work it is divided.
+
+Three skeletons. *map*: no accumulators; the innermost axis is the vector loop. *rows*: one point of the domain at a
+time, the innermost reduce axis is the vector loop. *columns*: where the loads run along the domain's last axis rather
+than along the reduce axes, a block of that axis at a time; its accumulators lie in the thread's scratch memory.
+
+A short last axis of the domain, the *lanes* (canonical.py), is an innermost loop of constant length, in maps and rows,
+which takes the place of columns: each point of the other axes is a vector or two. Accumulators are then local arrays.
+
+A unit of work is a part of the domain: see `units`. Its sizes are part of the printed code. Values that do not depend
+on an inner loop's axis are printed outside of it. Accumulators that use others' results take a sweep of their own.
+"""
+from __future__ import annotations
+
+import math
+
+from mxc.compiler.kernel import ir
+from mxc.compiler.kernel.canonical import contiguity, lanes
+from mxc.compiler.kernel.ir import LoopKernel, Value, computing_dtype
+from mxc.compiler.kernel.simplify_index import affine, from_affine
+from mxc.compiler.targets.cpu.emit.builder import BYTES
+from mxc.compiler.targets.loop_printer import ARG
+
+CHUNK = 8192  # points of a unit
+COLUMNS = ((4096, 512), (1024, 256), (1, 64))  # (length of the axis from which on, columns of a unit)
+WIDE_BLOCK = COLUMNS[0][1]
+TILE, TILE_ROWS = 8, 16  # where loads run along another axis than stores: squares that are transposed in registers
+STREAMED = 1 << 25  # bytes of an output, and at least the last cache's, from which on its stores go past the caches
+PIECE, ROW, SHORT_ROW = 512, 4096, 128  # elements stored so at a time, of a map; and the lengths of rows stored so
+PARTIAL = 4096  # sums are made of partial sums of this length, which keeps float32 accurate
+
+
+def skeleton(kernel: LoopKernel) -> str:
+    """map, rows or columns."""
+    if not kernel.accumulators:
+        return "map"
+    if not kernel.domain or not kernel.reduce or lanes(kernel):
+        return "rows"
+    score = contiguity(kernel)
+    last = len(kernel.domain) - 1
+    return "columns" if score(last) > score(last + len(kernel.reduce)) else "rows"
+
+
+def is_tiled(kernel: LoopKernel) -> bool:
+    """True for a map with loads that jump along the last axis and run along another, as in a transposition."""
+    last = ir.axis(len(kernel.domain) - 1)
+    for v in ir.walk(kernel.roots()):
+        if v.op == "load" and len(kernel.domain) > 1:
+            terms = affine(v.args[0])[0]
+            if terms.get(last, 0) not in (0, 1) and any(c == 1 and a.op == "axis" for a, c in terms.items()):
+                return True
+    return False
+
+
+def across(kernel: LoopKernel) -> list[Value]:
+    """The loads of a tiled map that are transposed in registers: they run along the last axis but one; no lanes."""
+    if kernel.accumulators or lanes(kernel) or not is_tiled(kernel):
+        return []
+    last = len(kernel.domain) - 1
+    found = []
+    for v in ir.walk(kernel.roots()):
+        if v.op == "load" and len(v.args) == 1:
+            terms = affine(v.args[0])[0]
+            if terms.get(ir.axis(last - 1), 0) == 1 and terms.get(ir.axis(last), 0) not in (0, 1):
+                found.append(v)
+    return found
+
+
+def has_short_loops(kernel: LoopKernel) -> bool:
+    """True when the innermost loops have few, constant steps."""
+    return lanes(kernel) > 0 or bool(across(kernel))
+
+
+def units(kernel: LoopKernel) -> int:
+    """Independent pieces of work of a canonical kernel; the printed code divides it in the same way."""
+    if 0 in kernel.domain:
+        return 0
+    if not kernel.domain:
+        return 1
+    kind, width = skeleton(kernel), lanes(kernel)
+    domain, chunk = (kernel.domain[:-1], CHUNK // width) if width else (kernel.domain, CHUNK)
+    if kind == "rows":
+        return -(-math.prod(domain) // max(1, chunk // max(1, math.prod(kernel.reduce))))
+    rows, last = math.prod(domain[:-1]), domain[-1]
+    size = chunk if kind == "map" else next(columns for least, columns in COLUMNS if last >= least)
+    parts = -(-last // size)
+    block = max(TILE_ROWS if is_tiled(kernel) else 1, chunk // last) if kind == "map" else 1
+    return -(-rows // block) * parts
+
+
+def streams(kernel: LoopKernel) -> dict[int, Value]:
+    """buffer -> where its stretch begins at a point of the domain, for the outputs that are stored past the caches: too
+    large for these, not read, and written along the innermost axis, of maps or of rows. Part of the code, so that
+    kernels of smaller arrays have nothing of it."""
+    extents, rows = (*kernel.domain, *kernel.reduce), bool(kernel.accumulators)
+    if math.prod(extents) * 8 < STREAMED or not kernel.domain or lanes(kernel) or is_tiled(kernel):
+        return {}
+    if rows and (skeleton(kernel) != "rows" or len(kernel.reduce) != 1):
+        return {}
+    if not (SHORT_ROW <= extents[-1] <= ROW if rows else extents[-1] >= SHORT_ROW and not kernel.reduce):
+        return {}
+    known, reads, inner = ir.run_time_integers(kernel.roots()), kernel.reads(), ir.axis(len(extents) - 1)
+    found: dict[int, Value] = {}
+    for s in kernel.stores:
+        terms, offset = affine(s.index)
+        size = math.prod(n for i, n in enumerate(extents) if ir.axis(i) in terms) * BYTES[kernel.buffers[s.buffer]]
+        if s.mode != "write" or s.buffer in reads or terms.pop(inner, 0) != 1 or size < STREAMED:
+            continue
+        begin = from_affine(terms, offset)
+        alone = sum(other.buffer == s.buffer for other in kernel.stores) == 1
+        if alone and all(a.op == "axis" for a in terms) and set(ir.run_time_integers([begin])) <= set(known):
+            found[s.buffer] = begin
+    return found
+
+
+def fetched(kernel: LoopKernel) -> dict[int, Value]:
+    """buffer -> where its row begins at a point of the domain, for the inputs of which the next row is fetched while
+    this one, once read, is worked on: too large for the caches, and read in rows that lie behind each other."""
+    extents = (*kernel.domain, *kernel.reduce)
+    if not kernel.domain or len(kernel.reduce) != 1 or skeleton(kernel) != "rows":
+        return {}
+    if not SHORT_ROW <= extents[-1] <= ROW:
+        return {}
+    bodies, inner = [a.body for a in kernel.accumulators], len(extents) - 1
+    every = [[s.index, s.value] for s in kernel.stores if ir.axis(inner) in ir.walk([s.index])]
+    if not any(v.op == "acc" for roots in (bodies, *every) for v in ir.walk(roots)):
+        return {}  # a single sweep
+    row = ir.axis(len(kernel.domain) - 1)
+    known, found = ir.run_time_integers(kernel.roots()), {}
+    for v in ir.walk(bodies):
+        if v.op == "load" and len(v.args) == 1 and math.prod(extents) * BYTES[v.dtype] >= STREAMED:
+            terms, offset = affine(v.args[0])
+            if terms.pop(ir.axis(inner), 0) == 1 and terms.get(row) == extents[-1]:
+                begin = from_affine(terms, offset)
+                if set(ir.run_time_integers([begin])) <= set(known):
+                    found[int(v.data)] = begin  # type: ignore[call-overload]
+    return found
+
+
+def variant(kernel: LoopKernel) -> str:
+    """What the code of a canonical kernel depends on besides its form."""
+    parts = {"streams": streams(kernel), "fetches": fetched(kernel)}
+    return "".join(f"{name} {sorted(buffers)}\n" for name, buffers in parts.items() if buffers)
+
+
+def scratch_layout(kernel: LoopKernel) -> tuple[list[tuple[str, int]], int]:
+    """dtype and byte offset of each scratch buffer, of accumulators or of what is streamed, and the bytes in all."""
+    places: list[tuple[str, int]] = []
+    if skeleton(kernel) == "columns":
+        for a in kernel.accumulators:
+            dtypes = [computing_dtype(a.body.dtype)]
+            if a.combine in ARG:
+                dtypes.append("int64")
+            places += [(dtype, (len(places) + i) * 8 * WIDE_BLOCK) for i, dtype in enumerate(dtypes)]
+        return places, len(places) * 8 * WIDE_BLOCK
+    size = 8 * (ROW if kernel.accumulators else PIECE)
+    places = [(kernel.buffers[b], i * size) for i, b in enumerate(streams(kernel))]
+    return places, len(places) * size

@@ -1,0 +1,61 @@
+"""Instruction sets as the few numbers that the library kernels depend on."""
+from __future__ import annotations
+
+import functools
+import platform
+from dataclasses import dataclass
+
+from mxc.compiler.targets.cpu.emit.builder import BYTES
+
+
+@dataclass(frozen=True)
+class Isa:
+    """vector_bytes: of one register. registers: how many. half: converts float16 in hardware.
+
+    rows, vectors: the register tile of the matrix kernels, `rows` x (`vectors` registers); it leaves room for the
+    operands of a multiply-add: rows * vectors + vectors + 1 <= registers. features: LLVM's names, "+" in front.
+    """
+
+    name: str
+    vector_bytes: int
+    registers: int
+    half: bool
+    rows: int
+    vectors: int
+    features: str
+
+    @property
+    def assembles(self) -> bool:
+        """Whether tiles are printed as assembly, of AVX."""
+        return "+fma" in self.features
+
+    def lanes(self, dtype: str) -> int:
+        """Elements of the *computing* dtype in one register (float16 is computed as float32)."""
+        return self.vector_bytes // max(BYTES[dtype], 4)
+
+    def tile(self, dtype: str) -> tuple[int, int]:
+        """(MR, NR): rows and columns of the register tile for matrices of `dtype`."""
+        return self.rows, self.vectors * self.lanes(dtype)
+
+
+AVX2 = Isa("avx2", 32, 16, True, 6, 2, "+avx2,+fma,+f16c")
+AVX512 = Isa("avx512", 64, 32, True, 12, 2, "+avx512f,+avx512bw,+avx512dq,+avx512vl,+avx2,+fma,+f16c")
+NEON = Isa("neon", 16, 32, True, 8, 3, "+neon")
+PLAIN = Isa("plain", 16, 16, False, 6, 2, "+sse4.1")
+FORMS = {isa.name: isa for isa in (AVX2, AVX512, NEON, PLAIN)}
+
+
+def fitting(features: str) -> Isa:
+    """The widest form whose instructions are all in LLVM's text of a CPU's features, as "+avx2,-avx512f,..."."""
+    have = set(features.split(","))
+    if "+neon" in have or platform.machine() in ("aarch64", "arm64"):
+        return NEON
+    return next((isa for isa in (AVX512, AVX2) if have.issuperset(isa.features.split(","))), PLAIN)
+
+
+@functools.cache
+def native() -> Isa:
+    """The widest form that this machine runs."""
+    from mxc.compiler.targets.cpu.build.load import host_features
+
+    return fitting(host_features())

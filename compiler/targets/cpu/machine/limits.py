@@ -1,0 +1,48 @@
+"""Two kernels that do nothing but what a machine is limited by: multiply-adds in registers, and copying."""
+from __future__ import annotations
+
+from mxc.compiler.targets.cpu.emit.builder import Array, Builder, Value, vector_type
+from mxc.compiler.targets.cpu.machine.isa import Isa
+
+MULTIPLY, COPY = "mxc_limit_multiply", "mxc_limit_copy"
+CHAINS = 12  # sums that grow independently: more than the multiply-adds that a core has in flight
+
+
+def flops_per_round(isa: Isa) -> int:
+    """Multiplications and additions of one round of MULTIPLY, in float32."""
+    return 2 * CHAINS * isa.lanes("float32")
+
+
+def source(isa: Isa) -> str:
+    """LLVM IR of both, with the ABI of kernel/ir.py.
+
+    MULTIPLY: args (values, rounds): each unit does `rounds` rounds of multiply-adds with the float32 values (two
+    vectors), and writes their sums to the thread's scratch, of CHAINS vectors. COPY: args (from, to, count): unit i
+    copies `count` float32, a multiple of four vectors, at i * count.
+    """
+    b = Builder(f'nounwind "min-legal-vector-width"="{isa.vector_bytes * 8}"')
+    lanes = isa.lanes("float32")
+    signature = "ptr args, i64 first, i64 last, ptr scratch"
+    with b.function(MULTIPLY, signature) as (args, first, last, scratch):
+        values, sums = _array(b, args, 0), Array(b, scratch, "float32")
+        x, y = values.vector(0, lanes), values.vector(lanes, lanes)
+        totals = [b.zero(vector_type("float", lanes)) for _ in range(CHAINS)]
+        for _unit in b.range(first, last, carry=totals):
+            for _round in b.range(0, _integer(b, args, 1), carry=totals):
+                totals[:] = [b.fma(total, x, y) for total in totals]
+        for chain, total in enumerate(totals):
+            sums.put(chain * lanes, total)
+    with b.function(COPY, signature) as (args, first, last, _):
+        source_, target, count = _array(b, args, 0), _array(b, args, 1), _integer(b, args, 2)
+        for i in b.range(first * count, last * count, 4 * lanes):
+            for part in range(4):
+                target.put(i + part * lanes, source_.vector(i + part * lanes, lanes))
+    return b.module()
+
+
+def _integer(b: Builder, args: Value, position: int) -> Value:
+    return Array(b, args, "int64")[position]
+
+
+def _array(b: Builder, args: Value, position: int) -> Array:
+    return Array(b, b.pointer(_integer(b, args, position)), "float32")
