@@ -139,3 +139,11 @@ def test_the_kernel_of_the_guide_computes(tmp_path: Path, monkeypatch: pytest.Mo
     guide = importlib.import_module("own_kernels_guide")
     assert (guide.y.asnumpy() == np.full((3, 5), 4)).all()
     assert guide.s.infer_shape(x=(3, 4), centres=(5, 4))[1] == [(3, 5)]
+
+
+def test_the_glossary_is_in_order_and_names_modules():
+    text = (ROOT / "docs" / "glossary.md").read_text()
+    entries = re.findall(r"^\*\*(.+?)\.\*\* (.*?)\n(?=\n|\Z)", text, re.M | re.S)
+    words = [re.sub("[^a-z]", "", word.lower()) for word, _ in entries]
+    assert len(words) > 30 and words == sorted({*words})
+    assert all(re.search(r"`(compiler|runtime|frontend)/[\w/]+\.py`", meaning) for _, meaning in entries)
