@@ -1,14 +1,17 @@
 """The engine: every piece of work on arrays goes through `push`, which names what it reads and what it writes.
 
-Work runs in program order for each variable: after the writes pushed before to what it reads, and after all work pushed
-before on what it writes. Small work whose variables are free runs at once in the caller's thread, without a thread's
-hand-over, and so do runs of executors that take a millisecond or two; other work is queued, and a few worker threads
-run what is ready. Whoever waits works too. Under the name `NaiveEngine` in MXNET_ENGINE_TYPE nothing is queued.
+Work runs in program order for each variable: a piece of work waits for earlier writes to what it reads, and for all
+earlier work on what it writes. Small work whose variables are free runs at once in the caller's thread, without a
+hand-over to another thread, and so do runs of executors that take a millisecond or two. Other work is queued, and a few
+worker threads run what is ready. Whoever waits works too. With MXNET_ENGINE_TYPE=NaiveEngine nothing is queued.
 
-An error stays with every variable that the work should have written, and with what depends on one: each wait on it
-raises, until it is overwritten. It is raised at the call instead, and the variables stay as they are, of work that the
-caller must do itself, that writes nothing, or without a queue. Work inside of work (what a piece of work itself pushes)
-runs at once as a part of it; it waits for what was pushed before that piece, and never for what was pushed behind.
+An error of queued work stays with every variable that the work should have written, and with every variable that later
+work computes from one of these: each wait on such a variable raises, until it is written again. An error is raised at
+the call instead, and the variables stay as they are, where the caller must do the work itself, where the work writes
+nothing, and where nothing is queued.
+
+Work may push work. That runs at once, as a part of the piece that pushes it; it waits for what was pushed before that
+piece, and never for what was pushed after it.
 """
 from __future__ import annotations
 
@@ -25,15 +28,17 @@ from functools import partial
 from mxc.compiler.system import env, forks  # noqa: F401 (forks: its part of a fork comes after the engine's)
 from mxc.runtime.work import Busy, Failure, Variable, Work, failure_of, let_go, note, raised, unseen
 
-# What is told of each piece of work: its name, start and end in nanoseconds of time.perf_counter_ns. The profiler's.
+# Where the profiler is told of each piece of work: its name, and its start and end in nanoseconds of
+# time.perf_counter_ns. None while nobody listens.
 observer: Callable[[str, int, int], None] | None = None
 
-# Seconds. A worker has Python's lock so long after it was called, at the latest, and often no sooner: the caller has
-# done by then what takes less. Work that is briefer yet, `small`, is done with the engine's lock held.
+# Seconds. A worker that is called gets Python's lock after this time at the latest, and often no sooner, for the caller
+# keeps the lock. So the caller does work itself that takes less. Work that takes less than a hand-over (`small`) is
+# done with the engine's lock held.
 BRIEF = 0.0025
-WORKERS = 2  # kernels have threads of their own: these only keep independent work going
-MOST_PENDING = 256  # beyond, a caller works instead of queueing: what is queued keeps its arrays alive
-MOST_LARGE = 8  # the same for work that is not small
+WORKERS = 2  # threads for queued work: few, for kernels have threads of their own, and these only overlap pieces
+MOST_PENDING = 256  # pieces; a caller that is further ahead works instead of queueing, for the queue keeps arrays alive
+MOST_LARGE = 8  # the same limit for pieces that are not small
 
 
 class _Engine:
@@ -52,7 +57,7 @@ class _Engine:
 
 
 class _Thread(threading.local):
-    """work: the pieces of work that this thread is in the middle of."""
+    """work: the pieces of work that this thread is in the middle of, the innermost last."""
 
     def __init__(self) -> None:
         self.work: list[Work] = []
@@ -60,17 +65,17 @@ class _Thread(threading.local):
 
 _engine = _Engine()
 _thread = _Thread()
-Placed = Work | None  # what is left of work that is placed; None: nothing
+Placed = Work | None  # work that has its place and is still to be completed; None: nothing is left to do
 
 
 def push(work: Callable[[], None], reads: Collection[Variable], writes: Sequence[Variable], name: str = "copy",
          small: bool = True) -> None:
     """Run `work`, which reads and writes the memory of those variables, now or as soon as they are free.
 
-    Every written variable gets a new version when it is done, also when it failed: a part may be written then.
-    name: for people. small: it takes less than a thread's hand-over, so it runs here when nothing is in its way. What
-    it raises comes where what it writes is waited for. `work` must not read its variables by `Array.data` of arrays
-    that it does not name.
+    Every written variable gets a new version when the work is done, also when it failed, for a part may be written
+    then. name: for people. small: the work takes less than a hand-over to another thread, so it runs here when nothing
+    is in its way. An error that it raises is raised where a variable that it writes is waited for. `work` must not use
+    `Array.data` of arrays whose variables are not among `reads` and `writes`.
     """
     is_inside()
     piece = place(work, reads, writes, name, small)
@@ -79,15 +84,18 @@ def push(work: Callable[[], None], reads: Collection[Variable], writes: Sequence
 
 
 def run(work: Callable[[], None], reads: Collection[Variable], writes: Sequence[Variable], name: str) -> None:
-    """As `push`, but done, here, when it returns; what it or what it depends on raises is raised here."""
+    """As `push`, but this thread does the work, which is done when the call returns. Raises what the work raises, and
+    the error of earlier work that it depends on."""
     is_inside()
     complete((place(work, reads, writes, name, False, is_queued=False),))
 
 
 def is_inside() -> bool:
-    """Whether the caller is in the middle of a piece of work, so that what it pushes is a part of that. If not, it
-    returns when new work may begin: none does while a thread is about to fork or to end the process, which others that
-    keep pushing would never let it do."""
+    """Whether the caller is in the middle of a piece of work, so that what it pushes is a part of that piece.
+
+    Where it is not, the call returns when new work may begin. No work begins while a thread is about to fork or to end
+    the process: threads that keep pushing would never let it.
+    """
     if _thread.work:
         return True
     if _engine.held:
@@ -99,11 +107,13 @@ def is_inside() -> bool:
 
 def place(work: Callable[[], None], reads: Collection[Variable], writes: Sequence[Variable], name: str, small: bool,
           turn: AbstractContextManager | None = None, is_queued: bool = True, brief: bool = False) -> Placed:
-    """The part of `push` that waits for nothing, for a caller who holds a lock that pending work may want: `work` has
-    its place in the program's order, or is done. Without that lock `complete` must be called with the result.
+    """The part of `push` that waits for nothing, for a caller who holds a lock that pending work may want. When it
+    returns, `work` has its place in the program's order, or is done. The caller then lets go of its lock and gives the
+    result to `complete`.
 
-    Call `is_inside` before. turn: held while `work` runs, unless it runs in this call. is_queued: False for work that
-    the caller itself must do. brief: it takes less than BRIEF, so it is done here when nothing is in its way.
+    Call `is_inside` before. turn: a lock that is held while `work` runs, unless it runs in this call. is_queued: False
+    for work that the caller itself must do. brief: the work takes less than BRIEF seconds, so it is done here when
+    nothing is in its way.
     """
     if _thread.work:
         _run_inside(work, reads, writes)
@@ -140,7 +150,8 @@ def place(work: Callable[[], None], reads: Collection[Variable], writes: Sequenc
 
 
 def _are_free(reads: Collection[Variable], writes: Sequence[Variable]) -> bool:
-    """Whether nothing is in the way of work on these, nor has what it reads failed, with the engine's lock held."""
+    """Whether work on these variables could run now: no pending work is in its way, and no variable has a failure. The
+    caller holds the engine's lock."""
     for variable in reads:
         if variable.busy is not None:
             return False
@@ -151,7 +162,7 @@ def _are_free(reads: Collection[Variable], writes: Sequence[Variable]) -> bool:
 
 
 def complete(placed: Iterable[Placed]) -> None:
-    """Do what is left of what `place` gave, in this order; when the caller is ahead by far, work for a while."""
+    """Do what `place` has left to do, in this order. A caller that is far ahead of the queue then works for a while."""
     state = _engine
     if not state.pending or _thread.work:  # inside of work all is done
         return
@@ -173,11 +184,11 @@ def _in_turn(turn: AbstractContextManager, work: Callable[[], None]) -> None:
 
 
 def _run_placed(piece: Work) -> None:
-    """Run a piece that is not queued, in its turn. After an error the caller gives it up: its place is kept for those
-    behind."""
+    """Run a piece that is not queued, when its turn comes. After an error the caller of this calls `_give_up`, so that
+    the pieces behind it do not wait for ever."""
     if piece.missing:
         _wait(lambda: piece.missing == 0, piece.number)
-    is_over, failure = False, failure_of(piece.reads)  # without the lock: only writes change it, which are behind this
+    is_over, failure = False, failure_of(piece.reads)  # needs no lock: only later writes could change it
     try:
         if failure is None:
             _thread.work.append(piece)
@@ -198,8 +209,9 @@ def _run_placed(piece: Work) -> None:
 
 
 def _give_up(piece: Work) -> None:
-    """After an error in the caller: when that was an interrupt, which may come between any two steps of the engine's
-    own, a piece that is not queued may never be noted as done. A worker then does that, where no interrupt comes."""
+    """After an error in the caller: an interrupt (Ctrl-C) may come between any two steps of the engine, so that a piece
+    that is not queued is never noted as done. It is queued with nothing to do; a worker, which no interrupt reaches,
+    then notes it."""
     _thread.work.clear()
     with _engine.lock:
         if piece in _engine.pending and not piece.is_queued:
@@ -215,8 +227,8 @@ def _nothing() -> None:
 
 
 def fail(name: str, error: Exception, writes: Sequence[Variable]) -> None:
-    """An error of work that was done without the engine: it stays with these, as that of a piece of work does. Without
-    a queue it is raised here."""
+    """Give an error of work that was done without the engine to the variables that it should have written, as the
+    engine does for its own work. Where nothing is queued (NaiveEngine) it is raised here."""
     with _engine.lock:
         if _engine.naive:
             raise error
@@ -224,8 +236,8 @@ def fail(name: str, error: Exception, writes: Sequence[Variable]) -> None:
 
 
 def settle(variables: Iterable[Variable]) -> None:
-    """Return when work on these, pushed now, need not wait. For who is inside of work: what was pushed behind that work
-    does not count, so this stays true."""
+    """Return when work on these variables that is pushed now need not wait. For callers inside of a piece of work: what
+    was pushed after that piece does not count, so it stays true."""
     for variable in variables:
         _settle(variable, True, raises=False)
 
@@ -268,7 +280,8 @@ def is_free(variable: Variable) -> bool:
 
 
 def _readers(variable: Variable) -> list[Work]:
-    """The pending work that reads it and that no pending write of it is behind, with the engine's lock held."""
+    """The pending work that reads the variable and was pushed since its last write. The caller holds the engine's
+    lock."""
     if not variable.is_read:
         return []
     found = [piece for piece in _engine.pending if variable in piece.reads]
@@ -277,14 +290,14 @@ def _readers(variable: Variable) -> list[Work]:
 
 
 def _limit() -> int | None:
-    """The number of the piece of work that this thread is in the middle of."""
+    """The number of the innermost piece of work that this thread is in the middle of; None where it is in none."""
     return _thread.work[-1].number if _thread.work else None
 
 
 def waitall() -> None:
-    """Return when everything pushed so far is done. Raises an error that nobody has seen yet: all of them count as seen
-    then, but stay with what they should have written."""
-    if _thread.work:  # a part of this work is done when it is pushed
+    """Return when everything pushed so far is done. Raises the first error that was raised nowhere yet. All of them
+    count as seen then, but stay with the variables that should have been written."""
+    if _thread.work:  # what a piece of work pushes is done when `push` returns
         return
     state = _engine
     _wait(lambda: not state.pending)
@@ -307,7 +320,7 @@ def _run_here(work: Callable[[], None], writes: Sequence[Variable], name: str) -
 
 
 def _run_inside(work: Callable[[], None], reads: Collection[Variable], writes: Sequence[Variable]) -> None:
-    """Work that belongs to the work that this thread is in the middle of."""
+    """Run work that is a part of the piece that this thread is in the middle of."""
     for variable in reads:
         wait_to_read(variable)
     for variable in writes:
@@ -320,8 +333,11 @@ def _run_inside(work: Callable[[], None], reads: Collection[Variable], writes: S
 
 
 def _enter(piece: Work) -> None:
-    """Put work behind what it depends on, with the engine's lock held. It is pending before anything refers to it, and
-    its number of others and their followers change without a call between, so that `_give_up` finds them right."""
+    """Put a piece behind the pieces that it depends on. The caller holds the engine's lock.
+
+    The piece is pending before anything refers to it, and its `missing` changes together with the followers of the
+    others, without a call in between: an interrupt comes between calls, and `_give_up` must find these right.
+    """
     state, reads, writes = _engine, piece.reads, piece.writes
     before = {v.busy.writer for v in (*reads, *writes) if v.busy is not None and v.busy.writer is not None}
     for variable in writes:
@@ -347,11 +363,11 @@ def _enter(piece: Work) -> None:
 def _call_worker() -> None:
     state = _engine
     if state.idle:
-        state.idle -= 1  # here, not where it wakes: the next piece needs another one
+        state.idle -= 1  # counted here and not when it wakes up, for the next piece needs another worker
         state.work.notify()
     elif len(state.workers) < WORKERS and not state.closed:
         thread = threading.Thread(target=_serve, args=(state,), name=f"mxc-engine-{len(state.workers)}", daemon=True)
-        with contextlib.suppress(RuntimeError):  # no more threads: whoever waits works
+        with contextlib.suppress(RuntimeError):  # the system has no more threads; whoever waits does the work
             thread.start()
             state.workers.append(thread)
 
@@ -366,12 +382,12 @@ def _serve(state: _Engine) -> None:
                 state.idle += 1
                 state.work.wait()
             piece = state.ready.popleft()
-        with contextlib.suppress(BaseException):  # what a thread of a program's would end with; it is noted
+        with contextlib.suppress(BaseException):  # SystemExit, say, which the failure notes
             _execute(piece)
 
 
 def _execute(piece: Work) -> None:
-    """Run a piece of queued work whose turn has come; when what it reads failed it fails in the same way."""
+    """Run a piece of queued work whose turn has come. Where what it reads has a failure, it has the same one."""
     with _engine.lock:
         failure = failure_of(piece.reads)
     interrupt = None
@@ -381,7 +397,7 @@ def _execute(piece: Work) -> None:
             _run_here(piece.call, (), piece.name)
         except Exception as error:
             failure = Failure(piece.name, error)
-        except BaseException as error:  # of the thread that waits, not of the work
+        except BaseException as error:  # an interrupt of the thread that waits, and helps, here
             failure, interrupt = Failure(piece.name, error), error
         finally:
             _thread.work.pop()
@@ -391,7 +407,8 @@ def _execute(piece: Work) -> None:
 
 
 def _finish(piece: Work, failure: Failure | None, has_written: bool = True) -> None:
-    """Note that it is done. has_written: what failed before on what it writes is gone."""
+    """Note that a piece is done, and with which failure. has_written: its call ran or was skipped for a failure, so
+    earlier failures of what it writes are gone."""
     state = _engine
     with state.lock:
         piece.is_done, piece.call = True, _nothing
@@ -411,7 +428,7 @@ def _finish(piece: Work, failure: Failure | None, has_written: bool = True) -> N
                     variable.busy = None
         if failure is not None and failure.holders and not failure.seen:
             unseen[failure] = None
-        while piece.followers:  # each leaves with its count: an interrupted caller's piece comes here again
+        while piece.followers:  # one by one with its count: after an interrupt the same piece comes here again
             other = piece.followers[0]
             other.missing -= 1
             del piece.followers[0]
@@ -424,10 +441,10 @@ def _finish(piece: Work, failure: Failure | None, has_written: bool = True) -> N
 
 
 def _wait(is_over: Callable[[], bool], limit: int | None = None) -> None:
-    """Return when `is_over()`; meanwhile run what is ready.
+    """Return when `is_over()` is true; meanwhile run pieces that are ready.
 
-    limit: only pieces of smaller numbers. Whoever keeps others waiting runs nothing that may wait for what it keeps, so
-    the pending piece of the smallest number can always go on.
+    limit: run only pieces of smaller numbers. A thread in the middle of a piece then runs nothing that may wait for
+    that piece, so the pending piece of the smallest number can always go on.
     """
     state = _engine
     while True:
@@ -444,14 +461,14 @@ def _wait(is_over: Callable[[], bool], limit: int | None = None) -> None:
 
 
 def _drain() -> None:
-    """Before the process forks or ends: nothing is pending, whatever failed."""
+    """Return when nothing is pending, whatever has failed: before the process forks or ends."""
     if not _thread.work:
         state = _engine
         _wait(lambda: not state.pending)
 
 
 def _close() -> None:
-    """At exit: what is queued is done, quietly, and no worker runs while the interpreter goes."""
+    """At exit: do what is queued, without raising its errors, and end the workers before the interpreter ends."""
     with _engine.lock:
         _engine.held += 1
     _drain()
@@ -469,7 +486,7 @@ def _before_fork() -> None:
         _engine.held += 1
     _drain()
     _engine.lock.acquire()
-    while _engine.pending and not _thread.work:  # of a thread that had begun before
+    while _engine.pending and not _thread.work:  # of a thread that was in `push` already
         _engine.lock.release()
         _drain()
         _engine.lock.acquire()

@@ -1,5 +1,7 @@
-"""What the engine keeps of each allocation and of each piece of work, and of what went wrong in it; all but `Variable`
-is for `runtime/engine.py`."""
+"""What the engine keeps: a `Variable` for each allocation, a `Work` for each piece of work, and the failures of work.
+
+Only `Variable` is for others than `runtime/engine.py`.
+"""
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -9,16 +11,16 @@ from mxc.compiler.error import ArgumentIndexError, MXNetError, OutOfMemoryError,
 AGAIN = "; this error of an earlier operation was told before: an array that the operation should have written, or " \
     "one that follows from such an array, has no values yet. Write these arrays again; a module does so with " \
     "set_params, or init_params(force_init=True), and then init_optimizer(force_init=True)"
-KEPT = (OutOfMemoryError, ArgumentIndexError, SettingError)  # kinds that errors keep when they are told
+KEPT = (OutOfMemoryError, ArgumentIndexError, SettingError)  # classes that errors keep; others become MXNetError
 
 
 class Variable:
-    """The engine's view of one allocation: what orders work on it and tells whether it has changed.
+    """The engine's view of one allocation: it orders the work on it, and tells whether it has changed.
 
-    version: counts finished writes. volatile: the memory was handed out without a copy, so it may change unseen: work
-    on it is done when `push` returns. busy: the pending write and the failure of the last; None when there is none.
-    is_read: pending work may read it, which was pushed since the last write. That is all that is noted of readers: a
-    run of an executor reads hundreds of variables, and few are ever written while it is pending.
+    version: how many writes are finished. volatile: the memory was handed out without a copy, so it may change unseen;
+    work on it is done when `push` returns. busy: the pending write, and the failure of the last one; None where there
+    is neither. is_read: whether work that reads it may be pending that was pushed since the last write. Nothing more is
+    noted of readers: a run of an executor reads hundreds of variables, and few are written while it is pending.
     """
 
     __slots__ = ("busy", "is_read", "version", "volatile")
@@ -29,7 +31,8 @@ class Variable:
 
 
 class Busy:
-    """writer: the last pending work that writes. failure: what went wrong in the last write that is done."""
+    """What a variable waits for or suffers from. writer: the last pending work that writes it, or None. failure: that
+    of the last write that is done, or None."""
 
     __slots__ = ("failure", "writer")
 
@@ -39,7 +42,7 @@ class Busy:
 
 
 class Failure:
-    """An error in queued work. holders: variables that have it. seen: it was raised somewhere."""
+    """An error in queued work. holders: how many variables have it. seen: whether it was raised somewhere."""
 
     __slots__ = ("error", "holders", "name", "seen")
 
@@ -47,7 +50,8 @@ class Failure:
         self.name, self.error, self.holders, self.seen = name, error, 0, False
 
     def made(self) -> MXNetError:
-        """The error that tells of it; where it was told before, also why it comes again and what to do."""
+        """A new error that names the operation. If the failure was raised before, it also says why it comes again and
+        what to do."""
         kind = OutOfMemoryError if isinstance(self.error, MemoryError) else \
             next((kind for kind in KEPT if isinstance(self.error, kind)), MXNetError)
         what = str(self.error) or type(self.error).__name__
@@ -58,13 +62,13 @@ class Failure:
         return made
 
 
-# Failures that somebody holds and that were raised nowhere, in the order in which they came. As what follows, for who
-# holds the engine's lock.
+# The failures that some variable has and that were raised nowhere yet, in the order in which they came. Whoever uses
+# this, or the functions below, holds the engine's lock.
 unseen: dict[Failure, None] = {}
 
 
 def note(failure: Failure, variables: Iterable[Variable]) -> None:
-    """These should have been written and were not: each wait on one raises."""
+    """Give `failure` to variables that should have been written: each wait on one of them then raises."""
     for variable in variables:
         variable.busy = variable.busy or Busy()
         variable.busy.failure = failure
@@ -73,7 +77,7 @@ def note(failure: Failure, variables: Iterable[Variable]) -> None:
 
 
 def raised(failure: Failure) -> MXNetError:
-    """What to raise for it; it counts as seen then."""
+    """The error to raise for a failure, which counts as seen from now on."""
     made = failure.made()
     failure.seen = True
     unseen.pop(failure, None)
@@ -81,7 +85,7 @@ def raised(failure: Failure) -> MXNetError:
 
 
 def failure_of(variables: Iterable[Variable]) -> Failure | None:
-    """The failure that the first of these has which has one."""
+    """The failure of the first of `variables` that has one; None where none has."""
     for variable in variables:
         if variable.busy is not None and variable.busy.failure is not None:
             return variable.busy.failure
@@ -89,16 +93,19 @@ def failure_of(variables: Iterable[Variable]) -> Failure | None:
 
 
 def let_go(failure: Failure) -> None:
-    """One variable less has this failure. Nobody's failure is forgotten."""
+    """Note that one variable less has this failure. A failure that no variable has is forgotten."""
     failure.holders -= 1
     if not failure.holders:
         unseen.pop(failure, None)
 
 
 class Work:
-    """A piece of work that has its place in the program's order. call: what it does. is_queued: whoever is free runs
-    it; else the thread that placed it. raises: an error is raised where it runs, and not noted. number: the place.
-    missing: how many others it waits for. followers: those that wait for it."""
+    """A piece of work with its place in the program's order.
+
+    call: what it does. is_queued: True where any free thread may run it, False where the thread that placed it must.
+    raises: whether an error is raised where the work runs, instead of being noted with what it should have written.
+    number: its place in the order. missing: how many pieces it waits for. followers: the pieces that wait for it.
+    """
 
     __slots__ = ("call", "followers", "is_done", "is_queued", "missing", "name", "number", "raises", "reads", "small",
                  "writes")
