@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     from mxc.runtime.updates import Ready
 
 DTYPES = ("float32", "float64", "float16", "uint8", "int32", "int8", "int64", "bool")
-SMALL_BYTES = 1024  # arrays up to here are NumPy's own memory, not a block: quicker, and not counted
-LARGE = 1 << 18  # from so many elements on, an operation on them is worth a thread's hand-over
+SMALL_BYTES = 1024  # arrays of at most so many bytes lie in NumPy's own memory: that is quicker, and is not counted
+LARGE = 1 << 18  # elements from which on an operation is worth the hand-over to another thread
 
 
 class _Semantics(threading.local):
-    """np_shape: whether this thread takes 0 and () for shapes like any other, instead of for "not known"."""
+    """np_shape: whether an extent of 0 and the shape () mean themselves in this thread, instead of "not known"."""
 
     np_shape = False
 

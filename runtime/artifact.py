@@ -36,11 +36,11 @@ if TYPE_CHECKING:
 
 Shape = tuple[int, ...]
 INFERENCE, TRAINING = "inference", "training"
-# what reading a manifest or plan of another form may raise
+# what may be raised while a manifest or plan is read that is not of the format
 MALFORMED = (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, RecursionError, struct.error)
-IMAGE, OBJECTS, CUDA = "image", "objects", "cuda"  # the forms of a file's code
+IMAGE, OBJECTS, CUDA = "image", "objects", "cuda"  # what a file's code is: linked, object files, or for a GPU
 _lock = Lock()
-_loaded: dict[str, Library] = {}  # by the checksum of the code and what the manifest says of it
+_loaded: dict[str, Library] = {}  # by the checksum of the code and the manifest's entry of it
 
 
 @functools.cache
@@ -72,8 +72,8 @@ class StoredPlan(NamedTuple):
 
 
 class Compiled:
-    """A plan with its kernels, as compiler.api.Compiled; the compiler did nothing, so there is nothing to tell.
-    find_graph: what gives the graph."""
+    """A plan of a file with its kernels, in the place of a compiler.api.Compiled: groups and seconds are empty, since
+    nothing was compiled. find_graph: makes the graph, when it is asked for."""
 
     groups, seconds = "", 0.0
 
@@ -144,7 +144,7 @@ class Artifact:
                           entry["section"])
 
     def warn_if_stale(self) -> None:
-        """Say, when it is so, that this file's model has to be compiled again."""
+        """Warn where this file's code cannot be used here, so that its model is compiled again."""
         if self.stale:
             warnings.warn(f"mxc: {self.path} was compiled for something else, so its model is compiled here, at its "
                           f"first use ({self.stale}). Run `mxc compile` here to start at once again", RuntimeWarning,

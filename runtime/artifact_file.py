@@ -26,10 +26,10 @@ MAGIC = b"mxcmodl\x1a"
 VERSION = 2
 HEAD = struct.Struct("<8sIIQ8s32s")  # magic, version, bytes of the manifest, bytes of the file, zeros, SHA-256
 PAGE = 4096
-FLAGS = ("O_CLOEXEC", "O_NONBLOCK", "O_BINARY")  # a pipe in a file's place must not make the reader wait
-ALIGNMENT = 64  # of arrays in a section
-CHUNK, BLOCK, ROW = 16 << 20, 256 << 10, 4096  # bytes of a checksum's piece, of what is summed at once, of a row
-MOST_THREADS = 4  # that a checksum has a use for: memory is no faster then
+FLAGS = ("O_CLOEXEC", "O_NONBLOCK", "O_BINARY")  # O_NONBLOCK: a pipe in the file's place does not make the reader wait
+ALIGNMENT = 64  # bytes: arrays in a section begin at multiples of it
+CHUNK, BLOCK, ROW = 16 << 20, 256 << 10, 4096  # bytes of a digest's piece, of what is summed at once, of a row
+MOST_THREADS = 4  # that compute a checksum: with more, memory is no faster
 Piece = bytes | np.ndarray
 
 

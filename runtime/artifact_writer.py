@@ -21,7 +21,7 @@ from mxc.runtime.executor import GraphExecutor
 
 
 class Section:
-    """Arrays one behind the other, each of them once."""
+    """A section of a file: arrays one behind the other, each key's once."""
 
     def __init__(self) -> None:
         self.pieces: list[Piece] = []
@@ -29,7 +29,7 @@ class Section:
         self._places: dict[Hashable, int] = {}
 
     def add(self, key: Hashable, array: np.ndarray) -> int:
-        """Where the array of that key is."""
+        """The offset of the array of that key, which is added if it is not there yet."""
         if key not in self._places:
             self._places[key] = self.end
             self.pieces.append(array)
@@ -94,8 +94,8 @@ def _can_store(plan: Plan) -> bool:
 
 
 def _store(plan: Plan, values: Mapping[int, np.ndarray], section: Section) -> dict[int, int]:
-    """Put prepared values, by position in plan.buffers, into the section; where they are. What several plans prepare in
-    the same way is there once."""
+    """Put prepared values, by position in plan.buffers, into the section. The offset of each; what several plans
+    prepare in the same way is in the section once."""
     made: dict[int, Hashable] = {}  # what each buffer holds when the prepare steps are done
     for number, step in enumerate(plan.steps_of("prepare")):
         def content(i: int, made: Mapping[int, Hashable] = made) -> Hashable:

@@ -1,7 +1,7 @@
 """Gradients of what was recorded: the compiler's gradient pass over the tape, its nodes run one by one.
 
-What the pass made is a `Program`, remembered by the structure of the recorded graph. One of small operators alone is
-one piece of the engine's work: NumPy's functions, one after another.
+What the pass made is a `_Program`, remembered by the structure of the recorded graph. Where all of its operators are
+small, the program is one piece of the engine's work: NumPy's functions, one after another.
 """
 from __future__ import annotations
 
@@ -27,9 +27,12 @@ _in_order = attrgetter("number")
 
 
 class _Program:
-    """made: the nodes of the gradients, without inputs, and where their inputs are. sought: what is wanted, as kind
+    """How the gradients of a recorded graph are computed.
+
+    made: the nodes of the gradients, without their inputs, and the places of these. sought: what is wanted: kind
     ("grad" or "aux"), position of the leaf, and place of the value. uses: how often each place is read. bundle: the
-    whole as one piece of work; None where an operator is not small."""
+    program as one piece of work; None where an operator is not small.
+    """
 
     def __init__(self, made: list[tuple[Node, list[Place]]], sought: list[tuple[str, int, Place]],
                  bundle: Bundle | None):
@@ -146,7 +149,7 @@ def _differentiate(nodes: list[Recorded], leaves: Sequence[Leaf], heads: Sequenc
         if kind == "grad":
             value = values[place]
             where = nodes[position].outputs[0].context.computing
-            if place[0] < known + len(heads) or value.context != where:  # a gradient is the caller's own
+            if place[0] < known + len(heads) or value.context != where:  # the caller's own, on the variable's device
                 value = tape.record_view("_copyto", {}, value, value.copied(context=where))
             found[nodes[position]] = value
     for kind, position, place in program.sought:
@@ -199,7 +202,7 @@ def _program_of(nodes: list[Recorded], leaves: Sequence[Leaf], heads: Sequence[A
             if node.key is not None:
                 structure.append(node.key)
             elif isinstance(node.op, (HostOperator, custom.CustomOperator)):
-                return _made_program(nodes, leaves, heads, is_train, again)  # made for one use
+                return _made_program(nodes, leaves, heads, is_train, again)  # the operator was made for one use
             else:
                 structure.append((node.op, node.params, node.is_train))
             for below, index in node.inputs:

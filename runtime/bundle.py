@@ -15,8 +15,9 @@ Place = tuple[int, int]  # a node's position and an output of it: recorded nodes
 
 
 class Bundle:
-    """count: of values. given: value and place of what is read but not made. steps: form, values that it reads, that it
-    makes, and that nobody reads afterwards. results: the values that are wanted."""
+    """Values are numbered. count: how many there are. given: number and place of each value that is read but not made
+    here. steps: a form, and the numbers of the values that it reads, that it makes, and that are not needed after it.
+    results: the numbers of the values that are wanted."""
 
     def __init__(self, count: int, given: list[tuple[int, Place]],
                  steps: list[tuple[Form, list[int], list[int], list[int]]], results: list[int]):
@@ -26,12 +27,12 @@ class Bundle:
 
     @property
     def is_ready(self) -> bool:
-        """Whether NumPy is to do it all: no form has been found worth compiling."""
+        """Whether NumPy can do all of it: no form is to be compiled."""
         return not any(form.wants_code for form in self._slow)
 
     def run(self, nodes: Sequence[Recorded], heads: Sequence[Array], flowing: Sequence[Array | None],
             targets: Sequence[tuple[Array, bool]]) -> None:
-        """Write each result to an array, or add it (True).
+        """Write each result to its array of `targets`, or add it to what is there where the target says True.
 
         nodes: the recorded graph. flowing: the gradient of each head; None for ones.
         """

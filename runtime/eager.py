@@ -28,13 +28,13 @@ from mxc.runtime import faults, runner
 from mxc.runtime.array import LARGE, Array
 from mxc.runtime.storage import Block
 
-# Forms of so many elements are compiled at once: arithmetic, which NumPy does as fast below; maps and reductions; the
-# others, of which some references are loops in Python.
+# Elements from which on a form is compiled at its first call: arithmetic (NumPy is as fast on smaller arrays), other
+# maps and reductions, and the rest (some of whose references are loops in Python).
 ARITHMETIC_ELEMENTS, MAP_ELEMENTS, LIBRARY_ELEMENTS = 1 << 18, 1 << 16, 1 << 12
-FEW_ARRAYS = 8  # that an operator which moves elements reads and makes, up to which it is compiled
-SLOW_CALL = 250e-6  # seconds: a call of compiled code takes less than half of it
-COMPILATION = 0.3  # seconds that slow calls of a form's reference take before it is compiled
-# What NumPy computes in the dtype of its arguments, and by one function: at the speed of memory, or slower.
+FEW_ARRAYS = 8  # inputs and outputs; an operator that moves elements between more arrays is never compiled
+SLOW_CALL = 250e-6  # seconds from which on a call of a reference is slow: a call of compiled code takes less than half
+COMPILATION = 0.3  # seconds of slow calls of a form's reference after which it is compiled: about what compiling takes
+# Functions that NumPy has and computes in the dtype of their arguments: those that run at the speed of memory, and all.
 _QUICK = {"add", "sub", "mul", "div", "neg", "min", "max", "abs", "lt", "le", "gt", "ge", "eq", "ne", "where", "sqrt",
           "floor", "ceil", "trunc", "rint"}
 _KEPT = _QUICK | {"mod", "pow", "exp", "expm1", "log", "log1p", "log2", "log10", "sin", "cos", "tan", "arcsin",
@@ -47,10 +47,10 @@ _lock = Lock()
 
 
 class _Quiet(threading.local):
-    """A context of this thread in which NumPy does not warn: entering it costs less than numpy.errstate.
+    """A context (contextvars) of this thread in which NumPy does not warn; entering it costs less than numpy.errstate.
 
-    enter(function, *args): call in it. It raises RuntimeError where the thread is in it already, as a finalizer may be
-    that runs in the middle of a call; `run` does not.
+    enter(function, *args): call the function in the context. It raises RuntimeError where the thread is in the context
+    already, which happens when a finalizer runs in the middle of a call; `run` does not raise.
     """
 
     def __init__(self) -> None:
@@ -72,12 +72,16 @@ quiet = _Quiet()
 
 
 class Form:
-    """An operator on given shapes and dtypes. shapes, dtypes: of all outputs. function: a new NumPy array, the only
-    output, of the inputs' memory, by the operator's expression; None when there is none. short: the same, or by the
-    reference: for small work that waits for nothing and changes no other array. small: see `engine.push`. is_empty:
-    some input or output has no elements. in_scope: it is for the scope `np_shape` only. refusal: why it cannot be
-    computed, or "": values of parameters, which as in MXNet fail where the result is waited for. is_only_code: its
-    reference is Python, which tests compare with, and no way to compute it."""
+    """An operator on given shapes and dtypes.
+
+    shapes, dtypes: those of all outputs. function: makes a new NumPy array, the only output, of the inputs' memory, by
+    the operator's expression; None where no such function can be made. short: the same, or the reference, for small
+    work that waits for nothing and changes no other array; None where that does not hold. small: see `engine.push`.
+    is_empty: whether some input or output has no elements. in_scope: whether it is for the scope `np_shape` only.
+    refusal: why the values of parameters cannot be computed with, or ""; as in MXNet that is told where the result is
+    waited for. is_only_code: whether the reference serves tests only and compiled code alone computes it. wants_code:
+    whether it is to be compiled.
+    """
 
     def __init__(self, node: Node, in_shapes: Sequence[tuple[int, ...]], in_dtypes: Sequence[str],
                  shapes: Sequence[tuple[int, ...]], dtypes: Sequence[str], is_train: bool):
@@ -98,15 +102,15 @@ class Form:
         least = LIBRARY_ELEMENTS if is_library else ARITHMETIC_ELEMENTS if is_quick else MAP_ELEMENTS
         self.is_only_code = op.is_native or (
             op.kind < Kind.ANCHOR and functions.calls_native(op.expression(node.params) or "0"))
-        # Kernels of joins and divisions serve one number of arrays, and copy no faster.
+        # A kernel of a join or division serves one number of arrays only, and copies no faster than NumPy.
         self._moves_many = op.kind == Kind.INJECTIVE and len(in_shapes) + len(shapes) > FEW_ARRAYS
-        is_large = elements >= least or self.is_only_code  # their references are Python
+        is_large = elements >= least or self.is_only_code  # of these the references are Python
         self.wants_code = is_large and not (self.is_empty or self._moves_many or self.refusal)
         self.function = None if self.wants_code else function
         self.short: Callable[..., np.ndarray] | None = self.function
         if function is None and self.small and not (self.wants_code or self.draws or op.aux) and len(shapes) == 1:
             self.short, self._dtype = self._by_reference, np.dtype(dtypes[0])
-        self._slow = 0.0  # seconds that slow calls of the reference took; below 0: there is no code for it
+        self._slow = 0.0  # seconds of slow calls of the reference so far; -inf: it was compiled, or cannot be
         self._code: _Code | None = None
 
     def _by_reference(self, *memory: np.ndarray) -> np.ndarray:
@@ -141,14 +145,15 @@ class Form:
             quiet.run(_write, result.memory, value)
 
     def values(self, memory: Sequence[np.ndarray], draw: tuple[int, int] = (0, 0)) -> Sequence[np.ndarray]:
-        """What NumPy makes of the inputs' memory, which results may share. Called in the context of `quiet`."""
+        """All outputs, computed by NumPy; they may be views of the inputs' memory. Call it in the context of
+        `quiet`."""
         if self.function is not None:
             return [self.function(*memory)]
         if self.is_empty:
             return interpreter.of_nothing(self.node, memory, self.shapes, self.dtypes, self.is_train)
         if self.refusal:
             raise MXNetError(f"operator {self.op.name}: {self.refusal}")
-        start = time.thread_time()  # no waits of a busy machine
+        start = time.thread_time()  # CPU time, which does not count the waits of a busy machine
         try:
             found = self.op.reference(self.params, memory, self.dtypes, self.is_train, Draws(*draw))
         except MemoryError as error:
@@ -161,8 +166,8 @@ class Form:
         return found
 
     def _run_code(self, code: _Code, inputs: Sequence[Array], results: Sequence[Array], draw: tuple[int, int]) -> None:
-        """Kernels may write an output before they have read all inputs, so one that shares memory with an input, or
-        has another dtype, is written afterwards."""
+        """Run the kernels. They may write an output before they have read all inputs, so a result that shares memory
+        with an input, or has another dtype, is computed into a new array and copied afterwards."""
         read = {a.variable for a in inputs}
         targets = [r if r.dtype == d and r.variable not in read else Array.empty(s, d, r.context)
                    for r, s, d in zip(results, self.shapes, self.dtypes, strict=False)]
@@ -180,13 +185,13 @@ def _draws(node: Node, shapes: Sequence[tuple[int, ...]], dtypes: Sequence[str],
     assert op is not None
     if "reference" not in op.rules:
         return False  # expressions draw none
-    from mxc.compiler.passes.decompose import draws  # only now: most programs begin with others
+    from mxc.compiler.passes.decompose import draws  # only now: most programs draw no numbers at first
 
     return draws(op, node.params, shapes, dtypes, is_train)
 
 
 def _apart(values: Sequence[np.ndarray], results: Sequence[Array]) -> list[np.ndarray]:
-    """The values, copied where they are views of an input to which a result before theirs is written."""
+    """The values. One that is a view of memory to which an earlier result will be written is copied."""
     return [value.copy() if any(np.may_share_memory(value, r.memory) for r in results[:i]) else value
             for i, value in enumerate(map(np.asarray, values))]
 

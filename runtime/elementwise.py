@@ -26,7 +26,7 @@ TAKEN = frozenset(["name", "attr", "out", "ctx", "shape", "dtype", "kwargs", "og
 
 
 class ElementwiseOperator(Operator):
-    """place: the file and line of its function. digest: of all that it computes."""
+    """place: the file and line of its function. digest: a digest of all that it computes, by which it is known."""
 
     def __init__(self, source: Source, params: dict[str, ParamType], digest: str, expr: str):
         super().__init__(source.operator, Kind.ELEMENTWISE, tuple(InputSpec(n) for n in source.inputs), params,

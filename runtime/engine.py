@@ -8,10 +8,8 @@ worker threads run what is ready. Whoever waits works too. With MXNET_ENGINE_TYP
 An error of queued work stays with every variable that the work should have written, and with every variable that later
 work computes from one of these: each wait on such a variable raises, until it is written again. An error is raised at
 the call instead, and the variables stay as they are, where the caller must do the work itself, where the work writes
-nothing, and where nothing is queued.
-
-Work may push work. That runs at once, as a part of the piece that pushes it; it waits for what was pushed before that
-piece, and never for what was pushed after it.
+nothing, and where nothing is queued. What a piece of work pushes runs at once, as a part of that piece; it waits for
+what was pushed before the piece, and never for what was pushed after it.
 """
 from __future__ import annotations
 
@@ -28,8 +26,7 @@ from functools import partial
 from mxc.compiler.system import env, forks  # noqa: F401 (forks: its part of a fork comes after the engine's)
 from mxc.runtime.work import Busy, Failure, Variable, Work, failure_of, let_go, note, raised, unseen
 
-# Where the profiler is told of each piece of work: its name, and its start and end in nanoseconds of
-# time.perf_counter_ns. None while nobody listens.
+# The profiler's: told each piece's name, and its start and end in nanoseconds of time.perf_counter_ns. None: nobody's.
 observer: Callable[[str, int, int], None] | None = None
 
 # Seconds. A worker that is called gets Python's lock after this time at the latest, and often no sooner, for the caller
@@ -84,18 +81,15 @@ def push(work: Callable[[], None], reads: Collection[Variable], writes: Sequence
 
 
 def run(work: Callable[[], None], reads: Collection[Variable], writes: Sequence[Variable], name: str) -> None:
-    """As `push`, but this thread does the work, which is done when the call returns. Raises what the work raises, and
-    the error of earlier work that it depends on."""
+    """As `push`, but done here when it returns. Raises what the work, or earlier work that it depends on, raised."""
     is_inside()
     complete((place(work, reads, writes, name, False, is_queued=False),))
 
 
 def is_inside() -> bool:
-    """Whether the caller is in the middle of a piece of work, so that what it pushes is a part of that piece.
-
-    Where it is not, the call returns when new work may begin. No work begins while a thread is about to fork or to end
-    the process: threads that keep pushing would never let it.
-    """
+    """Whether the caller is in the middle of a piece of work, so that what it pushes is a part of that piece. Where it
+    is not, the call returns when new work may begin: none does while a thread is about to fork or to end the process,
+    which threads that keep pushing would never let it do."""
     if _thread.work:
         return True
     if _engine.held:
@@ -150,8 +144,7 @@ def place(work: Callable[[], None], reads: Collection[Variable], writes: Sequenc
 
 
 def _are_free(reads: Collection[Variable], writes: Sequence[Variable]) -> bool:
-    """Whether work on these variables could run now: no pending work is in its way, and no variable has a failure. The
-    caller holds the engine's lock."""
+    """Whether no pending work and no failure is in the way of work on these. The caller holds the engine's lock."""
     for variable in reads:
         if variable.busy is not None:
             return False
@@ -184,8 +177,8 @@ def _in_turn(turn: AbstractContextManager, work: Callable[[], None]) -> None:
 
 
 def _run_placed(piece: Work) -> None:
-    """Run a piece that is not queued, when its turn comes. After an error the caller of this calls `_give_up`, so that
-    the pieces behind it do not wait for ever."""
+    """Run a piece that is not queued, in its turn. After an error the caller calls `_give_up`, for the pieces behind
+    it."""
     if piece.missing:
         _wait(lambda: piece.missing == 0, piece.number)
     is_over, failure = False, failure_of(piece.reads)  # needs no lock: only later writes could change it
@@ -280,8 +273,7 @@ def is_free(variable: Variable) -> bool:
 
 
 def _readers(variable: Variable) -> list[Work]:
-    """The pending work that reads the variable and was pushed since its last write. The caller holds the engine's
-    lock."""
+    """The pending work that reads it and was pushed since its last write. The caller holds the engine's lock."""
     if not variable.is_read:
         return []
     found = [piece for piece in _engine.pending if variable in piece.reads]
@@ -333,11 +325,9 @@ def _run_inside(work: Callable[[], None], reads: Collection[Variable], writes: S
 
 
 def _enter(piece: Work) -> None:
-    """Put a piece behind the pieces that it depends on. The caller holds the engine's lock.
-
-    The piece is pending before anything refers to it, and its `missing` changes together with the followers of the
-    others, without a call in between: an interrupt comes between calls, and `_give_up` must find these right.
-    """
+    """Put a piece behind the pieces that it depends on; the caller holds the engine's lock. The piece is pending before
+    anything refers to it, and its `missing` changes together with the others' followers, without a call in between,
+    where an interrupt could come: `_give_up` must find them right."""
     state, reads, writes = _engine, piece.reads, piece.writes
     before = {v.busy.writer for v in (*reads, *writes) if v.busy is not None and v.busy.writer is not None}
     for variable in writes:
@@ -407,8 +397,7 @@ def _execute(piece: Work) -> None:
 
 
 def _finish(piece: Work, failure: Failure | None, has_written: bool = True) -> None:
-    """Note that a piece is done, and with which failure. has_written: its call ran or was skipped for a failure, so
-    earlier failures of what it writes are gone."""
+    """Note that a piece is done, and its failure. has_written: earlier failures of what it writes are gone."""
     state = _engine
     with state.lock:
         piece.is_done, piece.call = True, _nothing

@@ -3,12 +3,14 @@
 Facts of MXNet 1.9.1 that hold here: every run writes the same output arrays; an output that is an argument, or that
 occurs twice, is one array; backward reads the arguments as they are then; after an inference forward, or with
 is_train=False, backward goes through the operators in inference mode (the outputs keep what forward wrote); auxiliary
-states change in backward, once for each call. Other than there, what backward needs of the forward run may be computed
-again from the arguments: fusion does so, and so does a second backward after one forward, which finds it overwritten.
+states change in backward, once for each call. In one thing mxc differs: what backward needs of the forward run may be
+computed again from the arguments. The pass `recompute` does so, and so does a second backward after one forward,
+because the first has overwritten the values.
 
-A run is one piece of the engine's work: a brief one is done when the call returns, others are queued, those among them
-in which Python runs a step. With a monitor it is done in the caller, which the callbacks belong to. So it is where some
-array of the graph has no elements (`is_empty`): kernels do not take those, so the references run, node by node.
+A run is one piece of the engine's work. A brief run is done when the call returns; others, and those with host steps,
+are queued. With a monitor the caller does the run, for the callbacks are called in its thread. The caller also does it
+where some array of the graph has no elements (`is_empty`): kernels do not take those, so the references run, node by
+node.
 
 Plans are compiled at their first use: "inference", "training" (forward and backward of the joint graph), and
 "inference gradient" (the same with the operators in inference mode).
@@ -43,8 +45,9 @@ NO_DRAWS = (0, 0), (0, 0)
 
 
 class _Forward(NamedTuple):
-    """What forward runs do in one mode. work: for a run that draws no numbers. writes: besides, they read the
-    executor's arguments and states. token: see `Memory.holder`."""
+    """What forward runs do in one mode, remembered. work: what to run, if no random numbers are drawn. writes: the
+    variables that they write; they read those of all arguments and states. small, brief: see `engine.place`. draws:
+    whether random numbers are drawn. token: stands for such a run in `Memory.holder`."""
 
     mode: str
     plan: BoundPlan
@@ -59,15 +62,15 @@ class _Forward(NamedTuple):
 class GraphExecutor:
     """A graph on arrays.
 
-    args, aux: arrays by name, of the shapes that inference confirms. grads: by argument, None where no gradient is
-    wanted. grad_req: by argument: "write", "add" or "null". memory: shared with other executors of a family.
-    compile: makes the plans; compiler.api.compile_graph when None. groups: the devices of the groups of nodes that
-    `ctx_group` names; without them all runs on `context`. blocks: those of a relative. typed: the graph with
-    facts, if it is known.
+    args, aux: arrays by name, of the shapes that inference confirms. grads: by argument; None where no gradient is
+    wanted. grad_req: by argument: "write", "add" or "null". memory: that of a relative, to be shared. compile: makes
+    the plans; compiler.api.compile_graph when None. groups: the devices of the groups of nodes that `ctx_group` names;
+    without groups all nodes are on `context`. blocks: those of a relative. typed: the graph with facts, where it is
+    known.
 
-    places: the device of each node, where there are groups. It says where the outputs are; all of the CPU's devices are
-    one memory, so one plan runs on several. outputs: the arrays that every run writes. blocks: the arrays in which they
-    lie, by position; as in MXNet an output lies in the block of the relative's where it fits.
+    places: the device of each node, where there are groups. It says where the outputs are; all devices of the CPU share
+    one memory, so one plan runs on several of them. outputs: the arrays that every run writes. blocks: the arrays in
+    which the outputs lie, by position; as in MXNet, an output lies in the block of a relative's output where it fits.
     Raises MXNetError when arrays do not fit the graph or each other, or nodes have no place.
     """
 
@@ -85,7 +88,7 @@ class GraphExecutor:
         known = {**self.args, **self.aux}
         self._shapes = {name: array.shape for name, array in known.items()}
         self._dtypes = {name: array.dtype for name, array in known.items()}
-        self.source = graph  # as the user made it: what is remembered of it is for all shapes
+        self.source = graph  # without facts: what others remember by the graph holds for all shapes
         if typed is None or not typed.has_facts(self._shapes, self._dtypes):
             typed = infer(graph, self._shapes, self._dtypes, semantics.np_shape)
         self.graph = typed
@@ -98,7 +101,7 @@ class GraphExecutor:
             place.require()
         self.blocks: dict[int, Array] = {}
         self.outputs = self._make_outputs(blocks or {})
-        self._forward_done = engine.Variable()  # has forward's failure, which is backward's too
+        self._forward_done = engine.Variable()  # written by forward and read by backward, which fails with it
         self._reads = frozenset(a.variable for a in known.values())
         self._outs = [array.variable for entry, array in zip(self.graph.outputs, self.outputs, strict=True)
                       if not entry.node.is_variable]  # an output that is an argument does not change
@@ -109,8 +112,8 @@ class GraphExecutor:
         self._forwards: dict[bool, _Forward] = {}
         self._seed = Array.of(np.zeros(2, np.int64))
         self._last = ""  # the plan that ran forward last
-        self._draws = NO_DRAWS  # seed and offset of that run: of the kernels, and of what Python runs
-        self._token = object()  # this executor, to the memory: not itself, which would make a cycle
+        self._draws = NO_DRAWS  # seed and offset of that run, for kernels and for host steps
+        self._token = object()  # this executor, in `Memory.holder`: itself would make a cycle
 
     # -- binding
 
@@ -126,7 +129,7 @@ class GraphExecutor:
                                  f"as the argument: {arg.dtype} {arg.shape}")
         ends = (n.op for n in self.graph.nodes if n.inputs and n.op is not None and n.op.grad is None)
         if self.wants_gradients and any(not op.differentiable and op.rule("grad") is None for op in ends):
-            self._joint(True)  # refuses an operator without a gradient where one is to flow through it
+            self._joint(True)  # raises where a gradient is to flow through an operator that has none
 
     def _make_outputs(self, blocks: Mapping[int, Array]) -> list[Array]:
         """An array for each output; one for equal outputs, the argument itself for an output that is one."""
@@ -245,11 +248,11 @@ class GraphExecutor:
             run, draws = self._forwards.get(is_train) or self._forward(is_train), NO_DRAWS
             copies = [self.args[name].place(value) for name, value in values.items()] if values else ()
             work = run.work
-            if run.draws:  # now, in the program's order; a run that draws none leaves the sequence as it is
+            if run.draws:  # drawn in the program's order; a run that draws none does not advance the generator
                 draw = random.take(self.context) if run.plan.draws else (0, 0)
                 draws = draw, random.take(self.context) if run.plan.has_hosts else draw
                 work = partial(self._run_forward, run.plan, draws)
-            memory.holder = None  # until it is placed: small work may fail here, when a part is overwritten
+            memory.holder = None  # until the run has its place: small work may fail here after it wrote a part
             placed = engine.place(work, self._reads, run.writes, "forward", run.small, memory.turn, brief=run.brief)
             memory.holder, self._draws, self._last = run.token, draws, run.mode
         return (*copies, placed) if copies or placed is not None or not run.small else ()
@@ -274,7 +277,7 @@ class GraphExecutor:
 
     @contextmanager
     def _in_turn(self, sources: Sequence[engine.Variable]) -> Iterator[None]:
-        """For a run inside of other work: what it waits for is done before it takes locks."""
+        """Around a run inside of other work: wait for what it needs before taking locks, and hold the memory's turn."""
         memory = self.memory
         if memory.is_running:
             memory.refuse()
@@ -312,7 +315,7 @@ class GraphExecutor:
             targets = self._heads(plan, heads)
             reads = self._reads | {self._forward_done, *(head.variable for head, _ in targets)}
             writes = [*self._gradients, self.memory.variable, *plan.states]
-            # with the same seeds: what forward stored is not, or no longer, in the arena
+            # run forward again, with the same seeds, where the arena does not hold what it stored
             again = self.memory.holder != (self._token, mode) or mode == INFERENCE_GRADIENT
             if mode == TRAINING:
                 writes += [a.variable for a in self.aux.values()]

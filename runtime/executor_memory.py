@@ -1,7 +1,8 @@
-"""What the executors of one family share: the arena, the threads' scratch memory, a lock and what was compiled.
+"""What executors that were made from each other by `reshape` share: the arena, the threads' scratch memory, locks, and
+what was compiled.
 
-Executors made from each other by `reshape` are a family: they run one at a time, in the memory of the largest. The
-engine keeps their runs in the program's order, as writes of one variable.
+Such executors are relatives: they run one at a time, in memory that is large enough for each of them. The engine keeps
+their runs in the program's order, as writes of one variable.
 """
 from __future__ import annotations
 
@@ -20,26 +21,28 @@ from mxc.runtime.storage import Block
 if TYPE_CHECKING:
     from mxc.compiler.api import Compiled
 
-COMPILED_KEPT = 32  # how many compiled graphs a family remembers: one per shape and mode
+COMPILED_KEPT = 32  # compiled graphs, one for each shape and mode, that relatives remember
 
 
 class Prepared:
-    """Memory that prepare steps fill, which `owner` keeps. seen: the versions of the arrays that they read then; None:
-    it must be filled again, as it never was or an array's memory may change unseen."""
+    """Memory that prepare steps fill; it lives as long as `owner`. seen: the versions that the arrays had which the
+    steps read; None where it must be filled (again), because it never was, or because an array's memory may change
+    unseen."""
 
     def __init__(self, address: int, owner: object, seen: list[int] | None = None):
         self.address, self.owner, self.seen = address, owner, seen
 
 
 class Memory:
-    """A family's memory. What a call uses is used with `lock` held, what a run uses in work that writes `variable`.
+    """The memory of relatives. Calls of executors use it with `lock` held, runs use it in work that writes `variable`.
 
-    A call that must wait does so without `lock`, which work that it waits for may want: a custom operator may run an
-    executor. Such a run is a part of the operator's work, so the engine does not keep it from a queued one of the same
-    memory: both hold `turn`, which is taken before `lock`.
+    A call that must wait does so without `lock`, for the work that it waits for may need it: a custom operator may run
+    an executor. Such a run is a part of the operator's work, so the engine does not keep it apart from a queued run in
+    the same memory. Therefore both hold `turn`, which is taken before `lock`.
 
-    generation: changes whenever the addresses do. holder: the run whose values are in the arena when all that was
-    pushed is done (any object; None: no run's), set by who pushes. is_running: a run is in a host step.
+    generation: a number that changes whenever the addresses do. holder: says whose values will be in the arena when all
+    pushed work is done, so that backward knows whether it finds those of its forward run: any object that stands for a
+    run, None for nobody's; whoever pushes a run sets it. is_running: whether a run is in a host step.
     """
 
     def __init__(self, context: Context):
@@ -85,7 +88,8 @@ class Memory:
             self.generation += 1
 
     def prepared(self, key: Hashable, nbytes: int) -> Prepared:
-        """The memory of prepare steps that do the same, as `key` tells, as long as a plan uses it."""
+        """The memory for prepare steps, `nbytes` of it. Plans whose prepare steps do the same have equal keys and share
+        it; it goes when no plan uses it any more."""
         found = self._prepared.get(key)
         if found is None:
             block = Block(nbytes, self.context)

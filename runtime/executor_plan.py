@@ -22,23 +22,25 @@ if TYPE_CHECKING:
     from mxc.compiler.ops.philox import Draws
     from mxc.runtime import artifact
 
-# A piece of a phase: kernels to run in one go, or one step of Python's.
+# A piece of a phase: kernels that the runner runs in one go, or one host step.
 Segment = StepTable | Step
 IN_MEMORY = ("arena", "prepared", "status")
-NOTHING = Prepared(0, None)  # of plans without prepare steps
-SPEED = 25e9  # bytes that are moved in a second, about
-SMALL_COST = 1 << 21  # bytes moved: below, a phase takes about what a thread's hand-over takes, as they fit a cache
-FLOPS_PER_BYTE = 4  # what a product computes while a byte is moved
+NOTHING = Prepared(0, None)  # what plans without prepare steps have
+SPEED = 25e9  # bytes in a second that kernels move, about
+SMALL_COST = 1 << 21  # bytes, which a cache holds: a phase that moves fewer takes no longer than a hand-over
+FLOPS_PER_BYTE = 4  # operations of a product that take as long as moving a byte
 
 
 class BoundPlan:
-    """`compiled` on the arrays that `find` gives for its buffers (all but those of the arena and the prepared part).
+    """`compiled` on the arrays that `find` gives for its buffers (all but those of the pools IN_MEMORY).
 
-    is_train: of the nodes that Python runs. prepared: what the prepare steps filled elsewhere; None: they run here.
-    Made with the memory's lock held; `run` is called in work that writes the memory's variable.
+    is_train: the mode of host steps. prepared: the results of the prepare steps, which were made elsewhere; None where
+    this plan runs them. It is made with the memory's lock held; `run` is called in work that writes the memory's
+    variable.
 
-    small, brief: by phase, see `engine.place`; what Python runs never is. has_hosts: Python runs some of it. draws: its
-    kernels draw random numbers. states: the variables of auxiliary states that nodes which Python runs may change.
+    small, brief: for each phase, whether it is small or brief work (see `engine.place`); host steps never are.
+    has_hosts: whether there are host steps. draws: whether kernels draw random numbers. states: the variables of the
+    auxiliary states that host steps may change.
     """
 
     def __init__(self, compiled: Compiled | artifact.Compiled, find: Callable[[Buffer], Array], memory: Memory,
@@ -50,7 +52,7 @@ class BoundPlan:
                          if (found := faults.raising(self.plan.steps_of(phase)))}
         self._is_printed = env.debug_level() >= 2
         self._tables: dict[tuple[str, bool], list[Segment]] = {}
-        self._calls: dict[str, Callable[[], None]] = {}  # by phase, of those that are one table
+        self._calls: dict[str, Callable[[], None]] = {}  # for each phase that is a single table, what runs it
         self._generation = -1
         preparing = self.plan.steps_of("prepare")
         reads = {i for step in preparing for i in step.reads}
@@ -68,7 +70,8 @@ class BoundPlan:
                                       if self._prepares else NOTHING)
 
     def _cost(self, phase: str) -> float:
-        """The bytes that could be moved in the phase's time; without end where a function of the program's runs."""
+        """How long the phase takes, about, as the bytes that could be moved in that time; infinite where Python or a
+        function of the program's own runs in it."""
         steps = self.plan.steps_of(phase)
         cost = sum(self._moved(step) + step.flops // FLOPS_PER_BYTE for step in steps)
         return math.inf if any(step.host is not None or step.faults is not None for step in steps) else cost
@@ -89,8 +92,8 @@ class BoundPlan:
         return [b.name for b in self.plan.buffers if b.pool == pool]
 
     def _preparation(self) -> tuple:
-        """What the prepare steps do: equal for the plans of a family that prepare the same arrays in the same way. What
-        Python runs is this plan's own."""
+        """A key of what the prepare steps do: equal for plans of relatives that prepare the same arrays in the same
+        way. Host steps are never equal to those of another plan."""
         places = [(b.pool, b.offset if a is None else a.address)
                   for b, a in zip(self.plan.buffers, self.arrays, strict=True)]
         return tuple((s.kernel or (id(self.plan), s.host), s.values, tuple(places[i] for i in s.buffers))
@@ -115,8 +118,9 @@ class BoundPlan:
             self._run_segments(phase, draw)
 
     def prepared(self) -> dict[int, np.ndarray]:
-        """What the prepare steps make of the arrays as they are now, of which other steps read it: by the position in
-        Plan.buffers. To be called as `run`; the arrays are the plan's memory."""
+        """What the prepare steps make of the arrays as they are now and other steps read: by the position in
+        Plan.buffers. Call it as `run`, in work that writes the memory's variable. The arrays are views of the plan's
+        memory."""
         self._reserve()
         self._prepare((0, 0))
         read = {i for step in self.plan.steps if step.phase != "prepare" for i in step.buffers}
@@ -139,7 +143,7 @@ class BoundPlan:
 
     def _run_segments(self, phase: str, draw: tuple[int, int]) -> None:
         steps, observer = self.plan.steps_of(phase), runner.observer
-        key = phase, self._is_printed or observer is not None  # whether each kernel is a table of its own
+        key = phase, self._is_printed or observer is not None  # True: each kernel is a table of its own, to be timed
         if key not in self._tables:
             segments = self._tables[key] = self._segments(steps, single=key[1])
             if len(segments) == 1 and isinstance(segments[0], StepTable) and not key[1]:
@@ -174,7 +178,7 @@ class BoundPlan:
         return f"mxc: {step.phase} {step.label}: {seconds * 1e6:.0f} us, {rate}"
 
     def _segments(self, steps: Sequence[Step], single: bool) -> list[Segment]:
-        """Runs of kernels as tables, with the host's steps between them; single: a table for each kernel."""
+        """The steps as tables of consecutive kernels, with host steps between them. single: a table for each kernel."""
         segments: list[Segment] = []
         rows: list[tuple[int, list[int], int]] = []
         for step in steps:
@@ -208,7 +212,8 @@ class BoundPlan:
         return self._prepared.address + buffer.offset
 
     def _run_host(self, step: Step, rng: Draws | None) -> None:
-        """A node that Python runs: its buffers are the inputs, then the outputs; a view has another shape than they.
+        """Run a host step. Its buffers are the node's inputs, then the outputs; where an input is a view of a buffer,
+        the buffer has another shape than the input.
 
         Raises MXNetError, naming the node, whatever the node raises.
         """

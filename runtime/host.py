@@ -17,10 +17,10 @@ def _inputs(count: int) -> tuple[InputSpec, ...]:
 
 
 class HostBackward(Operator):
-    """The gradient of one step: `function` gives what flows into each input, of what flows into each output.
+    """The gradient of one step: `function` takes what flows into each output and gives what flows into each input.
 
-    It takes the step's inputs too, which the function may know: as an operator without a gradient it so stands between
-    them and whatever is made of it.
+    As an operator it has the step's inputs as inputs too, although the function gets only the former: the result may
+    depend on them, and a gradient through this operator, which has none, is then refused instead of being lost.
     """
 
     def __init__(self, name: str, count: int, heads: int, function: Function):

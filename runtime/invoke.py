@@ -47,10 +47,10 @@ def invoke(name: str, inputs: Sequence[Array], params: Mapping[str, object], out
         form = form_of(made.node, tuple(made.in_shapes), tuple(made.in_dtypes), train)
     if form.in_scope and not semantics.np_shape:
         _refuse_empty(form.node, form.in_shapes, form.shapes)
-    if free and form.short is not None:  # the short way: nothing to wait for, a new array
+    if free and form.short is not None:  # nothing to wait for, and a new array: past the engine
         try:
             value = quiet.enter(form.short, *memory)
-        except Exception:  # this thread is in it already; or an error, of which the engine takes a note
+        except Exception:  # the thread is in the context already, or it is an error, which the engine is to note
             return _run(form, inputs, None, context)[:form.visible]
         where = inputs[0].context
         result = Array(value, where if where.device_typeid <= GPU else where.computing, engine.Variable(),
@@ -75,14 +75,15 @@ def form_of(node: Node, shapes: tuple[tuple[int, ...], ...], dtypes: tuple[str, 
     """The remembered form of a node's operator on inputs of these shapes and dtypes."""
     facts = (node.op, node.params, shapes, dtypes, is_train)
     form = _forms.get(facts)
-    if form is None:  # of a node without inputs: what is remembered must not keep a graph alive
+    if form is None:  # made of a node without inputs, so that what is remembered keeps no graph alive
         form = _remember(facts, _form(Node(node.op, "", None, node.params), shapes, dtypes, is_train))
     return form
 
 
 def _run(form: Form, inputs: Sequence[Array], out: Sequence[Array] | None, context: Context | None,
          hidden: bool = False) -> list[Array]:
-    """Push the work of a form, and record it; its visible outputs at least, all with `hidden` or if recorded."""
+    """Push the work of a form, and record it while the thread records. The visible outputs; with `hidden`, or when it
+    is recorded, all of them."""
     recording, shapes, dtypes = tape.state.recording, form.shapes, form.dtypes
     if recording and out is not None:
         tape.check_writes(form.op.name, out, inputs)

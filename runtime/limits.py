@@ -9,16 +9,16 @@ import numpy as np
 from mxc.compiler.targets.cpu.machine import limits
 from mxc.runtime import runner
 
-ROUNDS = 1 << 15  # of a unit of multiply-adds: a fraction of a millisecond
-COPIED = 64 << 20  # bytes: more than caches hold
-UNITS = 32  # of each kernel, so that threads which are held up do fewer
-SECONDS = 0.2  # for each kernel: long enough that some turns have the machine for themselves
+ROUNDS = 1 << 15  # rounds of multiply-adds in a unit, which then takes a fraction of a millisecond
+COPIED = 64 << 20  # bytes that are copied: more than caches hold
+UNITS = 32  # units of each kernel: many, so that a thread which is held up does fewer of them
+SECONDS = 0.2  # seconds for which each kernel is measured: some turns then have the machine for themselves
 
 
 @dataclass(frozen=True)
 class Limits:
     """gflops: 10^9 float32 multiplications and additions a second, in registers. gbytes: 10^9 bytes a second that a
-    copy from memory to memory reads and writes. threads: that did it."""
+    copy from memory to memory reads and writes. threads: how many did both."""
 
     gflops: float
     gbytes: float

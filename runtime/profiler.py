@@ -22,8 +22,8 @@ from mxc.compiler.system.forks import Lock
 from mxc.runtime import engine, runner, storage
 
 OPERATOR, KERNEL, COMPILE, MEMORY = "operator", "kernel", "compile", "Device Storage"
-_TAIL = b"\n]}\n"  # of the file
-_EPOCH = time.time_ns() - time.perf_counter_ns()  # what makes a time since 1970 of the clock's
+_TAIL = b"\n]}\n"  # the file's end, behind the last event
+_EPOCH = time.time_ns() - time.perf_counter_ns()  # nanoseconds to add to the clock's for a time since 1970
 
 
 @dataclass
@@ -67,8 +67,9 @@ class Statistic:
 
 @dataclass
 class _State:
-    """events: those not in the file yet. threads: whose names are among the events, or in the file. end: where the
-    file's events end; 0: there is no file. written: when it was, by time.monotonic."""
+    """events: those that are not in the file yet. threads: the threads whose names are among the events or in the file.
+    statistics: by category and name. used_before: bytes in use at the last event of memory. end: the byte of the file
+    where its events end; 0 where there is no file. written: when the file was written, in seconds of time.monotonic."""
 
     settings: Settings = field(default_factory=Settings)
     is_running: bool = False
@@ -91,7 +92,7 @@ def settings() -> Settings:
 
 
 def configure(chosen: Settings) -> None:
-    """Record so from now on; with another file name, what is not in a file yet goes to the new one."""
+    """Record as `chosen` says from now on. With another file name, events that are in no file yet go to the new one."""
     engine.waitall()
     with _state.lock:
         if chosen.filename != _state.settings.filename:

@@ -9,11 +9,11 @@ from mxc.compiler.plan import OFFSETS_PER_RUN
 from mxc.compiler.system.forks import Lock
 from mxc.runtime.context import Context, cpu
 
-DEVICES = 1 << 15  # how many devices' sequences one seed has: of the offset's 63 bits the upper ones tell them apart
+DEVICES = 1 << 15  # devices whose sequences one seed keeps apart, by the upper bits of the offset, which has 63
 
 
 class _State:
-    """common: the seed of the devices that have none of their own. devices: seed and offset of those in use."""
+    """common: the seed of devices that were not seeded alone. devices: seed and offset of each device in use."""
 
     def __init__(self) -> None:
         self.lock, self.common = Lock(), 0

@@ -12,7 +12,7 @@ from mxc.compiler.system.forks import Lock
 from mxc.runtime.context import Context
 
 ALIGNMENT = 64
-POOL_LIMIT = 64 << 20  # bytes kept free in all; larger blocks go back to the system at once
+POOL_LIMIT = 64 << 20  # bytes that the pool keeps in all; a block that would exceed it goes back to the system
 
 
 class Statistics:
@@ -24,7 +24,7 @@ class Statistics:
 
 statistics = Statistics()
 _free: dict[tuple[Context, int], list[np.ndarray]] = {}
-# Reentrant: a block may be collected, and so come back here, in the middle of an allocation.
+# Reentrant: in the middle of an allocation the garbage collector may collect a block, whose memory comes back here.
 _lock = Lock()
 
 

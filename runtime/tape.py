@@ -51,9 +51,12 @@ def mode(recording: bool, training: bool) -> Iterator[None]:
 
 
 class Recorded(Node):
-    """A node of the tape. outputs: the arrays that it stands for. number: nodes are numbered as they are made, so what
-    a node reads has a smaller one. freed: its graph was. fresh: a leaf's gradient was written. What only passes ask
-    for (name, attributes) is made then."""
+    """A node of the tape.
+
+    outputs: the arrays that it stands for. number: nodes are numbered as they are made, so what a node reads has a
+    smaller number. freed: whether its graph was freed. fresh: whether a leaf's gradient was written. Its name,
+    attributes and subgraphs, which only passes ask for, are made when they are asked for.
+    """
 
     __slots__ = ("freed", "fresh", "number", "outputs")
     outputs: list[Array]
@@ -93,8 +96,8 @@ class Leaf(Recorded):
 
 
 class Step(Recorded):
-    """An operator that ran. outputs: all of its results, hidden ones too. is_train: the mode in which it ran. key: what
-    stands for operator, parameters and mode where graphs are compared; None: these themselves."""
+    """An operator that ran. outputs: all of its results, hidden ones too. is_train: the mode in which it ran. key:
+    stands for operator, parameters and mode where graphs are compared; None: compare these themselves."""
 
     __slots__ = ("is_train", "key")
 

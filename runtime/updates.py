@@ -24,20 +24,21 @@ from mxc.runtime.array import LARGE, Array
 from mxc.runtime.context import Context
 from mxc.runtime.eager import Text, quiet
 
-COMPILED = 1 << 8  # elements from which an update is compiled
-QUICK = 1 << 13  # elements below which other threads of Python's can wait for a kernel
-HANDED_OVER = 4 * LARGE  # elements from which it is: an update is one pass over memory
-PLAIN = table.Params()  # no parameter changes which inputs an update of one weight has
+COMPILED = 1 << 8  # elements of a weight from which on its update is compiled
+QUICK = 1 << 13  # elements below which a kernel is so quick that it is called without letting go of Python's lock
+HANDED_OVER = 4 * LARGE  # elements from which on another thread does it: more, for an update is one pass over memory
+PLAIN = table.Params()  # parameters to ask for an update's inputs with, which do not depend on parameters
 Shape = tuple[int, ...]
 Code = tuple[int, tuple[int, ...], int]  # of a kernel: its address, the integers behind the buffers, units
-Numbers = Callable[[], np.ndarray] | np.ndarray  # a function is asked when the work is done: rates may be in arrays
+Numbers = Callable[[], np.ndarray] | np.ndarray  # a function is called when the work runs, for rates may be in arrays
 Group = tuple[Operator, Sequence[Array], Numbers]  # an operator, its arrays and its numbers
-Run = Callable[[Sequence[Array], Numbers], None]  # does an update of the arrays, of which the last is the result
+Run = Callable[[Sequence[Array], Numbers], None]  # does an update; the last of the arrays is the result
 
 
 def update(name: str, arrays: Sequence[Array], params: Mapping[str, object], out: Sequence[Array] | None = None,
            context: Context | None = None) -> list[Array]:
-    """What becomes of each weight: new arrays, or `out`, filled with it, which may be the weights. States change.
+    """The new value of each weight: new arrays, or `out`, which may be the weights, filled with them. States change in
+    place.
 
     As `invoke.invoke`, for an operator that changes arrays in place. Raises MXNetError when arrays do not fit it, or
     when a state shares memory with another array.
@@ -210,8 +211,9 @@ class _Form:
             if any(_overlap(a, inputs[k]) for a in (result, *inputs[:k], *inputs[k + 1:])):
                 raise MXNetError(f"operator {self.op.name}: {self.op.inputs[k].name} is changed in place, but shares "
                                  "memory with another of its arrays; give it memory of its own")
-        kind = self.op, self.dtypes, tuple(size == 1 for size in self.sizes), over  # of those that have one kernel
-        # a kernel reads and writes at one place of all arrays: what lies at another one may be overwritten before
+        kind = self.op, self.dtypes, tuple(size == 1 for size in self.sizes), over  # updates of one kind share a kernel
+        # a kernel goes through all arrays at once: where the result lies across an input, it may overwrite what is
+        # still to be read
         shifted = any(_overlap(a, result) and not (over and a.address == result.address) for a in inputs)
         if (self.sizes[0] < COMPILED and kind not in _compiled) or shifted:
             return Ready(self, inputs, result, self.by_numpy)

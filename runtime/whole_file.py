@@ -1,7 +1,7 @@
 """Writing files that appear whole or not at all.
 
-A file is written under a hidden name, .NAME.HEX, and then gets its own. A process that is killed leaves the hidden one;
-who writes NAME next removes it. Writers hold a lock on theirs, so one that is locked belongs to a process that lives.
+A file is written under a hidden name, .NAME.HEX, and is then renamed. A process that is killed leaves the hidden file
+behind; the next writer of NAME removes it. Writers hold a lock on their hidden file, so a locked one is still in use.
 """
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from mxc.compiler.error import FileAccessError
 
 try:
     import fcntl
-except ImportError:  # a system without such locks: what killed processes leave stays there
+except ImportError:  # a system without such locks: hidden files of killed processes stay
     fcntl = None  # type: ignore[assignment]
 
-DAY = 86400  # seconds
-MOST = 50  # characters of a name that are in its temporary file's: 255 bytes are what file systems take
+DAY = 86400  # seconds of a day
+MOST = 50  # characters of NAME that a hidden name has, since file systems take names of at most 255 bytes
 
 
 @contextlib.contextmanager
@@ -106,8 +106,8 @@ def _hidden(target: Path) -> tuple[BinaryIO, Path, int]:
 
 
 def _remove_left(target: Path) -> None:
-    """Remove the hidden files of this name that processes left which are gone. Locks of other hosts may be out of sight
-    on a disk that several share: what these have written to within a day stays."""
+    """Remove the hidden files of this name whose processes are gone. On a disk that several hosts share, the locks of
+    other hosts may not be seen, so their files stay if they were written to within a day."""
     if fcntl is None:
         return
     beginning, host = _beginning(target), _host()
