@@ -4,12 +4,12 @@ Parts are loaded when they are first used, so that importing mxc costs little.
 """
 from __future__ import annotations
 
-TYPE_CHECKING = False  # typing's: importing that would take longer than all of this
+TYPE_CHECKING = False  # as typing.TYPE_CHECKING; importing typing would take longer than this module
 if TYPE_CHECKING:
     from typing import Any
 
-VERSION = "0.1.0"  # of mxc, as pyproject.toml has it
-__version__ = "1.9.1"  # of MXNet, whose interface this is: programs compare it with what they need
+VERSION = "0.1.0"  # mxc's version, the one in pyproject.toml
+__version__ = "1.9.1"  # the version of MXNet whose interface mxc has: programs compare it with what they need
 
 # Modules under other names, and names that live in modules.
 _MODULES = {"sym": "symbol", "nd": "ndarray", "rnd": "random", "runtime": "runtime", "init": "initializer",
@@ -20,7 +20,7 @@ _NAMES = {
     "is_np_array": "util", "is_np_shape": "util", "np_array": "util", "np_shape": "util", "set_np_shape": "util",
     "use_np": "util", "use_np_array": "util", "use_np_shape": "util",
 }
-_ACTING = {"__main__", "as_mxnet"}  # importing these does something, so nothing that looks around is to find them
+_ACTING = {"__main__", "as_mxnet"}  # importing these has an effect, so `dir` and `import *` leave them out
 # What MXNet does not have, so that `from mxc import *` binds none of it.
 _OWN = ("artifact", "checkpoints", "cli", "codes", "compiler", "load", "narray", "operator_arguments", "operator_calls",
         "operator_docs", "operator_elementwise", "operator_kernel", "python_operator")

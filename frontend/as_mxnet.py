@@ -10,7 +10,7 @@ import sys
 
 import mxc
 
-TYPE_CHECKING = False  # typing's: importing that would take longer than this module
+TYPE_CHECKING = False  # as typing.TYPE_CHECKING; importing typing would take longer than this module
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import ModuleType, TracebackType

@@ -7,7 +7,7 @@ from logging import CRITICAL, DEBUG, ERROR, INFO, NOTSET, WARNING
 
 __all__ = ["CRITICAL", "DEBUG", "ERROR", "INFO", "NOTSET", "WARNING", "getLogger", "get_logger", "logging", "warnings"]
 
-_COLOURS = {"W": 31, "E": 31, "C": 31, "I": 32, "D": 32}  # by a level's first letter: red, green
+_COLOURS = {"W": 31, "E": 31, "C": 31, "I": 32, "D": 32}  # ANSI codes by a level's first letter: 31 is red, 32 green
 _PLACE = "%(asctime)s %(process)d %(pathname)s:%(funcName)s:%(lineno)d"
 
 

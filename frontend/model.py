@@ -58,9 +58,9 @@ __all__ = [
     "warnings",
 ]
 
-BASE_ESTIMATOR, SKLEARN_INSTALLED = object, False  # FeedForward was a class of scikit-learn's once
+BASE_ESTIMATOR, SKLEARN_INSTALLED = object, False  # in MXNet scikit-learn's class, where there is one
 ON_STORE = "MXNET_UPDATE_ON_KVSTORE"
-LARGEST = 1 << 24  # elements of a parameter from which devices update it, not the kvstore
+LARGEST = 1 << 24  # elements of the largest parameter; beyond, the devices update all parameters and not the kvstore
 Params = Mapping[str, NDArray]
 
 BatchEndParam = namedtuple("BatchEndParam", ["epoch", "nbatch", "eval_metric", "locals"])

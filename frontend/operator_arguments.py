@@ -8,9 +8,9 @@ from mxc.compiler.ops import table
 from mxc.compiler.ops.params import ParamType
 from mxc.compiler.ops.table import Operator
 
-INTERNAL = "_mxc_"  # how the names of operators begin that only the compiler makes
-_LISTS = {"add_n": "args", "khatri_rao": "args"}  # what a variable number of inputs is called; elsewhere data
-_UNCOUNTED = ("add_n", "khatri_rao")  # whose number of inputs is no parameter in MXNet
+INTERNAL = "_mxc_"  # with which the names of operators begin that only the compiler makes
+_LISTS = {"add_n": "args", "khatri_rao": "args"}  # names of inputs whose number varies; of other operators: data
+_UNCOUNTED = ("add_n", "khatri_rao")  # operators whose number of inputs is no parameter in MXNet
 _INPUT = "NDArray-or-Symbol"
 _WORDS = {"int": "int", "float": "float", "double": "double", "bool": "boolean", "str": "string",
           "shape": "Shape(tuple)", "bounds": "Shape(tuple)", "floats": "tuple of <float>",

@@ -23,9 +23,9 @@ EXAMPLES = """
   mxc bench net-symbol.json --shape data=1,3,224,224
   mxc bench net-symbol.json --shape data=1,3,224,224 --threads 1 --seconds 10 --json > old.json
   mxc bench net-symbol.json --shape data=1,3,224,224 --threads 1 --compare old.json --fail-if-slower 5%"""
-LEAST = 5  # runs, however long they take
+LEAST = 5  # runs that are measured at least, however long they take
 PERCENTILES = (50, 90, 99)
-MOST_REPORT = 16 << 20  # bytes of a report
+MOST_REPORT = 16 << 20  # bytes of a report that --compare reads at most
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

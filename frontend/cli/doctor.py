@@ -26,7 +26,7 @@ Exit code 1 when something that mxc needs failed: Python, a required package, th
 EXAMPLES = """
   mxc doctor
   mxc doctor --json"""
-IMPORT_SECONDS = 60  # after which an import is taken to hang; all of them together take less than 2
+IMPORT_SECONDS = 60  # seconds after which an import is taken to hang; all of them together take less than 2
 OK, NOTE, MISSING, FAILED = "ok", "note", "missing", "failed"
 EXTRAS = {  # name, what it is for, and the modules of it that mxc imports
     "image": ("pictures as inputs, mx.nd.imdecode", ("PIL.Image",)), "plot": ("mx.viz.plot_network", ("graphviz",)),

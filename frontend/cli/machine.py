@@ -8,7 +8,7 @@ from typing import Any
 
 from mxc.compiler.system import env
 
-BUSY = 0.3  # other programs' load on each CPU from which times vary
+BUSY = 0.3  # load of other programs on each CPU from which on times vary
 
 
 def cpu_name() -> str:

@@ -19,7 +19,7 @@ import mxc
 from mxc.compiler.system import interrupts
 
 OK, FAILED, USAGE, BAD_FILE, UNSUPPORTED, NO_TARGET, INTERNAL = 0, 1, 2, 3, 4, 5, 70
-INTERRUPTED = 130  # as shells say it for SIGINT
+INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 COMMANDS = {  # name, which is also its module's, and what it does
     "compile": "compile a model and keep its kernels in the cache",
     "run": "run a model on arrays and print or save the outputs",

@@ -11,14 +11,14 @@ from typing import Any
 from mxc.compiler.error import ModelFileError, MXNetError, OutOfMemoryError, SettingError, TargetError, nearest
 from mxc.compiler.system.input_files import is_regular
 
-MOST = 6  # names in a message
+MOST = 6  # names that a message lists at most
 
 
 class UsageError(MXNetError):
     """An option that is wrong in itself, or that does not go with the model."""
 
 
-NOT_THE_FILES = (UsageError, OutOfMemoryError, SettingError, TargetError)  # errors to which a file's name adds nothing
+NOT_THE_FILES = (UsageError, OutOfMemoryError, SettingError, TargetError)  # errors to which no file's name is added
 
 
 def add_model_arguments(parser: argparse.ArgumentParser, artifacts: bool = True) -> None:

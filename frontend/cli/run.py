@@ -19,7 +19,7 @@ EXAMPLES = """
   mxc run net-symbol.json --input data=@image.npy
   mxc run net-symbol.json --shape data=1,3,224,224 --input data=@cat.jpg --top 3
   mxc run net-symbol.json --shape data=1,3,224,224 --input data=random --output y.npy --print"""
-ROWS = 8  # of each output whose largest values are printed
+ROWS = 8  # rows of each output whose largest values are printed
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Collection, Sequence
 from typing import Any
 
-WORDS = 56  # letters of a kernel's operators in a table
+WORDS = 56  # letters that a table shows of a kernel's operators, at most
 
 
 def kernel_words(operators: str) -> str:

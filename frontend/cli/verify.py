@@ -23,8 +23,8 @@ EXAMPLES = """
   mxc verify net-symbol.json --shape data=1,3,224,224
   mxc verify net-symbol.json --input data=@image.npy --tolerance 1e-5
   mxc verify net-symbol.json --shape data=1,3,224,224 --nodes"""
-TOLERANCES = {"float16": 1e-2, "float32": 1e-4, "float64": 1e-9}  # others: equal
-STRICT = 1e-5  # for float32 with MXC_STRICT
+TOLERANCES = {"float16": 1e-2, "float32": 1e-4, "float64": 1e-9}  # relative to the largest value; others are equal
+STRICT = 1e-5  # the tolerance for float32 with MXC_STRICT=1
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -12,7 +12,7 @@ from mxc.runtime import engine
 from mxc.runtime.array import LARGE, Array
 from mxc.runtime.context import current_context
 
-KEPT = 1 << 28  # bytes: rows that take less are kept for the next time, not read again
+KEPT = 1 << 28  # bytes: rows that take less are kept for the next epoch instead of being read again
 
 
 class Rows(Protocol):

@@ -14,7 +14,7 @@ from mxc.compiler.system import input_files
 from mxc.runtime import remote_files
 
 _GZIP = b"\x1f\x8b"
-_BYTES = 0x0800  # a file's magic number is this and the number of axes
+_BYTES = 0x0800  # a file's magic number is this plus the number of its axes
 
 
 def read(path: str, axes: int) -> np.ndarray:

@@ -14,7 +14,7 @@ from mxc.runtime import remote_files
 
 BLOCK = 1 << 22  # bytes of text that become one piece
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-_SHOWN = 60  # characters of a line that an error quotes
+_SHOWN = 60  # characters of a line that an error quotes at most
 
 
 def check_readable(path: str) -> None:

@@ -24,7 +24,7 @@ from mxc.ndarray import NDArray
 
 __all__ = ["BaseModule", "BatchEndParam", "DataBatch", "DataDesc", "DataIter", "Uniform", "cpu", "logging", "metric",
            "ndarray", "np", "time", "warnings"]
-_PRIVATE = _check_input_names, _check_names_match, _parse_data_desc  # programs take them from here
+_PRIVATE = _check_input_names, _check_names_match, _parse_data_desc  # programs import these names from this module
 
 Params = Mapping[str, NDArray]
 Batch = Any  # a DataBatch, or a list of them, one for each device

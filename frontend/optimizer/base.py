@@ -14,7 +14,7 @@ from mxc.ndarray import NDArray
 from mxc.runtime import updates
 from mxc.symbol import Symbol
 
-DECAYED = ("_weight", "_gamma")  # how the names of weights end that decay unless it is said otherwise
+DECAYED = ("_weight", "_gamma")  # weights decay by default if their names end so
 
 
 class SchedulerError(MXNetError, UserWarning):

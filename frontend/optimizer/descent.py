@@ -13,7 +13,7 @@ from mxc.optimizer.base import Optimizer, Step, SteppingOptimizer, run, zeros_li
 from mxc.runtime import updates
 
 TOGETHER = "MXNET_OPTIMIZER_AGGREGATION_SIZE"
-UNSCALED = ("_bias", "_gamma", "_beta")  # how the names of weights end whose rates LARS leaves as they are
+UNSCALED = ("_bias", "_gamma", "_beta")  # LARS leaves the rates of weights as they are whose names end so
 
 
 def together(most: int) -> int:

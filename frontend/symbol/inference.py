@@ -15,7 +15,7 @@ from mxc.util import is_np_shape
 if TYPE_CHECKING:
     from mxc.symbol.symbol import Symbol
 
-_MOST_NAMED = 10  # arguments that a warning lists
+_MOST_NAMED = 10  # arguments that a warning lists at most
 
 
 def shapes(symbol: Symbol, args: Sequence[Any], kwargs: Mapping[str, Any], partial: bool) -> Any:

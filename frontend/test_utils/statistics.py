@@ -12,7 +12,7 @@ from mxc.compiler.error import ArgumentError
 from mxc.test_utils.tolerance import numpy_of
 
 Generator = Callable[[int], Any]
-DEVIATIONS = 3  # how many standard deviations from its expectation a sample's mean or variance may be
+DEVIATIONS = 3  # standard errors by which a sample's mean or variance may be off at most
 
 
 def gen_buckets_probs_with_ppf(ppf: Callable[[float], float], nbuckets: int) \

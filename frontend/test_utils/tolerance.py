@@ -9,7 +9,7 @@ import numpy as np
 from mxc.ndarray import NDArray
 
 Tolerance = float | Mapping[np.dtype, float] | None
-SMALLEST = 1e-20  # stands for a tolerance of 0 where errors are measured in tolerances
+SMALLEST = 1e-20  # in place of a tolerance of 0, since errors are divided by tolerances
 
 _EXACT = dict.fromkeys((np.dtype(n) for n in ("bool", "int8", "uint8", "int32", "uint32", "int64", "uint64")), 0.0)
 

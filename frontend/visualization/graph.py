@@ -18,9 +18,9 @@ from mxc.visualization.table import outputs_text
 
 SIZE, LINE = 11, 17  # pixels: height of letters, and of a line of a box
 LEFT, TOP, RIGHT, BOTTOM = 24, 66, 24, 20
-MOST = 34  # letters of an operator with its parameters
-MANY = 4  # equal boxes from this number on are drawn as one
-BEHIND = 4  # pixels by which the frame of the others is seen behind it
+MOST = 34  # letters that are shown of an operator with its parameters, at most
+MANY = 4  # so many equal boxes or more are drawn as one
+BEHIND = 4  # pixels by which a second frame is seen behind a box that stands for several
 EDGE, FRAME = "#777777", "#555555"
 FILTERS = {"Convolution": "num_filter", "Deconvolution": "num_filter", "FullyConnected": "num_hidden",
            "Activation": "act_type", "LeakyReLU": "act_type"}

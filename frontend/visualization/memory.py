@@ -14,7 +14,7 @@ from mxc.visualization.svg import INK, LETTER, picture
 from mxc.visualization.svg import text as _text
 from mxc.visualization.table import shape_text
 
-ALIGNMENT = 64  # bytes: buffers begin and end at multiples
+ALIGNMENT = 64  # bytes: buffers in the arena begin and end at multiples of it
 KINDS = {  # what made a buffer, or what it is for: colour and words of the legend
     "product": ("#9ecae1", "made by a product or a convolution"),
     "other": ("#b5dfa4", "made by another kernel"),
@@ -24,8 +24,8 @@ KINDS = {  # what made a buffer, or what it is for: colour and words of the lege
     "backward": ("#f4b6c8", "backward: made by another kernel"),
 }
 LEFT, RIGHT, TOP, PLOT, LINE = 86, 24, 96, 560, 16  # pixels; PLOT: height of the arena, LINE: of a line of text
-WIDEST, NARROWEST, ROTATED = 26.0, 3.5, 11.0  # pixels of a step; from ROTATED on each step has its label
-LABEL, ROTATED_HEIGHT = 30, 204  # characters of a step's label, and pixels that such labels take
+WIDEST, NARROWEST, ROTATED = 26.0, 3.5, 11.0  # pixels of a step's width; from ROTATED on each step has a label
+LABEL, ROTATED_HEIGHT = 30, 204  # characters of a step's label at most, and pixels that rotated labels take
 FAINT, LIVE, PEAK = "#dddddd", "#111111", "#c0392b"
 
 

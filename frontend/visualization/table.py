@@ -9,9 +9,9 @@ from mxc.compiler.graph.summary import Layer, layers
 
 Shape = tuple[int, ...]
 COLUMNS = ("layer", "operator", "output", "parameters", "FLOPs", "previous layers")
-NUMBERS = (3, 4)  # columns of numbers: to the right
+NUMBERS = (3, 4)  # positions of the columns that hold numbers, which are aligned to the right
 UNKNOWN = "?"
-MOST = 3  # previous layers in a row of the table
+MOST = 3  # previous layers that a row of the table names at most
 
 
 def shape_text(shape: Sequence[int] | None) -> str:
