@@ -103,7 +103,8 @@ class Initializer:
         self._init_default(desc, arr)
 
     def _legacy_init(self, name: str, arr: NDArray) -> None:
-        """By the name alone, which for some operators stands for more."""
+        """Give an array its first values by its plain name, which is deprecated. Some beginnings of names, such as
+        upsampling, count here as well."""
         warnings.warn("init(name, array) is deprecated: give mx.init.InitDesc(name) in place of the name",
                       DeprecationWarning, stacklevel=3)
         if not isinstance(name, str):

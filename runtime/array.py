@@ -131,7 +131,7 @@ class Array:
 
     @property
     def address(self) -> int:
-        """Of the first element."""
+        """The address of the first element."""
         if not self._address:  # NumPy makes a dictionary to tell it
             self._address = self.memory.__array_interface__["data"][0]
         return self._address

@@ -116,7 +116,7 @@ def _apply(op: Operator, groups: Sequence[Group], arrays: Sequence[Array], out: 
 
 
 def _groups(op: Operator, arrays: Sequence[Array], params: Mapping[str, object]) -> list[Group]:
-    """Of each weight: the update, its arrays and its numbers."""
+    """The update of each weight, its arrays and its numbers."""
     if not op.many:
         _check_count(op, arrays, op.input_names(PLAIN))
         return [(op, arrays, _numbers_of(op, params))]

@@ -49,8 +49,8 @@ def tolerance(text: str) -> float:
 
 @dataclass
 class Difference:
-    """Of an output or a node, by name. max_abs: the largest difference; infinite where shapes, NaN or infinities
-    differ. max_rel: that over the largest value of the reference."""
+    """How far an output or a node, `name`, is from the reference. max_abs: the largest difference; infinite where
+    shapes, NaN or infinities differ. max_rel: max_abs over the largest value of the reference."""
 
     name: str
     operator: str

@@ -49,8 +49,8 @@ class MXDataIter(DataIter):
         """Nothing is to be done: reading ahead ends by itself."""
 
     def debug_skip_load(self) -> None:
-        """From now on give the present batch again and again, without an end: to see how fast a program is that does
-        not wait for its data."""
+        """Give the present batch again and again from now on, without an end: that shows how fast a program is that
+        does not wait for its data."""
         self._debug_skip_load = True
         _log.info("debug_skip_load: the iterator now gives one batch again and again")
 

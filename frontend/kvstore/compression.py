@@ -30,8 +30,8 @@ class TwoBit:
         self._rests: dict[tuple[int | str, int], NDArray] = {}
 
     def compressed(self, key: int | str, values: Sequence[NDArray]) -> list[NDArray]:
-        """For the value of each device what is sent: threshold where value and rest come to that or more, -threshold
-        where to -threshold or less, else 0. The rest, by key and device, is what that leaves."""
+        """What is sent in place of each device's value: `threshold` where the value plus its rest is at least that,
+        -threshold where it is at most -threshold, else 0. The rest, which remains, is kept by key and device."""
         results = []
         for i, value in enumerate(values):
             rest = self._rests.get((key, i))

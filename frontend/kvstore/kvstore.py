@@ -123,7 +123,7 @@ class KVStore(KVStoreBase):
 
     def row_sparse_pull(self, key: Key | Sequence[Key], out: Any = None, priority: int = 0,
                         row_ids: Any = None) -> None:
-        """As `pull`, of some rows: the others become zero.
+        """Pull some rows of values into `out`, whose other rows become zero.
 
         row_ids: an array of the rows' numbers, or one for each array of `out`.
         Raises ValueError without them and for numbers of arrays that differ, IndexError for a row that is not there.

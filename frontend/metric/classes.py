@@ -210,7 +210,7 @@ class PCC(EvalMetric):
 
     @property
     def gcm(self) -> np.ndarray:
-        """As `lcm`, since `reset`."""
+        """How often each class (row) was predicted for each (column), since `reset`."""
         self._settle()
         return self._global_counts
 

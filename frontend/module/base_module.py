@@ -99,7 +99,7 @@ class BaseModule:
 
     def iter_predict(self, eval_data: Any, num_batch: int | None = None, reset: bool = True,
                      sparse_row_id_fn: Callable[..., Any] | None = None) -> Iterator[tuple[list[NDArray], int, Batch]]:
-        """For each batch its outputs, without the rows of padding, its number, and the batch.
+        """Yield of each batch its outputs, without the rows of padding, its number, and the batch itself.
 
         The outputs hold until the next batch is asked for.
         """

@@ -116,8 +116,9 @@ class DataParallelExecutorGroup:
             **self._sliced_shapes(i))
 
     def _reshaped_exec(self, i: int) -> Any:
-        """From the first executor on a device. What follows from the data's shapes and is no parameter, such as a label
-        that is not fed, takes its new shape with them."""
+        """The executor of a device for the present shapes, made by `reshape` of the first one. An argument that is no
+        parameter and whose shape follows from the data's, such as a label that is not fed, changes its shape with
+        them."""
         shapes = self._sliced_shapes(i)
         free = set(self.arg_names) - set(self.param_names) - set(shapes)
         if free:
@@ -288,7 +289,8 @@ def _merge_multi_context(outputs: Sequence[Sequence[NDArray]], major_axis: Seque
 
 
 def _prepare_group2ctxs(group2ctxs: Any, ctx_len: int) -> list[dict[str, Any] | None]:
-    """For each device the devices of the groups, from one dict for all, a dict of lists, or a list of dicts."""
+    """The devices of the groups, a dict for each device of the module. group2ctxs: one dict for all, a dict of lists,
+    or a list of dicts."""
     if group2ctxs is None:
         return [None] * ctx_len
     if isinstance(group2ctxs, list):

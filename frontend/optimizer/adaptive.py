@@ -231,12 +231,12 @@ class LAMB(Optimizer):
         run([second for _, second in found])
 
 
-# By weight: arrays that LAMB computes a step in. They are kept, for updates of the same arrays are fast.
+# The arrays in which LAMB computes a step, by weight. They are kept, for updates of the same arrays are fast.
 _rooms: weakref.WeakKeyDictionary[Array, tuple[NDArray, NDArray, NDArray]] = weakref.WeakKeyDictionary()
 
 
 def _room(weight: NDArray) -> tuple[NDArray, NDArray, NDArray]:
-    """For the direction of a step, the weight's norm and the direction's."""
+    """Arrays for the direction of a step, for the weight's norm, and for the direction's norm."""
     found = _rooms.get(weight._array)
     if found is None:
         one = nd.empty((2, 1), weight.context, weight.dtype)
@@ -246,7 +246,7 @@ def _room(weight: NDArray) -> tuple[NDArray, NDArray, NDArray]:
 
 @Optimizer.register
 class Test(Optimizer):
-    """For tests of what calls an optimizer: the gradient is added to the weight. Its state is the weight after that."""
+    """An optimizer for tests of what calls one: it adds the gradient to the weight, and its state is the new weight."""
 
     def __init__(self, **kwargs: Any):
         super().__init__(**kwargs)

@@ -210,7 +210,7 @@ class Optimizer:
     # -- counts
 
     def _set_current_context(self, device_id: int) -> None:
-        """From now on updates are counted for weights of that device: each device's have the same indices."""
+        """Count updates for the weights of that device from now on. Each device's weights have the same indices."""
         self._index_update_count = self._all_index_update_counts.setdefault(device_id, {})
 
     def _update_count(self, index: Any) -> None:

@@ -79,7 +79,7 @@ class ModifierCell(BaseRNNCell):
 
 
 class ZoneoutCell(ModifierCell):
-    """In training, elements of the output and of the states keep what they were a step before, at random.
+    """A cell of which, in training, random elements of the output and of the states keep what they were a step before.
 
     zoneout_outputs, zoneout_states: the probabilities. Raises MXNetError for a FusedRNNCell or BidirectionalCell, which
     have no steps.

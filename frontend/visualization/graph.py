@@ -187,8 +187,8 @@ def _parts(boxes: list[Box], arrows: list[tuple[int, int]], title: str) -> Itera
 
 
 def _docks(boxes: list[Box], arrows: list[tuple[int, int]], placed: Any, inward: bool) -> list[dict[float, float]]:
-    """For each box, where arrows leave it (inward: end at it), by the x of what they come to next (come from): side by
-    side, in that order; those of one lane at one point."""
+    """The points of each box where arrows leave it (inward: where they end at it), by the x of the next (previous)
+    corner of the arrow. The points are side by side in the order of these; arrows of one lane share a point."""
     found: list[set[float]] = [set() for _ in boxes]
     for arrow, line in zip(arrows, placed.arrows, strict=True):
         found[arrow[inward]].add(line[-2 if inward else 2][0])
