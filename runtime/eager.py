@@ -31,10 +31,10 @@ from mxc.runtime.storage import Block
 # Elements from which on a form is compiled at its first call: arithmetic (NumPy is as fast on smaller arrays), other
 # maps and reductions, and the rest (some of whose references are loops in Python).
 ARITHMETIC_ELEMENTS, MAP_ELEMENTS, LIBRARY_ELEMENTS = 1 << 18, 1 << 16, 1 << 12
-FEW_ARRAYS = 8  # inputs and outputs; an operator that moves elements between more arrays is never compiled
-SLOW_CALL = 250e-6  # seconds from which on a call of a reference is slow: a call of compiled code takes less than half
-COMPILATION = 0.3  # seconds of slow calls of a form's reference after which it is compiled: about what compiling takes
-# Functions that NumPy has and computes in the dtype of their arguments: those that run at the speed of memory, and all.
+FEW_ARRAYS = 8  # that an operator which moves elements reads and makes, up to which it is compiled
+SLOW_CALL = 250e-6  # seconds: a call of compiled code takes less than half of it
+COMPILATION = 0.3  # seconds that slow calls of a form's reference take before it is compiled
+# What NumPy computes in the dtype of its arguments, and by one function: at the speed of memory, or slower.
 _QUICK = {"add", "sub", "mul", "div", "neg", "min", "max", "abs", "lt", "le", "gt", "ge", "eq", "ne", "where", "sqrt",
           "floor", "ceil", "trunc", "rint"}
 _KEPT = _QUICK | {"mod", "pow", "exp", "expm1", "log", "log1p", "log2", "log10", "sin", "cos", "tan", "arcsin",

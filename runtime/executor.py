@@ -62,15 +62,15 @@ class _Forward(NamedTuple):
 class GraphExecutor:
     """A graph on arrays.
 
-    args, aux: arrays by name, of the shapes that inference confirms. grads: by argument; None where no gradient is
-    wanted. grad_req: by argument: "write", "add" or "null". memory: that of a relative, to be shared. compile: makes
-    the plans; compiler.api.compile_graph when None. groups: the devices of the groups of nodes that `ctx_group` names;
-    without groups all nodes are on `context`. blocks: those of a relative. typed: the graph with facts, where it is
-    known.
+    args, aux: arrays by name, of the shapes that inference confirms. grads: by argument, None where no gradient is
+    wanted. grad_req: by argument: "write", "add" or "null". memory: shared with other executors of a family.
+    compile: makes the plans; compiler.api.compile_graph when None. groups: the devices of the groups of nodes that
+    `ctx_group` names; without them all runs on `context`. blocks: those of a relative. typed: the graph with
+    facts, if it is known.
 
-    places: the device of each node, where there are groups. It says where the outputs are; all devices of the CPU share
-    one memory, so one plan runs on several of them. outputs: the arrays that every run writes. blocks: the arrays in
-    which the outputs lie, by position; as in MXNet, an output lies in the block of a relative's output where it fits.
+    places: the device of each node, where there are groups. It says where the outputs are; all of the CPU's devices are
+    one memory, so one plan runs on several. outputs: the arrays that every run writes. blocks: the arrays in which they
+    lie, by position; as in MXNet an output lies in the block of the relative's where it fits.
     Raises MXNetError when arrays do not fit the graph or each other, or nodes have no place.
     """
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from mxc.compiler.ops.philox import Draws
     from mxc.runtime import artifact
 
-# A piece of a phase: kernels that the runner runs in one go, or one host step.
+# A piece of a phase: kernels to run in one go, or one step of Python's.
 Segment = StepTable | Step
 IN_MEMORY = ("arena", "prepared", "status")
 NOTHING = Prepared(0, None)  # what plans without prepare steps have

@@ -33,10 +33,10 @@ Observer = Callable[["Step", int, int, int], None]
 observer: Observer | None = None
 
 RUNNERS = ("native", "portable")
-FUNCTIONS = {"mxc_run": 2, "mxc_run_serial": 1, "mxc_worker": 2}  # the native runner's, and how many words each takes
-WORD, HEAD, ROW = 8, 4, 4  # bytes of a word; words before the rows of a table; words of a row
-TAKES = 1024  # pieces into which a step's units are divided at most: with more units the grain grows
-SPINS = 20_000  # rounds in which an idle worker looks for work before it sleeps: less than a millisecond
+FUNCTIONS = {"mxc_run": 2, "mxc_run_serial": 1, "mxc_worker": 2}  # of the native runner; how many words each takes
+WORD, HEAD, ROW = 8, 4, 4  # bytes of a word; words before the rows of a table, and of each row
+TAKES = 1024  # a step of more units is handed out in larger pieces
+SPINS = 20_000  # rounds that an idle worker looks for work before it sleeps: less than a millisecond
 
 
 class StepTable:
@@ -56,7 +56,7 @@ class StepTable:
             arguments += given
         self.words = array("q", words + arguments)
         self.address: int = self.words.buffer_info()[0]
-        for place in (0, *range(HEAD + 1, first, ROW)):  # pointers, up to here distances from the beginning
+        for place in (0, *range(HEAD + 1, first, ROW)):  # pointers, which are distances up to here
             self.words[place] += self.address
 
     def rows(self) -> list[list[int]]:
@@ -102,7 +102,7 @@ class _Native:
     def bound(self, table: StepTable, quick: bool) -> Callable[[], None]:
         """See `bound`."""
         if table.shared and self.threads > 1:
-            return partial(run, table)  # `run` and not the code itself: a forked child has a runner of its own
+            return partial(run, table)  # of a forked child, its own runner's
         return partial(self.code["quick" if quick else "mxc_run_serial"], table.address)
 
     def _start(self) -> None:

@@ -24,10 +24,10 @@ from mxc.runtime.array import LARGE, Array
 from mxc.runtime.context import Context
 from mxc.runtime.eager import Text, quiet
 
-COMPILED = 1 << 8  # elements of a weight from which on its update is compiled
-QUICK = 1 << 13  # elements below which a kernel is so quick that it is called without letting go of Python's lock
-HANDED_OVER = 4 * LARGE  # elements from which on another thread does it: more, for an update is one pass over memory
-PLAIN = table.Params()  # parameters to ask for an update's inputs with, which do not depend on parameters
+COMPILED = 1 << 8  # elements from which an update is compiled
+QUICK = 1 << 13  # elements below which other threads of Python's can wait for a kernel
+HANDED_OVER = 4 * LARGE  # elements from which it is: an update is one pass over memory
+PLAIN = table.Params()  # no parameter changes which inputs an update of one weight has
 Shape = tuple[int, ...]
 Code = tuple[int, tuple[int, ...], int]  # of a kernel: its address, the integers behind the buffers, units
 Numbers = Callable[[], np.ndarray] | np.ndarray  # a function is called when the work runs, for rates may be in arrays
