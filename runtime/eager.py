@@ -19,10 +19,10 @@ import numpy as np
 from mxc.compiler.error import MXNetError, OutOfMemoryError
 from mxc.compiler.graph.graph import Entry, Graph, Node
 from mxc.compiler.ops import expr, functions
-from mxc.compiler.ops.builtin_functions import BUILTINS
 from mxc.compiler.ops.philox import Draws
 from mxc.compiler.ops.table import Kind
 from mxc.compiler.plan import Plan, Step
+from mxc.compiler.scalar_functions.records import BUILTINS
 from mxc.compiler.system.forks import Lock
 from mxc.compiler.targets.reference import interpreter
 from mxc.runtime import faults, runner

@@ -12,8 +12,8 @@ from mxc.compiler.graph.graph import Entry, Graph, Node, variable
 from mxc.compiler.kernel.ir import RoutineKernel
 from mxc.compiler.kernel.routines import spec, words
 from mxc.compiler.ops import table
-from mxc.compiler.ops.builtin_functions import BUILTINS
 from mxc.compiler.ops.infer import infer_node
+from mxc.compiler.scalar_functions.records import BUILTINS
 from mxc.compiler.targets.cpu.build.jobs import Job
 from mxc.compiler.targets.cpu.library.product import product_functions, product_symbol
 from mxc.compiler.targets.cpu.target import CpuTarget, cpu_target

@@ -11,8 +11,8 @@ from mxc.compiler.kernel import ir
 from mxc.compiler.kernel.ir import FLOATS, INDEX, LoopKernel, Value
 from mxc.compiler.kernel.math import expand
 from mxc.compiler.ops import functions, philox
-from mxc.compiler.ops.builtin_functions import OF_KERNELS
 from mxc.compiler.ops.expr import as_dtype
+from mxc.compiler.scalar_functions.records import OF_KERNELS
 
 
 def numpy_dtype(dtype: str) -> np.dtype:

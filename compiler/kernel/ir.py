@@ -21,7 +21,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from mxc.compiler.ops.builtin_functions import OF_KERNELS
+from mxc.compiler.scalar_functions.records import OF_KERNELS
 from mxc.compiler.system.forks import Lock
 
 if TYPE_CHECKING:

@@ -19,8 +19,8 @@ from mxc.compiler.error import MXNetError
 from mxc.compiler.kernel import ir, philox
 from mxc.compiler.kernel.ir import FUNCTIONS, Value
 from mxc.compiler.kernel.real import Real, fma, from_bits, integer, polynomial, where
-from mxc.compiler.ops.builtin_functions import OF_KERNELS
-from mxc.compiler.ops.special import ORDERS, asymptotic_terms, cotangent_terms
+from mxc.compiler.scalar_functions.records import OF_KERNELS
+from mxc.compiler.scalar_functions.special import ORDERS, asymptotic_terms, cotangent_terms
 
 Function = Callable[..., Real]
 EXPANSIONS: dict[str, Function] = {}
@@ -28,7 +28,7 @@ _ONLY: dict[str, str] = {}  # function -> the dtype, float32 or float64, that it
 
 
 def expansion(function: Function) -> Function:
-    """Mark how the function of that name of ops/builtin_functions.py is computed, in float32 and in float64."""
+    """Mark how the function of that name of scalar_functions/records.py is computed, in float32 and in float64."""
     EXPANSIONS[function.__name__] = function
     return function
 
@@ -373,8 +373,8 @@ POLYGAMMA = {order: (asymptotic_terms(order), cotangent_terms(order)) for order 
 
 
 def _polygamma(order: int, x: Real) -> Real:
-    """The derivative of that order of digamma, as ops/special.py has it. float64: at most 3e-15 of it off at
-    positive x, and 1e-13 at negative ones but close to zeros, which even orders have between the poles."""
+    """The derivative of that order of digamma, as scalar_functions/special.py has it. float64: at most 3e-15 of it off
+    at positive x, and 1e-13 at negative ones but close to zeros, which even orders have between the poles."""
     reflected = x < 0.5
     y = where(reflected, 1.0 - x, x)
     shifted, count = y + 10.0, float(pymath.factorial(order))
@@ -431,8 +431,8 @@ for _order in POLYGAMMA:
 LIBM = frozenset(["pow", "mod", *(f for f in OF_KERNELS if f not in EXPANSIONS or _ONLY.get(f) == "float32")])
 for _name in {*LIBM, *EXPANSIONS} - {"pow", "mod"}:
     if _name not in OF_KERNELS or (_name in LIBM and not OF_KERNELS[_name].c):
-        raise MXNetError(f"the function {_name}: expected a record in ops/builtin_functions.py, and there the name of "
-                         "the C library's function, or an expansion in kernel/math.py")
+        raise MXNetError(f"the function {_name}: expected a record in scalar_functions/records.py, and there the name "
+                         "of the C library's function, or an expansion in kernel/math.py")
 
 
 def _expanded(op: str, args: tuple[Value, ...], dtype: str) -> Value:

@@ -6,9 +6,9 @@ import functools
 
 from mxc.compiler.error import MXNetError
 from mxc.compiler.ops import functions
-from mxc.compiler.ops.builtin_functions import BUILTINS
 from mxc.compiler.ops.expr import names_in, parse
 from mxc.compiler.ops.functions import ScalarFunction
+from mxc.compiler.scalar_functions.records import BUILTINS
 from mxc.compiler.system import syntax
 
 ZERO, ONE = ast.Constant(0), ast.Constant(1)

@@ -1,7 +1,7 @@
 """The expression language of the operator table: checked Python expressions with several readings.
 
 An expression is arithmetic (`+ - * / ** %`, unary `-`) and comparisons over names (inputs and parameters), numbers and
-the functions that builtin_functions.py has. `evaluate` walks it and calls a reading's methods; the NumPy reading is
+the functions of scalar_functions/records.py. `evaluate` walks it and calls a reading's methods; the NumPy reading is
 here, the typed kernel reading in kernel/scalar.py, the derivative in derive.py.
 
 Types. A whole expression is computed in `compute_dtype(text, dtype)` of the operator's output dtype: itself, but
@@ -22,7 +22,7 @@ import numpy as np
 
 from mxc.compiler.error import MXNetError
 from mxc.compiler.ops import functions
-from mxc.compiler.ops.builtin_functions import BUILTINS
+from mxc.compiler.scalar_functions.records import BUILTINS
 from mxc.compiler.system import syntax
 
 T = TypeVar("T")

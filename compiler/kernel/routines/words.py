@@ -1,7 +1,7 @@
 """The words that routines may say beyond plain Python, as NumPy; a target compiles them as its own primitives.
 
-Each ends in `_`, or is the name of a dtype, which converts. Every function of ops/builtin_functions.py is a word, but
-`where` and the logical ones, which Python says itself. Arguments have one dtype, which is the result's too; what
+Each ends in `_`, or is the name of a dtype, which converts. Every function of scalar_functions/records.py is a word,
+but `where` and the logical ones, which Python says itself. Arguments have one dtype, which is the result's too; what
 `product_` does is said there.
 """
 from __future__ import annotations
@@ -12,8 +12,8 @@ import numpy as np
 from numpy import float32, float64, int8, int32, int64, uint8, uint32, uint64
 
 from mxc.compiler.ops import philox
-from mxc.compiler.ops.builtin_functions import BUILTINS
 from mxc.compiler.ops.shapes import PANEL
+from mxc.compiler.scalar_functions.records import BUILTINS
 
 __all__ = [
     "float32",

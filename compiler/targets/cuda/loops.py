@@ -6,7 +6,7 @@ point; its threads share the reduce axes, and each accumulator is combined in sh
 from __future__ import annotations
 
 from mxc.compiler.kernel.ir import Accumulator, LoopKernel, Value, computing_dtype
-from mxc.compiler.ops.builtin_functions import OF_KERNELS
+from mxc.compiler.scalar_functions.records import OF_KERNELS
 from mxc.compiler.targets.loop_printer import ARG, LoopPrinter
 from mxc.compiler.targets.scalar_printer import ScalarPrinter
 

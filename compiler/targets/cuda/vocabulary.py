@@ -13,8 +13,8 @@ from numba.core.types import float16, float32, int64
 from mxc.compiler.functions import typed
 from mxc.compiler.kernel import ir
 from mxc.compiler.kernel.ir import LoopKernel
-from mxc.compiler.ops.builtin_functions import BUILTINS
 from mxc.compiler.ops.functions import find
+from mxc.compiler.scalar_functions.records import BUILTINS
 from mxc.compiler.targets.cuda.loops import FORMULAS, CudaScalars
 from mxc.compiler.targets.formulas import RANDOM, formula
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from mxc.compiler.kernel.ir import Value as Scalar
 from mxc.compiler.ops import functions
-from mxc.compiler.ops.builtin_functions import BUILTINS, OF_KERNELS
+from mxc.compiler.scalar_functions.records import BUILTINS, OF_KERNELS
 from mxc.compiler.targets.cpu.emit.builder import BYTES, TYPES, Builder, Value, element_of, lanes_of
 
 UNSIGNED = frozenset(["bool", "uint8", "uint16", "uint32", "uint64"])

@@ -1,10 +1,10 @@
-"""The functions that expressions of the operator table may call, one record each (docs/adding-a-function.md).
+"""One record for each function of numbers that expressions of the operator table may call (docs/adding-a-function.md).
 
-Every table of them is made from these records: the expression language (expr.py) and its derivatives (derive.py), the
-kernel IR, its printers and interpreters, the C library's names, what NumPy computes quickly for small arrays, and what
-operators of a program's own may call. How a function that is more than one step of a machine is computed where the C
-library has it not, or not well enough, is written in kernel/math.py under the same name. Functions that the running
-program adds are in functions.py.
+Every table of them is made from these records: the expression language (ops/expr.py) and its derivatives
+(ops/derive.py), the kernel IR's functions, the names that the printers and interpreters of kernels use, what NumPy
+computes quickly for small arrays, and what operators of a program's own may call. How a function that is more than one
+step of a machine is computed, where the C library has it not or not well enough, is written in kernel/math.py under the
+same name. Functions that the running program adds are in ops/functions.py.
 """
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mxc.compiler.ops import special
+from mxc.compiler.scalar_functions import special
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ def _steps() -> Iterable[Builtin]:
     yield Builtin("min", np.minimum, ("a <= b", "a > b"), 2, step="min", of_integers=True)
     yield Builtin("max", np.maximum, ("a >= b", "a < b"), 2, step="max", of_integers=True)
     yield Builtin("abs", np.abs, ("where(a > 0, 1, where(a < 0, -1, 0))",), c="fabs", step="abs", of_integers=True)
-    yield Builtin("where", np.where, count=3, step="where", of_integers=True)  # derive.py knows its derivative
+    yield Builtin("where", np.where, count=3, step="where", of_integers=True)  # ops/derive.py knows its derivative
     yield Builtin("logical_and", np.logical_and, ("0", "0"), 2, step="and", of_integers=True)
     yield Builtin("logical_or", np.logical_or, ("0", "0"), 2, step="or", of_integers=True)
     yield Builtin("logical_not", np.logical_not, ("0",), step="not", of_integers=True)
