@@ -105,6 +105,12 @@ class Gradient:
         """The first output of a new node of operator `op`."""
         return self.builder.make(op, *inputs, name=self._new_name(), **params)
 
+    def remade(self, node: Node, inputs: Sequence[Entry]) -> Node:
+        """A node of another graph over entries of this one."""
+        made = Node(node.op, self._new_name(), node.attrs, node.params, inputs, node.subgraphs)
+        self.builder.add(made)
+        return made
+
     def _new_name(self) -> str:
         self._made += 1
         return f"{self.node.name}_{self.label}{self._made}"
