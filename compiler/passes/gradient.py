@@ -152,14 +152,14 @@ def _by_parts(g: Gradient) -> list[Entry | None]:
     copies: dict[Node, Node] = {}
     for node in graph.nodes:
         if node.op is not None:
-            copies[node] = g.remade(node, [place[e] for e in node.inputs])
-            for i in range(node.num_outputs):
-                place.setdefault(Entry(node, i), Entry(copies[node], i))
+            inputs = [place[e] for e in node.inputs]
+            copies[node] = Node(node.op, f"{g.node.name}_part{len(copies) + 1}", node.attrs, node.params, inputs,
+                                node.subgraphs)
+            for i, entry in enumerate(g.builder.add(copies[node])):
+                place.setdefault(Entry(node, i), entry)
 
     def gradient_of(node: Node, asked: list[bool]) -> Gradient:
-        inner = Gradient(g.builder, copies[node], [], asked, g.is_train, g.again)
-        inner.outputs = [place[Entry(node, i)] for i in range(node.num_outputs)]
-        return inner
+        return g.of_part(copies[node], [place[Entry(node, i)] for i in range(node.num_outputs)], asked)
 
     flows: dict[Entry, list[Entry]] = {}
     for part, back in zip(made, g.out_grads, strict=True):
