@@ -53,10 +53,10 @@ def gradients(op: Operator, params: dict[str, object], inputs: dict[str, np.ndar
     values = inputs | {f"{HEAD}{i}": rng.uniform(0.5, 1, graph.shape(e)) for i, e in enumerate(graph.outputs)}
     if twice:
         first = Graph([e for e, s in zip(made.outputs, made.sinks, strict=True) if s.kind == "grad"])
-        made = differentiate(infer(first, {k: v.shape for k, v in values.items()},
-                                   {k: v.dtype.name for k, v in values.items()}), requests, True)
-        values |= {f"_{HEAD}{i}": np.ones(first_shape) for i, first_shape in enumerate(
-            made.shape(e) for e in made.outputs[:len(first.outputs)])}
+        read = {node.name: values[node.name] for node in first.variables}
+        known = infer(first, {k: v.shape for k, v in read.items()}, {k: v.dtype.name for k, v in read.items()})
+        made = differentiate(known, requests, True)
+        values |= {f"_{HEAD}{i}": np.ones(known.shape(e)) for i, e in enumerate(known.outputs)}
     check_graph(made)
     run = interpreter.run(made, values, {}, True)
     return [run[e] for e, s in zip(made.outputs, made.sinks, strict=True) if s.kind == "grad"]
