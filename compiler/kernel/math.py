@@ -12,14 +12,14 @@ from __future__ import annotations
 
 import math as pymath
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
 from mxc.compiler.error import MXNetError
 from mxc.compiler.kernel import ir, philox
 from mxc.compiler.kernel.ir import FUNCTIONS, Value
 from mxc.compiler.kernel.real import Real, fma, from_bits, integer, polynomial, where
-from mxc.compiler.scalar_functions.records import OF_KERNELS
+from mxc.compiler.scalar_functions.records import OF_KERNELS, Builtin
 from mxc.compiler.scalar_functions.special import ORDERS, asymptotic_terms, cotangent_terms
 
 Function = Callable[..., Real]
@@ -429,10 +429,22 @@ for _order in POLYGAMMA:
 
 # What stays a call of the C library after expansion, in float32 or float64.
 LIBM = frozenset(["pow", "mod", *(f for f in OF_KERNELS if f not in EXPANSIONS or _ONLY.get(f) == "float32")])
-for _name in {*LIBM, *EXPANSIONS} - {"pow", "mod"}:
-    if _name not in OF_KERNELS or (_name in LIBM and not OF_KERNELS[_name].c):
-        raise MXNetError(f"the function {_name}: expected a record in scalar_functions/records.py, and there the name "
-                         "of the C library's function, or an expansion in kernel/math.py")
+
+
+def check_ties(records: Mapping[str, Builtin], expanded: Iterable[str], called: Iterable[str]) -> None:
+    """Raises MXNetError for a function without a way to compute it, and for an expansion of no function.
+
+    expanded: names of functions that have an expansion; called: of those that stay calls of the C library.
+    """
+    for name in sorted({*expanded} - records.keys()):
+        raise MXNetError(f"kernel/math.py: the expansion {name} is of no function in scalar_functions/records.py")
+    for name in sorted(set(called) & records.keys()):
+        if not records[name].c:
+            raise MXNetError(f"scalar_functions/records.py: the function {name}: expected c, the C library's function "
+                             f"that computes it, or an expansion of that name in kernel/math.py")
+
+
+check_ties(OF_KERNELS, EXPANSIONS, LIBM)
 
 
 def _expanded(op: str, args: tuple[Value, ...], dtype: str) -> Value:
