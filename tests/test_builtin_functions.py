@@ -16,8 +16,7 @@ from mxc.compiler.kernel.interpret import scalar
 from mxc.compiler.kernel.math import EXPANSIONS, LIBM, check_ties
 from mxc.compiler.kernel.real import Real
 from mxc.compiler.ops.expr import CONSTANTS, NumpyReading, evaluate
-from mxc.compiler.scalar_functions import special
-from mxc.compiler.scalar_functions.records import BUILTINS, OF_KERNELS, Builtin
+from mxc.compiler.scalar_functions.records import BUILTINS, OF_KERNELS, Builtin, _special
 from mxc.compiler.targets.cpu.library import arithmetic
 
 # Where a function is defined and smooth: the kind of numbers that tests try, between these bounds.
@@ -30,7 +29,7 @@ POSITIVE = ("gamma", "lgamma", "digamma", "polygamma1", "polygamma2", "polygamma
 def samples(f: Builtin) -> list[np.ndarray]:
     low, high = (0.5, 4) if f.name in POSITIVE else DOMAINS.get(f.name, (-3, 3))
     rng = np.random.default_rng(0)
-    return [rng.uniform(low, high, 500) for _ in range(f.count)]
+    return [rng.uniform(low, high, 500) for _ in range(f.arity)]
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -38,7 +37,7 @@ def samples(f: Builtin) -> list[np.ndarray]:
 def test_kernels_compute_what_the_record_says(f: Builtin, dtype: str) -> None:
     arrays = [a.astype(dtype) for a in samples(f)]
     kinds = ["bool" if f.step in ("where", "and", "or", "not") and i < 2 - (f.step == "where") else dtype
-             for i in range(f.count)]
+             for i in range(f.arity)]
     given = [a > 0 if kind == "bool" else a for a, kind in zip(arrays, kinds, strict=True)]
     index = ir.const(0, ir.INDEX)
     value = ir.apply(f.step or f.name, *(ir.load(i, index, kind) for i, kind in enumerate(kinds)))
@@ -59,14 +58,14 @@ def test_derivatives_equal_differences(f: Builtin) -> None:
 
 @pytest.mark.parametrize("f", BUILTINS.values(), ids=lambda f: f.name)
 def test_a_record_is_whole(f: Builtin) -> None:
-    assert len(f.derivatives) in (0, f.count)
+    assert len(f.derivatives) in (0, f.arity)
     if f.step:
-        assert ir.ARITHMETIC[f.step] == f.count
+        assert ir.ARITHMETIC[f.step] == f.arity
     else:
-        assert ir.FUNCTIONS[f.name] == f.count
+        assert ir.FUNCTIONS[f.name] == f.arity
         assert (f.name in EXPANSIONS) or arithmetic.LIBM[f.name] == f.c
     if f.c and not f.of_integers:
-        assert vocabulary.FUNCTIONS[f.math] == vocabulary.FUNCTIONS[f.name] == f"{f.name}({', '.join('ab'[:f.count])})"
+        assert vocabulary.FUNCTIONS[f.math] == vocabulary.FUNCTIONS[f.name] == f"{f.name}({', '.join('ab'[:f.arity])})"
     if f.c and f.c != "rint" and (f.c != "cbrt" or hasattr(math, "cbrt")):  # Python has cbrt from 3.11 on
         assert callable(getattr(math, f.math))
 
@@ -85,12 +84,12 @@ def test_the_guide_lists_every_function() -> None:
     names = re.findall(r"`(\w+)(?:\([abc, ]*\))?`", listed)
     assert sorted(names) == sorted([*BUILTINS, *CONSTANTS, "cast"])
     for name, arguments in re.findall(r"`(\w+)\(([abc, ]*)\)`", listed):
-        assert name == "cast" or BUILTINS[name].count == len(arguments.split(", "))
+        assert name == "cast" or BUILTINS[name].arity == len(arguments.split(", "))
 
 
 def test_the_guide_to_functions_is_of_this_program() -> None:
     """Its records and its expansion are made, and say the same."""
-    names = {"Builtin": Builtin, "special": special, "np": np}
+    names = {"Builtin": Builtin, "_special": _special, "np": np}
     of_c, of_our_own, expanded = blocks("docs/adding-a-function.md", "python")
     for text in (of_c, of_our_own):
         f = eval(text, dict(names))

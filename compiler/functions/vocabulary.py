@@ -21,7 +21,7 @@ OF_KNOWN: dict[str, Callable[..., Any]] = {  # of Python, called where all argum
 
 # Those whose results are numbers of the dtype.
 FUNCTIONS = {
-    **{name: f"{f.name}({', '.join('ab'[:f.count])})" for f in BUILTINS.values() if f.c and not f.of_integers
+    **{name: f"{f.name}({', '.join('ab'[:f.arity])})" for f in BUILTINS.values() if f.c and not f.of_integers
        for name in (f.name, f.math)},
     "fabs": "abs(a)", "absolute": "abs(a)", "rint": "rint(a)", "square": "a * a", "reciprocal": "1 / a",
     "negative": "-a", "pow": "a ** b", "power": "a ** b",

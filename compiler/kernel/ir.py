@@ -44,7 +44,7 @@ ARITHMETIC = {
     "cast": 1, "bitcast": 1, "shl": 2, "shr": 2, "bitand": 2, "bitor": 2, "bitxor": 2, "mulhi": 2,
     "sqrt": 1, "floor": 1, "ceil": 1, "trunc": 1, "rint": 1,
 }
-FUNCTIONS = {name: f.count for name, f in OF_KERNELS.items()}
+FUNCTIONS = {name: f.arity for name, f in OF_KERNELS.items()}
 COMPARISONS = frozenset(["lt", "le", "gt", "ge", "eq", "ne", "and", "or", "not"])
 
 

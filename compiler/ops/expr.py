@@ -78,12 +78,12 @@ def _check(node: ast.AST, text: str) -> None:
         if name == "cast" and count == 2 and isinstance(node.args[1], ast.Constant):
             return
         builtin = BUILTINS.get(name)
-        if builtin is not None and builtin.count == count:
+        if builtin is not None and builtin.arity == count:
             return
         added = functions.find(name)
         if added is not None and added.count == count:
             return
-        known = "is not a function of the language" if builtin is None else f"takes {builtin.count} arguments"
+        known = "is not a function of the language" if builtin is None else f"takes {builtin.arity} arguments"
         raise MXNetError(f"expression {text!r}: {name} with {count} arguments: {name} {known}")
     raise MXNetError(f"expression {text!r}: {type(node).__name__} is not part of the language")
 

@@ -9,30 +9,27 @@ same name. Functions that the running program adds are in ops/functions.py.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
-from mxc.compiler.scalar_functions import special
 
-
-@dataclass(frozen=True)
-class Builtin:
+class Builtin(NamedTuple):
     """One function of numbers that gives a number.
 
     name: in expressions. numpy: the function of arrays of one dtype: the reference. derivatives: by each argument, as
     expressions over the arguments a and b; "0": flat almost everywhere; none: there is no derivative, and one that is
-    asked for is an error. count: of arguments. c: what the C library calls it, in double (its float sister ends in f);
-    "": it has it not. step: the operation of the kernel IR that it is, where one step of a machine computes it; "": it
-    is a function there too, of its own name. of_integers: of integers it gives integers; else expressions over integers
-    are computed in float64. quick: NumPy computes it for small arrays as fast as compiled code would; None: where it
-    is one function of NumPy's own.
+    asked for is an error. arity: the number of arguments. c: what the C library calls it, in double (its float sister
+    ends in f); "": it has it not. step: the operation of the kernel IR that it is, where one step of a machine computes
+    it; "": it is a function there too, of its own name. of_integers: of integers it gives integers; else expressions
+    over integers are computed in float64. quick: NumPy computes it for small arrays as fast as compiled code would;
+    None: where it is one function of NumPy's own.
     """
 
     name: str
     numpy: Callable[..., np.ndarray]
     derivatives: tuple[str, ...] = ()
-    count: int = 1
+    arity: int = 1
     c: str = ""
     step: str = ""
     of_integers: bool = False
@@ -48,6 +45,16 @@ class Builtin:
         return isinstance(self.numpy, np.ufunc) if self.quick is None else self.quick
 
 
+def _special(name: str) -> Callable[[np.ndarray], np.ndarray]:
+    """A function of special.py, which is imported by the first call: most programs need none."""
+    def function(x: np.ndarray) -> np.ndarray:
+        from mxc.compiler.scalar_functions import special
+
+        return getattr(special, name)(x)
+
+    return function
+
+
 def _sigmoid(x: np.ndarray) -> np.ndarray:
     return 1 / (1 + np.exp(-x))
 
@@ -61,7 +68,7 @@ def _steps() -> Iterable[Builtin]:
     yield Builtin("min", np.minimum, ("a <= b", "a > b"), 2, step="min", of_integers=True)
     yield Builtin("max", np.maximum, ("a >= b", "a < b"), 2, step="max", of_integers=True)
     yield Builtin("abs", np.abs, ("where(a > 0, 1, where(a < 0, -1, 0))",), c="fabs", step="abs", of_integers=True)
-    yield Builtin("where", np.where, count=3, step="where", of_integers=True)  # ops/derive.py knows its derivative
+    yield Builtin("where", np.where, arity=3, step="where", of_integers=True)  # ops/derive.py knows its derivative
     yield Builtin("logical_and", np.logical_and, ("0", "0"), 2, step="and", of_integers=True)
     yield Builtin("logical_or", np.logical_or, ("0", "0"), 2, step="or", of_integers=True)
     yield Builtin("logical_not", np.logical_not, ("0",), step="not", of_integers=True)
@@ -95,9 +102,9 @@ def _of_c() -> Iterable[Builtin]:
     yield Builtin("arccosh", np.arccosh, ("where(a > 1e10, 1 / a, 1 / sqrt((a - 1) * (a + 1)))",), c="acosh")
     yield Builtin("arctanh", np.arctanh, ("1 / ((1 - a) * (1 + a))",), c="atanh")
     yield Builtin("cbrt", np.cbrt, ("1 / (3 * cbrt(a) ** 2)",), c="cbrt")
-    yield Builtin("erf", special.erf, ("1.1283791670955126 * exp(-a ** 2)",), c="erf")
-    yield Builtin("gamma", special.gamma, ("gamma(a) * digamma(a)",), c="tgamma")
-    yield Builtin("lgamma", special.lgamma, ("digamma(a)",), c="lgamma")
+    yield Builtin("erf", _special("erf"), ("1.1283791670955126 * exp(-a ** 2)",), c="erf")
+    yield Builtin("gamma", _special("gamma"), ("gamma(a) * digamma(a)",), c="tgamma")
+    yield Builtin("lgamma", _special("lgamma"), ("digamma(a)",), c="lgamma")
 
 
 def _of_our_own() -> Iterable[Builtin]:
@@ -105,14 +112,14 @@ def _of_our_own() -> Iterable[Builtin]:
     number. normal_cdf: the standard normal distribution's function. polygamma1, ...: derivatives of digamma."""
     yield Builtin("sigmoid", _sigmoid, ("sigmoid(a) * (1 - sigmoid(a))",), quick=True)
     yield Builtin("softrelu", _softrelu, ("sigmoid(a)",))
-    yield Builtin("decay", special.decay, ("decay(a)",))
-    yield Builtin("normal_cdf", special.normal_cdf, ("0.3989422804014327 * exp(-0.5 * a ** 2)",))
-    yield Builtin("digamma", special.digamma, ("polygamma1(a)",))
-    yield Builtin("erfinv", special.erfinv, ("0.886226925452758 * exp(erfinv(a) ** 2)",))
-    yield Builtin("polygamma1", special.polygamma1, ("polygamma2(a)",))
-    yield Builtin("polygamma2", special.polygamma2, ("polygamma3(a)",))
-    yield Builtin("polygamma3", special.polygamma3, ("polygamma4(a)",))
-    yield Builtin("polygamma4", special.polygamma4)
+    yield Builtin("decay", _special("decay"), ("decay(a)",))
+    yield Builtin("normal_cdf", _special("normal_cdf"), ("0.3989422804014327 * exp(-0.5 * a ** 2)",))
+    yield Builtin("digamma", _special("digamma"), ("polygamma1(a)",))
+    yield Builtin("erfinv", _special("erfinv"), ("0.886226925452758 * exp(erfinv(a) ** 2)",))
+    yield Builtin("polygamma1", _special("polygamma1"), ("polygamma2(a)",))
+    yield Builtin("polygamma2", _special("polygamma2"), ("polygamma3(a)",))
+    yield Builtin("polygamma3", _special("polygamma3"), ("polygamma4(a)",))
+    yield Builtin("polygamma4", _special("polygamma4"))
 
 
 BUILTINS: dict[str, Builtin] = {f.name: f for f in (*_steps(), *_of_c(), *_of_our_own())}

@@ -141,7 +141,7 @@ def _names() -> dict[str, Any]:
              if name.endswith("_") or name in ("select", "half", "udiv", "umod", "cuda")}
     for word, f in OF_MATH.items():
         if word not in space:  # above are those that Numba lacks, or that are no functions there
-            arguments = ", ".join("ab"[:f.count])
+            arguments = ", ".join("ab"[:f.arity])
             made: dict[str, Any] = {"math": math}
             exec(f"def {word}({arguments}):\n    return math.{f.math}({arguments})\n", made)
             space[word] = _device(made[word])
