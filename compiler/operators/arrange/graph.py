@@ -84,7 +84,7 @@ def repeat_grad(g: Gradient) -> list[Entry | None]:
 
 
 def again_grad(g: Gradient) -> list[Entry | None]:
-    """SwapAxis, reverse: the same once more."""
+    """reverse: the same once more."""
     assert g.node.op is not None
     return [g.make(g.node.op.name, g.og, **g.params)]
 
