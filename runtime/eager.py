@@ -22,6 +22,7 @@ from mxc.compiler.ops import expr, functions
 from mxc.compiler.ops.philox import Draws
 from mxc.compiler.ops.table import Kind
 from mxc.compiler.plan import Plan, Step
+from mxc.compiler.scalar_functions.records import BUILTINS
 from mxc.compiler.system.forks import Lock
 from mxc.compiler.targets.reference import interpreter
 from mxc.runtime import faults, runner
@@ -35,12 +36,10 @@ FEW_ARRAYS = 8  # that an operator which moves elements reads and makes, up to w
 SLOW_CALL = 250e-6  # seconds: a call of compiled code takes less than half of it
 COMPILATION = 0.3  # seconds that slow calls of a form's reference take before it is compiled
 # What NumPy computes in the dtype of its arguments, and by one function: at the speed of memory, or slower.
-_QUICK = {"add", "sub", "mul", "div", "neg", "min", "max", "abs", "lt", "le", "gt", "ge", "eq", "ne", "where", "sqrt",
-          "floor", "ceil", "trunc", "rint"}
-_KEPT = _QUICK | {"mod", "pow", "exp", "expm1", "log", "log1p", "log2", "log10", "sin", "cos", "tan", "arcsin",
-                  "arccos", "arctan", "arctan2", "sinh", "cosh", "tanh", "arcsinh", "arccosh", "arctanh", "cbrt",
-                  "sigmoid"}
-_LOGICAL = {"and": np.logical_and, "or": np.logical_or, "not": np.logical_not}
+_QUICK = {"add", "sub", "mul", "div", "neg", "lt", "le", "gt", "ge", "eq", "ne", 
+          *(f.step for f in BUILTINS.values() if f.step)}
+_KEPT = _QUICK | {"mod", "pow", *(name for name, f in BUILTINS.items() if f.is_quick)}
+_LOGICAL = {"and", "or", "not"}
 _TRUTH = {"lt", "le", "gt", "ge", "eq", "ne"}
 _COMPUTED = ("float32", "float64", "int32", "int64")  # dtypes that NumPy's functions compute in as expressions do
 _lock = Lock()
@@ -236,7 +235,7 @@ class Text:
 
     def names(self) -> dict[str, object]:
         """What the text's names stand for."""
-        return {**{f"f_{k}": f for k, f in (*expr.NUMPY.items(), *_LOGICAL.items())}, **self.numbers,
+        return {**{f"f_{k}": f for k, f in expr.NUMPY.items()}, **self.numbers,
                 "as_dtype": expr.as_dtype, "dtype": np.dtype(self.dtype), "where": np.where,
                 "contiguous": np.ascontiguousarray, "__builtins__": {}}
 

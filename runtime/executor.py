@@ -127,7 +127,7 @@ class GraphExecutor:
             if grad is not None and wanted and (grad.shape, grad.dtype) != (arg.shape, arg.dtype):
                 raise MXNetError(f"the gradient array of argument {name!r} is {grad.dtype} {grad.shape}; it must be "
                                  f"as the argument: {arg.dtype} {arg.shape}")
-        ends = (n.op for n in self.graph.nodes if n.inputs and n.op is not None and n.op.grad is None)
+        ends = (n.op for n in self.graph.nodes if n.inputs and n.op is not None and n.op.grad in (None, "refused"))
         if self.wants_gradients and any(not op.differentiable and op.rule("grad") is None for op in ends):
             self._joint(True)  # raises where a gradient is to flow through an operator that has none
 

@@ -319,7 +319,7 @@ UNSTEADY = ("Dropout", "_shuffle", *(n for n in table.names() if re.match("_(ran
 def table_cases() -> dict[str, list[Case]]:
     """By operator, the samples of every operator for users: internal ones come out of these."""
     users = [op for op in table.all_operators() if op.inputs and not op.name.startswith("_mxc_")
-             and not op.in_place and op.name not in UNSTEADY and (op.grad is not None or op.differentiable)]
+             and not op.in_place and op.name not in UNSTEADY and (op.grad == "none" or op.differentiable)]
     found = {op.name: [case for case in cases(op) if not case.params.get("p")] for op in users}
     return {name: some for name, some in found.items() if some}
 

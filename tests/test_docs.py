@@ -132,6 +132,18 @@ def test_the_operator_of_the_guide():
     assert not table.has(op.name)
 
 
+def test_the_guide_has_every_rule() -> None:
+    text = (ROOT / "docs/adding-an-operator.md").read_text()
+    rows, file, told = re.findall(r"^\| (?:`(\w+)\.py`)? *\| `(\w+)` \| (.*) \|$", text, flags=re.M), "", {}
+    for first, role, said in rows:
+        file = first or file
+        told[role] = file, said
+    assert {role: home.file for role, home in loader.HOMES.items()} == {role: file for role, (file, _) in told.items()}
+    for role, home in loader.HOMES.items():
+        if role != "dtype":  # "the same on dtypes"
+            assert told[role][1].startswith(f"`({', '.join(home.parameters)})"), role
+
+
 def test_the_kernel_of_the_guide_computes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     (block,) = blocks("docs/own-kernels.md", "python")
     (tmp_path / "own_kernels_guide.py").write_text(block)

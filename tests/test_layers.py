@@ -20,32 +20,33 @@ LINES = 500
 ALLOWED = {
     "error": "",
     "system": "error",
-    "functions": "error system",
+    "scalar_functions": "",
+    "functions": "error system scalar_functions",
     "plan": "functions",  # what is told of a function's errors
     "cache_files": "system",
     "cache": "system cache_files",
-    "ops": "error system functions",
+    "ops": "error system functions scalar_functions",
     "operators": "",  # the doors of the families
     "operators/shape": "error ops",
-    "operators/reference": "error ops operators/shape",
+    "operators/reference": "error ops operators/shape scalar_functions",
     "graph": "error system plan ops",
     "operators/graph": "ops graph operators/shape",
-    "kernel": "error system ops",
+    "kernel": "error system ops scalar_functions",
     "operators/kernel": "ops kernel operators/shape",
     "lowering": "plan ops graph kernel",
     "passes": "error system plan ops graph kernel lowering",  # recompute asks which nodes share a kernel
     "targets": "error system kernel",  # the printers that targets share
-    "targets/cpu": "error system cache_files cache functions ops kernel targets",
+    "targets/cpu": "error system cache_files cache functions ops kernel targets scalar_functions",
     # targets/cpu knows it by its name alone
     "targets/numba": "error system functions ops kernel targets targets/cpu",
-    "targets/cuda": "error system functions cache_files cache ops kernel targets",
+    "targets/cuda": "error system functions cache_files cache ops kernel targets scalar_functions",
     "targets/reference": "error ops graph",  # runs graphs, not kernels
     "planning": "system plan graph kernel lowering passes",
     "stored_plans": "system cache_files plan ops graph",
     "api": "system plan ops graph kernel planning stored_plans targets/cpu",
     "runtime": "operators/shape "  # of operators that a program defines
-               "error system functions plan ops graph kernel lowering passes api targets/cpu targets/cuda "
-               "targets/reference",
+               "error system scalar_functions functions plan ops graph kernel lowering passes api targets/cpu "
+               "targets/cuda targets/reference",
     "frontend": "runtime error system cache ops graph passes targets/reference",
 }
 # Imported under TYPE_CHECKING, where a type is named and nothing is called.

@@ -10,8 +10,8 @@ from scipy import special
 from mxc.compiler.kernel import ir
 from mxc.compiler.kernel.interpret import scalar
 from mxc.compiler.kernel.math import LIBM, expand
-from mxc.compiler.ops import special as reference
-from mxc.compiler.ops.special import ORDERS
+from mxc.compiler.scalar_functions import special as reference
+from mxc.compiler.scalar_functions.special import ORDERS
 
 EXACT: dict[str, Callable] = {
     "exp": np.exp, "expm1": np.expm1, "log": np.log, "log1p": np.log1p, "log2": np.log2, "log10": np.log10,

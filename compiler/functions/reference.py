@@ -10,9 +10,10 @@ import numpy as np
 from mxc.compiler.functions.integers import INTEGER, TYPE
 from mxc.compiler.functions.source import Source
 from mxc.compiler.functions.typed import ROUNDERS, build, rewritten
+from mxc.compiler.scalar_functions.records import BUILTINS
 
 # NumPy's names of functions of `math`
-_NAMES = {"asin": "arcsin", "acos": "arccos", "acosh": "arccosh", "atanh": "arctanh", "pow": "power"}
+_NAMES = {f.math: f.name for f in BUILTINS.values() if f.c} | {"pow": "power"}
 
 
 class _Math:

@@ -6,6 +6,8 @@ import ast
 from collections.abc import Callable
 from typing import Any
 
+from mxc.compiler.scalar_functions.records import BUILTINS
+
 ARITHMETIC: dict[type[ast.operator], tuple[str, Callable[[Any, Any], Any]]] = {
     ast.Add: ("+", lambda a, b: a + b), ast.Sub: ("-", lambda a, b: a - b), ast.Mult: ("*", lambda a, b: a * b),
     ast.Div: ("/", lambda a, b: a / b), ast.FloorDiv: ("//", lambda a, b: a // b), ast.Mod: ("%", lambda a, b: a % b),
@@ -17,16 +19,12 @@ OF_KNOWN: dict[str, Callable[..., Any]] = {  # of Python, called where all argum
     f.__name__: f for f in (abs, bool, divmod, enumerate, float, int, len, max, min, pow, range, reversed, round, sum,
                             tuple, zip)}
 
-SAME = ("exp", "expm1", "log1p", "log2", "log10", "sqrt", "cbrt", "sin", "cos", "tan", "sinh", "cosh", "tanh")
 # Those whose results are numbers of the dtype.
 FUNCTIONS = {
-    **{name: f"{name}(a)" for name in (*SAME, "log", "erf", "gamma", "lgamma")},
-    **{short: f"{long}(a)" for short, long in (
-        ("asin", "arcsin"), ("acos", "arccos"), ("atan", "arctan"), ("asinh", "arcsinh"), ("acosh", "arccosh"),
-        ("atanh", "arctanh"))},
-    **{name: f"{name}(a)" for name in ("arcsin", "arccos", "arctan", "arcsinh", "arccosh", "arctanh")},
+    **{name: f"{f.name}({', '.join('ab'[:f.arity])})" for f in BUILTINS.values() if f.c and not f.of_integers
+       for name in (f.name, f.math)},
     "fabs": "abs(a)", "absolute": "abs(a)", "rint": "rint(a)", "square": "a * a", "reciprocal": "1 / a",
-    "negative": "-a", "atan2": "arctan2(a, b)", "arctan2": "arctan2(a, b)", "pow": "a ** b", "power": "a ** b",
+    "negative": "-a", "pow": "a ** b", "power": "a ** b",
     "maximum": "max(a, b)", "minimum": "min(a, b)", "add": "a + b", "subtract": "a - b",
     "multiply": "a * b", "divide": "a / b", "exp2": "2 ** a", "radians": "a * 0.017453292519943295",
     "degrees": "a * 57.29577951308232", "deg2rad": "a * 0.017453292519943295", "rad2deg": "a * 57.29577951308232",

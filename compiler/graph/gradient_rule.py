@@ -6,6 +6,7 @@ A rule is `def NAME(g) -> list[Entry | None]`, what flows into each input (auxil
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import count as count_from
 from math import prod
 
 from mxc.compiler.error import MXNetError
@@ -77,7 +78,7 @@ class Gradient:
         self.inputs, self.aux = node.inputs[:count], node.inputs[count:]
         self.outputs = [Entry(node, i) for i in range(node.num_outputs)]
         self.out_grads, self.asked, self.is_train = list(out_grads), list(asked[:count]), is_train
-        self.again, self.label, self._made = again, "backward", 0
+        self.again, self.label, self._stem, self._numbers = again, "backward", node.name, count_from(1)
 
     @property
     def params(self) -> Params:
@@ -105,9 +106,15 @@ class Gradient:
         """The first output of a new node of operator `op`."""
         return self.builder.make(op, *inputs, name=self._new_name(), **params)
 
+    def of_part(self, part: Node, outputs: Sequence[Entry], asked: Sequence[bool]) -> Gradient:
+        """The same of a node that this one is made of, into whose outputs nothing flows yet. outputs: entries that have
+        its outputs' values. New nodes are named as if they were made for this node."""
+        made = Gradient(self.builder, part, [None] * len(outputs), asked, self.is_train, self.again)
+        made.outputs, made.label, made._stem, made._numbers = list(outputs), self.label, self._stem, self._numbers
+        return made
+
     def _new_name(self) -> str:
-        self._made += 1
-        return f"{self.node.name}_{self.label}{self._made}"
+        return f"{self._stem}_{self.label}{next(self._numbers)}"
 
     def sum_to(self, entry: Entry, shape: Shape) -> Entry:
         """`entry` summed over what broadcasting `shape` to its shape had repeated."""

@@ -12,6 +12,7 @@ from mxc.compiler.kernel.ir import FLOATS, INDEX, LoopKernel, Value
 from mxc.compiler.kernel.math import expand
 from mxc.compiler.ops import functions, philox
 from mxc.compiler.ops.expr import as_dtype
+from mxc.compiler.scalar_functions.records import OF_KERNELS
 
 
 def numpy_dtype(dtype: str) -> np.dtype:
@@ -166,19 +167,12 @@ def _function(v: Value, args: Sequence[np.ndarray]) -> np.ndarray:
             continue
         inputs = [done[id(a)] for a in step.args]
         if step.op in ir.FUNCTIONS:
-            name = LIBRARY[step.op]
+            name = OF_KERNELS[step.op].math
             call = np.frompyfunc(lambda *x, name=name: _guarded(name, *x), len(inputs), 1)
             done[id(step)] = np.asarray(call(*[i.astype(np.float64) for i in inputs])).astype(numpy_dtype(step.dtype))
         else:
             done[id(step)] = scalar(step, inputs)
     return done[id(expanded)]
-
-
-LIBRARY: dict[str, str | Callable[..., float]] = {
-    "sin": "sin", "cos": "cos", "tan": "tan", "arcsin": "asin", "arccos": "acos", "arctan": "atan",
-    "arctan2": "atan2", "arcsinh": "asinh", "arccosh": "acosh", "arctanh": "atanh", "cbrt": "cbrt", "gamma": "gamma",
-    "lgamma": "lgamma", "erf": "erf",
-}
 
 
 def _guarded(name: str, *args: float) -> float:

@@ -21,6 +21,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from mxc.compiler.scalar_functions.records import OF_KERNELS
 from mxc.compiler.system.forks import Lock
 
 if TYPE_CHECKING:
@@ -43,12 +44,7 @@ ARITHMETIC = {
     "cast": 1, "bitcast": 1, "shl": 2, "shr": 2, "bitand": 2, "bitor": 2, "bitxor": 2, "mulhi": 2,
     "sqrt": 1, "floor": 1, "ceil": 1, "trunc": 1, "rint": 1,
 }
-FUNCTIONS = {
-    "exp": 1, "expm1": 1, "log": 1, "log1p": 1, "log2": 1, "log10": 1, "sin": 1, "cos": 1, "tan": 1, "arcsin": 1,
-    "arccos": 1, "arctan": 1, "arctan2": 2, "sinh": 1, "cosh": 1, "tanh": 1, "arcsinh": 1, "arccosh": 1, "arctanh": 1,
-    "erf": 1, "erfinv": 1, "gamma": 1, "lgamma": 1, "digamma": 1, "cbrt": 1, "sigmoid": 1, "softrelu": 1,
-    "polygamma1": 1, "polygamma2": 1, "polygamma3": 1, "polygamma4": 1, "decay": 1, "normal_cdf": 1,
-}
+FUNCTIONS = {name: f.arity for name, f in OF_KERNELS.items()}
 COMPARISONS = frozenset(["lt", "le", "gt", "ge", "eq", "ne", "and", "or", "not"])
 
 

@@ -12,19 +12,35 @@ from __future__ import annotations
 
 import math as pymath
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
+from mxc.compiler.error import MXNetError
 from mxc.compiler.kernel import ir, philox
 from mxc.compiler.kernel.ir import FUNCTIONS, Value
 from mxc.compiler.kernel.real import Real, fma, from_bits, integer, polynomial, where
-from mxc.compiler.ops.special import ORDERS, asymptotic_terms, cotangent_terms
+from mxc.compiler.scalar_functions.records import OF_KERNELS, Builtin
+from mxc.compiler.scalar_functions.special import ORDERS, asymptotic_terms, cotangent_terms
 
-# What stays a call of the C library after expansion, in float32 and float64.
-LIBM = frozenset([
-    "sin", "cos", "tan", "arcsin", "arccos", "arctan", "arctan2", "arcsinh", "arccosh", "arctanh", "cbrt", "gamma",
-    "lgamma", "erf", "pow", "mod",
-])
+Function = Callable[..., Real]
+EXPANSIONS: dict[str, Function] = {}
+_ONLY: dict[str, str] = {}  # function -> the dtype, float32 or float64, that its expansion is for alone
+
+
+def expansion(function: Function) -> Function:
+    """Mark how the function of that name of scalar_functions/records.py is computed, in float32 and in float64."""
+    EXPANSIONS[function.__name__] = function
+    return function
+
+
+def expansion_in(dtype: str) -> Callable[[Function], Function]:
+    """As `expansion`, of one dtype. Of float64 alone: a float32 is computed in float64 and rounded, which is for what
+    is rare and loses digits. Of float32 alone: in float64 the C library computes it."""
+    def mark(function: Function) -> Function:
+        _ONLY[function.__name__] = dtype
+        return expansion(function)
+
+    return mark
 
 
 class _Format:
@@ -164,10 +180,12 @@ def _exp_of_minus(x: Real) -> Real:
     return _scaled_exp(where(size < low, low, size))
 
 
+@expansion
 def exp(x: Real) -> Real:
     return _exp(x)
 
 
+@expansion
 def decay(x: Real) -> Real:
     """exp(x) for x <= 0, and 0 where that is no normal number, which spares what else the ends of the range cost."""
     form = FORMATS[x.dtype]
@@ -176,6 +194,7 @@ def decay(x: Real) -> Real:
     return where(x < form.least, x.const(0.0), fma(scale, _expm1_of_rest(r), scale))
 
 
+@expansion
 def expm1(x: Real) -> Real:
     top = 89.0 if x.dtype == "float32" else 710.0  # already infinite, and half of 2**n is not
     n, r = _reduced(_clamped(x, -60.0, top), FORMATS[x.dtype].bias - 1)
@@ -217,18 +236,21 @@ def _log_edges(x: Real, result: Real) -> Real:
     return where(x > 0.0, result, where(x.equals(0.0), x.const(-pymath.inf), x.const(pymath.nan)))
 
 
+@expansion
 def log(x: Real) -> Real:
     form = FORMATS[x.dtype]
     e, m = _log_parts(x)
     return _log_edges(x, fma(e, form.ln2_high, fma(e, form.ln2_low, m)))
 
 
+@expansion
 def log2(x: Real) -> Real:
     e, m = _log_parts(x)
     high = float(_rounded(pymath.log2(pymath.e), x.dtype))
     return _log_edges(x, e + fma(m, high, m * (pymath.log2(pymath.e) - high)))
 
 
+@expansion
 def log10(x: Real) -> Real:
     e, m = _log_parts(x)
     high, factor = _rounded(pymath.log10(2), x.dtype), pymath.log10(pymath.e)
@@ -242,6 +264,7 @@ def _rounded(number: float, dtype: str) -> float:
     return round(number * scale) / scale
 
 
+@expansion
 def log1p(x: Real) -> Real:
     u = x + 1.0
     lost = where(x > 1.0, 1.0 - (u - x), x - (u - 1.0))  # what rounding took from u
@@ -250,6 +273,7 @@ def log1p(x: Real) -> Real:
     return where(x < float("inf"), inside, x)
 
 
+@expansion
 def sigmoid(x: Real) -> Real:
     """1 / (1 + exp(-x)), both of these times a power of two that keeps exp(-x) a normal number."""
     form = FORMATS[x.dtype]
@@ -258,6 +282,7 @@ def sigmoid(x: Real) -> Real:
     return one / (fma(scale, _expm1_of_rest(r, -1.0), one) + scale)
 
 
+@expansion
 def softrelu(x: Real) -> Real:
     """log(1 + exp(x)) = max(x, 0) + log(1 + exp(-|x|))."""
     e = _exp_of_minus(x)
@@ -272,6 +297,7 @@ def _with_sign(size: Real, x: Real) -> Real:
     return from_bits(ir.apply("bitor", size.bits(), integer("bitand", x.bits(), FORMATS[x.dtype].sign)))
 
 
+@expansion
 def tanh(x: Real) -> Real:
     """h / (h + 1) with h = expm1(2 |x|) / 2, and what rounding took from the quotient."""
     form = FORMATS[x.dtype]
@@ -285,6 +311,7 @@ def tanh(x: Real) -> Real:
     return _with_sign(fma(fma(-y, h, h - y), inverse, y), x)
 
 
+@expansion
 def sinh(x: Real) -> Real:
     size = x.op("abs")
     half = _exp(size, -1)
@@ -294,13 +321,15 @@ def sinh(x: Real) -> Real:
     return where(size < 1.0, small, where(x < 0.0, -large, large))
 
 
+@expansion
 def cosh(x: Real) -> Real:
     half = _exp(x.op("abs"), -1)
     return half + 0.25 / half
 
 
+@expansion_in("float32")
 def erf(x: Real) -> Real:
-    """1 - 2**-u with u = -log2(erfc(|x|)). float32 only; in float64 the C library's."""
+    """1 - 2**-u with u = -log2(erfc(|x|))."""
     form = FORMATS[x.dtype]
     size = x.op("abs")
     t = where(size > ERF_ONE, x.const(ERF_ONE), size)
@@ -312,6 +341,7 @@ def erf(x: Real) -> Real:
     return _with_sign(fma(-power, fma(r, polynomial(r, ERF_POWER), r), 1.0 - power), x)
 
 
+@expansion
 def normal_cdf(x: Real) -> Real:
     """The standard normal distribution's function, to 3.2 * 2**-24 at every x, float32: a quotient of polynomials takes
     half as long as erf, whose relative error near 0 is not needed here. In float64 it is made of erf."""
@@ -322,6 +352,7 @@ def normal_cdf(x: Real) -> Real:
     return t * polynomial(square, NORMAL_OVER) / polynomial(square, NORMAL_UNDER) + 0.5
 
 
+@expansion_in("float64")
 def digamma(x: Real) -> Real:
     """Abramowitz and Stegun 6.3.5 (recurrence), 6.3.7 (reflection), 6.3.18 (asymptotic series). float64."""
     reflected = x < 0.5
@@ -341,9 +372,9 @@ def digamma(x: Real) -> Real:
 POLYGAMMA = {order: (asymptotic_terms(order), cotangent_terms(order)) for order in ORDERS}
 
 
-def polygamma(order: int, x: Real) -> Real:
-    """The derivative of that order of digamma, as ops/special.py has it. float64: at most 3e-15 of it off at
-    positive x, and 1e-13 at negative ones but close to zeros, which even orders have between the poles."""
+def _polygamma(order: int, x: Real) -> Real:
+    """The derivative of that order of digamma, as scalar_functions/special.py has it. float64: at most 3e-15 of it off
+    at positive x, and 1e-13 at negative ones but close to zeros, which even orders have between the poles."""
     reflected = x < 0.5
     y = where(reflected, 1.0 - x, x)
     shifted, count = y + 10.0, float(pymath.factorial(order))
@@ -368,6 +399,7 @@ def _repeated(x: Real, power: int) -> Real:
     return result
 
 
+@expansion_in("float64")
 def erfinv(x: Real) -> Real:
     """x times a polynomial in w = -log(1 - x**2), for large w in its root. float64."""
     w = -log((1.0 - x) * (1.0 + x))
@@ -391,29 +423,44 @@ def _power(base: Real, exponent: Value) -> Real | None:
     return special[float(number)]() if float(number) in special else None
 
 
-EXPANSIONS: dict[str, Callable[[Real], Real]] = {
-    "exp": exp, "expm1": expm1, "log": log, "log1p": log1p, "log2": log2, "log10": log10, "tanh": tanh,
-    "sigmoid": sigmoid, "softrelu": softrelu, "sinh": sinh, "cosh": cosh, "erf": erf, "digamma": digamma,
-    "decay": decay, "normal_cdf": normal_cdf,
-    "erfinv": erfinv, **{f"polygamma{order}": partial(polygamma, order) for order in POLYGAMMA},
-}
-# rare, and their formulas lose digits
-IN_DOUBLE = frozenset(["digamma", "erfinv", *(f"polygamma{order}" for order in POLYGAMMA)])
+for _order in POLYGAMMA:
+    EXPANSIONS[f"polygamma{_order}"] = partial(_polygamma, _order)
+    _ONLY[f"polygamma{_order}"] = "float64"
+
+# What stays a call of the C library after expansion, in float32 or float64.
+LIBM = frozenset(["pow", "mod", *(f for f in OF_KERNELS if f not in EXPANSIONS or _ONLY.get(f) == "float32")])
+
+
+def check_ties(records: Mapping[str, Builtin], expanded: Iterable[str], called: Iterable[str]) -> None:
+    """Raises MXNetError for a function without a way to compute it, and for an expansion of no function.
+
+    expanded: names of functions that have an expansion; called: of those that stay calls of the C library.
+    """
+    for name in sorted({*expanded} - records.keys()):
+        raise MXNetError(f"kernel/math.py: the expansion {name} is of no function in scalar_functions/records.py")
+    for name in sorted(set(called) & records.keys()):
+        if not records[name].c:
+            raise MXNetError(f"scalar_functions/records.py: the function {name}: expected c, the C library's function "
+                             f"that computes it, or an expansion of that name in kernel/math.py")
+
+
+check_ties(OF_KERNELS, EXPANSIONS, LIBM)
 
 
 def _expanded(op: str, args: tuple[Value, ...], dtype: str) -> Value:
     if dtype == "float16":
         wide = _expanded(op, tuple(ir.cast(a, "float32") for a in args), "float32")
         return ir.cast(wide, dtype)
-    if op in IN_DOUBLE and dtype == "float32":
+    only = _ONLY.get(op, dtype)
+    if (dtype, only) == ("float32", "float64"):
         return ir.cast(_expanded(op, tuple(ir.cast(a, "float64") for a in args), "float64"), dtype)
     if op == "pow":
         power = _power(Real(args[0]), args[1])
         return power.value if power is not None else ir.make(op, args, dtype)
-    if op == "erf" and dtype == "float64":
+    if op not in EXPANSIONS or dtype != only:
         return ir.make(op, args, dtype)
-    made = EXPANSIONS[op](Real(args[0])).value if op in EXPANSIONS else ir.make(op, args, dtype)
-    return made if dtype != "float64" or op not in IN_DOUBLE else _rebuilt([made])[0]
+    made = EXPANSIONS[op](*map(Real, args)).value
+    return _rebuilt([made])[0] if op in _ONLY and dtype == "float64" else made
 
 
 def _rebuilt(values: Sequence[Value]) -> list[Value]:

@@ -8,31 +8,9 @@ from mxc.compiler.error import MXNetError
 from mxc.compiler.ops import functions
 from mxc.compiler.ops.expr import names_in, parse
 from mxc.compiler.ops.functions import ScalarFunction
+from mxc.compiler.scalar_functions.records import BUILTINS
 from mxc.compiler.system import syntax
 
-# function -> the derivative by each argument over a, b (the arguments). At ties max and min follow the first argument.
-# "0": flat almost everywhere. 1 - a ** 2 would lose the digits of an a near 1.
-DERIVATIVES: dict[str, tuple[str, ...]] = {
-    "exp": ("exp(a)",), "expm1": ("exp(a)",), "log": ("1 / a",), "log1p": ("1 / (1 + a)",),
-    "log2": ("1.4426950408889634 / a",), "log10": ("0.4342944819032518 / a",),
-    "sin": ("cos(a)",), "cos": ("-sin(a)",), "tan": ("1 + tan(a) ** 2",),
-    "arcsin": ("1 / sqrt((1 - a) * (1 + a))",), "arccos": ("-1 / sqrt((1 - a) * (1 + a))",),
-    "arctan": ("1 / (1 + a ** 2)",),
-    "arctan2": ("b / (a ** 2 + b ** 2)", "-a / (a ** 2 + b ** 2)"),
-    "sinh": ("cosh(a)",), "cosh": ("sinh(a)",), "tanh": ("1 - tanh(a) ** 2",),
-    "arcsinh": ("where(abs(a) > 1e10, 1 / abs(a), 1 / sqrt(a ** 2 + 1))",),  # the square of a large one overflows
-    "arccosh": ("where(a > 1e10, 1 / a, 1 / sqrt((a - 1) * (a + 1)))",), "arctanh": ("1 / ((1 - a) * (1 + a))",),
-    "sqrt": ("0.5 / sqrt(a)",), "cbrt": ("1 / (3 * cbrt(a) ** 2)",),
-    "erf": ("1.1283791670955126 * exp(-a ** 2)",), "erfinv": ("0.886226925452758 * exp(erfinv(a) ** 2)",),
-    "gamma": ("gamma(a) * digamma(a)",), "lgamma": ("digamma(a)",), "digamma": ("polygamma1(a)",),
-    "polygamma1": ("polygamma2(a)",), "polygamma2": ("polygamma3(a)",), "polygamma3": ("polygamma4(a)",),
-    "sigmoid": ("sigmoid(a) * (1 - sigmoid(a))",), "softrelu": ("sigmoid(a)",), "decay": ("decay(a)",),
-    "normal_cdf": ("0.3989422804014327 * exp(-0.5 * a ** 2)",),
-    "abs": ("where(a > 0, 1, where(a < 0, -1, 0))",),
-    "max": ("a >= b", "a < b"), "min": ("a <= b", "a > b"),
-    "floor": ("0",), "ceil": ("0",), "trunc": ("0",), "rint": ("0",),
-    "logical_and": ("0", "0"), "logical_or": ("0", "0"), "logical_not": ("0",),
-}
 ZERO, ONE = ast.Constant(0), ast.Constant(1)
 
 
@@ -64,11 +42,12 @@ def derivative(node: ast.expr, name: str) -> ast.expr:
     added = functions.find(function)
     if added is not None:
         return _of_function(added, node, name)
-    if function not in DERIVATIVES:
+    by_each = BUILTINS[function].derivatives
+    if not by_each:
         raise MXNetError(f"the derivative of {function} is not known (in {ast.unparse(node)!r})")
     total: ast.expr = ZERO
     arguments = dict(zip("ab", node.args, strict=False))
-    for argument, outer in zip(node.args, DERIVATIVES[function], strict=True):
+    for argument, outer in zip(node.args, by_each, strict=True):
         inner = derivative(argument, name)
         total = _add(total, _multiply(inner, _substitute(parse(outer), arguments)))
     return total

@@ -1,8 +1,8 @@
 """The expression language of the operator table: checked Python expressions with several readings.
 
 An expression is arithmetic (`+ - * / ** %`, unary `-`) and comparisons over names (inputs and parameters), numbers and
-the functions in FUNCTIONS. `evaluate` walks it and calls a reading's methods; the NumPy reading is here, the typed
-kernel reading in kernel/scalar.py, the derivative in derive.py.
+the functions of scalar_functions/records.py. `evaluate` walks it and calls a reading's methods; the NumPy reading is
+here, the typed kernel reading in kernel/scalar.py, the derivative in derive.py.
 
 Types. A whole expression is computed in `compute_dtype(text, dtype)` of the operator's output dtype: itself, but
 float32 for float16, and float64 for integers where a function as `exp`, a constant as `pi` or a number with a fraction
@@ -22,23 +22,11 @@ import numpy as np
 
 from mxc.compiler.error import MXNetError
 from mxc.compiler.ops import functions
+from mxc.compiler.scalar_functions.records import BUILTINS
 from mxc.compiler.system import syntax
 
 T = TypeVar("T")
 
-# name in an expression -> number of arguments; all are names of kernel/ir.py, but those in RENAMED.
-ROUNDING = {"floor": 1, "ceil": 1, "trunc": 1, "rint": 1}
-EXACT = {"min": 2, "max": 2, "abs": 1, "where": 3, "logical_and": 2, "logical_or": 2, "logical_not": 1, **ROUNDING}
-REAL = {
-    "sqrt": 1, "exp": 1, "expm1": 1, "log": 1, "log1p": 1, "log2": 1, "log10": 1, "sin": 1, "cos": 1, "tan": 1,
-    "arcsin": 1, "arccos": 1, "arctan": 1, "arctan2": 2, "sinh": 1, "cosh": 1, "tanh": 1, "arcsinh": 1, "arccosh": 1,
-    "arctanh": 1, "erf": 1, "erfinv": 1, "gamma": 1, "lgamma": 1, "digamma": 1, "cbrt": 1, "sigmoid": 1, "softrelu": 1,
-    "polygamma1": 1, "polygamma2": 1, "polygamma3": 1, "polygamma4": 1,  # derivatives of digamma
-    "decay": 1,  # exp of what is not above 0, and 0 where that is no normal number
-    "normal_cdf": 1,  # the standard normal distribution's function
-}
-FUNCTIONS = {**EXACT, **REAL}
-RENAMED = {"logical_and": "and", "logical_or": "or", "logical_not": "not"}
 OPERATORS: dict[type[ast.AST], str] = {
     ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div", ast.Mod: "mod", ast.Pow: "pow",
     ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge", ast.Eq: "eq", ast.NotEq: "ne",
@@ -89,12 +77,13 @@ def _check(node: ast.AST, text: str) -> None:
         name, count = node.func.id, len(node.args)
         if name == "cast" and count == 2 and isinstance(node.args[1], ast.Constant):
             return
-        if FUNCTIONS.get(name) == count:
+        builtin = BUILTINS.get(name)
+        if builtin is not None and builtin.arity == count:
             return
         added = functions.find(name)
         if added is not None and added.count == count:
             return
-        known = f"takes {FUNCTIONS[name]} arguments" if name in FUNCTIONS else "is not a function of the language"
+        known = "is not a function of the language" if builtin is None else f"takes {builtin.arity} arguments"
         raise MXNetError(f"expression {text!r}: {name} with {count} arguments: {name} {known}")
     raise MXNetError(f"expression {text!r}: {type(node).__name__} is not part of the language")
 
@@ -129,7 +118,8 @@ def _is_real(text: str) -> bool:
     """Whether an expression leaves the integers: a function as exp, a constant as pi, a number with a fraction."""
     nodes = list(ast.walk(parse(text)))
     names = {n.id for n in nodes if isinstance(n, ast.Name)}
-    return bool(names & {*REAL, *CONSTANTS}) or any(isinstance(n, ast.Constant) and isinstance(n.value, float)
+    leaving = CONSTANTS.keys() | {name for name, f in BUILTINS.items() if not f.of_integers}
+    return bool(names & leaving) or any(isinstance(n, ast.Constant) and isinstance(n.value, float)
                                                     for n in nodes)
 
 
@@ -169,7 +159,8 @@ def evaluate(text: str, reading: Reading[T], env: Mapping[str, T]) -> T:
         added = functions.find(node.func.id)
         if added is not None and not added.is_native:
             return _of_formula(added, reading, values)
-        return reading.apply(RENAMED.get(node.func.id, node.func.id), *values)
+        builtin = BUILTINS.get(node.func.id)
+        return reading.apply(node.func.id if builtin is None else builtin.step or builtin.name, *values)
 
     return walk(parse(text))
 
@@ -199,8 +190,7 @@ class NumpyReading:
 
     def apply(self, op: str, *args: np.ndarray) -> np.ndarray:
         if op in ("and", "or", "not"):
-            truth = [a != 0 for a in args]
-            return {"and": np.logical_and, "or": np.logical_or, "not": np.logical_not}[op](*truth)
+            return NUMPY[op](*[a != 0 for a in args])
         if op == "where":
             return np.where(args[0] != 0, as_dtype(args[1], self.dtype), as_dtype(args[2], self.dtype))
         added = functions.find(op)
@@ -271,26 +261,9 @@ def _power(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return as_dtype(np.power(a.astype("float64"), b.astype("float64")), a.dtype)
 
 
-def _special(name: str):  # a function of scipy-free special functions, by element
-    from mxc.compiler.ops import special
-
-    return getattr(special, name)
-
-
-NUMPY: dict[str, Callable[..., np.ndarray]] = {
+NUMPY: dict[str, Callable[..., np.ndarray]] = {  # by the names of kernel/ir.py
     "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": _divide, "mod": _modulus, "pow": _power,
-    "neg": np.negative, "min": np.minimum, "max": np.maximum, "abs": np.abs,
+    "neg": np.negative,
     "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal, "eq": np.equal, "ne": np.not_equal,
-    "sqrt": np.sqrt, "floor": np.floor, "ceil": np.ceil, "trunc": np.trunc, "rint": np.rint,
-    "exp": np.exp, "expm1": np.expm1, "log": np.log, "log1p": np.log1p, "log2": np.log2, "log10": np.log10,
-    "sin": np.sin, "cos": np.cos, "tan": np.tan, "arcsin": np.arcsin, "arccos": np.arccos, "arctan": np.arctan,
-    "arctan2": np.arctan2, "sinh": np.sinh, "cosh": np.cosh, "tanh": np.tanh, "arcsinh": np.arcsinh,
-    "arccosh": np.arccosh, "arctanh": np.arctanh, "cbrt": np.cbrt,
-    "sigmoid": lambda x: 1 / (1 + np.exp(-x)), "softrelu": lambda x: np.logaddexp(x, np.zeros_like(x)),
-    "erf": lambda x: _special("erf")(x), "erfinv": lambda x: _special("erfinv")(x),
-    "gamma": lambda x: _special("gamma")(x), "lgamma": lambda x: _special("lgamma")(x),
-    "digamma": lambda x: _special("digamma")(x),
-    "polygamma1": lambda x: _special("polygamma1")(x), "polygamma2": lambda x: _special("polygamma2")(x),
-    "polygamma3": lambda x: _special("polygamma3")(x), "polygamma4": lambda x: _special("polygamma4")(x),
-    "decay": lambda x: _special("decay")(x), "normal_cdf": lambda x: _special("normal_cdf")(x),
+    **{f.step or f.name: f.numpy for f in BUILTINS.values()},
 }

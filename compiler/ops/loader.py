@@ -23,7 +23,7 @@ from mxc.compiler.error import MXNetError, nearest
 from mxc.compiler.ops.derive import rename
 from mxc.compiler.ops.expr import names_of
 from mxc.compiler.ops.params import ParamType, parse_type
-from mxc.compiler.ops.table import InputSpec, Kind, Operator, Reduce
+from mxc.compiler.ops.table import NO_GRADIENT, InputSpec, Kind, Operator, Reduce
 
 
 @dataclass(frozen=True)
@@ -212,7 +212,7 @@ def _operator(entry: _Entry) -> Operator:
         outputs = tuple(o.rstrip("*") for o in outputs)
     kind = Kind[raw["kind"].upper()]
     rules = dict(DEFAULTS[kind]) | {role: raw[role] for role in HOMES if isinstance(raw.get(role), str)}
-    if raw.get("grad") == "none":
+    if raw.get("grad") in NO_GRADIENT:
         del rules["grad"]
     operator = Operator(
         name=name, kind=kind, inputs=inputs, params=params, aliases=tuple(raw.get("aliases", ())),

@@ -110,6 +110,7 @@ class InputSpec:
         return not self.condition or bool(condition(self.condition, params)) != self.negated
 
 
+NO_GRADIENT = ("none", "refused")  # what `grad` may say beside formulas and a rule
 Role = str  # what a named rule is for: "shape", "dtype", "reference", "grad", ...; loader.HOMES has them all
 
 
@@ -124,7 +125,8 @@ class Operator:
     MXNet's of operators that list names; else as input0. unwatched: outputs that they are told only where those are
     visible, for MXNet has no such hidden ones. expr: of an elementwise or broadcast operator; a dict {parameter:
     {value: expression}} selects by a parameter's value. grad: {input: formula}, the name of a rule, "none" (no gradient
-    flows), or None (that of `expr`, or there is none). rules: role -> name of a rule, defaults of the kind filled in;
+    flows), "refused" (there is none, as in MXNet, and one that is asked for is an error), or None (that of `expr`, else
+    of the decomposition, else there is none). rules: role -> name of a rule, defaults of the kind filled in;
     family: the folder of compiler/operators/ where they are.
     update: the lines of an operator that changes arrays in place (updates.py), {} of others; many: the name of the one
     that it applies to several weights. doc: one line for its function's help.
@@ -322,8 +324,15 @@ class Operator:
 
     @property
     def differentiable(self) -> bool:
-        """Whether a gradient is known: `grad` says how, or there is an expression to differentiate."""
-        return self.grad != "none" and (self.grad is not None or self.expr is not None)
+        """Whether a gradient is known: `grad` says how, or an expression or a decomposition is differentiated."""
+        if self.grad is not None:
+            return self.grad not in NO_GRADIENT
+        return self.expr is not None or self.is_made_of_others
+
+    @property
+    def is_made_of_others(self) -> bool:
+        """Whether its gradient is that of the operators that its decomposition is made of."""
+        return self.grad is None and self.expr is None and "decompose" in self.rules and bool(self.inputs)
 
     def formula(self, input_name: str) -> str | dict[str, dict[str, str]]:
         """The gradient of one input over og, out, inputs and parameters: from `grad`, else derived from `expr`.

@@ -13,13 +13,14 @@ loss operators (SoftmaxOutput, MakeLoss, ...) begin a gradient of their own and 
 nothing does. As in MXNet, whoever runs backward without a value for a head gradient that exists must be refused ("head
 gradient is required: the output is not a loss"); values for those that do not exist are accepted and ignored.
 
-A rule in operators/*/graph.py says what flows into an operator's inputs; an operator with formulas in the table needs
-none: its generated `_backward_<op>` operators are used. Contributions to one entry are added up; where nothing flows
-the gradient is zeros. Gradients have their argument's dtype. Through what has no elements nothing flows.
+What flows into an operator's inputs is found in the first of three ways that there is: a rule in operators/*/graph.py;
+the formulas of the table, by generated `_backward_<op>` operators; the gradients of what the operator is made of, its
+decomposition. Contributions to one entry are added up; where nothing flows the gradient is zeros. Gradients have their
+argument's dtype. Through what has no elements nothing flows.
 """
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from mxc.compiler.error import MXNetError
 from mxc.compiler.graph.building import as_dtype
@@ -89,19 +90,32 @@ def _flow_back(graph: Graph, builder: GraphBuilder, leads: set[Node], is_train: 
             continue
         head = builder.variable(f"{prefix}{i}", graph.shape(entry), graph.dtype(entry))
         flows.setdefault(entry, []).append(head)
-    for node in reversed(graph.nodes):
+
+    def gradient_of(node: Node, asked: list[bool]) -> Gradient:
+        return Gradient(builder, node, [], asked, is_train and node not in inferring, again)
+
+    _flow_through(graph.nodes, leads, flows, gradient_of)
+    return flows
+
+
+def _flow_through(nodes: Sequence[Node], leads: set[Node], flows: dict[Entry, list[Entry]],
+                  gradient_of: Callable[[Node, list[bool]], Gradient]) -> None:
+    """Add to `flows`, the contributions to the gradient of every entry, what flows back through the nodes `leads`.
+
+    gradient_of: what a node's rule works with, but for what flows into the node; of a node, and whether the gradient of
+    each of its inputs is needed.
+    """
+    for node in reversed(nodes):
         if node.op is None or node not in leads:
             continue
         outs = [Entry(node, i) for i in range(node.num_outputs)]
         if not (is_loss(node.op) or any(flows.get(e) for e in outs)):
             continue
-        out_grads = [_sum(builder, e, flows.get(e, [])) for e in outs]
-        asked = [e.node in leads for e in node.inputs]
-        g = Gradient(builder, node, out_grads, asked, is_train and node not in inferring, again)
+        g = gradient_of(node, [e.node in leads for e in node.inputs])
+        g.out_grads = [_sum(g.builder, e, flows.get(e, [])) for e in outs]
         for entry, back in zip(node.inputs, _differentiate(g), strict=False):
             if back is not None and entry.node in leads:
                 flows.setdefault(entry, []).append(back)
-    return flows
 
 
 def _differentiate(g: Gradient) -> list[Entry | None]:
@@ -111,7 +125,7 @@ def _differentiate(g: Gradient) -> list[Entry | None]:
     if node.op.grad == "none":
         return [None] * len(node.inputs)
     rule = node.op.rule("grad")
-    backs = rule(g) if rule else g.by_formula()
+    backs = rule(g) if rule else _by_parts(g) if node.op.is_made_of_others else g.by_formula()
     checked: list[Entry | None] = []
     for entry, back in zip(g.inputs, backs, strict=True):
         if back is not None:
@@ -121,6 +135,65 @@ def _differentiate(g: Gradient) -> list[Entry | None]:
             back = as_dtype(g.builder, back, g.dtype(entry))
         checked.append(back)
     return checked
+
+
+def _by_parts(g: Gradient) -> list[Entry | None]:
+    """What flows into each input of a node through the operators that its decomposition is made of.
+
+    The parts are made once more, beside the node, where a gradient reads their values; what is equal to a part of the
+    node's own decomposition becomes one with it later. Raises MXNetError for a node that is not decomposed, or that
+    draws random numbers, of which other ones would be drawn.
+    """
+    graph, parts, count = _decomposed(g)
+    given, made = parts[:count], parts[count:]
+    place = dict(zip(given, g.node.inputs, strict=True))  # entry of the decomposition -> of the graph
+    for part, out in zip(made, g.outputs, strict=True):
+        place.setdefault(part, out)
+    copies: dict[Node, Node] = {}
+    for node in graph.nodes:
+        if node.op is not None:
+            inputs = [place[e] for e in node.inputs]
+            copies[node] = Node(node.op, f"{g.node.name}_part{len(copies) + 1}", node.attrs, node.params, inputs,
+                                node.subgraphs)
+            for i, entry in enumerate(g.builder.add(copies[node])):
+                place.setdefault(Entry(node, i), entry)
+
+    def gradient_of(node: Node, asked: list[bool]) -> Gradient:
+        return g.of_part(copies[node], [place[Entry(node, i)] for i in range(node.num_outputs)], asked)
+
+    flows: dict[Entry, list[Entry]] = {}
+    for part, back in zip(made, g.out_grads, strict=True):
+        if back is not None:
+            flows.setdefault(part, []).append(back)
+    wanted = [e.node for e, asked in zip(given, g.asked, strict=False) if asked]
+    _flow_through(graph.nodes, _leading(graph, wanted), flows, gradient_of)
+    return [_sum(g.builder, e, flows.get(e, [])) if asked else None for e, asked in zip(given, g.asked, strict=False)]
+
+
+def _decomposed(g: Gradient) -> tuple[Graph, list[Entry], int]:
+    """The decomposition of a node as a graph of its own; the variables that stand for the inputs, auxiliary states
+    last, before what it gives for each output; how many variables there are."""
+    node, alone = g.node, GraphBuilder()
+    assert node.op is not None
+    names = [f"{node.name}_{name}" for name in (*node.op.input_names(node.params), *node.op.aux_names(node.params))]
+    inputs = [alone.variable(name, g.shape(e), g.dtype(e)) for name, e in zip(names, node.inputs, strict=True)]
+    outputs = alone.add(Node(node.op, node.name, node.attrs, node.params, inputs, node.subgraphs))
+    both = [*inputs, *outputs]
+    builder = GraphBuilder(alone.finish(both, [Sink("output", "")] * len(both)))
+    for entry in inputs:
+        builder.copy(entry.node)
+    rule = node.op.rule("decompose")
+    made = rule(builder, outputs[0].node, inputs, Options(None, g.is_train)) if rule else None  # type: ignore[arg-type]
+    why = "" if made is not None else "with these parameters it is not made of other operators; "
+    if builder.streams:
+        why = "it draws random numbers, and its gradient would draw other ones; "
+    parts = [*inputs, *(made or [])]
+    graph = builder.finish(parts, [Sink("output", "")] * len(parts))
+    if any(part.op is node.op for part in graph.nodes):
+        why = f"it is made of {node.op.name} again; "
+    if why:
+        raise MXNetError(f"{node!r} has no gradient, and one was asked for: {why}{node.op.no_gradient}")
+    return graph, parts, len(inputs)
 
 
 def _sum(builder: GraphBuilder, entry: Entry, parts: list[Entry]) -> Entry | None:

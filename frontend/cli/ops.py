@@ -75,7 +75,9 @@ def gradient(op: Any) -> str:
         return "none"
     if isinstance(op.grad, dict):
         return "; ".join(f"{name}: {chosen(text)}" for name, text in op.grad.items())
-    return "the formula's derivative" if op.grad is None else f"rule {op.grad}"
+    if op.grad is not None:
+        return f"rule {op.grad}"
+    return "that of the operators it is made of" if op.is_made_of_others else "the formula's derivative"
 
 
 def chosen(expr: Any) -> str:

@@ -10,7 +10,7 @@ from mxc.compiler.graph.building import along, as_dtype, as_shape, filled, rando
 from mxc.compiler.graph.gradient_rule import Gradient
 from mxc.compiler.graph.graph import Entry, GraphBuilder, Node
 from mxc.compiler.graph.options import Options
-from mxc.compiler.ops.special import SELU_ALPHA, SELU_SCALE
+from mxc.compiler.operators.activation.shape import SELU_ALPHA, SELU_SCALE
 
 
 def activation(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry]:

@@ -5,9 +5,10 @@ import math
 
 import numpy as np
 
+from mxc.compiler.operators.activation.shape import SELU_ALPHA, SELU_SCALE
 from mxc.compiler.ops.philox import Draws
-from mxc.compiler.ops.special import SELU_ALPHA, SELU_SCALE, erf
 from mxc.compiler.ops.table import Params
+from mxc.compiler.scalar_functions.special import erf
 
 
 def leaky_relu(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws) -> list[np.ndarray]:

@@ -1,9 +1,11 @@
-"""Shapes of activations chosen by a parameter."""
+"""Shapes of activations chosen by a parameter, and the constants of one that is chosen so."""
 from __future__ import annotations
 
 from mxc.compiler.error import MXNetError
 from mxc.compiler.ops.shapes import Shapes, merge
 from mxc.compiler.ops.table import Params
+
+SELU_SCALE, SELU_ALPHA = 1.0507009873554805, 1.6732632423543772  # Klambauer et al., Self-Normalizing Networks, 2017
 
 
 def leaky_relu(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:

@@ -40,8 +40,8 @@ def broadcast_like(builder: GraphBuilder, node: Node, inputs: list[Entry], optio
 
 
 def reshape_grad(g: Gradient) -> list[Entry | None]:
-    """Reshape, Flatten, expand_dims, squeeze, reshape_like: the input's shape again; a shape-giving input gets none."""
-    return [as_shape(g.builder, g.og, g.shape(g.inputs[0])), *[None] * (len(g.inputs) - 1)]
+    """The input's shape again."""
+    return [as_shape(g.builder, g.og, g.shape(g.inputs[0]))]
 
 
 def transpose_grad(g: Gradient) -> list[Entry | None]:
@@ -53,8 +53,8 @@ def transpose_grad(g: Gradient) -> list[Entry | None]:
 
 
 def broadcast_grad(g: Gradient) -> list[Entry | None]:
-    """broadcast_to, broadcast_axis, broadcast_like: the sum over what was repeated; a shape-giving input gets none."""
-    return [g.sum_to(g.og, g.shape(g.inputs[0])), *[None] * (len(g.inputs) - 1)]
+    """The sum over what was repeated."""
+    return [g.sum_to(g.og, g.shape(g.inputs[0]))]
 
 
 def sum_over(g: Gradient, entry: Entry, wide: Shape, axes: Sequence[int], shape: Shape) -> Entry:
@@ -84,7 +84,7 @@ def repeat_grad(g: Gradient) -> list[Entry | None]:
 
 
 def again_grad(g: Gradient) -> list[Entry | None]:
-    """SwapAxis, reverse: the same once more."""
+    """reverse: the same once more."""
     assert g.node.op is not None
     return [g.make(g.node.op.name, g.og, **g.params)]
 

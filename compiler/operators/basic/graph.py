@@ -60,8 +60,3 @@ def where_grad(g: Gradient) -> list[Entry | None]:
     condition = g.inputs[0]
     zero = filled(g.builder, g.shape(g.og), 0.0, g.dtype(g.og))
     return [None, g.make("where", condition, g.og, zero), g.make("where", condition, zero, g.og)]
-
-
-def div_sqrt_dim_grad(g: Gradient) -> list[Entry | None]:
-    """og over the same root."""
-    return [g.make("_contrib_div_sqrt_dim", g.og)]

@@ -65,17 +65,6 @@ def convolution_grad(g: Gradient) -> list[Entry | None]:
     return [to_data, to_weight, *bias_grad(g, 1)]
 
 
-def deconvolution_grad(g: Gradient) -> list[Entry | None]:
-    """A deconvolution is a convolution's gradient to its data, so to the data it is that convolution of og."""
-    data, weight = g.inputs[:2]
-    window = {**_window(g), "pad": deconvolution_padding(g.params, g.shape(data)[2:])[0]}
-    to_data = to_weight = None
-    if g.asked[0]:
-        to_data = g.make("Convolution", g.og, weight, num_filter=g.shape(data)[1], no_bias=True, **window)
-    if g.asked[1]:
-        to_weight = g.make("_mxc_conv_weight_grad", g.og, data, **window)
-    return [to_data, to_weight, *bias_grad(g, 1)]
-
 
 def convolution_data_grad_grad(g: Gradient) -> list[Entry | None]:
     """A map that is linear in both: to out_grad the convolution of og, to the weight the correlation with og."""

@@ -6,8 +6,8 @@ from collections.abc import Callable
 import numpy as np
 
 from mxc.compiler.ops.philox import Draws
-from mxc.compiler.ops.special import lgamma
 from mxc.compiler.ops.table import Params
+from mxc.compiler.scalar_functions.special import lgamma
 
 
 def _lined(inputs: list[np.ndarray], kept: int = 0) -> list[np.ndarray]:

@@ -117,32 +117,6 @@ def histogram(builder: GraphBuilder, node: Node, inputs: list[Entry], options: O
     return [builder.make("_mxc_histogram", flat, edges, name=node.name), edges]
 
 
-def topk_grad(g: Gradient) -> list[Entry | None]:
-    """Each value's gradient goes where the value came from; none goes through places and masks."""
-    if g.params.ret_typ in ("indices", "mask"):
-        return [None]
-    rows = Rows(g.builder, g.shape(g.inputs[0]), g.params.axis)
-    return [_back(g, rows, count_of(g.params, rows.length))]
-
-
-def sort_grad(g: Gradient) -> list[Entry | None]:
-    """Each value's gradient goes where the value came from."""
-    rows = Rows(g.builder, g.shape(g.inputs[0]), g.params.axis)
-    return [_back(g, rows, rows.length)]
-
-
-def _back(g: Gradient, rows: Rows, count: int) -> Entry:
-    order = g.make("_mxc_argsort", rows.apart(g.inputs[0]), k=count, is_ascend=g.params.is_ascend)
-    back = g.make("_mxc_put_along", rows.apart(g.og), order, n=rows.length)
-    return as_shape(g.builder, rows.together(back), rows.shape)
-
-
-def cumsum_grad(g: Gradient) -> list[Entry | None]:
-    """The running sum of og from the end."""
-    shape = g.shape(g.inputs[0])
-    sums = g.make("_mxc_cumsum", as_shape(g.builder, g.og, around(shape, g.params.axis)), reverse=True)
-    return [as_dtype(g.builder, as_shape(g.builder, sums, shape), g.dtype(g.inputs[0]))]
-
 
 def cumsum_rows_grad(g: Gradient) -> list[Entry | None]:
     """The running sum of og from the other end."""

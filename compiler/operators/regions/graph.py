@@ -18,12 +18,11 @@ def roi_pooling(builder: GraphBuilder, node: Node, inputs: list[Entry], options:
 
 def roi_pooling_grad(g: Gradient) -> list[Entry | None]:
     """To the elements that were read, by their weights; nothing flows into the regions."""
-    op = "_mxc_roi_pooling" if g.node.op is not None and g.node.op.name == "ROIPooling" else "_mxc_roi_align"
-    return [g.make(op, *g.inputs, g.og, shape=g.shape(g.inputs[0]), backward=True, **g.params), None]
+    return [g.make("_mxc_roi_pooling", *g.inputs, g.og, shape=g.shape(g.inputs[0]), backward=True, **g.params), None]
 
 
 def roi_align_grad(g: Gradient) -> list[Entry | None]:
-    """Forward, to the data as above. Of the gradient, which is linear in out_grad: the means of og, to out_grad."""
+    """Forward, to the data as of ROIPooling. Of the gradient, which is linear in out_grad, the means of og to that."""
     data, rois, out_grad = g.inputs
     params = {**g.params, "backward": not g.params.backward}
     if not g.params.backward:

@@ -143,25 +143,6 @@ def slice_assign_grad(g: Gradient) -> list[Entry | None]:
     return [outside, g.make("slice", g.og, **box)]
 
 
-def slice_like_grad(g: Gradient) -> list[Entry | None]:
-    """og where the elements were; nothing for the input that gives the shape."""
-    shape, like = (g.shape(e) for e in g.inputs)
-    return [_placed(g, g.og, shape, like_ranges(g.params, shape, like)), None]
-
-
-def crop_grad(g: Gradient) -> list[Entry | None]:
-    """og where the elements were; nothing for the input that gives the size."""
-    shape, *like = (g.shape(e) for e in g.inputs)
-    places = crop_ranges(g.params, shape, like[0] if like else None)
-    return [_placed(g, g.og, shape, places), *[None] * len(like)]
-
-
-def stack_grad(g: Gradient) -> list[Entry | None]:
-    """Each input's slice."""
-    axis = g.params.axis % len(g.shape(g.outputs[0]))
-    return [as_shape(g.builder, g.make("slice_axis", g.og, axis=axis, begin=i, end=i + 1), g.shape(entry))
-            if asked else None for i, (entry, asked) in enumerate(zip(g.inputs, g.asked, strict=True))]
-
 
 def pad_grad(g: Gradient) -> list[Entry | None]:
     """og without its border, and the border added where its elements were read."""

@@ -6,13 +6,13 @@ point; its threads share the reduce axes, and each accumulator is combined in sh
 from __future__ import annotations
 
 from mxc.compiler.kernel.ir import Accumulator, LoopKernel, Value, computing_dtype
+from mxc.compiler.scalar_functions.records import OF_KERNELS
 from mxc.compiler.targets.loop_printer import ARG, LoopPrinter
 from mxc.compiler.targets.scalar_printer import ScalarPrinter
 
 WRAPPED = frozenset(["float32", "float64", "int8", "uint8", "int32", "int64"])
 # Those that CUDA's library lacks: written out by targets/formulas.py for each dtype; their names end in it.
-FORMULAS = ("sigmoid", "softrelu", "decay", "normal_cdf", "digamma", "erfinv", "polygamma1", "polygamma2", "polygamma3",
-            "polygamma4")
+FORMULAS = tuple(name for name, f in OF_KERNELS.items() if not f.c)
 THREADS = 128  # of a block; a power of two
 
 

@@ -14,6 +14,7 @@ from mxc.compiler.functions import typed
 from mxc.compiler.kernel import ir
 from mxc.compiler.kernel.ir import LoopKernel
 from mxc.compiler.ops.functions import find
+from mxc.compiler.scalar_functions.records import BUILTINS
 from mxc.compiler.targets.cuda.loops import FORMULAS, CudaScalars
 from mxc.compiler.targets.formulas import RANDOM, formula
 
@@ -131,26 +132,22 @@ def _of_formula(op: str, dtypes: tuple[str, ...], result: str, space: dict[str, 
 
 BITS = {"int32": "float_as_int", "float32": "int_as_float", "int64": "double_as_longlong",
         "float64": "longlong_as_double"}  # what gives that dtype
-PLAIN = {"sqrt": "sqrt", "floor": "floor", "ceil": "ceil", "trunc": "trunc", "exp": "exp", "expm1": "expm1",
-         "log": "log", "log1p": "log1p", "log2": "log2", "log10": "log10", "sin": "sin", "cos": "cos", "tan": "tan",
-         "arcsin": "asin", "arccos": "acos", "arctan": "atan", "sinh": "sinh", "cosh": "cosh", "tanh": "tanh",
-         "arcsinh": "asinh", "arccosh": "acosh", "arctanh": "atanh", "erf": "erf", "gamma": "gamma", "lgamma": "lgamma"}
+OF_MATH = {f"{f.step or f.name}_": f for f in BUILTINS.values() if f.c}  # words that functions of `math` may be
 
 
 @functools.cache
 def _names() -> dict[str, Any]:
     space = {name: value for name, value in globals().items()
              if name.endswith("_") or name in ("select", "half", "udiv", "umod", "cuda")}
-    for op, name in PLAIN.items():
-        made: dict[str, Any] = {"math": math}
-        exec(f"def {op}_(x):\n    return math.{name}(x)\n", made)
-        space[f"{op}_"] = _device(made[f"{op}_"])
+    for word, f in OF_MATH.items():
+        if word not in space:  # above are those that Numba lacks, or that are no functions there
+            arguments = ", ".join("ab"[:f.arity])
+            made: dict[str, Any] = {"math": math}
+            exec(f"def {word}({arguments}):\n    return math.{f.math}({arguments})\n", made)
+            space[word] = _device(made[word])
     for dtype in ("uint8", "int8", "uint16", "int16", "int32", "uint32", "int64", "uint64"):
         kind = getattr(types, dtype)
         space[f"whole_{dtype}"] = _whole(kind, -(2.0 ** (max(kind.bitwidth, 32) - 1)))
-    made = {"math": math}
-    exec("def arctan2_(a, b):\n    return math.atan2(a, b)\n", made)
-    space["arctan2_"] = _device(made["arctan2_"])
     dtypes = ("float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
              "boolean")
     space |= {name: getattr(types, name) for name in dtypes} | _bits()

@@ -8,17 +8,14 @@ from collections.abc import Sequence
 
 from mxc.compiler.kernel.ir import Value as Scalar
 from mxc.compiler.ops import functions
+from mxc.compiler.scalar_functions.records import BUILTINS, OF_KERNELS
 from mxc.compiler.targets.cpu.emit.builder import BYTES, TYPES, Builder, Value, element_of, lanes_of
 
 UNSIGNED = frozenset(["bool", "uint8", "uint16", "uint32", "uint64"])
 FLOATING = frozenset(["float16", "float32", "float64"])
 ORDERED = {"lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge", "eq": "oeq", "ne": "une"}
-INTRINSICS = {"sqrt": "sqrt", "floor": "floor", "ceil": "ceil", "trunc": "trunc", "rint": "rint", "abs": "fabs"}
-LIBM = {
-    "sin": "sin", "cos": "cos", "tan": "tan", "arcsin": "asin", "arccos": "acos", "arctan": "atan", "arctan2": "atan2",
-    "arcsinh": "asinh", "arccosh": "acosh", "arctanh": "atanh", "cbrt": "cbrt", "gamma": "tgamma", "lgamma": "lgamma",
-    "erf": "erf", "pow": "pow", "mod": "fmod",
-}
+INTRINSICS = {f.step: f.c for f in BUILTINS.values() if f.step and f.c}
+LIBM = {name: f.c for name, f in OF_KERNELS.items() if f.c} | {"pow": "pow", "mod": "fmod"}
 
 
 def register_type(dtype: str) -> str:

@@ -1,4 +1,5 @@
-"""Special functions of the reference, element by element from Python's math module; results in the argument's dtype."""
+"""Functions that NumPy lacks, element by element from Python's math module: the reference. Results have the argument's
+dtype."""
 from __future__ import annotations
 
 import math
@@ -6,7 +7,6 @@ from collections.abc import Callable
 
 import numpy as np
 
-SELU_SCALE, SELU_ALPHA = 1.0507009873554805, 1.6732632423543772  # Klambauer et al., Self-Normalizing Networks, 2017
 BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510)  # the 2nd, 4th, ...
 ORDERS = (1, 2, 3, 4)  # of the polygamma functions that there are
 
