@@ -6,14 +6,17 @@ from collections.abc import Sequence
 
 from mxc.compiler.graph.phases import BACKWARD, FORWARD, PREPARE
 from mxc.compiler.lowering.program import Launch, Storage
+from mxc.compiler.lowering.stage import lowering_stage
 
 
+@lowering_stage(needs=("launches",))
 def schedule(launches: Sequence[Launch]) -> list[Launch]:
-    """`launches` reordered: prepare, forward, backward; inside a phase the given order or the greedy one (always the
-    ready launch that adds least memory), whichever has the smaller peak."""
-    given = [launch for phase in (PREPARE, FORWARD, BACKWARD) for launch in launches if launch.phase == phase]
-    greedy = _Greedy(given).run()
-    return greedy if peak(greedy) < peak(given) else given
+    """The order of launches inside each phase that keeps less memory alive: the given one, or the greedy one.
+
+    The greedy one always takes the ready launch that adds least memory.
+    """
+    greedy = _Greedy(launches).run()
+    return greedy if peak(greedy) < peak(launches) else list(launches)
 
 
 def live_bytes(launches: Sequence[Launch]) -> list[int]:
