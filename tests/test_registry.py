@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 from pass_checks import options
@@ -11,11 +10,9 @@ from mxc.compiler.error import MXNetError
 from mxc.compiler.graph.graph import Graph
 from mxc.compiler.graph.options import Options
 from mxc.compiler.graph.text import parse_graph
-from mxc.compiler.passes import pipeline
 from mxc.compiler.passes.registry import graph_pass
 from mxc.compiler.transformation import check_order
 
-SOURCE = Path(pipeline.__file__).read_text()
 SMALL = """graph(x: float32[2,3])
   y = exp(x)
   z = log(y)
@@ -50,15 +47,6 @@ def test_a_pass_before_what_it_needs_is_refused():
         check_order([unchanged, late, late], ["shape"])
 
 
-def test_an_import_of_the_pipeline_checks_its_order():
-    """The last pass whose facts others need, moved to the end."""
-    (statement,) = re.findall(r"^PASSES = .*\n", SOURCE, re.M)
-    exec(compile(SOURCE, "pipeline", "exec"), {"__name__": "pipeline"})
-    wrong = SOURCE.replace(statement, f"{statement}PASSES = (*PASSES[2:], *PASSES[:2])\n")
-    with pytest.raises(MXNetError, match="blocked needs primitive, which nothing before it gives"):
-        exec(compile(wrong, "pipeline", "exec"), {"__name__": "pipeline"})
-
-
 def test_skip_leaves_out_an_optional_pass(monkeypatch):
     graph = parse_graph(SMALL)
     monkeypatch.setenv("MXC_SKIP", "only_exp, other")
@@ -84,8 +72,8 @@ def test_what_an_unchanged_graph_prints(monkeypatch, capsys, level, names, print
     assert out == "" and re.fullmatch(printed, err)
 
 
-@pytest.mark.parametrize(("level", "names", "is_printed"), [("0", "", False), ("2", "late", False), ("0", "late,swapped",
-                                                                                                     True), ("3", "", True)])
+@pytest.mark.parametrize(("level", "names", "is_printed"), [
+    ("0", "", False), ("2", "late", False), ("0", "late,swapped", True), ("3", "", True)])
 def test_a_changed_graph_is_printed_whole(monkeypatch, capsys, level, names, is_printed):
     monkeypatch.setenv("MXC_DEBUG", level)
     monkeypatch.setenv("MXC_PRINT", names)

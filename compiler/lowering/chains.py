@@ -83,7 +83,7 @@ class _Stage:
 
 @lowering_stage(needs=("launches",))
 def chains(launches: Sequence[Launch]) -> list[Launch]:
-    """Pointwise and depthwise convolutions that follow each other as one launch, over bands of rows."""
+    """Joins pointwise and depthwise convolutions that follow each other: one launch, over bands of rows."""
     readers: dict[Storage, list[Launch]] = {}
     for launch in launches:
         for storage in set(launch.reads):

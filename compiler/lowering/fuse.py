@@ -190,7 +190,7 @@ def _groups_text(program: Program) -> str:
 
 @lowering_stage(needs=("graph", "options"), gives=("groups",), instead=alone, text=_groups_text)
 def fuse(graph: Graph, options: Options) -> list[Group]:
-    """Which nodes share a kernel: groups, in an order in which they can run."""
+    """Chooses which nodes share a kernel: groups, in an order in which they can run."""
     grouping = Grouping(graph, options)
     for node in graph.nodes:
         if node.is_variable or (is_view(node) and grouping.phase[node] != "prepare"):

@@ -167,7 +167,7 @@ class Lowering:
 @lowering_stage(needs=("graph", "groups", "args", "aux"), gives=("launches", "outputs"))
 def lower(graph: Graph, groups: Sequence[Group], args: Set[str],
           aux: Set[str]) -> tuple[list[Launch], list[Storage]]:
-    """Groups to launches of kernels over storages: what is to be prepared, then forward, then backward.
+    """Makes groups launches of kernels over storages, in the order of the phases.
 
     Inside a phase they have the order of the groups. args, aux: names of the arguments and auxiliary states among the
     graph's variables; the others are head gradients. Returns the storages of the graph's outputs too.

@@ -151,7 +151,7 @@ def _plan_text(program: Program) -> str:
 
 @lowering_stage(needs=("launches", "outputs", "target"), gives=("plan",), also="plan", text=_plan_text)
 def plan_memory(launches: Sequence[Launch], outputs: Sequence[Storage], target, in_place: bool = True) -> Plan:
-    """The plan: lifetimes of arrays, results in place of their inputs, and offsets in one arena.
+    """Plans memory: lifetimes of arrays, results in place of their inputs, offsets in one arena.
 
     launches: in the order in which they run. outputs: the storages of the graph's outputs, in order.
     """

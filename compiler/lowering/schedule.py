@@ -11,9 +11,10 @@ from mxc.compiler.lowering.stage import lowering_stage
 
 @lowering_stage(needs=("launches",))
 def schedule(launches: Sequence[Launch]) -> list[Launch]:
-    """The order of launches inside each phase that keeps less memory alive: the given one, or the greedy one.
+    """Orders the launches of each phase so that less memory is alive at once.
 
-    The greedy one always takes the ready launch that adds least memory.
+    Of the given order and a greedy one, which always takes the ready launch that adds least memory, the one with the
+    smaller peak. launches: by phase.
     """
     greedy = _Greedy(launches).run()
     return greedy if peak(greedy) < peak(launches) else list(launches)

@@ -21,7 +21,7 @@ BITS = {"float32": "int32", "float64": "int64", "int32": "", "int64": ""}  # dty
 
 @lowering_stage(needs=("launches",))
 def share_code(launches: Sequence[Launch]) -> list[Launch]:
-    """Numbers of formulas as arguments of kernels that differ in nothing else, if there are eight of them."""
+    """Makes numbers of formulas arguments where many kernels differ in nothing else: these share their code."""
     forms: dict[Hashable, dict[tuple, LoopKernel]] = {}
     for kernel in dict.fromkeys(launch.kernel for launch in launches):
         if isinstance(kernel, LoopKernel):

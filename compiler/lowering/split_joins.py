@@ -26,7 +26,7 @@ Part = tuple[LoopKernel, list[Storage]]
 
 @lowering_stage(needs=("launches",))
 def split_joins(launches: Sequence[Launch]) -> list[Launch]:
-    """Kernels of joined arrays by their parts: a launch for each long stretch of an axis."""
+    """Splits kernels of joined arrays by their parts: a launch for each long stretch of an axis."""
     return divided(launches, LoopKernel, stretches)
 
 

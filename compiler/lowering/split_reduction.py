@@ -33,7 +33,7 @@ PART = 1 << 13  # elements of a part, about
 
 @lowering_stage(needs=("launches",))
 def split_reduction(launches: Sequence[Launch]) -> list[Launch]:
-    """Large reductions to few values in two launches: to partial results, and of these to the results."""
+    """Splits large reductions to few values: partial results in one launch, the results in another."""
     return divided(launches, LoopKernel, two_sums)
 
 

@@ -18,7 +18,7 @@ LINE = 16  # elements, of 64 bytes that come from memory together
 
 @lowering_stage(needs=("launches",))
 def split_winograd(launches: Sequence[Launch]) -> list[Launch]:
-    """Winograd's convolutions of few tiles in two launches: the transformation of the data, and the rest."""
+    """Splits Winograd's convolutions of few tiles: the data's transformation in one launch, the rest in another."""
     return divided(launches, CallKernel, two_sides)
 
 
