@@ -46,7 +46,7 @@ def program(net, shape, instructions: InstructionSet) -> Program:
 
 
 def chains_of(made: Program) -> list[ChainKernel]:
-    return [launch.kernel for launch in chains.chained(made.launches) if isinstance(launch.kernel, ChainKernel)]
+    return [launch.kernel for launch in chains.chains(made.launches) if isinstance(launch.kernel, ChainKernel)]
 
 
 CASES = {
@@ -71,7 +71,7 @@ def test_chains(name, instructions):
     given = {node.name: rng.standard_normal(made.graph.shape(Entry(node))).astype("float32")
              for node in made.graph.variables}
     (expected,), _ = made.run(given)
-    made.launches = chains.chained(made.launches)
+    made.launches = chains.chains(made.launches)
     (chain,) = [launch.kernel for launch in made.launches if isinstance(launch.kernel, ChainKernel)]
     assert len(chain.calls()) > len(chain.segments) * len(chain.private) + len(chain.segments)  # several bands
     (defined,), _ = made.run(given)

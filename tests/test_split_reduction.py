@@ -10,7 +10,7 @@ from mxc.compiler.kernel import interpret
 from mxc.compiler.kernel.canonical import lanes
 from mxc.compiler.kernel.ir import Accumulator, LoopKernel, Store, acc, apply, axis, const, load
 from mxc.compiler.lowering.program import Storage
-from mxc.compiler.lowering.split_reduction import FEW, LONG, PART, split_reduction
+from mxc.compiler.lowering.split_reduction import FEW, LONG, PART, two_sums
 
 
 def flat(shape: tuple[int, ...]):
@@ -47,7 +47,7 @@ def run(parts, x: np.ndarray) -> np.ndarray:
                                                 ((), (LONG + 1,)), ((1, 2), (5, 3, LONG))])
 def test_two_kernels_give_the_same(combine, domain, reduce):
     kernel, storages = reduction(domain, reduce, combine, lambda v: apply("add", v, const(1.0, "float64")), "float64")
-    parts = split_reduction(kernel, storages)
+    parts = two_sums(kernel, storages)
     x = 1 + np.random.default_rng(0).uniform(-1, 1, (*domain, *reduce)) / (1 << 16)
     np.testing.assert_allclose(run(parts, x), run([(kernel, storages)], x), 1e-12)
     assert len(parts) == 2
@@ -64,7 +64,7 @@ def test_lanes_stay_last():
     kernel = LoopKernel("r", ("float64", "float64"), (8,), (LONG,), (Accumulator("sum", body),),
                         (Store(1, axis(0), acc(0, "float64")),))
     storages = [Storage("argument", "float64", (LONG, 8), "x"), Storage("output", "float64", (8,), "0")]
-    (first, one), (second, two) = split_reduction(kernel, storages)
+    (first, one), (second, two) = two_sums(kernel, storages)
     assert lanes(first) == 8 and first.domain[-1] == 8
     x = np.random.default_rng(0).uniform(-1, 1, (LONG, 8))
     np.testing.assert_allclose(run([(first, one), (second, two)], x), x.sum(0), 1e-9)
@@ -82,21 +82,21 @@ WHOLE = {
 @pytest.mark.parametrize("name", WHOLE)
 def test_left_whole(name):
     kernel, storages = WHOLE[name]
-    assert split_reduction(kernel, storages) == [(kernel, storages)]
+    assert two_sums(kernel, storages) == [(kernel, storages)]
 
 
 def test_kernels_with_a_second_sweep_are_left_whole():
     kernel, storages = reduction((), (LONG,))
     spread = Store(2, axis(0), apply("sub", load(0, axis(0), "float32"), acc(0, "float32")))
     again = LoopKernel("s", ("float32",) * 3, (), (LONG,), kernel.accumulators, (*kernel.stores, spread))
-    assert len(split_reduction(again, [*storages, Storage("output", "float32", (LONG,), "1")])) == 1
+    assert len(two_sums(again, [*storages, Storage("output", "float32", (LONG,), "1")])) == 1
     second = Accumulator("sum", apply("sub", kernel.accumulators[0].body, acc(0, "float32")))
     twice = LoopKernel("t", kernel.buffers, (), (LONG,), (*kernel.accumulators, second), kernel.stores)
-    assert len(split_reduction(twice, storages)) == 1
+    assert len(two_sums(twice, storages)) == 1
 
 
 def test_parts_do_not_depend_on_threads_and_are_of_a_size(monkeypatch):
     for threads in ("1", "64"):
         monkeypatch.setenv("MXC_NUM_THREADS", threads)
-        (first, _), _ = split_reduction(*reduction((), (LONG * 8,)))
+        (first, _), _ = two_sums(*reduction((), (LONG * 8,)))
         assert (first.domain, first.reduce) == ((LONG * 8 // PART,), (PART,))

@@ -19,6 +19,7 @@ from mxc.compiler.kernel import ir
 from mxc.compiler.kernel.calls import Window, coefficients, linear
 from mxc.compiler.kernel.ir import CallKernel, ChainKernel, Place, Store
 from mxc.compiler.lowering.program import Launch, Storage
+from mxc.compiler.lowering.stage import lowering_stage
 
 PRIVATE_BYTES = 320 << 10  # of a band's arrays: a part of the cache that each core has for itself
 WORTHWHILE_BYTES = 16 << 20  # that would go through memory: about what the cache that cores share has for them
@@ -80,8 +81,9 @@ class _Stage:
         return min(w.data[1], (rows - 1) * w.stride[1] + (w.kernel[1] - 1) * w.dilate[1] + 1)
 
 
-def chained(launches: Sequence[Launch]) -> list[Launch]:
-    """`launches` with chains in place of the launches that they are made of."""
+@lowering_stage(needs=("launches",))
+def chains(launches: Sequence[Launch]) -> list[Launch]:
+    """Joins pointwise and depthwise convolutions that follow each other: one launch, over bands of rows."""
     readers: dict[Storage, list[Launch]] = {}
     for launch in launches:
         for storage in set(launch.reads):

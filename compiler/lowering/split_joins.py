@@ -14,8 +14,9 @@ from mxc.compiler.kernel import ir
 from mxc.compiler.kernel.canonical import mapped
 from mxc.compiler.kernel.ir import INDEX, LoopKernel, Value
 from mxc.compiler.kernel.simplify_index import affine, index
-from mxc.compiler.lowering.program import Storage
+from mxc.compiler.lowering.program import Launch, Storage, divided
 from mxc.compiler.lowering.split_reduction import compact
+from mxc.compiler.lowering.stage import lowering_stage
 
 SHORTEST = 4096  # points of a stretch: fewer are not worth a launch
 MOST = 64  # parts along one axis
@@ -23,7 +24,13 @@ MOST = 64  # parts along one axis
 Part = tuple[LoopKernel, list[Storage]]
 
 
-def split_joins(kernel: LoopKernel, storages: Sequence[Storage]) -> list[Part]:
+@lowering_stage(needs=("launches",))
+def split_joins(launches: Sequence[Launch]) -> list[Launch]:
+    """Splits kernels of joined arrays by their parts: a launch for each long stretch of an axis."""
+    return divided(launches, LoopKernel, stretches)
+
+
+def stretches(kernel: LoopKernel, storages: Sequence[Storage]) -> list[Part]:
     """The kernel itself with its storages, or one for each stretch of an axis that its conditions divide."""
     if not kernel.accumulators:
         cuts = _cuts(kernel)
@@ -32,15 +39,15 @@ def split_joins(kernel: LoopKernel, storages: Sequence[Storage]) -> list[Part]:
             bounds = _long(sorted(places), kernel.domain[axis], -(-SHORTEST // max(1, rest)))
             if 2 < len(bounds) <= MOST + 1:
                 parts = [_part(kernel, storages, axis, *pair) for pair in pairwise(bounds)]
-                return [smaller for part in parts for smaller in split_joins(*part)]
+                return [smaller for part in parts for smaller in stretches(*part)]
     return [(kernel, list(storages))]
 
 
 def _long(places: Sequence[int], end: int, least: int) -> list[int]:
     """0, `end`, and those of the places between them that bound a stretch of `least` points, if two such stretches are
     there: shorter ones that follow each other, as the biases among a recurrent layer's parameters, stay together."""
-    stretches = [pair for pair in pairwise([0, *places, end]) if pair[1] - pair[0] >= least]
-    return sorted({0, end, *(bound for pair in stretches for bound in pair)}) if len(stretches) > 1 else [0, end]
+    long = [pair for pair in pairwise([0, *places, end]) if pair[1] - pair[0] >= least]
+    return sorted({0, end, *(bound for pair in long for bound in pair)}) if len(long) > 1 else [0, end]
 
 
 def _part(kernel: LoopKernel, storages: Sequence[Storage], axis: int, start: int, stop: int) -> Part:

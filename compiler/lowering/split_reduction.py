@@ -23,14 +23,21 @@ from mxc.compiler.kernel.ir import (
     walk,
 )
 from mxc.compiler.kernel.simplify_index import substitute
-from mxc.compiler.lowering.program import Storage
+from mxc.compiler.lowering.program import Launch, Storage, divided
+from mxc.compiler.lowering.stage import lowering_stage
 
 FEW = 16  # points of the domain below which a reduction is split
 LONG = 1 << 15  # elements of the reduction from which on it is
 PART = 1 << 13  # elements of a part, about
 
 
-def split_reduction(kernel: LoopKernel, storages: Sequence[Storage]) -> list[tuple[LoopKernel, list[Storage]]]:
+@lowering_stage(needs=("launches",))
+def split_reduction(launches: Sequence[Launch]) -> list[Launch]:
+    """Splits large reductions to few values: partial results in one launch, the results in another."""
+    return divided(launches, LoopKernel, two_sums)
+
+
+def two_sums(kernel: LoopKernel, storages: Sequence[Storage]) -> list[tuple[LoopKernel, list[Storage]]]:
     """The kernel itself with its storages, or two kernels: partial accumulators, then their combination."""
     whole = [(kernel, list(storages))]
     if any(a.combine not in ("sum", "prod", "max", "min") for a in kernel.accumulators):

@@ -8,14 +8,21 @@ from math import prod
 from mxc.compiler.kernel import calls, ir
 from mxc.compiler.kernel.calls import Window
 from mxc.compiler.kernel.ir import CallKernel
-from mxc.compiler.lowering.program import Storage
+from mxc.compiler.lowering.program import Launch, Storage, divided
+from mxc.compiler.lowering.stage import lowering_stage
 from mxc.compiler.ops import winograd
 
 BANDS = 8  # of tiles, each with its own data, are enough units of work
 LINE = 16  # elements, of 64 bytes that come from memory together
 
 
-def split_winograd(kernel: CallKernel, storages: Sequence[Storage]) -> list[tuple[CallKernel, list[Storage]]]:
+@lowering_stage(needs=("launches",))
+def split_winograd(launches: Sequence[Launch]) -> list[Launch]:
+    """Splits Winograd's convolutions of few tiles: the data's transformation in one launch, the rest in another."""
+    return divided(launches, CallKernel, two_sides)
+
+
+def two_sides(kernel: CallKernel, storages: Sequence[Storage]) -> list[tuple[CallKernel, list[Storage]]]:
     """The kernel itself with its storages; of few tiles, one for the data's side and one for the rest.
 
     Then threads share the tiles among them by their filters, and would each transform all of the data.
