@@ -4,7 +4,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 from mxc.compiler.graph.graph import Graph, Shape
 from mxc.compiler.graph.options import Options
@@ -21,6 +21,9 @@ from mxc.compiler.passes.pipeline import transform
 from mxc.compiler.plan import Plan
 from mxc.compiler.system import env
 from mxc.compiler.system.garbage import uncollected
+
+if TYPE_CHECKING:
+    from mxc.compiler.targets.target import KernelTarget
 
 
 @dataclass
@@ -57,21 +60,21 @@ def static_names(graph: Graph) -> frozenset[str]:
 
 
 def plan_graph(graph: Graph, shapes: Mapping[str, Shape], dtypes: Mapping[str, str], grad_req: Mapping[str, str],
-               is_train: bool, target: Any, keeps: bool) -> Planned:
+               is_train: bool, target: KernelTarget, keeps: bool) -> Planned:
     """The arguments are those of `compile_graph`. Prints what the environment asks for."""
     with uncollected():
         return _planned(graph, shapes, dtypes, grad_req, is_train, target, keeps)
 
 
 def _planned(graph: Graph, shapes: Mapping[str, Shape], dtypes: Mapping[str, str], grad_req: Mapping[str, str],
-             is_train: bool, target: Any, keeps: bool) -> Planned:
+             is_train: bool, target: KernelTarget, keeps: bool) -> Planned:
     known, options = _prepared(graph, shapes, dtypes, grad_req, is_train, target, keeps)
     aux = auxiliary_names(known)
     args = {node.name for node in known.variables} - {*aux}
     final = transform(known, options)
     groups = fuse(final, options, merge="fuse" not in env.names("MXC_SKIP"))
-    launches, outputs = lower(final, groups, args, {*aux})
-    launches = schedule(chained(share_code(launches)))
+    launches, outputs = lower(final, groups, args, {*aux}, options.prefers)
+    launches = schedule(chained(share_code(launches), options.prefers.chains))
     plan = plan_memory(launches, outputs, target)
     if any(launch.host is not None for launch in launches):
         plan.graph = digest(final)
@@ -85,13 +88,13 @@ def _planned(graph: Graph, shapes: Mapping[str, Shape], dtypes: Mapping[str, str
 
 
 def watch_passes(graph: Graph, shapes: Mapping[str, Shape], dtypes: Mapping[str, str], grad_req: Mapping[str, str],
-                 is_train: bool, target: Any, watch: Callable[[str, Graph, Graph], None] | None) -> Graph:
+                 is_train: bool, target: KernelTarget, watch: Callable[[str, Graph, Graph], None] | None) -> Graph:
     """See api.watch_passes."""
     return transform(*_prepared(graph, shapes, dtypes, grad_req, is_train, target, True), watch)
 
 
 def _prepared(graph: Graph, shapes: Mapping[str, Shape], dtypes: Mapping[str, str], grad_req: Mapping[str, str],
-              is_train: bool, target: Any, keeps: bool) -> tuple[Graph, Options]:
+              is_train: bool, target: KernelTarget, keeps: bool) -> tuple[Graph, Options]:
     """What the passes start from: the graph with its facts, and what it is compiled for."""
     known = graph if graph.has_facts(shapes, dtypes) else infer(graph, shapes, dtypes)
     wants = any(mode != "null" for mode in grad_req.values())
@@ -100,7 +103,7 @@ def _prepared(graph: Graph, shapes: Mapping[str, Shape], dtypes: Mapping[str, st
                           strict=env.flag("MXC_STRICT"))
 
 
-def _print_parts(groups: str, plan: Plan, graph: Graph, kernels: list[Kernel], target: Any) -> None:
+def _print_parts(groups: str, plan: Plan, graph: Graph, kernels: list[Kernel], target: KernelTarget) -> None:
     wanted, level = env.names("MXC_PRINT"), env.debug_level()
     if "fuse" in wanted or level >= 3:
         print(f"-- groups\n{groups}", file=sys.stderr, end="")

@@ -202,7 +202,7 @@ class Executor:
         return self._core.compiled(is_train)
 
     def compiled_for(self, target: Any, is_train: bool = False) -> Any:
-        """As `compiled`, for a target that need not be here (runtime.artifact_cuda.gpu)."""
+        """As `compiled`, for a target that need not be here (compiler.targets.kernel_target)."""
         return self._core.compiled_for(target, is_train)
 
     def watch_passes(self, is_train: bool, watch: Callable[[str, Graph, Graph], None]) -> None:

@@ -34,22 +34,26 @@ ALLOWED = {
     "operators/kernel": "ops kernel operators/shape",
     "lowering": "plan ops graph kernel",
     "passes": "error system plan ops graph kernel lowering",  # recompute asks which nodes share a kernel
-    "targets": "error system kernel",  # the printers that targets share
+    "targets": "error system kernel",  # the protocol, by whose names targets are found, and the printers they share
     "targets/cpu": "error system cache_files cache functions ops kernel targets",
-    # targets/cpu knows it by its name alone
+    # the second generator of targets/cpu, which knows it by its name alone
     "targets/numba": "error system functions ops kernel targets targets/cpu",
     "targets/cuda": "error system functions cache_files cache ops kernel targets",
     "targets/reference": "error ops graph",  # runs graphs, not kernels
     "planning": "system plan graph kernel lowering passes",
     "stored_plans": "system cache_files plan ops graph",
-    "api": "system plan ops graph kernel planning stored_plans targets/cpu",
+    "api": "system plan ops graph kernel planning stored_plans targets",
     "runtime": "operators/shape "  # of operators that a program defines
-               "error system functions plan ops graph kernel lowering passes api targets/cpu targets/cuda "
+               "error system functions plan ops graph kernel lowering passes api targets "
                "targets/reference",
-    "frontend": "runtime error system cache ops graph passes targets/reference",
+    "frontend": "runtime error system cache ops graph passes targets targets/reference",
 }
 # Imported under TYPE_CHECKING, where a type is named and nothing is called.
-TYPES_ONLY = {("ops", "graph"), ("kernel", "functions"), ("passes", "functions")}
+TYPES_ONLY = {("ops", "graph"), ("kernel", "functions"), ("passes", "functions"),
+              # what graphs are compiled for, and the protocol of targets, which speaks of graphs and plans
+              *((area, "targets") for area in ("graph", "lowering", "planning", "stored_plans")),
+              *(("targets", area) for area in ("cache", "graph", "ops", "plan")), ("targets/cpu", "plan"),
+              ("targets/cuda", "plan")}
 
 
 def module_of(path: Path) -> str:
@@ -103,6 +107,15 @@ def test_imports_point_down():
             if not fine:
                 wrong.append(f"{path.relative_to(ROOT)}:{line}: {area} imports {name}")
     assert not wrong, "\n".join(wrong)
+
+
+def test_nobody_but_its_own_parts_imports_the_cpu_target_by_name():
+    """Targets are found by name (compiler/targets/__init__.py), so that another one can stand in the CPU's place."""
+    own = {area for area, allowed in ALLOWED.items() if "targets/cpu" in allowed.split()}
+    assert own == {"targets/numba"}
+    texts = {path for module, path in SOURCES.items() if area_of(module) not in ("targets/cpu", "targets/numba")
+             and "targets.cpu" in path.read_text()}
+    assert texts == {ROOT / "compiler" / "targets" / "__init__.py"}
 
 
 def test_the_table_of_layers_has_no_cycle():

@@ -13,6 +13,7 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from mxc.compiler.graph.phases import FORWARD
 from mxc.compiler.kernel import ir
@@ -20,10 +21,8 @@ from mxc.compiler.kernel.calls import Window, coefficients, linear
 from mxc.compiler.kernel.ir import CallKernel, ChainKernel, Place, Store
 from mxc.compiler.lowering.program import Launch, Storage
 
-PRIVATE_BYTES = 320 << 10  # of a band's arrays: a part of the cache that each core has for itself
-WORTHWHILE_BYTES = 16 << 20  # that would go through memory: about what the cache that cores share has for them
-UNITS = 8  # that a chain has at least, if images have rows enough
-SEGMENT_ROWS = 14  # of a segment, at least, if an image has more than one
+if TYPE_CHECKING:
+    from mxc.compiler.targets.preferences import Chains
 
 Call = tuple[CallKernel, tuple[Place, ...]]
 
@@ -80,8 +79,11 @@ class _Stage:
         return min(w.data[1], (rows - 1) * w.stride[1] + (w.kernel[1] - 1) * w.dilate[1] + 1)
 
 
-def chained(launches: Sequence[Launch]) -> list[Launch]:
-    """`launches` with chains in place of the launches that they are made of."""
+def chained(launches: Sequence[Launch], figures: Chains | None) -> list[Launch]:
+    """`launches` with chains in place of the launches that they are made of. figures: the target's; None: it has no
+    chains."""
+    if figures is None:
+        return list(launches)
     readers: dict[Storage, list[Launch]] = {}
     for launch in launches:
         for storage in set(launch.reads):
@@ -99,7 +101,7 @@ def chained(launches: Sequence[Launch]) -> list[Launch]:
         if after and _passes(launch, after[0], readers) and _is_stage(after[0], "blocked_convolution"):
             parts.append(after[0])
         if len(parts) > 1 and not any(id(part) in taken for part in parts) and _undisturbed(parts, launches):
-            made = _chain(parts)
+            made = _chain(parts, figures)
             if made is not None:
                 taken |= {**dict.fromkeys(map(id, parts[:-1])), id(parts[-1]): made}
     return [each for launch in launches if (each := taken.get(id(launch), launch)) is not None]
@@ -151,20 +153,21 @@ def _steps(kernel: CallKernel) -> dict[int, tuple[int, int]] | None:
     return found if all(i >= kernel.operands for i in found) else None
 
 
-def _chain(parts: Sequence[Launch]) -> Launch | None:
+def _chain(parts: Sequence[Launch], figures: Chains) -> Launch | None:
     """The launches `parts`, each of which reads what the one before it makes, as one; None if that does not pay."""
     stages = [_Stage(part, part.kernel) for part in parts if isinstance(part.kernel, CallKernel)]
     images, (_, height, _) = stages[-1].window.batch, stages[-1].window.out
     through = sum(part.writes[0].nbytes for part in parts[:-1])
-    if through < WORTHWHILE_BYTES:
+    if through < figures.worthwhile_bytes:
         return None
-    band = next((rows for rows in range(height, 0, -1) if _private_bytes(stages, rows) <= PRIVATE_BYTES), 0)
+    most = figures.private_bytes
+    band = next((rows for rows in range(height, 0, -1) if _private_bytes(stages, rows) <= most), 0)
     if not band:
         return None
     for i, (stage, after) in enumerate(itertools.pairwise(stages)):
         stage.target = after.source = i
         stage.rows = _rows_between(stages, i, band)
-    count = max(1, min(-(-UNITS // images), height // SEGMENT_ROWS))
+    count = max(1, min(-(-figures.units // images), height // figures.segment_rows))
     bounds = [height * i // count for i in range(count + 1)]
     storages = list(dict.fromkeys(s for part in parts for s in part.storages
                                   if s not in [each.writes[0] for each in parts[:-1]]))

@@ -48,7 +48,7 @@ class Grouping:
     """The groups of a graph, in an order in which they can run."""
 
     def __init__(self, graph: Graph, options: Options):
-        self.graph = graph
+        self.graph, self.spreading = graph, options.prefers.spreading
         self.phase = phases(graph, options.static)
         self.position = graph.ids
         self.users = {e: list(dict.fromkeys(user for user, _ in found)) for e, found in graph.consumers().items()}
@@ -88,7 +88,7 @@ class Grouping:
             return False
         form = united(producer.form, consumer.form)
         try:
-            form = form or form_of(self.graph, nodes, set(stored))
+            form = form or form_of(self.graph, nodes, set(stored), self.spreading)
         except NotFusable:
             return False
         if self.leaves_and_returns(nodes):

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
+from typing import TYPE_CHECKING
 
 from mxc.compiler.graph.graph import Entry, Graph, Node
 from mxc.compiler.graph.names import head_position
@@ -16,12 +17,15 @@ from mxc.compiler.lowering.split_joins import split_joins
 from mxc.compiler.lowering.split_reduction import split_reduction
 from mxc.compiler.lowering.split_winograd import split_winograd
 
+if TYPE_CHECKING:
+    from mxc.compiler.targets.preferences import Preferences
+
 
 class Lowering:
     """Lowers the groups of one graph; `launches` are what came out, `outputs` the storages of the graph's outputs."""
 
-    def __init__(self, graph: Graph, groups: Sequence[Group], args: Set[str], aux: Set[str]):
-        self.graph = graph
+    def __init__(self, graph: Graph, groups: Sequence[Group], args: Set[str], aux: Set[str], figures: Preferences):
+        self.graph, self.figures = graph, figures
         self.groups = groups
         self.storage_of: dict[Entry, Storage] = {}
         self.launches: list[Launch] = []
@@ -118,11 +122,11 @@ class Lowering:
         lowering = GroupLowering(self.graph, group, self.storage_of)
         kernel = lowering.kernel(targets)
         if isinstance(kernel, LoopKernel):
-            for whole in split_reduction(kernel, lowering.storages):
-                for part, storages in split_joins(*whole):
+            for whole in split_reduction(kernel, lowering.storages, self.figures.reductions):
+                for part, storages in split_joins(*whole, self.figures.joins):
                     self.launches.append(Launch(group.phase, group.label, part, storages))
         else:
-            for call, storages in split_winograd(kernel, lowering.storages):
+            for call, storages in split_winograd(kernel, lowering.storages, self.figures.winograd):
                 self.launches.append(Launch(group.phase, group.label, call, storages))
 
     def _join(self, group: Group, targets: dict[Entry, list[tuple[Storage, str]]]) -> None:
@@ -172,10 +176,11 @@ class Lowering:
         self.launches.append(Launch(phase, "copy", copy_kernel(storage.dtype, storage.shape, mode), [source, storage]))
 
 
-def lower(graph: Graph, groups: Sequence[Group], args: Set[str],
-          aux: Set[str]) -> tuple[list[Launch], list[Storage]]:
+def lower(graph: Graph, groups: Sequence[Group], args: Set[str], aux: Set[str],
+          figures: Preferences) -> tuple[list[Launch], list[Storage]]:
     """The launches of `groups`, in their order, and the storages of the graph's outputs. args, aux: names of the
-    arguments and auxiliary states among the graph's variables; the others are head gradients."""
-    lowering = Lowering(graph, groups, args, aux)
+    arguments and auxiliary states among the graph's variables; the others are head gradients. figures: the target's,
+    which say what is divided."""
+    lowering = Lowering(graph, groups, args, aux, figures)
     lowering.run()
     return lowering.launches, lowering.outputs

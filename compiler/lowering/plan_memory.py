@@ -5,11 +5,15 @@ import bisect
 import heapq
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from mxc.compiler.kernel import calls
 from mxc.compiler.kernel.ir import CallKernel, ChainKernel, FunctionKernel
 from mxc.compiler.lowering.program import Launch, Storage, can_share, last_uses
 from mxc.compiler.plan import Buffer, Plan, Step
+
+if TYPE_CHECKING:
+    from mxc.compiler.targets.target import KernelTarget
 
 MOST_COMPARED = 2048  # intervals of which each is compared with all others, which takes a second or two
 ALIGNMENT = 64  # bytes: a cache line, and the widest vector
@@ -144,7 +148,8 @@ def largest_live_set(lifetimes: Sequence[Interval]) -> int:
     return most
 
 
-def plan_memory(launches: Sequence[Launch], outputs: Sequence[Storage], target, in_place: bool = True) -> Plan:
+def plan_memory(launches: Sequence[Launch], outputs: Sequence[Storage], target: KernelTarget,
+                in_place: bool = True) -> Plan:
     """The plan of scheduled launches. outputs: the storages of the graph's outputs, in order."""
     plan = Plan()
     lifetimes = intervals(launches, in_place)

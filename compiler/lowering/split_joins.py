@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 from mxc.compiler.kernel import ir
 from mxc.compiler.kernel.canonical import mapped
@@ -17,22 +18,25 @@ from mxc.compiler.kernel.simplify_index import affine, index
 from mxc.compiler.lowering.program import Storage
 from mxc.compiler.lowering.split_reduction import compact
 
-SHORTEST = 4096  # points of a stretch: fewer are not worth a launch
+if TYPE_CHECKING:
+    from mxc.compiler.targets.preferences import Joins
+
 MOST = 64  # parts along one axis
 
 Part = tuple[LoopKernel, list[Storage]]
 
 
-def split_joins(kernel: LoopKernel, storages: Sequence[Storage]) -> list[Part]:
-    """The kernel itself with its storages, or one for each stretch of an axis that its conditions divide."""
-    if not kernel.accumulators:
+def split_joins(kernel: LoopKernel, storages: Sequence[Storage], figures: Joins | None) -> list[Part]:
+    """The kernel itself with its storages, or one for each stretch of an axis that its conditions divide. figures: the
+    target's; None: nothing is divided."""
+    if not kernel.accumulators and figures is not None:
         cuts = _cuts(kernel)
         for axis, places in sorted(cuts.items()):
             rest = math.prod(kernel.domain) // kernel.domain[axis]
-            bounds = _long(sorted(places), kernel.domain[axis], -(-SHORTEST // max(1, rest)))
+            bounds = _long(sorted(places), kernel.domain[axis], -(-figures.shortest // max(1, rest)))
             if 2 < len(bounds) <= MOST + 1:
                 parts = [_part(kernel, storages, axis, *pair) for pair in pairwise(bounds)]
-                return [smaller for part in parts for smaller in split_joins(*part)]
+                return [smaller for part in parts for smaller in split_joins(*part, figures)]
     return [(kernel, list(storages))]
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from mxc.compiler.kernel.canonical import canonical, lanes
 from mxc.compiler.kernel.ir import (
@@ -25,24 +26,25 @@ from mxc.compiler.kernel.ir import (
 from mxc.compiler.kernel.simplify_index import substitute
 from mxc.compiler.lowering.program import Storage
 
-FEW = 16  # points of the domain below which a reduction is split
-LONG = 1 << 15  # elements of the reduction from which on it is
-PART = 1 << 13  # elements of a part, about
+if TYPE_CHECKING:
+    from mxc.compiler.targets.preferences import Reductions
 
 
-def split_reduction(kernel: LoopKernel, storages: Sequence[Storage]) -> list[tuple[LoopKernel, list[Storage]]]:
-    """The kernel itself with its storages, or two kernels: partial accumulators, then their combination."""
+def split_reduction(kernel: LoopKernel, storages: Sequence[Storage],
+                    figures: Reductions | None) -> list[tuple[LoopKernel, list[Storage]]]:
+    """The kernel itself with its storages, or two kernels: partial accumulators, then their combination. figures: the
+    target's; None: nothing is divided."""
     whole = [(kernel, list(storages))]
-    if any(a.combine not in ("sum", "prod", "max", "min") for a in kernel.accumulators):
+    if figures is None or any(a.combine not in ("sum", "prod", "max", "min") for a in kernel.accumulators):
         return whole
     domain, length = math.prod(kernel.domain), math.prod(kernel.reduce)
-    if domain >= FEW or length < LONG or not kernel.accumulators:
+    if domain >= figures.few or length < figures.long or not kernel.accumulators:
         return whole
     if _sweeps_after(kernel) or any(v.op == "acc" for a in kernel.accumulators for v in walk([a.body])):
         return whole
     position = next((i for i, d in enumerate(kernel.reduce) if d > 1), 0)
     extent = kernel.reduce[position]
-    parts = _parts(extent, max(1, min(extent, length // PART)))
+    parts = _parts(extent, max(1, min(extent, length // figures.part)))
     if parts == 1:
         return whole
     return _two_kernels(kernel, list(storages), position, parts)

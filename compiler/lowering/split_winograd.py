@@ -4,6 +4,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
+from typing import TYPE_CHECKING
 
 from mxc.compiler.kernel import calls, ir
 from mxc.compiler.kernel.calls import Window
@@ -11,21 +12,24 @@ from mxc.compiler.kernel.ir import CallKernel
 from mxc.compiler.lowering.program import Storage
 from mxc.compiler.ops import winograd
 
-BANDS = 8  # of tiles, each with its own data, are enough units of work
-LINE = 16  # elements, of 64 bytes that come from memory together
+if TYPE_CHECKING:
+    from mxc.compiler.targets.preferences import WinogradCosts
 
 
-def split_winograd(kernel: CallKernel, storages: Sequence[Storage]) -> list[tuple[CallKernel, list[Storage]]]:
+def split_winograd(kernel: CallKernel, storages: Sequence[Storage],
+                   figures: WinogradCosts | None) -> list[tuple[CallKernel, list[Storage]]]:
     """The kernel itself with its storages; of few tiles, one for the data's side and one for the rest.
 
-    Then threads share the tiles among them by their filters, and would each transform all of the data.
+    Then threads share the tiles among them by their filters, and would each transform all of the data. figures: the
+    target's; None: nothing is divided.
     """
     w, params = Window.of(kernel.extents), dict(kernel.params)
-    if kernel.template != "winograd_convolution" or not _few_tiles(w):
+    if kernel.template != "winograd_convolution" or figures is None or not _few_tiles(w, figures.bands):
         return [(kernel, list(storages))]
     tiles, block = int(params["tiles"]), int(params["block"])  # type: ignore[call-overload]
-    lines = -(-calls.winograd_groups(w, tiles) * tiles * w.channels // LINE)
-    pitch = (lines + 1 - lines % 2) * LINE  # an odd number of lines, or all places would meet in a few sets of a cache
+    line = figures.line_bytes // 4  # elements of float32
+    lines = -(-calls.winograd_groups(w, tiles) * tiles * w.channels // line)
+    pitch = (lines + 1 - lines % 2) * line  # an odd number of lines, or all places would meet in a few sets of a cache
     side = calls.winograd_data(kernel.name, kernel.buffers[0], w, kernel.extents[22:27], block, tiles, pitch)
     made = Storage("arena", kernel.buffers[0], (winograd.PLACES * pitch,), kernel.name)
     rest, data = _apart(replace(kernel, extents=(*kernel.extents[:-1], pitch)))
@@ -44,7 +48,7 @@ def _apart(kernel: CallKernel) -> tuple[CallKernel, int]:
     return replace(kernel, buffers=(*kernel.buffers, kernel.buffers[0]), stores=stores), 1
 
 
-def _few_tiles(w: Window) -> bool:
+def _few_tiles(w: Window, bands: int) -> bool:
     least, most = calls.WINOGRAD_BAND
     band = min(most, max(least, w.channels * w.filters // calls.WINOGRAD_KERNELS))
-    return w.batch * prod(winograd.grid(w.out)) < BANDS * band
+    return w.batch * prod(winograd.grid(w.out)) < bands * band

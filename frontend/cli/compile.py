@@ -151,9 +151,9 @@ def bind_all(options: argparse.Namespace, sets: list[dict[str, tuple[int, ...]]]
 
 def for_gpu(options: argparse.Namespace, executors: list[Any]) -> tuple[Any, list[Any]]:
     """The target of `--target cuda:...`, and what the compiler makes for it of each executor's model."""
-    from mxc.runtime.artifact_cuda import gpu
+    from mxc.compiler.targets import kernel_target
 
-    target = gpu(options.target.removeprefix(CUDA))
+    target = kernel_target(options.target)
     return target, [executor.compiled_for(target, options.train) for executor in executors]
 
 

@@ -12,6 +12,7 @@ from mxc.compiler.ops.infer import Shape, infer_node
 from mxc.compiler.ops.philox import Draws
 
 Values = dict[Entry, np.ndarray]
+name = "reference"  # of the target that this module is: see `GraphTarget` in targets/target.py
 
 
 def evaluate(node: Node, inputs: list[np.ndarray], is_train: bool = False,
