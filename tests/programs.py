@@ -19,6 +19,8 @@ from mxc.compiler.lowering.schedule import schedule
 from mxc.compiler.passes.infer import infer
 from mxc.compiler.passes.pipeline import transform
 from mxc.compiler.planning import auxiliary_names, static_names
+from mxc.compiler.targets.cpu import preferences
+from mxc.compiler.targets.preferences import Preferences
 from mxc.compiler.targets.reference.interpreter import evaluate
 from mxc.runtime import runner
 
@@ -28,13 +30,17 @@ DEFINITIONS: dict[type, Callable[..., None]] = {
 
 
 class Tiles:
-    """The tile sizes of a target that is not there: odd ones, so that blocks have tails."""
+    """The tile sizes of a target that is not there: odd ones, so that blocks have tails. Its figures are the CPU's."""
 
     def tile(self, dtype: str) -> tuple[int, int]:
         return 3, 6
 
     def lanes(self, dtype: str) -> int:
         return 2
+
+    @property
+    def prefers(self) -> Preferences:
+        return preferences.FIGURES
 
 
 @dataclass
@@ -113,7 +119,7 @@ class Program:
 def lowered(graph: Graph, shapes: Mapping[str, Sequence[int]], dtypes: Mapping[str, str] | None = None,
             grad_req: Mapping[str, str] | None = None, is_train: bool = False, target: object = None,
             merge: bool = True) -> Program:
-    """`graph` through every pass; target: for its tile sizes only."""
+    """`graph` through every pass; target: for its tile sizes and figures only."""
     known = infer(graph, shapes, dtypes or {})
     grad_req = grad_req or {}
     wants = is_train or any(mode != "null" for mode in grad_req.values())
@@ -122,5 +128,5 @@ def lowered(graph: Graph, shapes: Mapping[str, Sequence[int]], dtypes: Mapping[s
     final = transform(known, options)
     groups = fuse(final, options, merge)
     aux = auxiliary_names(known)
-    launches, outputs = lower(final, groups, {n.name for n in known.variables} - {*aux}, {*aux})
+    launches, outputs = lower(final, groups, {n.name for n in known.variables} - {*aux}, {*aux}, options.prefers)
     return Program(final, groups, schedule(launches), outputs)

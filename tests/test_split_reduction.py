@@ -9,8 +9,15 @@ import pytest
 from mxc.compiler.kernel import interpret
 from mxc.compiler.kernel.canonical import lanes
 from mxc.compiler.kernel.ir import Accumulator, LoopKernel, Store, acc, apply, axis, const, load
+from mxc.compiler.lowering import split_reduction as module
 from mxc.compiler.lowering.program import Storage
-from mxc.compiler.lowering.split_reduction import FEW, LONG, PART, split_reduction
+from mxc.compiler.targets.preferences import Reductions
+
+FEW, LONG, PART = 16, 1 << 15, 1 << 13
+
+
+def split_reduction(kernel, storages):
+    return module.split_reduction(kernel, storages, Reductions(FEW, LONG, PART))
 
 
 def flat(shape: tuple[int, ...]):

@@ -17,12 +17,17 @@ from mxc.compiler.kernel.call_rule import dense
 from mxc.compiler.kernel.calls import Window, linear
 from mxc.compiler.kernel.interpret_calls import pack_rows
 from mxc.compiler.kernel.ir import CallKernel, Store
+from mxc.compiler.lowering import split_winograd as module
 from mxc.compiler.lowering.program import Storage
-from mxc.compiler.lowering.split_winograd import split_winograd
 from mxc.compiler.ops import winograd
 from mxc.compiler.passes.blocked import blocked
 from mxc.compiler.targets.cpu import library
 from mxc.compiler.targets.cpu.machine.isa import AVX2, FORMS, Isa
+from mxc.compiler.targets.cpu.preferences import FIGURES
+
+
+def split_winograd(call, storages):
+    return module.split_winograd(call, storages, FIGURES.winograd)
 
 
 def test_formula():

@@ -69,12 +69,12 @@ class CpuTarget:
 
         return fitting(self.features)
 
-    @functools.cached_property
+    @property
     def prefers(self) -> Preferences:
-        """The figures that passes and stages decide by, measured on CPUs."""
-        from mxc.compiler.targets.cpu.preferences import FIGURES
+        """The figures that passes and stages decide by."""
+        from mxc.compiler.targets.cpu import preferences
 
-        return FIGURES
+        return preferences.FIGURES
 
     def tile(self, dtype: str) -> tuple[int, int]:
         """(MR, NR): the blocks in which packed rows of `dtype` come."""
