@@ -1,8 +1,8 @@
-"""From a graph to a plan and kernels: the passes, fusion, lowering, and memory, in their order."""
+"""From a graph to a plan and kernels: the passes and the stages, each in their order."""
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -10,17 +10,15 @@ from mxc.compiler.graph.graph import Graph, Shape
 from mxc.compiler.graph.options import Options
 from mxc.compiler.graph.text import digest
 from mxc.compiler.kernel.ir import Kernel
-from mxc.compiler.lowering.chains import chained
-from mxc.compiler.lowering.fuse import fuse, group_text
-from mxc.compiler.lowering.lower import lower
-from mxc.compiler.lowering.plan_memory import plan_memory
-from mxc.compiler.lowering.schedule import schedule
-from mxc.compiler.lowering.share_code import share_code
+from mxc.compiler.lowering.fuse import group_text
+from mxc.compiler.lowering.stage import Program
+from mxc.compiler.lowering.stages import STAGES
 from mxc.compiler.passes.infer import infer
-from mxc.compiler.passes.pipeline import transform
+from mxc.compiler.passes.pipeline import PASSES, transform
 from mxc.compiler.plan import Plan
 from mxc.compiler.system import env
 from mxc.compiler.system.garbage import uncollected
+from mxc.compiler.transformation import check_names
 
 if TYPE_CHECKING:
     from mxc.compiler.targets.target import KernelTarget
@@ -69,22 +67,25 @@ def plan_graph(graph: Graph, shapes: Mapping[str, Shape], dtypes: Mapping[str, s
 def _planned(graph: Graph, shapes: Mapping[str, Shape], dtypes: Mapping[str, str], grad_req: Mapping[str, str],
              is_train: bool, target: KernelTarget, keeps: bool) -> Planned:
     known, options = _prepared(graph, shapes, dtypes, grad_req, is_train, target, keeps)
-    aux = auxiliary_names(known)
-    args = {node.name for node in known.variables} - {*aux}
-    final = transform(known, options)
-    groups = fuse(final, options, merge="fuse" not in env.names("MXC_SKIP"))
-    launches, outputs = lower(final, groups, args, {*aux}, options.prefers)
-    launches = schedule(chained(share_code(launches), options.prefers.chains))
-    plan = plan_memory(launches, outputs, target)
-    if any(launch.host is not None for launch in launches):
-        plan.graph = digest(final)
+    program = program_of(known, options)
+    for stage in STAGES:
+        stage.run(program)
+    plan = program.plan
+    if any(launch.host is not None for launch in program.launches):
+        plan.graph = digest(program.graph)
     plan.nodes = sum(node.op is not None for node in known.nodes)
     kernels: dict[str, Kernel] = {}
-    for step, launch in zip(plan.steps, launches, strict=True):
+    for step, launch in zip(plan.steps, program.launches, strict=True):
         kernels |= dict(zip([step.kernel, *(key for _, key in step.calls)], launch.kernels, strict=False))
-    text = group_text(final, groups)
-    _print_parts(text, plan, final, list(kernels.values()), target)
-    return Planned(final, plan, text, kernels)
+    _print_kernels(kernels.values(), target)
+    return Planned(program.graph, plan, group_text(program.graph, program.groups), kernels)
+
+
+def program_of(known: Graph, options: Options) -> Program:
+    """What the stages start from: a graph with its facts, after all passes."""
+    aux = frozenset(auxiliary_names(known))
+    args = {node.name for node in known.variables} - aux
+    return Program(transform(known, options), options, args, aux)
 
 
 def watch_passes(graph: Graph, shapes: Mapping[str, Shape], dtypes: Mapping[str, str], grad_req: Mapping[str, str],
@@ -95,7 +96,11 @@ def watch_passes(graph: Graph, shapes: Mapping[str, Shape], dtypes: Mapping[str,
 
 def _prepared(graph: Graph, shapes: Mapping[str, Shape], dtypes: Mapping[str, str], grad_req: Mapping[str, str],
               is_train: bool, target: KernelTarget, keeps: bool) -> tuple[Graph, Options]:
-    """What the passes start from: the graph with its facts, and what it is compiled for."""
+    """What the passes start from: the graph with its facts, and what it is compiled for.
+
+    Raises SettingError when MXC_SKIP or MXC_PRINT names what is neither a pass nor a stage.
+    """
+    check_names((*PASSES, *STAGES))
     known = graph if graph.has_facts(shapes, dtypes) else infer(graph, shapes, dtypes)
     wants = any(mode != "null" for mode in grad_req.values())
     static = static_names(known) if keeps and not (wants or is_train) else frozenset()
@@ -103,12 +108,8 @@ def _prepared(graph: Graph, shapes: Mapping[str, Shape], dtypes: Mapping[str, st
                           strict=env.flag("MXC_STRICT"))
 
 
-def _print_parts(groups: str, plan: Plan, graph: Graph, kernels: list[Kernel], target: KernelTarget) -> None:
-    wanted, level = env.names("MXC_PRINT"), env.debug_level()
-    if "fuse" in wanted or level >= 3:
-        print(f"-- groups\n{groups}", file=sys.stderr, end="")
-    if "plan" in wanted or level >= 3:
-        print(f"-- plan\n{plan.text([node.name for node in graph.nodes])}", file=sys.stderr, end="")
+def _print_kernels(kernels: Iterable[Kernel], target: KernelTarget) -> None:
+    level = env.debug_level()
     if level >= 4:
         from mxc.compiler.kernel.text import kernel_text
 

@@ -16,11 +16,11 @@ from mxc.compiler.graph.graph import Graph, Node, Shape
 from mxc.compiler.ops import table
 from mxc.compiler.plan import Buffer, Plan
 from mxc.compiler.system import env, sources
+from mxc.compiler.transformation import PRINTS_ALL
 
 if TYPE_CHECKING:
     from mxc.compiler.targets.target import KernelTarget
 
-PRINTING = 3  # MXC_DEBUG from which on the passes have to run, because they print
 KEPT = 512  # plans that a process remembers
 _OF_VARIABLES = ("argument", "aux", "gradient")  # the pools whose buffers have a variable's name
 
@@ -30,7 +30,7 @@ def description(graph: Graph, shapes: Mapping[str, Shape], dtypes: Mapping[str, 
     """All that the plan depends on that `compile_graph` makes of these arguments for this target, and `write` and
     `read` know it by; "" for one that is made anew each time: of a graph with operators of which nobody knows what
     plans depend on, for a target without stored plans, and where passes are checked or print."""
-    watched = env.debug_level() >= PRINTING or env.names("MXC_PRINT") or env.flag("MXC_CHECK")
+    watched = env.debug_level() >= PRINTS_ALL or env.names("MXC_PRINT") or env.flag("MXC_CHECK")
     places = _places(graph)
     if target.plans is None or watched or not (shapes.keys() | dtypes.keys()) <= places.keys():
         return ""

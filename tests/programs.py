@@ -1,8 +1,7 @@
 """Run lowered programs: by the NumPy definitions of loop kernels and library calls, or by generated code."""
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,13 +11,13 @@ from mxc.compiler.graph.options import Options
 from mxc.compiler.kernel import interpret, interpret_calls, interpret_chain
 from mxc.compiler.kernel.ir import CallKernel, ChainKernel, LoopKernel, RoutineKernel
 from mxc.compiler.kernel.routines import spec
-from mxc.compiler.lowering.fuse import Group, fuse
-from mxc.compiler.lowering.lower import lower
+from mxc.compiler.lowering import stage
+from mxc.compiler.lowering.fuse import alone, fuse
+from mxc.compiler.lowering.plan_memory import plan_memory
 from mxc.compiler.lowering.program import Launch, Storage
-from mxc.compiler.lowering.schedule import schedule
+from mxc.compiler.lowering.stages import STAGES
 from mxc.compiler.passes.infer import infer
-from mxc.compiler.passes.pipeline import transform
-from mxc.compiler.planning import auxiliary_names, static_names
+from mxc.compiler.planning import program_of, static_names
 from mxc.compiler.targets.cpu import preferences
 from mxc.compiler.targets.preferences import Preferences
 from mxc.compiler.targets.reference.interpreter import evaluate
@@ -43,14 +42,8 @@ class Tiles:
         return preferences.FIGURES
 
 
-@dataclass
-class Program:
-    """A lowered graph: the graph after all passes, its groups, the launches in their order, the outputs' storages."""
-
-    graph: Graph
-    groups: list[Group]
-    launches: list[Launch]
-    outputs: list[Storage]
+class Program(stage.Program):
+    """A lowered graph that can be run."""
 
     def kernels(self, target: Any) -> dict[str, Any]:
         """Its kernels by the key that `target` gives them."""
@@ -118,15 +111,20 @@ class Program:
 
 def lowered(graph: Graph, shapes: Mapping[str, Sequence[int]], dtypes: Mapping[str, str] | None = None,
             grad_req: Mapping[str, str] | None = None, is_train: bool = False, target: object = None,
-            merge: bool = True) -> Program:
-    """`graph` through every pass; target: for its tile sizes and figures only."""
+            merge: bool = True, skip: Collection[str] = ("share_code", "chains")) -> Program:
+    """`graph` through every pass, and through the stages before plan_memory.
+
+    target: for its tile sizes and figures only. merge: whether nodes share kernels. skip: other stages that are left out.
+    """
     known = infer(graph, shapes, dtypes or {})
     grad_req = grad_req or {}
     wants = is_train or any(mode != "null" for mode in grad_req.values())
     options = Options(target=target or Tiles(), is_train=is_train, grad_req=dict(grad_req),  # type: ignore[arg-type]
                       static=frozenset() if wants else static_names(known))
-    final = transform(known, options)
-    groups = fuse(final, options, merge)
-    aux = auxiliary_names(known)
-    launches, outputs = lower(final, groups, {n.name for n in known.variables} - {*aux}, {*aux}, options.prefers)
-    return Program(final, groups, schedule(launches), outputs)
+    program = Program(**vars(program_of(known, options)))
+    for each in STAGES:
+        if each is fuse and not merge:
+            program.groups = alone(program.graph, options)
+        elif each.name not in skip and each is not plan_memory:
+            each.run(program)
+    return program

@@ -12,7 +12,6 @@ from mxc.compiler.graph.graph import Entry
 from mxc.compiler.kernel.ir import ChainKernel
 from mxc.compiler.lowering import chains
 from mxc.compiler.plan import Plan
-from mxc.compiler.targets.cpu import preferences
 
 CHANNELS = 16
 
@@ -46,7 +45,7 @@ def program(net, shape, instructions: InstructionSet) -> Program:
 
 
 def chains_of(made: Program) -> list[ChainKernel]:
-    launches = chains.chained(made.launches, preferences.FIGURES.chains)
+    launches = chains.chains(made.launches, made.prefers)
     return [launch.kernel for launch in launches if isinstance(launch.kernel, ChainKernel)]
 
 
@@ -72,7 +71,7 @@ def test_chains(name, instructions):
     given = {node.name: rng.standard_normal(made.graph.shape(Entry(node))).astype("float32")
              for node in made.graph.variables}
     (expected,), _ = made.run(given)
-    made.launches = chains.chained(made.launches, preferences.FIGURES.chains)
+    made.launches = chains.chains(made.launches, made.prefers)
     (chain,) = [launch.kernel for launch in made.launches if isinstance(launch.kernel, ChainKernel)]
     assert len(chain.calls()) > len(chain.segments) * len(chain.private) + len(chain.segments)  # several bands
     (defined,), _ = made.run(given)

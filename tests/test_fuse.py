@@ -10,7 +10,7 @@ from programs import lowered
 
 from mxc.compiler.graph.graph import Entry
 from mxc.compiler.graph.text import parse_graph
-from mxc.compiler.lowering.fuse import MAX_BUFFERS, MAX_NODES, Group, Grouping, fuse
+from mxc.compiler.lowering.fuse import MAX_BUFFERS, MAX_NODES, Group, Grouping, alone, fuse
 from mxc.compiler.lowering.fuse_forms import is_view
 
 X = "graph(x: float32[16,32], y: float32[16,32], w: float32[32,32], v: float32[1,32])\n"
@@ -128,7 +128,7 @@ def test_no_kernel_has_too_many_buffers():
 
 def test_unfused():
     text = ONE_KERNEL["anchor: with its epilogue"][0]
-    assert [g.label for g in fuse(parse_graph(text), options(), merge=False)] == [
+    assert [g.label for g in alone(parse_graph(text), options())] == [
         "dot", "broadcast_add", "relu", "elemwise_mul"]
 
 

@@ -20,6 +20,7 @@ LINES = 500
 ALLOWED = {
     "error": "",
     "system": "error",
+    "transformation": "error system",
     "functions": "error system",
     "plan": "functions",  # what is told of a function's errors
     "cache_files": "system",
@@ -32,16 +33,17 @@ ALLOWED = {
     "operators/graph": "ops graph operators/shape",
     "kernel": "error system ops",
     "operators/kernel": "ops kernel operators/shape",
-    "lowering": "plan ops graph kernel",
-    "passes": "error system plan ops graph kernel lowering",  # recompute asks which nodes share a kernel
+    "lowering": "transformation plan ops graph kernel",
+    # recompute asks which nodes share a kernel
+    "passes": "error system transformation plan ops graph kernel lowering",
     "targets": "error system kernel",  # the protocol, by whose names targets are found, and the printers they share
     "targets/cpu": "error system cache_files cache functions ops kernel targets",
     # the second generator of targets/cpu, which knows it by its name alone
     "targets/numba": "error system functions ops kernel targets targets/cpu",
     "targets/cuda": "error system functions cache_files cache ops kernel targets",
     "targets/reference": "error ops graph",  # runs graphs, not kernels
-    "planning": "system plan graph kernel lowering passes",
-    "stored_plans": "system cache_files plan ops graph",
+    "planning": "system transformation plan graph kernel lowering passes",
+    "stored_plans": "system transformation cache_files plan ops graph",
     "api": "system plan ops graph kernel planning stored_plans targets",
     "runtime": "operators/shape "  # of operators that a program defines
                "error system functions plan ops graph kernel lowering passes api targets "

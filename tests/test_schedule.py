@@ -9,7 +9,7 @@ from models import NAMES, program
 
 from mxc.compiler.graph.phases import BACKWARD, FORWARD, PREPARE
 from mxc.compiler.kernel.ir import LoopKernel, Store, apply, axis, const, load
-from mxc.compiler.lowering.program import Launch, Storage
+from mxc.compiler.lowering.program import Launch, Storage, by_phase
 from mxc.compiler.lowering.schedule import live_bytes, peak, schedule
 
 
@@ -31,10 +31,12 @@ def names(launches: list[Launch]) -> list[str]:
 
 
 def test_phases_follow_each_other():
-    late, early = arena("late"), arena("early")
-    prepared = Storage("prepared", "float32", (16,), "prepared")
-    given_order = [launch([], late, BACKWARD), launch([], early, FORWARD), launch([], prepared, PREPARE)]
-    assert names(schedule(given_order)) == ["prepared", "early", "late"]
+    """From the start, so that what is not scheduled runs too; of a phase, launches stay as they are."""
+    late, early, prepared = arena("late"), arena("early"), Storage("prepared", "float32", (16,), "prepared")
+    given_order = [launch([], late, BACKWARD), launch([], early, FORWARD), launch([], prepared, PREPARE),
+                   launch([late], late, BACKWARD)]
+    assert names(by_phase(given_order)) == ["prepared", "early", "late", "late"]
+    assert names(schedule(by_phase(given_order))) == ["prepared", "early", "late", "late"]
 
 
 def test_large_values_do_not_wait():

@@ -16,8 +16,8 @@ from mxc.compiler.targets.preferences import Reductions
 FEW, LONG, PART = 16, 1 << 15, 1 << 13
 
 
-def split_reduction(kernel, storages):
-    return module.split_reduction(kernel, storages, Reductions(FEW, LONG, PART))
+def two_sums(kernel, storages):
+    return module.two_sums(Reductions(FEW, LONG, PART), kernel, storages)
 
 
 def flat(shape: tuple[int, ...]):
@@ -54,7 +54,7 @@ def run(parts, x: np.ndarray) -> np.ndarray:
                                                 ((), (LONG + 1,)), ((1, 2), (5, 3, LONG))])
 def test_two_kernels_give_the_same(combine, domain, reduce):
     kernel, storages = reduction(domain, reduce, combine, lambda v: apply("add", v, const(1.0, "float64")), "float64")
-    parts = split_reduction(kernel, storages)
+    parts = two_sums(kernel, storages)
     x = 1 + np.random.default_rng(0).uniform(-1, 1, (*domain, *reduce)) / (1 << 16)
     np.testing.assert_allclose(run(parts, x), run([(kernel, storages)], x), 1e-12)
     assert len(parts) == 2
@@ -71,7 +71,7 @@ def test_lanes_stay_last():
     kernel = LoopKernel("r", ("float64", "float64"), (8,), (LONG,), (Accumulator("sum", body),),
                         (Store(1, axis(0), acc(0, "float64")),))
     storages = [Storage("argument", "float64", (LONG, 8), "x"), Storage("output", "float64", (8,), "0")]
-    (first, one), (second, two) = split_reduction(kernel, storages)
+    (first, one), (second, two) = two_sums(kernel, storages)
     assert lanes(first) == 8 and first.domain[-1] == 8
     x = np.random.default_rng(0).uniform(-1, 1, (LONG, 8))
     np.testing.assert_allclose(run([(first, one), (second, two)], x), x.sum(0), 1e-9)
@@ -89,21 +89,21 @@ WHOLE = {
 @pytest.mark.parametrize("name", WHOLE)
 def test_left_whole(name):
     kernel, storages = WHOLE[name]
-    assert split_reduction(kernel, storages) == [(kernel, storages)]
+    assert two_sums(kernel, storages) == [(kernel, storages)]
 
 
 def test_kernels_with_a_second_sweep_are_left_whole():
     kernel, storages = reduction((), (LONG,))
     spread = Store(2, axis(0), apply("sub", load(0, axis(0), "float32"), acc(0, "float32")))
     again = LoopKernel("s", ("float32",) * 3, (), (LONG,), kernel.accumulators, (*kernel.stores, spread))
-    assert len(split_reduction(again, [*storages, Storage("output", "float32", (LONG,), "1")])) == 1
+    assert len(two_sums(again, [*storages, Storage("output", "float32", (LONG,), "1")])) == 1
     second = Accumulator("sum", apply("sub", kernel.accumulators[0].body, acc(0, "float32")))
     twice = LoopKernel("t", kernel.buffers, (), (LONG,), (*kernel.accumulators, second), kernel.stores)
-    assert len(split_reduction(twice, storages)) == 1
+    assert len(two_sums(twice, storages)) == 1
 
 
 def test_parts_do_not_depend_on_threads_and_are_of_a_size(monkeypatch):
     for threads in ("1", "64"):
         monkeypatch.setenv("MXC_NUM_THREADS", threads)
-        (first, _), _ = split_reduction(*reduction((), (LONG * 8,)))
+        (first, _), _ = two_sums(*reduction((), (LONG * 8,)))
         assert (first.domain, first.reduce) == ((LONG * 8 // PART,), (PART,))

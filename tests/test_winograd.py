@@ -26,8 +26,9 @@ from mxc.compiler.targets.cpu.machine.isa import AVX2, FORMS, Isa
 from mxc.compiler.targets.cpu.preferences import FIGURES
 
 
-def split_winograd(call, storages):
-    return module.split_winograd(call, storages, FIGURES.winograd)
+def two_sides(call, storages):
+    assert FIGURES.winograd is not None
+    return module.two_sides(FIGURES.winograd, call, storages)
 
 
 def test_formula():
@@ -108,7 +109,7 @@ def test_one_text_serves_every_size(isa):
 def test_enough_units(shape):
     """Of the kernels that the convolution becomes."""
     call, operands = kernel_case(geometry(*shape), AVX2)
-    parts = split_winograd(call, [Storage("arena", "float32", (a.size,)) for a in operands])
+    parts = two_sides(call, [Storage("arena", "float32", (a.size,)) for a in operands])
     assert [library.units(part, AVX2) for part, _ in parts][-1] >= min(8, shape[2] // 16)
 
 
@@ -116,7 +117,7 @@ def given_case(w: Window, isa: Isa) -> tuple[list[CallKernel], list[np.ndarray]]
     """The kernels of a convolution of few tiles, and the arrays that they have."""
     call, operands = kernel_case(w, isa, "residual")
     storages = [Storage("arena", "float32", (a.size,)) for a in operands]
-    (side, (data, made)), (rest, places) = split_winograd(call, storages)
+    (side, (data, made)), (rest, places) = two_sides(call, storages)
     assert data is storages[0] and places == [made, *storages[1:]]
     return [side, rest], [operands[0], np.full(made.shape, 7, "float32"), *operands[1:]]
 
@@ -144,7 +145,7 @@ def test_what_follows_reads_the_data_too(instructions):
     (store,) = call.stores
     again = ir.load(0, store.index, "float32")
     call = replace(call, stores=(replace(store, value=ir.apply("add", store.value, again)),))
-    (side, _), (rest, places) = split_winograd(call, [Storage("arena", "float32", (a.size,)) for a in operands])
+    (side, _), (rest, places) = two_sides(call, [Storage("arena", "float32", (a.size,)) for a in operands])
     data, weight, result = operands
     made, other = np.full(places[0].shape, np.nan, "float32"), np.zeros_like(result)
     instructions.run(side, [data, made])
@@ -174,7 +175,7 @@ def test_data_with_several_readers(name, shape):
 
 def test_many_tiles_are_one_kernel():
     call, operands = kernel_case(geometry(5, 16, 16, 28, 28, 1), AVX2)
-    assert [part for part, _ in split_winograd(call, [Storage("arena", "float32", (a.size,)) for a in operands])] == [
+    assert [part for part, _ in two_sides(call, [Storage("arena", "float32", (a.size,)) for a in operands])] == [
         call]
 
 

@@ -20,9 +20,10 @@ from mxc.compiler.kernel import ir
 from mxc.compiler.kernel.calls import Window, coefficients, linear
 from mxc.compiler.kernel.ir import CallKernel, ChainKernel, Place, Store
 from mxc.compiler.lowering.program import Launch, Storage
+from mxc.compiler.lowering.stage import lowering_stage
 
 if TYPE_CHECKING:
-    from mxc.compiler.targets.preferences import Chains
+    from mxc.compiler.targets.preferences import Chains, Preferences
 
 Call = tuple[CallKernel, tuple[Place, ...]]
 
@@ -79,10 +80,10 @@ class _Stage:
         return min(w.data[1], (rows - 1) * w.stride[1] + (w.kernel[1] - 1) * w.dilate[1] + 1)
 
 
-def chained(launches: Sequence[Launch], figures: Chains | None) -> list[Launch]:
-    """`launches` with chains in place of the launches that they are made of. figures: the target's; None: it has no
-    chains."""
-    if figures is None:
+@lowering_stage(needs=("launches", "prefers"))
+def chains(launches: Sequence[Launch], prefers: Preferences) -> list[Launch]:
+    """Joins pointwise and depthwise convolutions that follow each other: one launch, over bands of rows."""
+    if prefers.chains is None:
         return list(launches)
     readers: dict[Storage, list[Launch]] = {}
     for launch in launches:
@@ -101,7 +102,7 @@ def chained(launches: Sequence[Launch], figures: Chains | None) -> list[Launch]:
         if after and _passes(launch, after[0], readers) and _is_stage(after[0], "blocked_convolution"):
             parts.append(after[0])
         if len(parts) > 1 and not any(id(part) in taken for part in parts) and _undisturbed(parts, launches):
-            made = _chain(parts, figures)
+            made = _chain(parts, prefers.chains)
             if made is not None:
                 taken |= {**dict.fromkeys(map(id, parts[:-1])), id(parts[-1]): made}
     return [each for launch in launches if (each := taken.get(id(launch), launch)) is not None]

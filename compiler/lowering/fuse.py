@@ -16,13 +16,14 @@ In each, a value that no later group needs may also be "inline": computed again 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from mxc.compiler.graph.graph import Entry, Graph, Node, Shape
 from mxc.compiler.graph.options import Options
 from mxc.compiler.graph.phases import phases
 from mxc.compiler.lowering.fuse_forms import Form, NotFusable, form_of, is_view, is_window, united
+from mxc.compiler.lowering.stage import Program, lowering_stage
 from mxc.compiler.ops.table import Kind
 
 MAX_NODES = 48  # of a group: keeps kernels' code and compile time bounded
@@ -76,27 +77,35 @@ class Grouping:
         """Merge the two groups when that is legal; whether it was done. What either has grown into since it was found
         counts: no node may be in a group twice, nor in two."""
         producer, consumer = self.group_of[producer.nodes[0]], self.group_of[consumer.nodes[0]]
-        if producer is consumer or producer.phase != consumer.phase:
-            return producer is consumer
+        if producer is consumer:
+            return True
+        group = self.merged(producer, consumer)
+        if isinstance(group, str):
+            return False
+        for node in group.nodes:
+            self.group_of[node] = group
+        return True
+
+    def merged(self, producer: Group, consumer: Group) -> Group | str:
+        """Two groups as one, or why they cannot be one."""
+        if producer.phase != consumer.phase:
+            return f"one runs in the phase {producer.phase}, the other in {consumer.phase}"
         if not producer.form.may_precede(consumer.form):
-            return False
+            return f"the form {producer.form.kind} shares no kernel with the form {consumer.form.kind} behind it"
         if len(producer.nodes) + len(consumer.nodes) > MAX_NODES:
-            return False
+            return f"together they have more than {MAX_NODES} nodes"
         nodes = sorted([*producer.nodes, *consumer.nodes], key=self.position.__getitem__)
         stored = self.stored_entries(nodes)
         if self.count_inputs(nodes) + len(stored) > MAX_BUFFERS:
-            return False
+            return f"together they read and write more than {MAX_BUFFERS} arrays"
         form = united(producer.form, consumer.form)
         try:
             form = form or form_of(self.graph, nodes, set(stored), self.spreading)
-        except NotFusable:
-            return False
+        except NotFusable as error:
+            return str(error)
         if self.leaves_and_returns(nodes):
-            return False
-        group = Group(nodes, form, producer.phase)
-        for node in nodes:
-            self.group_of[node] = group
-        return True
+            return "another group lies between them: it reads from one and is read by the other"
+        return Group(nodes, form, producer.phase)
 
     def only_reduced(self, producer: Group, node: Node) -> bool:
         """True when reductions alone read `node`, and what it reads of an anchor is stored anyway: the reductions load
@@ -168,23 +177,34 @@ class Grouping:
         return order
 
 
-def fuse(graph: Graph, options: Options, merge: bool = True) -> list[Group]:
-    """The groups of `graph` in an order in which they can run. merge=False: one group for each node."""
+def alone(graph: Graph, options: Options) -> list[Group]:
+    """Each node as a group of its own, in an order in which they can run: what there is without `fuse`."""
+    return Grouping(graph, options).groups()
+
+
+def _groups_text(program: Program) -> str:
+    """The groups, a line each, then what is not one group and why."""
+    refused = "\n".join(refusals(program.graph, program.options, program.groups))
+    return group_text(program.graph, program.groups) + (f"-- not fused\n{refused}" if refused else "")
+
+
+@lowering_stage(needs=("graph", "options"), gives=("groups",), instead=alone, text=_groups_text)
+def fuse(graph: Graph, options: Options) -> list[Group]:
+    """Chooses which nodes share a kernel: groups, in an order in which they can run."""
     grouping = Grouping(graph, options)
-    if merge:
-        for node in graph.nodes:
-            if node.is_variable or (is_view(node) and grouping.phase[node] != "prepare"):
+    for node in graph.nodes:
+        if node.is_variable or (is_view(node) and grouping.phase[node] != "prepare"):
+            continue
+        grouping.frontier = grouping.position[node]
+        for producer in grouping.producers(node):
+            united = _through_view(grouping, producer, node)
+            if grouping.only_reduced(united, node):
                 continue
-            grouping.frontier = grouping.position[node]
-            for producer in grouping.producers(node):
-                united = _through_view(grouping, producer, node)
-                if grouping.only_reduced(united, node):
-                    continue
-                if not all(map(is_view, united.nodes)):  # a view that stays alone costs nothing
-                    grouping.try_merge(united, grouping.group_of[node])
-        grouping.frontier = len(graph.nodes)
-        _merge_siblings(grouping)
-        _merge_rest(grouping)
+            if not all(map(is_view, united.nodes)):  # a view that stays alone costs nothing
+                grouping.try_merge(united, grouping.group_of[node])
+    grouping.frontier = len(graph.nodes)
+    _merge_siblings(grouping)
+    _merge_rest(grouping)
     return grouping.groups()
 
 
@@ -248,3 +268,37 @@ def group_text(graph: Graph, groups: list[Group]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def refusals(graph: Graph, options: Options, groups: Sequence[Group]) -> Iterator[str]:
+    """`PRODUCER -> CONSUMER: REASON` for each two nodes of different groups of which one reads the other.
+
+    groups: what `fuse` made. A view that is no kernel is not shown, but what it views.
+    """
+    grouping = Grouping(graph, options)
+    grouping.group_of = {node: group for group in groups for node in group.nodes}
+    seen: set[tuple[int, int]] = set()
+    for node in graph.nodes:
+        consumer = grouping.group_of.get(node)
+        if consumer is None or all(map(is_view, consumer.nodes)):
+            continue
+        for entry in node.inputs:
+            source, views = entry.node, list[Group]()
+            while (producer := grouping.group_of.get(source)) is not None and all(map(is_view, producer.nodes)):
+                views.append(producer)
+                source = producer.nodes[0].inputs[0].node
+            if producer is None or producer is consumer or (id(producer), id(consumer)) in seen:
+                continue
+            seen.add((id(producer), id(consumer)))
+            yield f"{source.name} -> {node.name}: {_refusal(grouping, producer, [*reversed(views), consumer])}"
+
+
+def _refusal(grouping: Grouping, producer: Group, others: Sequence[Group]) -> str:
+    """Why the groups, of which each but the first reads the one before it, are not one: the last is a kernel, and so is
+    the first, those between them are views."""
+    for other in others:
+        merged = grouping.merged(producer, other)
+        if isinstance(merged, str):
+            return merged
+        producer = merged
+    if len(others) > 1:
+        return f"the view {others[0].nodes[0].name} lies between them"
+    return "they would fit one kernel, but did not when they were tried"

@@ -2,30 +2,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
-from typing import TYPE_CHECKING
 
 from mxc.compiler.graph.graph import Entry, Graph, Node
 from mxc.compiler.graph.names import head_position
 from mxc.compiler.graph.phases import BACKWARD, FORWARD, PREPARE
-from mxc.compiler.kernel.ir import FunctionKernel, LoopKernel
+from mxc.compiler.kernel.ir import FunctionKernel
 from mxc.compiler.lowering.copies import copy_kernel, placing_kernel
 from mxc.compiler.lowering.fuse import Group
 from mxc.compiler.lowering.fuse_forms import is_view
 from mxc.compiler.lowering.lower_group import GroupLowering, routine_kernel
-from mxc.compiler.lowering.program import Launch, Storage
-from mxc.compiler.lowering.split_joins import split_joins
-from mxc.compiler.lowering.split_reduction import split_reduction
-from mxc.compiler.lowering.split_winograd import split_winograd
-
-if TYPE_CHECKING:
-    from mxc.compiler.targets.preferences import Preferences
+from mxc.compiler.lowering.program import Launch, Storage, by_phase
+from mxc.compiler.lowering.stage import lowering_stage
 
 
 class Lowering:
     """Lowers the groups of one graph; `launches` are what came out, `outputs` the storages of the graph's outputs."""
 
-    def __init__(self, graph: Graph, groups: Sequence[Group], args: Set[str], aux: Set[str], figures: Preferences):
-        self.graph, self.figures = graph, figures
+    def __init__(self, graph: Graph, groups: Sequence[Group], args: Set[str], aux: Set[str]):
+        self.graph = graph
         self.groups = groups
         self.storage_of: dict[Entry, Storage] = {}
         self.launches: list[Launch] = []
@@ -121,13 +115,7 @@ class Lowering:
             return
         lowering = GroupLowering(self.graph, group, self.storage_of)
         kernel = lowering.kernel(targets)
-        if isinstance(kernel, LoopKernel):
-            for whole in split_reduction(kernel, lowering.storages, self.figures.reductions):
-                for part, storages in split_joins(*whole, self.figures.joins):
-                    self.launches.append(Launch(group.phase, group.label, part, storages))
-        else:
-            for call, storages in split_winograd(kernel, lowering.storages, self.figures.winograd):
-                self.launches.append(Launch(group.phase, group.label, call, storages))
+        self.launches.append(Launch(group.phase, group.label, kernel, lowering.storages))
 
     def _join(self, group: Group, targets: dict[Entry, list[tuple[Storage, str]]]) -> None:
         """Each input of a join of many goes to its place."""
@@ -176,11 +164,14 @@ class Lowering:
         self.launches.append(Launch(phase, "copy", copy_kernel(storage.dtype, storage.shape, mode), [source, storage]))
 
 
-def lower(graph: Graph, groups: Sequence[Group], args: Set[str], aux: Set[str],
-          figures: Preferences) -> tuple[list[Launch], list[Storage]]:
-    """The launches of `groups`, in their order, and the storages of the graph's outputs. args, aux: names of the
-    arguments and auxiliary states among the graph's variables; the others are head gradients. figures: the target's,
-    which say what is divided."""
-    lowering = Lowering(graph, groups, args, aux, figures)
+@lowering_stage(needs=("graph", "groups", "args", "aux"), gives=("launches", "outputs"))
+def lower(graph: Graph, groups: Sequence[Group], args: Set[str],
+          aux: Set[str]) -> tuple[list[Launch], list[Storage]]:
+    """Makes groups launches of kernels over storages, in the order of the phases.
+
+    Inside a phase they have the order of the groups. args, aux: names of the arguments and auxiliary states among the
+    graph's variables; the others are head gradients. Returns the storages of the graph's outputs too.
+    """
+    lowering = Lowering(graph, groups, args, aux)
     lowering.run()
-    return lowering.launches, lowering.outputs
+    return by_phase(lowering.launches), lowering.outputs

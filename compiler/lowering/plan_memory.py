@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from mxc.compiler.kernel import calls
 from mxc.compiler.kernel.ir import CallKernel, ChainKernel, FunctionKernel
 from mxc.compiler.lowering.program import Launch, Storage, can_share, last_uses
+from mxc.compiler.lowering.stage import Program, lowering_stage
 from mxc.compiler.plan import Buffer, Plan, Step
 
 if TYPE_CHECKING:
@@ -148,9 +149,17 @@ def largest_live_set(lifetimes: Sequence[Interval]) -> int:
     return most
 
 
+def _plan_text(program: Program) -> str:
+    return program.plan.text([node.name for node in program.graph.nodes])
+
+
+@lowering_stage(needs=("launches", "outputs", "target"), gives=("plan",), also="plan", text=_plan_text)
 def plan_memory(launches: Sequence[Launch], outputs: Sequence[Storage], target: KernelTarget,
                 in_place: bool = True) -> Plan:
-    """The plan of scheduled launches. outputs: the storages of the graph's outputs, in order."""
+    """Plans memory: lifetimes of arrays, results in place of their inputs, offsets in one arena.
+
+    launches: in the order in which they run. outputs: the storages of the graph's outputs, in order.
+    """
     plan = Plan()
     lifetimes = intervals(launches, in_place)
     plan.arena_bytes = place(lifetimes)

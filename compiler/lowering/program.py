@@ -3,13 +3,15 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 
 from mxc.compiler.graph.graph import Shape
+from mxc.compiler.graph.phases import BACKWARD, FORWARD, PREPARE
 from mxc.compiler.kernel.canonical import REMEMBERED
 from mxc.compiler.kernel.ir import (
     CallKernel,
@@ -23,6 +25,8 @@ from mxc.compiler.kernel.ir import (
     walk,
 )
 from mxc.compiler.kernel.routines import spec
+
+K = TypeVar("K", bound=Kernel)
 
 
 @dataclass(eq=False)
@@ -131,6 +135,23 @@ def _sweeps(kernel: LoopKernel, store: Store) -> bool:
     """True for a store at every point of domain x reduce."""
     return any(v.op == "axis" and v.data in range(len(kernel.domain), len(kernel.domain) + len(kernel.reduce))
                for v in walk([store.index, store.value]))
+
+
+def by_phase(launches: Sequence[Launch]) -> list[Launch]:
+    """`launches` in the order of the phases, in which they run; those of a phase as they are."""
+    return [launch for phase in (PREPARE, FORWARD, BACKWARD) for launch in launches if launch.phase == phase]
+
+
+def divided(launches: Sequence[Launch], kind: type[K],
+            parts_of: Callable[[K, Sequence[Storage]], Sequence[tuple[Kernel, list[Storage]]]]) -> list[Launch]:
+    """`launches`, with each whose kernel is of this kind as the parts that `parts_of` makes of its kernel and storages;
+    one that stays whole is the launch itself."""
+    result: list[Launch] = []
+    for launch in launches:
+        parts = parts_of(launch.kernel, launch.storages) if isinstance(launch.kernel, kind) else ()
+        result += [replace(launch, kernel=kernel, storages=storages) for kernel, storages in parts] if len(parts) > 1 \
+            else [launch]
+    return result
 
 
 def last_uses(launches: Sequence[Launch]) -> dict[Storage, int]:

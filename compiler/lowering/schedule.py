@@ -6,14 +6,18 @@ from collections.abc import Sequence
 
 from mxc.compiler.graph.phases import BACKWARD, FORWARD, PREPARE
 from mxc.compiler.lowering.program import Launch, Storage
+from mxc.compiler.lowering.stage import lowering_stage
 
 
+@lowering_stage(needs=("launches",))
 def schedule(launches: Sequence[Launch]) -> list[Launch]:
-    """`launches` reordered: prepare, forward, backward; inside a phase the given order or the greedy one (always the
-    ready launch that adds least memory), whichever has the smaller peak."""
-    given = [launch for phase in (PREPARE, FORWARD, BACKWARD) for launch in launches if launch.phase == phase]
-    greedy = _Greedy(given).run()
-    return greedy if peak(greedy) < peak(given) else given
+    """Orders the launches of each phase so that less memory is alive at once.
+
+    Of the given order and a greedy one, which always takes the ready launch that adds least memory, the one with the
+    smaller peak. launches: by phase.
+    """
+    greedy = _Greedy(launches).run()
+    return greedy if peak(greedy) < peak(launches) else list(launches)
 
 
 def live_bytes(launches: Sequence[Launch]) -> list[int]:

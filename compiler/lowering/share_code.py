@@ -13,13 +13,15 @@ import numpy as np
 from mxc.compiler.kernel import ir
 from mxc.compiler.kernel.ir import INDEX, Accumulator, LoopKernel, Store, Value
 from mxc.compiler.lowering.program import Launch
+from mxc.compiler.lowering.stage import lowering_stage
 
 ALIKE = 8  # kernels from which on they share their code
 BITS = {"float32": "int32", "float64": "int64", "int32": "", "int64": ""}  # dtype -> the integer that holds its bits
 
 
+@lowering_stage(needs=("launches",))
 def share_code(launches: Sequence[Launch]) -> list[Launch]:
-    """`launches`, of which those that differ in the numbers of their formulas alone have these as arguments."""
+    """Makes numbers of formulas arguments where many kernels differ in nothing else: these share their code."""
     forms: dict[Hashable, dict[tuple, LoopKernel]] = {}
     for kernel in dict.fromkeys(launch.kernel for launch in launches):
         if isinstance(kernel, LoopKernel):

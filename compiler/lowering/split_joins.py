@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -15,36 +16,44 @@ from mxc.compiler.kernel import ir
 from mxc.compiler.kernel.canonical import mapped
 from mxc.compiler.kernel.ir import INDEX, LoopKernel, Value
 from mxc.compiler.kernel.simplify_index import affine, index
-from mxc.compiler.lowering.program import Storage
+from mxc.compiler.lowering.program import Launch, Storage, divided
 from mxc.compiler.lowering.split_reduction import compact
+from mxc.compiler.lowering.stage import lowering_stage
 
 if TYPE_CHECKING:
-    from mxc.compiler.targets.preferences import Joins
+    from mxc.compiler.targets.preferences import Joins, Preferences
 
 MOST = 64  # parts along one axis
 
 Part = tuple[LoopKernel, list[Storage]]
 
 
-def split_joins(kernel: LoopKernel, storages: Sequence[Storage], figures: Joins | None) -> list[Part]:
-    """The kernel itself with its storages, or one for each stretch of an axis that its conditions divide. figures: the
-    target's; None: nothing is divided."""
-    if not kernel.accumulators and figures is not None:
+@lowering_stage(needs=("launches", "prefers"))
+def split_joins(launches: Sequence[Launch], prefers: Preferences) -> list[Launch]:
+    """Splits kernels of joined arrays by their parts: a launch for each long stretch of an axis."""
+    if prefers.joins is None:
+        return list(launches)
+    return divided(launches, LoopKernel, partial(stretches, prefers.joins))
+
+
+def stretches(figures: Joins, kernel: LoopKernel, storages: Sequence[Storage]) -> list[Part]:
+    """The kernel itself with its storages, or one for each stretch of an axis that its conditions divide."""
+    if not kernel.accumulators:
         cuts = _cuts(kernel)
         for axis, places in sorted(cuts.items()):
             rest = math.prod(kernel.domain) // kernel.domain[axis]
             bounds = _long(sorted(places), kernel.domain[axis], -(-figures.shortest // max(1, rest)))
             if 2 < len(bounds) <= MOST + 1:
                 parts = [_part(kernel, storages, axis, *pair) for pair in pairwise(bounds)]
-                return [smaller for part in parts for smaller in split_joins(*part, figures)]
+                return [smaller for part in parts for smaller in stretches(figures, *part)]
     return [(kernel, list(storages))]
 
 
 def _long(places: Sequence[int], end: int, least: int) -> list[int]:
     """0, `end`, and those of the places between them that bound a stretch of `least` points, if two such stretches are
     there: shorter ones that follow each other, as the biases among a recurrent layer's parameters, stay together."""
-    stretches = [pair for pair in pairwise([0, *places, end]) if pair[1] - pair[0] >= least]
-    return sorted({0, end, *(bound for pair in stretches for bound in pair)}) if len(stretches) > 1 else [0, end]
+    long = [pair for pair in pairwise([0, *places, end]) if pair[1] - pair[0] >= least]
+    return sorted({0, end, *(bound for pair in long for bound in pair)}) if len(long) > 1 else [0, end]
 
 
 def _part(kernel: LoopKernel, storages: Sequence[Storage], axis: int, start: int, stop: int) -> Part:

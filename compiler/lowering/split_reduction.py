@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from mxc.compiler.kernel.canonical import canonical, lanes
@@ -24,18 +25,26 @@ from mxc.compiler.kernel.ir import (
     walk,
 )
 from mxc.compiler.kernel.simplify_index import substitute
-from mxc.compiler.lowering.program import Storage
+from mxc.compiler.lowering.program import Launch, Storage, divided
+from mxc.compiler.lowering.stage import lowering_stage
 
 if TYPE_CHECKING:
-    from mxc.compiler.targets.preferences import Reductions
+    from mxc.compiler.targets.preferences import Preferences, Reductions
 
 
-def split_reduction(kernel: LoopKernel, storages: Sequence[Storage],
-                    figures: Reductions | None) -> list[tuple[LoopKernel, list[Storage]]]:
-    """The kernel itself with its storages, or two kernels: partial accumulators, then their combination. figures: the
-    target's; None: nothing is divided."""
+@lowering_stage(needs=("launches", "prefers"))
+def split_reduction(launches: Sequence[Launch], prefers: Preferences) -> list[Launch]:
+    """Splits large reductions to few values: partial results in one launch, the results in another."""
+    if prefers.reductions is None:
+        return list(launches)
+    return divided(launches, LoopKernel, partial(two_sums, prefers.reductions))
+
+
+def two_sums(figures: Reductions, kernel: LoopKernel,
+             storages: Sequence[Storage]) -> list[tuple[LoopKernel, list[Storage]]]:
+    """The kernel itself with its storages, or two kernels: partial accumulators, then their combination."""
     whole = [(kernel, list(storages))]
-    if figures is None or any(a.combine not in ("sum", "prod", "max", "min") for a in kernel.accumulators):
+    if any(a.combine not in ("sum", "prod", "max", "min") for a in kernel.accumulators):
         return whole
     domain, length = math.prod(kernel.domain), math.prod(kernel.reduce)
     if domain >= figures.few or length < figures.long or not kernel.accumulators:

@@ -3,28 +3,37 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from math import prod
 from typing import TYPE_CHECKING
 
 from mxc.compiler.kernel import calls, ir
 from mxc.compiler.kernel.calls import Window
 from mxc.compiler.kernel.ir import CallKernel
-from mxc.compiler.lowering.program import Storage
+from mxc.compiler.lowering.program import Launch, Storage, divided
+from mxc.compiler.lowering.stage import lowering_stage
 from mxc.compiler.ops import winograd
 
 if TYPE_CHECKING:
-    from mxc.compiler.targets.preferences import WinogradCosts
+    from mxc.compiler.targets.preferences import Preferences, WinogradCosts
 
 
-def split_winograd(kernel: CallKernel, storages: Sequence[Storage],
-                   figures: WinogradCosts | None) -> list[tuple[CallKernel, list[Storage]]]:
+@lowering_stage(needs=("launches", "prefers"))
+def split_winograd(launches: Sequence[Launch], prefers: Preferences) -> list[Launch]:
+    """Splits Winograd's convolutions of few tiles: the data's transformation in one launch, the rest in another."""
+    if prefers.winograd is None:
+        return list(launches)
+    return divided(launches, CallKernel, partial(two_sides, prefers.winograd))
+
+
+def two_sides(figures: WinogradCosts, kernel: CallKernel,
+              storages: Sequence[Storage]) -> list[tuple[CallKernel, list[Storage]]]:
     """The kernel itself with its storages; of few tiles, one for the data's side and one for the rest.
 
-    Then threads share the tiles among them by their filters, and would each transform all of the data. figures: the
-    target's; None: nothing is divided.
+    Then threads share the tiles among them by their filters, and would each transform all of the data.
     """
     w, params = Window.of(kernel.extents), dict(kernel.params)
-    if kernel.template != "winograd_convolution" or figures is None or not _few_tiles(w, figures.bands):
+    if kernel.template != "winograd_convolution" or not _few_tiles(w, figures.bands):
         return [(kernel, list(storages))]
     tiles, block = int(params["tiles"]), int(params["block"])  # type: ignore[call-overload]
     line = figures.line_bytes // 4  # elements of float32

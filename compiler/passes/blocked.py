@@ -286,7 +286,10 @@ def _wanted(graph: Graph, static: set[Node]) -> set[Node]:
 
 @graph_pass(needs=("shape", "dtype", "primitive"))
 def blocked(graph: Graph, options: Options) -> Graph:
-    """Convolutions with static weights, and what lies between them, in blocks of channels."""
+    """Lays convolutions with static weights, and what lies between them, out in blocks of channels.
+
+    Some of these convolutions become Winograd's: where that is faster.
+    """
     regions = _Regions(graph, options)
     for node in graph.nodes:
         regions.node(node)

@@ -34,9 +34,10 @@ def commutes(op: Operator) -> bool:
 
 @graph_pass(needs=("shape", "dtype"))
 def cse(graph: Graph, options: Options) -> Graph:
-    """Equal nodes (operator, parameters, inputs, whose order does not matter where the operator commutes) once.
+    """Keeps one of equal nodes: of one operator, with equal parameters and inputs.
 
-    Opaque operators without a routine stay apart: they may do anything. Random numbers are equal when their stream is.
+    The order of the inputs does not matter where the operator commutes. Opaque operators without a routine stay apart:
+    they may do anything. Random numbers are equal when their stream is.
     """
     seen: dict[tuple, list[Entry]] = {}
 

@@ -13,7 +13,10 @@ from mxc.compiler.passes.registry import graph_pass
 
 @graph_pass(needs=("shape", "dtype"), gives=("primitive",))
 def decompose(graph: Graph, options: Options) -> Graph:
-    """Every node whose operator has a decomposition, replaced by it; a rule that gives None keeps the node."""
+    """Makes composite operators primitive ones, which fuse, by the rules of `operators/*/graph.py`.
+
+    A rule that gives None keeps the node.
+    """
 
     def primitive(builder: GraphBuilder, node: Node) -> Sequence[Entry] | None:
         assert node.op is not None

@@ -33,7 +33,7 @@ HEAD = "_head_grad_"
 
 @graph_pass(needs=("shape", "dtype"), gives=("gradient",))
 def gradient(graph: Graph, options: Options) -> Graph:
-    """The joint graph for `options.grad_req` and `options.is_train`; see the module's text.
+    """Adds what `grad_req` asks for: gradients, and new auxiliary values in training mode.
 
     Raises MXNetError for an operator in a gradient's way that has none.
     """

@@ -101,10 +101,11 @@ def _fully_connected(builder: GraphBuilder, node: Node, options: Options) -> Ent
 
 @graph_pass(needs=("shape", "dtype", "primitive"), gives=("packed",))
 def layout(graph: Graph, options: Options) -> Graph:
-    """Every convolution, data gradient of one and fully connected layer over a packed (or depthwise) weight.
+    """Packs weights of matrix operators as the target's kernels read them.
 
-    A convolution of few pixels keeps a weight that is not static, and so does every fully connected layer: the product
-    packs the parts that it uses.
+    The matrix operators are convolutions, data gradients of these, and fully connected layers; a depthwise one has a
+    form of its own. A convolution of few pixels keeps a weight that is not static, and so does every fully connected
+    layer: the product packs the parts that it uses.
     """
     static = static_nodes(graph, options.static)
 

@@ -12,22 +12,12 @@ from mxc.compiler.passes.decompose import decompose
 from mxc.compiler.passes.gradient import gradient
 from mxc.compiler.passes.layout import layout
 from mxc.compiler.passes.recompute import recompute
-from mxc.compiler.passes.registry import check_names
 from mxc.compiler.passes.simplify import simplify
-
-PASSES = (
-    gradient,   # adds what grad_req asks for: gradients and new auxiliary values
-    decompose,  # composite operators to primitives that fuse
-    simplify,   # algebra, constants, BatchNorm into weights, dead code
-    cse,        # equal nodes once
-    blocked,    # convolutions and what lies between them over blocks of channels
-    layout,     # weights of matrix operators packed for the target's kernels
-    recompute,  # cheap forward values again in the backward part
-)
-STAGES = ("fuse",)  # what follows them in planning.py and can be left out as well
-PARTS = ("plan",)  # what else planning.py prints by name
+from mxc.compiler.transformation import check_order
 
 INFERRED = ("shape", "dtype")  # what holds before the first pass
+PASSES = (gradient, decompose, simplify, cse, blocked, layout, recompute)
+check_order(PASSES, INFERRED)
 
 
 def transform(graph: Graph, options: Options, watch: Callable[[str, Graph, Graph], None] | None = None) -> Graph:
@@ -35,7 +25,6 @@ def transform(graph: Graph, options: Options, watch: Callable[[str, Graph, Graph
 
     Nodes that the program gave one name have different ones from the start (graph/names.py).
     """
-    check_names(PASSES, STAGES, PARTS)
     graph = with_distinct_names(graph)
     for each in PASSES:
         before = graph

@@ -124,7 +124,10 @@ class _Choice:
 
 @graph_pass(needs=("shape", "dtype"), gives=())
 def recompute(graph: Graph, options: Options) -> Graph:
-    """Give backward nodes their own copies of cheap forward values, and every node its own constants."""
+    """Computes cheap forward values again in the backward part, instead of keeping them.
+
+    Every node has constants of its own afterwards.
+    """
     phase = phases(graph, options.static)
     free = free_nodes(graph)
     whole = {*graph.outputs, *_read_from_memory(graph)}

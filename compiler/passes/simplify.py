@@ -72,7 +72,7 @@ def _fitting(rules: tuple[Rule, ...], op: str) -> tuple[Rule, ...]:
 
 @graph_pass(needs=("shape", "dtype"))
 def simplify(graph: Graph, options: Options) -> Graph:
-    """The graph after RULES."""
+    """Simplifies: algebra, constants, BatchNorm into weights, views, dead code (`simplify_rules/`)."""
     for _ in range(ROUNDS):
         graph, count = apply_rules(graph, options, RULES)
         if not count:

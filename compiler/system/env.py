@@ -3,9 +3,9 @@
 | variable | meaning |
 |---|---|
 | MXC_DEBUG | 0..5: how much is printed to stderr (see docs/design.md) |
-| MXC_PRINT | comma-separated names of passes whose result is printed to stderr; also fuse (the groups) and plan |
+| MXC_PRINT | comma-separated names of passes and stages (listed in docs/design.md): what they change goes to stderr |
 | MXC_CHECK | 1: check the graph after every pass |
-| MXC_SKIP | comma-separated optional passes to leave out |
+| MXC_SKIP | comma-separated optional passes and stages to leave out |
 | MXC_STRICT | 1: what is compiled from now on uses direct convolutions only, for outputs nearer to the exact ones |
 | MXC_CPU | x86-64-v2, x86-64-v3 or x86-64-v4: compile for every CPU of that level (default: for this machine's) |
 | MXC_CODEGEN | llvm (default) or numba: what makes code of loop kernels and routines |
