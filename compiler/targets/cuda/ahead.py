@@ -19,6 +19,7 @@ from mxc.compiler.targets.preferences import Joins, Preferences, Recomputing, Re
 
 if TYPE_CHECKING:
     from mxc.compiler.plan import Plan
+    from mxc.compiler.targets.target import KernelTarget
 
 # Not measured: the CPU's figures, until a GPU is there to measure its own on.
 UNMEASURED = Preferences(recomputing=Recomputing(worth_bytes=1 << 14, most_nodes=24),
@@ -110,3 +111,7 @@ def _compiled(kernel: Kernel) -> LoopKernel | FunctionKernel:
     if not isinstance(kernel, LoopKernel | FunctionKernel):
         raise MXNetError(f"{kernel.name}: this target has no code for library kernels")
     return kernel
+
+
+if TYPE_CHECKING:  # mypy compares them
+    _: type[KernelTarget] = CudaTarget

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -10,6 +11,12 @@ from mxc.compiler.error import ArgumentIndexError, MXNetError
 from mxc.compiler.graph.graph import Entry, Graph, Node
 from mxc.compiler.ops.infer import Shape, infer_node
 from mxc.compiler.ops.philox import Draws
+
+if TYPE_CHECKING:  # mypy compares this module with the protocol
+    from mxc.compiler.targets.reference import interpreter
+    from mxc.compiler.targets.target import GraphTarget
+
+    _: GraphTarget = interpreter
 
 Values = dict[Entry, np.ndarray]
 name = "reference"  # of the target that this module is: see `GraphTarget` in targets/target.py
