@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from mxc.compiler.kernel.ir import Kernel
     from mxc.compiler.planning import Planned
     from mxc.compiler.targets.launch import Library
-    from mxc.compiler.targets.target import KernelTarget
+    from mxc.compiler.targets.protocol import KernelTarget
 
 
 @dataclass

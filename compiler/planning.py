@@ -21,7 +21,7 @@ from mxc.compiler.system.garbage import uncollected
 from mxc.compiler.transformation import check_names
 
 if TYPE_CHECKING:
-    from mxc.compiler.targets.target import KernelTarget
+    from mxc.compiler.targets.protocol import KernelTarget
 
 
 @dataclass

@@ -19,7 +19,7 @@ from mxc.compiler.system import env, sources
 from mxc.compiler.transformation import PRINTS_ALL
 
 if TYPE_CHECKING:
-    from mxc.compiler.targets.target import KernelTarget
+    from mxc.compiler.targets.protocol import KernelTarget
 
 KEPT = 512  # plans that a process remembers
 _OF_VARIABLES = ("argument", "aux", "gradient")  # the pools whose buffers have a variable's name

@@ -13,7 +13,7 @@ from mxc.runtime.artifact import CUDA
 from mxc.runtime.artifact_writer import Section
 
 if TYPE_CHECKING:
-    from mxc.compiler.targets.target import KernelTarget
+    from mxc.compiler.targets.protocol import KernelTarget
 
 Shape = tuple[int, ...]
 

@@ -38,7 +38,7 @@ from mxc.runtime.executor_memory import Memory
 from mxc.runtime.executor_plan import BoundPlan
 
 if TYPE_CHECKING:
-    from mxc.compiler.targets.target import KernelTarget
+    from mxc.compiler.targets.protocol import KernelTarget
 
 INFERENCE, TRAINING, INFERENCE_GRADIENT = "inference", "training", "inference gradient"
 Monitor = Callable[[str, Array], None]

@@ -19,7 +19,7 @@ from mxc.runtime.executor_memory import Memory, Prepared
 if TYPE_CHECKING:
     from mxc.compiler.api import Compiled
     from mxc.compiler.ops.philox import Draws
-    from mxc.compiler.targets.target import Launcher
+    from mxc.compiler.targets.protocol import Launcher
     from mxc.runtime import artifact
 
 # A piece of a phase: kernels to run in one go, as a table of the launcher's, or one step of Python's.

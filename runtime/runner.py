@@ -25,7 +25,7 @@ from mxc.compiler.system import env
 
 if TYPE_CHECKING:
     from mxc.compiler.plan import Step
-    from mxc.compiler.targets.target import Memory
+    from mxc.compiler.targets.protocol import Memory
 
 # What is told of each kernel and host step that plans run: the step, the bytes that it read and wrote, and when it
 # began and ended, in nanoseconds of time.perf_counter_ns. The profiler's; kernels run one by one while there is one.

@@ -2,6 +2,8 @@
 from __future__ import annotations
 
 import dataclasses
+import re
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -12,7 +14,7 @@ import mxc as mx
 from mxc.compiler.api import compile_graph
 from mxc.compiler.error import MXNetError, TargetError
 from mxc.compiler.kernel.ir import CallKernel, LoopKernel, Store, axis, const
-from mxc.compiler.targets import kernel_target, preferences, target
+from mxc.compiler.targets import kernel_target, preferences, protocol, target
 from mxc.compiler.targets.cpu.preferences import FIGURES
 from mxc.compiler.targets.cpu.target import cpu_target
 from mxc.compiler.targets.launch import Library
@@ -119,6 +121,15 @@ def test_targets_are_found_by_name():
             target(name)
     with pytest.raises(TargetError, match="node by node"):
         kernel_target("reference")
+
+
+def test_the_page_on_targets_lists_the_protocol():
+    page = (Path(__file__).parents[1] / "docs" / "adding-a-target.md").read_text()
+    table = page.split("## What a KernelTarget has")[1].split("## Figures")[0]
+    listed = re.findall(r"`(\w+)(?:\(\w+\))?`", "\n".join(re.findall(r"^\| (`.*?) \|", table, re.M)))
+    members = [name for each in (protocol.Target, protocol.KernelTarget) for name in vars(each)
+               if not name.startswith("_")]
+    assert sorted(listed) == sorted(members)
 
 
 def test_what_a_target_lacks():

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from mxc.compiler.api import Compiled
     from mxc.compiler.cache import Cache
     from mxc.compiler.plan import Plan
-    from mxc.compiler.targets.target import KernelTarget, Launcher, Memory
+    from mxc.compiler.targets.protocol import KernelTarget, Launcher, Memory
 
 DEFINITIONS: dict[type, Callable[..., None]] = {
     LoopKernel: interpret.run, CallKernel: interpret_calls.interpret, RoutineKernel: spec.run,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from mxc.compiler.targets.preferences import Preferences
-    from mxc.compiler.targets.target import KernelTarget
+    from mxc.compiler.targets.protocol import KernelTarget
 
 @dataclass(frozen=True)
 class Options:

@@ -14,7 +14,7 @@ from mxc.compiler.lowering.stage import Program, lowering_stage
 from mxc.compiler.plan import Buffer, Plan, Step
 
 if TYPE_CHECKING:
-    from mxc.compiler.targets.target import KernelTarget
+    from mxc.compiler.targets.protocol import KernelTarget
 
 MOST_COMPARED = 2048  # intervals of which each is compared with all others, which takes a second or two
 ALIGNMENT = 64  # bytes: a cache line, and the widest vector

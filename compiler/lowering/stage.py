@@ -17,7 +17,7 @@ from mxc.compiler.transformation import Transformation
 if TYPE_CHECKING:
     from mxc.compiler.lowering.fuse import Group
     from mxc.compiler.targets.preferences import Preferences
-    from mxc.compiler.targets.target import KernelTarget
+    from mxc.compiler.targets.protocol import KernelTarget
 
 P = ParamSpec("P")
 R = TypeVar("R")

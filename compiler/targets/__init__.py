@@ -1,6 +1,6 @@
-"""What code is made for: the `Target` protocol (target.py), what implements it, and the printers that targets share.
+"""What code is made for: the `Target` protocol (protocol.py), what implements it, and the printers that targets share.
 
-Begin with `target.py`, then `cpu/target.py`; docs/adding-a-target.md says how one is added. A target is asked for by
+Begin with `protocol.py`, then `cpu/target.py`; docs/adding-a-target.md says how one is added. A target is asked for by
 its name (`target`), and imported then: `cpu` (LLVM IR, with `numba` as its second generator), `cuda` (ahead of time),
 `reference` (graphs by the operators' definitions). What the runtime needs of the CPU without compiling is `host`.
 Nothing outside of `cpu/` and `numba/` imports these two by name.
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from mxc.compiler.error import TargetError
 
 if TYPE_CHECKING:
-    from mxc.compiler.targets.target import Host, KernelTarget, Target
+    from mxc.compiler.targets.protocol import Host, KernelTarget, Target
 
 # By name: the module, the function of it that gives the target ("": the module is the target), and an example of what
 # has to follow the name behind a colon ("": nothing).
@@ -48,6 +48,6 @@ def kernel_target(name: str) -> KernelTarget:
 
 
 def host() -> Host:
-    """What the CPU target offers a running process without being made: see target.Host."""
+    """What the CPU target offers a running process without being made: see protocol.Host."""
     found: Host = importlib.import_module("mxc.compiler.targets.cpu").host
     return found

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from mxc.compiler.error import MXNetError
 
 if TYPE_CHECKING:
-    from mxc.compiler.targets.target import Launcher
+    from mxc.compiler.targets.protocol import Launcher
 
 
 @dataclass(frozen=True)

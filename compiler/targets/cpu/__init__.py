@@ -11,11 +11,11 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from mxc.compiler.targets.target import Host, HostTarget, RunnerCode
+    from mxc.compiler.targets.protocol import Host, HostTarget, RunnerCode
 
 
 class _Cpu:
-    """See `Host` in targets/target.py. Each method imports what it needs, so that a start pays for no more."""
+    """See `Host` in targets/protocol.py. Each method imports what it needs, so that a start pays for no more."""
 
     def target(self) -> HostTarget:
         from mxc.compiler.targets.cpu.target import cpu_target

@@ -19,7 +19,7 @@ from mxc.compiler.targets.preferences import Joins, Preferences, Recomputing, Re
 
 if TYPE_CHECKING:
     from mxc.compiler.plan import Plan
-    from mxc.compiler.targets.target import KernelTarget
+    from mxc.compiler.targets.protocol import KernelTarget
 
 # Not measured: the CPU's figures, until a GPU is there to measure its own on.
 UNMEASURED = Preferences(recomputing=Recomputing(worth_bytes=1 << 14, most_nodes=24),

@@ -13,13 +13,13 @@ from mxc.compiler.ops.infer import Shape, infer_node
 from mxc.compiler.ops.philox import Draws
 
 if TYPE_CHECKING:  # mypy compares this module with the protocol
+    from mxc.compiler.targets.protocol import GraphTarget
     from mxc.compiler.targets.reference import interpreter
-    from mxc.compiler.targets.target import GraphTarget
 
     _: GraphTarget = interpreter
 
 Values = dict[Entry, np.ndarray]
-name = "reference"  # of the target that this module is: see `GraphTarget` in targets/target.py
+name = "reference"  # of the target that this module is: see `GraphTarget` in targets/protocol.py
 
 
 def evaluate(node: Node, inputs: list[np.ndarray], is_train: bool = False,

@@ -11,7 +11,7 @@ CHAINS = 12  # sums that grow independently: more than the multiply-adds that a 
 
 
 class Limits(NamedTuple):
-    """Both, loaded, by their addresses: `LimitKernels` in targets/target.py says what they take."""
+    """Both, loaded, by their addresses: `LimitKernels` in targets/protocol.py says what they take."""
 
     multiply: int
     copy: int
