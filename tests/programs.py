@@ -114,7 +114,8 @@ def lowered(graph: Graph, shapes: Mapping[str, Sequence[int]], dtypes: Mapping[s
             merge: bool = True, skip: Collection[str] = ("share_code", "chains")) -> Program:
     """`graph` through every pass, and through the stages before plan_memory.
 
-    target: for its tile sizes and figures only. merge: whether nodes share kernels. skip: other stages that are left out.
+    target: for its tile sizes and figures only. merge: whether nodes share kernels. skip: names of stages that are left
+    out.
     """
     known = infer(graph, shapes, dtypes or {})
     grad_req = grad_req or {}
@@ -123,7 +124,7 @@ def lowered(graph: Graph, shapes: Mapping[str, Sequence[int]], dtypes: Mapping[s
                       static=frozenset() if wants else static_names(known))
     program = Program(**vars(program_of(known, options)))
     for each in STAGES:
-        if each is fuse and not merge:
+        if each is fuse and (not merge or each.name in skip):
             program.groups = alone(program.graph, options)
         elif each.name not in skip and each is not plan_memory:
             each.run(program)
