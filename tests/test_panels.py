@@ -9,7 +9,8 @@ from programs import lowered
 
 import mxc as mx
 from mxc.compiler.graph.text import graph_text, parse_graph
-from mxc.compiler.kernel.calls import Window, fits_panels
+from mxc.compiler.kernel.calls import fits_panels
+from mxc.compiler.kernel.geometry import Window
 from mxc.compiler.passes.blocked import blocked
 from mxc.compiler.targets.cpu import library
 from mxc.compiler.targets.cpu.machine.isa import FORMS

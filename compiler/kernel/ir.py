@@ -19,12 +19,14 @@ import struct
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from mxc.compiler.system.forks import Lock
 
 if TYPE_CHECKING:
     from mxc.compiler.functions.arrays import ArrayFunction
+    from mxc.compiler.kernel.geometry import Geometry
 
 INDEX = "index"  # the dtype of axes and of what is computed from them; 64-bit signed when printed
 
@@ -214,20 +216,35 @@ class LoopKernel:
 class CallKernel:
     """A library kernel with an epilogue.
 
-    template: its name in a target's library ("gemm", "convolution", ...). params: what is baked into its code, as
-    (name, value) pairs. buffers: dtypes, the template's own operands first (in the order that the template documents),
-    then what the epilogue loads and stores. extents: the template's geometry, run-time integers in its order.
+    geometry: what its template is, and all of the template's numbers. buffers: dtypes, the template's own operands
+    first (in the order that the template documents), then what the epilogue loads and stores.
     stores: what becomes of each element computed: `value` over acc(0) and loads, whose indices are affine in the
     template's output axes (axis(0), axis(1), ...; the template documents them): sums of axis * constant and a constant.
     """
 
     name: str
-    template: str
-    params: tuple[tuple[str, object], ...]
+    geometry: Geometry[int]
     buffers: tuple[str, ...]
-    extents: tuple[int, ...]
     stores: tuple[Store, ...]
-    operands: int  # how many of `buffers` are the template's own
+
+    @property
+    def template(self) -> str:
+        return self.geometry.template
+
+    @property
+    def operands(self) -> int:
+        """How many of `buffers` are the template's own."""
+        return self.geometry.operands
+
+    @property
+    def params(self) -> tuple[tuple[str, object], ...]:
+        """What is baked into its code, as (name, value) pairs."""
+        return self.geometry.params
+
+    @cached_property
+    def extents(self) -> tuple[int, ...]:
+        """The template's run-time integers."""
+        return self.geometry.extents
 
     def roots(self) -> list[Value]:
         return [v for s in self.stores for v in (s.index, s.value)]

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mxc.compiler.graph.graph import Entry, Graph, Node, Shape
+from mxc.compiler.kernel import calls
 from mxc.compiler.kernel.canonical import canonical
 from mxc.compiler.kernel.index_rule import flatten, unflatten
 from mxc.compiler.kernel.ir import (
@@ -277,7 +278,7 @@ class GroupLowering:
         for source in anchor.inputs:
             self.storages.append(self.storage_of[source])  # operands come first, even when two are the same array
         call = Call(self.graph, Entry(anchor))
-        make, axes = rule(call, anchor.params)
+        geometry, axes = rule(call, anchor.params)
         self.acc_of[anchor] = acc(0, self.graph.dtype(Entry(anchor)))
         extents = [1] * (max(axes) + 1)
         for extent, position in zip(form.space, axes, strict=True):
@@ -290,7 +291,7 @@ class GroupLowering:
             element = self.value(entry, places)
             position = self.simplify(flatten(places, form.space))
             stores += [Store(self.slot(s), position, element, mode) for s, mode in targets[entry]]
-        return make(self.group.label, tuple(s.dtype for s in self.storages), tuple(stores))
+        return calls.call(self.group.label, geometry, [s.dtype for s in self.storages], stores)
 
 
 class Window(Inputs):

@@ -8,7 +8,7 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from mxc.compiler.kernel import calls, ir
-from mxc.compiler.kernel.calls import Window
+from mxc.compiler.kernel.geometry import Window, WinogradConvolution
 from mxc.compiler.kernel.ir import CallKernel
 from mxc.compiler.lowering.program import Launch, Storage, divided
 from mxc.compiler.lowering.stage import lowering_stage
@@ -32,16 +32,15 @@ def two_sides(figures: WinogradCosts, kernel: CallKernel,
 
     Then threads share the tiles among them by their filters, and would each transform all of the data.
     """
-    w, params = Window.of(kernel.extents), dict(kernel.params)
-    if kernel.template != "winograd_convolution" or not _few_tiles(w, figures.bands):
+    g = kernel.geometry
+    if not isinstance(g, WinogradConvolution) or not _few_tiles(g.window, figures.bands):
         return [(kernel, list(storages))]
-    tiles, block = int(params["tiles"]), int(params["block"])  # type: ignore[call-overload]
     line = figures.line_bytes // 4  # elements of float32
-    lines = -(-calls.winograd_groups(w, tiles) * tiles * w.channels // line)
+    lines = -(-calls.winograd_groups(g.window, g.tiles) * g.tiles * g.window.channels // line)
     pitch = (lines + 1 - lines % 2) * line  # an odd number of lines, or all places would meet in a few sets of a cache
-    side = calls.winograd_data(kernel.name, kernel.buffers[0], w, kernel.extents[22:27], block, tiles, pitch)
+    side = calls.winograd_data(kernel.name, kernel.buffers[0], g.window, g.data_strides, g.block, g.tiles, pitch)
     made = Storage("arena", kernel.buffers[0], (winograd.PLACES * pitch,), kernel.name)
-    rest, data = _apart(replace(kernel, extents=(*kernel.extents[:-1], pitch)))
+    rest, data = _apart(replace(kernel, geometry=replace(g, given=pitch)))
     return [(side, [storages[0], made]), (rest, [made, *storages[1:], *storages[:data]])]
 
 
@@ -57,7 +56,7 @@ def _apart(kernel: CallKernel) -> tuple[CallKernel, int]:
     return replace(kernel, buffers=(*kernel.buffers, kernel.buffers[0]), stores=stores), 1
 
 
-def _few_tiles(w: Window, bands: int) -> bool:
+def _few_tiles(w: Window[int], bands: int) -> bool:
     least, most = calls.WINOGRAD_BAND
     band = min(most, max(least, w.channels * w.filters // calls.WINOGRAD_KERNELS))
     return w.batch * prod(winograd.grid(w.out)) < bands * band

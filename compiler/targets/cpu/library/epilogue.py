@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from mxc.compiler.kernel import ir
 from mxc.compiler.kernel.calls import affine
@@ -26,16 +27,19 @@ FEW = 10  # values that are computed of each result, at most, in an epilogue tha
 
 
 class Epilogue:
-    """Reads the kernel's arguments when made, then `store`s vectors of results as often as asked."""
+    """Reads the kernel's arguments when made, then `store`s vectors of results as often as asked.
+
+    geometry: the kernel's record, over numbers of the printed program.
+    """
 
     def __init__(self, kernel: CallKernel, b: Builder, args: Value, isa: Isa):
         self.kernel, self.b, self.isa = kernel, b, isa
         self.arithmetic = Arithmetic(b, isa.half)
         count = len(kernel.buffers)
         self.buffers = [Array(b, b.argument(args, i, "ptr"), dtype) for i, dtype in enumerate(kernel.buffers)]
-        self.extents = [b.argument(args, count + i) for i in range(len(kernel.extents))]
-        constants = ir.run_time_integers(kernel.roots())
         first = count + len(kernel.extents)
+        self.geometry: Any = kernel.geometry.with_extents([b.argument(args, i) for i in range(count, first)])
+        constants = ir.run_time_integers(kernel.roots())
         self.constants = {id(v): b.argument(args, first + i) for i, v in enumerate(constants)}
         self.values = expand_all([s.value for s in kernel.stores])
 
