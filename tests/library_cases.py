@@ -14,6 +14,7 @@ from mxc.compiler.kernel.geometry import Gemm, Window
 from mxc.compiler.kernel.interpret_calls import pack_rows
 from mxc.compiler.kernel.ir import CallKernel, Store
 from mxc.compiler.targets.cpu.machine.isa import Isa
+from mxc.compiler.targets.cpu.preferences import FIGURES
 
 TOLERANCE = {"float16": 2e-3, "float32": 3e-6, "float64": 1e-14}
 
@@ -119,7 +120,7 @@ def gemm_case(case: tuple, isa: Isa, seed: int = 0) -> tuple[CallKernel, list[np
             stored, strides[-1] = np.concatenate(blocks), (len(blocks[0]), 0, 0)
         operands.append(stored.ravel() if stored.size else np.zeros(1, dtype))
     stores = plain_store(2, (batch, m, n), dtype)
-    product = calls.gemm(dtype, (batch, m, n, k), strides[0], strides[1], nr if b_packed else 0)
+    product = calls.gemm(dtype, (batch, m, n, k), strides[0], strides[1], nr if b_packed else 0, FIGURES.products)
     return calls.call("dot", product, (dtype,) * 3, stores), [*operands, np.zeros(batch * m * n, dtype)]
 
 

@@ -53,7 +53,7 @@ ALLOWED = {
 # Imported under TYPE_CHECKING, where a type is named and nothing is called.
 TYPES_ONLY = {("ops", "graph"), ("kernel", "functions"), ("passes", "functions"),
               # what graphs are compiled for, and the protocol of targets, which speaks of graphs and plans
-              *((area, "targets") for area in ("graph", "lowering", "planning", "stored_plans")),
+              *((area, "targets") for area in ("graph", "kernel", "lowering", "planning", "stored_plans")),
               *(("targets", area) for area in ("cache", "graph", "ops", "plan")), ("targets/cpu", "plan"),
               ("targets/reference", "targets"),
               ("targets/cuda", "plan")}

@@ -37,6 +37,7 @@ from mxc.compiler.kernel.ir import CallKernel, Store, Value
 from mxc.compiler.ops import table
 from mxc.compiler.targets.cpu import library
 from mxc.compiler.targets.cpu.machine.isa import AVX2, AVX512, FORMS, NEON, PLAIN, Isa, fitting, native
+from mxc.compiler.targets.cpu.preferences import FIGURES
 
 # --- matrix products
 
@@ -64,7 +65,7 @@ def test_gemm_repeats_an_operand_of_stride_0(instructions):
     rng = np.random.default_rng(1)
     a, b = values(rng, (3, 4, 5), "float32"), values(rng, (5, 6), "float32")
     stores = plain_store(2, (3, 4, 6), "float32")
-    product = calls.gemm("float32", (3, 4, 6, 5), (20, 5, 1), (0, 6, 1))
+    product = calls.gemm("float32", (3, 4, 6, 5), (20, 5, 1), (0, 6, 1), figures=FIGURES.products)
     call = calls.call("dot", product, ("float32",) * 3, stores)
     out = np.zeros(72, np.float32)
     instructions.run(call, [a.ravel(), b.ravel(), out])
@@ -153,7 +154,8 @@ def test_edges_of_steps(source, instructions):
     results += [ir.apply("mod", x, ir.const(d, source)) for d in (3.0, -3.0, 0.0)]
     stores = [Store(3 + i, linear({2: 1}), v) for i, v in enumerate(results)]
     buffers = ("float32", "float32", source, *(v.dtype for v in results))
-    call = calls.call("dot", calls.gemm("float32", (1, 1, count, 1), (1, 1, 1), (count, count, 1)), buffers, stores)
+    product = calls.gemm("float32", (1, 1, count, 1), (1, 1, 1), (count, count, 1), figures=FIGURES.products)
+    call = calls.call("dot", product, buffers, stores)
     operands = [np.ones(1, np.float32), np.ones(count, np.float32), edges]
     got, expected = ([np.zeros(count, v.dtype) for v in results] for _ in range(2))
     instructions.run(call, [*operands, *got])

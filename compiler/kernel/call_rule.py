@@ -7,18 +7,25 @@ the template's output axis that is axis i of the node's output.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from mxc.compiler.kernel import calls
 from mxc.compiler.kernel.geometry import Geometry, Triple, Window
 from mxc.compiler.ops.shapes import Shape
 from mxc.compiler.ops.table import Params
 
+if TYPE_CHECKING:
+    from mxc.compiler.targets.preferences import Panels, Preferences
+
 
 class CallNode(Protocol):
-    """What a call rule sees of its node: shapes and dtypes of its inputs, and the shape of its output."""
+    """What a call rule sees of its node: shapes and dtypes of its inputs, the shape of its output, and the target's
+    figures."""
 
     out_shape: Shape
+
+    @property
+    def prefers(self) -> Preferences: ...
 
     def shape(self, k: int) -> Shape: ...
 
@@ -68,9 +75,9 @@ def _dilate(params: Params) -> Shape:
     return tuple(params.dilate) if "dilate" in params else ()
 
 
-def by_panels(params: Params, data: Shape, out: Shape, dtype: str) -> bool:
+def by_panels(params: Params, data: Shape, out: Shape, dtype: str, figures: Panels | None) -> bool:
     """Whether a convolution of plain arrays with packed weights is computed image by image, by `panel_convolution`."""
-    return calls.fits_panels(window_of(params, data, out, params.num_group), dtype)
+    return calls.fits_panels(window_of(params, data, out, params.num_group), dtype, figures)
 
 
 def permuted(values: Sequence[int], order: Sequence[int]) -> tuple[int, ...]:

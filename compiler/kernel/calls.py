@@ -10,30 +10,22 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mxc.compiler.kernel import geometry, ir
 from mxc.compiler.kernel.geometry import Geometry, Triple, Window
 from mxc.compiler.kernel.ir import CallKernel, ChainKernel, Store, Value
 from mxc.compiler.ops import winograd
 
-FEWEST_PIXELS, LONGEST_ROW = 128, 512  # of an image that is computed by panels
-FEW_CHANNELS = 16  # of a group, by panels with several taps
+if TYPE_CHECKING:
+    from mxc.compiler.targets.preferences import Panels, Products
+
 TOGETHER = 11  # taps of a kernel's row that are printed without a loop, at most
-# Tiles of a Winograd convolution that share their transformed data, about: at least, at most; and how many kernels of
-# weights there are for each where that leaves it open, since every band reads all of them.
-WINOGRAD_BAND, WINOGRAD_KERNELS = (24, 60), 1024
-
-
-# Rows and columns of a product up to which the operand whose depth lies together is read in place, the fewer and the
-# more of them: any number goes with so few of the other, or both may be moderate.
-FEW, MODERATE = 767, (1024, 3072)
-# Rows, at most, that are computed at once by a matrix of so many columns and elements at least, which is read once.
-AT_ONCE = (4, 2, 1 << 18), (8, 4096, 1 << 21)
 
 
 def gemm(
     dtype: str, sizes: tuple[int, int, int, int], a_strides: Triple, b_strides: Triple, packed_b: int = 0,
+    figures: Products | None = None,
 ) -> geometry.Gemm[int]:
     """C[b, m, n] = sum over k of A[b, m, k] * B[b, k, n]; output axes (b, m, n).
 
@@ -44,20 +36,24 @@ def gemm(
     its rows, and those of A are fewer or cannot. rows_in_place: whether the rows can, and it is worth it: those of a
     large product are packed, which serves many columns. vector: of a single row, or column (turned), how the matrix
     lies: "rows" with their depth together, "columns"; "" where there is none, or neither. few: how many rows are
-    computed as one is, since the matrix is large and its rows lie together; else 1.
+    computed as one is, since the matrix is large and its rows lie together; else 1. figures: the target's; without
+    them rows are in place nowhere, and few is 1.
     """
     batch, m, n, k = sizes
     rows, columns = (step == 1 and dtype != "float16" for step in (a_strides[2], b_strides[1]))
     turned = not packed_b and columns and (m < n or not rows)
     fewer, more = sorted((m, n))
-    in_place = (turned or rows) and (fewer <= FEW or (fewer <= MODERATE[0] and more <= MODERATE[1]))
+    is_small = figures is not None and (
+        fewer <= figures.few or (fewer <= figures.moderate[0] and more <= figures.moderate[1]))
+    in_place = (turned or rows) and is_small
     vector = ""
     if 1 in (m, n) and not packed_b:
         along, (line, deep) = (a_strides[2], (b_strides[2], b_strides[1])) if m == 1 else (b_strides[1], a_strides[1:])
         vector = "rows" if deep == along == 1 else "columns" if line == 1 else ""
         turned = m != 1 if vector else turned
     few = 1
-    at_once = any(1 < m <= most and n >= wide and n * k >= elements for most, wide, elements in AT_ONCE)
+    limits = figures.at_once if figures is not None else ()
+    at_once = any(1 < m <= most and n >= wide and n * k >= elements for most, wide, elements in limits)
     if at_once and b_strides[2] == 1 and not packed_b:
         vector, turned, few = "columns", False, m
     return geometry.Gemm(dtype=dtype, batch=batch, m=m, n=n, k=k, a_strides=a_strides, b_strides=b_strides,
@@ -96,13 +92,16 @@ def _pointwise(window: Window[int]) -> bool:
     return {*window.kernel, *window.stride} == {1} and not any(window.pad)
 
 
-def fits_panels(window: Window[int], dtype: str) -> bool:
-    """Whether there is `panel_convolution` of a window, and it is faster than `convolution`: on small maps that fills
-    its panels with pixels of several images, and what many channels' taps read it packs at once."""
+def fits_panels(window: Window[int], dtype: str, figures: Panels | None) -> bool:
+    """Whether there is `panel_convolution` of a window, and it is faster than `convolution` by the target's figures: on
+    small maps that fills its panels with pixels of several images, and what many channels' taps read it packs at once.
+    """
+    if figures is None:
+        return False
     one_tap = set(window.kernel) == {1}
-    plane = window.data[0] == window.out[0] == window.kernel[0] == 1 and window.out[2] <= LONGEST_ROW
-    few = one_tap or window.channels <= FEW_CHANNELS
-    return dtype in ("float32", "float64") and math.prod(window.out) >= FEWEST_PIXELS and (
+    plane = window.data[0] == window.out[0] == window.kernel[0] == 1 and window.out[2] <= figures.longest_row
+    few = one_tap or window.channels <= figures.few_channels
+    return dtype in ("float32", "float64") and math.prod(window.out) >= figures.fewest_pixels and (
         _pointwise(window) or (plane and few))
 
 

@@ -33,7 +33,7 @@ def two_sides(figures: WinogradCosts, kernel: CallKernel,
     Then threads share the tiles among them by their filters, and would each transform all of the data.
     """
     g = kernel.geometry
-    if not isinstance(g, WinogradConvolution) or not _few_tiles(g.window, figures.bands):
+    if not isinstance(g, WinogradConvolution) or not _few_tiles(g.window, figures):
         return [(kernel, list(storages))]
     line = figures.line_bytes // 4  # elements of float32
     lines = -(-calls.winograd_groups(g.window, g.tiles) * g.tiles * g.window.channels // line)
@@ -56,7 +56,7 @@ def _apart(kernel: CallKernel) -> tuple[CallKernel, int]:
     return replace(kernel, buffers=(*kernel.buffers, kernel.buffers[0]), stores=stores), 1
 
 
-def _few_tiles(w: Window[int], bands: int) -> bool:
-    least, most = calls.WINOGRAD_BAND
-    band = min(most, max(least, w.channels * w.filters // calls.WINOGRAD_KERNELS))
-    return w.batch * prod(winograd.grid(w.out)) < bands * band
+def _few_tiles(w: Window[int], figures: WinogradCosts) -> bool:
+    least, most = figures.band
+    band = min(most, max(least, w.channels * w.filters // figures.band_kernels))
+    return w.batch * prod(winograd.grid(w.out)) < figures.bands * band

@@ -114,7 +114,8 @@ class _Regions:
         assert self.figures is not None
         taps = prod(node.params.kernel)
         suited = taps == 1 or (not fills and taps <= self.figures.few_taps and max(node.params.stride) <= 2)
-        return suited and by_panels(node.params, data, shape, self.graph.dtype(node.inputs[0]))
+        return suited and by_panels(node.params, data, shape, self.graph.dtype(node.inputs[0]),
+                                    self.options.prefers.panels)
 
     def large(self, node: Node) -> bool:
         """Whether a depthwise convolution has maps, or data, for which plain arrays are faster."""

@@ -35,6 +35,9 @@ class WinogradCosts:
     gain: how many times the direct way's cost has to be this one's; of less the larger weights are not worth it.
     bands: of tiles that give threads enough to do; where there are fewer, the data's side is a launch of its own
     (lowering/split_winograd.py). line_bytes: what comes from memory together, of which places are an odd number apart.
+    band: the tiles that share their transformed data, at least and at most, about. band_kernels: how many kernels of
+    weights there are for each tile of a band, where `band` leaves that open, since every band reads all of them: of
+    256 channels and 128 filters a band has 32 tiles with 1024.
     """
 
     transform: int
@@ -42,6 +45,38 @@ class WinogradCosts:
     gain: float
     bands: int
     line_bytes: int
+    band: tuple[int, int]
+    band_kernels: int
+
+
+@dataclass(frozen=True)
+class Panels:
+    """Which plain convolutions with packed weights are computed image by image, by panels of pixels (`fits_panels` of
+    kernel/calls.py).
+
+    fewest_pixels: of an image's results: smaller maps fill panels with pixels of several images. longest_row: pixels of
+    a row of results, at most, for kernels of several taps. few_channels: of a group, at most, for these: what many
+    channels' taps read is better packed at once.
+    """
+
+    fewest_pixels: int
+    longest_row: int
+    few_channels: int
+
+
+@dataclass(frozen=True)
+class Products:
+    """What products of matrices read in place, and which are products of vectors (`gemm` of kernel/calls.py).
+
+    few: rows, or columns, up to which the operand whose depth lies together is read in place, however many there are of
+    the other. moderate: the fewer and the more of them, up to which it is too. at_once: (rows, columns, elements of the
+    matrix): up to so many rows are computed at once by a matrix of so many columns and elements at least, which is read
+    once.
+    """
+
+    few: int
+    moderate: tuple[int, int]
+    at_once: tuple[tuple[int, int, int], ...]
 
 
 @dataclass(frozen=True)
@@ -126,12 +161,15 @@ class Chains:
 class Preferences:
     """A target's figures. None, of each: the target does not want that transformation, so it is left out.
 
-    Blocks and Winograd's need `KernelTarget.lanes` above 1 besides, Packing a register tile (`KernelTarget.tile`).
+    Blocks and Winograd's need `KernelTarget.lanes` above 1 besides, Packing and Panels a register tile
+    (`KernelTarget.tile`).
     """
 
     blocks: Blocks | None = None
     winograd: WinogradCosts | None = None
     packing: Packing | None = None
+    panels: Panels | None = None
+    products: Products | None = None
     recomputing: Recomputing | None = None
     spreading: Spreading | None = None
     reductions: Reductions | None = None

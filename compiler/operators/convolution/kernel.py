@@ -60,7 +60,7 @@ def packed_convolution_call(c: CallNode, params: Params) -> Called:
     window = window_of(params, data, out, params.num_group)
     if params.by_images:
         return calls.image_convolution(c.dtype(0), window, strides(data)), template_axes(out)
-    if params.block and calls.fits_panels(window, c.dtype(0)):
+    if params.block and calls.fits_panels(window, c.dtype(0), c.prefers.panels):
         return calls.panel_convolution(c.dtype(0), window, strides(data), params.block), template_axes(out)
     return calls.convolution(c.dtype(0), window, strides(data), params.block), template_axes(out)
 

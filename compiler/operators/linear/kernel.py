@@ -24,7 +24,7 @@ def _product(c: CallNode, sizes: tuple[int, int, int, int], transpose_a: bool, t
     _, m, n, k = sizes
     a_strides = (m * k, 1, m) if transpose_a else (m * k, k, 1)
     b_strides = (n * k, 1, k) if transpose_b else (n * k, n, 1)
-    return calls.gemm(c.dtype(0), sizes, a_strides, b_strides, packed_b)
+    return calls.gemm(c.dtype(0), sizes, a_strides, b_strides, packed_b, c.prefers.products)
 
 
 def packed_fully_connected_call(c: CallNode, params: Params) -> Called:

@@ -10,24 +10,32 @@ from mxc.compiler.targets.preferences import (
     Chains,
     Joins,
     Packing,
+    Panels,
     Preferences,
+    Products,
     Recomputing,
     Reductions,
     Spreading,
     WinogradCosts,
 )
 
+# By times of both ways. With a gain of 1.2, layers of 7 x 7 pixels of one image stay direct, where few tiles meet
+# many weights, and so do layers of few channels. The data's side as a launch of its own takes VGG-16 with two
+# threads from 76 to 67 ms.
+WINOGRAD = WinogradCosts(transform=500, weight=8, gain=1.2, bands=8, line_bytes=64, band=(24, 60),
+                         band_kernels=1024)
 FIGURES = Preferences(
     # A graph of one convolution takes longer in blocks for one tap, few channels and large depthwise maps: 1 x 1 from
     # 16 to 96 channels on 112 x 112 pixels of 16 images 26 ms in blocks and 12.5 plain; depthwise, 16 images, plain 0.4
     # to 0.6 of the time.
     blocks=Blocks(map_pixels=784, data_elements=1 << 20, few_taps=9, full=0.6),
-    # By times of both ways. With a gain of 1.2, layers of 7 x 7 pixels of one image stay direct, where few tiles meet
-    # many weights, and so do layers of few channels. The data's side as a launch of its own takes VGG-16 with two
-    # threads from 76 to 67 ms.
-    winograd=WinogradCosts(transform=500, weight=8, gain=1.2, bands=8, line_bytes=64),
+    winograd=WINOGRAD,
     # By times of single layers both ways.
     packing=Packing(few_pixels=256, point_map=64, window_map=784, few_channels=4),
+    # 1 x 1 from 16 to 96 channels on 112 x 112 pixels of 16 images takes 12.5 ms by panels.
+    panels=Panels(fewest_pixels=128, longest_row=512, few_channels=16),
+    # By times of products both ways.
+    products=Products(few=767, moderate=(1024, 3072), at_once=((4, 2, 1 << 18), (8, 4096, 1 << 21))),
     # By reason: what has less than 16 KiB is in a near cache when the backward part wants it.
     recomputing=Recomputing(worth_bytes=1 << 14, most_nodes=24),
     # By reason: eight rows keep eight threads busy; 2^16 float32 are 256 KiB, which fit the cache of one core.

@@ -22,7 +22,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic
 
-from mxc.compiler.kernel.calls import WINOGRAD_BAND, WINOGRAD_KERNELS
 from mxc.compiler.kernel.geometry import WinogradConvolution
 from mxc.compiler.targets.cpu.emit.builder import BYTES, Array, Value
 from mxc.compiler.targets.cpu.library.blocks import LINE, prefetch
@@ -41,6 +40,7 @@ from mxc.compiler.targets.cpu.library.winograd_tiles import (
     tile_count,
 )
 from mxc.compiler.targets.cpu.machine.isa import Isa
+from mxc.compiler.targets.cpu.preferences import WINOGRAD
 
 BAND_BYTES = 384 << 10  # bytes of a band's transformed data and products, if that leaves it enough tiles
 FILTERS = 64  # filters at once, about
@@ -83,8 +83,8 @@ class Cut(Generic[N]):
         shared: N = least(g.given, 1)
         depth = w.channels + least(w.filters, FILTERS)
         band: N = BAND_BYTES // (PLACES * size * BYTES[g.dtype]) // most(1, depth)
-        band = most(band, most(WINOGRAD_BAND[0], w.channels * w.filters // WINOGRAD_KERNELS) // size)
-        band = least(band + shared * groups, WINOGRAD_BAND[1] // size)
+        band = most(band, most(WINOGRAD.band[0], w.channels * w.filters // WINOGRAD.band_kernels) // size)
+        band = least(band + shared * groups, WINOGRAD.band[1] // size)
         bands: N = ceil_div(groups, band)
         band = ceil_div(groups, most(1, bands))
         chunks: N = most(ceil_div(filters, max(1, FILTERS // columns)),
