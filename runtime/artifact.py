@@ -155,7 +155,8 @@ class Artifact:
             if key not in _loaded:
                 try:
                     addresses = self._load(self.contents.sections["code"])
-                    functions = {name: addresses.pop(name) for name in runner.FUNCTIONS if name in addresses}
+                    names = targets.host().runner().FUNCTIONS
+                    functions = {name: addresses.pop(name) for name in names if name in addresses}
                 except MALFORMED as error:
                     raise artifact_file.malformed(self.path, error) from None
                 runner.offer(functions)

@@ -110,7 +110,7 @@ def _code(objects: Mapping[str, bytes]) -> tuple[dict[str, Any], list[Piece]]:
     symbols = {key: symbol(key) for key in objects}
     if runner.is_native():
         codes.append(host().target().runner_object())
-        symbols |= {name: name for name in runner.FUNCTIONS}
+        symbols |= {name: name for name in host().runner().FUNCTIONS}
     linked = host().link(codes, list(symbols.values()))
     if linked is not None:
         code, functions, imports = linked

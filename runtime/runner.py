@@ -33,7 +33,6 @@ Observer = Callable[["Step", int, int, int], None]
 observer: Observer | None = None
 
 RUNNERS = ("native", "portable")
-FUNCTIONS = {"mxc_run": 2, "mxc_run_serial": 1, "mxc_worker": 2}  # of the native runner; how many words each takes
 WORD, HEAD, ROW = 8, 4, 4  # bytes of a word; words before the rows of a table, and of each row
 TAKES = 1024  # a step of more units is handed out in larger pieces
 SPINS = 20_000  # rounds that an idle worker looks for work before it sleeps: less than a millisecond
@@ -132,12 +131,13 @@ def _load() -> dict[str, Any]:
     `quick` is mxc_run_serial which does not."""
     addresses = _offered or targets.host().target().runner_functions()
     # addresses go as c_void_p, which ctypes converts in half the time that it takes for integers
-    made = {name: ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * n)(addresses[name]) for name, n in FUNCTIONS.items()}
+    words = targets.host().runner().FUNCTIONS
+    made = {name: ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * n)(addresses[name]) for name, n in words.items()}
     return {**made, "quick": ctypes.PYFUNCTYPE(None, ctypes.c_void_p)(addresses["mxc_run_serial"])}
 
 
 def offer(addresses: Mapping[str, int]) -> None:
-    """Where this process has the code of FUNCTIONS already, for a native runner that is made from now on."""
+    """Where this process has the runner's functions already, for a native runner that is made from now on."""
     _offered.update(addresses)
 
 

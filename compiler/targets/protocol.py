@@ -209,10 +209,11 @@ class Launcher(Protocol):
 
 
 class RunnerCode(Protocol):
-    """The CPU's native runner (targets/cpu/runner_ir.py says what its words mean): offsets of fields in the memory of
-    its pool, in bytes."""
+    """The CPU's native runner (targets/cpu/runner_ir.py says what its words mean): its functions, how many words each
+    takes, and offsets of fields in the memory of its pool, in bytes."""
 
     __file__: str | None
+    FUNCTIONS: dict[str, int]
     POOL_BYTES: int
     QUIT: int
     WORD: int

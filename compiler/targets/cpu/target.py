@@ -169,7 +169,7 @@ class CpuTarget:
         """The addresses of the functions of runner_ir.py, by name."""
         from mxc.compiler.targets.cpu import runner_ir
 
-        return self.functions(runner_ir.runner_source(platform.machine()), runner_ir.FUNCTIONS)
+        return self.functions(runner_ir.runner_source(platform.machine()), list(runner_ir.FUNCTIONS))
 
     def runner_object(self) -> bytes:
         """Their object code."""
