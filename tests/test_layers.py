@@ -207,5 +207,6 @@ def test_a_warm_start_does_not_import_the_compiler_of_kernels(tmp_path: Path, mo
     modules_after(RUN)
     warm = modules_after(RUN)
     assert not warm & {"numba", "llvmlite.binding", "mxc.compiler.targets.cpu.emit.translate", "mxc.compiler.kernel.ir",
-                       "mxc.compiler.targets.cpu.build.worker", "mxc.compiler.targets.cpu.build.jobs"}
+                       "mxc.compiler.targets.cpu.build.worker", "mxc.compiler.targets.cpu.build.jobs",
+                       "mxc.compiler.targets.protocol", "mxc.compiler.targets.preferences"}
     assert "difflib" not in warm  # no message of an error is made, where names are compared with hundreds

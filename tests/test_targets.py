@@ -13,6 +13,7 @@ from toy_target import ToyTarget, run_plan
 import mxc as mx
 from mxc.compiler.api import compile_graph
 from mxc.compiler.error import MXNetError, TargetError
+from mxc.compiler.kernel.geometry import Geometry
 from mxc.compiler.kernel.ir import CallKernel, LoopKernel, Store, axis, const
 from mxc.compiler.targets import kernel_target, preferences, protocol, target
 from mxc.compiler.targets.cpu.preferences import FIGURES
@@ -134,7 +135,10 @@ def test_the_page_on_targets_lists_the_protocol():
 
 def test_what_a_target_lacks():
     """A kernel without code is named, where its code is asked for and where its address is."""
-    unknown = CallKernel("made up", "telepathy", (("dtype", "float32"),), ("float32",), (), (), 1)
+    class Telepathy(Geometry[int]):
+        template, operands = "telepathy", 1
+
+    unknown = CallKernel("made up", Telepathy(dtype="float32"), ("float32",), ())
     known = LoopKernel("fill", ("float32",), (4,), (), (), (Store(0, axis(0), const(1.0, "float32")),))
     assert (cpu_target().lacks(unknown), cpu_target().lacks(known)) == ("telepathy", "")
     with pytest.raises(MXNetError, match="kernel made up: the CPU target has no library kernel telepathy"):
