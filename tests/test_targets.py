@@ -120,6 +120,8 @@ def test_targets_are_found_by_name():
     for name in ("gpu", "cpu:x86-64-v3", "cuda", "reference:1", ""):
         with pytest.raises(TargetError, match=r"there is no target .*expected one as cpu, cuda:sm_90, reference"):
             target(name)
+    with pytest.raises(TargetError, match="cuda:sm_10: expected an architecture"):
+        target("cuda:sm_10")
     with pytest.raises(TargetError, match="node by node"):
         kernel_target("reference")
 
