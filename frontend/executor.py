@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mxc.compiler.error import ArgumentError, ArgumentTypeError, MXNetError
-from mxc.compiler.graph.graph import Graph
+from mxc.compiler.graph.graph import Entry, Graph
 from mxc.compiler.graph.text import graph_text
+from mxc.compiler.passes.infer import with_facts
+from mxc.compiler.passes.infer_dtype import infer_dtype
 from mxc.compiler.passes.infer_shape import infer_shape
 from mxc.ndarray import NDArray, zeros
 from mxc.runtime.array import Array
@@ -167,8 +169,8 @@ class Executor:
         unknown = [name for name in kwargs if name not in self._args and name not in self._aux]
         if unknown:
             raise MXNetError(f"reshape: {unknown[0]!r} is no argument; they are {', '.join(self._args)}")
-        old_shapes = {name: array.shape for name, array in (*self._args.items(), *self._aux.items())}
-        shapes = _shapes_by_name(core.source, kwargs, old_shapes)
+        typed = _reshaped(core.source, kwargs, {**core.args, **core.aux})
+        shapes = {node.name: typed.shape(Entry(node)) for node in typed.variables}
 
         def resized(name: str, old: NDArray, kind: str) -> NDArray:
             shape = shapes[name]
@@ -187,7 +189,7 @@ class Executor:
         args = {name: resized(name, a, "argument") for name, a in self._args.items()}
         aux = {name: resized(name, a, "auxiliary state") for name, a in self._aux.items()}
         grads = {name: None if g is None else resized(name, g, "argument") for name, g in self._grads.items()}
-        return Executor(self._symbol, self._ctx, args, grads, core.grad_req, aux, self, self._groups)
+        return Executor(self._symbol, self._ctx, args, grads, core.grad_req, aux, self, self._groups, typed)
 
     def set_monitor_callback(self, callback: Callable[[str, NDArray], None] | None, monitor_all: bool = False) -> None:
         """Call `callback(name, array)` for each operator's outputs (NODE_OUTPUT) in every forward run, hidden ones too.
@@ -222,9 +224,9 @@ class Executor:
         return self._symbol
 
 
-def _shapes_by_name(graph: Graph, wanted: Mapping[str, Sequence[int]],
-                    old: Mapping[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
-    """Every variable's shape that follows from the wanted ones; those that do not follow stay as they were."""
+def _reshaped(graph: Graph, wanted: Mapping[str, Sequence[int]], old: Mapping[str, Array]) -> Graph:
+    """The graph with its facts for variables of the wanted shapes; the others' follow from these, or else stay as those
+    of the old arrays, as the dtypes do."""
     given = {name: whole_shape(name, shape) for name, shape in wanted.items()}
     numpy = is_np_shape()
     unknown = -1 if numpy else 0
@@ -236,6 +238,7 @@ def _shapes_by_name(graph: Graph, wanted: Mapping[str, Sequence[int]],
                 raise MXNetError(f"reshape: the shape {given[node.name]} of {node.name!r} is not complete: "
                                  f"{'-1 stands' if numpy else '0 and -1 stand'} for unknown dimensions, and nothing "
                                  "tells them")
-            given[node.name] = old[node.name]
-    complete = infer_shape(graph, given, numpy=numpy)
-    return {node.name: tuple(complete[i][0] or ()) for i, node in enumerate(graph.nodes) if node.is_variable}
+            given[node.name] = old[node.name].shape
+    if any(shape is None or unknown in shape for shapes in found for shape in shapes):
+        found = infer_shape(graph, given, numpy=numpy)
+    return with_facts(graph, found, infer_dtype(graph, {name: array.dtype for name, array in old.items()}))

@@ -4,6 +4,7 @@ import pytest
 
 import mxc as mx
 from mxc.compiler.error import MXNetError
+from mxc.compiler.passes import infer_shape
 
 CPU = mx.cpu()
 
@@ -113,3 +114,45 @@ def test_eval():
     np.testing.assert_array_equal(net().eval(CPU, **named(), other=arrays()[0])[0].asnumpy(), [[4, 6]])
     with pytest.raises(ValueError, match="key `y` is missing"):
         net().eval(x=arrays()[0])
+
+
+def inferred(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """A list that gets the name of the graph's last node at each inference of shapes."""
+    seen: list[str] = []
+    infer = infer_shape._infer
+
+    def counted(graph, *rest):
+        seen.append(graph.nodes[-1].name)
+        return infer(graph, *rest)
+
+    monkeypatch.setattr(infer_shape, "_infer", counted)
+    return seen
+
+
+@pytest.mark.parametrize("is_train", [False, True])
+def test_shapes_are_inferred_once(is_train, monkeypatch):
+    """By whoever binds: compiling for inference and for training takes the graph with its facts."""
+    net = mx.sym.SoftmaxOutput(mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=3, name="fc"), name="once")
+    seen = inferred(monkeypatch)
+    simple = net.simple_bind(mx.cpu(), data=(5, 7))
+    simple.forward(is_train=is_train)
+    assert seen.count("once") == 1
+    given = net.bind(mx.cpu(), simple.arg_dict, args_grad=simple.grad_dict)
+    given.forward(is_train=is_train)
+    assert seen.count("once") == 2
+    again = simple.reshape(partial_shaping=True, data=(4, 7), once_label=(4,))
+    again.forward(is_train=is_train)
+    again.compiled(not is_train)
+    assert seen.count("once") == 3 and again.outputs[0].shape == (4, 3)
+
+
+def test_a_reshape_infers_again_what_does_not_follow(monkeypatch):
+    """`b` follows from nothing: it keeps its shape, of which the output's follows."""
+    a, b = mx.sym.Variable("a"), mx.sym.Variable("b")
+    executor = mx.sym.dot(a, b, name="product").simple_bind(mx.cpu(), a=(6, 4), b=(4, 5))
+    seen = inferred(monkeypatch)
+    smaller = executor.reshape(a=(2, 4))
+    assert seen == ["product", "product"]
+    smaller.arg_dict["a"][:] = 1
+    smaller.arg_dict["b"][:] = 2
+    np.testing.assert_array_equal(smaller.forward()[0].asnumpy(), np.full((2, 5), 8))

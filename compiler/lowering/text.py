@@ -9,8 +9,6 @@ from mxc.compiler.kernel.ir import CallKernel, ChainKernel, FunctionKernel, Kern
 from mxc.compiler.kernel.text import form_text
 from mxc.compiler.lowering.program import Launch, Storage
 
-DIGITS = 6  # of the digests that tell the code of kernels apart
-
 
 def launches_text(launches: Sequence[Launch], names: Sequence[str] = ()) -> str:
     """A line for each launch: phase, operators, kernel, and the storages that it reads and writes.
@@ -34,7 +32,7 @@ def _kernel(kernel: Kernel | None) -> str:
         return "host step"
     if isinstance(kernel, ChainKernel):
         return f"chain of {', '.join(dict.fromkeys(call.template for call, _ in kernel.calls()))}"
-    digest = hashlib.sha256(form_text(kernel).encode()).hexdigest()[:DIGITS]
+    digest = hashlib.sha256(form_text(kernel).encode()).hexdigest()[:6]  # of tens of kernels, few enough to read
     if isinstance(kernel, LoopKernel):
         return f"loop {digest} {list(kernel.domain)}{f' reduce {list(kernel.reduce)}' if kernel.reduce else ''}"
     if isinstance(kernel, CallKernel):
