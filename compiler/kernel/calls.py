@@ -17,18 +17,21 @@ from mxc.compiler.kernel.geometry import Geometry, Triple, Window
 from mxc.compiler.kernel.ir import CallKernel, ChainKernel, Store, Value
 from mxc.compiler.ops import winograd
 
-FEWEST_PIXELS, LONGEST_ROW = 128, 512  # of an image that is computed by panels
-FEW_CHANNELS = 16  # of a group, by panels with several taps
-TOGETHER = 11  # taps of a kernel's row that are printed without a loop, at most
-# Tiles of a Winograd convolution that share their transformed data, about: at least, at most; and how many kernels of
-# weights there are for each where that leaves it open, since every band reads all of them.
+# `panel_convolution` takes images whose result has so many pixels, at least, and so many in a row, at most (unless it is
+# pointwise: then a row may be of any length).
+FEWEST_PIXELS, LONGEST_ROW = 128, 512
+FEW_CHANNELS = 16  # channels of a group, at most, that `panel_convolution` takes with kernels of several taps
+TOGETHER = 11  # taps of a kernel's row, at most, that a blocked convolution prints without a loop
+# A band of a Winograd convolution is about so many tiles, which share their transformed data: at least, at most. Where
+# that leaves it open, it is a tile for each so many kernels of weights (channels x filters), all of which a band reads:
+# with 64 x 512 kernels a band is 32768 / 1024 = 32 tiles.
 WINOGRAD_BAND, WINOGRAD_KERNELS = (24, 60), 1024
-
-
-# Rows and columns of a product up to which the operand whose depth lies together is read in place, the fewer and the
-# more of them: any number goes with so few of the other, or both may be moderate.
+# A product reads the operand whose depth lies together in place, without packing it, if the fewer of its rows and
+# columns are FEW at most, whatever the others; or if the fewer and the more are at most these MODERATE numbers. So
+# 700 x 9000 is read in place, and 1000 x 3000, and 1000 x 4000 is packed.
 FEW, MODERATE = 767, (1024, 3072)
-# Rows, at most, that are computed at once by a matrix of so many columns and elements at least, which is read once.
+# (rows, columns, elements): so many rows, at most, are computed at once, in one pass over the other matrix, if that has
+# so many columns and elements, at least. So 4 rows times 512 x 512 are, and 5 rows times it are not.
 AT_ONCE = (4, 2, 1 << 18), (8, 4096, 1 << 21)
 
 
