@@ -17,8 +17,8 @@ from mxc.compiler.kernel.geometry import Geometry, Triple, Window
 from mxc.compiler.kernel.ir import CallKernel, ChainKernel, Store, Value
 from mxc.compiler.ops import winograd
 
-# `panel_convolution` takes images whose result has so many pixels, at least, and so many in a row, at most (unless it is
-# pointwise: then a row may be of any length).
+# `panel_convolution` takes images whose result has so many pixels, at least, and so many in a row, at most (unless it
+# is pointwise: then a row may be of any length).
 FEWEST_PIXELS, LONGEST_ROW = 128, 512
 FEW_CHANNELS = 16  # channels of a group, at most, that `panel_convolution` takes with kernels of several taps
 TOGETHER = 11  # taps of a kernel's row, at most, that a blocked convolution prints without a loop
