@@ -20,7 +20,7 @@ from mxc.compiler.ops import winograd
 if TYPE_CHECKING:
     from mxc.compiler.targets.preferences import Panels, Products
 
-TOGETHER = 11  # taps of a kernel's row that are printed without a loop, at most
+TOGETHER = 11  # taps of a kernel's row, at most, that a blocked convolution prints without a loop
 
 
 def gemm(

@@ -35,9 +35,9 @@ class WinogradCosts:
     gain: how many times the direct way's cost has to be this one's; of less the larger weights are not worth it.
     bands: of tiles that give threads enough to do; where there are fewer, the data's side is a launch of its own
     (lowering/split_winograd.py). line_bytes: what comes from memory together, of which places are an odd number apart.
-    band: the tiles that share their transformed data, at least and at most, about. band_kernels: how many kernels of
-    weights there are for each tile of a band, where `band` leaves that open, since every band reads all of them: of
-    256 channels and 128 filters a band has 32 tiles with 1024.
+    band: the tiles of a band, which share their transformed data, at least and at most, about. Where that leaves it
+    open, a band has a tile for each band_kernels kernels of weights (channels x filters), all of which it reads: with
+    64 x 512 kernels it has 32768 / 1024 = 32 tiles.
     """
 
     transform: int
@@ -54,9 +54,9 @@ class Panels:
     """Which plain convolutions with packed weights are computed image by image, by panels of pixels (`fits_panels` of
     kernel/calls.py).
 
-    fewest_pixels: of an image's results: smaller maps fill panels with pixels of several images. longest_row: pixels of
-    a row of results, at most, for kernels of several taps. few_channels: of a group, at most, for these: what many
-    channels' taps read is better packed at once.
+    fewest_pixels: of an image's result, at least: smaller maps fill panels with pixels of several images. longest_row:
+    pixels of a row of it, at most, unless the kernel is pointwise: then a row may be of any length. few_channels: of a
+    group, at most, for kernels of several taps: what many channels' taps read is better packed at once.
     """
 
     fewest_pixels: int
@@ -68,10 +68,11 @@ class Panels:
 class Products:
     """What products of matrices read in place, and which are products of vectors (`gemm` of kernel/calls.py).
 
-    few: rows, or columns, up to which the operand whose depth lies together is read in place, however many there are of
-    the other. moderate: the fewer and the more of them, up to which it is too. at_once: (rows, columns, elements of the
-    matrix): up to so many rows are computed at once by a matrix of so many columns and elements at least, which is read
-    once.
+    The operand whose depth lies together is read in place, without packing it, if the fewer of its rows and columns are
+    `few` at most, whatever the others, or if the fewer and the more are at most the two `moderate` numbers: with 767
+    and (1024, 3072) 700 x 9000 is read in place, and 1000 x 3000, and 1000 x 4000 is packed. at_once: (rows, columns,
+    elements): so many rows, at most, are computed at once, in one pass over the other matrix, if that has so many
+    columns and elements, at least: with (4, 2, 2^18) 4 rows times 512 x 512 are, and 5 rows times it are not.
     """
 
     few: int

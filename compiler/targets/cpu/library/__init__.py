@@ -1,7 +1,10 @@
 """The CPU's library kernels: LLVM IR text for the templates of `kernel/calls.py`.
 
-Each defines a function with the ABI of `kernel/ir.py`. Its text depends on the template, its params, the dtypes and the
-epilogue's form, not on extents and strides: one function serves every size.
+Each defines a function with the ABI of `kernel/ir.py`. Its text depends on the template, on what its geometry has baked
+in, the dtypes and the epilogue's form, not on extents and strides: one function serves every size.
+
+Begin at `printing.py` (what all are printed with), `cutting.py` (how work is cut) and `tile.py` (register tiles);
+`panels.py` is a kernel of usual size. From outside come `source`, `units`, `scratch_bytes` and `tile`.
 """
 from __future__ import annotations
 
