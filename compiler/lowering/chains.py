@@ -21,12 +21,10 @@ from mxc.compiler.kernel.geometry import BlockedConvolution, BlockedDepthwise, G
 from mxc.compiler.kernel.ir import CallKernel, ChainKernel, Place, Store
 from mxc.compiler.lowering.program import Launch, Storage
 
-PRIVATE_BYTES = 320 << 10  # bytes of a band's arrays, at most: a part of the cache that each core has for itself
-# Bytes of the arrays between the kernels, at least, for a chain to be made of these: about what the cache that cores
-# share holds. Smaller arrays stay in that cache, so a chain would save nothing.
-WORTHWHILE_BYTES = 16 << 20
-UNITS = 8  # units of work that a chain has, at least, if its images have rows enough
-SEGMENT_ROWS = 14  # output rows of a segment, at least, if an image is cut into more than one
+PRIVATE_BYTES = 320 << 10  # of a band's arrays: a part of the cache that each core has for itself
+WORTHWHILE_BYTES = 16 << 20  # that would go through memory: about what the cache that cores share has for them
+UNITS = 8  # that a chain has at least, if images have rows enough
+SEGMENT_ROWS = 14  # of a segment, at least, if an image has more than one
 
 Call = tuple[CallKernel, tuple[Place, ...]]
 

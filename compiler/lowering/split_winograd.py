@@ -11,8 +11,8 @@ from mxc.compiler.kernel.ir import CallKernel
 from mxc.compiler.lowering.program import Storage
 from mxc.compiler.ops import winograd
 
-BANDS = 8  # bands of tiles, each with data of its own: so many are enough units of work for the threads
-LINE = 16  # elements of float32 in the 64 bytes that come from memory together
+BANDS = 8  # of tiles, each with its own data, are enough units of work
+LINE = 16  # elements, of 64 bytes that come from memory together
 
 
 def split_winograd(kernel: CallKernel, storages: Sequence[Storage]) -> list[tuple[CallKernel, list[Storage]]]:
