@@ -279,12 +279,12 @@ def affine(index: Value) -> tuple[dict[int, list[Value]], list[Value]]:
         if v.op == "add":
             todo += reversed(v.args)
         elif v.op == "axis":
-            terms.setdefault(v.data, []).append(ir.const(1, ir.INDEX))  # type: ignore[arg-type]
+            terms.setdefault(v.data, []).append(ir.const(1, ir.INDEX))
         elif v.op == "const":
             constants.append(v)
         elif v.op == "mul" and {v.args[0].op, v.args[1].op} == {"axis", "const"}:
             position, number = (v.args[0], v.args[1]) if v.args[0].op == "axis" else (v.args[1], v.args[0])
-            terms.setdefault(position.data, []).append(number)  # type: ignore[arg-type]
+            terms.setdefault(position.data, []).append(number)
         else:
             raise ValueError(f"an epilogue's index must be a sum of axis * constant and constants, not {v.op}")
     return terms, constants
@@ -293,7 +293,7 @@ def affine(index: Value) -> tuple[dict[int, list[Value]], list[Value]]:
 def coefficients(index: Value) -> tuple[dict[int, int], int]:
     """An affine index as what each axis is multiplied by, and what is added."""
     terms, constants = affine(index)
-    return {a: sum(int(v.data) for v in vs) for a, vs in terms.items()}, sum(int(v.data) for v in constants)  # type: ignore
+    return {a: sum(int(v.data) for v in vs) for a, vs in terms.items()}, sum(int(v.data) for v in constants)
 
 
 def _merged(index: Value, first: int, inner: Sequence[int]) -> Value | None:

@@ -20,7 +20,7 @@ import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mxc.compiler.system.forks import Lock
 
@@ -80,7 +80,7 @@ class Value:
     op: str
     args: tuple[Value, ...]
     dtype: str
-    data: object
+    data: Any  # a number or a position, by `op` as above
 
     def __repr__(self) -> str:
         from mxc.compiler.kernel.text import value_text
@@ -92,7 +92,7 @@ _making = Lock()
 _interned: weakref.WeakValueDictionary[tuple, Value] = weakref.WeakValueDictionary()
 
 
-def make(op: str, args: Sequence[Value] = (), dtype: str = "", data: object = None) -> Value:
+def make(op: str, args: Sequence[Value] = (), dtype: str = "", data: Any = None) -> Value:
     """The one value of these parts."""
     # repr tells 0.0 from -0.0, 1 from 1.0 and True, and keeps nan equal to itself
     key = (op, tuple(map(id, args)), dtype, repr(data))
@@ -200,13 +200,13 @@ class LoopKernel:
 
     def values(self) -> tuple[int, ...]:
         """The run-time integers: extents of domain and reduce, then the constants of `run_time_integers`."""
-        constants = [int(v.data) for v in run_time_integers(self.roots())]  # type: ignore[call-overload]
+        constants = [int(v.data) for v in run_time_integers(self.roots())]
         return (*self.domain, *self.reduce, *constants)
 
     def reads(self) -> frozenset[int]:
         """Positions of the buffers that are loaded (an adding store counts as a load)."""
         loads = {v.data for v in walk(self.roots()) if v.op == "load"}
-        return frozenset(loads | {s.buffer for s in self.stores if s.mode == "add"})  # type: ignore[arg-type]
+        return frozenset(loads | {s.buffer for s in self.stores if s.mode == "add"})
 
     def writes(self) -> frozenset[int]:
         return frozenset(s.buffer for s in self.stores)
@@ -251,13 +251,13 @@ class CallKernel:
 
     def values(self) -> tuple[int, ...]:
         """The run-time integers: `extents`, then the constants of `run_time_integers` of the stores."""
-        constants = [int(v.data) for v in run_time_integers(self.roots())]  # type: ignore[call-overload]
+        constants = [int(v.data) for v in run_time_integers(self.roots())]
         return (*self.extents, *constants)
 
     def reads(self) -> frozenset[int]:
         loads = {v.data for v in walk(self.roots()) if v.op == "load"}
         adding = {s.buffer for s in self.stores if s.mode == "add"}
-        return frozenset(range(self.operands)) | frozenset(loads | adding)  # type: ignore[arg-type]
+        return frozenset(range(self.operands)) | frozenset(loads | adding)
 
     def writes(self) -> frozenset[int]:
         return frozenset(s.buffer for s in self.stores)

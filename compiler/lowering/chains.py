@@ -152,7 +152,7 @@ def _steps(kernel: CallKernel) -> dict[int, tuple[int, int]] | None:
     for buffer, index in [*accesses, *((s.buffer, s.index) for s in kernel.stores)]:
         factors = coefficients(index)[0]
         steps = factors.get(0, 0), factors.get(3, 0)
-        if found.setdefault(buffer, steps) != steps:  # type: ignore[arg-type]
+        if found.setdefault(buffer, steps) != steps:
             return None
     return found if all(i >= kernel.operands for i in found) else None
 

@@ -88,7 +88,7 @@ def _cut(condition: Value, extents: Sequence[int]) -> tuple[int, int] | None:
         constant -= 1
     if factor < 0:  # x >= 0 is -x - 1 < 0
         terms, factor, constant = {a: -f for a, f in terms.items()}, -factor, -constant - 1
-    rest = [(int(a.data), f) for a, f in terms.items() if a is not atom]  # type: ignore[call-overload]
+    rest = [(int(a.data), f) for a, f in terms.items() if a is not atom]
     if constant % factor or any(f < 0 for _, f in rest) or sum(f * (extents[a] - 1) for a, f in rest) >= factor:
         return None
-    return int(atom.data), -constant // factor  # type: ignore[call-overload]
+    return int(atom.data), -constant // factor

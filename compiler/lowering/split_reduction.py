@@ -62,7 +62,7 @@ def two_sums(figures: Reductions, kernel: LoopKernel,
 def _sweeps_after(kernel: LoopKernel) -> bool:
     """True when a store runs at every point of the reduce axes."""
     first = len(kernel.domain)
-    return any(v.op == "axis" and int(v.data) >= first  # type: ignore[call-overload]
+    return any(v.op == "axis" and int(v.data) >= first
                for s in kernel.stores for v in walk([s.index, s.value]))
 
 
@@ -123,7 +123,7 @@ def compact(kernel: LoopKernel, storages: Sequence[Storage]) -> tuple[LoopKernel
         done: dict[Value, Value] = {}
         for value in walk([root]):
             args = [done[a] for a in value.args]
-            data = new[int(value.data)] if value.op == "load" else value.data  # type: ignore[call-overload]
+            data = new[int(value.data)] if value.op == "load" else value.data
             done[value] = make(value.op, args, value.dtype, data)
         return done[root]
 

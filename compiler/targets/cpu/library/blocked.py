@@ -27,6 +27,7 @@ from mxc.compiler.targets.cpu.library.convolution import split
 from mxc.compiler.targets.cpu.library.cutting import UNITS, N, Tiles, ceil_div, evenly, least, most, volume
 from mxc.compiler.targets.cpu.library.epilogue import Axis, Lane
 from mxc.compiler.targets.cpu.library.printing import KERNEL, Function, Integer, Parameters, Pointer, Printing
+from mxc.compiler.targets.cpu.library.rows import within_border
 from mxc.compiler.targets.cpu.library.tile import multiply, print_tiles, sizes, zeros
 from mxc.compiler.targets.cpu.machine.isa import Isa
 
@@ -300,8 +301,7 @@ class _Blocked(Function):
                 for r in b.range(0, cut.rows):
                     y = h * w.stride[1] + r - w.pad[1]
                     inside = b.inside(z, w.data[0]) & b.inside(y, w.data[1])
-                    begin = b.select(inside, b.minimum(left, cut.pitch), cut.pitch)
-                    end = b.select(inside, b.minimum(left + width, cut.pitch), cut.pitch)
+                    begin, end = within_border(inside, left, width, cut.pitch)
                     line = target.at(((k * w.kernel[0] + kd) * cut.rows + r) * (cut.pitch * self.block))
                     row = plane.at(z * self.strides[2] + y * self.strides[3])
                     self._copy_row(line, row, begin, end, left)

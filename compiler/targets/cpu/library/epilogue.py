@@ -88,7 +88,7 @@ class Epilogue:
         return factor
 
     def _constant(self, v: Scalar) -> Value:
-        return self.constants[id(v)] if id(v) in self.constants else self.b.lift(int(v.data))  # type: ignore
+        return self.constants[id(v)] if id(v) in self.constants else self.b.lift(int(v.data))
 
     def walk(self, axes: Sequence[Axis], along: int) -> Walk:
         """The points from `axes` on along one of the axes. What they share is computed here."""
@@ -115,7 +115,7 @@ class Epilogue:
 
 def _together(index: Scalar) -> bool:
     """Whether an index that depends on the lane (axis 2 of blocks) grows by 1 with it."""
-    return [int(v.data) for v in affine(index)[0].get(2, ())] in ([], [1])  # type: ignore[call-overload]
+    return [int(v.data) for v in affine(index)[0].get(2, ())] in ([], [1])
 
 
 class Walk:
@@ -163,7 +163,7 @@ class _Point:
     def _one(self, v: Scalar) -> Value:
         if v.op == "const":
             kind = register_type(v.dtype)
-            return self.b.number(v.data, kind)  # type: ignore[arg-type]
+            return self.b.number(v.data, kind)
         if v.op == "acc":
             return self.e.arithmetic.cast(self.result, self.dtype, v.dtype)
         if v.op == "load":
@@ -192,7 +192,7 @@ class _Point:
 
     def _load(self, v: Scalar) -> Value:
         base, stride, spread = self.terms(v.args[0])
-        return self._at(v.data, v.dtype, base, stride, spread)  # type: ignore[arg-type]
+        return self._at(v.data, v.dtype, base, stride, spread)
 
     def _at(self, buffer: int, dtype: str, base: Value, stride: Value | None, spread: Value | None) -> Value:
         array = self.e.buffers[buffer]

@@ -29,6 +29,7 @@ from mxc.compiler.targets.cpu.emit.builder import BYTES, Array, Number, Value
 from mxc.compiler.targets.cpu.library.blocks import LINE, Lines, pack_lines
 from mxc.compiler.targets.cpu.library.convolution import inner_axes, split
 from mxc.compiler.targets.cpu.library.cutting import UNITS, N, ceil_div, evenly, least, most, volume
+from mxc.compiler.targets.cpu.library.epilogue import Axis
 from mxc.compiler.targets.cpu.library.printing import KERNEL, Function, Integer, NoAlias, Parameters, Pointer, Printing
 from mxc.compiler.targets.cpu.library.tile import keep_sums, print_tiles, zeros
 from mxc.compiler.targets.cpu.machine.isa import Isa
@@ -446,10 +447,8 @@ class _Images(Function):
                 images = b.minimum(lanes, self.window.batch - image0)
                 for r in b.range(0, rows):
                     columns = [sums.vector((((x + i) * wide + v) * mr + r) * lanes, lanes) for i in range(lanes)]
-                    for i, line in enumerate(b.transpose(columns)):
-                        square.put(i * lanes, line)
-                    for u in b.range(0, b.select(whole, images, b.lift(0))):
-                        self.epilogue.store([image0 + u, row + r, *axes], square.vector(u * lanes, lanes), self.dtype)
-                    for u in b.range(0, b.select(whole, b.lift(0), images)):
-                        self.epilogue.store([image0 + u, row + r, *axes], square.vector(u * lanes, lanes), self.dtype,
-                                            mask)
+
+                    def places(u: Value, image: Value = image0, r: Value = r, axes: list[Axis] = axes) -> list[Axis]:
+                        return [image + u, row + r, *axes]
+
+                    self.store_square(square, columns, images, whole, mask, places)

@@ -1,12 +1,13 @@
 """What all library kernels are printed with: the kernel, its functions, and their parameters by name."""
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, TypeAlias
 
 from mxc.compiler.kernel.ir import CallKernel, computing_dtype
 from mxc.compiler.targets.cpu.emit.builder import TYPES, Array, Builder, Value, vector_type
-from mxc.compiler.targets.cpu.library.epilogue import Epilogue
+from mxc.compiler.targets.cpu.library.epilogue import Axis, Epilogue
 from mxc.compiler.targets.cpu.machine.isa import Isa
 
 KERNEL = "ptr args, i64 first, i64 last, ptr scratch"  # the parameters of every kernel's function: `kernel/ir.py`
@@ -52,6 +53,21 @@ class Function:
         self.g = self.epilogue.geometry
         self.loaded = self.epilogue.arithmetic.loaded
 
+    def store_square(
+        self, square: Array, rows: Sequence[Value], count: Value, whole: Value, mask: Value,
+        axes_of: Callable[[Value], Sequence[Axis]],
+    ) -> None:
+        """The epilogue over a square of results, transposed: of its columns the first `count`, number u at the output
+        axes axes_of(u). square: memory for it. whole: whether all lanes of these columns exist; else those of `mask`.
+        """
+        b, lanes = self.b, self.lanes
+        for i, row in enumerate(b.transpose(rows)):
+            square.put(i * lanes, row)
+        for u in b.range(0, b.select(whole, count, b.lift(0))):
+            self.epilogue.store(axes_of(u), square.vector(u * lanes, lanes), self.dtype)
+        for u in b.range(0, b.select(whole, b.lift(0), count)):
+            self.epilogue.store(axes_of(u), square.vector(u * lanes, lanes), self.dtype, mask)
+
 
 # The types of a printed function's parameters, which `Parameters` has as annotations.
 Pointer: TypeAlias = Value
@@ -60,6 +76,7 @@ Integer: TypeAlias = Value
 _TEXT = {"Pointer": "ptr", "NoAlias": "ptr noalias", "Integer": "i64"}
 
 
+@dataclass(frozen=True)
 class Parameters:
     """Base of the records of a printed function's parameters: a dataclass whose fields have the parameters' names and
     are annotated with their types. So the function's signature, what its printer reads, and what its callers pass are
@@ -68,8 +85,8 @@ class Parameters:
     @classmethod
     def text(cls) -> str:
         """The signature, as `Builder.function` takes it."""
-        return ", ".join(f"{_TEXT[str(each.type)]} {each.name}" for each in fields(cls))  # type: ignore[arg-type]
+        return ", ".join(f"{_TEXT[str(each.type)]} {each.name}" for each in fields(cls))
 
     def values(self) -> list[Value]:
         """What a caller passes."""
-        return [getattr(self, each.name) for each in fields(self)]  # type: ignore[arg-type]
+        return [getattr(self, each.name) for each in fields(self)]

@@ -15,7 +15,7 @@ from mxc.compiler.targets.cpu.library.cutting import Tiles, ceil_div
 from mxc.compiler.targets.cpu.library.tile import STEP, Panel, chained
 from mxc.compiler.targets.cpu.machine.isa import Isa
 
-BLOCK_BYTES = 1024  # of the depth at once, for each row and each column of a panel
+BLOCK_BYTES = 1024  # bytes of the depth that are taken at once, of each row and of each column of a panel
 
 
 def product_symbol(given: str, stored: str) -> str:

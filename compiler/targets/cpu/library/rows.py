@@ -17,6 +17,14 @@ def reached(b: Builder, left: Value, stride: Number, data: Value, width: Value) 
     return begin, b.minimum(b.maximum(begin, (data - left + stride - 1) // stride), width)
 
 
+def within_border(inside: Value, left: Value, width: Value, pitch: Value) -> tuple[Value, Value]:
+    """The part begin <= x < end of a copy's row of `pitch` pixels that an image's row of `width` pixels fills, behind a
+    border of `left` pixels: nothing unless `inside`."""
+    b = inside.builder
+    begin = b.select(inside, b.minimum(left, pitch), pitch)
+    return begin, b.select(inside, b.minimum(left + width, pitch), pitch)
+
+
 @dataclass(frozen=True)
 class Row:
     """A row of an image that is brought: array[x * stride] for begin <= x < end, the part that is there.

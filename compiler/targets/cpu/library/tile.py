@@ -24,8 +24,8 @@ from mxc.compiler.targets.cpu.emit.builder import (
 from mxc.compiler.targets.cpu.library.arithmetic import Arithmetic
 from mxc.compiler.targets.cpu.machine.isa import Isa
 
-# Sums, at least, that grow independently of each other in `chained`: of a core's two units for multiply-adds, each of
-# which takes four cycles, every one starts one in each cycle.
+# Vectors of sums, at least, that grow independently of each other in `chained`. A multiply-add takes about four cycles,
+# and a core starts two in a cycle: eight that do not wait for each other keep it busy.
 CHAINS = 8
 STEP = 4  # elements of the depth in one round of the loop of `chained`
 

@@ -28,7 +28,9 @@ from mxc.compiler.targets.cpu.emit.builder import BYTES, Array, Value
 from mxc.compiler.targets.cpu.library.blocks import Lines, pack_lines
 from mxc.compiler.targets.cpu.library.convolution import inner_axes, split
 from mxc.compiler.targets.cpu.library.cutting import UNITS, N, Tiles, ceil_div, evenly, least, most, volume
+from mxc.compiler.targets.cpu.library.epilogue import Axis
 from mxc.compiler.targets.cpu.library.printing import KERNEL, Function, Integer, NoAlias, Parameters, Pointer, Printing
+from mxc.compiler.targets.cpu.library.rows import within_border
 from mxc.compiler.targets.cpu.library.tile import add_products, keep_sums, print_tiles, zeros
 from mxc.compiler.targets.cpu.machine.isa import Isa
 
@@ -286,8 +288,7 @@ class _WeightGrad(Function):
                     for r in b.range(0, cut.rows):
                         y = h * w.stride[1] + r - w.pad[1]
                         inside = b.inside(z, w.data[0]) & b.inside(y, w.data[1])
-                        begin = b.select(inside, b.minimum(left, pitch), pitch)
-                        end = b.select(inside, b.minimum(left + width, pitch), pitch)
+                        begin, end = within_border(inside, left, width, pitch)
                         line = target.at((i * cut.chunk + c) * cut.plane + (kd * cut.rows + r) * pitch)
                         row = plane.at(z * self.strides[2] + y * self.strides[3])
                         self._copy_row(line, row, begin, end, left)
@@ -327,9 +328,8 @@ class _WeightGrad(Function):
                 axes = inner_axes(b, self.g.flat, line + x, [w.channels, *w.kernel], lanes)
                 whole, mask = lines - x >= lanes, b.first_lanes(lines - x, lanes)
                 rows = [tiles.vector((x + i) * columns + j, lanes) for i in range(lanes)]
-                for number, row in enumerate(b.transpose(rows)):
-                    square.put(number * lanes, row)
-                for u in b.range(0, b.select(whole, count, b.lift(0))):
-                    self.epilogue.store([filter0 + j + u, *axes], square.vector(u * lanes, lanes), self.dtype)
-                for u in b.range(0, b.select(whole, b.lift(0), count)):
-                    self.epilogue.store([filter0 + j + u, *axes], square.vector(u * lanes, lanes), self.dtype, mask)
+
+                def places(u: Value, j: Value = j, axes: list[Axis] = axes) -> list[Axis]:
+                    return [filter0 + j + u, *axes]
+
+                self.store_square(square, rows, count, whole, mask, places)
