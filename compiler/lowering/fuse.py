@@ -301,4 +301,4 @@ def _refusal(grouping: Grouping, producer: Group, others: Sequence[Group]) -> st
         producer = merged
     if len(others) > 1:
         return f"the view {others[0].nodes[0].name} lies between them"
-    return "they would fit one kernel, but did not when they were tried"
+    return "nothing stands against it: it was not tried, or only before other groups had grown"
