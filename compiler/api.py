@@ -10,29 +10,32 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mxc.compiler import stored_plans
 from mxc.compiler.graph.graph import Graph, Shape
 from mxc.compiler.ops.table import Operator
 from mxc.compiler.plan import Plan
 from mxc.compiler.system import env
+from mxc.compiler.targets import kernel_target
 
 if TYPE_CHECKING:
     from mxc.compiler.kernel.ir import Kernel
     from mxc.compiler.planning import Planned
+    from mxc.compiler.targets.launch import Library
+    from mxc.compiler.targets.protocol import KernelTarget
 
 
 @dataclass
 class Compiled:
-    """What `compile_graph` made. library: addresses of the kernels' code (`library.address(step.kernel)`).
+    """What `compile_graph` made. library: the kernels' code (`library.address(step.kernel)` is where it starts).
 
     seconds: of the whole compilation, code generation included. graph: what the passes made; kernels: by key; groups:
     the text of the fusion groups, a line each. Where the plan was there, these are made when they are asked for.
     """
 
     plan: Plan
-    library: Any
+    library: Library
     seconds: float
     make: Callable[[], Planned] = field(repr=False)
 
@@ -50,7 +53,7 @@ class Compiled:
 
 
 def compile_graph(graph: Graph, shapes: Mapping[str, Shape], dtypes: Mapping[str, str], grad_req: Mapping[str, str],
-                  is_train: bool, target: Any = None, keeps: bool = True) -> Compiled:
+                  is_train: bool, target: KernelTarget | None = None, keeps: bool = True) -> Compiled:
     """Compile `graph` for arguments of these shapes and dtypes.
 
     graph: with facts, as `infer` gives it for these shapes and dtypes, or without.
@@ -60,7 +63,7 @@ def compile_graph(graph: Graph, shapes: Mapping[str, Shape], dtypes: Mapping[str
     Raises MXNetError for what the graph, the shapes or the target do not allow.
     """
     start = time.perf_counter()
-    target = target or _this_cpu()
+    target = target or kernel_target("cpu")
     known = stored_plans.description(graph, shapes, dtypes, grad_req, is_train, keeps, target)
 
     @functools.cache
@@ -86,13 +89,7 @@ def watch_passes(graph: Graph, shapes: Mapping[str, Shape], dtypes: Mapping[str,
     and after it."""
     from mxc.compiler import planning
 
-    return planning.watch_passes(graph, shapes, dtypes, grad_req, is_train, _this_cpu(), watch)
-
-
-def _this_cpu() -> Any:
-    from mxc.compiler.targets.cpu.target import cpu_target
-
-    return cpu_target()
+    return planning.watch_passes(graph, shapes, dtypes, grad_req, is_train, kernel_target("cpu"), watch)
 
 
 def compile_update(op: Operator, dtypes: Sequence[str], sizes: Sequence[int], out: str | None,
@@ -102,7 +99,7 @@ def compile_update(op: Operator, dtypes: Sequence[str], sizes: Sequence[int], ou
     from mxc.compiler.kernel.canonical import canonical
     from mxc.compiler.kernel.updates import update_kernel
 
-    kernel, target = canonical(update_kernel(op, dtypes, sizes, out)), _this_cpu()
+    kernel, target = canonical(update_kernel(op, dtypes, sizes, out)), kernel_target("cpu")
     launch = target.launch(kernel)
     return target.load({launch.key: kernel}).address(launch.key), kernel.values(), launch.units
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 from mxc.compiler.graph.graph import Graph, Shape
 from mxc.compiler.graph.options import Options
@@ -19,6 +19,9 @@ from mxc.compiler.plan import Plan
 from mxc.compiler.system import env
 from mxc.compiler.system.garbage import uncollected
 from mxc.compiler.transformation import check_names
+
+if TYPE_CHECKING:
+    from mxc.compiler.targets.protocol import KernelTarget
 
 
 @dataclass
@@ -55,14 +58,14 @@ def static_names(graph: Graph) -> frozenset[str]:
 
 
 def plan_graph(graph: Graph, shapes: Mapping[str, Shape], dtypes: Mapping[str, str], grad_req: Mapping[str, str],
-               is_train: bool, target: Any, keeps: bool) -> Planned:
+               is_train: bool, target: KernelTarget, keeps: bool) -> Planned:
     """The arguments are those of `compile_graph`. Prints what the environment asks for."""
     with uncollected():
         return _planned(graph, shapes, dtypes, grad_req, is_train, target, keeps)
 
 
 def _planned(graph: Graph, shapes: Mapping[str, Shape], dtypes: Mapping[str, str], grad_req: Mapping[str, str],
-             is_train: bool, target: Any, keeps: bool) -> Planned:
+             is_train: bool, target: KernelTarget, keeps: bool) -> Planned:
     known, options = _prepared(graph, shapes, dtypes, grad_req, is_train, target, keeps)
     program = program_of(known, options)
     for stage in STAGES:
@@ -86,13 +89,13 @@ def program_of(known: Graph, options: Options) -> Program:
 
 
 def watch_passes(graph: Graph, shapes: Mapping[str, Shape], dtypes: Mapping[str, str], grad_req: Mapping[str, str],
-                 is_train: bool, target: Any, watch: Callable[[str, Graph, Graph], None] | None) -> Graph:
+                 is_train: bool, target: KernelTarget, watch: Callable[[str, Graph, Graph], None] | None) -> Graph:
     """See api.watch_passes."""
     return transform(*_prepared(graph, shapes, dtypes, grad_req, is_train, target, True), watch)
 
 
 def _prepared(graph: Graph, shapes: Mapping[str, Shape], dtypes: Mapping[str, str], grad_req: Mapping[str, str],
-              is_train: bool, target: Any, keeps: bool) -> tuple[Graph, Options]:
+              is_train: bool, target: KernelTarget, keeps: bool) -> tuple[Graph, Options]:
     """What the passes start from: the graph with its facts, and what it is compiled for.
 
     Raises SettingError when MXC_SKIP or MXC_PRINT names what is neither a pass nor a stage.
@@ -105,7 +108,7 @@ def _prepared(graph: Graph, shapes: Mapping[str, Shape], dtypes: Mapping[str, st
                           strict=env.flag("MXC_STRICT"))
 
 
-def _print_kernels(kernels: Iterable[Kernel], target: Any) -> None:
+def _print_kernels(kernels: Iterable[Kernel], target: KernelTarget) -> None:
     level = env.debug_level()
     if level >= 4:
         from mxc.compiler.kernel.text import kernel_text

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mxc.compiler.cache_files import entry_key
 from mxc.compiler.graph.graph import Graph, Node, Shape
@@ -18,18 +18,21 @@ from mxc.compiler.plan import Buffer, Plan
 from mxc.compiler.system import env, sources
 from mxc.compiler.transformation import PRINTS_ALL
 
+if TYPE_CHECKING:
+    from mxc.compiler.targets.protocol import KernelTarget
+
 KEPT = 512  # plans that a process remembers
 _OF_VARIABLES = ("argument", "aux", "gradient")  # the pools whose buffers have a variable's name
 
 
 def description(graph: Graph, shapes: Mapping[str, Shape], dtypes: Mapping[str, str], grad_req: Mapping[str, str],
-                is_train: bool, keeps: bool, target: Any) -> str:
+                is_train: bool, keeps: bool, target: KernelTarget) -> str:
     """All that the plan depends on that `compile_graph` makes of these arguments for this target, and `write` and
     `read` know it by; "" for one that is made anew each time: of a graph with operators of which nobody knows what
     plans depend on, for a target without stored plans, and where passes are checked or print."""
     watched = env.debug_level() >= PRINTS_ALL or env.names("MXC_PRINT") or env.flag("MXC_CHECK")
     places = _places(graph)
-    if not target.stores_plans or watched or not (shapes.keys() | dtypes.keys()) <= places.keys():
+    if target.plans is None or watched or not (shapes.keys() | dtypes.keys()) <= places.keys():
         return ""
     is_known = graph.has_facts(shapes, dtypes)
     nodes: list[Any] = []
@@ -49,7 +52,7 @@ def description(graph: Graph, shapes: Mapping[str, Shape], dtypes: Mapping[str, 
     return repr((nodes, outputs, settings))
 
 
-def key_of(known: str, target: Any) -> str:
+def key_of(known: str, target: KernelTarget) -> str:
     """The key of the cache's entry for the plan of that description."""
     return entry_key(known, _parts(target))
 
@@ -77,8 +80,8 @@ def _signature(graph: Graph, node: Node, is_known: bool) -> tuple[Any, ...] | No
     return (op.name, op.signature, [(graph.facts.shape[i], graph.facts.dtype[i]) for i in ids])
 
 
-def _parts(target: Any) -> dict[str, str]:
-    return target.parts | {"compiler": _digest()}
+def _parts(target: KernelTarget) -> dict[str, str]:
+    return {**target.parts, "compiler": _digest()}
 
 
 @functools.cache
@@ -93,9 +96,9 @@ def _renamed(plan: Plan, rename: Callable[[str], str]) -> Plan:
     return Plan(**{**vars(plan), "buffers": buffers})
 
 
-def read(known: str, graph: Graph, target: Any, keeps: bool) -> Plan | None:
+def read(known: str, graph: Graph, target: KernelTarget, keeps: bool) -> Plan | None:
     """The plan of that description, for this graph's variables, if there is one. keeps: see `write`."""
-    if not known:
+    if not known or target.plans is None:
         return None
     nameless = target.plans.get(known)
     if nameless is None:
@@ -107,7 +110,7 @@ def read(known: str, graph: Graph, target: Any, keeps: bool) -> Plan | None:
     return _renamed(nameless, lambda place: variables[int(place)].name)
 
 
-def write(known: str, graph: Graph, target: Any, plan: Plan, keeps: bool) -> None:
+def write(known: str, graph: Graph, target: KernelTarget, plan: Plan, keeps: bool) -> None:
     """Keep a plan: in this process, and in a file for others unless it is an operator's that is called on arrays (not
     `keeps`), of which programs have as many as they have shapes."""
     if not known:
@@ -120,7 +123,8 @@ def write(known: str, graph: Graph, target: Any, plan: Plan, keeps: bool) -> Non
                          target.cache.explain(key, parts))
 
 
-def _remember(known: str, target: Any, nameless: Plan) -> Plan:
+def _remember(known: str, target: KernelTarget, nameless: Plan) -> Plan:
+    assert target.plans is not None
     if len(target.plans) >= KEPT:
         target.plans.clear()
     target.plans[known] = nameless

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from mxc.runtime.elsewhere import elsewhere
 from mxc.runtime.executor import GraphExecutor
 from mxc.symbol.binding import whole_shape
 from mxc.util import is_np_shape
+
+if TYPE_CHECKING:
+    from mxc.compiler.targets.protocol import KernelTarget
 
 __getattr__, _names = elsewhere(__name__, {
     "": "copy ctypes ndarray=mxc.ndarray", "array": "py_array=array",
@@ -203,8 +206,8 @@ class Executor:
         misses), `.seconds`. Compiles it when that has not happened yet."""
         return self._core.compiled(is_train)
 
-    def compiled_for(self, target: Any, is_train: bool = False) -> Any:
-        """As `compiled`, for a target that need not be here (runtime.artifact_cuda.gpu)."""
+    def compiled_for(self, target: KernelTarget, is_train: bool = False) -> Any:
+        """As `compiled`, for a target that need not be here (compiler.targets.kernel_target)."""
         return self._core.compiled_for(target, is_train)
 
     def watch_passes(self, is_train: bool, watch: Callable[[str, Graph, Graph], None]) -> None:

@@ -16,16 +16,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from mxc.compiler import plan
+from mxc.compiler import plan, targets
 from mxc.compiler.error import MXNetError, TargetError
 from mxc.compiler.plan import Plan
 from mxc.compiler.system import env
 from mxc.compiler.system.forks import Lock
 from mxc.compiler.system.garbage import uncollected
-from mxc.compiler.targets.cpu import runner_ir
-from mxc.compiler.targets.cpu.build import image
-from mxc.compiler.targets.cpu.build.loaded import Library, load_functions
-from mxc.compiler.targets.cpu.machine.host import differences, host_parts
+from mxc.compiler.targets.launch import Library
 from mxc.runtime import artifact_file, runner
 from mxc.runtime.array import Array, dtype_name
 from mxc.runtime.context import Context, cpu
@@ -46,7 +43,7 @@ _loaded: dict[str, Library] = {}  # by the checksum of the code and the manifest
 @functools.cache
 def _interface() -> str:
     """A digest of what plans and kernels look like to those who run them."""
-    files = [Path(module.__file__ or "") for module in (plan, runner_ir, runner, artifact_file)]
+    files = [Path(module.__file__ or "") for module in (plan, targets.host().runner(), runner, artifact_file)]
     return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()[:16]
 
 
@@ -54,7 +51,7 @@ def parts(version: str) -> dict[str, str]:
     """What a file's plans and code depend on, labelled. version: of mxc."""
     skipped = ",".join(sorted(env.names("MXC_SKIP")))
     settings = " ".join(["MXC_STRICT=1"] * env.flag("MXC_STRICT") + [f"MXC_SKIP={skipped}"] * bool(skipped))
-    return host_parts() | {"mxc": f"{version} ({_interface()})", "settings": settings}
+    return targets.host().parts() | {"mxc": f"{version} ({_interface()})", "settings": settings}
 
 
 class StoredPlan(NamedTuple):
@@ -104,7 +101,7 @@ class Artifact:
                 self._read(self.contents.manifest)
             except MALFORMED as error:
                 raise artifact_file.malformed(self.path, error) from None
-        self.stale = "; ".join(differences(self.parts, parts(version)))
+        self.stale = "; ".join(targets.host().differences(self.parts, parts(version)))
 
     def _read(self, manifest: dict[str, Any]) -> None:
         self.parts: dict[str, str] = {str(label): str(text) for label, text in manifest["parts"].items()}
@@ -158,7 +155,8 @@ class Artifact:
             if key not in _loaded:
                 try:
                     addresses = self._load(self.contents.sections["code"])
-                    functions = {name: addresses.pop(name) for name in runner.FUNCTIONS if name in addresses}
+                    names = targets.host().runner().FUNCTIONS
+                    functions = {name: addresses.pop(name) for name in names if name in addresses}
                 except MALFORMED as error:
                     raise artifact_file.malformed(self.path, error) from None
                 runner.offer(functions)
@@ -172,10 +170,10 @@ class Artifact:
             places: dict[str, int] = self.code["functions"]
             if not all(0 <= place < len(code) for place in places.values()):
                 raise ValueError("a function is outside of the code")
-            base = image.load(code, self.code["imports"])
+            base = targets.host().load_image(code, self.code["imports"])
             return {key: base + places[symbol] for key, symbol in symbols.items()}
         objects = [bytes(code[start:start + length]) for start, length in self.code["objects"]]
-        found = load_functions(objects, list(symbols.values()))
+        found = targets.host().load_objects(objects, list(symbols.values()))
         return {key: found[symbol] for key, symbol in symbols.items()}
 
     def find(self, mode: str, shapes: Mapping[str, Shape], dtypes: Mapping[str, str] | None = None,

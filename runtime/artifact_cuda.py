@@ -3,24 +3,22 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mxc.compiler.targets.cuda.ahead import CudaTarget, symbol
+from mxc.compiler.targets.launch import symbol
 from mxc.runtime import artifact_file
 from mxc.runtime.artifact import CUDA
 from mxc.runtime.artifact_writer import Section
 
+if TYPE_CHECKING:
+    from mxc.compiler.targets.protocol import KernelTarget
+
 Shape = tuple[int, ...]
 
 
-def gpu(arch: str) -> CudaTarget:
-    """The target of an architecture, as "sm_90". Raises TargetError for what is none, and without the extra `cuda`."""
-    return CudaTarget(arch)
-
-
-def write(path: str | os.PathLike[str], version: str, graph: str, target: CudaTarget, mode: str,
+def write(path: str | os.PathLike[str], version: str, graph: str, target: KernelTarget, mode: str,
           compiled: Sequence[tuple[Mapping[str, Shape], Any]]) -> None:
     """Write an artifact of plans for `target` (docs/artifact.md has the format).
 

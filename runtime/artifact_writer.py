@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import functools
 import os
-import platform
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
@@ -11,9 +10,8 @@ import numpy as np
 
 from mxc.compiler.error import MXNetError
 from mxc.compiler.plan import Plan
-from mxc.compiler.targets.cpu import runner_ir
-from mxc.compiler.targets.cpu.build import image
-from mxc.compiler.targets.cpu.target import cpu_target, symbol
+from mxc.compiler.targets import host
+from mxc.compiler.targets.launch import symbol
 from mxc.runtime import artifact_file, runner
 from mxc.runtime.artifact import IMAGE, INFERENCE, OBJECTS, TRAINING, parts
 from mxc.runtime.artifact_file import Piece, aligned
@@ -66,8 +64,8 @@ def write(path: str | os.PathLike[str], version: str, graph: str, executors: Seq
             compiled = executor.compiled(mode == TRAINING)
             section = f"plan {len(plans)}"
             plans[section] = [compiled.plan.to_json().encode()]
-            objects |= cpu_target().objects([key for key in compiled.plan.kernels if key not in objects],
-                                            functools.partial(getattr, compiled, "kernels"))
+            objects |= host().target().objects([key for key in compiled.plan.kernels if key not in objects],
+                                               functools.partial(getattr, compiled, "kernels"))
             stored = given and mode == INFERENCE and _can_store(compiled.plan)
             entries.append({
                 "mode": mode, "section": section, "arrays": _facts(executor, given),
@@ -111,15 +109,12 @@ def _code(objects: Mapping[str, bytes]) -> tuple[dict[str, Any], list[Piece]]:
     codes = list(objects.values())
     symbols = {key: symbol(key) for key in objects}
     if runner.is_native():
-        codes.append(cpu_target().object_of(runner_ir.runner_source(platform.machine())))
-        symbols |= {name: name for name in runner.FUNCTIONS}
-    if image.is_native():
-        try:
-            linked = image.link(codes, symbols.values())
-            return {"form": IMAGE, "symbols": symbols, "functions": linked.symbols, "imports": linked.imports}, \
-                [linked.code]
-        except image.LinkError:
-            pass
+        codes.append(host().target().runner_object())
+        symbols |= {name: name for name in host().runner().FUNCTIONS}
+    linked = host().link(codes, list(symbols.values()))
+    if linked is not None:
+        code, functions, imports = linked
+        return {"form": IMAGE, "symbols": symbols, "functions": functions, "imports": imports}, [code]
     section, places = Section(), []
     for number, code in enumerate(codes):
         places.append([section.add(number, np.frombuffer(code, np.uint8)), len(code)])

@@ -8,6 +8,7 @@ import keyword
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from mxc.compiler import targets
 from mxc.compiler.error import MXNetError
 from mxc.compiler.functions import source as sources
 from mxc.compiler.functions.checks import check
@@ -168,7 +169,6 @@ def _compile(made: Sequence[ScalarFunction]) -> None:
     """Compile what Numba has to compile, or find it in the cache, so that errors come now."""
     native = [each for each in made if each.is_native]
     if native:
-        from mxc.compiler.targets.cpu.target import cpu_target
-
+        target = targets.host().target()
         for each in native:
-            cpu_target().function_text(each, "float32")
+            target.function_text(each, "float32")

@@ -21,7 +21,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -38,6 +38,9 @@ from mxc.runtime.array import Array, semantics
 from mxc.runtime.context import Context
 from mxc.runtime.executor_memory import Memory
 from mxc.runtime.executor_plan import BoundPlan
+
+if TYPE_CHECKING:
+    from mxc.compiler.targets.protocol import KernelTarget
 
 INFERENCE, TRAINING, INFERENCE_GRADIENT = "inference", "training", "inference gradient"
 Monitor = Callable[[str, Array], None]
@@ -212,7 +215,7 @@ class GraphExecutor:
         with self.memory.lock:
             return self._plan(TRAINING if is_train else INFERENCE).compiled
 
-    def compiled_for(self, target: Any, is_train: bool = False) -> Any:
+    def compiled_for(self, target: KernelTarget, is_train: bool = False) -> Any:
         """As `compiled`, for a target that need not be here (compiler.api.compile_graph)."""
         from mxc.compiler.api import compile_graph
 

@@ -5,7 +5,7 @@ import math
 import sys
 import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,15 +15,15 @@ from mxc.compiler.system import env
 from mxc.runtime import engine, faults, runner
 from mxc.runtime.array import Array
 from mxc.runtime.executor_memory import Memory, Prepared
-from mxc.runtime.runner import StepTable, bound, run
 
 if TYPE_CHECKING:
     from mxc.compiler.api import Compiled
     from mxc.compiler.ops.philox import Draws
+    from mxc.compiler.targets.protocol import Launcher
     from mxc.runtime import artifact
 
-# A piece of a phase: kernels to run in one go, or one step of Python's.
-Segment = StepTable | Step
+# A piece of a phase: kernels to run in one go, as a table of the launcher's, or one step of Python's.
+Segment = Any
 IN_MEMORY = ("arena", "prepared", "status")
 NOTHING = Prepared(0, None)  # what plans without prepare steps have
 SPEED = 25e9  # bytes in a second that kernels move, about
@@ -46,6 +46,7 @@ class BoundPlan:
     def __init__(self, compiled: Compiled | artifact.Compiled, find: Callable[[Buffer], Array], memory: Memory,
                  is_train: bool = False, prepared: Prepared | None = None):
         self.compiled, self.plan, self.memory, self.is_train = compiled, compiled.plan, memory, is_train
+        self._launcher: Launcher = compiled.library.launcher or runner
         self.arrays = [None if b.pool in IN_MEMORY else find(b) for b in self.plan.buffers]
         self._statuses = np.zeros(self.plan.status_bytes // faults.STATUS, np.int64)
         self._raising = {phase: found for phase in ("prepare", "forward", "backward")
@@ -146,8 +147,8 @@ class BoundPlan:
         key = phase, self._is_printed or observer is not None  # True: each kernel is a table of its own, to be timed
         if key not in self._tables:
             segments = self._tables[key] = self._segments(steps, single=key[1])
-            if len(segments) == 1 and isinstance(segments[0], StepTable) and not key[1]:
-                self._calls[phase] = bound(segments[0], self.small.get(phase, False))
+            if len(segments) == 1 and not isinstance(segments[0], Step) and not key[1]:
+                self._calls[phase] = self._launcher.bound(segments[0], self.small.get(phase, False))
         rng: Draws | None = None
         if self.has_hosts:
             from mxc.compiler.ops.philox import Draws  # only now: most plans need no operators
@@ -162,7 +163,7 @@ class BoundPlan:
                 faults.check(self.plan, raising, self._statuses)
                 self._run_host(segment, rng)
             else:
-                run(segment)
+                self._launcher.run(segment)
             if key[1]:
                 end, step = time.perf_counter_ns(), steps[position]
                 moved = self._moved(step)
@@ -198,8 +199,8 @@ class BoundPlan:
             segments.append(self._table(rows))
         return segments
 
-    def _table(self, rows: Sequence[tuple[int, list[int], int]]) -> StepTable:
-        return StepTable(rows, self.memory.scratch, self.memory.scratch_stride)
+    def _table(self, rows: Sequence[tuple[int, list[int], int]]) -> Any:
+        return self._launcher.table(rows, self.memory.scratch, self.memory.scratch_stride)
 
     def _address(self, position: int) -> int:
         array, buffer = self.arrays[position], self.plan.buffers[position]

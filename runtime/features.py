@@ -6,6 +6,8 @@ import platform
 from collections import OrderedDict
 from typing import NamedTuple
 
+from mxc.compiler.targets import host
+
 # MXNet's features that are LLVM's, where kernels are compiled for them.
 _CPU = {"CPU_SSE": "sse", "CPU_SSE2": "sse2", "CPU_SSE3": "sse3", "CPU_SSE4_1": "sse4.1", "CPU_SSE4_2": "sse4.2",
         "CPU_SSE4A": "sse4a", "CPU_AVX": "avx", "CPU_AVX2": "avx2", "SSE": "sse", "F16C": "f16c"}
@@ -34,45 +36,32 @@ def _host_features() -> frozenset[str]:
     """LLVM's names of what this CPU has; none but on x86, whose features alone have names here."""
     if platform.machine() not in ("x86_64", "AMD64"):
         return frozenset()
-    from mxc.compiler.targets.cpu.build.load import host_features
-
-    return frozenset(name[1:] for name in host_features().split(",") if name.startswith("+"))
+    return host().features()
 
 
 def cpu_levels() -> tuple[str, ...]:
     """The levels of CPUs that kernels can be compiled for instead of for this machine's: the values of MXC_CPU."""
-    from mxc.compiler.targets.cpu.machine.levels import LEVELS
-
-    return tuple(LEVELS)
+    return host().levels()
 
 
 def code_generators() -> dict[str, str]:
     """What can make code of loop kernels and routines, and what that is: the values of MXC_CODEGEN."""
-    from mxc.compiler.targets.cpu.build.codegen import GENERATORS
-
-    return GENERATORS
+    return host().generators()
 
 
 def code_generator() -> str:
     """The one that MXC_CODEGEN asks for. Raises SettingError when it names none."""
-    from mxc.compiler.targets.cpu.build.codegen import chosen
-
-    return chosen()
+    return host().generator()
 
 
 def numba_fault() -> tuple[str, str]:
     """Why Numba cannot be imported, which is tried, and what to do; ("", "") where it can."""
-    from mxc.compiler.targets.cpu.build import codegen
-
-    fault = codegen.numba_fault()
-    return fault, codegen.ADVICE if fault else ""
+    return host().numba_fault()
 
 
 def vector_form() -> tuple[str, int]:
     """What kernels are made of on this machine: the name of the instructions, and the bits of a vector."""
-    from mxc.compiler.targets.cpu.machine.isa import native
-
-    return native().name, native().vector_bytes * 8
+    return host().vector_form()
 
 
 def feature_list() -> list[Feature]:

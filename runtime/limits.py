@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mxc.compiler.targets.cpu.machine import limits
+from mxc.compiler.targets import host
 from mxc.runtime import runner
 
 ROUNDS = 1 << 15  # rounds of multiply-adds in a unit, which then takes a fraction of a millisecond
@@ -31,21 +31,16 @@ class Limits:
 
 def measure() -> Limits:
     """Measure both, the best of many short turns: in all about half a second. Raises MXNetError as compiling does."""
-    from mxc.compiler.targets.cpu.target import cpu_target
-
-    target = cpu_target()
-    isa = target.isa
-    addresses = target.functions(limits.source(isa), [limits.MULTIPLY, limits.COPY], "limits")
-    threads, stride = runner.num_threads(), limits.CHAINS * isa.vector_bytes
+    kernels = host().target().limits()
+    threads, stride = runner.num_threads(), kernels.scratch_bytes
     scratch = np.zeros(threads * stride + 64, np.uint8)
     start = scratch.ctypes.data + -scratch.ctypes.data % 64
-    lanes = isa.lanes("float32")
-    values = np.full(2 * lanes, 0.5, np.float32)
-    multiply = runner.StepTable([(addresses[limits.MULTIPLY], [values.ctypes.data, ROUNDS], UNITS)], start, stride)
-    source, target_ = np.ones(COPIED // 4, np.float32), np.zeros(COPIED // 4, np.float32)
-    copy = runner.StepTable([(addresses[limits.COPY], [source.ctypes.data, target_.ctypes.data, source.size // UNITS],
-                              UNITS)], start, stride)
-    flops = UNITS * ROUNDS * limits.flops_per_round(isa)
+    values = np.full(2 * kernels.lanes, 0.5, np.float32)
+    multiply = runner.StepTable([(kernels.multiply, [values.ctypes.data, ROUNDS], UNITS)], start, stride)
+    source, target = np.ones(COPIED // 4, np.float32), np.zeros(COPIED // 4, np.float32)
+    copy = runner.StepTable([(kernels.copy, [source.ctypes.data, target.ctypes.data, source.size // UNITS], UNITS)],
+                            start, stride)
+    flops = UNITS * ROUNDS * kernels.flops
     seconds = [_least(table) for table in (multiply, copy)]
     return Limits(flops / seconds[0] / 1e9, 2 * COPIED / seconds[1] / 1e9, threads)
 

@@ -19,12 +19,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mxc.compiler import targets
 from mxc.compiler.error import SettingError, nearest
 from mxc.compiler.system import env
-from mxc.compiler.targets.cpu import runner_ir
 
 if TYPE_CHECKING:
     from mxc.compiler.plan import Step
+    from mxc.compiler.targets.protocol import Memory
 
 # What an observer is told of each kernel and host step that plans run: the step, the bytes that it read and wrote, and
 # when it began and ended, in nanoseconds of time.perf_counter_ns. The profiler sets it; with one, kernels run one by
@@ -33,7 +34,6 @@ Observer = Callable[["Step", int, int, int], None]
 observer: Observer | None = None
 
 RUNNERS = ("native", "portable")
-FUNCTIONS = {"mxc_run": 2, "mxc_run_serial": 1, "mxc_worker": 2}  # of the native runner; how many words each takes
 WORD, HEAD, ROW = 8, 4, 4  # bytes of a word; words before the rows of a table, and of each row
 TAKES = 1024  # a step of more units is handed out in larger pieces
 SPINS = 20_000  # rounds that an idle worker looks for work before it sleeps: less than a millisecond
@@ -74,15 +74,16 @@ class _Native:
         self.workers: list[threading.Thread] = []
         self.closed = False
         self.code = _load()
-        raw = np.zeros(runner_ir.POOL_BYTES + 64, np.uint8)
+        self.words = words = targets.host().runner()
+        raw = np.zeros(words.POOL_BYTES + 64, np.uint8)
         start = -raw.ctypes.data % 64
-        self.memory = raw[start : start + runner_ir.POOL_BYTES]
+        self.memory = raw[start : start + words.POOL_BYTES]
         self.address = self.memory.ctypes.data
         self.syscall = ctypes.CDLL(None).syscall
-        futex, give_way = runner_ir.system_calls(platform.machine())
+        futex, give_way = words.system_calls(platform.machine())
         constants = {
-            runner_ir.SYSCALL: ctypes.cast(self.syscall, ctypes.c_void_p).value or 0,
-            runner_ir.FUTEX: futex, runner_ir.YIELD: give_way, runner_ir.SPINS: SPINS,
+            words.SYSCALL: ctypes.cast(self.syscall, ctypes.c_void_p).value or 0,
+            words.FUTEX: futex, words.YIELD: give_way, words.SPINS: SPINS,
         }
         for offset, number in constants.items():
             self.memory[offset : offset + 8].view(np.int64)[0] = number
@@ -116,10 +117,11 @@ class _Native:
         """Ends the workers; they must not run while the interpreter takes their code and memory away."""
         self.closed = True  # before the lock: a thread that runs one plan after the other might keep it
         with self.lock:
-            self.memory[runner_ir.QUIT : runner_ir.QUIT + 4].view(np.int32)[0] = 1
-            self.memory[runner_ir.WORD : runner_ir.WORD + 4].view(np.int32)[0] += 1
-            futex = runner_ir.system_calls(platform.machine())[0]
-            wake = [ctypes.c_long(futex), ctypes.c_void_p(self.address + runner_ir.WORD), ctypes.c_long(129)]
+            words = self.words
+            self.memory[words.QUIT : words.QUIT + 4].view(np.int32)[0] = 1
+            self.memory[words.WORD : words.WORD + 4].view(np.int32)[0] += 1
+            futex = words.system_calls(platform.machine())[0]
+            wake = [ctypes.c_long(futex), ctypes.c_void_p(self.address + words.WORD), ctypes.c_long(129)]
             self.syscall(*wake, ctypes.c_long(2**31 - 1))
             for thread in self.workers:
                 thread.join()
@@ -128,18 +130,15 @@ class _Native:
 def _load() -> dict[str, Any]:
     """The runner's functions by name, their code as offered or from the kernel cache. They release Python's lock;
     `quick` is mxc_run_serial which does not."""
-    addresses = _offered
-    if not addresses:
-        from mxc.compiler.targets.cpu.target import cpu_target  # only now: not every program runs kernels
-
-        addresses = cpu_target().functions(runner_ir.runner_source(platform.machine()), list(FUNCTIONS))
+    addresses = _offered or targets.host().target().runner_functions()
     # addresses go as c_void_p, which ctypes converts in half the time that it takes for integers
-    made = {name: ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * n)(addresses[name]) for name, n in FUNCTIONS.items()}
+    words = targets.host().runner().FUNCTIONS
+    made = {name: ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * n)(addresses[name]) for name, n in words.items()}
     return {**made, "quick": ctypes.PYFUNCTYPE(None, ctypes.c_void_p)(addresses["mxc_run_serial"])}
 
 
 def offer(addresses: Mapping[str, int]) -> None:
-    """Where this process has the code of FUNCTIONS already, for a native runner that is made from now on."""
+    """Where this process has the runner's functions already, for a native runner that is made from now on."""
     _offered.update(addresses)
 
 
@@ -150,7 +149,7 @@ _guard = threading.Lock()
 
 def is_native() -> bool:
     """Whether this machine has a native runner."""
-    return sys.platform == "linux" and platform.machine() in runner_ir.machines()
+    return sys.platform == "linux" and platform.machine() in targets.host().runner().machines()
 
 
 def chosen() -> str:
@@ -175,6 +174,10 @@ def _runner() -> Any:
 
                     _current = Portable(env.num_threads())
     return _current
+
+
+memory: Memory | None = None  # this module is the `Launcher` of code that works on the host's memory
+table = StepTable
 
 
 def num_threads() -> int:

@@ -18,7 +18,7 @@ import bochs
 import llvmlite.binding as llvm
 import numpy as np
 
-from mxc.compiler.kernel.calls import Window
+from mxc.compiler.kernel.geometry import Window
 from mxc.compiler.kernel.ir import ChainKernel, Kernel
 from mxc.compiler.targets.cpu.build import codegen
 from mxc.compiler.targets.cpu.build.jobs import Job, job_of

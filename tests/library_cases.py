@@ -3,15 +3,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from instruction_sets import InstructionSet
 
 from mxc.compiler.kernel import calls, interpret_calls, ir
-from mxc.compiler.kernel.calls import Window, linear
+from mxc.compiler.kernel.calls import linear
+from mxc.compiler.kernel.geometry import Gemm, Window
 from mxc.compiler.kernel.interpret_calls import pack_rows
 from mxc.compiler.kernel.ir import CallKernel, Store
 from mxc.compiler.targets.cpu.machine.isa import Isa
+from mxc.compiler.targets.cpu.preferences import FIGURES
 
 TOLERANCE = {"float16": 2e-3, "float32": 3e-6, "float64": 1e-14}
 
@@ -31,13 +34,14 @@ def check(call: CallKernel, arrays: Sequence[np.ndarray], instructions: Instruct
 
 def tolerance(call: CallKernel) -> float:
     """Of the least precise dtype in the computation."""
-    dtypes = {str(dict(call.params)["dtype"]), *(v.dtype for v in ir.walk(s.value for s in call.stores))}
+    dtypes = {call.geometry.dtype, *(v.dtype for v in ir.walk(s.value for s in call.stores))}
     return max(TOLERANCE.get(dtype, 0) for dtype in dtypes)
 
 
 def depth_of(call: CallKernel) -> float:
     """Rounding errors of a sum grow with its length."""
-    return max(1.0, math.sqrt(call.extents[3] if call.template == "gemm" else math.prod(call.extents[10:13])) / 4)
+    g: Any = call.geometry
+    return max(1.0, math.sqrt(g.k if isinstance(g, Gemm) else math.prod(g.window.kernel)) / 4)
 
 
 def values(rng: np.random.Generator, shape: Sequence[int], dtype: str) -> np.ndarray:
@@ -116,11 +120,8 @@ def gemm_case(case: tuple, isa: Isa, seed: int = 0) -> tuple[CallKernel, list[np
             stored, strides[-1] = np.concatenate(blocks), (len(blocks[0]), 0, 0)
         operands.append(stored.ravel() if stored.size else np.zeros(1, dtype))
     stores = plain_store(2, (batch, m, n), dtype)
-    call = calls.gemm(
-        "dot", dtype, batch, m, n, k, strides[0], strides[1], (dtype,) * 3, stores,
-        nr if b_packed else 0,
-    )
-    return call, [*operands, np.zeros(batch * m * n, dtype)]
+    product = calls.gemm(dtype, (batch, m, n, k), strides[0], strides[1], nr if b_packed else 0, FIGURES.products)
+    return calls.call("dot", product, (dtype,) * 3, stores), [*operands, np.zeros(batch * m * n, dtype)]
 
 
 def window(
@@ -203,17 +204,17 @@ def convolution_case(
 
     (x_flat, x_strides), (grad_flat, grad_strides) = laid_out(x), laid_out(grad)
     if kind == "forward":
-        call = (calls.image_convolution("conv", dtype, w, x_strides, buffers, stores) if by_images else
-                calls.convolution("conv", dtype, w, x_strides, buffers, stores, block))
+        made = (calls.image_convolution(dtype, w, x_strides) if by_images else
+                calls.convolution(dtype, w, x_strides, block))
         operands = [x_flat, packed_weight(rng, w, dtype, block)]
     elif kind == "data":
-        call = (calls.image_data_grad("conv", dtype, w, grad_strides, buffers, stores) if by_images else
-                calls.convolution_data_grad("conv", dtype, w, grad_strides, buffers, stores, block))
+        made = (calls.image_data_grad(dtype, w, grad_strides) if by_images else
+                calls.convolution_data_grad(dtype, w, grad_strides, block))
         operands = [grad_flat, packed_weight(rng, w, dtype, block, transposed=True)]
     else:
-        call = calls.convolution_weight_grad("conv", dtype, w, x_strides, grad_strides, buffers, stores)
+        made = calls.convolution_weight_grad(dtype, w, x_strides, grad_strides)
         operands = [x_flat, grad_flat]
-    return call, [*operands, np.zeros(math.prod(shape), dtype)]
+    return calls.call("conv", made, buffers, stores), [*operands, np.zeros(math.prod(shape), dtype)]
 
 
 PANELS = {
@@ -248,7 +249,8 @@ def panel_case(w: Window, dtype: str, isa: Isa, flat: bool = True, epilogue: boo
         result = ir.apply("max", ir.apply("add", result, ir.load(2, linear({1: 1}), dtype)), ir.const(0, dtype))
         operands.append(values(rng, (shape[1],), dtype))
     stores = [Store(len(operands), linear(dict(enumerate(strides))), result)]
-    call = calls.panel_convolution("conv", dtype, w, dense(x.shape), (dtype,) * (len(operands) + 1), stores, block)
+    made = calls.panel_convolution(dtype, w, dense(x.shape), block)
+    call = calls.call("conv", made, (dtype,) * (len(operands) + 1), stores)
     return call, [*operands, np.zeros(math.prod(shape), dtype)]
 
 
@@ -272,19 +274,19 @@ def depthwise_case(kind: str, w: Window, dtype: str, flat: bool = True) -> tuple
     stores = [Store(2, linear(dict(enumerate(strides))), ir.acc(0, dtype))]
     buffers, x_strides, grad_strides = (dtype,) * 3, dense(x.shape), dense(grad.shape)
     if kind == "forward":
-        call = calls.depthwise("dw", dtype, w, x_strides, buffers, stores)
+        made = calls.depthwise(dtype, w, x_strides)
         operands = [x.ravel(), weight]
     elif kind == "data":
-        call = calls.depthwise_data_grad("dw", dtype, w, grad_strides, buffers, stores)
+        made = calls.depthwise_data_grad(dtype, w, grad_strides)
         operands = [grad.ravel(), weight]
     elif kind == "weight":
-        call = calls.depthwise_weight_grad("dw", dtype, w, x_strides, grad_strides, buffers, stores)
+        made = calls.depthwise_weight_grad(dtype, w, x_strides, grad_strides)
         operands = [x.ravel(), grad.ravel()]
     else:
         x = rng.integers(-3, 3, x.shape).astype(dtype)  # many equal maxima
-        call = calls.max_pool_grad("pool", dtype, w, x_strides, grad_strides, buffers, stores)
+        made = calls.max_pool_grad(dtype, w, x_strides, grad_strides)
         operands = [x.ravel(), grad.ravel()]
-    return call, [*operands, np.zeros(math.prod(shape), dtype)]
+    return calls.call("dw", made, buffers, stores), [*operands, np.zeros(math.prod(shape), dtype)]
 
 
 POOLS = {

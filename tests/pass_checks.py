@@ -1,17 +1,23 @@
 """What the tests of graph passes share: options, and comparing graphs by text and by what they compute."""
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
+
 import numpy as np
+import pytest
 
 from mxc.compiler.graph.check import check_graph
 from mxc.compiler.graph.graph import Entry, Graph
 from mxc.compiler.graph.options import Options
 from mxc.compiler.graph.text import graph_text, parse_graph, same_graph
+from mxc.compiler.targets.cpu import preferences
+from mxc.compiler.targets.preferences import Preferences
 from mxc.compiler.targets.reference import interpreter
 
 
 class FixedTiles:
-    """A target with register tiles of 4 x 8 and vectors of 4."""
+    """A target with register tiles of 4 x 8, vectors of 4 and the CPU's figures."""
 
     def tile(self, dtype: str) -> tuple[int, int]:
         return 4, 8
@@ -19,10 +25,29 @@ class FixedTiles:
     def lanes(self, dtype: str) -> int:
         return 4
 
+    @property
+    def prefers(self) -> Preferences:
+        return preferences.FIGURES
+
 
 def options(**fields: object) -> Options:
     """Options for a target with register tiles of 4 x 8."""
     return Options(target=FixedTiles(), **fields)  # type: ignore[arg-type]
+
+
+def changed(figures: Preferences, values: Mapping[str, object]) -> Preferences:
+    """The figures with others in place of some of them, by their names as "chains.units"."""
+    for name, value in values.items():
+        group, figure = name.split(".")
+        own = replace(getattr(figures, group), **{figure: value})
+        figures = replace(figures, **{group: own})  # type: ignore[arg-type]
+    return figures
+
+
+def prefer(monkeypatch: pytest.MonkeyPatch, **values: object) -> None:
+    """Give the CPU other figures, by their names with two underlines for the dot, as chains__units=1."""
+    named = {name.replace("__", "."): value for name, value in values.items()}
+    monkeypatch.setattr(preferences, "FIGURES", changed(preferences.FIGURES, named))
 
 
 def values_for(graph: Graph, seed: int = 0) -> dict[str, np.ndarray]:

@@ -18,6 +18,8 @@ from mxc.compiler.lowering.program import Launch, Storage
 from mxc.compiler.lowering.stages import STAGES
 from mxc.compiler.passes.infer import infer
 from mxc.compiler.planning import program_of, static_names
+from mxc.compiler.targets.cpu import preferences
+from mxc.compiler.targets.preferences import Preferences
 from mxc.compiler.targets.reference.interpreter import evaluate
 from mxc.runtime import runner
 
@@ -27,13 +29,17 @@ DEFINITIONS: dict[type, Callable[..., None]] = {
 
 
 class Tiles:
-    """The tile sizes of a target that is not there: odd ones, so that blocks have tails."""
+    """The tile sizes of a target that is not there: odd ones, so that blocks have tails. Its figures are the CPU's."""
 
     def tile(self, dtype: str) -> tuple[int, int]:
         return 3, 6
 
     def lanes(self, dtype: str) -> int:
         return 2
+
+    @property
+    def prefers(self) -> Preferences:
+        return preferences.FIGURES
 
 
 class Program(stage.Program):
@@ -108,7 +114,8 @@ def lowered(graph: Graph, shapes: Mapping[str, Sequence[int]], dtypes: Mapping[s
             merge: bool = True, skip: Collection[str] = ("share_code", "chains")) -> Program:
     """`graph` through every pass, and through the stages before plan_memory.
 
-    target: for its tile sizes only. merge: whether nodes share kernels. skip: names of stages that are left out.
+    target: for its tile sizes and figures only. merge: whether nodes share kernels. skip: names of stages that are left
+    out.
     """
     known = infer(graph, shapes, dtypes or {})
     grad_req = grad_req or {}

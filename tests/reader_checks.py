@@ -12,13 +12,13 @@ import pkgutil
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-from pass_checks import options
+from pass_checks import changed, options
 from reader_networks import SIZES, Network, network
 
 from mxc.compiler.graph.graph import Entry, Graph
@@ -44,30 +44,31 @@ from mxc.runtime.executor_memory import Memory, Prepared
 # they are bounds that no graph reaches, numbers of formulas, or what memory is aligned to.
 BOTH, NOT = "sizes on both sides", "decides nothing"
 THRESHOLDS: dict[str, dict[str, object]] = {
-    "passes.blocked": {"LARGE_MAP": 64, "LARGE_DATA": 4096, "FEW_TAPS": 1, "FULL": 0.1},
-    "lowering.chains": {"PRIVATE_BYTES": 12 << 10, "WORTHWHILE_BYTES": 1 << 10, "UNITS": 3, "SEGMENT_ROWS": 3},
+    "targets.cpu.preferences": {
+        "blocks.map_pixels": 64, "blocks.data_elements": 4096, "blocks.few_taps": 1, "blocks.full": 0.1,
+        "chains.private_bytes": 12 << 10, "chains.worthwhile_bytes": 1 << 10, "chains.units": 3,
+        "chains.segment_rows": 3, "spreading.fewest_rows": 64, "spreading.small_space": 16, "packing.few_pixels": 16,
+        "packing.point_map": 8, "packing.window_map": 32, "packing.few_channels": 40, "recomputing.worth_bytes": 64,
+        "recomputing.most_nodes": 2, "joins.shortest": 32, "reductions.few": 2000, "reductions.long": 64,
+        "reductions.part": 16, "winograd.transform": 1, "winograd.weight": 0, "winograd.gain": 0.01,
+        "winograd.bands": 1, "winograd.line_bytes": NOT, "winograd.band": BOTH, "winograd.band_kernels": BOTH,
+        "panels.fewest_pixels": 4, "panels.longest_row": 8, "panels.few_channels": 4, "products.few": 8,
+        "products.moderate": (12, 48), "products.at_once": ((4, 2, 1 << 6), (8, 16, 1 << 8))},
     "operators.slices.graph": {"MOST_PARTS": 2}, "operators.losses.graph": {"LEAST": NOT},
     "operators.proposals.graph": {"LOWEST": NOT}, "operators.basic.graph": {"MOST_TERMS": 2},
     "lowering.fuse": {"MAX_NODES": 3, "MAX_BUFFERS": 4},
-    "lowering.fuse_forms": {"MIN_DOMAIN_TO_SPREAD_BACK": 64, "SMALL_SPACE": 16, "MOST_JOINED": 1, "MOST_PLACES": 3},
+    "lowering.fuse_forms": {"MOST_JOINED": 1, "MOST_PLACES": 3},
     "lowering.index_reads": {"REMEMBERED": NOT},
     "passes.infer_shape": {"MOST_LINES": NOT},
-    "passes.layout": {"FEW_PIXELS": 16, "SMALL_MAPS": (8, 32), "FEW_CHANNELS": 40},
     "lowering.plan_memory": {"ALIGNMENT": NOT, "MOST_COMPARED": 4},
-    "passes.recompute": {"WORTH_IT": 64, "MAX_AGAIN": 2},
     "operators.order.kernel": {"SPARE": 2},
     "operators.rnn.kernel": {"ROWS": 2},
     "operators.gather.kernel": {"COLUMNS": 4, "PARTS": 3, "LOOK": 1},
     "lowering.share_code": {"ALIKE": 1},
     "passes.simplify": {"ROUNDS": NOT},
     "passes.simplify_rules.constants": {"LARGEST": 8},
-    "lowering.split_joins": {"SHORTEST": 32, "MOST": 2},
-    "lowering.split_reduction": {"FEW": 2000, "LONG": 64, "PART": 16},
-    "passes.winograd": {"TRANSFORM": 1, "WEIGHT": 0, "GAIN": 0.01},
-    "lowering.split_winograd": {"BANDS": 1, "LINE": NOT},
-    "kernel.calls": {"FEWEST_PIXELS": 4, "LONGEST_ROW": 8, "FEW_CHANNELS": 4, "TOGETHER": 2, "WINOGRAD_BAND": BOTH,
-                     "WINOGRAD_KERNELS": BOTH, "FEW": 8, "MODERATE": (12, 48),
-                     "AT_ONCE": ((4, 2, 1 << 6), (8, 16, 1 << 8))},
+    "lowering.split_joins": {"MOST": 2},
+    "kernel.calls": {"TOGETHER": 2},
     "kernel.canonical": {"LANES": BOTH, "REMEMBERED": NOT, "SHORT_WINDOW": BOTH, "SHORTEST_SPLIT": BOTH},
     "targets.cpu.emit.loop_forms": {"STREAMED": 1 << 12, "CHUNK": BOTH, "COLUMNS": BOTH, "WIDE_BLOCK": BOTH,
                                     "TILE": BOTH, "TILE_ROWS": BOTH, "PIECE": BOTH, "ROW": BOTH, "SHORT_ROW": BOTH,
@@ -76,17 +77,17 @@ THRESHOLDS: dict[str, dict[str, object]] = {
 # What only divides a library kernel's own work, which the kernels' tests have on both sides; some networks are too.
 LIBRARY = {
     "blocked": "BAND_PIXELS COPY_BYTES GRAIN_BYTES", "blocked_depthwise": "BAND_PIXELS PIXELS UNROLLED",
-    "blocks": "AHEAD CHUNK_TILES DEPTH_BYTES LINE PANELS PANEL_BYTES UNITS", "convolution": "FILTERS",
+    "blocks": "AHEAD CHUNK_TILES DEPTH_BYTES LINE PANELS PANEL_BYTES", "convolution": "FILTERS", "cutting": "UNITS",
     "depthwise": "BAND_ELEMENTS TAPS UNROLLED VECTORS", "epilogue": "FEW",
-    "gemm": "AHEAD CHAINS DEPTH_BYTES KEPT_BYTES PANELS PART ROWS SQUARE STEP UNIT_PRODUCTS",
+    "gemm": "AHEAD DEPTH_BYTES KEPT_BYTES PANELS PART ROWS SQUARE UNIT_PRODUCTS",
     "image_lanes": "COPY_BYTES DEPTH_BYTES KEPT_BYTES NUMBERS TOGETHER VECTORS",
-    "panels": "AHEAD LINES PANELS PANEL_BYTES", "product": "BLOCK_BYTES CHAINS STEP",
+    "panels": "AHEAD LINES PANELS PANEL_BYTES", "product": "BLOCK_BYTES", "tile": "CHAINS STEP",
     "vector": "AHEAD AT_ONCE CHAINS LARGEST ROWS STEPS SUMS UNIT_PRODUCTS VECTORS",
     "weight_grad": "COPY_BYTES FEW_PIXELS KEPT_BYTES LINES MANY PIXELS", "winograd": "AHEAD BAND_BYTES FILTERS WHERE",
     "winograd_tiles": "PLACES READ RESULTS",
 }
 ROOTS = ("passes", "lowering", "operators", "kernel.calls", "kernel.canonical", "targets.cpu.emit.loop_forms",
-         "targets.cpu.library")
+         "targets.cpu.library", "targets.cpu.preferences")
 MARGIN = 64  # elements before and behind an array
 # Of a dtype: what values are moved by to see what rounding does to results; and by which share of its largest number a
 # result may be off without that.
@@ -138,8 +139,11 @@ def modules() -> Iterator[str]:
 
 
 def constants(module: str) -> set[str]:
-    """The names that a module gives to numbers, or to tuples of them."""
+    """The names that a module gives to numbers, or to tuples of them, and those of the figures in a target's
+    preferences, as "chains.units"."""
     found = importlib.import_module(f"mxc.compiler.{module}")
+    if module == "targets.cpu.preferences":
+        return {f"{group}.{figure}" for group, own in asdict(found.FIGURES).items() for figure in own}
     names: set[str] = set()
     for statement in ast.parse(Path(str(found.__file__)).read_text()).body:
         targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", statement)]
@@ -169,12 +173,14 @@ def lowered(values: Mapping[tuple[str, str], object]) -> Iterator[None]:
     before = []
     for (module, name), value in values.items():
         place = importlib.import_module(f"mxc.compiler.{module}")
+        if "." in name:
+            name, value = "FIGURES", changed(place.FIGURES, {name: value})
         before.append((place, name, getattr(place, name)))
         setattr(place, name, value)
     try:
         yield
     finally:
-        for place, name, value in before:
+        for place, name, value in reversed(before):
             setattr(place, name, value)
 
 

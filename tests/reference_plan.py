@@ -22,7 +22,9 @@ KERNEL = ctypes.CFUNCTYPE(None, ctypes.POINTER(ctypes.c_int64), ctypes.c_int64, 
 
 
 class Library:
-    """Callbacks by key; `calls` counts them."""
+    """Callbacks by key; `calls` counts them. They have the ABI of kernels, so the runtime's own threads launch them."""
+
+    launcher = None
 
     def __init__(self):
         self.functions, self.calls, self.errors = {}, {}, []

@@ -53,7 +53,8 @@ def test_a_start_imports_neither_llvm_nor_the_compiler(path: Path, want: np.ndar
     result, *modules = out.split()
     assert bytes.fromhex(result) == want.tobytes(), error
     foreign = ("numba", "llvmlite", "yaml", "rich", "mxc.compiler.api", "mxc.compiler.passes", "mxc.compiler.graph",
-               "mxc.compiler.kernel", "mxc.compiler.ops.table", "mxc.symbol", "mxc.ndarray")
+               "mxc.compiler.kernel", "mxc.compiler.ops.table", "mxc.symbol", "mxc.ndarray",
+               "mxc.compiler.targets.cpu.target", "mxc.compiler.targets.protocol")
     assert not [name for name in modules for other in foreign if name == other or name.startswith(f"{other}.")]
     assert not (tmp_path / "none").exists()  # it needs no cache
 

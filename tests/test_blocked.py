@@ -13,7 +13,8 @@ import mxc as mx
 from mxc.compiler.graph.text import parse_graph
 from mxc.compiler.kernel import calls, ir
 from mxc.compiler.kernel.call_rule import dense
-from mxc.compiler.kernel.calls import Window, linear
+from mxc.compiler.kernel.calls import linear
+from mxc.compiler.kernel.geometry import Window
 from mxc.compiler.kernel.interpret_calls import pack_rows
 from mxc.compiler.kernel.ir import CallKernel, Store
 from mxc.compiler.passes.blocked import blocked
@@ -157,9 +158,8 @@ def case(w: Window, dtype: str, isa: Isa, plain: bool = False, epilogue: bool = 
         buffers += [dtype, dtype]
     stores = [Store(len(buffers), place, result, "add" if epilogue else "write")]
     copied = plain or any(w.pad) or dtype == "float16"
-    call = calls.blocked_convolution("conv", dtype, w, dense(data.shape)[:5], (*buffers, dtype), stores, inner, lanes,
-                                     columns, copied)
-    return call, [*operands, values(rng, (n * steps[0],), dtype)]
+    made = calls.blocked_convolution(dtype, w, dense(data.shape)[:5], inner, lanes, columns, copied)
+    return calls.call("conv", made, (*buffers, dtype), stores), [*operands, values(rng, (n * steps[0],), dtype)]
 
 
 @pytest.mark.parametrize("name", WINDOWS)
@@ -226,7 +226,7 @@ def depthwise_case(w: Window, dtype: str, isa: Isa) -> tuple[CallKernel, list[np
     shifted = ir.apply("add", ir.acc(0, dtype), ir.load(2, linear({1: lanes, 2: 1}), dtype))
     stores = [Store(3, place, ir.apply("max", shifted, ir.const(0, dtype)))]
     buffers = (dtype, ir.computing_dtype(dtype), dtype, dtype)
-    call = calls.blocked_depthwise("conv", dtype, w, dense(data.shape)[:5], buffers, stores, lanes)
+    call = calls.call("conv", calls.blocked_depthwise(dtype, w, dense(data.shape)[:5], lanes), buffers, stores)
     return call, [data.ravel(), weight, values(rng, (w.groups,), dtype), np.zeros(math.prod(shape), dtype)]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from instruction_sets import InstructionSet
+from pass_checks import prefer
 from programs import Program, lowered
 
 import mxc as mx
@@ -18,9 +19,7 @@ CHANNELS = 16
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
     """Chains of arrays of any size, in segments of few rows and bands of fewer."""
-    monkeypatch.setattr(chains, "WORTHWHILE_BYTES", 0)
-    monkeypatch.setattr(chains, "PRIVATE_BYTES", 14 << 10)
-    monkeypatch.setattr(chains, "SEGMENT_ROWS", 4)
+    prefer(monkeypatch, chains__worthwhile_bytes=0, chains__private_bytes=14 << 10, chains__segment_rows=4)
 
 
 def convolution(data, name, filters, **geometry):
@@ -46,7 +45,8 @@ def program(net, shape, instructions: InstructionSet) -> Program:
 
 
 def chains_of(made: Program) -> list[ChainKernel]:
-    return [launch.kernel for launch in chains.chains(made.launches) if isinstance(launch.kernel, ChainKernel)]
+    launches = chains.chains(made.launches, made.prefers)
+    return [launch.kernel for launch in launches if isinstance(launch.kernel, ChainKernel)]
 
 
 CASES = {
@@ -71,7 +71,7 @@ def test_chains(name, instructions):
     given = {node.name: rng.standard_normal(made.graph.shape(Entry(node))).astype("float32")
              for node in made.graph.variables}
     (expected,), _ = made.run(given)
-    made.launches = chains.chains(made.launches)
+    made.launches = chains.chains(made.launches, made.prefers)
     (chain,) = [launch.kernel for launch in made.launches if isinstance(launch.kernel, ChainKernel)]
     assert len(chain.calls()) > len(chain.segments) * len(chain.private) + len(chain.segments)  # several bands
     (defined,), _ = made.run(given)
@@ -104,7 +104,7 @@ def test_what_others_read_ends_a_chain(name, instructions):
 
 
 def test_small_arrays_stay_as_they_are(monkeypatch, instructions):
-    monkeypatch.setattr(chains, "WORTHWHILE_BYTES", 16 << 20)
+    prefer(monkeypatch, chains__worthwhile_bytes=16 << 20)
     assert not chains_of(program(network(), (2, 3, 19, 12), instructions))
 
 
@@ -123,7 +123,7 @@ def test_an_executor_runs_chains_from_a_plan_as_json():
     assert step.label.count(" > ") == 2 and step.units == 9 and step.flops
     assert Plan.from_json(plan.to_json()) == plan
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(chains, "WORTHWHILE_BYTES", 1 << 30)
+        prefer(patch, chains__worthwhile_bytes=1 << 30)
         patch.setenv("MXC_CHECK", "1")  # so that the passes run: the plan of before is remembered
         other = network(residual=True).simple_bind(mx.cpu(), grad_req="null", data=(3, 3, 19, 12))
         other.copy_params_from(executor.arg_dict)

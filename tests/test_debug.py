@@ -8,6 +8,7 @@ import pytest
 
 import mxc as mx
 from mxc.compiler.kernel import calls
+from mxc.compiler.kernel.geometry import Window
 
 SUMMARY = (r"mxc: 2 nodes -> 2 kernels, 1 to prepare parameters; arena \d+ of \d+ bytes .*; \d+ ms; "
            r"cache \d hits, \d misses")
@@ -41,9 +42,10 @@ def test_levels(level: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
 
 
 def test_flops():
-    window = calls.Window(2, 3, 4, 5, (1, 6, 6), (1, 4, 4), (1, 3, 3))
-    product = calls.gemm("", "float32", 2, 3, 4, 5, (15, 5, 1), (20, 4, 1), ("float32",) * 2, ())
+    window = Window(2, 3, 4, 5, (1, 6, 6), (1, 4, 4), (1, 3, 3))
+    product = calls.call("", calls.gemm("float32", (2, 3, 4, 5), (15, 5, 1), (20, 4, 1)), ("float32",) * 2, ())
     data, weight = np.empty((2, 12, 6, 6)), np.empty((15, 4, 3, 3))
-    convolution = calls.convolution("", "float32", window, (432, 36, 36, 6, 1), ("float32",) * 2, (), 8)
+    made = calls.convolution("float32", window, (432, 36, 36, 6, 1), 8)
+    convolution = calls.call("", made, ("float32",) * 2, ())
     assert calls.flops(product) == 2 * 2 * 3 * 4 * 5
     assert calls.flops(convolution) == 2 * len(data) * weight.size * 4 * 4

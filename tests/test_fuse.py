@@ -9,7 +9,6 @@ from pass_checks import options
 from programs import lowered
 
 from mxc.compiler.graph.graph import Entry
-from mxc.compiler.graph.options import Options
 from mxc.compiler.graph.text import parse_graph
 from mxc.compiler.lowering.fuse import MAX_BUFFERS, MAX_NODES, Group, Grouping, alone, fuse
 from mxc.compiler.lowering.fuse_forms import is_view
@@ -165,7 +164,7 @@ def test_no_more_can_be_merged(name, train):
     """For any two kernels of which one reads the other's result, their union fits no form, is too large, or cannot run
     at one time: so every chain of elementwise operators between two anchors is in one kernel."""
     made = program(name, train)
-    grouping = Grouping(made.graph, Options(target=None))  # type: ignore[arg-type]
+    grouping = Grouping(made.graph, options())
     for group in made.groups:
         for node in group.nodes:
             grouping.group_of[node] = group

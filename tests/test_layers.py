@@ -37,22 +37,27 @@ ALLOWED = {
     "lowering": "transformation plan ops graph kernel",
     # recompute asks which nodes share a kernel
     "passes": "error system transformation plan ops graph kernel lowering",
-    "targets": "error system kernel",  # the printers that targets share
+    "targets": "error system kernel",  # the protocol, by whose names targets are found, and the printers they share
     "targets/cpu": "error system cache_files cache functions ops kernel targets scalar_functions",
-    # targets/cpu knows it by its name alone
+    # the second generator of targets/cpu, which knows it by its name alone
     "targets/numba": "error system functions ops kernel targets targets/cpu",
     "targets/cuda": "error system functions cache_files cache ops kernel targets scalar_functions",
     "targets/reference": "error ops graph",  # runs graphs, not kernels
     "planning": "system transformation plan graph kernel lowering passes",
     "stored_plans": "system transformation cache_files plan ops graph",
-    "api": "system plan ops graph kernel planning stored_plans targets/cpu",
+    "api": "system plan ops graph kernel planning stored_plans targets",
     "runtime": "operators/shape "  # of operators that a program defines
-               "error system scalar_functions functions plan ops graph kernel lowering passes api targets/cpu "
-               "targets/cuda targets/reference",
-    "frontend": "runtime error system cache ops graph passes targets/reference",
+               "error system scalar_functions functions plan ops graph kernel lowering passes api targets "
+               "targets/reference",
+    "frontend": "runtime error system cache ops graph passes targets targets/reference",
 }
 # Imported under TYPE_CHECKING, where a type is named and nothing is called.
-TYPES_ONLY = {("ops", "graph"), ("kernel", "functions"), ("passes", "functions")}
+TYPES_ONLY = {("ops", "graph"), ("kernel", "functions"), ("passes", "functions"),
+              # what graphs are compiled for, and the protocol of targets, which speaks of graphs and plans
+              *((area, "targets") for area in ("graph", "kernel", "lowering", "planning", "stored_plans")),
+              *(("targets", area) for area in ("cache", "graph", "ops", "plan")), ("targets/cpu", "plan"),
+              ("targets/reference", "targets"),
+              ("targets/cuda", "plan")}
 
 
 def module_of(path: Path) -> str:
@@ -106,6 +111,15 @@ def test_imports_point_down():
             if not fine:
                 wrong.append(f"{path.relative_to(ROOT)}:{line}: {area} imports {name}")
     assert not wrong, "\n".join(wrong)
+
+
+def test_nobody_but_its_own_parts_imports_the_cpu_target_by_name():
+    """Targets are found by name (compiler/targets/__init__.py), so that another one can stand in the CPU's place."""
+    own = {area for area, allowed in ALLOWED.items() if "targets/cpu" in allowed.split()}
+    assert own == {"targets/numba"}
+    texts = {path for module, path in SOURCES.items() if area_of(module) not in ("targets/cpu", "targets/numba")
+             and "targets.cpu" in path.read_text()}
+    assert texts == {ROOT / "compiler" / "targets" / "__init__.py"}
 
 
 def test_the_table_of_layers_has_no_cycle():
@@ -194,5 +208,6 @@ def test_a_warm_start_does_not_import_the_compiler_of_kernels(tmp_path: Path, mo
     modules_after(RUN)
     warm = modules_after(RUN)
     assert not warm & {"numba", "llvmlite.binding", "mxc.compiler.targets.cpu.emit.translate", "mxc.compiler.kernel.ir",
-                       "mxc.compiler.targets.cpu.build.worker", "mxc.compiler.targets.cpu.build.jobs"}
+                       "mxc.compiler.targets.cpu.build.worker", "mxc.compiler.targets.cpu.build.jobs",
+                       "mxc.compiler.targets.protocol", "mxc.compiler.targets.preferences"}
     assert "difflib" not in warm  # no message of an error is made, where names are compared with hundreds

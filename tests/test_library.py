@@ -30,12 +30,14 @@ from library_cases import (
 )
 
 from mxc.compiler.kernel import calls, interpret_calls, ir
-from mxc.compiler.kernel.calls import Window, linear
+from mxc.compiler.kernel.calls import linear
+from mxc.compiler.kernel.geometry import Window
 from mxc.compiler.kernel.interpret_calls import pack_rows
 from mxc.compiler.kernel.ir import CallKernel, Store, Value
 from mxc.compiler.ops import table
 from mxc.compiler.targets.cpu import library
 from mxc.compiler.targets.cpu.machine.isa import AVX2, AVX512, FORMS, NEON, PLAIN, Isa, fitting, native
+from mxc.compiler.targets.cpu.preferences import FIGURES
 
 # --- matrix products
 
@@ -63,7 +65,8 @@ def test_gemm_repeats_an_operand_of_stride_0(instructions):
     rng = np.random.default_rng(1)
     a, b = values(rng, (3, 4, 5), "float32"), values(rng, (5, 6), "float32")
     stores = plain_store(2, (3, 4, 6), "float32")
-    call = calls.gemm("dot", "float32", 3, 4, 6, 5, (20, 5, 1), (0, 6, 1), ("float32",) * 3, stores)
+    product = calls.gemm("float32", (3, 4, 6, 5), (20, 5, 1), (0, 6, 1), figures=FIGURES.products)
+    call = calls.call("dot", product, ("float32",) * 3, stores)
     out = np.zeros(72, np.float32)
     instructions.run(call, [a.ravel(), b.ravel(), out])
     np.testing.assert_allclose(out.reshape(3, 4, 6), a @ b, atol=1e-5)
@@ -131,7 +134,7 @@ def test_epilogue(epilogue, mode, instructions):
     loads = [ir.load(2, linear({1: 1}), "float32"), ir.load(3, linear({1: 1}), "float32"),
              ir.load(4, linear(dict(enumerate(dense(shape)))), "float32")]
     store = Store(5, linear(dict(enumerate(dense(shape)))), epilogue(loads, shape), mode)
-    call = calls.convolution("conv", "float32", w, dense(x.shape), ("float32",) * 6, [store], block)
+    call = calls.call("conv", calls.convolution("float32", w, dense(x.shape), block), ("float32",) * 6, [store])
     assert dict(call.params)["flat"]
     check(call, [x.ravel(), weight, *extra, values(rng, (math.prod(shape),), "float32")], instructions)
 
@@ -151,7 +154,8 @@ def test_edges_of_steps(source, instructions):
     results += [ir.apply("mod", x, ir.const(d, source)) for d in (3.0, -3.0, 0.0)]
     stores = [Store(3 + i, linear({2: 1}), v) for i, v in enumerate(results)]
     buffers = ("float32", "float32", source, *(v.dtype for v in results))
-    call = calls.gemm("dot", "float32", 1, 1, count, 1, (1, 1, 1), (count, count, 1), buffers, stores)
+    product = calls.gemm("float32", (1, 1, count, 1), (1, 1, 1), (count, count, 1), figures=FIGURES.products)
+    call = calls.call("dot", product, buffers, stores)
     operands = [np.ones(1, np.float32), np.ones(count, np.float32), edges]
     got, expected = ([np.zeros(count, v.dtype) for v in results] for _ in range(2))
     instructions.run(call, [*operands, *got])
@@ -167,7 +171,7 @@ def test_store_of_another_dtype(dtype, mode, instructions):
     value = ir.cast(ir.acc(0, "float32"), dtype)
     buffers = ("float32", "float32", dtype)
     stores = [Store(2, call.stores[0].index, value, mode)]
-    call = calls.gemm("dot", "float32", 1, 5, 21, 6, call.extents[4:7], call.extents[7:], buffers, stores)
+    call = calls.call("dot", call.geometry, buffers, stores)
     check(call, [*arrays[:2], np.ones(105, dtype)], instructions)
 
 
@@ -178,12 +182,11 @@ def test_store_of_another_dtype(dtype, mode, instructions):
 def test_epilogue_of_products_turned_or_not(case, instructions):
     """A bias of each column and a value of each element, where rows and columns end within vectors."""
     call, arrays = gemm_case(case, instructions.isa)
-    batch, m, n, k, dtype = case[:5]
+    batch, m, n, _, dtype = case[:5]
     place = call.stores[0].index
     sums = ir.apply("add", ir.acc(0, dtype), ir.load(2, linear({2: 1}), dtype))
     value = ir.apply("max", sums, ir.load(3, place, dtype))
-    call = calls.gemm("dot", dtype, batch, m, n, k, call.extents[4:7], call.extents[7:], (dtype,) * 5,
-                      [Store(4, place, value)])
+    call = calls.call("dot", call.geometry, (dtype,) * 5, [Store(4, place, value)])
     assert dict(call.params)["turned"] == case[6]
     rng = np.random.default_rng(5)
     check(call, [*arrays[:2], values(rng, (n,), dtype), values(rng, (batch * m * n,), dtype), arrays[2]], instructions)
@@ -197,7 +200,7 @@ def test_columns_with_a_stride_and_two_stores(instructions):
         Store(2, product, ir.acc(0, "float32")),
         Store(3, turned, ir.apply("mul", ir.acc(0, "float32"), ir.load(4, linear({2: 3}, 2), "float32"))),
     ]
-    call = calls.gemm("dot", "float32", 1, 5, 21, 6, call.extents[4:7], call.extents[7:], ("float32",) * 5, stores)
+    call = calls.call("dot", call.geometry, ("float32",) * 5, stores)
     rng = np.random.default_rng(3)
     outs = [np.zeros(105, np.float32) for _ in range(4)]
     factors = values(rng, (64,), "float32")
@@ -298,7 +301,7 @@ def test_max_pool_grad_with_channels_last(instructions):
     grad = values(rng, (*w.out, w.groups), "float32")
     strides = [(0, 1, *dense(array.shape)[:3]) for array in (x, grad)]
     stores = [Store(2, linear({1: 1, **dict(enumerate(strides[0][2:], 2))}), ir.acc(0, "float32"))]
-    call = calls.max_pool_grad("pool", "float32", w, *strides, ("float32",) * 3, stores)
+    call = calls.call("pool", calls.max_pool_grad("float32", w, *strides), ("float32",) * 3, stores)
     check(call, [x.ravel(), grad.ravel(), np.zeros(x.size, np.float32)], instructions)
 
 
@@ -308,8 +311,8 @@ def test_max_pool_grad_of_nan(dtype, instructions):
     w = window(1, 1, 1, 1, (1, 1, 8), (1, 1, 2), stride=(1, 1, 2))
     x = np.array([np.nan, 1, 2, np.nan, np.nan, np.nan, np.nan, -np.inf], dtype)
     grad, out = np.array([10, 20, 30, 40], dtype), [np.zeros(8, dtype) for _ in range(2)]
-    call = calls.max_pool_grad("pool", dtype, w, dense((1, 1, 1, 1, 8)), dense((1, 1, 1, 1, 4)), (dtype,) * 3,
-                               plain_store(2, (1, 1, 1, 1, 8), dtype))
+    pool = calls.max_pool_grad(dtype, w, dense((1, 1, 1, 1, 8)), dense((1, 1, 1, 1, 4)))
+    call = calls.call("pool", pool, (dtype,) * 3, plain_store(2, (1, 1, 1, 1, 8), dtype))
     instructions.run(call, [x, grad, out[0]])
     interpret_calls.interpret(call, [x, grad, out[1]])
     op = table.get("_mxc_max_pool_grad")
@@ -337,7 +340,7 @@ def test_offsets_beyond_32_bits(stride, instructions):
     w = Window(1, 1, 1, 1, (1, 1, len(row)), (1, 1, outs), (1, 1, 2), (1, 1, stride), (1, 1, apart))
     stores = plain_store(2, (1, 1, 1, 1, outs), "float32")
     block, got = instructions.isa.tile("float32")[0], np.zeros(outs, np.float32)
-    call = calls.convolution("far", "float32", w, (0, 0, 0, 0, 1), ("float32",) * 3, stores, block)
+    call = calls.call("far", calls.convolution("float32", w, (0, 0, 0, 0, 1), block), ("float32",) * 3, stores)
     instructions.run(call, [row, pack_rows(np.array([[1, 2]], np.float32), block).ravel(), got])
     np.testing.assert_array_equal(got, (near + 2 * far)[::stride])
 

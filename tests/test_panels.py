@@ -9,10 +9,12 @@ from programs import lowered
 
 import mxc as mx
 from mxc.compiler.graph.text import graph_text, parse_graph
-from mxc.compiler.kernel.calls import Window, fits_panels
+from mxc.compiler.kernel.calls import fits_panels
+from mxc.compiler.kernel.geometry import Window
 from mxc.compiler.passes.blocked import blocked
 from mxc.compiler.targets.cpu import library
 from mxc.compiler.targets.cpu.machine.isa import FORMS
+from mxc.compiler.targets.cpu.preferences import FIGURES
 
 
 @pytest.mark.parametrize("name", PANELS)
@@ -114,7 +116,7 @@ def test_executors_with_a_bias_and_relu(kernel, stride, groups):
 def test_which_windows_there_is_a_kernel_for():
     def fits(*arguments: object, dtype: str = "float32", **others: object) -> bool:
         w: Window = window(*arguments, **others)  # type: ignore[arg-type]
-        return fits_panels(w, dtype)
+        return fits_panels(w, dtype, FIGURES.panels)
 
     assert fits(1, 1, 64, 64, (1, 56, 56), (1, 1, 1))
     assert not fits(1, 1, 64, 64, (1, 56, 56), (1, 1, 1), dtype="float16")

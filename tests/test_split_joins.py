@@ -8,7 +8,10 @@ from programs import lowered
 
 import mxc as mx
 from mxc.compiler.kernel.ir import walk
-from mxc.compiler.lowering.split_joins import SHORTEST
+from mxc.compiler.targets.cpu.preferences import FIGURES
+
+assert FIGURES.joins is not None
+SHORTEST = FIGURES.joins.shortest
 
 
 def joined(axis: int, *extents: int, rows: int = SHORTEST) -> tuple[mx.sym.Symbol, dict[str, tuple[int, ...]]]:

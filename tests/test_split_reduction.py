@@ -9,8 +9,15 @@ import pytest
 from mxc.compiler.kernel import interpret
 from mxc.compiler.kernel.canonical import lanes
 from mxc.compiler.kernel.ir import Accumulator, LoopKernel, Store, acc, apply, axis, const, load
+from mxc.compiler.lowering import split_reduction as module
 from mxc.compiler.lowering.program import Storage
-from mxc.compiler.lowering.split_reduction import FEW, LONG, PART, two_sums
+from mxc.compiler.targets.preferences import Reductions
+
+FEW, LONG, PART = 16, 1 << 15, 1 << 13
+
+
+def two_sums(kernel, storages):
+    return module.two_sums(Reductions(FEW, LONG, PART), kernel, storages)
 
 
 def flat(shape: tuple[int, ...]):

@@ -10,7 +10,7 @@ import pytest
 from documents import blocks
 from pass_checks import assert_graph, assert_same_numbers, options
 from programs import lowered as lowered_program
-from reader_checks import THRESHOLDS, Report, lowered, wrong
+from reader_checks import BOTH, NOT, THRESHOLDS, Report, lowered, wrong
 from reader_networks import SIZES, network
 
 import mxc as mx
@@ -34,8 +34,10 @@ from mxc.compiler.transformation import check_names, check_order
 OPTIONAL = [each.name for each in STAGES if each.optional]
 # Networks of reader_networks.py that each optional stage changes once its thresholds are lowered.
 SEEDS = (11, 77, 343, 693)
+FIGURES = ("chains", "joins", "reductions", "winograd")  # groups of a target's figures by which stages decide
 LOWERED = {(module, name): value for module, own in THRESHOLDS.items() for name, value in own.items()
-           if module.removeprefix("lowering.") in OPTIONAL or module == "passes.winograd" if value != "decides nothing"}
+           if module.removeprefix("lowering.") in OPTIONAL or name.partition(".")[0] in FIGURES
+           if value not in (BOTH, NOT)}
 
 
 # -- the two lists
@@ -54,7 +56,7 @@ def test_the_order_is_checked_when_the_list_is_imported(module, name, message):
 
 def test_stages_need_and_give_what_a_program_has():
     facts = {*GIVEN, *(fact for each in STAGES for fact in (*each.needs, *each.gives))}
-    assert facts <= {*Program.__dataclass_fields__, "target"}
+    assert facts <= {*Program.__dataclass_fields__, "target", "prefers"}
 
 
 @pytest.mark.parametrize("each", STAGES, ids=lambda each: each.name)

@@ -14,15 +14,22 @@ import mxc as mx
 from mxc.compiler.graph.text import graph_text, parse_graph
 from mxc.compiler.kernel import calls, ir
 from mxc.compiler.kernel.call_rule import dense
-from mxc.compiler.kernel.calls import Window, linear
+from mxc.compiler.kernel.calls import linear
+from mxc.compiler.kernel.geometry import Window
 from mxc.compiler.kernel.interpret_calls import pack_rows
 from mxc.compiler.kernel.ir import CallKernel, Store
+from mxc.compiler.lowering import split_winograd as module
 from mxc.compiler.lowering.program import Storage
-from mxc.compiler.lowering.split_winograd import two_sides
 from mxc.compiler.ops import winograd
 from mxc.compiler.passes.blocked import blocked
 from mxc.compiler.targets.cpu import library
 from mxc.compiler.targets.cpu.machine.isa import AVX2, FORMS, Isa
+from mxc.compiler.targets.cpu.preferences import FIGURES
+
+
+def two_sides(call, storages):
+    assert FIGURES.winograd is not None
+    return module.two_sides(FIGURES.winograd, call, storages)
 
 
 def test_formula():
@@ -69,9 +76,8 @@ def kernel_case(w: Window, isa: Isa, epilogue: str = "", flat: bool = True) -> t
         twice = linear(dict(enumerate(steps)), size)
         stores.append(Store(last, twice, ir.apply("mul", result, ir.const(2, "float32"))))
     operands.append(values(rng, (size * len(stores),), "float32"))
-    call = calls.winograd_convolution("conv", "float32", w, dense(shape)[:5], ("float32",) * len(operands), stores,
-                                      lanes, tiles, columns)
-    return call, operands
+    made = calls.winograd_convolution("float32", w, dense(shape)[:5], lanes, tiles, columns)
+    return calls.call("conv", made, ("float32",) * len(operands), stores), operands
 
 
 SIZES = {f"{h}x{w} pad {p}": geometry(1, 8, 8, h, w, p)

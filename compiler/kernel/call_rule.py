@@ -1,33 +1,38 @@
 """What the rule of an anchor sees and says, and geometry that rules share.
 
-A call rule (`call:` in ops.yaml) is `def NAME(c, params) -> (make, axes)`: `c` knows the shapes and dtypes of the
-node's inputs and output, `axes[i]` is the template's output axis that is axis i of the node's output, and `make(name,
-buffers, stores)` builds the CallKernel of the whole group, with `buffers` the dtypes of the operands and of what the
-epilogue touches.
+A call rule (`call:` in ops.yaml) is `def NAME(c, params) -> (geometry, axes)`: `c` knows the shapes and dtypes of the
+node's inputs and output, `geometry` is the record that a template's constructor in `calls.py` makes, and `axes[i]` is
+the template's output axis that is axis i of the node's output.
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Protocol
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
 
 from mxc.compiler.kernel import calls
-from mxc.compiler.kernel.ir import CallKernel, Store
+from mxc.compiler.kernel.geometry import Geometry, Triple, Window
 from mxc.compiler.ops.shapes import Shape
 from mxc.compiler.ops.table import Params
 
+if TYPE_CHECKING:
+    from mxc.compiler.targets.preferences import Panels, Preferences
+
 
 class CallNode(Protocol):
-    """What a call rule sees of its node: shapes and dtypes of its inputs, and the shape of its output."""
+    """What a call rule sees of its node: shapes and dtypes of its inputs, the shape of its output, and the target's
+    figures."""
 
     out_shape: Shape
+
+    @property
+    def prefers(self) -> Preferences: ...
 
     def shape(self, k: int) -> Shape: ...
 
     def dtype(self, k: int) -> str: ...
 
 
-Make = Callable[[str, Sequence[str], Sequence[Store]], CallKernel]
-Triple = tuple[int, int, int]
+Called = tuple[Geometry[int], Sequence[int]]  # what a call rule gives
 
 
 def dense(shape: Sequence[int]) -> tuple[int, ...]:
@@ -56,33 +61,23 @@ def template_axes(shape: Shape) -> tuple[int, ...]:
     return (0, 1, *range(7 - len(shape), 5))
 
 
-def window_of(params: Params, data: Shape, out: Shape, groups: int) -> calls.Window:
+def window_of(params: Params, data: Shape, out: Shape, groups: int) -> Window[int]:
     """The geometry of a convolution of `data` to `out`, both (n, c, spatial...)."""
     spatial = len(data) - 2
-    return calls.Window(batch=data[0], groups=groups, channels=data[1] // groups, filters=out[1] // groups,
-                        data=triple(data[2:], 1), out=triple(out[2:], 1), kernel=triple(params.kernel, 1),
-                        stride=triple(tuple(params.stride) or (1,) * spatial, 1),
-                        dilate=triple(_dilate(params) or (1,) * spatial, 1),
-                        pad=triple(tuple(params.pad) or (0,) * spatial, 0))
+    return Window(batch=data[0], groups=groups, channels=data[1] // groups, filters=out[1] // groups,
+                  data=triple(data[2:], 1), out=triple(out[2:], 1), kernel=triple(params.kernel, 1),
+                  stride=triple(tuple(params.stride) or (1,) * spatial, 1),
+                  dilate=triple(_dilate(params) or (1,) * spatial, 1),
+                  pad=triple(tuple(params.pad) or (0,) * spatial, 0))
 
 
 def _dilate(params: Params) -> Shape:
     return tuple(params.dilate) if "dilate" in params else ()
 
 
-def maker(template: Callable[..., CallKernel], c: CallNode, window: calls.Window, *strides: Sequence[int],
-          **fixed: object) -> Make:
-    """`make` for a template over a window: constructor(name, dtype, window, strides..., buffers, stores, fixed...)."""
-
-    def make(name: str, buffers: Sequence[str], stores: Sequence[Store]) -> CallKernel:
-        return template(name, c.dtype(0), window, *strides, buffers, stores, **fixed)
-
-    return make
-
-
-def by_panels(params: Params, data: Shape, out: Shape, dtype: str) -> bool:
+def by_panels(params: Params, data: Shape, out: Shape, dtype: str, figures: Panels | None) -> bool:
     """Whether a convolution of plain arrays with packed weights is computed image by image, by `panel_convolution`."""
-    return calls.fits_panels(window_of(params, data, out, params.num_group), dtype)
+    return calls.fits_panels(window_of(params, data, out, params.num_group), dtype, figures)
 
 
 def permuted(values: Sequence[int], order: Sequence[int]) -> tuple[int, ...]:

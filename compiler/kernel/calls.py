@@ -1,155 +1,114 @@
-"""The library kernels' templates: what each computes, in which order its operands and extents come.
+"""The library kernels' templates: what each computes, and in which order its operands come.
 
-A constructor takes the template's geometry and the epilogue: `buffers` are the dtypes of the template's operands and of
-what the epilogue loads and stores (in this order), `stores` use acc(0) and the template's output axes. A template's
-result has the computing dtype (float32 for float16 storage); acc(0, dtype) is the result converted to `dtype`.
-
-Where the innermost axes of all stores and loads walk memory as one axis would ("flat", which any dense array is), the
-constructor merges them into one: the printed kernel then runs over whole planes. `interpret_calls.py` is the definition
-of all templates in NumPy.
+A template's constructor takes its geometry and gives a record of `geometry.py`; it decides what is baked into the code.
+`call` makes the kernel of a record and an epilogue. A template's result has the computing dtype (float32 for float16
+storage); acc(0, dtype) is the result converted to `dtype`. `interpret_calls.py` is the definition of all templates in
+NumPy.
 """
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
-from mxc.compiler.kernel import ir
+from mxc.compiler.kernel import geometry, ir
+from mxc.compiler.kernel.geometry import Geometry, Triple, Window
 from mxc.compiler.kernel.ir import CallKernel, ChainKernel, Store, Value
 from mxc.compiler.ops import winograd
 
-Triple = tuple[int, int, int]
-FEWEST_PIXELS, LONGEST_ROW = 128, 512  # of an image that is computed by panels
-FEW_CHANNELS = 16  # of a group, by panels with several taps
-TOGETHER = 11  # taps of a kernel's row that are printed without a loop, at most
-# Tiles of a Winograd convolution that share their transformed data, about: at least, at most; and how many kernels of
-# weights there are for each where that leaves it open, since every band reads all of them.
-WINOGRAD_BAND, WINOGRAD_KERNELS = (24, 60), 1024
+if TYPE_CHECKING:
+    from mxc.compiler.targets.preferences import Panels, Products
 
-
-@dataclass(frozen=True)
-class Window:
-    """The geometry of a convolution or pooling over three spatial axes (fewer: leading extents 1, pad 0).
-
-    channels and filters are those of one group. data, out: spatial extents before and after. pad: before each axis.
-    """
-
-    batch: int
-    groups: int
-    channels: int
-    filters: int
-    data: Triple
-    out: Triple
-    kernel: Triple
-    stride: Triple = (1, 1, 1)
-    dilate: Triple = (1, 1, 1)
-    pad: Triple = (0, 0, 0)
-
-    def numbers(self) -> tuple[int, ...]:
-        """The 22 integers in this order."""
-        flat = [x if isinstance(x, tuple) else (x,) for x in astuple(self)]
-        return tuple(itertools.chain.from_iterable(flat))
-
-    @classmethod
-    def of(cls, numbers: Sequence[int]) -> Window:
-        n = list(numbers)
-        return cls(n[0], n[1], n[2], n[3], *[tuple(n[i : i + 3]) for i in range(4, 22, 3)])  # type: ignore[arg-type]
-
-
-# Rows and columns of a product up to which the operand whose depth lies together is read in place, the fewer and the
-# more of them: any number goes with so few of the other, or both may be moderate.
-FEW, MODERATE = 767, (1024, 3072)
-# Rows, at most, that are computed at once by a matrix of so many columns and elements at least, which is read once.
-AT_ONCE = (4, 2, 1 << 18), (8, 4096, 1 << 21)
+TOGETHER = 11  # taps of a kernel's row, at most, that a blocked convolution prints without a loop
 
 
 def gemm(
-    name: str, dtype: str, batch: int, m: int, n: int, k: int, a_strides: Triple, b_strides: Triple,
-    buffers: Sequence[str], stores: Sequence[Store], packed_b: int = 0,
-) -> CallKernel:
+    dtype: str, sizes: tuple[int, int, int, int], a_strides: Triple, b_strides: Triple, packed_b: int = 0,
+    figures: Products | None = None,
+) -> geometry.Gemm[int]:
     """C[b, m, n] = sum over k of A[b, m, k] * B[b, k, n]; output axes (b, m, n).
 
-    dtype: of A and B. a_strides: elements between (b, m, k) of A; b_strides: between (b, k, n) of B; 0 repeats.
-    packed_b: 0, or the block of the `pack_rows` layout [ceil(n / block)][k][block], zero filled, in which the rows of B
-    transposed come; of its strides only that of the batch counts then. turned: it is computed as the transposed
-    product, which is faster where the columns of B can be read in place (their depth lies together), as its rows, and
-    those of A are fewer or cannot. rows_in_place: whether the rows can, and it is worth it: those of a large product
-    are packed, which serves many columns. vector: of a single row, or column (turned), how the matrix lies: "rows" with
-    their depth together, "columns"; "" where there is none, or neither. few: how many rows are computed as one is,
-    since the matrix is large and its rows lie together; else 1.
-    Extents: batch, m, n, k, a_strides, b_strides.
+    dtype: of A and B. sizes: batch, m, n, k. a_strides: elements between (b, m, k) of A; b_strides: between (b, k, n)
+    of B; 0 repeats. packed_b: 0, or the block of the `pack_rows` layout [ceil(n / block)][k][block], zero filled, in
+    which the rows of B transposed come; of its strides only that of the batch counts then. turned: it is computed as
+    the transposed product, which is faster where the columns of B can be read in place (their depth lies together), as
+    its rows, and those of A are fewer or cannot. rows_in_place: whether the rows can, and it is worth it: those of a
+    large product are packed, which serves many columns. vector: of a single row, or column (turned), how the matrix
+    lies: "rows" with their depth together, "columns"; "" where there is none, or neither. few: how many rows are
+    computed as one is, since the matrix is large and its rows lie together; else 1. figures: the target's; without
+    them rows are in place nowhere, and few is 1.
     """
+    batch, m, n, k = sizes
     rows, columns = (step == 1 and dtype != "float16" for step in (a_strides[2], b_strides[1]))
     turned = not packed_b and columns and (m < n or not rows)
     fewer, more = sorted((m, n))
-    in_place = (turned or rows) and (fewer <= FEW or (fewer <= MODERATE[0] and more <= MODERATE[1]))
+    is_small = figures is not None and (
+        fewer <= figures.few or (fewer <= figures.moderate[0] and more <= figures.moderate[1]))
+    in_place = (turned or rows) and is_small
     vector = ""
     if 1 in (m, n) and not packed_b:
         along, (line, deep) = (a_strides[2], (b_strides[2], b_strides[1])) if m == 1 else (b_strides[1], a_strides[1:])
         vector = "rows" if deep == along == 1 else "columns" if line == 1 else ""
         turned = m != 1 if vector else turned
     few = 1
-    at_once = any(1 < m <= most and n >= wide and n * k >= elements for most, wide, elements in AT_ONCE)
+    limits = figures.at_once if figures is not None else ()
+    at_once = any(1 < m <= most and n >= wide and n * k >= elements for most, wide, elements in limits)
     if at_once and b_strides[2] == 1 and not packed_b:
         vector, turned, few = "columns", False, m
-    params = (("dtype", dtype), ("packed_b", packed_b), ("turned", turned), ("rows_in_place", in_place),
-              ("vector", vector), ("few", few))
-    extents = (batch, m, n, k, *a_strides, *b_strides)
-    return CallKernel(name, "gemm", params, tuple(buffers), extents, tuple(stores), 2)
+    return geometry.Gemm(dtype=dtype, batch=batch, m=m, n=n, k=k, a_strides=a_strides, b_strides=b_strides,
+                         packed_b=packed_b, turned=turned, rows_in_place=in_place, vector=vector, few=few)
 
 
 def convolution(
-    name: str, dtype: str, window: Window, data_strides: Sequence[int], buffers: Sequence[str],
-    stores: Sequence[Store], block: int,
-) -> CallKernel:
+    dtype: str, window: Window[int], data_strides: Sequence[int], block: int,
+) -> geometry.Convolution[int]:
     """out[n, c, d, ...] = sum over i, k, ... of data[n, i, d * stride + k * dilate - pad, ...] * weight[c, i, k, ...]
 
     over three spatial axes, 0 outside of data; output axes (n, c, d, h, w), c over all groups. Operands: data, with
     `data_strides` elements between (n, c, d, h, w); weight as `pack_rows` of each group's (filters, channels * kernel)
     with `block`: [groups][ceil(filters / block)][channels * kernel][block], or with block 0 as it is:
-    (groups * filters, channels, kernel). Extents: window, data_strides.
+    (groups * filters, channels, kernel).
     """
-    extents = (*window.numbers(), *data_strides)
-    params = (("dtype", dtype), ("block", block))
-    return _flattened(name, "convolution", params, buffers, extents, stores, 2, 2, window.out)
+    return geometry.Convolution(dtype=dtype, window=window, data_strides=tuple(data_strides), block=block)
 
 
 def panel_convolution(
-    name: str, dtype: str, window: Window, data_strides: Sequence[int], buffers: Sequence[str],
-    stores: Sequence[Store], block: int,
-) -> CallKernel:
+    dtype: str, window: Window[int], data_strides: Sequence[int], block: int,
+) -> geometry.PanelConvolution[int]:
     """`convolution` with packed weights, for windows that `fits_panels`: computed image by image.
 
     Of the geometry it is baked in whether it is `pointwise` (of one tap, a result for each pixel), and a stride along
     rows of up to 2 (0: another one).
     """
-    extents = (*window.numbers(), *data_strides)
     pointwise = _pointwise(window)
     stride = window.stride[2] if not pointwise and window.stride[2] <= 2 else 0
-    params = (("dtype", dtype), ("block", block), ("pointwise", pointwise), ("stride", stride))
-    return _flattened(name, "panel_convolution", params, buffers, extents, stores, 2, 2, window.out)
+    return geometry.PanelConvolution(dtype=dtype, window=window, data_strides=tuple(data_strides), block=block,
+                                     pointwise=pointwise, stride=stride)
 
 
-def _pointwise(window: Window) -> bool:
+def _pointwise(window: Window[int]) -> bool:
     """Whether it is of one tap, with a result for each pixel."""
     return {*window.kernel, *window.stride} == {1} and not any(window.pad)
 
 
-def fits_panels(window: Window, dtype: str) -> bool:
-    """Whether there is `panel_convolution` of a window, and it is faster than `convolution`: on small maps that fills
-    its panels with pixels of several images, and what many channels' taps read it packs at once."""
+def fits_panels(window: Window[int], dtype: str, figures: Panels | None) -> bool:
+    """Whether there is `panel_convolution` of a window, and it is faster than `convolution` by the target's figures: on
+    small maps that fills its panels with pixels of several images, and what many channels' taps read it packs at once.
+    """
+    if figures is None:
+        return False
     one_tap = set(window.kernel) == {1}
-    plane = window.data[0] == window.out[0] == window.kernel[0] == 1 and window.out[2] <= LONGEST_ROW
-    few = one_tap or window.channels <= FEW_CHANNELS
-    return dtype in ("float32", "float64") and math.prod(window.out) >= FEWEST_PIXELS and (
+    plane = window.data[0] == window.out[0] == window.kernel[0] == 1 and window.out[2] <= figures.longest_row
+    few = one_tap or window.channels <= figures.few_channels
+    return dtype in ("float32", "float64") and math.prod(window.out) >= figures.fewest_pixels and (
         _pointwise(window) or (plane and few))
 
 
 def blocked_convolution(
-    name: str, dtype: str, window: Window, data_strides: Sequence[int], buffers: Sequence[str],
-    stores: Sequence[Store], data_block: int, block: int, columns: int, copied: bool, alone: bool = False,
-) -> CallKernel:
+    dtype: str, window: Window[int], data_strides: Sequence[int], data_block: int, block: int, columns: int,
+    copied: bool, alone: bool = False,
+) -> geometry.BlockedConvolution[int]:
     """`convolution` whose results lie in blocks of `block` filters, which divides the filters of a group.
 
     Output axes (n, filter block, filter in the block, d, h, w), the blocks over all groups. Operands: data, with
@@ -157,176 +116,157 @@ def blocked_convolution(
     other (1 or `block` of them); weight, in the computing dtype, as `pack_rows` with `columns` of each group's
     (filters, channel blocks * kernel * data_block). copied: whether the kernel copies what it reads to scratch first,
     as it must where there is padding, or where the data has not the computing dtype, or is not in blocks. alone: one
-    thread runs all units, so nothing is cut for the sake of others. Extents: window, data_strides, alone. Of the
-    geometry it is baked in how many taps of a row are printed `together`, whether the kernel is `pointwise`: of one
-    tap, on data whose pixels follow each other as the results' do, and whether columns are `whole`: filters fill them.
+    thread runs all units, so nothing is cut for the sake of others. Baked in are how many taps of a row are printed
+    `together`, whether the kernel is `pointwise` (of one tap, on data whose pixels follow each other as the results'
+    do), and whether columns are `whole`: filters fill them.
     """
     width = window.kernel[2] if data_block == 1 and window.dilate[2] == 1 else 1
     rows_follow = data_strides[3] == window.data[2] * data_block
     pointwise = {*window.kernel, *window.stride} == {1} and not copied and rows_follow
-    params = (("dtype", dtype), ("data_block", data_block), ("block", block), ("columns", columns),
-              ("whole", window.filters % columns == 0), ("copied", copied),
-              ("together", width if width <= TOGETHER else 1), ("pointwise", pointwise))
-    extents = (*window.numbers(), *data_strides, int(alone))
-    return _flattened(name, "blocked_convolution", params, buffers, extents, stores, 2, 3, window.out)
+    return geometry.BlockedConvolution(
+        dtype=dtype, window=window, data_strides=tuple(data_strides), alone=int(alone), data_block=data_block,
+        block=block, columns=columns, whole=window.filters % columns == 0, copied=copied,
+        together=width if width <= TOGETHER else 1, pointwise=pointwise)
 
 
 def winograd_convolution(
-    name: str, dtype: str, window: Window, data_strides: Sequence[int], buffers: Sequence[str],
-    stores: Sequence[Store], block: int, tiles: int, columns: int, given: int = 0,
-) -> CallKernel:
+    dtype: str, window: Window[int], data_strides: Sequence[int], block: int, tiles: int, columns: int, given: int = 0,
+) -> geometry.WinogradConvolution[int]:
     """A convolution with 3 x 3 kernels, of stride 1, undilated, in one group, by ops/winograd.py.
 
     Output axes as in `blocked_convolution`. Operands: data, with `data_strides` elements between (n, channel block, d,
     h, w) and the `block` channels of a block next to each other, or, if `given`, what `winograd_data` makes of them
     with that pitch; U = G g G', as `pack_rows` with `columns` of the (filters, channels) of each of the 36 places.
-    tiles: of a register tile. whole: filters fill the columns. Extents: window, data_strides, given.
+    tiles: of a register tile. whole: filters fill the columns.
     """
-    params = (("dtype", dtype), ("block", block), ("tiles", tiles), ("columns", columns),
-              ("whole", window.filters % columns == 0))
-    extents = (*window.numbers(), *data_strides, given)
-    return _flattened(name, "winograd_convolution", params, buffers, extents, stores, 2, 3, window.out)
+    return geometry.WinogradConvolution(
+        dtype=dtype, window=window, data_strides=tuple(data_strides), given=given, block=block, tiles=tiles,
+        columns=columns, whole=window.filters % columns == 0)
 
 
 def winograd_data(
-    name: str, dtype: str, window: Window, data_strides: Sequence[int], block: int, tiles: int, pitch: int,
+    name: str, dtype: str, window: Window[int], data_strides: Sequence[int], block: int, tiles: int, pitch: int,
 ) -> CallKernel:
-    """B' d B of every tile d of the data that a `winograd_convolution` reads.
+    """B' d B of every tile d of the data that a `winograd_convolution` reads: a kernel, whose place is fixed.
 
     Output axes (place, tile group, channel block, tile of the group, channel in the block): groups are of `tiles`
     tiles, of which those behind the last one are zero. Operand: data, as there. The result is dense but for the places,
-    which are `pitch` elements apart. Extents: window, data_strides, pitch.
+    which are `pitch` elements apart.
     """
     step = tiles * block
     places = linear({0: pitch, 1: window.channels * tiles, 2: step, 3: block, 4: 1})
-    params = (("dtype", dtype), ("block", block), ("tiles", tiles))
-    extents = (*window.numbers(), *data_strides, pitch)
-    return CallKernel(name, "winograd_data", params, (dtype, dtype), extents, (Store(1, places, ir.acc(0, dtype)),), 1)
+    made = geometry.WinogradData(dtype=dtype, window=window, data_strides=tuple(data_strides), pitch=pitch, block=block,
+                                 tiles=tiles)
+    return call(name, made, (dtype, dtype), (Store(1, places, ir.acc(0, dtype)),))
 
 
-def winograd_groups(window: Window, tiles: int) -> int:
+def winograd_groups(window: Window[int], tiles: int) -> int:
     """Tile groups of a Winograd convolution."""
     return -(-window.batch * math.prod(winograd.grid(window.out)) // tiles)
 
 
 def convolution_data_grad(
-    name: str, dtype: str, window: Window, out_strides: Sequence[int], buffers: Sequence[str],
-    stores: Sequence[Store], block: int,
-) -> CallKernel:
+    dtype: str, window: Window[int], out_strides: Sequence[int], block: int,
+) -> geometry.ConvolutionDataGrad[int]:
     """grad[n, i, d, ...] = sum over c, k of out_grad[n, c, (d + pad - k * dilate) / stride, ...] * weight[c, i, k, ...]
 
     where the division leaves no rest and the result lies inside; output axes (n, i, d, h, w) of the data. Also the
     forward pass of Deconvolution. Operands: out_grad, with `out_strides` elements between (n, c, d, h, w); weight as
     `pack_rows` of each group's (channels, filters * kernel) with `block`:
     [groups][ceil(channels / block)][filters * kernel][block], or with block 0 as it is:
-    (groups * filters, channels, kernel), as it must be where a stride is not 1. Extents: window, out_strides.
+    (groups * filters, channels, kernel), as it must be where a stride is not 1.
     """
-    extents = (*window.numbers(), *out_strides)
     strided = any(s > 1 for s in window.stride)
     if strided and block:
         raise ValueError("the weight of a strided convolution_data_grad is not packed: expected block 0")
-    params = (("dtype", dtype), ("block", block), ("strided", strided))
-    return _flattened(name, "convolution_data_grad", params, buffers, extents, stores, 2, 2, window.data)
+    return geometry.ConvolutionDataGrad(dtype=dtype, window=window, out_strides=tuple(out_strides), block=block,
+                                        strided=strided)
 
 
-def image_convolution(
-    name: str, dtype: str, window: Window, data_strides: Sequence[int], buffers: Sequence[str],
-    stores: Sequence[Store],
-) -> CallKernel:
+def image_convolution(dtype: str, window: Window[int], data_strides: Sequence[int]) -> geometry.ImageConvolution[int]:
     """`convolution` with block 0, computed for neighbouring images at once: for batches that fill vectors."""
-    extents = (*window.numbers(), *data_strides)
-    return _flattened(name, "image_convolution", _plain(dtype), buffers, extents, stores, 2, 2, window.out)
+    return geometry.ImageConvolution(dtype=dtype, window=window, data_strides=tuple(data_strides))
 
 
-def image_data_grad(
-    name: str, dtype: str, window: Window, out_strides: Sequence[int], buffers: Sequence[str], stores: Sequence[Store],
-) -> CallKernel:
+def image_data_grad(dtype: str, window: Window[int], out_strides: Sequence[int]) -> geometry.ImageDataGrad[int]:
     """`convolution_data_grad` with block 0, computed for neighbouring images at once: for batches that fill vectors."""
-    extents = (*window.numbers(), *out_strides)
-    return _flattened(name, "image_data_grad", _plain(dtype), buffers, extents, stores, 2, 2, window.data)
-
-
-def _plain(dtype: str) -> tuple[tuple[str, object], ...]:
-    return ("dtype", dtype), ("block", 0)
+    return geometry.ImageDataGrad(dtype=dtype, window=window, out_strides=tuple(out_strides))
 
 
 def convolution_weight_grad(
-    name: str, dtype: str, window: Window, data_strides: Sequence[int], out_strides: Sequence[int],
-    buffers: Sequence[str], stores: Sequence[Store],
-) -> CallKernel:
+    dtype: str, window: Window[int], data_strides: Sequence[int], out_strides: Sequence[int],
+) -> geometry.ConvolutionWeightGrad[int]:
     """grad[o, i, k, ...] = sum over n, d, ... of data[n, i, d * stride + k * dilate - pad, ...] * og[n, o, d, ...]
 
     over three spatial axes, i within o's group; output axes (o, i, kd, kh, kw), o over all groups. Operands: data,
-    out_grad, with their strides over (n, c, d, h, w). Extents: window, data_strides, out_strides.
+    out_grad, with their strides over (n, c, d, h, w).
     """
-    extents = (*window.numbers(), *data_strides, *out_strides)
-    inner = (window.channels, *window.kernel)
-    template = "convolution_weight_grad"
-    return _flattened(name, template, (("dtype", dtype),), buffers, extents, stores, 2, 1, inner)
+    return geometry.ConvolutionWeightGrad(dtype=dtype, window=window, data_strides=tuple(data_strides),
+                                          out_strides=tuple(out_strides))
 
 
-def depthwise(
-    name: str, dtype: str, window: Window, data_strides: Sequence[int], buffers: Sequence[str], stores: Sequence[Store],
-) -> CallKernel:
-    """`convolution` for one channel and one filter in each group; weight dense: (groups, kd, kh, kw)."""
-    extents = (*window.numbers(), *data_strides)
-    return CallKernel(name, "depthwise", _baked(dtype, window), tuple(buffers), extents, tuple(stores), 2)
+def depthwise(dtype: str, window: Window[int], data_strides: Sequence[int]) -> geometry.Depthwise[int]:
+    """`convolution` for one channel and one filter in each group; weight dense: (groups, kd, kh, kw). As of all
+    depthwise kernels, its code is printed for one size of kernel."""
+    return geometry.Depthwise(dtype=dtype, window=window, data_strides=tuple(data_strides), kernel=window.kernel)
 
 
 def blocked_depthwise(
-    name: str, dtype: str, window: Window, data_strides: Sequence[int], buffers: Sequence[str], stores: Sequence[Store],
-    block: int, ring_start: int = 0, ring: int = 0,
-) -> CallKernel:
+    dtype: str, window: Window[int], data_strides: Sequence[int], block: int, ring_start: int = 0, ring: int = 0,
+) -> geometry.BlockedDepthwise[int]:
     """`depthwise` over arrays whose channels lie in blocks of `block`; output axes as in `blocked_convolution`.
 
     Operands: data, with `data_strides` elements between (n, channel block, d, h, w); weight in the computing dtype,
     dense: (channel blocks, kernel, block). The data may lie in a ring of rows: row h is at h + ring_start, less `ring`
-    from that on. Extents: window, data_strides, ring_start, ring.
+    from that on.
     """
-    params = (*_baked(dtype, window), ("stride", window.stride[2]), ("dilate", window.dilate[2]), ("block", block))
-    extents = (*window.numbers(), *data_strides, ring_start, ring or window.data[1])
-    return _flattened(name, "blocked_depthwise", params, buffers, extents, stores, 2, 3, window.out)
+    return geometry.BlockedDepthwise(
+        dtype=dtype, window=window, data_strides=tuple(data_strides), ring_start=ring_start,
+        ring=ring or window.data[1], kernel=window.kernel, stride=window.stride[2], dilate=window.dilate[2],
+        block=block)
 
 
-def depthwise_data_grad(
-    name: str, dtype: str, window: Window, out_strides: Sequence[int], buffers: Sequence[str], stores: Sequence[Store],
-) -> CallKernel:
+def depthwise_data_grad(dtype: str, window: Window[int], out_strides: Sequence[int]) -> geometry.DepthwiseDataGrad[int]:
     """`convolution_data_grad` for one channel and one filter in each group; weight dense: (groups, kd, kh, kw)."""
-    extents = (*window.numbers(), *out_strides)
-    return CallKernel(name, "depthwise_data_grad", _baked(dtype, window), tuple(buffers), extents, tuple(stores), 2)
+    return geometry.DepthwiseDataGrad(dtype=dtype, window=window, out_strides=tuple(out_strides), kernel=window.kernel)
 
 
 def depthwise_weight_grad(
-    name: str, dtype: str, window: Window, data_strides: Sequence[int], out_strides: Sequence[int],
-    buffers: Sequence[str], stores: Sequence[Store],
-) -> CallKernel:
+    dtype: str, window: Window[int], data_strides: Sequence[int], out_strides: Sequence[int],
+) -> geometry.DepthwiseWeightGrad[int]:
     """`convolution_weight_grad` for one channel and one filter in each group; output axes (o, i, kd, kh, kw), i = 0."""
-    extents = (*window.numbers(), *data_strides, *out_strides)
-    template = "depthwise_weight_grad"
-    return _flattened(name, template, _baked(dtype, window), buffers, extents, stores, 2, 1, (1, *window.kernel))
-
-
-def _baked(dtype: str, window: Window) -> tuple[tuple[str, object], ...]:
-    """Depthwise kernels are printed for one size of kernel."""
-    return ("dtype", dtype), ("kernel", window.kernel)
+    return geometry.DepthwiseWeightGrad(dtype=dtype, window=window, data_strides=tuple(data_strides),
+                                        out_strides=tuple(out_strides), kernel=window.kernel)
 
 
 def max_pool_grad(
-    name: str, dtype: str, window: Window, data_strides: Sequence[int], out_strides: Sequence[int],
-    buffers: Sequence[str], stores: Sequence[Store],
-) -> CallKernel:
+    dtype: str, window: Window[int], data_strides: Sequence[int], out_strides: Sequence[int],
+) -> geometry.MaxPoolGrad[int]:
     """grad[n, c, d, h, w] = sum of out_grad over the windows whose first maximum (row-major order) is at d, h, w.
 
     NaN is no maximum; of a window that holds nothing else it is the first element.
     Output axes (n, c, d, h, w) of the data; `window.groups` counts the channels (channels = filters = 1). A window's
-    part outside of data does not count. Operands: data, out_grad, with their strides. Extents: window, data_strides,
-    out_strides.
+    part outside of data does not count. Operands: data, out_grad, with their strides.
     """
-    extents = (*window.numbers(), *data_strides, *out_strides)
-    return _flattened(name, "max_pool_grad", (("dtype", dtype),), buffers, extents, stores, 2, 2, window.data)
+    return geometry.MaxPoolGrad(dtype=dtype, window=window, data_strides=tuple(data_strides),
+                                out_strides=tuple(out_strides))
 
 
-# --- merging the innermost axes
+# --- the kernel of a geometry, with its innermost axes merged
+
+
+def call(name: str, made: Geometry[int], buffers: Sequence[str], stores: Sequence[Store]) -> CallKernel:
+    """The library kernel of a geometry with an epilogue.
+
+    name: for people. buffers: the dtypes of the template's operands and of what the epilogue loads and stores, in this
+    order. stores: over acc(0) and the template's output axes. Where the innermost axes of all stores and loads walk
+    memory as one axis would ("flat", which any dense array is), they are merged into one: the printed kernel then runs
+    over whole planes.
+    """
+    if isinstance(made, geometry.Merging):
+        flat, stores = _flattened(stores, *made.merged())
+        made = replace(made, flat=flat)
+    return CallKernel(name, made, tuple(buffers), tuple(stores))
 
 
 def affine(index: Value) -> tuple[dict[int, list[Value]], list[Value]]:
@@ -339,12 +279,12 @@ def affine(index: Value) -> tuple[dict[int, list[Value]], list[Value]]:
         if v.op == "add":
             todo += reversed(v.args)
         elif v.op == "axis":
-            terms.setdefault(v.data, []).append(ir.const(1, ir.INDEX))  # type: ignore[arg-type]
+            terms.setdefault(v.data, []).append(ir.const(1, ir.INDEX))
         elif v.op == "const":
             constants.append(v)
         elif v.op == "mul" and {v.args[0].op, v.args[1].op} == {"axis", "const"}:
             position, number = (v.args[0], v.args[1]) if v.args[0].op == "axis" else (v.args[1], v.args[0])
-            terms.setdefault(position.data, []).append(number)  # type: ignore[arg-type]
+            terms.setdefault(position.data, []).append(number)
         else:
             raise ValueError(f"an epilogue's index must be a sum of axis * constant and constants, not {v.op}")
     return terms, constants
@@ -353,7 +293,7 @@ def affine(index: Value) -> tuple[dict[int, list[Value]], list[Value]]:
 def coefficients(index: Value) -> tuple[dict[int, int], int]:
     """An affine index as what each axis is multiplied by, and what is added."""
     terms, constants = affine(index)
-    return {a: sum(int(v.data) for v in vs) for a, vs in terms.items()}, sum(int(v.data) for v in constants)  # type: ignore
+    return {a: sum(int(v.data) for v in vs) for a, vs in terms.items()}, sum(int(v.data) for v in constants)
 
 
 def _merged(index: Value, first: int, inner: Sequence[int]) -> Value | None:
@@ -390,24 +330,21 @@ def linear(strides: dict[int, int], constant: int = 0) -> Value:
     return total if constant == 0 else ir.apply("add", total, ir.const(constant, ir.INDEX))
 
 
-def _flattened(
-    name: str, template: str, params: tuple, buffers: Sequence[str], extents: tuple[int, ...], stores: Sequence[Store],
-    operands: int, first: int, inner: Sequence[int],
-) -> CallKernel:
-    """The call with the axes from `first` on merged (param flat=True), or as it is (flat=False)."""
+def _flattened(stores: Sequence[Store], first: int, inner: Sequence[int]) -> tuple[bool, Sequence[Store]]:
+    """Whether the axes from `first` on (extents `inner`) can be merged in all of the stores' places, and the stores
+    with these axes merged, or as they are."""
     values = [s.value for s in stores]
     roots = [s.index for s in stores] + [
         a for v in ir.walk(values) for a in v.args if a.dtype == ir.INDEX and v.dtype != ir.INDEX
     ]
-    merged = {id(v): _merged(v, first, inner) for v in roots}
-    flat = all(v is not None for v in merged.values())
-    if flat:
-        new = replaced(values, merged)  # type: ignore[arg-type]
-        stores = [
-            Store(s.buffer, merged[id(s.index)], v, s.mode)  # type: ignore[arg-type]
-            for s, v in zip(stores, new, strict=True)
-        ]
-    return CallKernel(name, template, (*params, ("flat", flat)), tuple(buffers), extents, tuple(stores), operands)
+    merged = {}
+    for v in roots:
+        place = _merged(v, first, inner)
+        if place is None:
+            return False, stores
+        merged[id(v)] = place
+    return True, [Store(s.buffer, merged[id(s.index)], v, s.mode)
+                  for s, v in zip(stores, replaced(values, merged), strict=True)]
 
 
 def replaced(values: Sequence[Value], done: dict[int, Value]) -> list[Value]:
@@ -419,15 +356,16 @@ def replaced(values: Sequence[Value], done: dict[int, Value]) -> list[Value]:
     return [done[id(v)] for v in values]
 
 
-def flops(call: CallKernel | ChainKernel) -> int:
+def flops(kernel: CallKernel | ChainKernel) -> int:
     """Multiplications and additions of the template's product, those with padding too; 0 for one that has none."""
-    if isinstance(call, ChainKernel):
-        return call.images * sum(flops(each) for each, _ in call.calls())
-    if call.template == "gemm":
-        return 2 * math.prod(call.extents[:4])
-    if call.template in ("max_pool_grad", "winograd_data"):
+    if isinstance(kernel, ChainKernel):
+        return kernel.images * sum(flops(each) for each, _ in kernel.calls())
+    g: Any = kernel.geometry
+    if isinstance(g, geometry.Gemm):
+        return 2 * g.batch * g.m * g.n * g.k
+    if isinstance(g, geometry.MaxPoolGrad | geometry.WinogradData):
         return 0
-    w = Window.of(call.extents)
-    if call.template == "winograd_convolution":
+    w = g.window
+    if isinstance(g, geometry.WinogradConvolution):
         return 2 * w.batch * w.filters * w.channels * math.prod(winograd.grid(w.out)) * winograd.PLACES
-    return 2 * w.batch * w.groups * w.filters * w.channels * math.prod((*w.out, *w.kernel))
+    return int(2 * w.batch * w.groups * w.filters * w.channels * math.prod((*w.out, *w.kernel)))

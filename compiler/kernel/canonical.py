@@ -75,7 +75,7 @@ def _split(kernel: LoopKernel) -> LoopKernel | None:
     for v in ir.walk(kernel.roots()):
         if v.dtype != INDEX or v.op not in ("div", "mod") or v.args[0].op != "axis" or v.args[1].op != "const":
             continue
-        position, divisor = int(v.args[0].data), int(v.args[1].data)  # type: ignore[call-overload]
+        position, divisor = int(v.args[0].data), int(v.args[1].data)
         innermost = position in (len(kernel.domain) - 1, len(extents) - 1)
         if extents[position] % divisor or (innermost and divisor < SHORTEST_SPLIT):
             continue

@@ -88,15 +88,15 @@ class Interpreter:
 
     def step(self, v: Value, args: list[np.ndarray]) -> np.ndarray:
         if v.op == "axis":
-            return self.axes[v.data]  # type: ignore[call-overload]
+            return self.axes[v.data]
         if v.op == "acc":
-            return self.accumulators[v.data]  # type: ignore[call-overload]
+            return self.accumulators[v.data]
         if v.op == "load":
             return self.load(v, args)
         return scalar(v, args)
 
     def load(self, v: Value, args: list[np.ndarray]) -> np.ndarray:
-        buffer = self.arrays[v.data]  # type: ignore[call-overload]
+        buffer = self.arrays[v.data]
         if len(args) == 1:
             self.check(args[0], buffer.size, v.data)
             return buffer[args[0]]

@@ -3,13 +3,16 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
+from mxc.compiler.kernel import geometry as records
 from mxc.compiler.kernel import ir
-from mxc.compiler.kernel.calls import Triple, Window, linear, replaced, winograd_groups
+from mxc.compiler.kernel.calls import linear, replaced, winograd_groups
+from mxc.compiler.kernel.geometry import Geometry, Triple, Window
 from mxc.compiler.kernel.interpret import run as run_loops
 from mxc.compiler.kernel.ir import CallKernel, LoopKernel, Store
 from mxc.compiler.ops import winograd
@@ -35,14 +38,11 @@ def _strided(flat: np.ndarray, shape: Sequence[int], strides: Sequence[int]) -> 
 
 def interpret(call: CallKernel, buffers: Sequence[np.ndarray]) -> None:
     """Runs `call` on one-dimensional arrays in place, as a loop over whole result arrays."""
-    params = dict(call.params)
-    dtype = str(params["dtype"])
-    result = _TEMPLATES[call.template](call, params, buffers)
-    result = np.ascontiguousarray(result, ir.computing_dtype(dtype))
-    inner = {"convolution_weight_grad": 1, "depthwise_weight_grad": 1, "blocked_convolution": 3,
-             "blocked_depthwise": 3, "winograd_convolution": 3}.get(call.template, 2)
-    if params.get("flat"):
-        result = result.reshape(*result.shape[:inner], math.prod(result.shape[inner:]))
+    g = call.geometry
+    result = np.ascontiguousarray(_TEMPLATES[type(g)](g, buffers), ir.computing_dtype(g.dtype))
+    if isinstance(g, records.Merging) and g.flat:
+        first, extents = g.merged()
+        result = result.reshape(*result.shape[:first], math.prod(extents))
     position = len(call.buffers)
     strides = [s // result.itemsize for s in result.strides]
     index = linear(dict(enumerate(strides))) if result.size else ir.const(0, ir.INDEX)
@@ -54,20 +54,18 @@ def interpret(call: CallKernel, buffers: Sequence[np.ndarray]) -> None:
     run_loops(LoopKernel(call.name, dtypes, result.shape, (), (), stores), [*buffers, result.ravel()])
 
 
-def _gemm(call: CallKernel, params: dict, buffers: Sequence[np.ndarray]) -> np.ndarray:
-    batch, m, n, k, *strides = call.extents
-    columns = int(params["packed_b"])
-    a = _strided(buffers[0], (batch, m, k), strides[:3])
-    if columns:
-        b = np.stack([_unpacked(buffers[1][i * strides[3] :], n, k, columns).T for i in range(batch)])
+def _gemm(g: records.Gemm[int], buffers: Sequence[np.ndarray]) -> np.ndarray:
+    a = _strided(buffers[0], (g.batch, g.m, g.k), g.a_strides)
+    if g.packed_b:
+        b = np.stack([_unpacked(buffers[1][i * g.b_strides[0] :], g.n, g.k, g.packed_b).T for i in range(g.batch)])
     else:
-        b = _strided(buffers[1], (batch, k, n), strides[3:])
+        b = _strided(buffers[1], (g.batch, g.k, g.n), g.b_strides)
     if np.issubdtype(buffers[0].dtype, np.integer):
         return a @ b
     return a.astype(np.float64) @ b.astype(np.float64)
 
 
-def _taps(w: Window) -> Iterable[tuple[Triple, tuple[slice, ...], tuple[slice, ...]]]:
+def _taps(w: Window[int]) -> Iterable[tuple[Triple, tuple[slice, ...], tuple[slice, ...]]]:
     """For each kernel position: it, the slices of the output that it reaches, and those of the data that it reads."""
     for k in itertools.product(*map(range, w.kernel)):
         outs, datas = [], []
@@ -82,37 +80,43 @@ def _taps(w: Window) -> Iterable[tuple[Triple, tuple[slice, ...], tuple[slice, .
         yield k, tuple(outs), tuple(datas)  # type: ignore[misc]
 
 
-def _weights(w: Window, params: dict, flat: np.ndarray, transposed: bool) -> np.ndarray:
-    """(groups, filters, channels, kd, kh, kw) in float64."""
-    if "block" not in params:
-        return flat[: w.groups * math.prod(w.kernel)].reshape(w.groups, 1, 1, *w.kernel).astype(np.float64)
-    if not params["block"]:
+def _weights(w: Window[int], block: int, flat: np.ndarray, transposed: bool) -> np.ndarray:
+    """(groups, filters, channels, kd, kh, kw) in float64; block: of rows that are packed, or 0."""
+    if not block:
         shape = (w.groups, w.filters, w.channels, *w.kernel)
         return flat[: math.prod(shape)].reshape(shape).astype(np.float64)
     rows, others = (w.channels, w.filters) if transposed else (w.filters, w.channels)
-    depth, block = others * math.prod(w.kernel), int(params["block"])
+    depth = others * math.prod(w.kernel)
     size = -(-rows // block) * depth * block
     groups = [_unpacked(flat[g * size :], rows, depth, block) for g in range(w.groups)]
     weight = np.stack(groups).reshape(w.groups, rows, others, *w.kernel).astype(np.float64)
     return weight.swapaxes(1, 2) if transposed else weight
 
 
-def _data(w: Window, flat: np.ndarray, strides: Sequence[int]) -> np.ndarray:
+def _data(w: Window[int], flat: np.ndarray, strides: Sequence[int]) -> np.ndarray:
     shape = (w.batch, w.groups * w.channels, *w.data)
     return _strided(flat, shape, strides).astype(np.float64).reshape(w.batch, w.groups, w.channels, *w.data)
 
 
-def _outs(w: Window, flat: np.ndarray, strides: Sequence[int]) -> np.ndarray:
+def _outs(w: Window[int], flat: np.ndarray, strides: Sequence[int]) -> np.ndarray:
     shape = (w.batch, w.groups * w.filters, *w.out)
     return _strided(flat, shape, strides).astype(np.float64).reshape(w.batch, w.groups, w.filters, *w.out)
 
 
-def _convolution(call: CallKernel, params: dict, buffers: Sequence[np.ndarray]) -> np.ndarray:
-    w = Window.of(call.extents[:22])
-    return _correlated(w, _data(w, buffers[0], call.extents[22:]), _weights(w, params, buffers[1], False))
+_Forward = records.Convolution[int] | records.PanelConvolution[int] | records.ImageConvolution[int]
 
 
-def _correlated(w: Window, data: np.ndarray, weight: np.ndarray) -> np.ndarray:
+def _convolution(g: _Forward, buffers: Sequence[np.ndarray]) -> np.ndarray:
+    w = g.window
+    return _correlated(w, _data(w, buffers[0], g.data_strides), _weights(w, g.block, buffers[1], False))
+
+
+def _depthwise(g: records.Depthwise[int], buffers: Sequence[np.ndarray]) -> np.ndarray:
+    w = g.window
+    return _correlated(w, _data(w, buffers[0], g.data_strides), _weights(w, 0, buffers[1], False))
+
+
+def _correlated(w: Window[int], data: np.ndarray, weight: np.ndarray) -> np.ndarray:
     """(n, c, d, h, w), of data (n, groups, channels, ...) and weight (groups, filters, channels, ...)."""
     out = np.zeros((w.batch, w.groups, w.filters, *w.out))
     for k, there, here in _taps(w):
@@ -123,70 +127,81 @@ def _correlated(w: Window, data: np.ndarray, weight: np.ndarray) -> np.ndarray:
     return out.reshape(w.batch, w.groups * w.filters, *w.out)
 
 
-def _block_data(w: Window, flat: np.ndarray, strides: Sequence[int], channels: int, block: int) -> np.ndarray:
+def _block_data(w: Window[int], flat: np.ndarray, strides: Sequence[int], channels: int, block: int) -> np.ndarray:
     """(n, channels, d, h, w) in float64, of blocks of `block` channels with `strides` over (n, block, d, h, w)."""
     shape = (w.batch, channels // block, block, *w.data)
     data = _strided(flat, shape, (*strides[:2], 1, *strides[2:])).astype(np.float64)
     return data.reshape(w.batch, channels, *w.data)
 
 
-def _blocked_convolution(call: CallKernel, params: dict, buffers: Sequence[np.ndarray]) -> np.ndarray:
-    w, inner, block = Window.of(call.extents[:22]), int(params["data_block"]), int(params["block"])
+def _blocked_convolution(g: records.BlockedConvolution[int], buffers: Sequence[np.ndarray]) -> np.ndarray:
+    w, inner, columns = g.window, g.data_block, g.columns
     blocks, taps = w.channels // inner, math.prod(w.kernel)
-    data = _block_data(w, buffers[0], call.extents[22:27], w.groups * w.channels, inner)
-    depth, columns = blocks * taps * inner, int(params["columns"])
+    data = _block_data(w, buffers[0], g.data_strides, w.groups * w.channels, inner)
+    depth = blocks * taps * inner
     size = -(-w.filters // columns) * depth * columns
-    weight = np.stack([_unpacked(buffers[1][g * size :], w.filters, depth, columns) for g in range(w.groups)])
+    weight = np.stack([_unpacked(buffers[1][i * size :], w.filters, depth, columns) for i in range(w.groups)])
     weight = weight.reshape(w.groups, w.filters, blocks, taps, inner).swapaxes(3, 4)
     weight = weight.reshape(w.groups, w.filters, w.channels, *w.kernel).astype(np.float64)
     out = _correlated(w, data.reshape(w.batch, w.groups, w.channels, *w.data), weight)
-    return out.reshape(w.batch, -1, block, *w.out)
+    return out.reshape(w.batch, -1, g.block, *w.out)
 
 
-def _blocked_depthwise(call: CallKernel, params: dict, buffers: Sequence[np.ndarray]) -> np.ndarray:
-    w, block = Window.of(call.extents[:22]), int(params["block"])
+def _blocked_depthwise(g: records.BlockedDepthwise[int], buffers: Sequence[np.ndarray]) -> np.ndarray:
+    w, block = g.window, g.block
     blocks, taps = w.groups // block, math.prod(w.kernel)
-    *strides, start, ring = call.extents[22:]
-    whole = replace(w, data=(w.data[0], ring, w.data[2])) if start else w
-    data = _block_data(whole, buffers[0], strides, w.groups, block)[:, :, :, (start + np.arange(w.data[1])) % ring]
+    whole = replace(w, data=(w.data[0], g.ring, w.data[2])) if g.ring_start else w
+    rows = (g.ring_start + np.arange(w.data[1])) % g.ring
+    data = _block_data(whole, buffers[0], g.data_strides, w.groups, block)[:, :, :, rows]
     weight = buffers[1][: w.groups * taps].reshape(blocks, taps, block).swapaxes(1, 2).astype(np.float64)
     out = _correlated(w, data.reshape(w.batch, w.groups, 1, *w.data), weight.reshape(w.groups, 1, 1, *w.kernel))
     return out.reshape(w.batch, blocks, block, *w.out)
 
 
-def _winograd_convolution(call: CallKernel, params: dict, buffers: Sequence[np.ndarray]) -> np.ndarray:
-    w, block, columns = Window.of(call.extents[:22]), int(params["block"]), int(params["columns"])
-    *strides, given = call.extents[22:]
+def _winograd_convolution(g: records.WinogradConvolution[int], buffers: Sequence[np.ndarray]) -> np.ndarray:
+    w, block, columns, tiles = g.window, g.block, g.columns, g.tiles
     step = -(-w.filters // columns) * w.channels * columns
     u = np.stack([_unpacked(buffers[1][i * step :], w.filters, w.channels, columns) for i in range(winograd.PLACES)])
-    if given:
-        shape = (winograd.PLACES, winograd_groups(w, int(params["tiles"])), w.channels // block, params["tiles"], block)
-        steps = (given, w.channels * shape[3], shape[3] * block, block, 1)
+    if g.given:
+        shape = (winograd.PLACES, winograd_groups(w, tiles), w.channels // block, tiles, block)
+        steps = (g.given, w.channels * tiles, tiles * block, block, 1)
         seen = _strided(buffers[0], shape, steps).astype(np.float64).swapaxes(2, 3)
         seen = seen.reshape(winograd.PLACES, -1, w.channels)[:, : w.batch * math.prod(winograd.grid(w.out))]
     else:
-        seen = _tiles_seen(w, buffers[0], strides, block)
+        seen = _tiles_seen(w, buffers[0], g.data_strides, block)
     return winograd.multiplied(seen, u, w.out[1:]).reshape(w.batch, -1, block, *w.out)
 
 
-def _winograd_data(call: CallKernel, params: dict, buffers: Sequence[np.ndarray]) -> np.ndarray:
-    w, block, size = Window.of(call.extents[:22]), int(params["block"]), int(params["tiles"])
-    seen = _tiles_seen(w, buffers[0], call.extents[22:27], block)
+def _winograd_data(g: records.WinogradData[int], buffers: Sequence[np.ndarray]) -> np.ndarray:
+    w, block, size = g.window, g.block, g.tiles
+    seen = _tiles_seen(w, buffers[0], g.data_strides, block)
     groups = winograd_groups(w, size)
     whole = np.zeros((winograd.PLACES, groups * size, w.channels))
     whole[:, : seen.shape[1]] = seen
     return whole.reshape(winograd.PLACES, groups, size, w.channels // block, block).swapaxes(2, 3)
 
 
-def _tiles_seen(w: Window, flat: np.ndarray, strides: Sequence[int], block: int) -> np.ndarray:
+def _tiles_seen(w: Window[int], flat: np.ndarray, strides: Sequence[int], block: int) -> np.ndarray:
     """(36, tiles, channels): the transformed data of all tiles."""
     data = _block_data(w, flat, strides, w.channels, block)
     return winograd.transformed(data.reshape(w.batch, w.channels, *w.data[1:]), w.out[1:], w.pad[1:])
 
 
-def _convolution_data_grad(call: CallKernel, params: dict, buffers: Sequence[np.ndarray]) -> np.ndarray:
-    w = Window.of(call.extents[:22])
-    out, weight = _outs(w, buffers[0], call.extents[22:]), _weights(w, params, buffers[1], True)
+def _convolution_data_grad(
+    g: records.ConvolutionDataGrad[int] | records.ImageDataGrad[int], buffers: Sequence[np.ndarray],
+) -> np.ndarray:
+    return _back_to_data(g, _weights(g.window, g.block, buffers[1], True), buffers)
+
+
+def _depthwise_data_grad(g: records.DepthwiseDataGrad[int], buffers: Sequence[np.ndarray]) -> np.ndarray:
+    return _back_to_data(g, _weights(g.window, 0, buffers[1], True), buffers)
+
+
+def _back_to_data(
+    g: records.OfOut[int] | records.DepthwiseDataGrad[int], weight: np.ndarray, buffers: Sequence[np.ndarray],
+) -> np.ndarray:
+    w = g.window
+    out = _outs(w, buffers[0], g.out_strides)
     grad = np.zeros((w.batch, w.groups, w.channels, *w.data))
     for k, there, here in _taps(w):
         part = out[(slice(None), slice(None), slice(None), *there)]
@@ -196,9 +211,9 @@ def _convolution_data_grad(call: CallKernel, params: dict, buffers: Sequence[np.
     return grad.reshape(w.batch, w.groups * w.channels, *w.data)
 
 
-def _convolution_weight_grad(call: CallKernel, params: dict, buffers: Sequence[np.ndarray]) -> np.ndarray:
-    w = Window.of(call.extents[:22])
-    data, out = _data(w, buffers[0], call.extents[22:27]), _outs(w, buffers[1], call.extents[27:])
+def _convolution_weight_grad(g: records.OfBoth[int], buffers: Sequence[np.ndarray]) -> np.ndarray:
+    w = g.window
+    data, out = _data(w, buffers[0], g.data_strides), _outs(w, buffers[1], g.out_strides)
     grad = np.zeros((w.groups, w.filters, w.channels, *w.kernel))
     for k, there, here in _taps(w):
         grad[(slice(None), slice(None), slice(None), *k)] = np.einsum(
@@ -209,10 +224,10 @@ def _convolution_weight_grad(call: CallKernel, params: dict, buffers: Sequence[n
     return grad.reshape(w.groups * w.filters, w.channels, *w.kernel)
 
 
-def _max_pool_grad(call: CallKernel, params: dict, buffers: Sequence[np.ndarray]) -> np.ndarray:
-    w = Window.of(call.extents[:22])
-    data = _data(w, buffers[0], call.extents[22:27])[:, :, 0]
-    out = _outs(w, buffers[1], call.extents[27:])[:, :, 0]
+def _max_pool_grad(g: records.MaxPoolGrad[int], buffers: Sequence[np.ndarray]) -> np.ndarray:
+    w = g.window
+    data = _data(w, buffers[0], g.data_strides)[:, :, 0]
+    out = _outs(w, buffers[1], g.out_strides)[:, :, 0]
     grad = np.zeros_like(data)
     for place in np.ndindex(*w.out):
         starts = [place[x] * w.stride[x] - w.pad[x] for x in range(3)]
@@ -229,20 +244,20 @@ def _max_pool_grad(call: CallKernel, params: dict, buffers: Sequence[np.ndarray]
     return grad
 
 
-_TEMPLATES = {
-    "gemm": _gemm,
-    "convolution": _convolution,
-    "blocked_convolution": _blocked_convolution,
-    "convolution_data_grad": _convolution_data_grad,
-    "convolution_weight_grad": _convolution_weight_grad,
-    "depthwise": _convolution,
-    "blocked_depthwise": _blocked_depthwise,
-    "winograd_convolution": _winograd_convolution,
-    "winograd_data": _winograd_data,
-    "depthwise_data_grad": _convolution_data_grad,
-    "depthwise_weight_grad": _convolution_weight_grad,
-    "image_convolution": _convolution,
-    "panel_convolution": _convolution,
-    "image_data_grad": _convolution_data_grad,
-    "max_pool_grad": _max_pool_grad,
+_TEMPLATES: dict[type[Geometry], Callable[[Any, Sequence[np.ndarray]], np.ndarray]] = {
+    records.Gemm: _gemm,
+    records.Convolution: _convolution,
+    records.BlockedConvolution: _blocked_convolution,
+    records.ConvolutionDataGrad: _convolution_data_grad,
+    records.ConvolutionWeightGrad: _convolution_weight_grad,
+    records.Depthwise: _depthwise,
+    records.BlockedDepthwise: _blocked_depthwise,
+    records.WinogradConvolution: _winograd_convolution,
+    records.WinogradData: _winograd_data,
+    records.DepthwiseDataGrad: _depthwise_data_grad,
+    records.DepthwiseWeightGrad: _convolution_weight_grad,
+    records.ImageConvolution: _convolution,
+    records.PanelConvolution: _convolution,
+    records.ImageDataGrad: _convolution_data_grad,
+    records.MaxPoolGrad: _max_pool_grad,
 }

@@ -19,13 +19,15 @@ import struct
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 from mxc.compiler.scalar_functions.records import OF_KERNELS
 from mxc.compiler.system.forks import Lock
 
 if TYPE_CHECKING:
     from mxc.compiler.functions.arrays import ArrayFunction
+    from mxc.compiler.kernel.geometry import Geometry
 
 INDEX = "index"  # the dtype of axes and of what is computed from them; 64-bit signed when printed
 
@@ -74,7 +76,7 @@ class Value:
     op: str
     args: tuple[Value, ...]
     dtype: str
-    data: object
+    data: Any  # a number or a position, by `op` as above
 
     def __repr__(self) -> str:
         from mxc.compiler.kernel.text import value_text
@@ -86,7 +88,7 @@ _making = Lock()
 _interned: weakref.WeakValueDictionary[tuple, Value] = weakref.WeakValueDictionary()
 
 
-def make(op: str, args: Sequence[Value] = (), dtype: str = "", data: object = None) -> Value:
+def make(op: str, args: Sequence[Value] = (), dtype: str = "", data: Any = None) -> Value:
     """The one value of these parts."""
     # repr tells 0.0 from -0.0, 1 from 1.0 and True, and keeps nan equal to itself
     key = (op, tuple(map(id, args)), dtype, repr(data))
@@ -194,13 +196,13 @@ class LoopKernel:
 
     def values(self) -> tuple[int, ...]:
         """The run-time integers: extents of domain and reduce, then the constants of `run_time_integers`."""
-        constants = [int(v.data) for v in run_time_integers(self.roots())]  # type: ignore[call-overload]
+        constants = [int(v.data) for v in run_time_integers(self.roots())]
         return (*self.domain, *self.reduce, *constants)
 
     def reads(self) -> frozenset[int]:
         """Positions of the buffers that are loaded (an adding store counts as a load)."""
         loads = {v.data for v in walk(self.roots()) if v.op == "load"}
-        return frozenset(loads | {s.buffer for s in self.stores if s.mode == "add"})  # type: ignore[arg-type]
+        return frozenset(loads | {s.buffer for s in self.stores if s.mode == "add"})
 
     def writes(self) -> frozenset[int]:
         return frozenset(s.buffer for s in self.stores)
@@ -210,33 +212,48 @@ class LoopKernel:
 class CallKernel:
     """A library kernel with an epilogue.
 
-    template: its name in a target's library ("gemm", "convolution", ...). params: what is baked into its code, as
-    (name, value) pairs. buffers: dtypes, the template's own operands first (in the order that the template documents),
-    then what the epilogue loads and stores. extents: the template's geometry, run-time integers in its order.
+    geometry: what its template is, and all of the template's numbers. buffers: dtypes, the template's own operands
+    first (in the order that the template documents), then what the epilogue loads and stores.
     stores: what becomes of each element computed: `value` over acc(0) and loads, whose indices are affine in the
     template's output axes (axis(0), axis(1), ...; the template documents them): sums of axis * constant and a constant.
     """
 
     name: str
-    template: str
-    params: tuple[tuple[str, object], ...]
+    geometry: Geometry[int]
     buffers: tuple[str, ...]
-    extents: tuple[int, ...]
     stores: tuple[Store, ...]
-    operands: int  # how many of `buffers` are the template's own
+
+    @property
+    def template(self) -> str:
+        return self.geometry.template
+
+    @property
+    def operands(self) -> int:
+        """How many of `buffers` are the template's own."""
+        return self.geometry.operands
+
+    @property
+    def params(self) -> tuple[tuple[str, object], ...]:
+        """What is baked into its code, as (name, value) pairs."""
+        return self.geometry.params
+
+    @cached_property
+    def extents(self) -> tuple[int, ...]:
+        """The template's run-time integers."""
+        return self.geometry.extents
 
     def roots(self) -> list[Value]:
         return [v for s in self.stores for v in (s.index, s.value)]
 
     def values(self) -> tuple[int, ...]:
         """The run-time integers: `extents`, then the constants of `run_time_integers` of the stores."""
-        constants = [int(v.data) for v in run_time_integers(self.roots())]  # type: ignore[call-overload]
+        constants = [int(v.data) for v in run_time_integers(self.roots())]
         return (*self.extents, *constants)
 
     def reads(self) -> frozenset[int]:
         loads = {v.data for v in walk(self.roots()) if v.op == "load"}
         adding = {s.buffer for s in self.stores if s.mode == "add"}
-        return frozenset(range(self.operands)) | frozenset(loads | adding)  # type: ignore[arg-type]
+        return frozenset(range(self.operands)) | frozenset(loads | adding)
 
     def writes(self) -> frozenset[int]:
         return frozenset(s.buffer for s in self.stores)

@@ -24,7 +24,7 @@ def index(number: int) -> Value:
 def affine(value: Value) -> tuple[Terms, int]:
     """`value` as a sum of coefficient * atom, and a constant. Atoms are axes and whatever is not a sum."""
     if value.op == "const":
-        return {}, int(value.data)  # type: ignore[call-overload]
+        return {}, int(value.data)
     if value.op in ("add", "sub"):
         (left, a), (right, b) = affine(value.args[0]), affine(value.args[1])
         sign = 1 if value.op == "add" else -1
@@ -80,10 +80,10 @@ class Simplifier:
 
     def step(self, v: Value, args: tuple[Value, ...]) -> Value:
         if v.op == "axis":
-            return index(0) if self.extents[v.data] == 1 else v  # type: ignore[call-overload]
+            return index(0) if self.extents[v.data] == 1 else v
         made = v if args == v.args else ir.make(v.op, args, v.dtype, v.data)
         if v.op == "load" and len(args) == 3 and args[1].op == "const":
-            return ir.load(v.data, args[0], v.dtype) if args[1].data else args[2]  # type: ignore[arg-type]
+            return ir.load(v.data, args[0], v.dtype) if args[1].data else args[2]
         if v.op in ("where", "and", "or", "not"):
             return self.logic(made, args)
         if v.op in ir.COMPARISONS and args[0].dtype == INDEX:
@@ -93,7 +93,7 @@ class Simplifier:
         if v.op in SUMS:
             return from_affine(*affine(made))
         if v.op in ("div", "mod") and args[1].op == "const":
-            return self.quotient(v.op, args[0], int(args[1].data))  # type: ignore[call-overload]
+            return self.quotient(v.op, args[0], int(args[1].data))
         return made
 
     def logic(self, made: Value, args: tuple[Value, ...]) -> Value:
@@ -144,7 +144,7 @@ class Simplifier:
         """A quotient of which no part divides evenly."""
         if len(terms) == 1 and constant == 0:
             (atom, c), = terms.items()
-            inner = int(atom.args[1].data) if atom.op in ("div", "mod") and atom.args[1].op == "const" else 0  # type: ignore
+            inner = int(atom.args[1].data) if atom.op in ("div", "mod") and atom.args[1].op == "const" else 0
             if c == 1 and atom.op == "div" and op == "div" and inner:
                 return self.quotient("div", atom.args[0], inner * divisor)
             if c == 1 and atom.op == "mod" and inner and inner % divisor == 0:
@@ -174,13 +174,13 @@ class Simplifier:
 
     def find_bounds(self, v: Value) -> tuple[float, float]:
         if v.op == "axis":
-            return 0, max(0, self.extents[v.data] - 1)  # type: ignore[call-overload]
+            return 0, max(0, self.extents[v.data] - 1)
         if v.op in SUMS:
             terms, constant = affine(v)
             if v not in terms:
                 return self.bounds_of(terms, constant)
         if v.op in ("div", "mod") and v.args[1].op == "const":
-            divisor = int(v.args[1].data)  # type: ignore[call-overload]
+            divisor = int(v.args[1].data)
             low, high = self.bounds(v.args[0])
             if v.op == "mod":
                 return 0, min(max(high, 0), divisor - 1)
@@ -199,7 +199,7 @@ def substitute(roots: Iterable[Value], axes: Mapping[int, Value]) -> list[Value]
     done: dict[int, Value] = {}
     for v in ir.walk(roots):
         if v.op == "axis":
-            done[id(v)] = axes.get(v.data, v)  # type: ignore[call-overload]
+            done[id(v)] = axes.get(v.data, v)
         else:
             args = tuple(done[id(a)] for a in v.args)
             done[id(v)] = v if args == v.args else ir.make(v.op, args, v.dtype, v.data)

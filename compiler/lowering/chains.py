@@ -13,18 +13,18 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from mxc.compiler.graph.phases import FORWARD
 from mxc.compiler.kernel import ir
-from mxc.compiler.kernel.calls import Window, coefficients, linear
+from mxc.compiler.kernel.calls import coefficients, linear
+from mxc.compiler.kernel.geometry import BlockedConvolution, BlockedDepthwise, Geometry, Window
 from mxc.compiler.kernel.ir import CallKernel, ChainKernel, Place, Store
 from mxc.compiler.lowering.program import Launch, Storage
 from mxc.compiler.lowering.stage import lowering_stage
 
-PRIVATE_BYTES = 320 << 10  # of a band's arrays: a part of the cache that each core has for itself
-WORTHWHILE_BYTES = 16 << 20  # that would go through memory: about what the cache that cores share has for them
-UNITS = 8  # that a chain has at least, if images have rows enough
-SEGMENT_ROWS = 14  # of a segment, at least, if an image has more than one
+if TYPE_CHECKING:
+    from mxc.compiler.targets.preferences import Chains, Preferences
 
 Call = tuple[CallKernel, tuple[Place, ...]]
 
@@ -35,6 +35,7 @@ class _Stage:
 
     launch: Launch
     kernel: CallKernel
+    geometry: BlockedConvolution[int] | BlockedDepthwise[int]  # the kernel's
     source: int | None = None  # the private array that it reads, None: memory
     target: int | None = None  # the private array that it writes
     rows: int = 0  # of the target: a ring of them, if a depthwise convolution reads it
@@ -47,17 +48,17 @@ class _Stage:
         index = linear({1: self.rows * self.line, 2: 1, 3: self.lanes})
         return (Store(self.kernel.stores[0].buffer, index, self.kernel.stores[0].value),)
 
-    @cached_property
-    def window(self) -> Window:
-        return Window.of(self.kernel.extents)
+    @property
+    def window(self) -> Window[int]:
+        return self.geometry.window
 
     @property
     def depthwise(self) -> bool:
-        return self.kernel.template == "blocked_depthwise"
+        return isinstance(self.geometry, BlockedDepthwise)
 
     @property
     def lanes(self) -> int:
-        return int(dict(self.kernel.params)["block"])  # type: ignore[call-overload]
+        return self.geometry.block
 
     @property
     def line(self) -> int:
@@ -81,9 +82,11 @@ class _Stage:
         return min(w.data[1], (rows - 1) * w.stride[1] + (w.kernel[1] - 1) * w.dilate[1] + 1)
 
 
-@lowering_stage(needs=("launches",))
-def chains(launches: Sequence[Launch]) -> list[Launch]:
+@lowering_stage(needs=("launches", "prefers"))
+def chains(launches: Sequence[Launch], prefers: Preferences) -> list[Launch]:
     """Joins pointwise and depthwise convolutions that follow each other: one launch, over bands of rows."""
+    if prefers.chains is None:
+        return list(launches)
     readers: dict[Storage, list[Launch]] = {}
     for launch in launches:
         for storage in set(launch.reads):
@@ -91,34 +94,35 @@ def chains(launches: Sequence[Launch]) -> list[Launch]:
     writer = {s: launch for launch in launches for s in launch.writes}
     taken: dict[int, Launch | None] = {}  # by the launch's id: the chain that comes in its place, if any
     for launch in launches:
-        if id(launch) in taken or not _is_stage(launch, "blocked_depthwise"):
+        if id(launch) in taken or not _is_stage(launch, BlockedDepthwise):
             continue
         parts = [launch]
         before = writer.get(launch.storages[0])
-        if before is not None and _passes(before, launch, readers) and _is_stage(before, "blocked_convolution"):
+        if before is not None and _passes(before, launch, readers) and _is_stage(before, BlockedConvolution):
             parts.insert(0, before)
         after = readers.get(launch.writes[0], [])
-        if after and _passes(launch, after[0], readers) and _is_stage(after[0], "blocked_convolution"):
+        if after and _passes(launch, after[0], readers) and _is_stage(after[0], BlockedConvolution):
             parts.append(after[0])
         if len(parts) > 1 and not any(id(part) in taken for part in parts) and _undisturbed(parts, launches):
-            made = _chain(parts)
+            made = _chain(parts, prefers.chains)
             if made is not None:
                 taken |= {**dict.fromkeys(map(id, parts[:-1])), id(parts[-1]): made}
     return [each for launch in launches if (each := taken.get(id(launch), launch)) is not None]
 
 
-def _is_stage(launch: Launch, template: str) -> bool:
+def _is_stage(launch: Launch, template: type[BlockedConvolution | BlockedDepthwise]) -> bool:
     """Whether a band of rows of `launch` can be made alone: pointwise or depthwise, in two dimensions, of float32."""
     kernel = launch.kernel
-    if not isinstance(kernel, CallKernel) or kernel.template != template or launch.phase != FORWARD:
+    if not isinstance(kernel, CallKernel) or launch.phase != FORWARD:
         return False
-    w, params = Window.of(kernel.extents), dict(kernel.params)
-    if set(kernel.buffers) != {"float32"} or not params["flat"] or _steps(kernel) is None:
+    g = kernel.geometry
+    if not isinstance(g, template) or set(kernel.buffers) != {"float32"} or not g.flat or _steps(kernel) is None:
         return False
-    if template == "blocked_depthwise":
+    w = g.window
+    if isinstance(g, BlockedDepthwise):
         reach = (w.kernel[1] - 1) * w.dilate[1] + 1
         return w.out[0] == w.data[0] == w.kernel[0] == 1 and w.pad[1] < reach and w.out[1] > 0
-    return w.groups == 1 and not params["copied"] and {*w.kernel, *w.stride} == {1} and w.out[0] == 1
+    return w.groups == 1 and not g.copied and {*w.kernel, *w.stride} == {1} and w.out[0] == 1
 
 
 def _passes(before: Launch, after: Launch, readers: dict[Storage, list[Launch]]) -> bool:
@@ -148,25 +152,28 @@ def _steps(kernel: CallKernel) -> dict[int, tuple[int, int]] | None:
     for buffer, index in [*accesses, *((s.buffer, s.index) for s in kernel.stores)]:
         factors = coefficients(index)[0]
         steps = factors.get(0, 0), factors.get(3, 0)
-        if found.setdefault(buffer, steps) != steps:  # type: ignore[arg-type]
+        if found.setdefault(buffer, steps) != steps:
             return None
     return found if all(i >= kernel.operands for i in found) else None
 
 
-def _chain(parts: Sequence[Launch]) -> Launch | None:
+def _chain(parts: Sequence[Launch], figures: Chains) -> Launch | None:
     """The launches `parts`, each of which reads what the one before it makes, as one; None if that does not pay."""
-    stages = [_Stage(part, part.kernel) for part in parts if isinstance(part.kernel, CallKernel)]
+    stages = [_Stage(part, part.kernel, part.kernel.geometry) for part in parts
+              if isinstance(part.kernel, CallKernel)
+              and isinstance(part.kernel.geometry, BlockedConvolution | BlockedDepthwise)]
     images, (_, height, _) = stages[-1].window.batch, stages[-1].window.out
     through = sum(part.writes[0].nbytes for part in parts[:-1])
-    if through < WORTHWHILE_BYTES:
+    if through < figures.worthwhile_bytes:
         return None
-    band = next((rows for rows in range(height, 0, -1) if _private_bytes(stages, rows) <= PRIVATE_BYTES), 0)
+    most = figures.private_bytes
+    band = next((rows for rows in range(height, 0, -1) if _private_bytes(stages, rows) <= most), 0)
     if not band:
         return None
     for i, (stage, after) in enumerate(itertools.pairwise(stages)):
         stage.target = after.source = i
         stage.rows = _rows_between(stages, i, band)
-    count = max(1, min(-(-UNITS // images), height // SEGMENT_ROWS))
+    count = max(1, min(-(-figures.units // images), height // figures.segment_rows))
     bounds = [height * i // count for i in range(count + 1)]
     storages = list(dict.fromkeys(s for part in parts for s in part.storages
                                   if s not in [each.writes[0] for each in parts[:-1]]))
@@ -224,19 +231,23 @@ class _Segment:
 
     def _call(self, stage: _Stage, first: int, last: int, slot: int, behind: int) -> Call:
         """Output rows first <= h < last into `slot` of the target; behind: rows after those that were made first."""
-        kernel, w, rows = stage.kernel, stage.window, last - first
-        strides = list(kernel.extents[22:27])
+        w, g, strides, rows = stage.window, stage.geometry, stage.geometry.data_strides, last - first
         begin, end = stage.needed(first, last)
         step, pad = strides[0], begin - first * w.stride[1] + w.pad[1] if stage.depthwise else 0
-        rest: tuple[int, ...] = (0, end - begin) if stage.depthwise else (1,)  # where the ring begins, its rows; alone
+        ring_start, ring = 0, end - begin
         at = begin * strides[3]
         if stage.source is not None:
             before = self.stages[stage.source]
-            strides, step, at = [0, before.rows * before.line, 0, before.line, stage.lanes], 0, behind * before.line
+            strides, step, at = (0, before.rows * before.line, 0, before.line, stage.lanes), 0, behind * before.line
             if stage.depthwise:
-                rest, at = (begin % before.rows, before.rows), 0
+                ring_start, ring, at = begin % before.rows, before.rows, 0
         window = replace(w, batch=1, data=(1, end - begin, w.data[2]), out=(1, rows, w.out[2]), pad=(0, pad, w.pad[2]))
-        made = replace(kernel, extents=(*window.numbers(), *strides, *rest), stores=stage.stores)
+        here: Geometry[int]
+        if isinstance(g, BlockedDepthwise):
+            here = replace(g, window=window, data_strides=strides, ring_start=ring_start, ring=ring)
+        else:
+            here = replace(g, window=window, data_strides=strides, alone=1)
+        made = replace(stage.kernel, geometry=here, stores=stage.stores)
         return made, self._places(stage, at, step, first, slot)
 
     def _places(self, stage: _Stage, at: int, step: int, first: int, slot: int) -> tuple[Place, ...]:

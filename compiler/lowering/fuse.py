@@ -49,7 +49,7 @@ class Grouping:
     """The groups of a graph, in an order in which they can run."""
 
     def __init__(self, graph: Graph, options: Options):
-        self.graph = graph
+        self.graph, self.spreading = graph, options.prefers.spreading
         self.phase = phases(graph, options.static)
         self.position = graph.ids
         self.users = {e: list(dict.fromkeys(user for user, _ in found)) for e, found in graph.consumers().items()}
@@ -100,7 +100,7 @@ class Grouping:
             return f"together they read and write more than {MAX_BUFFERS} arrays"
         form = united(producer.form, consumer.form)
         try:
-            form = form or form_of(self.graph, nodes, set(stored))
+            form = form or form_of(self.graph, nodes, set(stored), self.spreading)
         except NotFusable as error:
             return str(error)
         if self.leaves_and_returns(nodes):

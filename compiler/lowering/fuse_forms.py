@@ -5,6 +5,7 @@ import math
 import re
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from mxc.compiler.graph.graph import Entry, Graph, Node, Shape
 from mxc.compiler.kernel.ir import FUNCTIONS
@@ -13,15 +14,14 @@ from mxc.compiler.ops.functions import calls_native, written_out
 from mxc.compiler.ops.shapes import reduced_axes
 from mxc.compiler.ops.table import Kind
 
+if TYPE_CHECKING:
+    from mxc.compiler.targets.preferences import Spreading
+
 ORDER_KEEPING = "reshape"  # the index rule of operators that keep the row-major order of the elements
 JOINING = "concat"  # the index rule of operators that put arrays one behind the other
 MOST_JOINED = 24  # arrays that one kernel joins
 MOST_PLACES = 128  # at which the inline values of a kernel are computed or read, for one element of what it stores
 SPACE, DOMAIN, INLINE = "space", "domain", "inline"
-
-# A reduction over few outputs is split over threads instead of being fused with what reads its result.
-MIN_DOMAIN_TO_SPREAD_BACK = 8
-SMALL_SPACE = 1 << 16
 
 _COSTLY = re.compile(r"/|\*\*|\b(?:" + "|".join((*FUNCTIONS, "sqrt", "pow", "mod")) + r")\s*\(")
 
@@ -95,11 +95,13 @@ def united(producer: Form, consumer: Form) -> Form | None:
     return Form("map", consumer.space, frozenset(), {**producer.levels, **consumer.levels}, plain=True)
 
 
-def form_of(graph: Graph, nodes: Sequence[Node], stored: set[Entry] | None = None) -> Form:
-    """The form of `nodes` (topological order) when `stored` entries must reach memory. Raises NotFusable."""
+def form_of(graph: Graph, nodes: Sequence[Node], stored: set[Entry] | None = None,
+            spreading: Spreading | None = None) -> Form:
+    """The form of `nodes` (topological order) when `stored` entries must reach memory. spreading: the target's figures;
+    None: results of reductions may always be spread back. Raises NotFusable."""
     if len(nodes) == 1 and stored is None:
         return _single(graph, nodes[0])
-    return _Leveller(graph, nodes, stored or set()).form()
+    return _Leveller(graph, nodes, stored or set(), spreading).form()
 
 
 def _single(graph: Graph, node: Node) -> Form:
@@ -124,8 +126,8 @@ def _single(graph: Graph, node: Node) -> Form:
 class _Leveller:
     """Finds the level of every entry of a group, from the last node to the first."""
 
-    def __init__(self, graph: Graph, nodes: Sequence[Node], stored: set[Entry]):
-        self.graph, self.nodes, self.stored = graph, nodes, stored
+    def __init__(self, graph: Graph, nodes: Sequence[Node], stored: set[Entry], spreading: Spreading | None):
+        self.graph, self.nodes, self.stored, self.spreading = graph, nodes, stored, spreading
         self.inside = set(nodes)
         kinds = [node.op.kind for node in nodes if node.op is not None]
         self.anchors = [n for n, k in zip(nodes, kinds, strict=True) if k == Kind.ANCHOR]
@@ -196,7 +198,9 @@ class _Leveller:
     def _check_reads(self, levels: dict[Entry, str], kind: str, space: Shape, reduced: frozenset[int],
                      after: set[Node]) -> None:
         graph = self.graph
-        big = math.prod(space) > SMALL_SPACE
+        # A reduction to few results is divided over threads instead of being fused with what reads its result.
+        spreading = self.spreading
+        fewest = spreading.fewest_rows if spreading and math.prod(space) > spreading.small_space else 0
         for node in reversed(self.nodes):
             assert node.op is not None
             mine = levels[Entry(node)]
@@ -216,7 +220,7 @@ class _Leveller:
                 if mine == theirs == DOMAIN and (is_view(node) or self._unit_broadcast(shape, node)):
                     continue
                 if mine == SPACE and theirs == DOMAIN and self._spreads_back(node, shape, space, reduced):
-                    if big and math.prod(shape) < MIN_DOMAIN_TO_SPREAD_BACK:
+                    if math.prod(shape) < fewest:
                         raise NotFusable("too few points of the domain for two sweeps in one kernel")
                     continue
                 self._inline(entry, node, levels, kind, after)

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
+from typing import TYPE_CHECKING
 
 from mxc.compiler.graph.graph import Entry, Graph, Node
 from mxc.compiler.graph.names import head_position
@@ -14,12 +15,16 @@ from mxc.compiler.lowering.lower_group import GroupLowering, routine_kernel
 from mxc.compiler.lowering.program import Launch, Storage, by_phase
 from mxc.compiler.lowering.stage import lowering_stage
 
+if TYPE_CHECKING:
+    from mxc.compiler.targets.preferences import Preferences
+
 
 class Lowering:
     """Lowers the groups of one graph; `launches` are what came out, `outputs` the storages of the graph's outputs."""
 
-    def __init__(self, graph: Graph, groups: Sequence[Group], args: Set[str], aux: Set[str]):
-        self.graph = graph
+    def __init__(self, graph: Graph, groups: Sequence[Group], args: Set[str], aux: Set[str],
+                 prefers: Preferences):
+        self.graph, self.prefers = graph, prefers
         self.groups = groups
         self.storage_of: dict[Entry, Storage] = {}
         self.launches: list[Launch] = []
@@ -113,7 +118,7 @@ class Lowering:
         if group.form.kind == "join":
             self._join(group, targets)
             return
-        lowering = GroupLowering(self.graph, group, self.storage_of)
+        lowering = GroupLowering(self.graph, group, self.storage_of, self.prefers)
         kernel = lowering.kernel(targets)
         self.launches.append(Launch(group.phase, group.label, kernel, lowering.storages))
 
@@ -164,14 +169,14 @@ class Lowering:
         self.launches.append(Launch(phase, "copy", copy_kernel(storage.dtype, storage.shape, mode), [source, storage]))
 
 
-@lowering_stage(needs=("graph", "groups", "args", "aux"), gives=("launches", "outputs"))
-def lower(graph: Graph, groups: Sequence[Group], args: Set[str],
-          aux: Set[str]) -> tuple[list[Launch], list[Storage]]:
+@lowering_stage(needs=("graph", "groups", "args", "aux", "prefers"), gives=("launches", "outputs"))
+def lower(graph: Graph, groups: Sequence[Group], args: Set[str], aux: Set[str],
+          prefers: Preferences) -> tuple[list[Launch], list[Storage]]:
     """Makes groups launches of kernels over storages, in the order of the phases.
 
     Inside a phase they have the order of the groups. args, aux: names of the arguments and auxiliary states among the
     graph's variables; the others are head gradients. Returns the storages of the graph's outputs too.
     """
-    lowering = Lowering(graph, groups, args, aux)
+    lowering = Lowering(graph, groups, args, aux, prefers)
     lowering.run()
     return by_phase(lowering.launches), lowering.outputs

@@ -7,8 +7,10 @@ of its inputs at the indices that it reads. An index is one "index" Value for ea
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from mxc.compiler.graph.graph import Entry, Graph, Node, Shape
+from mxc.compiler.kernel import calls
 from mxc.compiler.kernel.canonical import canonical
 from mxc.compiler.kernel.index_rule import flatten, unflatten
 from mxc.compiler.kernel.ir import (
@@ -35,13 +37,16 @@ from mxc.compiler.lowering.fuse_forms import DOMAIN, is_view, is_window
 from mxc.compiler.lowering.program import Storage
 from mxc.compiler.ops.table import Kind
 
+if TYPE_CHECKING:
+    from mxc.compiler.targets.preferences import Preferences
+
 Index = tuple[Value, ...]
 ZERO = const(0, INDEX)
 SEED = Storage("seed", "int64", (2,), "seed")
 
 
 class Call:
-    """What a call rule sees of its node: the shapes and dtypes of its inputs and of one output."""
+    """What a rule sees of its node: the shapes and dtypes of its inputs and of one output."""
 
     def __init__(self, graph: Graph, entry: Entry):
         self._graph, self._node = graph, entry.node
@@ -54,6 +59,14 @@ class Call:
 
     def dtype(self, k: int) -> str:
         return self._graph.dtype(self._node.inputs[k])
+
+
+class Anchor(Call):
+    """What a call rule sees of its node: the target's figures too."""
+
+    def __init__(self, graph: Graph, entry: Entry, prefers: Preferences):
+        super().__init__(graph, entry)
+        self.prefers = prefers
 
 
 class RoutineNode(Call):
@@ -105,10 +118,10 @@ class Inputs(Call):
 
 
 class GroupLowering:
-    """Turns one group into a kernel; `storages` are then the kernel's buffers."""
+    """Turns one group into a kernel; `storages` are then the kernel's buffers. prefers: the target's figures."""
 
-    def __init__(self, graph: Graph, group: Group, storage_of: dict[Entry, Storage]):
-        self.graph, self.group, self.storage_of = graph, group, storage_of
+    def __init__(self, graph: Graph, group: Group, storage_of: dict[Entry, Storage], prefers: Preferences):
+        self.graph, self.group, self.storage_of, self.prefers = graph, group, storage_of, prefers
         self.inside = set(group.nodes)
         self.storages: list[Storage] = []
         self.guard: Value | None = None
@@ -276,8 +289,7 @@ class GroupLowering:
         assert rule is not None, anchor
         for source in anchor.inputs:
             self.storages.append(self.storage_of[source])  # operands come first, even when two are the same array
-        call = Call(self.graph, Entry(anchor))
-        make, axes = rule(call, anchor.params)
+        geometry, axes = rule(Anchor(self.graph, Entry(anchor), self.prefers), anchor.params)
         self.acc_of[anchor] = acc(0, self.graph.dtype(Entry(anchor)))
         extents = [1] * (max(axes) + 1)
         for extent, position in zip(form.space, axes, strict=True):
@@ -290,7 +302,7 @@ class GroupLowering:
             element = self.value(entry, places)
             position = self.simplify(flatten(places, form.space))
             stores += [Store(self.slot(s), position, element, mode) for s, mode in targets[entry]]
-        return make(self.group.label, tuple(s.dtype for s in self.storages), tuple(stores))
+        return calls.call(self.group.label, geometry, [s.dtype for s in self.storages], stores)
 
 
 class Window(Inputs):

@@ -5,12 +5,16 @@ import bisect
 import heapq
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from mxc.compiler.kernel import calls
 from mxc.compiler.kernel.ir import CallKernel, ChainKernel, FunctionKernel
 from mxc.compiler.lowering.program import Launch, Storage, can_share, last_uses
 from mxc.compiler.lowering.stage import Program, lowering_stage
 from mxc.compiler.plan import Buffer, Plan, Step
+
+if TYPE_CHECKING:
+    from mxc.compiler.targets.protocol import KernelTarget
 
 MOST_COMPARED = 2048  # intervals of which each is compared with all others, which takes a second or two
 ALIGNMENT = 64  # bytes: a cache line, and the widest vector
@@ -150,7 +154,8 @@ def _plan_text(program: Program) -> str:
 
 
 @lowering_stage(needs=("launches", "outputs", "target"), gives=("plan",), also="plan", text=_plan_text)
-def plan_memory(launches: Sequence[Launch], outputs: Sequence[Storage], target, in_place: bool = True) -> Plan:
+def plan_memory(launches: Sequence[Launch], outputs: Sequence[Storage], target: KernelTarget,
+                in_place: bool = True) -> Plan:
     """Plans memory: lifetimes of arrays, results in place of their inputs, offsets in one arena.
 
     launches: in the order in which they run. outputs: the storages of the graph's outputs, in order.

@@ -120,7 +120,7 @@ def _accesses(kernel: LoopKernel | CallKernel) -> _Accesses:
     loads: dict[int, list[Value]] = {}
     for v in walk(kernel.roots()):
         if v.op == "load":
-            loads.setdefault(int(v.data), []).append(v)  # type: ignore[call-overload]
+            loads.setdefault(int(v.data), []).append(v)
     sweeping = [s for s in kernel.stores if isinstance(kernel, LoopKernel) and _sweeps(kernel, s)]
     return _Accesses(loads, [_loaded([s.value]) for s in kernel.stores], sweeping,
                      _loaded([root for s in sweeping for root in (s.index, s.value)]))
@@ -128,7 +128,7 @@ def _accesses(kernel: LoopKernel | CallKernel) -> _Accesses:
 
 def _loaded(roots: Sequence[Value]) -> frozenset[int]:
     """The buffers that are loaded for `roots`."""
-    return frozenset(int(v.data) for v in walk(roots) if v.op == "load")  # type: ignore[call-overload]
+    return frozenset(int(v.data) for v in walk(roots) if v.op == "load")
 
 
 def _sweeps(kernel: LoopKernel, store: Store) -> bool:

@@ -63,7 +63,7 @@ def _form(kernel: LoopKernel) -> tuple[Hashable, tuple]:
 def _argument(v: Value) -> Value:
     """A number, made of a run-time integer."""
     if not BITS[v.dtype]:
-        return ir.cast(ir.const(int(v.data), INDEX), v.dtype)  # type: ignore[call-overload]
+        return ir.cast(ir.const(int(v.data), INDEX), v.dtype)
     bits = np.asarray(v.data, v.dtype).view(BITS[v.dtype]).item()
     return ir.make("bitcast", (ir.cast(ir.const(bits, INDEX), BITS[v.dtype]),), v.dtype)
 

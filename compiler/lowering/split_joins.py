@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 from mxc.compiler.kernel import ir
 from mxc.compiler.kernel.canonical import mapped
@@ -18,28 +20,32 @@ from mxc.compiler.lowering.program import Launch, Storage, divided
 from mxc.compiler.lowering.split_reduction import compact
 from mxc.compiler.lowering.stage import lowering_stage
 
-SHORTEST = 4096  # points of a stretch: fewer are not worth a launch
+if TYPE_CHECKING:
+    from mxc.compiler.targets.preferences import Joins, Preferences
+
 MOST = 64  # parts along one axis
 
 Part = tuple[LoopKernel, list[Storage]]
 
 
-@lowering_stage(needs=("launches",))
-def split_joins(launches: Sequence[Launch]) -> list[Launch]:
+@lowering_stage(needs=("launches", "prefers"))
+def split_joins(launches: Sequence[Launch], prefers: Preferences) -> list[Launch]:
     """Splits kernels of joined arrays by their parts: a launch for each long stretch of an axis."""
-    return divided(launches, LoopKernel, stretches)
+    if prefers.joins is None:
+        return list(launches)
+    return divided(launches, LoopKernel, partial(stretches, prefers.joins))
 
 
-def stretches(kernel: LoopKernel, storages: Sequence[Storage]) -> list[Part]:
+def stretches(figures: Joins, kernel: LoopKernel, storages: Sequence[Storage]) -> list[Part]:
     """The kernel itself with its storages, or one for each stretch of an axis that its conditions divide."""
     if not kernel.accumulators:
         cuts = _cuts(kernel)
         for axis, places in sorted(cuts.items()):
             rest = math.prod(kernel.domain) // kernel.domain[axis]
-            bounds = _long(sorted(places), kernel.domain[axis], -(-SHORTEST // max(1, rest)))
+            bounds = _long(sorted(places), kernel.domain[axis], -(-figures.shortest // max(1, rest)))
             if 2 < len(bounds) <= MOST + 1:
                 parts = [_part(kernel, storages, axis, *pair) for pair in pairwise(bounds)]
-                return [smaller for part in parts for smaller in stretches(*part)]
+                return [smaller for part in parts for smaller in stretches(figures, *part)]
     return [(kernel, list(storages))]
 
 
@@ -82,7 +88,7 @@ def _cut(condition: Value, extents: Sequence[int]) -> tuple[int, int] | None:
         constant -= 1
     if factor < 0:  # x >= 0 is -x - 1 < 0
         terms, factor, constant = {a: -f for a, f in terms.items()}, -factor, -constant - 1
-    rest = [(int(a.data), f) for a, f in terms.items() if a is not atom]  # type: ignore[call-overload]
+    rest = [(int(a.data), f) for a, f in terms.items() if a is not atom]
     if constant % factor or any(f < 0 for _, f in rest) or sum(f * (extents[a] - 1) for a, f in rest) >= factor:
         return None
-    return int(atom.data), -constant // factor  # type: ignore[call-overload]
+    return int(atom.data), -constant // factor

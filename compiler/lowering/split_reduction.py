@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING
 
 from mxc.compiler.kernel.canonical import canonical, lanes
 from mxc.compiler.kernel.ir import (
@@ -26,30 +28,32 @@ from mxc.compiler.kernel.simplify_index import substitute
 from mxc.compiler.lowering.program import Launch, Storage, divided
 from mxc.compiler.lowering.stage import lowering_stage
 
-FEW = 16  # points of the domain below which a reduction is split
-LONG = 1 << 15  # elements of the reduction from which on it is
-PART = 1 << 13  # elements of a part, about
+if TYPE_CHECKING:
+    from mxc.compiler.targets.preferences import Preferences, Reductions
 
 
-@lowering_stage(needs=("launches",))
-def split_reduction(launches: Sequence[Launch]) -> list[Launch]:
+@lowering_stage(needs=("launches", "prefers"))
+def split_reduction(launches: Sequence[Launch], prefers: Preferences) -> list[Launch]:
     """Splits large reductions to few values: partial results in one launch, the results in another."""
-    return divided(launches, LoopKernel, two_sums)
+    if prefers.reductions is None:
+        return list(launches)
+    return divided(launches, LoopKernel, partial(two_sums, prefers.reductions))
 
 
-def two_sums(kernel: LoopKernel, storages: Sequence[Storage]) -> list[tuple[LoopKernel, list[Storage]]]:
+def two_sums(figures: Reductions, kernel: LoopKernel,
+             storages: Sequence[Storage]) -> list[tuple[LoopKernel, list[Storage]]]:
     """The kernel itself with its storages, or two kernels: partial accumulators, then their combination."""
     whole = [(kernel, list(storages))]
     if any(a.combine not in ("sum", "prod", "max", "min") for a in kernel.accumulators):
         return whole
     domain, length = math.prod(kernel.domain), math.prod(kernel.reduce)
-    if domain >= FEW or length < LONG or not kernel.accumulators:
+    if domain >= figures.few or length < figures.long or not kernel.accumulators:
         return whole
     if _sweeps_after(kernel) or any(v.op == "acc" for a in kernel.accumulators for v in walk([a.body])):
         return whole
     position = next((i for i, d in enumerate(kernel.reduce) if d > 1), 0)
     extent = kernel.reduce[position]
-    parts = _parts(extent, max(1, min(extent, length // PART)))
+    parts = _parts(extent, max(1, min(extent, length // figures.part)))
     if parts == 1:
         return whole
     return _two_kernels(kernel, list(storages), position, parts)
@@ -58,7 +62,7 @@ def two_sums(kernel: LoopKernel, storages: Sequence[Storage]) -> list[tuple[Loop
 def _sweeps_after(kernel: LoopKernel) -> bool:
     """True when a store runs at every point of the reduce axes."""
     first = len(kernel.domain)
-    return any(v.op == "axis" and int(v.data) >= first  # type: ignore[call-overload]
+    return any(v.op == "axis" and int(v.data) >= first
                for s in kernel.stores for v in walk([s.index, s.value]))
 
 
@@ -119,7 +123,7 @@ def compact(kernel: LoopKernel, storages: Sequence[Storage]) -> tuple[LoopKernel
         done: dict[Value, Value] = {}
         for value in walk([root]):
             args = [done[a] for a in value.args]
-            data = new[int(value.data)] if value.op == "load" else value.data  # type: ignore[call-overload]
+            data = new[int(value.data)] if value.op == "load" else value.data
             done[value] = make(value.op, args, value.dtype, data)
         return done[root]
 

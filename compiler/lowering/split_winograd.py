@@ -3,39 +3,44 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from math import prod
+from typing import TYPE_CHECKING
 
 from mxc.compiler.kernel import calls, ir
-from mxc.compiler.kernel.calls import Window
+from mxc.compiler.kernel.geometry import Window, WinogradConvolution
 from mxc.compiler.kernel.ir import CallKernel
 from mxc.compiler.lowering.program import Launch, Storage, divided
 from mxc.compiler.lowering.stage import lowering_stage
 from mxc.compiler.ops import winograd
 
-BANDS = 8  # of tiles, each with its own data, are enough units of work
-LINE = 16  # elements, of 64 bytes that come from memory together
+if TYPE_CHECKING:
+    from mxc.compiler.targets.preferences import Preferences, WinogradCosts
 
 
-@lowering_stage(needs=("launches",))
-def split_winograd(launches: Sequence[Launch]) -> list[Launch]:
+@lowering_stage(needs=("launches", "prefers"))
+def split_winograd(launches: Sequence[Launch], prefers: Preferences) -> list[Launch]:
     """Splits Winograd's convolutions of few tiles: the data's transformation in one launch, the rest in another."""
-    return divided(launches, CallKernel, two_sides)
+    if prefers.winograd is None:
+        return list(launches)
+    return divided(launches, CallKernel, partial(two_sides, prefers.winograd))
 
 
-def two_sides(kernel: CallKernel, storages: Sequence[Storage]) -> list[tuple[CallKernel, list[Storage]]]:
+def two_sides(figures: WinogradCosts, kernel: CallKernel,
+              storages: Sequence[Storage]) -> list[tuple[CallKernel, list[Storage]]]:
     """The kernel itself with its storages; of few tiles, one for the data's side and one for the rest.
 
     Then threads share the tiles among them by their filters, and would each transform all of the data.
     """
-    w, params = Window.of(kernel.extents), dict(kernel.params)
-    if kernel.template != "winograd_convolution" or not _few_tiles(w):
+    g = kernel.geometry
+    if not isinstance(g, WinogradConvolution) or not _few_tiles(g.window, figures):
         return [(kernel, list(storages))]
-    tiles, block = int(params["tiles"]), int(params["block"])  # type: ignore[call-overload]
-    lines = -(-calls.winograd_groups(w, tiles) * tiles * w.channels // LINE)
-    pitch = (lines + 1 - lines % 2) * LINE  # an odd number of lines, or all places would meet in a few sets of a cache
-    side = calls.winograd_data(kernel.name, kernel.buffers[0], w, kernel.extents[22:27], block, tiles, pitch)
+    line = figures.line_bytes // 4  # elements of float32
+    lines = -(-calls.winograd_groups(g.window, g.tiles) * g.tiles * g.window.channels // line)
+    pitch = (lines + 1 - lines % 2) * line  # an odd number of lines, or all places would meet in a few sets of a cache
+    side = calls.winograd_data(kernel.name, kernel.buffers[0], g.window, g.data_strides, g.block, g.tiles, pitch)
     made = Storage("arena", kernel.buffers[0], (winograd.PLACES * pitch,), kernel.name)
-    rest, data = _apart(replace(kernel, extents=(*kernel.extents[:-1], pitch)))
+    rest, data = _apart(replace(kernel, geometry=replace(g, given=pitch)))
     return [(side, [storages[0], made]), (rest, [made, *storages[1:], *storages[:data]])]
 
 
@@ -51,7 +56,7 @@ def _apart(kernel: CallKernel) -> tuple[CallKernel, int]:
     return replace(kernel, buffers=(*kernel.buffers, kernel.buffers[0]), stores=stores), 1
 
 
-def _few_tiles(w: Window) -> bool:
-    least, most = calls.WINOGRAD_BAND
-    band = min(most, max(least, w.channels * w.filters // calls.WINOGRAD_KERNELS))
-    return w.batch * prod(winograd.grid(w.out)) < BANDS * band
+def _few_tiles(w: Window[int], figures: WinogradCosts) -> bool:
+    least, most = figures.band
+    band = min(most, max(least, w.channels * w.filters // figures.band_kernels))
+    return w.batch * prod(winograd.grid(w.out)) < figures.bands * band

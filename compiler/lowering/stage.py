@@ -16,6 +16,8 @@ from mxc.compiler.transformation import Transformation
 
 if TYPE_CHECKING:
     from mxc.compiler.lowering.fuse import Group
+    from mxc.compiler.targets.preferences import Preferences
+    from mxc.compiler.targets.protocol import KernelTarget
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -41,14 +43,19 @@ class Program:
     plan: Plan = field(default_factory=Plan)
 
     @property
-    def target(self) -> Any:
+    def target(self) -> KernelTarget:
         return self.options.target
+
+    @property
+    def prefers(self) -> Preferences:
+        """The target's figures."""
+        return self.options.prefers
 
     def launches_text(self) -> str:
         return launches_text(self.launches, [node.name for node in self.graph.nodes])
 
 
-GIVEN = ("graph", "options", "target", "args", "aux")  # the facts before the first stage
+GIVEN = ("graph", "options", "target", "prefers", "args", "aux")  # the facts before the first stage
 
 
 @dataclass(frozen=True)

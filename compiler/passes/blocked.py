@@ -21,17 +21,14 @@ from mxc.compiler.passes.registry import graph_pass
 from mxc.compiler.passes.winograd import Winograd, pays
 
 CHANNELS_LAST = {1: "NWC", 2: "NHWC", 3: "NDHWC"}
-# A depthwise convolution that stands alone stays plain beyond so many pixels of a result's map, or elements of data.
-LARGE_MAP, LARGE_DATA = 784, 1 << 20
-FEW_TAPS = 9  # that a band of pixels is packed for without losing what plain arrays gain
-FULL = 0.6  # of a convolution's blocks of filters, at least, for blocks to pay
 
 
 class _Regions:
-    """The new graph being made. in_blocks: the blocked form of old entries that have one."""
+    """The new graph being made. in_blocks: the blocked form of old entries that have one. figures: the target's; None:
+    it wants nothing in blocks."""
 
     def __init__(self, graph: Graph, options: Options):
-        self.graph, self.options = graph, options
+        self.graph, self.options, self.figures = graph, options, options.prefers.blocks
         self.builder = GraphBuilder(graph)
         self.static = static_nodes(graph, options.static)
         self.wanted = _wanted(graph, self.static)
@@ -41,7 +38,7 @@ class _Regions:
     def lanes(self, entry: Entry) -> int:
         """Channels of a block for arrays like `entry`; 0 where it cannot lie in blocks."""
         shape, dtype = self.graph.shape(entry), self.graph.dtype(entry)
-        lanes = self.options.target.lanes(dtype) if dtype.startswith("float") else 0
+        lanes = self.options.target.lanes(dtype) if self.figures is not None and dtype.startswith("float") else 0
         fits = lanes > 1 and 3 <= len(shape) <= 5 and shape[1] % lanes == 0 and 0 not in shape
         return lanes if fits else 0
 
@@ -114,14 +111,18 @@ class _Regions:
     def quick(self, node: Node, fills: bool) -> bool:
         """Whether a convolution is as fast in plain arrays: of one tap, or few, of channels that do not fill blocks."""
         shape, data = self.graph.shape(Entry(node)), self.graph.shape(node.inputs[0])
+        assert self.figures is not None
         taps = prod(node.params.kernel)
-        suited = taps == 1 or (not fills and taps <= FEW_TAPS and max(node.params.stride) <= 2)
-        return suited and by_panels(node.params, data, shape, self.graph.dtype(node.inputs[0]))
+        suited = taps == 1 or (not fills and taps <= self.figures.few_taps and max(node.params.stride) <= 2)
+        return suited and by_panels(node.params, data, shape, self.graph.dtype(node.inputs[0]),
+                                    self.options.prefers.panels)
 
     def large(self, node: Node) -> bool:
         """Whether a depthwise convolution has maps, or data, for which plain arrays are faster."""
+        assert self.figures is not None
         pixels = prod(self.graph.shape(Entry(node))[2:])
-        return pixels > LARGE_MAP or prod(self.graph.shape(node.inputs[0])) >= LARGE_DATA
+        elements = prod(self.graph.shape(node.inputs[0]))
+        return pixels > self.figures.map_pixels or elements >= self.figures.data_elements
 
     def into_blocks(self, node: Node, lanes: int, filters: int) -> Entry:
         """The convolution of data in blocks into blocks, of `filters` filters; see `direct`."""
@@ -174,7 +175,7 @@ class _Regions:
         if data not in self.in_blocks or weight.node not in self.static or node.params.num_group > 1:
             return False
         whole = -(-filters // lanes) * lanes
-        if filters < FULL * whole:
+        if self.figures is None or filters < self.figures.full * whole:
             return False
         n, _, *space = self.graph.shape(Entry(node))
         made = self.unblocked(self.into_blocks(node, lanes, whole), (n, whole, *space))

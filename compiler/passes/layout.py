@@ -17,20 +17,16 @@ from mxc.compiler.graph.static import static_nodes
 from mxc.compiler.ops.table import Params
 from mxc.compiler.passes.registry import graph_pass
 
-FEW_PIXELS = 256  # of all images: a convolution of so many reads its weight hardly more than once
-# Images are computed at once, if there is a choice, where one has so many pixels at most: kernels of one tap, others.
-SMALL_MAPS = 64, 784
-FEW_CHANNELS = 4  # of a group, or filters: then for any pixels
-
 
 def _pack(builder: GraphBuilder, weight: Entry, rows: tuple[int, ...], block: int, name: str) -> Entry:
     """The weight as (groups, rows, depth), packed."""
     return builder.make("_mxc_pack_rows", as_shape(builder, weight, rows), block=block, name=f"{name}_packed")
 
 
-def _stays(shape: tuple[int, ...], is_static: bool) -> bool:
+def _stays(options: Options, shape: tuple[int, ...], is_static: bool) -> bool:
     """Whether the weight of a convolution with results of `shape` is not packed."""
-    return not is_static and shape[0] * prod(shape[2:]) <= FEW_PIXELS
+    figures = options.prefers.packing
+    return figures is None or (not is_static and shape[0] * prod(shape[2:]) <= figures.few_pixels)
 
 
 def _by_images(options: Options, dtype: str, params: Params, shape: tuple[int, ...], channels: int, filters: int,
@@ -39,10 +35,11 @@ def _by_images(options: Options, dtype: str, params: Params, shape: tuple[int, .
 
     channels, filters: of a group.
     """
-    lanes = options.target.lanes(dtype) if dtype.startswith("float") else 0
-    if lanes < 2 or shape[0] % lanes:
+    lanes, figures = options.target.lanes(dtype) if dtype.startswith("float") else 0, options.prefers.packing
+    if lanes < 2 or shape[0] % lanes or figures is None:
         return False
-    return prod(shape[2:]) <= SMALL_MAPS[prod(params.kernel) > 1] or min(channels, filters) <= FEW_CHANNELS
+    small = figures.window_map if prod(params.kernel) > 1 else figures.point_map
+    return prod(shape[2:]) <= small or min(channels, filters) <= figures.few_channels
 
 
 def _convolution(builder: GraphBuilder, node: Node, shape: tuple[int, ...], options: Options, is_static: bool) -> Entry:
@@ -55,7 +52,7 @@ def _convolution(builder: GraphBuilder, node: Node, shape: tuple[int, ...], opti
     by_images = not is_static and not picks and _by_images(options, dtype, node.params, shape, channels // groups,
                                                            filters // groups)
     block = options.target.tile(dtype)[0]
-    if by_images or _stays(shape, is_static):
+    if by_images or _stays(options, shape, is_static):
         block = 0
     if block:
         rows = (groups, filters // groups, prod(builder.shape(weight)[1:]))
@@ -75,7 +72,7 @@ def _data_grad(builder: GraphBuilder, node: Node, options: Options, is_static: b
     strided = any(s > 1 for s in node.params.stride)
     by_images = (strided or not is_static) and _by_images(options, dtype, node.params, shape, channels, filters)
     block = options.target.tile(dtype)[0]
-    if by_images or strided or _stays(shape, is_static):  # the kernel picks or packs what it reads
+    if by_images or strided or _stays(options, shape, is_static):  # the kernel picks or packs what it reads
         block = 0
     if block:
         by_filter = as_shape(builder, weight, (groups, filters, channels, taps))

@@ -24,9 +24,6 @@ from mxc.compiler.lowering.fuse_forms import is_costly, is_join, is_view, is_win
 from mxc.compiler.ops.table import Kind
 from mxc.compiler.passes.registry import graph_pass
 
-WORTH_IT = 1 << 14  # bytes from which on a value that is stored is recomputed: below, a kernel more costs more
-MAX_AGAIN = 24  # nodes that are computed again for one such value
-
 
 def renamed(node: Node, name: str, inputs: list[Entry]) -> Node:
     return Node(node.op, name, node.attrs, node.params, inputs, node.subgraphs)
@@ -71,8 +68,12 @@ class _Choice:
             self._need(entry)
         outputs = set(graph.outputs)
         self.dropped: set[Entry] = set()
+        figures = options.prefers.recomputing
+        if figures is None:
+            return
         for entry in sorted(self.kept - outputs, key=lambda e: (graph.ids[e.node], e.index)):
-            if _is_cheap(entry.node) and self._nbytes(entry) >= WORTH_IT and self._is_simple(entry):
+            if (_is_cheap(entry.node) and self._nbytes(entry) >= figures.worth_bytes
+                    and self._is_simple(entry, figures.most_nodes)):
                 self.kept.discard(entry)
                 self.dropped.add(entry)
 
@@ -99,8 +100,9 @@ class _Choice:
     def _views_memory(self, node: Node) -> bool:
         return is_view(node) and (node.inputs[0] in self.stored or not self._is_forward(node.inputs[0]))
 
-    def _is_simple(self, entry: Entry) -> bool:
-        """True when few elementwise operators, none of them costly, give `entry` from kept values and variables."""
+    def _is_simple(self, entry: Entry, most: int) -> bool:
+        """True when at most `most` elementwise operators, none of them costly, give `entry` from kept values and
+        variables."""
         size = math.prod(self.graph.shape(entry))
         again: set[Node] = set()
         stack = [entry]
@@ -110,7 +112,7 @@ class _Choice:
                 continue
             again.add(node)
             large = 16 * math.prod(self.graph.shape(Entry(node))) > size
-            if len(again) > MAX_AGAIN or not _is_cheap(node) or (large and is_costly(node)):
+            if len(again) > most or not _is_cheap(node) or (large and is_costly(node)):
                 return False
             for source in node.inputs:
                 if source in self.dropped:

@@ -12,23 +12,20 @@ from mxc.compiler.graph.graph import Entry, Graph, GraphBuilder, Node
 from mxc.compiler.graph.options import Options
 from mxc.compiler.ops import winograd
 
-# Costs in multiply-adds of the kernels, measured on AVX2 (only their relations matter):
-TRANSFORM = 500  # a channel of a tile of the data, or a filter of one of the results
-WEIGHT = 8  # reading a weight
-GAIN = 1.2  # of less than this the memory is not worth it
-
 
 def pays(graph: Graph, node: Node, options: Options) -> bool:
-    """Whether the convolution `node` of blocked data has the right form, and is faster this way."""
+    """Whether the convolution `node` of blocked data has the right form, and is faster this way on the target."""
     (n, channels, *_), out, params = graph.shape(node.inputs[0]), graph.shape(Entry(node)), node.params
     formed = (tuple(params.kernel) == (3, 3) and {*params.stride, *params.dilate} == {1} and params.num_group == 1
               and graph.dtype(node.inputs[0]) == "float32")
-    if options.strict or not formed:
+    costs = options.prefers.winograd
+    if options.strict or not formed or costs is None:
         return False
     filters, pixels, tiles = out[1], n * prod(out[2:]), n * prod(winograd.grid(out))
-    direct = 9 * channels * filters * (pixels + WEIGHT)
-    cost = winograd.PLACES * channels * filters * (tiles + WEIGHT) + TRANSFORM * tiles * (channels + filters)
-    return direct > GAIN * cost
+    direct = 9 * channels * filters * (pixels + costs.weight)
+    products = winograd.PLACES * channels * filters * (tiles + costs.weight)
+    cost = products + costs.transform * tiles * (channels + filters)
+    return direct > costs.gain * cost
 
 
 class Winograd:

@@ -1,10 +1,15 @@
-"""What targets share about the code of kernels: how it is launched and called, and what it was printed by."""
+"""What targets share about the code of kernels: how it is launched and called, what is loaded of it, and what it was
+printed by."""
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from mxc.compiler.system import sources
+from mxc.compiler.error import MXNetError
+
+if TYPE_CHECKING:
+    from mxc.compiler.targets.protocol import Launcher
 
 
 @dataclass(frozen=True)
@@ -19,9 +24,36 @@ class Launch:
     calls: tuple[tuple[int, str], ...] = ()
 
 
+@dataclass
+class Library:
+    """Kernels' code.
+
+    addresses: of those that are loaded, by key. hits: came from this process, the cache or an artifact; misses: were
+    compiled, in compile_seconds. missing: what the target has no code for, by key: the name of what it lacks. launcher:
+    what runs the code; None: the threads of runtime/runner.py call it, as functions with the ABI of kernel/ir.py.
+    """
+
+    addresses: dict[str, int] = field(default_factory=dict)
+    hits: int = 0
+    misses: int = 0
+    compile_seconds: float = 0.0
+    load_seconds: float = 0.0
+    missing: dict[str, str] = field(default_factory=dict)
+    launcher: Launcher | None = None
+
+    def address(self, key: str) -> int:
+        """Where the function of `key` starts. Raises MXNetError when it is not in this library."""
+        if key not in self.addresses:
+            lacking = f": the target has no code for {self.missing[key]}" if key in self.missing else ""
+            raise MXNetError(f"no kernel {key} was loaded{lacking}")
+        return self.addresses[key]
+
+
 @functools.cache
 def sources_digest() -> str:
     """A digest of the code that makes kernels: entries that another version made are not used."""
+    from mxc.compiler.system import sources  # only now: artifacts are run without it
+
     return sources.digest("functions", "kernel", "targets") + sources.digest("operators", suffixes=("kernel.py",))
 
 

@@ -115,7 +115,8 @@ def run(options: argparse.Namespace) -> int:
             made = [executor.compiled(options.train) for executor in executors]
         else:
             target, made = for_gpu(options, executors)
-        found = [(shapes, plan_facts(compiled)) for shapes, compiled in zip(sets, made, strict=True)]
+        found = [(shapes, plan_facts(compiled, options.target != CPU))
+                 for shapes, compiled in zip(sets, made, strict=True)]
     written: dict[str, Any] = {}
     if options.output is not None:
         with progress(f"writing {options.output}"):
@@ -151,15 +152,15 @@ def bind_all(options: argparse.Namespace, sets: list[dict[str, tuple[int, ...]]]
 
 def for_gpu(options: argparse.Namespace, executors: list[Any]) -> tuple[Any, list[Any]]:
     """The target of `--target cuda:...`, and what the compiler makes for it of each executor's model."""
-    from mxc.runtime.artifact_cuda import gpu
+    from mxc.compiler.targets import kernel_target
 
-    target = gpu(options.target.removeprefix(CUDA))
+    target = kernel_target(options.target)
     return target, [executor.compiled_for(target, options.train) for executor in executors]
 
 
-def plan_facts(compiled: Any) -> dict[str, Any]:
-    """What there is to say of a compiled plan."""
-    plan, missing = compiled.plan, getattr(compiled.library, "missing", None)
+def plan_facts(compiled: Any, may_lack: bool) -> dict[str, Any]:
+    """What there is to say of a compiled plan. may_lack: for a target that has not code for all kernels."""
+    plan, missing = compiled.plan, compiled.library.missing
     kernels = [step for step in plan.steps if step.phase != "prepare"]
     return {
         "nodes": plan.nodes,
@@ -173,7 +174,7 @@ def plan_facts(compiled: Any) -> dict[str, Any]:
         "cache hits": compiled.library.hits,
         "cache misses": compiled.library.misses,
         "seconds": round(compiled.seconds, 3),
-        **({"no code for": ", ".join(sorted(set(missing.values()))) or "nothing"} if missing is not None else {}),
+        **({"no code for": ", ".join(sorted(set(missing.values()))) or "nothing"} if may_lack else {}),
     }
 
 

@@ -6,17 +6,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from mxc.compiler.kernel import calls, ir
-from mxc.compiler.kernel.call_rule import (
-    CallNode,
-    Make,
-    Triple,
-    dense,
-    maker,
-    strides,
-    template_axes,
-    triple,
-    window_of,
-)
+from mxc.compiler.kernel.call_rule import Called, CallNode, dense, strides, template_axes, triple, window_of
+from mxc.compiler.kernel.geometry import Triple, Window
 from mxc.compiler.kernel.index_rule import Index, IndexNode, unflatten
 from mxc.compiler.kernel.ir import Value
 from mxc.compiler.kernel.simplify_index import index as number
@@ -64,16 +55,17 @@ def _element(row: Value, column: Value) -> Value:
     return result
 
 
-def packed_convolution_call(c: CallNode, params: Params) -> tuple[Make, Sequence[int]]:
+def packed_convolution_call(c: CallNode, params: Params) -> Called:
     data, out = c.shape(0), c.out_shape
     window = window_of(params, data, out, params.num_group)
     if params.by_images:
-        return maker(calls.image_convolution, c, window, strides(data)), template_axes(out)
-    template = calls.panel_convolution if params.block and calls.fits_panels(window, c.dtype(0)) else calls.convolution
-    return maker(template, c, window, strides(data), block=params.block), template_axes(out)
+        return calls.image_convolution(c.dtype(0), window, strides(data)), template_axes(out)
+    if params.block and calls.fits_panels(window, c.dtype(0), c.prefers.panels):
+        return calls.panel_convolution(c.dtype(0), window, strides(data), params.block), template_axes(out)
+    return calls.convolution(c.dtype(0), window, strides(data), params.block), template_axes(out)
 
 
-def _blocked_window(params: Params, data: Shape, out: Shape, groups: int, block: int) -> calls.Window:
+def _blocked_window(params: Params, data: Shape, out: Shape, groups: int, block: int) -> Window[int]:
     """The geometry of a convolution of `data`, (n, channel block, space..., block) or plain (block 1), to blocks.
 
     A single spatial axis counts as the rows, so that bands can divide it.
@@ -82,7 +74,7 @@ def _blocked_window(params: Params, data: Shape, out: Shape, groups: int, block:
     filters = out[1] * out[-1] // groups
     space = [_rows_first(s, f) for s, f in ((data[2 : 2 + rank], 1), (out[2 : 2 + rank], 1), (params.kernel, 1),
                                             (params.stride, 1), (params.dilate, 1), (params.pad, 0))]
-    return calls.Window(data[0], groups, channels, filters, *space)
+    return Window(data[0], groups, channels, filters, *space)
 
 
 def _rows_first(values: Sequence[int], fill: int) -> Triple:
@@ -100,58 +92,58 @@ def _blocked_strides(data: Shape, rank: int) -> tuple[int, ...]:
     return (*strides[:2], *_rows_first(strides[2 : 2 + rank], 0))
 
 
-def blocked_convolution_call(c: CallNode, params: Params) -> tuple[Make, Sequence[int]]:
+def blocked_convolution_call(c: CallNode, params: Params) -> Called:
     data, rank = c.shape(0), len(params.kernel)
     data_block = data[-1] if len(data) == rank + 3 else 1
     window = _blocked_window(params, data, c.out_shape, params.num_group, data_block)
     copied = data_block != params.block or any(params.pad) or c.dtype(0) == "float16"
-    make = maker(calls.blocked_convolution, c, window, _blocked_strides(data, rank), data_block=data_block,
-                 block=params.block, columns=params.columns, copied=copied)
-    return make, _blocked_axes(rank)
+    made = calls.blocked_convolution(c.dtype(0), window, _blocked_strides(data, rank), data_block, params.block,
+                                     params.columns, copied)
+    return made, _blocked_axes(rank)
 
 
-def winograd_convolution_call(c: CallNode, params: Params) -> tuple[Make, Sequence[int]]:
+def winograd_convolution_call(c: CallNode, params: Params) -> Called:
     data, out = c.shape(0), c.out_shape
-    window = calls.Window(batch=data[0], groups=1, channels=data[1] * data[-1], filters=out[1] * out[-1],
-                          data=triple(data[2:4], 1), out=triple(out[2:4], 1), kernel=(1, 3, 3),
-                          pad=triple(params.pad, 0))
-    make = maker(calls.winograd_convolution, c, window, _blocked_strides(data, 2), block=data[-1], tiles=params.tiles,
-                 columns=c.shape(1)[-1])
-    return make, _blocked_axes(2)
+    window = Window(batch=data[0], groups=1, channels=data[1] * data[-1], filters=out[1] * out[-1],
+                    data=triple(data[2:4], 1), out=triple(out[2:4], 1), kernel=(1, 3, 3), pad=triple(params.pad, 0))
+    made = calls.winograd_convolution(c.dtype(0), window, _blocked_strides(data, 2), data[-1], params.tiles,
+                                      c.shape(1)[-1])
+    return made, _blocked_axes(2)
 
 
-def blocked_depthwise_call(c: CallNode, params: Params) -> tuple[Make, Sequence[int]]:
+def blocked_depthwise_call(c: CallNode, params: Params) -> Called:
     data, rank = c.shape(0), len(params.kernel)
     window = _blocked_window(params, data, c.out_shape, data[1] * data[-1], data[-1])
-    make = maker(calls.blocked_depthwise, c, window, _blocked_strides(data, rank), block=data[-1])
-    return make, _blocked_axes(rank)
+    return calls.blocked_depthwise(c.dtype(0), window, _blocked_strides(data, rank), data[-1]), _blocked_axes(rank)
 
 
-def packed_convolution_data_grad_call(c: CallNode, params: Params) -> tuple[Make, Sequence[int]]:
+def packed_convolution_data_grad_call(c: CallNode, params: Params) -> Called:
     out, data = c.shape(0), c.out_shape
     window = window_of(params, data, out, params.num_group)
     if params.by_images:
-        return maker(calls.image_data_grad, c, window, strides(out)), template_axes(data)
-    return maker(calls.convolution_data_grad, c, window, strides(out), block=params.block), template_axes(data)
+        return calls.image_data_grad(c.dtype(0), window, strides(out)), template_axes(data)
+    return calls.convolution_data_grad(c.dtype(0), window, strides(out), params.block), template_axes(data)
 
 
-def convolution_weight_grad_call(c: CallNode, params: Params) -> tuple[Make, Sequence[int]]:
+def convolution_weight_grad_call(c: CallNode, params: Params) -> Called:
     data, out = c.shape(0), c.shape(1)
     window = window_of(params, data, out, params.num_group)
-    return maker(calls.convolution_weight_grad, c, window, strides(data), strides(out)), template_axes(c.out_shape)
+    return calls.convolution_weight_grad(c.dtype(0), window, strides(data), strides(out)), template_axes(c.out_shape)
 
 
-def depthwise_call(c: CallNode, params: Params) -> tuple[Make, Sequence[int]]:
+def depthwise_call(c: CallNode, params: Params) -> Called:
     data, out = c.shape(0), c.out_shape
-    return maker(calls.depthwise, c, window_of(params, data, out, data[1]), strides(data)), template_axes(out)
+    window = window_of(params, data, out, data[1])
+    return calls.depthwise(c.dtype(0), window, strides(data)), template_axes(out)
 
 
-def depthwise_data_grad_call(c: CallNode, params: Params) -> tuple[Make, Sequence[int]]:
+def depthwise_data_grad_call(c: CallNode, params: Params) -> Called:
     out, data = c.shape(0), c.out_shape
-    return maker(calls.depthwise_data_grad, c, window_of(params, data, out, data[1]), strides(out)), template_axes(data)
+    window = window_of(params, data, out, data[1])
+    return calls.depthwise_data_grad(c.dtype(0), window, strides(out)), template_axes(data)
 
 
-def depthwise_weight_grad_call(c: CallNode, params: Params) -> tuple[Make, Sequence[int]]:
+def depthwise_weight_grad_call(c: CallNode, params: Params) -> Called:
     data, out = c.shape(0), c.shape(1)
     window = window_of(params, data, out, data[1])
-    return maker(calls.depthwise_weight_grad, c, window, strides(data), strides(out)), template_axes(c.out_shape)
+    return calls.depthwise_weight_grad(c.dtype(0), window, strides(data), strides(out)), template_axes(c.out_shape)

@@ -1,12 +1,11 @@
 """Index rules and library calls of matrix products."""
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from mxc.compiler.kernel import calls, ir
-from mxc.compiler.kernel.call_rule import CallNode, Make, permuted
+from mxc.compiler.kernel.call_rule import Called, CallNode, permuted
+from mxc.compiler.kernel.geometry import Gemm
 from mxc.compiler.kernel.index_rule import Index, IndexNode
-from mxc.compiler.kernel.ir import CallKernel, Store, Value
+from mxc.compiler.kernel.ir import Value
 from mxc.compiler.kernel.simplify_index import index as number
 from mxc.compiler.ops.table import Params
 
@@ -20,29 +19,25 @@ def pack_rows(c: IndexNode, params: Params, index: Index) -> Value:
 
 
 def _product(c: CallNode, sizes: tuple[int, int, int, int], transpose_a: bool, transpose_b: bool,
-             packed_b: int = 0) -> Make:
-    """`make` for dense matrices; sizes: batch, m, n, k."""
+             packed_b: int = 0) -> Gemm[int]:
+    """The product of dense matrices; sizes: batch, m, n, k."""
     _, m, n, k = sizes
     a_strides = (m * k, 1, m) if transpose_a else (m * k, k, 1)
     b_strides = (n * k, 1, k) if transpose_b else (n * k, n, 1)
-
-    def make(name: str, buffers: Sequence[str], stores: Sequence[Store]) -> CallKernel:
-        return calls.gemm(name, c.dtype(0), *sizes, a_strides, b_strides, buffers, stores, packed_b=packed_b)
-
-    return make
+    return calls.gemm(c.dtype(0), sizes, a_strides, b_strides, packed_b, c.prefers.products)
 
 
-def packed_fully_connected_call(c: CallNode, params: Params) -> tuple[Make, Sequence[int]]:
+def packed_fully_connected_call(c: CallNode, params: Params) -> Called:
     rows, depth = c.shape(0)
     return _product(c, (1, rows, params.num_hidden, depth), False, True, params.block), (1, 2)
 
 
-def fully_connected_call(c: CallNode, params: Params) -> tuple[Make, Sequence[int]]:
+def fully_connected_call(c: CallNode, params: Params) -> Called:
     rows, depth = c.shape(0)
     return _product(c, (1, rows, params.num_hidden, depth), False, True), (1, 2)
 
 
-def dot_call(c: CallNode, params: Params) -> tuple[Make, Sequence[int]]:
+def dot_call(c: CallNode, params: Params) -> Called:
     """The product of two matrices, each transposed first if asked."""
     left, right = c.shape(0), c.shape(1)
     m, depth = reversed(left) if params.transpose_a else left
@@ -50,7 +45,7 @@ def dot_call(c: CallNode, params: Params) -> tuple[Make, Sequence[int]]:
     return _product(c, (1, m, n, depth), params.transpose_a, params.transpose_b), (1, 2)
 
 
-def batch_dot_call(c: CallNode, params: Params) -> tuple[Make, Sequence[int]]:
+def batch_dot_call(c: CallNode, params: Params) -> Called:
     """As dot, for every matrix of the batch."""
     left, right = c.shape(0), c.shape(1)
     batch, m, depth = permuted(left, (0, 2, 1)) if params.transpose_a else left

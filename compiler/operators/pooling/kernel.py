@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from mxc.compiler.kernel import calls
-from mxc.compiler.kernel.call_rule import CallNode, Make, dense, maker, permuted, template_axes, triple, window_of
+from mxc.compiler.kernel.call_rule import Called, CallNode, dense, permuted, template_axes, triple, window_of
 from mxc.compiler.kernel.ir import Value, apply, cast, computing_dtype, const
 from mxc.compiler.kernel.simplify_index import index as number
 from mxc.compiler.kernel.window_rule import WindowNode, all_of, plus, times
@@ -124,7 +124,7 @@ def avg_pool_grad_window(c: WindowNode, params: Params) -> Value:
     return cast(c.accumulate("sum", gradient), c.out_dtype)
 
 
-def max_pool_grad_call(c: CallNode, params: Params) -> tuple[Make, Sequence[int]]:
+def max_pool_grad_call(c: CallNode, params: Params) -> Called:
     """Channels come second, or last where the layout says so: the template takes any strides."""
     data, out = c.shape(0), c.shape(1)
     rank = len(data)
@@ -136,4 +136,4 @@ def max_pool_grad_call(c: CallNode, params: Params) -> tuple[Make, Sequence[int]
     axes = [0] * rank
     for template_axis, axis in zip(template_axes(data), order, strict=True):
         axes[axis] = template_axis
-    return maker(calls.max_pool_grad, c, window, data_strides, out_strides), axes
+    return calls.max_pool_grad(c.dtype(0), window, data_strides, out_strides), axes

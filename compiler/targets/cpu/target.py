@@ -2,26 +2,31 @@
 from __future__ import annotations
 
 import functools
+import platform
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mxc.compiler.cache import Cache, Claims, open_cache
 from mxc.compiler.cache_files import entry_key
+from mxc.compiler.error import MXNetError
 from mxc.compiler.system import env, progress
 from mxc.compiler.system.forks import Lock
 from mxc.compiler.targets.cpu.build import codegen
-from mxc.compiler.targets.cpu.build.loaded import Library, load_functions
+from mxc.compiler.targets.cpu.build.loaded import load_functions
 from mxc.compiler.targets.cpu.machine import host, levels
-from mxc.compiler.targets.launch import Launch, sources_digest, symbol
+from mxc.compiler.targets.launch import Launch, Library, sources_digest, symbol
 
 if TYPE_CHECKING:
     from mxc.compiler.kernel.ir import Kernel
     from mxc.compiler.ops.functions import ScalarFunction
+    from mxc.compiler.plan import Plan
     from mxc.compiler.targets.cpu.build.jobs import Job
     from mxc.compiler.targets.cpu.machine.isa import Isa
+    from mxc.compiler.targets.cpu.machine.limits import Limits
+    from mxc.compiler.targets.preferences import Preferences
 
 POLL = 0.02  # seconds between looks at what another process compiles
 PATIENCE = 30.0  # seconds without anything new from other processes, after which this one compiles what is missing
@@ -41,7 +46,6 @@ class CpuTarget:
     codegen.py."""
 
     name = "cpu"
-    stores_plans = True  # in the cache
 
     def __init__(self, cpu: str = "", features: str = "", cache: Cache | None = None,
                  generator: str = codegen.LLVM):
@@ -53,7 +57,7 @@ class CpuTarget:
         self.cache, self.generator = cache, generator
         self.parts = {"triple": names["triple"], "cpu": self.cpu, "features": self.features, "mxc": sources_digest(),
                       "llvmlite": llvmlite.__version__, **codegen.parts(generator)}
-        self.plans: dict[str, Any] = {}  # stored_plans.py's
+        self.plans: dict[str, Plan] | None = {}
         self._keys: dict[str, str] = {}
         self._addresses: dict[str, int] = {}
         self._lock = Lock()
@@ -65,6 +69,13 @@ class CpuTarget:
 
         return fitting(self.features)
 
+    @property
+    def prefers(self) -> Preferences:
+        """The figures that passes and stages decide by."""
+        from mxc.compiler.targets.cpu import preferences
+
+        return preferences.FIGURES
+
     def tile(self, dtype: str) -> tuple[int, int]:
         """(MR, NR): the blocks in which packed rows of `dtype` come."""
         from mxc.compiler.targets.cpu import library
@@ -74,6 +85,13 @@ class CpuTarget:
     def lanes(self, dtype: str) -> int:
         """Channels of a block in blocked arrays: the elements of a vector of the computing dtype."""
         return self.isa.lanes(dtype)
+
+    def lacks(self, kernel: Kernel) -> str:
+        """The template of a library kernel that is none of library/; "" for all others."""
+        from mxc.compiler.kernel.ir import CallKernel
+        from mxc.compiler.targets.cpu import library
+
+        return kernel.template if isinstance(kernel, CallKernel) and kernel.template not in library.MODULES else ""
 
     def launch(self, kernel: Kernel) -> Launch:
         """How `kernel` is launched. A loop kernel must be canonical (kernel/canonical.py)."""
@@ -147,6 +165,25 @@ class CpuTarget:
         host = machine(self.cpu, self.features)
         return str(host.emit_assembly(module_of(self._job("", kernel), host, self.features)))
 
+    def runner_functions(self) -> dict[str, int]:
+        """The addresses of the functions of runner_ir.py, by name."""
+        from mxc.compiler.targets.cpu import runner_ir
+
+        return self.functions(runner_ir.runner_source(platform.machine()), list(runner_ir.FUNCTIONS))
+
+    def runner_object(self) -> bytes:
+        """Their object code."""
+        from mxc.compiler.targets.cpu import runner_ir
+
+        return self.object_of(runner_ir.runner_source(platform.machine()))
+
+    def limits(self) -> Limits:
+        """Kernels that measure what this machine can do at most."""
+        from mxc.compiler.targets.cpu.machine import limits
+
+        addresses = self.functions(limits.source(self.isa), [limits.MULTIPLY, limits.COPY], "limits")
+        return limits.Limits(addresses[limits.MULTIPLY], addresses[limits.COPY], self.isa)
+
     def functions(self, text: str, symbols: Sequence[str], name: str = "runner") -> dict[str, int]:
         """The addresses of the functions that LLVM IR text defines; its object code is cached as that of kernels.
         name: for people."""
@@ -172,6 +209,8 @@ class CpuTarget:
     def _job(self, key: str, kernel: Kernel) -> Job:
         from mxc.compiler.targets.cpu.build.jobs import job_of  # only now: it prints kernels
 
+        if self.lacks(kernel):
+            raise MXNetError(f"kernel {kernel.name}: the CPU target has no library kernel {self.lacks(kernel)}")
         return job_of(kernel, symbol(key) if key else "kernel", self.isa, self.generator, self.function_text,
                       (self.cpu, self.features))
 

@@ -2,9 +2,10 @@
 functions, made on a machine without one."""
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
+from typing import TYPE_CHECKING
 
 from mxc.compiler.cache import Cache, open_cache
 from mxc.compiler.cache_files import entry_key
@@ -13,18 +14,25 @@ from mxc.compiler.kernel.ir import CallKernel, FunctionKernel, Kernel, LoopKerne
 from mxc.compiler.kernel.text import form_text
 from mxc.compiler.targets.cuda.code import Code, capability, compile_kernel, source_of, toolchain_versions
 from mxc.compiler.targets.cuda.loops import THREADS
-from mxc.compiler.targets.launch import Launch, sources_digest, symbol
+from mxc.compiler.targets.launch import Launch, Library, sources_digest, symbol
+from mxc.compiler.targets.preferences import Joins, Preferences, Recomputing, Reductions, Spreading
+
+if TYPE_CHECKING:
+    from mxc.compiler.plan import Plan
+    from mxc.compiler.targets.protocol import KernelTarget
+
+# Not measured: the CPU's figures, until a GPU is there to measure its own on.
+UNMEASURED = Preferences(recomputing=Recomputing(worth_bytes=1 << 14, most_nodes=24),
+                         spreading=Spreading(fewest_rows=8, small_space=1 << 16),
+                         reductions=Reductions(few=16, long=1 << 15, part=1 << 13), joins=Joins(shortest=4096))
 
 
 @dataclass
-class CudaLibrary:
-    """codes: of kernels, by key. missing: what the device has no code for, library kernels and routines, by
-    key; the template's or routine's name. hits, misses: of those with code, in the cache."""
+class CudaLibrary(Library):
+    """Compiled code that is not loaded. codes: of kernels, by key. missing: library kernels and routines. hits, misses:
+    of those with code, in the cache."""
 
     codes: dict[str, Code] = field(default_factory=dict)
-    missing: dict[str, str] = field(default_factory=dict)
-    hits: int = 0
-    misses: int = 0
 
 
 class CudaTarget:
@@ -34,7 +42,8 @@ class CudaTarget:
     """
 
     name = "cuda"
-    stores_plans = False
+    plans: dict[str, Plan] | None = None  # a plan for it goes into an artifact, and is made once
+    prefers = UNMEASURED
 
     def __init__(self, arch: str, cache: Cache | None = None):
         capability(arch)
@@ -49,6 +58,13 @@ class CudaTarget:
     def lanes(self, dtype: str) -> int:
         """No arrays in blocks of channels."""
         return 1
+
+    def lacks(self, kernel: Kernel) -> str:
+        """The template or routine of what is neither a loop kernel nor a program's function; "" for these."""
+        if isinstance(kernel, LoopKernel | FunctionKernel):
+            return ""
+        return kernel.template if isinstance(kernel, CallKernel) else (
+            kernel.routine if isinstance(kernel, RoutineKernel) else kernel.name)
 
     def launch(self, kernel: Kernel) -> Launch:
         """How `kernel` is launched; units: blocks of THREADS threads, a thread or, in reductions, a block for each
@@ -65,8 +81,7 @@ class CudaTarget:
         library = CudaLibrary()
         for key, kernel in kernels.items():
             if not isinstance(kernel, LoopKernel | FunctionKernel):
-                library.missing[key] = kernel.template if isinstance(kernel, CallKernel) else (
-                    kernel.routine if isinstance(kernel, RoutineKernel) else kernel.name)
+                library.missing[key] = self.lacks(kernel)
                 continue
             stored = self.cache.get(key) if self.cache is not None else None
             if stored is not None:
@@ -78,6 +93,10 @@ class CudaTarget:
             if self.cache is not None:
                 self.cache.put(key, self.parts, code.to_bytes())
         return library
+
+    def load_known(self, keys: Sequence[str]) -> CudaLibrary | None:
+        """None: plans for this target are not stored, so nobody has keys without kernels."""
+        return None
 
     def source(self, kernel: Kernel) -> str:
         """The numba.cuda source of a loop kernel. Raises MXNetError for a kernel without one."""
@@ -92,3 +111,7 @@ def _compiled(kernel: Kernel) -> LoopKernel | FunctionKernel:
     if not isinstance(kernel, LoopKernel | FunctionKernel):
         raise MXNetError(f"{kernel.name}: this target has no code for library kernels")
     return kernel
+
+
+if TYPE_CHECKING:  # mypy compares them
+    _: type[KernelTarget] = CudaTarget

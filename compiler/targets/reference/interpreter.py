@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,7 +12,14 @@ from mxc.compiler.graph.graph import Entry, Graph, Node
 from mxc.compiler.ops.infer import Shape, infer_node
 from mxc.compiler.ops.philox import Draws
 
+if TYPE_CHECKING:  # mypy compares this module with the protocol
+    from mxc.compiler.targets.protocol import GraphTarget
+    from mxc.compiler.targets.reference import interpreter
+
+    _: GraphTarget = interpreter
+
 Values = dict[Entry, np.ndarray]
+name = "reference"  # of the target that this module is: see `GraphTarget` in targets/protocol.py
 
 
 def evaluate(node: Node, inputs: list[np.ndarray], is_train: bool = False,

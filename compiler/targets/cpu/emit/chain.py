@@ -21,7 +21,7 @@ from mxc.compiler.targets.cpu.machine.isa import Isa
 from mxc.compiler.targets.launch import Launch
 
 HEAD, CALL, PLACE = 3, 4, 3  # integers of the table's head, of a record before its places, and of a place
-ALIGNMENT = 64
+ALIGNMENT = 64  # bytes, of each private array
 
 
 def launch(kernel: ChainKernel, key: str, launch_of: Callable[[CallKernel], Launch], isa: Isa) -> Launch:

@@ -133,7 +133,7 @@ def fetched(kernel: LoopKernel) -> dict[int, Value]:
             if terms.pop(ir.axis(inner), 0) == 1 and terms.get(row) == extents[-1]:
                 begin = from_affine(terms, offset)
                 if set(ir.run_time_integers([begin])) <= set(known):
-                    found[int(v.data)] = begin  # type: ignore[call-overload]
+                    found[int(v.data)] = begin
     return found
 
 

@@ -52,7 +52,7 @@ class _Loops(Sweeps):
             for name, dtype in self.arrays().items() if self.lanes else ():
                 source(f"{name} = lanes_{dtype}()")
             for v in across(kernel):
-                source(f"{self.squares[id(v)]} = tile_{kernel.buffers[int(v.data)]}()")  # type: ignore[call-overload]
+                source(f"{self.squares[id(v)]} = tile_{kernel.buffers[int(v.data)]}()")
             self.hoist(kernel.roots())
             {"map": self.map, "rows": self.rows, "columns": self.columns}[skeleton(kernel)]()
             if self.streams:

@@ -160,6 +160,6 @@ class Steps:
         done = dict(known)
         for v in ir.walk([root]):
             if id(v) not in done:
-                done[id(v)] = (self.b.number(v.data, register_type(v.dtype)) if v.op == "const"  # type: ignore[arg-type]
+                done[id(v)] = (self.b.number(v.data, register_type(v.dtype)) if v.op == "const"
                                else self.arithmetic.step(v, [done[id(a)] for a in v.args]))
         return done[id(root)]

@@ -125,7 +125,9 @@ def transposed(s: Steps, tile: Buffer, source: Buffer, index: Typed, stride: Typ
 
 def product_(s: Steps, to: Buffer, at: Typed, rows: Typed, left: Buffer, start: Typed, depth: Typed, packed: Buffer,
              columns: Typed) -> None:
-    """A product of rows with a packed matrix, by a function that targets/cpu/library/product.py prints."""
+    """A product of rows with a packed matrix, by a function that targets/cpu/library/product.py prints.
+
+    Its nine parameters are the arguments of the word as routines write it (`kernel/routines/words.py`)."""
     places = [s.address(to, s.whole(at)), s.address(left, s.whole(start)), packed.pointer]
     s.products.add((left.dtype, packed.dtype))
     s.b.call(product_symbol(left.dtype, packed.dtype), [*places, *map(s.whole, (rows, depth, columns))])

@@ -1,12 +1,15 @@
 """The CPU's library kernels: LLVM IR text for the templates of `kernel/calls.py`.
 
-Each defines a function with the ABI of `kernel/ir.py`. Its text depends on the template, its params, the dtypes and the
-epilogue's form, not on extents and strides: one function serves every size.
+Each defines a function with the ABI of `kernel/ir.py`. Its text depends on the template, on what its geometry has baked
+in, the dtypes and the epilogue's form, not on extents and strides: one function serves every size.
+
+Begin at `printing.py` (what all are printed with), `cutting.py` (how work is cut) and `tile.py` (register tiles);
+`panels.py` is a kernel of usual size. From outside come `source`, `units`, `scratch_bytes` and `tile`.
 """
 from __future__ import annotations
 
 from mxc.compiler.kernel.ir import CallKernel, computing_dtype
-from mxc.compiler.targets.cpu.emit.builder import BYTES, Builder, Value
+from mxc.compiler.targets.cpu.emit.builder import BYTES, Builder
 from mxc.compiler.targets.cpu.library import (
     blocked,
     blocked_depthwise,
@@ -20,10 +23,10 @@ from mxc.compiler.targets.cpu.library import (
     winograd,
     winograd_data,
 )
-from mxc.compiler.targets.cpu.library.epilogue import Epilogue
+from mxc.compiler.targets.cpu.library.printing import Printing
 from mxc.compiler.targets.cpu.machine.isa import Isa, native
 
-# Each module has units(kernel, isa), scratch_elements(kernel, isa) in the computing dtype, and print_kernel.
+# Each module has units(geometry, isa), scratch_elements(geometry, isa) in the computing dtype, and print_kernel.
 MODULES = {
     "blocked_convolution": blocked,
     "blocked_depthwise": blocked_depthwise,
@@ -48,27 +51,20 @@ def tile(dtype: str, isa: Isa | None = None) -> tuple[int, int]:
     return (isa or native()).tile(dtype)
 
 
-def computing(kernel: CallKernel) -> str:
-    return computing_dtype(str(dict(kernel.params)["dtype"]))
-
-
 def source(kernel: CallKernel, symbol: str, isa: Isa | None = None) -> str:
     """LLVM IR text that defines @`symbol`."""
     isa = isa or native()
     b = Builder(f'nounwind "min-legal-vector-width"="{isa.vector_bytes * 8}"', opaque=True)
-
-    def epilogue_of(args: Value) -> Epilogue:
-        return Epilogue(kernel, b, args, isa)
-
-    MODULES[kernel.template].print_kernel(kernel, symbol, b, isa, computing(kernel), epilogue_of)
+    MODULES[kernel.template].print_kernel(Printing(kernel, symbol, b, isa))
     return b.module()
 
 
 def units(kernel: CallKernel, isa: Isa | None = None) -> int:
     """Independent pieces of work of a launch."""
-    return MODULES[kernel.template].units(kernel, isa or native())
+    return int(MODULES[kernel.template].units(kernel.geometry, isa or native()))
 
 
 def scratch_bytes(kernel: CallKernel, isa: Isa | None = None) -> int:
     """Private memory that a thread needs to run the kernel; aligned to 64 bytes."""
-    return MODULES[kernel.template].scratch_elements(kernel, isa or native()) * BYTES[computing(kernel)]
+    elements = MODULES[kernel.template].scratch_elements(kernel.geometry, isa or native())
+    return int(elements) * BYTES[computing_dtype(kernel.geometry.dtype)]

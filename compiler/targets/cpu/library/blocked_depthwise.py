@@ -10,59 +10,57 @@ registers too if it is brief; else the row's sums lie in scratch until it goes o
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from math import prod
-from typing import Any
 
-from mxc.compiler.kernel.calls import Window
-from mxc.compiler.kernel.ir import CallKernel
-from mxc.compiler.targets.cpu.emit.builder import BYTES, TYPES, Array, Builder, Number, Value, vector_type
-from mxc.compiler.targets.cpu.library.blocks import ceil_div, least, most
-from mxc.compiler.targets.cpu.library.convolution import split, volume
-from mxc.compiler.targets.cpu.library.epilogue import Epilogue, Lane, Walk
+from mxc.compiler.kernel.geometry import BlockedDepthwise, Window
+from mxc.compiler.targets.cpu.emit.builder import BYTES, Array, Number, Value
+from mxc.compiler.targets.cpu.library.blocks import ceil_to
+from mxc.compiler.targets.cpu.library.convolution import split
+from mxc.compiler.targets.cpu.library.cutting import N, ceil_div, least, most
+from mxc.compiler.targets.cpu.library.epilogue import Lane, Walk
+from mxc.compiler.targets.cpu.library.printing import KERNEL, Function, Printing
+from mxc.compiler.targets.cpu.library.tile import zeros
 from mxc.compiler.targets.cpu.machine.isa import Isa
 
-PIXELS = 4  # at once, in the middle of a row
-BAND_PIXELS = 512  # of a band, about
+PIXELS = 4  # pixels at once, in the middle of a row
+BAND_PIXELS = 512  # pixels of a band, about
 UNROLLED = 25  # taps of a kernel that is printed without loops, at most
 
 
-def _bands(w: Window) -> tuple[Number, Number]:
+def _bands(w: Window[N]) -> tuple[N, N]:
     """Rows of a band, and bands."""
-    height: Any = most(1, least(w.out[1], BAND_PIXELS // most(1, w.out[2])))
-    bands: Any = ceil_div(w.out[1], height)
+    height: N = most(1, least(w.out[1], BAND_PIXELS // most(1, w.out[2])))
+    bands: N = ceil_div(w.out[1], height)
     return ceil_div(w.out[1], most(1, bands)), bands
 
 
-def units(kernel: CallKernel, isa: Isa) -> int:
-    w = Window.of(kernel.extents)
-    blocks = w.groups // int(dict(kernel.params)["block"])  # type: ignore[call-overload]
-    return int(w.batch * blocks * w.out[0] * _bands(w)[1])  # type: ignore[arg-type]
+def units(g: BlockedDepthwise[int], isa: Isa) -> int:
+    w = g.window
+    return w.batch * (w.groups // g.block) * w.out[0] * _bands(w)[1]
 
 
-def scratch_elements(kernel: CallKernel, isa: Isa) -> int:
-    return int(_layout(Window.of(kernel.extents), dict(kernel.params))[2])  # type: ignore[arg-type]
+def scratch_elements(g: BlockedDepthwise[int], isa: Isa) -> int:
+    return _layout(g)[2]
 
 
-def _layout(w: Window, params: dict[str, Any]) -> tuple[Number, Number, Number]:
+def _layout(g: BlockedDepthwise[N]) -> tuple[int, N, N]:
     """In elements of the scratch, which begins with addresses: where a row of zeros and sums begin, and its size."""
-    block, kernel, dtype = params["block"], params["kernel"], params["dtype"]
-    rows: Any = ceil_div(volume((*kernel[:2], 8 // max(BYTES[dtype], 4))), 16) * 16
-    zeros: Any = (most(w.data[2], (kernel[2] - 1) * params["dilate"] + 1) + PIXELS * params["stride"]) * block
-    sums: Any = w.out[2] * block
-    return rows, rows + zeros, rows + zeros + sums
+    depth, height, width = g.kernel
+    rows = ceil_to(depth * height * (8 // max(BYTES[g.dtype], 4)), 16)
+    outside: N = (most(g.window.data[2], (width - 1) * g.dilate + 1) + PIXELS * g.stride) * g.block
+    sums = g.window.out[2] * g.block
+    return rows, rows + outside, rows + outside + sums
 
 
-def print_kernel(
-    kernel: CallKernel, symbol: str, b: Builder, isa: Isa, dtype: str, epilogue_of: Callable[[Value], Epilogue],
-) -> None:
+def print_kernel(p: Printing) -> None:
     """The kernel's function and the epilogue's, for a row."""
     where = "ptr args, ptr noalias sums, i64 image, i64 block, i64 pixel"
-    with b.function("finish", where, True) as (args, sums, *place):
-        _Depthwise(kernel, b, isa, dtype, epilogue_of(args)).finish(Array(b, sums, dtype), *place)
-    with b.function(symbol, "ptr args, i64 first, i64 last, ptr scratch") as (args, first, last, scratch):
-        _Depthwise(kernel, b, isa, dtype, epilogue_of(args)).units(args, first, last, scratch)
+    with p.b.function("finish", where, True) as (args, sums, *place):
+        _Depthwise(p, args).finish(p.array(sums), *place)
+    with p.b.function(p.symbol, KERNEL) as (args, first, last, scratch):
+        _Depthwise(p, args).units(args, first, last, scratch)
 
 
 @dataclass
@@ -77,28 +75,28 @@ class _Row:
     walk: Walk | None
 
 
-class _Depthwise:
+class _Depthwise(Function):
     """One function of a kernel being printed."""
 
-    def __init__(self, kernel: CallKernel, b: Builder, isa: Isa, dtype: str, epilogue: Epilogue):
-        self.b, self.dtype, self.lanes, self.epilogue = b, dtype, isa.lanes(dtype), epilogue
-        self.params: dict[str, Any] = dict(kernel.params)
-        self.kernel, self.stride, self.dilate, self.flat = (
-            self.params[k] for k in ("kernel", "stride", "dilate", "flat"))
+    g: BlockedDepthwise[Value]
+
+    def __init__(self, printing: Printing, args: Value):
+        super().__init__(printing, args)
+        g = self.g
+        self.kernel, self.stride, self.dilate, self.window, self.strides = (
+            g.kernel, g.stride, g.dilate, g.window, g.data_strides)
         self.taps = prod(self.kernel)
         self.unrolled = self.taps <= UNROLLED
-        self.brief = self.flat and epilogue.brief
-        self.window = Window.of(epilogue.extents)  # type: ignore[arg-type]
-        *self.strides, self.ring_start, self.ring = epilogue.extents[22:]
-        self.data, self.weight = epilogue.buffers[:2]
+        self.brief = g.flat and self.epilogue.brief
+        self.data, self.weight = self.epilogue.buffers[:2]
 
     def units(self, args: Value, first: Value, last: Value, scratch: Value) -> None:
         b, w, lanes = self.b, self.window, self.lanes
         blocks, (height, bands) = w.groups // lanes, _bands(w)
-        memory, table = Array(b, scratch, self.dtype), Array(b, scratch, "int64")
-        zeros_at, sums_at, _ = _layout(w, self.params)
+        memory, table = self.array(scratch), Array(b, scratch, "int64")
+        zeros_at, sums_at, _ = _layout(self.g)
         for x in b.range(zeros_at, sums_at, lanes):
-            memory.put(x, b.zero(vector_type(TYPES[self.dtype], lanes)))
+            memory.put(x, self.zero)
         zeros, sums = Array(b, memory.at(zeros_at).pointer, self.data.dtype), memory.at(sums_at)
         inner, end = self._inner_pixels()
         middle = end - (end - inner) % PIXELS
@@ -126,9 +124,9 @@ class _Depthwise:
     def _inner_pixels(self) -> tuple[Value, Value]:
         """The pixels of a row all of whose taps lie inside: from the first up to the second number."""
         b, w = self.b, self.window
-        first = b.minimum(ceil_div(b.lift(w.pad[2]), self.stride), w.out[2])
+        first = b.minimum(ceil_div(w.pad[2], self.stride), w.out[2])
         reach = w.data[2] + w.pad[2] - (self.kernel[2] - 1) * self.dilate - 1
-        end = b.select(b.lift(reach) < 0, b.lift(0), reach // self.stride + 1)
+        end = b.select(reach < 0, b.lift(0), reach // self.stride + 1)
         return first, b.maximum(first, b.minimum(end, w.out[2]))
 
     def _rows(self, table: Array, plane: Array, zeros: Array, d: Value, h: Value) -> None:
@@ -138,8 +136,8 @@ class _Depthwise:
         for kd, kh in itertools.product(range(self.kernel[0]), range(self.kernel[1])):
             z = d * w.stride[0] + kd * w.dilate[0] - w.pad[0]
             y = h * w.stride[1] + kh * w.dilate[1] - w.pad[1]
-            slot = y + self.ring_start
-            here = plane.at(z * self.strides[2] + b.select(slot < self.ring, slot, slot - self.ring) * self.strides[3])
+            slot, ring = y + self.g.ring_start, self.g.ring
+            here = plane.at(z * self.strides[2] + b.select(slot < ring, slot, slot - ring) * self.strides[3])
             inside = b.inside(z, w.data[0]) & b.inside(y, w.data[1])
             address = b.emit("i64", f"ptrtoint ptr {here.pointer.text} to i64")
             table[kd * self.kernel[1] + kh] = b.select(inside, address, nothing)
@@ -147,18 +145,19 @@ class _Depthwise:
     def _sums(self, row: _Row, x: Value, pixels: int, border: bool) -> None:
         """The sums of `pixels` pixels from `x` on; border: taps may lie outside of the row."""
         b, lanes, width = self.b, self.lanes, self.kernel[2]
-        totals = [b.zero(vector_type(TYPES[self.dtype], lanes)) for _ in range(pixels)]
+        totals = zeros(b, self.dtype, lanes, pixels)
         left = x * self.stride - self.window.pad[2]
         offsets = sorted({p * self.stride + kw * self.dilate for p in range(pixels) for kw in range(width)})
         inside = {offset: b.inside(left + offset, self.window.data[2]) for offset in offsets if border}
         count = self.kernel[0] * self.kernel[1]
-        for r in range(count) if self.unrolled else b.range(0, count, carry=totals):
+        rows: Iterable[Number] = range(count) if self.unrolled else b.range(0, count, carry=totals)
+        for r in rows:
             line = Array(b, b.pointer(row.table[r]), self.data.dtype)
             first = line.at(left * lanes)  # pixels lie next to each other
             seen = {offset: self._pixel(first.at(offset * lanes), row.zeros, inside.get(offset)) for offset in offsets}
             for kw in range(width):
                 tap = r * width + kw
-                factor = row.factors[tap] if row.factors else row.weight.vector(tap * lanes, lanes)
+                factor = row.factors[tap] if isinstance(tap, int) else row.weight.vector(tap * lanes, lanes)
                 for p in range(pixels):
                     totals[p] = b.fma(seen[p * self.stride + kw * self.dilate], factor, totals[p])
         here = row.walk.moved(x) if row.walk is not None else None
@@ -171,11 +170,11 @@ class _Depthwise:
     def _pixel(self, here: Array, zeros: Array, inside: Value | None) -> Value:
         if inside is not None:
             here = Array(self.b, self.b.select(inside, here.pointer, zeros.pointer), here.dtype)
-        return self.epilogue.arithmetic.loaded(here.vector(0, self.lanes), here.dtype)
+        return self.loaded(here.vector(0, self.lanes), here.dtype)
 
     def finish(self, sums: Array, image: Value, block: Value, pixel: Value) -> None:
         """The epilogue over a row of sums that begins at flat position `pixel`."""
         b, w, lanes = self.b, self.window, self.lanes
         for x in b.range(0, w.out[2]):
-            place = [pixel + x] if self.flat else split(pixel + x, w.out)
+            place = [pixel + x] if self.g.flat else split(pixel + x, w.out)
             self.epilogue.store([image, block, Lane(b.lift(0)), *place], sums.vector(x * lanes, lanes), self.dtype)

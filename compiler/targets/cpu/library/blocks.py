@@ -13,107 +13,89 @@ What differs (where the operands' elements are) is a `Product`.
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Generic
 
-from mxc.compiler.targets.cpu.emit.builder import BYTES, TYPES, Array, Builder, Number, Value, lanes_of, vector_type
-from mxc.compiler.targets.cpu.library.epilogue import Axis, Epilogue
-from mxc.compiler.targets.cpu.library.tile import add_products
-from mxc.compiler.targets.cpu.machine.isa import Isa
+from mxc.compiler.targets.cpu.emit.builder import BYTES, Array, Value
+from mxc.compiler.targets.cpu.library.cutting import UNITS, N, ceil_div, evenly, least, most
+from mxc.compiler.targets.cpu.library.epilogue import Epilogue
+from mxc.compiler.targets.cpu.library.printing import KERNEL, Printing
+from mxc.compiler.targets.cpu.library.tile import add_products, keep_sums, print_tiles, zeros
 
-DEPTH_BYTES = 1536  # of the depth that one panel column covers
-PANEL_BYTES = 192 << 10  # all panels of a unit
-CHUNK_TILES = 24  # row tiles of a unit
+DEPTH_BYTES = 1536  # bytes of the depth that one panel column covers: a panel then fits into the nearest cache
+PANEL_BYTES = 192 << 10  # bytes of all panels of a unit
+CHUNK_TILES = 24  # row tiles of a unit, at most
 PANELS = 16  # column panels of a unit, at most
 LINE = 64  # bytes that come from memory together
 AHEAD = 4  # parts of a source that are asked for before they are read
-UNITS = 8  # so many at least, if the work can be split so far
-
-
-def ceil_div(x: Number, y: Number) -> Number:
-    return (x + y - 1) // y  # type: ignore[operator]
-
-
-def least(x: Number, y: Number) -> Number:
-    """The smaller of two numbers, of Python or of the printed program."""
-    if isinstance(x, Value):
-        return x.builder.minimum(x, y)
-    return y.builder.minimum(x, y) if isinstance(y, Value) else min(x, y)
-
-
-def most(x: Number, y: Number) -> Number:
-    if isinstance(x, Value):
-        return x.builder.maximum(x, y)
-    return y.builder.maximum(x, y) if isinstance(y, Value) else max(x, y)
 
 
 @dataclass(frozen=True)
-class Size:
+class Size(Generic[N]):
     """The extents of a product; depth is cut at multiples of `granule` only."""
 
-    batches: Number
-    rows: Number
-    columns: Number
-    depth: Number
-    granule: Number
+    batches: N
+    rows: N
+    columns: N
+    depth: N
+    granule: N
 
 
 @dataclass(frozen=True)
-class Blocking:
-    """How a product is cut. The same formulas serve Python (to plan) and the printed program (to run)."""
+class Blocking(Generic[N]):
+    """How a product is cut."""
 
-    tiles: Number
-    panels: Number
-    block: Number  # depth of a block
-    blocks: Number
-    group: Number  # panels of a unit
-    groups: Number
-    chunk: Number  # row tiles of a unit
-    chunks: Number
-    batches: Number
+    tiles: N
+    panels: N
+    block: N  # depth of a block
+    blocks: N
+    group: N  # panels of a unit
+    groups: N
+    chunk: N  # row tiles of a unit
+    chunks: N
+    batches: N
 
     @classmethod
-    def of(cls, size: Size, tile: tuple[int, int], dtype: str) -> Blocking:
+    def of(cls, size: Size[N], tile: tuple[int, int], dtype: str) -> Blocking[N]:
         mr, nr = tile
-        tiles, panels = ceil_div(size.rows, mr), ceil_div(size.columns, nr)
-        grains = ceil_div(size.depth, size.granule)
-        most_grains = most(1, DEPTH_BYTES // BYTES[dtype] // size.granule)
-        blocks = most(1, ceil_div(grains, most_grains))
-        block = ceil_div(grains, blocks) * size.granule
-        group = least(PANELS, most(1, PANEL_BYTES // BYTES[dtype] // nr // most(1, block)))
-        groups = ceil_div(panels, group)
+        tiles: N = ceil_div(size.rows, mr)
+        panels: N = ceil_div(size.columns, nr)
+        grains: N = ceil_div(size.depth, size.granule)
+        most_grains: N = most(1, DEPTH_BYTES // BYTES[dtype] // size.granule)
+        blocks: N = most(1, ceil_div(grains, most_grains))
+        block: N = ceil_div(grains, blocks) * size.granule
+        group: N = least(PANELS, most(1, PANEL_BYTES // BYTES[dtype] // nr // most(1, block)))
+        groups: N = ceil_div(panels, group)
         # A group packs all rows anew, a chunk all columns: of the fewer ones there are more copies.
-        wanted = ceil_div(UNITS, most(1, size.batches))
-        few = most(1, least(wanted, 2 * size.rows // most(1, size.columns)))
-        chunks = most(ceil_div(tiles, CHUNK_TILES), least(tiles, few))
+        wanted: N = ceil_div(UNITS, most(1, size.batches))
+        few: N = most(1, least(wanted, 2 * size.rows // most(1, size.columns)))
+        chunks: N = most(ceil_div(tiles, CHUNK_TILES), least(tiles, few))
         groups = most(groups, least(panels, ceil_div(wanted, most(1, chunks))))
-        group = most(1, ceil_div(panels, most(1, groups)))
-        groups = ceil_div(panels, group)
+        group, groups = evenly(panels, most(1, groups))
         chunks = most(chunks, least(tiles, ceil_div(UNITS, most(1, size.batches * groups))))
-        chunk = most(1, ceil_div(tiles, most(1, chunks)))
-        return cls(tiles, panels, block, blocks, group, groups, chunk, ceil_div(tiles, chunk), size.batches)
+        chunk, chunks = evenly(tiles, most(1, chunks))
+        return cls(tiles, panels, block, blocks, group, groups, chunk, chunks, size.batches)
 
-    @property
-    def units(self) -> Number:
+    def units(self: Blocking[N]) -> N:
         return self.batches * self.groups * self.chunks
 
-    def layout(self, tile: tuple[int, int], lanes: int) -> tuple[Number, Number, Number]:
+    def layout(self: Blocking[N], tile: tuple[int, int], lanes: int) -> tuple[N, N, N]:
         """In elements of the scratch: where the packed rows begin, where the tiles begin, and its size.
 
         A vector more behind each row tile, since packing writes whole vectors.
         """
         mr, nr = tile
         rows = self.group * self.block * nr
-        tiles = ceil_div(rows + self.chunk * (self.block * mr + lanes), 16) * 16
-        one_block = least(self.blocks - 1, 1)  # 0 or 1: a single block needs a single tile
+        tiles: N = ceil_div(rows + self.chunk * (self.block * mr + lanes), 16) * 16
+        one_block: N = least(self.blocks - 1, 1)  # 0 or 1: a single block needs a single tile
         return rows, tiles, tiles + most(1, one_block * self.group * self.chunk) * mr * nr
 
 
 class Product:
     """Where a product's elements are. The subclass sets `size`, in numbers of the printed program, and `epilogue`."""
 
-    size: Size
+    size: Size[Value]
     code: TileCode
     epilogue: Epilogue
     direct_rows = False
@@ -138,183 +120,187 @@ class Product:
         """Columns column <= c < column + NR as [depth][NR]; what lies past the end: anything."""
         raise AssertionError("panels come packed")
 
-    def axes(self, batch: Value, row: Value, column: Value, lanes: int) -> Sequence[Axis]:
-        """The epilogue's axes for `lanes` columns from `column` on."""
-        raise AssertionError("every product has axes, or a way to finish of its own")
-
     def finish(self, tile: Array, batch: Value, row: Value, rows: Value, column: Value, columns: Value) -> None:
-        """The epilogue over a finished tile: whole vectors, or masked ones where columns end."""
-        code = self.code
-        b, nr, lanes = code.b, code.columns, code.lanes
-        whole = columns.equals(nr)
-        with b.when(whole):
-            for r in b.range(0, rows):
-                uniform: dict[int, Value] = {}
-                for j in range(0, nr, lanes):
-                    axes = self.axes(batch, row + r, column + j, lanes)
-                    self.epilogue.store(axes, tile.vector(r * nr + j, lanes), code.dtype, None, uniform)
-        with b.when_not(whole):
-            for r in b.range(0, rows):
-                for at in b.range(0, columns, lanes):
-                    mask = b.first_lanes(columns - at, lanes)
-                    axes = self.axes(batch, row + r, column + at, lanes)
-                    self.epilogue.store(axes, tile.vector(r * nr + at, lanes), code.dtype, mask)
-
-
-def keep_sums(tile: Array, sums: Sequence[Value], places: Sequence[int], add: Value) -> None:
-    """tile[place] = (add ? tile[place] : 0) + a vector of sums, for each place."""
-    b = tile.builder
-    with b.when(add.equals(0)):
-        for total, place in zip(sums, places, strict=True):
-            tile.put(place, total)
-    with b.when(add.differs(0)):
-        for total, place in zip(sums, places, strict=True):
-            tile.put(place, total + tile.vector(place, lanes_of(total.type)))
+        """The epilogue over a finished tile."""
+        raise AssertionError("every product has an epilogue")
 
 
 class TileCode:
     """The register-tile functions of one module: `multiply(depth, a, b, c, add, rows, columns)`."""
 
-    def __init__(self, b: Builder, isa: Isa, dtype: str):
-        self.b, self.dtype, self.lanes = b, dtype, isa.lanes(dtype)
-        self.rows, self.columns = isa.tile(dtype)
+    def __init__(self, printing: Printing):
+        isa, self.printing, self.b, self.dtype = printing.isa, printing, printing.b, printing.dtype
+        self.lanes, self.array = isa.lanes(self.dtype), printing.array
+        self.rows, self.columns = isa.tile(self.dtype)
         self.vectors = isa.vectors
         counts = sorted({1, 2, 4, self.rows})
-        for rows in counts:
-            for vectors in range(1, self.vectors + 1):
-                self._tile(rows, vectors)
-        with b.function("multiply", "i64 depth, ptr a, ptr b, ptr c, i64 add, i64 rows, i64 columns", True) as f:
-            depth, a, panel, c, add, rows_left, columns_left = f
-            enough = 0
-            for rows in counts:
-                for vectors in range(1, self.vectors + 1):
-                    fits = (rows_left > enough) & (columns_left > (vectors - 1) * self.lanes)
-                    if rows < self.rows:
-                        fits = fits & (rows_left <= rows)
-                    if vectors < self.vectors:
-                        fits = fits & (columns_left <= vectors * self.lanes)
-                    with b.when(fits):
-                        b.leave(f"tile_{rows}_{vectors}", [depth, a, panel, c, add])
-                enough = rows
+        below = dict(zip(counts, [0, *counts], strict=False))
 
-    def _tile(self, rows: int, vectors: int) -> None:
+        def fits_of(values: list[Value]) -> Callable[[int, int], Value]:
+            *_, rows_here, columns_here = values
+
+            def fits(rows: int, vectors: int) -> Value:
+                found = (rows_here > below[rows]) & (columns_here > (vectors - 1) * self.lanes)
+                if rows < self.rows:
+                    found = found & (rows_here <= rows)
+                if vectors < self.vectors:
+                    found = found & (columns_here <= vectors * self.lanes)
+                return found
+
+            return fits
+
+        shapes = [(rows, vectors) for rows in counts for vectors in range(1, self.vectors + 1)]
+        print_tiles(self.b, shapes, "i64 depth, ptr noalias a, ptr noalias b, ptr noalias c, i64 add", self._tile,
+                    "i64 depth, ptr a, ptr b, ptr c, i64 add, i64 rows, i64 columns", fits_of, ("tile", "multiply"))
+
+    def _tile(self, rows: int, vectors: int, values: list[Value]) -> None:
         """c[rows][vectors] = (add ? c : 0) + sum over depth of a[k][row] * b[k][vector]."""
-        b, lanes, kind = self.b, self.lanes, vector_type(TYPES[self.dtype], self.lanes)
-        grid = [(i, j) for i in range(rows) for j in range(vectors)]
-        parameters = "i64 depth, ptr noalias a, ptr noalias b, ptr noalias c, i64 add"
-        with b.function(f"tile_{rows}_{vectors}", parameters, internal=True) as (depth, pa, pb, pc, add):
-            a, panel, c = (Array(b, p, self.dtype) for p in (pa, pb, pc))
-            sums = [b.zero(kind) for _ in grid]
-
-            for k in b.range(0, depth, carry=sums):
-                row, line = a.at(k * self.rows), panel.at(k * self.columns)
-                add_products(b, lanes, sums, [(row, i) for i in range(rows)], line)
-            keep_sums(c, sums, [i * self.columns + j * lanes for i, j in grid], add)
+        b, lanes, (depth, pa, pb, pc, add) = self.b, self.lanes, values
+        a, panel, c = (self.array(p) for p in (pa, pb, pc))
+        sums = zeros(b, self.dtype, lanes, rows * vectors)
+        for k in b.range(0, depth, carry=sums):
+            row, line = a.at(k * self.rows), panel.at(k * self.columns)
+            add_products(b, lanes, sums, [(row, i) for i in range(rows)], line)
+        keep_sums(sums, [(c, i * self.columns + j * lanes) for i in range(rows) for j in range(vectors)], add)
 
     def multiply(self, depth: Value, a: Array, panel: Array, c: Array, add: Value, rows: Value, columns: Value) -> None:
         self.b.call("multiply", [depth, a.pointer, panel.pointer, c.pointer, add, rows, columns])
 
 
-def print_kernel(code: TileCode, symbol: str, product_of: Callable[[Value], Product]) -> None:
+def print_kernel(code: TileCode, product_of: Callable[[Value], Product]) -> None:
     """The kernel's function and those that it calls; `product_of` reads a function's `args`.
 
     Packing and the epilogue are functions of their own: LLVM's code generation takes far longer for one large nest.
     """
-    b, mr, nr = code.b, code.rows, code.columns
+    b = code.b
     where = "ptr args, ptr noalias target, i64 batch, i64 line, i64 start, i64 depth"
     with b.function("pack_panel", where, internal=True) as (args, target, *place):
-        product_of(args).pack_panel(Array(b, target, code.dtype), *place)
+        product_of(args).pack_panel(code.array(target), *place)
     with b.function("pack_tile", where, internal=True) as (args, target, *place):
         product = product_of(args)
         if not product.direct_rows:
-            product.pack_tile(Array(b, target, code.dtype), *place)
+            product.pack_tile(code.array(target), *place)
     where = "ptr args, ptr noalias tile, i64 batch, i64 row, i64 rows, i64 column, i64 columns"
     with b.function("finish", where, internal=True) as (args, tile, *place):
-        product_of(args).finish(Array(b, tile, code.dtype), *place)
-    with b.function(symbol, "ptr args, i64 first, i64 last, ptr scratch") as (args, first, last, scratch):
-        product = product_of(args)
-        size = product.size
-        cut = Blocking.of(size, (mr, nr), code.dtype)
-        rows_at, tiles_at, _ = cut.layout((mr, nr), code.lanes)
-        panels = Array(b, scratch, code.dtype)
-        row_tiles, tiles, pitch = panels.at(rows_at), panels.at(tiles_at), cut.block * mr + code.lanes
-        keep = b.select(b.lift(cut.blocks) > 1, b.lift(1), b.lift(0))
+        product_of(args).finish(code.array(tile), *place)
+    with b.function(code.printing.symbol, KERNEL) as (args, first, last, scratch):
+        _Units(code, product_of(args), args, scratch).run(first, last)
+
+
+class _Units:
+    """The kernel's function itself."""
+
+    def __init__(self, code: TileCode, product: Product, args: Value, scratch: Value):
+        self.code, self.product, self.args, self.b = code, product, args, code.b
+        tile = code.rows, code.columns
+        self.cut = Blocking.of(product.size, tile, code.dtype)
+        rows_at, tiles_at, _ = self.cut.layout(tile, code.lanes)
+        self.panels = code.array(scratch)
+        self.row_tiles, self.tiles = self.panels.at(rows_at), self.panels.at(tiles_at)
+        self.pitch = self.cut.block * code.rows + code.lanes
+        self.keep = self.b.select(self.cut.blocks > 1, self.b.lift(1), self.b.lift(0))
+
+    def run(self, first: Value, last: Value) -> None:
+        b, cut, nr = self.b, self.cut, self.code.columns
         for unit in b.range(first, last):
             group = unit % cut.groups
             chunk = unit // cut.groups % cut.chunks
             batch = unit // (cut.groups * cut.chunks)
             panel0, tile0 = group * cut.group, chunk * cut.chunk
-            panel_count = b.minimum(cut.group, cut.panels - panel0)
-            tile_count = b.minimum(cut.chunk, cut.tiles - tile0)
+            panels = b.minimum(cut.group, cut.panels - panel0)
+            tiles = b.minimum(cut.chunk, cut.tiles - tile0)
             for block in b.range(0, cut.blocks):
                 start = block * cut.block
-                whole = b.minimum(cut.block, size.depth - start)
-                begin, depth = product.part(batch, start, whole)
-                for p in b.range(0, panel_count):
-                    target = panels.at(p * (cut.block * nr)).pointer
-                    b.call("pack_panel", [args, target, batch, (panel0 + p) * nr, begin, depth])
-                if not product.direct_rows:
-                    at_once = product.at_once(whole)
-                    for k in b.range(0, whole, at_once):
-                        first, count = product.part(batch, start + k, b.minimum(at_once, whole - k))
-                        for t in b.range(0, tile_count):
-                            target = row_tiles.at(t * pitch + (first - begin) * mr).pointer
-                            b.call("pack_tile", [args, target, batch, (tile0 + t) * mr, first, count])
+                whole = b.minimum(cut.block, self.product.size.depth - start)
+                begin, depth = self.product.part(batch, start, whole)
+                for p in b.range(0, panels):
+                    target = self.panels.at(p * (cut.block * nr)).pointer
+                    b.call("pack_panel", [self.args, target, batch, (panel0 + p) * nr, begin, depth])
+                if not self.product.direct_rows:
+                    self._pack_rows(batch, tile0, tiles, start, whole, begin)
                 done = block.equals(cut.blocks - 1)
-                for p in b.range(0, panel_count):
-                    column = (panel0 + p) * nr
-                    columns = b.minimum(nr, size.columns - column)
-                    panel = panels.at(p * (cut.block * nr))
-                    for t in b.range(0, tile_count):
-                        row = (tile0 + t) * mr
-                        rows = b.minimum(mr, size.rows - row)
-                        if product.direct_rows:
-                            row_tile = product.row_tile(batch, tile0 + t, begin)
-                        else:
-                            row_tile = row_tiles.at(t * pitch)
-                        here = tiles.at((p * cut.chunk + t) * keep * (mr * nr))
-                        code.multiply(depth, row_tile, panel, here, block, rows, columns)
-                        with b.when(done):
-                            b.call("finish", [args, here.pointer, batch, row, rows, column, columns])
+                for p in b.range(0, panels):
+                    self._multiply(p, panel0, batch, (tile0, tiles), (begin, depth), block, done)
+
+    def _pack_rows(
+        self, batch: Value, tile0: Value, tiles: Value, start: Value, whole: Value, begin: Value,
+    ) -> None:
+        """`tiles` row tiles from `tile0` on, of the block of the depth from `start` on, which the batch has from
+        `begin` on."""
+        b, mr = self.b, self.code.rows
+        at_once = self.product.at_once(whole)
+        for k in b.range(0, whole, at_once):
+            first, count = self.product.part(batch, start + k, b.minimum(at_once, whole - k))
+            for t in b.range(0, tiles):
+                target = self.row_tiles.at(t * self.pitch + (first - begin) * mr).pointer
+                b.call("pack_tile", [self.args, target, batch, (tile0 + t) * mr, first, count])
+
+    def _multiply(
+        self, p: Value, panel0: Value, batch: Value, tiles: tuple[Value, Value], part: tuple[Value, Value],
+        block: Value, done: Value,
+    ) -> None:
+        """Panel number p of a unit by its row tiles (the first one, and how many) in a part of the depth (its begin,
+        and how much), which is block number `block`; done: whether that is the last one."""
+        b, cut, mr, nr = self.b, self.cut, self.code.rows, self.code.columns
+        (tile0, tile_count), (begin, depth), size = tiles, part, self.product.size
+        column = (panel0 + p) * nr
+        columns = b.minimum(nr, size.columns - column)
+        panel = self.panels.at(p * (cut.block * nr))
+        for t in b.range(0, tile_count):
+            row = (tile0 + t) * mr
+            rows = b.minimum(mr, size.rows - row)
+            if self.product.direct_rows:
+                row_tile = self.product.row_tile(batch, tile0 + t, begin)
+            else:
+                row_tile = self.row_tiles.at(t * self.pitch)
+            here = self.tiles.at((p * cut.chunk + t) * self.keep * (mr * nr))
+            self.code.multiply(depth, row_tile, panel, here, block, rows, columns)
+            with b.when(done):
+                b.call("finish", [self.args, here.pointer, batch, row, rows, column, columns])
 
 
-class Lanes(Protocol):
-    """What prints vectors of so many lanes."""
+@dataclass(frozen=True)
+class Lines:
+    """What `pack_lines` reads: `valid` lines that begin `step` elements apart, `depth` elements of each, which are
+    `depth_step` apart."""
 
-    b: Builder
-    lanes: int
+    source: Array
+    valid: Value
+    step: Value
+    depth_step: Value
+    depth: Value
 
 
 def pack_lines(
-    code: Lanes, epilogue: Epilogue, target: Array, source: Array, block: int, valid: Value, line_step: Value,
-    depth_step: Value, depth: Value, parts: tuple[Value, Value, Value] | None = None,
+    epilogue: Epilogue, lanes: int, target: Array, lines: Lines, block: int,
+    parts: tuple[Value, Value, Value] | None = None,
 ) -> None:
-    """target[k][l] = source[l * line_step + k * depth_step] for `block` lines l; from `valid` on: anything.
+    """target[k][l] = source[l * step + k * depth_step] for `block` lines l; from `valid` on: anything.
 
     parts: so often, with these steps from each source to the next and from each target to the next.
     """
-    b, lanes, convert = code.b, code.lanes, epilogue.arithmetic.loaded
-    together = line_step.equals(1)
+    b, convert, source, valid = epilogue.b, epilogue.arithmetic.loaded, lines.source, lines.valid
+    together = lines.step.equals(1)
 
     def each() -> Iterator[tuple[Array, Array]]:
         if parts is None:
             yield source, target
             return
         for i in b.range(0, parts[0]):
-            for x in b.range(0, valid * line_step, LINE // BYTES[source.dtype]):
+            for x in b.range(0, valid * lines.step, LINE // BYTES[source.dtype]):
                 prefetch(source.at((i + AHEAD) * parts[1] + x))
             yield source.at(i * parts[1]), target.at(i * parts[2])
 
     with b.when(together):
         masks = [(j, b.first_lanes(b.minimum(valid, block) - j, lanes)) for j in range(0, block, lanes)]
         for origin, to in each():
-            for k in b.range(0, depth):
+            for k in b.range(0, lines.depth):
                 for j, mask in masks:  # a last vector that reaches into the next depth's lines is overwritten by these
-                    vector = origin.vector(k * depth_step + j, lanes, mask)
+                    vector = origin.vector(k * lines.depth_step + j, lanes, mask)
                     to.put(k * block + j, convert(vector, source.dtype))
     with b.when_not(together):
-        offsets = [b.minimum(min(line, block - 1), valid - 1) * line_step for line in range(ceil_to(block, lanes))]
-        squares = b.select(depth_step.equals(1), depth - depth % lanes, b.lift(0))
+        offsets = [b.minimum(min(line, block - 1), valid - 1) * lines.step for line in range(ceil_to(block, lanes))]
+        squares = b.select(lines.depth_step.equals(1), lines.depth - lines.depth % lanes, b.lift(0))
         for origin, to in each():
             for k in b.range(0, squares, lanes):
                 columns = []
@@ -324,8 +310,8 @@ def pack_lines(
                 for u in range(lanes):
                     for j, square in enumerate(columns):
                         to.put((k + u) * block + j * lanes, square[u])
-            for k in b.range(squares, depth):
-                here = origin.at(k * depth_step)
+            for k in b.range(squares, lines.depth):
+                here = origin.at(k * lines.depth_step)
                 for line in range(block):
                     to[k * block + line] = convert(here[offsets[line]], source.dtype)
 

@@ -1,45 +1,40 @@
 """Convolutions as products of matrices whose panels are packed straight from the image (implicit GEMM)."""
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from mxc.compiler.kernel.calls import Window
-from mxc.compiler.kernel.ir import CallKernel, computing_dtype
+from mxc.compiler.kernel.geometry import Convolution, ConvolutionDataGrad, Window
+from mxc.compiler.kernel.ir import computing_dtype
 from mxc.compiler.targets.cpu.emit.builder import Array, Builder, Number, Value, vector_type
 from mxc.compiler.targets.cpu.library import blocks
-from mxc.compiler.targets.cpu.library.blocks import Blocking, Product, Size, TileCode, ceil_div, least, pack_lines
+from mxc.compiler.targets.cpu.library.blocks import Blocking, Lines, Product, Size, TileCode, pack_lines
+from mxc.compiler.targets.cpu.library.cutting import N, ceil_div, least, volume
 from mxc.compiler.targets.cpu.library.epilogue import Axis, Epilogue, Lane
+from mxc.compiler.targets.cpu.library.printing import Printing
 from mxc.compiler.targets.cpu.machine.isa import Isa
 
-FILTERS = 8  # whose weights are packed for all channels before the next ones
+FILTERS = 8  # filters whose weights are packed for all channels before the next ones
 
 
-def volume(extents: Sequence[Number]) -> Number:
-    return extents[0] * extents[1] * extents[2]  # type: ignore[operator,return-value]
-
-
-def forward_size(extents: Sequence[Number]) -> Size:
-    w = Window.of(extents)  # type: ignore[arg-type]
+def forward_size(w: Window[N]) -> Size[N]:
     taps = volume(w.kernel)
     return Size(w.groups, w.filters, w.batch * volume(w.out), w.channels * taps, taps)
 
 
-def data_grad_size(extents: Sequence[Number]) -> Size:
+def data_grad_size(w: Window[N]) -> Size[N]:
     """A batch for each group and phase (see `Walk`); the depth counts as many taps as a phase can have."""
-    w = Window.of(extents)  # type: ignore[arg-type]
-    taps = volume([ceil_div(w.kernel[x], _apart(w, x)) for x in range(3)])
+    taps: N = volume([ceil_div(w.kernel[x], _apart(w, x)) for x in range(3)])
     return Size(w.groups * volume(w.stride), w.channels, w.batch * volume(_phase(w)), w.filters * taps, taps)
 
 
-def _apart(w: Window, axis: int) -> Number:
+def _apart(w: Window[N], axis: int) -> N:
     """At least so many taps lie between two of a phase: the stride, for a kernel that is not dilated."""
-    stride: Any = w.stride[axis]
+    stride = w.stride[axis]
     return stride - (stride - 1) * least(w.dilate[axis] - 1, 1)
 
 
-def _phase(w: Window) -> list[Number]:
+def _phase(w: Window[N]) -> list[N]:
     """Positions of a phase on each axis; the last one may lie outside."""
     return [ceil_div(n, s) for n, s in zip(w.data, w.stride, strict=True)]
 
@@ -116,68 +111,69 @@ class Walk:
     same taps of the kernel, and no others. Tap m of the walk is the kernel's tap first + m * apart.
     """
 
-    taps: Sequence[Number]
-    scale: Sequence[Number]
-    start: Sequence[Number]
-    step: Sequence[Number]
-    rest: Sequence[Number] = (0, 0, 0)
-    first: Sequence[Number] = (0, 0, 0)
-    apart: Sequence[Number] = (1, 1, 1)
+    taps: Sequence[Value]
+    scale: Sequence[Value]
+    start: Sequence[Value]
+    step: Sequence[Value]
+    first: Sequence[Value] = ()
+    apart: Sequence[Value] = ()
 
 
 class Pixels(Product):
     """Rows: filters. Columns: pixels of all images; depth: channels x taps of the kernel, read from the images."""
 
-    def __init__(self, kernel: CallKernel, code: TileCode, epilogue: Epilogue):
-        self.code, self.epilogue = code, epilogue
-        self.window = Window.of(epilogue.extents)  # type: ignore[arg-type]
-        self.strides = epilogue.extents[22:]
-        params = dict(kernel.params)
-        self.flat, self.packed, self.strided = (bool(params.get(k)) for k in ("flat", "block", "strided"))
-        self.image, self.weight = epilogue.buffers[:2]
+    def __init__(self, code: TileCode, args: Value):
+        self.code, self.epilogue = code, Epilogue(code.printing.kernel, code.b, args, code.printing.isa)
+        g: Convolution[Value] | ConvolutionDataGrad[Value] = self.epilogue.geometry
+        w = self.window = g.window
+        self.flat, self.packed, self.transposed = g.flat, bool(g.block), isinstance(g, ConvolutionDataGrad)
+        self.strided = isinstance(g, ConvolutionDataGrad) and g.strided
+        self.image, self.weight = self.epilogue.buffers[:2]
         self.direct_rows = self.packed and self.weight.dtype == code.dtype
-        self.transposed = kernel.template == "convolution_data_grad"
-        w = self.window
-        self.phases = volume(w.stride) if self.strided else 1
-        if self.transposed:
-            self.size = data_grad_size(epilogue.extents)
+        self.phases: Number = volume(w.stride) if self.strided else 1
+        self.written: Sequence[Value]
+        if isinstance(g, ConvolutionDataGrad):
+            self.strides, self.size = g.out_strides, data_grad_size(w)
             self.read, self.channels = w.out, w.filters
-            self.written: Sequence[Number] = _phase(w) if self.strided else w.data
+            self.written = _phase(w) if self.strided else w.data
         else:
-            self.size = forward_size(epilogue.extents)
+            self.strides, self.size = g.data_strides, forward_size(w)
             self.read, self.written, self.channels = w.data, w.out, w.channels
 
     def part(self, batch: Value, start: Value, depth: Value) -> tuple[Value, Value]:
         if not self.strided:
             return start, depth
         taps = volume(self.walk(batch).taps)
-        return start // self.size.granule * taps, depth // self.size.granule * taps  # type: ignore[return-value]
+        return start // self.size.granule * taps, depth // self.size.granule * taps
 
     def at_once(self, depth: Value) -> Value:
         """A few filters, whose channels lie together, in the gradient to the data."""
-        return self.code.b.lift(self.size.granule * FILTERS) if self.transposed else depth
+        return self.size.granule * FILTERS if self.transposed else depth
 
     def walk(self, batch: Value) -> Walk:
         b, w = self.code.b, self.window
+        ones = [b.lift(1)] * 3
         if not self.transposed:
-            return Walk(w.kernel, w.stride, [0 - b.lift(p) for p in w.pad], w.dilate)
+            return Walk(w.kernel, w.stride, [0 - p for p in w.pad], w.dilate)
         if not self.strided:
-            return Walk(w.kernel, (1, 1, 1), w.pad, [0 - b.lift(d) for d in w.dilate])
-        walk = Walk([], (1, 1, 1), [], [], self._rest(batch), [], [])
-        for rest, kernel, stride, dilate, pad in zip(walk.rest, w.kernel, w.stride, w.dilate, w.pad, strict=True):
-            found = [b.lift(kernel), b.lift(stride)]  # the first tap, and how many taps the next one is further
+            return Walk(w.kernel, ones, w.pad, [0 - d for d in w.dilate])
+        taps: list[Value] = []
+        start, step, firsts, aparts = ([*taps] for _ in range(4))
+        rests = self._rest(batch)
+        for rest, kernel, stride, dilate, pad in zip(rests, w.kernel, w.stride, w.dilate, w.pad, strict=True):
+            found = [kernel, stride]  # the first tap, and how many taps the next one is further
             for k in b.range(0, stride, carry=found):
                 exact = ((rest + pad - k * dilate) % stride).equals(0)
                 found[0] = b.select(exact, b.minimum(found[0], k), found[0])
                 again = ((k + 1) * dilate % stride).equals(0)
                 found[1] = b.select(again, b.minimum(found[1], k + 1), found[1])
             first, apart = found
-            walk.first.append(first)  # type: ignore[attr-defined]
-            walk.apart.append(apart)  # type: ignore[attr-defined]
-            walk.taps.append((kernel - first + apart - 1) // apart)  # type: ignore[attr-defined]
-            walk.start.append((rest + pad - first * dilate) // stride)  # type: ignore[attr-defined]
-            walk.step.append(0 - apart * dilate // stride)  # type: ignore[attr-defined]
-        return walk
+            firsts.append(first)
+            aparts.append(apart)
+            taps.append((kernel - first + apart - 1) // apart)
+            start.append((rest + pad - first * dilate) // stride)
+            step.append(0 - apart * dilate // stride)
+        return Walk(taps, ones, start, step, firsts, aparts)
 
     def _rest(self, batch: Value) -> list[Value]:
         return split(batch % self.phases, self.window.stride)
@@ -197,11 +193,11 @@ class Pixels(Product):
                 target.put(i, self.epilogue.arithmetic.loaded(vector, source.dtype))
             return
         if not self.transposed:
-            step = b.lift(self.size.depth)
+            step = self.size.depth
             source = self.weight.at((batch * rows + row) * step + start)
-            pack_lines(self.code, self.epilogue, target, source, mr, rows - row, step, b.lift(1), depth)
+            pack_lines(self.epilogue, self.code.lanes, target, Lines(source, rows - row, step, b.lift(1), depth), mr)
             return
-        walk, kernel = self.walk(batch), b.lift(volume(self.window.kernel))
+        walk, kernel = self.walk(batch), volume(self.window.kernel)
         taps = b.maximum(1, volume(walk.taps))
         filter0 = batch // self.phases * self.window.filters + start // taps
         for k in b.range(0, depth // taps):  # the weight's axes: filters, channels, taps
@@ -209,7 +205,8 @@ class Pixels(Product):
             if self.strided:
                 self._pack_taps(here, source, walk, kernel, rows - row)
             else:
-                pack_lines(self.code, self.epilogue, here, source, mr, rows - row, kernel, b.lift(1), kernel)
+                lines = Lines(source, rows - row, kernel, b.lift(1), kernel)
+                pack_lines(self.epilogue, self.code.lanes, here, lines, mr)
 
     def _pack_taps(self, target: Array, source: Array, walk: Walk, kernel: Value, valid: Value) -> None:
         """[tap of the walk][MR] of one filter; lines from `valid` on: anything."""
@@ -232,7 +229,7 @@ class Pixels(Product):
     def _finish_pixels(self, tile: Array, _: Value, channel: Value, rows: Value, first: Value, count: Value) -> None:
         """A whole vector, or a masked one for each image that it touches, or where columns end."""
         b, nr, lanes, dtype = self.code.b, self.code.columns, self.code.lanes, self.code.dtype
-        pixels = b.lift(volume(self.written))
+        pixels = volume(self.written)
         image = first // pixels
         place = first - image * pixels
         whole = count.equals(lanes) & (place + lanes <= pixels)
@@ -255,9 +252,9 @@ class Pixels(Product):
         for run in self._runs(first, count):
             d, h = (p * w.stride[x] + rest[x] for x, p in enumerate(run.place))
             left = run.column * w.stride[2] + rest[2]
-            x = b.splat(left, lanes) + b.iota(numbers) * b.splat(b.lift(w.stride[2]), lanes)
+            x = b.splat(left, lanes) + b.iota(numbers) * b.splat(w.stride[2], lanes)
             exists = b.splat(b.inside(d, w.data[0]) & b.inside(h, w.data[1]), lanes)
-            mask = self._between(run.first, run.last) & exists & b.inside(x, b.splat(b.lift(w.data[2]), lanes))
+            mask = self._between(run.first, run.last) & exists & b.inside(x, b.splat(w.data[2], lanes))
             axes = [d, h, x]
             if self.flat:
                 axes = [b.splat((d * w.data[1] + h) * w.data[2], lanes) + x]
@@ -303,7 +300,7 @@ class Pixels(Product):
         """The rows that `count` pixels from `pixel` on touch."""
         b, width = self.code.b, self.written[2]
         row0 = pixel // width
-        column0 = pixel - row0 * width  # type: ignore[operator]
+        column0 = pixel - row0 * width
         for r in b.range(0, (column0 + count - 1) // width + 1):
             begin = r * width - column0
             first = b.maximum(0, begin)
@@ -315,7 +312,7 @@ class Pixels(Product):
                   ) -> None:
         """One tap of a run for `channels` channels: lanes from `base` of the row on, 0 where it does not reach."""
         b, lanes = self.code.b, self.code.lanes
-        scale, read = b.lift(1 if self.transposed else self.window.stride[2]), b.lift(self.read[2])
+        scale, read = b.lift(1) if self.transposed else self.window.stride[2], self.read[2]
         step = self.strides[4]
         numbers = vector_type("i64", lanes)
         source = b.splat(base, lanes) + b.iota(numbers) * b.splat(scale, lanes)
@@ -350,26 +347,21 @@ class Pixels(Product):
                 put(c, convert(row.at(c * next_channel).gather(offsets, mask), row.dtype))
 
 
-SIZES = {"convolution": forward_size, "convolution_data_grad": data_grad_size}
+def _blocking(g: Convolution[int] | ConvolutionDataGrad[int], isa: Isa) -> Blocking[int]:
+    dtype = computing_dtype(g.dtype)
+    size = data_grad_size(g.window) if isinstance(g, ConvolutionDataGrad) else forward_size(g.window)
+    return Blocking.of(size, isa.tile(dtype), dtype)
 
 
-def _blocking(kernel: CallKernel, isa: Isa) -> Blocking:
-    dtype = computing_dtype(str(dict(kernel.params)["dtype"]))
-    return Blocking.of(SIZES[kernel.template](kernel.extents), isa.tile(dtype), dtype)
+def units(g: Convolution[int] | ConvolutionDataGrad[int], isa: Isa) -> int:
+    return _blocking(g, isa).units()
 
 
-def units(kernel: CallKernel, isa: Isa) -> int:
-    return int(_blocking(kernel, isa).units)  # type: ignore[arg-type]
+def scratch_elements(g: Convolution[int] | ConvolutionDataGrad[int], isa: Isa) -> int:
+    return _blocking(g, isa).layout(isa.tile(g.dtype), isa.lanes(g.dtype))[2]
 
 
-def scratch_elements(kernel: CallKernel, isa: Isa) -> int:
-    dtype = str(dict(kernel.params)["dtype"])
-    return int(_blocking(kernel, isa).layout(isa.tile(dtype), isa.lanes(dtype))[2])  # type: ignore[arg-type]
-
-
-def print_kernel(
-    kernel: CallKernel, symbol: str, b: Builder, isa: Isa, dtype: str, epilogue_of: Callable[[Value], Epilogue],
-) -> None:
+def print_kernel(p: Printing) -> None:
     """The kernel's function and those that it calls."""
-    code = TileCode(b, isa, dtype)
-    blocks.print_kernel(code, symbol, lambda args: Pixels(kernel, code, epilogue_of(args)))
+    code = TileCode(p)
+    blocks.print_kernel(code, lambda args: Pixels(code, args))

@@ -12,87 +12,86 @@ the gradient; step is 1 there.
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Generic
 
-from mxc.compiler.kernel.calls import Window
-from mxc.compiler.kernel.ir import CallKernel
-from mxc.compiler.targets.cpu.emit.builder import TYPES, Array, Builder, Number, Value, vector_type
-from mxc.compiler.targets.cpu.library.blocks import ceil_div, least, most
+from mxc.compiler.kernel.geometry import Depthwise, DepthwiseDataGrad, DepthwiseWeightGrad
+from mxc.compiler.targets.cpu.emit.builder import Array, Number, Value, vector_type
 from mxc.compiler.targets.cpu.library.convolution import (
     half_up,
     inner_axes,
     pair_masks,
     split,
     spread_out,
-    volume,
 )
-from mxc.compiler.targets.cpu.library.epilogue import Epilogue, Lane
-from mxc.compiler.targets.cpu.library.rows import bring, reached
+from mxc.compiler.targets.cpu.library.cutting import N, ceil_div, least, most, volume
+from mxc.compiler.targets.cpu.library.epilogue import Lane
+from mxc.compiler.targets.cpu.library.printing import KERNEL, Function, Printing
+from mxc.compiler.targets.cpu.library.rows import Row, bring, reached
+from mxc.compiler.targets.cpu.library.tile import zeros
 from mxc.compiler.targets.cpu.machine.isa import Isa
 
-BAND_ELEMENTS = 6 << 10  # of the copy, about
-VECTORS = 4  # of a row at once
-UNROLLED = 25  # taps of a kernel that is unrolled whole
-TAPS = 8  # of a kernel's row at once, in the gradient of the weights
+BAND_ELEMENTS = 6 << 10  # elements of the copy of a band, about
+VECTORS = 4  # vectors of a row at once
+UNROLLED = 25  # taps of a kernel that is unrolled whole, at most
+TAPS = 8  # taps of a kernel's row at once, in the gradient of the weights
+
+AnyDepthwise = Depthwise[N] | DepthwiseDataGrad[N] | DepthwiseWeightGrad[N]
 
 
 @dataclass(frozen=True)
-class Band:
+class Band(Generic[N]):
     """How the output is cut into bands, and the copy's layout: [kernel depth][rows][rests][pitch]."""
 
-    step: Sequence[Number]
-    written: Sequence[Number]
-    height: Number  # output rows of a band
-    bands: Number
-    rows: Number
-    pitch: Number
+    step: Sequence[N]
+    written: Sequence[N]
+    height: N  # output rows of a band
+    bands: N
+    rows: N
+    pitch: N
 
     @classmethod
-    def of(cls, w: Window, transposed: bool, lanes: int) -> Band:
-        step: Sequence[Number] = (1, 1, 1) if transposed else w.stride
+    def of(cls, g: AnyDepthwise[N], lanes: int) -> Band[N]:
+        w, transposed = g.window, isinstance(g, DepthwiseDataGrad)
+        step: Sequence[N] = (1, 1, 1) if transposed else w.stride  # type: ignore[assignment]  # 1 is of either kind
         written = w.data if transposed else w.out
-        vectors: Any = ceil_div(written[2], lanes)
+        vectors: N = ceil_div(written[2], lanes)
         pitch = vectors * lanes + (w.kernel[2] - 1) * w.dilate[2] // step[2] + 1
         reach = (w.kernel[1] - 1) * w.dilate[1]
         fitting = BAND_ELEMENTS // (w.kernel[0] * step[2] * pitch)
-        height = most(1, (most(fitting, reach + 1) - reach - 1) // step[1] + 1)
-        bands = ceil_div(written[1], most(1, least(height, written[1])))
+        height: N = most(1, (most(fitting, reach + 1) - reach - 1) // step[1] + 1)
+        bands: N = ceil_div(written[1], most(1, least(height, written[1])))
         height = ceil_div(written[1], most(1, bands))
-        return cls(step, written, height, bands, (height - 1) * step[1] + reach + 1, pitch)  # type: ignore
+        return cls(step, written, height, bands, (height - 1) * step[1] + reach + 1, pitch)
 
-    def size(self, w: Window, lanes: int) -> Number:
-        return w.kernel[0] * most(1, self.rows) * self.step[2] * self.pitch + lanes  # type: ignore[operator]
-
-
-def units(kernel: CallKernel, isa: Isa) -> int:
-    w, lanes = Window.of(kernel.extents), isa.lanes(str(dict(kernel.params)["dtype"]))
-    if kernel.template == "depthwise_weight_grad":
-        return w.groups
-    band = Band.of(w, kernel.template == "depthwise_data_grad", lanes)
-    return int(w.batch * w.groups * band.written[0] * band.bands)  # type: ignore[operator,arg-type]
+    def size(self: Band[N], g: AnyDepthwise[N], lanes: int) -> N:
+        return g.window.kernel[0] * most(1, self.rows) * self.step[2] * self.pitch + lanes
 
 
-def scratch_elements(kernel: CallKernel, isa: Isa) -> int:
-    w, lanes = Window.of(kernel.extents), isa.lanes(str(dict(kernel.params)["dtype"]))
-    size = int(Band.of(w, kernel.template == "depthwise_data_grad", lanes).size(w, lanes))  # type: ignore[arg-type]
-    taps = int(volume(w.kernel)) if kernel.template == "depthwise_weight_grad" else 0  # type: ignore[arg-type]
-    return size + taps * (lanes + 1) + lanes
+def units(g: AnyDepthwise[int], isa: Isa) -> int:
+    if isinstance(g, DepthwiseWeightGrad):
+        return g.window.groups
+    band = Band.of(g, isa.lanes(g.dtype))
+    return g.window.batch * g.window.groups * band.written[0] * band.bands
 
 
-class _Depthwise:
+def scratch_elements(g: AnyDepthwise[int], isa: Isa) -> int:
+    lanes = isa.lanes(g.dtype)
+    taps = volume(g.window.kernel) if isinstance(g, DepthwiseWeightGrad) else 0
+    return Band.of(g, lanes).size(g, lanes) + taps * (lanes + 1) + lanes
+
+
+class _Depthwise(Function):
     """One kernel being printed."""
 
-    def __init__(self, kernel: CallKernel, b: Builder, isa: Isa, dtype: str, epilogue: Epilogue, scratch: Value):
-        self.kernel, self.b, self.dtype, self.lanes, self.epilogue = kernel, b, dtype, isa.lanes(dtype), epilogue
-        self.window = Window.of(epilogue.extents)  # type: ignore[arg-type]
-        self.taps: tuple[int, int, int] = dict(kernel.params)["kernel"]  # type: ignore[assignment]
-        self.transposed = kernel.template == "depthwise_data_grad"
-        self.band = Band.of(self.window, self.transposed, self.lanes)
-        self.copy = Array(b, scratch, dtype)
-        self.kind = vector_type(TYPES[dtype], self.lanes)
-        self.convert = epilogue.arithmetic.loaded
+    g: AnyDepthwise[Value]
+
+    def __init__(self, printing: Printing, args: Value, scratch: Value):
+        super().__init__(printing, args)
+        self.window, self.taps, self.transposed = self.g.window, self.g.kernel, isinstance(self.g, DepthwiseDataGrad)
+        self.band = Band.of(self.g, self.lanes)
+        self.copy = self.array(scratch)
 
     # --- the copy
 
@@ -112,26 +111,26 @@ class _Depthwise:
 
     def _quick(self, step: Value) -> Value:
         """Whether a row is copied by whole vectors: its elements lie together, and are read as they come or by two."""
-        stride = self.b.lift(self.window.stride[2])
+        stride = self.window.stride[2]
         by_two = self.b.number(0, "i1") if self.transposed else stride.equals(2)
         return step.equals(1) & (stride.equals(1) | by_two)
 
     def _shift(self) -> Value:
         """How far a column of the copy is from what it copies, but for a stride."""
         w = self.window
-        return self.b.lift((w.kernel[2] - 1) * w.dilate[2] - w.pad[2] if self.transposed else w.pad[2])
+        return (w.kernel[2] - 1) * w.dilate[2] - w.pad[2] if self.transposed else w.pad[2]
 
     def _fill_rests(self, lines: Array, row: Array, inside: Value) -> None:
         """The lines of a row, one for each rest."""
-        b, lanes, w, pitch = self.b, self.lanes, self.window, self.b.lift(self.band.pitch)
-        read = b.lift(w.out[2] if self.transposed else w.data[2])
+        b, w, pitch = self.b, self.window, self.band.pitch
+        read = w.out[2] if self.transposed else w.data[2]
         for rest in b.range(0, self.band.step[2]):
             line, left = lines.at(rest * pitch), rest - self._shift()
             for stride in (1,) if self.transposed else (1, 2):
-                with b.when(b.lift(w.stride[2]).equals(stride)):
+                with b.when(w.stride[2].equals(stride)):
                     begin, end = reached(b, left, stride, read, pitch)
                     part = b.select(inside, begin, pitch), b.select(inside, end, pitch)
-                    bring(b, lanes, line, row.at(left), part, pitch, stride, read - left, self.convert)
+                    bring(self.lanes, line, Row(row.at(left), part, stride, read - left), pitch, self.loaded)
 
     def _fill_vectors(self, lines: Array, row: Array, step: Value, inside: Value) -> None:
         band = self.band
@@ -143,17 +142,17 @@ class _Depthwise:
     def _fill_vector(self, target: Array, row: Array, column: Value, step: Value, inside: Value) -> None:
         """A vector of the copy whose first lane is column `column` of the row with its border."""
         b, lanes, w = self.b, self.lanes, self.window
-        by_two = step.equals(1) & b.lift(w.stride[2]).equals(2) if self.transposed else b.number(0, "i1")
+        by_two = step.equals(1) & w.stride[2].equals(2) if self.transposed else b.number(0, "i1")
         if self.transposed:
             with b.when(by_two):
                 base = column - self._shift()
-                mask = pair_masks(b, half_up(base), b.lift(w.out[2]), inside, lanes)[0]
-                target.put(0, self.convert(spread_out(row, base, mask, lanes), row.dtype))
+                mask = pair_masks(b, half_up(base), w.out[2], inside, lanes)[0]
+                target.put(0, self.loaded(spread_out(row, base, mask, lanes), row.dtype))
         with b.when_not(by_two):
             along = b.iota(vector_type("i64", lanes)) * self._splat(1 if self.transposed else w.stride[2])
             source, mask = self._source(b.splat(column, lanes) + along, 2)
             raw = row.gather(source * self._splat(step), mask & b.splat(inside, lanes))
-            target.put(0, self.convert(raw, row.dtype))
+            target.put(0, self.loaded(raw, row.dtype))
 
     def _splat(self, x: Number) -> Value:
         return self.b.splat(self.b.lift(x), self.lanes)
@@ -182,19 +181,21 @@ class _Depthwise:
     def place(self, y: Value, kd: Number, kh: Number) -> Value:
         """Where the copy has the row that output row y of the band reads for a tap."""
         band, w = self.band, self.window
-        row = self.b.lift(kd) * band.rows + y * band.step[1] + kh * w.dilate[1]  # type: ignore[operator]
-        return row * (band.step[2] * band.pitch)  # type: ignore[operator]
+        row = self.b.lift(kd) * band.rows + y * band.step[1] + kh * w.dilate[1]
+        return row * (band.step[2] * band.pitch)
 
     def bands(self, unit: Value) -> tuple[Value, Value, Value, Value]:
         """A unit as image, channel, slice and first row."""
-        image, channel, d, band = split(unit, [0, self.window.groups, self.band.written[0], self.band.bands])
+        counts = self.window.batch, self.window.groups, self.band.written[0], self.band.bands
+        image, channel, d, band = split(unit, counts)
         return image, channel, d, band * self.band.height
 
     # --- forward and the gradient of the data
 
     def print_correlation(self, first: Value, last: Value) -> None:
-        b, lanes, strides = self.b, self.lanes, self.epilogue.extents[22:]
-        width, columns = b.lift(self.band.written[2]), self.columns()
+        b, lanes, g = self.b, self.lanes, self.g
+        strides = g.out_strides if isinstance(g, DepthwiseDataGrad) else g.data_strides
+        width, columns = self.band.written[2], self.columns()
         several = width - width % (VECTORS * lanes)
         whole = width - width % lanes
         for unit in b.range(first, last):
@@ -217,7 +218,7 @@ class _Depthwise:
     def _sums(self, weight: Array, columns: list[Value], y: Value, w: Value, vectors: int) -> list[Value]:
         """The taps' sums for `vectors` vectors from column w on."""
         b, lanes, (depth, height, width) = self.b, self.lanes, self.taps
-        sums = [b.zero(self.kind) for _ in range(vectors)]
+        sums = zeros(b, self.dtype, lanes, vectors)
 
         def add(kd: Number, kh: Number) -> None:
             rows = self.copy.at(self.place(y, kd, kh) + w)
@@ -225,7 +226,7 @@ class _Depthwise:
                 tap = (kd * height + kh) * width + kw
                 if self.transposed:
                     tap = depth * height * width - 1 - tap
-                factor = b.splat(self.convert(weight[tap], weight.dtype), lanes)
+                factor = b.splat(self.loaded(weight[tap], weight.dtype), lanes)
                 row = rows.at(columns[kw])
                 for j in range(vectors):
                     sums[j] = b.fma(factor, row.vector(j * lanes, lanes), sums[j])
@@ -244,14 +245,14 @@ class _Depthwise:
 
     def print_weight_grad(self, first: Value, last: Value) -> None:
         """Per channel: vectors of partial sums for each tap over all images and bands, summed up in the end."""
-        b, lanes, taps, band = self.b, self.lanes, int(volume(self.taps)), self.band  # type: ignore[arg-type]
-        data, out_grad = self.epilogue.buffers[:2]
-        strides, out_strides = self.epilogue.extents[22:27], self.epilogue.extents[27:]
-        partial = self.copy.at(band.size(self.window, lanes))
+        b, lanes, taps, band, g = self.b, self.lanes, volume(self.taps), self.band, self.g
+        assert isinstance(g, DepthwiseWeightGrad)
+        (data, out_grad), strides, out_strides = self.epilogue.buffers[:2], g.data_strides, g.out_strides
+        partial = self.copy.at(band.size(g, lanes))
         totals = partial.at(taps * lanes)
         for channel in b.range(first, last):
             for tap in b.range(0, taps):
-                partial.put(tap * lanes, b.zero(self.kind))
+                partial.put(tap * lanes, self.zero)
             for image in b.range(0, self.window.batch):
                 plane = data.at(image * strides[0] + channel * strides[1])
                 grads = out_grad.at(image * out_strides[0] + channel * out_strides[1])
@@ -264,14 +265,13 @@ class _Depthwise:
                 vector = partial.vector(tap * lanes, lanes)
                 totals[tap] = b.sum_lanes(vector)
             for tap in b.range(0, taps, lanes):
-                flat = bool(dict(self.kernel.params)["flat"])
-                axes = inner_axes(b, flat, tap, [1, *self.taps], lanes)
+                axes = inner_axes(b, g.flat, tap, [1, *self.taps], lanes)
                 mask = b.first_lanes(taps - tap, lanes)
                 self.epilogue.store([channel, *axes], totals.vector(tap, lanes), self.dtype, mask)
 
     def _add_band(self, partial: Array, grads: Array, strides: Sequence[Value], height: Value) -> None:
         b, lanes, (kernel_depth, kernel_height, kernel_width) = self.b, self.lanes, self.taps
-        width = b.lift(self.band.written[2])
+        width = self.band.written[2]
         steps, starts = b.iota(vector_type("i64", lanes)) * self._splat(strides[4]), self.columns()
         for kd in b.range(0, kernel_depth):
             for kh in b.range(0, kernel_height):
@@ -284,22 +284,20 @@ class _Depthwise:
                         line = grads.at(y * strides[3])
                         for w in b.range(0, width, lanes, carry=sums):
                             mask = b.first_lanes(width - w, lanes)
-                            grad = self.convert(line.at(w * strides[4]).gather(steps, mask), line.dtype)
+                            grad = self.loaded(line.at(w * strides[4]).gather(steps, mask), line.dtype)
                             for i, row in enumerate(rows):
                                 # past the end the copy may hold anything, infinities too
-                                x = b.select(mask, row.vector(w, lanes), b.zero(self.kind))
+                                x = b.select(mask, row.vector(w, lanes), self.zero)
                                 sums[i] = b.fma(grad, x, sums[i])
                     for i, total in enumerate(sums):
                         place.put(i * lanes, total)
 
 
-def print_kernel(
-    kernel: CallKernel, symbol: str, b: Builder, isa: Isa, dtype: str, epilogue_of: Callable[[Value], Epilogue],
-) -> None:
+def print_kernel(p: Printing) -> None:
     """The kernel's function."""
-    with b.function(symbol, "ptr args, i64 first, i64 last, ptr scratch") as (args, first, last, scratch):
-        printer = _Depthwise(kernel, b, isa, dtype, epilogue_of(args), scratch)
-        if kernel.template == "depthwise_weight_grad":
+    with p.b.function(p.symbol, KERNEL) as (args, first, last, scratch):
+        printer = _Depthwise(p, args, scratch)
+        if isinstance(p.geometry, DepthwiseWeightGrad):
             printer.print_weight_grad(first, last)
         else:
             printer.print_correlation(first, last)

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from mxc.compiler.kernel import ir
 from mxc.compiler.kernel.calls import affine
@@ -26,16 +27,19 @@ FEW = 10  # values that are computed of each result, at most, in an epilogue tha
 
 
 class Epilogue:
-    """Reads the kernel's arguments when made, then `store`s vectors of results as often as asked."""
+    """Reads the kernel's arguments when made, then `store`s vectors of results as often as asked.
+
+    geometry: the kernel's record, over numbers of the printed program.
+    """
 
     def __init__(self, kernel: CallKernel, b: Builder, args: Value, isa: Isa):
         self.kernel, self.b, self.isa = kernel, b, isa
         self.arithmetic = Arithmetic(b, isa.half)
         count = len(kernel.buffers)
         self.buffers = [Array(b, b.argument(args, i, "ptr"), dtype) for i, dtype in enumerate(kernel.buffers)]
-        self.extents = [b.argument(args, count + i) for i in range(len(kernel.extents))]
-        constants = ir.run_time_integers(kernel.roots())
         first = count + len(kernel.extents)
+        self.geometry: Any = kernel.geometry.with_extents([b.argument(args, i) for i in range(count, first)])
+        constants = ir.run_time_integers(kernel.roots())
         self.constants = {id(v): b.argument(args, first + i) for i, v in enumerate(constants)}
         self.values = expand_all([s.value for s in kernel.stores])
 
@@ -84,7 +88,7 @@ class Epilogue:
         return factor
 
     def _constant(self, v: Scalar) -> Value:
-        return self.constants[id(v)] if id(v) in self.constants else self.b.lift(int(v.data))  # type: ignore
+        return self.constants[id(v)] if id(v) in self.constants else self.b.lift(int(v.data))
 
     def walk(self, axes: Sequence[Axis], along: int) -> Walk:
         """The points from `axes` on along one of the axes. What they share is computed here."""
@@ -111,7 +115,7 @@ class Epilogue:
 
 def _together(index: Scalar) -> bool:
     """Whether an index that depends on the lane (axis 2 of blocks) grows by 1 with it."""
-    return [int(v.data) for v in affine(index)[0].get(2, ())] in ([], [1])  # type: ignore[call-overload]
+    return [int(v.data) for v in affine(index)[0].get(2, ())] in ([], [1])
 
 
 class Walk:
@@ -159,7 +163,7 @@ class _Point:
     def _one(self, v: Scalar) -> Value:
         if v.op == "const":
             kind = register_type(v.dtype)
-            return self.b.number(v.data, kind)  # type: ignore[arg-type]
+            return self.b.number(v.data, kind)
         if v.op == "acc":
             return self.e.arithmetic.cast(self.result, self.dtype, v.dtype)
         if v.op == "load":
@@ -188,7 +192,7 @@ class _Point:
 
     def _load(self, v: Scalar) -> Value:
         base, stride, spread = self.terms(v.args[0])
-        return self._at(v.data, v.dtype, base, stride, spread)  # type: ignore[arg-type]
+        return self._at(v.data, v.dtype, base, stride, spread)
 
     def _at(self, buffer: int, dtype: str, base: Value, stride: Value | None, spread: Value | None) -> Value:
         array = self.e.buffers[buffer]

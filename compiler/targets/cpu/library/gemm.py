@@ -19,204 +19,206 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Generic
 
-from mxc.compiler.kernel.ir import CallKernel, computing_dtype
-from mxc.compiler.targets.cpu.emit.builder import BYTES, TYPES, Array, Builder, Number, Value, vector_type
+from mxc.compiler.kernel.geometry import Gemm
+from mxc.compiler.kernel.ir import computing_dtype
+from mxc.compiler.targets.cpu.emit.builder import BYTES, Array, Value
 from mxc.compiler.targets.cpu.library import vector
-from mxc.compiler.targets.cpu.library.blocks import LINE, UNITS, ceil_div, least, most, pack_lines, prefetch
-from mxc.compiler.targets.cpu.library.epilogue import Epilogue, Lane
+from mxc.compiler.targets.cpu.library.arithmetic import Arithmetic
+from mxc.compiler.targets.cpu.library.blocks import LINE, Lines, pack_lines, prefetch
+from mxc.compiler.targets.cpu.library.cutting import UNITS, N, Tiles, ceil_div, evenly, least, most
+from mxc.compiler.targets.cpu.library.epilogue import Lane
+from mxc.compiler.targets.cpu.library.printing import KERNEL, Function, Integer, NoAlias, Parameters, Pointer, Printing
+from mxc.compiler.targets.cpu.library.tile import STEP, Panel, chained, keep_sums, print_tiles
 from mxc.compiler.targets.cpu.machine.isa import Isa
 
-DEPTH_BYTES = 1536  # of the depth that one panel column covers
+DEPTH_BYTES = 1536  # bytes of the depth that one panel column covers: a panel then fits into the nearest cache
 PANELS = 16  # column panels of a unit, of the whole depth of a block; of less there may be more
-ROWS = 1024  # of a unit, at most
+ROWS = 1024  # rows of a unit, at most
 PART = 12  # tiles of rows that all panels of a unit read before the next ones
 SQUARE = 16  # row chunks for as many groups of columns, of a square product, where rows are packed too
-KEPT_BYTES = 2 << 20  # of all panels of a unit, over the whole depth, that stay packed for the next unit
+KEPT_BYTES = 2 << 20  # bytes of all panels of a unit, over the whole depth, that stay packed for the next unit
 UNIT_PRODUCTS = 1 << 18  # multiplications of a unit, at least
 AHEAD = 8  # lines of an operand that are fetched before they are packed: the machine does not foresee long steps
-CHAINS = 8  # sums at least that grow independently of each other: a multiply-add takes as many half cycles
-STEP = 4  # of the depth, in one round of a tile's loop
 
 
 @dataclass(frozen=True)
-class Cut:
-    """How a product is cut. The same formulas serve Python (to plan) and the printed program (to run)."""
+class Cut(Generic[N]):
+    """How a product is cut."""
 
-    panels: Number
-    block: Number  # depth of a block
-    blocks: Number
-    group: Number  # panels of a unit
-    groups: Number
-    chunk: Number  # rows of a unit
-    chunks: Number
-    units: Number
-    kept: Number  # 1 if panels stay packed over the whole depth, else 0
+    panels: N
+    block: N  # depth of a block
+    blocks: N
+    group: N  # panels of a unit
+    groups: N
+    chunk: N  # rows of a unit
+    chunks: N
+    units: N
+    kept: N  # 1 if panels stay packed over the whole depth, else 0
 
     @classmethod
-    def of(cls, extents: Sequence[Number], params: dict[str, Any], tile: tuple[int, int], dtype: str) -> Cut:
-        batch, m, n, k = extents[:4]
-        if params["turned"]:
-            m, n = n, m
+    def of(cls, g: Gemm[N], tile: tuple[int, int]) -> Cut[N]:
+        batch, (m, n), k = g.batch, (g.n, g.m) if g.turned else (g.m, g.n), g.k
         mr, nr = tile
-        panels: Any = ceil_div(n, nr)
-        deepest = DEPTH_BYTES // BYTES[dtype]
-        blocks: Any = most(1, ceil_div(k, deepest))
-        block: Any = ceil_div(k, blocks)
-        wanted: Any = most(1, least(UNITS, m * n * k // UNIT_PRODUCTS * batch))  # type: ignore[operator]
+        size = BYTES[computing_dtype(g.dtype)]
+        panels: N = ceil_div(n, nr)
+        deepest = DEPTH_BYTES // size
+        blocks: N = most(1, ceil_div(k, deepest))
+        block: N = ceil_div(k, blocks)
+        wanted: N = most(1, least(UNITS, m * n * k // UNIT_PRODUCTS * batch))
         wanted = ceil_div(wanted, most(1, batch))
-        few = most(1, least(wanted, m * (1 if params["rows_in_place"] else SQUARE) // most(1, n)))  # type: ignore[operator]
-        groups = most(ceil_div(panels, PANELS * deepest // most(1, block)), least(panels, ceil_div(wanted, few)))
-        group: Any = most(1, ceil_div(panels, most(1, groups)))
-        groups = ceil_div(panels, group)
-        chunks: Any = most(most(few, ceil_div(m, ROWS)), ceil_div(wanted, most(1, groups)))
+        few: N = most(1, least(wanted, m * (1 if g.rows_in_place else SQUARE) // most(1, n)))
+        groups: N = most(ceil_div(panels, PANELS * deepest // most(1, block)), least(panels, ceil_div(wanted, few)))
+        group, groups = evenly(panels, most(1, groups))
+        chunks: N = most(most(few, ceil_div(m, ROWS)), ceil_div(wanted, most(1, groups)))
         chunks = least(chunks, ceil_div(m, mr))
-        chunk: Any = most(1, ceil_div(m, most(1, chunks)))
-        chunks = ceil_div(m, chunk)
-        size: Any = most(1, group * k * nr * BYTES[dtype])
-        kept = least(least(1, KEPT_BYTES // size), chunks - 1)
+        chunk, chunks = evenly(m, most(1, chunks))
+        whole: N = most(1, group * k * nr * size)
+        kept: N = least(least(1, KEPT_BYTES // whole), chunks - 1)
         return cls(panels, block, blocks, group, groups, chunk, chunks, batch * groups * chunks, kept)
 
-    @property
-    def span(self) -> Number:
+    def span(self: Cut[N]) -> N:
         """The depth of the panels that lie packed."""
-        return self.block + self.kept * (self.blocks - 1) * self.block  # type: ignore[operator]
+        return self.block + self.kept * (self.blocks - 1) * self.block
 
-    def height(self, tile: tuple[int, int], lanes: int) -> Any:
+    def height(self: Cut[N], tile: tuple[int, int], lanes: int) -> N:
         """Rows of the results that are kept of each panel, whole vectors of them: of a single block a part's are."""
-        part: Any = PART * tile[0] + least(self.blocks - 1, 1) * self.chunk  # type: ignore[operator]
+        part: N = PART * tile[0] + least(self.blocks - 1, 1) * self.chunk
         return ceil_div(least(self.chunk, part), lanes) * lanes
 
-    def layout(self, tile: tuple[int, int], lanes: int) -> tuple[Number, Number, Number]:
+    def layout(self: Cut[N], tile: tuple[int, int], lanes: int) -> tuple[N, N, N]:
         """In elements of the scratch: where the packed rows begin, where the room to turn vectors, behind which the
         results lie, and its size.
 
         A vector more behind each tile of rows, since packing writes whole vectors.
         """
         mr, nr = tile
-        rows: Any = self.group * self.span * nr  # type: ignore[operator]
-        tiles: Any = ceil_div(self.chunk, mr)
-        room: Any = ceil_div(rows + least(tiles, PART) * (self.block * mr + lanes), 16) * 16
-        more: Any = least(self.blocks - 1, 1)  # 0 or 1: of a single block the results of one panel are kept
+        rows: N = self.group * self.span() * nr
+        tiles: N = ceil_div(self.chunk, mr)
+        room: N = ceil_div(rows + least(tiles, PART) * (self.block * mr + lanes), 16) * 16
+        more: N = least(self.blocks - 1, 1)  # 0 or 1: of a single block the results of one panel are kept
         return rows, room, room + (lanes + most(1, more * self.group) * self.height(tile, lanes)) * nr
 
 
-def units(kernel: CallKernel, isa: Isa) -> int:
-    params = dict(kernel.params)
-    if params["vector"]:
-        return vector.units(kernel)
-    dtype = computing_dtype(str(params["dtype"]))
-    return int(Cut.of(kernel.extents, params, isa.tile(dtype), dtype).units)  # type: ignore[arg-type]
+def units(g: Gemm[int], isa: Isa) -> int:
+    if g.vector:
+        return vector.units(g)
+    return Cut.of(g, isa.tile(computing_dtype(g.dtype))).units
 
 
-def scratch_elements(kernel: CallKernel, isa: Isa) -> int:
-    params = dict(kernel.params)
-    if params["vector"]:
-        return vector.scratch_elements(kernel, isa)
-    dtype = computing_dtype(str(params["dtype"]))
-    cut = Cut.of(kernel.extents, params, isa.tile(dtype), dtype)
-    return int(cut.layout(isa.tile(dtype), isa.lanes(dtype))[2])  # type: ignore[arg-type]
+def scratch_elements(g: Gemm[int], isa: Isa) -> int:
+    if g.vector:
+        return vector.scratch_elements(g, isa)
+    dtype = computing_dtype(g.dtype)
+    return Cut.of(g, isa.tile(dtype)).layout(isa.tile(dtype), isa.lanes(dtype))[2]
 
 
-def print_kernel(
-    kernel: CallKernel, symbol: str, b: Builder, isa: Isa, dtype: str, epilogue_of: Callable[[Value], Epilogue],
-) -> None:
+@dataclass(frozen=True)
+class TileCall(Parameters):
+    """`count` tiles of rows that follow each other, their rows `step` elements apart, times a panel.
+
+    a: rows that begin `pitch` apart and whose depth lies together, or that are packed as [depth][MR]. c: results, whose
+    rows are `c_pitch` apart. add: whether to add to these, else 0.
+    """
+
+    count: Integer
+    depth: Integer
+    a: Pointer
+    step: Integer
+    pitch: Integer
+    panel: Pointer
+    c: NoAlias
+    c_pitch: Integer
+    add: Integer
+
+
+@dataclass(frozen=True)
+class RowsCall(Parameters):
+    """`tiles` tiles of `rows` rows from `row` of a batch on, the first `longer` of them one longer, which are packed
+    as [depth][MR] each, `pitch` apart, of the part of the depth that begins at `start`."""
+
+    args: Pointer
+    target: NoAlias
+    pitch: Integer
+    batch: Integer
+    row: Integer
+    tiles: Integer
+    rows: Integer
+    longer: Integer
+    start: Integer
+    depth: Integer
+
+
+def print_kernel(p: Printing) -> None:
     """The kernel's function and those that it calls."""
-    if dict(kernel.params)["vector"]:
-        vector.print_kernel(kernel, symbol, b, isa, dtype, epilogue_of)
+    g: Gemm[int] = p.geometry
+    b, isa, lanes = p.b, p.isa, p.isa.lanes(p.dtype)
+    if g.vector:
+        vector.print_kernel(p)
         return
 
-    def product(args: Value) -> _Product:
-        return _Product(kernel, b, isa, dtype, epilogue_of(args))
+    def tile(rows: int, vectors: int, values: list[Value]) -> None:
+        _print_tile(p, rows, vectors, TileCall(*values))
 
-    in_place = bool(dict(kernel.params)["rows_in_place"])
-    for rows in range(1, isa.rows + 1):
-        for vectors in range(1, isa.vectors + 1):
-            _print_tiles(b, isa, dtype, in_place, rows, vectors)
-    with b.function("multiply", f"{TILES}, i64 rows, i64 columns", internal=True) as (*rest, rows_left, columns):
-        for rows in range(1, isa.rows + 1):
-            for vectors in range(1, isa.vectors + 1):
-                fits = rows_left.equals(rows) & (columns > (vectors - 1) * isa.lanes(dtype))
-                if vectors < isa.vectors:
-                    fits = fits & (columns <= vectors * isa.lanes(dtype))
-                with b.when(fits):
-                    b.leave(f"tiles_{rows}_{vectors}", rest)
+    def fits_of(values: list[Value]) -> Callable[[int, int], Value]:
+        *_, rows_here, columns_here = values
+
+        def fits(rows: int, vectors: int) -> Value:
+            found = rows_here.equals(rows) & (columns_here > (vectors - 1) * lanes)
+            return found & (columns_here <= vectors * lanes) if vectors < isa.vectors else found
+
+        return fits
+
+    shapes = [(rows, vectors) for rows in range(1, isa.rows + 1) for vectors in range(1, isa.vectors + 1)]
+    print_tiles(b, shapes, TileCall.text(), tile, f"{TileCall.text()}, i64 rows, i64 columns", fits_of)
     where = "ptr args, ptr noalias target, i64 pitch, i64 batch, i64 column, i64 panels, i64 start, i64 depth"
     with b.function("pack_panels", where, internal=True) as (args, target, *place):
-        product(args).pack_panels(Array(b, target, dtype), *place)
-    if not in_place:
-        where = "ptr args, ptr noalias target, i64 pitch, i64 batch, i64 row, i64 tiles, i64 rows, i64 longer, " \
-                "i64 start, i64 depth"
-        with b.function("pack_rows", where, internal=True) as (args, target, *place):
-            product(args).pack_rows(Array(b, target, dtype), *place)
+        _Product(p, args).pack_panels(p.array(target), *place)
+    if not g.rows_in_place:
+        with b.function("pack_rows", RowsCall.text(), internal=True) as values:
+            here = RowsCall(*values)
+            _Product(p, here.args).pack_rows(here)
     where = "ptr args, ptr tile, ptr room, i64 batch, i64 row, i64 rows, i64 column, i64 columns"
-    with b.function("finish", where, internal=True) as (args, tile, room, *place):
-        made = product(args)
-        if made.turned:
-            made.finish_turned(Array(b, tile, dtype), Array(b, room, dtype), *place)
+    with b.function("finish", where, internal=True) as (args, results, room, *place):
+        made = _Product(p, args)
+        if g.turned:
+            made.finish_turned(p.array(results), p.array(room), *place)
         else:
-            made.finish(Array(b, tile, dtype), *place)
-    with b.function(symbol, "ptr args, i64 first, i64 last, ptr scratch") as (args, first, last, scratch):
-        product(args).units(args, first, last, Array(b, scratch, dtype))
+            made.finish(p.array(results), *place)
+    with b.function(p.symbol, KERNEL) as (args, first, last, scratch):
+        _Units(p, args, p.array(scratch)).run(first, last)
 
 
-TILES = "i64 count, i64 depth, ptr a, i64 step, i64 pitch, ptr panel, ptr noalias c, i64 c_pitch, i64 add"
+def _print_tile(p: Printing, rows: int, vectors: int, given: TileCall) -> None:
+    """c[rows][vectors] = (add ? c : 0) + sum over depth of row[k] * panel[k][vector]."""
+    b, lanes, (mr, nr) = p.b, p.isa.lanes(p.dtype), p.isa.tile(p.dtype)
+    g: Gemm[int] = p.geometry
+    panel, whole = p.array(given.panel), given.depth - given.depth % STEP
+    for t in b.range(0, given.count):
+        a, c = p.array(given.a).at(t * given.step), p.array(given.c).at(t * rows * given.c_pitch)
+        lines = [a.at(i * given.pitch) if g.rows_in_place else a.at(i) for i in range(rows)]
+        sums = chained(Arithmetic(b, p.isa.half), lanes, lines, 1 if g.rows_in_place else mr, Panel(panel, nr, vectors),
+                       given.depth, whole)
+        places = [c.at(i * given.c_pitch + j * lanes) for i in range(rows) for j in range(vectors)]
+        keep_sums(sums, [(place, 0) for place in places], given.add)
 
 
-def _print_tiles(b: Builder, isa: Isa, dtype: str, in_place: bool, rows: int, vectors: int) -> None:
-    """c[rows][vectors] = (add ? c : 0) + sum over depth of row[k] * panel[k][vector], rows of c `c_pitch` apart; so for
-    each of `count` tiles that follow each other, their rows `step` apart.
+class _Product(Function):
+    """One function of a kernel being printed. Turned, its operands are exchanged and transposed."""
 
-    The rows begin `pitch` apart and their depth lies together; or (not `in_place`) they are packed as [depth][MR].
-    """
-    lanes, (mr, nr) = isa.lanes(dtype), isa.tile(dtype)
-    grid = [(i, j) for i in range(rows) for j in range(vectors)]
-    chains = next(n for n in (1, 2, 4) if n == STEP or n * len(grid) >= CHAINS)
-    with b.function(f"tiles_{rows}_{vectors}", TILES, internal=True) as given:
-        count, depth, pa, step, pitch, pp, pc, c_pitch, add = given
-        panel, whole = Array(b, pp, dtype), depth - depth % STEP
-        for t in b.range(0, count):
-            a, c = Array(b, pa, dtype).at(t * step), Array(b, pc, dtype).at(t * rows * c_pitch)
-            lines = [a.at(i * pitch) if in_place else a.at(i) for i in range(rows)]
-            sums = [b.zero(vector_type(TYPES[dtype], lanes)) for _ in range(chains) for _ in grid]
-            for begin, end, steps in ((b.lift(0), whole, STEP), (whole, depth, 1)):
-                for k in b.range(begin, end, steps, carry=sums):
-                    line, here = panel.at(k * nr), [row.at(k if in_place else k * mr) for row in lines]
-                    for u in range(steps):
-                        columns = [line.vector(u * nr + j * lanes, lanes) for j in range(vectors)]
-                        for n, (i, j) in enumerate(grid):
-                            x = here[i].broadcast(u if in_place else u * mr, lanes)
-                            at = u % chains * len(grid) + n
-                            sums[at] = b.fma(x, columns[j], sums[at])
-            for at in range(len(grid), len(sums)):
-                sums[at % len(grid)] = sums[at % len(grid)] + sums[at]
-            places = [c.at(i * c_pitch + j * lanes) for i, j in grid]
-            with b.when(add.equals(0)):
-                for total, place in zip(sums, places, strict=False):
-                    place.put(0, total)
-            with b.when(add.differs(0)):
-                for total, place in zip(sums, places, strict=False):
-                    place.put(0, total + place.vector(0, lanes))
+    g: Gemm[Value]
 
-
-class _Product:
-    """One function of a kernel being printed."""
-
-    def __init__(self, kernel: CallKernel, b: Builder, isa: Isa, dtype: str, epilogue: Epilogue):
-        self.params = dict(kernel.params)
-        self.b, self.dtype, self.epilogue = b, dtype, epilogue
-        self.lanes, self.tile = isa.lanes(dtype), isa.tile(dtype)
-        self.a, self.b_matrix = epilogue.buffers[:2]
-        self.batch, self.m, self.n, self.k = epilogue.extents[:4]
-        self.a_strides, self.b_strides = epilogue.extents[4:7], epilogue.extents[7:10]
-        self.turned = bool(self.params["turned"])
-        if self.turned:
+    def __init__(self, printing: Printing, args: Value):
+        super().__init__(printing, args)
+        g, self.tile = self.g, self.isa.tile(self.dtype)
+        self.a, self.b_matrix = self.epilogue.buffers[:2]
+        self.m, self.n, self.k, self.a_strides, self.b_strides = g.m, g.n, g.k, g.a_strides, g.b_strides
+        if g.turned:
             self.a, self.b_matrix, self.m, self.n = self.b_matrix, self.a, self.n, self.m
             (s0, s1, s2), (t0, t1, t2) = self.b_strides, self.a_strides
-            self.a_strides, self.b_strides = [s0, s2, s1], [t0, t2, t1]
-        self.packed, self.in_place = bool(self.params["packed_b"]), bool(self.params["rows_in_place"])
-        self.direct = self.packed and self.b_matrix.dtype == dtype
+            self.a_strides, self.b_strides = (s0, s2, s1), (t0, t2, t1)
+        self.direct = bool(g.packed_b) and self.b_matrix.dtype == self.dtype
 
     def _panel(self, batch: Value, column: Value, depth: Value) -> Array:
         """Where a panel that comes packed begins, from `depth` on."""
@@ -230,7 +232,7 @@ class _Product:
         Where a row of B lies together, all panels' parts of it are read before the next one: it may be a page away.
         """
         b, nr, lanes = self.b, self.tile[1], self.lanes
-        if self.packed:  # stored in another dtype than computed in
+        if self.g.packed_b:  # stored in another dtype than computed in
             for p in b.range(0, panels):
                 self._copy(target.at(p * pitch), self._panel(batch, column + p * nr, start), b.lift(nr), depth)
             return
@@ -249,53 +251,55 @@ class _Product:
                     self._copy_row(place.at(p * pitch), row.at(p * nr), masks)
         with b.when_not(together):
             for p in b.range(0, panels):
-                pack_lines(self, self.epilogue, target.at(p * pitch), source.at(p * nr * line), nr,
-                           self.n - column - p * nr, line, step, depth)
+                here = target.at(p * pitch)
+                lines = Lines(source.at(p * nr * line), self.n - column - p * nr, line, step, depth)
+                pack_lines(self.epilogue, lanes, here, lines, nr)
 
     def _copy_row(self, target: Array, source: Array, masks: Sequence[Value | None]) -> None:
         for i, mask in enumerate(masks):
             vector = source.vector(i * self.lanes, self.lanes, mask)
-            target.put(i * self.lanes, self.epilogue.arithmetic.loaded(vector, source.dtype))
+            target.put(i * self.lanes, self.loaded(vector, source.dtype))
 
     def _copy(self, target: Array, source: Array, width: Value, depth: Value) -> None:
         for k in self.b.range(0, depth):
             self._copy_row(target.at(k * width), source.at(k * width), [None] * (self.tile[1] // self.lanes))
 
-    def pack_rows(
-        self, target: Array, pitch: Value, batch: Value, row: Value, tiles: Value, rows: Value, longer: Value,
-        start: Value, depth: Value,
-    ) -> None:
-        """Tiles of `rows` rows from `row` on, the first `longer` of them one longer, as [depth][MR] each, `pitch`
-        apart; what lies past the end: anything."""
+    def pack_rows(self, given: RowsCall) -> None:
+        """What lies past the end of the rows: anything."""
         b, mr, lanes = self.b, self.tile[0], self.lanes
         of_batch, line, step = self.a_strides
-        source = self.a.at(batch * of_batch + row * line + start * step)
-        together = line.equals(1)
+        source = self.a.at(given.batch * of_batch + given.row * line + given.start * step)
+        together, target = line.equals(1), self.array(given.target)
         with b.when(together):
-            # the vectors of a tile end within the next two tiles, of half a tile's rows each
-            left = self.m - row
-            inner = b.select(tiles * rows + longer + 2 * mr <= left, tiles, b.maximum(tiles - 2, 0))
-            whole = depth - depth % STEP
-            for begin, end, steps in ((b.lift(0), whole, STEP), (whole, depth, 1)):
-                for k in b.range(begin, end, steps):
-                    lines = [source.at((k + u) * step) for u in range(steps)]
-                    for u in range(steps):
-                        for x in b.range(0, tiles * rows + longer, LINE // BYTES[source.dtype]):
-                            prefetch(lines[u].at(AHEAD * step + x))
-                    for t0, t1 in ((b.lift(0), inner), (inner, tiles)):
-                        for t in b.range(t0, t1):
-                            first = t * rows + b.minimum(t, longer)
-                            for u in range(steps):  # in this order: what a vector writes too much the next overwrites
-                                for j in range(0, mr, lanes):
-                                    mask = None if t1 is inner else b.first_lanes(left - first - j, lanes)
-                                    vector = lines[u].at(first).vector(j, lanes, mask)
-                                    target.put(t * pitch + (k + u) * mr + j,
-                                               self.epilogue.arithmetic.loaded(vector, source.dtype))
+            self._pack_rows_together(given, source, target)
         with b.when_not(together):
-            for t in b.range(0, tiles):
-                first = t * rows + b.minimum(t, longer)
-                pack_lines(self, self.epilogue, target.at(t * pitch), source.at(first * line), mr,
-                           self.m - row - first, line, step, depth)
+            for t in b.range(0, given.tiles):
+                first, here = t * given.rows + b.minimum(t, given.longer), target.at(t * given.pitch)
+                lines = Lines(source.at(first * line), self.m - given.row - first, line, step, given.depth)
+                pack_lines(self.epilogue, lanes, here, lines, mr)
+
+    def _pack_rows_together(self, given: RowsCall, source: Array, target: Array) -> None:
+        """The same where the rows lie together, element by element of the depth."""
+        b, mr, lanes, step = self.b, self.tile[0], self.lanes, self.a_strides[2]
+        tiles, rows, longer = given.tiles, given.rows, given.longer
+        # the vectors of a tile end within the next two tiles, of half a tile's rows each
+        left = self.m - given.row
+        inner = b.select(tiles * rows + longer + 2 * mr <= left, tiles, b.maximum(tiles - 2, 0))
+        whole = given.depth - given.depth % STEP
+        for begin, end, steps in ((b.lift(0), whole, STEP), (whole, given.depth, 1)):
+            for k in b.range(begin, end, steps):
+                lines = [source.at((k + u) * step) for u in range(steps)]
+                for u in range(steps):
+                    for x in b.range(0, tiles * rows + longer, LINE // BYTES[source.dtype]):
+                        prefetch(lines[u].at(AHEAD * step + x))
+                for t0, t1 in ((b.lift(0), inner), (inner, tiles)):
+                    for t in b.range(t0, t1):
+                        first = t * rows + b.minimum(t, longer)
+                        for u in range(steps):  # in this order: what a vector writes too much the next overwrites
+                            for j in range(0, mr, lanes):
+                                mask = None if t1 is inner else b.first_lanes(left - first - j, lanes)
+                                vector = lines[u].at(first).vector(j, lanes, mask)
+                                target.put(t * given.pitch + (k + u) * mr + j, self.loaded(vector, source.dtype))
 
     def finish(self, tile: Array, batch: Value, row: Value, rows: Value, column: Value, columns: Value) -> None:
         """The epilogue over finished results: whole vectors, or masked ones where columns end."""
@@ -335,81 +339,135 @@ class _Product:
         stores = self.epilogue.kernel.stores
         store = stores[0]
         plain = len(stores) == 1 and store.mode == "write" and store.value.op == "acc"
-        if self.turned or not plain or not self.epilogue.buffers[store.buffer].dtype == store.value.dtype == self.dtype:
+        target = self.epilogue.buffers[store.buffer]
+        if self.g.turned or not plain or not target.dtype == store.value.dtype == self.dtype:
             return None
         (start, step, spread), (pitch,) = self.epilogue.terms(store.index, (batch, row, Lane(column))), \
             self.epilogue.factors(store.index, (1,))
         if step is None or step.constant != 1 or spread is not None:
             return None
-        return self.epilogue.buffers[store.buffer].at(start), pitch
+        return target.at(start), pitch
 
-    def units(self, args: Value, first: Value, last: Value, scratch: Array) -> None:
+
+class _Units(_Product):
+    """The kernel's function itself. scratch: its memory."""
+
+    def __init__(self, printing: Printing, args: Value, scratch: Array):
+        super().__init__(printing, args)
         b, (mr, nr) = self.b, self.tile
-        cut: Any = Cut.of(self.epilogue.extents, self.params, self.tile, self.dtype)
+        self.args, self.scratch, cut = args, scratch, Cut.of(self.g, self.tile)
+        self.cut = cut
         rows_at, room_at, _ = cut.layout(self.tile, self.lanes)
-        packed_rows, room = scratch.at(rows_at), scratch.at(room_at)
-        results, height = room.at(self.lanes * nr), cut.height(self.tile, self.lanes)
-        keep = b.select(b.lift(cut.blocks) > 1, b.lift(1), b.lift(0))
-        pitch, panel_pitch = cut.block * mr + self.lanes, cut.span * nr
+        self.packed_rows, self.room = scratch.at(rows_at), scratch.at(room_at)
+        self.results, self.height = self.room.at(self.lanes * nr), cut.height(self.tile, self.lanes)
+        self.keep = b.select(cut.blocks > 1, b.lift(1), b.lift(0))
+        self.pitch, self.panel_pitch = cut.block * mr + self.lanes, cut.span() * nr
+
+    def run(self, first: Value, last: Value) -> None:
+        b, cut = self.b, self.cut
         lies = [b.lift(-1)]  # the panels of which batch and group lie packed
         for unit in b.range(first, last, carry=lies):
             which, row0 = unit // cut.chunks, unit % cut.chunks * cut.chunk
             batch, panel0 = which // cut.groups, which % cut.groups * cut.group
             panels, rows = b.minimum(cut.group, cut.panels - panel0), b.minimum(cut.chunk, self.m - row0)
-            count = ceil_div(rows, mr)
-            size = rows // b.maximum(count, 1)
-            longer = rows - size * count
+            part = _Part(batch, row0, Tiles.of(rows, self.tile[0]), panel0, panels)
             if not self.direct:
-                with b.when(lies[0].differs(which) & b.lift(cut.kept).differs(0)):
-                    b.call("pack_panels", [args, scratch.pointer, panel_pitch, batch, panel0 * nr, panels, b.lift(0),
-                                           self.k])
+                with b.when(lies[0].differs(which) & cut.kept.differs(0)):
+                    self._pack_panels(part, b.lift(0), self.k)
             lies[0] = which
-
-            def row_of(t: Value, row0: Value = row0, size: Value = size, longer: Value = longer) -> Value:
-                return row0 + t * size + b.minimum(t, longer)
-
             for block in b.range(0, cut.blocks):
                 start = block * cut.block
                 depth = b.minimum(cut.block, self.k - start)
                 if not self.direct:
-                    with b.when(b.lift(cut.kept).equals(0)):
-                        b.call("pack_panels", [args, scratch.pointer, panel_pitch, batch, panel0 * nr, panels, start,
-                                               depth])
-                for begin in b.range(0, count, PART):
-                    end = b.minimum(begin + PART, count)
-                    if not self.in_place:
-                        b.call("pack_rows", [args, packed_rows.pointer, pitch, batch, row_of(begin), end - begin, size,
-                                             b.maximum(longer - begin, 0), start, depth])
-                    for p in b.range(0, panels):
-                        column = (panel0 + p) * nr
-                        columns = b.minimum(nr, self.n - column)
-                        if self.direct:
-                            panel = self._panel(batch, column, start)
-                        else:
-                            panel = scratch.at(p * panel_pitch + start * cut.kept * nr)
-                        whole = columns.equals(nr)
-                        # what an epilogue reads comes while a tile is computed; turned ones are finished by vectors
-                        at_once = 1 if self.place(batch, row0, column) is None and not self.turned else PART
-                        for t0 in b.range(begin, end, at_once):
-                            t1, row = b.minimum(t0 + at_once, end), row_of(t0)
-                            result = results.at((p * height + row - row0) * keep * nr)
-                            place, to, apart = self.place(batch, row, column), result.pointer, b.lift(nr)
-                            if place is not None:
-                                to, apart = b.select(whole, place[0].pointer, to), b.select(whole, place[1], apart)
-                            tall = b.minimum(b.maximum(longer, t0), t1)  # the tiles before it are one row longer
-                            runs = [(t0, tall, size + 1), (tall, t1, size)]
-                            if at_once == 1:
-                                runs = [(t0, t1, b.select(t0 < longer, size + 1, size))]
-                            for t, after, here in runs:
-                                if self.in_place:
-                                    of_batch, line, _ = self.a_strides
-                                    a, step = self.a.at(batch * of_batch + row_of(t) * line + start), here * line
-                                else:
-                                    a, step = packed_rows.at((t - begin) * pitch), pitch
-                                c = Array(b, to, self.dtype).at((row_of(t) - row) * apart)
-                                b.call("multiply", [after - t, depth, a.pointer, step, self.a_strides[1], panel.pointer,
-                                                    c.pointer, apart, block, here, columns])
-                            ends = block.equals(cut.blocks - 1)
-                            with b.when(ends if place is None else ends & b.negate(whole)):
-                                b.call("finish", [args, result.pointer, room.pointer, batch, row, row_of(t1) - row,
-                                                  column, columns])
+                    with b.when(cut.kept.equals(0)):
+                        self._pack_panels(part, start, depth)
+                self._block(part, block, start, depth)
+
+    def _pack_panels(self, part: _Part, start: Value, depth: Value) -> None:
+        self.b.call("pack_panels", [self.args, self.scratch.pointer, self.panel_pitch, part.batch,
+                                    part.panel0 * self.tile[1], part.panels, start, depth])
+
+    def _block(self, part: _Part, block: Value, start: Value, depth: Value) -> None:
+        """All tiles of a unit by all its panels, in block number `block` of the depth."""
+        b, tiles, nr = self.b, part.tiles, self.tile[1]
+        for begin in b.range(0, tiles.count, PART):
+            end = b.minimum(begin + PART, tiles.count)
+            if not self.g.rows_in_place:
+                b.call("pack_rows", RowsCall(
+                    self.args, self.packed_rows.pointer, self.pitch, part.batch, part.row(begin), end - begin,
+                    tiles.size, b.maximum(tiles.longer - begin, 0), start, depth).values())
+            for p in b.range(0, part.panels):
+                column = (part.panel0 + p) * nr
+                columns = b.minimum(nr, self.n - column)
+                if self.direct:
+                    panel = self._panel(part.batch, column, start)
+                else:
+                    panel = self.scratch.at(p * self.panel_pitch + start * self.cut.kept * nr)
+                whole = columns.equals(nr)
+                # what an epilogue reads comes while a tile is computed; turned ones are finished by vectors
+                at_once = 1 if self.place(part.batch, part.row0, column) is None and not self.g.turned else PART
+                for t0 in b.range(begin, end, at_once):
+                    self._tiles(part, _Piece(block, start, depth, begin, p, column, columns, whole, panel), t0,
+                                b.minimum(t0 + at_once, end), at_once)
+
+    def _tiles(self, part: _Part, piece: _Piece, t0: Value, t1: Value, at_once: int) -> None:
+        """Tiles t0 <= t < t1, `at_once` of them at most, by a panel, and their epilogue after the last block."""
+        b, tiles, nr = self.b, part.tiles, self.tile[1]
+        row = part.row(t0)
+        result = self.results.at((piece.number * self.height + row - part.row0) * self.keep * nr)
+        place, to, apart = self.place(part.batch, row, piece.column), result.pointer, b.lift(nr)
+        if place is not None:
+            to, apart = b.select(piece.whole, place[0].pointer, to), b.select(piece.whole, place[1], apart)
+        tall = b.minimum(b.maximum(tiles.longer, t0), t1)  # the tiles before it are one row longer
+        runs = [(t0, tall, tiles.size + 1), (tall, t1, tiles.size)]
+        if at_once == 1:
+            runs = [(t0, t1, tiles.rows(t0))]
+        for t, after, here in runs:
+            if self.g.rows_in_place:
+                of_batch, line, _ = self.a_strides
+                a, step = self.a.at(part.batch * of_batch + part.row(t) * line + piece.start), here * line
+            else:
+                a, step = self.packed_rows.at((t - piece.begin) * self.pitch), self.pitch
+            c = self.array(to).at((part.row(t) - row) * apart)
+            b.call("multiply", [*TileCall(after - t, piece.depth, a.pointer, step, self.a_strides[1],
+                                          piece.panel.pointer, c.pointer, apart, piece.block).values(),
+                                here, piece.columns])
+        ends = piece.block.equals(self.cut.blocks - 1)
+        with b.when(ends if place is None else ends & b.negate(piece.whole)):
+            b.call("finish", [self.args, result.pointer, self.room.pointer, part.batch, row, part.row(t1) - row,
+                              piece.column, piece.columns])
+
+
+@dataclass(frozen=True)
+class _Part:
+    """What a unit computes: some rows of a batch, in tiles from `row0` on, by `panels` panels from `panel0` on."""
+
+    batch: Value
+    row0: Value
+    tiles: Tiles
+    panel0: Value
+    panels: Value
+
+    def row(self, tile: Value) -> Value:
+        """The first row of a tile."""
+        return self.row0 + tile * self.tiles.size + tile.builder.minimum(tile, self.tiles.longer)
+
+
+@dataclass(frozen=True)
+class _Piece:
+    """One panel of a unit in one block of the depth.
+
+    block: the block's number. start, depth: where it begins, and how deep it is. begin: the first of the tiles whose
+    rows lie packed. number: the panel's in the unit. column, columns: its first column, and how many there are; whole:
+    whether they fill it.
+    """
+
+    block: Value
+    start: Value
+    depth: Value
+    begin: Value
+    number: Value
+    column: Value
+    columns: Value
+    whole: Value
+    panel: Array

@@ -21,21 +21,26 @@ import functools
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Generic
 
-from mxc.compiler.kernel.calls import Window
-from mxc.compiler.kernel.ir import CallKernel, computing_dtype
-from mxc.compiler.targets.cpu.emit.builder import BYTES, TYPES, Array, Builder, Number, Value, vector_type
-from mxc.compiler.targets.cpu.library.blocks import LINE, UNITS, ceil_div, keep_sums, least, most, pack_lines
-from mxc.compiler.targets.cpu.library.convolution import inner_axes, split, volume
-from mxc.compiler.targets.cpu.library.epilogue import Epilogue
+from mxc.compiler.kernel.geometry import ImageConvolution, ImageDataGrad
+from mxc.compiler.kernel.ir import computing_dtype
+from mxc.compiler.targets.cpu.emit.builder import BYTES, Array, Number, Value
+from mxc.compiler.targets.cpu.library.blocks import LINE, Lines, pack_lines
+from mxc.compiler.targets.cpu.library.convolution import inner_axes, split
+from mxc.compiler.targets.cpu.library.cutting import UNITS, N, ceil_div, evenly, least, most, volume
+from mxc.compiler.targets.cpu.library.epilogue import Axis
+from mxc.compiler.targets.cpu.library.printing import KERNEL, Function, Integer, NoAlias, Parameters, Pointer, Printing
+from mxc.compiler.targets.cpu.library.tile import keep_sums, print_tiles, zeros
 from mxc.compiler.targets.cpu.machine.isa import Isa
 
-DEPTH_BYTES = 1536  # of a block's weights, for each row
-COPY_BYTES = 192 << 10  # of a block's copy, if a channel's is not larger
-KEPT_BYTES = 256 << 10  # of a unit's sums, if a tile's are not larger
-VECTORS = 64  # of a band's places, about
+DEPTH_BYTES = 1536  # bytes of a block's weights, for each row
+COPY_BYTES = 192 << 10  # bytes of a block's copy, if a channel's is not larger
+KEPT_BYTES = 256 << 10  # bytes of a unit's sums, if a tile's are not larger
+VECTORS = 64  # vectors of a band's places, about
 TOGETHER = 4  # tiles whose weights are packed at once: in the gradient they are neighbours
+
+OfImages = ImageConvolution[N] | ImageDataGrad[N]
 
 
 def tile_rows(isa: Isa) -> int:
@@ -47,66 +52,58 @@ def row_step(isa: Isa) -> int:
     return max(1, tile_rows(isa) // 12)
 
 
-def _is_gradient(kernel: CallKernel) -> bool:
-    return kernel.template == "image_data_grad"
-
-
-def _dtype(kernel: CallKernel) -> str:
-    return computing_dtype(str(dict(kernel.params)["dtype"]))
-
-
 @dataclass(frozen=True)
-class Cut:
-    """How a convolution is cut. The same formulas serve Python (to plan) and the printed program (to run)."""
+class Cut(Generic[N]):
+    """How a convolution is cut."""
 
-    depth: Number  # channels that are summed over
-    rows: Number
-    read: Sequence[Number]
-    written: Sequence[Number]
-    taps: Number
-    vectors: Number  # of images
-    wide: Number  # vectors of a unit
-    height: Number  # rows of a band
-    bands: Number
-    block: Number  # channels of a block
-    blocks: Number
-    tiles: Number
-    sums: Number  # elements of a tile's sums
-    chunk: Number  # tiles of a unit
-    chunks: Number
-    units: Number
-    places: Sequence[Number]  # in elements of the scratch: where copy, weights, square and sums begin, and its size
+    depth: N  # channels that are summed over
+    rows: N
+    read: Sequence[N]
+    written: Sequence[N]
+    taps: N
+    vectors: N  # of images
+    wide: N  # vectors of a unit
+    height: N  # rows of a band
+    bands: N
+    block: N  # channels of a block
+    blocks: N
+    tiles: N
+    sums: N  # elements of a tile's sums
+    chunk: N  # tiles of a unit
+    chunks: N
+    units: N
+    places: Sequence[N]  # in elements of the scratch: where copy, weights, square and sums begin, and its size
 
     @classmethod
-    def of(cls, w: Window, transposed: bool, dtype: str, isa: Isa) -> Cut:
-        """For the sizes `w`, which are numbers of Python or of the printed program."""
+    def of(cls, g: OfImages[N], isa: Isa) -> Cut[N]:
+        w, transposed, dtype = g.window, isinstance(g, ImageDataGrad), computing_dtype(g.dtype)
         size, lanes, mr = BYTES[dtype], isa.lanes(dtype), tile_rows(isa)
         depth, rows, read, written = w.channels, w.filters, w.data, w.out
         if transposed:
             depth, rows, read, written = w.filters, w.channels, w.out, w.data
-        taps: Any = volume(w.kernel)
-        vectors: Any = ceil_div(w.batch, lanes)
-        wide: Any = most(1, least(2, vectors))
-        width: Any = most(1, written[2])
-        bands: Any = most(1, ceil_div(written[1], most(1, VECTORS // (wide * width))))
-        height: Any = most(1, ceil_div(written[1], bands))
-        reads: list[Any] = []
-        for x, count in enumerate((1, height)):
-            reach: Any = (w.kernel[x] - 1) * w.dilate[x] + count - 1
+        taps: N = volume(w.kernel)
+        vectors: N = ceil_div(w.batch, lanes)
+        wide: N = most(1, least(2, vectors))
+        width: N = most(1, written[2])
+        bands: N = most(1, ceil_div(written[1], most(1, VECTORS // (wide * width))))
+        height: N = most(1, ceil_div(written[1], bands))
+        reads: list[N] = []
+        counts: list[N | int] = [1, height]
+        for x, count in enumerate(counts):
+            reach: N = (w.kernel[x] - 1) * w.dilate[x] + count - 1
             far = reach // w.stride[x] + 2 if transposed else reach + (count - 1) * (w.stride[x] - 1) + 1
             reads.append(least(read[x], far))
-        plane: Any = reads[0] * reads[1] * read[2] * wide * lanes + LINE // size
-        block: Any = most(1, least(DEPTH_BYTES // size // most(1, taps), COPY_BYTES // size // plane))
-        blocks: Any = most(1, ceil_div(depth, block))
+        plane: N = reads[0] * reads[1] * read[2] * wide * lanes + LINE // size
+        block: N = most(1, least(DEPTH_BYTES // size // most(1, taps), COPY_BYTES // size // plane))
+        blocks: N = most(1, ceil_div(depth, block))
         block = most(1, ceil_div(depth, blocks))
-        tiles: Any = ceil_div(rows, mr)
-        sums: Any = (height * width + lanes) * wide * mr * lanes
-        chunk: Any = most(1, least(tiles, KEPT_BYTES // size // sums))
-        others: Any = ceil_div(vectors, wide) * w.groups * written[0] * bands
-        chunks: Any = most(ceil_div(tiles, chunk), least(tiles, ceil_div(UNITS, most(1, others))))
-        chunk = most(1, ceil_div(tiles, most(1, chunks)))
-        chunks = ceil_div(tiles, chunk)
-        table: Any = (1 + height + width) * NUMBERS * (8 // size)
+        tiles: N = ceil_div(rows, mr)
+        sums: N = (height * width + lanes) * wide * mr * lanes
+        chunk: N = most(1, least(tiles, KEPT_BYTES // size // sums))
+        others: N = ceil_div(vectors, wide) * w.groups * written[0] * bands
+        chunks: N = most(ceil_div(tiles, chunk), least(tiles, ceil_div(UNITS, most(1, others))))
+        chunk, chunks = evenly(tiles, most(1, chunks))
+        table: N = (1 + height + width) * NUMBERS * (8 // size)
         places = [ceil_div(table, 16) * 16]
         for part in (block * plane + lanes * lanes, least(chunk, TOGETHER) * (block * taps * mr + lanes),
                      lanes * lanes, chunk * sums):
@@ -115,16 +112,12 @@ class Cut:
                    chunks, others * chunks, places)
 
 
-def _cut(kernel: CallKernel, isa: Isa) -> Cut:
-    return Cut.of(Window.of(kernel.extents), _is_gradient(kernel), _dtype(kernel), isa)
+def units(g: OfImages[int], isa: Isa) -> int:
+    return Cut.of(g, isa).units
 
 
-def units(kernel: CallKernel, isa: Isa) -> int:
-    return int(_cut(kernel, isa).units)  # type: ignore[arg-type]
-
-
-def scratch_elements(kernel: CallKernel, isa: Isa) -> int:
-    return int(_cut(kernel, isa).places[-1])  # type: ignore[arg-type]
+def scratch_elements(g: OfImages[int], isa: Isa) -> int:
+    return Cut.of(g, isa).places[-1]
 
 
 @dataclass
@@ -141,7 +134,7 @@ class Taps:
 
     @classmethod
     def at(cls, table: Array, position: Number) -> Taps:
-        return cls(*[table[position * NUMBERS + i] for i in range(NUMBERS)])  # type: ignore[operator]
+        return cls(*[table[position * NUMBERS + i] for i in range(NUMBERS)])
 
 
 NUMBERS = len(fields(Taps))
@@ -166,88 +159,109 @@ TILE = ", ".join(["ptr copy, ptr weights, ptr noalias sums, i64 apart, i64 furth
                   *(f"i64 count{n}, i64 copy{n}, i64 weight{n}" for n in range(4))])
 
 
-def print_kernel(
-    kernel: CallKernel, symbol: str, b: Builder, isa: Isa, dtype: str, epilogue_of: Callable[[Value], Epilogue],
-) -> None:
+@dataclass(frozen=True)
+class CopyCall(Parameters):
+    """What of the images is copied: `wide` vectors of images from `image` on, some channels, slices (ds of them from d
+    on) and rows (hs from h on)."""
+
+    args: Pointer
+    target: NoAlias
+    image: Integer
+    wide: Integer
+    channel: Integer
+    channels: Integer
+    d: Integer
+    ds: Integer
+    h: Integer
+    hs: Integer
+
+
+def print_kernel(p: Printing) -> None:
     """The kernel's function and those that it calls."""
-    mr, step = tile_rows(isa), row_step(isa)
+    b, mr, step = p.b, tile_rows(p.isa), row_step(p.isa)
     heights_of = {1: sorted({1, 2, 4, *range(mr // 2, mr + 1, step)}), 2: [*range(step, mr // 2 + 1, step)]}
+
+    def tile(rows: int, vectors: int, values: list[Value]) -> None:
+        _print_tile(p, rows, vectors, values)
+
     for vectors, heights in heights_of.items():
-        for count in heights:
-            _print_tile(b, isa, dtype, count, vectors)
-        with b.function(f"multiply_{vectors}", f"{TILE}, i64 rows", internal=True) as (*rest, rows):
-            below = 0
-            for count in heights:
-                with b.when((rows > below) & (rows <= count)):
-                    b.leave(f"tile_{count}_{vectors}", rest)
-                below = count
-
-    def made(args: Value) -> _Images:
-        return _Images(kernel, b, isa, dtype, epilogue_of(args))
-
-    where = "ptr args, ptr noalias target, i64 image, i64 wide, i64 channel, i64 channels, i64 d, i64 ds, i64 h, i64 hs"
-    with b.function("copy", where, True) as (args, target, *place):
-        made(args).copy(Array(b, target, dtype), *place)
+        shapes = [(rows, vectors) for rows in heights]
+        print_tiles(b, shapes, TILE, tile, f"{TILE}, i64 rows", _fitting(heights), ("tile", f"multiply_{vectors}"))
+    with b.function("copy", CopyCall.text(), True) as values:
+        given = CopyCall(*values)
+        _Images(p, given.args).copy(given)
     where = "ptr args, ptr noalias target, i64 group, i64 tile, i64 tiles, i64 channel, i64 channels"
     with b.function("pack", where, True) as (args, target, *place):
-        made(args).pack(Array(b, target, dtype), *place)
+        _Images(p, args).pack(p.array(target), *place)
     where = ("ptr args, ptr noalias sums, ptr noalias square, i64 image, i64 wide, i64 row, i64 rows, i64 pixel, "
              "i64 pixels")
     with b.function("finish", where, True) as (args, sums, square, *place):
-        made(args).finish(Array(b, sums, dtype), Array(b, square, dtype), *place)
-    with b.function(symbol, "ptr args, i64 first, i64 last, ptr scratch") as (args, first, last, scratch):
-        made(args).units(args, first, last, scratch)
+        _Images(p, args).finish(p.array(sums), p.array(square), *place)
+    with b.function(p.symbol, KERNEL) as (args, first, last, scratch):
+        _Images(p, args).units(args, first, last, scratch)
 
 
-def _print_tile(b: Builder, isa: Isa, dtype: str, rows: int, vectors: int) -> None:
+def _fitting(heights: list[int]) -> Callable[[list[Value]], Callable[[int, int], Value]]:
+    """Which tile is meant, of these heights: the lowest that has room for the rows."""
+    below = dict(zip(heights, [0, *heights], strict=False))
+
+    def fits_of(values: list[Value]) -> Callable[[int, int], Value]:
+        here = values[-1]
+        return lambda height, _: (here > below[height]) & (here <= height)
+
+    return fits_of
+
+
+def _print_tile(p: Printing, rows: int, vectors: int, values: list[Value]) -> None:
     """sums[v][row] = (add ? sums[v][row] : 0) + over four loops: weights[row] * copy[v]."""
-    lanes = isa.lanes(dtype)
-    grid = [(v, i) for v in range(vectors) for i in range(rows)]
-    with b.function(f"tile_{rows}_{vectors}", TILE, internal=True) as (copy, weights, sums, apart, further, add, *rest):
-        loops = [rest[i : i + 3] for i in range(0, len(rest), 3)]
-        totals = [b.zero(vector_type(TYPES[dtype], lanes)) for _ in grid]
+    b, lanes = p.b, p.isa.lanes(p.dtype)
+    copy, weights, sums, apart, further, add, *rest = values
+    loops = [rest[i : i + 3] for i in range(0, len(rest), 3)]
+    totals = zeros(b, p.dtype, lanes, vectors * rows)
 
-        def nest(level: int, here: Array, column: Array) -> None:
-            if level < len(loops):
-                count, copy_step, weight_step = loops[level]
-                for i in b.range(0, count, carry=totals):
-                    nest(level + 1, here.at(i * copy_step), column.at(i * weight_step))
-                return
-            images = [here.at(apart * v).vector(0, lanes) for v in range(vectors)]
-            for row in range(rows):
-                x = column.broadcast(row, lanes)
-                for v in range(vectors):
-                    at = v * rows + row
-                    totals[at] = b.fma(x, images[v], totals[at])
+    def nest(level: int, here: Array, column: Array) -> None:
+        if level < len(loops):
+            count, copy_step, weight_step = loops[level]
+            for i in b.range(0, count, carry=totals):
+                nest(level + 1, here.at(i * copy_step), column.at(i * weight_step))
+            return
+        images = [here.at(apart * v).vector(0, lanes) for v in range(vectors)]
+        for row in range(rows):
+            x = column.broadcast(row, lanes)
+            for v in range(vectors):
+                at = v * rows + row
+                totals[at] = b.fma(x, images[v], totals[at])
 
-        nest(0, Array(b, copy, dtype), Array(b, weights, dtype))
-        for v in range(vectors):
-            here = Array(b, sums, dtype).at(further * v)
-            keep_sums(here, totals[v * rows : (v + 1) * rows], [i * lanes for i in range(rows)], add)
+    nest(0, p.array(copy), p.array(weights))
+    for v in range(vectors):
+        here = p.array(sums).at(further * v)
+        keep_sums(totals[v * rows : (v + 1) * rows], [(here, i * lanes) for i in range(rows)], add)
 
 
-def _dot(places: Sequence[Number], steps: Sequence[Number]) -> Any:
-    total: Any = 0
+def _dot(places: Sequence[Value], steps: Sequence[Value]) -> Value:
+    total: Number = 0
     for place, step in zip(places, steps, strict=True):
-        total = place * step + total  # type: ignore[operator]
+        total = place * step + total
+    assert isinstance(total, Value), "there is at least one place"
     return total
 
 
-class _Images:
+class _Images(Function):
     """One function of a kernel being printed."""
 
-    def __init__(self, kernel: CallKernel, b: Builder, isa: Isa, dtype: str, epilogue: Epilogue):
-        self.b, self.isa, self.dtype, self.epilogue = b, isa, dtype, epilogue
-        self.lanes, self.mr, self.line = isa.lanes(dtype), tile_rows(isa), LINE // BYTES[dtype]
-        self.transposed, self.flat = _is_gradient(kernel), bool(dict(kernel.params)["flat"])
-        self.window = Window.of(epilogue.extents)  # type: ignore[arg-type]
-        self.strides = epilogue.extents[22:]
-        self.image, self.weight = epilogue.buffers[:2]
+    g: OfImages[Value]
+
+    def __init__(self, printing: Printing, args: Value):
+        super().__init__(printing, args)
+        g, self.mr, self.line = self.g, tile_rows(self.isa), LINE // BYTES[self.dtype]
+        self.window, self.transposed = g.window, isinstance(g, ImageDataGrad)
+        self.strides = g.out_strides if isinstance(g, ImageDataGrad) else g.data_strides
+        self.image, self.weight = self.epilogue.buffers[:2]
 
     @functools.cached_property
-    def cut(self) -> Any:
+    def cut(self) -> Cut[Value]:
         """Printed where it is first asked for: not every function needs its divisions."""
-        return Cut.of(self.window, self.transposed, self.dtype, self.isa)
+        return Cut.of(self.g, self.isa)
 
     def tile(self, number: Value) -> tuple[Value, Value]:
         """The first row of a tile, and its rows: as many in all tiles, or one less in the last ones."""
@@ -258,10 +272,10 @@ class _Images:
 
     def units(self, args: Value, first: Value, last: Value, scratch: Value) -> None:
         b, w, cut, lanes = self.b, self.window, self.cut, self.lanes
-        memory, tables = Array(b, scratch, self.dtype), Array(b, scratch, "int64")
+        memory, tables = self.array(scratch), Array(b, scratch, "int64")
         copy, weights, square, sums = (memory.at(place) for place in cut.places[:4])
         axes = [tables.at(n * NUMBERS) for n in (0, 1, cut.height + 1)]
-        self._table(axes[2], 2, b.lift(0), b.lift(cut.written[2]))
+        self._table(axes[2], 2, b.lift(0), cut.written[2])
         for unit in b.range(first, last):
             counts = ceil_div(cut.vectors, cut.wide), w.groups, cut.written[0], cut.bands, cut.chunks
             part, group, d, number, chunk = split(unit, counts)
@@ -277,8 +291,8 @@ class _Images:
             for block in b.range(0, cut.blocks):
                 channel = block * cut.block
                 channels = b.minimum(cut.block, cut.depth - channel)
-                b.call("copy", [args, copy.pointer, image, wide, group * cut.depth + channel, channels, z, z_end - z, y,
-                                y_end - y])
+                b.call("copy", CopyCall(args, copy.pointer, image, wide, group * cut.depth + channel, channels, z,
+                                        z_end - z, y, y_end - y).values())
                 for t in b.range(0, tiles):
                     row, rows = self.tile(tile0 + t)
                     with b.when((t % TOGETHER).equals(0)):
@@ -295,7 +309,7 @@ class _Images:
     @functools.cached_property
     def phases(self) -> Value:
         """Positions that are so far apart in a row read the same taps, but at the ends."""
-        return self.b.lift(self.window.stride[2] if self.transposed else 1)
+        return self.window.stride[2] if self.transposed else self.b.lift(1)
 
     def _multiply(self, sums: Array, band: Band, weights: Array, rows: Value, channels: Value, add: Value) -> None:
         """A tile's sums at all places of a band, over a block's channels: by two places that read the same taps."""
@@ -317,14 +331,14 @@ class _Images:
                rows: Value, channels: Value, add: Value) -> None:
         """The same at one place, and at the next one of its phase if that reads `next_one` further."""
         b, w, mr, lanes = self.b, self.window, self.mr, self.lanes
-        steps: Any = w.kernel[1] * w.kernel[2] * mr, w.kernel[2] * mr, b.lift(mr)  # type: ignore[operator]
+        steps = w.kernel[1] * w.kernel[2] * mr, w.kernel[2] * mr, b.lift(mr)
         here = band.copy.at(_dot([t.source for t in taps], band.pitches)).pointer
         factors = weights.at(_dot([t.first for t in taps], steps))
         images = band.wide.equals(2)
         apart = b.select(images, b.lift(lanes), next_one * band.pitches[2])
         further = b.select(images, b.lift(1), self.phases) * (mr * lanes)
         loops = [(t.count, t.source_step * p, t.step * s) for t, p, s in zip(taps, band.pitches, steps, strict=True)]
-        inner, outer = (channels, band.plane, b.lift(self.cut.taps) * mr), loops.pop()
+        inner, outer = (channels, band.plane, self.cut.taps * mr), loops.pop()
         longer = channels >= outer[0]  # the longest loop is the innermost
         loops += [tuple(b.select(longer, x, y) for x, y in zip(*pair, strict=True))  # type: ignore[misc]
                   for pair in ((outer, inner), (inner, outer))]
@@ -333,7 +347,7 @@ class _Images:
             b.call("multiply_1", [here, factors.pointer, sums.pointer, *rest, rows])
         with b.when(apart.differs(0)):  # the registers hold half of the rows
             step = row_step(self.isa)
-            half: Any = b.select(rows <= mr // 2, rows, b.lift(ceil_div(rows, 2 * step) * step))
+            half = b.select(rows <= mr // 2, rows, b.lift(ceil_div(rows, 2 * step) * step))
             for first, count in ((b.lift(0), half), (half, rows - half)):
                 b.call("multiply_2", [here, factors.at(first).pointer, sums.at(first * lanes).pointer, *rest, count])
 
@@ -341,7 +355,7 @@ class _Images:
         """Fills in the taps of `count` positions on axis x; gives the begin and end of what they read."""
         b, w = self.b, self.window
         stride, dilate, pad, read = w.stride[x], w.dilate[x], w.pad[x], self.cut.read[x]
-        ends = [b.lift(read), b.lift(0)]
+        ends = [read, b.lift(0)]
         for i in b.range(0, count, carry=ends):
             place = table.at(i * NUMBERS)
             found = [b.lift(0)] * 5  # how many; the first tap, what it reads; the last one
@@ -373,29 +387,28 @@ class _Images:
                        b.select(many > 0, b.maximum(ends[1], high), ends[1])]
         return [b.minimum(*ends), ends[1]]
 
-    def copy(self, target: Array, image: Value, wide: Value, channel: Value, channels: Value, d: Value, ds: Value,
-             h: Value, hs: Value) -> None:
+    def copy(self, given: CopyCall) -> None:
         """[channel][d][h][w][image]; images behind the last one are as that.
 
         A line more behind each channel: else these would often lie a power of two apart.
         """
-        b, w, s, lanes = self.b, self.window, self.strides, self.lanes
-        width = self.cut.read[2]
+        b, w, s, lanes, wide, hs = self.b, self.window, self.strides, self.lanes, given.wide, given.hs
+        width, target = self.cut.read[2], self.array(given.target)
         together = s[3].equals(s[4] * width)
-        runs, count = b.select(together, b.lift(1), hs), b.select(together, hs * width, b.lift(width))
+        runs, count = b.select(together, b.lift(1), hs), b.select(together, hs * width, width)
         for v in b.range(0, wide):
-            numbers = [b.minimum(image + v * lanes + i, w.batch - 1) * s[0] for i in range(lanes)]
-            for c in b.range(0, channels):
-                for z in b.range(0, ds):
+            numbers = [b.minimum(given.image + v * lanes + i, w.batch - 1) * s[0] for i in range(lanes)]
+            for c in b.range(0, given.channels):
+                for z in b.range(0, given.ds):
                     for r in b.range(0, runs):
-                        source = self.image.at((channel + c) * s[1] + (d + z) * s[2] + (h + r) * s[3])
+                        source = self.image.at((given.channel + c) * s[1] + (given.d + z) * s[2] + (given.h + r) * s[3])
                         place = (z * runs + r) * count * wide + v
-                        here = target.at(c * (ds * hs * width * wide * lanes + self.line) + place * lanes)
+                        here = target.at(c * (given.ds * hs * width * wide * lanes + self.line) + place * lanes)
                         self._copy_run(here, source, numbers, count, wide * lanes)
 
     def _copy_run(self, target: Array, source: Array, numbers: list[Value], count: Value, pitch: Value) -> None:
         """target[x][image] = source[number of the image + x]."""
-        b, lanes, convert, step = self.b, self.lanes, self.epilogue.arithmetic.loaded, self.strides[4]
+        b, lanes, convert, step = self.b, self.lanes, self.loaded, self.strides[4]
         whole = b.select(step.equals(1), count - count % lanes, b.lift(0))
         for x in b.range(0, whole, lanes):
             rows = [convert(source.vector(number + x, lanes), source.dtype) for number in numbers]
@@ -408,35 +421,34 @@ class _Images:
     def pack(self, target: Array, group: Value, tile0: Value, tiles: Value, channel: Value, channels: Value) -> None:
         """[tile][channel][tap][MR], a vector more behind each tile; lines behind a tile's rows: anything."""
         b, cut, mr = self.b, self.cut, self.mr
-        taps = b.lift(cut.taps)
+        taps = cut.taps
         for t in b.range(0, tiles):
             row, rows = self.tile(tile0 + t)
             here = target.at(t * (channels * taps * mr + self.lanes))
             if self.transposed:
                 source = self.weight.at(((group * cut.depth + channel) * cut.rows + row) * taps)
                 parts = channels, cut.rows * taps, taps * mr
-                pack_lines(self, self.epilogue, here, source, mr, rows, taps, b.lift(1), taps, parts)
+                pack_lines(self.epilogue, self.lanes, here, Lines(source, rows, taps, b.lift(1), taps), mr, parts)
             else:
                 step = cut.depth * taps
                 source = self.weight.at((group * cut.rows + row) * step + channel * taps)
-                pack_lines(self, self.epilogue, here, source, mr, rows, step, b.lift(1), channels * taps)
+                lines = Lines(source, rows, step, b.lift(1), channels * taps)
+                pack_lines(self.epilogue, self.lanes, here, lines, mr)
 
     def finish(self, sums: Array, square: Array, image: Value, wide: Value, row: Value, rows: Value, pixel: Value,
                pixels: Value) -> None:
         """The epilogue over a tile's sums, [pixel][vector][row][image], a square of pixels and images at a time."""
         b, lanes, mr = self.b, self.lanes, self.mr
         for x in b.range(0, pixels, lanes):
-            axes = inner_axes(b, self.flat, pixel + x, self.cut.written, lanes)
+            axes = inner_axes(b, self.g.flat, pixel + x, self.cut.written, lanes)
             whole, mask = pixels - x >= lanes, b.first_lanes(pixels - x, lanes)
             for v in b.range(0, wide):
                 image0 = image + v * lanes
                 images = b.minimum(lanes, self.window.batch - image0)
                 for r in b.range(0, rows):
                     columns = [sums.vector((((x + i) * wide + v) * mr + r) * lanes, lanes) for i in range(lanes)]
-                    for i, line in enumerate(b.transpose(columns)):
-                        square.put(i * lanes, line)
-                    for u in b.range(0, b.select(whole, images, b.lift(0))):
-                        self.epilogue.store([image0 + u, row + r, *axes], square.vector(u * lanes, lanes), self.dtype)
-                    for u in b.range(0, b.select(whole, b.lift(0), images)):
-                        self.epilogue.store([image0 + u, row + r, *axes], square.vector(u * lanes, lanes), self.dtype,
-                                            mask)
+
+                    def places(u: Value, image: Value = image0, r: Value = r, axes: list[Axis] = axes) -> list[Axis]:
+                        return [image + u, row + r, *axes]
+
+                    self.store_square(square, columns, images, whole, mask, places)

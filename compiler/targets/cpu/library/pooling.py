@@ -2,63 +2,56 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
-from mxc.compiler.kernel.calls import Window
-from mxc.compiler.kernel.ir import CallKernel
-from mxc.compiler.targets.cpu.emit.builder import TYPES, Array, Builder, Number, Value, vector_type
-from mxc.compiler.targets.cpu.library.convolution import every_other, inner_axes, pair_masks, split, volume
-from mxc.compiler.targets.cpu.library.epilogue import Epilogue
+from mxc.compiler.kernel.geometry import MaxPoolGrad
+from mxc.compiler.targets.cpu.emit.builder import TYPES, Array, Number, Value, vector_type
+from mxc.compiler.targets.cpu.library.convolution import every_other, inner_axes, pair_masks, split
+from mxc.compiler.targets.cpu.library.cutting import volume
+from mxc.compiler.targets.cpu.library.printing import KERNEL, Function, Printing
 from mxc.compiler.targets.cpu.machine.isa import Isa
 
 
-def units(kernel: CallKernel, isa: Isa) -> int:
-    w = Window.of(kernel.extents)
-    return w.batch * w.groups
+def units(g: MaxPoolGrad[int], isa: Isa) -> int:
+    return g.window.batch * g.window.groups
 
 
-def scratch_elements(kernel: CallKernel, isa: Isa) -> int:
-    lanes = isa.lanes(str(dict(kernel.params)["dtype"]))
-    return int(volume(Window.of(kernel.extents).data)) + lanes  # type: ignore[arg-type]
+def scratch_elements(g: MaxPoolGrad[int], isa: Isa) -> int:
+    return volume(g.window.data) + isa.lanes(g.dtype)
 
 
-def print_kernel(
-    kernel: CallKernel, symbol: str, b: Builder, isa: Isa, dtype: str, epilogue_of: Callable[[Value], Epilogue],
-) -> None:
+def print_kernel(p: Printing) -> None:
     """Per plane: zeros, then each window adds its gradient at its first maximum, then the epilogue over the plane."""
-    with b.function(symbol, "ptr args, i64 first, i64 last, ptr scratch") as (args, first, last, scratch):
-        epilogue, lanes = epilogue_of(args), isa.lanes(dtype)
-        w = Window.of(epilogue.extents)  # type: ignore[arg-type]
-        data, out_grad = epilogue.buffers[:2]
-        strides, out_strides = epilogue.extents[22:27], epilogue.extents[27:]
-        plane, size = Array(b, scratch, dtype), b.lift(volume(w.data))
-        flat = bool(dict(kernel.params)["flat"])
+    with p.b.function(p.symbol, KERNEL) as (args, first, last, scratch):
+        made = Function(p, args)
+        b, epilogue, lanes, g, plane = p.b, made.epilogue, made.lanes, made.g, p.array(scratch)
+        w, (data, out_grad), size = g.window, epilogue.buffers[:2], volume(g.window.data)
         for unit in b.range(first, last):
             image, channel = unit // w.groups, unit % w.groups
-            source = data.at(image * strides[0] + channel * strides[1])
-            grads = out_grad.at(image * out_strides[0] + channel * out_strides[1])
+            source = data.at(image * g.data_strides[0] + channel * g.data_strides[1])
+            grads = out_grad.at(image * g.out_strides[0] + channel * g.out_strides[1])
             for i in b.range(0, size, lanes):
-                plane.put(i, b.zero(vector_type(plane.element, lanes)))
-            for row in b.range(0, b.lift(w.out[0]) * w.out[1]):
+                plane.put(i, made.zero)
+            for row in b.range(0, w.out[0] * w.out[1]):
                 place = split(row, w.out[:2])
-                line = grads.at(place[0] * out_strides[2] + place[1] * out_strides[3])
-                windows = _Windows(b, w, epilogue, dtype, lanes, source, place)
+                line = grads.at(place[0] * g.out_strides[2] + place[1] * g.out_strides[3])
+                windows = _Windows(made, source, place)
                 for x in b.range(0, w.out[2], lanes):
                     windows.add(plane, line, x)
             for i in b.range(0, size, lanes):
                 mask = b.first_lanes(size - i, lanes)
-                axes = inner_axes(b, flat, i, w.data, lanes)
-                epilogue.store([image, channel, *axes], plane.vector(i, lanes), dtype, mask)
+                axes = inner_axes(b, g.flat, i, w.data, lanes)
+                epilogue.store([image, channel, *axes], plane.vector(i, lanes), p.dtype, mask)
 
 
 class _Windows:
     """A row of windows of a plane, as many at once as a vector has lanes."""
 
-    def __init__(self, b: Builder, w: Window, epilogue: Epilogue, dtype: str, lanes: int, source: Array,
-                 place: list[Value]):
-        self.b, self.w, self.lanes, self.source, self.loaded = b, w, lanes, source, epilogue.arithmetic.loaded
-        self.strides, self.out_strides = epilogue.extents[22:27], epilogue.extents[27:]
-        self.numbers, self.kind = vector_type("i32", lanes), vector_type(TYPES[dtype], lanes)
+    def __init__(self, made: Function, source: Array, place: list[Value]):
+        g: MaxPoolGrad[Value] = made.g
+        b, w = made.b, g.window
+        self.b, self.w, self.lanes, self.source, self.loaded = b, w, made.lanes, source, made.loaded
+        self.strides, self.out_strides = g.data_strides, g.out_strides
+        self.numbers, self.kind = vector_type("i32", self.lanes), vector_type(TYPES[made.dtype], self.lanes)
         starts = [p * w.stride[x] - w.pad[x] for x, p in enumerate(place)]
         self.begin = [b.maximum(0, start) for start in starts]
         self.end = [b.minimum(w.data[x], start + w.kernel[x]) for x, start in enumerate(starts)]
@@ -95,10 +88,10 @@ class _Windows:
         One of three loops runs: the windows' elements lie together, two apart, or anywhere.
         """
         b, w, lanes = self.b, self.w, self.lanes
-        plain, stride, step = self.strides[4].equals(1), b.lift(w.stride[2]), self.strides[4]
+        plain, stride, step = self.strides[4].equals(1), w.stride[2], self.strides[4]
         none = b.lift(0)
-        loops = [b.select(plain & stride.equals(apart), b.lift(w.kernel[2]), none) for apart in (1, 2)]
-        loops.append(b.select(plain & ((stride.equals(1)) | stride.equals(2)), none, b.lift(w.kernel[2])))
+        loops = [b.select(plain & stride.equals(apart), w.kernel[2], none) for apart in (1, 2)]
+        loops.append(b.select(plain & ((stride.equals(1)) | stride.equals(2)), none, w.kernel[2]))
         for kind, count in enumerate(loops):
             for k in b.range(0, count, carry=best):
                 places = columns + self.splat(k)
@@ -106,7 +99,7 @@ class _Windows:
                 if kind == 0:
                     raw = row.vector(left + k, lanes, inside)
                 elif kind == 1:
-                    masks = pair_masks(b, left + k, b.lift(w.data[2]), b.number(1, "i1"), lanes)
+                    masks = pair_masks(b, left + k, w.data[2], b.number(1, "i1"), lanes)
                     raw = every_other(row.at(left + k), masks, lanes)
                 else:
                     raw = row.gather(b.convert("sext", places, "i64") * b.splat(step, lanes), inside)

@@ -9,14 +9,13 @@ from collections.abc import Iterable
 
 from mxc.compiler.kernel.ir import computing_dtype
 from mxc.compiler.kernel.routines.words import PANEL
-from mxc.compiler.targets.cpu.emit.builder import BYTES, TYPES, Array, Builder, vector_type
+from mxc.compiler.targets.cpu.emit.builder import BYTES, Array, Builder
 from mxc.compiler.targets.cpu.library.arithmetic import Arithmetic
-from mxc.compiler.targets.cpu.library.blocks import ceil_div
+from mxc.compiler.targets.cpu.library.cutting import Tiles, ceil_div
+from mxc.compiler.targets.cpu.library.tile import STEP, Panel, chained
 from mxc.compiler.targets.cpu.machine.isa import Isa
 
-BLOCK_BYTES = 1024  # of the depth at once, for each row and each column of a panel
-CHAINS = 8  # sums at least that grow independently of each other: a multiply-add takes as many half cycles
-STEP = 4  # of the depth, in one round of a tile's loop
+BLOCK_BYTES = 1024  # bytes of the depth that are taken at once, of each row and of each column of a panel
 
 
 def product_symbol(given: str, stored: str) -> str:
@@ -37,16 +36,13 @@ def product_functions(isa: Isa, given: str, stored: str) -> str:
         count, depth, columns = f[3:]
         blocks = ceil_div(depth, BLOCK_BYTES // BYTES[dtype])
         block = ceil_div(depth, b.maximum(blocks, 1))
-        tiles = ceil_div(count, most)
-        size = count // b.maximum(tiles, 1)
-        longer = count - size * tiles
+        tiles = Tiles.of(count, most)
         for start in b.range(0, depth, block):
             here = b.minimum(block, depth - start)
             for column in b.range(0, columns, PANEL):
                 panel = packed.at(column * depth + start * PANEL)
-                for tile in b.range(0, tiles):
-                    row = tile * size + b.minimum(tile, longer)
-                    height = b.select(tile < longer, size + 1, size)
+                for tile in b.range(0, tiles.count):
+                    row, height = tiles.start(tile), tiles.rows(tile)
                     rest = [left.at(row * depth + start).pointer, depth, panel.pointer,
                             to.at(row * columns + column).pointer, columns, here, columns - column]
                     for many in range(1, most + 1):
@@ -66,33 +62,20 @@ def with_products(text: str, isa: Isa, products: Iterable[tuple[str, str]]) -> s
 
 def _print_tile(b: Builder, isa: Isa, given: str, stored: str, rows: int) -> None:
     """to[row][column] += sum over depth of left[row][k] * panel[k][column], for the first `valid` of PANEL columns."""
-    dtype, arithmetic = computing_dtype(stored), Arithmetic(b, isa.half)
+    dtype = computing_dtype(stored)
     lanes = isa.lanes(dtype)
-    vectors, kind = PANEL // lanes, vector_type(TYPES[dtype], lanes)
+    vectors = PANEL // lanes
     grid = [(i, j) for i in range(rows) for j in range(vectors)]
-    chains = next(n for n in (1, 2, 4) if n == STEP or n * len(grid) >= CHAINS)
     where = "ptr left, i64 pitch, ptr panel, ptr to, i64 columns, i64 depth, i64 valid"
     with b.function(f"{product_symbol(given, stored)}_{rows}", where, internal=True) as f:
         left, panel, to = Array(b, f[0], given), Array(b, f[2], stored), Array(b, f[3], dtype)
         pitch, columns, depth, valid = f[1], f[4], f[5], f[6]
         lines = [left.at(i * pitch) for i in range(rows)]
-        sums = [b.zero(kind) for _ in range(chains) for _ in grid]
         whole = depth - depth % STEP
-        for begin, end, steps in ((0, whole, STEP), (whole, depth, 1)):
-            for k in b.range(begin, end, steps, carry=sums):
-                row, here = panel.at(k * PANEL), [line.at(k) for line in lines]
-                for u in range(steps):
-                    right = [arithmetic.loaded(row.vector(u * PANEL + j * lanes, lanes), stored)
-                             for j in range(vectors)]
-                    for n, (i, j) in enumerate(grid):
-                        at = u % chains * len(grid) + n
-                        x = arithmetic.loaded(here[i].broadcast(u, lanes), given)
-                        sums[at] = b.fma(x, right[j], sums[at])
-        for at in range(len(grid), chains * len(grid)):
-            sums[at % len(grid)] = sums[at % len(grid)] + sums[at]
+        sums = chained(Arithmetic(b, isa.half), lanes, lines, 1, Panel(panel, PANEL, vectors), depth, whole)
         places = [i * columns + j * lanes for i, j in grid]
         with b.when(valid >= PANEL):
-            for total, place in zip(sums, places, strict=False):
+            for total, place in zip(sums, places, strict=True):
                 to.put(place, total + to.vector(place, lanes))
         with b.when(valid < PANEL):
             for n, (place, (_, j)) in enumerate(zip(places, grid, strict=True)):

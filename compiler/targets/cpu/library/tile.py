@@ -1,20 +1,114 @@
-"""The multiply-adds of a register tile.
+"""Register tiles: rows x vectors of sums in registers, and the functions of a kernel that compute them.
 
-With AVX they are printed as assembly. They can be no other instructions than these, hundreds for each tile, and LLVM
-takes ten times as long to select, schedule and allocate them as to assemble them: most of a kernel's compilation.
+With AVX the multiply-adds of some are printed as assembly. They can be no other instructions than these, hundreds for
+each tile, and LLVM takes ten times as long to select, schedule and allocate them as to assemble them: most of a
+kernel's compilation.
 """
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
-from mxc.compiler.targets.cpu.emit.builder import BYTES, Array, Builder, Number, Value, is_float
+from mxc.compiler.kernel.ir import computing_dtype
+from mxc.compiler.targets.cpu.emit.builder import (
+    BYTES,
+    TYPES,
+    Array,
+    Builder,
+    Number,
+    Value,
+    is_float,
+    lanes_of,
+    vector_type,
+)
+from mxc.compiler.targets.cpu.library.arithmetic import Arithmetic
 from mxc.compiler.targets.cpu.machine.isa import Isa
+
+# Vectors of sums, at least, that grow independently of each other in `chained`. A multiply-add takes about four cycles,
+# and a core starts two in a cycle: eight that do not wait for each other keep it busy.
+CHAINS = 8
+STEP = 4  # elements of the depth in one round of the loop of `chained`
+
+Shape = tuple[int, int]  # of a tile: rows, vectors
 
 
 def sizes(rows: int) -> range:
     """Rows of the tiles that are printed, where the most is `rows`: more than half. Work that is cut evenly has hardly
     any smaller ones."""
     return range(rows // 2 + 1, rows + 1)
+
+
+def print_tiles(
+    b: Builder, shapes: Sequence[Shape], parameters: str, tile: Callable[[int, int, list[Value]], None], called: str,
+    fits_of: Callable[[list[Value]], Callable[[int, int], Value]], names: tuple[str, str] = ("tiles", "multiply"),
+) -> None:
+    """A function for each shape of a register tile, and the one that kernels call, which goes on in that which fits.
+
+    parameters: of the functions of tiles; tile(rows, vectors, values) prints one. called: the parameters of the
+    function that kernels call, which are the same and maybe more; of its values `fits_of` makes what tells whether a
+    shape is meant. names: of the functions; that of a tile has its shape behind it.
+    """
+    for rows, vectors in shapes:
+        with b.function(f"{names[0]}_{rows}_{vectors}", parameters, internal=True) as values:
+            tile(rows, vectors, values)
+    with b.function(names[1], called, internal=True) as values:
+        fits, rest = fits_of(values), values[: len(parameters.split(","))]
+        for rows, vectors in shapes:
+            with b.when(fits(rows, vectors)):
+                b.leave(f"{names[0]}_{rows}_{vectors}", rest)
+
+
+def zeros(b: Builder, dtype: str, lanes: int, count: int) -> list[Value]:
+    """So many vectors of sums of `dtype` that have nothing in them yet."""
+    return [b.zero(vector_type(TYPES[dtype], lanes)) for _ in range(count)]
+
+
+@dataclass(frozen=True)
+class Panel:
+    """`vectors` vectors of columns for each element of a depth, which begin `pitch` elements apart."""
+
+    array: Array
+    pitch: int
+    vectors: int
+
+
+def chained(
+    arithmetic: Arithmetic, lanes: int, rows: Sequence[Array], step: int, panel: Panel, depth: Value, whole: Value,
+) -> list[Value]:
+    """The sums over the depth of rows[i][k * step] * panel[k][j], for all rows i and vectors j.
+
+    Of a small tile several chains of sums grow side by side, of every second or fourth element of the depth. whole: the
+    part of the depth that STEP divides.
+    """
+    b, loaded = arithmetic.b, arithmetic.loaded
+    grid = [(i, j) for i in range(len(rows)) for j in range(panel.vectors)]
+    count = len(grid)
+    chains = next(n for n in (1, 2, 4) if n == STEP or n * count >= CHAINS)
+    sums = zeros(b, computing_dtype(panel.array.dtype), lanes, chains * count)
+    for begin, end, steps in ((b.lift(0), whole, STEP), (whole, depth, 1)):
+        for k in b.range(begin, end, steps, carry=sums):
+            line, here = panel.array.at(k * panel.pitch), [row.at(k * step) for row in rows]
+            for u in range(steps):
+                columns = [loaded(line.vector(u * panel.pitch + j * lanes, lanes), line.dtype)
+                           for j in range(panel.vectors)]
+                for n, (i, j) in enumerate(grid):
+                    x = loaded(here[i].broadcast(u * step, lanes), here[i].dtype)
+                    at = u % chains * count + n
+                    sums[at] = b.fma(x, columns[j], sums[at])
+    for at in range(count, len(sums)):
+        sums[at % count] = sums[at % count] + sums[at]
+    return sums[:count]
+
+
+def keep_sums(sums: Sequence[Value], places: Sequence[tuple[Array, Number]], add: Value) -> None:
+    """tile[place] = (add ? tile[place] : 0) + a vector of sums, for each (tile, place)."""
+    b = add.builder
+    with b.when(add.equals(0)):
+        for total, (tile, place) in zip(sums, places, strict=True):
+            tile.put(place, total)
+    with b.when(add.differs(0)):
+        for total, (tile, place) in zip(sums, places, strict=True):
+            tile.put(place, total + tile.vector(place, lanes_of(total.type)))
 
 
 def multiply(

@@ -20,202 +20,205 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Generic
 
-from mxc.compiler.kernel.calls import Window
-from mxc.compiler.kernel.ir import CallKernel, computing_dtype
-from mxc.compiler.targets.cpu.emit.builder import BYTES, TYPES, Array, Builder, Number, Value, vector_type
-from mxc.compiler.targets.cpu.library.blocks import UNITS, ceil_div, keep_sums, least, most, pack_lines
-from mxc.compiler.targets.cpu.library.convolution import inner_axes, split, volume
-from mxc.compiler.targets.cpu.library.epilogue import Epilogue
-from mxc.compiler.targets.cpu.library.tile import add_products
+from mxc.compiler.kernel.geometry import ConvolutionWeightGrad
+from mxc.compiler.kernel.ir import computing_dtype
+from mxc.compiler.targets.cpu.emit.builder import BYTES, Array, Value
+from mxc.compiler.targets.cpu.library.blocks import Lines, pack_lines
+from mxc.compiler.targets.cpu.library.convolution import inner_axes, split
+from mxc.compiler.targets.cpu.library.cutting import UNITS, N, Tiles, ceil_div, evenly, least, most, volume
+from mxc.compiler.targets.cpu.library.epilogue import Axis
+from mxc.compiler.targets.cpu.library.printing import KERNEL, Function, Integer, NoAlias, Parameters, Pointer, Printing
+from mxc.compiler.targets.cpu.library.rows import within_border
+from mxc.compiler.targets.cpu.library.tile import add_products, keep_sums, print_tiles, zeros
 from mxc.compiler.targets.cpu.machine.isa import Isa
 
-PIXELS = 384  # of a block, about: a panel of them stays in the nearest cache
-LINES = 144  # of a unit, about
-MANY = 4  # times as many, at most, where a block has few pixels: packing its panels then costs less
-FEW_PIXELS = 100  # of an image: so many lose more to taps outside than to tiles of one tap's channels
-COPY_BYTES = 192 << 10  # of a block's copy, if a channel's is not larger
-KEPT_BYTES = 96 << 10  # of a unit's tiles, if a panel's are not larger
+PIXELS = 384  # pixels of a block, about: a panel of them stays in the nearest cache
+LINES = 144  # lines of a unit, about
+MANY = 4  # times as many lines, at most, where a block has few pixels: packing its panels then costs less
+FEW_PIXELS = 100  # pixels of an image: so many lose more to taps outside than to tiles of one tap's channels
+COPY_BYTES = 192 << 10  # bytes of a block's copy, if a channel's is not larger
+KEPT_BYTES = 96 << 10  # bytes of a unit's tiles, if a panel's are not larger
 
 
 @dataclass(frozen=True)
-class Cut:
-    """How a gradient is cut. The same formulas serve Python (to plan) and the printed program (to run)."""
+class Cut(Generic[N]):
+    """How a gradient is cut."""
 
-    taps: Number
-    inside: Number  # 1: the pixels are those at which a tap reads inside of the image; 0: all
-    images: Number  # of a block
-    height: Number  # output rows of a band
-    bands: Number
-    blocks: Number
-    rows: Number  # of the copy
-    pitch: Number  # pixels of a row of the copy
-    plane: Number  # elements of the copy of a channel of an image
-    chunk: Number  # channels of a unit
-    chunks: Number
-    panels: Number  # of the filters of a group
-    group: Number  # panels of a unit
-    groups: Number
-    units: Number
+    taps: N
+    inside: N  # 1: the pixels are those at which a tap reads inside of the image; 0: all
+    images: N  # of a block
+    height: N  # output rows of a band
+    bands: N
+    blocks: N
+    rows: N  # of the copy
+    pitch: N  # pixels of a row of the copy
+    plane: N  # elements of the copy of a channel of an image
+    chunk: N  # channels of a unit
+    chunks: N
+    panels: N  # of the filters of a group
+    group: N  # panels of a unit
+    groups: N
+    units: N
 
     @classmethod
-    def of(cls, w: Window, dtype: str, isa: Isa) -> Cut:
-        """For the sizes `w`, which are numbers of Python or of the printed program."""
+    def of(cls, g: ConvolutionWeightGrad[N], isa: Isa) -> Cut[N]:
+        w, dtype = g.window, computing_dtype(g.dtype)
         size, columns = BYTES[dtype], isa.tile(dtype)[1]
-        taps: Any = volume(w.kernel)
-        width: Any = most(1, w.out[2])
-        pitch: Any = (width - 1) * w.stride[2] + (w.kernel[2] - 1) * w.dilate[2] + 1
-        height: Any = least(most(1, w.out[1]), most(1, PIXELS // width))
-        bands: Any = most(1, ceil_div(w.out[1], height))
+        taps: N = volume(w.kernel)
+        width: N = most(1, w.out[2])
+        pitch: N = (width - 1) * w.stride[2] + (w.kernel[2] - 1) * w.dilate[2] + 1
+        height: N = least(most(1, w.out[1]), most(1, PIXELS // width))
+        bands: N = most(1, ceil_div(w.out[1], height))
         height = most(1, ceil_div(w.out[1], bands))
-        rows: Any = (height - 1) * w.stride[1] + (w.kernel[1] - 1) * w.dilate[1] + 1
-        plane: Any = w.kernel[0] * rows * pitch
-        several: Any = least(1, most(0, w.channels - isa.rows + 1)) * least(1, taps - 1) * least(1, w.pad[1] + w.pad[2])
-        few: Any = least(1, FEW_PIXELS // most(1, w.data[1] * w.data[2])) * most(0, 2 - bands)
-        inside: Any = several * few
-        images: Any = least(most(1, w.batch), most(1, PIXELS // (1 + inside) // most(1, height * width)))
-        parts: Any = ceil_div(w.batch, images)
+        rows: N = (height - 1) * w.stride[1] + (w.kernel[1] - 1) * w.dilate[1] + 1
+        plane: N = w.kernel[0] * rows * pitch
+        several: N = least(1, most(0, w.channels - isa.rows + 1)) * least(1, taps - 1) * least(1, w.pad[1] + w.pad[2])
+        few: N = least(1, FEW_PIXELS // most(1, w.data[1] * w.data[2])) * most(0, 2 - bands)
+        inside: N = several * few
+        images: N = least(most(1, w.batch), most(1, PIXELS // (1 + inside) // most(1, height * width)))
+        parts: N = ceil_div(w.batch, images)
         images = most(1, ceil_div(w.batch, most(1, parts)))
-        more: Any = most(0, least(MANY, PIXELS // most(1, images * height * width)) - 1) * least(1, taps - 1)
-        lines: Any = LINES * (1 + more)
-        chunk: Any = most(1, least(lines // taps, COPY_BYTES // size // (images * plane)))
-        chunks: Any = ceil_div(w.channels, chunk)
-        whole: Any = 1 + inside * (isa.rows - 1)
+        more: N = most(0, least(MANY, PIXELS // most(1, images * height * width)) - 1) * least(1, taps - 1)
+        lines: N = LINES * (1 + more)
+        chunk: N = most(1, least(lines // taps, COPY_BYTES // size // (images * plane)))
+        chunks: N = ceil_div(w.channels, chunk)
+        whole: N = 1 + inside * (isa.rows - 1)
         chunk = most(1, ceil_div(ceil_div(w.channels, most(1, chunks)), whole) * whole)
         chunks = ceil_div(w.channels, chunk)
-        panels: Any = ceil_div(w.filters, columns)
-        blocks = most(1, parts * w.out[0] * bands)  # sums over nothing are 0
-        kept: Any = KEPT_BYTES // size // columns // (chunk * taps)
-        group: Any = most(1, least(panels, kept + panels * (1 - least(1, blocks - 1))))
-        groups: Any = most(ceil_div(panels, group), least(panels, ceil_div(UNITS, most(1, w.groups * chunks))))
-        group = most(1, ceil_div(panels, most(1, groups)))
-        groups = ceil_div(panels, group)
+        panels: N = ceil_div(w.filters, columns)
+        blocks: N = most(1, parts * w.out[0] * bands)  # sums over nothing are 0
+        kept: N = KEPT_BYTES // size // columns // (chunk * taps)
+        group: N = most(1, least(panels, kept + panels * (1 - least(1, blocks - 1))))
+        groups: N = most(ceil_div(panels, group), least(panels, ceil_div(UNITS, most(1, w.groups * chunks))))
+        group, groups = evenly(panels, most(1, groups))
         return cls(taps, inside, images, height, bands, blocks, rows, pitch, plane, chunk, chunks, panels, group,
                    groups, w.groups * chunks * groups)
 
-    def layout(self, w: Window, dtype: str, isa: Isa) -> tuple[Number, Number, Number, Number, Number]:
+    def layout(self: Cut[N], g: ConvolutionWeightGrad[N], isa: Isa) -> tuple[N, N, N, N, N]:
         """In elements of the scratch, after the tables: where the copy, the panel, a square and the tiles begin, and
         its size."""
+        dtype = computing_dtype(g.dtype)
         lanes, columns, size = isa.lanes(dtype), isa.tile(dtype)[1], BYTES[dtype]
-        pixels: Any = self.images * self.height * most(1, w.out[2])
-        lines: Any = self.chunk * self.taps
-        numbers: Any = (1 + self.inside * (self.taps - 1)) * (pixels + 1) + lines + 3
-        copy: Any = ceil_div(numbers * 8 // size, 16) * 16
-        panel: Any = ceil_div(copy + self.images * self.chunk * self.plane + lanes, 16) * 16
-        square: Any = panel + ceil_div(pixels * columns + lanes, 16) * 16
-        tiles: Any = square + lanes * lanes
-        kept = most(1, least(self.blocks - 1, 1) * self.group)  # a single block needs a single panel's tiles
+        pixels = self.images * self.height * most(1, g.window.out[2])
+        lines = self.chunk * self.taps
+        numbers = (1 + self.inside * (self.taps - 1)) * (pixels + 1) + lines + 3
+        copy: N = ceil_div(numbers * 8 // size, 16) * 16
+        panel: N = ceil_div(copy + self.images * self.chunk * self.plane + lanes, 16) * 16
+        square = panel + ceil_div(pixels * columns + lanes, 16) * 16
+        tiles = square + lanes * lanes
+        kept: N = most(1, least(self.blocks - 1, 1) * self.group)  # a single block needs a single panel's tiles
         return copy, panel, square, tiles, tiles + kept * (ceil_div(lines, lanes) * lanes) * columns
 
 
-def _dtype(kernel: CallKernel) -> str:
-    return computing_dtype(str(dict(kernel.params)["dtype"]))
+def units(g: ConvolutionWeightGrad[int], isa: Isa) -> int:
+    return Cut.of(g, isa).units
 
 
-def units(kernel: CallKernel, isa: Isa) -> int:
-    return int(Cut.of(Window.of(kernel.extents), _dtype(kernel), isa).units)  # type: ignore[arg-type]
+def scratch_elements(g: ConvolutionWeightGrad[int], isa: Isa) -> int:
+    return Cut.of(g, isa).layout(g, isa)[-1]
 
 
-def scratch_elements(kernel: CallKernel, isa: Isa) -> int:
-    w, dtype = Window.of(kernel.extents), _dtype(kernel)
-    return int(Cut.of(w, dtype, isa).layout(w, dtype, isa)[-1])  # type: ignore[arg-type]
+@dataclass(frozen=True)
+class TileCall(Parameters):
+    """Sums over `pixels` pixels of some lines of the copy times a panel of filters.
+
+    offsets: of each pixel in the copy and in the panel, in 32 bits. starts: where each line begins in the copy. c: the
+    sums, which are added to what is there if `add`. pitch: from each line to the next.
+    """
+
+    pixels: Integer
+    offsets: Pointer
+    starts: Pointer
+    copy: Pointer
+    panel: Pointer
+    c: NoAlias
+    add: Integer
+    pitch: Integer
 
 
-def print_kernel(
-    kernel: CallKernel, symbol: str, b: Builder, isa: Isa, dtype: str, epilogue_of: Callable[[Value], Epilogue],
-) -> None:
+def print_kernel(p: Printing) -> None:
     """The kernel's function and those that it calls."""
-    for count in range(1, isa.rows + 1):
-        for wide in range(1, isa.vectors + 1):
-            _print_tile(b, isa, dtype, count, wide)
-    with b.function("multiply", f"{TILE}, i64 lines, i64 vectors", internal=True) as (*rest, lines, vectors):
-        for count in range(1, isa.rows + 1):
-            for wide in range(1, isa.vectors + 1):
-                with b.when(lines.equals(count) & vectors.equals(wide)):
-                    b.leave(f"tile_{count}_{wide}", rest)
+    b, isa = p.b, p.isa
 
-    def made(args: Value) -> _WeightGrad:
-        return _WeightGrad(kernel, b, isa, dtype, epilogue_of(args))
+    def tile(lines: int, vectors: int, values: list[Value]) -> None:
+        _print_tile(p, lines, vectors, TileCall(*values))
 
+    def fits_of(values: list[Value]) -> Callable[[int, int], Value]:
+        *_, lines_here, vectors_here = values
+        return lambda lines, vectors: lines_here.equals(lines) & vectors_here.equals(vectors)
+
+    shapes = [(lines, vectors) for lines in range(1, isa.rows + 1) for vectors in range(1, isa.vectors + 1)]
+    print_tiles(b, shapes, TileCall.text(), tile, f"{TileCall.text()}, i64 lines, i64 vectors", fits_of,
+                ("tile", "multiply"))
     where = "ptr args, ptr noalias target, i64 group, i64 channel, i64 channels, i64 image, i64 images, i64 d, i64 h"
     with b.function("copy", where, True) as (args, target, *place):
-        made(args).copy(Array(b, target, dtype), *place)
+        _WeightGrad(p, args).copy(p.array(target), *place)
     where = "ptr args, ptr noalias target, i64 filter, i64 filters, i64 image, i64 images, i64 d, i64 h, i64 rows"
     with b.function("pack", where, True) as (args, target, *place):
-        made(args).pack(Array(b, target, dtype), *place)
+        _WeightGrad(p, args).pack(p.array(target), *place)
     where = "ptr args, ptr noalias tiles, ptr noalias square, i64 filter, i64 filters, i64 line, i64 lines"
     with b.function("finish", where, True) as (args, tiles, square, *place):
-        made(args).finish(Array(b, tiles, dtype), Array(b, square, dtype), *place)
-    with b.function(symbol, "ptr args, i64 first, i64 last, ptr scratch") as (args, first, last, scratch):
-        made(args).units(args, first, last, scratch)
+        _WeightGrad(p, args).finish(p.array(tiles), p.array(square), *place)
+    with b.function(p.symbol, KERNEL) as (args, first, last, scratch):
+        _WeightGrad(p, args).units(args, first, last, scratch)
 
 
-TILE = "i64 pixels, ptr offsets, ptr starts, ptr copy, ptr panel, ptr noalias c, i64 add, i64 pitch"
+def _print_tile(p: Printing, lines: int, vectors: int, given: TileCall) -> None:
+    """c[line][filter] = (add ? c : 0) + sum over pixels of copy[start of the line + pixel] * panel[pixel][filter]."""
+    b, lanes, columns, pitch = p.b, p.isa.lanes(p.dtype), p.isa.tile(p.dtype)[1], given.pitch
+    pixel_at, start_at = Array(b, given.offsets, "int32"), Array(b, given.starts, "int64")
+    source, right, sums_at = p.array(given.copy), p.array(given.panel), p.array(given.c)
+    line_at = [source.at(start_at[pitch * i]) for i in range(lines)]
+    sums = zeros(b, p.dtype, lanes, lines * vectors)
+    for n in b.range(0, given.pixels, carry=sums):
+        offset, place = (b.convert("sext", pixel_at[n * 2 + i], "i64") for i in range(2))
+        row = right.at(place)
+        add_products(b, lanes, sums, [(line, offset) for line in line_at], row)
+    for i in range(lines):
+        line = sums_at.at(pitch * (i * columns))
+        keep_sums(sums[i * vectors : (i + 1) * vectors], [(line, j * lanes) for j in range(vectors)], given.add)
 
 
-def _print_tile(b: Builder, isa: Isa, dtype: str, lines: int, vectors: int) -> None:
-    """c[line][filter] = (add ? c : 0) + sum over pixels of copy[start of the line + pixel] * panel[pixel][filter].
-
-    pitch: from each line to the next. offsets: of each pixel in the copy and in the panel, in 32 bits.
-    """
-    lanes, columns = isa.lanes(dtype), isa.tile(dtype)[1]
-    grid = [(i, j) for i in range(lines) for j in range(vectors)]
-    with b.function(f"tile_{lines}_{vectors}", TILE, internal=True) as f:
-        pixels, offsets, starts, copy, panel, c, add, pitch = f
-        pixel_at, start_at, source = Array(b, offsets, "int32"), Array(b, starts, "int64"), Array(b, copy, dtype)
-        right, tile = Array(b, panel, dtype), Array(b, c, dtype)
-        line_at = [source.at(start_at[pitch * i]) for i in range(lines)]
-        sums = [b.zero(vector_type(TYPES[dtype], lanes)) for _ in grid]
-        for p in b.range(0, pixels, carry=sums):
-            offset, place = (b.convert("sext", pixel_at[p * 2 + n], "i64") for n in range(2))
-            row = right.at(place)
-            add_products(b, lanes, sums, [(line, offset) for line in line_at], row)
-        for i in range(lines):
-            line = tile.at(pitch * (i * columns))
-            keep_sums(line, sums[i * vectors : (i + 1) * vectors], [j * lanes for j in range(vectors)], add)
-
-
-class _WeightGrad:
+class _WeightGrad(Function):
     """One function of a kernel being printed."""
 
-    def __init__(self, kernel: CallKernel, b: Builder, isa: Isa, dtype: str, epilogue: Epilogue):
-        self.b, self.isa, self.dtype, self.epilogue = b, isa, dtype, epilogue
-        self.lanes, self.columns = isa.lanes(dtype), isa.tile(dtype)[1]
-        self.flat = bool(dict(kernel.params)["flat"])
-        self.window = Window.of(epilogue.extents)  # type: ignore[arg-type]
-        self.strides, self.out_strides = epilogue.extents[22:27], epilogue.extents[27:]
-        self.data, self.out_grad = epilogue.buffers[:2]
+    g: ConvolutionWeightGrad[Value]
+
+    def __init__(self, printing: Printing, args: Value):
+        super().__init__(printing, args)
+        g, self.columns = self.g, self.isa.tile(self.dtype)[1]
+        self.window, self.strides, self.out_strides = g.window, g.data_strides, g.out_strides
+        self.data, self.out_grad = self.epilogue.buffers[:2]
 
     @functools.cached_property
-    def cut(self) -> Any:
+    def cut(self) -> Cut[Value]:
         """Printed where it is first asked for: not every function needs its divisions."""
-        return Cut.of(self.window, self.dtype, self.isa)
+        return Cut.of(self.g, self.isa)
 
     def units(self, args: Value, first: Value, last: Value, scratch: Value) -> None:
         b, w, cut, columns, lanes = self.b, self.window, self.cut, self.columns, self.lanes
-        memory = Array(b, scratch, self.dtype)
-        copy, panel, square, tiles = (memory.at(place) for place in cut.layout(w, self.dtype, self.isa)[:4])
+        memory = self.array(scratch)
+        copy, panel, square, tiles = (memory.at(place) for place in cut.layout(self.g, self.isa)[:4])
         seen = Array(b, scratch, "int64")  # for which block the offsets are
         seen[0] = b.lift(-1)
         counts = seen.at(3)  # of the pixels of each tap
         starts = counts.at(1 + cut.inside * (cut.taps - 1))
         offsets = Array(b, starts.at(cut.chunk * cut.taps).pointer, "int32")
         self._line_starts(starts)
-        keep = b.select(b.lift(cut.blocks) > 1, b.lift(1), b.lift(0))
+        keep = b.select(cut.blocks > 1, b.lift(1), b.lift(0))
         kept = keep * ceil_div(cut.chunk * cut.taps, lanes) * lanes * columns
-        inside = b.lift(cut.inside).differs(0)
+        inside = cut.inside.differs(0)
         for unit in b.range(first, last):
             group, chunk, part = split(unit, (w.groups, cut.chunks, cut.groups))
             channel, panel0 = chunk * cut.chunk, part * cut.group
             channels = b.minimum(cut.chunk, w.channels - channel)
             panels = b.minimum(cut.group, cut.panels - panel0)
             # the lines of a tile: channels of one tap, or any taps of any channels
-            taps, pitch = (b.select(inside, b.lift(cut.taps), b.lift(1)) for _ in range(2))
+            taps, pitch = (b.select(inside, cut.taps, b.lift(1)) for _ in range(2))
             lines = b.select(inside, channels, channels * cut.taps)
-            tile_count = ceil_div(lines, self.isa.rows)
-            size = lines // tile_count
-            longer = lines - size * tile_count
+            cover = Tiles.of(lines, self.isa.rows, empty=False)
             for block in b.range(0, cut.blocks):
                 images0, d, band = split(block, (cut.blocks, b.maximum(1, w.out[0]), cut.bands))
                 image, h = images0 * cut.images, band * cut.height
@@ -232,12 +235,12 @@ class _WeightGrad:
                     here = tiles.at(p * kept)
                     for tap in b.range(0, taps):
                         pixels = offsets.at(tap * (images * rows * w.out[2] * 2))
-                        for t in b.range(0, tile_count):
-                            line = (t * size + b.minimum(t, longer)) * pitch + tap
-                            count = b.select(t < longer, size + 1, size)
-                            b.call("multiply", [counts[tap], pixels.pointer, starts.at(line).pointer, copy.pointer,
-                                                panel.pointer, here.at(line * columns).pointer, block, pitch, count,
-                                                b.lift(ceil_div(filters, lanes))])
+                        for t in b.range(0, cover.count):
+                            line = cover.start(t) * pitch + tap
+                            count = cover.rows(t)
+                            given = TileCall(counts[tap], pixels.pointer, starts.at(line).pointer, copy.pointer,
+                                             panel.pointer, here.at(line * columns).pointer, block, pitch)
+                            b.call("multiply", [*given.values(), count, ceil_div(filters, lanes)])
                     with b.when(block.equals(cut.blocks - 1)):
                         b.call("finish", [args, here.pointer, square.pointer, whole, filters, channel * cut.taps,
                                           channels * cut.taps])
@@ -253,8 +256,8 @@ class _WeightGrad:
     def _pixel_offsets(self, counts: Array, offsets: Array, d: Value, images: Value, rows: Value) -> None:
         """The block's pixels in the copy and in a panel: all, or for each tap those at which it reads inside."""
         b, w, cut, columns = self.b, self.window, self.cut, self.columns
-        size, inside = images * rows * w.out[2], b.lift(cut.inside).differs(0)
-        for tap in b.range(0, b.select(inside, b.lift(cut.taps), b.lift(1))):
+        size, inside = images * rows * w.out[2], cut.inside.differs(0)
+        for tap in b.range(0, b.select(inside, cut.taps, b.lift(1))):
             kd, kh, kw = split(tap, w.kernel)
             found = [b.lift(0)]
             deep = b.inside(d * w.stride[0] + kd * w.dilate[0] - w.pad[0], w.data[0])
@@ -275,7 +278,7 @@ class _WeightGrad:
              h: Value) -> None:
         """[image][channel][kernel depth][rows][pitch]: what a block's pixels read of the channels."""
         b, w, cut = self.b, self.window, self.cut
-        pitch, width, left = b.lift(cut.pitch), b.lift(w.data[2]), b.lift(w.pad[2])
+        pitch, width, left = cut.pitch, w.data[2], w.pad[2]
         for i in b.range(0, images):
             for c in b.range(0, channels):
                 plane = self.data.at((image + i) * self.strides[0] + (group * w.channels + channel + c) *
@@ -285,16 +288,14 @@ class _WeightGrad:
                     for r in b.range(0, cut.rows):
                         y = h * w.stride[1] + r - w.pad[1]
                         inside = b.inside(z, w.data[0]) & b.inside(y, w.data[1])
-                        begin = b.select(inside, b.minimum(left, pitch), pitch)
-                        end = b.select(inside, b.minimum(left + width, pitch), pitch)
+                        begin, end = within_border(inside, left, width, pitch)
                         line = target.at((i * cut.chunk + c) * cut.plane + (kd * cut.rows + r) * pitch)
                         row = plane.at(z * self.strides[2] + y * self.strides[3])
                         self._copy_row(line, row, begin, end, left)
 
     def _copy_row(self, line: Array, row: Array, begin: Value, end: Value, left: Value) -> None:
         """line[x] = row[x - left] for begin <= x < end, else 0; what a vector writes too much is overwritten later."""
-        b, lanes, convert, step = self.b, self.lanes, self.epilogue.arithmetic.loaded, self.strides[4]
-        zero = b.zero(vector_type(TYPES[self.dtype], lanes))
+        b, lanes, convert, step, zero = self.b, self.lanes, self.loaded, self.strides[4], self.zero
         for x in b.range(0, begin, lanes):
             line.put(x, zero)
         with b.when(step.equals(1)):
@@ -311,12 +312,12 @@ class _WeightGrad:
         """[pixel][NR]: a block's pixels of out_grad for some filters; rows that lie together count as one."""
         b, w, s = self.b, self.window, self.out_strides
         together = (s[3]).equals(s[4] * w.out[2])
-        runs, width = b.select(together, b.lift(1), rows), b.select(together, rows * w.out[2], b.lift(w.out[2]))
+        runs, width = b.select(together, b.lift(1), rows), b.select(together, rows * w.out[2], w.out[2])
         for i in b.range(0, images):
             for r in b.range(0, runs):
                 line = self.out_grad.at((image + i) * s[0] + filter0 * s[1] + d * s[2] + (h + r) * s[3])
                 here = target.at((i * runs + r) * width * self.columns)
-                pack_lines(self, self.epilogue, here, line, self.columns, filters, s[1], s[4], width)
+                pack_lines(self.epilogue, self.lanes, here, Lines(line, filters, s[1], s[4], width), self.columns)
 
     def finish(self, tiles: Array, square: Array, filter0: Value, filters: Value, line: Value, lines: Value) -> None:
         """The epilogue over a panel's tiles, [line][filter], a square at a time; `line`: their first one's number."""
@@ -324,12 +325,11 @@ class _WeightGrad:
         for j in b.range(0, filters, lanes):
             count = b.minimum(filters - j, lanes)
             for x in b.range(0, lines, lanes):
-                axes = inner_axes(b, self.flat, line + x, [w.channels, *w.kernel], lanes)
+                axes = inner_axes(b, self.g.flat, line + x, [w.channels, *w.kernel], lanes)
                 whole, mask = lines - x >= lanes, b.first_lanes(lines - x, lanes)
                 rows = [tiles.vector((x + i) * columns + j, lanes) for i in range(lanes)]
-                for number, row in enumerate(b.transpose(rows)):
-                    square.put(number * lanes, row)
-                for u in b.range(0, b.select(whole, count, b.lift(0))):
-                    self.epilogue.store([filter0 + j + u, *axes], square.vector(u * lanes, lanes), self.dtype)
-                for u in b.range(0, b.select(whole, b.lift(0), count)):
-                    self.epilogue.store([filter0 + j + u, *axes], square.vector(u * lanes, lanes), self.dtype, mask)
+
+                def places(u: Value, j: Value = j, axes: list[Axis] = axes) -> list[Axis]:
+                    return [filter0 + j + u, *axes]
+
+                self.store_square(square, rows, count, whole, mask, places)

@@ -20,15 +20,16 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Generic
 
-from mxc.compiler.kernel.calls import WINOGRAD_BAND, WINOGRAD_KERNELS, Window
-from mxc.compiler.kernel.ir import CallKernel
-from mxc.compiler.targets.cpu.emit.builder import BYTES, TYPES, Array, Builder, Number, Value, vector_type
-from mxc.compiler.targets.cpu.library.blocks import LINE, UNITS, ceil_div, least, most, prefetch
+from mxc.compiler.kernel.geometry import WinogradConvolution
+from mxc.compiler.targets.cpu.emit.builder import BYTES, Array, Value
+from mxc.compiler.targets.cpu.library.blocks import LINE, prefetch
 from mxc.compiler.targets.cpu.library.convolution import split
-from mxc.compiler.targets.cpu.library.epilogue import Epilogue, Lane
-from mxc.compiler.targets.cpu.library.tile import multiply, sizes
+from mxc.compiler.targets.cpu.library.cutting import UNITS, N, ceil_div, least, most
+from mxc.compiler.targets.cpu.library.epilogue import Lane
+from mxc.compiler.targets.cpu.library.printing import KERNEL, Function, Integer, NoAlias, Parameters, Pointer, Printing
+from mxc.compiler.targets.cpu.library.tile import multiply, print_tiles, sizes, zeros
 from mxc.compiler.targets.cpu.library.winograd_tiles import (
     PLACES,
     RESULTS,
@@ -39,147 +40,154 @@ from mxc.compiler.targets.cpu.library.winograd_tiles import (
     tile_count,
 )
 from mxc.compiler.targets.cpu.machine.isa import Isa
+from mxc.compiler.targets.cpu.preferences import WINOGRAD
 
-BAND_BYTES = 384 << 10  # of a band's transformed data and products, if that leaves it enough tiles
-FILTERS = 64  # at once, about
-WHERE = 3  # numbers of a tile: image, first row and column of its results
+BAND_BYTES = 384 << 10  # bytes of a band's transformed data and products, if that leaves it enough tiles
+FILTERS = 64  # filters at once, about
+WHERE = 3  # numbers that tell where a tile is: image, first row and column of its results
 AHEAD = 3  # lines of the next weights that a tile group asks for, for each channel block; the first groups do so
-TILE = "i64 blocks, ptr data, ptr weights, ptr ahead, ptr noalias products"
 
 
 @dataclass(frozen=True)
-class Cut:
-    """How a convolution is cut. The same formulas serve Python (to plan) and the printed program (to run)."""
+class TileCall(Parameters):
+    """The products of a tile group and a group of filters, at one place, over all channels. ahead: the weights that are
+    asked for meanwhile."""
 
-    blocks: Number  # of channels
-    filters: Number  # filter groups
-    tiles: Number
-    band: Number  # tile groups of a band
-    bands: Number
-    chunk: Number  # filter groups at once
-    chunks: Number
-    apart: Number  # chunks that are units of their own
-    alone: Number  # 1 if a band's data are transformed here, 0 if they are given
+    blocks: Integer
+    data: Pointer
+    weights: Pointer
+    ahead: Pointer
+    products: NoAlias
+
+
+@dataclass(frozen=True)
+class Cut(Generic[N]):
+    """How a convolution is cut."""
+
+    blocks: N  # of channels
+    filters: N  # filter groups
+    tiles: N
+    band: N  # tile groups of a band
+    bands: N
+    chunk: N  # filter groups at once
+    chunks: N
+    apart: N  # chunks that are units of their own
+    alone: N  # 1 if a band's data are transformed here, 0 if they are given
 
     @classmethod
-    def of(cls, w: Window, given: Number, params: dict[str, Any]) -> Cut:
-        """For the sizes `w`, which are numbers of Python or of the printed program, as `given` is."""
-        size, block, columns = (params[k] for k in ("tiles", "block", "columns"))
+    def of(cls, g: WinogradConvolution[N]) -> Cut[N]:
+        w, size, columns = g.window, g.tiles, g.columns
         tiles = tile_count(w)
-        groups: Any = ceil_div(tiles, size)
-        filters: Any = ceil_div(w.filters, columns)
-        shared: Any = least(given, 1)
-        depth: Any = w.channels + least(w.filters, FILTERS)
-        band: Any = BAND_BYTES // (PLACES * size * BYTES[params["dtype"]]) // most(1, depth)
-        band = most(band, most(WINOGRAD_BAND[0], w.channels * w.filters // WINOGRAD_KERNELS) // size)
-        band = least(band + shared * groups, WINOGRAD_BAND[1] // size)
-        bands: Any = ceil_div(groups, band)
+        groups: N = ceil_div(tiles, size)
+        filters: N = ceil_div(w.filters, columns)
+        shared: N = least(g.given, 1)
+        depth = w.channels + least(w.filters, FILTERS)
+        band: N = BAND_BYTES // (PLACES * size * BYTES[g.dtype]) // most(1, depth)
+        band = most(band, most(WINOGRAD.band[0], w.channels * w.filters // WINOGRAD.band_kernels) // size)
+        band = least(band + shared * groups, WINOGRAD.band[1] // size)
+        bands: N = ceil_div(groups, band)
         band = ceil_div(groups, most(1, bands))
-        chunks: Any = most(ceil_div(filters, most(1, FILTERS // columns)),
-                           shared * least(filters, ceil_div(UNITS, most(1, bands))))
-        chunk: Any = ceil_div(filters, most(1, chunks))
+        chunks: N = most(ceil_div(filters, max(1, FILTERS // columns)),
+                         shared * least(filters, ceil_div(UNITS, most(1, bands))))
+        chunk: N = ceil_div(filters, most(1, chunks))
         chunks = ceil_div(filters, most(1, chunk))
-        apart: Any = shared * chunks + 1 - shared
-        return cls(w.channels // block, filters, tiles, band, bands, chunk, chunks, apart, 1 - shared)
+        apart = shared * chunks + 1 - shared
+        return cls(w.channels // g.block, filters, tiles, band, bands, chunk, chunks, apart, 1 - shared)
 
-    def layout(self, params: dict[str, Any]) -> list[Number]:
+    def layout(self: Cut[N], g: WinogradConvolution[N]) -> list[N]:
         """In elements of the scratch, which begins with where tiles lie: where a tile's data, its results, the
         transformed data and the products begin, and its size."""
-        size, block, columns = (params[k] for k in ("tiles", "block", "columns"))
-        tiles: Any = self.band * size
-        sizes = [tiles * WHERE * (8 // BYTES[params["dtype"]]), PLACES * block, RESULTS * RESULTS * block,
-                 self.alone * PLACES * self.pitch(params), self.chunk * tiles * PLACES * columns]
-        ends: list[Any] = [0]
+        tiles, block = self.band * g.tiles, g.block
+        sizes = (tiles * WHERE * (8 // BYTES[g.dtype]), PLACES * block, RESULTS * RESULTS * block,
+                 self.alone * PLACES * self.pitch(g), self.chunk * tiles * PLACES * g.columns)
+        ends: list[N] = []
+        end: N | int = 0
         for elements in sizes:
-            ends.append(ceil_div(ends[-1] + elements, 16) * 16)
-        return ends[1:]
+            end = ceil_div(end + elements, 16) * 16
+            ends.append(end)
+        return ends
 
-    def pitch(self, params: dict[str, Any]) -> Any:
+    def pitch(self: Cut[N], g: WinogradConvolution[N]) -> N:
         """Elements from place to place of the transformed data: an odd number of lines, or all would meet in a few
         sets of the cache."""
-        line = LINE // BYTES[params["dtype"]]
-        lines = ceil_div(self.band * self.blocks * (params["tiles"] * params["block"]), line)  # type: ignore[operator]
-        return (lines + 1 - lines % 2) * line  # type: ignore[operator]
+        line = LINE // BYTES[g.dtype]
+        lines: N = ceil_div(self.band * self.blocks * (g.tiles * g.block), line)
+        return (lines + 1 - lines % 2) * line
 
 
-def units(kernel: CallKernel, isa: Isa) -> int:
-    cut = _cut(kernel)
-    return int(cut.bands * cut.apart)  # type: ignore[operator,arg-type]
+def units(g: WinogradConvolution[int], isa: Isa) -> int:
+    cut = Cut.of(g)
+    return cut.bands * cut.apart
 
 
-def scratch_elements(kernel: CallKernel, isa: Isa) -> int:
-    return int(_cut(kernel).layout(dict(kernel.params))[-1])  # type: ignore[arg-type]
+def scratch_elements(g: WinogradConvolution[int], isa: Isa) -> int:
+    return Cut.of(g).layout(g)[-1]
 
 
-def _cut(kernel: CallKernel) -> Cut:
-    return Cut.of(Window.of(kernel.extents), kernel.extents[-1], dict(kernel.params))
-
-
-def print_kernel(
-    kernel: CallKernel, symbol: str, b: Builder, isa: Isa, dtype: str, epilogue_of: Callable[[Value], Epilogue],
-) -> None:
+def print_kernel(p: Printing) -> None:
     """The kernel's function and those that it calls."""
-    params: dict[str, Any] = dict(kernel.params)
-    vectors_of_group = params["columns"] // params["block"]
-    shapes = [(t, v) for t in sizes(params["tiles"])
-              for v in range(vectors_of_group if params["whole"] else 1, vectors_of_group + 1)]
-    for t, v in shapes:
-        with b.function(f"tile_{t}_{v}", TILE, internal=True) as values:
-            _print_tile(b, isa, params, dtype, t, v, values)
-    with b.function("multiply", f"{TILE}, i64 tiles, i64 vectors", internal=True) as (*rest, tiles, vectors):
-        for t, v in shapes:
-            with b.when((tiles <= t) & vectors.equals(v)):  # of a group there is always room for all
-                b.leave(f"tile_{t}_{v}", rest)
-    print_sides(b, dtype, params["block"], epilogue_of)
+    g: WinogradConvolution[int] = p.geometry
+    b, vectors_of_group = p.b, g.columns // g.block
+
+    def tile(tiles: int, vectors: int, values: list[Value]) -> None:
+        _print_tile(p, tiles, vectors, TileCall(*values))
+
+    def fits_of(values: list[Value]) -> Callable[[int, int], Value]:
+        *_, tiles, vectors_here = values
+        # of a group there is always room for all tiles
+        return lambda t, vectors: (tiles <= t) & vectors_here.equals(vectors)
+
+    shapes = [(t, v) for t in sizes(g.tiles)
+              for v in range(vectors_of_group if g.whole else 1, vectors_of_group + 1)]
+    print_tiles(b, shapes, TileCall.text(), tile, f"{TileCall.text()}, i64 tiles, i64 vectors", fits_of,
+                ("tile", "multiply"))
+    print_sides(p, g.block)
     with b.function("prepare", "ptr args, ptr noalias scratch, i64 first, i64 tiles", True) as (args, *rest):
-        _Winograd(kernel, b, dtype, epilogue_of(args)).prepare(args, *rest)
+        _Winograd(p, args).prepare(args, *rest)
     where = "ptr args, ptr noalias products, ptr noalias results, i64 block, i64 vectors, i64 image, i64 y, i64 x"
     with b.function("finish", where, True) as (args, products, made, *place):
-        _Winograd(kernel, b, dtype, epilogue_of(args)).finish(Array(b, products, dtype), Array(b, made, dtype), *place)
-    with b.function(symbol, "ptr args, i64 first, i64 last, ptr scratch") as (args, first, last, scratch):
-        _Winograd(kernel, b, dtype, epilogue_of(args)).units(args, first, last, scratch)
+        _Winograd(p, args).finish(p.array(products), p.array(made), *place)
+    with b.function(p.symbol, KERNEL) as (args, first, last, scratch):
+        _Winograd(p, args).units(args, first, last, scratch)
 
 
-def _print_tile(
-    b: Builder, isa: Isa, params: dict[str, Any], dtype: str, tiles: int, vectors: int, values: list[Value],
-) -> None:
+def _print_tile(p: Printing, tiles: int, vectors: int, given: TileCall) -> None:
     """products[tile][filter] = sum over channels of data[channel][tile] * weights[channel][filter]."""
-    blocks, data, weights, ahead, products = values
-    lanes, columns = params["block"], params["columns"]
-    step = params["tiles"] * lanes
+    b, g = p.b, p.geometry
+    lanes, columns = g.block, g.columns
     pairs = [(i, j) for i in range(tiles) for j in range(vectors)]
-    source, weight, following, target = (Array(b, x, dtype) for x in (data, weights, ahead, products))
-    sums = [b.zero(vector_type(TYPES[dtype], lanes)) for _ in pairs]
-    for k in b.range(0, blocks, carry=sums):
-        here, row = source.at(k * step), weight.at(k * (lanes * columns))
+    source, weight, following, target = map(p.array, (given.data, given.weights, given.ahead, given.products))
+    sums = zeros(b, p.dtype, lanes, len(pairs))
+    for k in b.range(0, given.blocks, carry=sums):
+        here, row = source.at(k * (g.tiles * lanes)), weight.at(k * (lanes * columns))
         for i in range(AHEAD):
             prefetch(following.at((k * AHEAD + i) * columns), 2)
-        multiply(b, isa, sums, [(here, i * lanes) for i in range(tiles)], row, columns, lanes)
+        multiply(b, p.isa, sums, [(here, i * lanes) for i in range(tiles)], row, columns, lanes)
     for total, (i, j) in zip(sums, pairs, strict=True):
         target.put(i * (PLACES * columns) + j * lanes, total)
 
 
-class _Winograd:
+class _Winograd(Function):
     """One function of a kernel being printed."""
 
-    def __init__(self, kernel: CallKernel, b: Builder, dtype: str, epilogue: Epilogue):
-        self.b, self.dtype, self.epilogue = b, dtype, epilogue
-        self.params: dict[str, Any] = dict(kernel.params)
-        self.lanes, self.size, self.columns, self.flat = (
-            self.params[k] for k in ("block", "tiles", "columns", "flat"))
-        self.window = Window.of(epilogue.extents)  # type: ignore[arg-type]
-        *self.strides, self.given = epilogue.extents[22:]
-        self.data, self.weight = epilogue.buffers[:2]
+    g: WinogradConvolution[Value]
+
+    def __init__(self, printing: Printing, args: Value):
+        super().__init__(printing, args)
+        g = self.g
+        self.size, self.columns, self.window, self.strides, self.given = (
+            g.tiles, g.columns, g.window, g.data_strides, g.given)
+        self.data, self.weight = self.epilogue.buffers[:2]
 
     @functools.cached_property
-    def cut(self) -> Any:
+    def cut(self) -> Cut[Value]:
         """Printed where it is first asked for: `finish`, which runs for each tile, has no time for its divisions."""
-        return Cut.of(self.window, self.given, self.params)
+        return Cut.of(self.g)
 
     def units(self, args: Value, first: Value, last: Value, scratch: Value) -> None:
         b, cut, size, given = self.b, self.cut, self.size, self.given
-        _, made, here, products, _ = (Array(b, scratch, self.dtype).at(x) for x in cut.layout(self.params))
-        pitch = b.select(given.equals(0), cut.pitch(self.params), given)
+        _, made, here, products, _ = (self.array(scratch).at(x) for x in cut.layout(self.g))
+        pitch = b.select(given.equals(0), cut.pitch(self.g), given)
         for unit in b.range(first, last):
             band, part = unit // cut.apart, unit % cut.apart
             tiles = b.minimum(cut.band * size, cut.tiles - band * cut.band * size)
@@ -206,7 +214,7 @@ class _Winograd:
                     group = t // size
                     part = b.minimum(group, self.lanes // AHEAD) * cut.blocks * (AHEAD * columns)
                     b.call("multiply", [
-                        b.lift(cut.blocks), data.at(place * pitch + group * group_step).pointer, weights.pointer,
+                        cut.blocks, data.at(place * pitch + group * group_step).pointer, weights.pointer,
                         self.weight.at(following + part).pointer, target.at(t * (PLACES * columns)).pointer,
                         b.minimum(size, tiles - t), self.vectors(begin + f)])
 
@@ -231,8 +239,8 @@ class _Winograd:
     def prepare(self, args: Value, scratch: Value, first: Value, tiles: Value) -> None:
         """Where the tiles from `first` on lie, and their data transformed, unless these are given."""
         b, w, cut, lanes, size = self.b, self.window, self.cut, self.lanes, self.size
-        patch, _, data, _, _ = (Array(b, scratch, self.dtype).at(x) for x in cut.layout(self.params))
-        where, pitch, sizes = Array(b, scratch, "int64"), cut.pitch(self.params), grid(w)
+        patch, _, data, _, _ = (self.array(scratch).at(x) for x in cut.layout(self.g))
+        where, pitch, sizes = Array(b, scratch, "int64"), cut.pitch(self.g), grid(w)
         for t in b.range(0, tiles):
             image, ty, tx = split(first + t, sizes)
             place = where.at(t * WHERE)
@@ -250,7 +258,7 @@ class _Winograd:
         """The results of a tile, and the epilogue over those that exist, for `vectors` filter blocks."""
         b, w, lanes = self.b, self.window, self.lanes
         rows, wide = b.minimum(RESULTS, w.out[1] - y), b.minimum(RESULTS, w.out[2] - x)
-        at_once = self.flat and self.epilogue.brief
+        at_once = self.g.flat and self.epilogue.brief
         whole = rows.equals(RESULTS) & wide.equals(RESULTS) & b.number(at_once, "i1")
         for j in b.range(0, vectors):
             values = results(products.at(j * lanes), self.columns, lanes)
@@ -258,7 +266,7 @@ class _Winograd:
                 with b.when(whole):
                     walk = self.epilogue.walk([image, block + j, Lane(b.lift(0)), y * w.out[2] + x], 3)
                     for r, line in enumerate(values):
-                        first = walk.moved(b.lift(w.out[2]) * r)
+                        first = walk.moved(w.out[2] * r)
                         for c, value in enumerate(line):
                             first.moved(c).store(value, self.dtype)
             with b.when_not(whole):
@@ -268,6 +276,6 @@ class _Winograd:
                 for i in b.range(0, rows):
                     begin = (y + i) * w.out[2] + x
                     for k in b.range(0, wide):
-                        place = [begin + k] if self.flat else [b.lift(0), y + i, x + k]
+                        place = [begin + k] if self.g.flat else [b.lift(0), y + i, x + k]
                         value = made.vector((i * RESULTS + k) * lanes, lanes)
                         self.epilogue.store([image, block + j, Lane(b.lift(0)), *place], value, self.dtype)

@@ -5,51 +5,63 @@ A vector holds one pixel of a block of channels.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from mxc.compiler.kernel.calls import Window, winograd
-from mxc.compiler.targets.cpu.emit.builder import TYPES, Array, Builder, Number, Value, vector_type
-from mxc.compiler.targets.cpu.library.blocks import ceil_div, prefetch
-from mxc.compiler.targets.cpu.library.epilogue import Epilogue
+from mxc.compiler.kernel.geometry import Window
+from mxc.compiler.ops import winograd
+from mxc.compiler.targets.cpu.emit.builder import TYPES, Array, Builder, Value, vector_type
+from mxc.compiler.targets.cpu.library.blocks import prefetch
+from mxc.compiler.targets.cpu.library.cutting import N, ceil_div
+from mxc.compiler.targets.cpu.library.printing import Function, Integer, NoAlias, Parameters, Pointer, Printing
 
 RESULTS, READ, PLACES = winograd.RESULTS, winograd.READ, winograd.PLACES
 
 
-def grid(w: Window) -> list[Number]:
+def grid(w: Window[N]) -> list[N]:
     """Images, and rows and columns of tiles."""
     return [w.batch, ceil_div(w.out[1], RESULTS), ceil_div(w.out[2], RESULTS)]
 
 
-def tile_count(w: Window) -> Any:
+def tile_count(w: Window[N]) -> N:
     n, rows, columns = grid(w)
-    return n * rows * columns  # type: ignore[operator]
+    return n * rows * columns
 
 
-def collect(w: Window, patch: Array, plane: Array, row: Value, column: Value, y: Value, x: Value, lanes: int) -> None:
-    """patch[i][j] = plane[y + i][x + j], or 0 where that lies outside."""
-    b = patch.builder
+@dataclass(frozen=True)
+class CollectCall(Parameters):
+    """patch[i][j] = data[y + i][x + j], or 0 where that lies outside. row, column: elements between those of data."""
+
+    args: Pointer
+    patch: NoAlias
+    data: Pointer
+    row: Integer
+    column: Integer
+    y: Integer
+    x: Integer
+
+
+def _collect(p: Printing, given: CollectCall, lanes: int) -> None:
+    b, (y, x), w = p.b, (given.y, given.x), Function(p, given.args).g.window
+    patch, plane = p.array(given.patch), p.array(given.data)
     zero = b.zero(vector_type(TYPES[patch.dtype], lanes))
     for i in b.range(0, READ):
-        line, source = patch.at(i * (READ * lanes)), plane.at((y + i) * row)
+        line, source = patch.at(i * (READ * lanes)), plane.at((y + i) * given.row)
         for j in range(READ):
             line.put(j * lanes, zero)
         with b.when(b.inside(y + i, w.data[1])):
             begin, end = b.maximum(0, 0 - x), b.minimum(READ, w.data[2] - x)
             for k in b.range(begin, end):
-                line.put(k * lanes, source.vector((x + k) * column, lanes))
+                line.put(k * lanes, source.vector((x + k) * given.column, lanes))
 
 
-def print_sides(b: Builder, dtype: str, lanes: int, epilogue_of: Callable[[Value], Epilogue]) -> None:
+def print_sides(p: Printing, lanes: int) -> None:
     """The functions that `Source.put` calls."""
-    with b.function("collect", "ptr args, ptr noalias patch, ptr data, i64 row, i64 column, i64 y, i64 x", True) as f:
-        args, patch, plane, row, column, y, x = f
-        w = Window.of(epilogue_of(args).extents)  # type: ignore[arg-type]
-        collect(w, Array(b, patch, dtype), Array(b, plane, dtype), row, column, y, x, lanes)
-    with b.function("transform", "ptr data, i64 row, i64 column, ptr noalias target, i64 pitch", True) as f:
+    with p.b.function("collect", CollectCall.text(), True) as values:
+        _collect(p, CollectCall(*values), lanes)
+    with p.b.function("transform", "ptr data, i64 row, i64 column, ptr noalias target, i64 pitch", True) as f:
         data, row, column, target, pitch = f
-        transform(Array(b, data, dtype), row, column, Array(b, target, dtype), pitch, lanes)
+        transform(p.array(data), row, column, p.array(target), pitch, lanes)
 
 
 @dataclass(frozen=True)
@@ -58,7 +70,7 @@ class Source:
     patch: memory for the data of one tile."""
 
     args: Value
-    w: Window
+    w: Window[Value]
     data: Array
     steps: Sequence[Value]
     patch: Array
@@ -71,14 +83,14 @@ class Source:
         image, y, x = place[0], place[1] - w.pad[1], place[2] - w.pad[2]
         plane = self.data.at(image * image_step + block * block_step)
         inner = b.inside(y, w.data[1] - (READ - 1)) & b.inside(x, w.data[2] - (READ - 1))
-        inner = inner & (b.lift(w.data[1]) >= READ) & (b.lift(w.data[2]) >= READ)
+        inner = inner & (w.data[1] >= READ) & (w.data[2] >= READ)
         with b.when(inner):
             following = plane.at(y * row + x * column + block_step)
             for i, c in itertools.product(range(READ if ahead else 0), (2, 4)):
                 prefetch(following.at(row * i + column * c))
             b.call("transform", [plane.at(y * row + x * column).pointer, row, column, target.pointer, pitch])
         with b.when_not(inner):
-            b.call("collect", [self.args, self.patch.pointer, plane.pointer, row, column, y, x])
+            b.call("collect", CollectCall(self.args, self.patch.pointer, plane.pointer, row, column, y, x).values())
             sides = b.lift(READ * self.lanes), b.lift(self.lanes)
             b.call("transform", [self.patch.pointer, *sides, target.pointer, pitch])
 

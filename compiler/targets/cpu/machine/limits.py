@@ -1,6 +1,8 @@
 """Two kernels that do nothing but what a machine is limited by: multiply-adds in registers, and copying."""
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from mxc.compiler.targets.cpu.emit.builder import Array, Builder, Value, vector_type
 from mxc.compiler.targets.cpu.machine.isa import Isa
 
@@ -8,9 +10,24 @@ MULTIPLY, COPY = "mxc_limit_multiply", "mxc_limit_copy"
 CHAINS = 12  # sums that grow independently: more than the multiply-adds that a core has in flight
 
 
-def flops_per_round(isa: Isa) -> int:
-    """Multiplications and additions of one round of MULTIPLY, in float32."""
-    return 2 * CHAINS * isa.lanes("float32")
+class Limits(NamedTuple):
+    """Both, loaded, by their addresses: `LimitKernels` in targets/protocol.py says what they take."""
+
+    multiply: int
+    copy: int
+    isa: Isa
+
+    @property
+    def lanes(self) -> int:
+        return self.isa.lanes("float32")
+
+    @property
+    def scratch_bytes(self) -> int:
+        return CHAINS * self.isa.vector_bytes
+
+    @property
+    def flops(self) -> int:
+        return 2 * CHAINS * self.lanes
 
 
 def source(isa: Isa) -> str:
