@@ -19,6 +19,8 @@ endif
 # The package is links to these files, made by the installation (setup.py): LINKED has the list that they were made of.
 LIST := find frontend runtime compiler ops.yaml -name '*.py' -o -name '*.yaml' -o -name py.typed | LC_ALL=C sort
 LINKED := build/linked.txt
+WHOLE := -e '.[test,dev]'
+LINKS := --no-deps --no-build-isolation -e .
 CHANGED := $(shell $(LIST) | cmp -s - $(LINKED) 2>/dev/null || echo changed-files)
 # A folder of models as examples/check_models.py takes it, for the parts of `make bench` that run saved networks.
 MODELS ?= ../shared/models
@@ -63,7 +65,7 @@ $(READY): pyproject.toml setup.py $(if $(OTHER),other-python) $(CHANGED)
 	  echo "PYTHON=$$python does not run, or is not 3.$(LEAST) or later" >&2; exit 1; \
 	elif [ -n "$(OTHER)" ] || [ ! -e $@ ]; then echo "$$python -m venv $(OTHER) $(VENV)"; $$python -m venv $(OTHER) $(VENV); fi
 	$(BIN)/python -m pip install -q --disable-pip-version-check \
-	  $(if $(filter-out changed-files,$?),-e '.[test,dev]',--no-deps --no-build-isolation -e .)
+	  $(if $(filter-out changed-files,$?),$(WHOLE),$(LINKS))
 	$(LIST) > $(LINKED)
 	touch $@
 
