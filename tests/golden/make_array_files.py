@@ -1,6 +1,8 @@
 """Write ndarray_dict.params and ndarray_list.params, files of arrays by MXNet 1.9.1's `nd.save`: with MXNet's Python.
 
-The first has an array of each dtype and four sparse ones, by name; the second two arrays without names.
+The first has an array of each dtype and four sparse ones, by name; the second two arrays without names. MXNet writes how
+many rows of `rsp` are stored before it has computed them: none, although there are two. Readers must stand that, so it
+is made to happen: the rows wait for a slow product.
 """
 from pathlib import Path
 
@@ -8,6 +10,7 @@ import mxnet as mx
 import numpy as np
 
 HERE = Path(__file__).parent
+SLOW = 4000  # rows of a square matrix; some seconds of work
 ONES = {"f16": "float16", "f64": "float64", "i8": "int8", "u8": "uint8", "i32": "int32"}
 
 
@@ -17,7 +20,8 @@ def main():
     arrays["b"] = mx.nd.array([1, 0, 1], dtype="bool")
     arrays["f32"] = mx.nd.array([[1.5, -2.25], [np.inf, np.nan]])
     arrays["csr"] = mx.nd.array([[0, 0, 1.5], [0, 0, 0], [2, 0, -3]]).tostype("csr")
-    arrays["rsp"] = mx.nd.array([[0, 0], [1, 2], [0, 0], [3, 4]]).tostype("row_sparse")
+    slow = mx.nd.dot(mx.nd.zeros((SLOW, SLOW)), mx.nd.zeros((SLOW, SLOW)))[0, 0]
+    arrays["rsp"] = (mx.nd.array([[0, 0], [1, 2], [0, 0], [3, 4]]) + slow).tostype("row_sparse")
     arrays["rsp0"] = mx.nd.sparse.zeros("row_sparse", (3, 2))
     arrays["csr0"] = mx.nd.sparse.zeros("csr", (3, 2))
     mx.nd.save(str(HERE / "ndarray_dict.params"), arrays)
