@@ -1,8 +1,8 @@
 """Write ndarray_dict.params and ndarray_list.params, files of arrays by MXNet 1.9.1's `nd.save`: with MXNet's Python.
 
-The first has an array of each dtype and four sparse ones, by name; the second two arrays without names. MXNet writes how
-many rows of `rsp` are stored before it has computed them: none, although there are two. Readers must stand that, so it
-is made to happen: the rows wait for a slow product.
+The first has an array of each dtype and four sparse ones, by name; the second two arrays without names. MXNet may write
+how many rows of a sparse array are stored before it has computed them: none, although there are two. Readers must stand
+that, so it is made to happen to `rsp`, which waits for a slow product.
 """
 from pathlib import Path
 
