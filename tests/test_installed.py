@@ -6,7 +6,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from installed import PLACES, complaint, package
+from installed import PLACES, ROOT, complaint, package
+
+from mxc.compiler.system import sources
 
 
 @pytest.fixture
@@ -25,6 +27,14 @@ def checkout(tmp_path: Path) -> Path:
 
 def test_the_package_here_is_whole() -> None:
     assert complaint(package()) == ""
+
+
+def test_the_compiler_knows_its_versions_by_the_checkouts_files() -> None:
+    """Not by their links' folder, which might lack one."""
+    found = package()
+    assert found is not None
+    own = (found / "compiler" / "api.py").resolve()
+    assert Path(sources.ROOT) in (own.parent, ROOT / "compiler")
 
 
 def test_links_to_all_files(checkout: Path) -> None:
