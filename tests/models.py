@@ -42,7 +42,7 @@ EVERY = {
     **BUILT, **CLOSELY,
     "alexnet": (classifiers.alexnet, PICTURE),
     "vgg16": (vision.vgg16, PICTURE),
-    "densenet121": (vision.densenet121, PICTURE),
+    "densenet": (vision.densenet121, PICTURE),
     "resnet18_v2": (classifiers.resnet18_v2, PICTURE),
     "se_resnext50": (classifiers.se_resnext50, PICTURE),
     "mobilenet_v1": (classifiers.mobilenet_v1, PICTURE),
@@ -81,7 +81,7 @@ def network(name: str) -> tuple[mx.sym.Symbol, Shapes]:
         return make(), dict(shapes)
     case = saved().get(name)
     if case is None:
-        pytest.skip(f"{SHARED} has no {name}")
+        pytest.skip(f"{name} is saved by other people: the repository does not have it, nor has {SHARED}")
     return mx.sym.load(str(SHARED / case["symbol"])), {n: tuple(s) for n, s in case["shapes"].items()}
 
 

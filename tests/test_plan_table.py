@@ -21,6 +21,7 @@ def test_plan(name: str, mode: str) -> None:
 
 
 def test_every_network_has_its_rows() -> None:
+    assert not {name for name, _ in OWN} & {name for name, _ in SAVED}
     assert TABLE.read_text().startswith(HEADER)
     assert list(OWN) == [(name, mode) for name in EVERY for mode in ("inference", "training")]
 
