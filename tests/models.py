@@ -59,6 +59,9 @@ EVERY = {
     "encoder": (sequences.encoder, {"data": (2, 16), "segments": (2, 16), "lengths": (2,), "positions": (16, 64)}),
 }
 NAMES = (*BUILT, *CLOSELY)
+# The saved networks beside CLOSELY's, of which printed.py tells where they are there.
+SAVED = ("cifar_resnet20_v1", "mtcnn_det1", "mtcnn_det2", "mtcnn_det3", "resnet18_v1", "resnet50_v1",
+         "mobilenetv2_1.0", "squeezenet1.1", "genderage")
 # Saved networks whose graph is that of a network here but for the names, and in places the order, of its nodes.
 SAME = {"cifar_resnet20_v1": "resnet20", "genderage": "gender_age", "inceptionv3": "inception_v3",
         "lstm_ptb": "language_model", "mobilenetv2_1.0": "mobilenet_v2", "mtcnn_det1": "face_proposals",
