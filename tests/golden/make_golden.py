@@ -45,6 +45,7 @@ SCRIPTS = {
     "make_symbols.py golden": ("symbols.json",), "make_symbols.py calls": ("symbol_calls.json",),
     "make_array_files.py": ("ndarray_dict.params", "ndarray_list.params"),
     "make_module_names.py": ("../module_names.json",),
+    "make_api.py": tuple(f"../api/{path.name}" for path in sorted((HERE.parent / "api").glob("*.txt"))),
 }
 OURS = ("make_losses.py",)
 # Last digits: units in the last place of an array's largest number, and a share of a number in JSON, where scripts
@@ -136,6 +137,7 @@ def copied(to: Path) -> Path:
     shutil.copytree(HERE.parents[1] / "examples", to / "examples")
     folder = Path(shutil.copytree(HERE, to / "tests" / "golden", ignore=shutil.ignore_patterns("__pycache__")))
     shutil.copy(HERE.parent / "module_names.json", folder.parent)
+    shutil.copytree(HERE.parent / "api", folder.parent / "api")
     return folder
 
 
