@@ -16,14 +16,19 @@ ifneq ($(GIVEN)$(if $(wildcard $(READY)),,unfinished),)
 OTHER := $(shell [ "`$(PYTHON) $(WHICH) 2>&1`" = "`$(BIN)/python $(WHICH) 2>&1`" ] || echo --clear)
 endif
 endif
-TREE := $(VENV)/tree
+# The package is links to these files, made by the installation (setup.py): LINKED has the list that they were made of.
+LIST := find frontend runtime compiler ops.yaml -name '*.py' -o -name '*.yaml' -o -name py.typed | LC_ALL=C sort
+LINKED := build/linked.txt
+WHOLE := -e '.[test,dev]'
+LINKS := --no-deps --no-build-isolation -e .
+CHANGED := $(shell $(LIST) | cmp -s - $(LINKED) 2>/dev/null || echo changed-files)
 # A folder of models as examples/check_models.py takes it, for the parts of `make bench` that run saved networks.
 MODELS ?= ../shared/models
 # What bench/networks.py is told besides: --quick, --cases WORD, --compare OLD.json. BENCH_PEERS=mxnet,torch: peers.
 BENCH_FLAGS ?=
 QUICK := $(findstring --quick,$(BENCH_FLAGS))
 
-.PHONY: demo test test-all lint types bench clean other-python
+.PHONY: demo test test-all lint types bench clean other-python changed-files
 
 demo: $(READY)
 	$(BIN)/python examples/demo.py
@@ -37,11 +42,8 @@ test-all: $(READY)
 lint: $(READY)
 	$(BIN)/ruff check .
 
-# mypy does not see that setup.py maps three folders to one package, so it gets links laid out as the package is.
 types: $(READY)
-	rm -rf $(TREE) && mkdir -p $(TREE)/mxc
-	ln -s $(CURDIR)/frontend/* $(CURDIR)/compiler $(CURDIR)/runtime $(TREE)/mxc/
-	MYPYPATH=$(TREE) $(BIN)/mypy
+	$(BIN)/mypy
 
 bench: $(READY)
 	BENCH_PEERS="$(BENCH_PEERS)" $(BIN)/python bench/networks.py --models $(MODELS) $(BENCH_FLAGS)
@@ -55,13 +57,16 @@ ifeq ($(QUICK),)
 	if [ -e $(MODELS)/cases.json ]; then $(BIN)/python bench/accuracy.py $(MODELS); fi
 endif
 
-$(READY): pyproject.toml setup.py $(if $(OTHER),other-python)
+# Where nothing but the list of files is new the links alone are made, which needs no index of packages.
+$(READY): pyproject.toml setup.py $(if $(OTHER),other-python) $(CHANGED)
 	@python="$(PYTHON)"; if [ -z "$$python" ]; then \
 	  echo "no Python 3.$(LEAST) or later among $(FOUND): install one, or give make PYTHON=/path/to/python" >&2; exit 1; \
 	elif ! $$python $(ENOUGH); then \
 	  echo "PYTHON=$$python does not run, or is not 3.$(LEAST) or later" >&2; exit 1; \
 	elif [ -n "$(OTHER)" ] || [ ! -e $@ ]; then echo "$$python -m venv $(OTHER) $(VENV)"; $$python -m venv $(OTHER) $(VENV); fi
-	$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[test,dev]'
+	$(BIN)/python -m pip install -q --disable-pip-version-check \
+	  $(if $(filter-out changed-files,$?),$(WHOLE),$(LINKS))
+	$(LIST) > $(LINKED)
 	touch $@
 
 clean:

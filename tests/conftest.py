@@ -1,8 +1,14 @@
-"""Which instruction sets tests of kernels run for."""
+"""Which instruction sets tests of kernels run for; nothing runs where the installed package lacks source files."""
 from __future__ import annotations
 
+import installed
 import pytest
-from instruction_sets import NUMBA, OWN, RUNNING, InstructionSet, report
+
+incomplete = installed.complaint(installed.package())
+if incomplete:  # before the first import of mxc, which may lack the same file
+    raise pytest.UsageError(incomplete)
+
+from instruction_sets import NUMBA, OWN, RUNNING, InstructionSet, report  # noqa: E402
 
 # Of a test's cases for a set that is not the widest here `make test` runs one of SHARE, if there are more than FEW;
 # with Numba's code one of SLOWER.

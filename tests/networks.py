@@ -6,33 +6,20 @@ the stride in its first.
 """
 from __future__ import annotations
 
-import importlib.util
-from pathlib import Path
-from types import ModuleType
+from repository import load
 
 import mxc as mx
 from mxc.symbol import Symbol
 
-ROOT = Path(__file__).parents[1]
-
-
-def example(name: str) -> ModuleType:
-    """A program of examples/ as a module."""
-    spec = importlib.util.spec_from_file_location(f"example_{name}", ROOT / "examples" / f"{name}.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
 
 def lenet() -> Symbol:
     """examples/lenet.py's LeNet; `data` (N, 1, 8, 8), `softmax_label` (N,)."""
-    return example("lenet").lenet()
+    return load("examples/lenet.py").lenet()
 
 
 def perceptron() -> Symbol:
     """examples/lenet.py's two fully connected layers; `data` (N, 64) or (N, 1, 8, 8), `softmax_label` (N,)."""
-    return example("lenet").perceptron()
+    return load("examples/lenet.py").perceptron()
 
 
 def _conv(net: Symbol, filters: int, kernel: int, name: str, stride: int = 1, bias: bool = False) -> Symbol:

@@ -34,7 +34,8 @@ def digest(text: str) -> str:
 
 
 def of_networks() -> Iterator[Case]:
-    for name in models.NAMES:
+    there = models.saved()
+    for name in (*models.NAMES, *(name for name in models.SAVED if name in there)):
         symbol, shapes = models.network(name)
         yield f"{name} inference", symbol.graph, shapes, {}, {}, False
         requests = {n: "write" for n in symbol.list_arguments() if n not in shapes}

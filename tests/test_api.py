@@ -2,8 +2,8 @@
 
 api/FAMILY.txt lists a family of sections as the reference list of MXNet's Python interface does, and api/FAMILY.py says
 which: SECTIONS, and EXCEPTIONS, from names that are not there or have other parameters to reasons.
-`python tests/test_api.py [FAMILY ...]` writes the lists anew from the reference. Functions of operators that the table
-does not have yet are skipped.
+`python tests/test_api.py [FAMILY ...]` writes the lists anew from the reference list, where that is there;
+`tests/golden/make_golden.py` asks MXNet itself. Functions of operators that the table does not have yet are skipped.
 """
 import importlib
 import inspect

@@ -16,6 +16,7 @@ FAKE = """#!/bin/sh
 case "$*" in
   "-m venv "*) echo "$2 {version} $3" >> {log}; [ "$3" = --clear ] && shift && rm -rf "$3"; mkdir -p "$3/bin"
     cp "$0" "$3/bin/python"; printf '#!/bin/sh\\n' > "$3/bin/ruff"; chmod +x "$3/bin/ruff" ;;
+  "-m pip "*--no-deps*) echo "links {version}" >> {log} ;;
   "-m pip "*) echo "pip {version}" >> {log} ;;
   *exit*) exit {exit} ;;
   *print*) echo "{version}" ;;
@@ -34,7 +35,10 @@ class Project:
         self.bin.mkdir()
         for name in ("Makefile", "pyproject.toml", "setup.py"):
             shutil.copy(ROOT / name, folder / name)
-        for name in ("sh", "sed", "touch", "rm", "mkdir", "cp", "chmod", "cat"):
+        for name in ("frontend/__init__.py", "runtime/__init__.py", "compiler/__init__.py", "ops.yaml", "build/.keep"):
+            (folder / name).parent.mkdir(exist_ok=True)
+            (folder / name).touch()
+        for name in ("sh", "sed", "touch", "rm", "mkdir", "cp", "chmod", "cat", "find", "sort", "cmp"):
             tool = shutil.which(name)
             if tool:
                 (self.bin / name).symlink_to(tool)
@@ -117,6 +121,32 @@ def test_another_recipe_is_installed_into_the_same_environment(project: Project)
     later = (project.folder / ".venv" / ".ready").stat().st_mtime + 5
     os.utime(project.folder / "pyproject.toml", (later, later))
     assert project.make()[1] == ["pip 3.11"]
+
+
+@pytest.mark.parametrize("change", ["new", "renamed", "deleted"])
+def test_a_changed_list_of_files_is_linked_anew(project: Project, change: str):
+    """Another content is no other list."""
+    project.python("python3.11", "3.11")
+    path = project.folder / "compiler" / "one.py"
+    path.write_text("1")
+    assert project.make()[1] == ["venv 3.11 .venv", "pip 3.11"]
+    path.write_text("2")
+    assert project.make()[1] == []
+    if change == "new":
+        (project.folder / "frontend" / "two.py").touch()
+    elif change == "renamed":
+        path.rename(project.folder / "runtime" / "one.py")
+    else:
+        path.unlink()
+    assert project.make()[1] == ["links 3.11"]
+    assert project.make()[1] == []
+
+
+def test_links_that_are_gone_are_made_anew(project: Project):
+    project.python("python3.11", "3.11")
+    project.make()
+    (project.folder / "build" / "linked.txt").unlink()
+    assert project.make()[1] == ["links 3.11"]
 
 
 @pytest.mark.parametrize(("python", "made"), [("3.11", "venv 3.11 .venv"), ("3.12", "venv 3.12 --clear")])

@@ -1,14 +1,13 @@
 """Every module that mxc has gives the names that MXNet 1.9.1's gives, by `from MODULE import *` and by themselves.
 
 module_names.json has them for each module of MXNet: `star` is what the star import binds, `others` lives there too.
-EXCEPTIONS says what is not there, and why. `python tests/test_module_names.py` writes the table from the reference.
+EXCEPTIONS says what is not there, and why. `python tests/golden/make_golden.py module_names` asks MXNet for the table.
 """
 from __future__ import annotations
 
 import importlib
 import importlib.util
 import json
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,7 +17,6 @@ from mxc.base import MXNetError
 from mxc.compiler.ops import table
 
 TABLE = Path(__file__).parent / "module_names.json"
-REFERENCE = Path(__file__).parents[2] / "shared" / "reference" / "module_names.json"
 NAMES = {module: {kind: names.split() for kind, names in kinds.items()}
          for module, kinds in json.loads(TABLE.read_text()).items()}
 
@@ -153,11 +151,6 @@ def test_exceptions_are_exceptions() -> None:
         assert not hasattr(space, name), f"{module}.{name} is there: no exception"
 
 
-@pytest.mark.skipif(not REFERENCE.exists(), reason="the reference list is not there")
-def test_the_table_is_the_references() -> None:
-    assert json.loads(REFERENCE.read_text()) == NAMES
-
-
 def test_modules_are_named_by_errors() -> None:
     import mxc as mx
 
@@ -167,15 +160,3 @@ def test_modules_are_named_by_errors() -> None:
     with pytest.raises(MXNetError, match=r"_LIB\.MXNDArrayFree: mxc has no C library"):
         mx.base._LIB.MXNDArrayFree()
     assert not hasattr(mx.base._LIB, "__len__")
-
-
-def write() -> None:
-    """The table from the reference, two lines for each module."""
-    rows = [f'{json.dumps(module)}:{{"star":{json.dumps(" ".join(kinds["star"]))},\n'
-            f'"others":{json.dumps(" ".join(kinds["others"]))}}}'
-            for module, kinds in json.loads(REFERENCE.read_text()).items()]
-    TABLE.write_text("{" + ",\n".join(rows) + "}\n")
-
-
-if __name__ == "__main__":
-    sys.exit(write())

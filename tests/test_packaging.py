@@ -22,6 +22,7 @@ ROOT = Path(__file__).parents[1]
 FOLDERS = {"frontend": "mxc", "runtime": "mxc/runtime", "compiler": "mxc/compiler"}
 BESIDE = ("setup.py", "pyproject.toml", "MANIFEST.in", "README.md", "LICENSE", "ops.yaml")
 METADATA = ("METADATA", "RECORD", "WHEEL", "entry_points.txt", "top_level.txt", "licenses/LICENSE")
+DATA = {"mxc/compiler/ops.yaml", "mxc/py.typed"}
 PROGRAM = """
 import mxc as mx
 executor = (mx.sym.exp(mx.sym.Variable("a")) + 1).simple_bind(mx.cpu(), a=(2, 3))
@@ -93,7 +94,7 @@ def test_the_wheel_is_the_sources(built: Path):
     modules = {f"{package}/{path.relative_to(ROOT / folder)}" for folder, package in FOLDERS.items()
                for path in (ROOT / folder).rglob("*.py")}
     name, version, *_ = wheel.name.split("-")
-    assert content(wheel) == modules | {"mxc/compiler/ops.yaml"} | {f"{name}-{version}.dist-info/{m}" for m in METADATA}
+    assert content(wheel) == modules | DATA | {f"{name}-{version}.dist-info/{m}" for m in METADATA}
     with zipfile.ZipFile(wheel) as archive:
         assert archive.read("mxc/compiler/ops.yaml") == (ROOT / "ops.yaml").read_bytes()
 

@@ -32,10 +32,11 @@ def test_arena_is_within_five_percent_of_the_live_set(name, train):
     assert_apart(lifetimes)
 
 
-# Megabytes (of 2**20 bytes, rounded down) that MXNet 1.9.1 allocates by its executors' debug_str, where 5 or more.
-MXNET = {("cifar_resnet20_v1", True): 6, ("mtcnn_det1", True): 9, ("resnet18_v1", True): 23, ("resnet50_v1", False): 7,
-         ("resnet50_v1", True): 86, ("mobilenetv2_1.0", False): 8, ("mobilenetv2_1.0", True): 78,
-         ("squeezenet1.1", False): 6, ("squeezenet1.1", True): 21, ("genderage", True): 21}
+# Megabytes (of 2**20 bytes, rounded down) that MXNet 1.9.1 allocates by its executors' debug_str, where 5 or more; for
+# SqueezeNet with a window of 13x13, which is all of the picture too, in its last pooling.
+MXNET = {("resnet20", True): 6, ("face_proposals", True): 9, ("resnet18", True): 23, ("resnet50", False): 7,
+         ("resnet50", True): 86, ("mobilenet_v2", False): 8, ("mobilenet_v2", True): 78,
+         ("squeezenet", False): 6, ("squeezenet", True): 21, ("gender_age", True): 21}
 
 
 @pytest.mark.parametrize(("name", "train"), MXNET)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from networks import example
+from repository import load
 
 LOSSES = json.loads((Path(__file__).parent / "golden" / "losses.json").read_text())  # by golden/make_losses.py
 EPOCHS = {"lenet": 12, "perceptron": 20}
@@ -14,7 +14,7 @@ EPOCHS = {"lenet": 12, "perceptron": 20}
 
 @pytest.mark.parametrize("name", EPOCHS)
 def test_losses_and_accuracy(name):
-    lenet = example("lenet")
+    lenet = load("examples/lenet.py")
     symbol = getattr(lenet, name)()
     images, labels, test_images, test_labels = lenet.digits()
     executor, losses = lenet.train(symbol, images, labels, EPOCHS[name])

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-MXNET_SETUP = ROOT / ".." / "shared" / "oracle" / "setup.sh"  # prints the path of a Python that has MXNet 1.9.1
+MXNET_SETUP = ROOT / "tests" / "golden" / "mxnet_python.py"  # prints the path of a Python that has MXNet 1.9.1
 PEERS = ("mxc", "mxnet", "onnxruntime", "openvino", "torch", "torch.compile", "jax", "numpy", "numexpr")
 NUMPY, ONNX = "numpy==2.4.6", "onnx==1.23.2"
 PACKAGES = {
@@ -34,7 +34,7 @@ def python(peer: str) -> str:
     if peer == "mxc":
         return sys.executable
     if peer == "mxnet":
-        return _mxnet()
+        return _run([sys.executable, str(MXNET_SETUP)]).strip()
     name = SHARED.get(peer, peer)
     folder = home() / name
     ready, packages = folder / ".ready", " ".join(PACKAGES[name])
@@ -56,12 +56,6 @@ def asked(peer: str) -> str | None:
     except Unavailable as reason:
         print(f"skipped {peer}: {reason}", flush=True)
         return None
-
-
-def _mxnet() -> str:
-    if not MXNET_SETUP.exists():
-        raise Unavailable(f"{MXNET_SETUP} is not there; give a Python with MXNet 1.9.1 by --python mxnet=PYTHON")
-    return _run(["sh", str(MXNET_SETUP)]).strip()
 
 
 def _run(command: list[str]) -> str:

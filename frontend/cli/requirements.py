@@ -73,8 +73,9 @@ def declared(package: Path) -> Declared | None:
         pass
     import tomllib
 
+    root = (package / "__init__.py").resolve().parents[1]  # the file may be a link: an editable installation's are
     try:
-        project = tomllib.loads((package.resolve().parent / "pyproject.toml").read_text("utf-8"))["project"]
+        project = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))["project"]
     except (OSError, ValueError, KeyError):
         return None
     requirements = [parse(text) for text in project.get("dependencies", ())]
