@@ -7,7 +7,7 @@ from typing import Any
 
 from mxc.compiler.error import MXNetError
 from mxc.compiler.graph.graph import Entry, Node
-from mxc.compiler.ops.table import Params
+from mxc.compiler.ops.operator import Params
 from mxc.ndarray.ndarray import NDArray
 from mxc.runtime import backward as runtime
 from mxc.runtime import tape

@@ -11,7 +11,7 @@ from typing import Any
 from mxc.base import _Null
 from mxc.compiler.error import ArgumentTypeError, MXNetError, nearest
 from mxc.compiler.ops import table
-from mxc.compiler.ops.table import Operator
+from mxc.compiler.ops.operator import Operator
 
 Lookup = Callable[[str, str], Any]  # the function of a name in a namespace ("" for the module itself)
 

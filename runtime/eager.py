@@ -19,8 +19,8 @@ import numpy as np
 from mxc.compiler.error import MXNetError, OutOfMemoryError
 from mxc.compiler.graph.graph import Entry, Graph, Node
 from mxc.compiler.ops import expr, functions
+from mxc.compiler.ops.operator import Kind
 from mxc.compiler.ops.philox import Draws
-from mxc.compiler.ops.table import Kind
 from mxc.compiler.plan import Plan, Step
 from mxc.compiler.system.forks import Lock
 from mxc.compiler.targets.reference import interpreter

@@ -18,7 +18,7 @@ from mxc.compiler.graph.graph import Node
 from mxc.compiler.ops import table, updates
 from mxc.compiler.ops.expr import evaluate
 from mxc.compiler.ops.infer import infer_node
-from mxc.compiler.ops.table import Operator
+from mxc.compiler.ops.operator import Operator, Params
 from mxc.runtime import engine, runner, tape
 from mxc.runtime.array import LARGE, Array
 from mxc.runtime.context import Context
@@ -27,7 +27,7 @@ from mxc.runtime.eager import Text, quiet
 COMPILED = 1 << 8  # elements from which an update is compiled
 QUICK = 1 << 13  # elements below which other threads of Python's can wait for a kernel
 HANDED_OVER = 4 * LARGE  # elements from which it is: an update is one pass over memory
-PLAIN = table.Params()  # no parameter changes which inputs an update of one weight has
+PLAIN = Params()  # no parameter changes which inputs an update of one weight has
 Shape = tuple[int, ...]
 Code = tuple[int, tuple[int, ...], int]  # of a kernel: its address, the integers behind the buffers, units
 Numbers = Callable[[], np.ndarray] | np.ndarray  # a function is asked when the work is done: rates may be in arrays
@@ -190,7 +190,7 @@ class _Form:
     that change."""
 
     def __init__(self, op: Operator, shapes: tuple[Shape, ...], dtypes: tuple[str, ...]):
-        (self.shape,), (self.dtype,) = infer_node(Node(op, "", None, table.Params()), shapes, dtypes)
+        (self.shape,), (self.dtype,) = infer_node(Node(op, "", None, Params()), shapes, dtypes)
         names, changed = [i.name for i in op.inputs], updates.states(op)
         for name, shape in zip(names, shapes, strict=True):
             if 0 in shape:

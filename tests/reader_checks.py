@@ -24,8 +24,8 @@ from reader_networks import SIZES, Network, network
 from mxc.compiler.graph.graph import Entry, Graph
 from mxc.compiler.graph.text import graph_text
 from mxc.compiler.kernel.ir import CallKernel, ChainKernel, LoopKernel
+from mxc.compiler.ops.operator import Kind
 from mxc.compiler.ops.philox import Draws
-from mxc.compiler.ops.table import Kind
 from mxc.compiler.passes.gradient import gradient
 from mxc.compiler.passes.infer import infer
 from mxc.compiler.planning import auxiliary_names, plan_graph

@@ -24,7 +24,7 @@ from mxc.compiler.ops import functions
 from mxc.compiler.ops.derive import by_argument
 from mxc.compiler.ops.expr import NumpyReading, evaluate
 from mxc.compiler.ops.functions import ScalarFunction
-from mxc.compiler.ops.table import InputSpec, Kind, Operator
+from mxc.compiler.ops.operator import InputSpec, Kind, Operator
 from mxc.compiler.targets.cpu.target import cpu_target
 from mxc.compiler.targets.numba.functions import native_text
 from mxc.runtime import runner

@@ -8,7 +8,7 @@ from mxc import nd
 from mxc.compiler import api
 from mxc.compiler.graph.graph import Entry, Graph, Node, variable
 from mxc.compiler.ops import table
-from mxc.compiler.ops.table import InputSpec, Kind, Operator
+from mxc.compiler.ops.operator import InputSpec, Kind, Operator
 from mxc.executor import Executor
 from mxc.runtime.context import cpu
 

@@ -16,7 +16,7 @@ LINES = 500
 
 # What an area may import besides itself. An area is a folder or file of the compiler, or one of the two layers above
 # it; the files of operators are areas by what they are for, whatever their family. Operators name their rules by text
-# only: `HOMES` in compiler/ops/loader.py.
+# only: `HOMES` in compiler/ops/rules.py.
 ALLOWED = {
     "error": "",
     "system": "error",

@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Set
 
 from mxc.compiler.graph.graph import Graph, Node
-from mxc.compiler.ops.table import Kind
+from mxc.compiler.ops.operator import Kind
 
 RANDOM = ("_mxc_rand", "_mxc_key")  # what gives other numbers in every run; all random operators become these
 

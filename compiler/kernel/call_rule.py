@@ -12,8 +12,8 @@ from typing import Protocol
 
 from mxc.compiler.kernel import calls
 from mxc.compiler.kernel.ir import CallKernel, Store
+from mxc.compiler.ops.operator import Params
 from mxc.compiler.ops.shapes import Shape
-from mxc.compiler.ops.table import Params
 
 
 class CallNode(Protocol):

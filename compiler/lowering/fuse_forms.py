@@ -10,8 +10,8 @@ from mxc.compiler.graph.graph import Entry, Graph, Node, Shape
 from mxc.compiler.kernel.ir import FUNCTIONS
 from mxc.compiler.lowering.index_reads import places_read
 from mxc.compiler.ops.functions import calls_native, written_out
+from mxc.compiler.ops.operator import Kind
 from mxc.compiler.ops.shapes import reduced_axes
-from mxc.compiler.ops.table import Kind
 
 ORDER_KEEPING = "reshape"  # the index rule of operators that keep the row-major order of the elements
 JOINING = "concat"  # the index rule of operators that put arrays one behind the other

@@ -14,7 +14,7 @@ from mxc.compiler.graph.building import as_shape, geometry
 from mxc.compiler.graph.graph import Entry, Graph, GraphBuilder, Node, rewrite
 from mxc.compiler.graph.options import Options
 from mxc.compiler.graph.static import static_nodes
-from mxc.compiler.ops.table import Params
+from mxc.compiler.ops.operator import Params
 from mxc.compiler.passes.registry import graph_pass
 
 FEW_PIXELS = 256  # of all images: a convolution of so many reads its weight hardly more than once

@@ -5,9 +5,9 @@ import math
 
 import numpy as np
 
+from mxc.compiler.ops.operator import Params
 from mxc.compiler.ops.philox import Draws
 from mxc.compiler.ops.special import SELU_ALPHA, SELU_SCALE, erf
-from mxc.compiler.ops.table import Params
 
 
 def leaky_relu(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws) -> list[np.ndarray]:

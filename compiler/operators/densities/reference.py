@@ -5,9 +5,9 @@ from collections.abc import Callable
 
 import numpy as np
 
+from mxc.compiler.ops.operator import Params
 from mxc.compiler.ops.philox import Draws
 from mxc.compiler.ops.special import lgamma
-from mxc.compiler.ops.table import Params
 
 
 def _lined(inputs: list[np.ndarray], kept: int = 0) -> list[np.ndarray]:

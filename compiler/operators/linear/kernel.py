@@ -8,7 +8,7 @@ from mxc.compiler.kernel.call_rule import CallNode, Make, permuted
 from mxc.compiler.kernel.index_rule import Index, IndexNode
 from mxc.compiler.kernel.ir import CallKernel, Store, Value
 from mxc.compiler.kernel.simplify_index import index as number
-from mxc.compiler.ops.table import Params
+from mxc.compiler.ops.operator import Params
 
 
 def pack_rows(c: IndexNode, params: Params, index: Index) -> Value:

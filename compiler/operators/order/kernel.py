@@ -7,7 +7,7 @@ from mxc.compiler.kernel.ir import Value
 from mxc.compiler.kernel.routines.rule import Call, RoutineNode, call
 from mxc.compiler.kernel.routines.spec import routine
 from mxc.compiler.kernel.routines.words import int32, int64, max_, min_
-from mxc.compiler.ops.table import Params
+from mxc.compiler.ops.operator import Params
 
 SPARE = 32  # candidates beyond twice the k that are asked for
 

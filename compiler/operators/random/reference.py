@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 
+from mxc.compiler.ops.operator import Params
 from mxc.compiler.ops.philox import TURN, Draws, uniform, words
 from mxc.compiler.ops.special import erfinv
-from mxc.compiler.ops.table import Params
 
 
 def rand(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws) -> list[np.ndarray]:

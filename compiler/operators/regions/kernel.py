@@ -4,7 +4,7 @@ from __future__ import annotations
 from mxc.compiler.kernel.routines.rule import Call, RoutineNode, call
 from mxc.compiler.kernel.routines.spec import routine
 from mxc.compiler.kernel.routines.words import abs_, ceil_, floor_, int64, max_, min_, trunc_
-from mxc.compiler.ops.table import Params
+from mxc.compiler.ops.operator import Params
 
 
 def roi_pooling_routine(c: RoutineNode, params: Params) -> Call:

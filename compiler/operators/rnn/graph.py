@@ -15,8 +15,8 @@ from mxc.compiler.graph.gradient_rule import Gradient
 from mxc.compiler.graph.graph import Entry, GraphBuilder, Node
 from mxc.compiler.graph.options import Options
 from mxc.compiler.operators.rnn.shape import directions, dropped, output_size, pieces
+from mxc.compiler.ops.operator import Params
 from mxc.compiler.ops.shapes import PANEL
-from mxc.compiler.ops.table import Params
 
 
 @dataclass

@@ -11,7 +11,7 @@ from mxc.compiler.kernel.routines.rule import Call, RoutineNode, call
 from mxc.compiler.kernel.routines.spec import routine
 from mxc.compiler.kernel.routines.words import int64, max_, min_, product_, sigmoid_, tanh_
 from mxc.compiler.operators.rnn.shape import GATES
-from mxc.compiler.ops.table import Params
+from mxc.compiler.ops.operator import Params
 
 ROWS = 16  # of the batch in a unit of work: for few, the weights come from memory more often; for many, threads wait
 
