@@ -34,7 +34,7 @@ def do_checkpoint(prefix: str, period: int = 1) -> Callable[..., None]:
 
     def save(iter_no: int, sym: Any, arg: Any, aux: Any) -> None:
         if (iter_no + 1) % period == 0:
-            from mxc.model import save_checkpoint  # only now: it needs iterators, metrics and optimizers
+            from mxc.checkpoints import save_checkpoint  # only now: it needs symbols and arrays
 
             save_checkpoint(prefix, iter_no + 1, sym, arg, aux)
 

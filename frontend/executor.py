@@ -16,7 +16,7 @@ from mxc.runtime.array import Array
 from mxc.runtime.context import Context
 from mxc.runtime.elsewhere import elsewhere
 from mxc.runtime.executor import GraphExecutor
-from mxc.symbol.binding import whole_shape
+from mxc.symbol.inference import whole_shape
 from mxc.util import is_np_shape
 
 __getattr__, _names = elsewhere(__name__, {

@@ -26,6 +26,7 @@ from mxc.compiler.system.forks import Lock
 from mxc.compiler.targets.reference import interpreter
 from mxc.runtime import faults, runner
 from mxc.runtime.array import LARGE, Array
+from mxc.runtime.step_table import StepTable
 from mxc.runtime.storage import Block
 
 # Forms of so many elements are compiled at once: arithmetic, which NumPy does as fast below; maps and reductions; the
@@ -319,7 +320,7 @@ class _Code:
                 addresses.append(outputs[int(name)].address)
             else:
                 addresses.append(places[pool] + offset)
-        runner.run(runner.StepTable([(function, [*(addresses[i] for i in buffers), *values], units)
+        runner.run(StepTable([(function, [*(addresses[i] for i in buffers), *values], units)
                                      for function, buffers, values, units in self.rows],
                                     0 if scratch is None else scratch.address, self.scratch))
         faults.check(self.plan, self.raising, statuses)

@@ -15,7 +15,8 @@ from mxc.compiler.system import env
 from mxc.runtime import engine, faults, runner
 from mxc.runtime.array import Array
 from mxc.runtime.executor_memory import Memory, Prepared
-from mxc.runtime.runner import StepTable, bound, run
+from mxc.runtime.runner import bound, run
+from mxc.runtime.step_table import StepTable
 
 if TYPE_CHECKING:
     from mxc.compiler.api import Compiled

@@ -8,6 +8,7 @@ import numpy as np
 
 from mxc.compiler.targets.cpu.machine import limits
 from mxc.runtime import runner
+from mxc.runtime.step_table import StepTable
 
 ROUNDS = 1 << 15  # of a unit of multiply-adds: a fraction of a millisecond
 COPIED = 64 << 20  # bytes: more than caches hold
@@ -41,16 +42,16 @@ def measure() -> Limits:
     start = scratch.ctypes.data + -scratch.ctypes.data % 64
     lanes = isa.lanes("float32")
     values = np.full(2 * lanes, 0.5, np.float32)
-    multiply = runner.StepTable([(addresses[limits.MULTIPLY], [values.ctypes.data, ROUNDS], UNITS)], start, stride)
+    multiply = StepTable([(addresses[limits.MULTIPLY], [values.ctypes.data, ROUNDS], UNITS)], start, stride)
     source, target_ = np.ones(COPIED // 4, np.float32), np.zeros(COPIED // 4, np.float32)
-    copy = runner.StepTable([(addresses[limits.COPY], [source.ctypes.data, target_.ctypes.data, source.size // UNITS],
+    copy = StepTable([(addresses[limits.COPY], [source.ctypes.data, target_.ctypes.data, source.size // UNITS],
                               UNITS)], start, stride)
     flops = UNITS * ROUNDS * limits.flops_per_round(isa)
     seconds = [_least(table) for table in (multiply, copy)]
     return Limits(flops / seconds[0] / 1e9, 2 * COPIED / seconds[1] / 1e9, threads)
 
 
-def _least(table: runner.StepTable) -> float:
+def _least(table: StepTable) -> float:
     """Seconds of the fastest turn."""
     times: list[float] = []
     start = time.perf_counter()

@@ -23,6 +23,7 @@ from mxc.runtime import engine, runner, tape
 from mxc.runtime.array import LARGE, Array
 from mxc.runtime.context import Context
 from mxc.runtime.eager import Text, quiet
+from mxc.runtime.step_table import StepTable
 
 COMPILED = 1 << 8  # elements from which an update is compiled
 QUICK = 1 << 13  # elements below which other threads of Python's can wait for a kernel
@@ -245,7 +246,7 @@ class _Launch:
         address, integers, units = form.code(result is None)
         self.given, self.last = np.empty(len(updates.number_names(form.op)), form.compute), np.empty(0)
         places = [*[a.address for a in inputs], self.given.ctypes.data, *([] if result is None else [result.address])]
-        self.table = runner.StepTable([(address, [*places, *integers], units)])
+        self.table = StepTable([(address, [*places, *integers], units)])
         self.call = runner.bound(self.table, form.sizes[0] < QUICK)
 
     def run(self, arrays: Sequence[Array], numbers: Numbers) -> None:

@@ -21,6 +21,7 @@ from mxc.compiler.passes.pipeline import transform
 from mxc.compiler.planning import auxiliary_names, static_names
 from mxc.compiler.targets.reference.interpreter import evaluate
 from mxc.runtime import runner
+from mxc.runtime.step_table import StepTable
 
 DEFINITIONS: dict[type, Callable[..., None]] = {
     LoopKernel: interpret.run, CallKernel: interpret_calls.interpret, RoutineKernel: spec.run,
@@ -106,7 +107,7 @@ class Program:
         for position, key in code.calls:
             values[position] = library.address(key)
         arguments = [*(a.ctypes.data for a in arrays), *values]
-        runner.run(runner.StepTable([(library.address(code.key), arguments, code.units)],
+        runner.run(StepTable([(library.address(code.key), arguments, code.units)],
                                     scratch.ctypes.data + -scratch.ctypes.data % 64, stride))
 
 

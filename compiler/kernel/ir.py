@@ -17,10 +17,11 @@ from __future__ import annotations
 
 import struct
 import weakref
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from mxc.compiler.kernel.value_text import value_text, walk
 from mxc.compiler.system.forks import Lock
 
 if TYPE_CHECKING:
@@ -81,8 +82,6 @@ class Value:
     data: object
 
     def __repr__(self) -> str:
-        from mxc.compiler.kernel.text import value_text
-
         return value_text(self)
 
 
@@ -128,20 +127,6 @@ def apply(op: str, *args: Value) -> Value:
 
 def cast(value: Value, dtype: str) -> Value:
     return value if value.dtype == dtype else make("cast", (value,), dtype)
-
-
-def walk(roots: Iterable[Value]) -> Iterator[Value]:
-    """Every value under `roots` once, arguments before their user."""
-    seen: set[int] = set()
-    stack = [(root, False) for root in reversed(list(roots))]
-    while stack:
-        value, done = stack.pop()
-        if done:
-            yield value
-        elif id(value) not in seen:
-            seen.add(id(value))
-            stack.append((value, True))
-            stack.extend((a, False) for a in reversed(value.args))
 
 
 @dataclass(frozen=True)

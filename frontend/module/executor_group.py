@@ -7,8 +7,8 @@ from typing import Any
 
 from mxc import ndarray
 from mxc.compiler.error import ArgumentError, MXNetError, nearest
-from mxc.executor_manager import _split_input_slice
 from mxc.io import DataDesc
+from mxc.io.slices import _split_input_slice
 from mxc.module.checks import ModuleStateError, require
 from mxc.ndarray import NDArray
 

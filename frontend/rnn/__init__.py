@@ -2,9 +2,10 @@
 
 from mxc.rnn import io, rnn, rnn_cell
 from mxc.rnn.conv_cells import BaseConvRNNCell, ConvGRUCell, ConvLSTMCell, ConvRNNCell
+from mxc.rnn.dropout_cell import DropoutCell
 from mxc.rnn.fused_cell import FusedRNNCell
 from mxc.rnn.io import BucketSentenceIter, encode_sentences
-from mxc.rnn.modifier_cells import DropoutCell, ModifierCell, ResidualCell, ZoneoutCell
+from mxc.rnn.modifier_cells import ModifierCell, ResidualCell, ZoneoutCell
 from mxc.rnn.rnn import do_rnn_checkpoint, load_rnn_checkpoint, rnn_unroll, save_rnn_checkpoint
 from mxc.rnn.rnn_cell import BaseRNNCell, GRUCell, LSTMCell, RNNCell, RNNParams
 from mxc.rnn.several_cells import BidirectionalCell, SequentialRNNCell

@@ -1,7 +1,6 @@
 """Binding a symbol to arrays: what programs pass in many forms, brought to dictionaries by name and checked."""
 from __future__ import annotations
 
-import operator
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -11,6 +10,7 @@ from mxc.compiler.graph.placement import GROUP
 from mxc.context import Context, current_context
 from mxc.ndarray import NDArray
 from mxc.runtime.array import Array, dtype_name
+from mxc.symbol.inference import whole_shape
 from mxc.util import is_np_shape
 
 if TYPE_CHECKING:
@@ -196,13 +196,3 @@ def _modes(grad_req: Any, names: list[str], simple: bool = False) -> dict[str, s
         if mode not in _MODES:
             raise MXNetError(f"grad_req must be in {_MODES}; for argument {name!r} it is {mode!r}")
     return modes
-
-
-def whole_shape(name: str, shape: Any) -> tuple[int, ...]:
-    """The shape given for an argument as a tuple. Raises ArgumentTypeError when it is not one of whole numbers."""
-    try:
-        if isinstance(shape, (tuple, list)):
-            return tuple(operator.index(dim) for dim in shape)
-    except TypeError:
-        pass
-    raise ArgumentTypeError(f"the shape of {name!r} must be a tuple of whole numbers, got {shape!r}")
