@@ -27,6 +27,7 @@ class DataParallelExecutorManager:
     sym_gen: a function that gives the symbol of a bucket key; batches then have keys.
     """
 
+    # MXNet's signature
     def __init__(self, symbol: Any, ctx: Sequence[Any], train_data: Any, arg_names: Sequence[str] | None = None,
                  param_names: Sequence[str] | None = None, aux_names: Sequence[str] | None = None,
                  work_load_list: Sequence[float] | None = None, logger: Any = None, sym_gen: Any = None):

@@ -1,4 +1,8 @@
-"""Recurrent networks as symbols, unrolled over time, and sentences in buckets: `mx.rnn`."""
+"""Recurrent networks as symbols, unrolled over time, and sentences in buckets: `mx.rnn`.
+
+Begin with `rnn_cell.py` (what a cell is, and the simple ones); `several_cells.py`, `modifier_cells.py`,
+`fused_cell.py` and `conv_cells.py` have the others. Programs import the names below.
+"""
 
 from mxc.rnn import io, rnn, rnn_cell
 from mxc.rnn.conv_cells import BaseConvRNNCell, ConvGRUCell, ConvLSTMCell, ConvRNNCell

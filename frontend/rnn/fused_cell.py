@@ -28,6 +28,7 @@ class FusedRNNCell(BaseRNNCell):
     Raises ValueError for another mode.
     """
 
+    # MXNet's signature
     def __init__(self, num_hidden: int, num_layers: int = 1, mode: str = "lstm", bidirectional: bool = False,
                  dropout: float = 0.0, get_next_state: bool = False, forget_bias: float = 1.0,
                  prefix: str | None = None, params: RNNParams | None = None):

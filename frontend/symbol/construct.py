@@ -53,6 +53,7 @@ def stored_attributes(attrs: Mapping[str, str]) -> dict[str, str]:
     return {hidden_key(key): value for key, value in attrs.items()}
 
 
+# MXNet's signature
 def Variable(name: str, attr: Mapping[str, str] | None = None, shape: Sequence[int] | None = None,
              lr_mult: float | None = None, wd_mult: float | None = None, dtype: object = None, init: object = None,
              stype: str | None = None, **kwargs: object) -> Symbol:

@@ -41,6 +41,7 @@ def histogram_routine(c: RoutineNode, params: Params) -> Call:
     return call("histogram", (c.shape(0)[0], c.shape(1)[0] - 1))
 
 
+# long: the language of routines has no functions; this is a selection and a merge sort of what is left
 @routine(inputs=("data",), outputs=("order",), units="rows",
          scratch={"keys": ("real", "2 * room"), "ids": ("int32", "2 * room")})
 def argsort(first, last, data, order, keys, ids, rows, n, k, room, *, ascending, top, real):
