@@ -1,4 +1,4 @@
-"""Artifacts: models compiled ahead of time, each with all that running it needs in one file, NAME.mxc.
+"""`mxc.load` and `Predictor`, the interface to artifacts: models compiled ahead of time, each in one file, NAME.mxc.
 
 `mxc compile` writes them, `mxc.load` reads them. **An artifact is a program.** Its checksums tell damage, not intent:
 loading one runs machine code from it, with all the rights of the process. Load only what you trust.

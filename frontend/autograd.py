@@ -13,7 +13,7 @@ from mxc.runtime import backward as runtime
 from mxc.runtime import tape
 from mxc.runtime.array import Array
 from mxc.runtime.elsewhere import elsewhere
-from mxc.runtime.host import HostBackward, HostOperator
+from mxc.runtime.python_gradients import HostBackward, HostOperator
 from mxc.symbol.symbol import Symbol
 
 __getattr__, _names = elsewhere(__name__, {

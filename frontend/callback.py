@@ -1,4 +1,5 @@
-"""What `fit` calls after each batch or epoch: to log speed and metrics, to draw a progress bar, to save checkpoints."""
+"""MXNet's `mx.callback`: what `fit` calls after each batch or epoch, to log speed and metrics, to draw a progress bar,
+to save checkpoints."""
 from __future__ import annotations
 
 import logging

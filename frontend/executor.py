@@ -1,4 +1,4 @@
-"""Executors: a symbol bound to arrays; made by `Symbol.bind` and `Symbol.simple_bind`."""
+"""MXNet's `mx.executor`: a symbol bound to arrays; made by `Symbol.bind` and `Symbol.simple_bind`."""
 from __future__ import annotations
 
 import math

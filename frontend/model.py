@@ -1,4 +1,4 @@
-"""What modules do with key-value stores, and FeedForward, the interface that came before modules."""
+"""MXNet's `mx.model`: what modules do with key-value stores, and FeedForward, which came before modules."""
 from __future__ import annotations
 
 import logging

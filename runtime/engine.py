@@ -1,4 +1,4 @@
-"""The engine: every piece of work on arrays goes through `push`, which names what it reads and what it writes.
+"""The engine of the runtime: all work on arrays goes through `push`, which names what it reads and what it writes.
 
 Work runs in program order for each variable: after the writes pushed before to what it reads, and after all work pushed
 before on what it writes. Small work whose variables are free runs at once in the caller's thread, without a thread's
@@ -23,7 +23,7 @@ from contextlib import AbstractContextManager
 from functools import partial
 
 from mxc.compiler.system import env, forks  # noqa: F401 (forks: its part of a fork comes after the engine's)
-from mxc.runtime.work import Busy, Failure, Variable, Work, failure_of, let_go, note, raised, unseen
+from mxc.runtime.engine_work import Busy, Failure, Variable, Work, failure_of, let_go, note, raised, unseen
 
 # What is told of each piece of work: its name, start and end in nanoseconds of time.perf_counter_ns. The profiler's.
 observer: Callable[[str, int, int], None] | None = None

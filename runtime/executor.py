@@ -1,4 +1,4 @@
-"""The executor: a graph bound to arrays, run forward and backward by compiled plans.
+"""The executor of the runtime: a graph bound to arrays, run forward and backward by compiled plans.
 
 Facts of MXNet 1.9.1 that hold here: every run writes the same output arrays; an output that is an argument, or that
 occurs twice, is one array; backward reads the arguments as they are then; after an inference forward, or with

@@ -1,4 +1,4 @@
-"""Updates of weights by optimizers: operators that change arrays in place (`update:` of ops.yaml).
+"""Running updates of weights: operators that change arrays in place (compiler/ops/updates.py) on a program's arrays.
 
 Large arrays are updated by one kernel, which serves every size and every learning rate; small ones by NumPy, as long as
 no large one needed that kernel. Programs update the same arrays in every step, so a kernel on given arrays is

@@ -12,7 +12,7 @@ import mxc as mx
 from mxc.cli.main import BAD_FILE, OK, main
 from mxc.cli.profile import named, nearest_limit, table
 from mxc.compiler.plan import Buffer, Step
-from mxc.runtime import limits, profiler, runner
+from mxc.runtime import machine_peaks, profiler, runner
 from mxc.runtime.step_table import StepTable
 
 PROFILE = ["profile", "net-symbol.json", "--shape", "data=4,6"]
@@ -92,4 +92,4 @@ def test_limits_are_those_of_real_work():
     copy = [source.ctypes.data, target.ctypes.data, 4 * lanes]
     runner.run(StepTable([(addresses[kernels.COPY], copy, 2)]))
     np.testing.assert_array_equal(source, target)
-    assert limits.COPIED // 4 % (limits.UNITS * 4 * lanes) == 0
+    assert machine_peaks.COPIED // 4 % (machine_peaks.UNITS * 4 * lanes) == 0

@@ -10,7 +10,7 @@ from op_cases import Case, cases
 
 from mxc.compiler.error import MXNetError
 from mxc.compiler.ops import special, table
-from mxc.compiler.ops.backward import backward_of
+from mxc.compiler.ops.backward_operator import backward_of
 from mxc.compiler.ops.derive import gradient
 from mxc.compiler.ops.expr import CONSTANTS, NumpyReading, compute_dtype, evaluate, names_of, parse
 from mxc.compiler.ops.operator import Kind, Operator

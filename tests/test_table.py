@@ -9,7 +9,7 @@ import pytest
 
 from mxc.compiler.error import MXNetError, UnsupportedError, nearest
 from mxc.compiler.ops import loader, table
-from mxc.compiler.ops.backward import backward_of
+from mxc.compiler.ops.backward_operator import backward_of
 from mxc.compiler.ops.operator import Kind, Params, condition
 from mxc.compiler.ops.params import DTYPES
 from mxc.compiler.ops.rules import rules_of

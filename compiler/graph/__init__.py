@@ -2,5 +2,5 @@
 
 Begin with `graph.py` (Node, Entry, Graph, GraphBuilder), then `text.py`, in which tests write graphs. `json_ir.py` and
 `legacy.py` read symbol files. Passes and operators' rules write new nodes with `building.py` and `gradient_rule.py`,
-and ask `options.py`, `phases.py` and `static.py`; all layers above may import every file here.
+and ask `options.py`, `phases.py` and `purity.py`; all layers above may import every file here.
 """

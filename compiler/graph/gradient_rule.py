@@ -11,7 +11,7 @@ from math import prod
 from mxc.compiler.error import MXNetError
 from mxc.compiler.graph.building import as_shape
 from mxc.compiler.graph.graph import Entry, GraphBuilder, Node
-from mxc.compiler.ops.backward import backward_of
+from mxc.compiler.ops.backward_operator import backward_of
 from mxc.compiler.ops.expr import names_of
 from mxc.compiler.ops.operator import Kind, Operator, Params
 from mxc.compiler.ops.shapes import reduced_shape

@@ -1,4 +1,4 @@
-"""The kernel of an update (ops/updates.py): one pass over weight, gradient and states."""
+"""An update (ops/updates.py) as a kernel: one pass over weight, gradient and states."""
 from __future__ import annotations
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""What operators compute whose entry says it by `expr` or `reduce`, by NumPy."""
+"""Formulas of the operator table (`expr`, `reduce`) computed by NumPy: the reference of operators that have one."""
 from __future__ import annotations
 
 import math

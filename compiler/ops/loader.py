@@ -32,7 +32,7 @@ DEFAULTS: dict[Kind, dict[str, str]] = {
     Kind.ANCHOR: {"dtype": "same_dtype"},
     Kind.OPAQUE: {"dtype": "same_dtype"},
 }
-GENERATED_RULES = {"dtype": "first_dtype"}  # of operators that give a gradient, see backward.py
+GENERATED_RULES = {"dtype": "first_dtype"}  # of operators that give a gradient, see backward_operator.py
 
 
 def packaged() -> str:

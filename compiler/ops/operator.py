@@ -1,4 +1,4 @@
-"""What the table knows of one operator: `Operator`, and the records that it is made of."""
+"""The operator table's record of an operator: `Operator`, and the records that it is made of."""
 from __future__ import annotations
 
 import ast

@@ -1,4 +1,4 @@
-"""The typed graph: what every pass starts from."""
+"""Inference over a whole graph, which gives the typed graph that every pass starts from."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence

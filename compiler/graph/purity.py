@@ -1,4 +1,4 @@
-"""Which nodes compute the same values in every run until a parameter is changed."""
+"""Which nodes are pure (equal inputs give equal outputs), and which depend on parameters and constants alone."""
 from __future__ import annotations
 
 from collections.abc import Set
