@@ -169,6 +169,17 @@ def test_files_are_short():
     assert not [path for path in (*SOURCES.values(), *OTHERS) if path.read_text().count("\n") > LINES]
 
 
+# Where the name of an operator stands as text besides the table and its family's folder.
+ELSEWHERE = {"hard_sigmoid": "", "softsign": "", "LayerNorm": "", "box_nms": "",
+             "topk": "frontend/operator_calls.py"}  # MXNet has it as a method too
+
+
+@pytest.mark.parametrize("name, places", ELSEWHERE.items())
+def test_an_operator_is_in_the_table_and_one_folder(name: str, places: str):
+    files = [str(path.relative_to(ROOT)) for path in SOURCES.values() if f'"{name}"' in path.read_text()]
+    assert " ".join(file for file in files if not file.startswith("compiler/operators/")) == places
+
+
 def test_nobody_imports_the_folders_by_their_bare_names():
     for path in (*SOURCES.values(), *OTHERS):
         for name, line, _ in imports_of(ast.parse(path.read_text())):
