@@ -85,3 +85,15 @@ def test_every_package_has_a_door():
         if len(text.splitlines()) not in DOOR and str(door.relative_to(ROOT)) not in AWAITED:
             wrong.append(f"{door.relative_to(ROOT)}: {len(text.splitlines())} lines")
     assert not wrong, "\n".join(wrong) + f"\nexpected a docstring of {DOOR[0]} to {DOOR[-1]} lines"
+
+
+def test_modules_of_one_name_in_two_layers_say_which_they_are():
+    """The frontend's begin with what programs call them; those below do not."""
+    public = re.compile(r"MXNet's `mx\.\w+`|`mxc\.\w+`")
+    below = {path.stem for folder in ("runtime", "compiler") for path in (ROOT / folder).glob("*.py")} - {"__init__"}
+    shared = [path for path in (ROOT / "frontend").glob("*.py") if path.stem in below]
+    assert shared
+    for path in (*shared, *(ROOT / folder / path.name for path in shared for folder in ("runtime", "compiler"))):
+        if path.exists():
+            text = ast.get_docstring(ast.parse(path.read_text())) or ""
+            assert bool(public.match(text)) == (path in shared), f"{path.relative_to(ROOT)}: {text[:60]}"
