@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from mxc.compiler import stored_plans
 from mxc.compiler.graph.graph import Graph, Shape
-from mxc.compiler.ops.table import Operator
+from mxc.compiler.ops.operator import Operator
 from mxc.compiler.plan import Plan
 from mxc.compiler.system import env
 from mxc.compiler.targets import kernel_target

@@ -1,4 +1,4 @@
-"""The errors that mxc raises. All derive from MXNetError, so code written for MXNet catches them."""
+"""The errors that mxc raises, in every layer. All derive from MXNetError, so code written for MXNet catches them."""
 from __future__ import annotations
 
 from collections.abc import Iterable

@@ -1,6 +1,8 @@
 """mxc runs Apache MXNet programs and models. Use it as `import mxc as mx`.
 
-Parts are loaded when they are first used, so that importing mxc costs little.
+Parts are loaded when they are first used, so that importing mxc costs little. Modules here have the names of MXNet's:
+begin with `ndarray/`, `symbol/` and `executor.py`; `cli/` is the command `mxc`. They may import `mxc.runtime` and, for
+graphs and the operator table, `mxc.compiler`, which never import this layer.
 """
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Artifacts: models compiled ahead of time, each with all that running it needs in one file, NAME.mxc.
+"""`mxc.load` and `Predictor`, the interface to artifacts: models compiled ahead of time, each in one file, NAME.mxc.
 
 `mxc compile` writes them, `mxc.load` reads them. **An artifact is a program.** Its checksums tell damage, not intent:
 loading one runs machine code from it, with all the rights of the process. Load only what you trust.
@@ -234,7 +234,7 @@ def save(path: str | os.PathLike[str], executors: Sequence[Any], inputs: Sequenc
     Raises MXNetError when parameters of two executors differ in shape, ArgumentError when executors are of different
     symbols, differ in dtypes, or have the same shapes, FileAccessError when the file cannot be written.
     """
-    from mxc.runtime.artifact_writer import write
+    from mxc.runtime.artifact_writer import Interface, write
 
     if not executors:
         raise ArgumentError("an artifact needs at least one executor")
@@ -246,8 +246,8 @@ def save(path: str | os.PathLike[str], executors: Sequence[Any], inputs: Sequenc
         raise ArgumentError(f"{unknown[0]!r} is not an argument of the model{nearest(unknown[0], names)}")
     optional = [name for name in first.arg_dict if name not in inputs and name.endswith("label")]
     given = [name for name in names if name not in (*inputs, *optional)] if with_params else []
-    write(path, mxc.VERSION, first._symbol.tojson(), [executor._core for executor in executors], inputs, optional,
-          distinct_outputs(first._symbol), given, train)
+    interface = Interface(inputs, optional, distinct_outputs(first._symbol), given)
+    write(path, mxc.VERSION, first._symbol.tojson(), [executor._core for executor in executors], interface, train)
 
 
 def distinct_outputs(symbol: Any) -> list[str]:

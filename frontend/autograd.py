@@ -7,13 +7,13 @@ from typing import Any
 
 from mxc.compiler.error import MXNetError
 from mxc.compiler.graph.graph import Entry, Node
-from mxc.compiler.ops.table import Params
+from mxc.compiler.ops.operator import Params
 from mxc.ndarray.ndarray import NDArray
 from mxc.runtime import backward as runtime
 from mxc.runtime import tape
 from mxc.runtime.array import Array
 from mxc.runtime.elsewhere import elsewhere
-from mxc.runtime.host import HostBackward, HostOperator
+from mxc.runtime.python_gradients import HostBackward, HostOperator
 from mxc.symbol.symbol import Symbol
 
 __getattr__, _names = elsewhere(__name__, {

@@ -1,4 +1,4 @@
-"""Names that programs take from `mxnet.base`: errors, groups of Python types, the mark for "not given", properties of
+"""MXNet's `mx.base`: errors, groups of Python types, the mark for "not given", properties of
 classes, and what ctypes gives of the types of MXNet's C library."""
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What `fit` calls after each batch or epoch: to log speed and metrics, to draw a progress bar, to save checkpoints."""
+"""MXNet's `mx.callback`: what `fit` calls after each batch or epoch, to log speed and metrics, to draw a progress bar,
+to save checkpoints."""
 from __future__ import annotations
 
 import logging
@@ -34,7 +35,7 @@ def do_checkpoint(prefix: str, period: int = 1) -> Callable[..., None]:
 
     def save(iter_no: int, sym: Any, arg: Any, aux: Any) -> None:
         if (iter_no + 1) % period == 0:
-            from mxc.model import save_checkpoint  # only now: it needs iterators, metrics and optimizers
+            from mxc.checkpoints import save_checkpoint  # only now: it needs symbols and arrays
 
             save_checkpoint(prefix, iter_no + 1, sym, arg, aux)
 

@@ -1,4 +1,4 @@
-"""Devices: `Context`, `cpu`, `gpu`, `cpu_pinned` and the current one."""
+"""MXNet's `mx.context`: the devices of runtime/context.py for programs."""
 from mxc.runtime.context import Context, cpu, cpu_pinned, current_context, gpu, gpu_memory_info, num_gpus
 from mxc.runtime.elsewhere import elsewhere
 

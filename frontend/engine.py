@@ -1,4 +1,4 @@
-"""How operators that are called one by one are grouped: `mx.engine`."""
+"""MXNet's `mx.engine`: how operators that are called one by one are grouped. The engine is runtime/engine.py."""
 from __future__ import annotations
 
 import contextlib

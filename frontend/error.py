@@ -1,4 +1,5 @@
-"""Classes of errors: `mx.error`. All derive from MXNetError, so `except mx.MXNetError` catches each."""
+"""MXNet's `mx.error`: classes of errors, for programs. All derive from MXNetError, so `except mx.MXNetError` catches
+each. Those that mxc itself raises are in compiler/error.py."""
 from __future__ import annotations
 
 from collections.abc import Callable

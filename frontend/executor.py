@@ -1,4 +1,4 @@
-"""Executors: a symbol bound to arrays; made by `Symbol.bind` and `Symbol.simple_bind`."""
+"""MXNet's `mx.executor`: a symbol bound to arrays; made by `Symbol.bind` and `Symbol.simple_bind`."""
 from __future__ import annotations
 
 import math
@@ -17,8 +17,8 @@ from mxc.ndarray import NDArray, zeros
 from mxc.runtime.array import Array
 from mxc.runtime.context import Context
 from mxc.runtime.elsewhere import elsewhere
-from mxc.runtime.executor import GraphExecutor
-from mxc.symbol.binding import whole_shape
+from mxc.runtime.executor import BoundArrays, GraphExecutor
+from mxc.symbol.inference import whole_shape
 from mxc.util import is_np_shape
 
 if TYPE_CHECKING:
@@ -34,31 +34,30 @@ __all__ = ["Executor", "NDArray", "np", *_names]
 class Executor:
     """A symbol with arrays for its arguments, gradients, auxiliary states and outputs.
 
-    args, aux: arrays by name. grads: by argument; None, or left out, where no gradient is wanted. grad_req: "write",
-    "add" or "null" by argument. shared_exec: an executor whose memory this one uses too; the two run one at a time.
-    groups: the devices of the groups that `ctx_group` names. typed: the symbol's graph with shapes and dtypes, where
-    whoever made the arrays has inferred them.
+    arrays: of its arguments, gradients and auxiliary states. shared_exec: an executor whose memory this one uses too;
+    the two run one at a time. groups: the devices of the groups that `ctx_group` names. typed: the symbol's graph with
+    shapes and dtypes, where whoever made the arrays has inferred them.
 
     arg_arrays, grad_arrays (None where no gradient is wanted), aux_arrays: in the order of the symbol's lists.
     outputs: the arrays that every run writes. Raises MXNetError when shapes or dtypes do not fit.
     """
 
-    def __init__(self, symbol: Any, ctx: Context, args: Mapping[str, NDArray], grads: Mapping[str, NDArray | None],
-                 grad_req: Mapping[str, str], aux: Mapping[str, NDArray], shared_exec: Executor | None = None,
+    def __init__(self, symbol: Any, ctx: Context, arrays: BoundArrays[NDArray], shared_exec: Executor | None = None,
                  groups: Mapping[str, Context] | None = None, typed: Graph | None = None):
-        self._symbol, self._ctx, self._args, self._aux = symbol, ctx, dict(args), dict(aux)
+        self._symbol, self._ctx, self._args, self._aux = symbol, ctx, dict(arrays.args), dict(arrays.aux)
         self._groups = groups
-        self._grads = {name: grads.get(name) for name in args}
+        self._grads = {name: arrays.grads.get(name) for name in self._args}
         relative: GraphExecutor | None = None if shared_exec is None else shared_exec._core
         graph: Graph = symbol.graph
         if shared_exec is not None and shared_exec._symbol is symbol:
             graph = shared_exec._core.source  # and with it what was compiled for it
         self._core: GraphExecutor = GraphExecutor(
-            graph, ctx, {n: a._array for n, a in args.items()},
-            {n: None if g is None else g._array for n, g in self._grads.items()}, grad_req,
-            {n: a._array for n, a in aux.items()}, relative.memory if relative is not None else None,
-            relative.compiler if relative is not None else None, groups,
-            relative.blocks if relative is not None else None, typed)
+            graph, ctx,
+            BoundArrays({n: a._array for n, a in self._args.items()},
+                        {n: None if g is None else g._array for n, g in self._grads.items()}, arrays.grad_req,
+                        {n: a._array for n, a in self._aux.items()}),
+            relative.memory if relative is not None else None, relative.compiler if relative is not None else None,
+            groups, relative.blocks if relative is not None else None, typed)
         self.arg_arrays, self.aux_arrays = list(self._args.values()), list(self._aux.values())
         self.grad_arrays = list(self._grads.values())
         self.outputs = [NDArray(a) for a in self._core.outputs]
@@ -189,7 +188,8 @@ class Executor:
         args = {name: resized(name, a, "argument") for name, a in self._args.items()}
         aux = {name: resized(name, a, "auxiliary state") for name, a in self._aux.items()}
         grads = {name: None if g is None else resized(name, g, "argument") for name, g in self._grads.items()}
-        return Executor(self._symbol, self._ctx, args, grads, core.grad_req, aux, self, self._groups, typed)
+        arrays = BoundArrays(args, grads, core.grad_req, aux)
+        return Executor(self._symbol, self._ctx, arrays, self, self._groups, typed)
 
     def set_monitor_callback(self, callback: Callable[[str, NDArray], None] | None, monitor_all: bool = False) -> None:
         """Call `callback(name, array)` for each operator's outputs (NODE_OUTPUT) in every forward run, hidden ones too.

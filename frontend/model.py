@@ -1,4 +1,4 @@
-"""What modules do with key-value stores, and FeedForward, the interface that came before modules."""
+"""MXNet's `mx.model`: what modules do with key-value stores, and FeedForward, which came before modules."""
 from __future__ import annotations
 
 import logging
@@ -156,6 +156,7 @@ class FeedForward:
     them. begin_epoch: the first epoch.
     """
 
+    # MXNet's signature
     def __init__(self, symbol: Any, ctx: Any = None, num_epoch: int | None = None, epoch_size: int | None = None,
                  optimizer: Any = "sgd", initializer: Any = Uniform(0.01),  # noqa: B008  a constant
                  numpy_batch_size: int = 128, arg_params: Params | None = None, aux_params: Params | None = None,
@@ -312,6 +313,7 @@ class FeedForward:
 
     # -- training
 
+    # MXNet's signature
     def fit(self, X: Any, y: Any = None, eval_data: Any = None, eval_metric: Any = "acc",
             epoch_end_callback: Any = None, batch_end_callback: Any = None, kvstore: Any = "local", logger: Any = None,
             work_load_list: Sequence[float] | None = None, monitor: Any = None,
@@ -363,6 +365,7 @@ class FeedForward:
         self._run_epochs(data, manager, update, eval_data, eval_metric, monitor, logger, epoch_end_callback,
                          batch_end_callback, eval_end_callback, eval_batch_end_callback)
 
+    # many parameters: most are the callbacks of `fit`, which hands them on
     def _run_epochs(self, train_data: Any, manager: Any, update: Callable[[], None], eval_data: Any, eval_metric: Any,
                     monitor: Any, logger: Any, epoch_end_callback: Any, batch_end_callback: Any, eval_end_callback: Any,
                     eval_batch_end_callback: Any) -> None:
@@ -431,6 +434,7 @@ class FeedForward:
         symbol, arg_params, aux_params = load_checkpoint(prefix, epoch)
         return FeedForward(symbol, ctx=ctx, arg_params=arg_params, aux_params=aux_params, begin_epoch=epoch, **kwargs)
 
+    # MXNet's signature
     @staticmethod
     def create(symbol: Any, X: Any, y: Any = None, ctx: Any = None, num_epoch: int | None = None,
                epoch_size: int | None = None, optimizer: Any = "sgd",

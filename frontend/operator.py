@@ -1,4 +1,5 @@
-"""Operators written in Python: `mx.operator`, and the functions `mx.nd.Custom` and `mx.sym.Custom` that use them."""
+"""MXNet's `mx.operator`: operators that a program writes in Python, and the functions `mx.nd.Custom` and
+`mx.sym.Custom` that use them."""
 from __future__ import annotations
 
 import logging

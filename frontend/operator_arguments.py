@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 from mxc.compiler.error import UnsupportedError
 from mxc.compiler.ops import table
+from mxc.compiler.ops.operator import Operator
 from mxc.compiler.ops.params import ParamType
-from mxc.compiler.ops.table import Operator
 
 INTERNAL = "_mxc_"  # with which the names of operators begin that only the compiler makes
 _LISTS = {"add_n": "args", "khatri_rao": "args"}  # names of inputs whose number varies; of other operators: data

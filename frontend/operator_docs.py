@@ -1,7 +1,7 @@
 """Docstrings of operator functions, from the table: what an operator computes, its inputs, parameters and outputs."""
 from __future__ import annotations
 
-from mxc.compiler.ops.table import InputSpec, Operator
+from mxc.compiler.ops.operator import InputSpec, Operator
 
 
 def describe(op: Operator, name: str, value: str) -> str:

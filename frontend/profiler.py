@@ -1,4 +1,4 @@
-"""`mx.profiler`: where a program's time and memory go, as a Chrome trace and as a table (docs/profiling.md)."""
+"""MXNet's `mx.profiler`: where a program's time and memory go, as a Chrome trace and as a table (docs/profiling.md)."""
 from __future__ import annotations
 
 import dataclasses

@@ -1,4 +1,4 @@
-"""Random numbers, `mx.random.uniform` and so on as in `mx.nd.random`, and their generator's seed."""
+"""MXNet's `mx.random`: `uniform` and so on as in `mx.nd.random`, and their generator's seed (runtime/random.py)."""
 from __future__ import annotations
 
 import numbers

@@ -1,4 +1,4 @@
-"""Classes by name, and objects from such names: `mx.registry`, with which programs register what they make by text."""
+"""MXNet's `mx.registry`: classes by name, and objects from such names, for programs that make things by text."""
 from __future__ import annotations
 
 import json

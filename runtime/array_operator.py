@@ -20,8 +20,8 @@ from mxc.compiler.functions.source import Source, read
 from mxc.compiler.graph.gradient_rule import Gradient
 from mxc.compiler.graph.graph import Entry, GraphBuilder, Node
 from mxc.compiler.ops import table
+from mxc.compiler.ops.operator import InputSpec, Kind, Operator, Params
 from mxc.compiler.ops.params import ParamType
-from mxc.compiler.ops.table import InputSpec, Kind, Operator, Params
 
 Shape = tuple[int, ...]
 GRADIENT = "grad_"

@@ -1,4 +1,5 @@
-"""Artifacts: a compiled model in one file (artifact_file.py has the format, artifact_writer.py writes it).
+"""The runtime's side of artifacts, compiled models in one file: artifact_file.py has the format, artifact_writer.py
+writes it.
 
 An artifact is a program: its code runs in this process. The checks tell damage, not intent.
 """

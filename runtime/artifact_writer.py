@@ -4,7 +4,7 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -35,17 +35,26 @@ class Section:
         return self._places[key]
 
 
+class Interface(NamedTuple):
+    """What a caller of an artifact sees, all by name. inputs, optional: the arguments that the caller gives, and may
+    give. outputs: in their order. given: the parameters and states whose values are in the file."""
+
+    inputs: Sequence[str]
+    optional: Sequence[str]
+    outputs: Sequence[str]
+    given: Sequence[str]
+
+
 def write(path: str | os.PathLike[str], version: str, graph: str, executors: Sequence[GraphExecutor],
-          inputs: Sequence[str], optional: Sequence[str], outputs: Sequence[str], given: Sequence[str],
-          train: bool) -> None:
+          interface: Interface, train: bool) -> None:
     """Write an artifact.
 
     version: of mxc. graph: the model's JSON. executors: one for each set of input shapes, with equal parameters, on the
-    values of those that are `given`, which the file gets. inputs, optional: the arguments that a caller of the artifact
-    gives, and may give. outputs: their names. train: training plans too, with the gradients that the executors want.
+    values of those that the interface has as `given`, which the file gets. train: training plans too, with the
+    gradients that the executors want.
     Raises MXNetError when parameters of two executors differ in shape, FileAccessError when the file cannot be written.
     """
-    arrays = {**executors[0].args, **executors[0].aux}
+    arrays, given = {**executors[0].args, **executors[0].aux}, interface.given
     for executor in executors[1:]:
         for name in given:
             shape = {**executor.args, **executor.aux}[name].shape
@@ -55,7 +64,7 @@ def write(path: str | os.PathLike[str], version: str, graph: str, executors: Seq
     values, prepared = Section(), Section()
     manifest: dict[str, Any] = {
         "parts": parts(version), "args": list(executors[0].args), "aux": list(executors[0].aux),
-        "inputs": list(inputs), "optional": list(optional), "outputs": list(outputs),
+        "inputs": list(interface.inputs), "optional": list(interface.optional), "outputs": list(interface.outputs),
         "parameters": {name: [arrays[name].dtype, list(arrays[name].shape), values.add(name, arrays[name].data)]
                        for name in given}}
     plans, entries, objects = dict[str, list[Piece]](), [], dict[str, bytes]()

@@ -1,4 +1,4 @@
-"""Gradients of what was recorded: the compiler's gradient pass over the tape, its nodes run one by one.
+"""Gradients of what the tape recorded: the compiler's gradient pass over the tape, its nodes run one by one.
 
 What the pass made is a `_Program`, remembered by the structure of the recorded graph. Where all of its operators are
 small, the program is one piece of the engine's work: NumPy's functions, one after another.
@@ -19,7 +19,7 @@ from mxc.compiler.passes.gradient import differentiate
 from mxc.runtime import custom, engine, invoke, tape
 from mxc.runtime.array import Array
 from mxc.runtime.bundle import Bundle, Place, bundle_of
-from mxc.runtime.host import HostBackward, HostOperator
+from mxc.runtime.python_gradients import HostBackward, HostOperator
 from mxc.runtime.tape import Leaf, Recorded, Step
 
 PROGRAMS_KEPT = 256

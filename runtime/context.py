@@ -1,4 +1,4 @@
-"""Devices: `Context`, the thread's current one, and the constructors `cpu`, `gpu` and `cpu_pinned`.
+"""Devices, as the runtime knows them: `Context`, the thread's current one, `cpu`, `gpu` and `cpu_pinned`.
 
 Every `cpu(i)` is a device of its own: arrays of `cpu(0)` and `cpu(1)` do not share memory, though both are the host's,
 which computes with them together.

@@ -16,7 +16,7 @@ from mxc.compiler.graph.gradient_rule import Gradient, loss
 from mxc.compiler.graph.graph import Entry, Node
 from mxc.compiler.ops import table
 from mxc.compiler.ops.infer import infer_node
-from mxc.compiler.ops.table import InputSpec, Kind, Operator, Params
+from mxc.compiler.ops.operator import InputSpec, Kind, Operator, Params
 from mxc.compiler.passes.infer_dtype import DTYPE_CODES
 from mxc.runtime import engine, tape
 from mxc.runtime.array import Array, dtype_name

@@ -19,14 +19,15 @@ import numpy as np
 from mxc.compiler.error import MXNetError, OutOfMemoryError
 from mxc.compiler.graph.graph import Entry, Graph, Node
 from mxc.compiler.ops import expr, functions
+from mxc.compiler.ops.operator import Kind
 from mxc.compiler.ops.philox import Draws
-from mxc.compiler.ops.table import Kind
 from mxc.compiler.plan import Plan, Step
 from mxc.compiler.scalar_functions.records import BUILTINS
 from mxc.compiler.system.forks import Lock
 from mxc.compiler.targets.reference import interpreter
 from mxc.runtime import faults, runner
 from mxc.runtime.array import LARGE, Array
+from mxc.runtime.step_table import StepTable
 from mxc.runtime.storage import Block
 
 # Elements from which on a form is compiled at its first call: arithmetic (NumPy is as fast on smaller arrays), other
@@ -323,7 +324,7 @@ class _Code:
                 addresses.append(outputs[int(name)].address)
             else:
                 addresses.append(places[pool] + offset)
-        runner.run(runner.StepTable([(function, [*(addresses[i] for i in buffers), *values], units)
+        runner.run(StepTable([(function, [*(addresses[i] for i in buffers), *values], units)
                                      for function, buffers, values, units in self.rows],
                                     0 if scratch is None else scratch.address, self.scratch))
         faults.check(self.plan, self.raising, statuses)

@@ -18,8 +18,8 @@ from mxc.compiler.functions.unbound import check_bound
 from mxc.compiler.operators.basic.shape import same_dtype
 from mxc.compiler.ops import functions, table
 from mxc.compiler.ops.functions import ScalarFunction
+from mxc.compiler.ops.operator import InputSpec, Kind, Operator, Params
 from mxc.compiler.ops.params import ParamType
-from mxc.compiler.ops.table import InputSpec, Kind, Operator, Params
 
 BASES = {float: "double", int: "int", bool: "bool"}  # types of parameters, as ops/params.py calls them
 # Names that operator functions and the expression language have a use for.

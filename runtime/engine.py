@@ -1,4 +1,4 @@
-"""The engine: every piece of work on arrays goes through `push`, which names what it reads and what it writes.
+"""The engine of the runtime: all work on arrays goes through `push`, which names what it reads and what it writes.
 
 Work runs in program order for each variable: a piece of work waits for earlier writes to what it reads, and for all
 earlier work on what it writes. Small work whose variables are free runs at once in the caller's thread, without a
@@ -24,7 +24,7 @@ from contextlib import AbstractContextManager
 from functools import partial
 
 from mxc.compiler.system import env, forks  # noqa: F401 (forks: its part of a fork comes after the engine's)
-from mxc.runtime.work import Busy, Failure, Variable, Work, failure_of, let_go, note, raised, unseen
+from mxc.runtime.engine_work import Busy, Failure, Variable, Work, failure_of, let_go, note, raised, unseen
 
 # The profiler's: told each piece's name, and its start and end in nanoseconds of time.perf_counter_ns. None: nobody's.
 observer: Callable[[str, int, int], None] | None = None

@@ -1,4 +1,4 @@
-"""The executor: a graph bound to arrays, run forward and backward by compiled plans.
+"""The executor of the runtime: a graph bound to arrays, run forward and backward by compiled plans.
 
 Facts of MXNet 1.9.1 that hold here: every run writes the same output arrays; an output that is an argument, or that
 occurs twice, is one array; backward reads the arguments as they are then; after an inference forward, or with
@@ -21,7 +21,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -62,28 +62,40 @@ class _Forward(NamedTuple):
     token: object
 
 
+_Array = TypeVar("_Array")
+
+
+class BoundArrays(NamedTuple, Generic[_Array]):
+    """What a graph is bound to. args, aux: arrays by name. grads: by argument; None, or left out, where no gradient is
+    wanted. grad_req: by argument: "write", "add" or "null"."""
+
+    args: Mapping[str, _Array]
+    grads: Mapping[str, _Array | None]
+    grad_req: Mapping[str, str]
+    aux: Mapping[str, _Array]
+
+
 class GraphExecutor:
-    """A graph on arrays.
+    """A graph on arrays, of the shapes that inference confirms.
 
-    args, aux: arrays by name, of the shapes that inference confirms. grads: by argument, None where no gradient is
-    wanted. grad_req: by argument: "write", "add" or "null". memory: shared with other executors of a family.
-    compile: makes the plans; compiler.api.compile_graph when None. groups: the devices of the groups of nodes that
-    `ctx_group` names; without them all runs on `context`. blocks: those of a relative. typed: the graph with
-    facts, if it is known.
+    memory: shared with other executors of a family. compile: makes the plans; compiler.api.compile_graph when None.
+    groups: the devices of the groups of nodes that `ctx_group` names; without them all runs on `context`. blocks: those
+    of a relative. typed: the graph with facts, if it is known.
 
+    args, aux, grads, grad_req: as in BoundArrays; grads and grad_req have every argument.
     places: the device of each node, where there are groups. It says where the outputs are; all of the CPU's devices are
     one memory, so one plan runs on several. outputs: the arrays that every run writes. blocks: the arrays in which they
     lie, by position; as in MXNet an output lies in the block of the relative's where it fits.
     Raises MXNetError when arrays do not fit the graph or each other, or nodes have no place.
     """
 
-    def __init__(self, graph: Graph, context: Context, args: Mapping[str, Array], grads: Mapping[str, Array | None],
-                 grad_req: Mapping[str, str], aux: Mapping[str, Array], memory: Memory | None = None,
+    def __init__(self, graph: Graph, context: Context, arrays: BoundArrays[Array], memory: Memory | None = None,
                  compile: Callable[..., Any] | None = None, groups: Mapping[str, Context] | None = None,
                  blocks: Mapping[int, Array] | None = None, typed: Graph | None = None):
-        self.context, self.args, self.aux = context, dict(args), dict(aux)
-        self.grads = {name: grads.get(name) for name in args}
-        self.grad_req = {name: grad_req.get(name, "null") if self.grads[name] is not None else "null" for name in args}
+        self.context, self.args, self.aux = context, dict(arrays.args), dict(arrays.aux)
+        self.grads = {name: arrays.grads.get(name) for name in self.args}
+        self.grad_req = {name: "null" if grad is None else arrays.grad_req.get(name, "null")
+                         for name, grad in self.grads.items()}
         self.memory = memory if memory is not None else Memory(context)
         self.monitor: Monitor | None = None
         self.monitor_all = False

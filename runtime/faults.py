@@ -1,4 +1,5 @@
-"""What kernels of a program's own functions raised, after a run: see compiler/functions/faults.py."""
+"""The runtime's part of faults: what kernels of a program's own functions raised, after a run
+(compiler/functions/faults.py)."""
 from __future__ import annotations
 
 from collections.abc import Iterable

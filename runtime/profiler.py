@@ -1,4 +1,4 @@
-"""The profiler: while it runs, what the engine and plans do is recorded as events of a Chrome trace.
+"""The recorder behind `mx.profiler`: while it runs, what the engine and plans do becomes events of a Chrome trace.
 
 The engine tells `observe` of every operation, a plan `runner.observer` of every kernel and host step; each looks at one
 module variable first, so that a profiler that does not run costs nothing. Meanwhile kernels run one by one, as with

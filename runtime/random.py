@@ -1,4 +1,4 @@
-"""The state of the random generator: for each device a seed, and how many draws were made since it was set.
+"""The state behind `mx.random`: for each device a seed, and how many draws were made since it was set.
 
 Random operators are counter-based: their numbers follow from (seed, offset, index), so the state is two integers. Each
 run of an executor or of an operator takes an offset of its own.

@@ -1,8 +1,7 @@
 """Runs tables of steps: natively, with a pool of threads that costs a fraction of a microsecond a step.
 
-A step is a compiled function (its address), its arguments (addresses and integers, see `compiler/kernel/ir.py`) and how
-many units of work it has. The runner's own code is in `compiler/targets/cpu/runner_ir.py`; elsewhere than on Linux, and
-with MXC_RUNNER=portable, `portable_runner` does the same with `threading`.
+Tables are those of `step_table.py`. The runner's own code is in `compiler/targets/cpu/runner_ir.py`; elsewhere than on
+Linux, and with MXC_RUNNER=portable, `portable_runner` does the same with `threading`.
 """
 from __future__ import annotations
 
@@ -12,8 +11,7 @@ import os
 import platform
 import sys
 import threading
-from array import array
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +20,7 @@ import numpy as np
 from mxc.compiler import targets
 from mxc.compiler.error import SettingError, nearest
 from mxc.compiler.system import env
+from mxc.runtime.step_table import StepTable
 
 if TYPE_CHECKING:
     from mxc.compiler.plan import Step
@@ -34,35 +33,7 @@ Observer = Callable[["Step", int, int, int], None]
 observer: Observer | None = None
 
 RUNNERS = ("native", "portable")
-WORD, HEAD, ROW = 8, 4, 4  # bytes of a word; words before the rows of a table, and of each row
-TAKES = 1024  # a step of more units is handed out in larger pieces
 SPINS = 20_000  # rounds that an idle worker looks for work before it sleeps: less than a millisecond
-
-
-class StepTable:
-    """Steps as native code takes them: words {rows*, steps, scratch, stride}, then the rows {function, arguments*,
-    units, grain}, then the arguments, in one piece of memory at `address`.
-
-    Thread i of `num_threads()` uses the scratch memory at scratch + i * stride; both should be multiples of 64.
-    """
-
-    def __init__(self, steps: Sequence[tuple[int, Sequence[int], int]], scratch: int = 0, stride: int = 0):
-        self.scratch, self.stride = scratch, stride
-        self.shared = any(units > 1 for _, _, units in steps)  # whether there is work for more than one thread
-        first = HEAD + ROW * len(steps)
-        words, arguments = [WORD * HEAD, len(steps), scratch, stride], list[int]()
-        for address, given, units in steps:
-            words += (address, WORD * (first + len(arguments)), units, max(1, -(-units // TAKES)))
-            arguments += given
-        self.words = array("q", words + arguments)
-        self.address: int = self.words.buffer_info()[0]
-        for place in (0, *range(HEAD + 1, first, ROW)):  # pointers, which are distances up to here
-            self.words[place] += self.address
-
-    def rows(self) -> list[list[int]]:
-        """(function, arguments*, units, grain) of each step."""
-        words = self.words[HEAD:HEAD + ROW * self.words[1]].tolist()
-        return [words[i:i + ROW] for i in range(0, len(words), ROW)]
 
 
 class _Native:
@@ -100,10 +71,10 @@ class _Native:
         else:
             self.code["mxc_run_serial"](table.address)
 
-    def bound(self, table: StepTable, quick: bool) -> Callable[[], None]:
-        """See `bound`."""
+    def alone(self, table: StepTable, quick: bool) -> Callable[[], None] | None:
+        """What runs the table in the caller's thread, or None where other threads take part."""
         if table.shared and self.threads > 1:
-            return partial(run, table)  # of a forked child, its own runner's
+            return None
         return partial(self.code["quick" if quick else "mxc_run_serial"], table.address)
 
     def _start(self) -> None:
@@ -193,8 +164,8 @@ def run(table: StepTable) -> None:
 def bound(table: StepTable, quick: bool = False) -> Callable[[], None]:
     """`run` of this table, for one that runs often. quick: the table takes so little time that other threads of
     Python's can wait for it."""
-    made: Callable[[], None] = _runner().bound(table, quick)
-    return made
+    alone: Callable[[], None] | None = _runner().alone(table, quick)
+    return alone or partial(run, table)  # in a forked child `run` uses the child's own runner
 
 
 def _forget() -> None:

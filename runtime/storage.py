@@ -5,11 +5,15 @@ goes back to the pool only after the last view is gone.
 """
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from mxc.compiler.error import OutOfMemoryError
 from mxc.compiler.system.forks import Lock
-from mxc.runtime.context import Context
+
+if TYPE_CHECKING:
+    from mxc.runtime.context import Context
 
 ALIGNMENT = 64
 POOL_LIMIT = 64 << 20  # bytes that the pool keeps in all; a block that would exceed it goes back to the system

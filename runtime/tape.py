@@ -16,7 +16,7 @@ from typing import Any
 from mxc.compiler.error import MXNetError
 from mxc.compiler.graph.graph import Entry, Node
 from mxc.compiler.ops import table
-from mxc.compiler.ops.table import Operator, Params
+from mxc.compiler.ops.operator import Operator, Params
 from mxc.runtime.array import Array
 
 REQUESTS = ("write", "add", "null")

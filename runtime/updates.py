@@ -1,4 +1,4 @@
-"""Updates of weights by optimizers: operators that change arrays in place (`update:` of ops.yaml).
+"""Running updates of weights: operators that change arrays in place (compiler/ops/updates.py) on a program's arrays.
 
 Large arrays are updated by one kernel, which serves every size and every learning rate; small ones by NumPy, as long as
 no large one needed that kernel. Programs update the same arrays in every step, so a kernel on given arrays is
@@ -18,16 +18,17 @@ from mxc.compiler.graph.graph import Node
 from mxc.compiler.ops import table, updates
 from mxc.compiler.ops.expr import evaluate
 from mxc.compiler.ops.infer import infer_node
-from mxc.compiler.ops.table import Operator
+from mxc.compiler.ops.operator import Operator, Params
 from mxc.runtime import engine, runner, tape
 from mxc.runtime.array import LARGE, Array
 from mxc.runtime.context import Context
 from mxc.runtime.eager import Text, quiet
+from mxc.runtime.step_table import StepTable
 
 COMPILED = 1 << 8  # elements from which an update is compiled
 QUICK = 1 << 13  # elements below which other threads of Python's can wait for a kernel
 HANDED_OVER = 4 * LARGE  # elements from which it is: an update is one pass over memory
-PLAIN = table.Params()  # no parameter changes which inputs an update of one weight has
+PLAIN = Params()  # no parameter changes which inputs an update of one weight has
 Shape = tuple[int, ...]
 Code = tuple[int, tuple[int, ...], int]  # of a kernel: its address, the integers behind the buffers, units
 Numbers = Callable[[], np.ndarray] | np.ndarray  # a function is called when the work runs, for rates may be in arrays
@@ -191,7 +192,7 @@ class _Form:
     that change."""
 
     def __init__(self, op: Operator, shapes: tuple[Shape, ...], dtypes: tuple[str, ...]):
-        (self.shape,), (self.dtype,) = infer_node(Node(op, "", None, table.Params()), shapes, dtypes)
+        (self.shape,), (self.dtype,) = infer_node(Node(op, "", None, Params()), shapes, dtypes)
         names, changed = [i.name for i in op.inputs], updates.states(op)
         for name, shape in zip(names, shapes, strict=True):
             if 0 in shape:
@@ -247,7 +248,7 @@ class _Launch:
         address, integers, units = form.code(result is None)
         self.given, self.last = np.empty(len(updates.number_names(form.op)), form.compute), np.empty(0)
         places = [*[a.address for a in inputs], self.given.ctypes.data, *([] if result is None else [result.address])]
-        self.table = runner.StepTable([(address, [*places, *integers], units)])
+        self.table = StepTable([(address, [*places, *integers], units)])
         self.call = runner.bound(self.table, form.sizes[0] < QUICK)
 
     def run(self, arrays: Sequence[Array], numbers: Numbers) -> None:

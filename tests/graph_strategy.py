@@ -16,8 +16,8 @@ from op_cases import Case, cases
 from mxc.compiler.error import MXNetError
 from mxc.compiler.graph.graph import Entry, Graph, GraphBuilder, Sink
 from mxc.compiler.ops import table
+from mxc.compiler.ops.operator import Kind, Operator
 from mxc.compiler.ops.philox import Draws
-from mxc.compiler.ops.table import Operator
 from mxc.compiler.targets.reference.interpreter import evaluate
 
 SMOOTH = ("tanh", "sigmoid", "negative", "square", "softsign", "erf", "arctan", "sin", "cos", "_copy", "BlockGrad",
@@ -343,7 +343,7 @@ def from_table(m: Maker) -> list[Entry] | None:
     if any(np.prod(shape) == 0 for shape in case.shapes):
         return None
     inputs, names = [], case.op.input_names(case.params)
-    smooth = case.op.differentiable and case.op.kind < table.Kind.OPAQUE
+    smooth = case.op.differentiable and case.op.kind < Kind.OPAQUE
     for i, shape in enumerate(case.shapes):
         x = m.source() if smooth and i < len(names) and (i == 0 or m.flip()) else None
         if x is not None and int(np.prod(m.shape(x))) >= int(np.prod(shape)) and shape:

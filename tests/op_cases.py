@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mxc.compiler.ops.table import Kind, Operator, Params
+from mxc.compiler.ops.operator import Kind, Operator, Params
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from mxc.compiler.targets.cpu import preferences
 from mxc.compiler.targets.preferences import Preferences
 from mxc.compiler.targets.reference.interpreter import evaluate
 from mxc.runtime import runner
+from mxc.runtime.step_table import StepTable
 
 DEFINITIONS: dict[type, Callable[..., None]] = {
     LoopKernel: interpret.run, CallKernel: interpret_calls.interpret, RoutineKernel: spec.run,
@@ -105,7 +106,7 @@ class Program(stage.Program):
         for position, key in code.calls:
             values[position] = library.address(key)
         arguments = [*(a.ctypes.data for a in arrays), *values]
-        runner.run(runner.StepTable([(library.address(code.key), arguments, code.units)],
+        runner.run(StepTable([(library.address(code.key), arguments, code.units)],
                                     scratch.ctypes.data + -scratch.ctypes.data % 64, stride))
 
 

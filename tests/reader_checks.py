@@ -24,8 +24,8 @@ from reader_networks import SIZES, Network, network
 from mxc.compiler.graph.graph import Entry, Graph
 from mxc.compiler.graph.text import graph_text
 from mxc.compiler.kernel.ir import CallKernel, ChainKernel, LoopKernel
+from mxc.compiler.ops.operator import Kind
 from mxc.compiler.ops.philox import Draws
-from mxc.compiler.ops.table import Kind
 from mxc.compiler.passes.gradient import gradient
 from mxc.compiler.passes.infer import infer
 from mxc.compiler.planning import auxiliary_names, plan_graph
@@ -36,7 +36,7 @@ from mxc.runtime import runner
 from mxc.runtime.array import Array
 from mxc.runtime.context import cpu
 from mxc.runtime.engine import Variable, wait_to_write
-from mxc.runtime.executor import GraphExecutor
+from mxc.runtime.executor import BoundArrays, GraphExecutor
 from mxc.runtime.executor_memory import Memory, Prepared
 
 # Numbers that passes and kernels decide by, by module: what the search lowers them to now and then, where they are no
@@ -287,7 +287,7 @@ def run(net: Network, joint: Graph, values: Mapping[str, np.ndarray], report: Re
         report.add(planned.kernels)
         return SimpleNamespace(plan=planned.plan, library=cpu_target().load(planned.kernels), graph=planned.graph)
 
-    executor = GraphExecutor(graph, cpu(), args, grads, asked, aux, memory, compiled)
+    executor = GraphExecutor(graph, cpu(), BoundArrays(args, grads, asked, aux), memory, compiled)
     results = []
     for _ in range(2):
         for array in executor.outputs:

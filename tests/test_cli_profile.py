@@ -12,7 +12,8 @@ import mxc as mx
 from mxc.cli.main import BAD_FILE, OK, main
 from mxc.cli.profile import named, nearest_limit, table
 from mxc.compiler.plan import Buffer, Step
-from mxc.runtime import limits, profiler, runner
+from mxc.runtime import machine_peaks, profiler, runner
+from mxc.runtime.step_table import StepTable
 
 PROFILE = ["profile", "net-symbol.json", "--shape", "data=4,6"]
 
@@ -84,11 +85,11 @@ def test_limits_are_those_of_real_work():
     addresses = cpu_target().functions(kernels.source(isa), [kernels.MULTIPLY, kernels.COPY], "limits")
     lanes = isa.lanes("float32")
     values, sums = np.full(2 * lanes, 0.5, np.float32), np.zeros(kernels.CHAINS * lanes, np.float32)
-    table = runner.StepTable([(addresses[kernels.MULTIPLY], [values.ctypes.data, 10], 1)], sums.ctypes.data)
+    table = StepTable([(addresses[kernels.MULTIPLY], [values.ctypes.data, 10], 1)], sums.ctypes.data)
     runner.run(table)
     np.testing.assert_array_equal(sums, np.full(sums.shape, 1 - 0.5**10, np.float32))
     source, target = np.arange(8 * lanes, dtype=np.float32), np.zeros(8 * lanes, np.float32)
     copy = [source.ctypes.data, target.ctypes.data, 4 * lanes]
-    runner.run(runner.StepTable([(addresses[kernels.COPY], copy, 2)]))
+    runner.run(StepTable([(addresses[kernels.COPY], copy, 2)]))
     np.testing.assert_array_equal(source, target)
-    assert limits.COPIED // 4 % (limits.UNITS * 4 * lanes) == 0
+    assert machine_peaks.COPIED // 4 % (machine_peaks.UNITS * 4 * lanes) == 0

@@ -24,11 +24,12 @@ from mxc.compiler.ops import functions
 from mxc.compiler.ops.derive import by_argument
 from mxc.compiler.ops.expr import NumpyReading, evaluate
 from mxc.compiler.ops.functions import ScalarFunction
-from mxc.compiler.ops.table import InputSpec, Kind, Operator
+from mxc.compiler.ops.operator import InputSpec, Kind, Operator
 from mxc.compiler.targets.cpu.target import cpu_target
 from mxc.compiler.targets.numba.functions import native_text
 from mxc.runtime import runner
 from mxc.runtime.eager import numpy_function
+from mxc.runtime.step_table import StepTable
 
 POINTS = np.array([-1e30, -7.5, -3.0, -2.5, -1.0, -0.5, -0.0, 0.0, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 100.0, math.inf,
                    -math.inf, math.nan])
@@ -107,7 +108,7 @@ def in_kernel(value: Value, x: np.ndarray, y: np.ndarray) -> np.ndarray:
     library = target.load({launch.key: kernel})
     out = np.empty_like(x)
     addresses = [a.__array_interface__["data"][0] for a in (x, y, out)]
-    runner.run(runner.StepTable([(library.address(launch.key), [*addresses, *launch.values], launch.units)], 0, 0))
+    runner.run(StepTable([(library.address(launch.key), [*addresses, *launch.values], launch.units)], 0, 0))
     return out
 
 

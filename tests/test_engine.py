@@ -12,7 +12,7 @@ import pytest
 
 import mxc as mx
 from mxc.compiler.error import MXNetError
-from mxc.runtime import engine, work
+from mxc.runtime import engine, engine_work
 from mxc.runtime.eager import quiet
 
 
@@ -427,7 +427,7 @@ def test_an_interrupt_between_the_engines_own_steps_loses_no_work(step: str, eve
     read, written = engine.Variable(), engine.Variable()
 
     def interrupt(frame: FrameType, what: str, _: object) -> Callable | None:
-        if frame.f_code.co_name == step and frame.f_globals in (vars(engine), vars(work)) and not came:
+        if frame.f_code.co_name == step and frame.f_globals in (vars(engine), vars(engine_work)) and not came:
             if what == event:
                 came.append(True)
                 raise KeyboardInterrupt

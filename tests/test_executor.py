@@ -38,8 +38,8 @@ def reference(monkeypatch, target):
 
     original = runtime_executor.GraphExecutor.__init__
 
-    def init(self, graph, context, args, grads, grad_req, aux, memory=None, compiler=None, *others):
-        original(self, graph, context, args, grads, grad_req, aux, memory, compiler or compile, *others)
+    def init(self, graph, context, arrays, memory=None, compiler=None, *others):
+        original(self, graph, context, arrays, memory, compiler or compile, *others)
 
     monkeypatch.setattr(runtime_executor.GraphExecutor, "__init__", init)
     yield seen

@@ -10,10 +10,11 @@ from op_cases import Case, cases
 
 from mxc.compiler.error import MXNetError
 from mxc.compiler.ops import table
+from mxc.compiler.ops.backward_operator import backward_of
 from mxc.compiler.ops.derive import gradient
 from mxc.compiler.ops.expr import CONSTANTS, NumpyReading, compute_dtype, evaluate, names_of, parse
+from mxc.compiler.ops.operator import Kind, Operator
 from mxc.compiler.ops.shapes import reduced_shape
-from mxc.compiler.ops.table import Kind, Operator
 from mxc.compiler.scalar_functions import special
 
 
@@ -132,7 +133,7 @@ def test_gradients_equal_differences(case: Case) -> None:
 
 
 def _gradient(case: Case, name: str, og: np.ndarray, out: np.ndarray, arrays: list[np.ndarray]) -> np.ndarray:
-    made, takes = case.op.backward_of(name)
+    made, takes = backward_of(case.op, name)
     names = case.op.input_names(case.params)
     target = arrays[names.index(name)].shape
     values = {"og": og, "out": out, **dict(zip(names, arrays, strict=True))}
@@ -164,7 +165,7 @@ def _differences(case: Case, k: int, og: np.ndarray, arrays: list[np.ndarray]) -
 
 
 GENERATED = {made.name: (made, case) for case in FORMULAS if case.op.reduce is None
-             for name in case.op.input_names(case.params) for made, _ in [case.op.backward_of(name)] if made.inputs}
+             for name in case.op.input_names(case.params) for made, _ in [backward_of(case.op, name)] if made.inputs}
 
 
 TWICE = [n for n in GENERATED if n.startswith("_backward_")]
@@ -186,13 +187,13 @@ def test_gradients_have_gradients(name: str) -> None:
 
 
 def test_generated_operators_are_found_by_name_and_have_the_kind() -> None:
-    made, takes = table.get("broadcast_mul").backward_of("lhs")
+    made, takes = backward_of(table.get("broadcast_mul"), "lhs")
     assert (made.name, made.kind, takes) == ("_backward_broadcast_mul_lhs", Kind.BROADCAST, ("og", "rhs"))
     assert table.get(made.name) is made
-    assert table.get("elemwise_add").backward_of("rhs") == (table.get("_copy"), ("og",))
-    assert table.get("max").backward_of("data")[1] == ("og", "out", "data")
+    assert backward_of(table.get("elemwise_add"), "rhs") == (table.get("_copy"), ("og",))
+    assert backward_of(table.get("max"), "data")[1] == ("og", "out", "data")
     with pytest.raises(MXNetError, match="no gradient formula"):
-        table.get("floor").backward_of("data")
+        backward_of(table.get("floor"), "data")
 
 
 def test_a_function_without_derivative_is_named() -> None:

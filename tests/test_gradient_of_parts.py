@@ -13,7 +13,7 @@ from mxc.compiler.error import MXNetError
 from mxc.compiler.graph.check import check_graph
 from mxc.compiler.graph.graph import Entry, Graph, Node, variable
 from mxc.compiler.ops import table
-from mxc.compiler.ops.table import Operator
+from mxc.compiler.ops.operator import Operator
 from mxc.compiler.passes.gradient import HEAD, differentiate
 from mxc.compiler.passes.infer import infer
 from mxc.compiler.targets.reference import interpreter

@@ -8,7 +8,7 @@ import mxc as mx
 from mxc import autograd, nd
 from mxc.base import MXNetError
 from mxc.compiler.ops import table
-from mxc.compiler.ops.table import Kind
+from mxc.compiler.ops.operator import Kind
 from mxc.runtime import invoke
 from mxc.runtime.array import Array
 

@@ -8,9 +8,10 @@ from mxc import nd
 from mxc.compiler import api
 from mxc.compiler.graph.graph import Entry, Graph, Node, variable
 from mxc.compiler.ops import table
-from mxc.compiler.ops.table import InputSpec, Kind, Operator
+from mxc.compiler.ops.operator import InputSpec, Kind, Operator
 from mxc.executor import Executor
 from mxc.runtime.context import cpu
+from mxc.runtime.executor import BoundArrays
 
 
 class SortedRows(Operator):
@@ -60,7 +61,7 @@ def test_the_plan_names_the_host_step() -> None:
 def test_an_executor_runs_it(is_train: bool) -> None:
     x = np.random.default_rng(0).standard_normal((3, 4)).astype("float32")
     array, grad = nd.array(x), nd.zeros((3, 4))
-    executor = Executor(Bare(network()), cpu(), {"x": array}, {"x": grad}, {"x": "write"}, {})
+    executor = Executor(Bare(network()), cpu(), BoundArrays({"x": array}, {"x": grad}, {"x": "write"}, {}))
     for _ in range(2):
         out, rows = executor.forward(is_train=is_train)
         np.testing.assert_allclose(rows.asnumpy(), np.sort(2 * x, axis=1), rtol=1e-6)

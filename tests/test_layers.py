@@ -16,7 +16,7 @@ LINES = 500
 
 # What an area may import besides itself. An area is a folder or file of the compiler, or one of the two layers above
 # it; the files of operators are areas by what they are for, whatever their family. Operators name their rules by text
-# only: `HOMES` in compiler/ops/loader.py.
+# only: `HOMES` in compiler/ops/rules.py.
 ALLOWED = {
     "error": "",
     "system": "error",
@@ -50,6 +50,29 @@ ALLOWED = {
                "error system scalar_functions functions plan ops graph kernel lowering passes api targets "
                "targets/reference",
     "frontend": "runtime error system cache ops graph passes targets targets/reference",
+}
+# The circles of modules that import each other, imports inside of functions included, and why each is there. A circle
+# is named by what its modules have in common.
+CIRCLES = {
+    "mxc.ndarray: creation functions methods ndarray":
+        "methods of an NDArray stand for functions, which make NDArrays: a method finds its function when called",
+    "mxc.symbol: arithmetic construct creation functions methods symbol":
+        "as of NDArray, and operators between symbols are applied by construct.py, which makes Symbols",
+    "mxc.kvstore: base kvstore":
+        "MXNet has create() beside the interface that the stores implement, and it makes one of them",
+}
+# The same with imports under TYPE_CHECKING, where a type is named and nothing is called: larger circles, and more.
+CIRCLES_OF_TYPES = {
+    "mxc: executor symbol.arithmetic symbol.binding symbol.construct symbol.creation symbol.functions symbol.inference "
+    "symbol.methods symbol.symbol": "what methods of a Symbol call names a Symbol in its signature",
+    "mxc.ndarray: creation functions methods ndarray": CIRCLES["mxc.ndarray: creation functions methods ndarray"],
+    "mxc.kvstore: base kvstore": CIRCLES["mxc.kvstore: base kvstore"],
+    "mxc.compiler.ops: formula operator shapes": "what an Operator's reference() calls names Operator and Params",
+    "mxc.compiler: graph.graph ops.infer": "a builder of graphs has infer_node find the shapes of its Nodes",
+    "mxc.compiler.kernel: ir value_text": "a Value prints itself by a function that names a Value",
+    "mxc.compiler.targets.cpu.emit: builder transpose": "the builder's transpose takes the builder",
+    "mxc.runtime: context storage": "Context.empty_cache calls the pool of memory, which names a Context",
+    "mxc.runtime: array eager tape updates": "an array keeps its prepared update, and names its class",
 }
 # Imported under TYPE_CHECKING, where a type is named and nothing is called.
 TYPES_ONLY = {("ops", "graph"), ("kernel", "functions"), ("passes", "functions"),
@@ -129,8 +152,51 @@ def test_the_table_of_layers_has_no_cycle():
     assert set(order) >= {area_of(module) for module in SOURCES if module.count(".") > 1}
 
 
+def circles(typed: bool) -> set[str]:
+    """The sets of modules that reach each other by imports (`typed`: those for types too), as keys of CIRCLES."""
+    imports = {module: {name for name, _, types_only in imports_of(ast.parse(path.read_text()))
+                        if name in SOURCES and name != module and (typed or not types_only)}
+               for module, path in SOURCES.items()}
+    reached = {module: set(names) for module, names in imports.items()}
+    for middle in reached:  # Warshall's algorithm
+        for names in reached.values():
+            if middle in names:
+                names |= reached[middle]
+    found = {frozenset(other for other in names if module in reached[other])
+             for module, names in reached.items() if module in names}
+    return {circle_text(sorted(modules)) for modules in found}
+
+
+def circle_text(modules: list[str]) -> str:
+    """What sorted names of modules have in common, then the rest of each."""
+    common = modules[0].split(".")
+    while not all(module.startswith(".".join(common) + ".") for module in modules):
+        common.pop()
+    first = ".".join(common)
+    return f"{first}: {' '.join(module.removeprefix(f'{first}.') for module in modules)}"
+
+
+@pytest.mark.parametrize("typed, listed", [(False, CIRCLES), (True, CIRCLES_OF_TYPES)], ids=["calls", "types"])
+def test_modules_import_each_other_in_the_listed_circles_alone(typed: bool, listed: dict[str, str]):
+    found = circles(typed)
+    assert found == set(listed), f"new: {sorted(found - set(listed))}, gone: {sorted(set(listed) - found)}"
+
+
 def test_files_are_short():
     assert not [path for path in (*SOURCES.values(), *OTHERS) if path.read_text().count("\n") > LINES]
+
+
+# Where the name of an operator stands as text besides the table and its family's folder.
+ELSEWHERE = {"hard_sigmoid": "", "softsign": "", "LayerNorm": "", "box_nms": "",
+             "topk": "frontend/operator_calls.py"}  # MXNet has it as a method too
+
+
+@pytest.mark.parametrize("name, places", ELSEWHERE.items())
+def test_an_operator_is_in_the_table_and_one_folder(name: str, places: str):
+    files = [str(path.relative_to(ROOT)) for path in SOURCES.values()
+             if any(isinstance(node, ast.Constant) and node.value == name
+                    for node in ast.walk(ast.parse(path.read_text())))]
+    assert " ".join(file for file in files if not file.startswith("compiler/operators/")) == places
 
 
 def test_nobody_imports_the_folders_by_their_bare_names():

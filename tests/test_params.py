@@ -9,6 +9,7 @@ import pytest
 
 from mxc.compiler.error import MXNetError
 from mxc.compiler.ops import table
+from mxc.compiler.ops.operator import Params, condition
 from mxc.compiler.ops.params import parse_type
 
 READ = [
@@ -127,11 +128,11 @@ def test_defaults_survive_printing(op: table.Operator) -> None:
 def test_parameters_called_as_methods_are() -> None:
     """Every name may be a parameter's: what reads them all goes by keys."""
     names = ("get", "keys", "items", "values", "_values", "_text", "kernel")
-    params = table.Params({name: i for i, name in enumerate(names)})
+    params = Params({name: i for i, name in enumerate(names)})
     assert dict(params) == {name: i for i, name in enumerate(names)}
     assert [params[name] for name in names] == list(range(7)) and params.kernel == 6
     assert params.get("values") == 3 and list(params.values()) == list(range(7)) and "keys" in params
-    assert table.condition("kernel == 6 and keys == 1", params)
+    assert condition("kernel == 6 and keys == 1", params)
     for copied in (copy.copy(params), copy.deepcopy(params), pickle.loads(pickle.dumps(params))):
         assert copied == params and hash(copied) == hash(params)
     with pytest.raises(AttributeError, match="no parameter 'pad'"):
@@ -141,11 +142,11 @@ def test_parameters_called_as_methods_are() -> None:
 
 
 def test_parameters_are_equal_when_they_are_written_alike() -> None:
-    def scalar(number: float) -> table.Params:
-        return table.Params({"scalar": number, "is_int": True})
+    def scalar(number: float) -> Params:
+        return Params({"scalar": number, "is_int": True})
 
     assert scalar(0.0) != scalar(-0.0) and scalar(float("nan")) == scalar(float("nan"))
-    assert scalar(1.0) == table.Params({"is_int": True, "scalar": 1.0})
+    assert scalar(1.0) == Params({"is_int": True, "scalar": 1.0})
     assert len({scalar(0.0), scalar(-0.0), scalar(0.0)}) == 2
 
 

@@ -19,6 +19,7 @@ from mxc.compiler.system import env
 from mxc.compiler.targets.cpu import runner_ir
 from mxc.runtime import runner
 from mxc.runtime.portable_runner import Portable
+from mxc.runtime.step_table import TAKES, StepTable
 
 # count: adds 1 to counts[unit] of each of its units; log: appends its step's number; scratch: notes its scratch address
 KERNELS = """
@@ -86,7 +87,7 @@ def pool(request):
 def test_every_unit_once(pool, kernels):
     sizes = [1, 2, 3, 0, 7, 1000, 5000, 1, 64]
     counts = [np.zeros(max(1, n), np.int64) for n in sizes]
-    table = runner.StepTable([(kernels("count"), [c.ctypes.data], n) for c, n in zip(counts, sizes, strict=True)])
+    table = StepTable([(kernels("count"), [c.ctypes.data], n) for c, n in zip(counts, sizes, strict=True)])
     rounds = 50
     for _ in range(rounds):
         pool.run(table)
@@ -99,8 +100,8 @@ def test_steps_see_what_earlier_steps_wrote(pool, kernels):
     rows = np.zeros((steps + 1, size), np.int64)
     where = [rows.ctypes.data + i * size * 8 for i in range(steps + 1)]
     # one unit a take: `relay` looks at its first unit only
-    assert size <= runner.TAKES
-    table = runner.StepTable([(kernels("relay"), [where[i + 1], where[i], size], size) for i in range(steps)])
+    assert size <= TAKES
+    table = StepTable([(kernels("relay"), [where[i + 1], where[i], size], size) for i in range(steps)])
     if isinstance(pool, Portable) or pool.threads == 1:
         pytest.skip("hands out several units at once")
     expected = np.zeros(size, np.int64)
@@ -116,7 +117,7 @@ def test_each_thread_has_its_own_scratch(pool, kernels):
     units, stride = 40, 128
     memory = np.zeros(8 * stride, np.uint8)
     places = np.zeros(units, np.int64)
-    table = runner.StepTable([(kernels("place"), [places.ctypes.data], units)], memory.ctypes.data, stride)
+    table = StepTable([(kernels("place"), [places.ctypes.data], units)], memory.ctypes.data, stride)
     pool.run(table)
     used = set(places[places != 0].tolist())
     assert used <= {memory.ctypes.data + i * stride for i in range(pool.threads)}
@@ -125,7 +126,7 @@ def test_each_thread_has_its_own_scratch(pool, kernels):
 def test_several_python_threads(kernels):
     pool = make("native", 3)
     counts = np.zeros((4, 300), np.int64)
-    tables = [runner.StepTable([(kernels("count"), [row.ctypes.data], 300)] * 20) for row in counts]
+    tables = [StepTable([(kernels("count"), [row.ctypes.data], 300)] * 20) for row in counts]
     threads = [threading.Thread(target=lambda t=t: [pool.run(t) for _ in range(50)]) for t in tables]
     for thread in threads:
         thread.start()
@@ -138,7 +139,7 @@ def test_several_python_threads(kernels):
 def test_idle_workers_sleep(kernels):
     pool = make("native", 3)
     counts = np.zeros(8, np.int64)
-    table = runner.StepTable([(kernels("count"), [counts.ctypes.data], 8)])
+    table = StepTable([(kernels("count"), [counts.ctypes.data], 8)])
     pool.run(table)
     time.sleep(0.05)
     before = time.process_time()
@@ -156,13 +157,14 @@ import os, sys, numpy as np
 sys.path.insert(0, {os.path.dirname(__file__)!r})
 import test_runner as t
 from mxc.runtime import runner
+from mxc.runtime.step_table import StepTable
 import llvmlite.binding as llvm
 llvm.initialize_native_target(); llvm.initialize_native_asmprinter()
 machine = llvm.Target.from_default_triple().create_target_machine()
 engine = llvm.create_mcjit_compiler(llvm.parse_assembly(t.KERNELS), machine)
 engine.finalize_object()
 counts = np.zeros(100, np.int64)
-table = runner.StepTable([(engine.get_function_address("count"), [counts.ctypes.data], 100)])
+table = StepTable([(engine.get_function_address("count"), [counts.ctypes.data], 100)])
 runner.run(table)
 child = os.fork()
 runner.run(table)

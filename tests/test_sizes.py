@@ -18,7 +18,7 @@ from mxc.compiler import planning
 from mxc.compiler.kernel import interpret, ir
 from mxc.compiler.kernel.canonical import canonical
 from mxc.compiler.kernel.ir import CallKernel, LoopKernel
-from mxc.compiler.lowering.copies import placing_kernel
+from mxc.compiler.lowering.copy_kernels import placing_kernel
 from mxc.compiler.lowering.plan_memory import Interval, largest_live_set, place
 from mxc.compiler.lowering.program import Storage
 from mxc.compiler.passes import infer_dtype

@@ -4,7 +4,8 @@ from __future__ import annotations
 from kernel_cases import F, moves, softmax
 
 from mxc.compiler.kernel.ir import apply, axis, const, load
-from mxc.compiler.kernel.text import form_text, kernel_text, value_text
+from mxc.compiler.kernel.text import form_text, kernel_text
+from mxc.compiler.kernel.value_text import value_text
 
 SOFTMAX = """# softmax rows float32
 kernel (float32, float32) domain [a0:2] reduce [a1:5]

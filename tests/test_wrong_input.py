@@ -27,7 +27,7 @@ def reference(monkeypatch: pytest.MonkeyPatch) -> None:
     original = runtime_executor.GraphExecutor.__init__
 
     def init(self: Any, *args: Any) -> None:
-        original(self, *args[:7], compile_reference)
+        original(self, *args[:4], compile_reference)
 
     monkeypatch.setattr(runtime_executor.GraphExecutor, "__init__", init)
 

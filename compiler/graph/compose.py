@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from mxc.compiler.error import MXNetError
 from mxc.compiler.graph.graph import Entry, Node, variable
-from mxc.compiler.ops.table import Operator, Params
+from mxc.compiler.ops.operator import Operator, Params
 
 # User attributes that MXNet keeps under `__KEY__` although programs may write them plainly.
 HIDDEN_KEYS = ("ctx_group", "lr_mult", "wd_mult", "force_mirroring", "mirror_stage")

@@ -12,9 +12,10 @@ from math import prod
 from mxc.compiler.error import MXNetError
 from mxc.compiler.graph.building import as_shape
 from mxc.compiler.graph.graph import Entry, GraphBuilder, Node
+from mxc.compiler.ops.backward_operator import backward_of
 from mxc.compiler.ops.expr import names_of
+from mxc.compiler.ops.operator import Kind, Operator, Params
 from mxc.compiler.ops.shapes import reduced_shape
-from mxc.compiler.ops.table import Kind, Operator, Params
 
 Shape = tuple[int, ...]
 Rule = Callable[["Gradient"], list[Entry | None]]
@@ -154,7 +155,7 @@ class Gradient:
 
     def _backward(self, op: Operator, name: str, entry: Entry) -> Entry | None:
         """The generated `_backward_<op>` operator of one input, summed or repeated to the input's shape."""
-        made, takes = op.backward_of(name)
+        made, takes = backward_of(op, name)
         if made.name == "zeros_like":
             return None
         values = dict(zip(op.input_names(self.params), self.inputs, strict=True))

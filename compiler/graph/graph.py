@@ -15,7 +15,7 @@ from typing import NamedTuple
 from mxc.compiler.error import MXNetError
 from mxc.compiler.ops import table
 from mxc.compiler.ops.infer import infer_node
-from mxc.compiler.ops.table import Operator, Params
+from mxc.compiler.ops.operator import Operator, Params
 
 Shape = tuple[int, ...]
 

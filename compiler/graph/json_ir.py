@@ -14,7 +14,7 @@ from mxc.compiler.graph.compose import auxiliary_entries, check_auxiliary, input
 from mxc.compiler.graph.graph import Entry, Graph, Node, variable
 from mxc.compiler.graph.legacy import Record
 from mxc.compiler.ops import table
-from mxc.compiler.ops.table import Operator, Params
+from mxc.compiler.ops.operator import Operator, Params
 from mxc.compiler.system import input_files
 
 _INTERNAL = "_mxc_"  # the names of operators that only passes make: no file holds them

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from mxc.compiler.graph.compose import hidden_key, input_names, split_key
 from mxc.compiler.graph.graph import Entry, Node, variable
-from mxc.compiler.ops.table import Operator, Params
+from mxc.compiler.ops.operator import Operator, Params
 
 NOW = 10901  # MXNet 1.9.1: the version whose files need no upgrade, and that mxc writes
 UNVERSIONED = 800  # files without a version are from 0.8.0 or before

@@ -2,8 +2,8 @@
 from __future__ import annotations
 
 from mxc.compiler.graph.graph import Entry, Graph, Node, topological
-from mxc.compiler.graph.static import random_nodes
-from mxc.compiler.ops.table import Kind
+from mxc.compiler.graph.purity import random_nodes
+from mxc.compiler.ops.operator import Kind
 
 PREPARE, FORWARD, BACKWARD = ORDER = "prepare", "forward", "backward"
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from mxc.compiler.kernel import calls
 from mxc.compiler.kernel.geometry import Geometry, Triple, Window
+from mxc.compiler.ops.operator import Params
 from mxc.compiler.ops.shapes import Shape
-from mxc.compiler.ops.table import Params
 
 if TYPE_CHECKING:
     from mxc.compiler.targets.preferences import Panels, Preferences

@@ -17,11 +17,12 @@ from __future__ import annotations
 
 import struct
 import weakref
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from mxc.compiler.kernel.value_text import value_text, walk
 from mxc.compiler.scalar_functions.records import OF_KERNELS
 from mxc.compiler.system.forks import Lock
 
@@ -79,8 +80,6 @@ class Value:
     data: Any  # a number or a position, by `op` as above
 
     def __repr__(self) -> str:
-        from mxc.compiler.kernel.text import value_text
-
         return value_text(self)
 
 
@@ -126,20 +125,6 @@ def apply(op: str, *args: Value) -> Value:
 
 def cast(value: Value, dtype: str) -> Value:
     return value if value.dtype == dtype else make("cast", (value,), dtype)
-
-
-def walk(roots: Iterable[Value]) -> Iterator[Value]:
-    """Every value under `roots` once, arguments before their user."""
-    seen: set[int] = set()
-    stack = [(root, False) for root in reversed(list(roots))]
-    while stack:
-        value, done = stack.pop()
-        if done:
-            yield value
-        elif id(value) not in seen:
-            seen.add(id(value))
-            stack.append((value, True))
-            stack.extend((a, False) for a in reversed(value.args))
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from mxc.compiler.kernel import ir
 from mxc.compiler.kernel.ir import Value
 from mxc.compiler.ops.expr import compute_dtype, evaluate, names_of, number_as
-from mxc.compiler.ops.table import Operator, Params
+from mxc.compiler.ops.operator import Operator, Params
 
 TRUTH = frozenset(["and", "or", "not"])
 ROUNDING = frozenset(["floor", "ceil", "trunc", "rint"])  # of integers: the integers themselves

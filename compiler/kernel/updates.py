@@ -1,4 +1,4 @@
-"""The kernel of an update (ops/updates.py): one pass over weight, gradient and states."""
+"""An update (ops/updates.py) as a kernel: one pass over weight, gradient and states."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ from mxc.compiler.kernel import ir
 from mxc.compiler.kernel.ir import LoopKernel, Store
 from mxc.compiler.kernel.scalar import ValueReading
 from mxc.compiler.kernel.simplify_index import index
-from mxc.compiler.ops.table import Operator
+from mxc.compiler.ops.operator import Operator
 from mxc.compiler.ops.updates import OUT, compute_dtype, number_names, results
 
 

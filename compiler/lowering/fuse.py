@@ -24,7 +24,7 @@ from mxc.compiler.graph.options import Options
 from mxc.compiler.graph.phases import phases
 from mxc.compiler.lowering.fuse_forms import Form, NotFusable, form_of, is_view, is_window, united
 from mxc.compiler.lowering.stage import Program, lowering_stage
-from mxc.compiler.ops.table import Kind
+from mxc.compiler.ops.operator import Kind
 
 MAX_NODES = 48  # of a group: keeps kernels' code and compile time bounded
 MAX_BUFFERS = 24

@@ -11,8 +11,8 @@ from mxc.compiler.graph.graph import Entry, Graph, Node, Shape
 from mxc.compiler.kernel.ir import FUNCTIONS
 from mxc.compiler.lowering.index_reads import places_read
 from mxc.compiler.ops.functions import calls_native, written_out
+from mxc.compiler.ops.operator import Kind
 from mxc.compiler.ops.shapes import reduced_axes
-from mxc.compiler.ops.table import Kind
 
 if TYPE_CHECKING:
     from mxc.compiler.targets.preferences import Spreading

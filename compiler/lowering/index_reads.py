@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from mxc.compiler.graph.graph import Entry, Graph, Shape
 from mxc.compiler.kernel import ir
 from mxc.compiler.kernel.ir import INDEX, Value
-from mxc.compiler.ops.table import Operator, Params
+from mxc.compiler.ops.operator import Operator, Params
 
 REMEMBERED = 512  # answers that are kept: a node is asked for each group that it might be in
 

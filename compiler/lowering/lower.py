@@ -8,7 +8,7 @@ from mxc.compiler.graph.graph import Entry, Graph, Node
 from mxc.compiler.graph.names import head_position
 from mxc.compiler.graph.phases import BACKWARD, FORWARD, PREPARE
 from mxc.compiler.kernel.ir import FunctionKernel
-from mxc.compiler.lowering.copies import copy_kernel, placing_kernel
+from mxc.compiler.lowering.copy_kernels import copy_kernel, placing_kernel
 from mxc.compiler.lowering.fuse import Group
 from mxc.compiler.lowering.fuse_forms import is_view
 from mxc.compiler.lowering.lower_group import GroupLowering, routine_kernel

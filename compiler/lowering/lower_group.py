@@ -35,7 +35,7 @@ from mxc.compiler.kernel.simplify_index import Simplifier
 from mxc.compiler.lowering.fuse import Group
 from mxc.compiler.lowering.fuse_forms import DOMAIN, is_view, is_window
 from mxc.compiler.lowering.program import Storage
-from mxc.compiler.ops.table import Kind
+from mxc.compiler.ops.operator import Kind
 
 if TYPE_CHECKING:
     from mxc.compiler.targets.preferences import Preferences

@@ -17,8 +17,8 @@ from math import prod
 
 from mxc.compiler.ops.expr import parse
 from mxc.compiler.ops.functions import written_out
+from mxc.compiler.ops.operator import Kind, Operator, Params
 from mxc.compiler.ops.shapes import Shape
-from mxc.compiler.ops.table import Kind, Operator, Params
 
 _OPERATIONS = (ast.BinOp, ast.UnaryOp, ast.Compare)
 

@@ -1,14 +1,16 @@
-"""What operators compute whose entry says it by `expr` or `reduce`, by NumPy."""
+"""Formulas of the operator table (`expr`, `reduce`) computed by NumPy: the reference of operators that have one."""
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mxc.compiler.ops.expr import NumpyReading, as_dtype, compute_dtype, evaluate, number_as
 from mxc.compiler.ops.shapes import reduced_axes, reduced_shape
-from mxc.compiler.ops.table import Operator, Params
+
+if TYPE_CHECKING:
+    from mxc.compiler.ops.operator import Operator, Params
 
 
 def _environment(reading: NumpyReading, op: Operator, params: Params, inputs: dict[str, np.ndarray],

@@ -1,59 +1,26 @@
 """Reads ops.yaml into Operators and checks it: every complaint names the line.
 
-How to add an operator: one entry in ops.yaml (table.py documents the keys); how to add a rule: a function of its
-family's folder in compiler/operators/, in the file and with the parameter names that HOMES has, named in the entry. A
-function with other parameter names is a helper, not a rule.
+How to add an operator: one entry in ops.yaml (operator.py documents the keys); how to add a rule: see rules.py.
 """
 from __future__ import annotations
 
-import functools
-import importlib
 import importlib.resources
-import inspect
-import pkgutil
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-from types import ModuleType
 from typing import Any
 
 import yaml
 
 from mxc.compiler.error import MXNetError, nearest
-from mxc.compiler.ops.derive import rename
 from mxc.compiler.ops.expr import names_of
-from mxc.compiler.ops.params import ParamType, parse_type
-from mxc.compiler.ops.table import NO_GRADIENT, InputSpec, Kind, Operator, Reduce
+from mxc.compiler.ops.operator import NO_GRADIENT, InputSpec, Kind, Operator, Reduce
+from mxc.compiler.ops.params import parse_type
+from mxc.compiler.ops.rules import HOMES, SHARED, families, find_rule, rules_of
 
-
-@dataclass(frozen=True)
-class Home:
-    """Which file of a family has the rules of a role, and the names of a rule's parameters."""
-
-    file: str
-    parameters: tuple[str, ...]
-
-
-_SHAPE = ("params", "ins", "outs")
-HOMES: dict[str, Home] = {
-    "shape": Home("shape", _SHAPE),
-    "dtype": Home("shape", _SHAPE),
-    "values": Home("shape", ("values",)),
-    "flops": Home("shape", _SHAPE),
-    "reference": Home("reference", ("params", "inputs", "is_train", "rng")),
-    "decompose": Home("graph", ("builder", "node", "inputs", "options")),
-    "grad": Home("graph", ("g",)),
-    "aux_update": Home("graph", ("g",)),
-    "index": Home("kernel", ("c", "params", "index")),
-    "window": Home("kernel", ("c", "params")),
-    "call": Home("kernel", ("c", "params")),
-    "routine": Home("kernel", ("c", "params")),
-}
 KEYS = frozenset(["op", "doc", "aliases", "kind", "inputs", "named", "variadic", "parameters", "aux", "starts",
                   "outputs", "count", "visible", "unwatched", "params", "expr", "grad", "reduce", "update", "many",
                   "samples", *HOMES])
-OPERATORS = "mxc.compiler.operators"  # the package of all families
-SHARED = "basic"  # the family whose rules operators of every family may name
 _REDUCE_KEYS = {"combine", "body", "final"}
 COMBINES = ("sum", "prod", "max", "min", "argmax", "argmin")
 # Rules an operator of a kind has where its entry names none.
@@ -65,6 +32,7 @@ DEFAULTS: dict[Kind, dict[str, str]] = {
     Kind.ANCHOR: {"dtype": "same_dtype"},
     Kind.OPAQUE: {"dtype": "same_dtype"},
 }
+GENERATED_RULES = {"dtype": "first_dtype"}  # of operators that give a gradient, see backward_operator.py
 
 
 def packaged() -> str:
@@ -158,6 +126,8 @@ class Source:
                 if (operator.name, operator.aliases) != (chunk.name, chunk.aliases):
                     raise MXNetError(f"operator {operator.name}: expected the entry to begin with `- op: NAME`, and "
                                      "aliases as [a, b]")
+                if operator.many:
+                    operator.inputs_of_one = len(self.operator(self.by_name[operator.many]).inputs)
                 self._parsed[chunk.line] = operator
             except MXNetError as error:
                 raise MXNetError(f"ops.yaml:{chunk.line}: {error}") from None
@@ -262,7 +232,7 @@ def _reduce(name: str, raw: Any) -> Reduce | None:
     return Reduce(raw["combine"], str(raw["body"]), str(raw.get("final", "acc")))
 
 
-def _texts(formula: str | dict[str, dict[str, str]]) -> list[str]:
+def texts_of(formula: str | dict[str, dict[str, str]]) -> list[str]:
     return [formula] if isinstance(formula, str) else [e for choices in formula.values() for e in choices.values()]
 
 
@@ -277,7 +247,7 @@ def _check_expressions(op: Operator) -> None:
             raise MXNetError(f"operator {op.name}: {what} {text!r}: unknown name {', '.join(sorted(unknown))}")
 
     if op.expr is not None and not op.sums:
-        for text in _texts(op.expr):
+        for text in texts_of(op.expr):
             check(text, set(), "expr")
     for name in op.starts.keys() - inputs - set(op.aux):
         raise MXNetError(f"operator {op.name}: starts: {name} is not an input")
@@ -294,48 +264,8 @@ def _check_expressions(op: Operator) -> None:
         for name, formula in op.grad.items():
             if name not in inputs:
                 raise MXNetError(f"operator {op.name}: grad: {name} is not an input")
-            for text in _texts(formula):
+            for text in texts_of(formula):
                 check(text, {"og", "out", "count"}, "grad")
-
-
-# -- rules
-
-
-@functools.cache
-def families() -> tuple[str, ...]:
-    """The names of all families, sorted."""
-    root = importlib.import_module(OPERATORS)
-    return tuple(sorted(info.name for info in pkgutil.iter_modules(root.__path__)))
-
-
-def file_of(family: str, file: str) -> ModuleType | None:
-    """A file of a family, imported; None where it has none."""
-    name = f"{OPERATORS}.{family}.{file}"
-    try:
-        return importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        if error.name is None or not name.startswith(error.name):  # the file is there, what it imports is not
-            raise
-        return None
-
-
-@functools.cache
-def rules_of(role: str, family: str) -> Mapping[str, Callable]:
-    """The rules of a role in its file of a family, by name: the functions with the role's parameter names."""
-    module = file_of(family, HOMES[role].file)
-    return {name: function for name, function in vars(module).items() if inspect.isfunction(function)
-            and function.__module__ == module.__name__ and not name.startswith("_")
-            and tuple(inspect.signature(function).parameters) == HOMES[role].parameters} if module else {}
-
-
-def find_rule(role: str, family: str, name: str) -> Callable:
-    """The rule of that name, of the family or shared. Raises MXNetError with the nearest known name."""
-    for place in (family, SHARED):
-        if name in rules_of(role, place):
-            return rules_of(role, place)[name]
-    home, known = HOMES[role], [*rules_of(role, family), *rules_of(role, SHARED)]
-    raise MXNetError(f"there is no {role} rule {name!r} in compiler/operators/{family}/{home.file}.py"
-                     f"{nearest(name, known)}; expected def {name}({', '.join(home.parameters)})")
 
 
 def lint(operators: Iterable[Operator], roles: Iterable[str] = tuple(HOMES)) -> list[str]:
@@ -353,7 +283,7 @@ def lint(operators: Iterable[Operator], roles: Iterable[str] = tuple(HOMES)) -> 
             except MXNetError as error:
                 if role in roles:
                     complaints.append(f"ops.yaml:{op.line}: operator {op.name}: {error}")
-    for defaults in (*DEFAULTS.values(), BACKWARD_RULES):
+    for defaults in (*DEFAULTS.values(), GENERATED_RULES):
         used |= {find_rule(role, SHARED, name) for role, name in defaults.items()}
     for family in families():
         for role in roles:
@@ -364,47 +294,3 @@ def lint(operators: Iterable[Operator], roles: Iterable[str] = tuple(HOMES)) -> 
                     complaints.append(f"{code.co_filename}:{code.co_firstlineno}: no operator uses the {role} rule "
                                       f"{name}")
     return complaints
-
-
-# -- generated operators
-
-BACKWARD_RULES = {"dtype": "first_dtype"}
-
-
-@functools.cache
-def backward_operator(op: Operator, input_name: str) -> tuple[Operator, tuple[str, ...]]:
-    """See Operator.backward_of."""
-    from mxc.compiler.ops import table
-
-    formula = op.formula(input_name)
-    if formula == "og":
-        return table.get("_copy"), ("og",)
-    if formula == "0":
-        return table.get("zeros_like"), ("og",)
-    used = set().union(*(names_of(text) for text in _texts(formula)))
-    inputs = ("og", *(n for n in ("out", *(i.name for i in op.inputs)) if n in used))
-    names = {"og": _fresh("grad", op), "out": _fresh("result", op)}  # its own gradient has an og and an out again
-    params: dict[str, ParamType] = dict(op.params)
-    kind = op.kind
-    if op.reduce:
-        kind = Kind.BROADCAST
-        params = {k: t for k, t in params.items() if k in used} | {"count": parse_type("double = 1")}
-    made = Operator(
-        name=f"_backward_{op.name.lstrip('_')}_{input_name}", kind=kind,
-        inputs=tuple(InputSpec(names.get(n, n)) for n in inputs), params=params, expr=_renamed(formula, names),
-        rules={"shape": DEFAULTS[kind]["shape"], **BACKWARD_RULES}, family=SHARED, line=op.line)
-    table.loaded().generated[made.name] = made
-    return made, inputs
-
-
-def _fresh(name: str, op: Operator) -> str:
-    """`name`, or `name2` and so on: none of the operator's inputs and parameters."""
-    taken = {i.name for i in op.inputs} | set(op.params)
-    return next(n for n in (name, *(f"{name}{i}" for i in range(2, len(taken) + 3))) if n not in taken)
-
-
-def _renamed(formula: str | dict[str, dict[str, str]], names: dict[str, str]) -> str | dict[str, dict[str, str]]:
-    if isinstance(formula, str):
-        return rename(formula, names)
-    return {parameter: {value: rename(text, names) for value, text in choices.items()}
-            for parameter, choices in formula.items()}

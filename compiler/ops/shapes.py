@@ -7,9 +7,12 @@ raises MXNetError with the reason alone: the caller adds the node and its inputs
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from mxc.compiler.error import MXNetError
-from mxc.compiler.ops.table import Params
+
+if TYPE_CHECKING:
+    from mxc.compiler.ops.operator import Params
 
 Shape = tuple[int, ...]
 Shapes = list[Shape | None]

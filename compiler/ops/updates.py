@@ -12,7 +12,7 @@ import functools
 from collections.abc import Callable, Sequence
 
 from mxc.compiler.ops.expr import Reading, T, evaluate, names_of
-from mxc.compiler.ops.table import Operator
+from mxc.compiler.ops.operator import Operator
 
 OUT = "out"
 

@@ -12,11 +12,11 @@ from math import prod
 from mxc.compiler.graph.building import as_dtype, as_shape, geometry
 from mxc.compiler.graph.graph import Entry, Graph, GraphBuilder, Node, Shape
 from mxc.compiler.graph.options import Options
-from mxc.compiler.graph.static import static_nodes
+from mxc.compiler.graph.purity import static_nodes
 from mxc.compiler.kernel.call_rule import by_panels
 from mxc.compiler.kernel.ir import computing_dtype
+from mxc.compiler.ops.operator import Kind
 from mxc.compiler.ops.shapes import reduced_axes
-from mxc.compiler.ops.table import Kind
 from mxc.compiler.passes.registry import graph_pass
 from mxc.compiler.passes.winograd import Winograd, pays
 

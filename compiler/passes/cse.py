@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from mxc.compiler.graph.graph import Entry, Graph, GraphBuilder, Node, rewrite
 from mxc.compiler.graph.options import Options
 from mxc.compiler.ops.expr import parse
-from mxc.compiler.ops.table import Kind, Operator
+from mxc.compiler.ops.operator import Kind, Operator
 from mxc.compiler.passes.registry import graph_pass
 
 _COMMUTATIVE = (ast.Add, ast.Mult, ast.Eq, ast.NotEq)

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from mxc.compiler.error import MXNetError
 from mxc.compiler.graph.graph import Entry, Graph, GraphBuilder, Node, Shape, Sink, rewrite
 from mxc.compiler.graph.options import Options
-from mxc.compiler.graph.static import RANDOM
-from mxc.compiler.ops.table import Operator, Params
+from mxc.compiler.graph.purity import RANDOM
+from mxc.compiler.ops.operator import Operator, Params
 from mxc.compiler.passes.registry import graph_pass
 
 

@@ -1,4 +1,4 @@
-"""The typed graph: what every pass starts from."""
+"""Inference over a whole graph, which gives the typed graph that every pass starts from."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from mxc.compiler.error import MXNetError
 from mxc.compiler.graph.graph import Entry, Facts, Graph, Node
 from mxc.compiler.ops.infer import Shape
-from mxc.compiler.ops.table import Params
+from mxc.compiler.ops.operator import Params
 from mxc.compiler.passes.infer_dtype import infer_dtype
 from mxc.compiler.passes.infer_shape import infer_shape
 

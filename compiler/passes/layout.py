@@ -13,8 +13,8 @@ from math import prod
 from mxc.compiler.graph.building import as_shape, geometry
 from mxc.compiler.graph.graph import Entry, Graph, GraphBuilder, Node, rewrite
 from mxc.compiler.graph.options import Options
-from mxc.compiler.graph.static import static_nodes
-from mxc.compiler.ops.table import Params
+from mxc.compiler.graph.purity import static_nodes
+from mxc.compiler.ops.operator import Params
 from mxc.compiler.passes.registry import graph_pass
 
 

@@ -21,7 +21,7 @@ from mxc.compiler.graph.options import Options
 from mxc.compiler.graph.phases import BACKWARD, FORWARD, free_nodes, phases
 from mxc.compiler.lowering.fuse import fuse
 from mxc.compiler.lowering.fuse_forms import is_costly, is_join, is_view, is_window
-from mxc.compiler.ops.table import Kind
+from mxc.compiler.ops.operator import Kind
 from mxc.compiler.passes.registry import graph_pass
 
 

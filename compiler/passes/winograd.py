@@ -1,4 +1,4 @@
-"""Which convolutions are computed by Winograd's F(4x4, 3x3), and the operators that they become.
+"""The pass `winograd`: which convolutions are computed by Winograd's F(4x4, 3x3), and the operators that they become.
 
 It takes 4 multiplications in place of 9 for each result and filter at best, and pays for it with the tiles that images
 are cut into, with the transformations of data and results, and with weights four times as large.

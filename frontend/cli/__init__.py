@@ -1,4 +1,8 @@
-"""The command `mxc`. This module is imported before an interrupt is looked after, so it imports nothing itself."""
+"""The command `mxc`: `main.py` finds the command's module, which has the name of the command.
+
+What commands share is in `model.py`, `inputs.py`, `runnable.py` and `tables.py`. This module is imported before an
+interrupt is looked after, so it imports nothing itself; nobody imports the commands from outside.
+"""
 from __future__ import annotations
 
 

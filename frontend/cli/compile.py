@@ -83,30 +83,8 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError(f"{options.model} is compiled already; give the SYMBOL.json that it was made of")
     if options.output == "":
         raise UsageError("--output: expected the name of a file")
-    from mxc.compiler.error import nearest
-    from mxc.runtime.features import code_generators, cpu_levels
-
     sets, dtypes = shape_sets(options.shape), parse_dtypes(options.dtype)
-    if options.target.startswith(LEVEL):
-        level = options.target.removeprefix(LEVEL)
-        if level not in cpu_levels():
-            raise UsageError(f"--target {options.target}: there is no level {level!r}; expected one of "
-                             f"{', '.join(cpu_levels())}, or cpu alone for this machine's CPU"
-                             f"{nearest(level, cpu_levels())}")
-        env.set("MXC_CPU", level)
-        options.target = CPU
-    if options.target != CPU and not options.target.startswith(CUDA):
-        raise UsageError(f"--target {options.target}: expected cpu, cpu: and a level, as cpu:x86-64-v3, or cuda: and "
-                         "an architecture, as cuda:sm_90")
-    if options.codegen is not None:
-        if options.codegen not in code_generators():
-            raise UsageError(f"--codegen {options.codegen}: there is no code generator {options.codegen!r}; "
-                             f"expected {' or '.join(code_generators())}"
-                             f"{nearest(options.codegen, code_generators())}")
-        if options.target != CPU:
-            raise UsageError(f"--codegen {options.codegen}: it is for CPUs: leave it out with --target "
-                             f"{options.target}")
-        env.set("MXC_CODEGEN", options.codegen)
+    choose_target(options)
     if options.jobs:
         env.set("MXC_NUM_THREADS", str(options.jobs))
     with progress(f"compiling {options.model}"):
@@ -142,6 +120,36 @@ def run(options: argparse.Namespace) -> int:
     if written:
         show(options.model, written)
     return 0
+
+
+def choose_target(options: argparse.Namespace) -> None:
+    """Set what --target cpu:LEVEL and --codegen name; options.target is cpu or begins with cuda: then.
+
+    Raises UsageError for a target, level or code generator that is not there.
+    """
+    from mxc.compiler.error import nearest
+    from mxc.runtime.features import code_generators, cpu_levels
+
+    if options.target.startswith(LEVEL):
+        level = options.target.removeprefix(LEVEL)
+        if level not in cpu_levels():
+            raise UsageError(f"--target {options.target}: there is no level {level!r}; expected one of "
+                             f"{', '.join(cpu_levels())}, or cpu alone for this machine's CPU"
+                             f"{nearest(level, cpu_levels())}")
+        env.set("MXC_CPU", level)
+        options.target = CPU
+    if options.target != CPU and not options.target.startswith(CUDA):
+        raise UsageError(f"--target {options.target}: expected cpu, cpu: and a level, as cpu:x86-64-v3, or cuda: and "
+                         "an architecture, as cuda:sm_90")
+    if options.codegen is not None:
+        if options.codegen not in code_generators():
+            raise UsageError(f"--codegen {options.codegen}: there is no code generator {options.codegen!r}; "
+                             f"expected {' or '.join(code_generators())}"
+                             f"{nearest(options.codegen, code_generators())}")
+        if options.target != CPU:
+            raise UsageError(f"--codegen {options.codegen}: it is for CPUs: leave it out with --target "
+                             f"{options.target}")
+        env.set("MXC_CODEGEN", options.codegen)
 
 
 def bind_all(options: argparse.Namespace, sets: list[dict[str, tuple[int, ...]]], dtypes: dict[str, str]) -> list[Any]:

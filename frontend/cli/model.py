@@ -137,18 +137,8 @@ def bind_model(options: argparse.Namespace, shapes: dict[str, tuple[int, ...]], 
     from mxc.symbol.inference import shapes as inferred_shapes
 
     runner.chosen()  # wrong in a command that runs nothing too, as other settings are
-    if is_artifact(options.model):
-        predictor = open_artifact(options)
-        shapes |= chosen_shapes(predictor, options.model, shapes)
-        symbol, path = predictor.symbol, options.model
-        names, states = symbol.list_arguments(), symbol.list_auxiliary_states()
-        arrays = {name: mx.nd.array(array, dtype=array.dtype) for name, array in predictor.params.items()}
-        arguments, auxiliary = ({n: arrays[n] for n in group if n in arrays} for group in (names, states))
-        path = path if arrays else None
-    else:
-        symbol, path = mx.sym.load(options.model), parameter_file(options)
-        names, states = symbol.list_arguments(), symbol.list_auxiliary_states()
-        arguments, auxiliary = load_parameters(path, states)
+    symbol, path, arguments, auxiliary = read_model(options, shapes)
+    names, states = symbol.list_arguments(), symbol.list_auxiliary_states()
     check_names((*shapes, *dtypes), names, options.model)
     missing = [n for n in names if n not in arguments and n not in shapes and not n.endswith("label")]
     known = {**shapes, **{n: a.shape for n, a in arguments.items() if n in names and n not in shapes}}
@@ -182,6 +172,26 @@ def bind_model(options: argparse.Namespace, shapes: dict[str, tuple[int, ...]], 
     except MXNetError as error:
         raise ModelFileError(str(path), str(error)) from error
     return symbol, executor
+
+
+def read_model(options: argparse.Namespace, shapes: dict[str, tuple[int, ...]],
+               ) -> tuple[Any, str | None, dict[str, Any], dict[str, Any]]:
+    """(symbol, the file of its parameters or None, arguments, auxiliary states) of the command line's model.
+
+    shapes: of the inputs; those of an artifact's plan are added.
+    """
+    import mxc as mx
+
+    if not is_artifact(options.model):
+        symbol, path = mx.sym.load(options.model), parameter_file(options)
+        return symbol, path, *load_parameters(path, symbol.list_auxiliary_states())
+    predictor = open_artifact(options)
+    shapes |= chosen_shapes(predictor, options.model, shapes)
+    symbol = predictor.symbol
+    arrays = {name: mx.nd.array(array, dtype=array.dtype) for name, array in predictor.params.items()}
+    arguments, auxiliary = ({name: arrays[name] for name in group if name in arrays}
+                            for group in (symbol.list_arguments(), symbol.list_auxiliary_states()))
+    return symbol, options.model if arrays else None, arguments, auxiliary
 
 
 def is_artifact(path: str) -> bool:

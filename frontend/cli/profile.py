@@ -65,7 +65,7 @@ class Row:
 
 def run(options: argparse.Namespace) -> int:
     """Measure, print the table, write the trace."""
-    from mxc.runtime import limits, profiler
+    from mxc.runtime import machine_peaks, profiler
 
     if options.threads:
         env.set("MXC_NUM_THREADS", str(options.threads))
@@ -83,10 +83,10 @@ def run(options: argparse.Namespace) -> int:
             if known is None or end - start < known[2]:
                 least[id(step)] = step, moved, end - start
 
-        first = limits.measure()
+        first = machine_peaks.measure()
         with trace, profiler.watching_kernels(watch):
             measure(model.run, options.iterations, 0)
-        most = first.best(limits.measure())
+        most = first.best(machine_peaks.measure())
     rows = table(list(least.values()), model.executor.compiled().plan.buffers)
     total = sum(row.us for row in rows)
     report = {"model": options.model, "parameters": model.parameters, "machine": facts,

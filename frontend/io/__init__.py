@@ -1,4 +1,8 @@
-"""Data for training, batch by batch: `mx.io`."""
+"""Data for training, batch by batch: `mx.io`.
+
+Begin with `io.py` (what iterators are and give); `ndarray_iter.py` has arrays in memory, `built_in.py` files, and
+`prefetching.py` makes batches in a thread. Programs and other modules import the names below.
+"""
 # ruff: noqa: F401 (what is imported is what the module gives)
 from mxc.io import io
 from mxc.io.built_in import CSVIter, LibSVMIter, MNISTIter, MXDataIter

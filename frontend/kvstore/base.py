@@ -79,7 +79,7 @@ class TestStore(KVStoreBase):
 
     def pushpull(self, key: Any, value: Any, out: Any = None, priority: int = 0) -> None:
         """Write the sum of the values to every `out`, or to the values themselves."""
-        from mxc.kvstore.kvstore import total
+        from mxc.kvstore.sums import total
 
         values = list(value) if isinstance(value, (list, tuple)) else [value]
         self.broadcast(key, total(values), values if out is None else out)

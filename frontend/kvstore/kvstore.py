@@ -9,7 +9,8 @@ from typing import Any
 from mxc.compiler.error import ArgumentError, ArgumentTypeError, FileAccessError, MXNetError, nearest
 from mxc.kvstore.base import KVStoreBase
 from mxc.kvstore.compression import TwoBit
-from mxc.ndarray import NDArray, add_n
+from mxc.kvstore.sums import total
+from mxc.ndarray import NDArray
 from mxc.optimizer import Updater, get_updater
 from mxc.runtime.whole_file import replacing
 
@@ -206,11 +207,6 @@ class KVStore(KVStoreBase):
 
 class _NoOptimizer(MXNetError, AssertionError):
     """States are asked for and there are none; an AssertionError too, as in MXNet."""
-
-
-def total(values: Sequence[NDArray]) -> NDArray:
-    """The sum of arrays of several devices, on the first's; the array itself where it is one."""
-    return values[0] if len(values) == 1 else add_n(*values)
 
 
 def _grouped(key: Any, value: Any) -> list[tuple[Key, list[NDArray]]]:

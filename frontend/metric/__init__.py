@@ -1,4 +1,8 @@
-"""Metrics, which say how good predictions are. Programs make them by name, as `mx.metric.create("acc")`."""
+"""Metrics, which say how good predictions are. Programs make them by name, as `mx.metric.create("acc")`.
+
+Begin with `base.py` (what a metric is); `classes.py` and `numbers.py` have the metrics, `composite.py` several as one.
+Programs and other modules import the names below.
+"""
 # ruff: noqa: F401 (what is imported is what the module gives)
 from __future__ import annotations
 

@@ -133,6 +133,7 @@ class BaseModule:
                   for outputs in zip(*found, strict=True)]
         return merged[0] if len(merged) == 1 and not always_output_list else merged
 
+    # MXNet's signature
     def fit(self, train_data: Any, eval_data: Any = None, eval_metric: Any = "acc", epoch_end_callback: Any = None,
             batch_end_callback: Any = None, kvstore: Any = "local", optimizer: Any = "sgd",
             optimizer_params: Any = SGD_PARAMS, eval_end_callback: Any = None, eval_batch_end_callback: Any = None,

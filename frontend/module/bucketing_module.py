@@ -28,6 +28,7 @@ class BucketingModule(BaseModule):
     batch comes.
     """
 
+    # MXNet's signature
     def __init__(self, sym_gen: Callable[[Any], Any], default_bucket_key: Hashable = None, logger: Any = logging,
                  context: Any = ctx.cpu(), work_load_list: Sequence[float] | None = None,  # noqa: B008  a constant
                  fixed_param_names: Sequence[str] | None = None, state_names: Sequence[str] | None = None,

@@ -7,8 +7,8 @@ from typing import Any
 
 from mxc import ndarray
 from mxc.compiler.error import ArgumentError, MXNetError, nearest
-from mxc.executor_manager import _split_input_slice
 from mxc.io import DataDesc
+from mxc.io.slices import _split_input_slice
 from mxc.module.checks import ModuleStateError, require
 from mxc.ndarray import NDArray
 
@@ -29,6 +29,7 @@ class DataParallelExecutorGroup:
     of the devices' arrays; None for gradients that are not wanted.
     """
 
+    # MXNet's signature
     def __init__(self, symbol: Any, contexts: Sequence[Any], workload: Sequence[float], data_shapes: list[DataDesc],
                  label_shapes: list[DataDesc] | None, param_names: Sequence[str], for_training: bool,
                  inputs_need_grad: bool, shared_group: DataParallelExecutorGroup | None = None, logger: Any = logging,

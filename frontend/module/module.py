@@ -42,6 +42,7 @@ class Module(BaseModule):
     Raises ValueError for names that the symbol does not have, and for a load list of another length.
     """
 
+    # MXNet's signature
     def __init__(self, symbol: Any, data_names: Sequence[str] | None = ("data",),
                  label_names: Sequence[str] | None = ("softmax_label",), logger: Any = logging,
                  context: Any = ctx.cpu(), work_load_list: Sequence[float] | None = None,  # noqa: B008  a constant

@@ -1,4 +1,9 @@
-"""Arrays: `mx.nd`. Functions for all operators of the table are found by name."""
+"""Arrays: `mx.nd`. Functions for all operators of the table are found by name.
+
+Begin with `ndarray.py` (the class) and `functions.py` (how functions are made of the table); `indexing.py`,
+`arithmetic.py` and `creation.py` have what is no operator's function. Programs and other modules import the names below
+and what `__getattr__` finds.
+"""
 # ruff: noqa: F401 (most of what is imported is what the module gives)
 from __future__ import annotations
 

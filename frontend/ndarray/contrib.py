@@ -51,6 +51,7 @@ def rand_zipfian(true_classes: NDArray, num_sampled: int, range_max: int,
     return samples, expected(true_classes), expected(samples)
 
 
+# MXNet's signature
 def adamw_update(weight: NDArray, grad: NDArray, mean: NDArray, var: NDArray, rescale_grad: NDArray | float, lr: float,
                  eta: float, beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-8, wd: float = 0,
                  clip_gradient: float = -1, out: NDArray | None = None, name: str | None = None,
@@ -65,6 +66,7 @@ def adamw_update(weight: NDArray, grad: NDArray, mean: NDArray, var: NDArray, re
         epsilon=epsilon, wd=wd, clip_gradient=clip_gradient, out=out, **kwargs)
 
 
+# MXNet's signature
 def mp_adamw_update(weight: NDArray, grad: NDArray, mean: NDArray, var: NDArray, weight32: NDArray,
                     rescale_grad: NDArray | float, lr: float, eta: float, beta1: float = 0.9, beta2: float = 0.999,
                     epsilon: float = 1e-8, wd: float = 0, clip_gradient: float = -1, out: NDArray | None = None,

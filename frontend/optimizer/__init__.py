@@ -1,4 +1,9 @@
-"""Optimizers, which change weights by their gradients: `mx.optimizer`."""
+"""Optimizers, which change weights by their gradients: `mx.optimizer`.
+
+Begin with `base.py` (what they have in common); `descent.py` and `adaptive.py` have the optimizers, `updater.py`
+applies one to weights by their indices, `saved_states.py` stores states. Programs and other modules import the names
+below.
+"""
 from mxc.optimizer import contrib
 from mxc.optimizer.optimizer import (
     DCASGD,

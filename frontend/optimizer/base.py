@@ -41,6 +41,7 @@ class Optimizer:
 
     opt_registry: ClassVar[dict[str, type]] = {}
 
+    # MXNet's signature
     def __init__(self, rescale_grad: float = 1.0, param_idx2name: Mapping[Any, str] | None = None, wd: float = 0.0,
                  clip_gradient: float | None = None, learning_rate: float | None = None,
                  lr_scheduler: LRScheduler | None = None, sym: Symbol | None = None, begin_num_update: int = 0,

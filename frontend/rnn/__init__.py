@@ -1,10 +1,15 @@
-"""Recurrent networks as symbols, unrolled over time, and sentences in buckets: `mx.rnn`."""
+"""Recurrent networks as symbols, unrolled over time, and sentences in buckets: `mx.rnn`.
+
+Begin with `rnn_cell.py` (what a cell is, and the simple ones); `several_cells.py`, `modifier_cells.py`,
+`fused_cell.py` and `conv_cells.py` have the others. Programs import the names below.
+"""
 
 from mxc.rnn import io, rnn, rnn_cell
 from mxc.rnn.conv_cells import BaseConvRNNCell, ConvGRUCell, ConvLSTMCell, ConvRNNCell
+from mxc.rnn.dropout_cell import DropoutCell
 from mxc.rnn.fused_cell import FusedRNNCell
 from mxc.rnn.io import BucketSentenceIter, encode_sentences
-from mxc.rnn.modifier_cells import DropoutCell, ModifierCell, ResidualCell, ZoneoutCell
+from mxc.rnn.modifier_cells import ModifierCell, ResidualCell, ZoneoutCell
 from mxc.rnn.rnn import do_rnn_checkpoint, load_rnn_checkpoint, rnn_unroll, save_rnn_checkpoint
 from mxc.rnn.rnn_cell import BaseRNNCell, GRUCell, LSTMCell, RNNCell, RNNParams
 from mxc.rnn.several_cells import BidirectionalCell, SequentialRNNCell

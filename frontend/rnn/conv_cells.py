@@ -23,6 +23,7 @@ class BaseConvRNNCell(BaseRNNCell):
     Raises ValueError for an h2h_kernel of even extents.
     """
 
+    # MXNet's signature
     def __init__(self, input_shape: tuple[int, ...], num_hidden: int, h2h_kernel: Pair, h2h_dilate: Pair,
                  i2h_kernel: Pair, i2h_stride: Pair, i2h_pad: Pair, i2h_dilate: Pair, i2h_weight_initializer: Any,
                  h2h_weight_initializer: Any, i2h_bias_initializer: Any, h2h_bias_initializer: Any, activation: Any,
@@ -60,6 +61,7 @@ class ConvRNNCell(BaseConvRNNCell):
 
     _gate_names = ("",)
 
+    # MXNet's signature
     def __init__(self, input_shape: tuple[int, ...], num_hidden: int, h2h_kernel: Pair = (3, 3),
                  h2h_dilate: Pair = (1, 1), i2h_kernel: Pair = (3, 3), i2h_stride: Pair = (1, 1),
                  i2h_pad: Pair = (1, 1), i2h_dilate: Pair = (1, 1), i2h_weight_initializer: Any = None,
@@ -79,6 +81,7 @@ class ConvLSTMCell(BaseConvRNNCell):
 
     _gate_names = LSTMCell._gate_names
 
+    # MXNet's signature
     def __init__(self, input_shape: tuple[int, ...], num_hidden: int, h2h_kernel: Pair = (3, 3),
                  h2h_dilate: Pair = (1, 1), i2h_kernel: Pair = (3, 3), i2h_stride: Pair = (1, 1),
                  i2h_pad: Pair = (1, 1), i2h_dilate: Pair = (1, 1), i2h_weight_initializer: Any = None,
@@ -102,6 +105,7 @@ class ConvGRUCell(BaseConvRNNCell):
 
     _gate_names = GRUCell._gate_names
 
+    # MXNet's signature
     def __init__(self, input_shape: tuple[int, ...], num_hidden: int, h2h_kernel: Pair = (3, 3),
                  h2h_dilate: Pair = (1, 1), i2h_kernel: Pair = (3, 3), i2h_stride: Pair = (1, 1),
                  i2h_pad: Pair = (1, 1), i2h_dilate: Pair = (1, 1), i2h_weight_initializer: Any = None,

@@ -10,6 +10,7 @@ from mxc import symbol
 from mxc.compiler.error import ArgumentError, MXNetError
 from mxc.ndarray import NDArray, empty
 from mxc.rnn import rnn_cell
+from mxc.rnn.dropout_cell import DropoutCell
 from mxc.rnn.rnn_cell import Arrays, BaseRNNCell, GRUCell, Inputs, LSTMCell, NotSteppedError, RNNCell, RNNParams, States
 from mxc.rnn.several_cells import BidirectionalCell, SequentialRNNCell
 from mxc.symbol import Symbol
@@ -27,6 +28,7 @@ class FusedRNNCell(BaseRNNCell):
     Raises ValueError for another mode.
     """
 
+    # MXNet's signature
     def __init__(self, num_hidden: int, num_layers: int = 1, mode: str = "lstm", bidirectional: bool = False,
                  dropout: float = 0.0, get_next_state: bool = False, forget_bias: float = 1.0,
                  prefix: str | None = None, params: RNNParams | None = None):
@@ -80,8 +82,6 @@ class FusedRNNCell(BaseRNNCell):
             stack.add(BidirectionalCell(cells[0], cells[1], output_prefix=f"{self._prefix}bi_l{layer}_")
                       if self._bidirectional else cells[0])
             if self._dropout > 0 and layer < self._num_layers - 1:
-                from mxc.rnn.modifier_cells import DropoutCell  # which knows this class
-
                 stack.add(DropoutCell(self._dropout, prefix=f"{self._prefix}_dropout{layer}_"))
         return stack
 

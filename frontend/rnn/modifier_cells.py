@@ -1,44 +1,15 @@
-"""Cells that change what another cell, or the sequence, gives: dropout, zoneout, residual connections."""
+"""Cells that change what another cell gives: zoneout, residual connections."""
 from __future__ import annotations
 
-import numbers
 from collections.abc import Callable
 from typing import Any
 
 from mxc import symbol
-from mxc.compiler.error import ArgumentTypeError, MXNetError
+from mxc.compiler.error import MXNetError
 from mxc.rnn.fused_cell import FusedRNNCell
 from mxc.rnn.rnn_cell import Arrays, BaseRNNCell, Inputs, NotSteppedError, RNNParams, States, _normalize_sequence
 from mxc.rnn.several_cells import BidirectionalCell, SequentialRNNCell
 from mxc.symbol import Symbol
-
-
-class DropoutCell(BaseRNNCell):
-    """Dropout of its input. dropout: the probability; with 0 nothing is done. prefix, params: see `BaseRNNCell`.
-
-    Raises TypeError for a probability that is no number.
-    """
-
-    def __init__(self, dropout: float, prefix: str = "dropout_", params: RNNParams | None = None):
-        super().__init__(prefix, params)
-        if not isinstance(dropout, numbers.Real):
-            raise ArgumentTypeError(f"DropoutCell: the probability must be a number, got {dropout!r}")
-        self.dropout: float = dropout
-
-    @property
-    def state_info(self) -> list[dict[str, Any]]:
-        return []
-
-    def __call__(self, inputs: Symbol, states: States) -> tuple[Symbol, States]:
-        return (symbol.Dropout(data=inputs, p=self.dropout) if self.dropout > 0 else inputs), states
-
-    def unroll(self, length: int, inputs: Inputs, begin_state: States | None = None, layout: str = "NTC",
-               merge_outputs: bool | None = None) -> tuple[Any, States]:
-        self.reset()
-        inputs, _ = _normalize_sequence(length, inputs, layout, merge_outputs)
-        if isinstance(inputs, Symbol):
-            return self(inputs, [])
-        return super().unroll(length, inputs, begin_state=begin_state, layout=layout, merge_outputs=merge_outputs)
 
 
 class ModifierCell(BaseRNNCell):

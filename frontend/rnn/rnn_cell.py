@@ -15,7 +15,7 @@ __getattr__, _names = elsewhere(
     __name__,
     {"": "functools warnings init=mxc.initializer ndarray=mxc.ndarray", "mxc.base": "numeric_types string_types",
      "mxc.rnn.several_cells": "BidirectionalCell SequentialRNNCell",
-     "mxc.rnn.modifier_cells": "DropoutCell ModifierCell ResidualCell ZoneoutCell",
+     "mxc.rnn.dropout_cell": "DropoutCell", "mxc.rnn.modifier_cells": "ModifierCell ResidualCell ZoneoutCell",
      "mxc.rnn.fused_cell": "FusedRNNCell",
      "mxc.rnn.conv_cells": "BaseConvRNNCell ConvGRUCell ConvLSTMCell ConvRNNCell"})
 __all__ = ["BaseRNNCell", "GRUCell", "LSTMCell", "RNNCell", "RNNParams", "symbol", *_names]

@@ -1,4 +1,9 @@
-"""`mx.sym`: symbols, and a function for each operator (made from the table when first asked for)."""
+"""`mx.sym`: symbols, and a function for each operator (made from the table when first asked for).
+
+Begin with `symbol.py` (the class) and `construct.py` (how operators are applied); `binding.py` makes executors,
+`inference.py` finds shapes and dtypes. Programs and other modules import the names below and what `__getattr__`
+finds; the commands ask `binding.py` and `inference.py` too.
+"""
 # ruff: noqa: F401 (most of what is imported is what the module gives)
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """Binding a symbol to arrays: what programs pass in many forms, brought to dictionaries by name and checked."""
 from __future__ import annotations
 
-import operator
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -11,6 +10,8 @@ from mxc.compiler.graph.placement import GROUP
 from mxc.context import Context, current_context
 from mxc.ndarray import NDArray
 from mxc.runtime.array import Array, dtype_name
+from mxc.runtime.executor import BoundArrays
+from mxc.symbol.inference import whole_shape
 from mxc.util import is_np_shape
 
 if TYPE_CHECKING:
@@ -42,9 +43,10 @@ def bind(symbol: Symbol, ctx: Any, args: Any, args_grad: Any, grad_req: Any, aux
             if array.context != ctx:
                 raise MXNetError(f"{kind} {name!r} is on {array.context}, but the executor is bound on {ctx}: copy it "
                                  "there with as_in_context, or give group2ctx if parts of the symbol run elsewhere")
-    return _executor(symbol, ctx, arrays, grads, modes, aux, shared_exec, groups)
+    return _executor(symbol, ctx, BoundArrays(arrays, grads, modes, aux), shared_exec, groups)
 
 
+# many parameters: those of Symbol.simple_bind, which is MXNet's
 def simple_bind(symbol: Symbol, ctx: Any, grad_req: Any, type_dict: Mapping[str, Any] | None,
                 shapes: Mapping[str, Any], stype_dict: Mapping[str, str] | None = None, group2ctx: Any = None,
                 shared_arg_names: Sequence[str] | None = None, shared_exec: Any = None,
@@ -98,7 +100,7 @@ def simple_bind(symbol: Symbol, ctx: Any, grad_req: Any, type_dict: Mapping[str,
     grads = {name: array(name, shared_exec.grad_dict if name in sharing else None, f"grad of {name}")
              for name in names if modes[name] != "null"}
     aux = {name: array(name, None if shared_exec is None else shared_exec.aux_dict, "") for name in aux_names}
-    return _executor(symbol, ctx, args, grads, modes, aux, shared_exec, groups, typed)
+    return _executor(symbol, ctx, BoundArrays(args, grads, modes, aux), shared_exec, groups, typed)
 
 
 def evaluate(symbol: Symbol, ctx: Any, arrays: Mapping[str, NDArray]) -> list[NDArray]:
@@ -107,17 +109,16 @@ def evaluate(symbol: Symbol, ctx: Any, arrays: Mapping[str, NDArray]) -> list[ND
     return bind(symbol, ctx or current_context(), dict(arrays), None, "null", aux, None, None).forward()
 
 
-def _executor(symbol: Symbol, ctx: Context, args: dict[str, NDArray], grads: dict[str, NDArray],
-              modes: dict[str, str], aux: dict[str, NDArray], shared_exec: Any, groups: dict[str, Context],
+def _executor(symbol: Symbol, ctx: Context, arrays: BoundArrays[NDArray], shared_exec: Any, groups: dict[str, Context],
               typed: Graph | None = None) -> Any:
     from mxc.executor import Executor
 
     if not is_np_shape():
-        for name, array in {**args, **aux}.items():
+        for name, array in {**arrays.args, **arrays.aux}.items():
             if not array.shape or 0 in array.shape:
                 raise MXNetError(f"argument {name!r} has the shape {array.shape}; executors take arrays with axes and "
                                  "elements, others in the scope mx.np_shape() only")
-    return Executor(symbol, ctx, args, grads, modes, aux, shared_exec, groups, typed)
+    return Executor(symbol, ctx, arrays, shared_exec, groups, typed)
 
 
 def _context(what: str, value: Any) -> Context:
@@ -196,13 +197,3 @@ def _modes(grad_req: Any, names: list[str], simple: bool = False) -> dict[str, s
         if mode not in _MODES:
             raise MXNetError(f"grad_req must be in {_MODES}; for argument {name!r} it is {mode!r}")
     return modes
-
-
-def whole_shape(name: str, shape: Any) -> tuple[int, ...]:
-    """The shape given for an argument as a tuple. Raises ArgumentTypeError when it is not one of whole numbers."""
-    try:
-        if isinstance(shape, (tuple, list)):
-            return tuple(operator.index(dim) for dim in shape)
-    except TypeError:
-        pass
-    raise ArgumentTypeError(f"the shape of {name!r} must be a tuple of whole numbers, got {shape!r}")

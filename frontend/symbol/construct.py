@@ -11,7 +11,7 @@ from mxc.base import _Null
 from mxc.compiler.error import ArgumentError, ArgumentTypeError, MXNetError
 from mxc.compiler.graph.compose import hidden_key, input_names, is_user_key, make_node, split_key
 from mxc.compiler.graph.graph import Entry, Node, variable
-from mxc.compiler.ops.table import Operator
+from mxc.compiler.ops.operator import Operator
 from mxc.compiler.passes.infer_dtype import DTYPE_CODES
 from mxc.name import NameManager
 from mxc.runtime.array import dtype_name
@@ -53,6 +53,7 @@ def stored_attributes(attrs: Mapping[str, str]) -> dict[str, str]:
     return {hidden_key(key): value for key, value in attrs.items()}
 
 
+# MXNet's signature
 def Variable(name: str, attr: Mapping[str, str] | None = None, shape: Sequence[int] | None = None,
              lr_mult: float | None = None, wd_mult: float | None = None, dtype: object = None, init: object = None,
              stype: str | None = None, **kwargs: object) -> Symbol:

@@ -34,6 +34,7 @@ def rand_zipfian(true_classes: Symbol, num_sampled: int, range_max: int) -> tupl
     return samples, expected(true_classes), expected(samples)
 
 
+# MXNet's signature
 def adamw_update(weight: Symbol, grad: Symbol, mean: Symbol, var: Symbol, rescale_grad: Symbol | float, lr: float,
                  eta: float, beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-8, wd: float = 0,
                  clip_gradient: float = -1, out: Any = None, name: str | None = None, **kwargs: Any) -> Symbol:
@@ -47,6 +48,7 @@ def adamw_update(weight: Symbol, grad: Symbol, mean: Symbol, var: Symbol, rescal
         wd=wd, clip_gradient=clip_gradient, name=name, **kwargs)
 
 
+# MXNet's signature
 def mp_adamw_update(weight: Symbol, grad: Symbol, mean: Symbol, var: Symbol, weight32: Symbol,
                     rescale_grad: Symbol | float, lr: float, eta: float, beta1: float = 0.9, beta2: float = 0.999,
                     epsilon: float = 1e-8, wd: float = 0, clip_gradient: float = -1, out: Any = None,

@@ -9,7 +9,7 @@ from mxc import operator_calls
 from mxc.base import _Null
 from mxc.compiler.error import ArgumentTypeError
 from mxc.compiler.ops import table
-from mxc.compiler.ops.table import Operator
+from mxc.compiler.ops.operator import Operator
 from mxc.operator_calls import public_names
 from mxc.operator_docs import describe
 from mxc.symbol import construct

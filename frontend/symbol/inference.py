@@ -82,3 +82,13 @@ def _warn(what: str, explanation: str, lines: list[str]) -> None:
     shown = lines[:_MOST_NAMED] + (["..."] if len(lines) > _MOST_NAMED else [])
     warnings.warn(f"Cannot decide {what} for the following arguments{explanation}. Consider providing them as input:"
                   "\n\t" + "\n\t".join(shown), stacklevel=4)
+
+
+def whole_shape(name: str, shape: Any) -> tuple[int, ...]:
+    """The shape given for an argument as a tuple. Raises ArgumentTypeError when it is not one of whole numbers."""
+    try:
+        if isinstance(shape, (tuple, list)):
+            return tuple(operator.index(dim) for dim in shape)
+    except TypeError:
+        pass
+    raise ArgumentTypeError(f"the shape of {name!r} must be a tuple of whole numbers, got {shape!r}")

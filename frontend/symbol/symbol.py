@@ -271,6 +271,7 @@ class Symbol(Arithmetic, OperatorMethods):
 
         return bind(self, ctx, args, args_grad, grad_req, aux_states, group2ctx, shared_exec)
 
+    # MXNet's signature
     def simple_bind(self, ctx: Any, grad_req: Any = "write", type_dict: Mapping[str, Any] | None = None,
                     stype_dict: Mapping[str, str] | None = None, group2ctx: Any = None, shared_arg_names: Any = None,
                     shared_exec: Any = None, shared_buffer: Any = None, **kwargs: Any) -> Any:
@@ -302,6 +303,7 @@ class Symbol(Arithmetic, OperatorMethods):
         raise MXNetError("Symbol.gradient is not implemented. Bind the symbol with args_grad and call backward of the "
                          f"executor: it computes the gradients of {', '.join(map(str, wrt))}")
 
+    # MXNet's signature
     def optimize_for(self, backend: str, args: Any = None, aux: Any = None, ctx: Any = None,
                      shape_dict: Mapping[str, Any] | None = None, type_dict: Mapping[str, Any] | None = None,
                      stype_dict: Mapping[str, str] | None = None, skip_infer: bool = False, **kwargs: Any) -> Symbol:

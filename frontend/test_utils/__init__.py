@@ -1,4 +1,8 @@
-"""`mx.test_utils`: what programs written for MXNet test themselves with."""
+"""`mx.test_utils`: what programs written for MXNet test themselves with.
+
+Begin with `tolerance.py` (comparing arrays) and `symbolic.py` (outputs and gradients of symbols). Programs import the
+names below; nothing else of mxc does.
+"""
 from mxc.context import current_context
 from mxc.ndarray import array
 from mxc.runtime.elsewhere import elsewhere

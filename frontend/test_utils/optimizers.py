@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from mxc.optimizer import Optimizer
 
 
+# MXNet's signature
 def compare_optimizer(opt1: Optimizer, opt2: Optimizer, shape: Any, dtype: Any, w_stype: str = "default",
                       g_stype: str = "default", rtol: float = 1e-4, atol: float = 1e-5, compare_states: bool = True,
                       ntensors: int = 1) -> None:

@@ -90,6 +90,7 @@ def _differences(executor: Any, location: Mapping[str, Any], aux_states: Mapping
     return found
 
 
+# MXNet's signature
 def check_numeric_gradient(sym: Any, location: Values, aux_states: Values | None = None,
                            numeric_eps: float | None = None, rtol: Tolerance = None, atol: Tolerance = None,
                            grad_nodes: Sequence[str] | Mapping[str, str] | None = None, use_forward_train: bool = True,
@@ -147,6 +148,7 @@ def _drawn_like(args: Mapping[str, NDArray], names: Iterable[str]) -> dict[str, 
     return {name: np.random.standard_normal(args[name].shape).astype(args[name].dtype) for name in names}
 
 
+# MXNet's signature
 def check_symbolic_forward(sym: Any, location: Values, expected: Values, rtol: Tolerance = None,
                            atol: Tolerance = None, aux_states: Values | None = None, ctx: Context | None = None,
                            equal_nan: bool = False, dtype: Any = np.float32) -> list[NDArray]:
@@ -167,6 +169,7 @@ def check_symbolic_forward(sym: Any, location: Values, expected: Values, rtol: T
     return executor.outputs
 
 
+# MXNet's signature
 def check_symbolic_backward(sym: Any, location: Values, out_grads: Values | None, expected: Values,
                             rtol: Tolerance = None, atol: Tolerance = None, aux_states: Values | None = None,
                             grad_req: str | Sequence[str] | Mapping[str, str] = "write", ctx: Context | None = None,
@@ -218,6 +221,7 @@ def _matched(sym: Any, expected: Values, outputs: Sequence[NDArray]) -> list[tup
     return list(zip(names, given, values, strict=False))
 
 
+# MXNet's signature
 def check_consistency(sym: Any, ctx_list: Sequence[Mapping[str, Any]], scale: float = 1.0,
                       grad_req: str | Mapping[str, str] = "write", arg_params: Mapping[str, Any] | None = None,
                       aux_params: Mapping[str, Any] | None = None, rtol: Tolerance = None, atol: Tolerance = None,

@@ -109,7 +109,10 @@ def assert_almost_equal(a: Any, b: Any, rtol: Tolerance = None, atol: Tolerance 
     An error is told in tolerances: |a - b| / (atol + rtol * |b|).
     """
     rtol, atol = get_tols(a, b, rtol, atol)
-    _compare(numpy_of(a), numpy_of(b), rtol, atol, 0, names, equal_nan, use_broadcast, mismatches)
+    first, second = numpy_of(a), numpy_of(b)
+    if not use_broadcast:
+        checkShapes(first, second)
+    _compare(first, second, rtol, atol, 0, names, equal_nan, mismatches)
 
 
 def assert_almost_equal_with_err(a: Any, b: Any, rtol: Tolerance = None, atol: Tolerance = None,
@@ -117,7 +120,7 @@ def assert_almost_equal_with_err(a: Any, b: Any, rtol: Tolerance = None, atol: T
                                  equal_nan: bool = False, mismatches: tuple[int, int] = (10, 10)) -> None:
     """As `assert_almost_equal`, but a share of up to `etol` (0 to 1) of the elements may differ."""
     rtol, atol = get_tols(a, b, rtol, atol)
-    _compare(numpy_of(a), numpy_of(b), rtol, atol, get_etol(etol), names, equal_nan, True, mismatches)
+    _compare(numpy_of(a), numpy_of(b), rtol, atol, get_etol(etol), names, equal_nan, mismatches)
 
 
 def assert_almost_equal_ignore_nan(a: Any, b: Any, rtol: Tolerance = None, atol: Tolerance = None,
@@ -155,10 +158,8 @@ def compare_ndarray_tuple(t1: Any, t2: Any, rtol: Tolerance = None, atol: Tolera
 
 
 def _compare(a: np.ndarray, b: np.ndarray, rtol: float, atol: float, etol: float, names: Sequence[str],
-             equal_nan: bool, use_broadcast: bool, mismatches: tuple[int, int]) -> None:
+             equal_nan: bool, mismatches: tuple[int, int]) -> None:
     """Raise AssertionError when more than a share of `etol` of the elements differ, after printing where most."""
-    if not use_broadcast:
-        checkShapes(a, b)
     wrong = ~np.isclose(a, b, rtol=rtol, atol=atol, equal_nan=equal_nan)
     share = wrong.mean() if wrong.size else 0
     if share <= etol:

@@ -141,6 +141,7 @@ class _Clock:
             setattr(time, name, function)
 
 
+# long: many short functions, which cases call by name
 def _scope(mx):
     """The names of a case's expression. batches: the lines of a callback that is called with these numbers of batches,
     each `seconds` after the one before. epochs: what it asks of a module. monitored: what a monitor has of a network's

@@ -282,6 +282,7 @@ def logged(call):
         root.setLevel(before)
 
 
+# long: many short functions, which cases call by name
 def _scope(mx):
     """The names of a case's expression. told: which method of an initializer a parameter's name leads to. filled: what
     an initializer makes of an array. spread: rough statistics of that."""

@@ -305,6 +305,7 @@ def gap(label, pred):
     return float(abs(label.sum() - pred.sum()))
 
 
+# long: many short functions, which cases call by name
 def _scope(mx):
     """The names of a case's expression. m: the module. a, r, c, p: arrays of given numbers, of random ones, of classes,
     and of probabilities, whose rows add up to 1; their first number is the seed. after: what a metric shows at first and

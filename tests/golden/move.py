@@ -181,6 +181,7 @@ def _upsampling() -> list[Case]:
     ]
 
 
+# long: a table of cases
 def _axes() -> list[Case]:
     def swap(label: str, data: Shape, op: str = "SwapAxis", train: bool = False, **attrs: object) -> Case:
         return case(op, label, {"data": data}, attrs, train=train)
@@ -389,6 +390,7 @@ def _assign() -> list[Case]:
     ]
 
 
+# long: a table of cases
 def _small() -> list[Case]:
     one: dict[str, Shape] = {"data": (2, 3)}
     made = [

@@ -4,6 +4,7 @@ from __future__ import annotations
 from golden.shape_cases import Row, row
 
 
+# long: a table of cases
 def rows() -> list[Row]:
     made = []
     for op, attrs, knowns in [

@@ -24,6 +24,7 @@ def rows() -> list[Row]:
     return _matrices() + _layers() + _moving() + _simple()
 
 
+# long: a table of cases
 def _matrices() -> list[Row]:
     made = []
 
@@ -87,6 +88,7 @@ def _matrices() -> list[Row]:
     return made
 
 
+# long: a table of cases
 def _layers() -> list[Row]:
     made = []
 

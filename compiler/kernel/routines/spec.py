@@ -72,10 +72,10 @@ def routine(inputs: Sequence[str], outputs: Sequence[str], units: str,
 
 def specs() -> Mapping[str, Spec]:
     """Every routine by name: those of all operators."""
-    from mxc.compiler.ops import loader
+    from mxc.compiler.ops import rules
 
-    for family in loader.families():
-        loader.file_of(family, "kernel")
+    for family in rules.families():
+        rules.file_of(family, "kernel")
     return _declared
 
 

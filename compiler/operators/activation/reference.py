@@ -6,8 +6,8 @@ import math
 import numpy as np
 
 from mxc.compiler.operators.activation.shape import SELU_ALPHA, SELU_SCALE
+from mxc.compiler.ops.operator import Params
 from mxc.compiler.ops.philox import Draws
-from mxc.compiler.ops.table import Params
 from mxc.compiler.scalar_functions.special import erf
 
 

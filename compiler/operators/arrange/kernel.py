@@ -5,7 +5,7 @@ from mxc.compiler.kernel import ir
 from mxc.compiler.kernel.index_rule import Index, IndexNode, flatten, replaced, unflatten
 from mxc.compiler.kernel.ir import Value
 from mxc.compiler.kernel.simplify_index import index as number
-from mxc.compiler.ops.table import Params
+from mxc.compiler.ops.operator import Params
 
 
 def reshape(c: IndexNode, params: Params, index: Index) -> Value:

@@ -5,8 +5,8 @@ import numpy as np
 
 from mxc.compiler.operators.arrange import shape as shapes
 from mxc.compiler.operators.arrange.shape import broadcast_target, reversed_axes
+from mxc.compiler.ops.operator import Params
 from mxc.compiler.ops.philox import Draws
-from mxc.compiler.ops.table import Params
 
 Arrays = list[np.ndarray]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 import math
 
 from mxc.compiler.error import MXNetError
+from mxc.compiler.ops.operator import Params
 from mxc.compiler.ops.shapes import Shape, Shapes, merge, normal_axis
-from mxc.compiler.ops.table import Params
 
 
 def reshaped(codes: Shape, data: Shape, reverse: bool) -> Shape:

@@ -7,8 +7,8 @@ from __future__ import annotations
 from mxc.compiler.error import MXNetError
 from mxc.compiler.ops.dtypes import Dtypes, merge_dtypes, require_kind
 from mxc.compiler.ops.extent import whole_shape
+from mxc.compiler.ops.operator import Params
 from mxc.compiler.ops.shapes import Shape, Shapes, merge, merge_all, reduced_axes, reduced_shape
-from mxc.compiler.ops.table import Params
 
 
 def same_shape(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:

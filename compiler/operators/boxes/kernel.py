@@ -14,7 +14,7 @@ from mxc.compiler.kernel.routines.rule import Call, RoutineNode, call
 from mxc.compiler.kernel.routines.spec import routine
 from mxc.compiler.kernel.routines.words import int32, int64, max_, min_
 from mxc.compiler.kernel.simplify_index import index as number
-from mxc.compiler.ops.table import Params
+from mxc.compiler.ops.operator import Params
 
 
 def choice(axis: Value, first: float, second: float, dtype: str) -> Value:

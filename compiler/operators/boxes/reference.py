@@ -3,8 +3,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from mxc.compiler.ops.operator import Params
 from mxc.compiler.ops.philox import Draws
-from mxc.compiler.ops.table import Params
 
 
 def corners(boxes: np.ndarray, form: str) -> list[np.ndarray]:

@@ -7,8 +7,8 @@ from __future__ import annotations
 from mxc.compiler.error import MXNetError
 from mxc.compiler.operators.basic.shape import floating
 from mxc.compiler.ops.dtypes import Dtypes
+from mxc.compiler.ops.operator import Params
 from mxc.compiler.ops.shapes import Shape, Shapes, merge
-from mxc.compiler.ops.table import Params
 
 
 def box_nms(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:

@@ -13,8 +13,8 @@ from mxc.compiler.kernel.ir import Value
 from mxc.compiler.kernel.simplify_index import index as number
 from mxc.compiler.operators.convolution.shape import column_geometry, column_windows
 from mxc.compiler.ops import winograd
+from mxc.compiler.ops.operator import Params
 from mxc.compiler.ops.shapes import Shape
-from mxc.compiler.ops.table import Params
 
 
 def im2col(c: IndexNode, params: Params, index: Index) -> Value:

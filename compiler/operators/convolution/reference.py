@@ -22,8 +22,8 @@ from mxc.compiler.operators.convolution.shape import (
 )
 from mxc.compiler.operators.linear.reference import run_plain, unpacked
 from mxc.compiler.ops import winograd
+from mxc.compiler.ops.operator import Params
 from mxc.compiler.ops.philox import Draws
-from mxc.compiler.ops.table import Params
 
 ALL = (slice(None), slice(None))  # of batch and channels
 

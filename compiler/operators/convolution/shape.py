@@ -15,8 +15,8 @@ from typing import NamedTuple
 from mxc.compiler.error import MXNetError
 from mxc.compiler.operators.linear.shape import expect_shape
 from mxc.compiler.ops import winograd
+from mxc.compiler.ops.operator import Params
 from mxc.compiler.ops.shapes import Shape, Shapes, merge
-from mxc.compiler.ops.table import Params
 
 
 class Geometry(NamedTuple):

@@ -7,7 +7,7 @@ from mxc.compiler.kernel.ir import Value
 from mxc.compiler.kernel.simplify_index import index as number
 from mxc.compiler.operators.creation.shape import index_axes
 from mxc.compiler.ops.expr import number_as
-from mxc.compiler.ops.table import Params
+from mxc.compiler.ops.operator import Params
 
 
 def _progression(params: Params, first: float, position: Value, dtype: str) -> Value:

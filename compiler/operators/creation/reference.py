@@ -6,8 +6,8 @@ import numpy as np
 from mxc.compiler.operators.creation import shape as shapes
 from mxc.compiler.operators.creation.shape import arange_length, index_axes
 from mxc.compiler.ops.expr import as_dtype, number_as
+from mxc.compiler.ops.operator import Params
 from mxc.compiler.ops.philox import Draws
-from mxc.compiler.ops.table import Params
 
 Arrays = list[np.ndarray]
 

@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from mxc.compiler.ops.operator import Params
 from mxc.compiler.ops.philox import Draws
-from mxc.compiler.ops.table import Params
 from mxc.compiler.scalar_functions.special import lgamma
 
 

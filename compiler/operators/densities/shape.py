@@ -2,8 +2,8 @@
 from __future__ import annotations
 
 from mxc.compiler.error import MXNetError
+from mxc.compiler.ops.operator import Params
 from mxc.compiler.ops.shapes import Shapes, merge, merge_all
-from mxc.compiler.ops.table import Params
 
 
 def density(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:

@@ -13,7 +13,7 @@ from mxc.compiler.kernel.routines.spec import routine
 from mxc.compiler.kernel.routines.words import int64, min_
 from mxc.compiler.kernel.simplify_index import index as number
 from mxc.compiler.ops.expr import number_as
-from mxc.compiler.ops.table import Params
+from mxc.compiler.ops.operator import Params
 
 COLUMNS = 4096  # of a unit, at most
 PARTS = 16  # of the rows, at most: each looks at all indices

@@ -5,8 +5,8 @@ import numpy as np
 
 from mxc.compiler.error import ArgumentIndexError, MXNetError
 from mxc.compiler.ops.expr import as_dtype, number_as
+from mxc.compiler.ops.operator import Params
 from mxc.compiler.ops.philox import Draws
-from mxc.compiler.ops.table import Params
 
 Arrays = list[np.ndarray]
 

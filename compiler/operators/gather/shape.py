@@ -6,8 +6,8 @@ import math
 from mxc.compiler.error import MXNetError
 from mxc.compiler.ops.dtypes import Dtypes, merge_dtypes
 from mxc.compiler.ops.extent import counts
+from mxc.compiler.ops.operator import Params
 from mxc.compiler.ops.shapes import Shapes, merge, normal_axis
-from mxc.compiler.ops.table import Params
 
 
 def take(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:

@@ -7,7 +7,7 @@ from mxc.compiler.kernel.geometry import Gemm
 from mxc.compiler.kernel.index_rule import Index, IndexNode
 from mxc.compiler.kernel.ir import Value
 from mxc.compiler.kernel.simplify_index import index as number
-from mxc.compiler.ops.table import Params
+from mxc.compiler.ops.operator import Params
 
 
 def pack_rows(c: IndexNode, params: Params, index: Index) -> Value:

@@ -6,8 +6,8 @@ import functools
 import numpy as np
 
 from mxc.compiler.ops import table
+from mxc.compiler.ops.operator import Params
 from mxc.compiler.ops.philox import Draws
-from mxc.compiler.ops.table import Params
 
 Arrays = list[np.ndarray]
 

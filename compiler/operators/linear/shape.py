@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from math import prod
 
 from mxc.compiler.error import MXNetError
+from mxc.compiler.ops.operator import Params
 from mxc.compiler.ops.shapes import Shape, Shapes, merge, merge_all
-from mxc.compiler.ops.table import Params
 
 
 def dot(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:

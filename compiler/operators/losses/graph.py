@@ -8,7 +8,7 @@ from mxc.compiler.graph.gradient_rule import Gradient, ignores, loss
 from mxc.compiler.graph.graph import Entry, GraphBuilder, Node
 from mxc.compiler.graph.options import Options
 from mxc.compiler.operators.softmax.graph import as_own_dtype, softmax_over
-from mxc.compiler.ops.table import Params
+from mxc.compiler.ops.operator import Params
 
 LEAST = 1e-8  # the probability below which softmax_cross_entropy does not go
 

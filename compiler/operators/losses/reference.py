@@ -4,8 +4,8 @@ from __future__ import annotations
 import numpy as np
 
 from mxc.compiler.operators.softmax.reference import softmax_over
+from mxc.compiler.ops.operator import Params
 from mxc.compiler.ops.philox import Draws
-from mxc.compiler.ops.table import Params
 
 
 def softmax_output(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws,

@@ -4,8 +4,8 @@ from __future__ import annotations
 import math
 
 from mxc.compiler.error import MXNetError
+from mxc.compiler.ops.operator import Params
 from mxc.compiler.ops.shapes import Shapes, merge
-from mxc.compiler.ops.table import Params
 
 
 def softmax_output(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:

@@ -20,7 +20,7 @@ from mxc.compiler.graph.building import along, as_dtype, as_shape, filled, finis
 from mxc.compiler.graph.gradient_rule import Gradient
 from mxc.compiler.graph.graph import Entry, GraphBuilder, Node
 from mxc.compiler.graph.options import Options
-from mxc.compiler.ops.table import Params
+from mxc.compiler.ops.operator import Params
 
 
 def moments_over(builder: GraphBuilder, x: Entry, axes: tuple[int, ...]) -> tuple[Entry, Entry, Entry]:

@@ -3,8 +3,8 @@ from __future__ import annotations
 
 from mxc.compiler.error import MXNetError
 from mxc.compiler.ops.dtypes import Dtypes, merge_dtypes, require_kind
+from mxc.compiler.ops.operator import Params
 from mxc.compiler.ops.shapes import Shape, Shapes, merge, merge_all, normal_axis, reduced_shape
-from mxc.compiler.ops.table import Params
 
 
 def batch_norm(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:

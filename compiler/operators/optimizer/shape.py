@@ -4,8 +4,8 @@ from __future__ import annotations
 from mxc.compiler.error import MXNetError
 from mxc.compiler.operators.basic.shape import same_shape
 from mxc.compiler.ops.dtypes import Dtypes, merge_dtypes, require_kind
+from mxc.compiler.ops.operator import Params
 from mxc.compiler.ops.shapes import Shapes
-from mxc.compiler.ops.table import Params
 
 
 def lamb_step(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:

@@ -1,1 +1,4 @@
-"""Sorting, topk, running sums and histograms."""
+"""Sorting, topk, running sums and histograms.
+
+Begin with `kernel.py`: the routine that sorts. Nothing is imported from outside: rules are found by name.
+"""

@@ -7,7 +7,7 @@ from mxc.compiler.kernel.ir import Value
 from mxc.compiler.kernel.routines.rule import Call, RoutineNode, call
 from mxc.compiler.kernel.routines.spec import routine
 from mxc.compiler.kernel.routines.words import int32, int64, max_, min_
-from mxc.compiler.ops.table import Params
+from mxc.compiler.ops.operator import Params
 
 SPARE = 32  # candidates beyond twice the k that are asked for
 
@@ -41,6 +41,7 @@ def histogram_routine(c: RoutineNode, params: Params) -> Call:
     return call("histogram", (c.shape(0)[0], c.shape(1)[0] - 1))
 
 
+# long: the language of routines has no functions; this is a selection and a merge sort of what is left
 @routine(inputs=("data",), outputs=("order",), units="rows",
          scratch={"keys": ("real", "2 * room"), "ids": ("int32", "2 * room")})
 def argsort(first, last, data, order, keys, ids, rows, n, k, room, *, ascending, top, real):

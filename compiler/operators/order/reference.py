@@ -6,8 +6,8 @@ import math
 import numpy as np
 
 from mxc.compiler.operators.order.shape import count_of
+from mxc.compiler.ops.operator import Params
 from mxc.compiler.ops.philox import Draws
-from mxc.compiler.ops.table import Params
 
 
 def _order(data: np.ndarray, axis: int, ascending: bool) -> np.ndarray:

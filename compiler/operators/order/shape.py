@@ -6,8 +6,8 @@ from math import prod
 from mxc.compiler.error import MXNetError
 from mxc.compiler.operators.basic.shape import same_dtype
 from mxc.compiler.ops.dtypes import Dtypes, merge_dtypes
+from mxc.compiler.ops.operator import Params
 from mxc.compiler.ops.shapes import Shape, Shapes, merge, normal_axis
-from mxc.compiler.ops.table import Params
 
 
 def flattened(shape: Shape) -> Shape:

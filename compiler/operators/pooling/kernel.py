@@ -11,8 +11,8 @@ from mxc.compiler.kernel.ir import Value, apply, cast, computing_dtype, const
 from mxc.compiler.kernel.simplify_index import index as number
 from mxc.compiler.kernel.window_rule import WindowNode, all_of, plus, times
 from mxc.compiler.operators.pooling.shape import Windows, windows
+from mxc.compiler.ops.operator import Params
 from mxc.compiler.ops.shapes import Shape
-from mxc.compiler.ops.table import Params
 
 
 def _outside(dtype: str, empty: bool) -> Value:

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from mxc.compiler.operators.pooling.shape import pooled, windows
+from mxc.compiler.ops.operator import Params
 from mxc.compiler.ops.philox import Draws
-from mxc.compiler.ops.table import Params
 
 Place = tuple[slice | int, ...]
 

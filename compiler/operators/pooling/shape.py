@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from math import prod
 
 from mxc.compiler.error import MXNetError
+from mxc.compiler.ops.operator import Params
 from mxc.compiler.ops.shapes import Shape, Shapes, merge
-from mxc.compiler.ops.table import Params
 
 
 def pooling_v1(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:

@@ -10,7 +10,7 @@ from mxc.compiler.kernel.ir import INDEX, Value
 from mxc.compiler.kernel.simplify_index import index as number
 from mxc.compiler.operators.boxes.kernel import halved
 from mxc.compiler.operators.proposals.shape import base_anchors
-from mxc.compiler.ops.table import Params
+from mxc.compiler.ops.operator import Params
 
 
 def real(value: float) -> Value:

@@ -5,8 +5,8 @@ import numpy as np
 
 from mxc.compiler.operators.boxes.reference import box_order
 from mxc.compiler.operators.proposals.shape import base_anchors
+from mxc.compiler.ops.operator import Params
 from mxc.compiler.ops.philox import Draws
-from mxc.compiler.ops.table import Params
 
 
 def proposals(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws) -> list[np.ndarray]:

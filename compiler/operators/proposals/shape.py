@@ -4,8 +4,8 @@ from __future__ import annotations
 import math
 
 from mxc.compiler.error import MXNetError
+from mxc.compiler.ops.operator import Params
 from mxc.compiler.ops.shapes import Shape, Shapes, merge
-from mxc.compiler.ops.table import Params
 
 
 def base_anchors(params: Params) -> list[tuple[float, float, float, float]]:

@@ -26,7 +26,7 @@ from mxc.compiler.kernel.routines.words import (
     uniform_,
 )
 from mxc.compiler.kernel.simplify_index import index as number
-from mxc.compiler.ops.table import Params
+from mxc.compiler.ops.operator import Params
 
 
 def rand(c: IndexNode, params: Params, index: Index) -> Value:

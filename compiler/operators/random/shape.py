@@ -9,8 +9,8 @@ from __future__ import annotations
 from mxc.compiler.error import MXNetError
 from mxc.compiler.ops.dtypes import Dtypes, merge_dtypes, require_kind
 from mxc.compiler.ops.extent import counts, whole_shape
+from mxc.compiler.ops.operator import Params
 from mxc.compiler.ops.shapes import Shape, Shapes, merge, merge_all
-from mxc.compiler.ops.table import Params
 
 
 def drawn(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:

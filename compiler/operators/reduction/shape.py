@@ -4,8 +4,8 @@ from __future__ import annotations
 from mxc.compiler.error import MXNetError
 from mxc.compiler.operators.basic.shape import same_dtype
 from mxc.compiler.ops.dtypes import Dtypes, merge_dtypes
+from mxc.compiler.ops.operator import Params
 from mxc.compiler.ops.shapes import Shapes, merge
-from mxc.compiler.ops.table import Params
 
 
 def argmax_channel(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:

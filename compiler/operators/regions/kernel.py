@@ -4,7 +4,7 @@ from __future__ import annotations
 from mxc.compiler.kernel.routines.rule import Call, RoutineNode, call
 from mxc.compiler.kernel.routines.spec import routine
 from mxc.compiler.kernel.routines.words import abs_, ceil_, floor_, int64, max_, min_, trunc_
-from mxc.compiler.ops.table import Params
+from mxc.compiler.ops.operator import Params
 
 
 def roi_pooling_routine(c: RoutineNode, params: Params) -> Call:
@@ -23,6 +23,7 @@ def roi_align_routine(c: RoutineNode, params: Params) -> Call:
                 real=c.dtype(0))
 
 
+# long: the language of routines has no functions, and forward and backward share the bounds of the cells
 @routine(inputs=("data", "rois", "grad"), outputs=("out",), units="batch * channels if backward else count * channels")
 def roi_pooling(first, last, data, rois, grad, out, batch, channels, height, width, count, rows, columns, *, backward,
                 scale, real):
@@ -92,6 +93,7 @@ def roi_pooling(first, last, data, rois, grad, out, batch, channels, height, wid
                     out[i] = real(0)
 
 
+# long: the language of routines has no functions, and forward and backward share the places of the samples
 @routine(inputs=("data", "rois", "grad"), outputs=("out",), units="batch if backward else count")
 def roi_align(first, last, data, rois, grad, out, batch, channels, height, width, count, parts, rows, columns, *,
               backward, scale, samples, apart, aligned, real):

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from mxc.compiler.ops.operator import Params
 from mxc.compiler.ops.philox import Draws
-from mxc.compiler.ops.table import Params
 
 Weights = dict[tuple[int, ...], float]
 

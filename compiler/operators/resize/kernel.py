@@ -6,7 +6,7 @@ from mxc.compiler.kernel.index_rule import Index, IndexNode
 from mxc.compiler.kernel.ir import Value, apply, cast, computing_dtype, const
 from mxc.compiler.kernel.simplify_index import index as number
 from mxc.compiler.kernel.window_rule import WindowNode, all_of, plus, times
-from mxc.compiler.ops.table import Params
+from mxc.compiler.ops.operator import Params
 
 
 def source(place: Value, size: int, out: int, align_corners: bool, dtype: str) -> tuple[Value, Value]:

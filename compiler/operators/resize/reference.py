@@ -8,8 +8,8 @@ import numpy as np
 
 from mxc.compiler.operators.convolution.reference import deconvolution
 from mxc.compiler.operators.resize.shape import adaptive_size, bilinear, resized, upsampling_factors
+from mxc.compiler.ops.operator import Params
 from mxc.compiler.ops.philox import Draws
-from mxc.compiler.ops.table import Params
 
 Arrays = list[np.ndarray]
 

@@ -7,8 +7,9 @@ import numpy as np
 
 from mxc.compiler.error import MXNetError
 from mxc.compiler.operators.convolution.shape import deconvolution
+from mxc.compiler.ops.operator import Params
 from mxc.compiler.ops.shapes import Shape, Shapes, merge, merge_all
-from mxc.compiler.ops.table import Params, get
+from mxc.compiler.ops.table import get
 
 _ROUNDED: dict[object, Callable[[int], int]] = {
     "to_even_down": lambda n: n - n % 2, "to_even_up": lambda n: n + n % 2,

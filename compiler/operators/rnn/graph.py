@@ -15,8 +15,8 @@ from mxc.compiler.graph.gradient_rule import Gradient
 from mxc.compiler.graph.graph import Entry, GraphBuilder, Node
 from mxc.compiler.graph.options import Options
 from mxc.compiler.operators.rnn.shape import directions, dropped, output_size, pieces
+from mxc.compiler.ops.operator import Params
 from mxc.compiler.ops.shapes import PANEL
-from mxc.compiler.ops.table import Params
 
 
 @dataclass
@@ -95,7 +95,7 @@ def layers(builder: GraphBuilder, params: Params, inputs: Sequence[Entry], mask:
         for side in range(both):
             weights = {name: e for (a, b, name), e in parts.items() if (a, b) == (layer, side)}
             own = [row(builder, e, layer * both + side) for e in (state, cell)]
-            each = _direction(builder, params, side == 1, x, weights, own, lengths, (steps, batch), keep)
+            each = _direction(builder, params, side == 1, x, weights, own, lengths, keep)
             out, last, last_cell = each.made[:3]
             if "projection" in weights:
                 out, last = (_projected(builder, e, weights["projection"]) for e in (out, last))
@@ -110,10 +110,15 @@ def layers(builder: GraphBuilder, params: Params, inputs: Sequence[Entry], mask:
 
 
 def _direction(builder: GraphBuilder, params: Params, reverse: bool, x: Entry, weights: dict[str, Entry],
-               own: list[Entry], lengths: Entry | None, rows: tuple[int, int], keep: bool) -> Direction:
-    """One direction of a layer. With projection the steps go over the states before it, h = m P: what the next step
-    reads is h R = m (P R), and the first one, whose h is no such product, has its own h R added to its inputs' sums."""
-    (steps, batch), (state, cell) = rows, own
+               own: list[Entry], lengths: Entry | None, keep: bool) -> Direction:
+    """One direction of a layer. x: (T N, inputs). own: its state and cell (N, units).
+
+    With projection the steps go over the states before it, h = m P: what the next step reads is h R = m (P R), and the
+    first one, whose h is no such product, has its own h R added to its inputs' sums.
+    """
+    state, cell = own
+    batch = builder.shape(state)[0]
+    steps = builder.shape(x)[0] // batch
     width = builder.shape(weights["input"])[0]
     pre = builder.make("FullyConnected", x, weights["input"], num_hidden=width, no_bias=True, flatten=False)
     pre = builder.make("broadcast_add", pre, as_shape(builder, weights["input_bias"], (1, width)))
@@ -123,7 +128,7 @@ def _direction(builder: GraphBuilder, params: Params, reverse: bool, x: Entry, w
         settings[f"clip_{name}"] = params[f"lstm_state_clip_{name}"]
     begins, first = None, state
     if "projection" in weights:
-        begins = _begins(builder, reverse, lengths, rows, builder.dtype(x))
+        begins = _begins(builder, reverse, lengths, (steps, batch), builder.dtype(x))
         start = builder.make("FullyConnected", state, weights["recurrent"], num_hidden=width, no_bias=True,
                              flatten=False)
         start = builder.make("broadcast_mul", begins, as_shape(builder, start, (1, batch, width)))

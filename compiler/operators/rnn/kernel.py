@@ -11,7 +11,7 @@ from mxc.compiler.kernel.routines.rule import Call, RoutineNode, call
 from mxc.compiler.kernel.routines.spec import routine
 from mxc.compiler.kernel.routines.words import int64, max_, min_, product_, sigmoid_, tanh_
 from mxc.compiler.operators.rnn.shape import GATES
-from mxc.compiler.ops.table import Params
+from mxc.compiler.ops.operator import Params
 
 ROWS = 16  # of the batch in a unit of work: for few, the weights come from memory more often; for many, threads wait
 
@@ -40,6 +40,7 @@ def rnn_layer_grad_routine(c: RoutineNode, params: Params) -> Call:
     return call("rnn_layer_grad", integers, **constants)
 
 
+# long: the language of routines has no functions, and every mode shares the loop over steps
 @routine(inputs=("pre", "weight", "bias", "state", "cell", "lengths"),
          outputs=("out", "last_state", "last_cell", "gates", "cells"), units="(batch + rows - 1) // rows",
          scratch={"h": ("real", "rows * size"), "c": ("real", "rows * size"),
@@ -145,6 +146,7 @@ def rnn_layer(first, last, pre, weight, bias, state, cell, lengths, out, last_st
                 gates[0] = real(0)
 
 
+# long: the language of routines has no functions, and every mode shares the loop over steps
 @routine(inputs=("out_grad", "state_grad", "cell_grad", "gates", "cells", "out", "state", "cell", "weight", "lengths"),
          outputs=("pre_grad", "first_state_grad", "first_cell_grad", "previous", "recurrent_grad"),
          units="(batch + rows - 1) // rows",

@@ -8,8 +8,8 @@ import numpy as np
 
 from mxc.compiler.operators.linear.reference import unpacked
 from mxc.compiler.operators.rnn.shape import directions, dropped, output_size, pieces
+from mxc.compiler.ops.operator import Params
 from mxc.compiler.ops.philox import Draws
-from mxc.compiler.ops.table import Params
 
 NONE = np.zeros(1)
 

@@ -10,8 +10,8 @@ from math import prod
 
 from mxc.compiler.error import MXNetError
 from mxc.compiler.ops.dtypes import Dtypes, merge_dtypes, require_kind
+from mxc.compiler.ops.operator import Params
 from mxc.compiler.ops.shapes import PANEL, Shape, Shapes, merge
-from mxc.compiler.ops.table import Params
 
 GATES = {"rnn_relu": 1, "rnn_tanh": 1, "gru": 3, "lstm": 4}
 KEPT = {"rnn_relu": 0, "rnn_tanh": 0, "gru": 4, "lstm": 4}  # blocks of gates that the gradient reads

@@ -10,7 +10,7 @@ from mxc.compiler.kernel.routines.rule import Call, RoutineNode, call
 from mxc.compiler.kernel.routines.spec import routine
 from mxc.compiler.kernel.routines.words import floor_, int64
 from mxc.compiler.kernel.simplify_index import index as number
-from mxc.compiler.ops.table import Params
+from mxc.compiler.ops.operator import Params
 
 
 def bilinear_sampler(c: IndexNode, params: Params, index: Index) -> Value:

@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
+from mxc.compiler.ops.operator import Params
 from mxc.compiler.ops.philox import Draws
-from mxc.compiler.ops.table import Params
 
 
 def _affine(theta: np.ndarray, target: tuple[int, ...]) -> np.ndarray:

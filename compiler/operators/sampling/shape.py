@@ -3,8 +3,8 @@ from __future__ import annotations
 
 from mxc.compiler.error import MXNetError
 from mxc.compiler.operators.resize.shape import image
+from mxc.compiler.ops.operator import Params
 from mxc.compiler.ops.shapes import Shape, Shapes, merge
-from mxc.compiler.ops.table import Params
 
 
 def _target(params: Params) -> Shape:

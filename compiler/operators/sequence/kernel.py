@@ -10,7 +10,7 @@ from mxc.compiler.kernel.index_rule import Index, IndexNode, replaced
 from mxc.compiler.kernel.ir import INDEX, Value
 from mxc.compiler.kernel.simplify_index import index as number
 from mxc.compiler.ops.expr import number_as
-from mxc.compiler.ops.table import Params
+from mxc.compiler.ops.operator import Params
 
 
 def _length(c: IndexNode, params: Params, index: Index) -> Value:

@@ -5,8 +5,8 @@ import numpy as np
 
 from mxc.compiler.operators.gather.reference import Arrays, integers
 from mxc.compiler.ops.expr import number_as
+from mxc.compiler.ops.operator import Params
 from mxc.compiler.ops.philox import Draws
-from mxc.compiler.ops.table import Params
 
 
 def _lengths(params: Params, inputs: Arrays) -> np.ndarray:

@@ -5,8 +5,8 @@ Data is (time, batch, ...), or (batch, time, ...) with axis 1.
 from __future__ import annotations
 
 from mxc.compiler.error import MXNetError
+from mxc.compiler.ops.operator import Params
 from mxc.compiler.ops.shapes import Shapes, merge
-from mxc.compiler.ops.table import Params
 
 
 def _checked(params: Params, ins: Shapes, last_axis: int) -> Shapes:

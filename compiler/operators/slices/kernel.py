@@ -9,7 +9,7 @@ from mxc.compiler.kernel.ir import Value
 from mxc.compiler.kernel.simplify_index import index as number
 from mxc.compiler.operators.slices.shape import diagonal_axes, slice_bounds, slice_ranges
 from mxc.compiler.ops.expr import number_as
-from mxc.compiler.ops.table import Params
+from mxc.compiler.ops.operator import Params
 
 
 def slice_axis(c: IndexNode, params: Params, index: Index) -> Value:

@@ -5,8 +5,8 @@ import numpy as np
 
 from mxc.compiler.operators.slices.shape import crop_ranges, like_ranges, slice_bounds, slice_ranges, split_places
 from mxc.compiler.ops.expr import number_as
+from mxc.compiler.ops.operator import Params
 from mxc.compiler.ops.philox import Draws
-from mxc.compiler.ops.table import Params
 
 Arrays = list[np.ndarray]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 from itertools import pairwise
 
 from mxc.compiler.error import MXNetError
+from mxc.compiler.ops.operator import Params
 from mxc.compiler.ops.shapes import Shape, Shapes, merge, merge_all, normal_axis
-from mxc.compiler.ops.table import Params
 
 
 def concat(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:

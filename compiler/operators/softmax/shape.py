@@ -3,8 +3,8 @@ from __future__ import annotations
 
 from mxc.compiler.error import MXNetError
 from mxc.compiler.ops.dtypes import Dtypes, merge_dtypes, require_kind
+from mxc.compiler.ops.operator import Params
 from mxc.compiler.ops.shapes import Shapes, merge, normal_axis
-from mxc.compiler.ops.table import Params
 
 
 def softmax(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:

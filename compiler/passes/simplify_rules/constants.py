@@ -7,9 +7,9 @@ import numpy as np
 
 from mxc.compiler.graph.building import filled
 from mxc.compiler.graph.graph import Entry, Node
-from mxc.compiler.graph.static import is_pure
+from mxc.compiler.graph.purity import is_pure
 from mxc.compiler.ops.expr import as_dtype
-from mxc.compiler.ops.table import Kind
+from mxc.compiler.ops.operator import Kind
 from mxc.compiler.passes.simplify_rules.rule import Site, rule
 
 LARGEST = 65536  # elements of a constant that is worth computing here

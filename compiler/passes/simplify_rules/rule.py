@@ -7,7 +7,7 @@ from functools import cached_property
 
 from mxc.compiler.graph.graph import Entry, Graph, GraphBuilder, Node
 from mxc.compiler.graph.options import Options
-from mxc.compiler.graph.static import static_nodes
+from mxc.compiler.graph.purity import static_nodes
 
 
 class Site:

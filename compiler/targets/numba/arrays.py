@@ -308,14 +308,7 @@ def _wrapper(kernel: FunctionKernel, name: str, symbol: str) -> str:
     for i, kind in enumerate(kinds):
         how = {"i8": f"trunc i64 {bits[i]} to i8", "double": f"bitcast i64 {bits[i]} to double"}
         lines.append(f"  %v{i} = {how.get(kind, f'add i64 {bits[i]}, 0')}")
-    same, usual = "false", [f"{kind} undef" for kind in kinds]
-    if kernel.usual:
-        same = "true"
-        for i, (kind, number) in enumerate(zip(kinds, kernel.usual, strict=True)):
-            lines += [f"  %q{i} = icmp eq i64 {bits[i]}, {bits_of(number)}", f"  %a{i} = and i1 {same}, %q{i}"]
-            same = f"%a{i}"
-            hexadecimal = f"0x{bits_of(number) & (1 << 64) - 1:016X}"
-            usual[i] = f"{kind} {hexadecimal if kind == 'double' else int(number)}"
+    same, usual = _usual_numbers(kernel, kinds, bits, lines)
     other = [f"{kind} %v{i}" for i, kind in enumerate(kinds)]
     body = "\n".join(lines)
     return f"""
@@ -340,3 +333,18 @@ end:
   ret void
 }}
 """
+
+
+def _usual_numbers(kernel: FunctionKernel, kinds: list[str], bits: list[str],
+                   lines: list[str]) -> tuple[str, list[str]]:
+    """The condition, made by `lines`, that the numbers given (their `bits`) are the kernel's usual ones, and the
+    arguments that these are; "false" where there are none."""
+    if not kernel.usual:
+        return "false", [f"{kind} undef" for kind in kinds]
+    same, usual = "true", []
+    for i, (kind, number) in enumerate(zip(kinds, kernel.usual, strict=True)):
+        lines += [f"  %q{i} = icmp eq i64 {bits[i]}, {bits_of(number)}", f"  %a{i} = and i1 {same}, %q{i}"]
+        same = f"%a{i}"
+        hexadecimal = f"0x{bits_of(number) & (1 << 64) - 1:016X}"
+        usual.append(f"{kind} {hexadecimal if kind == 'double' else int(number)}")
+    return same, usual

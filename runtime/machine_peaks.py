@@ -8,6 +8,7 @@ import numpy as np
 
 from mxc.compiler.targets import host
 from mxc.runtime import runner
+from mxc.runtime.step_table import StepTable
 
 ROUNDS = 1 << 15  # rounds of multiply-adds in a unit, which then takes a fraction of a millisecond
 COPIED = 64 << 20  # bytes that are copied: more than caches hold
@@ -36,16 +37,16 @@ def measure() -> Limits:
     scratch = np.zeros(threads * stride + 64, np.uint8)
     start = scratch.ctypes.data + -scratch.ctypes.data % 64
     values = np.full(2 * kernels.lanes, 0.5, np.float32)
-    multiply = runner.StepTable([(kernels.multiply, [values.ctypes.data, ROUNDS], UNITS)], start, stride)
+    multiply = StepTable([(kernels.multiply, [values.ctypes.data, ROUNDS], UNITS)], start, stride)
     source, target = np.ones(COPIED // 4, np.float32), np.zeros(COPIED // 4, np.float32)
-    copy = runner.StepTable([(kernels.copy, [source.ctypes.data, target.ctypes.data, source.size // UNITS], UNITS)],
-                            start, stride)
+    copy = StepTable([(kernels.copy, [source.ctypes.data, target.ctypes.data, source.size // UNITS], UNITS)], start,
+                     stride)
     flops = UNITS * ROUNDS * kernels.flops
     seconds = [_least(table) for table in (multiply, copy)]
     return Limits(flops / seconds[0] / 1e9, 2 * COPIED / seconds[1] / 1e9, threads)
 
 
-def _least(table: runner.StepTable) -> float:
+def _least(table: StepTable) -> float:
     """Seconds of the fastest turn."""
     times: list[float] = []
     start = time.perf_counter()

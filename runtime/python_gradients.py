@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from mxc.compiler.error import MXNetError
 from mxc.compiler.graph.gradient_rule import Gradient, Shape
 from mxc.compiler.graph.graph import Entry, Node
-from mxc.compiler.ops.table import InputSpec, Kind, Operator
+from mxc.compiler.ops.operator import InputSpec, Kind, Operator
 from mxc.runtime.array import Array
 
 Function = Callable[[Sequence[Array]], list[Array]]

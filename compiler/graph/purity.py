@@ -1,10 +1,10 @@
-"""Which nodes compute the same values in every run until a parameter is changed."""
+"""Which nodes are pure (equal inputs give equal outputs), and which depend on parameters and constants alone."""
 from __future__ import annotations
 
 from collections.abc import Set
 
 from mxc.compiler.graph.graph import Graph, Node
-from mxc.compiler.ops.table import Kind
+from mxc.compiler.ops.operator import Kind
 
 RANDOM = ("_mxc_rand", "_mxc_key")  # what gives other numbers in every run; all random operators become these
 

@@ -1,0 +1,11 @@
+"""The sum of what several devices push."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mxc.ndarray import NDArray, add_n
+
+
+def total(values: Sequence[NDArray]) -> NDArray:
+    """The sum of arrays of several devices, on the first's; the array itself where it is one."""
+    return values[0] if len(values) == 1 else add_n(*values)
