@@ -227,7 +227,7 @@ class FeedForward:
         if label is None and isinstance(data, io.DataIter):
             return data
         data, label = (np.array(one) if isinstance(one, list) else one for one in eval_data)
-        return self._init_iter(data, label, is_train=False)
+        return self._init_iter(data, label, is_train=True)  # in another order each time, as MXNet's
 
     # -- parameters
 
@@ -415,6 +415,7 @@ class FeedForward:
                     _multiple_callbacks(eval_batch_end_callback, BatchEndParam(epoch, count, eval_metric, locals()))
                 count += 1
             _multiple_callbacks(eval_end_callback, BatchEndParam(epoch, count, eval_metric, locals()))
+            eval_data.reset()  # as MXNet's once more: it draws the orders of later epochs
 
     # -- files
 

@@ -207,6 +207,19 @@ def feed_forward(mx, network):
             "score": float(f"{model.score(mx.io.NDArrayIter(values, labels, 8)):.6g}")}
 
 
+def arrays(mx, _):
+    """The same over arrays, in an order that NumPy draws; what does not fill a batch waits for the next epoch."""
+    draw = np.random.RandomState(0)
+    values = draw.rand(50, 5)
+    labels = (values.dot([1, -2, 3, 0.5, 2]) > 2).astype(np.float32)
+    np.random.seed(5)
+    net = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=2, name="fc")
+    model, lines = logged(lambda: mx.model.FeedForward.create(
+        mx.sym.SoftmaxOutput(net, name="softmax"), values, labels, ctx=mx.cpu(), num_epoch=4, learning_rate=0.5,
+        numpy_batch_size=16, initializer=mx.init.Zero(), eval_data=(values[:40], labels[:40])))
+    return {"lines": lines, "params": fingerprint(model.arg_params)}
+
+
 def run(mx, module, network, epochs):
     """The module after more epochs of two batches, by Adam."""
     batches = iterator(mx, NETWORKS[network][1], 20)
@@ -302,7 +315,7 @@ def sequential(mx, _):
 
 CASES = {f"{case.__name__} {network}": (case, network) for network in NETWORKS
          for case in (optimizers, parallel, fixed, tutorial, feed_forward, resumed)}
-CASES.update({case.__name__: (case, "") for case in (buckets, sequential)})
+CASES.update({case.__name__: (case, "") for case in (buckets, sequential, arrays)})
 
 
 def answers(mx, name):
