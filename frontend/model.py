@@ -21,6 +21,7 @@ from mxc.callback import LogValidationMetricsCallback
 from mxc.checkpoints import load_checkpoint, load_params, save_checkpoint
 from mxc.compiler.error import ArgumentError, ArgumentTypeError, MXNetError, SettingError
 from mxc.compiler.system import env
+from mxc.compiling import compiling_logged
 from mxc.context import Context, cpu
 from mxc.executor_manager import DataParallelExecutorManager, _check_arguments
 from mxc.initializer import InitDesc, Uniform
@@ -360,8 +361,9 @@ class FeedForward:
             else:
                 _update_params(manager.param_arrays, manager.grad_arrays, updater, len(self.ctx), store, param_names)
 
-        self._run_epochs(data, manager, update, eval_data, eval_metric, monitor, logger, epoch_end_callback,
-                         batch_end_callback, eval_end_callback, eval_batch_end_callback)
+        with compiling_logged(logger):
+            self._run_epochs(data, manager, update, eval_data, eval_metric, monitor, logger, epoch_end_callback,
+                             batch_end_callback, eval_end_callback, eval_batch_end_callback)
 
     def _run_epochs(self, train_data: Any, manager: Any, update: Callable[[], None], eval_data: Any, eval_metric: Any,
                     monitor: Any, logger: Any, epoch_end_callback: Any, batch_end_callback: Any, eval_end_callback: Any,

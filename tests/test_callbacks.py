@@ -11,6 +11,8 @@ import pytest
 from golden import callbacks
 
 import mxc as mx
+from mxc import compiling
+from mxc.compiler.system import progress
 
 REAL = json.loads((Path(__file__).parent / "golden" / "callbacks.json").read_text())
 NUMBER = re.compile(r"-?\d+\.\d+(?:e-?\d+)?")
@@ -58,6 +60,31 @@ def test_logs_what_mxnet_logs(case: str):
     ours = json.loads(json.dumps(callbacks.answer(mx, case)))
     real = wanted(REAL[case]) if "monitor" in case else REAL[case]
     assert same(ours, real), f"\n{ours}\n{real}"
+
+
+@pytest.mark.parametrize("interface", ["module", "feed forward"])
+def test_training_that_compiles_for_long_logs_it(interface, monkeypatch, caplog):
+    """Each line after some seconds: here after no time at all, of kernels that nobody compiles."""
+    net = mx.sym.SoftmaxOutput(mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=2, name="fc"), name="softmax")
+    data = mx.io.NDArrayIter(np.ones((4, 3)), np.ones(4), 4)
+
+    def compile(_=None):
+        for done in range(3):
+            progress.report(done, 97, "exp")
+
+    def train(every):
+        monkeypatch.setattr(compiling, "EVERY", every)
+        caplog.clear()
+        if interface == "module":
+            mx.mod.Module(net).fit(data, num_epoch=1, batch_end_callback=compile)
+        else:
+            mx.model.FeedForward(net, num_epoch=1).fit(data, batch_end_callback=compile)
+        compile()  # nobody listens any more
+        return [line for line in (record.getMessage() for record in caplog.records) if "of 97 kernels" in line]
+
+    with caplog.at_level("INFO"):
+        assert train(0.0) == [f"Compiling: {n} of 97 kernels done" for n in (1, 2)]
+        assert train(1000.0) == []
 
 
 def network():
