@@ -11,7 +11,7 @@ import numpy as np
 
 from mxc import metric, ndarray
 from mxc.base import _as_list
-from mxc.compiler.error import ArgumentError, ModelFileError
+from mxc.compiler.error import ArgumentError, ArgumentTypeError, ModelFileError
 from mxc.compiling import compiling_logged
 from mxc.context import cpu
 from mxc.initializer import Uniform
@@ -154,6 +154,9 @@ class BaseModule:
         """
         require(num_epoch is not None, "please specify number of epochs")
         assert num_epoch is not None
+        if not hasattr(train_data, "provide_data"):
+            raise ArgumentTypeError("fit: train_data must be an iterator of batches, as mx.io.NDArrayIter, which tells "
+                                    f"their shapes by provide_data; got {type(train_data)}")
         eval_metric = _metric_of(eval_metric)
         self.bind(train_data.provide_data, train_data.provide_label, for_training=True, force_rebind=force_rebind)
         if monitor is not None:

@@ -192,6 +192,8 @@ class Module(BaseModule):
     def init_params(self, initializer: Any = FIRST, arg_params: Params | None = None, aux_params: Params | None = None,
                     allow_missing: bool = False, force_init: bool = False, allow_extra: bool = False) -> None:
         """See BaseModule. An argument's attribute `__init__` has precedence over the initializer."""
+        if initializer is not None and not callable(initializer):
+            raise ArgumentTypeError(f"init_params: the initializer must be an Initializer, got {initializer!r}")
         if self.params_initialized and not force_init:
             warnings.warn("Parameters already initialized and force_init=False. init_params call ignored.",
                           stacklevel=2)
