@@ -211,8 +211,11 @@ class Module(BaseModule):
                     if value is not array:
                         value.copyto(array)
                 elif given is not None and not allow_missing:
-                    raise MXNetError(f"{name} is not presented: the given parameters are "
-                                     f"{', '.join(given) or 'none'}; pass allow_missing=True to initialize the others")
+                    hint = "pass allow_missing=True to initialize the others"
+                    if name.endswith("label"):
+                        hint = f"it looks like a label: make the module with label_names=[{name!r}]"
+                    raise MXNetError(f"{name} is not presented: the given parameters are {', '.join(given) or 'none'}; "
+                                     f"{hint}")
                 elif initializer is not None:
                     initializer(InitDesc(name, attributes.get(name)), array)
         self._params_dirty = False
