@@ -192,10 +192,12 @@ class Executor:
         return Executor(self._symbol, self._ctx, arrays, self, self._groups, typed)
 
     def set_monitor_callback(self, callback: Callable[[str, NDArray], None] | None, monitor_all: bool = False) -> None:
-        """Call `callback(name, array)` for each operator's outputs (NODE_OUTPUT) in every forward run, hidden ones too.
+        """Call `callback(name, array)` for each operator's outputs (NODE_OUTPUT) in every forward run, hidden ones too,
+        and in backward for the gradients that are wanted: what flows into each input (NODE_backward_output<i>, without
+        the number where there is one input) and sums of several (sum_grad_output).
 
-        monitor_all: before them for its inputs (NODE_INPUT) and the variables among these (by their own name). Such
-        runs go node by node and are slow. None ends it.
+        monitor_all: before an operator's outputs for its inputs (NODE_INPUT) and the variables among these (by their
+        own name). Such runs go node by node and are slow. None ends it.
         """
         self._core.monitor_all = monitor_all
         told = None if callback is None else lambda name, array: callback(name, NDArray(array, writable=False))

@@ -21,6 +21,7 @@ from mxc.callback import LogValidationMetricsCallback
 from mxc.checkpoints import load_checkpoint, load_params, save_checkpoint
 from mxc.compiler.error import ArgumentError, ArgumentTypeError, MXNetError, SettingError
 from mxc.compiler.system import env
+from mxc.compiling import compiling_logged
 from mxc.context import Context, cpu
 from mxc.executor_manager import DataParallelExecutorManager, _check_arguments
 from mxc.initializer import InitDesc, Uniform
@@ -228,7 +229,7 @@ class FeedForward:
         if label is None and isinstance(data, io.DataIter):
             return data
         data, label = (np.array(one) if isinstance(one, list) else one for one in eval_data)
-        return self._init_iter(data, label, is_train=False)
+        return self._init_iter(data, label, is_train=True)  # in another order each time, as MXNet's
 
     # -- parameters
 
@@ -362,8 +363,9 @@ class FeedForward:
             else:
                 _update_params(manager.param_arrays, manager.grad_arrays, updater, len(self.ctx), store, param_names)
 
-        self._run_epochs(data, manager, update, eval_data, eval_metric, monitor, logger, epoch_end_callback,
-                         batch_end_callback, eval_end_callback, eval_batch_end_callback)
+        with compiling_logged(logger):
+            self._run_epochs(data, manager, update, eval_data, eval_metric, monitor, logger, epoch_end_callback,
+                             batch_end_callback, eval_end_callback, eval_batch_end_callback)
 
     # many parameters: most are the callbacks of `fit`, which hands them on
     def _run_epochs(self, train_data: Any, manager: Any, update: Callable[[], None], eval_data: Any, eval_metric: Any,
@@ -418,6 +420,7 @@ class FeedForward:
                     _multiple_callbacks(eval_batch_end_callback, BatchEndParam(epoch, count, eval_metric, locals()))
                 count += 1
             _multiple_callbacks(eval_end_callback, BatchEndParam(epoch, count, eval_metric, locals()))
+            eval_data.reset()  # as MXNet's once more: it draws the orders of later epochs
 
     # -- files
 

@@ -17,7 +17,8 @@ __all__ = ["Monitor", "NDArray", "logging", "re", "sqrt", *_names]
 
 
 class Monitor:
-    """Numbers about the outputs of operators, the parameters and the states of executors, every `interval` batches.
+    """Numbers about the outputs of operators, the gradients in backward, the parameters and the states of executors,
+    every `interval` batches.
 
     stat_func: makes an array, or a list of them, of each value; by default the root of the mean square. pattern: a
     regular expression which the beginning of a name must match. sort: by name. monitor_all: operators' inputs too.

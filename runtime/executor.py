@@ -315,15 +315,17 @@ class GraphExecutor:
             return
         if engine.is_inside():
             with self._in_turn([head.variable for head in heads if head is not None]):
+                self._start_watched_backward(heads, is_train)
                 self._start_backward(heads, is_train)
         else:
+            engine.complete(self._start_watched_backward(heads, is_train))
             engine.complete((self._start_backward(heads, is_train),))
 
     def _start_backward(self, heads: Sequence[Array | None], is_train: bool) -> engine.Placed:
         with self.memory.lock:
             if not self._last:
                 self._check_forward_is_not_needed(is_train)
-            mode = TRAINING if is_train and self._last == TRAINING else INFERENCE_GRADIENT
+            mode = self._backward_mode(is_train)
             if self.is_empty:
                 return self._start_stepwise_backward(heads, mode == TRAINING)
             plan = self._plan(mode)
@@ -348,6 +350,30 @@ class GraphExecutor:
             small, brief = (known["backward"] and (not again or known["forward"]) for known in (plan.small, plan.brief))
             return engine.place(work, reads, writes, "backward", small, self.memory.turn, brief=brief)
 
+    def _backward_mode(self, is_train: bool) -> str:
+        return TRAINING if is_train and self._last == TRAINING else INFERENCE_GRADIENT
+
+    def _start_watched_backward(self, heads: Sequence[Array | None], is_train: bool) -> list[engine.Placed]:
+        """Tell the monitor, if there is one, every gradient, computed node by node with the reference. What backward
+        gives is computed as ever, after that."""
+        monitor = self.monitor
+        if monitor is None or not self._last:  # nothing was computed that could be differentiated: backward refuses
+            return []
+        told: list[tuple[str, Entry]] = []
+        with self.memory.lock:
+            training = self._backward_mode(is_train) == TRAINING
+            joint = self._joint(training, told)
+            given = self._given_heads(joint, heads)
+
+            def work() -> None:
+                values = self._joint_values(joint, given, training)
+                for name, entry in told:
+                    monitor(name, Array.of(values[entry], context=self.context))
+
+            reads = self._reads | {self._forward_done, *(head.variable for head in given.values())}
+            return [engine.place(work, reads, [self.memory.variable], "backward", False, self.memory.turn,
+                                 is_queued=False)]
+
     def _check_forward_is_not_needed(self, is_train: bool) -> None:
         """Raises MXNetError when a gradient is made of what forward computes."""
         forward = {node for node in self.graph.nodes if node.op is not None}
@@ -357,23 +383,32 @@ class GraphExecutor:
                 raise MXNetError(f"backward needs a value of {needed!r}, and no forward has run: call "
                                  "forward(is_train=True) first")
 
-    def _joint(self, is_train: bool) -> Graph:
+    def _joint(self, is_train: bool, told: list[tuple[str, Entry]] | None = None) -> Graph:
+        """The graph with gradients; told: see `differentiate`."""
         from mxc.compiler.passes.gradient import differentiate  # only now: a plan that is known needs no passes
 
-        return differentiate(self.graph, self.grad_req, is_train)
+        return differentiate(self.graph, self.grad_req, is_train, told=told)
 
-    def _start_stepwise_backward(self, heads: Sequence[Array | None], is_train: bool) -> engine.Placed:
+    def _given_heads(self, joint: Graph, heads: Sequence[Array | None]) -> dict[str, Array]:
+        """The head gradients that the joint graph reads, by its names for them. Raises MXNetError as `_head`."""
         from mxc.compiler.graph.names import head_position  # only now, as above
 
+        return {node.name: self._head(head_position(node.name), heads, joint.shape(Entry(node)))
+                for node in joint.variables if node.name not in self._shapes}
+
+    def _joint_values(self, joint: Graph, given: Mapping[str, Array], is_train: bool) -> interpreter.Values:
+        """What the nodes of the joint graph give, with the random numbers of the last forward run."""
+        return interpreter.run(joint, {k: a.data for k, a in {**self.args, **given}.items()},
+                               {k: a.data for k, a in self.aux.items()}, is_train, Draws(*self._draws[0]))
+
+    def _start_stepwise_backward(self, heads: Sequence[Array | None], is_train: bool) -> engine.Placed:
         joint = self._joint(is_train)
-        given = {node.name: self._head(head_position(node.name), heads, joint.shape(Entry(node)))
-                 for node in joint.variables if node.name not in self._shapes}
+        given = self._given_heads(joint, heads)
         reads = self._reads | {self._forward_done, *(head.variable for head in given.values())}
         aux = [a.variable for a in self.aux.values()] if is_train else []
 
         def work() -> None:
-            values = interpreter.run(joint, {k: a.data for k, a in {**self.args, **given}.items()},
-                                     {k: a.data for k, a in self.aux.items()}, is_train, Draws(*self._draws[0]))
+            values = self._joint_values(joint, given, is_train)
             for sink, entry in zip(joint.sinks, joint.outputs, strict=True):
                 target = self.aux.get(sink.name) if sink.kind == "aux" else self.grads.get(sink.name)
                 if sink.kind != "output":

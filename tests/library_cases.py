@@ -297,4 +297,6 @@ POOLS = {
     "wide": window(1, 2, 1, 1, (1, 7, 45), (1, 3, 3), stride=(1, 2, 2), pad=(0, 1, 1)),
     "stride 3": window(1, 2, 1, 1, (1, 9, 40), (1, 2, 4), stride=(1, 2, 3)),
     "windows outside": window(1, 2, 1, 1, (1, 3, 3), (1, 2, 2), pad=(0, 4, 4)),
+    "squares": window(2, 3, 1, 1, (1, 8, 8), (1, 2, 2), stride=(1, 2, 2)),
+    "squares, odd": window(1, 2, 1, 1, (2, 5, 47), (1, 2, 2), stride=(1, 2, 2)),
 }

@@ -5,7 +5,7 @@ import pytest
 from kernel_cases import F, arrays_for, at, compare, expected, flat, moves, reductions, softmax
 
 from mxc.compiler.kernel.canonical import canonical
-from mxc.compiler.kernel.ir import LoopKernel, Store, apply, axis, load
+from mxc.compiler.kernel.ir import Accumulator, LoopKernel, Store, acc, apply, axis, load
 from mxc.compiler.kernel.text import form_text
 
 
@@ -39,6 +39,21 @@ def test_same_results_and_stable(kernel: LoopKernel) -> None:
     assert canonical(made) == made
     arrays = arrays_for(kernel)
     compare(kernel, expected(made, arrays), expected(kernel, arrays))
+
+
+def pooled(height: int, width: int, window: int) -> LoopKernel:
+    """Windows side by side, over rows of which one element is left out, so that no axes are one."""
+    pitch = width * window + 1
+    place = at((0, pitch * window), (1, window), (2, pitch), (3, 1))
+    return LoopKernel("pool", (F, F), (height, width), (window, window), (Accumulator("max", load(0, place, F)),),
+                      (Store(1, flat((height, width)), acc(0, F)),))
+
+
+def test_short_windows_are_part_of_the_form() -> None:
+    forms = {(n, window): form_text(canonical(pooled(n, n + 1, window))) for n in (5, 8) for window in (2, 3, 4, 5)}
+    for window in (2, 3, 4, 5):
+        assert forms[5, window] == forms[8, window]
+    assert len(set(forms.values())) == 3 and forms[5, 4] == forms[5, 5]
 
 
 def test_shapes_share_a_form() -> None:

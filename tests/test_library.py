@@ -291,7 +291,7 @@ def test_max_pool_grad(name, instructions):
 
 @pytest.mark.parametrize("dtype", ["float64", "float16"])
 def test_max_pool_grad_dtypes(dtype, instructions):
-    for name in ("overlap", "wide", "stride 3"):
+    for name in ("overlap", "wide", "stride 3", "squares, odd"):
         check(*depthwise_case("pool", POOLS[name], dtype), instructions)
 
 
@@ -319,6 +319,25 @@ def test_max_pool_grad_of_nan(dtype, instructions):
     params = op.make_params({"kernel": (2,), "stride": (2,)})
     for got in (*out, op.reference(params, [x.reshape(1, 1, 8), grad.reshape(1, 1, 4)], [dtype])[0].ravel()):
         np.testing.assert_array_equal(got, [0, 10, 20, 0, 30, 0, 0, 40])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+def test_max_pool_grad_of_nan_in_squares(dtype, instructions):
+    """The first of the largest numbers in the order of rows, or of all where none is one."""
+    w = window(1, 1, 1, 1, (1, 2, 12), (1, 2, 2), stride=(1, 2, 2))
+    nan, inf = np.nan, np.inf
+    x = np.array([[nan, 1, nan, nan, -inf, nan, 2, 3, 5, 5, nan, 7],
+                  [1, 2, nan, nan, nan, -inf, 3, 3, 5, 5, 7, 7]], dtype)
+    grad = np.arange(1, 7).astype(dtype)
+    out = np.zeros(24, dtype)
+    call = calls.max_pool_grad("pool", dtype, w, dense((1, 1, 1, 2, 12)), dense((1, 1, 1, 1, 6)), (dtype,) * 3,
+                               plain_store(2, (1, 1, 1, 2, 12), dtype))
+    instructions.run(call, [x.ravel(), grad, out])
+    expected = np.zeros(24, dtype)
+    interpret_calls.interpret(call, [x.ravel(), grad, expected])
+    np.testing.assert_array_equal(out, expected)
+    np.testing.assert_array_equal(out.reshape(2, 12), [[0, 0, 2, 0, 3, 0, 0, 4, 5, 0, 0, 6],
+                                                       [0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]])
 
 
 # --- sizes beyond 32 bits

@@ -57,6 +57,8 @@ REFUSED: dict[str, tuple[Callable[[], Any], type, str]] = {
               r"'fc1_bias' has the shape \(3,\)"),
     "another one": (lambda: made().set_params({"z": mx.nd.ones((3,))}, {}, allow_missing=True), ValueError, '"z"'),
     "epochs": (lambda: made().fit(iterator()), AssertionError, "number of epochs"),
+    "no iterator": (lambda: made().fit(np.ones((4, 6)), num_epoch=1), TypeError, "must be an iterator of batches"),
+    "initializer": (lambda: made().init_params("xavier", force_init=True), TypeError, "Initializer, got 'xavier'"),
     "two arrays": (lambda: made().forward(mx.io.DataBatch([mx.nd.ones((4, 6))] * 2)), MXNetError, "2 data arrays"),
     "two labels": (lambda: made().forward(mx.io.DataBatch([mx.nd.ones((4, 6))], [mx.nd.ones((4,))] * 2)), MXNetError,
                    "2 label arrays"),

@@ -117,13 +117,12 @@ def lanes(kernel: LoopKernel) -> int:
 
 
 def fixed(kernel: LoopKernel) -> dict[int, int]:
-    """axis -> extent of the axes whose extents are part of the code of a canonical kernel: the lanes, and with lanes
-    the axes of a short window."""
+    """axis -> extent of the axes whose extents are part of the code of a canonical kernel: the lanes, and the axes of a
+    short window, whose loops would take longer than what is in them."""
     width, first = lanes(kernel), len(kernel.domain)
-    if not width:
-        return {}
-    window = kernel.reduce if max(kernel.reduce, default=0) <= SHORT_WINDOW else ()
-    return {first - 1: width, **dict(enumerate(window, first))}
+    is_window = len(kernel.reduce) > 1 or width
+    window = kernel.reduce if is_window and max(kernel.reduce, default=0) <= SHORT_WINDOW else ()
+    return {**({first - 1: width} if width else {}), **dict(enumerate(window, first))}
 
 
 def contiguity(kernel: LoopKernel) -> Callable[[int], int]:

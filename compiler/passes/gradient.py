@@ -42,11 +42,14 @@ def gradient(graph: Graph, options: Options) -> Graph:
 
 
 def differentiate(graph: Graph, grad_req: Mapping[str, str], is_train: bool,
-                  inferring: frozenset[Node] = frozenset(), again: bool = False) -> Graph:
+                  inferring: frozenset[Node] = frozenset(), again: bool = False,
+                  told: list[tuple[str, Entry]] | None = None) -> Graph:
     """The joint graph for these requests, as the pass makes it.
 
     inferring: nodes that ran in inference mode whatever `is_train` says, as an imperative program may run some. again:
-    whether the gradients are to be differentiated themselves.
+    whether the gradients are to be differentiated themselves. told: gets the gradients as MXNet's monitors see them, by
+    name and in the order in which they flow: what each node adds to the gradients of its inputs
+    (NODE_backward_output<i>, without the number where there is one input), and sums of several (sum_grad_output).
     """
     builder = GraphBuilder(graph)
     for node in graph.nodes:
@@ -54,9 +57,10 @@ def differentiate(graph: Graph, grad_req: Mapping[str, str], is_train: bool,
     wanted = [node for node in graph.variables if grad_req.get(node.name, "null") != "null"]
     outputs, sinks = list(graph.outputs), list(graph.sinks)
     leads = _leading(graph, wanted)
-    flows = _flow_back(graph, builder, leads, is_train, inferring, again)
+    notes: list[tuple[str, Entry]] = [] if told is None else told
+    flows = _flow_back(graph, builder, leads, is_train, inferring, again, notes)
     for node in wanted:
-        outputs.append(_total(builder, Entry(node), flows))
+        outputs.append(_total(builder, Entry(node), flows, notes))
         sinks.append(Sink("grad", node.name, grad_req[node.name]))
     if is_train:
         changed = [node for node in reversed(graph.nodes) if node in leads and node not in inferring]
@@ -79,8 +83,8 @@ def _leading(graph: Graph, wanted: list[Node]) -> set[Node]:
 
 
 def _flow_back(graph: Graph, builder: GraphBuilder, leads: set[Node], is_train: bool,
-               inferring: frozenset[Node], again: bool) -> dict[Entry, list[Entry]]:
-    """The contributions to the gradient of every entry of the nodes `leads`."""
+               inferring: frozenset[Node], again: bool, told: list[tuple[str, Entry]]) -> dict[Entry, list[Entry]]:
+    """The contributions to the gradient of every entry of the nodes `leads`; told: see `differentiate`."""
     flows: dict[Entry, list[Entry]] = {}
     names, prefix = {node.name for node in graph.variables}, HEAD
     while any(f"{prefix}{i}" in names for i in range(len(graph.outputs))):
@@ -94,16 +98,16 @@ def _flow_back(graph: Graph, builder: GraphBuilder, leads: set[Node], is_train: 
     def gradient_of(node: Node, asked: list[bool]) -> Gradient:
         return Gradient(builder, node, [], asked, is_train and node not in inferring, again)
 
-    _flow_through(graph.nodes, leads, flows, gradient_of)
+    _flow_through(graph.nodes, leads, flows, gradient_of, told)
     return flows
 
 
 def _flow_through(nodes: Sequence[Node], leads: set[Node], flows: dict[Entry, list[Entry]],
-                  gradient_of: Callable[[Node, list[bool]], Gradient]) -> None:
+                  gradient_of: Callable[[Node, list[bool]], Gradient], told: list[tuple[str, Entry]]) -> None:
     """Add to `flows`, the contributions to the gradient of every entry, what flows back through the nodes `leads`.
 
     gradient_of: what a node's rule works with, but for what flows into the node; of a node, and whether the gradient of
-    each of its inputs is needed.
+    each of its inputs is needed. told: see `differentiate`.
     """
     for node in reversed(nodes):
         if node.op is None or node not in leads:
@@ -112,10 +116,12 @@ def _flow_through(nodes: Sequence[Node], leads: set[Node], flows: dict[Entry, li
         if not (is_loss(node.op) or any(flows.get(e) for e in outs)):
             continue
         g = gradient_of(node, [e.node in leads for e in node.inputs])
-        g.out_grads = [_sum(g.builder, e, flows.get(e, [])) for e in outs]
-        for entry, back in zip(node.inputs, _differentiate(g), strict=False):
+        g.out_grads = [_sum(g.builder, e, flows.get(e, []), told) for e in outs]
+        for i, (entry, back) in enumerate(zip(node.inputs, _differentiate(g), strict=False)):
             if back is not None and entry.node in leads:
                 flows.setdefault(entry, []).append(back)
+                if back not in g.out_grads:  # else the operator hands on what flows into it
+                    told.append((f"{node.name}_backward_output{i if len(g.inputs) > 1 else ''}", back))
 
 
 def _differentiate(g: Gradient) -> list[Entry | None]:
@@ -166,8 +172,10 @@ def _by_parts(g: Gradient) -> list[Entry | None]:
         if back is not None:
             flows.setdefault(part, []).append(back)
     wanted = [e.node for e, asked in zip(given, g.asked, strict=False) if asked]
-    _flow_through(graph.nodes, _leading(graph, wanted), flows, gradient_of)
-    return [_sum(g.builder, e, flows.get(e, [])) if asked else None for e, asked in zip(given, g.asked, strict=False)]
+    inside: list[tuple[str, Entry]] = []  # monitors are told of the whole alone
+    _flow_through(graph.nodes, _leading(graph, wanted), flows, gradient_of, inside)
+    return [_sum(g.builder, e, flows.get(e, []), inside) if asked else None
+            for e, asked in zip(given, g.asked, strict=False)]
 
 
 def _decomposed(g: Gradient) -> tuple[Graph, list[Entry], int]:
@@ -196,19 +204,23 @@ def _decomposed(g: Gradient) -> tuple[Graph, list[Entry], int]:
     return graph, parts, len(inputs)
 
 
-def _sum(builder: GraphBuilder, entry: Entry, parts: list[Entry]) -> Entry | None:
+def _sum(builder: GraphBuilder, entry: Entry, parts: list[Entry], told: list[tuple[str, Entry]]) -> Entry | None:
     """The sum of the contributions to the gradient of `entry`; None when there is none."""
     if len(parts) < 2:
         return parts[0] if parts else None
     name = f"{entry.node.name}_grad{entry.index or ''}"
     if len(parts) == 2:
-        return builder.make("elemwise_add", *parts, name=name)
-    return builder.make("add_n", *parts, name=name, num_args=len(parts))
+        total = builder.make("elemwise_add", *parts, name=name)
+    else:
+        total = builder.make("add_n", *parts, name=name, num_args=len(parts))
+    told.append(("sum_grad_output", total))
+    return total
 
 
-def _total(builder: GraphBuilder, entry: Entry, flows: dict[Entry, list[Entry]]) -> Entry:
+def _total(builder: GraphBuilder, entry: Entry, flows: dict[Entry, list[Entry]], told: list[tuple[str, Entry]],
+           ) -> Entry:
     """The gradient of a variable: the sum of its contributions, or zeros."""
-    total = _sum(builder, entry, flows.get(entry, []))
+    total = _sum(builder, entry, flows.get(entry, []), told)
     return zeros(builder, entry, f"{entry.node.name}_grad") if total is None else total
 
 

@@ -11,7 +11,8 @@ import numpy as np
 
 from mxc import metric, ndarray
 from mxc.base import _as_list
-from mxc.compiler.error import ArgumentError, ModelFileError
+from mxc.compiler.error import ArgumentError, ArgumentTypeError, ModelFileError
+from mxc.compiling import compiling_logged
 from mxc.context import cpu
 from mxc.initializer import Uniform
 from mxc.io import DataBatch, DataDesc, DataIter
@@ -149,10 +150,14 @@ class BaseModule:
         values, in place of the initializer's. allow_missing: these may lack some. force_rebind, force_init: also where
         the module is bound and initialized. monitor: a Monitor of the executors.
 
-        A batch is loaded while the one before is computed: only who reads values waits.
+        A batch is loaded while the one before is computed: only who reads values waits. A compilation of more than a
+        few seconds logs how far it is.
         """
         require(num_epoch is not None, "please specify number of epochs")
         assert num_epoch is not None
+        if not hasattr(train_data, "provide_data"):
+            raise ArgumentTypeError("fit: train_data must be an iterator of batches, as mx.io.NDArrayIter, which tells "
+                                    f"their shapes by provide_data; got {type(train_data)}")
         eval_metric = _metric_of(eval_metric)
         self.bind(train_data.provide_data, train_data.provide_label, for_training=True, force_rebind=force_rebind)
         if monitor is not None:
@@ -161,8 +166,9 @@ class BaseModule:
         self.init_optimizer(kvstore, optimizer, optimizer_params)
         for epoch in range(begin_epoch, num_epoch):
             start = time.time()
-            self._log(epoch, "Train", self._fit_epoch(epoch, train_data, eval_metric, monitor, batch_end_callback,
-                                                      sparse_row_id_fn))
+            with compiling_logged(self.logger):
+                values = self._fit_epoch(epoch, train_data, eval_metric, monitor, batch_end_callback, sparse_row_id_fn)
+            self._log(epoch, "Train", values)
             self.logger.info("Epoch[%d] Time cost=%.3f", epoch, time.time() - start)
             trained = self.get_params()
             self.set_params(*trained)  # the devices' values become the same

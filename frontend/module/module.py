@@ -193,6 +193,8 @@ class Module(BaseModule):
     def init_params(self, initializer: Any = FIRST, arg_params: Params | None = None, aux_params: Params | None = None,
                     allow_missing: bool = False, force_init: bool = False, allow_extra: bool = False) -> None:
         """See BaseModule. An argument's attribute `__init__` has precedence over the initializer."""
+        if initializer is not None and not callable(initializer):
+            raise ArgumentTypeError(f"init_params: the initializer must be an Initializer, got {initializer!r}")
         if self.params_initialized and not force_init:
             warnings.warn("Parameters already initialized and force_init=False. init_params call ignored.",
                           stacklevel=2)
@@ -210,8 +212,11 @@ class Module(BaseModule):
                     if value is not array:
                         value.copyto(array)
                 elif given is not None and not allow_missing:
-                    raise MXNetError(f"{name} is not presented: the given parameters are "
-                                     f"{', '.join(given) or 'none'}; pass allow_missing=True to initialize the others")
+                    hint = "pass allow_missing=True to initialize the others"
+                    if name.endswith("label"):
+                        hint = f"it looks like a label: make the module with label_names=[{name!r}]"
+                    raise MXNetError(f"{name} is not presented: the given parameters are {', '.join(given) or 'none'}; "
+                                     f"{hint}")
                 elif initializer is not None:
                     initializer(InitDesc(name, attributes.get(name)), array)
         self._params_dirty = False

@@ -1,6 +1,6 @@
 """What programs test and measure themselves with, and small modules."""
 SECTIONS = ("mxnet.profiler", "mxnet.engine", "mxnet.test_utils", "mxnet.util", "mxnet.runtime", "mxnet.error",
-            "mxnet.log", "mxnet.registry")
+            "mxnet.log", "mxnet.registry", "mxnet.visualization")
 
 NUMPY = "mxc does not have the NumPy interface, mx.np"
 SPARSE = "arrays are kept dense"
@@ -13,5 +13,7 @@ EXCEPTIONS = {
     **{f"mxnet.test_utils.{name}": SPARSE for name in (
         "create_sparse_array", "create_sparse_array_zd", "rand_sparse_ndarray", "shuffle_csr_column_indices")},
     "mxnet.test_utils.get_im2rec_path": "for the tests of MXNet itself: it says where a tool of its sources is",
+    "mxnet.visualization.plot_network": "no node_attrs are None, not a dict that all calls share",
+    "mxnet.visualization.print_summary": "positions are a tuple, not a list that all calls share",
     "mxnet.test_utils.check_gluon_hybridize_consistency": f"{PARTS}gluon",
 }

@@ -207,6 +207,68 @@ def feed_forward(mx, network):
             "score": float(f"{model.score(mx.io.NDArrayIter(values, labels, 8)):.6g}")}
 
 
+def arrays(mx, _):
+    """The same over arrays, in an order that NumPy draws; what does not fill a batch waits for the next epoch."""
+    draw = np.random.RandomState(0)
+    values = draw.rand(50, 5)
+    labels = (values.dot([1, -2, 3, 0.5, 2]) > 2).astype(np.float32)
+    np.random.seed(5)
+    net = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=2, name="fc")
+    model, lines = logged(lambda: mx.model.FeedForward.create(
+        mx.sym.SoftmaxOutput(net, name="softmax"), values, labels, ctx=mx.cpu(), num_epoch=4, learning_rate=0.5,
+        numpy_batch_size=16, initializer=mx.init.Zero(), eval_data=(values[:40], labels[:40])))
+    return {"lines": lines, "params": fingerprint(model.arg_params)}
+
+
+def hand_written(mx, network):
+    """An iterator as programs write theirs, and a loop of the steps that fit takes."""
+    make, row = NETWORKS[network]
+    symbol = make(mx)
+    values, labels = data(row)
+
+    class Simple(mx.io.DataIter):
+        def __init__(self, size, count):
+            super().__init__(size)
+            self.count, self.cur = count, 0
+
+        @property
+        def provide_data(self):
+            return [mx.io.DataDesc("data", (self.batch_size, *row))]
+
+        @property
+        def provide_label(self):
+            return [("softmax_label", (self.batch_size,))]
+
+        def reset(self):
+            self.cur = 0
+
+        def __next__(self):
+            return self.next()
+
+        def next(self):
+            if self.cur == self.count:
+                raise StopIteration
+            rows = slice(self.cur * self.batch_size, (self.cur + 1) * self.batch_size)
+            self.cur += 1
+            return mx.io.DataBatch([mx.nd.array(values[rows])], [mx.nd.array(labels[rows])], pad=0, index=None)
+
+    args, auxs = start(mx, symbol, row)
+    module, batches = mx.mod.Module(symbol), Simple(8, 4)
+    metric = mx.metric.create(["acc", "ce"])
+    _, lines = logged(lambda: module.fit(batches, eval_data=Simple(8, 2), eval_metric=metric, num_epoch=10,
+                                         optimizer="adam", optimizer_params=(("learning_rate", 0.01),),
+                                         arg_params=args, aux_params=auxs))
+    scores = rounded(module.score(batches, metric))
+    batches.reset()
+    metric.reset()
+    for batch in batches:
+        module.forward(batch, is_train=True)
+        module.update_metric(metric, batch.label)
+        module.backward()
+        module.update()
+    return {"lines": lines, "scores": scores, "loop": rounded(metric.get_name_value()), "params": both(module)}
+
+
 def run(mx, module, network, epochs):
     """The module after more epochs of two batches, by Adam."""
     batches = iterator(mx, NETWORKS[network][1], 20)
@@ -301,8 +363,8 @@ def sequential(mx, _):
 
 
 CASES = {f"{case.__name__} {network}": (case, network) for network in NETWORKS
-         for case in (optimizers, parallel, fixed, tutorial, feed_forward, resumed)}
-CASES.update({case.__name__: (case, "") for case in (buckets, sequential)})
+         for case in (optimizers, parallel, fixed, tutorial, feed_forward, resumed, hand_written)}
+CASES.update({case.__name__: (case, "") for case in (buckets, sequential, arrays)})
 
 
 def answers(mx, name):

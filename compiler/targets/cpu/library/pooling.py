@@ -1,10 +1,11 @@
 """The gradient of max pooling."""
 from __future__ import annotations
 
+import functools
 import math
 
 from mxc.compiler.kernel.geometry import MaxPoolGrad
-from mxc.compiler.targets.cpu.emit.builder import TYPES, Array, Number, Value, vector_type
+from mxc.compiler.targets.cpu.emit.builder import TYPES, Array, Builder, Number, Value, vector_type
 from mxc.compiler.targets.cpu.library.convolution import every_other, inner_axes, pair_masks, split
 from mxc.compiler.targets.cpu.library.cutting import volume
 from mxc.compiler.targets.cpu.library.printing import KERNEL, Function, Printing
@@ -20,7 +21,10 @@ def scratch_elements(g: MaxPoolGrad[int], isa: Isa) -> int:
 
 
 def print_kernel(p: Printing) -> None:
-    """Per plane: zeros, then each window adds its gradient at its first maximum, then the epilogue over the plane."""
+    """Per plane: zeros, then each window adds its gradient at its first maximum, then the epilogue over the plane.
+
+    Windows of 2 x 2 that touch but do not overlap have a loop of their own, without a store for each window.
+    """
     with p.b.function(p.symbol, KERNEL) as (args, first, last, scratch):
         made = Function(p, args)
         b, epilogue, lanes, g, plane = p.b, made.epilogue, made.lanes, made.g, p.array(scratch)
@@ -31,7 +35,15 @@ def print_kernel(p: Printing) -> None:
             grads = out_grad.at(image * g.out_strides[0] + channel * g.out_strides[1])
             for i in b.range(0, size, lanes):
                 plane.put(i, made.zero)
-            for row in b.range(0, w.out[0] * w.out[1]):
+            plane.put(size, made.zero)
+            rows, squares = w.out[0] * w.out[1], _squares(b, g)
+            for row in b.range(0, b.select(squares, rows, b.lift(0))):
+                place = split(row, w.out[:2])
+                line = grads.at(place[0] * g.out_strides[2] + place[1] * g.out_strides[3])
+                top = source.at(place[0] * g.data_strides[2] + place[1] * g.data_strides[3] * 2)
+                target = plane.at((place[0] * w.data[1] + place[1] * 2) * w.data[2])
+                _square_row(made, (top, top.at(g.data_strides[3])), line, (target, target.at(w.data[2])))
+            for row in b.range(0, b.select(squares, b.lift(0), rows)):
                 place = split(row, w.out[:2])
                 line = grads.at(place[0] * g.out_strides[2] + place[1] * g.out_strides[3])
                 windows = _Windows(made, source, place)
@@ -41,6 +53,47 @@ def print_kernel(p: Printing) -> None:
                 mask = b.first_lanes(size - i, lanes)
                 axes = inner_axes(b, g.flat, i, w.data, lanes)
                 epilogue.store([image, channel, *axes], plane.vector(i, lanes), p.dtype, mask)
+
+
+def _squares(b: Builder, g: MaxPoolGrad[Value]) -> Value:
+    """Whether the windows are squares of 2 x 2 elements side by side, all of them inside, in rows that lie together."""
+    w = g.window
+    ones = (g.data_strides[4], g.out_strides[4], w.kernel[0], w.stride[0])
+    twos = (w.kernel[1], w.kernel[2], w.stride[1], w.stride[2])
+    checks = [n.equals(value) for numbers, value in ((ones, 1), (twos, 2), (w.pad, 0)) for n in numbers]
+    checks += [w.out[0] <= w.data[0], *(w.out[i] * 2 <= w.data[i] for i in (1, 2))]
+    return functools.reduce(lambda x, y: x & y, checks)
+
+
+def _square_row(made: Function, rows: tuple[Array, Array], line: Array, targets: tuple[Array, Array]) -> None:
+    """A row of windows of 2 x 2: each element of two rows gets its window's gradient or 0.
+
+    Both lanes of a window compute its largest number. An element is the first maximum if it equals that, and none
+    before it in the order of rows does. Where all four are NaN it is the first.
+    """
+    b, loaded, lanes = made.b, made.loaded, made.lanes
+    other_lanes, twice = [i ^ 1 for i in range(lanes)], [i // 2 for i in range(lanes)]
+    kind = vector_type("i32", lanes)
+    odd = b.compare("ne", b.binary("and", b.iota(kind), b.splat(b.number(1, "i32"), lanes)), b.zero(kind))
+    width = made.g.window.out[2] * 2
+
+    def larger(x: Value, y: Value) -> Value:
+        return b.select(b.compare("ugt", y, x) & b.compare("oeq", y, y), y, x)
+
+    for x in b.range(0, width, lanes):
+        mask, half = b.first_lanes(width - x, lanes), lanes // 2
+        upper, lower = (loaded(row.vector(x, lanes, mask), row.dtype) for row in rows)
+        beside_upper, beside_lower = (b.shuffle(v, v, other_lanes) for v in (upper, lower))
+        most = larger(larger(upper, lower), larger(beside_upper, beside_lower))
+        grads = loaded(line.vector(x // 2, half, b.first_lanes((width - x) // 2, half)), line.dtype)
+        grads = b.shuffle(grads, grads, twice)
+        is_upper, is_beside_upper, is_lower, is_beside_lower = (
+            b.compare("oeq", v, most) for v in (upper, beside_upper, lower, beside_lower))
+        none = b.compare("uno", most, most) & b.negate(odd)
+        first = is_upper & b.negate(is_beside_upper & odd) | none
+        second = is_lower & b.negate(is_upper | is_beside_upper | (is_beside_lower & odd))
+        for target, chosen in zip(targets, (first, second), strict=True):
+            target.put(x, b.select(chosen, grads, b.zero(grads.type)), mask)
 
 
 class _Windows:
@@ -75,7 +128,9 @@ class _Windows:
             for h in b.range(self.begin[1], self.end[1], carry=best):
                 row = self.source.at(d * self.strides[2] + h * self.strides[3])
                 self._taps(best, row, left, columns, (d * w.data[1] + h) * w.data[2])
-        at = b.select(exists, best[1], b.zero(self.numbers))
+        # lanes without a window add nothing, each to an element of its own behind the plane: none waits for another
+        behind = self.splat(volume(w.data)) + b.iota(self.numbers)
+        at = b.select(exists, best[1], behind)
         for lane in range(lanes):
             grad = line[b.minimum(x + lane, w.out[2] - 1) * self.out_strides[4]]
             grad = b.select(b.lane(exists, lane), self.loaded(grad, line.dtype), b.zero(plane.element))
