@@ -41,7 +41,7 @@ Shapes = dict[str, tuple[int, ...]]
 
 
 def forms() -> dict[str, tuple[mx.sym.Symbol, Shapes, str]]:
-    """What is typical of each form of kernel (emit/loop_forms.py of the CPU target), by name: a symbol whose plan has
+    """What is typical of each form of kernel (emit/skeletons.py of the CPU target), by name: a symbol whose plan has
     such a kernel, its inputs' shapes, and the operator that the kernel is named by."""
     x, y = mx.sym.Variable("x"), mx.sym.Variable("y")
     convolution = mx.sym.Convolution(x, kernel=(3, 3), pad=(1, 1), num_filter=64, no_bias=True, name="conv")

@@ -22,7 +22,7 @@ from mxc.compiler.targets import kernel_target
 if TYPE_CHECKING:
     from mxc.compiler.kernel.ir import Kernel
     from mxc.compiler.planning import Planned
-    from mxc.compiler.targets.launch import Library
+    from mxc.compiler.targets.launch import LoadedKernels
     from mxc.compiler.targets.protocol import KernelTarget
 
 
@@ -35,7 +35,7 @@ class Compiled:
     """
 
     plan: Plan
-    library: Library
+    library: LoadedKernels
     seconds: float
     make: Callable[[], Planned] = field(repr=False)
 

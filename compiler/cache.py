@@ -28,11 +28,11 @@ from mxc.compiler.cache_files import (
     decode,
     encode,
     header,
-    prepared,
     read,
     refusal,
     refused,
     remove_stale,
+    why_unwritable,
 )
 from mxc.compiler.system import env
 
@@ -50,7 +50,7 @@ _warned: set[str] = set()
 
 
 @dataclass(frozen=True)
-class Entry:
+class CacheEntry:
     """An entry, by its header alone. used: when it was last used, in seconds since 1970 (to the hour). name: what the
     kernel does; reason: why it was compiled; parts: what its code depends on, labelled."""
 
@@ -94,7 +94,7 @@ def open_cache() -> Cache | None:
     reasons: list[str] = []
     readable: list[Path] = []
     for path in candidates():
-        reason = prepared(path)
+        reason = why_unwritable(path)
         if not reason:
             if reasons:
                 _warn_once(f"kernels are cached in {path}, because {'; '.join(reasons)}")
@@ -193,8 +193,8 @@ class Cache:
         return None
 
     def put(self, key: str, parts: Mapping[str, str], code: bytes, name: str = "", reason: str = "") -> None:
-        """Store the code of `key`; name, reason: as in `Entry`. What the file system does not allow is said once in a
-        warning."""
+        """Store the code of `key`; name, reason: as in `CacheEntry`. What the file system does not allow is said once
+        in a warning."""
         if not self.writable:
             return
         data = encode(key, parts, code, name, reason)
@@ -202,7 +202,7 @@ class Cache:
             try:
                 self._write(key, data)
             except FileNotFoundError:  # somebody removed the directory
-                if (trouble := prepared(self.path)):
+                if (trouble := why_unwritable(self.path)):
                     raise OSError(trouble) from None
                 self._write(key, data)
         except OSError as error:
@@ -255,7 +255,7 @@ class Cache:
         return {key: self._reason(key, parts, [e for e in near if e.key.split("-")[0] == kernel and e.key != key])
                 for key, kernel in kernels.items()}
 
-    def _reason(self, key: str, parts: Mapping[str, str], near: Iterable[Entry]) -> str:
+    def _reason(self, key: str, parts: Mapping[str, str], near: Iterable[CacheEntry]) -> str:
         if self.place(key).with_suffix(".bad").exists():
             return "its entry was damaged and set aside"
         for entry in near:
@@ -266,12 +266,12 @@ class Cache:
                 return "; ".join(changed)
         return "this kernel was not compiled before"
 
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[CacheEntry]:
         """All entries of the directory whose headers can be read, those used last first. Their content is not
         looked at: see `verify`."""
         return self._entries_of(("",))
 
-    def _entries_of(self, starts: tuple[str, ...]) -> list[Entry]:
+    def _entries_of(self, starts: tuple[str, ...]) -> list[CacheEntry]:
         found = []
         for place, size, used in self._files(starts):
             if place.suffix == ".mxk":
@@ -279,7 +279,7 @@ class Cache:
                     about = header(place)
                 except (ValueError, OSError):
                     continue
-                found.append(Entry(place.stem, place, size, used, about["name"], about["reason"], about["parts"]))
+                found.append(CacheEntry(place.stem, place, size, used, about["name"], about["reason"], about["parts"]))
         return sorted(found, key=lambda e: (-e.used, e.key))
 
     def _files(self, starts: tuple[str, ...] = ("",)) -> list[tuple[Path, int, float]]:

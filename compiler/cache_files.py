@@ -144,7 +144,7 @@ def refusal(path: Path) -> str:
     return "" if sound else f"{path} does not belong to this user alone (others can write to it)"
 
 
-def prepared(path: Path) -> str:
+def why_unwritable(path: Path) -> str:
     """"" when the directory is there, which this makes if need be, and can be written to, else the reason."""
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)

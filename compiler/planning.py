@@ -66,7 +66,7 @@ def plan_graph(graph: Graph, shapes: Mapping[str, Shape], dtypes: Mapping[str, s
 
 def _planned(graph: Graph, shapes: Mapping[str, Shape], dtypes: Mapping[str, str], grad_req: Mapping[str, str],
              is_train: bool, target: KernelTarget, keeps: bool) -> Planned:
-    known, options = _prepared(graph, shapes, dtypes, grad_req, is_train, target, keeps)
+    known, options = _starting_point(graph, shapes, dtypes, grad_req, is_train, target, keeps)
     program = program_of(known, options)
     for stage in STAGES:
         stage.run(program)
@@ -91,11 +91,11 @@ def program_of(known: Graph, options: Options) -> Program:
 def watch_passes(graph: Graph, shapes: Mapping[str, Shape], dtypes: Mapping[str, str], grad_req: Mapping[str, str],
                  is_train: bool, target: KernelTarget, watch: Callable[[str, Graph, Graph], None] | None) -> Graph:
     """See api.watch_passes."""
-    return transform(*_prepared(graph, shapes, dtypes, grad_req, is_train, target, True), watch)
+    return transform(*_starting_point(graph, shapes, dtypes, grad_req, is_train, target, True), watch)
 
 
-def _prepared(graph: Graph, shapes: Mapping[str, Shape], dtypes: Mapping[str, str], grad_req: Mapping[str, str],
-              is_train: bool, target: KernelTarget, keeps: bool) -> tuple[Graph, Options]:
+def _starting_point(graph: Graph, shapes: Mapping[str, Shape], dtypes: Mapping[str, str], grad_req: Mapping[str, str],
+                    is_train: bool, target: KernelTarget, keeps: bool) -> tuple[Graph, Options]:
     """What the passes start from: the graph with its facts, and what it is compiled for.
 
     Raises SettingError when MXC_SKIP or MXC_PRINT names what is neither a pass nor a stage.

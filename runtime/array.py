@@ -19,7 +19,7 @@ from mxc.compiler.error import ArgumentTypeError, MXNetError
 from mxc.compiler.ops.extent import check_extent
 from mxc.runtime import engine
 from mxc.runtime.context import Context, cpu
-from mxc.runtime.storage import Block
+from mxc.runtime.storage import MemoryBlock
 
 if TYPE_CHECKING:
     from mxc.compiler.graph.graph import Entry
@@ -93,7 +93,8 @@ class Array:
         if nbytes <= SMALL_BYTES:
             where.require()
             return cls((np.zeros if zeroed else np.empty)(shape, element), where, engine.Variable(), name)
-        return cls(np.ndarray(shape, element, np.asarray(Block(nbytes, where, zeroed))), where, engine.Variable(), name)
+        return cls(np.ndarray(shape, element, np.asarray(MemoryBlock(nbytes, where, zeroed))), where, engine.Variable(),
+                   name)
 
     @classmethod
     def of(cls, values: np.ndarray, dtype: object = None, context: Context | None = None) -> Array:

@@ -16,7 +16,7 @@ import numpy as np
 
 from mxc.compiler.error import MXNetError, nearest
 from mxc.compiler.functions.arrays import ArrayFunction
-from mxc.compiler.functions.source import Source, read
+from mxc.compiler.functions.source import FunctionSource, read
 from mxc.compiler.graph.gradient_rule import Gradient
 from mxc.compiler.graph.graph import Entry, GraphBuilder, Node
 from mxc.compiler.ops import table
@@ -190,7 +190,7 @@ def _made(name: str, function: Any, shapes: Any, dtypes: Any, gradient: Any) -> 
     return op
 
 
-def _positional(source: Source, what: str, rule: Any) -> int:
+def _positional(source: FunctionSource, what: str, rule: Any) -> int:
     """How many inputs a rule takes."""
     try:
         parameters = inspect.signature(rule).parameters.values()
@@ -202,7 +202,7 @@ def _positional(source: Source, what: str, rule: Any) -> int:
     return sum(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters)
 
 
-def _check_names(source: Source, names: Sequence[str]) -> None:
+def _check_names(source: FunctionSource, names: Sequence[str]) -> None:
     """Refuse inputs and parameters that are called as what the operator's functions have besides."""
     for name in (*names, *source.keywords):
         if name in ("out", "name", "attr", "ctx"):
@@ -210,7 +210,7 @@ def _check_names(source: Source, names: Sequence[str]) -> None:
                                "themselves; expected another name")
 
 
-def _params(source: Source) -> dict[str, ParamType]:
+def _params(source: FunctionSource) -> dict[str, ParamType]:
     """The operator's parameters: the function's keyword-only ones, of the types of their defaults."""
     found: dict[str, ParamType] = {}
     for name, default in source.keywords.items():
@@ -230,7 +230,7 @@ def _params(source: Source) -> dict[str, ParamType]:
     return found
 
 
-def _called(source: Source, what: str, rule: Callable[..., Any], given: Sequence[Any],
+def _called(source: FunctionSource, what: str, rule: Callable[..., Any], given: Sequence[Any],
             keywords: Mapping[str, Any]) -> Any:
     try:
         return rule(*given, **keywords)
@@ -238,7 +238,7 @@ def _called(source: Source, what: str, rule: Callable[..., Any], given: Sequence
         raise source.error(f"{what}= of {', '.join(map(str, given))} raises {type(error).__name__}: {error}") from error
 
 
-def _shape_rule(source: Source, rule: Any, outputs: Sequence[str]) -> ShapeRule:
+def _shape_rule(source: FunctionSource, rule: Any, outputs: Sequence[str]) -> ShapeRule:
     if rule is None:
         return lambda given, params: [tuple(given[0])]
     takes = [name for name, p in inspect.signature(rule).parameters.items() if p.kind is p.KEYWORD_ONLY]
@@ -259,7 +259,7 @@ def _shape_rule(source: Source, rule: Any, outputs: Sequence[str]) -> ShapeRule:
     return shapes
 
 
-def _shape(source: Source, found: Any, part: Any) -> Shape:
+def _shape(source: FunctionSource, found: Any, part: Any) -> Shape:
     try:
         if not isinstance(part, (tuple, list)) or any(isinstance(n, bool) for n in part):
             raise TypeError
@@ -271,7 +271,7 @@ def _shape(source: Source, found: Any, part: Any) -> Shape:
     return shape
 
 
-def _dtype_rule(source: Source, rule: Any, outputs: Sequence[str]) -> DtypeRule:
+def _dtype_rule(source: FunctionSource, rule: Any, outputs: Sequence[str]) -> DtypeRule:
     if rule is None:
         return lambda given: [given[0]] * len(outputs)
 

@@ -23,7 +23,7 @@ from mxc.compiler.plan import Plan
 from mxc.compiler.system import env
 from mxc.compiler.system.forks import Lock
 from mxc.compiler.system.garbage import uncollected
-from mxc.compiler.targets.launch import Library
+from mxc.compiler.targets.launch import LoadedKernels
 from mxc.runtime import artifact_file, runner
 from mxc.runtime.array import Array, dtype_name
 from mxc.runtime.context import Context, cpu
@@ -38,7 +38,7 @@ INFERENCE, TRAINING = "inference", "training"
 MALFORMED = (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, RecursionError, struct.error)
 IMAGE, OBJECTS, CUDA = "image", "objects", "cuda"  # what a file's code is: linked, object files, or for a GPU
 _lock = Lock()
-_loaded: dict[str, Library] = {}  # by the checksum of the code and the manifest's entry of it
+_loaded: dict[str, LoadedKernels] = {}  # by the checksum of the code and the manifest's entry of it
 
 
 @functools.cache
@@ -69,13 +69,13 @@ class StoredPlan(NamedTuple):
     section: str
 
 
-class Compiled:
+class StoredCode:
     """A plan of a file with its kernels, in the place of a compiler.api.Compiled: groups and seconds are empty, since
     nothing was compiled. find_graph: makes the graph, when it is asked for."""
 
     groups, seconds = "", 0.0
 
-    def __init__(self, plan: Plan, library: Library, find_graph: Callable[[], Graph]):
+    def __init__(self, plan: Plan, library: LoadedKernels, find_graph: Callable[[], Graph]):
         self.plan, self.library, self.find_graph = plan, library, find_graph
 
     @functools.cached_property
@@ -148,7 +148,7 @@ class Artifact:
                           f"first use ({self.stale}). Run `mxc compile` here to start at once again", RuntimeWarning,
                           stacklevel=4)
 
-    def library(self) -> Library:
+    def library(self) -> LoadedKernels:
         """The file's kernels in this process. Raises TargetError when the system does not let code be loaded."""
         checksum = next(s["checksum"] for s in self.contents.manifest["sections"] if s["name"] == "code")
         key = f"{checksum} {self.code}"
@@ -161,7 +161,7 @@ class Artifact:
                 except MALFORMED as error:
                     raise artifact_file.malformed(self.path, error) from None
                 runner.offer(functions)
-                _loaded[key] = Library(addresses, hits=len(addresses))
+                _loaded[key] = LoadedKernels(addresses, hits=len(addresses))
             return _loaded[key]
 
     def _load(self, code: memoryview) -> dict[str, int]:
@@ -188,7 +188,7 @@ class Artifact:
                 return stored
         return None
 
-    def compiled(self, stored: StoredPlan, graph: Graph | None = None) -> Compiled:
+    def compiled(self, stored: StoredPlan, graph: Graph | None = None) -> StoredCode:
         """A plan and its kernels. graph: the model's, where it was read already."""
         library = self.library()
         try:
@@ -209,9 +209,9 @@ class Artifact:
                                  "own, so it is not known which of them Python has to run: compile the model again")
             return made
 
-        return Compiled(found, library, final_graph)
+        return StoredCode(found, library, final_graph)
 
-    def _check(self, found: Plan, library: Library) -> None:
+    def _check(self, found: Plan, library: LoadedKernels) -> None:
         """Raise ValueError for a plan whose buffers are not inside of its memory, or whose steps name what is not
         there."""
         sizes = {"arena": found.arena_bytes, "prepared": found.prepared_bytes, "status": found.status_bytes}

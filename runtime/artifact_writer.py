@@ -81,7 +81,7 @@ def write(path: str | os.PathLike[str], version: str, graph: str, executors: Seq
                 "outputs": [[output.dtype, list(output.shape)] for output in executor.outputs],
                 "grad_req": {name: how for name, how in executor.grad_req.items() if how != "null"}
                 if mode == TRAINING else {},
-                "prepared": _store(compiled.plan, executor.prepared(), prepared) if stored else {}})
+                "prepared": _store(compiled.plan, executor.prepared_values(), prepared) if stored else {}})
     manifest |= {"plans": entries}
     manifest["code"], code = _code(objects)
     artifact_file.write(path, manifest, {"graph": [graph.encode()], **plans, "code": code,

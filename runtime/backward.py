@@ -18,9 +18,9 @@ from mxc.compiler.ops import table
 from mxc.compiler.passes.gradient import differentiate
 from mxc.runtime import custom, engine, invoke, tape
 from mxc.runtime.array import Array
-from mxc.runtime.bundle import Bundle, Place, bundle_of
+from mxc.runtime.bundle import Bundle, ValuePlace, bundle_of
 from mxc.runtime.python_gradients import HostBackward, HostOperator
-from mxc.runtime.tape import Leaf, Recorded, Step
+from mxc.runtime.tape import Leaf, Recorded, RecordedOperator
 
 PROGRAMS_KEPT = 256
 _in_order = attrgetter("number")
@@ -34,7 +34,7 @@ class _Program:
     program as one piece of work; None where an operator is not small.
     """
 
-    def __init__(self, made: list[tuple[Node, list[Place]]], sought: list[tuple[str, int, Place]],
+    def __init__(self, made: list[tuple[Node, list[ValuePlace]]], sought: list[tuple[str, int, ValuePlace]],
                  bundle: Bundle | None):
         self.made, self.sought, self.bundle = made, sought, bundle
         self.uses = Counter([*(place for _, inputs in made for place in inputs), *(place for _, _, place in sought)])
@@ -198,7 +198,7 @@ def _program_of(nodes: list[Recorded], leaves: Sequence[Leaf], heads: Sequence[A
     structure: list[Hashable] = [is_train, again]
     for position, node in enumerate(nodes):
         places[node] = position
-        if isinstance(node, Step):
+        if isinstance(node, RecordedOperator):
             if node.key is not None:
                 structure.append(node.key)
             elif isinstance(node.op, (HostOperator, custom.CustomOperator)):
@@ -229,12 +229,12 @@ def _made_program(nodes: list[Recorded], leaves: Sequence[Leaf], heads: Sequence
         assert isinstance(node, Recorded)
         graph.facts.shape.append([a.shape for a in node.outputs])
         graph.facts.dtype.append([a.dtype for a in node.outputs])
-    inferring = frozenset(node for node in graph.nodes if isinstance(node, Step) and not node.is_train)
+    inferring = frozenset(node for node in graph.nodes if isinstance(node, RecordedOperator) and not node.is_train)
     joint = differentiate(graph, {leaf.name: "write" for leaf in leaves}, is_train, inferring, again)
     places: dict[Node, int] = {node: position for position, node in enumerate(nodes)}
     own, named = len(graph.outputs), {node.name: places[node] for node in graph.variables}
-    made: list[tuple[Node, list[Place]]] = []
-    forms = []
+    made: list[tuple[Node, list[ValuePlace]]] = []
+    specials = []
     for node in joint.nodes:
         if node in places:
             continue
@@ -244,12 +244,12 @@ def _made_program(nodes: list[Recorded], leaves: Sequence[Leaf], heads: Sequence
             places[node] = len(nodes) + own + len(made)
             made.append((Node(node.op, node.name, None, node.params), [(places[e.node], e.index) for e in node.inputs]))
             if not isinstance(node.op, (HostBackward, custom.CustomBackward)):
-                forms.append(invoke.form_of(made[-1][0], tuple(joint.shape(e) for e in node.inputs),
-                                            tuple(joint.dtype(e) for e in node.inputs), is_train))
+                specials.append(invoke.special_of(made[-1][0], tuple(joint.shape(e) for e in node.inputs),
+                                                  tuple(joint.dtype(e) for e in node.inputs), is_train))
     sought = [(sink.kind, named[sink.name], (places[entry.node], entry.index))
               for sink, entry in zip(joint.sinks[own:], joint.outputs[own:], strict=True)]
-    bundle = None if again or len(forms) < len(made) else bundle_of(
-        forms, [inputs for _, inputs in made], len(nodes), own, [place for _, _, place in sought])
+    bundle = None if again or len(specials) < len(made) else bundle_of(
+        specials, [inputs for _, inputs in made], len(nodes), own, [place for _, _, place in sought])
     return _Program(made, sought, bundle)
 
 
@@ -266,10 +266,10 @@ def _head_values(heads: Sequence[Array], head_grads: Sequence[Array | None]) -> 
             _fitting(i, head, value) for i, (head, value) in enumerate(zip(heads, head_grads, strict=True))]
 
 
-def _run(program: _Program, nodes: list[Recorded], heads: Sequence[Array]) -> dict[Place, Array]:
+def _run(program: _Program, nodes: list[Recorded], heads: Sequence[Array]) -> dict[ValuePlace, Array]:
     """The values of a program; recorded ones are known, others go as soon as nobody needs them."""
     first, uses = len(nodes), dict(program.uses)
-    values: dict[Place, Array] = {}
+    values: dict[ValuePlace, Array] = {}
     for position, index in uses:
         if position < first:
             values[position, index] = tape.at(Entry(nodes[position], index))

@@ -1,4 +1,5 @@
-"""Small operators that are one piece of the engine's work: their forms, one after another, over numbered values."""
+"""Small operators that are one piece of the engine's work: their specializations, one after another, over numbered
+values."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -8,27 +9,27 @@ import numpy as np
 
 from mxc.runtime import engine
 from mxc.runtime.array import Array
-from mxc.runtime.eager import Form, quiet
+from mxc.runtime.eager import Specialization, quiet
 from mxc.runtime.tape import Recorded
 
-Place = tuple[int, int]  # a node's position and an output of it: recorded nodes, then heads, then those made
+ValuePlace = tuple[int, int]  # a node's position and an output of it: recorded nodes, then heads, then those made
 
 
 class Bundle:
     """Values are numbered. count: how many there are. given: number and place of each value that is read but not made
-    here. steps: a form, and the numbers of the values that it reads, that it makes, and that are not needed after it.
-    results: the numbers of the values that are wanted."""
+    here. steps: a specialization, and the numbers of the values that it reads, that it makes, and that are not needed
+    after it. results: the numbers of the values that are wanted."""
 
-    def __init__(self, count: int, given: list[tuple[int, Place]],
-                 steps: list[tuple[Form, list[int], list[int], list[int]]], results: list[int]):
+    def __init__(self, count: int, given: list[tuple[int, ValuePlace]],
+                 steps: list[tuple[Specialization, list[int], list[int], list[int]]], results: list[int]):
         self.count, self.given, self.steps, self.results = count, given, steps, results
-        self._slow = [form for form, *_ in steps if form.function is None]
+        self._slow = [special for special, *_ in steps if special.function is None]
         self._foreign = {value for value, _ in given}
 
     @property
     def is_ready(self) -> bool:
-        """Whether NumPy can do all of it: no form is to be compiled."""
-        return not any(form.wants_code for form in self._slow)
+        """Whether NumPy can do all of it: no specialization is to be compiled."""
+        return not any(special.wants_code for special in self._slow)
 
     def run(self, nodes: Sequence[Recorded], heads: Sequence[Array], flowing: Sequence[Array | None],
             targets: Sequence[tuple[Array, bool]]) -> None:
@@ -59,11 +60,11 @@ class Bundle:
         engine.push(work, [a.variable for _, a in known], [a.variable for a, _ in targets], "backward")
 
     def _compute(self, values: list[Any], targets: Sequence[tuple[Array, bool]]) -> None:
-        for form, ins, outs, over in self.steps:
-            if form.function is not None:
-                values[outs[0]] = form.function(*[values[i] for i in ins])
+        for special, ins, outs, over in self.steps:
+            if special.function is not None:
+                values[outs[0]] = special.function(*[values[i] for i in ins])
             else:
-                for i, result in zip(outs, form.values([values[i] for i in ins]), strict=True):
+                for i, result in zip(outs, special.values([values[i] for i in ins]), strict=True):
                     values[i] = result
             for i in over:
                 values[i] = None
@@ -75,31 +76,32 @@ class Bundle:
             np.copyto(target.memory, target.memory + value if is_added else value, casting="unsafe")
 
 
-def bundle_of(forms: Sequence[Form], inputs: Sequence[Sequence[Place]], known: int, heads: int,
-              sought: Sequence[Place]) -> Bundle | None:
-    """The bundle of forms and the places that they read; None when one of them is not small, or draws numbers.
+def bundle_of(specials: Sequence[Specialization], inputs: Sequence[Sequence[ValuePlace]], known: int, heads: int,
+              sought: Sequence[ValuePlace]) -> Bundle | None:
+    """The bundle of specializations and the places that they read; None when one of them is not small, or draws
+    numbers.
 
     known, heads: how many recorded nodes and heads there are, whose positions come first.
     """
-    if any(form.wants_code or form.draws or not form.small for form in forms):
+    if any(special.wants_code or special.draws or not special.small for special in specials):
         return None
     first = known + heads
-    places: dict[Place, int] = {}
-    given: list[tuple[int, Place]] = []
-    steps: list[tuple[Form, list[int], list[int], list[int]]] = []
+    places: dict[ValuePlace, int] = {}
+    given: list[tuple[int, ValuePlace]] = []
+    steps: list[tuple[Specialization, list[int], list[int], list[int]]] = []
     last: dict[int, int] = {}  # the step that reads a value last
 
-    def value_of(place: Place) -> int:
+    def value_of(place: ValuePlace) -> int:
         if place not in places:
             places[place] = len(places)
             if place[0] < first:
                 given.append((places[place], place))
         return places[place]
 
-    for step, (form, read) in enumerate(zip(forms, inputs, strict=True)):
-        ins, outs = [value_of(p) for p in read], [value_of((first + step, i)) for i in range(len(form.shapes))]
+    for step, (special, read) in enumerate(zip(specials, inputs, strict=True)):
+        ins, outs = [value_of(p) for p in read], [value_of((first + step, i)) for i in range(len(special.shapes))]
         last |= dict.fromkeys([*outs, *ins], step)
-        steps.append((form, ins, outs, []))
+        steps.append((special, ins, outs, []))
     results = [value_of(place) for place in sought]
     wanted = set(results)
     for value, step in last.items():

@@ -1,9 +1,9 @@
 """How an eager operator is computed: by NumPy where arrays are small, else by code compiled for it once.
 
-A `Form` is an operator with parameters on inputs of given shapes and dtypes, in training mode or not. Forms are
-remembered. Expressions over arrays of one dtype become one Python function of NumPy's; other small work is done by the
-operator's reference. A form is compiled as a graph of one node from a size on that depends on the kind of operator, and
-a smaller one when its reference has taken more time than a compilation does.
+A `Specialization` is an operator with parameters on inputs of given shapes and dtypes, in training mode or not. Forms
+are remembered. Expressions over arrays of one dtype become one Python function of NumPy's; other small work is done by
+the operator's reference. A specialization is compiled as a graph of one node from a size on that depends on the kind of
+operator, and a smaller one when its reference has taken more time than a compilation does.
 """
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ from mxc.compiler.targets.reference import interpreter
 from mxc.runtime import faults, runner
 from mxc.runtime.array import LARGE, Array
 from mxc.runtime.step_table import StepTable
-from mxc.runtime.storage import Block
+from mxc.runtime.storage import MemoryBlock
 
-# Elements from which on a form is compiled at its first call: arithmetic (NumPy is as fast on smaller arrays), other
-# maps and reductions, and the rest (some of whose references are loops in Python).
+# Elements from which on a specialization is compiled at its first call: arithmetic (NumPy is as fast on smaller
+# arrays), other maps and reductions, and the rest (some of whose references are loops in Python).
 ARITHMETIC_ELEMENTS, MAP_ELEMENTS, LIBRARY_ELEMENTS = 1 << 18, 1 << 16, 1 << 12
-FEW_ARRAYS = 8  # that an operator which moves elements reads and makes, up to which it is compiled
-SLOW_CALL = 250e-6  # seconds: a call of compiled code takes less than half of it
-COMPILATION = 0.3  # seconds that slow calls of a form's reference take before it is compiled
-# What NumPy computes in the dtype of its arguments, and by one function: at the speed of memory, or slower.
+FEW_ARRAYS = 8  # inputs and outputs; an operator that moves elements between more arrays is never compiled
+SLOW_CALL = 250e-6  # seconds from which on a call of a reference is slow: a call of compiled code takes less than half
+COMPILATION = 0.3  # seconds of slow calls of a reference after which code is compiled, about what that takes
+# Functions that NumPy has and computes in the dtype of their arguments: those that run at the speed of memory, and all.
 _QUICK = {"add", "sub", "mul", "div", "neg", "lt", "le", "gt", "ge", "eq", "ne", 
           *(f.step for f in BUILTINS.values() if f.step)}
 _KEPT = _QUICK | {"mod", "pow", *(name for name, f in BUILTINS.items() if f.is_quick)}
@@ -71,7 +71,7 @@ _is_quiet = contextvars.ContextVar("is_quiet", default=False)
 quiet = _Quiet()
 
 
-class Form:
+class Specialization:
     """An operator on given shapes and dtypes.
 
     shapes, dtypes: those of all outputs. function: makes a new NumPy array, the only output, of the inputs' memory, by
@@ -123,7 +123,7 @@ class Form:
         return made
 
     def code(self) -> _Code | None:
-        """The compiled form, where it is worth it and the compiler can make it."""
+        """The compiled specialization, where it is worth it and the compiler can make it."""
         if self.wants_code and self._code is None:
             with _lock:
                 if self._code is None:
@@ -296,7 +296,7 @@ def _sum(first: np.ndarray, second: np.ndarray, *more: np.ndarray) -> np.ndarray
 
 
 class _Code:
-    """A compiled form: rows of a step table whose addresses are filled in for each call."""
+    """A compiled specialization: rows of a step table whose addresses are filled in for each call."""
 
     def __init__(self, compiled: Any):
         self.compiled, plan = compiled, compiled.plan  # the kernels live as long as `compiled`
@@ -309,8 +309,8 @@ class _Code:
     def run(self, inputs: Sequence[Array], outputs: Sequence[Array], draw: tuple[int, int]) -> None:
         """Compute all outputs. draw: seed and offset of the numbers that are drawn."""
         where = outputs[0].context
-        blocks = {pool: Block(n, where) for pool, n in self.memory.items()}
-        scratch = Block(self.scratch * runner.num_threads(), where) if self.scratch else None
+        blocks = {pool: MemoryBlock(n, where) for pool, n in self.memory.items()}
+        scratch = MemoryBlock(self.scratch * runner.num_threads(), where) if self.scratch else None
         places = {pool: block.address for pool, block in blocks.items()}
         seed = np.array(draw, np.int64)
         statuses = np.zeros(self.plan.status_bytes // faults.STATUS, np.int64)
@@ -334,21 +334,22 @@ def _steps(plan: Plan) -> list[Step]:
     return [*plan.steps_of("prepare"), *plan.steps_of("forward")]
 
 
-def _compiled(form: Form) -> _Code | None:
+def _compiled(special: Specialization) -> _Code | None:
     from mxc.compiler.api import compile_graph  # only now: small arrays need no compiler
 
-    variables = [Node(None, f"i{k}") for k in range(len(form.in_shapes))]
-    node = Node(form.op, "operator", form.op.attrs_of(form.params), form.params, [Entry(v, 0) for v in variables])
-    graph = Graph([Entry(node, i) for i in range(len(form.shapes))])
+    variables = [Node(None, f"i{k}") for k in range(len(special.in_shapes))]
+    node = Node(special.op, "operator", special.op.attrs_of(special.params), special.params,
+                [Entry(v, 0) for v in variables])
+    graph = Graph([Entry(node, i) for i in range(len(special.shapes))])
     try:
-        made = compile_graph(graph, {f"i{k}": s for k, s in enumerate(form.in_shapes)},
-                             {f"i{k}": d for k, d in enumerate(form.in_dtypes)}, {}, form.is_train,
+        made = compile_graph(graph, {f"i{k}": s for k, s in enumerate(special.in_shapes)},
+                             {f"i{k}": d for k, d in enumerate(special.in_dtypes)}, {}, special.is_train,
                              keeps=False)
     except MXNetError:  # the reference serves what the target does not
-        if form.is_only_code:
+        if special.is_only_code:
             raise
         return None
     outputs = {b.name for b in made.plan.buffers if b.pool == "output"}
-    if any(s.host is not None for s in _steps(made.plan)) or outputs != {str(i) for i in range(len(form.shapes))}:
+    if any(s.host is not None for s in _steps(made.plan)) or outputs != {str(i) for i in range(len(special.shapes))}:
         return None
     return _Code(made)

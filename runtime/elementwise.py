@@ -13,7 +13,7 @@ from mxc.compiler.error import MXNetError
 from mxc.compiler.functions import source as sources
 from mxc.compiler.functions.checks import check
 from mxc.compiler.functions.formula import NotFormula, read_formula
-from mxc.compiler.functions.source import Source
+from mxc.compiler.functions.source import FunctionSource
 from mxc.compiler.functions.unbound import check_bound
 from mxc.compiler.operators.basic.shape import same_dtype
 from mxc.compiler.ops import functions, table
@@ -29,7 +29,7 @@ TAKEN = frozenset(["name", "attr", "out", "ctx", "shape", "dtype", "kwargs", "og
 class ElementwiseOperator(Operator):
     """place: the file and line of its function. digest: a digest of all that it computes, by which it is known."""
 
-    def __init__(self, source: Source, params: dict[str, ParamType], digest: str, expr: str):
+    def __init__(self, source: FunctionSource, params: dict[str, ParamType], digest: str, expr: str):
         super().__init__(source.operator, Kind.ELEMENTWISE, tuple(InputSpec(n) for n in source.inputs), params,
                          expr=expr, rules={"shape": "same_shape"}, doc=inspect.getdoc(source.function) or "")
         self.place, self.digest = f"{source.file}, line {source.tree.lineno}", digest
@@ -100,12 +100,12 @@ def _types(params: dict[str, ParamType]) -> dict[str, type]:
     return {key: by_base[kind.base] for key, kind in params.items()}
 
 
-def _digest(source: Source, types: dict[str, type], more: Sequence[str] = ()) -> str:
+def _digest(source: FunctionSource, types: dict[str, type], more: Sequence[str] = ()) -> str:
     text = repr((source.digest, [(key, kind.__name__) for key, kind in types.items()], *more))
     return hashlib.sha256(text.encode()).hexdigest()[:32 if more else 8]
 
 
-def _parameter(source: Source, key: str) -> ParamType:
+def _parameter(source: FunctionSource, key: str) -> ParamType:
     """The type of a keyword-only parameter: what it is annotated with, else that of its default, else float."""
     argument = next(a for a in source.tree.args.kwonlyargs if a.arg == key)
     default = source.keywords[key]
@@ -126,7 +126,7 @@ def _parameter(source: Source, key: str) -> ParamType:
         raise source.error(f"the default of {key}: {error}", argument) from None
 
 
-def _function(source: Source, name: str, kinds: Sequence[type], outputs: int) -> list[ScalarFunction]:
+def _function(source: FunctionSource, name: str, kinds: Sequence[type], outputs: int) -> list[ScalarFunction]:
     """What a function computes, one record for each number that it gives."""
     count = len(kinds)
     try:
@@ -140,7 +140,7 @@ def _function(source: Source, name: str, kinds: Sequence[type], outputs: int) ->
             for i, result in enumerate(formula.results)]
 
 
-def _gradient(source: Source, gradient: Callable[..., Any], types: dict[str, type],
+def _gradient(source: FunctionSource, gradient: Callable[..., Any], types: dict[str, type],
               count: int) -> list[tuple[ScalarFunction, list[str]]]:
     """The derivative by each input, and which of the function's arguments it takes."""
     found = sources.read(source.operator, "gradient", gradient)
@@ -160,7 +160,7 @@ def _gradient(source: Source, gradient: Callable[..., Any], types: dict[str, typ
     return [(each, [f"a{i}" for i in places]) for each in made]
 
 
-def _no_gradient(source: Source) -> str:
+def _no_gradient(source: FunctionSource) -> str:
     return (f"operator {source.operator} ({source.file}, line {source.tree.lineno}) is no plain formula, so it has no "
             "gradient by itself: give it one, @mx.operator.elementwise(..., gradient=FUNCTION)")
 

@@ -78,15 +78,15 @@ class BoundArrays(NamedTuple, Generic[_Array]):
 class GraphExecutor:
     """A graph on arrays, of the shapes that inference confirms.
 
-    memory: shared with other executors of a family. compile: makes the plans; compiler.api.compile_graph when None.
-    groups: the devices of the groups of nodes that `ctx_group` names; without them all runs on `context`. blocks: those
+    memory: that of a relative, to be shared. compile: makes the plans; compiler.api.compile_graph when None. groups:
+    the devices of the groups of nodes that `ctx_group` names; without groups all nodes are on `context`. blocks: those
     of a relative. typed: the graph with facts, if it is known.
 
-    args, aux, grads, grad_req: as in BoundArrays; grads and grad_req have every argument.
-    places: the device of each node, where there are groups. It says where the outputs are; all of the CPU's devices are
-    one memory, so one plan runs on several. outputs: the arrays that every run writes. blocks: the arrays in which they
-    lie, by position; as in MXNet an output lies in the block of the relative's where it fits.
-    Raises MXNetError when arrays do not fit the graph or each other, or nodes have no place.
+    args, aux, grads, grad_req: as in BoundArrays; grads and grad_req have every argument. places: the device of each
+    node, where there are groups. It says where the outputs are; all devices of the CPU share one memory, so one plan
+    runs on several of them. outputs: the arrays that every run writes. blocks: the arrays in which they lie, by
+    position; as in MXNet, an output lies in the block of a relative's output where it fits. Raises MXNetError when
+    arrays do not fit the graph or each other, or nodes have no place.
     """
 
     def __init__(self, graph: Graph, context: Context, arrays: BoundArrays[Array], memory: Memory | None = None,
@@ -211,14 +211,14 @@ class GraphExecutor:
 
         return find
 
-    def prepared(self) -> dict[int, np.ndarray]:
-        """What inference makes of the parameters as they are now: see BoundPlan.prepared."""
+    def prepared_values(self) -> dict[int, np.ndarray]:
+        """What inference makes of the parameters as they are now: see BoundPlan.prepared_values."""
         engine.is_inside()
         with self.memory.lock:
             plan, made = self._plan(INFERENCE), dict[int, np.ndarray]()
             self.memory.holder = None
-            placed = engine.place(lambda: made.update(plan.prepared()), self._reads, (self.memory.variable,), "prepare",
-                                  False, self.memory.turn, is_queued=False)
+            placed = engine.place(lambda: made.update(plan.prepared_values()), self._reads, (self.memory.variable,),
+                                  "prepare", False, self.memory.turn, is_queued=False)
         engine.complete((placed,))
         return made
 

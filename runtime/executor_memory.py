@@ -16,7 +16,7 @@ from mxc.compiler.error import MXNetError
 from mxc.compiler.system.forks import Lock
 from mxc.runtime import engine, runner
 from mxc.runtime.context import Context
-from mxc.runtime.storage import Block
+from mxc.runtime.storage import MemoryBlock
 
 if TYPE_CHECKING:
     from mxc.compiler.api import Compiled
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 COMPILED_KEPT = 32  # compiled graphs, one for each shape and mode, that relatives remember
 
 
-class Prepared:
+class PreparedStorage:
     """Memory that prepare steps fill; it lives as long as `owner`. seen: the versions that the arrays had which the
     steps read; None where it must be filled (again), because it never was, or because an array's memory may change
     unseen."""
@@ -49,11 +49,11 @@ class Memory:
         self.context, self.lock, self.turn = context, Lock(), Lock()
         self.variable, self.is_running = engine.Variable(), False
         self.generation, self.holder = 0, None  # type: tuple[int, object]
-        self._arena: Block | None = None
-        self._scratch: Block | None = None
+        self._arena: MemoryBlock | None = None
+        self._scratch: MemoryBlock | None = None
         self.scratch_stride = 0
         self._compiled: OrderedDict[Hashable, Compiled] = OrderedDict()
-        self._prepared: weakref.WeakValueDictionary[Hashable, Prepared] = weakref.WeakValueDictionary()
+        self._prepared: weakref.WeakValueDictionary[Hashable, PreparedStorage] = weakref.WeakValueDictionary()
 
     def refuse(self) -> NoReturn:
         """Raises MXNetError: for a run in the middle of a host step of another in this memory."""
@@ -79,21 +79,21 @@ class Memory:
         """Have at least so many bytes of arena, and of scratch memory for each thread. What they held may be lost."""
         if arena > (self._arena.nbytes if self._arena else 0):
             self._arena = None  # before the larger one is made: the two need not be there at once
-            self._arena = Block(arena, self.context)
+            self._arena = MemoryBlock(arena, self.context)
             self.generation += 1
         if scratch > self.scratch_stride:
             self._scratch, self.scratch_stride = None, 0
-            self._scratch = Block(scratch * runner.num_threads(), self.context)
+            self._scratch = MemoryBlock(scratch * runner.num_threads(), self.context)
             self.scratch_stride = scratch
             self.generation += 1
 
-    def prepared(self, key: Hashable, nbytes: int) -> Prepared:
+    def prepared_storage(self, key: Hashable, nbytes: int) -> PreparedStorage:
         """The memory for prepare steps, `nbytes` of it. Plans whose prepare steps do the same have equal keys and share
         it; it goes when no plan uses it any more."""
         found = self._prepared.get(key)
         if found is None:
-            block = Block(nbytes, self.context)
-            found = self._prepared[key] = Prepared(block.address, block)
+            block = MemoryBlock(nbytes, self.context)
+            found = self._prepared[key] = PreparedStorage(block.address, block)
         return found
 
     def compiled(self, key: Hashable, make: Callable[[], Compiled]) -> Compiled:

@@ -14,7 +14,7 @@ from mxc.compiler.plan import Buffer, Step
 from mxc.compiler.system import env
 from mxc.runtime import engine, faults, runner
 from mxc.runtime.array import Array
-from mxc.runtime.executor_memory import Memory, Prepared
+from mxc.runtime.executor_memory import Memory, PreparedStorage
 
 if TYPE_CHECKING:
     from mxc.compiler.api import Compiled
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from mxc.compiler.targets.protocol import Launcher
     from mxc.runtime import artifact
 
-# A piece of a phase: kernels to run in one go, as a table of the launcher's, or one step of Python's.
+# A piece of a phase: kernels to run in one go, as a table of the launcher's, or one host step.
 Segment = Any
 IN_MEMORY = ("arena", "prepared", "status")
-NOTHING = Prepared(0, None)  # what plans without prepare steps have
+NOTHING = PreparedStorage(0, None)  # what plans without prepare steps have
 SPEED = 25e9  # bytes in a second that kernels move, about
 SMALL_COST = 1 << 21  # bytes, which a cache holds: a phase that moves fewer takes no longer than a hand-over
 FLOPS_PER_BYTE = 4  # operations of a product that take as long as moving a byte
@@ -43,8 +43,8 @@ class BoundPlan:
     auxiliary states that host steps may change.
     """
 
-    def __init__(self, compiled: Compiled | artifact.Compiled, find: Callable[[Buffer], Array], memory: Memory,
-                 is_train: bool = False, prepared: Prepared | None = None):
+    def __init__(self, compiled: Compiled | artifact.StoredCode, find: Callable[[Buffer], Array], memory: Memory,
+                 is_train: bool = False, prepared: PreparedStorage | None = None):
         self.compiled, self.plan, self.memory, self.is_train = compiled, compiled.plan, memory, is_train
         self._launcher: Launcher = compiled.library.launcher or runner
         self.arrays = [None if b.pool in IN_MEMORY else find(b) for b in self.plan.buffers]
@@ -67,7 +67,7 @@ class BoundPlan:
         self.has_hosts = bool(hosts)
         self.states = [a.variable for i in {i for step in hosts for i in step.buffers}
                        if (a := self.arrays[i]) is not None and self.plan.buffers[i].pool == "aux"]
-        self._prepared = prepared or (memory.prepared(self._preparation(), self.plan.prepared_bytes)
+        self._prepared = prepared or (memory.prepared_storage(self._preparation(), self.plan.prepared_bytes)
                                       if self._prepares else NOTHING)
 
     def _cost(self, phase: str) -> float:
@@ -118,7 +118,7 @@ class BoundPlan:
         else:
             self._run_segments(phase, draw)
 
-    def prepared(self) -> dict[int, np.ndarray]:
+    def prepared_values(self) -> dict[int, np.ndarray]:
         """What the prepare steps make of the arrays as they are now and other steps read: by the position in
         Plan.buffers. Call it as `run`, in work that writes the memory's variable. The arrays are views of the plan's
         memory."""

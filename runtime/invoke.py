@@ -12,9 +12,9 @@ from mxc.compiler.ops.infer import infer_node, input_names
 from mxc.runtime import engine, random, tape
 from mxc.runtime.array import Array, semantics
 from mxc.runtime.context import GPU, Context, current_context
-from mxc.runtime.eager import Form, quiet
+from mxc.runtime.eager import Specialization, quiet
 
-FORMS_KEPT = 4096
+SPECIALS_KEPT = 4096
 
 
 def invoke(name: str, inputs: Sequence[Array], params: Mapping[str, object], out: Sequence[Array] | None = None,
@@ -39,86 +39,87 @@ def invoke(name: str, inputs: Sequence[Array], params: Mapping[str, object], out
         free = free and array.variable.busy is None
     facts = tuple(key)
     try:
-        form = _forms.get(facts)
-        if form is None:
-            form = _remember(facts, _resolve(name, given, inputs, train))
+        special = _specials.get(facts)
+        if special is None:
+            special = _remember(facts, _resolve(name, given, inputs, train))
     except TypeError:  # a parameter that cannot be hashed, as a list
         made = _resolve(name, given, inputs, train)
-        form = form_of(made.node, tuple(made.in_shapes), tuple(made.in_dtypes), train)
-    if form.in_scope and not semantics.np_shape:
-        _refuse_empty(form.node, form.in_shapes, form.shapes)
-    if free and form.short is not None:  # nothing to wait for, and a new array: past the engine
+        special = special_of(made.node, tuple(made.in_shapes), tuple(made.in_dtypes), train)
+    if special.in_scope and not semantics.np_shape:
+        _refuse_empty(special.node, special.in_shapes, special.shapes)
+    if free and special.short is not None:  # nothing to wait for, and a new array: past the engine
         try:
-            value = quiet.enter(form.short, *memory)
+            value = quiet.enter(special.short, *memory)
         except Exception:  # the thread is in the context already, or it is an error, which the engine is to note
-            return _run(form, inputs, None, context)[:form.visible]
+            return _run(special, inputs, None, context)[:special.visible]
         where = inputs[0].context
         result = Array(value, where if where.device_typeid <= GPU else where.computing, engine.Variable(),
-                       form.dtypes[0])
+                       special.dtypes[0])
         if state.recording:
-            tape.record(form.op, form.params, inputs, [result], train, form)
+            tape.record(special.op, special.params, inputs, [result], train, special)
         return [result]
     if out is not None:
-        _check_results(name, out, form.shapes[:form.visible])
-    return _run(form, inputs, out, context)[:form.visible]
+        _check_results(name, out, special.shapes[:special.visible])
+    return _run(special, inputs, out, context)[:special.visible]
 
 
 def apply(node: Node, inputs: Sequence[Array], is_train: bool | None = None) -> list[Array]:
     """All outputs, hidden ones too, of a graph's node on the values of its inputs; names of operators play no part."""
     train = tape.state.training if is_train is None else is_train
     assert node.op is not None
-    form = form_of(node, tuple(a.shape for a in inputs), tuple(a.dtype for a in inputs), train)
-    return _run(form, inputs, None, None, hidden=True)
+    special = special_of(node, tuple(a.shape for a in inputs), tuple(a.dtype for a in inputs), train)
+    return _run(special, inputs, None, None, hidden=True)
 
 
-def form_of(node: Node, shapes: tuple[tuple[int, ...], ...], dtypes: tuple[str, ...], is_train: bool) -> Form:
-    """The remembered form of a node's operator on inputs of these shapes and dtypes."""
+def special_of(node: Node, shapes: tuple[tuple[int, ...], ...], dtypes: tuple[str, ...],
+               is_train: bool) -> Specialization:
+    """The remembered specialization of a node's operator on inputs of these shapes and dtypes."""
     facts = (node.op, node.params, shapes, dtypes, is_train)
-    form = _forms.get(facts)
-    if form is None:  # made of a node without inputs, so that what is remembered keeps no graph alive
-        form = _remember(facts, _form(Node(node.op, "", None, node.params), shapes, dtypes, is_train))
-    return form
+    special = _specials.get(facts)
+    if special is None:  # made of a node without inputs, so that what is remembered keeps no graph alive
+        special = _remember(facts, _special(Node(node.op, "", None, node.params), shapes, dtypes, is_train))
+    return special
 
 
-def _run(form: Form, inputs: Sequence[Array], out: Sequence[Array] | None, context: Context | None,
+def _run(special: Specialization, inputs: Sequence[Array], out: Sequence[Array] | None, context: Context | None,
          hidden: bool = False) -> list[Array]:
-    """Push the work of a form, and record it while the thread records. The visible outputs; with `hidden`, or when it
-    is recorded, all of them."""
-    recording, shapes, dtypes = tape.state.recording, form.shapes, form.dtypes
+    """Push the work of a specialization, and record it while the thread records. The visible outputs; with `hidden`, or
+    when it is recorded, all of them."""
+    recording, shapes, dtypes = tape.state.recording, special.shapes, special.dtypes
     if recording and out is not None:
-        tape.check_writes(form.op.name, out, inputs)
-    results, count = list(out or ()), len(shapes) if recording or hidden else form.visible
+        tape.check_writes(special.op.name, out, inputs)
+    results, count = list(out or ()), len(shapes) if recording or hidden else special.visible
     where = inputs[0].context.computing if inputs else out[0].context if out else (context or current_context()).home
     results += [Array.empty(s, d, where) for s, d in zip(shapes[len(results):count], dtypes[len(results):count],
                                                          strict=True)]
-    code = form.code()
-    draw = random.take(where) if form.draws else (0, 0)  # now: in the program's order
-    engine.push(lambda: form.compute(inputs, results, code, draw), [a.variable for a in inputs],
-                [a.variable for a in results], form.op.name, form.small)
+    code = special.code()
+    draw = random.take(where) if special.draws else (0, 0)  # now: in the program's order
+    engine.push(lambda: special.compute(inputs, results, code, draw), [a.variable for a in inputs],
+                [a.variable for a in results], special.op.name, special.small)
     if recording:
-        tape.record(form.op, form.params, inputs, results, form.is_train, form)
+        tape.record(special.op, special.params, inputs, results, special.is_train, special)
     return results
 
 
-_forms: dict[Hashable, Form] = {}
+_specials: dict[Hashable, Specialization] = {}
 
 
-def _remember(facts: Hashable, form: Form) -> Form:
-    if len(_forms) >= FORMS_KEPT:
-        _forms.clear()
-    _forms[facts] = form
-    return form
+def _remember(facts: Hashable, special: Specialization) -> Specialization:
+    if len(_specials) >= SPECIALS_KEPT:
+        _specials.clear()
+    _specials[facts] = special
+    return special
 
 
 def forget(name: str) -> None:
-    """Forget the forms of an operator: another may have had its name."""
-    for facts in [facts for facts in list(_forms) if isinstance(facts, tuple) and facts[0] == name]:
-        _forms.pop(facts, None)
+    """Forget the specializations of an operator: another may have had its name."""
+    for facts in [facts for facts in list(_specials) if isinstance(facts, tuple) and facts[0] == name]:
+        _specials.pop(facts, None)
 
 
 def _resolve(name: str, params: tuple[tuple[str, object], ...], inputs: Sequence[Array],
-             is_train: bool) -> Form:
-    """The form of the operator on these inputs."""
+             is_train: bool) -> Specialization:
+    """The specialization of the operator on these inputs."""
     op = table.get(name)
     given, shapes, dtypes = dict(params), tuple(a.shape for a in inputs), tuple(a.dtype for a in inputs)
     if op.variadic:
@@ -130,7 +131,7 @@ def _resolve(name: str, params: tuple[tuple[str, object], ...], inputs: Sequence
                          f"got {len(shapes)}")
     if not semantics.np_shape and any(0 in shape for shape in shapes):  # other errors would be about the scope's shapes
         _refuse_empty(node, shapes, ())
-    return _form(node, shapes, dtypes, is_train)
+    return _special(node, shapes, dtypes, is_train)
 
 
 def _refuse_empty(node: Node, shapes: Sequence[tuple[int, ...]], made: Sequence[tuple[int, ...]]) -> NoReturn:
@@ -142,8 +143,8 @@ def _refuse_empty(node: Node, shapes: Sequence[tuple[int, ...]], made: Sequence[
                      "others in the scope mx.np_shape() only")
 
 
-def _form(node: Node, shapes: Sequence[tuple[int, ...]], dtypes: Sequence[str], is_train: bool) -> Form:
-    return Form(node, shapes, dtypes, *infer_node(node, shapes, dtypes), is_train)
+def _special(node: Node, shapes: Sequence[tuple[int, ...]], dtypes: Sequence[str], is_train: bool) -> Specialization:
+    return Specialization(node, shapes, dtypes, *infer_node(node, shapes, dtypes), is_train)
 
 
 def _check_results(name: str, results: Sequence[Array], shapes: Sequence[tuple[int, ...]]) -> None:

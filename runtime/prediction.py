@@ -8,9 +8,9 @@ import numpy as np
 from mxc.compiler.plan import Buffer, Plan
 from mxc.runtime import random
 from mxc.runtime.array import Array
-from mxc.runtime.artifact import Artifact, Compiled, StoredPlan
+from mxc.runtime.artifact import Artifact, StoredCode, StoredPlan
 from mxc.runtime.artifact_file import malformed
-from mxc.runtime.executor_memory import Memory, Prepared
+from mxc.runtime.executor_memory import Memory, PreparedStorage
 from mxc.runtime.executor_plan import BoundPlan
 
 
@@ -29,8 +29,8 @@ class Prediction:
         compiled, prepared = artifact.compiled(stored), None
         if from_file and stored.prepared:
             section = artifact.contents.sections["prepared"]
-            compiled = Compiled(self._on_section(compiled.plan, len(section)), compiled.library, compiled.find_graph)
-            prepared = Prepared(np.frombuffer(section, np.uint8).ctypes.data, section, [])
+            compiled = StoredCode(self._on_section(compiled.plan, len(section)), compiled.library, compiled.find_graph)
+            prepared = PreparedStorage(np.frombuffer(section, np.uint8).ctypes.data, section, [])
         self._bound = BoundPlan(compiled, self._find, memory, prepared=prepared)
         self._outputs = [self._bound.arrays[i] for i in compiled.plan.outputs]
 

@@ -33,7 +33,7 @@ Observer = Callable[["Step", int, int, int], None]
 observer: Observer | None = None
 
 RUNNERS = ("native", "portable")
-SPINS = 20_000  # rounds that an idle worker looks for work before it sleeps: less than a millisecond
+SPINS = 20_000  # rounds in which an idle worker looks for work before it sleeps: less than a millisecond
 
 
 class _Native:

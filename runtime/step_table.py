@@ -8,8 +8,8 @@ from __future__ import annotations
 from array import array
 from collections.abc import Sequence
 
-WORD, HEAD, ROW = 8, 4, 4  # bytes of a word; words before the rows of a table, and of each row
-TAKES = 1024  # a step of more units is handed out in larger pieces
+WORD, HEAD, ROW = 8, 4, 4  # bytes of a word; words before the rows of a table; words of a row
+TAKES = 1024  # pieces into which a step's units are divided at most: with more units the grain grows
 
 
 class StepTable:
@@ -29,7 +29,7 @@ class StepTable:
             arguments += given
         self.words = array("q", words + arguments)
         self.address: int = self.words.buffer_info()[0]
-        for place in (0, *range(HEAD + 1, first, ROW)):  # pointers, which are distances up to here
+        for place in (0, *range(HEAD + 1, first, ROW)):  # pointers, up to here distances from the beginning
             self.words[place] += self.address
 
     def rows(self) -> list[list[int]]:

@@ -38,7 +38,7 @@ def size_class(nbytes: int) -> int:
     return max(ALIGNMENT, -(-nbytes // step) * step)
 
 
-class Block:
+class MemoryBlock:
     """`nbytes` of host memory for `context`, its first byte at a multiple of 64. zeroed: all 0, else anything."""
 
     __slots__ = ("__weakref__", "_raw", "address", "context", "nbytes")

@@ -1,9 +1,9 @@
 """The tape: which operators ran on which arrays, so that gradients can be asked for afterwards.
 
-While a thread records, every operator that reads an array of the graph makes a `Step`, a node of the compiler's graph
-that also keeps its outputs. An array knows its place in the graph (`Array.entry`); the graph knows no user's array, so
-it goes when the last array that leads to it does, or after backward. Steps keep arrays, not copies: a value that was
-overwritten since counts as it is now, as in MXNet.
+While a thread records, every operator that reads an array of the graph makes a `RecordedOperator`, a node of the
+compiler's graph that also keeps its outputs. An array knows its place in the graph (`Array.entry`); the graph knows no
+user's array, so it goes when the last array that leads to it does, or after backward. Steps keep arrays, not copies: a
+value that was overwritten since counts as it is now, as in MXNet.
 """
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class Leaf(Recorded):
         self.freed = self.request == "null"
 
 
-class Step(Recorded):
+class RecordedOperator(Recorded):
     """An operator that ran. outputs: all of its results, hidden ones too. is_train: the mode in which it ran. key:
     stands for operator, parameters and mode where graphs are compared; None: compare these themselves."""
 
@@ -165,7 +165,7 @@ def record(op: Operator, params: Params, inputs: Sequence[Array], outputs: Seque
     else:
         return
     known = [Entry(Leaf(a)) if a.entry is None else entry_of(a) or Entry(Leaf(a)) for a in inputs]
-    step = Step(op, params, known, outputs, state.training if is_train is None else is_train, key)
+    step = RecordedOperator(op, params, known, outputs, state.training if is_train is None else is_train, key)
     for i, output in enumerate(outputs):
         output.entry = Entry(step, i)
 

@@ -25,14 +25,14 @@ from mxc.runtime.context import Context
 from mxc.runtime.eager import Text, quiet
 from mxc.runtime.step_table import StepTable
 
-COMPILED = 1 << 8  # elements from which an update is compiled
-QUICK = 1 << 13  # elements below which other threads of Python's can wait for a kernel
-HANDED_OVER = 4 * LARGE  # elements from which it is: an update is one pass over memory
-PLAIN = Params()  # no parameter changes which inputs an update of one weight has
+COMPILED = 1 << 8  # elements of a weight from which on its update is compiled
+QUICK = 1 << 13  # elements below which a kernel is so quick that it is called without letting go of Python's lock
+HANDED_OVER = 4 * LARGE  # elements from which on another thread does it: more, for an update is one pass over memory
+PLAIN = Params()  # parameters to ask for an update's inputs with, which do not depend on parameters
 Shape = tuple[int, ...]
-Code = tuple[int, tuple[int, ...], int]  # of a kernel: its address, the integers behind the buffers, units
+UpdateCode = tuple[int, tuple[int, ...], int]  # of a kernel: its address, the integers behind the buffers, units
 Numbers = Callable[[], np.ndarray] | np.ndarray  # a function is called when the work runs, for rates may be in arrays
-Group = tuple[Operator, Sequence[Array], Numbers]  # an operator, its arrays and its numbers
+UpdateGroup = tuple[Operator, Sequence[Array], Numbers]  # an operator, its arrays and its numbers
 Run = Callable[[Sequence[Array], Numbers], None]  # does an update; the last of the arrays is the result
 
 
@@ -60,7 +60,7 @@ def update_all(name: str, arrays: Sequence[Sequence[Array]], params: Sequence[Ma
     """`update` of several weights as one piece of work: the arrays of each, its parameters, and where the result goes.
     The operator is one of a single weight."""
     op = table.get(name)
-    names, groups = op.input_names(PLAIN), list[Group]()
+    names, groups = op.input_names(PLAIN), list[UpdateGroup]()
     for inputs, given in zip(arrays, params, strict=True):
         _check_count(op, inputs, names)
         groups.append((op, inputs, _numbers_of(op, given)))
@@ -80,7 +80,7 @@ def norms(arrays: Sequence[Array], out: Sequence[Array]) -> None:
                 sum([a.size for a in arrays]) < HANDED_OVER)
 
 
-def _apply(op: Operator, groups: Sequence[Group], arrays: Sequence[Array], out: Sequence[Array] | None,
+def _apply(op: Operator, groups: Sequence[UpdateGroup], arrays: Sequence[Array], out: Sequence[Array] | None,
            context: Context | None) -> list[Array]:
     """Push the updates of the groups as one piece of work; the results, `out` or new arrays. arrays: all that are
     read."""
@@ -92,13 +92,13 @@ def _apply(op: Operator, groups: Sequence[Group], arrays: Sequence[Array], out: 
         result = None if out is None else out[i]
         ready = None if result is None else result.update
         if result is None or ready is None or not ready.fits(one, inputs):
-            form = _form(one, tuple([a.memory.shape for a in inputs]), tuple([a.dtype for a in inputs]))
+            special = _special(one, tuple([a.memory.shape for a in inputs]), tuple([a.dtype for a in inputs]))
             if result is None:
-                result = Array.empty(form.shape, form.dtype, inputs[0].context.computing)
-            if result.shape != form.shape or result.dtype != form.dtype:
-                raise MXNetError(f"operator {op.name}: output {i} is {form.dtype} of shape {form.shape}, out is "
+                result = Array.empty(special.shape, special.dtype, inputs[0].context.computing)
+            if result.shape != special.shape or result.dtype != special.dtype:
+                raise MXNetError(f"operator {op.name}: output {i} is {special.dtype} of shape {special.shape}, out is "
                                  f"{result.dtype} of shape {result.shape}; they must be the same")
-            ready = form.ready(inputs, result)
+            ready = special.ready(inputs, result)
         results.append(result)
         works.append((ready, [*inputs, result], numbers))
         writes += ready.writes
@@ -116,7 +116,7 @@ def _apply(op: Operator, groups: Sequence[Group], arrays: Sequence[Array], out: 
     return results
 
 
-def _groups(op: Operator, arrays: Sequence[Array], params: Mapping[str, object]) -> list[Group]:
+def _groups(op: Operator, arrays: Sequence[Array], params: Mapping[str, object]) -> list[UpdateGroup]:
     """The update of each weight, its arrays and its numbers."""
     if not op.many:
         _check_count(op, arrays, op.input_names(PLAIN))
@@ -187,7 +187,7 @@ def _function(lines: Mapping[str, str], names: Sequence[str], results: Sequence[
     return function
 
 
-class _Form:
+class _Specialization:
     """An update of arrays of given shapes and dtypes. shape, dtype: of the result; states: positions of the inputs
     that change."""
 
@@ -231,7 +231,7 @@ class _Form:
             np.copyto(array.memory, value, casting="unsafe")
 
     @functools.cache  # noqa: B019  # forms are kept anyway
-    def code(self, over: bool) -> Code:
+    def code(self, over: bool) -> UpdateCode:
         """Address, integers and units of the kernel. over: it writes the result over the weight."""
         from mxc.compiler.api import compile_update  # only now: small arrays need no compiler
 
@@ -244,12 +244,12 @@ class _Launch:
     The numbers lie in memory that all runs share: each run writes the arrays, so no two are under way at a time.
     """
 
-    def __init__(self, form: _Form, inputs: Sequence[Array], result: Array | None):
-        address, integers, units = form.code(result is None)
-        self.given, self.last = np.empty(len(updates.number_names(form.op)), form.compute), np.empty(0)
+    def __init__(self, special: _Specialization, inputs: Sequence[Array], result: Array | None):
+        address, integers, units = special.code(result is None)
+        self.given, self.last = np.empty(len(updates.number_names(special.op)), special.compute), np.empty(0)
         places = [*[a.address for a in inputs], self.given.ctypes.data, *([] if result is None else [result.address])]
         self.table = StepTable([(address, [*places, *integers], units)])
-        self.call = runner.bound(self.table, form.sizes[0] < QUICK)
+        self.call = runner.bound(self.table, special.sizes[0] < QUICK)
 
     def run(self, arrays: Sequence[Array], numbers: Numbers) -> None:
         found = numbers if isinstance(numbers, np.ndarray) else numbers()
@@ -259,15 +259,16 @@ class _Launch:
 
 
 class Ready:
-    """An update of given arrays. run: what does it. states: see `_Form`. reads, writes, small: see `engine.push`."""
+    """An update of given arrays. run: what does it. states: see `_Specialization`. reads, writes, small: see
+    `engine.push`."""
 
     __slots__ = ("op", "reads", "run", "small", "sources", "states", "writes")
 
-    def __init__(self, form: _Form, inputs: Sequence[Array], result: Array, run: Run):
-        self.op, self.run, self.states, self.small = form.op, run, form.states, form.sizes[0] < HANDED_OVER
+    def __init__(self, special: _Specialization, inputs: Sequence[Array], result: Array, run: Run):
+        self.op, self.run, self.states, self.small = special.op, run, special.states, special.sizes[0] < HANDED_OVER
         self.sources = [weakref.ref(a) for a in inputs]
         self.reads = [a.variable for a in inputs]
-        self.writes = [result.variable, *[inputs[k].variable for k in form.states]]
+        self.writes = [result.variable, *[inputs[k].variable for k in special.states]]
 
     def fits(self, op: Operator, inputs: Sequence[Array]) -> bool:
         """Whether it is that operator of these arrays."""
@@ -278,8 +279,8 @@ _compiled: set[tuple] = set()  # kinds of updates whose kernel this process has
 
 
 @functools.lru_cache(maxsize=4096)
-def _form(op: Operator, shapes: tuple[Shape, ...], dtypes: tuple[str, ...]) -> _Form:
-    return _Form(op, shapes, dtypes)
+def _special(op: Operator, shapes: tuple[Shape, ...], dtypes: tuple[str, ...]) -> _Specialization:
+    return _Specialization(op, shapes, dtypes)
 
 
 def _overlap(a: Array, b: Array) -> bool:

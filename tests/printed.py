@@ -20,7 +20,7 @@ from op_cases import cases
 from mxc.compiler.error import MXNetError
 from mxc.compiler.graph.graph import Entry, Graph, Node, Shape, variable
 from mxc.compiler.kernel.ir import Kernel
-from mxc.compiler.kernel.text import form_text, kernel_text
+from mxc.compiler.kernel.text import code_text, kernel_text
 from mxc.compiler.ops import table
 from mxc.compiler.planning import plan_graph
 from mxc.compiler.targets.cpu.target import CpuTarget
@@ -73,10 +73,10 @@ def main(path: Path) -> None:
     sources: dict[str, str] = {}
 
     def source(kernel: Kernel) -> str:
-        form = form_text(kernel)
-        if form not in sources:
-            sources[form] = digest(target.source(kernel))
-        return sources[form]
+        text = code_text(kernel)
+        if text not in sources:
+            sources[text] = digest(target.source(kernel))
+        return sources[text]
 
     lines = []
     for make in (of_samples, of_answers, of_networks):

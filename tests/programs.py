@@ -13,8 +13,8 @@ from mxc.compiler.kernel.ir import CallKernel, ChainKernel, LoopKernel, RoutineK
 from mxc.compiler.kernel.routines import spec
 from mxc.compiler.lowering import stage
 from mxc.compiler.lowering.fuse import alone, fuse
+from mxc.compiler.lowering.launches import Launch, Storage
 from mxc.compiler.lowering.plan_memory import plan_memory
-from mxc.compiler.lowering.program import Launch, Storage
 from mxc.compiler.lowering.stages import STAGES
 from mxc.compiler.passes.infer import infer
 from mxc.compiler.planning import program_of, static_names

@@ -29,7 +29,7 @@ from mxc.compiler.ops.philox import Draws
 from mxc.compiler.passes.gradient import gradient
 from mxc.compiler.passes.infer import infer
 from mxc.compiler.planning import auxiliary_names, plan_graph
-from mxc.compiler.targets.cpu.emit import loop_forms
+from mxc.compiler.targets.cpu.emit import skeletons
 from mxc.compiler.targets.cpu.target import cpu_target
 from mxc.compiler.targets.reference.interpreter import evaluate
 from mxc.runtime import runner
@@ -37,7 +37,7 @@ from mxc.runtime.array import Array
 from mxc.runtime.context import cpu
 from mxc.runtime.engine import Variable, wait_to_write
 from mxc.runtime.executor import BoundArrays, GraphExecutor
-from mxc.runtime.executor_memory import Memory, Prepared
+from mxc.runtime.executor_memory import Memory, PreparedStorage
 
 # Numbers that passes and kernels decide by, by module: what the search lowers them to now and then, where they are no
 # part of printed code; BOTH where the networks' sizes are on both sides of them; NOT where no reader could notice, as
@@ -70,7 +70,7 @@ THRESHOLDS: dict[str, dict[str, object]] = {
     "lowering.split_joins": {"MOST": 2},
     "kernel.calls": {"TOGETHER": 2},
     "kernel.canonical": {"LANES": BOTH, "REMEMBERED": NOT, "SHORT_WINDOW": BOTH, "SHORTEST_SPLIT": BOTH},
-    "targets.cpu.emit.loop_forms": {"STREAMED": 1 << 12, "CHUNK": BOTH, "COLUMNS": BOTH, "WIDE_BLOCK": BOTH,
+    "targets.cpu.emit.skeletons": {"STREAMED": 1 << 12, "CHUNK": BOTH, "COLUMNS": BOTH, "WIDE_BLOCK": BOTH,
                                     "TILE": BOTH, "TILE_ROWS": BOTH, "PIECE": BOTH, "ROW": BOTH, "SHORT_ROW": BOTH,
                                     "PARTIAL": BOTH},
 }
@@ -86,7 +86,7 @@ LIBRARY = {
     "weight_grad": "COPY_BYTES FEW_PIXELS KEPT_BYTES LINES MANY PIXELS", "winograd": "AHEAD BAND_BYTES FILTERS WHERE",
     "winograd_tiles": "PLACES READ RESULTS",
 }
-ROOTS = ("passes", "lowering", "operators", "kernel.calls", "kernel.canonical", "targets.cpu.emit.loop_forms",
+ROOTS = ("passes", "lowering", "operators", "kernel.calls", "kernel.canonical", "targets.cpu.emit.skeletons",
          "targets.cpu.library", "targets.cpu.preferences")
 MARGIN = 64  # elements before and behind an array
 # Of a dtype: what values are moved by to see what rounding does to results; and by which share of its largest number a
@@ -120,8 +120,8 @@ def kind(kernel: Any) -> str:
         return kernel.template
     if not isinstance(kernel, LoopKernel):
         return type(kernel).__name__
-    streamed = " past the caches" if loop_forms.streams(kernel) else ""
-    return loop_forms.skeleton(kernel) + streamed
+    streamed = " past the caches" if skeletons.streams(kernel) else ""
+    return skeletons.skeleton(kernel) + streamed
 
 
 # --- thresholds
@@ -204,7 +204,7 @@ class Poisoned(Memory):
         if self.scratch:
             ctypes.memset(self.scratch, 0xFF, self.scratch_stride * runner.num_threads())
 
-    def prepared(self, key: Any, nbytes: int) -> Prepared:
+    def prepared(self, key: Any, nbytes: int) -> PreparedStorage:
         found = super().prepared(key, nbytes)
         if found.seen is None and nbytes:
             ctypes.memset(found.address, 0xFF, nbytes)

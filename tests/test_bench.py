@@ -23,7 +23,7 @@ from peers import graph, numpy_peer, small_graphs  # noqa: E402
 import mxc as mx  # noqa: E402
 from mxc.compiler.kernel.canonical import lanes  # noqa: E402
 from mxc.compiler.kernel.ir import LoopKernel, RoutineKernel  # noqa: E402
-from mxc.compiler.targets.cpu.emit import loop_forms  # noqa: E402
+from mxc.compiler.targets.cpu.emit import skeletons  # noqa: E402
 from mxc.compiler.targets.cpu.target import CpuTarget  # noqa: E402
 from mxc.compiler.targets.reference import interpreter  # noqa: E402
 
@@ -37,10 +37,10 @@ def test_what_the_generators_are_compared_with_has_its_form(name: str) -> None:
         assert name == "routine"
         return
     assert isinstance(kernel, LoopKernel)
-    found = {"lanes": lanes(kernel) > 0, "tiled": loop_forms.is_tiled(kernel),
-             "streamed": bool(loop_forms.streams(kernel))}
+    found = {"lanes": lanes(kernel) > 0, "tiled": skeletons.is_tiled(kernel),
+             "streamed": bool(skeletons.streams(kernel))}
     special = [form for form, there in found.items() if there]
-    assert (special or [loop_forms.skeleton(kernel)]) == [name.removesuffix(" of functions")]
+    assert (special or [skeletons.skeleton(kernel)]) == [name.removesuffix(" of functions")]
 
 
 def computed(symbol: mx.sym.Symbol, values: dict[str, np.ndarray]) -> np.ndarray:

@@ -20,7 +20,7 @@ from mxc.compiler.kernel.ir import CallKernel, Store
 from mxc.compiler.passes.blocked import blocked
 from mxc.compiler.targets.cpu import library
 from mxc.compiler.targets.cpu.build.jobs import job_of
-from mxc.compiler.targets.cpu.machine.isa import FORMS, Isa
+from mxc.compiler.targets.cpu.machine.isa import ISAS, Isa
 
 SAME = "kernel=(3, 3), stride=(1, 1), dilate=(1, 1), pad=(1, 1)"
 HEAD = "graph(x: float32[2,3,5,6], w: float32[8,3,3,3], "
@@ -192,7 +192,7 @@ def test_tiles_assemble(instructions, dtype):
     assert instructions.object_of(job)
 
 
-@pytest.mark.parametrize("isa", FORMS.values(), ids=lambda i: i.name)
+@pytest.mark.parametrize("isa", ISAS.values(), ids=lambda i: i.name)
 def test_one_text_serves_every_size(isa):
     first, second = (case(window(1, 1, c, 32, (1, h, h), (1, 3, 3), pad=(0, 1, 1)), "float32", isa)[0]
                      for c, h in ((16, 5), (32, 9)))

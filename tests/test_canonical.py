@@ -6,7 +6,7 @@ from kernel_cases import F, arrays_for, at, compare, expected, flat, moves, redu
 
 from mxc.compiler.kernel.canonical import canonical
 from mxc.compiler.kernel.ir import Accumulator, LoopKernel, Store, acc, apply, axis, load
-from mxc.compiler.kernel.text import form_text
+from mxc.compiler.kernel.text import code_text
 
 
 def add(extents, left, right) -> LoopKernel:
@@ -30,7 +30,7 @@ def test_axes(kernel: LoopKernel, domain: tuple, reduce: tuple) -> None:
 def test_axis_used_in_two_parts_is_split() -> None:
     kernel = next(k for k in moves() if k.name == "split axis")
     made = canonical(kernel)
-    assert made.domain == (4, 4, 12) and "div" not in form_text(made)
+    assert made.domain == (4, 4, 12) and "div" not in code_text(made)
 
 
 @pytest.mark.parametrize("kernel", [*moves(), *reductions()], ids=lambda k: k.name)
@@ -50,7 +50,7 @@ def pooled(height: int, width: int, window: int) -> LoopKernel:
 
 
 def test_short_windows_are_part_of_the_form() -> None:
-    forms = {(n, window): form_text(canonical(pooled(n, n + 1, window))) for n in (5, 8) for window in (2, 3, 4, 5)}
+    forms = {(n, window): code_text(canonical(pooled(n, n + 1, window))) for n in (5, 8) for window in (2, 3, 4, 5)}
     for window in (2, 3, 4, 5):
         assert forms[5, window] == forms[8, window]
     assert len(set(forms.values())) == 3 and forms[5, 4] == forms[5, 5]
@@ -58,5 +58,5 @@ def test_short_windows_are_part_of_the_form() -> None:
 
 def test_shapes_share_a_form() -> None:
     one, other = (canonical(add((n, 3, 4), flat((n, 3, 4)), at((2, 1)))) for n in (2, 50))
-    assert one != other and form_text(one) == form_text(other)
+    assert one != other and code_text(one) == code_text(other)
     assert axis(0) is axis(0)

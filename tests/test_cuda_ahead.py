@@ -18,7 +18,7 @@ from mxc.compiler.cache import Cache
 from mxc.compiler.error import TargetError
 from mxc.compiler.plan import Plan
 from mxc.compiler.targets.cuda.ahead import CudaTarget, symbol
-from mxc.compiler.targets.cuda.code import Code, capability, compile_kernel, toolchain
+from mxc.compiler.targets.cuda.code import CudaCode, capability, compile_kernel, toolchain
 from mxc.runtime import artifact_file
 
 ELF, MACHINE_CUDA = b"\x7fELF", 190
@@ -45,7 +45,7 @@ def test_every_form_has_code(kernel) -> None:
     assert header[:header.index(")")].count(".param .u64") == len(kernel.buffers) + 1  # and the integers
     assert code.cubin[:4] == ELF and int.from_bytes(code.cubin[18:20], "little") == MACHINE_CUDA
     assert b".text.mxc_kernel" in code.cubin
-    assert Code.from_bytes(code.to_bytes()) == code
+    assert CudaCode.from_bytes(code.to_bytes()) == code
 
 
 @pytest.mark.usefixtures("compiler")

@@ -16,8 +16,8 @@ X = np.arange(1, 13, dtype="float32").reshape(3, 4)
 
 
 @pytest.fixture(autouse=True)
-def _no_forms(monkeypatch):
-    monkeypatch.setattr(invoke, "_forms", {})
+def _no_specials(monkeypatch):
+    monkeypatch.setattr(invoke, "_specials", {})
 
 
 def _deterministic() -> None:
@@ -99,13 +99,13 @@ def test_a_slow_reference_is_compiled_when_it_took_long_enough(monkeypatch):
 
     monkeypatch.setattr(eager, "SLOW_CALL", 0)
     first = pooled()
-    (form,) = invoke._forms.values()
-    assert not form.wants_code and form.code() is None
+    (special,) = invoke._specials.values()
+    assert not special.wants_code and special.code() is None
     monkeypatch.setattr(eager, "COMPILATION", 0)
     np.testing.assert_array_equal(pooled(), first)
-    assert form.wants_code
+    assert special.wants_code
     np.testing.assert_allclose(pooled(), first, rtol=1e-6)
-    assert form.code() is not None
+    assert special.code() is not None
 
 
 def test_quick_calls_are_never_compiled(monkeypatch):
@@ -113,14 +113,14 @@ def test_quick_calls_are_never_compiled(monkeypatch):
     monkeypatch.setattr(eager, "COMPILATION", 0)
     for _ in range(3):
         nd.topk(nd.array(X))
-    assert not any(form.wants_code for form in invoke._forms.values())
+    assert not any(special.wants_code for special in invoke._specials.values())
 
 
 def test_what_the_compiler_cannot_make_stays_with_its_reference(monkeypatch):
     monkeypatch.setattr(eager, "SLOW_CALL", 0)
     monkeypatch.setattr(eager, "COMPILATION", 0)
     tried = []
-    monkeypatch.setattr(eager, "_compiled", lambda form: tried.append(form))
+    monkeypatch.setattr(eager, "_compiled", lambda special: tried.append(special))
     for _ in range(4):
         nd.topk(nd.array(X))
     assert len(tried) == 1
@@ -131,7 +131,7 @@ def test_elements_from_which_forms_are_compiled():
         op = table.get(name)
         node = mx.compiler.graph.graph.Node(op, "n", None, op.make_params(params))
         count = len(op.input_names(node.params))
-        return invoke.form_of(node, ((elements,),) * count, ("float32",) * count, False).wants_code
+        return invoke.special_of(node, ((elements,),) * count, ("float32",) * count, False).wants_code
 
     for name, few, params in (("broadcast_add", eager.ARITHMETIC_ELEMENTS, {}), ("exp", eager.MAP_ELEMENTS, {}),
                               ("erf", eager.MAP_ELEMENTS, {}),
@@ -145,7 +145,7 @@ def test_parameters_in_lists_find_the_form_of_those_in_tuples():
     for _ in range(3):
         nd.transpose(x, axes=[1, 0])
     nd.transpose(x, axes=(1, 0))
-    assert len({id(form) for form in invoke._forms.values()}) <= 2
+    assert len({id(special) for special in invoke._specials.values()}) <= 2
 
 
 @pytest.mark.parametrize("request_", ["write", "add"])

@@ -13,7 +13,7 @@ from mxc.compiler.kernel.canonical import canonical, fixed, lanes
 from mxc.compiler.kernel.interpret import identity
 from mxc.compiler.kernel.ir import Accumulator, LoopKernel, Store, acc, apply, axis, const, load
 from mxc.compiler.kernel.simplify_index import index
-from mxc.compiler.kernel.text import form_text
+from mxc.compiler.kernel.text import code_text
 from mxc.compiler.targets.cpu.emit import loops
 
 DTYPES = ("float32", "float64", "float16", "int32")
@@ -128,9 +128,9 @@ def test_against_interpreter(kernel: LoopKernel, instructions: InstructionSet) -
 
 
 def test_lanes_are_part_of_the_form() -> None:
-    forms = {width: form_text(canonical(affine_kernel(F, (2, 3, 49, width)))) for width in (4, 8, 16, 5, 7)}
+    forms = {width: code_text(canonical(affine_kernel(F, (2, 3, 49, width)))) for width in (4, 8, 16, 5, 7)}
     assert "a3:8]" in forms[8] and len({forms[n] for n in (4, 8, 16)}) == 3 and forms[5] == forms[7]
-    assert forms[8] == form_text(canonical(affine_kernel(F, (4, 5, 9, 8))))
+    assert forms[8] == code_text(canonical(affine_kernel(F, (4, 5, 9, 8))))
 
 
 @pytest.mark.parametrize(("kernel", "extents"), [

@@ -36,7 +36,7 @@ from mxc.compiler.kernel.interpret_calls import pack_rows
 from mxc.compiler.kernel.ir import CallKernel, Store, Value
 from mxc.compiler.ops import table
 from mxc.compiler.targets.cpu import library
-from mxc.compiler.targets.cpu.machine.isa import AVX2, AVX512, FORMS, NEON, PLAIN, Isa, fitting, native
+from mxc.compiler.targets.cpu.machine.isa import AVX2, AVX512, ISAS, NEON, PLAIN, Isa, fitting, native
 from mxc.compiler.targets.cpu.preferences import FIGURES
 
 # --- matrix products
@@ -406,7 +406,7 @@ def test_no_touch_outside_of_buffers(instructions):
 # --- instruction sets
 
 
-@pytest.mark.parametrize("isa", FORMS.values(), ids=lambda i: i.name)
+@pytest.mark.parametrize("isa", ISAS.values(), ids=lambda i: i.name)
 def test_register_tiles_fit(isa):
     assert isa.rows * isa.vectors + isa.vectors + 1 <= isa.registers
 

@@ -17,7 +17,7 @@ from mxc.compiler.kernel.canonical import canonical
 from mxc.compiler.kernel.ir import Accumulator, LoopKernel, Store, Value, acc, apply, axis, const, load
 from mxc.compiler.kernel.simplify_index import from_affine
 from mxc.compiler.targets.cpu.build.load import machine, optimised
-from mxc.compiler.targets.cpu.emit import loop_forms, loops
+from mxc.compiler.targets.cpu.emit import loops, skeletons
 from mxc.compiler.targets.cpu.machine.isa import AVX2, AVX512
 
 KERNELS = every_kernel()
@@ -130,7 +130,7 @@ def test_random_kernels(instructions: InstructionSet) -> None:
     (reduction(("sum",), F, 9, 8, True), "columns"), (softmax(9, 8, True), "columns"),
 ])
 def test_skeleton(kernel: LoopKernel, kind: str) -> None:
-    assert loop_forms.skeleton(kernel) == kind
+    assert skeletons.skeleton(kernel) == kind
 
 
 def test_inner_loops_are_vector_code() -> None:

@@ -13,7 +13,7 @@ from mxc.compiler.kernel.calls import fits_panels
 from mxc.compiler.kernel.geometry import Window
 from mxc.compiler.passes.blocked import blocked
 from mxc.compiler.targets.cpu import library
-from mxc.compiler.targets.cpu.machine.isa import FORMS
+from mxc.compiler.targets.cpu.machine.isa import ISAS
 from mxc.compiler.targets.cpu.preferences import FIGURES
 
 
@@ -29,7 +29,7 @@ def test_float64_and_a_transposed_result(name, instructions):
     check(*panel_case(PANELS[name], "float32", instructions.isa, flat=False), instructions)
 
 
-@pytest.mark.parametrize("isa", FORMS.values(), ids=lambda i: i.name)
+@pytest.mark.parametrize("isa", ISAS.values(), ids=lambda i: i.name)
 def test_one_text_serves_every_size(isa):
     first, second = (panel_case(window(n, 1, c, f, (1, h, h), (1, 1, 1)), "float32", isa)[0]
                      for n, c, f, h in ((1, 16, 8, 5), (3, 32, 7, 9)))

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from models import NAMES, program
 
 from mxc.compiler.kernel.ir import Accumulator, LoopKernel, Store, apply, axis, const, load
+from mxc.compiler.lowering.launches import Launch, Storage, can_share
 from mxc.compiler.lowering.plan_memory import (
     ALIGNMENT,
     Interval,
@@ -17,7 +18,6 @@ from mxc.compiler.lowering.plan_memory import (
     place,
     plan_memory,
 )
-from mxc.compiler.lowering.program import Launch, Storage, can_share
 from mxc.compiler.targets.cpu.target import cpu_target
 
 MODES = (False, True)

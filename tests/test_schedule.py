@@ -9,7 +9,7 @@ from models import NAMES, program
 
 from mxc.compiler.graph.phases import BACKWARD, FORWARD, PREPARE
 from mxc.compiler.kernel.ir import LoopKernel, Store, apply, axis, const, load
-from mxc.compiler.lowering.program import Launch, Storage, by_phase
+from mxc.compiler.lowering.launches import Launch, Storage, by_phase
 from mxc.compiler.lowering.schedule import live_bytes, peak, schedule
 
 

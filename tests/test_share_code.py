@@ -7,8 +7,8 @@ import pytest
 from mxc.compiler.graph.phases import FORWARD
 from mxc.compiler.kernel import interpret
 from mxc.compiler.kernel.ir import LoopKernel, Store, apply, axis, const, load
-from mxc.compiler.kernel.text import form_text
-from mxc.compiler.lowering.program import Launch, Storage
+from mxc.compiler.kernel.text import code_text
+from mxc.compiler.lowering.launches import Launch, Storage
 from mxc.compiler.lowering.share_code import ALIKE, share_code
 
 NUMBERS = {"float32": [0.1, -2.5, 3.0, float("inf"), float("nan"), -0.0, 1e-42, 7.0],
@@ -29,8 +29,8 @@ def launches(dtype: str, numbers: list, op: str = "add") -> list[Launch]:
 def test_one_code_and_the_same_bits(dtype):
     given = launches(dtype, NUMBERS[dtype])
     shared = share_code(given)
-    assert len({form_text(each.kernel) for each in given}) == ALIKE
-    assert len({form_text(each.kernel) for each in shared}) == 1
+    assert len({code_text(each.kernel) for each in given}) == ALIKE
+    assert len({code_text(each.kernel) for each in shared}) == 1
     for before, after in zip(given, shared, strict=True):
         data, (old, new) = np.array([1, 2, 0, -3], dtype), np.zeros((2, 4), dtype)
         with np.errstate(all="ignore"):

@@ -19,8 +19,8 @@ from mxc.compiler.kernel import interpret, ir
 from mxc.compiler.kernel.canonical import canonical
 from mxc.compiler.kernel.ir import CallKernel, LoopKernel
 from mxc.compiler.lowering.copy_kernels import placing_kernel
+from mxc.compiler.lowering.launches import Storage
 from mxc.compiler.lowering.plan_memory import Interval, largest_live_set, place
-from mxc.compiler.lowering.program import Storage
 from mxc.compiler.passes import infer_dtype
 from mxc.compiler.targets.cpu.target import cpu_target
 

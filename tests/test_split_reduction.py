@@ -10,7 +10,7 @@ from mxc.compiler.kernel import interpret
 from mxc.compiler.kernel.canonical import lanes
 from mxc.compiler.kernel.ir import Accumulator, LoopKernel, Store, acc, apply, axis, const, load
 from mxc.compiler.lowering import split_reduction as module
-from mxc.compiler.lowering.program import Storage
+from mxc.compiler.lowering.launches import Storage
 from mxc.compiler.targets.preferences import Reductions
 
 FEW, LONG, PART = 16, 1 << 15, 1 << 13

@@ -21,7 +21,7 @@ from mxc.compiler.graph.text import parse_graph
 from mxc.compiler.kernel.ir import LoopKernel, Store, axis, const
 from mxc.compiler.lowering import stage, stages
 from mxc.compiler.lowering.fuse import fuse, refusals
-from mxc.compiler.lowering.program import Launch, Storage, by_phase
+from mxc.compiler.lowering.launches import Launch, Storage, by_phase
 from mxc.compiler.lowering.share_code import ALIKE
 from mxc.compiler.lowering.stage import GIVEN, Program, lowering_stage
 from mxc.compiler.lowering.stages import STAGES

@@ -8,7 +8,7 @@ from kernel_cases import F, arrays_for, at, compare, expected, pointwise, reduct
 from mxc.compiler.kernel import ir
 from mxc.compiler.kernel.canonical import canonical
 from mxc.compiler.kernel.ir import Accumulator, LoopKernel, Store, acc, apply, axis, load
-from mxc.compiler.targets.cpu.emit import loop_forms
+from mxc.compiler.targets.cpu.emit import skeletons
 from mxc.compiler.targets.cpu.target import CpuTarget
 
 x = load(0, axis(0), F)
@@ -32,7 +32,7 @@ KERNELS = [canonical(k) for k in (
 @pytest.mark.parametrize("shift", [0, 1, 15])
 def test_against_interpreter(kernel: LoopKernel, shift: int, instructions: InstructionSet,
                              monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loop_forms, "STREAMED", 1000)
+    monkeypatch.setattr(skeletons, "STREAMED", 1000)
     source = instructions.target.source(kernel)
     assert "streamed(" in source and instructions.target.launch(kernel).scratch_bytes > 0
     assert ("fetch(" in source) == bool(kernel.accumulators)
@@ -44,7 +44,7 @@ def test_against_interpreter(kernel: LoopKernel, shift: int, instructions: Instr
 
 def test_only_large_outputs_and_those_written_once() -> None:
     def streamed(kernel: LoopKernel) -> list[int]:
-        return list(loop_forms.streams(canonical(kernel)))
+        return list(skeletons.streams(canonical(kernel)))
 
     large = 1 << 23
     double = apply("add", x, x)
@@ -62,7 +62,7 @@ def test_only_large_outputs_and_those_written_once() -> None:
 
 def test_next_row_of_large_inputs_that_are_swept_again() -> None:
     def fetched(kernel: LoopKernel) -> list[int]:
-        return list(loop_forms.fetched(canonical(kernel)))
+        return list(skeletons.fetched(canonical(kernel)))
 
     large = 1 << 23
     assert fetched(softmax(large // 512, 512, False)) == [0]

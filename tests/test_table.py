@@ -113,7 +113,7 @@ def test_aliases_name_the_operator_and_unknown_names_get_the_nearest() -> None:
 
 def test_entries_are_read_when_asked_for_with_their_anchors() -> None:
     text = GOOD + "- op: a\n  kind: opaque\n  params: &p {x: int = 1}\n- op: b\n  kind: opaque\n  params: *p\n- op: [\n"
-    assert dict(table.Table(loader.Source(text)).get("b").make_params({})) == {"x": 1}
+    assert dict(table.Table(loader.TableText(text)).get("b").make_params({})) == {"x": 1}
 
 
 def test_kinds_are_ordered() -> None:

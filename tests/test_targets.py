@@ -18,7 +18,7 @@ from mxc.compiler.kernel.ir import CallKernel, LoopKernel, Store, axis, const
 from mxc.compiler.targets import kernel_target, preferences, protocol, target
 from mxc.compiler.targets.cpu.preferences import FIGURES
 from mxc.compiler.targets.cpu.target import cpu_target
-from mxc.compiler.targets.launch import Library
+from mxc.compiler.targets.launch import LoadedKernels
 from mxc.runtime import runner
 from mxc.runtime.context import cpu
 from mxc.runtime.executor import GraphExecutor
@@ -146,4 +146,4 @@ def test_what_a_target_lacks():
     with pytest.raises(MXNetError, match="kernel made up: the CPU target has no library kernel telepathy"):
         cpu_target().source(unknown)
     with pytest.raises(MXNetError, match="no kernel k was loaded: the target has no code for telepathy"):
-        Library(missing={"k": "telepathy"}).address("k")
+        LoadedKernels(missing={"k": "telepathy"}).address("k")

@@ -4,7 +4,7 @@ from __future__ import annotations
 from kernel_cases import F, moves, softmax
 
 from mxc.compiler.kernel.ir import apply, axis, const, load
-from mxc.compiler.kernel.text import form_text, kernel_text
+from mxc.compiler.kernel.text import code_text, kernel_text
 from mxc.compiler.kernel.value_text import value_text
 
 SOFTMAX = """# softmax rows float32
@@ -27,7 +27,7 @@ def test_kernel_text() -> None:
 
 
 def test_form_text() -> None:
-    assert form_text(next(k for k in moves() if k.name == "pad")) == PAD
+    assert code_text(next(k for k in moves() if k.name == "pad")) == PAD
 
 
 def test_value_text() -> None:

@@ -108,10 +108,10 @@ def test_a_gradient_that_lies_across_the_weight(n: int, place: int) -> None:
 
 def test_new_rates_need_no_new_code() -> None:
     weight, grad, mom = _momentum(1 << 13)
-    before = updates._Form.code.cache_info().misses
+    before = updates._Specialization.code.cache_info().misses
     for step in range(5):
         mx.nd.sgd_mom_update(weight, grad, mom, lr=0.1 / (step + 1), momentum=0.9, wd=step, out=weight)
-    assert updates._Form.code.cache_info().misses <= before + 1
+    assert updates._Specialization.code.cache_info().misses <= before + 1
 
 
 def test_small_arrays_take_a_kernel_that_is_there() -> None:

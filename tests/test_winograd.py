@@ -19,11 +19,11 @@ from mxc.compiler.kernel.geometry import Window
 from mxc.compiler.kernel.interpret_calls import pack_rows
 from mxc.compiler.kernel.ir import CallKernel, Store
 from mxc.compiler.lowering import split_winograd as module
-from mxc.compiler.lowering.program import Storage
+from mxc.compiler.lowering.launches import Storage
 from mxc.compiler.ops import winograd
 from mxc.compiler.passes.blocked import blocked
 from mxc.compiler.targets.cpu import library
-from mxc.compiler.targets.cpu.machine.isa import AVX2, FORMS, Isa
+from mxc.compiler.targets.cpu.machine.isa import AVX2, ISAS, Isa
 from mxc.compiler.targets.cpu.preferences import FIGURES
 
 
@@ -98,7 +98,7 @@ def test_epilogue(epilogue, flat, instructions):
     check(*kernel_case(SIZES["several images"], instructions.isa, epilogue, flat), instructions)
 
 
-@pytest.mark.parametrize("isa", FORMS.values(), ids=lambda i: i.name)
+@pytest.mark.parametrize("isa", ISAS.values(), ids=lambda i: i.name)
 def test_one_text_serves_every_size(isa):
     first, second = (kernel_case(geometry(n, c, 32, h, h, p), isa)[0] for n, c, h, p in ((1, 32, 5, 1), (3, 64, 40, 0)))
     assert library.source(first, "k", isa) == library.source(second, "k", isa)

@@ -15,7 +15,7 @@ from mxc.compiler.kernel import interpret, interpret_calls, interpret_chain
 from mxc.compiler.kernel.ir import CallKernel, ChainKernel, FunctionKernel, Kernel, LoopKernel, RoutineKernel
 from mxc.compiler.kernel.routines import spec
 from mxc.compiler.kernel.text import kernel_text
-from mxc.compiler.targets.launch import Launch, Library
+from mxc.compiler.targets.launch import LaunchConfig, LoadedKernels
 from mxc.compiler.targets.preferences import Preferences
 
 if TYPE_CHECKING:
@@ -102,20 +102,20 @@ class ToyTarget:
     def lacks(self, kernel: Kernel) -> str:
         return kernel.function.source.operator if isinstance(kernel, FunctionKernel) else ""
 
-    def launch(self, kernel: Kernel) -> Launch:
+    def launch(self, kernel: Kernel) -> LaunchConfig:
         """Definitions have their extents in them, so the key is of the whole kernel."""
-        return Launch(hashlib.sha256(f"{kernel_text(kernel)}{kernel.values()}".encode()).hexdigest(), 1, 0, ())
+        return LaunchConfig(hashlib.sha256(f"{kernel_text(kernel)}{kernel.values()}".encode()).hexdigest(), 1, 0, ())
 
-    def load(self, kernels: Mapping[str, Kernel]) -> Library:
+    def load(self, kernels: Mapping[str, Kernel]) -> LoadedKernels:
         missing = {key: lacking for key, kernel in kernels.items() if (lacking := self.lacks(kernel))}
         for key, kernel in kernels.items():
             if key not in self.addresses and key not in missing:
                 self.launcher.kernels.append(kernel)
                 self.addresses[key] = len(self.launcher.kernels)
         addresses = {key: self.addresses[key] for key in kernels if key not in missing}
-        return Library(addresses, hits=len(addresses), missing=missing, launcher=self.launcher)
+        return LoadedKernels(addresses, hits=len(addresses), missing=missing, launcher=self.launcher)
 
-    def load_known(self, keys: Sequence[str]) -> Library | None:
+    def load_known(self, keys: Sequence[str]) -> LoadedKernels | None:
         return None
 
     def source(self, kernel: Kernel) -> str:

@@ -18,7 +18,7 @@ import numpy as np
 from mxc.compiler.error import MXNetError
 from mxc.compiler.functions import array_words
 from mxc.compiler.functions.faults import Faults, Line
-from mxc.compiler.functions.source import Source
+from mxc.compiler.functions.source import FunctionSource
 from mxc.compiler.functions.unbound import check_bound
 
 DEFAULT = "default of "  # before a parameter: no name of Python's
@@ -41,7 +41,7 @@ class ArrayFunction:
     do: return a value, write to an input, call what cannot be compiled.
     """
 
-    def __init__(self, source: Source, written: Sequence[str]):
+    def __init__(self, source: FunctionSource, written: Sequence[str]):
         self.source, self.written = source, tuple(written)
         self.arrays, self.digest = tuple(source.inputs), source.digest
         self.lines: list[Line] = []
@@ -77,10 +77,10 @@ class ArrayFunction:
         decorate: what is done to the functions that it calls."""
         found: dict[Any, Any] = {}
 
-        def make(source: Source, is_called: bool) -> Any:
+        def make(source: FunctionSource, is_called: bool) -> Any:
             plain = getattr(source.function, "py_func", source.function)
             if plain not in found:
-                space = {name: make(value, True) if isinstance(value, Source) else value
+                space = {name: make(value, True) if isinstance(value, FunctionSource) else value
                          for name, value in source.names.items()}
                 tree = self._trees[plain]
                 module = ast.Module([tree], [])
@@ -112,7 +112,7 @@ class ArrayFunction:
     def _file(self) -> str:
         return f"<{self.source.role} of {self.source.operator}>"
 
-    def _number(self, source: Source, is_called: bool) -> None:
+    def _number(self, source: FunctionSource, is_called: bool) -> None:
         plain = getattr(source.function, "py_func", source.function)
         if plain in self._trees:
             return
@@ -136,10 +136,10 @@ class ArrayFunction:
         self._trees[plain] = tree
         self._visit(source, tree, 0)
         for _, value in sorted(source.names.items()):
-            if isinstance(value, Source):
+            if isinstance(value, FunctionSource):
                 self._number(value, True)
 
-    def _visit(self, source: Source, node: ast.AST, number: int) -> None:
+    def _visit(self, source: FunctionSource, node: ast.AST, number: int) -> None:
         if isinstance(node, ast.stmt):
             self.lines.append(Line(source.file, node.lineno, source.line(node.lineno)))
             number = len(self.lines)
@@ -149,7 +149,7 @@ class ArrayFunction:
         for child in ast.iter_child_nodes(node):
             self._visit(source, child, number)
 
-    def _check(self, source: Source, body: Sequence[ast.stmt], is_called: bool) -> None:
+    def _check(self, source: FunctionSource, body: Sequence[ast.stmt], is_called: bool) -> None:
         for node in (n for statement in body for n in ast.walk(statement)):
             if type(node) in UNFIT:
                 raise source.error(f"{UNFIT[type(node)]}; expected assignments, loops, branches and numbers", node)
@@ -176,7 +176,7 @@ def _count_indices(node: ast.AST) -> int:
     return len(node.slice.elts) if all(plain) else 0
 
 
-def _check_attribute(source: Source, node: ast.Attribute) -> None:
+def _check_attribute(source: FunctionSource, node: ast.Attribute) -> None:
     """Refuse what is none of the members of modules and of arrays that are known to be safe."""
     value = source.names.get(node.value.id) if isinstance(node.value, ast.Name) else None
     if isinstance(node.value, ast.Attribute):
@@ -193,7 +193,7 @@ def _check_attribute(source: Source, node: ast.Attribute) -> None:
                            f"an index for each axis, or {', '.join(sorted(array_words.ATTRIBUTES))}", node)
 
 
-def _is_unfit(node: ast.Name, source: Source) -> bool:
+def _is_unfit(node: ast.Name, source: FunctionSource) -> bool:
     """Whether a name is Python's own and nothing that compiled code has."""
     if not isinstance(node.ctx, ast.Load) or node.id in source.function.__code__.co_varnames:
         return False
@@ -202,7 +202,7 @@ def _is_unfit(node: ast.Name, source: Source) -> bool:
     return value is not None and not is_error and node.id not in array_words.CALLED
 
 
-def _check_stores(source: Source, written: Sequence[str]) -> None:
+def _check_stores(source: FunctionSource, written: Sequence[str]) -> None:
     """Refuse assignments to elements of arrays that are inputs."""
     for node in ast.walk(source.tree):
         target = node.target if isinstance(node, ast.AugAssign) else node

@@ -5,7 +5,7 @@ import ast
 from collections.abc import Sequence
 
 from mxc.compiler.functions.formula import wrong_count
-from mxc.compiler.functions.source import Source
+from mxc.compiler.functions.source import FunctionSource
 
 REFUSED: dict[type[ast.AST], str] = {
     ast.Raise: "raises an error", ast.Assert: "asserts", ast.Try: "catches errors", ast.With: "has a with block",
@@ -20,7 +20,7 @@ NO_NUMBERS: dict[type[ast.AST], str] = {
 CONSTANTS = {str: "a string", bytes: "bytes", type(None): "None", complex: "a complex number", type(...): "an ellipsis"}
 
 
-def check(source: Source, outputs: int = 0) -> None:
+def check(source: FunctionSource, outputs: int = 0) -> None:
     """Raise MXNetError that quotes a line for what has no place in a function of numbers, in it or in one that it
     calls. outputs: how many numbers it returns in a tuple; 0: one by itself."""
     for node in _own_nodes(source.tree):
@@ -40,7 +40,7 @@ def check(source: Source, outputs: int = 0) -> None:
         last = statements[-1] if statements else source.tree
         raise source.error("a path through it ends without a return; expected a number on each", last)
     for called in source.names.values():
-        if isinstance(called, Source):
+        if isinstance(called, FunctionSource):
             check(called, -1)
 
 
@@ -55,7 +55,7 @@ def _own_nodes(tree: ast.AST) -> list[ast.AST]:
     return found
 
 
-def _check_return(source: Source, node: ast.Return, outputs: int) -> None:
+def _check_return(source: FunctionSource, node: ast.Return, outputs: int) -> None:
     """outputs below 0: of any number."""
     value = node.value
     what = "None" if value is None else NO_NUMBERS.get(type(value), "")

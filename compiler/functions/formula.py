@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mxc.compiler.functions.source import Source
+from mxc.compiler.functions.source import FunctionSource
 from mxc.compiler.functions.vocabulary import ARITHMETIC, COMPARISONS, FUNCTIONS, OF_KNOWN, ROUNDING, TESTS
 from mxc.compiler.system import syntax
 
@@ -32,7 +32,7 @@ class NotFormula(Exception):
 
 
 @dataclass(frozen=True)
-class Step:
+class Term:
     """What a line or an argument is: its name, and its kind."""
 
     name: str
@@ -48,11 +48,11 @@ class Formula:
     results: tuple[str, ...]
 
 
-Value = Any  # a Step, a number that is known, or a tuple of values
+Operand = Any  # a Term, a number that is known, or a tuple of values
 NOTHING = object()  # what a name is that only one branch has given a value
 
 
-def read_formula(source: Source, kinds: Sequence[type], outputs: int = 0) -> Formula:
+def read_formula(source: FunctionSource, kinds: Sequence[type], outputs: int = 0) -> Formula:
     """The formula of a function. kinds: float, int or bool for each argument, inputs first. outputs: how many numbers
     it has to give in a tuple; 0: one number, by itself.
 
@@ -60,7 +60,7 @@ def read_formula(source: Source, kinds: Sequence[type], outputs: int = 0) -> For
     """
     reader = _Reader(source, outputs)
     names = [*source.inputs, *source.keywords]
-    arguments = {name: Step(f"a{i}", KINDS[kind]) for i, (name, kind) in enumerate(zip(names, kinds, strict=True))}
+    arguments = {name: Term(f"a{i}", KINDS[kind]) for i, (name, kind) in enumerate(zip(names, kinds, strict=True))}
     try:
         result = reader.function(source, arguments)
     except (RecursionError, ArithmeticError, ValueError, TypeError, IndexError) as error:
@@ -89,22 +89,22 @@ class _Bind(NamedTuple):
     """A step of a loop that is being unrolled: the name gets the value."""
 
     target: ast.expr
-    value: Value
+    value: Operand
 
 
 class _Reader:
-    def __init__(self, source: Source, outputs: int):
+    def __init__(self, source: FunctionSource, outputs: int):
         self.main, self.outputs = source, outputs
         self.lines: list[tuple[str, str]] = []
-        self.known: dict[str, Step] = {}
+        self.known: dict[str, Term] = {}
         self.steps = 0
         self.source = source  # of the function that is being read
 
     # --- values
 
-    def text(self, value: Value) -> str:
+    def text(self, value: Operand) -> str:
         """A value in an expression."""
-        if isinstance(value, Step):
+        if isinstance(value, Term):
             return value.name
         if isinstance(value, (bool, int)):
             text = repr(float(value) if abs(value) > 2**53 else int(value))
@@ -114,17 +114,17 @@ class _Reader:
             raise NotFormula("a tuple is no number")
         return f"({text})" if text.startswith("-") else text
 
-    def line(self, text: str, kind: str) -> Step:
+    def line(self, text: str, kind: str) -> Term:
         """The step that an expression is."""
         if text not in self.known:
             if len(self.lines) >= MOST_LINES:
                 raise NotFormula(f"it takes more than {MOST_LINES} steps")
             name = f"t{len(self.lines)}"
             self.lines.append((name, text))
-            self.known[text] = Step(name, kind)
+            self.known[text] = Term(name, kind)
         return self.known[text]
 
-    def apply(self, pattern: str, kind: str, *values: Value) -> Step:
+    def apply(self, pattern: str, kind: str, *values: Operand) -> Term:
         """An expression over a, b and c, which become the values."""
         names = dict(zip("abc", map(self.text, values), strict=False))
         tree = syntax.parse(pattern, "eval")
@@ -133,7 +133,7 @@ class _Reader:
                 node.id = names[node.id]
         return self.line(ast.unparse(tree), kind)
 
-    def select(self, test: Step, yes: Value, no: Value) -> Value:
+    def select(self, test: Term, yes: Operand, no: Operand) -> Operand:
         """`yes` where `test` is not 0, else `no`."""
         if isinstance(yes, tuple) or isinstance(no, tuple):
             if not (isinstance(yes, tuple) and isinstance(no, tuple) and len(yes) == len(no)):
@@ -149,7 +149,7 @@ class _Reader:
 
     # --- statements
 
-    def function(self, source: Source, arguments: dict[str, Value]) -> Value:
+    def function(self, source: FunctionSource, arguments: dict[str, Operand]) -> Operand:
         """What a function gives for these arguments."""
         before, self.source = self.source, source
         result = self.run(source.statements, dict(arguments))
@@ -158,7 +158,7 @@ class _Reader:
         self.source = before
         return result
 
-    def run(self, statements: Sequence[Any], names: dict[str, Value]) -> Value | None:
+    def run(self, statements: Sequence[Any], names: dict[str, Operand]) -> Operand | None:
         """What statements return, None where they do not; `names` has the variables' values."""
         for i, node in enumerate(statements):
             self.steps += 1
@@ -169,7 +169,7 @@ class _Reader:
                 return self.returned(node, names)
             if isinstance(node, ast.If):
                 test = self.value(node.test, names)
-                if not isinstance(test, Step):
+                if not isinstance(test, Term):
                     return self.run([*(node.body if test else node.orelse), *rest], names)
                 if _returns(node):
                     yes = self.run([*node.body, *rest], dict(names))
@@ -187,7 +187,7 @@ class _Reader:
                 self.assign(node, names)
         return None
 
-    def branch(self, test: Step, node: ast.If, names: dict[str, Value]) -> None:
+    def branch(self, test: Term, node: ast.If, names: dict[str, Operand]) -> None:
         """An `if` whose branches only assign: what they differ in is selected."""
         yes, no = dict(names), dict(names)
         self.run(node.body, yes)
@@ -196,7 +196,7 @@ class _Reader:
             a, b = yes.get(name, NOTHING), no.get(name, NOTHING)
             names[name] = a if a is b else self.select(test, a, b)
 
-    def returned(self, node: ast.Return, names: dict[str, Value]) -> Value:
+    def returned(self, node: ast.Return, names: dict[str, Operand]) -> Operand:
         if node.value is None:
             raise NotFormula("it returns nothing")
         value = self.value(node.value, names)
@@ -206,7 +206,7 @@ class _Reader:
                 raise self.source.error(wrong_count(count, self.outputs), node)
         return value
 
-    def items(self, node: ast.For, names: dict[str, Value]) -> Sequence[Value]:
+    def items(self, node: ast.For, names: dict[str, Operand]) -> Sequence[Operand]:
         """What a loop goes over, where that is known."""
         if any(isinstance(n, (ast.Break, ast.Continue)) for n in ast.walk(node)):
             raise NotFormula("a loop ends early")
@@ -215,7 +215,7 @@ class _Reader:
             raise NotFormula("a loop goes over what is not known")
         return value
 
-    def assign(self, node: Any, names: dict[str, Value]) -> None:
+    def assign(self, node: Any, names: dict[str, Operand]) -> None:
         if isinstance(node, _Bind):
             self.bind(node.target, node.value, names)
         elif isinstance(node, ast.Assign):
@@ -230,7 +230,7 @@ class _Reader:
         elif not (isinstance(node, ast.Pass) or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))):
             raise NotFormula(f"{type(node).__name__} is not part of a formula")
 
-    def bind(self, target: ast.expr, value: Value, names: dict[str, Value]) -> None:
+    def bind(self, target: ast.expr, value: Operand, names: dict[str, Operand]) -> None:
         if isinstance(target, ast.Name):
             names[target.id] = value
         elif isinstance(target, (ast.Tuple, ast.List)) and isinstance(value, tuple) and len(value) == len(target.elts):
@@ -241,7 +241,7 @@ class _Reader:
 
     # --- expressions
 
-    def value(self, node: ast.expr, names: dict[str, Value]) -> Value:
+    def value(self, node: ast.expr, names: dict[str, Operand]) -> Operand:
         if isinstance(node, ast.Constant) and isinstance(node.value, (bool, int, float)):
             return node.value
         if isinstance(node, ast.Name):
@@ -258,7 +258,7 @@ class _Reader:
             return self.joined(node, names)
         if isinstance(node, ast.IfExp):
             test = self.value(node.test, names)
-            if not isinstance(test, Step):
+            if not isinstance(test, Term):
                 return self.value(node.body if test else node.orelse, names)
             return self.select(test, self.value(node.body, names), self.value(node.orelse, names))
         if isinstance(node, ast.Attribute):
@@ -271,13 +271,13 @@ class _Reader:
             return self.call(node, names)
         raise NotFormula(f"{type(node).__name__} is not part of a formula")
 
-    def of_name(self, name: str, names: Mapping[str, Value]) -> Value:
+    def of_name(self, name: str, names: Mapping[str, Operand]) -> Operand:
         value = names[name] if name in names else self.known_number(self.source.names.get(name, NOTHING))
         if value is NOTHING:
             raise NotFormula(f"{name} may have no value")
         return value
 
-    def known_number(self, value: Any) -> Value:
+    def known_number(self, value: Any) -> Operand:
         """A number from outside of the function, or a tuple of them."""
         if isinstance(value, np.generic):
             value = value.item()
@@ -294,7 +294,7 @@ class _Reader:
             raise self.source.error(f"{module.__name__} has no member {node.attr}", node)
         return getattr(module, node.attr)
 
-    def binary(self, op: ast.operator, a: Value, b: Value) -> Value:
+    def binary(self, op: ast.operator, a: Operand, b: Operand) -> Operand:
         if isinstance(op, (ast.BitAnd, ast.BitOr, ast.BitXor)):
             if kind_of(a) != TRUTH or kind_of(b) != TRUTH:
                 raise NotFormula("it works on bits")
@@ -303,21 +303,21 @@ class _Reader:
         if type(op) not in ARITHMETIC:
             raise NotFormula("it works on bits or matrices")
         sign, function = ARITHMETIC[type(op)]
-        if not isinstance(a, Step) and not isinstance(b, Step):
+        if not isinstance(a, Term) and not isinstance(b, Term):
             return self.of_numbers(op, function, a, b)
         is_whole = REAL not in (kind_of(a), kind_of(b))
         if isinstance(op, (ast.FloorDiv, ast.Mod)):
-            if isinstance(b, Step) or not b or not math.isfinite(b):
+            if isinstance(b, Term) or not b or not math.isfinite(b):
                 raise NotFormula("a remainder by what may be 0")
             rest = self.apply("a % b", WHOLE if is_whole else REAL, a, b)
             if isinstance(op, ast.Mod):
                 return rest
             return self.apply("rint((a - b) / c)", rest.kind, a, rest, b)
         if isinstance(op, ast.Pow):
-            is_whole = is_whole and not isinstance(b, Step) and b >= 0
+            is_whole = is_whole and not isinstance(b, Term) and b >= 0
         return self.apply(f"a {sign} b", WHOLE if is_whole and not isinstance(op, ast.Div) else REAL, a, b)
 
-    def of_numbers(self, op: ast.operator, function: Callable[[Any, Any], Any], a: Value, b: Value) -> Value:
+    def of_numbers(self, op: ast.operator, function: Callable[[Any, Any], Any], a: Operand, b: Operand) -> Operand:
         """What is known already."""
         for number in (a, b):
             is_huge = isinstance(op, ast.Pow) and isinstance(number, int) and abs(number) > 1024
@@ -328,46 +328,46 @@ class _Reader:
             raise NotFormula("it has complex numbers")
         return result
 
-    def unary(self, op: ast.unaryop, a: Value) -> Value:
+    def unary(self, op: ast.unaryop, a: Operand) -> Operand:
         if isinstance(op, ast.Not):
-            return self.apply("logical_not(a)", TRUTH, a) if isinstance(a, Step) else not a
+            return self.apply("logical_not(a)", TRUTH, a) if isinstance(a, Term) else not a
         if isinstance(op, ast.Invert) or isinstance(a, tuple):
             raise NotFormula("it works on bits")
-        if not isinstance(a, Step):
+        if not isinstance(a, Term):
             return -a if isinstance(op, ast.USub) else +a
         kind = WHOLE if a.kind == TRUTH else a.kind
-        return self.apply("-a", kind, a) if isinstance(op, ast.USub) else Step(a.name, kind)
+        return self.apply("-a", kind, a) if isinstance(op, ast.USub) else Term(a.name, kind)
 
-    def compare(self, node: ast.Compare, names: dict[str, Value]) -> Value:
+    def compare(self, node: ast.Compare, names: dict[str, Operand]) -> Operand:
         """A chain holds where each of its comparisons does."""
-        total: Value = True
+        total: Operand = True
         left = self.value(node.left, names)
         for op, each in zip(node.ops, node.comparators, strict=True):
             right = self.value(each, names)
             if type(op) not in COMPARISONS or isinstance(left, tuple) or isinstance(right, tuple):
                 raise NotFormula("it compares what are no numbers")
             sign, function = COMPARISONS[type(op)]
-            if isinstance(left, Step) or isinstance(right, Step):
-                holds: Value = self.apply(f"a {sign} b", TRUTH, left, right)
+            if isinstance(left, Term) or isinstance(right, Term):
+                holds: Operand = self.apply(f"a {sign} b", TRUTH, left, right)
             else:
                 holds = function(left, right)
             total, left = self.both(total, holds), right
         return total
 
-    def both(self, a: Value, b: Value) -> Value:
+    def both(self, a: Operand, b: Operand) -> Operand:
         """Of two truth values."""
-        if not isinstance(a, Step):
+        if not isinstance(a, Term):
             return b if a else False
-        if not isinstance(b, Step):
+        if not isinstance(b, Term):
             return a if b else False
         return self.apply("logical_and(a, b)", TRUTH, a, b)
 
-    def joined(self, node: ast.BoolOp, names: dict[str, Value]) -> Value:
+    def joined(self, node: ast.BoolOp, names: dict[str, Operand]) -> Operand:
         """`a and b` is b where a is true, else a; `a or b` the other way round."""
         is_and = isinstance(node.op, ast.And)
         total = self.value(node.values[0], names)
         for each in node.values[1:]:
-            if not isinstance(total, Step):
+            if not isinstance(total, Term):
                 if bool(total) != is_and:
                     return total
                 total = self.value(each, names)
@@ -381,9 +381,9 @@ class _Reader:
 
     # --- calls
 
-    def call(self, node: ast.Call, names: dict[str, Value]) -> Value:
+    def call(self, node: ast.Call, names: dict[str, Operand]) -> Operand:
         function = self.called(node.func, names)
-        if isinstance(function, Source):
+        if isinstance(function, FunctionSource):
             return self.inlined(function, node, names)
         if node.keywords or any(isinstance(a, ast.Starred) for a in node.args):
             raise NotFormula("a call with names")
@@ -394,7 +394,7 @@ class _Reader:
             return self.of_python(function, values)
         return self.of_library(function, values)
 
-    def called(self, node: ast.expr, names: Mapping[str, Value]) -> Any:
+    def called(self, node: ast.expr, names: Mapping[str, Operand]) -> Any:
         """What is called: a Source, a function of math or numpy, or the name of one of Python's own."""
         if isinstance(node, ast.Attribute):
             return self.member(node)
@@ -402,7 +402,7 @@ class _Reader:
             return self.source.names.get(node.id, node.id)
         raise NotFormula("it calls what is no name")
 
-    def inlined(self, function: Source, node: ast.Call, names: dict[str, Value]) -> Value:
+    def inlined(self, function: FunctionSource, node: ast.Call, names: dict[str, Operand]) -> Operand:
         if any(isinstance(a, ast.Starred) for a in node.args) or len(node.args) != len(function.inputs):
             raise NotFormula("a call with other arguments")
         arguments = {name: self.value(a, names) for name, a in zip(function.inputs, node.args, strict=True)}
@@ -413,7 +413,7 @@ class _Reader:
             raise NotFormula("a call with other arguments")
         return self.function(function, arguments)
 
-    def of_known(self, function: Any, values: Sequence[Value]) -> Value:
+    def of_known(self, function: Any, values: Sequence[Operand]) -> Operand:
         """A call on what is known already."""
         if isinstance(function, str):
             if function not in OF_KNOWN:
@@ -425,7 +425,7 @@ class _Reader:
             result = tuple(result)
         return result if isinstance(result, range) else self.known_number(result)
 
-    def of_python(self, name: str, values: Sequence[Value]) -> Value:
+    def of_python(self, name: str, values: Sequence[Operand]) -> Operand:
         """abs, min, max and so on, as Python means them: a comparison with NaN does not hold."""
         if any(isinstance(v, tuple) for v in values):
             raise NotFormula(f"{name} of a tuple")
@@ -433,7 +433,7 @@ class _Reader:
             best = values[0]
             for other in values[1:]:
                 test = self.apply(f"a {'<' if name == 'min' else '>'} b", TRUTH, other, best) if (
-                    isinstance(other, Step) or isinstance(best, Step)) else None
+                    isinstance(other, Term) or isinstance(best, Term)) else None
                 best = OF_KNOWN[name](best, other) if test is None else self.select(test, other, best)
             return best
         if len(values) == 2 and name == "pow":
@@ -442,7 +442,7 @@ class _Reader:
             raise NotFormula(f"{name} of several")
         value, = values
         if name == "float":
-            return Step(value.name, REAL)
+            return Term(value.name, REAL)
         if name == "bool":
             return value if value.kind == TRUTH else self.apply("a != 0", TRUTH, value)
         if name == "abs":
@@ -452,7 +452,7 @@ class _Reader:
             return value if value.kind == WHOLE else self.apply(pattern, WHOLE, value)
         raise NotFormula(f"it calls {name}")
 
-    def of_library(self, function: Any, values: Sequence[Value]) -> Value:
+    def of_library(self, function: Any, values: Sequence[Operand]) -> Operand:
         """A function of math or numpy."""
         name = getattr(function, "__name__", "")
         is_math = getattr(function, "__module__", None) == "math"
@@ -460,7 +460,7 @@ class _Reader:
             raise NotFormula(f"{name} of a tuple")
         if function is np.where and len(values) == 3:
             test, yes, no = values
-            return self.select(test, yes, no) if isinstance(test, Step) else (yes if test else no)
+            return self.select(test, yes, no) if isinstance(test, Term) else (yes if test else no)
         if function is np.clip and len(values) == 3:
             return self.apply("min(max(a, b), c)", REAL, *values)
         if function is math.log and len(values) == 2:
@@ -482,12 +482,12 @@ def wrong_count(count: int, outputs: int) -> str:
     return f"it returns {what}; expected {wanted}"
 
 
-def kind_of(value: Value) -> str:
-    return value.kind if isinstance(value, Step) else KINDS.get(type(value), "")
+def kind_of(value: Operand) -> str:
+    return value.kind if isinstance(value, Term) else KINDS.get(type(value), "")
 
 
-def _has_step(value: Value) -> bool:
-    return any(map(_has_step, value)) if isinstance(value, tuple) else isinstance(value, Step)
+def _has_step(value: Operand) -> bool:
+    return any(map(_has_step, value)) if isinstance(value, tuple) else isinstance(value, Term)
 
 
 def _returns(node: ast.If) -> bool:

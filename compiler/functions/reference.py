@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mxc.compiler.functions.integers import INTEGER, TYPE
-from mxc.compiler.functions.source import Source
+from mxc.compiler.functions.source import FunctionSource
 from mxc.compiler.functions.typed import ROUNDERS, build, rewritten
 from mxc.compiler.scalar_functions.records import BUILTINS
 
@@ -36,7 +36,7 @@ class _Math:
         return guarded
 
 
-def numpy_function(source: Source, kinds: Sequence[type], part: tuple[int, int] | None,
+def numpy_function(source: FunctionSource, kinds: Sequence[type], part: tuple[int, int] | None,
                    dtype: str) -> Callable[..., float]:
     """The function on NumPy's numbers of a dtype; NaN where Python raises an error."""
     number = np.dtype(dtype).type

@@ -22,12 +22,13 @@ Definition = ast.FunctionDef | ast.Lambda
 
 
 @dataclass(frozen=True)
-class Source:
+class FunctionSource:
     """A Python function as it was when it was read.
 
     operator: the name that it is registered under, for messages. role: what it is to the operator, as "function" or
     "gradient". tree: its definition, with the lines of its file. names: what its free names stood for (modules,
-    numbers, tuples of numbers, other functions' Sources). Names of Python's own (`range`, `abs`) are not among them.
+    numbers, tuples of numbers, other functions' FunctionSources). Names of Python's own (`range`, `abs`) are not among
+    them.
     """
 
     operator: str
@@ -53,7 +54,8 @@ class Source:
         """32 hexadecimal digits of all that its results depend on: its text without comments, and its names' values."""
         parts = [ast.dump(_bare(self.tree))]
         for name, value in sorted(self.names.items()):
-            meaning = value.digest if isinstance(value, Source) else getattr(value, "__name__", None) or repr(value)
+            meaning = value.digest if isinstance(value, FunctionSource) else getattr(value, "__name__",
+                                                                                     None) or repr(value)
             parts.append(f"{name}={type(value).__name__} {meaning}")
         parts.append(repr(sorted((k, repr(v)) for k, v in self.keywords.items())))
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:32]
@@ -79,7 +81,7 @@ class Source:
                           f"    {self.line(number)}")
 
 
-def read(operator: str, role: str, function: Callable[..., Any]) -> Source:
+def read(operator: str, role: str, function: Callable[..., Any]) -> FunctionSource:
     """The source of `function`, and of the functions in Python that it calls. What its names mean is kept as it is now.
 
     Raises MXNetError where the source cannot be found, and for a name that means something else than numbers, tuples of
@@ -88,13 +90,13 @@ def read(operator: str, role: str, function: Callable[..., Any]) -> Source:
     return _read(operator, role, function, ())
 
 
-def _read(operator: str, role: str, function: Any, callers: tuple[Any, ...]) -> Source:
+def _read(operator: str, role: str, function: Any, callers: tuple[Any, ...]) -> FunctionSource:
     function = getattr(function, "py_func", function)  # of a function that Numba has decorated
     if not isinstance(function, types.FunctionType):
         raise MXNetError(f"operator {operator}: its {role} is {function!r}; expected a function written in Python")
     file, tree = _definition(operator, role, function)
     names: dict[str, Any] = {}
-    source = Source(operator, role, function, file, tree, names)
+    source = FunctionSource(operator, role, function, file, tree, names)
     _check_parameters(source)
     loads = [n for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)]
     free = {*function.__code__.co_freevars, *_globals_of(function.__code__)}
@@ -118,7 +120,7 @@ def _read(operator: str, role: str, function: Any, callers: tuple[Any, ...]) -> 
     return source
 
 
-def _meaning(source: Source, node: ast.Name, value: Any, callers: tuple[Any, ...]) -> Any:
+def _meaning(source: FunctionSource, node: ast.Name, value: Any, callers: tuple[Any, ...]) -> Any:
     """What a free name is kept as."""
     if isinstance(value, (bool, int, float)):
         return value
@@ -145,7 +147,7 @@ _TYPES = frozenset(getattr(np, name) for name in ("float16", "float32", "float64
                                                    "int64", "uint8", "uint16", "uint32", "uint64"))
 
 
-def _check_parameters(source: Source) -> None:
+def _check_parameters(source: FunctionSource) -> None:
     arguments = source.tree.args
     if arguments.vararg or arguments.kwarg:
         raise source.error("it has * or ** parameters; expected one name for each argument")
@@ -230,7 +232,7 @@ def _bare(tree: Definition) -> ast.AST:
     """A definition without its name, docstring, decorators and annotations, on which no result depends."""
     if isinstance(tree, ast.Lambda):
         return tree
-    source = Source("", "", lambda: None, "", tree, {})
+    source = FunctionSource("", "", lambda: None, "", tree, {})
     plain = syntax.parse(ast.unparse(ast.Module(source.statements or [ast.Pass()], [])))
     names = [a.arg for a in (*tree.args.posonlyargs, *tree.args.args)], [a.arg for a in tree.args.kwonlyargs]
     return ast.Module([ast.Expr(ast.Constant(repr(names))), *plain.body], [])

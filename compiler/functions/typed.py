@@ -23,7 +23,7 @@ import numpy as np
 
 from mxc.compiler.functions.formula import REAL, TRUTH, WHOLE
 from mxc.compiler.functions.integers import INTEGER, TYPE, WORDS, Simpler, fits
-from mxc.compiler.functions.source import Source
+from mxc.compiler.functions.source import FunctionSource
 
 ROUNDED = "rounded"  # a number of the dtype that has no fraction, and is a whole number to the function
 OTHER = "other"  # what is no number of the three kinds, or of a dtype that the function names: left as it is
@@ -47,7 +47,7 @@ class Text:
     names: dict[str, Any] = field(default_factory=dict)
 
 
-def rewritten(source: Source, kinds: Sequence[type], part: tuple[int, int] | None,
+def rewritten(source: FunctionSource, kinds: Sequence[type], part: tuple[int, int] | None,
               name: str) -> Text:
     """The text of a function whose arguments are numbers of the dtype. kinds: float, int or bool: what they are to the
     function, inputs first. part: (i, n): the i-th of the n numbers that it returns in a tuple; None: it returns one."""
@@ -71,7 +71,7 @@ class _Rewriter(ast.NodeTransformer):
     """One function for arguments of certain kinds; `name` in the text, `returns`: the kind of its result. The main one,
     which gives the part of its result that is asked for, comes after those that it calls."""
 
-    def __init__(self, source: Source, kinds: tuple[str, ...], text: Text, part: tuple[int, int] | None = None,
+    def __init__(self, source: FunctionSource, kinds: tuple[str, ...], text: Text, part: tuple[int, int] | None = None,
                  is_main: bool = True):
         self.source, self.text, self.part, self.is_main = source, text, part, is_main
         names = [*source.inputs, *source.keywords]
@@ -97,7 +97,7 @@ class _Rewriter(ast.NodeTransformer):
             ast.copy_location(node, source.tree)
         text.functions[self.name] = ast.fix_missing_locations(definition), source.file
         text.names |= {self._own(n): v for n, v in source.names.items()
-                       if not isinstance(v, (Source, bool, int, float, np.generic))}
+                       if not isinstance(v, (FunctionSource, bool, int, float, np.generic))}
 
     def _argument(self, node: ast.expr, kind: str, wanted: str) -> ast.expr:
         """What a parameter holds first: the main function's arguments are numbers of the dtype, whatever their kind."""
@@ -193,7 +193,7 @@ class _Rewriter(ast.NodeTransformer):
     def _of_call(self, node: ast.Call) -> str:
         function = self._captured(node.func)
         kinds = [self.kind(a) for a in node.args]
-        if isinstance(function, Source):
+        if isinstance(function, FunctionSource):
             return self._callee(function, node).returns if "" not in kinds else ""
         name = getattr(function, "__name__", function)
         if name in TRUTH_RESULTS:
@@ -208,7 +208,7 @@ class _Rewriter(ast.NodeTransformer):
             return OTHER
         return REAL if OTHER not in kinds else OTHER
 
-    def _callee(self, function: Source, node: ast.Call) -> _Rewriter:
+    def _callee(self, function: FunctionSource, node: ast.Call) -> _Rewriter:
         """The called function for these arguments. A keyword's argument is what its position would be."""
         given = _given(function, node)
         kinds = tuple(self.kind(given[n]) if n in given else _of_number(function.keywords.get(n))
@@ -326,7 +326,7 @@ class _Rewriter(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
         function = self._captured(node.func)
-        if isinstance(function, Source):
+        if isinstance(function, FunctionSource):
             return self._call_of(function, node)
         if node.keywords:
             raise self.source.error(f"the argument {node.keywords[0].arg} of {ast.unparse(node.func)} is given by its "
@@ -359,7 +359,7 @@ class _Rewriter(ast.NodeTransformer):
             return self._word("int", self.visit(node)) if self.kind(node) in (TRUTH, OTHER) else self.visit(node)
         return self._word(f"mxc_{ROUNDING[name]}", self.visit(node))
 
-    def _call_of(self, function: Source, node: ast.Call) -> ast.expr:
+    def _call_of(self, function: FunctionSource, node: ast.Call) -> ast.expr:
         """Arguments by position, defaults filled in."""
         callee = self._callee(function, node)
         given = _given(function, node)
@@ -418,7 +418,7 @@ class _Rewriter(ast.NodeTransformer):
                 for statement in (ast.Assign([target], value), ast.Return(self._wrap(result)))]
 
 
-def _given(function: Source, node: ast.Call) -> dict[str, ast.expr]:
+def _given(function: FunctionSource, node: ast.Call) -> dict[str, ast.expr]:
     """The arguments of a call by name."""
     given = dict(zip(function.inputs, node.args, strict=False))
     given.update({str(k.arg): k.value for k in node.keywords})

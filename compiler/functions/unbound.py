@@ -4,24 +4,24 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
-from mxc.compiler.functions.source import Source
+from mxc.compiler.functions.source import FunctionSource
 
 Names = frozenset[str]
 
 
-def check_bound(source: Source) -> None:
+def check_bound(source: FunctionSource) -> None:
     """Raise MXNetError that quotes the line where a function, or one that it calls, may use a variable that has no
     value yet. What an `if` or a loop may leave out counts as left out; a loop over numbers that are known does not."""
     _Flow(source).block(source.statements, frozenset([*source.inputs, *source.keywords]))
     for called in source.names.values():
-        if isinstance(called, Source):
+        if isinstance(called, FunctionSource):
             check_bound(called)
 
 
 class _Flow:
     """One function. Sets are the names that surely have values; None: no path leads there."""
 
-    def __init__(self, source: Source):
+    def __init__(self, source: FunctionSource):
         self.source = source
         self.locals = {n.id for s in source.statements for n in ast.walk(s)
                        if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}

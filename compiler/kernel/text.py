@@ -4,7 +4,7 @@
       b2[a0] = add(mul(b0[a0], 2.0f4), b1[a0])
 
 Values are written as value_text.py says. Two kernels with the same text (extents and run-time integers shown as `#`,
-see `form_text`) have the same code.
+see `code_text`) have the same code.
 """
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def kernel_text(kernel: Kernel) -> str:
     return f"# {kernel.name}\n{text}"
 
 
-def form_text(kernel: Kernel) -> str:
+def code_text(kernel: Kernel) -> str:
     """What the kernel's code depends on: names left out, extents as `#` (but for those that canonical.py has `fixed`),
     run-time integers numbered `#0`, `#1`, ..."""
     if isinstance(kernel, RoutineKernel):

@@ -20,13 +20,13 @@ from mxc.compiler.kernel import ir
 from mxc.compiler.kernel.calls import coefficients, linear
 from mxc.compiler.kernel.geometry import BlockedConvolution, BlockedDepthwise, Geometry, Window
 from mxc.compiler.kernel.ir import CallKernel, ChainKernel, Place, Store
-from mxc.compiler.lowering.program import Launch, Storage
+from mxc.compiler.lowering.launches import Launch, Storage
 from mxc.compiler.lowering.stage import lowering_stage
 
 if TYPE_CHECKING:
     from mxc.compiler.targets.preferences import Chains, Preferences
 
-Call = tuple[CallKernel, tuple[Place, ...]]
+ChainCall = tuple[CallKernel, tuple[Place, ...]]
 
 
 @dataclass
@@ -203,9 +203,9 @@ class _Segment:
     def __init__(self, stages: Sequence[_Stage], storages: Sequence[Storage]):
         self.stages, self.storages = stages, list(storages)
         self.done: list[int | None] = [None] * len(stages)
-        self.made: list[Call] = []
+        self.made: list[ChainCall] = []
 
-    def calls(self, first: int, last: int, band: int) -> tuple[Call, ...]:
+    def calls(self, first: int, last: int, band: int) -> tuple[ChainCall, ...]:
         """Those for the output rows first <= h < last."""
         count = -(-(last - first) // band)
         bounds = [first + (last - first) * i // count for i in range(count + 1)]
@@ -229,7 +229,7 @@ class _Segment:
             begin = end
         self.done[position] = last
 
-    def _call(self, stage: _Stage, first: int, last: int, slot: int, behind: int) -> Call:
+    def _call(self, stage: _Stage, first: int, last: int, slot: int, behind: int) -> ChainCall:
         """Output rows first <= h < last into `slot` of the target; behind: rows after those that were made first."""
         w, g, strides, rows = stage.window, stage.geometry, stage.geometry.data_strides, last - first
         begin, end = stage.needed(first, last)

@@ -11,8 +11,8 @@ from mxc.compiler.kernel.ir import FunctionKernel
 from mxc.compiler.lowering.copy_kernels import copy_kernel, placing_kernel
 from mxc.compiler.lowering.fuse import Group
 from mxc.compiler.lowering.fuse_forms import is_view
+from mxc.compiler.lowering.launches import Launch, Storage, by_phase
 from mxc.compiler.lowering.lower_group import GroupLowering, routine_kernel
-from mxc.compiler.lowering.program import Launch, Storage, by_phase
 from mxc.compiler.lowering.stage import lowering_stage
 
 if TYPE_CHECKING:

@@ -34,7 +34,7 @@ from mxc.compiler.kernel.scalar import body_value, expression, reduction_final
 from mxc.compiler.kernel.simplify_index import Simplifier
 from mxc.compiler.lowering.fuse import Group
 from mxc.compiler.lowering.fuse_forms import DOMAIN, is_view, is_window
-from mxc.compiler.lowering.program import Storage
+from mxc.compiler.lowering.launches import Storage
 from mxc.compiler.ops.operator import Kind
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ ZERO = const(0, INDEX)
 SEED = Storage("seed", "int64", (2,), "seed")
 
 
-class Call:
+class CallSite:
     """What a rule sees of its node: the shapes and dtypes of its inputs and of one output."""
 
     def __init__(self, graph: Graph, entry: Entry):
@@ -61,7 +61,7 @@ class Call:
         return self._graph.dtype(self._node.inputs[k])
 
 
-class Anchor(Call):
+class Anchor(CallSite):
     """What a call rule sees of its node: the target's figures too."""
 
     def __init__(self, graph: Graph, entry: Entry, prefers: Preferences):
@@ -69,7 +69,7 @@ class Anchor(Call):
         self.prefers = prefers
 
 
-class RoutineNode(Call):
+class RoutineSite(CallSite):
     """What a routine rule sees of its node: all outputs besides."""
 
     def __init__(self, graph: Graph, node: Node):
@@ -84,7 +84,7 @@ def routine_kernel(graph: Graph, node: Node) -> RoutineKernel | FunctionKernel:
     assert node.op is not None
     rule = node.op.rule("routine")
     assert rule is not None, node
-    seen = RoutineNode(graph, node)
+    seen = RoutineSite(graph, node)
     made = rule(seen, node.params)
     if isinstance(made, FunctionKernel):
         return made
@@ -93,7 +93,7 @@ def routine_kernel(graph: Graph, node: Node) -> RoutineKernel | FunctionKernel:
                          len(inputs))
 
 
-class Inputs(Call):
+class IndexSite(CallSite):
     """What an index rule sees of its node: its inputs' elements too."""
 
     def __init__(self, lowering: GroupLowering, entry: Entry):
@@ -187,7 +187,7 @@ class GroupLowering:
             return self.value(source, unflatten(flat, self.graph.shape(source)))
         rule = node.op.rule("index")
         if rule is not None:
-            return rule(Inputs(self, entry), node.params, index)
+            return rule(IndexSite(self, entry), node.params, index)
         return self.formula(entry, index)
 
     def formula(self, entry: Entry, index: Index) -> Value:
@@ -223,7 +223,7 @@ class GroupLowering:
         if is_window(node):
             rule = node.op.rule("window")
             assert rule is not None, node
-            result = rule(Window(self, entry), node.params)
+            result = rule(WindowSite(self, entry), node.params)
         else:
             source = node.inputs[0]
             element = self.value(source, self.space_axes())
@@ -305,7 +305,7 @@ class GroupLowering:
         return calls.call(self.group.label, geometry, [s.dtype for s in self.storages], stores)
 
 
-class Window(Inputs):
+class WindowSite(IndexSite):
     """What a window rule sees: its input's elements, the output's index and the window's axes."""
 
     def __init__(self, lowering: GroupLowering, entry: Entry):

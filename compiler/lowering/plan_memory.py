@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from mxc.compiler.kernel import calls
 from mxc.compiler.kernel.ir import CallKernel, ChainKernel, FunctionKernel
-from mxc.compiler.lowering.program import Launch, Storage, can_share, last_uses
+from mxc.compiler.lowering.launches import Launch, Storage, can_share, last_uses
 from mxc.compiler.lowering.stage import Program, lowering_stage
 from mxc.compiler.plan import Buffer, Plan, Step
 

@@ -5,7 +5,7 @@ import heapq
 from collections.abc import Sequence
 
 from mxc.compiler.graph.phases import BACKWARD, FORWARD, PREPARE
-from mxc.compiler.lowering.program import Launch, Storage
+from mxc.compiler.lowering.launches import Launch, Storage
 from mxc.compiler.lowering.stage import lowering_stage
 
 

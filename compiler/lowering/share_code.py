@@ -12,7 +12,7 @@ import numpy as np
 
 from mxc.compiler.kernel import ir
 from mxc.compiler.kernel.ir import INDEX, Accumulator, LoopKernel, Store, Value
-from mxc.compiler.lowering.program import Launch
+from mxc.compiler.lowering.launches import Launch
 from mxc.compiler.lowering.stage import lowering_stage
 
 ALIKE = 8  # kernels from which on they share their code
@@ -22,17 +22,17 @@ BITS = {"float32": "int32", "float64": "int64", "int32": "", "int64": ""}  # dty
 @lowering_stage(needs=("launches",))
 def share_code(launches: Sequence[Launch]) -> list[Launch]:
     """Makes numbers of formulas arguments where many kernels differ in nothing else: these share their code."""
-    forms: dict[Hashable, dict[tuple, LoopKernel]] = {}
+    patterns: dict[Hashable, dict[tuple, LoopKernel]] = {}
     for kernel in dict.fromkeys(launch.kernel for launch in launches):
         if isinstance(kernel, LoopKernel):
-            form, numbers = _form(kernel)
-            forms.setdefault(form, {}).setdefault(numbers, kernel)
-    alike = {form for form, found in forms.items() if len(found) >= ALIKE}
+            pattern, numbers = _pattern(kernel)
+            patterns.setdefault(pattern, {}).setdefault(numbers, kernel)
+    alike = {pattern for pattern, found in patterns.items() if len(found) >= ALIKE}
     if not alike:
         return list(launches)
     made = {}
     for kernel in dict.fromkeys(launch.kernel for launch in launches):
-        if isinstance(kernel, LoopKernel) and _form(kernel)[0] in alike:
+        if isinstance(kernel, LoopKernel) and _pattern(kernel)[0] in alike:
             made[kernel] = _with_arguments(kernel)
     return [replace(launch, kernel=made[launch.kernel]) if launch.kernel in made else launch for launch in launches]
 
@@ -41,7 +41,7 @@ def _is_number(v: Value) -> bool:
     return v.op == "const" and v.dtype in BITS
 
 
-def _form(kernel: LoopKernel) -> tuple[Hashable, tuple]:
+def _pattern(kernel: LoopKernel) -> tuple[Hashable, tuple]:
     """What kernels have in common that differ in numbers alone, and the numbers."""
     places: dict[int, int] = {}
     steps: list[Hashable] = []
@@ -56,8 +56,8 @@ def _form(kernel: LoopKernel) -> tuple[Hashable, tuple]:
         steps.append((v.op, v.dtype, data, *[places[id(a)] for a in v.args]))
     accumulators = tuple((a.combine, places[id(a.body)]) for a in kernel.accumulators)
     stores = tuple((s.buffer, s.mode, places[id(s.index)], places[id(s.value)]) for s in kernel.stores)
-    form = kernel.buffers, len(kernel.domain), len(kernel.reduce), accumulators, stores, tuple(steps)
-    return form, tuple(numbers)
+    pattern = kernel.buffers, len(kernel.domain), len(kernel.reduce), accumulators, stores, tuple(steps)
+    return pattern, tuple(numbers)
 
 
 def _argument(v: Value) -> Value:

@@ -16,7 +16,7 @@ from mxc.compiler.kernel import ir
 from mxc.compiler.kernel.canonical import mapped
 from mxc.compiler.kernel.ir import INDEX, LoopKernel, Value
 from mxc.compiler.kernel.simplify_index import affine, index
-from mxc.compiler.lowering.program import Launch, Storage, divided
+from mxc.compiler.lowering.launches import Launch, Storage, divided
 from mxc.compiler.lowering.split_reduction import compact
 from mxc.compiler.lowering.stage import lowering_stage
 

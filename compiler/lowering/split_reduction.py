@@ -25,7 +25,7 @@ from mxc.compiler.kernel.ir import (
     walk,
 )
 from mxc.compiler.kernel.simplify_index import substitute
-from mxc.compiler.lowering.program import Launch, Storage, divided
+from mxc.compiler.lowering.launches import Launch, Storage, divided
 from mxc.compiler.lowering.stage import lowering_stage
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from mxc.compiler.kernel import calls, ir
 from mxc.compiler.kernel.geometry import Window, WinogradConvolution
 from mxc.compiler.kernel.ir import CallKernel
-from mxc.compiler.lowering.program import Launch, Storage, divided
+from mxc.compiler.lowering.launches import Launch, Storage, divided
 from mxc.compiler.lowering.stage import lowering_stage
 from mxc.compiler.ops import winograd
 

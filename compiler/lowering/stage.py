@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 
 from mxc.compiler.graph.graph import Graph
 from mxc.compiler.graph.options import Options
-from mxc.compiler.lowering.program import Launch, Storage
+from mxc.compiler.lowering.launches import Launch, Storage
 from mxc.compiler.lowering.text import launches_text
 from mxc.compiler.plan import Plan
 from mxc.compiler.transformation import Transformation

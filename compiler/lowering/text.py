@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 
 from mxc.compiler.kernel.ir import CallKernel, ChainKernel, FunctionKernel, Kernel, LoopKernel
-from mxc.compiler.kernel.text import form_text
-from mxc.compiler.lowering.program import Launch, Storage
+from mxc.compiler.kernel.text import code_text
+from mxc.compiler.lowering.launches import Launch, Storage
 
 
 def launches_text(launches: Sequence[Launch], names: Sequence[str] = ()) -> str:
@@ -32,7 +32,7 @@ def _kernel(kernel: Kernel | None) -> str:
         return "host step"
     if isinstance(kernel, ChainKernel):
         return f"chain of {', '.join(dict.fromkeys(call.template for call, _ in kernel.calls()))}"
-    digest = hashlib.sha256(form_text(kernel).encode()).hexdigest()[:6]  # of tens of kernels, few enough to read
+    digest = hashlib.sha256(code_text(kernel).encode()).hexdigest()[:6]  # of tens of kernels, few enough to read
     if isinstance(kernel, LoopKernel):
         return f"loop {digest} {list(kernel.domain)}{f' reduce {list(kernel.reduce)}' if kernel.reduce else ''}"
     if isinstance(kernel, CallKernel):

@@ -16,7 +16,7 @@ import numpy as np
 from mxc.compiler.system import syntax
 
 if TYPE_CHECKING:
-    from mxc.compiler.functions.source import Source
+    from mxc.compiler.functions.source import FunctionSource
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +34,7 @@ class ScalarFunction:
     count: int
     lines: tuple[tuple[str, str], ...] = ()
     result: str = ""
-    source: Source | None = None
+    source: FunctionSource | None = None
     part: tuple[int, int] | None = None
     kinds: tuple[type, ...] = ()
     derivatives: tuple[str, ...] = ()

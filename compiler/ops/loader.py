@@ -42,7 +42,7 @@ def packaged() -> str:
 
 def load(text: str | None = None) -> list[Operator]:
     """Every operator of a table's text (default: the package's). Raises MXNetError listing every complaint."""
-    source = Source(packaged() if text is None else text)
+    source = TableText(packaged() if text is None else text)
     complaints = list(source.complaints)
     operators: list[Operator] = []
     for chunk in source.chunks:
@@ -82,7 +82,7 @@ _ANCHOR = re.compile(r"[ \[]&(\w+)")
 _REFERENCE = re.compile(r"[ \[]\*(\w+)")
 
 
-class Source:
+class TableText:
     """A table's text, cut into its entries, which are parsed one by one: a program uses few of all operators.
 
     complaints: what is wrong with the whole: text outside of entries, names that occur twice.

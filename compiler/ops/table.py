@@ -7,14 +7,14 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from mxc.compiler.error import MXNetError, UnsupportedError, nearest
-from mxc.compiler.ops.loader import Source, packaged
+from mxc.compiler.ops.loader import TableText, packaged
 from mxc.compiler.ops.operator import Operator
 
 
 class Table:
     """Operators by name and alias, read from the text of a table when they are asked for; and generated ones."""
 
-    def __init__(self, source: Source):
+    def __init__(self, source: TableText):
         self.source = source
         self.generated: dict[str, Operator] = {}
         self.defined: dict[str, Operator] = {}  # by a program that runs, see `define`
@@ -35,7 +35,7 @@ class Table:
 @functools.cache
 def loaded() -> Table:
     """The table of the package's ops.yaml."""
-    return Table(Source(packaged()))
+    return Table(TableText(packaged()))
 
 
 # What makes an operator that a program defines of its node's attributes, by the name that files have.

@@ -9,7 +9,7 @@ import functools
 from mxc.compiler.kernel import ir
 from mxc.compiler.kernel.math import expand
 from mxc.compiler.kernel.philox import uniform
-from mxc.compiler.targets.scalar_printer import ScalarPrinter, Source
+from mxc.compiler.targets.scalar_printer import ScalarPrinter, SourceLines
 
 RANDOM = {"rand": "uint32", "uniform": "float64"}  # of three int64, and what they give
 
@@ -27,7 +27,7 @@ def formula(op: str, dtypes: tuple[str, ...], result: str, printer: type[ScalarP
     root, places = expanded(op, dtypes, result)
     if root.op == op and root.args == places:
         return ""
-    source = Source()
+    source = SourceLines()
     names = {id(place): f"x{i}" for i, place in enumerate(places)}
     printed = printer(source, lambda v: names.get(id(v)))
     with printed.scope(f"def {op}_({', '.join(names.values())}):"):

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Launch:
+class LaunchConfig:
     """key: of the kernel's code. units: independent pieces of work. scratch_bytes: of each thread. values: run-time
     integers after the buffers. calls: which of them are addresses of other kernels' code, and of which (by key)."""
 
@@ -25,7 +25,7 @@ class Launch:
 
 
 @dataclass
-class Library:
+class LoadedKernels:
     """Kernels' code.
 
     addresses: of those that are loaded, by key. hits: came from this process, the cache or an artifact; misses: were

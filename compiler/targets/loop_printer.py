@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from mxc.compiler.kernel import ir
 from mxc.compiler.kernel.interpret import identity
 from mxc.compiler.kernel.ir import Accumulator, LoopKernel, Store, Value, computing_dtype
-from mxc.compiler.targets.scalar_printer import ScalarPrinter, Source
+from mxc.compiler.targets.scalar_printer import ScalarPrinter, SourceLines
 
 ARG = ("argmax", "argmin")
 
@@ -23,7 +23,7 @@ class LoopPrinter:
     def __init__(self, kernel: LoopKernel, lane: int | None = None):
         """lane: the axis for whose points the accumulators are an array."""
         self.kernel = kernel
-        self.source = Source()
+        self.source = SourceLines()
         self.first = len(kernel.domain)
         self.extents = [f"n{i}" for i in range(len(kernel.domain) + len(kernel.reduce))]
         self.integers = {id(v): f"k{i}" for i, v in enumerate(ir.run_time_integers(kernel.roots()))}
@@ -62,7 +62,7 @@ class LoopPrinter:
             yield
             self.open_axes.discard(axis)
 
-    def phases(self) -> list[list[int]]:
+    def sweep_order(self) -> list[list[int]]:
         """Positions of the accumulators, by sweep: those that need others' results come after them."""
         level: dict[int, int] = {}
         for i, a in enumerate(self.kernel.accumulators):

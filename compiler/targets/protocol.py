@@ -6,8 +6,8 @@ Every target is a `Target`. What it can do besides is one of these, of which the
   KernelTarget   has code for kernels; `compile_graph` takes it: `cpu`, `cuda`
   HostTarget     a KernelTarget whose code runs in this process, on its memory: `cpu`
 
-The loaded code of kernels is a `Library` (launch.py), which says how it is launched (`Launcher`) and in which memory
-(`Memory`). Nothing here is imported when a program runs: implementations need not inherit, mypy compares them.
+The loaded code of kernels is a `LoadedKernels` (launch.py), which says how it is launched (`Launcher`) and in which
+memory (`Memory`). Nothing here is imported when a program runs: implementations need not inherit, mypy compares them.
 """
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from mxc.compiler.ops.functions import ScalarFunction
     from mxc.compiler.ops.philox import Draws
     from mxc.compiler.plan import Plan
-    from mxc.compiler.targets.launch import Launch, Library
+    from mxc.compiler.targets.launch import LaunchConfig, LoadedKernels
     from mxc.compiler.targets.preferences import Preferences
 
 
@@ -83,20 +83,20 @@ class KernelTarget(Target, Protocol):
 
     def lacks(self, kernel: Kernel) -> str:
         """"" for a kernel that the target has code for; else what it lacks: the name of a template, of a routine or of
-        a function. `Library.missing` lists these; a plan that has one cannot run."""
+        a function. `LoadedKernels.missing` lists these; a plan that has one cannot run."""
         ...
 
-    def launch(self, kernel: Kernel) -> Launch:
+    def launch(self, kernel: Kernel) -> LaunchConfig:
         """How `kernel` is launched: the key of its code, units, scratch memory, integers behind the buffers. A loop
         kernel must be canonical (kernel/canonical.py). Nothing is compiled."""
         ...
 
-    def load(self, kernels: Mapping[str, Kernel]) -> Library:
+    def load(self, kernels: Mapping[str, Kernel]) -> LoadedKernels:
         """The code of `kernels` (by the key of their launch), from the cache or compiled. Raises MXNetError naming the
         kernel that does not compile, TargetError when code cannot be loaded."""
         ...
 
-    def load_known(self, keys: Sequence[str]) -> Library | None:
+    def load_known(self, keys: Sequence[str]) -> LoadedKernels | None:
         """The code of the kernels of these keys, as `load`; None when some is neither in this process nor in the
         cache. Prints and compiles nothing."""
         ...
@@ -188,7 +188,7 @@ class Memory(Protocol):
 class Launcher(Protocol):
     """How the code of a library is launched. memory: where the arrays are that it reads and writes; None: the host's.
 
-    A row is a kernel's address (`Library.address`), its arguments (addresses of its buffers, then the integers of
+    A row is a kernel's address (`LoadedKernels.address`), its arguments (addresses of its buffers, then the integers of
     `Step.numbers`) and its units of work. A table is rows in their order, made once and run often.
     """
 

@@ -21,7 +21,7 @@ INFIX = {"add": "+", "sub": "-", "mul": "*", "lt": "<", "le": "<=", "gt": ">", "
 WIDE = frozenset(["float32", "float64", "int64", INDEX])  # dtypes whose infix results stay
 
 
-class Source:
+class SourceLines:
     """Lines of Python, indented."""
 
     def __init__(self) -> None:
@@ -46,12 +46,12 @@ class Source:
 
 
 class ScalarPrinter:
-    """Prints values into a Source; remembers which already have names in the open blocks.
+    """Prints values into a SourceLines; remembers which already have names in the open blocks.
 
     leaves: names of axes, accumulators and run-time integers, looked up by the value itself.
     """
 
-    def __init__(self, source: Source, leaves: Callable[[Value], str | None]):
+    def __init__(self, source: SourceLines, leaves: Callable[[Value], str | None]):
         self.source, self.leaves = source, leaves
         self.scopes: list[dict[int, str]] = [{}]
         self.constants: dict[tuple[str, str], str] = {}

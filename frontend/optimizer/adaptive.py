@@ -7,7 +7,7 @@ from typing import Any
 
 from mxc import ndarray as nd
 from mxc.ndarray import NDArray
-from mxc.optimizer.base import Optimizer, Step, SteppingOptimizer, run, zeros_like
+from mxc.optimizer.base import Optimizer, SteppingOptimizer, WeightUpdate, run, zeros_like
 from mxc.optimizer.descent import together
 from mxc.runtime import updates
 from mxc.runtime.array import Array
@@ -38,11 +38,11 @@ class Adam(_Adaptive):
         self.lazy_update = lazy_update
 
     def step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, rates: dict[str, float],
-             copies: Sequence[NDArray] = ()) -> Step:
+             copies: Sequence[NDArray] = ()) -> WeightUpdate:
         t = self._index_update_count[index]
         rate = rates["lr"] * (1 - self.beta2 ** t) ** 0.5 / (1 - self.beta1 ** t)
         params = {"lr": rate, "wd": rates["wd"], "beta1": self.beta1, "beta2": self.beta2, "epsilon": self.epsilon}
-        return Step("adam_update", [weight, grad, *state], {**params, **self.limits()})
+        return WeightUpdate("adam_update", [weight, grad, *state], {**params, **self.limits()})
 
 
 @Optimizer.register
@@ -55,10 +55,10 @@ class Adamax(_Adaptive):
         self.beta2 = beta2
 
     def step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, rates: dict[str, float],
-             copies: Sequence[NDArray] = ()) -> Step:
+             copies: Sequence[NDArray] = ()) -> WeightUpdate:
         rate = rates["lr"] / (1 - self.beta1 ** self._index_update_count[index])
-        return Step("_mxc_adamax_update", [weight, grad, *state],
-                    {"lr": rate, "wd": rates["wd"], "beta1": self.beta1, "beta2": self.beta2, **self.limits()})
+        return WeightUpdate("_mxc_adamax_update", [weight, grad, *state],
+                            {"lr": rate, "wd": rates["wd"], "beta1": self.beta1, "beta2": self.beta2, **self.limits()})
 
 
 @Optimizer.register
@@ -78,13 +78,13 @@ class Nadam(_Adaptive):
         self.m_schedule = 1.0
 
     def step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, rates: dict[str, float],
-             copies: Sequence[NDArray] = ()) -> Step:
+             copies: Sequence[NDArray] = ()) -> WeightUpdate:
         t = self._index_update_count[index]
         now, following = [self.beta1 * (1 - 0.5 * 0.96 ** (n * self.schedule_decay)) for n in (t, t + 1)]
         self.m_schedule *= now
         params = {**rates, "beta1": self.beta1, "beta2": self.beta2, "epsilon": self.epsilon, "t": t, "now": now,
                   "next": following, "product": self.m_schedule, "product_next": self.m_schedule * following}
-        return Step("_mxc_nadam_update", [weight, grad, *state], {**params, **self.limits()})
+        return WeightUpdate("_mxc_nadam_update", [weight, grad, *state], {**params, **self.limits()})
 
 
 @Optimizer.register
@@ -102,9 +102,9 @@ class AdaGrad(_Adaptive):
         return zeros_like(weight)
 
     def step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, rates: dict[str, float],
-             copies: Sequence[NDArray] = ()) -> Step:
-        return Step("_mxc_adagrad_update", [weight, grad, state],
-                    {**rates, "epsilon": self.float_stable_eps, **self.limits()})
+             copies: Sequence[NDArray] = ()) -> WeightUpdate:
+        return WeightUpdate("_mxc_adagrad_update", [weight, grad, state],
+                            {**rates, "epsilon": self.float_stable_eps, **self.limits()})
 
 
 @Optimizer.register
@@ -117,9 +117,9 @@ class AdaDelta(_Adaptive):
         self.epsilon = epsilon
 
     def step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, rates: dict[str, float],
-             copies: Sequence[NDArray] = ()) -> Step:
-        return Step("_mxc_adadelta_update", [weight, grad, *state],
-                    {"wd": rates["wd"], "rho": self.rho, "epsilon": self.epsilon, **self.limits()})
+             copies: Sequence[NDArray] = ()) -> WeightUpdate:
+        return WeightUpdate("_mxc_adadelta_update", [weight, grad, *state],
+                            {"wd": rates["wd"], "rho": self.rho, "epsilon": self.epsilon, **self.limits()})
 
 
 @Optimizer.register
@@ -137,13 +137,13 @@ class RMSProp(_Adaptive):
         return tuple([zeros_like(weight) for _ in range(3 if self.centered else 1)])
 
     def step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, rates: dict[str, float],
-             copies: Sequence[NDArray] = ()) -> Step:
+             copies: Sequence[NDArray] = ()) -> WeightUpdate:
         params = {**rates, "gamma1": self.gamma1, "epsilon": self.epsilon, **self.limits()}
         if self.clip_weights:
             params["clip_weights"] = self.clip_weights
         if not self.centered:
-            return Step("rmsprop_update", [weight, grad, *state], params)
-        return Step("rmspropalex_update", [weight, grad, *state], {**params, "gamma2": self.gamma2})
+            return WeightUpdate("rmsprop_update", [weight, grad, *state], params)
+        return WeightUpdate("rmspropalex_update", [weight, grad, *state], {**params, "gamma2": self.gamma2})
 
 
 @Optimizer.register
@@ -156,9 +156,9 @@ class Ftrl(_Adaptive):
         self.beta = beta
 
     def step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, rates: dict[str, float],
-             copies: Sequence[NDArray] = ()) -> Step:
-        return Step("ftrl_update", [weight, grad, *state],
-                    {**rates, "lamda1": self.lamda1, "beta": self.beta, **self.limits()})
+             copies: Sequence[NDArray] = ()) -> WeightUpdate:
+        return WeightUpdate("ftrl_update", [weight, grad, *state],
+                            {**rates, "lamda1": self.lamda1, "beta": self.beta, **self.limits()})
 
 
 @Optimizer.register
@@ -174,12 +174,12 @@ class FTML(_Adaptive):
         self.epsilon = epsilon
 
     def step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, rates: dict[str, float],
-             copies: Sequence[NDArray] = ()) -> Step:
+             copies: Sequence[NDArray] = ()) -> WeightUpdate:
         params = {**rates, "beta1": self.beta1, "beta2": self.beta2, "epsilon": self.epsilon,
                   "t": self._index_update_count[index], "rescale_grad": self.rescale_grad}
         if self.clip_gradient:
             params["clip_grad"] = self.clip_gradient
-        return Step("ftml_update", [weight, grad, *state], params)
+        return WeightUpdate("ftml_update", [weight, grad, *state], params)
 
 
 @Optimizer.register
@@ -211,7 +211,7 @@ class LAMB(Optimizer):
             index, weight, grad, state = [index], [weight], [grad], [state]
         self._update_count(index)
         bounds = {"lower_bound": self.lower_bound, "upper_bound": self.upper_bound}
-        found: list[tuple[Step, Step]] = []  # the direction, and the step along it
+        found: list[tuple[WeightUpdate, WeightUpdate]] = []  # the direction, and the step along it
         measured: list[Array] = []
         norms: list[Array] = []
         for i, w, g, s, lr, wd in zip(index, weight, grad, state, self._get_lrs(index), self._get_wds(index),
@@ -221,9 +221,9 @@ class LAMB(Optimizer):
             direction, length, reach = _room(basis)
             params = {"beta1": self.beta1, "beta2": self.beta2, "epsilon": self.epsilon, "wd": wd,
                       "t": self._index_update_count[i], "bias_correction": self.bias_correction, **self.limits()}
-            found.append((Step(f"{kind}lamb_update_phase1", [w, g, *inner, *copies], params, direction),
-                          Step(f"{kind}lamb_update_phase2", [w, direction, length, reach, *copies],
-                               {"lr": lr, **{name: bound for name, bound in bounds.items() if bound}})))
+            found.append((WeightUpdate(f"{kind}lamb_update_phase1", [w, g, *inner, *copies], params, direction),
+                          WeightUpdate(f"{kind}lamb_update_phase2", [w, direction, length, reach, *copies],
+                                       {"lr": lr, **{name: bound for name, bound in bounds.items() if bound}})))
             measured += basis._array, direction._array
             norms += length._array, reach._array
         run([first for first, _ in found])
@@ -255,5 +255,5 @@ class Test(Optimizer):
         return zeros_like(weight)
 
     def update(self, index: Any, weight: NDArray, grad: NDArray, state: Any) -> None:
-        run([Step("sgd_update", [weight, grad], {"lr": -1.0, "rescale_grad": self.rescale_grad})])
+        run([WeightUpdate("sgd_update", [weight, grad], {"lr": -1.0, "rescale_grad": self.rescale_grad})])
         weight.copyto(state)

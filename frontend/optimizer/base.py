@@ -232,7 +232,7 @@ class Optimizer:
         self.param_dict = {}
 
 
-class Step(NamedTuple):
+class WeightUpdate(NamedTuple):
     """An update of a weight as one operator of the table. arrays: those the operator takes, the weight first. out:
     where the result goes; None for the weight."""
 
@@ -252,7 +252,7 @@ class SteppingOptimizer(Optimizer):
     MIXED = False  # whether there is an operator for float16 weights with float32 copies: states are (inner, copy)
 
     def step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, rates: dict[str, float],
-             copies: Sequence[NDArray] = ()) -> Step:
+             copies: Sequence[NDArray] = ()) -> WeightUpdate:
         """How a weight is to change. rates: its learning rate "lr" and its decay "wd". copies: with MIXED, the float32
         copy of a float16 weight."""
         raise NotImplementedError
@@ -290,9 +290,9 @@ class SteppingOptimizer(Optimizer):
         run(steps)
 
 
-def run(steps: Sequence[Step]) -> None:
+def run(steps: Sequence[WeightUpdate]) -> None:
     """Do the updates; those of one operator are one piece of work."""
-    by_operator: dict[str, list[Step]] = {}
+    by_operator: dict[str, list[WeightUpdate]] = {}
     for step in steps:
         by_operator.setdefault(step.operator, []).append(step)
     for operator, those in by_operator.items():

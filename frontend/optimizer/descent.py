@@ -9,7 +9,7 @@ from mxc import ndarray as nd
 from mxc.compiler.error import ArgumentError, SettingError
 from mxc.compiler.system import env
 from mxc.ndarray import NDArray
-from mxc.optimizer.base import Optimizer, Step, SteppingOptimizer, run, zeros_like
+from mxc.optimizer.base import Optimizer, SteppingOptimizer, WeightUpdate, run, zeros_like
 from mxc.runtime import updates
 
 TOGETHER = "MXNET_OPTIMIZER_AGGREGATION_SIZE"
@@ -39,12 +39,12 @@ class _Momentum(SteppingOptimizer):
         return zeros_like(weight) if self.momentum else None
 
     def step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, rates: dict[str, float],
-             copies: Sequence[NDArray] = ()) -> Step:
+             copies: Sequence[NDArray] = ()) -> WeightUpdate:
         kind = "mp_" if copies else ""
         if state is None:
-            return Step(f"{kind}sgd_update", [weight, grad, *copies], {**rates, **self.limits()})
-        return Step(f"{kind}{self.ACCELERATED}", [weight, grad, state, *copies],
-                    {**rates, "momentum": self.momentum, **self.limits()})
+            return WeightUpdate(f"{kind}sgd_update", [weight, grad, *copies], {**rates, **self.limits()})
+        return WeightUpdate(f"{kind}{self.ACCELERATED}", [weight, grad, state, *copies],
+                            {**rates, "momentum": self.momentum, **self.limits()})
 
 
 @Optimizer.register
@@ -96,11 +96,11 @@ class Signum(SteppingOptimizer):
         return zeros_like(weight) if self.momentum else None
 
     def step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, rates: dict[str, float],
-             copies: Sequence[NDArray] = ()) -> Step:
+             copies: Sequence[NDArray] = ()) -> WeightUpdate:
         if state is None:
-            return Step("signsgd_update", [weight, grad], {**rates, **self.limits()})
-        return Step("signum_update", [weight, grad, state],
-                    {**rates, "momentum": self.momentum, "wd_lh": self.wd_lh, **self.limits()})
+            return WeightUpdate("signsgd_update", [weight, grad], {**rates, **self.limits()})
+        return WeightUpdate("signum_update", [weight, grad, state],
+                            {**rates, "momentum": self.momentum, "wd_lh": self.wd_lh, **self.limits()})
 
 
 @Optimizer.register
@@ -120,12 +120,12 @@ class DCASGD(SteppingOptimizer):
         return zeros_like(weight) if self.momentum else None, weight.copy()
 
     def step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, rates: dict[str, float],
-             copies: Sequence[NDArray] = ()) -> Step:
+             copies: Sequence[NDArray] = ()) -> WeightUpdate:
         params = {**rates, "momentum": self.momentum, "lamda": self.lamda, **self.limits()}
         momentum, previous = state
         if momentum is None:
-            return Step("_mxc_dcasgd_update", [weight, grad, previous], params)
-        return Step("_mxc_dcasgd_mom_update", [weight, grad, momentum, previous], params)
+            return WeightUpdate("_mxc_dcasgd_update", [weight, grad, previous], params)
+        return WeightUpdate("_mxc_dcasgd_mom_update", [weight, grad, momentum, previous], params)
 
 
 @Optimizer.register
@@ -139,7 +139,7 @@ class SGLD(Optimizer):
         self._update_count(index)
         rate = self._get_lr(index)
         params = {"lr": rate / 2, "wd": self._get_wd(index), **self.limits()}
-        run([Step("sgd_update", [weight, grad], params)])
+        run([WeightUpdate("sgd_update", [weight, grad], params)])
         weight += nd.random.normal(0, rate ** 0.5, weight.shape, weight.dtype, weight.context)
 
 
@@ -260,9 +260,9 @@ class LBSGD(Optimizer):
             rate *= self._get_lbmult(held["num_cums"])
         params = {"lr": rate, "wd": wd, **self.limits()}
         if state is None:
-            run([Step("sgd_update", [weight, mean], params)])
+            run([WeightUpdate("sgd_update", [weight, mean], params)])
         else:
-            run([Step("sgd_mom_update", [weight, mean, state], {**params, "momentum": self.momentum})])
+            run([WeightUpdate("sgd_mom_update", [weight, mean, state], {**params, "momentum": self.momentum})])
 
     def _get_lbmult(self, nup: int) -> float:
         """The factor of the rate at an update."""

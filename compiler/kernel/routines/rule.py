@@ -1,4 +1,4 @@
-"""What a routine rule sees and says: `def NAME(c, params) -> Call`, named in ops.yaml under `routine:`.
+"""What a routine rule sees and says: `def NAME(c, params) -> RoutineCall`, named in ops.yaml under `routine:`.
 
 c: `shape(k)` and `dtype(k)` of the inputs, `out_shapes` and `out_dtypes` of all outputs, which the routine writes in
 their order. Without such a rule an opaque operator is a host step.
@@ -24,7 +24,7 @@ class RoutineNode(Protocol):
 
 
 @dataclass(frozen=True)
-class Call:
+class RoutineCall:
     """A routine with its run-time integers and its constants, in the routine's order and by its names."""
 
     routine: str
@@ -32,6 +32,6 @@ class Call:
     constants: tuple[tuple[str, object], ...]
 
 
-def call(routine: str, integers: Sequence[int], **constants: object) -> Call:
+def call(routine: str, integers: Sequence[int], **constants: object) -> RoutineCall:
     """The call of a routine: `call("argsort", (rows, n), ascending=True)`."""
-    return Call(routine, tuple(integers), tuple(sorted(constants.items())))
+    return RoutineCall(routine, tuple(integers), tuple(sorted(constants.items())))

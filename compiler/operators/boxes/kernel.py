@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from mxc.compiler.kernel import ir
 from mxc.compiler.kernel.index_rule import Index, IndexNode
 from mxc.compiler.kernel.ir import INDEX, Value
-from mxc.compiler.kernel.routines.rule import Call, RoutineNode, call
+from mxc.compiler.kernel.routines.rule import RoutineCall, RoutineNode, call
 from mxc.compiler.kernel.routines.spec import routine
 from mxc.compiler.kernel.routines.words import int32, int64, max_, min_
 from mxc.compiler.kernel.simplify_index import index as number
@@ -178,7 +178,7 @@ def class_targets(c: IndexNode, params: Params, index: Index) -> Value:
     return ir.apply("where", taken, ir.apply("add", label, one), other)
 
 
-def box_order_routine(c: RoutineNode, params: Params) -> Call:
+def box_order_routine(c: RoutineNode, params: Params) -> RoutineCall:
     """data (batch, boxes, width), ranks (batch, most) -> (batch, boxes)."""
     kinds = params.id_index >= 0
     return call("box_order", (*c.shape(0), c.shape(1)[1]),
@@ -188,26 +188,26 @@ def box_order_routine(c: RoutineNode, params: Params) -> Call:
                 overlap_thresh=params.overlap_thresh, center=params.in_format == "center", real=c.dtype(0))
 
 
-def match_routine(c: RoutineNode, params: Params) -> Call:
+def match_routine(c: RoutineNode, params: Params) -> RoutineCall:
     """data (batch, rows, columns), ranks (batch, rows * columns) -> (batch, rows) and (batch, columns)."""
     return call("match", c.shape(0), most=params.topk + 1 if params.topk > 0 else 0, ascending=params.is_ascend,
                 threshold=params.threshold, real=c.dtype(0))
 
 
-def detect_routine(c: RoutineNode, params: Params) -> Call:
+def detect_routine(c: RoutineNode, params: Params) -> RoutineCall:
     """scores, kinds (batch, boxes), boxes (batch, boxes, 4), ranks (batch, boxes) -> (batch, boxes, 6)."""
     return call("detect", c.shape(0), most=max(params.nms_topk, 0), threshold=params.threshold,
                 overlap=params.nms_threshold, suppress=0 < params.nms_threshold <= 1, force=params.force_suppress,
                 real=c.dtype(0))
 
 
-def assign_routine(c: RoutineNode, params: Params) -> Call:
+def assign_routine(c: RoutineNode, params: Params) -> RoutineCall:
     """anchors (1, n, 4), labels (batch, rows, width) -> (batch, n) twice."""
     batch, rows, width = c.shape(1)
     return call("assign", (batch, c.shape(0)[1], rows, width), threshold=params.overlap_threshold, real=c.dtype(0))
 
 
-def mine_routine(c: RoutineNode, params: Params) -> Call:
+def mine_routine(c: RoutineNode, params: Params) -> RoutineCall:
     """match, best, ranks (batch, n) -> (batch, n)."""
     return call("mine", c.shape(0), ratio=params.negative_mining_ratio, threshold=params.negative_mining_thresh,
                 real=c.dtype(1))

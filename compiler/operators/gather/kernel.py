@@ -8,7 +8,7 @@ from __future__ import annotations
 from mxc.compiler.kernel import ir
 from mxc.compiler.kernel.index_rule import Index, IndexNode, replaced
 from mxc.compiler.kernel.ir import INDEX, Value
-from mxc.compiler.kernel.routines.rule import Call, RoutineNode, call
+from mxc.compiler.kernel.routines.rule import RoutineCall, RoutineNode, call
 from mxc.compiler.kernel.routines.spec import routine
 from mxc.compiler.kernel.routines.words import int64, min_
 from mxc.compiler.kernel.simplify_index import index as number
@@ -109,13 +109,13 @@ def _cut(rows: int, inner: int) -> tuple[int, int]:
     return max(1, -(-rows // parts)), max(1, min(COLUMNS, inner))
 
 
-def scatter_add_routine(c: RoutineNode, params: Params) -> Call:
+def scatter_add_routine(c: RoutineNode, params: Params) -> RoutineCall:
     """data (outer, count, inner), indices (count,) -> (outer, rows, inner)."""
     outer, count, inner = c.shape(0)
     return call("scatter_add", (outer, count, params.rows, inner, *_cut(params.rows, inner)), real=c.dtype(0))
 
 
-def scatter_set_routine(c: RoutineNode, params: Params) -> Call:
+def scatter_set_routine(c: RoutineNode, params: Params) -> RoutineCall:
     """base (rows, inner), data (count, inner), indices (count,) -> (rows, inner)."""
     (rows, inner), (count, _) = c.shape(0), c.shape(1)
     return call("scatter_set", (count, rows, inner, *_cut(rows, inner)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 from mxc.compiler.kernel import ir
 from mxc.compiler.kernel.index_rule import Index, IndexNode
 from mxc.compiler.kernel.ir import Value
-from mxc.compiler.kernel.routines.rule import Call, RoutineNode, call
+from mxc.compiler.kernel.routines.rule import RoutineCall, RoutineNode, call
 from mxc.compiler.kernel.routines.spec import routine
 from mxc.compiler.kernel.routines.words import int32, int64, max_, min_
 from mxc.compiler.ops.operator import Params
@@ -17,7 +17,7 @@ def take_along(c: IndexNode, params: Params, index: Index) -> Value:
     return c.load(0, (index[0], ir.cast(c.load(1, index), ir.INDEX)))
 
 
-def argsort_routine(c: RoutineNode, params: Params) -> Call:
+def argsort_routine(c: RoutineNode, params: Params) -> RoutineCall:
     """data (rows, n) -> (rows, k). Few of many are kept apart while the rest is passed over."""
     rows, n = c.shape(0)
     dtype = c.dtype(0)
@@ -26,17 +26,17 @@ def argsort_routine(c: RoutineNode, params: Params) -> Call:
     return call("argsort", (rows, n, params.k, room), ascending=params.is_ascend, top=top, real=dtype)
 
 
-def put_along_routine(c: RoutineNode, params: Params) -> Call:
+def put_along_routine(c: RoutineNode, params: Params) -> RoutineCall:
     """data, order (rows, k) -> (rows, n)."""
     return call("put_along", (*c.shape(0), params.n), real=c.dtype(0))
 
 
-def cumsum_routine(c: RoutineNode, params: Params) -> Call:
+def cumsum_routine(c: RoutineNode, params: Params) -> RoutineCall:
     """data (outer, n, inner) -> the same."""
     return call("cumsum", c.shape(0), reverse=params.reverse, real=c.dtype(0))
 
 
-def histogram_routine(c: RoutineNode, params: Params) -> Call:
+def histogram_routine(c: RoutineNode, params: Params) -> RoutineCall:
     """data (n), edges (bins + 1) -> (bins)."""
     return call("histogram", (c.shape(0)[0], c.shape(1)[0] - 1))
 

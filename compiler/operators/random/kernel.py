@@ -10,7 +10,7 @@ from math import prod
 from mxc.compiler.kernel import ir, philox
 from mxc.compiler.kernel.index_rule import Index, IndexNode, flatten
 from mxc.compiler.kernel.ir import Value
-from mxc.compiler.kernel.routines.rule import Call, RoutineNode, call
+from mxc.compiler.kernel.routines.rule import RoutineCall, RoutineNode, call
 from mxc.compiler.kernel.routines.spec import routine
 from mxc.compiler.kernel.routines.words import (
     erfinv_,
@@ -44,29 +44,29 @@ def _stream(c: IndexNode, params: Params) -> Value:
     return ir.apply("add", c.seed(1), ir.const(params.offset, "int64"))
 
 
-def gamma_routine(c: RoutineNode, params: Params) -> Call:
+def gamma_routine(c: RoutineNode, params: Params) -> RoutineCall:
     """key, alpha (n, m) -> (n, each), m being 1 or each."""
     return _each("gamma", c)
 
 
-def poisson_routine(c: RoutineNode, params: Params) -> Call:
+def poisson_routine(c: RoutineNode, params: Params) -> RoutineCall:
     """key, rate (n, m) -> (n, each), m being 1 or each."""
     return _each("poisson", c)
 
 
-def _each(routine: str, c: RoutineNode) -> Call:
+def _each(routine: str, c: RoutineNode) -> RoutineCall:
     count = prod(c.out_shapes[0])
     return call(routine, (count, count // prod(c.shape(1))))
 
 
-def integers_routine(c: RoutineNode, params: Params) -> Call:
+def integers_routine(c: RoutineNode, params: Params) -> RoutineCall:
     """key -> whole numbers, low <= x < high."""
     bits = (params.high - 1 - params.low).bit_length()
     mask = (1 << bits) - 1 if bits < 64 else -1
     return call("integers", (prod(c.out_shapes[0]), params.low, params.high, mask))
 
 
-def zipfian_routine(c: RoutineNode, params: Params) -> Call:
+def zipfian_routine(c: RoutineNode, params: Params) -> RoutineCall:
     """key -> classes (rows, n), tries (rows,)."""
     return call("zipfian", (*c.out_shapes[0], params.range_max))
 

@@ -1,19 +1,19 @@
 """Routines of pooling over regions of images."""
 from __future__ import annotations
 
-from mxc.compiler.kernel.routines.rule import Call, RoutineNode, call
+from mxc.compiler.kernel.routines.rule import RoutineCall, RoutineNode, call
 from mxc.compiler.kernel.routines.spec import routine
 from mxc.compiler.kernel.routines.words import abs_, ceil_, floor_, int64, max_, min_, trunc_
 from mxc.compiler.ops.operator import Params
 
 
-def roi_pooling_routine(c: RoutineNode, params: Params) -> Call:
+def roi_pooling_routine(c: RoutineNode, params: Params) -> RoutineCall:
     """data, rois (count, 5), and what flows into the output where backward."""
     sizes = (*c.shape(0), c.shape(1)[0], *params.pooled_size)
     return call("roi_pooling", sizes, backward=params.backward, scale=params.spatial_scale, real=c.dtype(0))
 
 
-def roi_align_routine(c: RoutineNode, params: Params) -> Call:
+def roi_align_routine(c: RoutineNode, params: Params) -> RoutineCall:
     """As roi_pooling."""
     rows, columns = params.pooled_size
     parts = c.shape(0)[1] // (rows * columns if params.position_sensitive else 1)

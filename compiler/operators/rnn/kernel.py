@@ -7,7 +7,7 @@ end to end.
 from __future__ import annotations
 
 from mxc.compiler.kernel.ir import FLOATS
-from mxc.compiler.kernel.routines.rule import Call, RoutineNode, call
+from mxc.compiler.kernel.routines.rule import RoutineCall, RoutineNode, call
 from mxc.compiler.kernel.routines.spec import routine
 from mxc.compiler.kernel.routines.words import int64, max_, min_, product_, sigmoid_, tanh_
 from mxc.compiler.operators.rnn.shape import GATES
@@ -28,13 +28,13 @@ def _numbers(c: RoutineNode, params: Params, state: int) -> tuple[tuple[int, ...
     return (c.shape(0)[0], batch, size, rows, int(params.reverse), int(params.masked)), constants
 
 
-def rnn_layer_routine(c: RoutineNode, params: Params) -> Call:
+def rnn_layer_routine(c: RoutineNode, params: Params) -> RoutineCall:
     """pre (T, N, gates * H), weight, bias, state (N, H), cell, lengths."""
     integers, constants = _numbers(c, params, 3)
     return call("rnn_layer", (*integers, int(params.keep)), clip_nan=params.clip_nan, **constants)
 
 
-def rnn_layer_grad_routine(c: RoutineNode, params: Params) -> Call:
+def rnn_layer_grad_routine(c: RoutineNode, params: Params) -> RoutineCall:
     """out_grad (T, N, H), gradients of the last states (N, H), what rnn_layer kept."""
     integers, constants = _numbers(c, params, 1)
     return call("rnn_layer_grad", integers, **constants)

@@ -6,7 +6,7 @@ from math import prod
 from mxc.compiler.kernel import ir
 from mxc.compiler.kernel.index_rule import Index, IndexNode
 from mxc.compiler.kernel.ir import Value
-from mxc.compiler.kernel.routines.rule import Call, RoutineNode, call
+from mxc.compiler.kernel.routines.rule import RoutineCall, RoutineNode, call
 from mxc.compiler.kernel.routines.spec import routine
 from mxc.compiler.kernel.routines.words import floor_, int64
 from mxc.compiler.kernel.simplify_index import index as number
@@ -41,7 +41,7 @@ def _inside(place: Value, size: int) -> Value:
     return ir.apply("and", ir.apply("ge", place, number(0)), ir.apply("lt", place, number(size)))
 
 
-def bilinear_sampler_grad_routine(c: RoutineNode, params: Params) -> Call:
+def bilinear_sampler_grad_routine(c: RoutineNode, params: Params) -> RoutineCall:
     """data (batch, channels, height, width), grid (batch, 2, ...), gradient of (batch, channels, ...)."""
     return call("bilinear_sampler_grad", (*c.shape(0), prod(c.shape(1)[2:])), real=c.dtype(0))
 

@@ -17,7 +17,7 @@ from mxc.compiler.system.forks import Lock
 from mxc.compiler.targets.cpu.build import codegen
 from mxc.compiler.targets.cpu.build.loaded import load_functions
 from mxc.compiler.targets.cpu.machine import host, levels
-from mxc.compiler.targets.launch import Launch, Library, sources_digest, symbol
+from mxc.compiler.targets.launch import LaunchConfig, LoadedKernels, sources_digest, symbol
 
 if TYPE_CHECKING:
     from mxc.compiler.kernel.ir import Kernel
@@ -64,7 +64,7 @@ class CpuTarget:
 
     @functools.cached_property
     def isa(self) -> Isa:
-        """The widest form of library kernels whose instructions the CPU has."""
+        """The widest instruction set of library kernels that the CPU has."""
         from mxc.compiler.targets.cpu.machine.isa import fitting
 
         return fitting(self.features)
@@ -93,33 +93,33 @@ class CpuTarget:
 
         return kernel.template if isinstance(kernel, CallKernel) and kernel.template not in library.MODULES else ""
 
-    def launch(self, kernel: Kernel) -> Launch:
+    def launch(self, kernel: Kernel) -> LaunchConfig:
         """How `kernel` is launched. A loop kernel must be canonical (kernel/canonical.py)."""
         # only now: a start that finds its plan launches what is there
         from mxc.compiler.kernel.ir import CallKernel, ChainKernel, FunctionKernel, LoopKernel, RoutineKernel
         from mxc.compiler.kernel.routines import spec
-        from mxc.compiler.kernel.text import form_text
+        from mxc.compiler.kernel.text import code_text
         from mxc.compiler.targets.cpu import library
-        from mxc.compiler.targets.cpu.emit import chain, loop_forms, routines
+        from mxc.compiler.targets.cpu.emit import chain, routines, skeletons
 
-        form = form_text(kernel) + (loop_forms.variant(kernel) if isinstance(kernel, LoopKernel) else "")
+        text = code_text(kernel) + (skeletons.variant(kernel) if isinstance(kernel, LoopKernel) else "")
         if isinstance(kernel, FunctionKernel):
-            form += f"numba {codegen.numba_version(kernel.function.source.operator)}\n"
-        if form not in self._keys:
-            self._keys[form] = entry_key(form, self.parts)
+            text += f"numba {codegen.numba_version(kernel.function.source.operator)}\n"
+        if text not in self._keys:
+            self._keys[text] = entry_key(text, self.parts)
         if isinstance(kernel, CallKernel):
-            return Launch(self._keys[form], library.units(kernel, self.isa), library.scratch_bytes(kernel, self.isa),
-                          kernel.values())
+            return LaunchConfig(self._keys[text], library.units(kernel, self.isa),
+                                library.scratch_bytes(kernel, self.isa), kernel.values())
         if isinstance(kernel, ChainKernel):
-            return chain.launch(kernel, self._keys[form], self.launch, self.isa)
+            return chain.launch(kernel, self._keys[text], self.launch, self.isa)
         if isinstance(kernel, FunctionKernel):
-            return Launch(self._keys[form], 1, 0, kernel.values())
+            return LaunchConfig(self._keys[text], 1, 0, kernel.values())
         if isinstance(kernel, RoutineKernel):
-            return Launch(self._keys[form], spec.units(kernel), routines.scratch_bytes(kernel), kernel.values())
-        return Launch(self._keys[form], loop_forms.units(kernel), loop_forms.scratch_layout(kernel)[1],
-                      kernel.values())
+            return LaunchConfig(self._keys[text], spec.units(kernel), routines.scratch_bytes(kernel), kernel.values())
+        return LaunchConfig(self._keys[text], skeletons.units(kernel), skeletons.scratch_layout(kernel)[1],
+                            kernel.values())
 
-    def load(self, kernels: Mapping[str, Kernel]) -> Library:
+    def load(self, kernels: Mapping[str, Kernel]) -> LoadedKernels:
         """The code of `kernels` (by the key of their launch), in this process. Raises MXNetError when a kernel does not
         compile, TargetError when its code cannot be loaded."""
         with self._lock:
@@ -128,10 +128,10 @@ class CpuTarget:
             built = self._build({key: functools.partial(self._job, key, kernel) for key, kernel in new.items()})
             self._keep(built.objects)
             rest = time.perf_counter() - start - built.seconds
-            return Library({key: self._addresses[key] for key in kernels}, len(kernels) - built.misses, built.misses,
-                           built.seconds, rest)
+            return LoadedKernels({key: self._addresses[key] for key in kernels}, len(kernels) - built.misses,
+                                 built.misses, built.seconds, rest)
 
-    def load_known(self, keys: Sequence[str]) -> Library | None:
+    def load_known(self, keys: Sequence[str]) -> LoadedKernels | None:
         """The code of the kernels of these keys, as `load`; None when some is neither in this process nor in the
         cache."""
         with self._lock:
@@ -139,7 +139,8 @@ class CpuTarget:
             if not all(key in self._addresses or (self.cache is not None and self._found(key, built)) for key in keys):
                 return None
             self._keep(built.objects)
-            return Library({key: self._addresses[key] for key in keys}, len(keys), 0, 0.0, time.perf_counter() - start)
+            return LoadedKernels({key: self._addresses[key] for key in keys}, len(keys), 0, 0.0,
+                                 time.perf_counter() - start)
 
     def _keep(self, objects: Mapping[str, bytes]) -> None:
         """Load the object code of kernels, by key."""

@@ -11,10 +11,10 @@ from mxc.compiler.cache import Cache, open_cache
 from mxc.compiler.cache_files import entry_key
 from mxc.compiler.error import MXNetError
 from mxc.compiler.kernel.ir import CallKernel, FunctionKernel, Kernel, LoopKernel, RoutineKernel
-from mxc.compiler.kernel.text import form_text
-from mxc.compiler.targets.cuda.code import Code, capability, compile_kernel, source_of, toolchain_versions
+from mxc.compiler.kernel.text import code_text
+from mxc.compiler.targets.cuda.code import CudaCode, capability, compile_kernel, source_of, toolchain_versions
 from mxc.compiler.targets.cuda.loops import THREADS
-from mxc.compiler.targets.launch import Launch, Library, sources_digest, symbol
+from mxc.compiler.targets.launch import LaunchConfig, LoadedKernels, sources_digest, symbol
 from mxc.compiler.targets.preferences import Joins, Preferences, Recomputing, Reductions, Spreading
 
 if TYPE_CHECKING:
@@ -28,11 +28,11 @@ UNMEASURED = Preferences(recomputing=Recomputing(worth_bytes=1 << 14, most_nodes
 
 
 @dataclass
-class CudaLibrary(Library):
+class CudaLibrary(LoadedKernels):
     """Compiled code that is not loaded. codes: of kernels, by key. missing: library kernels and routines. hits, misses:
     of those with code, in the cache."""
 
-    codes: dict[str, Code] = field(default_factory=dict)
+    codes: dict[str, CudaCode] = field(default_factory=dict)
 
 
 class CudaTarget:
@@ -66,14 +66,14 @@ class CudaTarget:
         return kernel.template if isinstance(kernel, CallKernel) else (
             kernel.routine if isinstance(kernel, RoutineKernel) else kernel.name)
 
-    def launch(self, kernel: Kernel) -> Launch:
+    def launch(self, kernel: Kernel) -> LaunchConfig:
         """How `kernel` is launched; units: blocks of THREADS threads, a thread or, in reductions, a block for each
         point."""
         points = prod(kernel.domain) if isinstance(kernel, LoopKernel) else 1
         reduces = isinstance(kernel, LoopKernel) and kernel.accumulators
-        form = form_text(kernel) + (f"{kernel.numbers}\n" if isinstance(kernel, FunctionKernel) else "")
-        return Launch(entry_key(form, self.parts), points if reduces else -(-points // THREADS), 0,
-                      kernel.values())
+        text = code_text(kernel) + (f"{kernel.numbers}\n" if isinstance(kernel, FunctionKernel) else "")
+        return LaunchConfig(entry_key(text, self.parts), points if reduces else -(-points // THREADS), 0,
+                            kernel.values())
 
     def load(self, kernels: Mapping[str, Kernel]) -> CudaLibrary:
         """The code of loop kernels and functions among `kernels` (by the key of their launch), from the cache or
@@ -85,7 +85,7 @@ class CudaTarget:
                 continue
             stored = self.cache.get(key) if self.cache is not None else None
             if stored is not None:
-                library.codes[key] = Code.from_bytes(stored)
+                library.codes[key] = CudaCode.from_bytes(stored)
                 library.hits += 1
                 continue
             library.codes[key] = code = compile_kernel(kernel, symbol(key), self.arch)

@@ -24,7 +24,7 @@ LOWEST = 75  # compute capability x 10 of the oldest devices that CUDA 13 makes 
 
 
 @dataclass(frozen=True)
-class Code:
+class CudaCode:
     """ptx: assembly of the virtual machine, which a driver translates for any later device. cubin: machine code of
     the architecture it was made for alone, an ELF object. Both define the entry of the kernel's symbol."""
 
@@ -37,7 +37,7 @@ class Code:
         return struct.pack("<I", len(text)) + text + self.cubin
 
     @classmethod
-    def from_bytes(cls, data: bytes) -> Code:
+    def from_bytes(cls, data: bytes) -> CudaCode:
         length = struct.unpack_from("<I", data)[0]
         return cls(data[4:4 + length].decode(), data[4 + length:])
 
@@ -84,7 +84,7 @@ def source_of(kernel: LoopKernel | FunctionKernel) -> str:
     return function_source(kernel) if isinstance(kernel, FunctionKernel) else loop_source(kernel, THREADS)
 
 
-def compile_kernel(kernel: LoopKernel | FunctionKernel, symbol: str, arch: str) -> Code:
+def compile_kernel(kernel: LoopKernel | FunctionKernel, symbol: str, arch: str) -> CudaCode:
     """The code of a canonical loop kernel, or a function's. Raises TargetError without the extra, MXNetError when
     compilation fails."""
     cuda, core = toolchain()
@@ -109,7 +109,7 @@ def compile_kernel(kernel: LoopKernel | FunctionKernel, symbol: str, arch: str) 
                                   device=False, abi="numba")
             ptx = _renamed(ptx, symbol)
             linker = core.Linker(core.ObjectCode.from_ptx(ptx.encode()), options=core.LinkerOptions(arch=arch))
-            return Code(ptx, bytes(linker.link("cubin").code))
+            return CudaCode(ptx, bytes(linker.link("cubin").code))
     except (NumbaError, RuntimeError, NotImplementedError, ImportError) as error:
         raise MXNetError(f"kernel {kernel.name} does not compile for {arch}: {error}\n{source}") from error
 

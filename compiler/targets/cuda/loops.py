@@ -106,7 +106,7 @@ class _Loops(LoopPrinter):
                 source(f"places{i} = cuda.shared.array({self.threads}, int64)")
         with self.printer.scope("for point in range(cuda.blockIdx.x, points, cuda.gridDim.x):"):
             self.divide("point", self.domain())
-            for sweep in self.phases():
+            for sweep in self.sweep_order():
                 self.sweep(sweep)
             once = [s for s in kernel.stores if not self.uses_reduce(s)]
             every = [s for s in kernel.stores if self.uses_reduce(s)]

@@ -26,7 +26,7 @@ from mxc.compiler.kernel.canonical import LANES
 from mxc.compiler.kernel.ir import computing_dtype
 from mxc.compiler.system import syntax
 from mxc.compiler.targets.cpu.emit.builder import BYTES, TYPES
-from mxc.compiler.targets.cpu.emit.loop_forms import TILE
+from mxc.compiler.targets.cpu.emit.skeletons import TILE
 from mxc.compiler.targets.cpu.emit.typed import DTYPES, Buffer, Steps, Typed
 from mxc.compiler.targets.cpu.emit.vocabulary import OPERATIONS, buffer_at, scratch_at, words
 from mxc.compiler.targets.cpu.library.arithmetic import register_type

@@ -12,9 +12,9 @@ from mxc.compiler.targets.cpu import library
 from mxc.compiler.targets.cpu.build import codegen
 from mxc.compiler.targets.cpu.build.codegen import LLVM
 from mxc.compiler.targets.cpu.emit import chain
-from mxc.compiler.targets.cpu.emit.loop_forms import has_short_loops, scratch_layout
 from mxc.compiler.targets.cpu.emit.loops import loop_source
 from mxc.compiler.targets.cpu.emit.routines import routine_source
+from mxc.compiler.targets.cpu.emit.skeletons import has_short_loops, scratch_layout
 from mxc.compiler.targets.cpu.machine.isa import Isa
 
 

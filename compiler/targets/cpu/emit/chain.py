@@ -18,22 +18,22 @@ from mxc.compiler.kernel.ir import CallKernel, ChainKernel, Place
 from mxc.compiler.targets.cpu import library
 from mxc.compiler.targets.cpu.emit.builder import BYTES, Array, Builder
 from mxc.compiler.targets.cpu.machine.isa import Isa
-from mxc.compiler.targets.launch import Launch
+from mxc.compiler.targets.launch import LaunchConfig
 
 HEAD, CALL, PLACE = 3, 4, 3  # integers of the table's head, of a record before its places, and of a place
 ALIGNMENT = 64  # bytes, of each private array
 
 
-def launch(kernel: ChainKernel, key: str, launch_of: Callable[[CallKernel], Launch], isa: Isa) -> Launch:
+def launch(kernel: ChainKernel, key: str, launch_of: Callable[[CallKernel], LaunchConfig], isa: Isa) -> LaunchConfig:
     """How a chain is launched; launch_of: how a kernel is."""
-    codes: list[Launch] = []
-    forms: dict[int, Launch] = {}
+    codes: list[LaunchConfig] = []
+    forms: dict[int, LaunchConfig] = {}
     for call, _ in kernel.calls():  # those with the very same stores differ in their extents alone
         if id(call.stores) not in forms:
             forms[id(call.stores)] = launch_of(call)
         code = forms[id(call.stores)]
         numbers = (*call.extents, *code.values[len(call.extents) :])
-        codes.append(Launch(code.key, library.units(call, isa), library.scratch_bytes(call, isa), numbers))
+        codes.append(LaunchConfig(code.key, library.units(call, isa), library.scratch_bytes(call, isa), numbers))
     width = max(CALL + PLACE * len(places) + len(code.values)
                 for (_, places), code in zip(kernel.calls(), codes, strict=True))
     private, end = _private(kernel, width)
@@ -51,7 +51,7 @@ def launch(kernel: ChainKernel, key: str, launch_of: Callable[[CallKernel], Laun
         record += code.values
         values += [*record, *[0] * (width - len(record))]
     scratch = end + max(code.scratch_bytes for code in codes)
-    return Launch(key, kernel.images * len(kernel.segments), scratch, tuple(values), tuple(addresses))
+    return LaunchConfig(key, kernel.images * len(kernel.segments), scratch, tuple(values), tuple(addresses))
 
 
 def _private(kernel: ChainKernel, width: int) -> tuple[list[int], int]:

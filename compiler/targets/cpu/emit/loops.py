@@ -1,4 +1,4 @@
-"""Loop kernels as typed source for the CPU (see translate.py): the three skeletons of loop_forms.py."""
+"""Loop kernels as typed source for the CPU (see translate.py): the three skeletons of skeletons.py."""
 from __future__ import annotations
 
 from contextlib import contextmanager
@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from mxc.compiler.kernel import ir
 from mxc.compiler.kernel.ir import LoopKernel, Store, Value
 from mxc.compiler.kernel.simplify_index import affine, index
-from mxc.compiler.targets.cpu.emit.loop_forms import (
+from mxc.compiler.targets.cpu.emit.skeletons import (
     CHUNK,
     COLUMNS,
     PIECE,
@@ -210,7 +210,7 @@ class _Loops(Sweeps):
         for i in range(len(accumulators)):
             slots[i] = sum(2 if b.combine in ARG else 1 for b in accumulators[:i])
         finished: dict[int, str] = {}
-        for sweep in self.phases():
+        for sweep in self.sweep_order():
             with self.printer.scope("for i in range(0, stop - start):"):
                 for i in sweep:
                     self.source(f"s{slots[i]}[i] = {self.neutral(accumulators[i])}")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from mxc.compiler.kernel import ir
 from mxc.compiler.kernel.canonical import fixed, lanes
 from mxc.compiler.kernel.ir import LoopKernel, Store, Value, computing_dtype
-from mxc.compiler.targets.cpu.emit.loop_forms import PARTIAL, fetched, skeleton, streams
+from mxc.compiler.targets.cpu.emit.skeletons import PARTIAL, fetched, skeleton, streams
 from mxc.compiler.targets.loop_printer import ARG, LoopPrinter
 
 
@@ -42,7 +42,7 @@ class Sweeps(LoopPrinter):
     def find_kept(self) -> Kept | None:
         """There is one when a single store sweeps the reduce axes, and all that it needs of their points is a function
         of its own dtype that the last sweep computes too."""
-        sweeps, every = self.phases(), [s for s in self.kernel.stores if self.uses_reduce(s)]
+        sweeps, every = self.sweep_order(), [s for s in self.kernel.stores if self.uses_reduce(s)]
         if not sweeps or len(every) != 1 or every[0].mode != "write":
             return None
         store = every[0]
@@ -94,8 +94,8 @@ class Sweeps(LoopPrinter):
             self.sweep()
 
     def sweep(self) -> None:
-        accumulators, phases = self.kernel.accumulators, self.phases()
-        for sweep in phases:
+        accumulators, order = self.kernel.accumulators, self.sweep_order()
+        for sweep in order:
             with self.each_lane():
                 for i in sweep:
                     self.source(f"{self.own('acc', i)} = {self.neutral(accumulators[i])}")
@@ -111,7 +111,7 @@ class Sweeps(LoopPrinter):
                     with self.each_lane():
                         self.source(f"{total} = half({total})")
             self.hoist(self.kernel.roots())
-            if sweep is phases[0]:
+            if sweep is order[0]:
                 self.fetch_ahead()
         self.over_reduce([s for s in self.kernel.stores if s not in self.early])
         for i in range(len(accumulators)):
@@ -119,7 +119,7 @@ class Sweeps(LoopPrinter):
 
     def early_in(self, sweep: list[int]) -> list[Store]:
         """The stores that this sweep makes."""
-        return self.early if sweep == self.phases()[-1] else []
+        return self.early if sweep == self.sweep_order()[-1] else []
 
     def sweep_roots(self, sweep: list[int]) -> list[Value]:
         """What a sweep of the accumulators computes."""
@@ -137,7 +137,7 @@ class Sweeps(LoopPrinter):
             value = self.printer.print(a.body)
             self.combine(a, self.own(self.partial(i), i), self.own("best", i), value, self.flat_position())
         self.store(self.early_in(sweep))
-        if self.kept is not None and sweep == self.phases()[-1]:
+        if self.kept is not None and sweep == self.sweep_order()[-1]:
             store = self.kept.store
             self.store([Store(store.buffer, store.index, self.kept.value)])
 

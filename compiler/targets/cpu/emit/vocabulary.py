@@ -12,7 +12,7 @@ from mxc.compiler.error import MXNetError
 from mxc.compiler.kernel import ir
 from mxc.compiler.kernel.canonical import LANES
 from mxc.compiler.targets.cpu.emit.builder import BYTES, TYPES, Value, vector_type
-from mxc.compiler.targets.cpu.emit.loop_forms import TILE
+from mxc.compiler.targets.cpu.emit.skeletons import TILE
 from mxc.compiler.targets.cpu.emit.streams import elsewhere, fence, fetch, streamed
 from mxc.compiler.targets.cpu.emit.typed import DTYPES, INVARIANT, Buffer, Steps, Typed
 from mxc.compiler.targets.cpu.library.arithmetic import register_type

@@ -64,7 +64,7 @@ class TilesCall(Parameters):
 
 
 @dataclass(frozen=True)
-class Cut(Generic[N]):
+class BlockedCut(Generic[N]):
     """How a convolution is cut."""
 
     taps: N
@@ -82,7 +82,7 @@ class Cut(Generic[N]):
     units: N
 
     @classmethod
-    def of(cls, g: BlockedConvolution[N], isa: Isa) -> Cut[N]:
+    def of(cls, g: BlockedConvolution[N], isa: Isa) -> BlockedCut[N]:
         w, block = g.window, g.data_block
         size, (_, columns) = max(BYTES[g.dtype], 4), isa.tile(g.dtype)
         taps = volume(w.kernel)
@@ -106,7 +106,7 @@ class Cut(Generic[N]):
         return cls(taps, columns, blocks, filters, height, bands, rows, pitch, chunk, chunks, grain, grains,
                    places * chunks)
 
-    def layout(self: Cut[N], g: BlockedConvolution[N], isa: Isa) -> tuple[N, N, N]:
+    def layout(self: BlockedCut[N], g: BlockedConvolution[N], isa: Isa) -> tuple[N, N, N]:
         """In elements of the scratch: where the copy begins, where the tiles begin, and its size."""
         w = g.window
         lanes, wide = isa.lanes(g.dtype), 8 // max(BYTES[g.dtype], 4)
@@ -121,11 +121,11 @@ class Cut(Generic[N]):
 
 
 def units(g: BlockedConvolution[int], isa: Isa) -> int:
-    return Cut.of(g, isa).units
+    return BlockedCut.of(g, isa).units
 
 
 def scratch_elements(g: BlockedConvolution[int], isa: Isa) -> int:
-    return Cut.of(g, isa).layout(g, isa)[2]
+    return BlockedCut.of(g, isa).layout(g, isa)[2]
 
 
 def print_kernel(p: Printing) -> None:
@@ -166,9 +166,9 @@ class _Blocked(Function):
         self.data, self.weight = self.epilogue.buffers[:2]
 
     @functools.cached_property
-    def cut(self) -> Cut[Value]:
+    def cut(self) -> BlockedCut[Value]:
         """Printed where it is first asked for: `finish`, which runs for each tile, has no time for its divisions."""
-        return Cut.of(self.g, self.isa)
+        return BlockedCut.of(self.g, self.isa)
 
     def units(self, args: Value, first: Value, last: Value, scratch: Value) -> None:
         b, w, cut = self.b, self.window, self.cut

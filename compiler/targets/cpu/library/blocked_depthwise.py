@@ -19,7 +19,7 @@ from mxc.compiler.targets.cpu.emit.builder import BYTES, Array, Number, Value
 from mxc.compiler.targets.cpu.library.blocks import ceil_to
 from mxc.compiler.targets.cpu.library.convolution import split
 from mxc.compiler.targets.cpu.library.cutting import N, ceil_div, least, most
-from mxc.compiler.targets.cpu.library.epilogue import Lane, Walk
+from mxc.compiler.targets.cpu.library.epilogue import Lane, OutputWalk
 from mxc.compiler.targets.cpu.library.printing import KERNEL, Function, Printing
 from mxc.compiler.targets.cpu.library.tile import zeros
 from mxc.compiler.targets.cpu.machine.isa import Isa
@@ -72,7 +72,7 @@ class _Row:
     weight: Array
     factors: list[Value]
     sums: Array
-    walk: Walk | None
+    walk: OutputWalk | None
 
 
 class _Depthwise(Function):

@@ -23,7 +23,7 @@ def forward_size(w: Window[N]) -> Size[N]:
 
 
 def data_grad_size(w: Window[N]) -> Size[N]:
-    """A batch for each group and phase (see `Walk`); the depth counts as many taps as a phase can have."""
+    """A batch for each group and phase (see `TapWalk`); the depth counts as many taps as a phase can have."""
     taps: N = volume([ceil_div(w.kernel[x], _apart(w, x)) for x in range(3)])
     return Size(w.groups * volume(w.stride), w.channels, w.batch * volume(_phase(w)), w.filters * taps, taps)
 
@@ -104,7 +104,7 @@ class Run:
 
 
 @dataclass
-class Walk:
+class TapWalk:
     """What the pixels of a batch read: on an axis, position p and tap m read p * scale + start + m * step.
 
     In the gradient to the data the positions p * stride + rest, for one rest on each axis, are a phase: they read the
@@ -150,13 +150,13 @@ class Pixels(Product):
         """A few filters, whose channels lie together, in the gradient to the data."""
         return self.size.granule * FILTERS if self.transposed else depth
 
-    def walk(self, batch: Value) -> Walk:
+    def walk(self, batch: Value) -> TapWalk:
         b, w = self.code.b, self.window
         ones = [b.lift(1)] * 3
         if not self.transposed:
-            return Walk(w.kernel, w.stride, [0 - p for p in w.pad], w.dilate)
+            return TapWalk(w.kernel, w.stride, [0 - p for p in w.pad], w.dilate)
         if not self.strided:
-            return Walk(w.kernel, ones, w.pad, [0 - d for d in w.dilate])
+            return TapWalk(w.kernel, ones, w.pad, [0 - d for d in w.dilate])
         taps: list[Value] = []
         start, step, firsts, aparts = ([*taps] for _ in range(4))
         rests = self._rest(batch)
@@ -173,7 +173,7 @@ class Pixels(Product):
             taps.append((kernel - first + apart - 1) // apart)
             start.append((rest + pad - first * dilate) // stride)
             step.append(0 - apart * dilate // stride)
-        return Walk(taps, ones, start, step, firsts, aparts)
+        return TapWalk(taps, ones, start, step, firsts, aparts)
 
     def _rest(self, batch: Value) -> list[Value]:
         return split(batch % self.phases, self.window.stride)
@@ -208,7 +208,7 @@ class Pixels(Product):
                 lines = Lines(source, rows - row, kernel, b.lift(1), kernel)
                 pack_lines(self.epilogue, self.code.lanes, here, lines, mr)
 
-    def _pack_taps(self, target: Array, source: Array, walk: Walk, kernel: Value, valid: Value) -> None:
+    def _pack_taps(self, target: Array, source: Array, walk: TapWalk, kernel: Value, valid: Value) -> None:
         """[tap of the walk][MR] of one filter; lines from `valid` on: anything."""
         b, mr = self.code.b, self.code.rows
         lines = [b.minimum(i, valid - 1) * kernel for i in range(mr)]

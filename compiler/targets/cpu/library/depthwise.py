@@ -41,7 +41,7 @@ AnyDepthwise = Depthwise[N] | DepthwiseDataGrad[N] | DepthwiseWeightGrad[N]
 
 
 @dataclass(frozen=True)
-class Band(Generic[N]):
+class RowBand(Generic[N]):
     """How the output is cut into bands, and the copy's layout: [kernel depth][rows][rests][pitch]."""
 
     step: Sequence[N]
@@ -52,7 +52,7 @@ class Band(Generic[N]):
     pitch: N
 
     @classmethod
-    def of(cls, g: AnyDepthwise[N], lanes: int) -> Band[N]:
+    def of(cls, g: AnyDepthwise[N], lanes: int) -> RowBand[N]:
         w, transposed = g.window, isinstance(g, DepthwiseDataGrad)
         step: Sequence[N] = (1, 1, 1) if transposed else w.stride  # type: ignore[assignment]  # 1 is of either kind
         written = w.data if transposed else w.out
@@ -65,21 +65,21 @@ class Band(Generic[N]):
         height = ceil_div(written[1], most(1, bands))
         return cls(step, written, height, bands, (height - 1) * step[1] + reach + 1, pitch)
 
-    def size(self: Band[N], g: AnyDepthwise[N], lanes: int) -> N:
+    def size(self: RowBand[N], g: AnyDepthwise[N], lanes: int) -> N:
         return g.window.kernel[0] * most(1, self.rows) * self.step[2] * self.pitch + lanes
 
 
 def units(g: AnyDepthwise[int], isa: Isa) -> int:
     if isinstance(g, DepthwiseWeightGrad):
         return g.window.groups
-    band = Band.of(g, isa.lanes(g.dtype))
+    band = RowBand.of(g, isa.lanes(g.dtype))
     return g.window.batch * g.window.groups * band.written[0] * band.bands
 
 
 def scratch_elements(g: AnyDepthwise[int], isa: Isa) -> int:
     lanes = isa.lanes(g.dtype)
     taps = volume(g.window.kernel) if isinstance(g, DepthwiseWeightGrad) else 0
-    return Band.of(g, lanes).size(g, lanes) + taps * (lanes + 1) + lanes
+    return RowBand.of(g, lanes).size(g, lanes) + taps * (lanes + 1) + lanes
 
 
 class _Depthwise(Function):
@@ -90,7 +90,7 @@ class _Depthwise(Function):
     def __init__(self, printing: Printing, args: Value, scratch: Value):
         super().__init__(printing, args)
         self.window, self.taps, self.transposed = self.g.window, self.g.kernel, isinstance(self.g, DepthwiseDataGrad)
-        self.band = Band.of(self.g, self.lanes)
+        self.band = RowBand.of(self.g, self.lanes)
         self.copy = self.array(scratch)
 
     # --- the copy

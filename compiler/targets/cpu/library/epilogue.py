@@ -90,9 +90,9 @@ class Epilogue:
     def _constant(self, v: Scalar) -> Value:
         return self.constants[id(v)] if id(v) in self.constants else self.b.lift(int(v.data))
 
-    def walk(self, axes: Sequence[Axis], along: int) -> Walk:
+    def walk(self, axes: Sequence[Axis], along: int) -> OutputWalk:
         """The points from `axes` on along one of the axes. What they share is computed here."""
-        return Walk(self, {id(index): self.terms(index, axes) for index in self._indices()}, self.steps(along))
+        return OutputWalk(self, {id(index): self.terms(index, axes) for index in self._indices()}, self.steps(along))
 
     def steps(self, along: int) -> dict[int, Value]:
         """By how much each index grows along an axis."""
@@ -118,23 +118,23 @@ def _together(index: Scalar) -> bool:
     return [int(v.data) for v in affine(index)[0].get(2, ())] in ([], [1])
 
 
-class Walk:
+class OutputWalk:
     """Points of the output along an axis, from one on. steps: what each index grows by from point to point."""
 
     def __init__(self, epilogue: Epilogue, terms: dict[int, Terms], steps: dict[int, Value]):
         self.epilogue, self.terms, self.steps = epilogue, terms, steps
 
-    def moved(self, points: Value | int) -> Walk:
+    def moved(self, points: Value | int) -> OutputWalk:
         """The walk from so many points further on."""
         moved = {}
         for index, (base, stride, spread) in self.terms.items():
             step = self.steps[index]
             moved[index] = base if step.constant == 0 else base + step * points, stride, spread
-        return Walk(self.epilogue, moved, self.steps)
+        return OutputWalk(self.epilogue, moved, self.steps)
 
-    def turned(self, along: int) -> Walk:
+    def turned(self, along: int) -> OutputWalk:
         """The walk along another axis, from the same point on."""
-        return Walk(self.epilogue, self.terms, self.epilogue.steps(along))
+        return OutputWalk(self.epilogue, self.terms, self.epilogue.steps(along))
 
     def store(self, result: Value, dtype: str) -> None:
         """As `Epilogue.store`, at the first point."""

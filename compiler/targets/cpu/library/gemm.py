@@ -44,7 +44,7 @@ AHEAD = 8  # lines of an operand that are fetched before they are packed: the ma
 
 
 @dataclass(frozen=True)
-class Cut(Generic[N]):
+class GemmCut(Generic[N]):
     """How a product is cut."""
 
     panels: N
@@ -58,7 +58,7 @@ class Cut(Generic[N]):
     kept: N  # 1 if panels stay packed over the whole depth, else 0
 
     @classmethod
-    def of(cls, g: Gemm[N], tile: tuple[int, int]) -> Cut[N]:
+    def of(cls, g: Gemm[N], tile: tuple[int, int]) -> GemmCut[N]:
         batch, (m, n), k = g.batch, (g.n, g.m) if g.turned else (g.m, g.n), g.k
         mr, nr = tile
         size = BYTES[computing_dtype(g.dtype)]
@@ -78,16 +78,16 @@ class Cut(Generic[N]):
         kept: N = least(least(1, KEPT_BYTES // whole), chunks - 1)
         return cls(panels, block, blocks, group, groups, chunk, chunks, batch * groups * chunks, kept)
 
-    def span(self: Cut[N]) -> N:
+    def span(self: GemmCut[N]) -> N:
         """The depth of the panels that lie packed."""
         return self.block + self.kept * (self.blocks - 1) * self.block
 
-    def height(self: Cut[N], tile: tuple[int, int], lanes: int) -> N:
+    def height(self: GemmCut[N], tile: tuple[int, int], lanes: int) -> N:
         """Rows of the results that are kept of each panel, whole vectors of them: of a single block a part's are."""
         part: N = PART * tile[0] + least(self.blocks - 1, 1) * self.chunk
         return ceil_div(least(self.chunk, part), lanes) * lanes
 
-    def layout(self: Cut[N], tile: tuple[int, int], lanes: int) -> tuple[N, N, N]:
+    def layout(self: GemmCut[N], tile: tuple[int, int], lanes: int) -> tuple[N, N, N]:
         """In elements of the scratch: where the packed rows begin, where the room to turn vectors, behind which the
         results lie, and its size.
 
@@ -104,14 +104,14 @@ class Cut(Generic[N]):
 def units(g: Gemm[int], isa: Isa) -> int:
     if g.vector:
         return vector.units(g)
-    return Cut.of(g, isa.tile(computing_dtype(g.dtype))).units
+    return GemmCut.of(g, isa.tile(computing_dtype(g.dtype))).units
 
 
 def scratch_elements(g: Gemm[int], isa: Isa) -> int:
     if g.vector:
         return vector.scratch_elements(g, isa)
     dtype = computing_dtype(g.dtype)
-    return Cut.of(g, isa.tile(dtype)).layout(isa.tile(dtype), isa.lanes(dtype))[2]
+    return GemmCut.of(g, isa.tile(dtype)).layout(isa.tile(dtype), isa.lanes(dtype))[2]
 
 
 @dataclass(frozen=True)
@@ -355,7 +355,7 @@ class _Units(_Product):
     def __init__(self, printing: Printing, args: Value, scratch: Array):
         super().__init__(printing, args)
         b, (mr, nr) = self.b, self.tile
-        self.args, self.scratch, cut = args, scratch, Cut.of(self.g, self.tile)
+        self.args, self.scratch, cut = args, scratch, GemmCut.of(self.g, self.tile)
         self.cut = cut
         rows_at, room_at, _ = cut.layout(self.tile, self.lanes)
         self.packed_rows, self.room = scratch.at(rows_at), scratch.at(room_at)

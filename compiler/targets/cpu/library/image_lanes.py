@@ -53,7 +53,7 @@ def row_step(isa: Isa) -> int:
 
 
 @dataclass(frozen=True)
-class Cut(Generic[N]):
+class ImageCut(Generic[N]):
     """How a convolution is cut."""
 
     depth: N  # channels that are summed over
@@ -75,7 +75,7 @@ class Cut(Generic[N]):
     places: Sequence[N]  # in elements of the scratch: where copy, weights, square and sums begin, and its size
 
     @classmethod
-    def of(cls, g: OfImages[N], isa: Isa) -> Cut[N]:
+    def of(cls, g: OfImages[N], isa: Isa) -> ImageCut[N]:
         w, transposed, dtype = g.window, isinstance(g, ImageDataGrad), computing_dtype(g.dtype)
         size, lanes, mr = BYTES[dtype], isa.lanes(dtype), tile_rows(isa)
         depth, rows, read, written = w.channels, w.filters, w.data, w.out
@@ -113,11 +113,11 @@ class Cut(Generic[N]):
 
 
 def units(g: OfImages[int], isa: Isa) -> int:
-    return Cut.of(g, isa).units
+    return ImageCut.of(g, isa).units
 
 
 def scratch_elements(g: OfImages[int], isa: Isa) -> int:
-    return Cut.of(g, isa).places[-1]
+    return ImageCut.of(g, isa).places[-1]
 
 
 @dataclass
@@ -141,7 +141,7 @@ NUMBERS = len(fields(Taps))
 
 
 @dataclass
-class Band:
+class ImageBand:
     """What a unit computes. copy: where the pixel 0 would be; pitches: of its axes. axes: the tables of taps. wide:
     vectors of images."""
 
@@ -259,9 +259,9 @@ class _Images(Function):
         self.image, self.weight = self.epilogue.buffers[:2]
 
     @functools.cached_property
-    def cut(self) -> Cut[Value]:
+    def cut(self) -> ImageCut[Value]:
         """Printed where it is first asked for: not every function needs its divisions."""
-        return Cut.of(self.g, self.isa)
+        return ImageCut.of(self.g, self.isa)
 
     def tile(self, number: Value) -> tuple[Value, Value]:
         """The first row of a tile, and its rows: as many in all tiles, or one less in the last ones."""
@@ -286,7 +286,7 @@ class _Images(Function):
             y, y_end = self._table(axes[1], 1, h, height)
             pitches = (y_end - y) * cut.read[2] * wide * lanes, wide * lanes * cut.read[2], wide * lanes
             plane = (z_end - z) * pitches[0] + self.line
-            band = Band(copy.at(0 - z * pitches[0] - y * pitches[1]), plane, pitches, axes, height, wide)
+            band = ImageBand(copy.at(0 - z * pitches[0] - y * pitches[1]), plane, pitches, axes, height, wide)
             tiles = b.minimum(cut.chunk, cut.tiles - tile0)
             for block in b.range(0, cut.blocks):
                 channel = block * cut.block
@@ -311,7 +311,7 @@ class _Images(Function):
         """Positions that are so far apart in a row read the same taps, but at the ends."""
         return self.window.stride[2] if self.transposed else self.b.lift(1)
 
-    def _multiply(self, sums: Array, band: Band, weights: Array, rows: Value, channels: Value, add: Value) -> None:
+    def _multiply(self, sums: Array, band: ImageBand, weights: Array, rows: Value, channels: Value, add: Value) -> None:
         """A tile's sums at all places of a band, over a block's channels: by two places that read the same taps."""
         b, width = self.b, self.cut.written[2]
         of_depth, one_vector = Taps.at(band.axes[0], 0), band.wide.equals(1)
@@ -327,7 +327,7 @@ class _Images(Function):
                         self._place(here, band, weights, (of_depth, of_row, column), next_one, rows, channels, add)
                     place[0] = place[0] + self.phases * b.select(next_one.equals(0), b.lift(1), b.lift(2))
 
-    def _place(self, sums: Array, band: Band, weights: Array, taps: tuple[Taps, Taps, Taps], next_one: Value,
+    def _place(self, sums: Array, band: ImageBand, weights: Array, taps: tuple[Taps, Taps, Taps], next_one: Value,
                rows: Value, channels: Value, add: Value) -> None:
         """The same at one place, and at the next one of its phase if that reads `next_one` further."""
         b, w, mr, lanes = self.b, self.window, self.mr, self.lanes

@@ -58,7 +58,7 @@ class TilesCall(Parameters):
 
 
 @dataclass(frozen=True)
-class Cut(Generic[N]):
+class PanelCut(Generic[N]):
     """How a convolution is cut."""
 
     depth: N  # channels x taps
@@ -72,7 +72,7 @@ class Cut(Generic[N]):
     units: N
 
     @classmethod
-    def of(cls, g: PanelConvolution[N], isa: Isa) -> Cut[N]:
+    def of(cls, g: PanelConvolution[N], isa: Isa) -> PanelCut[N]:
         w, (mr, nr) = g.window, isa.tile(g.dtype)
         depth = w.channels * volume(w.kernel)
         fitting: N = most(1, least(PANELS, PANEL_BYTES // BYTES[g.dtype] // nr // most(1, depth)))
@@ -93,7 +93,7 @@ class Cut(Generic[N]):
         chunk, chunks = evenly(tiles, chunks)
         return cls(depth, height, bands, panels, depth * nr + nr, tiles, chunk, chunks, places * chunks)
 
-    def layout(self: Cut[N], g: PanelConvolution[N], isa: Isa) -> tuple[N, N, N]:
+    def layout(self: PanelCut[N], g: PanelConvolution[N], isa: Isa) -> tuple[N, N, N]:
         """In elements of the scratch: where a line begins, where a tile begins, and its size."""
         mr, nr = isa.tile(g.dtype)
         line = self.panels * self.pitch
@@ -103,11 +103,11 @@ class Cut(Generic[N]):
 
 
 def units(g: PanelConvolution[int], isa: Isa) -> int:
-    return Cut.of(g, isa).units
+    return PanelCut.of(g, isa).units
 
 
 def scratch_elements(g: PanelConvolution[int], isa: Isa) -> int:
-    return Cut.of(g, isa).layout(g, isa)[2]
+    return PanelCut.of(g, isa).layout(g, isa)[2]
 
 
 def print_kernel(p: Printing) -> None:
@@ -155,7 +155,7 @@ class _Panels(Function):
 
     def units(self, args: Value, first: Value, last: Value, scratch: Value) -> None:
         b, w, mr, nr = self.b, self.window, self.rows, self.columns
-        cut = Cut.of(self.g, self.isa)
+        cut = PanelCut.of(self.g, self.isa)
         line_at, tile_at, _ = cut.layout(self.g, self.isa)
         memory = self.array(scratch)
         line, tile = memory.at(line_at).pointer, memory.at(tile_at).pointer
@@ -230,7 +230,7 @@ class _Panels(Function):
 
     def pack_pixels(self, panels: Array, _: Array, image: Value, group: Value, first: Value, count: Value) -> None:
         """Panels of the pixels first <= p < first + count of all channels of a group."""
-        b, lanes, nr, cut = self.b, self.lanes, self.columns, Cut.of(self.g, self.isa)
+        b, lanes, nr, cut = self.b, self.lanes, self.columns, PanelCut.of(self.g, self.isa)
         plane, whole = self._plane(image, group).at(first), count // nr
         masks = [b.first_lanes(count - whole * nr - j, lanes) for j in range(0, nr, lanes)]
         for c in b.range(0, self.window.channels):
@@ -252,7 +252,7 @@ class _Panels(Function):
 
     def pack_rows(self, panels: Array, line: Array, image: Value, group: Value, first: Value, count: Value) -> None:
         """Panels of the output rows from `first` on, `count` pixels, of all channels and taps."""
-        b, w, nr, cut = self.b, self.window, self.columns, Cut.of(self.g, self.isa)
+        b, w, nr, cut = self.b, self.window, self.columns, PanelCut.of(self.g, self.isa)
         plane, width, there = self._plane(image, group), w.out[2], ceil_div(count, nr)
         lines, taps, pitch = w.channels * w.kernel[1], w.kernel[1] * w.kernel[2], cut.panels * nr
         for kw in b.range(0, w.kernel[2]):

@@ -43,7 +43,7 @@ KEPT_BYTES = 96 << 10  # bytes of a unit's tiles, if a panel's are not larger
 
 
 @dataclass(frozen=True)
-class Cut(Generic[N]):
+class WeightGradCut(Generic[N]):
     """How a gradient is cut."""
 
     taps: N
@@ -63,7 +63,7 @@ class Cut(Generic[N]):
     units: N
 
     @classmethod
-    def of(cls, g: ConvolutionWeightGrad[N], isa: Isa) -> Cut[N]:
+    def of(cls, g: ConvolutionWeightGrad[N], isa: Isa) -> WeightGradCut[N]:
         w, dtype = g.window, computing_dtype(g.dtype)
         size, columns = BYTES[dtype], isa.tile(dtype)[1]
         taps: N = volume(w.kernel)
@@ -96,7 +96,7 @@ class Cut(Generic[N]):
         return cls(taps, inside, images, height, bands, blocks, rows, pitch, plane, chunk, chunks, panels, group,
                    groups, w.groups * chunks * groups)
 
-    def layout(self: Cut[N], g: ConvolutionWeightGrad[N], isa: Isa) -> tuple[N, N, N, N, N]:
+    def layout(self: WeightGradCut[N], g: ConvolutionWeightGrad[N], isa: Isa) -> tuple[N, N, N, N, N]:
         """In elements of the scratch, after the tables: where the copy, the panel, a square and the tiles begin, and
         its size."""
         dtype = computing_dtype(g.dtype)
@@ -113,11 +113,11 @@ class Cut(Generic[N]):
 
 
 def units(g: ConvolutionWeightGrad[int], isa: Isa) -> int:
-    return Cut.of(g, isa).units
+    return WeightGradCut.of(g, isa).units
 
 
 def scratch_elements(g: ConvolutionWeightGrad[int], isa: Isa) -> int:
-    return Cut.of(g, isa).layout(g, isa)[-1]
+    return WeightGradCut.of(g, isa).layout(g, isa)[-1]
 
 
 @dataclass(frozen=True)
@@ -193,9 +193,9 @@ class _WeightGrad(Function):
         self.data, self.out_grad = self.epilogue.buffers[:2]
 
     @functools.cached_property
-    def cut(self) -> Cut[Value]:
+    def cut(self) -> WeightGradCut[Value]:
         """Printed where it is first asked for: not every function needs its divisions."""
-        return Cut.of(self.g, self.isa)
+        return WeightGradCut.of(self.g, self.isa)
 
     def units(self, args: Value, first: Value, last: Value, scratch: Value) -> None:
         b, w, cut, columns, lanes = self.b, self.window, self.cut, self.columns, self.lanes

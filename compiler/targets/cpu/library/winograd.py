@@ -33,7 +33,7 @@ from mxc.compiler.targets.cpu.library.tile import multiply, print_tiles, sizes, 
 from mxc.compiler.targets.cpu.library.winograd_tiles import (
     PLACES,
     RESULTS,
-    Source,
+    TileSource,
     grid,
     print_sides,
     results,
@@ -61,7 +61,7 @@ class TileCall(Parameters):
 
 
 @dataclass(frozen=True)
-class Cut(Generic[N]):
+class WinogradCut(Generic[N]):
     """How a convolution is cut."""
 
     blocks: N  # of channels
@@ -75,7 +75,7 @@ class Cut(Generic[N]):
     alone: N  # 1 if a band's data are transformed here, 0 if they are given
 
     @classmethod
-    def of(cls, g: WinogradConvolution[N]) -> Cut[N]:
+    def of(cls, g: WinogradConvolution[N]) -> WinogradCut[N]:
         w, size, columns = g.window, g.tiles, g.columns
         tiles = tile_count(w)
         groups: N = ceil_div(tiles, size)
@@ -94,7 +94,7 @@ class Cut(Generic[N]):
         apart = shared * chunks + 1 - shared
         return cls(w.channels // g.block, filters, tiles, band, bands, chunk, chunks, apart, 1 - shared)
 
-    def layout(self: Cut[N], g: WinogradConvolution[N]) -> list[N]:
+    def layout(self: WinogradCut[N], g: WinogradConvolution[N]) -> list[N]:
         """In elements of the scratch, which begins with where tiles lie: where a tile's data, its results, the
         transformed data and the products begin, and its size."""
         tiles, block = self.band * g.tiles, g.block
@@ -107,7 +107,7 @@ class Cut(Generic[N]):
             ends.append(end)
         return ends
 
-    def pitch(self: Cut[N], g: WinogradConvolution[N]) -> N:
+    def pitch(self: WinogradCut[N], g: WinogradConvolution[N]) -> N:
         """Elements from place to place of the transformed data: an odd number of lines, or all would meet in a few
         sets of the cache."""
         line = LINE // BYTES[g.dtype]
@@ -116,12 +116,12 @@ class Cut(Generic[N]):
 
 
 def units(g: WinogradConvolution[int], isa: Isa) -> int:
-    cut = Cut.of(g)
+    cut = WinogradCut.of(g)
     return cut.bands * cut.apart
 
 
 def scratch_elements(g: WinogradConvolution[int], isa: Isa) -> int:
-    return Cut.of(g).layout(g)[-1]
+    return WinogradCut.of(g).layout(g)[-1]
 
 
 def print_kernel(p: Printing) -> None:
@@ -180,9 +180,9 @@ class _Winograd(Function):
         self.data, self.weight = self.epilogue.buffers[:2]
 
     @functools.cached_property
-    def cut(self) -> Cut[Value]:
+    def cut(self) -> WinogradCut[Value]:
         """Printed where it is first asked for: `finish`, which runs for each tile, has no time for its divisions."""
-        return Cut.of(self.g)
+        return WinogradCut.of(self.g)
 
     def units(self, args: Value, first: Value, last: Value, scratch: Value) -> None:
         b, cut, size, given = self.b, self.cut, self.size, self.given
@@ -245,7 +245,7 @@ class _Winograd(Function):
             image, ty, tx = split(first + t, sizes)
             place = where.at(t * WHERE)
             place[0], place[1], place[2] = image, ty * RESULTS, tx * RESULTS
-        source = Source(args, w, self.data, self.strides, patch, lanes)
+        source = TileSource(args, w, self.data, self.strides, patch, lanes)
         for block in b.range(0, b.select(self.given.equals(0), cut.blocks, b.lift(0))):
             for t in b.range(0, tiles):
                 place, group = where.at(t * WHERE), t // size

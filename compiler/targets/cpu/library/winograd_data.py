@@ -14,7 +14,7 @@ from mxc.compiler.targets.cpu.library.winograd_tiles import (
     PLACES,
     READ,
     RESULTS,
-    Source,
+    TileSource,
     grid,
     print_sides,
     tile_count,
@@ -37,7 +37,7 @@ def print_kernel(p: Printing) -> None:
         made = Function(p, args)
         g: WinogradData[Value] = made.g
         b, w, lanes, size, (data, target) = p.b, g.window, g.block, g.tiles, made.epilogue.buffers
-        source = Source(args, w, data, g.data_strides, p.array(scratch), lanes)
+        source = TileSource(args, w, data, g.data_strides, p.array(scratch), lanes)
         tiles, sizes = tile_count(w), grid(w)
         blocks: Value = w.channels // lanes
         groups: Value = ceil_div(tiles, size)

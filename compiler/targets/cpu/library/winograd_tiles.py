@@ -56,7 +56,7 @@ def _collect(p: Printing, given: CollectCall, lanes: int) -> None:
 
 
 def print_sides(p: Printing, lanes: int) -> None:
-    """The functions that `Source.put` calls."""
+    """The functions that `TileSource.put` calls."""
     with p.b.function("collect", CollectCall.text(), True) as values:
         _collect(p, CollectCall(*values), lanes)
     with p.b.function("transform", "ptr data, i64 row, i64 column, ptr noalias target, i64 pitch", True) as f:
@@ -65,7 +65,7 @@ def print_sides(p: Printing, lanes: int) -> None:
 
 
 @dataclass(frozen=True)
-class Source:
+class TileSource:
     """Where tiles' data come from. args: the kernel's. steps: elements between images, blocks, slices, rows, pixels.
     patch: memory for the data of one tile."""
 

@@ -42,11 +42,12 @@ AVX2 = Isa("avx2", 32, 16, True, 6, 2, "+avx2,+fma,+f16c")
 AVX512 = Isa("avx512", 64, 32, True, 12, 2, "+avx512f,+avx512bw,+avx512dq,+avx512vl,+avx2,+fma,+f16c")
 NEON = Isa("neon", 16, 32, True, 8, 3, "+neon")
 PLAIN = Isa("plain", 16, 16, False, 6, 2, "+sse4.1")
-FORMS = {isa.name: isa for isa in (AVX2, AVX512, NEON, PLAIN)}
+ISAS = {isa.name: isa for isa in (AVX2, AVX512, NEON, PLAIN)}
 
 
 def fitting(features: str) -> Isa:
-    """The widest form whose instructions are all in LLVM's text of a CPU's features, as "+avx2,-avx512f,..."."""
+    """The widest instruction set whose instructions are all in LLVM's text of a CPU's features, as
+    "+avx2,-avx512f,..."."""
     have = set(features.split(","))
     if "+neon" in have or platform.machine() in ("aarch64", "arm64"):
         return NEON
@@ -55,7 +56,7 @@ def fitting(features: str) -> Isa:
 
 @functools.cache
 def native() -> Isa:
-    """The widest form that this machine runs."""
+    """The widest instruction set that this machine runs."""
     from mxc.compiler.targets.cpu.build.load import host_features
 
     return fitting(host_features())
