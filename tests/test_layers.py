@@ -69,6 +69,8 @@ CIRCLES_OF_TYPES = {
     "mxc.kvstore: base kvstore": CIRCLES["mxc.kvstore: base kvstore"],
     "mxc.compiler.ops: formula operator shapes": "what an Operator's reference() calls names Operator and Params",
     "mxc.compiler: graph.graph ops.infer": "a builder of graphs has infer_node find the shapes of its Nodes",
+    "mxc.compiler.lowering: fuse stage": "a Program has the groups of fusion, and the stage fuse makes them of one",
+    "mxc.compiler.targets: launch protocol": "the protocol speaks of LoadedKernels, and these of who launches them",
     "mxc.compiler.kernel: ir value_text": "a Value prints itself by a function that names a Value",
     "mxc.compiler.targets.cpu.emit: builder transpose": "the builder's transpose takes the builder",
     "mxc.runtime: context storage": "Context.empty_cache calls the pool of memory, which names a Context",

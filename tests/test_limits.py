@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from test_layers import OTHERS, ROOT, SOURCES
@@ -11,16 +11,10 @@ from test_layers import OTHERS, ROOT, SOURCES
 LINES = 60  # of a function
 PARAMETERS = 8
 DOOR = range(3, 11)  # lines of a package's docstring
-AWAITED = ("compiler/targets/__init__.py", "compiler/targets/cpu/__init__.py")  # doors that are not there yet
-UNLIMITED = ("compiler/kernel/", "compiler/lowering/", "compiler/targets/cpu/")  # not under the limits of functions yet
 # A reason is a comment above a function, or above its decorators.
 LONG = re.compile(r"# long: \w+")
 MANY = re.compile(r"# many parameters: \w+|# MXNet's signature")
 Function = ast.FunctionDef | ast.AsyncFunctionDef
-
-
-def limited(paths: Iterable[Path]) -> list[Path]:
-    return [path for path in paths if not str(path.relative_to(ROOT)).startswith(UNLIMITED)]
 
 
 def functions(path: Path) -> Iterator[tuple[Function, str, str]]:
@@ -51,14 +45,14 @@ def is_routine(node: Function) -> bool:
 
 
 def test_functions_are_short():
-    wrong = [f"{where} has {length} lines" for path in limited((*SOURCES.values(), *OTHERS))
+    wrong = [f"{where} has {length} lines" for path in (*SOURCES.values(), *OTHERS)
              for node, where, comment in functions(path)
              if (length := (node.end_lineno or 0) - node.lineno + 1) > LINES and not LONG.search(comment)]
     assert not wrong, "\n".join(wrong) + f"\nexpected at most {LINES}, or `# long: REASON` above"
 
 
 def test_functions_have_few_parameters():
-    wrong = [f"{where} has {parameters(node)} parameters" for path in limited(SOURCES.values())
+    wrong = [f"{where} has {parameters(node)} parameters" for path in SOURCES.values()
              for node, where, comment in functions(path)
              if parameters(node) > PARAMETERS and not MANY.search(comment) and not is_routine(node)]
     assert not wrong, "\n".join(wrong) + f"\nexpected at most {PARAMETERS}, or `# many parameters: REASON` above"
@@ -82,7 +76,7 @@ def test_every_package_has_a_door():
     for folder in sorted({path.parent for path in SOURCES.values()}):
         door = folder / "__init__.py"
         text = (ast.get_docstring(ast.parse(door.read_text())) or "") if door.exists() else ""
-        if len(text.splitlines()) not in DOOR and str(door.relative_to(ROOT)) not in AWAITED:
+        if len(text.splitlines()) not in DOOR:
             wrong.append(f"{door.relative_to(ROOT)}: {len(text.splitlines())} lines")
     assert not wrong, "\n".join(wrong) + f"\nexpected a docstring of {DOOR[0]} to {DOOR[-1]} lines"
 

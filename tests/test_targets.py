@@ -21,7 +21,7 @@ from mxc.compiler.targets.cpu.target import cpu_target
 from mxc.compiler.targets.launch import LoadedKernels
 from mxc.runtime import runner
 from mxc.runtime.context import cpu
-from mxc.runtime.executor import GraphExecutor
+from mxc.runtime.executor import BoundArrays, GraphExecutor
 
 SHAPES = {"data": (4, 4, 10, 10), "label": (4,)}
 
@@ -107,7 +107,8 @@ def test_executors_launch_as_the_library_says():
         return SimpleNamespace(plan=made.plan, library=library, graph=made.graph)
 
     array = mx.nd.arange(6)._array
-    executor = GraphExecutor(mx.sym.exp(mx.sym.Variable("x")).graph, cpu(), {"x": array}, {}, {}, {}, compile=compiled)
+    executor = GraphExecutor(mx.sym.exp(mx.sym.Variable("x")).graph, cpu(), BoundArrays({"x": array}, {}, {}, {}),
+                             compile=compiled)
     for _ in range(2):
         executor.forward(False)
         np.testing.assert_allclose(executor.outputs[0].data, np.exp(np.arange(6)), rtol=1e-6)

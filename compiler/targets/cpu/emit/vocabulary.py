@@ -123,11 +123,10 @@ def transposed(s: Steps, tile: Buffer, source: Buffer, index: Typed, stride: Typ
         s.b.raw(f"store {kind} {row.text}, ptr {place.text}, align {size}")
 
 
+# many parameters: the arguments of the word as routines write it (kernel/routines/words.py).
 def product_(s: Steps, to: Buffer, at: Typed, rows: Typed, left: Buffer, start: Typed, depth: Typed, packed: Buffer,
              columns: Typed) -> None:
-    """A product of rows with a packed matrix, by a function that targets/cpu/library/product.py prints.
-
-    Its nine parameters are the arguments of the word as routines write it (`kernel/routines/words.py`)."""
+    """A product of rows with a packed matrix, by a function that targets/cpu/library/product.py prints."""
     places = [s.address(to, s.whole(at)), s.address(left, s.whole(start)), packed.pointer]
     s.products.add((left.dtype, packed.dtype))
     s.b.call(product_symbol(left.dtype, packed.dtype), [*places, *map(s.whole, (rows, depth, columns))])
