@@ -4,7 +4,7 @@ from __future__ import annotations
 import math
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -32,17 +32,19 @@ FLOPS_PER_BYTE = 4  # what a product computes while a byte is moved
 
 
 class BoundPlan:
-    """`compiled` on the arrays that `find` gives for its buffers (all but those of the arena and the prepared part).
+    """`compiled` on the arrays that `find` gives for its buffers, all but those of the arena and the prepared part; it
+    gives None for one that `rebind` will give.
 
     is_train: of the nodes that Python runs. prepared: what the prepare steps filled elsewhere; None: they run here.
     Made with the memory's lock held; `run` is called in work that writes the memory's variable.
 
     small, brief: by phase, see `engine.place`; what Python runs never is. has_hosts: Python runs some of it. draws: its
     kernels draw random numbers. states: the variables of auxiliary states that nodes which Python runs may change.
+    changing: positions of buffers that `rebind` gives other arrays.
     """
 
-    def __init__(self, compiled: Compiled | artifact.Compiled, find: Callable[[Buffer], Array], memory: Memory,
-                 is_train: bool = False, prepared: Prepared | None = None):
+    def __init__(self, compiled: Compiled | artifact.Compiled, find: Callable[[Buffer], Array | None], memory: Memory,
+                 is_train: bool = False, prepared: Prepared | None = None, changing: Collection[int] = ()):
         self.compiled, self.plan, self.memory, self.is_train = compiled, compiled.plan, memory, is_train
         self.arrays = [None if b.pool in IN_MEMORY else find(b) for b in self.plan.buffers]
         self._statuses = np.zeros(self.plan.status_bytes // faults.STATUS, np.int64)
@@ -52,6 +54,7 @@ class BoundPlan:
         self._tables: dict[tuple[str, bool], list[Segment]] = {}
         self._calls: dict[str, Callable[[], None]] = {}  # by phase, of those that are one table
         self._generation = -1
+        self._words: dict[int, list[tuple[StepTable, int]]] = {i: [] for i in changing}  # where an address stands
         preparing = self.plan.steps_of("prepare")
         reads = {i for step in preparing for i in step.reads}
         self._sources = [a.variable for i in sorted(reads) if (a := self.arrays[i]) is not None]
@@ -129,6 +132,18 @@ class BoundPlan:
         if self._generation != memory.generation:
             memory.reserve(self.plan.arena_bytes, self.plan.scratch_bytes)
             self._tables, self._calls, self._generation = {}, {}, memory.generation
+            self._words = {i: [] for i in self._words}
+
+    def rebind(self, arrays: Mapping[int, Array]) -> None:
+        """Put arrays of the same shapes and dtypes in the places of those at these positions, which are `changing`.
+
+        To be called as `run`.
+        """
+        for position, array in arrays.items():
+            self.arrays[position] = array
+            address = array.address
+            for table, word in self._words[position]:
+                table.words[word] = address
 
     def _prepare(self, draw: tuple[int, int]) -> None:
         """Run the prepare steps if an array that they read may have changed."""
@@ -176,26 +191,35 @@ class BoundPlan:
     def _segments(self, steps: Sequence[Step], single: bool) -> list[Segment]:
         """Runs of kernels as tables, with the host's steps between them; single: a table for each kernel."""
         segments: list[Segment] = []
-        rows: list[tuple[int, list[int], int]] = []
+        run: list[Step] = []
         for step in steps:
             if step.host is not None:
-                if rows:
-                    segments.append(self._table(rows))
-                    rows = []
+                if run:
+                    segments.append(self._table(run))
+                    run = []
                 segments.append(step)
             else:
-                addresses = [self._address(i) for i in step.buffers]
-                address = self.compiled.library.address
-                rows.append((address(step.kernel), [*addresses, *step.numbers(address)], step.units))
+                run.append(step)
                 if single:
-                    segments.append(self._table(rows))
-                    rows = []
-        if rows:
-            segments.append(self._table(rows))
+                    segments.append(self._table(run))
+                    run = []
+        if run:
+            segments.append(self._table(run))
         return segments
 
-    def _table(self, rows: Sequence[tuple[int, list[int], int]]) -> StepTable:
-        return StepTable(rows, self.memory.scratch, self.memory.scratch_stride)
+    def _table(self, steps: Sequence[Step]) -> StepTable:
+        address = self.compiled.library.address
+        rows = [(address(step.kernel), [*map(self._address, step.buffers), *step.numbers(address)], step.units)
+                for step in steps]
+        table = StepTable(rows, self.memory.scratch, self.memory.scratch_stride)
+        if self._words:
+            word = table.first_argument
+            for step, (_, arguments, _) in zip(steps, rows, strict=True):
+                for k, position in enumerate(step.buffers):
+                    if position in self._words:
+                        self._words[position].append((table, word + k))
+                word += len(arguments)
+        return table
 
     def _address(self, position: int) -> int:
         array, buffer = self.arrays[position], self.plan.buffers[position]

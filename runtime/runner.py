@@ -48,7 +48,7 @@ class StepTable:
     def __init__(self, steps: Sequence[tuple[int, Sequence[int], int]], scratch: int = 0, stride: int = 0):
         self.scratch, self.stride = scratch, stride
         self.shared = any(units > 1 for _, _, units in steps)  # whether there is work for more than one thread
-        first = HEAD + ROW * len(steps)
+        first = self.first_argument = HEAD + ROW * len(steps)  # the word of the first step's first argument
         words, arguments = [WORD * HEAD, len(steps), scratch, stride], list[int]()
         for address, given, units in steps:
             words += (address, WORD * (first + len(arguments)), units, max(1, -(-units // TAKES)))
