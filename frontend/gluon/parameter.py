@@ -117,7 +117,7 @@ class Parameter:
         from mxc import symbol
 
         return symbol.var(self.name, shape=self.shape, dtype=self.dtype, lr_mult=self.lr_mult, wd_mult=self.wd_mult,
-                          init=self.init)
+                          init=self.init, stype=self._stype)
 
     # -- initialization
 
