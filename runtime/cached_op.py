@@ -131,7 +131,8 @@ class _Pool:
 
 class _Form:
     """A `CachedOp` on arrays of given shapes and dtypes, in one mode. wanted: the inputs whose gradients may be asked
-    for; without any the plan has no backward part. facts: of the outputs."""
+    for; without any the plan has no backward part. facts: of the outputs. sources: of each output the input that it is,
+    or -1, and the first of the outputs that are equal."""
 
     def __init__(self, op: CachedOp, arrays: Sequence[Array], is_train: bool, wanted: tuple[int, ...]):
         self.op, self.is_train, self.wanted = op, is_train, wanted
@@ -141,8 +142,7 @@ class _Form:
         self.is_empty, outputs = has_empty_arrays(self.graph), self.graph.outputs
         self.facts = [(self.graph.shape(e), self.graph.dtype(e)) for e in outputs]
         self.positions = {name: i for i, name in enumerate(op.inputs)}
-        # of each output, the input that it is, or else the first of the outputs that are equal, which the plan writes
-        self._sources = [(self.positions[e.node.name], -1) if e.node.is_variable else (-1, outputs.index(e))
+        self.sources = [(self.positions[e.node.name], -1) if e.node.is_variable else (-1, outputs.index(e))
                          for e in outputs]
         self._token = object()  # stands for this form where tapes are compared; the form itself would be kept alive
         self._operator = CachedOperator(self)
@@ -155,14 +155,16 @@ class _Form:
         place = pool.take() if pool is not None else _Place(context)
         try:
             bound = self._bound_in(place, arrays)
-            written = [Array.empty(shape, dtype, context) if first == i else None
-                       for i, ((shape, dtype), (_, first)) in enumerate(zip(self.facts, self._sources, strict=True))]
+            written: list[Array] = []  # as an executor's: the input itself, one array for equal outputs
+            for i, ((shape, dtype), (given, first)) in enumerate(zip(self.facts, self.sources, strict=True)):
+                written.append(arrays[given] if given >= 0 else written[first] if first < i else
+                               Array.empty(shape, dtype, context))
             if draws is None:
                 draw = random.take(context) if bound.plan.draws or bound.plan.has_hosts else (0, 0)
                 draws = draw, random.take(context) if bound.plan.draws and bound.plan.has_hosts else draw
             bound.forward(arrays, written, draws)
-            results = [arrays[given].copied() if given >= 0 else tape.plain(written[first])  # type: ignore[arg-type]
-                       for given, first in self._sources]
+            results = [array.copied() if given >= 0 else tape.plain(array)
+                       for array, (given, _) in zip(written, self.sources, strict=True)]
             if self.wanted:
                 kept = Kept(self, bound, pool, place, arrays, written, draws)
                 place = None  # type: ignore[assignment]  # it goes with the recorded step
@@ -249,10 +251,11 @@ class _Bound:
         """Whether it is bound to those of these arrays that it cannot be given anew."""
         return all(arrays[given] is array for given, array in self._fixed)
 
-    def forward(self, arrays: Sequence[Array], outputs: Sequence[Array | None], draws: Draws) -> None:
-        """Push the forward part. outputs: the arrays for them; None for those that the plan does not write."""
+    def forward(self, arrays: Sequence[Array], outputs: Sequence[Array], draws: Draws) -> None:
+        """Push the forward part. outputs: the arrays for them; an input that is one stays as it is."""
         plan, keeps = self.plan, bool(self.form.wanted)
-        writes = [*(a.variable for a in outputs if a is not None), self.memory.variable, *plan.states]
+        made = (a.variable for a, (given, _) in zip(outputs, self.form.sources, strict=True) if given < 0)
+        writes = [*{*made, self.memory.variable, *plan.states}]
         work = partial(self._run_forward, arrays, outputs, draws, keeps)
         self._push(work, {a.variable for a in arrays}, writes, "forward")
 
@@ -262,14 +265,10 @@ class _Bound:
         engine.complete((engine.place(work, reads.difference(writes), writes, phase, self.plan.small[phase],
                                       brief=self.plan.brief[phase]),))
 
-    def _run_forward(self, arrays: Sequence[Array], outputs: Sequence[Array | None], draws: Draws,
-                     keeps: bool) -> None:
+    def _run_forward(self, arrays: Sequence[Array], outputs: Sequence[Array], draws: Draws, keeps: bool) -> None:
         plan = self.plan
         now: dict[int, Array] = {i: arrays[given] for i, given in self._inputs if plan.arrays[i] is not arrays[given]}
-        for name, position in self._places["output"].items():
-            output = outputs[int(name)]
-            assert output is not None
-            now[position] = output
+        now.update((position, outputs[int(name)]) for name, position in self._places["output"].items())
         plan.rebind(now)
         self.seed.memory[:] = draws[0]
         try:
@@ -286,7 +285,7 @@ class _Bound:
     def backward(self, kept: Kept, heads: Sequence[Array], gradients: Mapping[str, Array], again: bool) -> None:
         """Push the backward part. heads: what flows into each output. gradients: the arrays for them, by input. again:
         the arena has not, or no longer, what forward stored there."""
-        outputs = [a if a is None or not again else Array.empty(a.shape, a.dtype, a.context) for a in kept.outputs]
+        outputs = [Array.empty(a.shape, a.dtype, a.context) if again else a for a in kept.outputs]
         places, found = self._places, dict[int, Array]()
         for name, position in places["gradient"].items():
             found[position] = gradients[name]
@@ -302,7 +301,7 @@ class _Bound:
             finally:
                 self._let_go()
 
-        reads = {a.variable for a in (*kept.arrays, *heads, *kept.outputs) if a is not None}
+        reads = {a.variable for a in (*kept.arrays, *heads, *kept.outputs)}
         states = [kept.arrays[given].variable for given in self._aux] if self.form.is_train else []
         writes = [*{*(g.variable for g in gradients.values()), self.memory.variable, *self.plan.states, *states}]
         self._push(work, reads, writes, "backward")
@@ -313,7 +312,7 @@ class Kept:
     what it drew."""
 
     def __init__(self, form: _Form, bound: _Bound, pool: _Pool | None, place: _Place, arrays: Sequence[Array],
-                 outputs: Sequence[Array | None], draws: Draws):
+                 outputs: Sequence[Array], draws: Draws):
         self.form, self._bound, self._pool, self._place = form, bound, pool, place
         self.arrays, self.outputs, self.draws = list(arrays), list(outputs), draws
         self._is_used = False  # backward overwrites what forward left in the arena
@@ -332,7 +331,7 @@ class Kept:
         form = self.form
         if tape.state.recording:
             return form.gradient_op()([*inputs, *heads], form.is_train, self.draws)
-        read = {a.variable for a in (*self.arrays, *heads, *self.outputs) if a is not None}
+        read = {a.variable for a in (*self.arrays, *heads, *self.outputs)}
         results = [target if target is not None and target.variable not in read else
                    Array.empty(a.shape, a.dtype, a.context.computing)
                    for target, a in zip(targets, (self.arrays[i] for i in form.wanted), strict=True)]

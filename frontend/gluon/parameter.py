@@ -50,6 +50,7 @@ class Parameter:
         self._ctx_list: list[Context] = []
         self._deferred: tuple[Any, list[Context], Any, NDArray | None] | None = None
         self._trainer: Any = None
+        self._var: Any = None
         self._differentiable, self._allow_deferred_init = differentiable, allow_deferred_init
         self.name = name
         self._shape = (shape,) if isinstance(shape, int) else None if shape is None else tuple(shape)
@@ -113,11 +114,13 @@ class Parameter:
         self._shape = given
 
     def var(self) -> Any:
-        """The variable that stands for it in symbols."""
-        from mxc import symbol
+        """The variable that stands for it in symbols, one for all of them."""
+        if self._var is None:
+            from mxc import symbol
 
-        return symbol.var(self.name, shape=self.shape, dtype=self.dtype, lr_mult=self.lr_mult, wd_mult=self.wd_mult,
-                          init=self.init, stype=self._stype)
+            self._var = symbol.var(self.name, shape=self.shape, dtype=self.dtype, lr_mult=self.lr_mult,
+                                   wd_mult=self.wd_mult, init=self.init, stype=self._stype)
+        return self._var
 
     # -- initialization
 
@@ -303,7 +306,7 @@ class Parameter:
 
     def cast(self, dtype: Any) -> None:
         """Cast the arrays and their gradients to another dtype."""
-        self._dtype = dtype
+        self._dtype, self._var = dtype, None
         if self._data is None:
             return
         with autograd.pause():
