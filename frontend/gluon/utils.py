@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import math
 import os
 import shutil
@@ -33,8 +34,8 @@ def split_data(data: NDArray, num_slice: int, batch_axis: int = 0, even_split: b
     each, more = divmod(size, num_slice)
     ends = [i * each + min(i, more) for i in range(num_slice + 1)]
     if batch_axis == 0:
-        return [data[start:end] for start, end in zip(ends, ends[1:], strict=False)]
-    return [data.slice_axis(axis=batch_axis, begin=start, end=end) for start, end in zip(ends, ends[1:], strict=False)]
+        return [data[start:end] for start, end in itertools.pairwise(ends)]
+    return [data.slice_axis(axis=batch_axis, begin=start, end=end) for start, end in itertools.pairwise(ends)]
 
 
 def split_and_load(data: Any, ctx_list: Sequence[Context], batch_axis: int = 0,
