@@ -45,8 +45,12 @@ class _BlockV1(HybridBlock):
 
     def hybrid_forward(self, F: Any, x: Any) -> Any:
         """See the class."""
-        past = x if self.downsample is None else self.downsample(x)
-        return F.Activation(past + self.body(x), act_type="relu")
+        made, past = self.body(x), x if self.downsample is None else self.downsample(x)
+        return F.Activation(self._sum(past, made), act_type="relu")
+
+    def _sum(self, past: Any, made: Any) -> Any:
+        """In the order of MXNet's graphs, which differs between the blocks."""
+        return past + made
 
 
 class BasicBlockV1(_BlockV1):
@@ -65,6 +69,9 @@ class BottleneckV1(_BlockV1):
         self.body.add(nn.Conv2D(inner, kernel_size=1, strides=stride), nn.BatchNorm(), nn.Activation("relu"),
                       _conv3x3(inner, 1, inner), nn.BatchNorm(), nn.Activation("relu"),
                       nn.Conv2D(channels, kernel_size=1, strides=1), nn.BatchNorm())
+
+    def _sum(self, past: Any, made: Any) -> Any:
+        return made + past
 
 
 class _BlockV2(HybridBlock):
