@@ -79,8 +79,8 @@ class _Conv(HybridBlock):
         kwargs, shape = self._kwargs, self.weight.shape
         text = f"{type(self).__name__}({shape[1] if shape[1] else None} -> {shape[0]}, kernel_size={kwargs['kernel']}"
         text += f", stride={kwargs['stride']}"
-        for key, name, usual in (("pad", "padding", 0), ("dilate", "dilation", 1), ("adj", "output_padding", 0)):
-            if key in kwargs and kwargs[key] != (usual,) * self._axes:
+        for key, name, usual in (("pad", "padding", 0), ("dilate", "dilation", 1)):
+            if kwargs[key] != (usual,) * self._axes:
                 text += f", {name}={kwargs[key]}"
         text += f", groups={kwargs['num_group']}" if kwargs["num_group"] != 1 else ""
         text += ", bias=False" if self.bias is None else ""
