@@ -61,7 +61,8 @@ class Parameter:
         self._stype, self._grad_stype = stype, grad_stype
         for what, given in (("stype", stype), ("grad_stype", grad_stype)):
             if given not in STORAGE_TYPES:
-                raise ValueError(f"{what} of parameter {name} is {given!r}; expected one of {', '.join(STORAGE_TYPES)}")
+                raise _BadRequest(f"{what} of parameter {name} is {given!r}; expected one of "
+                                  f"{', '.join(STORAGE_TYPES)}")
             if given != "default":
                 warnings.warn(f"{what}={given!r} of parameter {name}: its arrays are kept dense", stacklevel=3)
 
