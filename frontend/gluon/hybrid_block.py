@@ -95,14 +95,14 @@ class HybridBlock(Block):
         arrays, form = nested.flatten(args, "input")
         if self._cached is None:
             count = sum(a is not None for a in arrays)
-            numbers = iter(range(count))
-            inputs = [None if a is None else symbol.var("data" if count == 1 else f"data{next(numbers)}")
-                      for a in arrays]
+            names = ["data"] if count == 1 else [f"data{i}" for i in range(count)]
+            rest = iter(names)
+            inputs = [None if a is None else symbol.var(next(rest)) for a in arrays]
             params = {name: param.var() for name, param in self._reg_params.items()}
             with self.name_scope():
                 outputs = self._symbolic(nested.regroup(inputs, form), params)
             made, out_form = nested.flatten([outputs], "output")
-            self._cached = _Cached([i.name for i in inputs if i is not None], symbol.Group(made), form, out_form)
+            self._cached = _Cached(names, symbol.Group(made), form, out_form)
         elif self._cached.form != form:
             raise ValueError(f"{self.name} was traced for arguments of the structure {self._cached.form}, and is "
                              f"called with {form}: hybridize(clear=True) has it traced anew")
@@ -279,5 +279,3 @@ class _UnknownParameter(ArgumentError, KeyError, RuntimeError):
 
 class _NotTraced(ArgumentError, RuntimeError):
     """MXNet raises RuntimeError."""
-
-

@@ -40,7 +40,7 @@ def summary(block: Any, inputs: Sequence[Any]) -> None:
     finally:
         for handle in handles:
             handle.detach()
-    total, trained, shared = (sum(row[k] for row in rows) for k in (2, 3, 4))
+    total, trained, shared = (sum(column) for column in zip(*(row[2:] for row in rows), strict=True))
     print("-" * WIDTH)
     print(f"{'Layer (type)':>20}  {'Output Shape':>42} {'Param #':>15}")
     print("=" * WIDTH)

@@ -19,8 +19,13 @@ from mxc.context import cpu_pinned
 from mxc.gluon.data import shared_batches
 from mxc.gluon.data.sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
 from mxc.ndarray import NDArray
+from mxc.runtime.elsewhere import elsewhere
 
-__all__ = ["DataLoader", "default_batchify_fn", "default_mp_batchify_fn"]
+__getattr__, _ = elsewhere(__name__, {}, {
+    "": "_sampler=mxc.gluon.data.sampler context=mxc.context io nd=mxc.ndarray pickle sys threading",
+    "multiprocessing.pool": "ThreadPool", "multiprocessing.reduction": "ForkingPickler",
+    "mxc.util": "is_np_array is_np_shape set_np"})
+__all__ = ["DataLoader"]
 
 
 def default_batchify_fn(data: Sequence[Any]) -> Any:
@@ -194,5 +199,3 @@ def _batch_sampler(dataset: Any, batch_size: int | None, shuffle: bool, sampler:
 
 class _BadTimeout(ArgumentError, AssertionError):
     """MXNet raises AssertionError."""
-
-

@@ -94,5 +94,3 @@ def _filled(tree: Any, memory: Any) -> Any:
     if isinstance(tree, (list, tuple)):
         return type(tree)([_filled(each, memory) for each in tree])
     return tree
-
-

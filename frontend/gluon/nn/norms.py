@@ -39,8 +39,8 @@ class _BatchNorm(HybridBlock):
                  gamma_initializer: Any = "ones", running_mean_initializer: Any = "zeros",
                  running_variance_initializer: Any = "ones", in_channels: int = 0, **kwargs: Any):
         super().__init__(**kwargs)
-        self._kwargs = {"axis": axis, "eps": epsilon, "momentum": momentum, "fix_gamma": not scale,
-                        "use_global_stats": use_global_stats}
+        self._kwargs: dict[str, Any] = {"axis": axis, "eps": epsilon, "momentum": momentum, "fix_gamma": not scale,
+                                        "use_global_stats": use_global_stats}
         if in_channels:
             self.in_channels = in_channels
         shape = (in_channels,)

@@ -79,7 +79,7 @@ class _Stack:
         return len(self._children)
 
 
-class SequentialRNNCell(_Stack, RecurrentCell):
+class SequentialRNNCell(_Stack, RecurrentCell):  # type: ignore[misc]  # begin_state takes names only, as MXNet's
     """Cells one above the other."""
 
     def __init__(self, prefix: str | None = None, params: Any = None):
@@ -90,7 +90,7 @@ class SequentialRNNCell(_Stack, RecurrentCell):
         raise NotImplementedError
 
 
-class HybridSequentialRNNCell(_Stack, HybridRecurrentCell):
+class HybridSequentialRNNCell(_Stack, HybridRecurrentCell):  # type: ignore[misc]
     """Hybrid cells one above the other."""
 
     def __init__(self, prefix: str | None = None, params: Any = None):
@@ -161,7 +161,8 @@ class ModifierCell(HybridRecurrentCell):
         """The other cell's."""
         return self.base_cell.state_info(batch_size)
 
-    def begin_state(self, func: Callable[..., Any] = symbol.zeros, **kwargs: Any) -> State:
+    def begin_state(self, func: Callable[..., Any] = symbol.zeros,  # type: ignore[override]
+                    **kwargs: Any) -> State:
         """The other cell's."""
         if self._modified:
             raise Refused(f"{self.name} is a part of a modifier cell: call begin_state of that one")
@@ -268,7 +269,7 @@ class BidirectionalCell(HybridRecurrentCell):
         return [info for cell in self._children.values()
                 for info in cell.state_info(batch_size)]  # type: ignore[attr-defined]
 
-    def begin_state(self, **kwargs: Any) -> State:
+    def begin_state(self, **kwargs: Any) -> State:  # type: ignore[override]
         """Those of both cells."""
         if self._modified:
             raise Refused(f"{self.name} is a part of a modifier cell: call begin_state of that one")
@@ -297,5 +298,3 @@ class BidirectionalCell(HybridRecurrentCell):
         elif merge_outputs:
             outputs = sequences.merged(F, outputs, axis)
         return outputs, [*l_states, *r_states]
-
-

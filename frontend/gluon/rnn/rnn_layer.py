@@ -80,7 +80,8 @@ class _RNNLayer(HybridBlock):
         super().cast(dtype)
         self._dtype = np.dtype(dtype).name
 
-    def __call__(self, inputs: Any, states: Any = None, sequence_length: Any = None, **kwargs: Any) -> Any:
+    def __call__(self, inputs: Any, states: Any = None,  # type: ignore[override]  # a call without states
+                 sequence_length: Any = None, **kwargs: Any) -> Any:
         """The outputs, and the states after the last step where states are given."""
         skips = states is None
         if skips:
@@ -109,7 +110,8 @@ class _RNNLayer(HybridBlock):
         for param in self.params.values():
             param._finish_deferred_init()
 
-    def hybrid_forward(self, F: Any, inputs: Any, states: Any, **kwargs: Any) -> Any:
+    def hybrid_forward(self, F: Any, inputs: Any, states: Any,  # type: ignore[override]  # it takes no more
+                       **kwargs: Any) -> Any:
         """See the class."""
         if F is ndarray:
             self._check(inputs, states)
@@ -190,5 +192,3 @@ class GRU(_RNNLayer):
 
 class BadLayout(ArgumentError, AssertionError):
     """MXNet raises AssertionError."""
-
-
