@@ -156,8 +156,8 @@ class Block:
         """Write all parameters to a file, by their paths. deduplicate: one that several blocks share once."""
         params = self._collect_params_with_prefix()
         if deduplicate:
-            first: dict[int, str] = {}
-            params = {name: p for name, p in params.items() if first.setdefault(id(p), name) == name}
+            last = {id(p): name for name, p in params.items()}  # MXNet's choice among its paths
+            params = {name: params[name] for name in last.values()}
         ndarray.save(filename, {name: param._reduce() for name, param in params.items()})
 
     def save_params(self, filename: str | os.PathLike[str]) -> None:

@@ -156,7 +156,7 @@ class HybridBlock(Block):
             for hook, monitor_all in self._op_hooks:
                 for name, entry in zip(inputs, node.inputs, strict=True) if monitor_all else ():
                     hook(f"{node.name}_{name}", node.op.name, NDArray(values[entry]))
-                for name, array in zip(names, outputs, strict=True):
+                for name, array in zip(names[:node.op.num_visible(node.params)], outputs, strict=False):
                     if name:
                         hook(f"{node.name}_{name}", node.op.name, NDArray(array))
 
@@ -258,6 +258,10 @@ class _Cached:
         self.inputs, self.symbol, self.form, self.out_form = inputs, made, form, out_form
         self.op: CachedOp | None = None
         self.params: list[Parameter] = []
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A copy of the block compiles for itself, and reads its own parameters."""
+        return {**self.__dict__, "op": None, "params": []}
 
 
 def _kind_of(args: Sequence[Any], name: str) -> tuple[type, Any]:

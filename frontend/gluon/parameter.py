@@ -71,6 +71,12 @@ class Parameter:
             if given != "default":
                 warnings.warn(f"{what}={given!r} of parameter {name}: its arrays are kept dense", stacklevel=3)
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """A copy's arrays have the copy's gradients."""
+        self.__dict__.update(state)
+        if self._data is not None and self._grad is not None:
+            autograd.mark_variables(self._data, self._grad, self.grad_req)
+
     def __repr__(self) -> str:
         return f"Parameter {self.name} (shape={self.shape}, dtype={self.dtype})"
 
