@@ -19,6 +19,7 @@ from mxc.compiler.passes.gradient import differentiate
 from mxc.runtime import custom, engine, invoke, tape
 from mxc.runtime.array import Array
 from mxc.runtime.bundle import Bundle, ValuePlace, bundle_of
+from mxc.runtime.cached_op import CachedBackward
 from mxc.runtime.python_gradients import HostBackward, HostOperator
 from mxc.runtime.tape import Leaf, Recorded, RecordedOperator
 
@@ -29,14 +30,15 @@ _in_order = attrgetter("number")
 class _Program:
     """How the gradients of a recorded graph are computed.
 
-    made: the nodes of the gradients, without their inputs, and the places of these. sought: what is wanted: kind
+    made: the nodes of the gradients, without their inputs, and the places of these. first: the position of the first
+    one. sought: what is wanted: kind
     ("grad" or "aux"), position of the leaf, and place of the value. uses: how often each place is read. bundle: the
     program as one piece of work; None where an operator is not small.
     """
 
     def __init__(self, made: list[tuple[Node, list[ValuePlace]]], sought: list[tuple[str, int, ValuePlace]],
-                 bundle: Bundle | None):
-        self.made, self.sought, self.bundle = made, sought, bundle
+                 bundle: Bundle | None, first: int):
+        self.made, self.sought, self.bundle, self.first = made, sought, bundle, first
         self.uses = Counter([*(place for _, inputs in made for place in inputs), *(place for _, _, place in sought)])
 
 
@@ -143,7 +145,7 @@ def _differentiate(nodes: list[Recorded], leaves: Sequence[Leaf], heads: Sequenc
     if program.bundle is not None and program.bundle.is_ready and engine.observer is None:
         return _run_bundle(program, program.bundle, nodes, leaves, heads, head_grads, targets)
     known = len(nodes)
-    values = _run(program, nodes, _head_values(heads, head_grads))
+    values = _run(program, nodes, _head_values(heads, head_grads), _direct(program, nodes, leaves, targets))
     found: dict[Node, Array] = {}
     for kind, position, place in program.sought:
         if kind == "grad":
@@ -158,6 +160,8 @@ def _differentiate(nodes: list[Recorded], leaves: Sequence[Leaf], heads: Sequenc
     results = [found[leaf] for leaf in leaves]
     for leaf, value, target in zip(leaves, results, targets or (), strict=False):
         assert target is not None
+        if target is value:
+            continue
         if leaf.request == "add" and value.size:
             invoke.invoke("elemwise_add", [target, value], {}, [target])
         else:
@@ -243,14 +247,14 @@ def _made_program(nodes: list[Recorded], leaves: Sequence[Leaf], heads: Sequence
         else:
             places[node] = len(nodes) + own + len(made)
             made.append((Node(node.op, node.name, None, node.params), [(places[e.node], e.index) for e in node.inputs]))
-            if not isinstance(node.op, (HostBackward, custom.CustomBackward)):
+            if not isinstance(node.op, (HostBackward, custom.CustomBackward, CachedBackward)):
                 specials.append(invoke.special_of(made[-1][0], tuple(joint.shape(e) for e in node.inputs),
                                                   tuple(joint.dtype(e) for e in node.inputs), is_train))
     sought = [(sink.kind, named[sink.name], (places[entry.node], entry.index))
               for sink, entry in zip(joint.sinks[own:], joint.outputs[own:], strict=True)]
     bundle = None if again or len(specials) < len(made) else bundle_of(
         specials, [inputs for _, inputs in made], len(nodes), own, [place for _, _, place in sought])
-    return _Program(made, sought, bundle)
+    return _Program(made, sought, bundle, len(nodes) + own)
 
 
 def _fitting(i: int, head: Array, value: Array) -> Array:
@@ -266,8 +270,23 @@ def _head_values(heads: Sequence[Array], head_grads: Sequence[Array | None]) -> 
             _fitting(i, head, value) for i, (head, value) in enumerate(zip(heads, head_grads, strict=True))]
 
 
-def _run(program: _Program, nodes: list[Recorded], heads: Sequence[Array]) -> dict[ValuePlace, Array]:
-    """The values of a program; recorded ones are known, others go as soon as nobody needs them."""
+def _direct(program: _Program, nodes: list[Recorded], leaves: Sequence[Leaf],
+            targets: Sequence[Array | None] | None) -> dict[ValuePlace, Array]:
+    """Where gradients can go that a `CachedBackward` makes: a target that is written, and with nothing else's part."""
+    known = {leaf: target for leaf, target in zip(leaves, targets or (), strict=False) if leaf.request == "write"}
+    cached = {k for k, (node, _) in enumerate(program.made) if isinstance(node.op, CachedBackward)}
+    found: dict[ValuePlace, Array] = {}
+    for kind, position, place in program.sought if known and cached else ():
+        target = known.get(nodes[position])  # type: ignore[call-overload]
+        if kind == "grad" and target is not None and program.uses[place] == 1 and place[0] - program.first in cached:
+            found[place] = target
+    return found
+
+
+def _run(program: _Program, nodes: list[Recorded], heads: Sequence[Array],
+         direct: dict[ValuePlace, Array]) -> dict[ValuePlace, Array]:
+    """The values of a program; recorded ones are known, others go as soon as nobody needs them. direct: arrays for
+    values that a `CachedBackward` makes."""
     first, uses = len(nodes), dict(program.uses)
     values: dict[ValuePlace, Array] = {}
     for position, index in uses:
@@ -276,7 +295,14 @@ def _run(program: _Program, nodes: list[Recorded], heads: Sequence[Array]) -> di
         elif position < first + len(heads):
             values[position, index] = heads[position - first]
     for position, (node, inputs) in enumerate(program.made, first + len(heads)):
-        for i, value in enumerate(_apply(node, [values[place] for place in inputs])):
+        given = [values[place] for place in inputs]
+        if isinstance(node.op, CachedBackward):
+            step, count = nodes[inputs[-1][0]], node.num_outputs
+            assert isinstance(step, RecordedOperator)
+            made = node.op.call(step.kept, given, [direct.get((position, i)) for i in range(count)])
+        else:
+            made = _apply(node, given)
+        for i, value in enumerate(made):
             if (position, i) in uses:
                 values[position, i] = value
         for place in inputs:

@@ -47,6 +47,13 @@ Monitor = Callable[[str, Array], None]
 NO_DRAWS = (0, 0), (0, 0)
 
 
+def has_empty_arrays(graph: Graph) -> bool:
+    """Whether some array of a graph with facts has no elements, or is a made () that means "not known" elsewhere."""
+    facts = zip(graph.nodes, graph.facts.shape, strict=True)
+    return any(0 in (shape or ()) or (shape == () and node.op is not None and not node.inputs)
+               for node, shapes in facts for shape in shapes)
+
+
 class _Forward(NamedTuple):
     """What forward runs do in one mode, remembered. work: what to run, if no random numbers are drawn. writes: the
     variables that they write; they read those of all arguments and states. small, brief: see `engine.place`. draws:
@@ -107,9 +114,7 @@ class GraphExecutor:
         if typed is None or not typed.has_facts(self._shapes, self._dtypes):
             typed = infer(graph, self._shapes, self._dtypes, semantics.np_shape)
         self.graph = typed
-        facts = zip(self.graph.nodes, self.graph.facts.shape, strict=True)  # () without inputs: "not known" elsewhere
-        self.is_empty = any(0 in (shape or ()) or (shape == () and node.op is not None and not node.inputs)
-                            for node, shapes in facts for shape in shapes)
+        self.is_empty = has_empty_arrays(typed)
         self._check_gradients()
         self.places = {} if not groups else place_nodes(self.graph, groups, {n: a.context for n, a in known.items()})
         for place in set(self.places.values()):

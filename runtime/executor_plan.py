@@ -4,7 +4,7 @@ from __future__ import annotations
 import math
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,7 +32,8 @@ FLOPS_PER_BYTE = 4  # operations of a product that take as long as moving a byte
 
 
 class BoundPlan:
-    """`compiled` on the arrays that `find` gives for its buffers (all but those of the pools IN_MEMORY).
+    """`compiled` on the arrays that `find` gives for its buffers (all but those of the pools IN_MEMORY): None for
+    one that `rebind` will give.
 
     is_train: the mode of host steps. prepared: the results of the prepare steps, which were made elsewhere; None where
     this plan runs them. It is made with the memory's lock held; `run` is called in work that writes the memory's
@@ -40,11 +41,12 @@ class BoundPlan:
 
     small, brief: for each phase, whether it is small or brief work (see `engine.place`); host steps never are.
     has_hosts: whether there are host steps. draws: whether kernels draw random numbers. states: the variables of the
-    auxiliary states that host steps may change.
+    auxiliary states that host steps may change. changing: positions of buffers that `rebind` gives other arrays.
     """
 
-    def __init__(self, compiled: Compiled | artifact.StoredCode, find: Callable[[Buffer], Array], memory: Memory,
-                 is_train: bool = False, prepared: PreparedStorage | None = None):
+    def __init__(self, compiled: Compiled | artifact.StoredCode, find: Callable[[Buffer], Array | None],
+                 memory: Memory, is_train: bool = False, prepared: PreparedStorage | None = None,
+                 changing: Collection[int] = ()):
         self.compiled, self.plan, self.memory, self.is_train = compiled, compiled.plan, memory, is_train
         self._launcher: Launcher = compiled.library.launcher or runner
         self.arrays = [None if b.pool in IN_MEMORY else find(b) for b in self.plan.buffers]
@@ -55,6 +57,8 @@ class BoundPlan:
         self._tables: dict[tuple[str, bool], list[Segment]] = {}
         self._calls: dict[str, Callable[[], None]] = {}  # for each phase that is a single table, what runs it
         self._generation = -1
+        # where the addresses of changing arrays stand: a table, its row, and the argument of that
+        self._words: dict[int, list[tuple[Any, int, int]]] = {i: [] for i in changing}
         preparing = self.plan.steps_of("prepare")
         reads = {i for step in preparing for i in step.reads}
         self._sources = [a.variable for i in sorted(reads) if (a := self.arrays[i]) is not None]
@@ -134,6 +138,18 @@ class BoundPlan:
         if self._generation != memory.generation:
             memory.reserve(self.plan.arena_bytes, self.plan.scratch_bytes)
             self._tables, self._calls, self._generation = {}, {}, memory.generation
+            self._words = {i: [] for i in self._words}
+
+    def rebind(self, arrays: Mapping[int, Array]) -> None:
+        """Put arrays of the same shapes and dtypes in the places of those at these positions, which are `changing`.
+
+        To be called as `run`.
+        """
+        for position, array in arrays.items():
+            self.arrays[position] = array
+            address = array.address
+            for table, row, argument in self._words[position]:
+                self._launcher.put(table, row, argument, address)
 
     def _prepare(self, draw: tuple[int, int]) -> None:
         """Run the prepare steps if an array that they read may have changed."""
@@ -181,26 +197,32 @@ class BoundPlan:
     def _segments(self, steps: Sequence[Step], single: bool) -> list[Segment]:
         """The steps as tables of consecutive kernels, with host steps between them. single: a table for each kernel."""
         segments: list[Segment] = []
-        rows: list[tuple[int, list[int], int]] = []
+        run: list[Step] = []
         for step in steps:
             if step.host is not None:
-                if rows:
-                    segments.append(self._table(rows))
-                    rows = []
+                if run:
+                    segments.append(self._table(run))
+                    run = []
                 segments.append(step)
             else:
-                addresses = [self._address(i) for i in step.buffers]
-                address = self.compiled.library.address
-                rows.append((address(step.kernel), [*addresses, *step.numbers(address)], step.units))
+                run.append(step)
                 if single:
-                    segments.append(self._table(rows))
-                    rows = []
-        if rows:
-            segments.append(self._table(rows))
+                    segments.append(self._table(run))
+                    run = []
+        if run:
+            segments.append(self._table(run))
         return segments
 
-    def _table(self, rows: Sequence[tuple[int, list[int], int]]) -> Any:
-        return self._launcher.table(rows, self.memory.scratch, self.memory.scratch_stride)
+    def _table(self, steps: Sequence[Step]) -> Any:
+        address = self.compiled.library.address
+        rows = [(address(step.kernel), [*map(self._address, step.buffers), *step.numbers(address)], step.units)
+                for step in steps]
+        table = self._launcher.table(rows, self.memory.scratch, self.memory.scratch_stride)
+        for row, step in enumerate(steps) if self._words else ():
+            for argument, position in enumerate(step.buffers):
+                if position in self._words:
+                    self._words[position].append((table, row, argument))
+        return table
 
     def _address(self, position: int) -> int:
         array, buffer = self.arrays[position], self.plan.buffers[position]

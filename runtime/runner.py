@@ -148,7 +148,7 @@ def _runner() -> Any:
 
 
 memory: Memory | None = None  # this module is the `Launcher` of code that works on the host's memory
-table = StepTable
+table, put = StepTable, StepTable.put
 
 
 def num_threads() -> int:

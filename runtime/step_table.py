@@ -24,13 +24,19 @@ class StepTable:
         self.shared = any(units > 1 for _, _, units in steps)  # whether there is work for more than one thread
         first = HEAD + ROW * len(steps)
         words, arguments = [WORD * HEAD, len(steps), scratch, stride], list[int]()
+        self._firsts: list[int] = []  # for each row, the word of its first argument
         for address, given, units in steps:
+            self._firsts.append(first + len(arguments))
             words += (address, WORD * (first + len(arguments)), units, max(1, -(-units // TAKES)))
             arguments += given
         self.words = array("q", words + arguments)
         self.address: int = self.words.buffer_info()[0]
         for place in (0, *range(HEAD + 1, first, ROW)):  # pointers, up to here distances from the beginning
             self.words[place] += self.address
+
+    def put(self, row: int, argument: int, address: int) -> None:
+        """Put another address in the place of an argument of a row."""
+        self.words[self._firsts[row] + argument] = address
 
     def rows(self) -> list[list[int]]:
         """(function, arguments*, units, grain) of each step."""

@@ -97,18 +97,19 @@ class Leaf(Recorded):
 
 class RecordedOperator(Recorded):
     """An operator that ran. outputs: all of its results, hidden ones too. is_train: the mode in which it ran. key:
-    stands for operator, parameters and mode where graphs are compared; None: compare these themselves."""
+    stands for operator, parameters and mode where graphs are compared; None: compare these themselves.
+    kept: what its gradient needs besides (cached_op.py), if anything."""
 
-    __slots__ = ("is_train", "key")
+    __slots__ = ("is_train", "kept", "key")
 
     def __init__(self, op: Operator, params: Params, inputs: list[Entry], outputs: Sequence[Array], is_train: bool,
-                 key: Hashable):
+                 key: Hashable, kept: object = None):
         self.op, self.params, self.inputs, self.outputs = op, params, inputs, [plain(a) for a in outputs]
-        self.number, self.freed, self.is_train, self.key = next(_numbers), False, is_train, key
+        self.number, self.freed, self.is_train, self.key, self.kept = next(_numbers), False, is_train, key, kept
 
     def free(self) -> None:
         """Let go of the values and of the graph below."""
-        self.freed, self.outputs, self.inputs = True, [], []
+        self.freed, self.outputs, self.inputs, self.kept = True, [], [], None
 
 
 def plain(array: Array) -> Array:
@@ -154,10 +155,10 @@ def check_writes(name: str, outputs: Sequence[Array], inputs: Sequence[Array] = 
 
 
 def record(op: Operator, params: Params, inputs: Sequence[Array], outputs: Sequence[Array],
-           is_train: bool | None = None, key: Hashable = None) -> None:
+           is_train: bool | None = None, key: Hashable = None, kept: object = None) -> None:
     """Note that an operator made `outputs` (hidden ones too) of `inputs`, when one of these is in the graph.
 
-    key: see Step.
+    key, kept: see Step.
     """
     for array in inputs:
         if array.entry is not None and entry_of(array) is not None:
@@ -165,7 +166,8 @@ def record(op: Operator, params: Params, inputs: Sequence[Array], outputs: Seque
     else:
         return
     known = [Entry(Leaf(a)) if a.entry is None else entry_of(a) or Entry(Leaf(a)) for a in inputs]
-    step = RecordedOperator(op, params, known, outputs, state.training if is_train is None else is_train, key)
+    train = state.training if is_train is None else is_train
+    step = RecordedOperator(op, params, known, outputs, train, key, kept)
     for i, output in enumerate(outputs):
         output.entry = Entry(step, i)
 

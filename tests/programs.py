@@ -8,6 +8,7 @@ import numpy as np
 
 from mxc.compiler.graph.graph import Entry, Graph
 from mxc.compiler.graph.options import Options
+from mxc.compiler.graph.purity import static_names
 from mxc.compiler.kernel import interpret, interpret_calls, interpret_chain
 from mxc.compiler.kernel.ir import CallKernel, ChainKernel, LoopKernel, RoutineKernel
 from mxc.compiler.kernel.routines import spec
@@ -17,7 +18,7 @@ from mxc.compiler.lowering.launches import Launch, Storage
 from mxc.compiler.lowering.plan_memory import plan_memory
 from mxc.compiler.lowering.stages import STAGES
 from mxc.compiler.passes.infer import infer
-from mxc.compiler.planning import program_of, static_names
+from mxc.compiler.planning import program_of
 from mxc.compiler.targets.cpu import preferences
 from mxc.compiler.targets.preferences import Preferences
 from mxc.compiler.targets.reference.interpreter import evaluate

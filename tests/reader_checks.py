@@ -22,13 +22,14 @@ from pass_checks import changed, options
 from reader_networks import SIZES, Network, network
 
 from mxc.compiler.graph.graph import Entry, Graph
+from mxc.compiler.graph.purity import auxiliary_names
 from mxc.compiler.graph.text import graph_text
 from mxc.compiler.kernel.ir import CallKernel, ChainKernel, LoopKernel
 from mxc.compiler.ops.operator import Kind
 from mxc.compiler.ops.philox import Draws
 from mxc.compiler.passes.gradient import gradient
 from mxc.compiler.passes.infer import infer
-from mxc.compiler.planning import auxiliary_names, plan_graph
+from mxc.compiler.planning import plan_graph
 from mxc.compiler.targets.cpu.emit import skeletons
 from mxc.compiler.targets.cpu.target import cpu_target
 from mxc.compiler.targets.reference.interpreter import evaluate

@@ -68,7 +68,10 @@ class ToyLauncher:
         self.kernels: list[Kernel] = []
 
     def table(self, rows: Sequence[Row], scratch: int = 0, stride: int = 0) -> list[Row]:
-        return list(rows)
+        return [(address, list(arguments), units) for address, arguments, units in rows]
+
+    def put(self, table: list[Row], row: int, argument: int, address: int) -> None:
+        table[row][1][argument] = address  # type: ignore[index]  # lists, as `table` made them
 
     def run(self, table: list[Row]) -> None:
         for address, arguments, _ in table:

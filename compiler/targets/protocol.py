@@ -199,6 +199,10 @@ class Launcher(Protocol):
         """A table. scratch, stride: thread i may use what lies at scratch + i * stride, as much as the plan says."""
         ...
 
+    def put(self, table: Any, row: int, argument: int, address: int) -> None:
+        """Put another address in the place of an argument of a row, while the table does not run."""
+        ...
+
     def run(self, table: Any) -> None:
         """Run the rows in order; returns when all are done, and raises what kernels raise."""
         ...

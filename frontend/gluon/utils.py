@@ -1,0 +1,118 @@
+"""Batches in parts for several devices, gradients' norms, and downloads."""
+from __future__ import annotations
+
+import hashlib
+import itertools
+import math
+import os
+import shutil
+import urllib.error
+import urllib.request
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+from mxc import ndarray
+from mxc.compiler.error import ArgumentError, ModelFileError
+from mxc.context import Context
+from mxc.ndarray import NDArray
+from mxc.runtime.elsewhere import elsewhere
+from mxc.runtime.whole_file import replacing
+
+__getattr__, _ = elsewhere(__name__, {}, {
+    "": "collections np=numpy sys uuid weakref", "mxc.gluon.hooks": "HookHandle",
+    "mxc.gluon.parameter": "shape_is_known", "mxc.util": "is_np_array is_np_shape"})
+__all__ = ["check_sha1", "clip_global_norm", "download", "replace_file", "split_and_load", "split_data"]
+
+
+def split_data(data: NDArray, num_slice: int, batch_axis: int = 0, even_split: bool = True) -> list[NDArray]:
+    """An array in `num_slice` parts along an axis. even_split=False: the first parts have one more where it does not
+    divide. Raises ValueError where it does not, with even_split."""
+    size = data.shape[batch_axis]
+    if even_split and size % num_slice:
+        raise ValueError(f"an array of the shape {data.shape} has no {num_slice} equal parts along axis {batch_axis}; "
+                         f"take a batch size that {num_slice} divides, or even_split=False")
+    each, more = divmod(size, num_slice)
+    ends = [i * each + min(i, more) for i in range(num_slice + 1)]
+    if batch_axis == 0:
+        return [data[start:end] for start, end in itertools.pairwise(ends)]
+    return [ndarray.slice_axis(data, axis=batch_axis, begin=start, end=end) for start, end in itertools.pairwise(ends)]
+
+
+def split_and_load(data: Any, ctx_list: Sequence[Context], batch_axis: int = 0,
+                   even_split: bool = True) -> list[NDArray]:
+    """The parts of an array, or of what makes one, one on each device."""
+    array = data if isinstance(data, NDArray) else ndarray.array(data, ctx=ctx_list[0])
+    if len(ctx_list) == 1:
+        return [array.as_in_context(ctx_list[0])]
+    parts = split_data(array, len(ctx_list), batch_axis, even_split)
+    return [part.as_in_context(device) for part, device in zip(parts, ctx_list, strict=True)]
+
+
+def clip_global_norm(arrays: Sequence[NDArray], max_norm: float, check_isfinite: bool = True) -> Any:
+    """Scale arrays in place, all by one factor, so that the norm of all their elements is `max_norm` at most. Gives the
+    norm before: a number, or without check_isfinite an array of one, for which nothing waits.
+
+    Warns of a norm that is no number. Raises AssertionError without arrays.
+    """
+    if not arrays:
+        raise _NoArrays("clip_global_norm takes arrays, got none")
+    squares = ndarray.add_n(*[ndarray.sum(ndarray.square(array)).astype("float32").as_in_context(arrays[0].context)
+                              for array in arrays])
+    total = ndarray.sqrt(squares)
+    if check_isfinite:
+        found = float(total.asscalar())
+        if not math.isfinite(found):
+            warnings.warn("the norm of the gradients is no finite number: what clipping makes of them is undefined",
+                          stacklevel=2)
+    factor = ndarray.minimum(max_norm / (total + 1e-8), 1.0)
+    for array in arrays:
+        array *= factor.as_in_context(array.context).astype(array.dtype)
+    return found if check_isfinite else total
+
+
+def check_sha1(filename: str | os.PathLike[str], sha1_hash: str) -> bool:
+    """Whether a file has this SHA-1 digest."""
+    with open(filename, "rb") as file:
+        return hashlib.file_digest(file, "sha1").hexdigest().startswith(sha1_hash)
+
+
+def replace_file(src: str | os.PathLike[str], dst: str | os.PathLike[str]) -> None:
+    """Rename a file to `dst`, whatever is there. Raises OSError."""
+    os.replace(src, dst)
+
+
+def download(url: str, path: str | os.PathLike[str] | None = None, overwrite: bool = False,
+             sha1_hash: str | None = None, retries: int = 5, verify_ssl: bool = True) -> str:
+    """Download a file, unless it is there, and give its path.
+
+    path: of the file, or a folder; default is the URL's last part. overwrite: also when it is there. sha1_hash: a file
+    with another digest is not the one. The file is written aside and renamed when it is whole.
+    Raises ModelFileError when it cannot be had.
+    """
+    name = url.rsplit("/", 1)[-1]
+    target = name if path is None else os.path.join(path, name) if os.path.isdir(path) else os.fspath(path)
+    if not overwrite and os.path.exists(target) and (not sha1_hash or check_sha1(target, sha1_hash)):
+        return target
+    os.makedirs(os.path.dirname(os.path.abspath(target)), exist_ok=True)
+    context = None
+    if not verify_ssl:
+        import ssl
+
+        context = ssl._create_unverified_context()
+    reason: object = ""
+    for _ in range(max(1, retries)):
+        try:
+            with urllib.request.urlopen(url, timeout=60, context=context) as answer, replacing(target) as file:
+                shutil.copyfileobj(answer, file)
+        except (urllib.error.URLError, OSError) as error:
+            reason = error
+            continue
+        if not sha1_hash or check_sha1(target, sha1_hash):
+            return target
+        reason = "it has another SHA-1 digest than expected"
+    raise ModelFileError(target, f"cannot be downloaded from {url}: {reason}")
+
+
+class _NoArrays(ArgumentError, AssertionError):
+    """MXNet raises AssertionError."""

@@ -1,0 +1,8 @@
+"""Gluon: blocks, parameters, layers, losses, data and networks."""
+SECTIONS = ("mxnet.gluon", "mxnet.gluon.nn", "mxnet.gluon.rnn", "mxnet.gluon.loss", "mxnet.gluon.data",
+            "mxnet.gluon.model_zoo", "mxnet.gluon.model_zoo.vision", "mxnet.gluon.utils", "mxnet.gluon.contrib",
+            "mxnet.gluon.contrib.nn", "mxnet.gluon.parameter", "mxnet.gluon.block", "mxnet.gluon.trainer")
+
+EXCEPTIONS: dict[str, str] = {
+    "mxnet.gluon.data.RecordFileDataset": "files of records are not read yet",
+}

@@ -1,0 +1,42 @@
+"""Layers and losses of Gluon answer what MXNet 1.9.1 does (golden/gluon_layers.json), hybridised and not."""
+from __future__ import annotations
+
+import importlib
+import json
+import math
+
+import pytest
+
+import mxc as mx
+
+gluon_layers = importlib.import_module("golden.gluon_layers")
+REAL = json.loads(gluon_layers.PATH.read_text())
+HALF = 4e-3  # of float16's numbers, some operations after each other
+EAGER = ("sdml",)  # it asks for the batch's size, which symbols do not know
+
+
+def same(ours, theirs, tolerance: float) -> bool:
+    """Equal, but for rounding."""
+    if isinstance(theirs, (list, dict)):
+        keys = theirs if isinstance(theirs, dict) else range(len(theirs))
+        return type(ours) is type(theirs) and len(ours) == len(theirs) and all(
+            same(ours[key], theirs[key], tolerance) for key in keys)
+    if isinstance(theirs, float):
+        return math.isclose(ours, theirs, rel_tol=tolerance, abs_tol=tolerance / 10)
+    return ours == theirs
+
+
+def test_every_case_is_recorded():
+    assert list(REAL) == list(gluon_layers.CASES)
+
+
+@pytest.mark.parametrize("hybrid", [False, True], ids=["eager", "hybrid"])
+@pytest.mark.parametrize("case", REAL)
+def test_answers_as_mxnet(case: str, hybrid: bool):
+    if hybrid and case in EAGER:
+        pytest.skip("not hybridised in MXNet either")
+    ours = gluon_layers.answer(mx, case, hybrid)
+    theirs = dict(REAL[case])
+    if case == "selu":  # MXNet's gradient is another one, see docs/differences.md
+        del ours["inputs"], theirs["inputs"]
+    assert same(ours, theirs, HALF if "float16" in case else 3e-4), (ours, theirs)
