@@ -27,8 +27,8 @@ def decompose(graph: Graph, options: Options) -> Graph:
 
 
 def draws(op: Operator, params: Params, shapes: Sequence[Shape], dtypes: Sequence[str], is_train: bool) -> bool:
-    """Whether an operator, on inputs of these shapes and dtypes, draws random numbers: its decomposition does, or there
-    is none for them and nobody knows."""
+    """Whether an operator, on inputs of these shapes and dtypes, may draw random numbers: its decomposition draws some,
+    or the rule gives no decomposition for such inputs, so that nobody knows."""
     rule = op.rule("decompose")
     if rule is None:
         return op.name in RANDOM
