@@ -95,7 +95,7 @@ def _digest() -> str:
 
 def _renamed(plan: Plan, rename: Callable[[str], str]) -> Plan:
     buffers = [Buffer(b.pool, b.dtype, b.shape, b.nbytes, rename(b.name), b.offset, b.node)
-               if b.pool in _OF_VARIABLES else b for b in plan.buffers]  # _replace takes thrice as long
+               if b.pool in _OF_VARIABLES else b for b in plan.buffers]  # `_replace` would take three times as long.
     return Plan(**{**vars(plan), "buffers": buffers})
 
 

@@ -114,7 +114,7 @@ def dot_grad(g: Gradient) -> list[Entry | None]:
 
 
 def batch_dot_grad(g: Gradient) -> list[Entry | None]:
-    """As dot, for every matrix of the batch."""
+    """The gradients of dot, for every matrix of the batch."""
     lhs, rhs = g.inputs
     first, second = g.params.transpose_a, g.params.transpose_b
     to_lhs = to_rhs = None

@@ -10,7 +10,7 @@ from mxc.compiler.graph.options import Options
 from mxc.compiler.operators.softmax.graph import as_own_dtype, softmax_over
 from mxc.compiler.ops.operator import Params
 
-LEAST = 1e-8  # the probability below which softmax_cross_entropy does not go
+LEAST = 1e-8  # softmax_cross_entropy takes a smaller probability for this one
 
 
 def logistic_output(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry]:
@@ -41,7 +41,7 @@ def hits(builder: GraphBuilder, label: Entry, classes: int, dtype: str) -> Entry
 
 
 def softmax_cross_entropy(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry]:
-    """The sum over the rows of -log(softmax at the label), which is at least LEAST."""
+    """The sum over the rows of -log(p), where p is softmax at the label, or LEAST where that is larger."""
     x = widened(builder, inputs[0])
     shape, dtype = builder.shape(x), builder.dtype(x)
     hit = hits(builder, inputs[1], shape[1], dtype)
@@ -52,7 +52,7 @@ def softmax_cross_entropy(builder: GraphBuilder, node: Node, inputs: list[Entry]
 
 
 def _regression(g: Gradient, difference: Entry) -> list[Entry | None]:
-    """`difference` times grad_scale over the number of outputs of a sample; the label gets none."""
+    """`difference` times grad_scale, divided by the number of outputs of a sample; the label gets none."""
     label = g.shape(g.inputs[1])
     count = prod(label) // label[0]
     return [g.scaled(difference, g.params.grad_scale / count), None]

@@ -32,7 +32,8 @@ def logistic_output(params: Params, inputs: list[np.ndarray], is_train: bool, rn
 
 def softmax_cross_entropy(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws,
                           ) -> list[np.ndarray]:
-    """The sum of -log(softmax at the label's class); a probability counts as at least 1e-8, as 0 without that class."""
+    """The sum of -log(softmax at the label's class). A probability below 1e-8 counts as 1e-8; so does that of a label
+    that is no class."""
     x, label = inputs[0].astype(np.float64), np.trunc(inputs[1]).astype(np.int64)
     powers = np.exp(x - x.max(1, keepdims=True))
     chosen = np.where(label[:, None] == np.arange(x.shape[1]), powers / powers.sum(1, keepdims=True), 0).sum(1)
