@@ -15,7 +15,7 @@ def leaky_relu(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Dr
     """x above 0; below: slope x (leaky), gamma x (prelu), a random slope times x (rrelu), slope (exp(x) - 1) (elu),
     the same with selu's constants, all scaled (selu). gelu is x (1 + erf(x / sqrt 2)) / 2.
 
-    The second output holds rrelu's slopes. In inference it holds zeros, and x is multiplied by (lower_bound +
+    The second output holds rrelu's slopes. In inference it holds zeros, and negative x are multiplied by (lower_bound +
     upper_bound) / 2.
     """
     data = inputs[0].astype(np.float64)

@@ -51,7 +51,7 @@ def dirichlet(builder: GraphBuilder, node: Node, inputs: list[Entry], options: O
 
 def density_grad(g: Gradient) -> list[Entry | None]:
     """The gradients of the operator that has the density's formula. Nothing flows into the sample of a discrete
-    distribution, and there nothing flows back from the other gradients either."""
+    distribution, and when the parameters' gradients are differentiated, they pass nothing to the sample either."""
     node = density_node(g.builder, g.node, g.inputs, f"{g.node.name}_density")
     assert node.op is not None
     if g.again and node.op.formula("sample") == "0":

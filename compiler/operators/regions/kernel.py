@@ -14,7 +14,7 @@ def roi_pooling_routine(c: RoutineNode, params: Params) -> RoutineCall:
 
 
 def roi_align_routine(c: RoutineNode, params: Params) -> RoutineCall:
-    """As roi_pooling."""
+    """The same arrays as for roi_pooling_routine."""
     rows, columns = params.pooled_size
     parts = c.shape(0)[1] // (rows * columns if params.position_sensitive else 1)
     sizes = (*c.shape(0), c.shape(1)[0], parts, rows, columns)
