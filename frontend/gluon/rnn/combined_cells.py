@@ -294,7 +294,7 @@ class BidirectionalCell(HybridRecurrentCell):
         outputs = [F.concat(one, other, dim=1, name=f"{self._output_prefix}t{i}")
                    for i, (one, other) in enumerate(zip(ahead, behind, strict=True))]
         if valid_length is not None:
-            outputs = sequences.masked(F, outputs, length, valid_length, axis, bool(merge_outputs))
+            outputs = sequences.masked(F, outputs, length, valid_length, axis, merge_outputs is None or merge_outputs)
         elif merge_outputs:
             outputs = sequences.merged(F, outputs, axis)
         return outputs, [*l_states, *r_states]

@@ -9,6 +9,7 @@ import numpy as np
 from mxc import ndarray, symbol
 from mxc.compiler.error import ArgumentError
 from mxc.gluon.hybrid_block import HybridBlock
+from mxc.gluon.parameter import Parameter
 from mxc.gluon.rnn.sequences import BadSequence
 from mxc.ndarray import NDArray
 
@@ -60,6 +61,15 @@ class _RNNLayer(HybridBlock):
         text += f", dropout={self._dropout}" if self._dropout != 0 else ""
         text += ", bidirectional" if self._dir == 2 else ""
         return f"{type(self).__name__}({text})"
+
+    def _collect_params_with_prefix(self, prefix: str = "") -> dict[str, Parameter]:
+        """The paths in MXNet's files are those of cells one above the other, as "_unfused.0.l_cell.i2h_weight"."""
+        start, found = f"{prefix}." if prefix else "", {}
+        for name, param in self._reg_params.items():
+            side, layer, rest = name[0], *name[1:].split("_", 1)
+            cell = f"{side}_cell." if self._dir == 2 else ""
+            found[f"{start}_unfused.{layer}.{cell}{rest}"] = param
+        return found
 
     def state_info(self, batch_size: int = 0) -> list[dict[str, Any]]:
         """Shape, layout and dtype of each state."""
