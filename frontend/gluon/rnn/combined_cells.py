@@ -221,9 +221,6 @@ class ZoneoutCell(ModifierCell):
 class ResidualCell(ModifierCell):
     """The other cell's output, plus its input (arXiv 1609.08144)."""
 
-    def _alias(self) -> str:
-        return "residual"
-
     def hybrid_forward(self, F: Any, inputs: Any, states: State) -> Any:
         """See the class."""
         output, states = self.base_cell(inputs, states)
