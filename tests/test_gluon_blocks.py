@@ -338,6 +338,13 @@ def test_outputs_that_are_parameters_or_inputs_are_copies():
     for out in block(x):
         out[:] = 7
     assert block.w.data().asnumpy().tolist() == [1, 1] and x.asnumpy().tolist() == [0, 0]
+    x.attach_grad()
+    with autograd.record():
+        inner = x * 2
+        w, passed = block(inner)
+        loss = (passed * 3 + inner * 5 + w * 7).sum()
+    loss.backward()
+    assert x.grad.asnumpy().tolist() == [16, 16] and block.w.grad().asnumpy().tolist() == [7, 7]
 
 
 def test_the_summary(capsys: pytest.CaptureFixture[str]):
