@@ -95,6 +95,15 @@ def test_an_input_that_is_none_first():
     assert block(None, mx.nd.ones(2)).asnumpy().tolist() == [2, 2]
 
 
+def test_arrays_and_symbols_do_not_mix():
+    block = nn.HybridLambda(lambda F, x, y: x + y)
+    for given in ((mx.nd.ones(2), mx.sym.var("x")), (mx.sym.var("x"), mx.nd.ones(2))):
+        with pytest.raises(ValueError, match="arrays and symbols"):
+            block(*given)
+    with pytest.raises(ValueError, match="without an array and without a symbol, with int"):
+        block(3)
+
+
 def test_batches_without_examples():
     net = network()
     net.hybridize()
