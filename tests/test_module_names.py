@@ -45,7 +45,8 @@ MISSING = {
     ("mxnet.test_utils", SPARSE): "_get_powerlaw_dataset_csr _get_uniform_dataset_csr _validate_csr_generation_inputs "
                                   "create_sparse_array create_sparse_array_zd rand_sparse_ndarray "
                                   "shuffle_csr_column_indices",
-    ("mxnet.test_utils", NUMPY): "check_gluon_hybridize_consistency np_symbol", ("mxnet.test_utils", PACKAGE): "requests ss",
+    ("mxnet.test_utils", NUMPY): "check_gluon_hybridize_consistency np_symbol",
+    ("mxnet.test_utils", PACKAGE): "requests ss",
     ("mxnet.test_utils", OTHER_TOOLS): "get_im2rec_path",
     ("mxnet.test_utils", PRIVATE): "_features _find_max_violation _parse_aux_states _parse_location _sorted_dict "
                                    "_sorted_items",

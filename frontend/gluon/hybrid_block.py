@@ -265,12 +265,16 @@ class _Cached:
 
 
 def _kind_of(args: Sequence[Any], name: str) -> tuple[type, Any]:
-    """Whether arguments are arrays or symbols, and the device of the first array. Raises ValueError for neither, and for
-    both."""
-    kind, ctx = None, None
+    """Whether arguments are arrays or symbols, and the device of the first array.
+
+    Raises ValueError for neither, and for both.
+    """
+    kind: type | None = None
+    ctx = None
     for value in nested.leaves(args):
         if isinstance(value, NDArray):
-            found, ctx = NDArray, ctx or value.context
+            found: type = NDArray
+            ctx = ctx or value.context
         elif isinstance(value, Symbol):
             found = Symbol
         else:
