@@ -21,7 +21,7 @@ def _scale_and_offset(block: HybridBlock, shape: tuple[int, ...], scale: bool, c
 
 def _text(block: HybridBlock, kwargs: dict[str, Any], channels: Any) -> str:
     content = ", ".join(f"{key}={value!r}" for key, value in kwargs.items())
-    return f"{type(block).__name__}({content}, in_channels={channels if channels else None})"
+    return f"{type(block).__name__}({content}, in_channels={channels})"
 
 
 class _BatchNorm(HybridBlock):
@@ -55,7 +55,7 @@ class _BatchNorm(HybridBlock):
                                            differentiable=False)
 
     def __repr__(self) -> str:
-        return _text(self, self._kwargs, self.gamma.shape[0])
+        return _text(self, self._kwargs, self.gamma.shape[0] or None)
 
     def cast(self, dtype: Any) -> None:
         """Cast the parameters; those of float16 layers stay float32."""
