@@ -8,6 +8,7 @@ from typing import Any
 
 from mxc.compiler.graph.graph import Graph, Shape
 from mxc.compiler.graph.options import Options
+from mxc.compiler.graph.static import auxiliary_names, static_names
 from mxc.compiler.graph.text import digest
 from mxc.compiler.kernel.ir import Kernel
 from mxc.compiler.lowering.chains import chained
@@ -31,29 +32,6 @@ class Planned:
     plan: Plan
     groups: str
     kernels: dict[str, Kernel]
-
-
-def auxiliary_names(graph: Graph) -> list[str]:
-    """Names of the variables that operators take as auxiliary states, in topological order."""
-    found: dict[str, None] = {}
-    for node in graph.nodes:
-        found.update(dict.fromkeys(e.node.name for e in node.states if e.node.is_variable))
-    return list(found)
-
-
-def static_names(graph: Graph) -> frozenset[str]:
-    """Arguments that are read as learned parameters only (`parameters:` in ops.yaml), and auxiliary states."""
-    learned: set[str] = set()
-    other: set[str] = set()
-    for node in graph.nodes:
-        if node.op is None:
-            continue
-        names = node.op.input_names(node.params)
-        for position, entry in enumerate(node.inputs):
-            if entry.node.is_variable:
-                is_learned = position >= len(names) or names[position] in node.op.parameters
-                (learned if is_learned else other).add(entry.node.name)
-    return frozenset(learned - other - {e.node.name for e in graph.outputs})
 
 
 def plan_graph(graph: Graph, shapes: Mapping[str, Shape], dtypes: Mapping[str, str], grad_req: Mapping[str, str],

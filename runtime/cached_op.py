@@ -21,6 +21,7 @@ import numpy as np
 from mxc.compiler.error import MXNetError
 from mxc.compiler.graph.gradient_rule import Gradient
 from mxc.compiler.graph.graph import Entry, Graph, Node
+from mxc.compiler.graph.static import static_names
 from mxc.compiler.ops.table import InputSpec, Kind, Operator, Params
 from mxc.compiler.passes.infer import infer
 from mxc.compiler.plan import Buffer
@@ -185,7 +186,6 @@ class _Form:
 
     def _compile(self) -> Compiled:
         from mxc.compiler.api import compile_graph  # only now: what is known to the cache needs no passes
-        from mxc.compiler.planning import static_names
 
         keeps = not self.wanted and not self.is_train and static_names(self.graph) <= self.op.learned
         return compile_graph(self.graph, self._shapes, self._dtypes, dict.fromkeys(self.names(), "write"),

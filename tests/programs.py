@@ -9,6 +9,7 @@ import numpy as np
 
 from mxc.compiler.graph.graph import Entry, Graph
 from mxc.compiler.graph.options import Options
+from mxc.compiler.graph.static import auxiliary_names, static_names
 from mxc.compiler.kernel import interpret, interpret_calls, interpret_chain
 from mxc.compiler.kernel.ir import CallKernel, ChainKernel, LoopKernel, RoutineKernel
 from mxc.compiler.kernel.routines import spec
@@ -18,7 +19,6 @@ from mxc.compiler.lowering.program import Launch, Storage
 from mxc.compiler.lowering.schedule import schedule
 from mxc.compiler.passes.infer import infer
 from mxc.compiler.passes.pipeline import transform
-from mxc.compiler.planning import auxiliary_names, static_names
 from mxc.compiler.targets.reference.interpreter import evaluate
 from mxc.runtime import runner
 

@@ -22,13 +22,14 @@ from pass_checks import options
 from reader_networks import SIZES, Network, network
 
 from mxc.compiler.graph.graph import Entry, Graph
+from mxc.compiler.graph.static import auxiliary_names
 from mxc.compiler.graph.text import graph_text
 from mxc.compiler.kernel.ir import CallKernel, ChainKernel, LoopKernel
 from mxc.compiler.ops.philox import Draws
 from mxc.compiler.ops.table import Kind
 from mxc.compiler.passes.gradient import gradient
 from mxc.compiler.passes.infer import infer
-from mxc.compiler.planning import auxiliary_names, plan_graph
+from mxc.compiler.planning import plan_graph
 from mxc.compiler.targets.cpu.emit import loop_forms
 from mxc.compiler.targets.cpu.target import cpu_target
 from mxc.compiler.targets.reference.interpreter import evaluate

@@ -57,7 +57,7 @@ def read(text: str) -> list[Name]:
         if line.startswith("["):
             section, owner = line[1:-1], ""
         elif line.startswith("class "):
-            match = re.match(r"class (\w+)(?:\(\w*\))?(\(.*\))?$", line)
+            match = re.match(r"class (\w+)(?:\([\w,]*\))?(\(.*\))?$", line)
             assert match, line
             owner = match[1]
             found.append(Name(section, "", owner, match[2]))

@@ -91,6 +91,26 @@ MISSING = {
     ("mxnet.io.io", SPARSE): "CSRNDArray",
     ("mxnet.io.io", LIBRARY): "_build_param_doc _init_io_module _make_io_iterator _ndarray_cls",
     ("mxnet.io.io", PRIVATE): "_getdata_by_idx _has_instance _slice_along_batch_axis",
+    ("mxnet.gluon.block", PRIVATE): "_brief_print_list _check_all_np_ndarrays _check_same_symbol_type _common_prefix "
+                                    "_flatten _gather_type_ctx_info _indent _infer_param_types _name _regroup",
+    ("mxnet.gluon.block", NUMPY): "_mx_np _mx_npx np_symbol",
+    ("mxnet.gluon.parameter", PRIVATE): "_brief_print_list _indent", ("mxnet.gluon.parameter", NUMPY): "_mx_np",
+    ("mxnet.gluon.nn.basic_layers", PRIVATE): "_indent",
+    ("mxnet.gluon.rnn.rnn_cell", PRIVATE): "_as_list _cells_begin_state _cells_state_info _format_sequence "
+                                           "_get_begin_state _indent _mask_sequence_variable_length "
+                                           "_reverse_sequences",
+    ("mxnet.gluon.trainer", PRIVATE): "_create_sparse_kvstore",
+    ("mxnet.gluon.utils", PRIVATE): "_brief_print_list _check_all_np_ndarrays _check_same_symbol_type _indent",
+    ("mxnet.gluon.utils", NUMPY): "_mx_np", ("mxnet.gluon.utils", PACKAGE): "requests",
+    ("mxnet.gluon.utils", PARTS): "_get_repo_file_url _get_repo_url",
+    ("mxnet.gluon.data", PARTS): "RecordFileDataset vision",
+    ("mxnet.gluon.data.dataloader", PRIVATE): "ConnectionWrapper DataLoaderV1 Queue SimpleQueue _MultiWorkerIter "
+                                              "_MultiWorkerIterV1 _as_in_context _thread_worker_fn "
+                                              "_thread_worker_initializer _worker_dataset _worker_fn "
+                                              "_worker_initializer fetcher_loop_v1 rebuild_ndarray reduce_ndarray "
+                                              "worker_loop_v1",
+    ("mxnet.gluon.data.dataloader", NUMPY): "_mx_np rebuild_np_ndarray reduce_np_ndarray",
+    ("mxnet.gluon.contrib", PARTS): "cnn data estimator rnn",
     ("mxnet.rnn.rnn_cell", PRIVATE): "_cells_begin_state _cells_pack_weights _cells_state_info _cells_state_shape "
                                      "_cells_unpack_weights",
 }

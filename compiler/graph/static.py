@@ -1,4 +1,4 @@
-"""Which nodes compute the same values in every run until a parameter is changed."""
+"""Which nodes compute the same values in every run until a parameter is changed, and what a graph's variables are."""
 from __future__ import annotations
 
 from collections.abc import Set
@@ -30,3 +30,26 @@ def static_nodes(graph: Graph, names: Set[str]) -> set[Node]:
         if node.name in names if node.is_variable else is_pure(node) and all(e.node in static for e in node.inputs):
             static.add(node)
     return static
+
+
+def auxiliary_names(graph: Graph) -> list[str]:
+    """Names of the variables that operators take as auxiliary states, in topological order."""
+    found: dict[str, None] = {}
+    for node in graph.nodes:
+        found.update(dict.fromkeys(e.node.name for e in node.states if e.node.is_variable))
+    return list(found)
+
+
+def static_names(graph: Graph) -> frozenset[str]:
+    """Arguments that are read as learned parameters only (`parameters:` in ops.yaml), and auxiliary states."""
+    learned: set[str] = set()
+    other: set[str] = set()
+    for node in graph.nodes:
+        if node.op is None:
+            continue
+        names = node.op.input_names(node.params)
+        for position, entry in enumerate(node.inputs):
+            if entry.node.is_variable:
+                is_learned = position >= len(names) or names[position] in node.op.parameters
+                (learned if is_learned else other).add(entry.node.name)
+    return frozenset(learned - other - {e.node.name for e in graph.outputs})

@@ -6,11 +6,11 @@ Begin with `block.py` (a block and its parameters) and `hybrid_block.py`, which 
 from mxc.gluon import block, contrib, data, loss, model_zoo, nn, parameter, rnn, trainer, utils
 from mxc.gluon.block import Block
 from mxc.gluon.hybrid_block import HybridBlock
-from mxc.gluon.parameter import Constant, DeferredInitializationError, Parameter
+from mxc.gluon.parameter import Constant, DeferredInitializationError, Parameter, tensor_types
 from mxc.gluon.parameter_dict import ParameterDict
 from mxc.gluon.symbol_block import SymbolBlock
 from mxc.gluon.trainer import Trainer
 
 __all__ = ["Block", "Constant", "DeferredInitializationError", "HybridBlock", "Parameter", "ParameterDict",
            "SymbolBlock", "Trainer", "block", "contrib", "data", "loss", "model_zoo", "nn", "parameter", "rnn",
-           "trainer", "utils"]
+           "tensor_types", "trainer", "utils"]

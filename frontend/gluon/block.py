@@ -1,16 +1,16 @@
 """Blocks: layers, and networks made of them, that compute with arrays."""
 from __future__ import annotations
 
-import itertools
 import os
 import re
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from mxc import ndarray
 from mxc.compiler.error import ArgumentError, nearest
 from mxc.context import Context
+from mxc.gluon.hooks import HookHandle, attached
 from mxc.gluon.naming import BlockScope
 from mxc.gluon.parameter import UNIFORM, Parameter
 from mxc.gluon.parameter_dict import ParameterDict
@@ -19,7 +19,10 @@ from mxc.runtime.elsewhere import elsewhere
 
 __getattr__, _names = elsewhere(__name__, {
     "mxc.gluon.hybrid_block": "HybridBlock", "mxc.gluon.symbol_block": "SymbolBlock"},
-    {"mxc.gluon.naming": "_BlockScope=BlockScope"})
+    {"": "copy initializer=mxc.initializer json np=numpy symbol=mxc.symbol threading warnings",
+     "collections": "defaultdict", "mxc.base": "MXNetError mx_real_t", "mxc.gluon.naming": "_BlockScope=BlockScope",
+     "mxc.gluon.parameter": "DeferredInitializationError", "mxc.symbol": "Symbol load_json",
+     "mxc.util": "is_np_array np_array np_shape"})
 __all__ = ["Block", *_names]
 
 
@@ -111,11 +114,11 @@ class Block:
 
     def register_forward_pre_hook(self, hook: Callable[..., Any]) -> HookHandle:
         """Call `hook(block, inputs)` before each forward. The handle's `detach` ends it."""
-        return HookHandle(self._forward_pre_hooks, hook)
+        return attached(self._forward_pre_hooks, hook)
 
     def register_forward_hook(self, hook: Callable[..., Any]) -> HookHandle:
         """Call `hook(block, inputs, outputs)` after each forward. The handle's `detach` ends it."""
-        return HookHandle(self._forward_hooks, hook)
+        return attached(self._forward_hooks, hook)
 
     def register_op_hook(self, callback: Callable[[str, str, NDArray], None], monitor_all: bool = False) -> None:
         """Call `callback(node name, operator name, array)` for every output of an operator of hybridised blocks below,
@@ -153,8 +156,8 @@ class Block:
         """Write all parameters to a file, by their paths. deduplicate: one that several blocks share once."""
         params = self._collect_params_with_prefix()
         if deduplicate:
-            first: dict[int, str] = {}
-            params = {name: p for name, p in params.items() if first.setdefault(id(p), name) == name}
+            last = {id(p): name for name, p in params.items()}  # MXNet's choice among its paths
+            params = {name: params[name] for name in last.values()}
         ndarray.save(filename, {name: param._reduce() for name, param in params.items()})
 
     def save_params(self, filename: str | os.PathLike[str]) -> None:
@@ -245,26 +248,6 @@ class Block:
         from mxc.gluon.summary import summary
 
         summary(self, inputs)
-
-
-class HookHandle:
-    """A hook of a block, until `detach`; in a `with` block, until its end."""
-
-    _numbers: Iterator[int] = itertools.count()
-
-    def __init__(self, hooks: dict[int, Callable[..., Any]], hook: Callable[..., Any]):
-        self._hooks, self._number = hooks, next(HookHandle._numbers)
-        hooks[self._number] = hook
-
-    def detach(self) -> None:
-        """End the hook."""
-        self._hooks.pop(self._number, None)
-
-    def __enter__(self) -> HookHandle:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.detach()
 
 
 def _tree(name: str, children: Mapping[str, object]) -> str:

@@ -95,14 +95,14 @@ class HybridBlock(Block):
         arrays, form = nested.flatten(args, "input")
         if self._cached is None:
             count = sum(a is not None for a in arrays)
-            numbers = iter(range(count))
-            inputs = [None if a is None else symbol.var("data" if count == 1 else f"data{next(numbers)}")
-                      for a in arrays]
+            names = ["data"] if count == 1 else [f"data{i}" for i in range(count)]
+            rest = iter(names)
+            inputs = [None if a is None else symbol.var(next(rest)) for a in arrays]
             params = {name: param.var() for name, param in self._reg_params.items()}
             with self.name_scope():
                 outputs = self._symbolic(nested.regroup(inputs, form), params)
             made, out_form = nested.flatten([outputs], "output")
-            self._cached = _Cached([i.name for i in inputs if i is not None], symbol.Group(made), form, out_form)
+            self._cached = _Cached(names, symbol.Group(made), form, out_form)
         elif self._cached.form != form:
             raise ValueError(f"{self.name} was traced for arguments of the structure {self._cached.form}, and is "
                              f"called with {form}: hybridize(clear=True) has it traced anew")
@@ -156,7 +156,7 @@ class HybridBlock(Block):
             for hook, monitor_all in self._op_hooks:
                 for name, entry in zip(inputs, node.inputs, strict=True) if monitor_all else ():
                     hook(f"{node.name}_{name}", node.op.name, NDArray(values[entry]))
-                for name, array in zip(names, outputs, strict=True):
+                for name, array in zip(names[:node.op.num_visible(node.params)], outputs, strict=False):
                     if name:
                         hook(f"{node.name}_{name}", node.op.name, NDArray(array))
 
@@ -259,6 +259,10 @@ class _Cached:
         self.op: CachedOp | None = None
         self.params: list[Parameter] = []
 
+    def __getstate__(self) -> dict[str, Any]:
+        """A copy of the block compiles for itself, and reads its own parameters."""
+        return {**self.__dict__, "op": None, "params": []}
+
 
 def _kind_of(args: Sequence[Any], name: str) -> tuple[type, Any]:
     """Whether arguments are arrays or symbols, and the device of the first array."""
@@ -279,5 +283,3 @@ class _UnknownParameter(ArgumentError, KeyError, RuntimeError):
 
 class _NotTraced(ArgumentError, RuntimeError):
     """MXNet raises RuntimeError."""
-
-

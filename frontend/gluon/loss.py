@@ -9,13 +9,14 @@ from mxc.gluon.hybrid_block import HybridBlock
 from mxc.ndarray import NDArray
 from mxc.runtime.elsewhere import elsewhere
 
-__getattr__, _names = elsewhere(__name__, {}, {"": "numpy ndarray=mxc.ndarray", "mxc.util": "is_np_array"})
+__getattr__, _names = elsewhere(__name__, {}, {
+    "": "ndarray=mxc.ndarray np=numpy", "mxc.base": "numeric_types", "mxc.util": "is_np_array"})
 __all__ = ["CTCLoss", "CosineEmbeddingLoss", "HingeLoss", "HuberLoss", "KLDivLoss", "L1Loss", "L2Loss",
            "LogisticLoss", "Loss", "PoissonNLLLoss", "SDMLLoss", "SigmoidBCELoss", "SigmoidBinaryCrossEntropyLoss",
            "SoftmaxCELoss", "SoftmaxCrossEntropyLoss", "SquaredHingeLoss", "TripletLoss"]
 
 
-def _weighted(F: Any, loss: Any, weight: float | None, sample_weight: Any) -> Any:
+def _apply_weighting(F: Any, loss: Any, weight: float | None = None, sample_weight: Any = None) -> Any:
     """The loss times the weights of examples, which are broadcast, and times a number."""
     if sample_weight is not None:
         loss = F.broadcast_mul(loss, sample_weight)
@@ -26,9 +27,9 @@ def _weighted(F: Any, loss: Any, weight: float | None, sample_weight: Any) -> An
     return loss
 
 
-def _as(F: Any, label: Any, pred: Any) -> Any:
-    """The label in the shape of the prediction."""
-    return label.reshape(pred.shape) if isinstance(pred, NDArray) else F.reshape_like(label, pred)
+def _reshape_like(F: Any, x: Any, y: Any) -> Any:
+    """x in the shape of y."""
+    return x.reshape(y.shape) if isinstance(y, NDArray) else F.reshape_like(x, y)
 
 
 def _logistic(F: Any, x: Any) -> Any:
@@ -62,9 +63,9 @@ class L2Loss(Loss):
 
     def hybrid_forward(self, F: Any, pred: Any, label: Any, sample_weight: Any = None) -> Any:
         """See the class."""
-        loss = F.square(_as(F, label, pred) - pred)
+        loss = F.square(_reshape_like(F, label, pred) - pred)
         assert self._weight is not None
-        return self._mean(F, _weighted(F, loss, self._weight / 2, sample_weight))
+        return self._mean(F, _apply_weighting(F, loss, self._weight / 2, sample_weight))
 
 
 class L1Loss(Loss):
@@ -75,7 +76,8 @@ class L1Loss(Loss):
 
     def hybrid_forward(self, F: Any, pred: Any, label: Any, sample_weight: Any = None) -> Any:
         """See the class."""
-        return self._mean(F, _weighted(F, F.abs(_as(F, label, pred) - pred), self._weight, sample_weight))
+        loss = F.abs(_reshape_like(F, label, pred) - pred)
+        return self._mean(F, _apply_weighting(F, loss, self._weight, sample_weight))
 
 
 class SigmoidBinaryCrossEntropyLoss(Loss):
@@ -90,7 +92,7 @@ class SigmoidBinaryCrossEntropyLoss(Loss):
 
     def hybrid_forward(self, F: Any, pred: Any, label: Any, sample_weight: Any = None, pos_weight: Any = None) -> Any:
         """See the class."""
-        label = _as(F, label, pred)
+        label = _reshape_like(F, label, pred)
         if not self._from_sigmoid:
             if pos_weight is None:
                 loss = F.relu(pred) - pred * label + _logistic(F, pred)
@@ -103,7 +105,7 @@ class SigmoidBinaryCrossEntropyLoss(Loss):
             if pos_weight is not None:
                 positive = F.broadcast_mul(positive, pos_weight)
             loss = -(positive + F.log(1. - pred + eps) * (1. - label))
-        return self._mean(F, _weighted(F, loss, self._weight, sample_weight))
+        return self._mean(F, _apply_weighting(F, loss, self._weight, sample_weight))
 
 
 SigmoidBCELoss = SigmoidBinaryCrossEntropyLoss
@@ -128,8 +130,8 @@ class SoftmaxCrossEntropyLoss(Loss):
         if self._sparse_label:
             loss = -F.pick(pred, label, axis=self._axis, keepdims=True)
         else:
-            loss = -F.sum(pred * _as(F, label, pred), axis=self._axis, keepdims=True)
-        return self._mean(F, _weighted(F, loss, self._weight, sample_weight))
+            loss = -F.sum(pred * _reshape_like(F, label, pred), axis=self._axis, keepdims=True)
+        return self._mean(F, _apply_weighting(F, loss, self._weight, sample_weight))
 
 
 SoftmaxCELoss = SoftmaxCrossEntropyLoss
@@ -148,7 +150,7 @@ class KLDivLoss(Loss):
         """See the class."""
         if not self._from_logits:
             pred = F.log_softmax(pred, self._axis)
-        loss = _weighted(F, label * (F.log(label + 1e-12) - pred), self._weight, sample_weight)
+        loss = _apply_weighting(F, label * (F.log(label + 1e-12) - pred), self._weight, sample_weight)
         return F.sum(loss, axis=self._batch_axis, exclude=True)
 
 
@@ -177,7 +179,7 @@ class CTCLoss(Loss):
         lengths = [length for length in (pred_lengths, label_lengths) if length is not None]
         loss = F.CTCLoss(pred, label, *lengths, use_data_lengths=pred_lengths is not None,
                          use_label_lengths=label_lengths is not None, blank_label="last")
-        return _weighted(F, loss, self._weight, sample_weight)
+        return _apply_weighting(F, loss, self._weight, sample_weight)
 
 
 class HuberLoss(Loss):
@@ -189,9 +191,9 @@ class HuberLoss(Loss):
 
     def hybrid_forward(self, F: Any, pred: Any, label: Any, sample_weight: Any = None) -> Any:
         """See the class."""
-        distance = F.abs(_as(F, label, pred) - pred)
+        distance = F.abs(_reshape_like(F, label, pred) - pred)
         loss = F.where(distance > self._rho, distance - 0.5 * self._rho, (0.5 / self._rho) * F.square(distance))
-        return self._mean(F, _weighted(F, loss, self._weight, sample_weight))
+        return self._mean(F, _apply_weighting(F, loss, self._weight, sample_weight))
 
 
 class HingeLoss(Loss):
@@ -203,8 +205,8 @@ class HingeLoss(Loss):
 
     def hybrid_forward(self, F: Any, pred: Any, label: Any, sample_weight: Any = None) -> Any:
         """See the class."""
-        loss = F.relu(self._margin - pred * _as(F, label, pred))
-        return self._mean(F, _weighted(F, loss, self._weight, sample_weight))
+        loss = F.relu(self._margin - pred * _reshape_like(F, label, pred))
+        return self._mean(F, _apply_weighting(F, loss, self._weight, sample_weight))
 
 
 class SquaredHingeLoss(HingeLoss):
@@ -212,8 +214,8 @@ class SquaredHingeLoss(HingeLoss):
 
     def hybrid_forward(self, F: Any, pred: Any, label: Any, sample_weight: Any = None) -> Any:
         """See the class."""
-        loss = F.square(F.relu(self._margin - pred * _as(F, label, pred)))
-        return self._mean(F, _weighted(F, loss, self._weight, sample_weight))
+        loss = F.square(F.relu(self._margin - pred * _reshape_like(F, label, pred)))
+        return self._mean(F, _apply_weighting(F, loss, self._weight, sample_weight))
 
 
 class LogisticLoss(Loss):
@@ -230,11 +232,11 @@ class LogisticLoss(Loss):
 
     def hybrid_forward(self, F: Any, pred: Any, label: Any, sample_weight: Any = None) -> Any:
         """See the class."""
-        label = _as(F, label, pred)
+        label = _reshape_like(F, label, pred)
         if self._label_format == "signed":
             label = (label + 1.0) / 2.0
         loss = F.relu(pred) - pred * label + _logistic(F, pred)
-        return self._mean(F, _weighted(F, loss, self._weight, sample_weight))
+        return self._mean(F, _apply_weighting(F, loss, self._weight, sample_weight))
 
 
 class TripletLoss(Loss):
@@ -244,11 +246,11 @@ class TripletLoss(Loss):
         super().__init__(weight, batch_axis, **kwargs)
         self._margin = margin
 
-    def hybrid_forward(self, F: Any, pred: Any, positive: Any, negative: Any, sample_weight: Any = None) -> Any:
+    def hybrid_forward(self, F: Any, pred: Any, positive: Any, negative: Any) -> Any:
         """See the class."""
-        distance = F.square(_as(F, positive, pred) - pred) - F.square(_as(F, negative, pred) - pred)
+        distance = F.square(_reshape_like(F, positive, pred) - pred) - F.square(_reshape_like(F, negative, pred) - pred)
         loss = F.relu(F.sum(distance, axis=self._batch_axis, exclude=True) + self._margin)
-        return _weighted(F, loss, self._weight, sample_weight)
+        return _apply_weighting(F, loss, self._weight)
 
 
 class PoissonNLLLoss(Loss):
@@ -265,12 +267,12 @@ class PoissonNLLLoss(Loss):
 
     def hybrid_forward(self, F: Any, pred: Any, target: Any, sample_weight: Any = None, epsilon: float = 1e-8) -> Any:
         """See the class."""
-        target = _as(F, target, pred)
+        target = _reshape_like(F, target, pred)
         loss = F.exp(pred) - target * pred if self._from_logits else pred - target * F.log(pred + epsilon)
         if self._compute_full:
             stirling = target * F.log(target) - target + 0.5 * F.log(2 * target * math.pi)
             loss = loss + stirling * (target > 1)
-        return F.mean(_weighted(F, loss, self._weight, sample_weight))
+        return F.mean(_apply_weighting(F, loss, self._weight, sample_weight))
 
 
 class CosineEmbeddingLoss(Loss):
@@ -282,11 +284,11 @@ class CosineEmbeddingLoss(Loss):
 
     def hybrid_forward(self, F: Any, input1: Any, input2: Any, label: Any, sample_weight: Any = None) -> Any:
         """See the class."""
-        input1 = _as(F, input1, input2)
+        input1 = _reshape_like(F, input1, input2)
         cosine, label = self._cosine(F, input1, input2), F.reshape(label, shape=(-1, 1))
         apart = F.broadcast_maximum(F.zeros((1, 1)), cosine - self._margin)
         loss = F.where(label == 1, 1 - cosine, apart)
-        return _weighted(F, loss, self._weight, sample_weight)
+        return _apply_weighting(F, loss, self._weight, sample_weight)
 
     @staticmethod
     def _cosine(F: Any, x: Any, y: Any, axis: int = -1) -> Any:

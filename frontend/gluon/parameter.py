@@ -12,10 +12,15 @@ from mxc.compiler.error import MXNetError
 from mxc.context import Context, cpu, current_context
 from mxc.ndarray import NDArray
 from mxc.runtime.elsewhere import elsewhere
+from mxc.symbol import Symbol, var
 from mxc.util import is_np_shape
 
-__getattr__, _names = elsewhere(__name__, {"mxc.gluon.parameter_dict": "ParameterDict"})
-__all__ = ["Constant", "DeferredInitializationError", "Parameter", *_names]
+__getattr__, _names = elsewhere(__name__, {"mxc.gluon.parameter_dict": "ParameterDict"}, {
+    "": "context=mxc.context ndarray=mxc.ndarray symbol=mxc.symbol", "collections": "OrderedDict defaultdict",
+    "mxc.base": "mx_real_t", "mxc.util": "is_np_array"})
+__all__ = ["Constant", "DeferredInitializationError", "Parameter", "tensor_types", *_names]
+
+tensor_types = (Symbol, NDArray)
 
 REQUESTS = ("write", "add", "null")
 STORAGE_TYPES = ("default", "row_sparse", "csr")
@@ -26,7 +31,7 @@ class DeferredInitializationError(MXNetError):
     """A parameter was read before its shape was known: the first forward pass tells it."""
 
 
-def is_known(shape: Sequence[int] | None) -> bool:
+def shape_is_known(shape: Sequence[int] | None) -> bool:
     """Whether every extent of a shape is known: 0 says no, and -1 in the scope mx.np_shape()."""
     return shape is not None and not any(e == (-1 if is_np_shape() else 0) for e in shape)
 
@@ -65,6 +70,12 @@ class Parameter:
                                   f"{', '.join(STORAGE_TYPES)}")
             if given != "default":
                 warnings.warn(f"{what}={given!r} of parameter {name}: its arrays are kept dense", stacklevel=3)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """A copy's arrays have the copy's gradients."""
+        self.__dict__.update(state)
+        if self._data is not None and self._grad is not None:
+            autograd.mark_variables(self._data, self._grad, self.grad_req)
 
     def __repr__(self) -> str:
         return f"Parameter {self.name} (shape={self.shape}, dtype={self.dtype})"
@@ -117,10 +128,8 @@ class Parameter:
     def var(self) -> Any:
         """The variable that stands for it in symbols, one for all of them."""
         if self._var is None:
-            from mxc import symbol
-
-            self._var = symbol.var(self.name, shape=self.shape, dtype=self.dtype, lr_mult=self.lr_mult,
-                                   wd_mult=self.wd_mult, init=self.init, stype=self._stype)
+            self._var = var(self.name, shape=self.shape, dtype=self.dtype, lr_mult=self.lr_mult, wd_mult=self.wd_mult,
+                            init=self.init, stype=self._stype)
         return self._var
 
     # -- initialization
@@ -141,10 +150,10 @@ class Parameter:
         devices = [current_context()] if ctx is None else [ctx] if isinstance(ctx, Context) else list(ctx)
         if init is None:
             init = default_init if self.init is None else self.init
-        if not is_known(self.shape) and not self._allow_deferred_init:
+        if not shape_is_known(self.shape) and not self._allow_deferred_init:
             raise ValueError(f"parameter {self.name} cannot be initialized: its shape {self.shape} is not known")
         self._deferred = init, devices, default_init, None
-        if is_known(self.shape):
+        if shape_is_known(self.shape):
             self._finish_deferred_init()
 
     def _finish_deferred_init(self) -> None:
@@ -152,7 +161,7 @@ class Parameter:
         if self._deferred is None:
             return
         init, devices, default_init, data = self._deferred
-        if not is_known(self.shape):
+        if not shape_is_known(self.shape):
             raise _NoShape(f"parameter {self.name} cannot be initialized: its shape {self.shape} is not known. Give "
                            "the layer its in_units, in_channels, ..., or run a forward pass first")
         with autograd.pause():
@@ -393,4 +402,3 @@ class _BadRequest(MXNetError, AssertionError, ValueError):
 
 class _NoShape(MXNetError, AssertionError, ValueError):
     """MXNet raises AssertionError, or ValueError, as to where it is noticed."""
-

@@ -6,8 +6,8 @@ from math import prod
 from typing import Any
 
 from mxc.compiler.error import ArgumentError
-from mxc.gluon import nested
 from mxc.gluon.hybrid_block import HybridBlock
+from mxc.gluon.nn.containers import HybridSequential, Sequential
 
 WIDTH = 80
 
@@ -22,7 +22,8 @@ def summary(block: Any, inputs: Sequence[Any]) -> None:
         if isinstance(each, HybridBlock) and each._active:
             raise _IsHybridised(f"{each.name} is hybridised, so its parts do not run by themselves: call summary "
                                 "before hybridize, or after hybridize(active=False)")
-        handles.append(each.register_forward_hook(note))
+        if not isinstance(each, (Sequential, HybridSequential)):  # their blocks say it all
+            handles.append(each.register_forward_hook(note))
 
     def note(each: Any, _: Any, outputs: Any) -> None:
         total = trained = shared = 0
@@ -40,7 +41,7 @@ def summary(block: Any, inputs: Sequence[Any]) -> None:
     finally:
         for handle in handles:
             handle.detach()
-    total, trained, shared = (sum(row[k] for row in rows) for k in (2, 3, 4))
+    total, trained, shared = (sum(column) for column in zip(*(row[2:] for row in rows), strict=True))
     print("-" * WIDTH)
     print(f"{'Layer (type)':>20}  {'Output Shape':>42} {'Param #':>15}")
     print("=" * WIDTH)
@@ -54,8 +55,10 @@ def summary(block: Any, inputs: Sequence[Any]) -> None:
 
 
 def _shapes(values: Any) -> str:
-    shapes = [str(value.shape) for value in nested.leaves([values]) if hasattr(value, "shape")]
-    return ", ".join(shapes)
+    """The shapes of arrays in nested lists."""
+    if isinstance(values, (list, tuple)):
+        return ", ".join(f"[{_shapes(each)}]" if isinstance(each, (list, tuple)) else _shapes(each) for each in values)
+    return str(values.shape) if hasattr(values, "shape") else str(values)
 
 
 class _IsHybridised(ArgumentError, AssertionError):

@@ -12,8 +12,10 @@ from mxc.compiler.error import ArgumentError
 from mxc.context import Context
 from mxc.gluon.parameter import Parameter
 from mxc.gluon.parameter_dict import ParameterDict
+from mxc.runtime.elsewhere import elsewhere
 from mxc.runtime.whole_file import replacing
 
+__getattr__, _ = elsewhere(__name__, {}, {"mxc.kvstore": "KVStore", "mxc.model": "_create_kvstore"})
 __all__ = ["Trainer"]
 
 
@@ -91,7 +93,7 @@ class Trainer:
             store.set_optimizer(self._optimizer)
         self._kvstore, self._update_on_kvstore, self._kv_initialized = store, bool(on_store), True
         if not self._updaters:
-            self._updaters = [opt.get_updater(self._optimizer) for _ in devices or [None]]
+            self._updaters = [opt.get_updater(self._optimizer) for _ in range(count or 1)]
 
     def _init_params(self) -> None:
         """Put into the store what has values by now."""

@@ -15,13 +15,14 @@ from typing import Any
 from mxc import ndarray
 from mxc.compiler.error import ArgumentError, ModelFileError
 from mxc.context import Context
-from mxc.gluon.block import HookHandle
-from mxc.gluon.parameter import is_known as shape_is_known
 from mxc.ndarray import NDArray
+from mxc.runtime.elsewhere import elsewhere
 from mxc.runtime.whole_file import replacing
 
-__all__ = ["HookHandle", "check_sha1", "clip_global_norm", "download", "replace_file", "shape_is_known",
-           "split_and_load", "split_data"]
+__getattr__, _ = elsewhere(__name__, {}, {
+    "": "collections np=numpy sys uuid weakref", "mxc.gluon.hooks": "HookHandle",
+    "mxc.gluon.parameter": "shape_is_known", "mxc.util": "is_np_array is_np_shape"})
+__all__ = ["check_sha1", "clip_global_norm", "download", "replace_file", "split_and_load", "split_data"]
 
 
 def split_data(data: NDArray, num_slice: int, batch_axis: int = 0, even_split: bool = True) -> list[NDArray]:
@@ -35,7 +36,7 @@ def split_data(data: NDArray, num_slice: int, batch_axis: int = 0, even_split: b
     ends = [i * each + min(i, more) for i in range(num_slice + 1)]
     if batch_axis == 0:
         return [data[start:end] for start, end in itertools.pairwise(ends)]
-    return [data.slice_axis(axis=batch_axis, begin=start, end=end) for start, end in itertools.pairwise(ends)]
+    return [ndarray.slice_axis(data, axis=batch_axis, begin=start, end=end) for start, end in itertools.pairwise(ends)]
 
 
 def split_and_load(data: Any, ctx_list: Sequence[Context], batch_axis: int = 0,

@@ -1,26 +1,26 @@
 """Batches of a dataset, made by the program, by threads or by processes."""
 from __future__ import annotations
 
-import concurrent.futures
-import multiprocessing
-import signal
-import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
+from concurrent.futures import Future, wait
 from typing import Any
 
 import numpy as np
 
 from mxc import ndarray
-from mxc.compiler.error import ArgumentError, MXNetError
+from mxc.compiler.error import ArgumentError
 from mxc.context import cpu_pinned
-from mxc.gluon.data import shared_batches
 from mxc.gluon.data.sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
+from mxc.gluon.data.workers import Processes, Threads, WorkerEnded
 from mxc.ndarray import NDArray
+from mxc.runtime.elsewhere import elsewhere
 
-__all__ = ["DataLoader", "default_batchify_fn", "default_mp_batchify_fn"]
+__getattr__, _ = elsewhere(__name__, {}, {
+    "": "_sampler=mxc.gluon.data.sampler context=mxc.context io nd=mxc.ndarray pickle sys threading",
+    "multiprocessing.pool": "ThreadPool", "multiprocessing.reduction": "ForkingPickler",
+    "mxc.util": "is_np_array is_np_shape set_np"})
+__all__ = ["DataLoader"]
 
 
 def default_batchify_fn(data: Sequence[Any]) -> Any:
@@ -45,9 +45,9 @@ class DataLoader:
     but the arrays' device. Workers are started at once, and see the dataset as it is then; `refresh` shows them what it
     is now, and auto_reload does so before each pass.
 
-    A worker's error is raised by the loop, with the worker's traceback; a worker that dies, and a batch that takes too
-    long, raise MXNetError. Raises ValueError for arguments that do not go together, AssertionError for a timeout that
-    is not positive.
+    A worker's error is raised by the loop, caused by the worker's traceback; a worker that dies, and a batch that takes
+    too long, raise MXNetError. Raises ValueError for arguments that do not go together, AssertionError for a timeout
+    that is not positive.
     """
 
     def __init__(self, dataset: Any, batch_size: int | None = None, shuffle: bool = False,
@@ -55,7 +55,7 @@ class DataLoader:
                  batch_sampler: Sampler | None = None, batchify_fn: Callable[[list[Any]], Any] | None = None,
                  num_workers: int = 0, pin_memory: bool = False, pin_device_id: int = 0, prefetch: int | None = None,
                  thread_pool: bool = False, timeout: float = 120, auto_reload: bool = False):
-        self._pool: Executor | None = None
+        self._workers: Threads | None = None
         if timeout <= 0:
             raise _BadTimeout(f"timeout is a positive number of seconds, got {timeout}")
         self._dataset, self._timeout, self._thread_pool = dataset, timeout, thread_pool
@@ -73,20 +73,19 @@ class DataLoader:
         if not self._num_workers:
             return
         if self._thread_pool:
-            self._pool = ThreadPoolExecutor(self._num_workers, thread_name_prefix="mxc-loader")
-            return
-        kind = "fork" if "fork" in multiprocessing.get_all_start_methods() else "spawn"
-        self._pool = ProcessPoolExecutor(self._num_workers, multiprocessing.get_context(kind), _begin,
-                                         (self._dataset, self._batchify))
+            dataset, batchify = self._dataset, self._batchify
+            self._workers = Threads([lambda indices: batchify([dataset[i] for i in indices])] * self._num_workers)
+        else:
+            self._workers = Processes(self._num_workers, self._dataset, self._batchify)
 
     def clean(self) -> None:
         """End the workers."""
-        pool, self._pool = self._pool, None
-        if pool is not None:
-            pool.shutdown(wait=False, cancel_futures=True)
+        workers, self._workers = self._workers, None
+        if workers is not None and workers.are_here:
+            workers.close()
 
     def __del__(self) -> None:
-        if getattr(self, "_pool", None) is not None:
+        if getattr(self, "_workers", None) is not None:
             self.clean()
 
     def __len__(self) -> int:
@@ -96,78 +95,38 @@ class DataLoader:
         if not self._num_workers:
             made: Iterator[Any] = (self._batchify([self._dataset[i] for i in batch]) for batch in self._batch_sampler)
         else:
-            if self._auto_reload or self._pool is None:
+            if self._auto_reload or self._workers is None or not self._workers.are_here:
                 self.refresh()
-            made = self._ahead()
+            assert self._workers is not None
+            made = self._ahead(self._workers)
         return (_moved(batch, self._pin) for batch in made) if self._pin is not None else made
 
-    def _ahead(self) -> Iterator[Any]:
+    def _ahead(self, workers: Threads) -> Iterator[Any]:
         """The batches in their order, some ahead in the making."""
         batches, pending = iter(self._batch_sampler), deque[Future]()
         try:
             for indices in batches:
-                pending.append(self._submit(indices))
+                pending.append(workers.submit(indices))
                 if len(pending) > max(1, self._prefetch):
-                    yield self._received(pending.popleft())
+                    yield self._received(workers, pending)
             while pending:
-                yield self._received(pending.popleft())
+                yield self._received(workers, pending)
         finally:
             for future in pending:
-                future.cancel()
-                future.add_done_callback(_discard)
+                workers.discard(future)
 
-    def _submit(self, indices: Sequence[Any]) -> Future:
-        pool = self._pool
-        if pool is None:
-            raise MXNetError("the workers of the DataLoader have ended: begin another pass")
+    def _received(self, workers: Threads, pending: deque[Future]) -> Any:
+        """The first of the batches in the making."""
         try:
-            if self._thread_pool:
-                return pool.submit(lambda: self._batchify([self._dataset[i] for i in indices]))
-            return pool.submit(_make, indices)
-        except BrokenProcessPool as error:
-            raise self._died() from error
-
-    def _received(self, future: Future) -> Any:
-        began = time.monotonic()
-        try:
-            made = future.result(self._timeout)
-        except concurrent.futures.TimeoutError:
-            if future.done() and time.monotonic() - began < self._timeout:  # the dataset's own
-                raise
-            self.clean()
-            raise MXNetError(f"a batch was not made in {self._timeout} seconds: a worker hangs, or the batches take "
-                             "longer than the DataLoader's timeout") from None
-        except BrokenProcessPool as error:
-            raise self._died() from error
-        return made if self._thread_pool else shared_batches.unpack(made)
-
-    def _died(self) -> MXNetError:
-        self.clean()
-        return MXNetError("a worker process of the DataLoader ended suddenly: it was killed, or ran out of memory. "
-                          "Another pass starts new ones; num_workers=0 reads in the program itself")
-
-
-_worker: tuple[Any, Callable[[list[Any]], Any]] | None = None  # of a worker process: dataset and batchify_fn
-
-
-def _begin(dataset: Any, batchify: Callable[[list[Any]], Any]) -> None:
-    """What a worker process does first. Ctrl-C is the program's, which ends it."""
-    global _worker
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    _worker = dataset, batchify
-
-
-def _make(indices: Sequence[Any]) -> shared_batches.Packed:
-    """A batch, made by a worker process."""
-    assert _worker is not None
-    dataset, batchify = _worker
-    return shared_batches.pack(batchify([dataset[i] for i in indices]))
-
-
-def _discard(future: Future) -> None:
-    """Remove a batch that was made for nobody."""
-    if not future.cancelled() and future.exception() is None and isinstance(future.result(), shared_batches.Packed):
-        shared_batches.discard(future.result())
+            if not wait((pending[0],), self._timeout).done:
+                raise WorkerEnded(f"a batch was not made in {self._timeout} seconds: a worker hangs, or the batches "
+                                  "take longer than the DataLoader's timeout")
+            return workers.received(pending.popleft())
+        except WorkerEnded:
+            workers.close()
+            if self._workers is workers:
+                self._workers = None
+            raise
 
 
 def _moved(batch: Any, device: Any) -> Any:
@@ -194,5 +153,3 @@ def _batch_sampler(dataset: Any, batch_size: int | None, shuffle: bool, sampler:
 
 class _BadTimeout(ArgumentError, AssertionError):
     """MXNet raises AssertionError."""
-
-

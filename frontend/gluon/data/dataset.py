@@ -1,7 +1,7 @@
 """Datasets: examples by their number."""
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from mxc.compiler.error import ArgumentError
@@ -117,7 +117,7 @@ class ArrayDataset(Dataset):
         if not args:
             raise Refused("an ArrayDataset takes arrays, got none")
         self._length = len(args[0])
-        self._data: list[Sequence[Any]] = []
+        self._data: list[Any] = []
         for i, data in enumerate(args):
             if len(data) != self._length:
                 raise Refused(f"the arrays of an ArrayDataset are of one length: the first has {self._length}, number "

@@ -5,7 +5,8 @@ program copies them into arrays of its own and removes the block. So the pipe be
 """
 from __future__ import annotations
 
-from multiprocessing import resource_tracker, shared_memory
+import contextlib
+from multiprocessing import shared_memory
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,8 +33,11 @@ class Packed(NamedTuple):
     tree: Any
 
 
-def pack(batch: Any) -> Packed:
-    """Put the arrays of a batch (nested lists, tuples and dicts) into shared memory. In the worker."""
+def pack(batch: Any, name: str) -> Packed:
+    """Put the arrays of a batch (nested lists, tuples and dicts) into a block of shared memory. In the worker.
+
+    name: of the block; the program chose it, so it can remove the block of a worker that died.
+    """
     found: list[tuple[np.ndarray, int]] = []
     end = 0
 
@@ -54,21 +58,20 @@ def pack(batch: Any) -> Packed:
     tree = place(batch)
     if not end:
         return Packed("", _filled(tree, b""))
-    block = shared_memory.SharedMemory(create=True, size=end)
+    block = shared_memory.SharedMemory(name, create=True, size=end)
     try:
         for memory, offset in found:
             np.ndarray(memory.shape, memory.dtype, block.buf, offset)[...] = memory
-        resource_tracker.unregister(block._name, "shared_memory")  # type: ignore[attr-defined]  # the program removes it
     finally:
         block.close()
-    return Packed(block.name, tree)
+    return Packed(name, tree)
 
 
 def unpack(packed: Packed) -> Any:
     """The batch, with arrays of the program's own; the block is gone afterwards."""
     if not packed.name:
         return packed.tree
-    block = shared_memory.SharedMemory(name=packed.name)
+    block = shared_memory.SharedMemory(packed.name)
     try:
         return _filled(packed.tree, block.buf)
     finally:
@@ -76,12 +79,13 @@ def unpack(packed: Packed) -> Any:
         block.unlink()
 
 
-def discard(packed: Packed) -> None:
-    """Remove the block of a batch that nobody wants."""
-    if packed.name:
-        block = shared_memory.SharedMemory(name=packed.name)
-        block.close()
-        block.unlink()
+def discard(name: str) -> None:
+    """Remove the block of a batch that nobody wants, if there is one."""
+    if name:
+        with contextlib.suppress(FileNotFoundError):
+            block = shared_memory.SharedMemory(name)
+            block.close()
+            block.unlink()
 
 
 def _filled(tree: Any, memory: Any) -> Any:
@@ -94,5 +98,3 @@ def _filled(tree: Any, memory: Any) -> Any:
     if isinstance(tree, (list, tuple)):
         return type(tree)([_filled(each, memory) for each in tree])
     return tree
-
-

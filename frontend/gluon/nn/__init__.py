@@ -1,6 +1,7 @@
 """Layers: `mx.gluon.nn`."""
 from mxc.gluon.block import Block
 from mxc.gluon.hybrid_block import HybridBlock
+from mxc.gluon.nn import activations, basic_layers, conv_layers
 from mxc.gluon.nn.activations import *  # noqa: F403
 from mxc.gluon.nn.activations import __all__ as _activations
 from mxc.gluon.nn.basic_layers import *  # noqa: F403
@@ -9,4 +10,5 @@ from mxc.gluon.nn.conv_layers import *  # noqa: F403
 from mxc.gluon.nn.conv_layers import __all__ as _conv
 from mxc.gluon.symbol_block import SymbolBlock
 
-__all__ = ["Block", "HybridBlock", "SymbolBlock", *_activations, *_basic, *_conv]
+__all__ = ["Block", "HybridBlock", "SymbolBlock", "activations", "basic_layers", "conv_layers", *_activations,
+           *_basic, *_conv]

@@ -72,6 +72,9 @@ class ELU(HybridBlock):
 class SELU(HybridBlock):
     """The scaled ELU, which keeps mean and variance (arXiv 1706.02515)."""
 
+    def __init__(self, **kwargs: Any):
+        super().__init__(**kwargs)
+
     def hybrid_forward(self, F: Any, x: Any) -> Any:
         """See the class."""
         return F.LeakyReLU(x, act_type="selu", name="fwd")
@@ -79,6 +82,9 @@ class SELU(HybridBlock):
 
 class GELU(HybridBlock):
     """x times the normal distribution's probability up to x (arXiv 1606.08415)."""
+
+    def __init__(self, **kwargs: Any):
+        super().__init__(**kwargs)
 
     def hybrid_forward(self, F: Any, x: Any) -> Any:
         """See the class."""

@@ -7,6 +7,11 @@ from mxc.gluon.hybrid_block import HybridBlock
 from mxc.gluon.nn.activations import Activation
 from mxc.gluon.nn.containers import HybridLambda, HybridSequential, Lambda, Sequential
 from mxc.gluon.nn.norms import BatchNorm, BatchNormReLU, GroupNorm, InstanceNorm, LayerNorm
+from mxc.runtime.elsewhere import elsewhere
+
+__getattr__, _ = elsewhere(__name__, {}, {
+    "": "nd=mxc.ndarray np=numpy sym=mxc.symbol warnings", "mxc.gluon.block": "Block",
+    "mxc.gluon.nn.norms": "_BatchNorm", "mxc.util": "is_np_array"})
 
 __all__ = ["BatchNorm", "BatchNormReLU", "Dense", "Dropout", "Embedding", "Flatten", "GroupNorm", "HybridLambda",
            "HybridSequential", "InstanceNorm", "Lambda", "LayerNorm", "Sequential"]
@@ -33,6 +38,7 @@ class Dense(HybridBlock):
 
     def __repr__(self) -> str:
         shape = self.weight.shape
+        assert shape is not None
         return (f"{type(self).__name__}({shape[1] if shape[1] else None} -> {shape[0]}, "
                 f"{self.act if self.act else 'linear'})")
 
@@ -95,5 +101,3 @@ class Flatten(HybridBlock):
     def hybrid_forward(self, F: Any, x: Any) -> Any:
         """See the class."""
         return F.Flatten(x)
-
-

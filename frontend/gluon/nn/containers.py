@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import warnings
+from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -14,10 +15,9 @@ __all__ = ["HybridLambda", "HybridSequential", "Lambda", "Sequential"]
 
 
 class _Chain:
-    """What both kinds of sequences share. More than one argument goes to the first block; what a block gives as a tuple
-    or list goes on as its arguments."""
+    """What both kinds of sequences share."""
 
-    _children: dict[str, Block]
+    _children: OrderedDict[str, Block]
 
     def __repr__(self) -> str:
         return _tree(type(self).__name__, self._children)
@@ -27,7 +27,7 @@ class _Chain:
         found = list(self._children.values())[key]
         if not isinstance(found, list):
             return found
-        made = type(self)(prefix=self._prefix)  # type: ignore[attr-defined, call-arg]
+        made: Any = type(self)(prefix=self._prefix)  # type: ignore[attr-defined, call-arg]
         with made.name_scope():
             made.add(*found)
         return made
@@ -38,13 +38,10 @@ class _Chain:
     def __iter__(self) -> Iterator[Block]:
         return iter(list(self._children.values()))
 
-    def _through(self, x: Any, args: tuple[Any, ...]) -> Any:
+    def _through(self, x: Any) -> Any:
         for block in self._children.values():
-            x = block(x, *args)
-            args = ()
-            if isinstance(x, (tuple, list)):
-                x, args = x[0], tuple(x[1:])
-        return (x, *args) if args else x
+            x = block(x)
+        return x
 
 
 class Sequential(_Chain, Block):
@@ -58,9 +55,9 @@ class Sequential(_Chain, Block):
         for block in blocks:
             self.register_child(block)
 
-    def forward(self, x: Any, *args: Any) -> Any:
+    def forward(self, x: Any) -> Any:
         """The last block's outputs."""
-        return self._through(x, args)
+        return self._through(x)
 
     def hybridize(self, active: bool = True, **kwargs: Any) -> None:
         """Compile the hybrid blocks; a HybridSequential is compiled as one."""
@@ -81,9 +78,9 @@ class HybridSequential(_Chain, HybridBlock):
         for block in blocks:
             self.register_child(block)
 
-    def hybrid_forward(self, F: Any, x: Any, *args: Any) -> Any:
+    def hybrid_forward(self, F: Any, x: Any) -> Any:
         """The last block's outputs."""
-        return self._through(x, args)
+        return self._through(x)
 
 
 class Lambda(Block):

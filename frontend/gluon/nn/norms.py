@@ -21,7 +21,7 @@ def _scale_and_offset(block: HybridBlock, shape: tuple[int, ...], scale: bool, c
 
 def _text(block: HybridBlock, kwargs: dict[str, Any], channels: Any) -> str:
     content = ", ".join(f"{key}={value!r}" for key, value in kwargs.items())
-    return f"{type(block).__name__}({content}, in_channels={channels if channels else None})"
+    return f"{type(block).__name__}({content}, in_channels={channels})"
 
 
 class _BatchNorm(HybridBlock):
@@ -39,8 +39,8 @@ class _BatchNorm(HybridBlock):
                  gamma_initializer: Any = "ones", running_mean_initializer: Any = "zeros",
                  running_variance_initializer: Any = "ones", in_channels: int = 0, **kwargs: Any):
         super().__init__(**kwargs)
-        self._kwargs = {"axis": axis, "eps": epsilon, "momentum": momentum, "fix_gamma": not scale,
-                        "use_global_stats": use_global_stats}
+        self._kwargs: dict[str, Any] = {"axis": axis, "eps": epsilon, "momentum": momentum, "fix_gamma": not scale,
+                                        "use_global_stats": use_global_stats}
         if in_channels:
             self.in_channels = in_channels
         shape = (in_channels,)
@@ -55,7 +55,7 @@ class _BatchNorm(HybridBlock):
                                            differentiable=False)
 
     def __repr__(self) -> str:
-        return _text(self, self._kwargs, self.gamma.shape[0])
+        return _text(self, self._kwargs, self.gamma.shape[0] or None)
 
     def cast(self, dtype: Any) -> None:
         """Cast the parameters; those of float16 layers stay float32."""

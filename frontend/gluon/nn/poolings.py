@@ -4,6 +4,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from mxc.compiler.error import ArgumentError
 from mxc.gluon.hybrid_block import HybridBlock
 
@@ -14,18 +16,18 @@ class _Pooling(HybridBlock):
     """The maximum or mean over windows, or over all positions.
 
     pool_size, strides, padding: one number for all axes, or one for each; strides=None: as pool_size. ceil_mode: count
-    a window that begins inside too. count_include_pad: the padding counts in means.
+    a window that begins inside too. count_include_pad: the padding counts in means. Of this class itself pool_size has
+    all numbers.
     """
 
-    def __init__(self, pool_size: Numbers, strides: Numbers | None, padding: Numbers, ceil_mode: bool,
+    def __init__(self, pool_size: Sequence[int], strides: Numbers | None, padding: Numbers, ceil_mode: bool,
                  global_pool: bool, pool_type: str, layout: str, count_include_pad: bool | None = None, **kwargs: Any):
         super().__init__(**kwargs)
-        axes = len(layout) - 2
-        size = _spread(pool_size, axes)
+        size = tuple(pool_size)
         self._kwargs: dict[str, Any] = {
-            "kernel": size, "stride": size if strides is None else _spread(strides, axes),
-            "pad": _spread(padding, axes), "global_pool": global_pool, "pool_type": pool_type, "layout": layout,
-            "pooling_convention": "full" if ceil_mode else "valid"}
+            "kernel": size, "stride": size if strides is None else numbers(strides, len(size), "strides"),
+            "pad": numbers(padding, len(size), "padding"), "global_pool": global_pool, "pool_type": pool_type,
+            "layout": layout, "pooling_convention": "full" if ceil_mode else "valid"}
         if count_include_pad is not None:
             self._kwargs["count_include_pad"] = count_include_pad
 
@@ -43,65 +45,133 @@ class _Pooling(HybridBlock):
         return F.Pooling(x, name="fwd", **self._kwargs)
 
 
-def _spread(value: Numbers, count: int) -> tuple[int, ...]:
-    return (value,) * count if isinstance(value, int) else tuple(value)
+class MaxPool1D(_Pooling):
+    """The maximum over windows of one axis, of arrays NCW or NWC; see `_Pooling`. Raises AssertionError for
+    another layout, or another count of numbers."""
+
+    def __init__(self, pool_size: Numbers = 2, strides: Numbers | None = None, padding: Numbers = 0,
+                 layout: str = "NCW", ceil_mode: bool = False, **kwargs: Any):
+        require_layout(layout, "NCW", "NWC")
+        super().__init__(numbers(pool_size, 1, "pool_size"), strides, padding, ceil_mode, False, "max", layout,
+                         **kwargs)
 
 
-def _pooling(axes: int, layouts: str, pool_type: str, is_global: bool) -> Any:
-    """The class of poolings over `axes` axes."""
-    size = (2,) * axes if axes > 1 else 2
-    usual = layouts.split()[0]
+class MaxPool2D(_Pooling):
+    """The maximum over windows of two axes, of arrays NCHW or NHWC; see `_Pooling`. Raises AssertionError for
+    another layout, or another count of numbers."""
 
-    def check(layout: str, given: Any = 0) -> None:
-        if layout not in layouts.split():
-            raise _BadLayout(f"layout is {layout!r}; expected {' or '.join(layouts.split())}")
-        if not isinstance(given, int) and len(given) != axes:
-            raise _BadLayout(f"pool_size has {len(given)} numbers; expected one, or {axes}")
-
-    if is_global:
-        def __init__(self: Any, layout: str = usual, **kwargs: Any) -> None:
-            check(layout)
-            _Pooling.__init__(self, (1,) * axes, None, 0, True, True, pool_type, layout, **kwargs)
-    elif pool_type == "avg" and axes == 1:
-        def __init__(self: Any, pool_size: Numbers = size, strides: Numbers | None = None,  # type: ignore[misc]
-                     padding: Numbers = 0, layout: str = usual, ceil_mode: bool = False, count_include_pad: bool = True,
-                     **kwargs: Any) -> None:
-            check(layout, pool_size)
-            _Pooling.__init__(self, pool_size, strides, padding, ceil_mode, False, pool_type, layout,
-                              count_include_pad, **kwargs)
-    elif pool_type == "avg":
-        def __init__(self: Any, pool_size: Numbers = size, strides: Numbers | None = None,  # type: ignore[misc]
-                     padding: Numbers = 0, ceil_mode: bool = False, layout: str = usual, count_include_pad: bool = True,
-                     **kwargs: Any) -> None:
-            check(layout, pool_size)
-            _Pooling.__init__(self, pool_size, strides, padding, ceil_mode, False, pool_type, layout,
-                              count_include_pad, **kwargs)
-    elif axes == 3:
-        def __init__(self: Any, pool_size: Numbers = size, strides: Numbers | None = None,  # type: ignore[misc]
-                     padding: Numbers = 0, ceil_mode: bool = False, layout: str = usual, **kwargs: Any) -> None:
-            check(layout, pool_size)
-            _Pooling.__init__(self, pool_size, strides, padding, ceil_mode, False, pool_type, layout, **kwargs)
-    else:
-        def __init__(self: Any, pool_size: Numbers = size, strides: Numbers | None = None,  # type: ignore[misc]
-                     padding: Numbers = 0, layout: str = usual, ceil_mode: bool = False, **kwargs: Any) -> None:
-            check(layout, pool_size)
-            _Pooling.__init__(self, pool_size, strides, padding, ceil_mode, False, pool_type, layout, **kwargs)
-
-    name = f"{'Global' if is_global else ''}{pool_type.capitalize()}Pool{axes}D"
-    what = "mean" if pool_type == "avg" else "maximum"
-    return type(name, (_Pooling,), {
-        "__init__": __init__, "__module__": "mxc.gluon.nn.conv_layers", "__qualname__": name,
-        "__doc__": f"The {what} over {'all positions' if is_global else 'windows'} of {axes} "
-                   f"{'axis' if axes == 1 else 'axes'}; see `_Pooling`."})
+    def __init__(self, pool_size: Numbers = (2, 2), strides: Numbers | None = None, padding: Numbers = 0,
+                 layout: str = "NCHW", ceil_mode: bool = False, **kwargs: Any):
+        require_layout(layout, "NCHW", "NHWC")
+        super().__init__(numbers(pool_size, 2, "pool_size"), strides, padding, ceil_mode, False, "max", layout,
+                         **kwargs)
 
 
-MaxPool1D, GlobalMaxPool1D = (_pooling(1, "NCW NWC", "max", each) for each in (False, True))
-MaxPool2D, GlobalMaxPool2D = (_pooling(2, "NCHW NHWC", "max", each) for each in (False, True))
-MaxPool3D, GlobalMaxPool3D = (_pooling(3, "NCDHW NDHWC", "max", each) for each in (False, True))
-AvgPool1D, GlobalAvgPool1D = (_pooling(1, "NCW NWC", "avg", each) for each in (False, True))
-AvgPool2D, GlobalAvgPool2D = (_pooling(2, "NCHW NHWC", "avg", each) for each in (False, True))
-AvgPool3D, GlobalAvgPool3D = (_pooling(3, "NCDHW NDHWC", "avg", each) for each in (False, True))
+class MaxPool3D(_Pooling):
+    """The maximum over windows of three axes, of arrays NCDHW or NDHWC; see `_Pooling`. Raises AssertionError for
+    another layout, or another count of numbers."""
+
+    def __init__(self, pool_size: Numbers = (2, 2, 2), strides: Numbers | None = None, padding: Numbers = 0,
+                 ceil_mode: bool = False, layout: str = "NCDHW", **kwargs: Any):
+        require_layout(layout, "NCDHW", "NDHWC")
+        super().__init__(numbers(pool_size, 3, "pool_size"), strides, padding, ceil_mode, False, "max", layout,
+                         **kwargs)
 
 
-class _BadLayout(ArgumentError, AssertionError):
+class AvgPool1D(_Pooling):
+    """The mean over windows of one axis, of arrays NCW or NWC; see `_Pooling`. Raises AssertionError for
+    another layout, or another count of numbers."""
+
+    def __init__(self, pool_size: Numbers = 2, strides: Numbers | None = None, padding: Numbers = 0,
+                 layout: str = "NCW", ceil_mode: bool = False, count_include_pad: bool = True, **kwargs: Any):
+        require_layout(layout, "NCW", "NWC")
+        super().__init__(numbers(pool_size, 1, "pool_size"), strides, padding, ceil_mode, False, "avg", layout,
+                         count_include_pad, **kwargs)
+
+
+class AvgPool2D(_Pooling):
+    """The mean over windows of two axes, of arrays NCHW or NHWC; see `_Pooling`. Raises AssertionError for
+    another layout, or another count of numbers."""
+
+    def __init__(self, pool_size: Numbers = (2, 2), strides: Numbers | None = None, padding: Numbers = 0,
+                 ceil_mode: bool = False, layout: str = "NCHW", count_include_pad: bool = True, **kwargs: Any):
+        require_layout(layout, "NCHW", "NHWC")
+        super().__init__(numbers(pool_size, 2, "pool_size"), strides, padding, ceil_mode, False, "avg", layout,
+                         count_include_pad, **kwargs)
+
+
+class AvgPool3D(_Pooling):
+    """The mean over windows of three axes, of arrays NCDHW or NDHWC; see `_Pooling`. Raises AssertionError for
+    another layout, or another count of numbers."""
+
+    def __init__(self, pool_size: Numbers = (2, 2, 2), strides: Numbers | None = None, padding: Numbers = 0,
+                 ceil_mode: bool = False, layout: str = "NCDHW", count_include_pad: bool = True, **kwargs: Any):
+        require_layout(layout, "NCDHW", "NDHWC")
+        super().__init__(numbers(pool_size, 3, "pool_size"), strides, padding, ceil_mode, False, "avg", layout,
+                         count_include_pad, **kwargs)
+
+
+class GlobalMaxPool1D(_Pooling):
+    """The maximum over all of one axis, of arrays NCW or NWC. Raises AssertionError for another layout."""
+
+    def __init__(self, layout: str = "NCW", **kwargs: Any):
+        require_layout(layout, "NCW", "NWC")
+        super().__init__((1,), None, 0, True, True, "max", layout, **kwargs)
+
+
+class GlobalMaxPool2D(_Pooling):
+    """The maximum over all of two axes, of arrays NCHW or NHWC. Raises AssertionError for another layout."""
+
+    def __init__(self, layout: str = "NCHW", **kwargs: Any):
+        require_layout(layout, "NCHW", "NHWC")
+        super().__init__((1, 1), None, 0, True, True, "max", layout, **kwargs)
+
+
+class GlobalMaxPool3D(_Pooling):
+    """The maximum over all of three axes, of arrays NCDHW or NDHWC. Raises AssertionError for another layout."""
+
+    def __init__(self, layout: str = "NCDHW", **kwargs: Any):
+        require_layout(layout, "NCDHW", "NDHWC")
+        super().__init__((1, 1, 1), None, 0, True, True, "max", layout, **kwargs)
+
+
+class GlobalAvgPool1D(_Pooling):
+    """The mean over all of one axis, of arrays NCW or NWC. Raises AssertionError for another layout."""
+
+    def __init__(self, layout: str = "NCW", **kwargs: Any):
+        require_layout(layout, "NCW", "NWC")
+        super().__init__((1,), None, 0, True, True, "avg", layout, **kwargs)
+
+
+class GlobalAvgPool2D(_Pooling):
+    """The mean over all of two axes, of arrays NCHW or NHWC. Raises AssertionError for another layout."""
+
+    def __init__(self, layout: str = "NCHW", **kwargs: Any):
+        require_layout(layout, "NCHW", "NHWC")
+        super().__init__((1, 1), None, 0, True, True, "avg", layout, **kwargs)
+
+
+class GlobalAvgPool3D(_Pooling):
+    """The mean over all of three axes, of arrays NCDHW or NDHWC. Raises AssertionError for another layout."""
+
+    def __init__(self, layout: str = "NCDHW", **kwargs: Any):
+        require_layout(layout, "NCDHW", "NDHWC")
+        super().__init__((1, 1, 1), None, 0, True, True, "avg", layout, **kwargs)
+
+
+def numbers(value: Numbers, count: int, name: str) -> tuple[int, ...]:
+    """A number for each of `count` axes. Raises AssertionError for another count of numbers."""
+    found = (int(value),) * count if isinstance(value, (int, np.integer)) else tuple(value)
+    if len(found) != count:
+        raise WrongSize(f"{name} has {len(found)} numbers; expected one, or {count}")
+    return found
+
+
+def require_layout(layout: str, *known: str) -> None:
+    """Raises AssertionError for a layout that is not among these."""
+    if layout not in known:
+        raise WrongSize(f"layout is {layout!r}; expected {' or '.join(known)}")
+
+
+class WrongSize(ArgumentError, AssertionError):
     """MXNet raises AssertionError."""

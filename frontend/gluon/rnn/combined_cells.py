@@ -79,7 +79,7 @@ class _Stack:
         return len(self._children)
 
 
-class SequentialRNNCell(_Stack, RecurrentCell):
+class SequentialRNNCell(_Stack, RecurrentCell):  # type: ignore[misc]  # begin_state takes names only, as MXNet's
     """Cells one above the other."""
 
     def __init__(self, prefix: str | None = None, params: Any = None):
@@ -90,7 +90,7 @@ class SequentialRNNCell(_Stack, RecurrentCell):
         raise NotImplementedError
 
 
-class HybridSequentialRNNCell(_Stack, HybridRecurrentCell):
+class HybridSequentialRNNCell(_Stack, HybridRecurrentCell):  # type: ignore[misc]
     """Hybrid cells one above the other."""
 
     def __init__(self, prefix: str | None = None, params: Any = None):
@@ -161,7 +161,8 @@ class ModifierCell(HybridRecurrentCell):
         """The other cell's."""
         return self.base_cell.state_info(batch_size)
 
-    def begin_state(self, func: Callable[..., Any] = symbol.zeros, **kwargs: Any) -> State:
+    def begin_state(self, func: Callable[..., Any] = symbol.zeros,  # type: ignore[override]
+                    **kwargs: Any) -> State:
         """The other cell's."""
         if self._modified:
             raise Refused(f"{self.name} is a part of a modifier cell: call begin_state of that one")
@@ -220,9 +221,6 @@ class ZoneoutCell(ModifierCell):
 class ResidualCell(ModifierCell):
     """The other cell's output, plus its input (arXiv 1609.08144)."""
 
-    def _alias(self) -> str:
-        return "residual"
-
     def hybrid_forward(self, F: Any, inputs: Any, states: State) -> Any:
         """See the class."""
         output, states = self.base_cell(inputs, states)
@@ -268,7 +266,7 @@ class BidirectionalCell(HybridRecurrentCell):
         return [info for cell in self._children.values()
                 for info in cell.state_info(batch_size)]  # type: ignore[attr-defined]
 
-    def begin_state(self, **kwargs: Any) -> State:
+    def begin_state(self, **kwargs: Any) -> State:  # type: ignore[override]
         """Those of both cells."""
         if self._modified:
             raise Refused(f"{self.name} is a part of a modifier cell: call begin_state of that one")
@@ -293,9 +291,7 @@ class BidirectionalCell(HybridRecurrentCell):
         outputs = [F.concat(one, other, dim=1, name=f"{self._output_prefix}t{i}")
                    for i, (one, other) in enumerate(zip(ahead, behind, strict=True))]
         if valid_length is not None:
-            outputs = sequences.masked(F, outputs, length, valid_length, axis, bool(merge_outputs))
+            outputs = sequences.masked(F, outputs, length, valid_length, axis, merge_outputs is None or merge_outputs)
         elif merge_outputs:
             outputs = sequences.merged(F, outputs, axis)
         return outputs, [*l_states, *r_states]
-
-

@@ -13,7 +13,8 @@ from mxc.gluon.rnn import sequences
 from mxc.runtime.elsewhere import elsewhere
 
 __getattr__, _names = elsewhere(__name__, {"mxc.gluon.rnn.combined_cells": """
-    BidirectionalCell DropoutCell HybridSequentialRNNCell ModifierCell ResidualCell SequentialRNNCell ZoneoutCell"""})
+    BidirectionalCell DropoutCell HybridSequentialRNNCell ModifierCell ResidualCell SequentialRNNCell ZoneoutCell"""}, {
+    "mxc.base": "numeric_types string_types", "mxc.gluon.parameter": "tensor_types"})
 __all__ = ["GRUCell", "HybridRecurrentCell", "LSTMCell", "RNNCell", "RecurrentCell", *_names]
 
 State = list[Any]

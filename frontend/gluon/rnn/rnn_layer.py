@@ -9,6 +9,7 @@ import numpy as np
 from mxc import ndarray, symbol
 from mxc.compiler.error import ArgumentError
 from mxc.gluon.hybrid_block import HybridBlock
+from mxc.gluon.parameter import Parameter
 from mxc.gluon.rnn.sequences import BadSequence
 from mxc.ndarray import NDArray
 
@@ -61,6 +62,15 @@ class _RNNLayer(HybridBlock):
         text += ", bidirectional" if self._dir == 2 else ""
         return f"{type(self).__name__}({text})"
 
+    def _collect_params_with_prefix(self, prefix: str = "") -> dict[str, Parameter]:
+        """The paths in MXNet's files are those of cells one above the other, as "_unfused.0.l_cell.i2h_weight"."""
+        start, found = f"{prefix}." if prefix else "", {}
+        for name, param in self._reg_params.items():
+            side, layer, rest = name[0], *name[1:].split("_", 1)
+            cell = f"{side}_cell." if self._dir == 2 else ""
+            found[f"{start}_unfused.{layer}.{cell}{rest}"] = param
+        return found
+
     def state_info(self, batch_size: int = 0) -> list[dict[str, Any]]:
         """Shape, layout and dtype of each state."""
         return [{"shape": (self._num_layers * self._dir, batch_size, self._projection_size or self._hidden_size),
@@ -80,7 +90,8 @@ class _RNNLayer(HybridBlock):
         super().cast(dtype)
         self._dtype = np.dtype(dtype).name
 
-    def __call__(self, inputs: Any, states: Any = None, sequence_length: Any = None, **kwargs: Any) -> Any:
+    def __call__(self, inputs: Any, states: Any = None,  # type: ignore[override]  # a call without states
+                 sequence_length: Any = None, **kwargs: Any) -> Any:
         """The outputs, and the states after the last step where states are given."""
         skips = states is None
         if skips:
@@ -109,7 +120,8 @@ class _RNNLayer(HybridBlock):
         for param in self.params.values():
             param._finish_deferred_init()
 
-    def hybrid_forward(self, F: Any, inputs: Any, states: Any, **kwargs: Any) -> Any:
+    def hybrid_forward(self, F: Any, inputs: Any, states: Any,  # type: ignore[override]  # it takes no more
+                       **kwargs: Any) -> Any:
         """See the class."""
         if F is ndarray:
             self._check(inputs, states)
@@ -190,5 +202,3 @@ class GRU(_RNNLayer):
 
 class BadLayout(ArgumentError, AssertionError):
     """MXNet raises AssertionError."""
-
-

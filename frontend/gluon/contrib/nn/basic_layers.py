@@ -21,9 +21,9 @@ class Concurrent(Sequential):
         super().__init__(prefix=prefix, params=params)
         self.axis = axis
 
-    def forward(self, x: Any, *args: Any) -> Any:
+    def forward(self, x: Any) -> Any:
         """The joined outputs."""
-        return ndarray.concat(*[block(x, *args) for block in self._children.values()], dim=self.axis)
+        return ndarray.concat(*[block(x) for block in self._children.values()], dim=self.axis)
 
 
 class HybridConcurrent(HybridSequential):
@@ -33,9 +33,9 @@ class HybridConcurrent(HybridSequential):
         super().__init__(prefix=prefix, params=params)
         self.axis = axis
 
-    def hybrid_forward(self, F: Any, x: Any, *args: Any) -> Any:
+    def hybrid_forward(self, F: Any, x: Any) -> Any:
         """The joined outputs."""
-        return F.concat(*[block(x, *args) for block in self._children.values()], dim=self.axis)
+        return F.concat(*[block(x) for block in self._children.values()], dim=self.axis)
 
 
 class Identity(HybridBlock):

@@ -57,21 +57,24 @@ class SqueezeNet(HybridBlock):
         return self.output(self.features(x))
 
 
-def _get(version: str, pretrained: bool, ctx: Any, root: str, kwargs: dict[str, Any]) -> SqueezeNet:
+def _get(version: str, pretrained: bool = False, ctx: Any = cpu(), root: str = ROOT,  # noqa: B008
+         **kwargs: Any) -> SqueezeNet:
     net = SqueezeNet(version, **kwargs)
     if pretrained:
         load_weights(net, f"squeezenet{version}", ctx, root)
     return net
 
 
-def squeezenet1_0(pretrained: bool = False, ctx: Any = cpu(), root: str = ROOT, **kwargs: Any) -> SqueezeNet:  # noqa: B008
-    """SqueezeNet 1.0. pretrained: with the weights in the folder `root`."""
-    return _get("1.0", pretrained, ctx, root, kwargs)
+def squeezenet1_0(**kwargs: Any) -> SqueezeNet:
+    """SqueezeNet 1.0. kwargs: `pretrained`, with the weights in the folder
+    `root`; `ctx`, and what SqueezeNet takes."""
+    return _get("1.0", **kwargs)
 
 
-def squeezenet1_1(pretrained: bool = False, ctx: Any = cpu(), root: str = ROOT, **kwargs: Any) -> SqueezeNet:  # noqa: B008
-    """SqueezeNet 1.1, with less work for the same accuracy. pretrained: with the weights in the folder `root`."""
-    return _get("1.1", pretrained, ctx, root, kwargs)
+def squeezenet1_1(**kwargs: Any) -> SqueezeNet:
+    """SqueezeNet 1.1, with less work for the same accuracy. kwargs: `pretrained`, with the weights in the folder
+    `root`; `ctx`, and what SqueezeNet takes."""
+    return _get("1.1", **kwargs)
 
 
 class Refused(ArgumentError, AssertionError):
