@@ -1,8 +1,6 @@
 """The routine of a loss over sequences."""
 from __future__ import annotations
 
-import math
-
 from mxc.compiler.kernel.routines.rule import Call, RoutineNode, call
 from mxc.compiler.kernel.routines.spec import routine
 from mxc.compiler.kernel.routines.words import exp_, floor_, int64, log_, max_, min_
@@ -24,14 +22,15 @@ def ctc_loss_grad_routine(c: RoutineNode, params: Params) -> Call:
 def _ctc(c: RoutineNode, params: Params, backward: bool) -> Call:
     steps, batch, classes = c.shape(0)
     integers = (steps, batch, classes, c.shape(1)[1], steps if backward else 2, params.blank, params.padding)
-    return call("ctc", integers, backward=backward, far=FAR, infinite=math.inf, real=c.dtype(0))
+    large = 1e300 if c.dtype(0) == "float64" else 1e38
+    return call("ctc", integers, backward=backward, far=FAR, large=large, real=c.dtype(0))
 
 
 @routine(inputs=("logits", "label", "data_lengths", "label_lengths"), outputs=("out",), units="batch",
          scratch={"ahead": ("real", "rows * (2 * most + 1)"), "behind": ("real", "2 * most + 1"),
                   "places": ("int64", "2 * most + 1")})
 def ctc(first, last, logits, label, data_lengths, label_lengths, out, ahead, behind, places, steps, batch, classes,
-        most, rows, blank, padding, *, backward, far, infinite, real):
+        most, rows, blank, padding, *, backward, far, large, real):
     """-log(the probability of a row's label) as (batch,), or backward its gradient by what logits were made from, as
     (steps, batch, classes). Both are 0 where the label does not fit into the row's steps.
 
@@ -92,7 +91,7 @@ def ctc(first, last, logits, label, data_lengths, label_lengths, out, ahead, beh
         if not backward:
             out[n] = -whole if fits else real(0)
             if fits and whole <= real(far) / real(2):
-                out[n] = real(infinite)
+                out[n] = real(large) * real(large)  # infinity
         else:
             for t in range(steps):
                 base = (t * batch + n) * classes
