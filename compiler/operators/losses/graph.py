@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from math import prod
+from typing import Any
 
 from mxc.compiler.graph.building import along, as_dtype, as_shape, filled, finished, widened
 from mxc.compiler.graph.gradient_rule import Gradient, ignores, loss
@@ -176,7 +177,7 @@ def softmax_output_grad(g: Gradient) -> list[Entry | None]:
     return [back, None]
 
 
-def ctc_inputs(builder: GraphBuilder, params: Params, inputs: list[Entry]) -> tuple[list[Entry], dict[str, int]]:
+def ctc_inputs(builder: GraphBuilder, params: Params, inputs: list[Entry]) -> tuple[list[Entry], dict[str, Any]]:
     """Inputs and parameters of `_mxc_ctc_loss`: lengths that are not given are all steps, and below 0."""
     data, label, *given = inputs
     logits = builder.make("log_softmax", widened(builder, data), axis=-1)

@@ -35,10 +35,11 @@ def ctc(first, last, logits, label, data_lengths, label_lengths, out, ahead, beh
     (steps, batch, classes). Both are 0 where the label does not fit into the row's steps.
 
     logits: (steps, batch, classes), logarithms of probabilities; label: (batch, most); data_lengths, label_lengths:
-    (batch,), the latter below 0 for a label that ends before the first `padding`. A path goes through the places
-    blank, label 0, blank, label 1, ..., blank: from one to itself or the next, or over a blank between labels that
-    differ. A place of no class cannot be. Labels and lengths are rounded, half up. ahead: by step, of which there are the last `rows`, and place the logarithm
-    of the probability of all paths up to there; behind: that of all that go on from a place.
+    (batch,), the latter below 0 for a label that ends before the first `padding`. Labels and lengths are rounded, half
+    up. A path goes through the places blank, label 0, blank, label 1, ..., blank: from one to itself or the next, or
+    over a blank between labels that differ. A place of no class cannot be. ahead: by step, of which there are the last
+    `rows`, and place the logarithm of the probability of all paths up to there; behind: that of all that go on from a
+    place.
     """
     for n in range(first, last):
         length = min_(max_(int64(floor_(data_lengths[n] + real(0.5))), int64(0)), int64(steps))

@@ -1,6 +1,8 @@
 """The reference of losses."""
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
 from mxc.compiler.operators.softmax.reference import softmax_over
@@ -87,7 +89,7 @@ def _ctc(logits: np.ndarray, label: list[int], blank: int) -> tuple[float, np.nd
     i, behind[t, i] of all that go on from there.
     """
     steps, classes = logits.shape
-    repeats = sum(one == other for one, other in zip(label, label[1:], strict=False))
+    repeats = sum(one == other for one, other in pairwise(label))
     if not steps or len(label) + repeats > steps:
         return 0.0, np.zeros((steps, classes))
     places = [blank]

@@ -17,9 +17,9 @@ class CheckpointHandler(TrainBegin, BatchEnd, EpochEnd):
     """Writes checkpoints after so many epochs, or batches, into a folder, which is made where it is missing:
     PREFIX-epochEbatchB.params and .states, and of a hybridised network PREFIX-symbol.json.
 
-    max_checkpoints: so many are kept, of the newest. save_best: of the best by the metric `monitor` PREFIX-best.params
-    and .states too; mode: see Improvement. verbose: above 0 it says what it writes. resume_from_checkpoint: training
-    goes on from the last checkpoint, for what is left of its epochs or batches.
+    max_checkpoints: of those that this handler has written so many are kept, the newest. save_best: of the best by the
+    metric `monitor` PREFIX-best.params and .states too; mode: see Improvement. verbose: above 0 it says what it writes.
+    resume_from_checkpoint: training goes on from the last checkpoint, for what is left of its epochs or batches.
 
     Raises ValueError for save_best without a metric, and in training where nothing is left; AssertionError where it
     resumes and periods are not those of the training.
@@ -108,7 +108,8 @@ class CheckpointHandler(TrainBegin, BatchEnd, EpochEnd):
         metric, value = self.monitor.get()
         if math.isnan(value):
             warnings.warn(f"{metric} has no value, so the best is not saved: the monitor of a CheckpointHandler is one "
-                          "of the metrics in the estimator's train_metrics or val_metrics", RuntimeWarning, stacklevel=4)
+                          "of the metrics in the estimator's train_metrics or val_metrics", RuntimeWarning,
+                          stacklevel=4)
         elif improvement.better(value, self.best):
             name = f"{self.model_prefix}-best"
             self._write(estimator, name)
@@ -138,9 +139,8 @@ class CheckpointHandler(TrainBegin, BatchEnd, EpochEnd):
         if done >= wanted:
             raise ValueError(f"the last checkpoint in {self.model_dir} has the {done} {kind}s that were asked for "
                              "already: resume_from_checkpoint=False trains from scratch")
-        self.saved_checkpoints = [f"{self.model_prefix}-epoch{epoch}batch{batch}" for epoch, batch in found]
         setattr(estimator, f"max_{kind}", wanted - done)
-        name = self.saved_checkpoints[-1]
+        name = f"{self.model_prefix}-epoch{self.trained_epoch}batch{self.trained_batch}"
         estimator.net.load_parameters(self._path(f"{name}.params"), ctx=estimator.context)
         estimator.trainer.load_states(self._path(f"{name}.states"))
         estimator.logger.warning(

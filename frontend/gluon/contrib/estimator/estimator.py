@@ -60,7 +60,8 @@ class Estimator:
         self.batch_processor = BatchProcessor() if batch_processor is None else batch_processor
         for name in ("fit_batch", "evaluate_batch"):
             if not callable(getattr(self.batch_processor, name, None)):
-                raise ValueError(f"a batch_processor has fit_batch and evaluate_batch; {batch_processor!r} has no {name}")
+                raise ValueError("a batch_processor has fit_batch and evaluate_batch; "
+                                 f"{batch_processor!r} has no {name}")
 
     def _name_metrics(self) -> None:
         """Metrics by default, and what their names begin with."""
@@ -166,7 +167,8 @@ def _checked_context(context: Any) -> list[Context]:
         return [gpu(0) if num_gpus() else cpu()]
     listed = [context] if isinstance(context, Context) else context
     if not isinstance(listed, (list, tuple)) or not all(isinstance(each, Context) for each in listed):
-        raise ValueError(f"context is a Context or a list of them, as mx.cpu() or [mx.gpu(0), mx.gpu(1)]; got {context!r}")
+        raise ValueError("context is a Context or a list of them, as mx.cpu() or [mx.gpu(0), mx.gpu(1)]; got "
+                         f"{context!r}")
     return list(listed)
 
 

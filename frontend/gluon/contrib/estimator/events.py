@@ -70,4 +70,5 @@ class Told:
 
     def tell(self, event: str, **kwargs: Any) -> bool:
         """Tell all of an event; whether one of them wants to stop."""
-        return any([handler(self._estimator, **kwargs) for handler in self._of[event]])
+        stops = [handler(self._estimator, **kwargs) for handler in self._of[event]]
+        return any(stops)

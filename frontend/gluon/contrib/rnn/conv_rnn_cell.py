@@ -80,9 +80,9 @@ class _ConvCell(HybridRecurrentCell):
         prefix, rows = f"t{self._counter}_", self._gates * self._hidden_channels
         i2h_weight, h2h_weight, i2h_bias, h2h_bias = weights
         shared = {"num_filter": rows, "layout": self._conv_layout}
-        return (F.Convolution(data=inputs, weight=i2h_weight, bias=i2h_bias, name=f"{prefix}i2h", **self._i2h, **shared),
-                F.Convolution(data=state, weight=h2h_weight, bias=h2h_bias, name=f"{prefix}h2h", **self._h2h, **shared),
-                prefix)
+        i2h = F.Convolution(data=inputs, weight=i2h_weight, bias=i2h_bias, name=f"{prefix}i2h", **self._i2h, **shared)
+        h2h = F.Convolution(data=state, weight=h2h_weight, bias=h2h_bias, name=f"{prefix}h2h", **self._h2h, **shared)
+        return i2h, h2h, prefix
 
 
 class _ConvRNNCell(_ConvCell):
