@@ -95,6 +95,15 @@ def test_an_input_that_is_none_first():
     assert block(None, mx.nd.ones(2)).asnumpy().tolist() == [2, 2]
 
 
+def test_arrays_and_symbols_do_not_mix():
+    block = nn.HybridLambda(lambda F, x, y: x + y)
+    for given in ((mx.nd.ones(2), mx.sym.var("x")), (mx.sym.var("x"), mx.nd.ones(2))):
+        with pytest.raises(ValueError, match="arrays and symbols"):
+            block(*given)
+    with pytest.raises(ValueError, match="without an array and without a symbol, with int"):
+        block(3)
+
+
 def test_batches_without_examples():
     net = network()
     net.hybridize()
@@ -338,6 +347,13 @@ def test_outputs_that_are_parameters_or_inputs_are_copies():
     for out in block(x):
         out[:] = 7
     assert block.w.data().asnumpy().tolist() == [1, 1] and x.asnumpy().tolist() == [0, 0]
+    x.attach_grad()
+    with autograd.record():
+        inner = x * 2
+        w, passed = block(inner)
+        loss = (passed * 3 + inner * 5 + w * 7).sum()
+    loss.backward()
+    assert x.grad.asnumpy().tolist() == [16, 16] and block.w.grad().asnumpy().tolist() == [7, 7]
 
 
 def test_the_summary(capsys: pytest.CaptureFixture[str]):

@@ -42,11 +42,11 @@ MISSING = {
                              "c2pyerror error_types get_last_ffi_error",
     ("mxnet.base", NUMPY): "_NP_EXT_OP_PREFIX _NP_EXT_OP_SUBMODULE_LIST _NP_INTERNAL_OP_PREFIX _NP_OP_PREFIX "
                            "_NP_OP_SUBMODULE_LIST _NP_OUTPUT_IS_LIST_OPERATORS _is_np_op",
-    ("mxnet.test_utils", PARTS): "check_gluon_hybridize_consistency",
     ("mxnet.test_utils", SPARSE): "_get_powerlaw_dataset_csr _get_uniform_dataset_csr _validate_csr_generation_inputs "
                                   "create_sparse_array create_sparse_array_zd rand_sparse_ndarray "
                                   "shuffle_csr_column_indices",
-    ("mxnet.test_utils", NUMPY): "np_symbol", ("mxnet.test_utils", PACKAGE): "requests ss",
+    ("mxnet.test_utils", NUMPY): "check_gluon_hybridize_consistency np_symbol",
+    ("mxnet.test_utils", PACKAGE): "requests ss",
     ("mxnet.test_utils", OTHER_TOOLS): "get_im2rec_path",
     ("mxnet.test_utils", PRIVATE): "_features _find_max_violation _parse_aux_states _parse_location _sorted_dict "
                                    "_sorted_items",

@@ -265,12 +265,25 @@ class _Cached:
 
 
 def _kind_of(args: Sequence[Any], name: str) -> tuple[type, Any]:
-    """Whether arguments are arrays or symbols, and the device of the first array."""
+    """Whether arguments are arrays or symbols, and the device of the first array.
+
+    Raises ValueError for neither, and for both.
+    """
+    kind: type | None = None
+    ctx = None
     for value in nested.leaves(args):
         if isinstance(value, NDArray):
-            return NDArray, value.context
-        if isinstance(value, Symbol):
-            return Symbol, None
+            found: type = NDArray
+            ctx = ctx or value.context
+        elif isinstance(value, Symbol):
+            found = Symbol
+        else:
+            continue
+        if kind is not None and found is not kind:
+            raise ValueError(f"{name} is called with arrays and symbols; expected arguments of one kind")
+        kind = found
+    if kind is not None:
+        return kind, ctx
     raise ValueError(f"{name} is called without an array and without a symbol, with "
                      f"{', '.join(type(a).__name__ for a in args) or 'nothing'}")
 

@@ -17,7 +17,8 @@ from mxc.ndarray import NDArray
 from mxc.runtime.elsewhere import elsewhere
 
 __getattr__, _ = elsewhere(__name__, {}, {
-    "": "_sampler=mxc.gluon.data.sampler context=mxc.context io nd=mxc.ndarray pickle sys threading",
+    "": "_sampler=mxc.gluon.data.sampler context=mxc.context io multiprocessing nd=mxc.ndarray pickle signal "
+        "sys threading",
     "multiprocessing.pool": "ThreadPool", "multiprocessing.reduction": "ForkingPickler",
     "mxc.util": "is_np_array is_np_shape set_np"})
 __all__ = ["DataLoader"]

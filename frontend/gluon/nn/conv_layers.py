@@ -1,4 +1,5 @@
-"""Layers with windows: convolutions, their transposes, poolings, padding."""
+"""Layers with windows: convolutions, their transposes, poolings, padding. Their parameters are MXNet's, in its
+order."""
 from __future__ import annotations
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Poolings."""
+"""Poolings. Their parameters are MXNet's, in its order, which is not the same for all."""
 from __future__ import annotations
 
 from collections.abc import Sequence

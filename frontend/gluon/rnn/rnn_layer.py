@@ -21,13 +21,14 @@ class _RNNLayer(HybridBlock):
     states after the last step.
 
     inputs: (T, N, C), or (N, T, C) in the layout "NTC". hidden_size: of the outputs. dropout: of each layer's outputs
-    but the last one's. input_size: 0 for what the first input tells. Raises AssertionError for another layout.
+    but the last one's. input_size: 0 for what the first input tells. use_sequence_length: each call is given the number
+    of steps of each example, (N,). Raises AssertionError for another layout.
     """
 
     def __init__(self, mode: str, gates: int, hidden_size: int, num_layers: int, layout: str, dropout: float,
                  bidirectional: bool, input_size: int, initializers: dict[str, Any], dtype: Any,
                  projection_size: int | None = None, clips: tuple[Any, Any, bool] = (None, None, False),
-                 **kwargs: Any):
+                 use_sequence_length: bool = False, **kwargs: Any):
         super().__init__(**kwargs)
         if layout not in ("TNC", "NTC"):
             raise BadLayout(f"layout is {layout!r}; expected 'TNC' or 'NTC'")
@@ -35,6 +36,7 @@ class _RNNLayer(HybridBlock):
         self._mode, self._layout, self._dropout, self._dtype = mode, layout, dropout, dtype
         self._dir, self._input_size, self._gates = 2 if bidirectional else 1, input_size, gates
         self._clip_min, self._clip_max, self._clip_nan = clips
+        self._use_sequence_length = use_sequence_length
         size = input_size
         for layer in range(num_layers):
             for side in "lr"[:self._dir]:
@@ -92,15 +94,20 @@ class _RNNLayer(HybridBlock):
 
     def __call__(self, inputs: Any, states: Any = None,  # type: ignore[override]  # a call without states
                  sequence_length: Any = None, **kwargs: Any) -> Any:
-        """The outputs, and the states after the last step where states are given."""
+        """The outputs, and the states after the last step where states are given.
+
+        sequence_length: of each example, (N,), for a layer that was made with use_sequence_length.
+        """
         skips = states is None
         if skips:
             states = self._zeros(inputs)
         if isinstance(states, (NDArray, symbol.Symbol)):
             states = [states]
-        if sequence_length is not None:
-            raise ArgumentError(f"{self.name}: sequence_length is for GPUs in MXNet, and is not there")
-        outputs, states = super().__call__(inputs, states)
+        if (sequence_length is not None) != self._use_sequence_length:
+            raise ArgumentError(f"{self.name}: sequence_length is given, exactly if the layer is made with "
+                                "use_sequence_length=True")
+        lengths = [sequence_length] if self._use_sequence_length else []
+        outputs, states = super().__call__(inputs, states, *lengths)
         return outputs if skips else (outputs, states)
 
     def _zeros(self, inputs: Any) -> list[Any]:
@@ -121,7 +128,7 @@ class _RNNLayer(HybridBlock):
             param._finish_deferred_init()
 
     def hybrid_forward(self, F: Any, inputs: Any, states: Any,  # type: ignore[override]  # it takes no more
-                       **kwargs: Any) -> Any:
+                       sequence_length: Any = None, **kwargs: Any) -> Any:
         """See the class."""
         if F is ndarray:
             self._check(inputs, states)
@@ -132,9 +139,10 @@ class _RNNLayer(HybridBlock):
                  for name in (*kind, *(["h2r_weight"] if self._projection_size and kind[0] == "i2h_weight" else []))]
         flat = [kwargs[name].reshape(-1) for name in order]
         params = F._internal._rnn_param_concat(*flat, dim=0)
-        made = F.RNN(inputs, params, *states, state_size=self._hidden_size, num_layers=self._num_layers,
+        lengths = [] if sequence_length is None else [sequence_length]
+        made = F.RNN(inputs, params, *states, *lengths, state_size=self._hidden_size, num_layers=self._num_layers,
                      bidirectional=self._dir == 2, p=self._dropout, state_outputs=True, mode=self._mode,
-                     projection_size=self._projection_size, use_sequence_length=False,
+                     projection_size=self._projection_size, use_sequence_length=self._use_sequence_length,
                      lstm_state_clip_min=self._clip_min, lstm_state_clip_max=self._clip_max,
                      lstm_state_clip_nan=self._clip_nan)
         outputs, *new = made
