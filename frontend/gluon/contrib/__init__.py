@@ -1,4 +1,4 @@
 """Parts of Gluon whose interface may change: `mx.gluon.contrib`."""
-from mxc.gluon.contrib import nn
+from mxc.gluon.contrib import data, estimator, nn, rnn
 
-__all__ = ["nn"]
+__all__ = ["data", "estimator", "nn", "rnn"]

@@ -1,0 +1,7 @@
+"""Training and evaluation of a network in one call, with handlers of its events: `mx.gluon.contrib.estimator`."""
+from mxc.gluon.contrib.estimator import batch_processor, estimator, event_handler
+from mxc.gluon.contrib.estimator.batch_processor import BatchProcessor
+from mxc.gluon.contrib.estimator.estimator import Estimator
+from mxc.gluon.contrib.estimator.event_handler import *  # noqa: F403
+
+__all__ = ["BatchProcessor", "Estimator", "batch_processor", "estimator", "event_handler", *event_handler.__all__]
