@@ -52,6 +52,7 @@ class HybridBlock(Block):
     def _clear_cached_op(self) -> None:
         self._cached = None
 
+    # MXNet's signature
     def hybridize(self, active: bool = True, backend: str | None = None, clear: bool = True, static_alloc: bool = False,
                   static_shape: bool = False, inline_limit: int = 2, forward_bulk_size: int | None = None,
                   backward_bulk_size: int | None = None, **kwargs: Any) -> None:
@@ -70,6 +71,7 @@ class HybridBlock(Block):
                           inline_limit=inline_limit, forward_bulk_size=forward_bulk_size,
                           backward_bulk_size=backward_bulk_size, **kwargs)
 
+    # MXNet's signature
     def optimize_for(self, x: NDArray, *args: Any, backend: str | None = None, clear: bool = False,
                      static_alloc: bool = False, static_shape: bool = False, inline_limit: int = 2,
                      forward_bulk_size: int | None = None, backward_bulk_size: int | None = None,

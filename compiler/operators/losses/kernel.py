@@ -1,7 +1,7 @@
 """The routine of a loss over sequences."""
 from __future__ import annotations
 
-from mxc.compiler.kernel.routines.rule import Call, RoutineNode, call
+from mxc.compiler.kernel.routines.rule import RoutineCall, RoutineNode, call
 from mxc.compiler.kernel.routines.spec import routine
 from mxc.compiler.kernel.routines.words import exp_, floor_, int64, log_, max_, min_
 from mxc.compiler.ops.operator import Params
@@ -9,23 +9,24 @@ from mxc.compiler.ops.operator import Params
 FAR = -1e30  # stands for the logarithm of 0: real sums do not come near it, and unlike infinity's its difference is 0
 
 
-def ctc_loss_routine(c: RoutineNode, params: Params) -> Call:
+def ctc_loss_routine(c: RoutineNode, params: Params) -> RoutineCall:
     """logits (steps, batch, classes), label (batch, most) -> (batch)."""
     return _ctc(c, params, False)
 
 
-def ctc_loss_grad_routine(c: RoutineNode, params: Params) -> Call:
+def ctc_loss_grad_routine(c: RoutineNode, params: Params) -> RoutineCall:
     """logits (steps, batch, classes), label (batch, most) -> (steps, batch, classes)."""
     return _ctc(c, params, True)
 
 
-def _ctc(c: RoutineNode, params: Params, backward: bool) -> Call:
+def _ctc(c: RoutineNode, params: Params, backward: bool) -> RoutineCall:
     steps, batch, classes = c.shape(0)
     integers = (steps, batch, classes, c.shape(1)[1], steps if backward else 2, params.blank, params.padding)
     large = 1e300 if c.dtype(0) == "float64" else 1e38
     return call("ctc", integers, backward=backward, far=FAR, large=large, real=c.dtype(0))
 
 
+# long: one recursion over a table; routines have no functions of their own.
 @routine(inputs=("logits", "label", "data_lengths", "label_lengths"), outputs=("out",), units="batch",
          scratch={"ahead": ("real", "rows * (2 * most + 1)"), "behind": ("real", "2 * most + 1"),
                   "places": ("int64", "2 * most + 1")})

@@ -1,4 +1,8 @@
-"""Datasets, samplers and the DataLoader: `mx.gluon.data`."""
+"""Datasets, samplers and the DataLoader: `mx.gluon.data`.
+
+Begin with `dataset.py` and `dataloader.py`, which makes batches itself or by `workers.py`; these send batches through
+the blocks of `shared_batches.py`. Programs import the classes from here.
+"""
 from mxc.gluon.data import dataloader, dataset, sampler, vision
 from mxc.gluon.data.dataloader import DataLoader
 from mxc.gluon.data.dataset import ArrayDataset, Dataset, SimpleDataset

@@ -51,6 +51,7 @@ class DataLoader:
     that is not positive.
     """
 
+    # MXNet's signature
     def __init__(self, dataset: Any, batch_size: int | None = None, shuffle: bool = False,
                  sampler: Sampler | None = None, last_batch: str | None = None,
                  batch_sampler: Sampler | None = None, batchify_fn: Callable[[list[Any]], Any] | None = None,

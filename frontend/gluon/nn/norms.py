@@ -34,6 +34,7 @@ class _BatchNorm(HybridBlock):
 
     _operator = "BatchNorm"
 
+    # many parameters: those that the layers below have in common.
     def __init__(self, axis: int = 1, momentum: float = 0.9, epsilon: float = 1e-5, center: bool = True,
                  scale: bool = True, use_global_stats: bool = False, beta_initializer: Any = "zeros",
                  gamma_initializer: Any = "ones", running_mean_initializer: Any = "zeros",
@@ -106,6 +107,7 @@ class InstanceNorm(HybridBlock):
 class LayerNorm(HybridBlock):
     """Normalizes each example along one axis (arXiv 1607.06450)."""
 
+    # MXNet's signature
     def __init__(self, axis: int = -1, epsilon: float = 1e-5, center: bool = True, scale: bool = True,
                  beta_initializer: Any = "zeros", gamma_initializer: Any = "ones", in_channels: int = 0,
                  prefix: str | None = None, params: Any = None):

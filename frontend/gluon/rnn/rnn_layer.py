@@ -25,6 +25,7 @@ class _RNNLayer(HybridBlock):
     of steps of each example, (N,). Raises AssertionError for another layout.
     """
 
+    # many parameters: those that the layers below have in common.
     def __init__(self, mode: str, gates: int, hidden_size: int, num_layers: int, layout: str, dropout: float,
                  bidirectional: bool, input_size: int, initializers: dict[str, Any], dtype: Any,
                  projection_size: int | None = None, clips: tuple[Any, Any, bool] = (None, None, False),
@@ -165,6 +166,7 @@ def _initializers(i2h_weight: Any, h2h_weight: Any, i2h_bias: Any, h2h_bias: Any
 class RNN(_RNNLayer):
     """Layers of RNNCell's kind. activation: "relu" or "tanh". See `_RNNLayer`."""
 
+    # MXNet's signature
     def __init__(self, hidden_size: int, num_layers: int = 1, activation: str = "relu", layout: str = "TNC",
                  dropout: float = 0, bidirectional: bool = False, i2h_weight_initializer: Any = None,
                  h2h_weight_initializer: Any = None, i2h_bias_initializer: Any = "zeros",
@@ -178,6 +180,7 @@ class LSTM(_RNNLayer):
     """Layers of LSTMCell's kind. projection_size: the output is projected to this size (arXiv 1402.1128).
     state_clip_min, state_clip_max: bounds of the memory. See `_RNNLayer`."""
 
+    # MXNet's signature
     def __init__(self, hidden_size: int, num_layers: int = 1, layout: str = "TNC", dropout: float = 0,
                  bidirectional: bool = False, input_size: int = 0, i2h_weight_initializer: Any = None,
                  h2h_weight_initializer: Any = None, i2h_bias_initializer: Any = "zeros",
@@ -199,6 +202,7 @@ class LSTM(_RNNLayer):
 class GRU(_RNNLayer):
     """Layers of GRUCell's kind. See `_RNNLayer`."""
 
+    # MXNet's signature
     def __init__(self, hidden_size: int, num_layers: int = 1, layout: str = "TNC", dropout: float = 0,
                  bidirectional: bool = False, input_size: int = 0, i2h_weight_initializer: Any = None,
                  h2h_weight_initializer: Any = None, i2h_bias_initializer: Any = "zeros",

@@ -25,7 +25,7 @@ class CheckpointHandler(TrainBegin, BatchEnd, EpochEnd):
     resumes and periods are not those of the training.
     """
 
-    # As many parameters as the interface has.
+    # MXNet's signature
     def __init__(self, model_dir: str, model_prefix: str = "model", monitor: Any = None, verbose: int = 0,
                  save_best: bool = False, mode: str = "auto", epoch_period: int | None = 1,
                  batch_period: int | None = None, max_checkpoints: int = 5, resume_from_checkpoint: bool = False):

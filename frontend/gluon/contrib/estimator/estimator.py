@@ -40,7 +40,7 @@ class Estimator:
     Raises ValueError for arguments of other kinds.
     """
 
-    # As many parameters as the interface has.
+    # MXNet's signature
     def __init__(self, net: Any, loss: Any, train_metrics: Any = None, val_metrics: Any = None, initializer: Any = None,
                  trainer: Trainer | None = None, context: Any = None, val_net: Any = None, val_loss: Any = None,
                  batch_processor: Any = None):
@@ -123,7 +123,7 @@ class Estimator:
             told.tell("batch_end", batch=batch, pred=pred, label=label, loss=loss)
         told.tell("epoch_end")
 
-    # As many parameters as the interface has.
+    # MXNet's signature
     def fit(self, train_data: Any, val_data: Any = None, epochs: int | None = None, event_handlers: Any = None,
             batches: int | None = None, batch_axis: int = 0) -> None:
         """Train for so many epochs or batches on a DataLoader. Without handlers of their kind there are a

@@ -24,7 +24,7 @@ class _ConvCell(HybridRecurrentCell):
     _gates = 1
     _axes = 1
 
-    # As many parameters as the interface has.
+    # MXNet's signature
     def __init__(self, input_shape: Sequence[int], hidden_channels: int, i2h_kernel: Numbers, h2h_kernel: Numbers,
                  i2h_pad: Numbers, i2h_dilate: Numbers, h2h_dilate: Numbers, i2h_weight_initializer: Any,
                  h2h_weight_initializer: Any, i2h_bias_initializer: Any, h2h_bias_initializer: Any, conv_layout: str,
@@ -151,7 +151,7 @@ class Conv1DRNNCell(_ConvRNNCell):
 
     _axes = 1
 
-    # As many parameters as the interface has.
+    # MXNet's signature
     def __init__(self, input_shape: Sequence[int], hidden_channels: int, i2h_kernel: Numbers, h2h_kernel: Numbers,
                  i2h_pad: Numbers = (0,), i2h_dilate: Numbers = (1,), h2h_dilate: Numbers = (1,),
                  i2h_weight_initializer: Any = None, h2h_weight_initializer: Any = None,
@@ -167,7 +167,7 @@ class Conv2DRNNCell(_ConvRNNCell):
 
     _axes = 2
 
-    # As many parameters as the interface has.
+    # MXNet's signature
     def __init__(self, input_shape: Sequence[int], hidden_channels: int, i2h_kernel: Numbers, h2h_kernel: Numbers,
                  i2h_pad: Numbers = (0, 0), i2h_dilate: Numbers = (1, 1), h2h_dilate: Numbers = (1, 1),
                  i2h_weight_initializer: Any = None, h2h_weight_initializer: Any = None,
@@ -183,7 +183,7 @@ class Conv3DRNNCell(_ConvRNNCell):
 
     _axes = 3
 
-    # As many parameters as the interface has.
+    # MXNet's signature
     def __init__(self, input_shape: Sequence[int], hidden_channels: int, i2h_kernel: Numbers, h2h_kernel: Numbers,
                  i2h_pad: Numbers = (0, 0, 0), i2h_dilate: Numbers = (1, 1, 1), h2h_dilate: Numbers = (1, 1, 1),
                  i2h_weight_initializer: Any = None, h2h_weight_initializer: Any = None,
@@ -199,7 +199,7 @@ class Conv1DLSTMCell(_ConvLSTMCell):
 
     _axes = 1
 
-    # As many parameters as the interface has.
+    # MXNet's signature
     def __init__(self, input_shape: Sequence[int], hidden_channels: int, i2h_kernel: Numbers, h2h_kernel: Numbers,
                  i2h_pad: Numbers = (0,), i2h_dilate: Numbers = (1,), h2h_dilate: Numbers = (1,),
                  i2h_weight_initializer: Any = None, h2h_weight_initializer: Any = None,
@@ -215,7 +215,7 @@ class Conv2DLSTMCell(_ConvLSTMCell):
 
     _axes = 2
 
-    # As many parameters as the interface has.
+    # MXNet's signature
     def __init__(self, input_shape: Sequence[int], hidden_channels: int, i2h_kernel: Numbers, h2h_kernel: Numbers,
                  i2h_pad: Numbers = (0, 0), i2h_dilate: Numbers = (1, 1), h2h_dilate: Numbers = (1, 1),
                  i2h_weight_initializer: Any = None, h2h_weight_initializer: Any = None,
@@ -231,7 +231,7 @@ class Conv3DLSTMCell(_ConvLSTMCell):
 
     _axes = 3
 
-    # As many parameters as the interface has.
+    # MXNet's signature
     def __init__(self, input_shape: Sequence[int], hidden_channels: int, i2h_kernel: Numbers, h2h_kernel: Numbers,
                  i2h_pad: Numbers = (0, 0, 0), i2h_dilate: Numbers = (1, 1, 1), h2h_dilate: Numbers = (1, 1, 1),
                  i2h_weight_initializer: Any = None, h2h_weight_initializer: Any = None,
@@ -247,7 +247,7 @@ class Conv1DGRUCell(_ConvGRUCell):
 
     _axes = 1
 
-    # As many parameters as the interface has.
+    # MXNet's signature
     def __init__(self, input_shape: Sequence[int], hidden_channels: int, i2h_kernel: Numbers, h2h_kernel: Numbers,
                  i2h_pad: Numbers = (0,), i2h_dilate: Numbers = (1,), h2h_dilate: Numbers = (1,),
                  i2h_weight_initializer: Any = None, h2h_weight_initializer: Any = None,
@@ -263,7 +263,7 @@ class Conv2DGRUCell(_ConvGRUCell):
 
     _axes = 2
 
-    # As many parameters as the interface has.
+    # MXNet's signature
     def __init__(self, input_shape: Sequence[int], hidden_channels: int, i2h_kernel: Numbers, h2h_kernel: Numbers,
                  i2h_pad: Numbers = (0, 0), i2h_dilate: Numbers = (1, 1), h2h_dilate: Numbers = (1, 1),
                  i2h_weight_initializer: Any = None, h2h_weight_initializer: Any = None,
@@ -279,7 +279,7 @@ class Conv3DGRUCell(_ConvGRUCell):
 
     _axes = 3
 
-    # As many parameters as the interface has.
+    # MXNet's signature
     def __init__(self, input_shape: Sequence[int], hidden_channels: int, i2h_kernel: Numbers, h2h_kernel: Numbers,
                  i2h_pad: Numbers = (0, 0, 0), i2h_dilate: Numbers = (1, 1, 1), h2h_dilate: Numbers = (1, 1, 1),
                  i2h_weight_initializer: Any = None, h2h_weight_initializer: Any = None,

@@ -23,7 +23,7 @@ class LSTMPCell(HybridRecurrentCell):
     first input tells.
     """
 
-    # As many parameters as the interface has.
+    # MXNet's signature
     def __init__(self, hidden_size: int, projection_size: int, i2h_weight_initializer: Any = None,
                  h2h_weight_initializer: Any = None, h2r_weight_initializer: Any = None,
                  i2h_bias_initializer: Any = "zeros", h2h_bias_initializer: Any = "zeros", input_size: int = 0,
@@ -50,7 +50,7 @@ class LSTMPCell(HybridRecurrentCell):
         shape = self.i2h_weight.shape  # type: ignore[attr-defined]
         return f"{type(self).__name__}({shape[1] if shape[1] else None} -> {shape[0]} -> {self._projection_size})"
 
-    # As many parameters as the interface has.
+    # MXNet's signature
     def hybrid_forward(self, F: Any, inputs: Any, states: State, i2h_weight: Any, h2h_weight: Any, h2r_weight: Any,
                        i2h_bias: Any, h2h_bias: Any) -> Any:
         """See the class."""
