@@ -165,7 +165,8 @@ def test_networks_run_in_workers():
 @pytest.mark.parametrize("arguments, error", [
     ({"timeout": 0}, AssertionError), ({"batch_size": None}, ValueError), ({"last_batch": "some"}, ValueError),
     ({"batch_sampler": gluon.data.BatchSampler(gluon.data.SequentialSampler(3), 2)}, ValueError),
-    ({"sampler": gluon.data.SequentialSampler(3), "shuffle": True}, ValueError)], ids=str)
+    ({"sampler": gluon.data.SequentialSampler(3), "shuffle": True}, ValueError)],
+    ids=["timeout", "no size", "last batch", "two samplers", "shuffled sampler"])
 def test_refusals(arguments: dict, error: type[Exception]):
     with pytest.raises(error):
         list(DataLoader(Numbers(), **{"batch_size": 2, **arguments}))

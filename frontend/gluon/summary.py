@@ -6,8 +6,6 @@ from math import prod
 from typing import Any
 
 from mxc.compiler.error import ArgumentError
-from mxc.gluon.hybrid_block import HybridBlock
-from mxc.gluon.nn.containers import HybridSequential, Sequential
 
 WIDTH = 80
 
@@ -19,10 +17,10 @@ def summary(block: Any, inputs: Sequence[Any]) -> None:
     handles: list[Any] = []
 
     def watch(each: Any) -> None:
-        if isinstance(each, HybridBlock) and each._active:
+        if getattr(each, "_active", False):
             raise _IsHybridised(f"{each.name} is hybridised, so its parts do not run by themselves: call summary "
                                 "before hybridize, or after hybridize(active=False)")
-        if not isinstance(each, (Sequential, HybridSequential)):  # their blocks say it all
+        if not each._is_container:  # their blocks say it all
             handles.append(each.register_forward_hook(note))
 
     def note(each: Any, _: Any, outputs: Any) -> None:

@@ -1,7 +1,7 @@
 """Parts of Gluon whose interface may change: `mx.gluon.contrib`.
 
-Begin with `estimator`, which trains a network in one call. `nn`, `rnn` and `data` stand beside Gluon's packages of those
-names. Programs import from here; `model_zoo` takes layers of `nn`.
+Begin with `estimator`, which trains a network in one call. `nn`, `rnn` and `data` stand beside Gluon's packages of
+those names. Programs import from here; `model_zoo` takes layers of `nn`.
 """
 from mxc.gluon.contrib import data, estimator, nn, rnn
 

@@ -123,7 +123,6 @@ class Estimator:
             told.tell("batch_end", batch=batch, pred=pred, label=label, loss=loss)
         told.tell("epoch_end")
 
-    # MXNet's signature
     def fit(self, train_data: Any, val_data: Any = None, epochs: int | None = None, event_handlers: Any = None,
             batches: int | None = None, batch_axis: int = 0) -> None:
         """Train for so many epochs or batches on a DataLoader. Without handlers of their kind there are a

@@ -86,7 +86,6 @@ class MetricHandler(EpochBegin, BatchEnd):
 class ValidationHandler(TrainBegin, BatchEnd, EpochEnd):
     """Calls `eval_fn(val_data=..., batch_axis=..., event_handlers=...)` after so many epochs, or batches."""
 
-    # MXNet's signature
     def __init__(self, val_data: Any, eval_fn: Callable[..., Any], epoch_period: int | None = 1,
                  batch_period: int | None = None, priority: float = -1000,
                  event_handlers: Sequence[EventHandler] | None = None):

@@ -50,7 +50,6 @@ class LSTMPCell(HybridRecurrentCell):
         shape = self.i2h_weight.shape  # type: ignore[attr-defined]
         return f"{type(self).__name__}({shape[1] if shape[1] else None} -> {shape[0]} -> {self._projection_size})"
 
-    # MXNet's signature
     def hybrid_forward(self, F: Any, inputs: Any, states: State, i2h_weight: Any, h2h_weight: Any, h2r_weight: Any,
                        i2h_bias: Any, h2h_bias: Any) -> Any:
         """See the class."""
