@@ -57,7 +57,7 @@ THRESHOLDS: dict[str, dict[str, object]] = {
     "lowering.plan_memory": {"ALIGNMENT": NOT, "MOST_COMPARED": 4},
     "passes.recompute": {"WORTH_IT": 64, "MAX_AGAIN": 2},
     "operators.order.kernel": {"SPARE": 2},
-    "operators.rnn.kernel": {"ROWS": 2},
+    "operators.rnn.kernel": {"ROWS": 2}, "operators.losses.kernel": {"FAR": NOT},
     "operators.gather.kernel": {"COLUMNS": 4, "PARTS": 3, "LOOK": 1},
     "lowering.share_code": {"ALIKE": 1},
     "passes.simplify": {"ROUNDS": NOT},
