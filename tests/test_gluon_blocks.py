@@ -356,6 +356,15 @@ def test_outputs_that_are_parameters_or_inputs_are_copies():
     assert x.grad.asnumpy().tolist() == [16, 16] and block.w.grad().asnumpy().tolist() == [7, 7]
 
 
+def test_texts_and_names_before_shapes_are_known():
+    assert repr(nn.BatchNorm()).endswith("use_global_stats=False, in_channels=None)")
+    assert repr(nn.LayerNorm()).endswith("scale=True, in_channels=0)")
+    assert repr(nn.InstanceNorm()).endswith("scale=False, in_channels=0)")
+    assert repr(nn.Conv2D(2, 3)) == "Conv2D(None -> 2, kernel_size=(3, 3), stride=(1, 1))"
+    assert rnn.ResidualCell(rnn.GRUCell(2, prefix="g_")).prefix == "g_residualcell"
+    assert rnn.ZoneoutCell(rnn.GRUCell(2, prefix="g_")).prefix == "g_zoneout"
+
+
 def test_the_summary(capsys: pytest.CaptureFixture[str]):
     shared = nn.Dense(3, in_units=3, prefix="a_")
     net = nn.Sequential()

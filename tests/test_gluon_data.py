@@ -123,7 +123,8 @@ def test_a_worker_that_gives_no_answer(act: Callable[[int], None], words: str, t
     assert list(numbers(loader)) == list(range(40))
 
 
-def test_a_pass_that_is_left_in_the_middle_and_a_refresh_in_it():
+@pytest.mark.parametrize("seconds", [0, 0.3], ids=["in the making", "made"])
+def test_a_pass_that_is_left_in_the_middle_and_a_refresh_in_it(seconds: float):
     loader = DataLoader(Numbers(), 4, num_workers=2)
     for _, label in loader:
         assert label.asnumpy()[0] == 0
@@ -131,6 +132,7 @@ def test_a_pass_that_is_left_in_the_middle_and_a_refresh_in_it():
     assert list(numbers(loader)) == list(range(40))
     running = iter(loader)
     next(running)
+    time.sleep(seconds)
     loader.refresh()
     with pytest.raises(MXNetError, match="were ended during this pass"):
         list(running)
