@@ -8,4 +8,5 @@ from mxc.gluon.contrib.estimator.batch_processor import BatchProcessor
 from mxc.gluon.contrib.estimator.estimator import Estimator
 from mxc.gluon.contrib.estimator.event_handler import *  # noqa: F403
 
-__all__ = ["BatchProcessor", "Estimator", "batch_processor", "estimator", "event_handler", *event_handler.__all__]
+__all__ = ["BatchProcessor", "Estimator", "batch_processor", "estimator", "event_handler",
+           *(name for name in event_handler.__all__ if name != "EventHandler")]

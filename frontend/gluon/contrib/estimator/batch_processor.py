@@ -12,6 +12,9 @@ __all__ = ["BatchProcessor"]
 class BatchProcessor:
     """Takes a batch (data, labels), of which each device has a part. A subclass may do otherwise."""
 
+    def __init__(self) -> None:
+        """It keeps nothing."""
+
     def _get_data_and_label(self, batch: Any, ctx: Any, batch_axis: int = 0) -> tuple[list[Any], list[Any]]:
         data, label = (split_and_load(part, ctx_list=ctx, batch_axis=batch_axis) for part in (batch[0], batch[1]))
         return data, label

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from mxc import ndarray
-from mxc.base import data_dir
+from mxc.base import data_dir, data_dir_default
 from mxc.compiler.error import ModelFileError
 from mxc.gluon.data.dataset import Dataset
 from mxc.ndarray import NDArray
@@ -27,7 +27,8 @@ Transform = Callable[[Any, Any], Any]
 
 def _root(name: str) -> str:
     """MXNet's own folder of a dataset, so that files which it downloaded are found."""
-    return os.path.join(data_dir(), "datasets", name)
+    folder = data_dir()
+    return os.path.join("~/.mxnet" if folder == data_dir_default() else folder, "datasets", name)
 
 
 class _LocalDataset(Dataset):
