@@ -22,6 +22,11 @@ def network() -> nn.HybridSequential:
     return net
 
 
+def only(results: dict[str, np.ndarray]) -> np.ndarray:
+    (value,) = results.values()
+    return value
+
+
 class Two(gluon.HybridBlock):
     """Two inputs, one of them read twice, and two outputs."""
 
@@ -32,11 +37,11 @@ class Two(gluon.HybridBlock):
 def test_a_block_becomes_an_artifact(tmp_path: Path):
     net, x = network(), mx.nd.random.uniform(shape=(2, 1, 6, 6))
     model = gluon.compile(net, x, tmp_path / "net.mxc")
-    np.testing.assert_allclose(model.predict(data=x.asnumpy())[0], net(x).asnumpy(), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(only(model.predict(data=x.asnumpy())), net(x).asnumpy(), rtol=1e-5, atol=1e-6)
     net[4].bias.data()[:] = 5  # the artifact has the values of then
-    assert abs(model.predict(data=x.asnumpy())[0] - net(x).asnumpy()).max() > 1
+    assert abs(only(model.predict(data=x.asnumpy())) - net(x).asnumpy()).max() > 1
     again = mx.load(tmp_path / "net.mxc")
-    np.testing.assert_array_equal(again.predict(data=x.asnumpy())[0], model.predict(data=x.asnumpy())[0])
+    np.testing.assert_array_equal(only(again.predict(data=x.asnumpy())), only(model.predict(data=x.asnumpy())))
 
 
 def test_several_shapes_and_inputs(tmp_path: Path):
@@ -45,7 +50,7 @@ def test_several_shapes_and_inputs(tmp_path: Path):
     model = gluon.compile(net, sets, tmp_path / "two.mxc")
     assert model.input_names == ("data0", "data1")
     for x, y in sets:
-        product, more = model.predict(data0=x.asnumpy(), data1=y.asnumpy())
+        product, more = model.predict(data0=x.asnumpy(), data1=y.asnumpy()).values()
         assert product.shape == (len(x), 2) and (product == 3).all() and (more == 2).all()
 
 
@@ -63,7 +68,7 @@ def test_what_export_writes_is_compiled(tmp_path: Path):
     done = subprocess.run([sys.executable, "-m", "mxc", "compile", str(tmp_path / "net-symbol.json"), "--shape",
                            "data=2,1,6,6", "-o", str(tmp_path / "net.mxc")], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    np.testing.assert_allclose(mx.load(tmp_path / "net.mxc").predict(data=x.asnumpy())[0], wanted, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(only(mx.load(tmp_path / "net.mxc").predict(data=x.asnumpy())), wanted, rtol=1e-5, atol=1e-6)
 
 
 def test_refusals(tmp_path: Path):
