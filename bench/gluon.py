@@ -16,7 +16,7 @@ import sys
 
 from harness.environments import asked
 
-# A program for mxc and MXNet alike: `mx` is the module, `case` names the network, `hybrid` says whether it is compiled.
+# A program for mxc and MXNet alike: `mx` is the module, `case` names the network, `hybrid` says if it is compiled.
 PROGRAM = """
 import importlib, json, time
 import numpy as np

@@ -68,7 +68,8 @@ def test_what_export_writes_is_compiled(tmp_path: Path):
     done = subprocess.run([sys.executable, "-m", "mxc", "compile", str(tmp_path / "net-symbol.json"), "--shape",
                            "data=2,1,6,6", "-o", str(tmp_path / "net.mxc")], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    np.testing.assert_allclose(only(mx.load(tmp_path / "net.mxc").predict(data=x.asnumpy())), wanted, rtol=1e-5, atol=1e-6)
+    model = mx.load(tmp_path / "net.mxc")
+    np.testing.assert_allclose(only(model.predict(data=x.asnumpy())), wanted, rtol=1e-5, atol=1e-6)
 
 
 def test_refusals(tmp_path: Path):
