@@ -6,8 +6,8 @@ import textwrap
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
-from mxc.compiler.system import env
 from mxc.compiler.error import SettingError, TargetError, nearest
+from mxc.compiler.system import env
 
 if TYPE_CHECKING:
     from mxc.compiler.ops.functions import ScalarFunction

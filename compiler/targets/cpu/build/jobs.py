@@ -10,12 +10,12 @@ from mxc.compiler.kernel.routines import spec
 from mxc.compiler.ops.functions import ScalarFunction, find
 from mxc.compiler.targets.cpu import library
 from mxc.compiler.targets.cpu.build import codegen
-from mxc.compiler.targets.cpu.emit import chain
 from mxc.compiler.targets.cpu.build.codegen import LLVM
-from mxc.compiler.targets.cpu.machine.isa import Isa
+from mxc.compiler.targets.cpu.emit import chain
 from mxc.compiler.targets.cpu.emit.loop_forms import has_short_loops, scratch_layout
 from mxc.compiler.targets.cpu.emit.loops import loop_source
 from mxc.compiler.targets.cpu.emit.routines import routine_source
+from mxc.compiler.targets.cpu.machine.isa import Isa
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from typing import Any
 import llvmlite.binding as llvm
 from llvmlite.binding import ffi
 
-from mxc.compiler.system import forks, interrupts
 from mxc.compiler.error import TargetError
+from mxc.compiler.system import forks, interrupts
 
 _lock = forks.Lock()
 forks.take(getattr(ffi.lib, "_lock", _lock))  # llvmlite's own, which every call of LLVM takes

@@ -15,8 +15,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from mxc.compiler.system import env, interrupts
 from mxc.compiler.error import MXNetError
+from mxc.compiler.system import env, interrupts
 from mxc.compiler.targets.cpu.build.codegen import NUMBA, numba_part
 
 if TYPE_CHECKING:
