@@ -38,7 +38,7 @@ from mxc.compiler.system import env
 
 try:
     import fcntl
-except ImportError:  # not a POSIX system
+except ImportError:  # The system is not a POSIX one.
     fcntl = None  # type: ignore[assignment]
 
 LIMIT = 2 << 30  # bytes, where MXC_CACHE_SIZE says nothing
@@ -159,8 +159,8 @@ class Claims:
 class Cache:
     """Entries in one directory. `refused` counts the files that were set aside.
 
-    readable: further directories, of which entries are read. limit: bytes; 0 for no limit. writable: False for a
-    directory that may only be read.
+    readable: further directories from which entries are read. limit: the most bytes of all entries; 0 for no limit.
+    writable: False for a directory that may only be read.
     """
 
     def __init__(self, path: Path, readable: Sequence[Path] = (), limit: int = 0, writable: bool = True):

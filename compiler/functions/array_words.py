@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 CALLED = frozenset(["abs", "bool", "divmod", "enumerate", "float", "int", "len", "max", "min", "pow", "range", "round",
-                    "sum", "zip"])  # of Python
+                    "sum", "zip"])  # functions of Python's own
 METHODS = frozenset(["all", "any", "argmax", "argmin", "fill", "max", "mean", "min", "prod", "std", "sum", "var"])
 # Attributes of arrays, of dtypes, and of the results of numpy.finfo.
 ATTRIBUTES = METHODS | {"T", "dtype", "eps", "ndim", "shape", "size", "tiny", "type"}
 OF_ARRAYS = frozenset(["all", "amax", "amin", "any", "argmax", "argmin", "max", "mean", "min",
                        "nanmax", "nanmean", "nanmin", "nansum", "ndenumerate", "ndindex", "prod", "searchsorted", "std",
-                       "sum", "var"])  # functions of NumPy, which only read
+                       "sum", "var"])  # functions of NumPy that only read their arrays
 OF_NUMBERS = frozenset(["around", "finfo", "iinfo", "nan_to_num", "round", "sinc"])
 TAKE_ARRAYS = frozenset([*(getattr(np, name) for name in OF_ARRAYS),
                          *(getattr(builtins, name) for name in ("enumerate", "len", "max", "min", "sum", "zip"))])

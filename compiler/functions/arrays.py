@@ -34,8 +34,8 @@ UNFIT = {ast.Yield: "it is a generator", ast.YieldFrom: "it is a generator", ast
 
 
 class ArrayFunction:
-    """A function over whole arrays: its positional parameters are arrays, of which it writes those in `written`; its
-    keyword-only ones are numbers.
+    """A function over whole arrays: its positional parameters are arrays, and it writes to those that `written` names;
+    its keyword-only parameters are numbers.
 
     lines: the line of each statement; that of statement n is lines[n - 1]. Making one raises MXNetError, which quotes
     the line, where the function does what it may not: returns a value, writes to an input, or calls what cannot be

@@ -41,8 +41,8 @@ class Term:
 
 @dataclass(frozen=True)
 class Formula:
-    """lines: (name, expression) over the arguments a0, a1, ... and the lines before. results: an expression for each
-    number that the function gives."""
+    """A function as formula. lines: (name, expression) pairs over the arguments a0, a1, ... and the lines before.
+    results: an expression for each number that the function gives."""
 
     lines: tuple[tuple[str, str], ...]
     results: tuple[str, ...]

@@ -15,7 +15,7 @@ ARITHMETIC: dict[type[ast.operator], tuple[str, Callable[[Any, Any], Any]]] = {
 COMPARISONS: dict[type[ast.cmpop], tuple[str, Callable[[Any, Any], bool]]] = {
     ast.Lt: ("<", lambda a, b: a < b), ast.LtE: ("<=", lambda a, b: a <= b), ast.Gt: (">", lambda a, b: a > b),
     ast.GtE: (">=", lambda a, b: a >= b), ast.Eq: ("==", lambda a, b: a == b), ast.NotEq: ("!=", lambda a, b: a != b)}
-OF_KNOWN: dict[str, Callable[..., Any]] = {  # of Python, called where all arguments are known
+OF_KNOWN: dict[str, Callable[..., Any]] = {  # Python's own functions, called where all arguments are known
     f.__name__: f for f in (abs, bool, divmod, enumerate, float, int, len, max, min, pow, range, reversed, round, sum,
                             tuple, zip)}
 

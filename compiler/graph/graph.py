@@ -60,7 +60,7 @@ class Entry(NamedTuple):
     """Output `index` of `node`."""
 
     node: Node
-    index: int = 0  # type: ignore[assignment]  # in place of tuple.index, which entries have no use for
+    index: int = 0  # type: ignore[assignment]  # This hides the method tuple.index, which nothing calls on entries.
 
 
 def variable(name: str, attrs: dict[str, str] | None = None) -> Node:
@@ -127,7 +127,7 @@ class Graph:
         self.facts = facts if facts is not None else Facts()
 
     def with_facts(self, facts: Facts) -> Graph:
-        """This graph, of which something else is known."""
+        """The same graph with other facts."""
         made = copy.copy(self)
         made.facts = facts
         return made

@@ -158,7 +158,8 @@ def _steps(kernel: CallKernel) -> dict[int, tuple[int, int]] | None:
 
 
 def _chain(parts: Sequence[Launch], figures: Chains) -> Launch | None:
-    """The launches `parts`, each of which reads what the one before it makes, as one; None if that does not pay."""
+    """One launch of a chain for the launches `parts`, each of which reads the result of the one before it; None if that
+    does not pay."""
     stages = [_Stage(part, part.kernel, part.kernel.geometry) for part in parts
               if isinstance(part.kernel, CallKernel)
               and isinstance(part.kernel.geometry, BlockedConvolution | BlockedDepthwise)]

@@ -26,8 +26,8 @@ from mxc.compiler.lowering.fuse_forms import Form, NotFusable, form_of, is_view,
 from mxc.compiler.lowering.stage import Program, lowering_stage
 from mxc.compiler.ops.operator import Kind
 
-MAX_NODES = 48  # of a group: keeps kernels' code and compile time bounded
-MAX_BUFFERS = 24
+MAX_NODES = 48  # the most nodes of a group: it keeps the length of a kernel's code and its compile time bounded
+MAX_BUFFERS = 24  # the most arrays that a group reads and writes
 
 
 @dataclass

@@ -278,7 +278,7 @@ class GroupLowering:
             position = self.simplify(flat)
             made += [(level != DOMAIN, Store(self.slot(storage), position, element, mode))
                      for storage, mode in targets[entry]]
-        made.sort(key=lambda pair: pair[0])  # what is stored once a domain point goes before the sweeps
+        made.sort(key=lambda pair: pair[0])  # Stores that run once for each point of the domain come before the others.
         return tuple(store for _, store in made)
 
     def call_kernel(self, targets: dict[Entry, list[tuple[Storage, str]]]) -> CallKernel:

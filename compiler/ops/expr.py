@@ -265,7 +265,7 @@ def _power(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return as_dtype(np.power(a.astype("float64"), b.astype("float64")), a.dtype)
 
 
-NUMPY: dict[str, Callable[..., np.ndarray]] = {  # by the names of kernel/ir.py
+NUMPY: dict[str, Callable[..., np.ndarray]] = {  # name of an operation in kernel/ir.py -> its NumPy function
     "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": _divide, "mod": _modulus, "pow": _power,
     "neg": np.negative,
     "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal, "eq": np.equal, "ne": np.not_equal,

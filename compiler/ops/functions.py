@@ -95,7 +95,7 @@ def calls_native(text: str) -> bool:
 @functools.cache
 def numpy_function(function: ScalarFunction, dtype: str) -> np.ufunc:
     """A native function on arrays of a dtype, called for each element: slow, and the reference."""
-    from mxc.compiler.functions import reference  # only now: most programs have no functions of their own
+    from mxc.compiler.functions import reference  # Most programs have no functions and never come here.
 
     assert function.source is not None
     plain = reference.numpy_function(function.source, function.kinds, function.part, dtype)

@@ -180,7 +180,7 @@ class Operator:
         return self._parse(given if self.params else {}, node_name, lambda kind, value: kind.parse(str(value)))
 
     def make_params(self, values: Mapping[str, object], node_name: str = "") -> Params:
-        """As `parse_attrs`, of Python values (strings are parsed)."""
+        """Typed parameters of Python values, defaults filled in; strings are parsed. Errors as in `parse_attrs`."""
         return self._parse(values, node_name, lambda kind, value: kind.convert(value))
 
     def _parse(self, given: Mapping[str, object], node_name: str,

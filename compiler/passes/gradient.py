@@ -120,7 +120,7 @@ def _flow_through(nodes: Sequence[Node], leads: set[Node], flows: dict[Entry, li
         for i, (entry, back) in enumerate(zip(node.inputs, _differentiate(g), strict=False)):
             if back is not None and entry.node in leads:
                 flows.setdefault(entry, []).append(back)
-                if back not in g.out_grads:  # else the operator hands on what flows into it
+                if back not in g.out_grads:  # An operator that passes its gradient on unchanged adds nothing to tell.
                     told.append((f"{node.name}_backward_output{i if len(g.inputs) > 1 else ''}", back))
 
 

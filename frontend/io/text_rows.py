@@ -128,7 +128,7 @@ class SparseRows:
 
 
 def libsvm_pieces(path: str, width: int, labels: int, part: int = 0, parts: int = 1) -> Iterator[Piece]:
-    """The rows of a LibSVM file: `width` numbers, of which each line has those that are not zero, and `labels` labels.
+    """The rows of a LibSVM file: `width` numbers, of which a line lists those that are not 0, and `labels` labels.
 
     A line is LABEL[,LABEL...] INDEX:VALUE ..., with indices from 0; what follows # is a comment, and qid:N is passed
     over. Raises ModelFileError, which names the line, for a line of another form.

@@ -112,7 +112,7 @@ class _Binary(EvalMetric):
         self._counts, self._global_counts = np.zeros(4), np.zeros(4)
 
     def reset_local(self) -> None:
-        """Begin anew, but for the global value."""
+        """Begin anew; the global value stays."""
         super().reset_local()
         self._counts = np.zeros(4)
 
@@ -220,7 +220,7 @@ class PCC(EvalMetric):
         self._counts, self._global_counts = np.zeros((self.k, self.k)), np.zeros((self.k, self.k))
 
     def reset_local(self) -> None:
-        """Begin anew, but for the global value."""
+        """Begin anew; the global value stays."""
         super().reset_local()
         self._counts = np.zeros((self.k, self.k))
 

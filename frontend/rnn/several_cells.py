@@ -1,4 +1,4 @@
-"""Cells made of cells: one behind the other, and two of which one goes backwards in time."""
+"""Cells made of cells: several one behind the other, or two, one of which goes backwards in time."""
 from __future__ import annotations
 
 from collections.abc import Sequence

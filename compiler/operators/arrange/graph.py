@@ -17,7 +17,7 @@ def to_own_shape(builder: GraphBuilder, node: Node, inputs: list[Entry], options
 
 
 def reverse(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry]:
-    """A slice with step -1."""
+    """A slice with step -1 along each of the axes."""
     axes = reversed_axes(node.params)
     if not axes:
         return inputs

@@ -420,8 +420,8 @@ def assign(first, last, anchors, labels, match, best, overlaps, done, batch, n, 
 
 @routine(inputs=("match", "best", "ranks"), outputs=("out",), units="batch")
 def mine(first, last, match, best, ranks, out, batch, n, *, ratio, threshold, real):
-    """match with -2 instead of -1 but for the negative anchors that count: the first of ranks whose `best` is below the
-    threshold, `ratio` times as many as there are matches. All arrays are (batch, n)."""
+    """`match`, in which -1 becomes -2 except for negative anchors that count: the first in the order of ranks whose
+    `best` is below the threshold, `ratio` times as many as there are matches. All arrays are (batch, n)."""
     for unit in range(first, last):
         base = unit * n
         matched = int64(0)

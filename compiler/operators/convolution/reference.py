@@ -134,7 +134,7 @@ def packed_convolution(params: Params, inputs: list[np.ndarray], is_train: bool,
 
 
 def blocked_convolution(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws) -> list[np.ndarray]:
-    """Convolution without bias of an array whose channels lie in blocks (or of a plain one), into blocks."""
+    """Convolution without bias, whose result lies in blocks of channels; so do the data, or they are plain."""
     data, packed = inputs
     rank, groups, filters = len(params.kernel), params.num_group, params.num_filter
     inner = data.shape[-1] if data.ndim == rank + 3 else 1

@@ -30,7 +30,7 @@ def embedding(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes
 
 
 def bound_index(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
-    """One index for each."""
+    """The output has the shape of the indices."""
     known = merge(ins[0], outs[0])
     return [known], [known]
 

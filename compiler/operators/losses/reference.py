@@ -57,7 +57,7 @@ def ctc_loss(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draw
 
 
 def ctc_steps(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws) -> list[np.ndarray]:
-    """The loss of each row, of logarithms of probabilities."""
+    """The loss of each row, from logarithms of probabilities."""
     return [np.array([loss for loss, _ in _ctc_rows(inputs, params.blank, params.padding)])]
 
 
@@ -96,7 +96,7 @@ def _ctc(logits: np.ndarray, label: list[int], blank: int) -> tuple[float, np.nd
     places = [blank]
     for one in label:
         places += [one, blank]
-    emitted = np.full((steps, len(places)), -np.inf)  # what is no class cannot be
+    emitted = np.full((steps, len(places)), -np.inf)  # A place whose label is no class keeps the probability 0.
     for i, one in enumerate(places):
         if 0 <= one < classes:
             emitted[:, i] = logits[:, one]

@@ -91,7 +91,7 @@ def layer_norm(builder: GraphBuilder, node: Node, inputs: list[Entry], options: 
 
 
 def grouped(builder: GraphBuilder, data: Entry, vector: Entry) -> Entry:
-    """(N, C, ...) as (N, groups, the rest), in float32 where it is float16; a group for each element of `vector`."""
+    """(N, C, ...) reshaped to (N, groups, the rest), float16 in float32; `vector` has an element for each group."""
     shape, groups = builder.shape(data), builder.shape(vector)[0]
     return as_shape(builder, widened(builder, data), (shape[0], groups, prod(shape[1:]) // groups))
 
@@ -103,7 +103,7 @@ def group_norm(builder: GraphBuilder, node: Node, inputs: list[Entry], options: 
 
 
 def by_length(builder: GraphBuilder, x: Entry, params: Params) -> Entry:
-    """x as (outer, length, rest), where L2Normalization takes the root of the sum of squares over axis 1."""
+    """x reshaped to (outer, length, rest): L2Normalization takes the root of the sum of squares over axis 1."""
     shape = builder.shape(x)
     start, stop = {"instance": (1, len(shape)), "channel": (1, 2), "spatial": (2, len(shape))}[params.mode]
     return as_shape(builder, x, (prod(shape[:start]), prod(shape[start:stop]), prod(shape[stop:])))
@@ -123,7 +123,8 @@ def l2_normalization(builder: GraphBuilder, node: Node, inputs: list[Entry], opt
 
 
 def planes(builder: GraphBuilder, data: Entry) -> Entry:
-    """(N, C, ...) as (N, 1, C, the rest), in float32 where it is float16: a window over channels is one over space."""
+    """(N, C, ...) reshaped to (N, 1, C, the rest), float16 in float32: a window over channels becomes one over space.
+    """
     shape = builder.shape(data)
     return as_shape(builder, widened(builder, data), (shape[0], 1, shape[1], prod(shape[2:])))
 

@@ -82,7 +82,7 @@ def _divisor(params: Params, geometry: Windows, index: Sequence[Value], out_shap
     count: Value = number(1)
     for i, (kernel, stride, pad) in enumerate(zip(geometry.kernel, geometry.stride, geometry.pad, strict=True)):
         d = geometry.first + i
-        start = times(index[d], stride)  # in the padded image
+        start = times(index[d], stride)  # the place in the padded image where the window begins
         end = plus(start, kernel)
         if (out_shape[d] - 1) * stride + kernel > size[d] + 2 * pad:
             end = apply("min", end, number(size[d] + 2 * pad))

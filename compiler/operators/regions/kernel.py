@@ -134,7 +134,7 @@ def roi_align(first, last, data, rois, grad, out, batch, channels, height, width
                 part_w = part_w / real(columns)
                 down = int64(0)
                 across = int64(0)
-                if part_h > real(0) and part_w > real(0):  # else turned around, or NaN
+                if part_h > real(0) and part_w > real(0):  # A region that is turned around, or NaN, has no samples.
                     down = int64(samples) if samples > 0 else int64(min_(ceil_(part_h), real(4096)))
                     across = int64(samples) if samples > 0 else int64(min_(ceil_(part_w), real(4096)))
                 share = real(1) / real(max_(down * across, int64(1)))

@@ -186,7 +186,7 @@ def joined(builder: GraphBuilder, entries: Sequence[Entry], axis: int) -> Entry:
 
 
 def rnn_grad(g: Gradient) -> list[Entry | None]:
-    """To data, parameters, state and cell; sequence_length gets none.
+    """The gradients of data, parameters, state and cell; sequence_length gets none.
 
     The forward pass is written here again, for its values in between: common subexpressions are one in the end.
     """

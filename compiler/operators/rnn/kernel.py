@@ -206,7 +206,7 @@ def rnn_layer_grad(first, last, out_grad, state_grad, cell_grad, gates, cells, o
                     if not lstm:
                         for j in range(size):
                             dh[s + j] = dh[s + j] + out_grad[place * size + j]
-                    if lstm:  # in one loop: what it reads and writes comes from memory
+                    if lstm:  # Everything is in one loop, for its values come from memory.
                         for j in range(size):
                             into, forget = gates[g + j], gates[g + size + j]
                             found, opened = gates[g + 2 * size + j], gates[g + 3 * size + j]
