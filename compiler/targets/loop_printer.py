@@ -52,7 +52,7 @@ class LoopPrinter:
         return axes <= self.open_axes and accs <= set(self.acc_names)
 
     def hoist(self, roots: Sequence[Value]) -> None:
-        """Print what the open loops already know of `roots`, outside of the loops to come."""
+        """Print the parts of `roots` that depend on the open loops alone, outside of the loops to come."""
         self.printer.print_where(roots, self.ready)
 
     @contextmanager

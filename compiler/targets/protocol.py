@@ -82,8 +82,8 @@ class KernelTarget(Target, Protocol):
         ...
 
     def lacks(self, kernel: Kernel) -> str:
-        """"" for a kernel that the target has code for; else what it lacks: the name of a template, of a routine or of
-        a function. `LoadedKernels.missing` lists these; a plan that has one cannot run."""
+        """The name of what the target lacks for `kernel`, a template, a routine or a function; "" if it has code for
+        it. `LoadedKernels.missing` lists these names; a plan that has such a kernel cannot run."""
         ...
 
     def launch(self, kernel: Kernel) -> LaunchConfig:
@@ -97,8 +97,8 @@ class KernelTarget(Target, Protocol):
         ...
 
     def load_known(self, keys: Sequence[str]) -> LoadedKernels | None:
-        """The code of the kernels of these keys, as `load`; None when some is neither in this process nor in the
-        cache. Prints and compiles nothing."""
+        """The code of the kernels of these keys, like `load`; None when some is neither in this process nor in the
+        cache. It prints and compiles nothing."""
         ...
 
     def source(self, kernel: Kernel) -> str:
@@ -106,7 +106,7 @@ class KernelTarget(Target, Protocol):
         ...
 
     def assembly(self, kernel: Kernel) -> str:
-        """The assembly of `kernel`, which is compiled for it, for people. Raises as `source`."""
+        """The assembly of `kernel`, which is compiled for it, for people. Raises what `source` raises."""
         ...
 
 
@@ -132,7 +132,7 @@ class HostTarget(KernelTarget, Protocol):
         ...
 
     def limits(self) -> LimitKernels:
-        """Kernels that do nothing but what a machine is limited by."""
+        """Kernels that measure what limits a machine."""
         ...
 
 

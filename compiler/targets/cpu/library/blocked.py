@@ -179,7 +179,7 @@ class _Blocked(Function):
         taps = pixels.at(cut.height * w.out[2])
         steps = self._steps()
         self._tap_offsets(taps, steps)
-        keep = b.select(cut.grains > 1, b.lift(cut.columns), b.lift(0))  # of one pixel's kept sums
+        keep = b.select(cut.grains > 1, b.lift(cut.columns), b.lift(0))  # elements kept of each pixel
         for unit in b.range(first, last):
             chunk = unit % cut.chunks
             image, group, d, band = split(unit // cut.chunks, (w.batch, w.groups, w.out[0], cut.bands))
