@@ -164,7 +164,8 @@ class LoopKernel:
     """Map-reduce-map over a domain.
 
     buffers: the dtype of each buffer. domain, reduce: extents of the axes (axis i of `domain` is axis(i), axis j of
-    `reduce` is axis(len(domain) + j)). accumulators, stores: see there. name: of the operators in it, for people.
+    `reduce` is axis(len(domain) + j)). accumulators, stores: see `Accumulator` and `Store`. name: made of the names of
+    its operators, for people.
     """
 
     name: str

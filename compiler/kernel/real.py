@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from mxc.compiler.kernel import ir
 from mxc.compiler.kernel.ir import Value
 
-LONG = 5  # a polynomial of so many coefficients or more is not computed by Horner's rule alone (see `polynomial`)
+ESTRIN_FROM = 5  # a polynomial of at least so many coefficients is not computed by Horner's rule alone (`polynomial`)
 
 
 class Real:
@@ -86,7 +86,7 @@ def polynomial(x: Real, coefficients: Sequence[float]) -> Real:
     which is most exact. Where they are many, only the lowest one or two do; those above join in pairs, pairs of pairs
     and so on (Estrin's scheme), whose steps wait less for each other."""
     terms = [x.const(c) for c in coefficients]
-    lowest = len(terms) - 1 if len(terms) < LONG else 2 - len(terms) % 2
+    lowest = len(terms) - 1 if len(terms) < ESTRIN_FROM else 2 - len(terms) % 2
     result, power = terms[lowest:], x
     while len(result) > 1:
         pairs = zip(result[::2], result[1::2], strict=False)

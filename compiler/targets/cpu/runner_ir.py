@@ -22,7 +22,7 @@ POOL_BYTES = 448  # the size of %pool below
 # These are the byte offsets of %pool's fields that Python sets; `syscall` is the C library's function of that name.
 QUIT, WORD, SYSCALL, FUTEX, YIELD, SPINS = 320, 192, 384, 392, 400, 408
 
-FUNCTIONS = {"mxc_run": 2, "mxc_run_serial": 1, "mxc_worker": 2}  # of runner_source, and how many words each takes
+FUNCTIONS = {"mxc_run": 2, "mxc_run_serial": 1, "mxc_worker": 2}  # by name, how many words each takes
 
 _NUMBERS = {"x86_64": (202, 24), "aarch64": (98, 124)}  # the numbers of the system calls futex and sched_yield
 _PAUSE = {

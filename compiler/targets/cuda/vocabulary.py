@@ -132,7 +132,7 @@ def _of_formula(op: str, dtypes: tuple[str, ...], result: str, space: dict[str, 
 
 BITS = {"int32": "float_as_int", "float32": "int_as_float", "int64": "double_as_longlong",
         "float64": "longlong_as_double"}  # libdevice's function that gives the dtype
-OF_MATH = {f"{f.step or f.name}_": f for f in BUILTINS.values() if f.c}  # words that functions of `math` may be
+OF_MATH = {f"{f.step or f.name}_": f for f in BUILTINS.values() if f.c}  # words that `math` may compute
 
 
 @functools.cache

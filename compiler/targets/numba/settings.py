@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from numba.core import config
 
-FIXED = {"DISABLE_JIT": 0, "FULL_TRACEBACKS": 0}  # others leave called functions plain Python, and print errors
+FIXED = {"DISABLE_JIT": 0, "FULL_TRACEBACKS": 0}  # 1 leaves called functions plain Python, and prints errors
 
 
 @contextlib.contextmanager

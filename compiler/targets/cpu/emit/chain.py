@@ -22,7 +22,7 @@ from mxc.compiler.targets.cpu.emit.builder import BYTES, Array, Builder
 from mxc.compiler.targets.cpu.machine.isa import Isa
 from mxc.compiler.targets.launch import LaunchConfig
 
-HEAD, CALL, PLACE = 3, 4, 3  # so many integers has the table's head, a record before its places, and a place
+HEAD, CALL, PLACE = 3, 4, 3  # how many integers the table's head, a record before its places, and a place have
 ALIGNMENT = 64  # bytes: each private array begins at a multiple of a cache line
 
 

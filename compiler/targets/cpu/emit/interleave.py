@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-LONG = 16  # a loop of at least so many instructions gets a hint: LLVM interleaves shorter ones by itself
+HINTED_FROM = 16  # a loop of at least so many instructions gets a hint: LLVM interleaves shorter ones by itself
 COUNTS = ((64, 4), (192, 2))  # (up to this many instructions, so many vectors at a time); longer ones spill registers
 
 _LOOP = re.compile(r"^(l\d+)\.body:\n((?:  .*\n)*?)  br label %\1\.head\n", re.M)  # as Builder.range prints it
@@ -28,7 +28,7 @@ def _hints(loop: re.Pattern[str], text: str, size_of: Callable[[str], int]) -> s
         body = found[2]
         size = size_of(body)
         count = next((n for most, n in COUNTS if size <= most), 1)
-        if size < LONG or count == 1 or " call void" in body:
+        if size < HINTED_FROM or count == 1 or " call void" in body:
             return found[0]
         name = 90000 + 2 * len(notes)
         notes.append(f'!{name} = distinct !{{!{name}, !{name + 1}}}\n'

@@ -22,7 +22,7 @@ from mxc.compiler.targets.cpu.emit.builder import BYTES
 from mxc.compiler.targets.loop_printer import ARG
 
 CHUNK = 8192  # a unit of a map, or of rows, has about so many points
-COLUMNS = ((4096, 512), (1024, 256), (1, 64))  # (an axis of at least this length, has so many columns in a unit)
+COLUMNS = ((4096, 512), (1024, 256), (1, 64))  # (an axis of at least this length, is cut into so many columns)
 WIDE_BLOCK = COLUMNS[0][1]  # the most columns that a unit has
 # Where loads run along another axis than stores, squares of TILE x TILE elements are transposed in registers, and a
 # unit has at least TILE_ROWS rows.

@@ -168,6 +168,7 @@ class Sweeps(LoopPrinter):
         return made
 
     def partial(self, i: int) -> str:
+        """What accumulator `i` is combined in: "part" for a float sum, which is made of partial sums, else "acc"."""
         a = self.kernel.accumulators[i]
         inner = len(self.extents) - 1
         whole = a.combine != "sum" or a.body.dtype not in ir.FLOATS or not self.kernel.reduce or inner in self.fixed

@@ -16,7 +16,7 @@ from mxc.compiler.targets.cpu.emit.builder import BYTES, TYPES, Builder, Value
 from mxc.compiler.targets.cpu.library.arithmetic import FLOATING, UNSIGNED, Arithmetic, register_type
 
 DTYPES = ("float32", "float64", "bool", "uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64")
-INVARIANT = "!invariant.load !0"
+INVARIANT = "!invariant.load !0"  # the end of a load from memory that nothing changes while the kernel runs
 
 
 class Typed(NamedTuple):

@@ -41,8 +41,9 @@ class TilesCall(Parameters):
     """`count` tiles that follow each other.
 
     pixels, offsets: tables of where pixels and taps are in `data`. step: elements between channel blocks of the data.
-    tile: where the sums go, unless `last`, with tile_step elements between two tiles; more: 1 if they begin with what
-    is there. image, block, pixel: where the first tile's results are in the output.
+    tile: where the first tile's sums are kept, with tile_step elements between two tiles. more: 1 if the sums begin
+    with what is kept, else 0. last: 1 if the epilogue follows, else 0. image, block, pixel: where the first tile's
+    results are in the output.
     """
 
     args: Pointer

@@ -24,7 +24,7 @@ class Lane:
 Axis = Value | Lane  # a Value is one number for all lanes, or a vector with a number for each
 # An index at a point is a sum: what all lanes share, a stride times the lane's number, and a vector of numbers.
 Terms = tuple[Value, Value | None, Value | None]
-FEW = 10  # an epilogue that computes at most so many values for each result may be printed many times
+BRIEF = 10  # an epilogue that computes at most so many values for each result may be printed many times
 
 
 class Epilogue:
@@ -48,7 +48,7 @@ class Epilogue:
     def brief(self) -> bool:
         """Whether it may be printed for each vector of a register tile: few values, and lanes next to each other."""
         indices = self._indices()
-        return (sum(v.op not in ("const", "acc", "axis") and v.dtype != ir.INDEX for v in ir.walk(self.values)) <= FEW
+        return (sum(v.op not in ("const", "acc", "axis") and v.dtype != ir.INDEX for v in ir.walk(self.values)) <= BRIEF
                 and all(_together(index) for index in indices))
 
     def _indices(self) -> list[Scalar]:

@@ -24,10 +24,10 @@ from mxc.compiler.targets.cpu.emit.builder import (
 from mxc.compiler.targets.cpu.library.arithmetic import Arithmetic
 from mxc.compiler.targets.cpu.machine.isa import Isa
 
-# Vectors of sums, at least, that grow independently of each other in `chained`. A multiply-add takes about four cycles,
-# and a core starts two in a cycle: eight that do not wait for each other keep it busy.
+# In `chained`, at least so many vectors of sums grow independently of each other. A multiply-add takes about four
+# cycles, and a core starts two in a cycle: eight that do not wait for each other keep it busy.
 CHAINS = 8
-STEP = 4  # elements of the depth in one round of the loop of `chained`
+STEP = 4  # one round of the loop of `chained` takes so many elements of the depth
 
 Shape = tuple[int, int]  # of a tile: rows, vectors
 

@@ -36,7 +36,7 @@ from mxc.compiler.targets.cpu.machine.isa import Isa
 
 PIXELS = 384  # a block has about so many pixels: a panel of them stays in the nearest cache
 LINES = 144  # a unit has about so many lines
-MANY = 4  # where a block has few pixels, a unit has up to so many times LINES: packing its panels then costs less
+LINES_FACTOR = 4  # a unit has up to so many times LINES where a block has few pixels: packing panels then costs less
 FEW_PIXELS = 100  # in images of at most so many pixels, products with zeros outside cost more than tiles of one tap do
 COPY_BYTES = 192 << 10  # the copy of a block has at most so many bytes, unless that of one channel has more
 KEPT_BYTES = 96 << 10  # the tiles of a unit have at most so many bytes, unless those of one panel have more
@@ -80,7 +80,7 @@ class WeightGradCut(Generic[N]):
         images: N = least(most(1, w.batch), most(1, PIXELS // (1 + inside) // most(1, height * width)))
         parts: N = ceil_div(w.batch, images)
         images = most(1, ceil_div(w.batch, most(1, parts)))
-        more: N = most(0, least(MANY, PIXELS // most(1, images * height * width)) - 1) * least(1, taps - 1)
+        more: N = most(0, least(LINES_FACTOR, PIXELS // most(1, images * height * width)) - 1) * least(1, taps - 1)
         lines: N = LINES * (1 + more)
         chunk: N = most(1, least(lines // taps, COPY_BYTES // size // (images * plane)))
         chunks: N = ceil_div(w.channels, chunk)
