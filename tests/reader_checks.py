@@ -63,7 +63,7 @@ THRESHOLDS: dict[str, dict[str, object]] = {
     "passes.infer_shape": {"MOST_LINES": NOT},
     "lowering.plan_memory": {"ALIGNMENT": NOT, "MOST_COMPARED": 4},
     "operators.order.kernel": {"SPARE": 2},
-    "operators.rnn.kernel": {"ROWS": 2},
+    "operators.rnn.kernel": {"ROWS": 2}, "operators.losses.kernel": {"FAR": NOT},
     "operators.gather.kernel": {"COLUMNS": 4, "PARTS": 3, "LOOK": 1},
     "lowering.share_code": {"ALIKE": 1},
     "passes.simplify": {"ROUNDS": NOT},

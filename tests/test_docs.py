@@ -57,6 +57,27 @@ def test_the_guide_to_own_operators_runs(tmp_path: Path, monkeypatch: pytest.Mon
     np.testing.assert_allclose(x.grad.asnumpy(), [1, 0.25 / 8 + 0.75])
 
 
+def test_the_guide_to_gluon_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    np.random.seed(0)
+    mx.random.seed(0)
+    labels = np.arange(96) % 10
+    images = np.random.RandomState(0).normal(size=(10, 1, 8, 8)).astype("float32")[labels]
+    names: dict = {"images": images, "labels": labels}
+    train, own, files, estimator = blocks("docs/gluon.md", "python")
+    ran(train, names)
+    x = mx.nd.array(images)
+    assert names["scores"].shape == (1, 10) and names["loss"].mean().asscalar() < 1
+    ran(own, names)
+    assert names["gated"].shape == (2, 4) and sorted(names["gate"].collect_params(".*scale")) == ["gate0_scale"]
+    ran(files, names)
+    np.testing.assert_allclose(names["block"](x).asnumpy(), names["net"](x).asnumpy(), rtol=1e-5)
+    assert "0.weight" in mx.nd.load("digits.params")
+    names["validation"] = names["data"]
+    ran(estimator, names)
+    assert names["estimator"].val_metrics[0].get()[1] > 0.9 and Path("checkpoints", "model-best.params").exists()
+
+
 def test_the_artifact_guide_runs_and_trains(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
     net = mx.sym.SoftmaxOutput(mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=2, name="fc"), name="softmax")

@@ -1,4 +1,5 @@
-"""Layers and losses of Gluon answer what MXNet 1.9.1 does (golden/gluon_layers.json), hybridised and not."""
+"""Layers, losses and recurrent cells of Gluon answer what MXNet 1.9.1 does (golden/gluon_layers.json and
+gluon_rnn.json), hybridised and not."""
 from __future__ import annotations
 
 import importlib
@@ -10,7 +11,9 @@ import pytest
 import mxc as mx
 
 gluon_layers = importlib.import_module("golden.gluon_layers")
+gluon_rnn = importlib.import_module("golden.gluon_rnn")
 REAL = json.loads(gluon_layers.PATH.read_text())
+RECURRENT = json.loads(gluon_rnn.PATH.read_text())
 HALF = 4e-3  # of float16's numbers, some operations after each other
 EAGER = ("sdml",)  # it asks for the batch's size, which symbols do not know
 
@@ -28,6 +31,14 @@ def same(ours, theirs, tolerance: float) -> bool:
 
 def test_every_case_is_recorded():
     assert list(REAL) == list(gluon_layers.CASES)
+    assert list(RECURRENT) == list(gluon_rnn.CASES)
+
+
+@pytest.mark.parametrize("hybrid", [False, True], ids=["eager", "hybrid"])
+@pytest.mark.parametrize("case", RECURRENT)
+def test_recurrent_cells_answer_as_mxnet(case: str, hybrid: bool):
+    ours = gluon_rnn.answer(mx, case, hybrid)
+    assert same(ours, RECURRENT[case], 3e-4), (ours, RECURRENT[case])
 
 
 @pytest.mark.parametrize("hybrid", [False, True], ids=["eager", "hybrid"])

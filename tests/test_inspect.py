@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 from xml.etree import ElementTree
 
+import documents
 import networks
 import pytest
 from commands import command
@@ -158,7 +159,7 @@ def test_the_help_has_examples():
 def test_the_guide_shows_what_is_printed(capsys: pytest.CaptureFixture[str]):
     with mx.name.NameManager():  # names are numbered from 0, as in the guide
         networks.lenet().save("lenet-symbol.json")
-    guide = (networks.ROOT / "docs" / "inspect.md").read_text()
+    guide = (documents.ROOT / "docs" / "inspect.md").read_text()
     first, table = re.findall(r"```(?:text)?\n(.*?)```", guide, re.S)[:2]
     assert main(first.split()[1:]) == OK
     assert capsys.readouterr().out == table

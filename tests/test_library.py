@@ -330,8 +330,8 @@ def test_max_pool_grad_of_nan_in_squares(dtype, instructions):
                   [1, 2, nan, nan, nan, -inf, 3, 3, 5, 5, 7, 7]], dtype)
     grad = np.arange(1, 7).astype(dtype)
     out = np.zeros(24, dtype)
-    call = calls.max_pool_grad("pool", dtype, w, dense((1, 1, 1, 2, 12)), dense((1, 1, 1, 1, 6)), (dtype,) * 3,
-                               plain_store(2, (1, 1, 1, 2, 12), dtype))
+    pool = calls.max_pool_grad(dtype, w, dense((1, 1, 1, 2, 12)), dense((1, 1, 1, 1, 6)))
+    call = calls.call("pool", pool, (dtype,) * 3, plain_store(2, (1, 1, 1, 2, 12), dtype))
     instructions.run(call, [x.ravel(), grad, out])
     expected = np.zeros(24, dtype)
     interpret_calls.interpret(call, [x.ravel(), grad, expected])

@@ -71,7 +71,7 @@ def test_it_loads_a_model(network: np.ndarray):
 
 def test_it_binds_trains_and_differentiates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
-    _, _, bind, train, record, _ = blocks("README.md", "python")
+    _, _, bind, train, gluon, record, _ = blocks("README.md", "python")
     images, labels = separable(3200)
     names: dict[str, object] = {"mx": mx, "images": images, "labels": labels}
     assert ran(bind, names).tolist() == ast.literal_eval(comment(bind.splitlines()[-1])) == [[2, 2, 2]] * 2
@@ -83,6 +83,12 @@ def test_it_binds_trains_and_differentiates(tmp_path: Path, monkeypatch: pytest.
     assert ran(line.partition("#")[0], names)[0][1] > 0.95
     assert names["again"].symbol.list_arguments() == names["net"].list_arguments()  # type: ignore[attr-defined]
     assert ran(re.findall(r"`(net\.simple_bind.*?)`", (ROOT / "README.md").read_text())[0], names).outputs
+
+    exec(gluon, names)
+    scores = names["net"](mx.nd.array(images)).asnumpy()  # type: ignore[operator]
+    assert (scores.argmax(axis=1) == labels).mean() > 0.95
+    written = re.search(r"# (\S+) and (\S+)\n", gluon)
+    assert written and all((tmp_path / name).exists() for name in written.groups())
 
     gradient = ran(record, names)
     assert gradient.asnumpy().tolist() == ast.literal_eval(comment(record.splitlines()[-1]).partition(": ")[2])

@@ -18,7 +18,8 @@ STEP = 1e-5
 LARGEST = 80  # elements of an input, of the cases that run by default
 # What of the gradients of these operators has no derivative.
 REFUSED = {"RNN": "_mxc_rnn_layer_grad", "ROIPooling": "_mxc_roi_pooling",
-           "BilinearSampler": "_mxc_bilinear_sampler_grad", "SpatialTransformer": "_mxc_bilinear_sampler_grad"}
+           "BilinearSampler": "_mxc_bilinear_sampler_grad", "SpatialTransformer": "_mxc_bilinear_sampler_grad",
+           "CTCLoss": "_mxc_ctc_loss_grad"}
 DISCRETE = ("_random_pdf_poisson", "_random_pdf_negative_binomial", "_random_pdf_generalized_negative_binomial")
 
 

@@ -32,6 +32,12 @@ def test_lenet_with_checkpoints(tmp_path: Path):
                                                                                  for i in range(1, 7))}
 
 
+def test_digits_with_gluon(tmp_path: Path):
+    text = said("gluon_digits.py", tmp_path)
+    assert text.count("test accuracy") == 6 and number(text.splitlines()[-1], "test accuracy") > 0.95
+    assert {path.name for path in tmp_path.iterdir()} == {"digits.params", "digits-symbol.json", "digits-0000.params"}
+
+
 def test_a_regression():
     assert said("linear_regression.py").splitlines() == ["y = 2.00 x1 + -3.40 x2 + 4.20", "at (1, 1): 2.80"]
 

@@ -5,6 +5,7 @@ Begin with `block.py` (a block and its parameters) and `hybrid_block.py`, which 
 """
 from mxc.gluon import block, contrib, data, loss, model_zoo, nn, parameter, rnn, trainer, utils
 from mxc.gluon.block import Block
+from mxc.gluon.compiled import compile  # noqa: F401  mxc's own, so it is not among those of `import *`
 from mxc.gluon.hybrid_block import HybridBlock
 from mxc.gluon.parameter import Constant, DeferredInitializationError, Parameter, tensor_types
 from mxc.gluon.parameter_dict import ParameterDict

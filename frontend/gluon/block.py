@@ -5,7 +5,7 @@ import os
 import re
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from mxc import ndarray
 from mxc.compiler.error import ArgumentError, nearest
@@ -35,6 +35,8 @@ class Block:
     prefix: what the names of its parameters begin with; None for its kind and a number, "" for its parent's prefix.
     params: the parameters of another block, to share them.
     """
+
+    _is_container: ClassVar[bool] = False  # whether it only calls its children
 
     def __init__(self, prefix: str | None = None, params: ParameterDict | None = None):
         self._empty_prefix = prefix == ""

@@ -52,6 +52,7 @@ class HybridBlock(Block):
     def _clear_cached_op(self) -> None:
         self._cached = None
 
+    # MXNet's signature
     def hybridize(self, active: bool = True, backend: str | None = None, clear: bool = True, static_alloc: bool = False,
                   static_shape: bool = False, inline_limit: int = 2, forward_bulk_size: int | None = None,
                   backward_bulk_size: int | None = None, **kwargs: Any) -> None:
@@ -70,6 +71,7 @@ class HybridBlock(Block):
                           inline_limit=inline_limit, forward_bulk_size=forward_bulk_size,
                           backward_bulk_size=backward_bulk_size, **kwargs)
 
+    # MXNet's signature
     def optimize_for(self, x: NDArray, *args: Any, backend: str | None = None, clear: bool = False,
                      static_alloc: bool = False, static_shape: bool = False, inline_limit: int = 2,
                      forward_bulk_size: int | None = None, backward_bulk_size: int | None = None,
@@ -265,12 +267,25 @@ class _Cached:
 
 
 def _kind_of(args: Sequence[Any], name: str) -> tuple[type, Any]:
-    """Whether arguments are arrays or symbols, and the device of the first array."""
+    """Whether arguments are arrays or symbols, and the device of the first array.
+
+    Raises ValueError for neither, and for both.
+    """
+    kind: type | None = None
+    ctx = None
     for value in nested.leaves(args):
         if isinstance(value, NDArray):
-            return NDArray, value.context
-        if isinstance(value, Symbol):
-            return Symbol, None
+            found: type = NDArray
+            ctx = ctx or value.context
+        elif isinstance(value, Symbol):
+            found = Symbol
+        else:
+            continue
+        if kind is not None and found is not kind:
+            raise ValueError(f"{name} is called with arrays and symbols; expected arguments of one kind")
+        kind = found
+    if kind is not None:
+        return kind, ctx
     raise ValueError(f"{name} is called without an array and without a symbol, with "
                      f"{', '.join(type(a).__name__ for a in args) or 'nothing'}")
 

@@ -46,6 +46,7 @@ class Parameter:
     Raises ValueError for another request or storage type.
     """
 
+    # MXNet's signature
     def __init__(self, name: str, grad_req: str = "write", shape: int | Sequence[int] | None = None,
                  dtype: Any = np.float32, lr_mult: float = 1.0, wd_mult: float = 1.0, init: Any = None,
                  allow_deferred_init: bool = False, differentiable: bool = True, stype: str = "default",

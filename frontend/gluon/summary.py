@@ -6,8 +6,6 @@ from math import prod
 from typing import Any
 
 from mxc.compiler.error import ArgumentError
-from mxc.gluon import nested
-from mxc.gluon.hybrid_block import HybridBlock
 
 WIDTH = 80
 
@@ -19,10 +17,11 @@ def summary(block: Any, inputs: Sequence[Any]) -> None:
     handles: list[Any] = []
 
     def watch(each: Any) -> None:
-        if isinstance(each, HybridBlock) and each._active:
+        if getattr(each, "_active", False):
             raise _IsHybridised(f"{each.name} is hybridised, so its parts do not run by themselves: call summary "
                                 "before hybridize, or after hybridize(active=False)")
-        handles.append(each.register_forward_hook(note))
+        if not each._is_container:  # their blocks say it all
+            handles.append(each.register_forward_hook(note))
 
     def note(each: Any, _: Any, outputs: Any) -> None:
         total = trained = shared = 0
@@ -54,8 +53,10 @@ def summary(block: Any, inputs: Sequence[Any]) -> None:
 
 
 def _shapes(values: Any) -> str:
-    shapes = [str(value.shape) for value in nested.leaves([values]) if hasattr(value, "shape")]
-    return ", ".join(shapes)
+    """The shapes of arrays in nested lists."""
+    if isinstance(values, (list, tuple)):
+        return ", ".join(f"[{_shapes(each)}]" if isinstance(each, (list, tuple)) else _shapes(each) for each in values)
+    return str(values.shape) if hasattr(values, "shape") else str(values)
 
 
 class _IsHybridised(ArgumentError, AssertionError):

@@ -82,7 +82,7 @@ def loss(make, *inputs, grads=1):
         block = make(part(mx, LOSS))
         if hybrid:
             block.hybridize()
-        arrays = [mx.nd.array(a) for a in inputs]
+        arrays = [None if a is None else mx.nd.array(a) for a in inputs]
         for array in arrays[:grads]:
             array.attach_grad()
         with mx.autograd.record():
@@ -93,6 +93,7 @@ def loss(make, *inputs, grads=1):
     return call
 
 
+TIMES = values(7, 2, 7, 5) * 3  # (batch, steps, classes)
 PRED, OTHER, WEIGHT = values(1, 4, 5) * 2, values(2, 4, 5) * 2, np.abs(values(3, 4, 1))
 CLASSES, BINARY = np.array([0, 4, 2, 1]), (values(2, 4, 5) > 0).astype("float32")
 SIGMOID = 1 / (1 + np.exp(-PRED))
@@ -161,6 +162,13 @@ CASES = {
     "triplet": loss(lambda ls: ls.TripletLoss(), PRED, OTHER, values(6, 4, 5), grads=3),
     "poisson": loss(lambda ls: ls.PoissonNLLLoss(), PRED, np.abs(OTHER)),
     "cosine": loss(lambda ls: ls.CosineEmbeddingLoss(margin=0.1), PRED, OTHER, np.array([1, -1, 1, -1]), grads=2),
+    "ctc": loss(lambda ls: ls.CTCLoss(), TIMES, np.array([[0, 3, 1], [2, 2, -1]])),
+    "ctc of time first": loss(lambda ls: ls.CTCLoss("TNC", "TN", weight=0.5), TIMES.swapaxes(0, 1),
+                              np.array([[0, 3, 1], [2, 2, -1]]).T),
+    "ctc with lengths": loss(lambda ls: ls.CTCLoss(), TIMES, np.array([[0, 3, 1], [2, 2, 1]]), np.array([5, 7]),
+                             np.array([3, 2])),
+    "ctc weighted": loss(lambda ls: ls.CTCLoss(), TIMES, np.array([[0, 3, 1], [2, 2, -1]]), None, None,
+                         np.array([0.5, 2])),
     "sdml": loss(lambda ls: ls.SDMLLoss(), PRED, OTHER, grads=2),
 }
 

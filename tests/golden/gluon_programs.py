@@ -179,6 +179,7 @@ def traced(mx):
                 sorted(mx.nd.load(os.path.join(folder, "net.params"))), bool(close), sorted(os.listdir(folder))]
 
 
+# long: a list of wrong programs.
 def refusals(mx):
     """The classes of the errors of wrong programs, as MXNet raises them."""
     gluon, nn = part(mx, "gluon"), part(mx, "gluon.nn")

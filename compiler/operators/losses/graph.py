@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from math import prod
+from typing import Any
 
 from mxc.compiler.graph.building import along, as_dtype, as_shape, filled, finished, widened
 from mxc.compiler.graph.gradient_rule import Gradient, ignores, loss
@@ -174,3 +175,33 @@ def softmax_output_grad(g: Gradient) -> list[Entry | None]:
     if params.out_grad:
         back = g.make("elemwise_mul", back, widened(g.builder, g.og))
     return [back, None]
+
+
+def ctc_inputs(builder: GraphBuilder, params: Params, inputs: list[Entry]) -> tuple[list[Entry], dict[str, Any]]:
+    """Inputs and parameters of `_mxc_ctc_loss`: lengths that are not given are all steps, and below 0."""
+    data, label, *given = inputs
+    logits = builder.make("log_softmax", widened(builder, data), axis=-1)
+    steps, batch, classes = builder.shape(data)
+    dtype = builder.dtype(logits)
+    rest = iter(given)
+    lengths = [builder.make("_maximum_scalar", as_dtype(builder, next(rest), dtype), scalar=0.0) if told else
+               filled(builder, (batch,), default, dtype)
+               for told, default in ((params.use_data_lengths, steps), (params.use_label_lengths, -1))]
+    blank, padding = (0, 0) if params.blank_label == "first" else (classes - 1, -1)
+    return [logits, as_dtype(builder, label, dtype), *lengths], {"blank": blank, "padding": padding}
+
+
+def ctc_loss(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry]:
+    """Recursions over logarithms of probabilities; the gradient's is left out where nobody asks for it."""
+    entries, settings = ctc_inputs(builder, node.params, inputs)
+    return finished(builder, node, [builder.make("_mxc_ctc_loss", *entries, **settings),
+                                    builder.make("_mxc_ctc_loss_grad", *entries, **settings)])
+
+
+def ctc_loss_grad(g: Gradient) -> list[Entry | None]:
+    """What flows into a row's loss times its gradient."""
+    entries, settings = ctc_inputs(g.builder, g.params, g.inputs)
+    each = g.make("_mxc_ctc_loss_grad", *entries, **settings)
+    factor = as_shape(g.builder, as_dtype(g.builder, g.og, g.dtype(each)), (1, g.shape(g.inputs[0])[1], 1))
+    back = as_dtype(g.builder, g.make("broadcast_mul", each, factor), g.dtype(g.inputs[0]))
+    return [back, *[None] * (len(g.inputs) - 1)]

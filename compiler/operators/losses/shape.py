@@ -4,6 +4,8 @@ from __future__ import annotations
 import math
 
 from mxc.compiler.error import MXNetError
+from mxc.compiler.operators.basic.shape import first_dtype
+from mxc.compiler.ops.dtypes import Dtypes, require_kind
 from mxc.compiler.ops.operator import Params
 from mxc.compiler.ops.shapes import Shapes, merge
 
@@ -64,3 +66,30 @@ def softmax_cross_entropy(params: Params, ins: Shapes, outs: Shapes) -> tuple[Sh
     label = merge(data[:1], label)
     assert label is not None
     return [(*label, data[1]), label], [merge((1,), outs[0])]
+
+
+def ctc_loss(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
+    """(batch,), and a gradient of the data's shape, of data (steps, batch, classes), a label (batch, most) of not more
+    places than there are steps, and lengths (batch,)."""
+    data, label = (merge((0,) * rank, shape) for rank, shape in zip((3, 2), ins[:2], strict=True))
+    assert data is not None and label is not None
+    loss = (data[1],)
+    for shape in (label[:1], *ins[2:], outs[0]):
+        loss = merge(loss, shape)  # type: ignore[assignment]
+    data, label = merge((data[0], *loss, data[2]), outs[1]), (*loss, label[1])
+    assert data is not None
+    if 0 < data[0] < label[1]:
+        raise MXNetError(f"expected a label of at most as many places as there are steps, {data[0]}, got {label}")
+    return [data, label, *[loss] * (len(ins) - 2)], [loss, data]
+
+
+def ctc_loss_dtype(params: Params, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
+    """The data's, a float's; labels and lengths may be of any."""
+    ins, outs = first_dtype(params, ins, outs)
+    require_kind(ins[0], "float", "data")
+    return ins, outs
+
+
+def ctc_steps(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
+    """(batch,)."""
+    return ins, [merge(ins[2], outs[0])]

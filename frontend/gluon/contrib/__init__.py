@@ -1,4 +1,8 @@
-"""Parts of Gluon whose interface may change: `mx.gluon.contrib`."""
-from mxc.gluon.contrib import nn
+"""Parts of Gluon whose interface may change: `mx.gluon.contrib`.
 
-__all__ = ["nn"]
+Begin with `estimator`, which trains a network in one call. `nn`, `rnn` and `data` stand beside Gluon's packages of
+those names. Programs import from here; `model_zoo` takes layers of `nn`.
+"""
+from mxc.gluon.contrib import data, estimator, nn, rnn
+
+__all__ = ["data", "estimator", "nn", "rnn"]

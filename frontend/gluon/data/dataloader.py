@@ -17,7 +17,8 @@ from mxc.ndarray import NDArray
 from mxc.runtime.elsewhere import elsewhere
 
 __getattr__, _ = elsewhere(__name__, {}, {
-    "": "_sampler=mxc.gluon.data.sampler context=mxc.context io nd=mxc.ndarray pickle sys threading",
+    "": "_sampler=mxc.gluon.data.sampler context=mxc.context io multiprocessing nd=mxc.ndarray pickle signal "
+        "sys threading",
     "multiprocessing.pool": "ThreadPool", "multiprocessing.reduction": "ForkingPickler",
     "mxc.util": "is_np_array is_np_shape set_np"})
 __all__ = ["DataLoader"]
@@ -50,6 +51,7 @@ class DataLoader:
     that is not positive.
     """
 
+    # MXNet's signature
     def __init__(self, dataset: Any, batch_size: int | None = None, shuffle: bool = False,
                  sampler: Sampler | None = None, last_batch: str | None = None,
                  batch_sampler: Sampler | None = None, batchify_fn: Callable[[list[Any]], Any] | None = None,

@@ -66,8 +66,13 @@ class Threads:
         return future
 
     def received(self, future: Future) -> Any:
-        """The batch that was made. Raises what the dataset raised."""
-        return future.result()
+        """The batch that was made. Raises what the dataset raised, WorkerEnded when there is none."""
+        try:
+            return future.result()
+        except WorkerEnded:
+            if self._is_closed:
+                raise WorkerEnded(CLOSED) from None
+            raise
 
     def discard(self, future: Future) -> None:
         """Nobody wants this batch."""
@@ -104,9 +109,11 @@ class Processes(Threads):
 
     def received(self, future: Future) -> Any:
         """The batch, in arrays of the program's. Raises what the dataset raised, WorkerEnded when the process ended."""
-        packed = future.result()
+        packed = super().received(future)
         try:
             return shared_batches.unpack(packed)
+        except FileNotFoundError:  # `close` has removed it
+            raise WorkerEnded(CLOSED) from None
         finally:
             self._blocks.discard(packed.name)
 

@@ -1,4 +1,8 @@
-"""Layers: `mx.gluon.nn`."""
+"""Layers: `mx.gluon.nn`.
+
+Begin with `basic_layers.py` and `containers.py`; convolutions and poolings are in `conv_layers.py` and `poolings.py`,
+norms in `norms.py`. Programs import the layers from here; the rest of Gluon does so from the files.
+"""
 from mxc.gluon.block import Block
 from mxc.gluon.hybrid_block import HybridBlock
 from mxc.gluon.nn import activations, basic_layers, conv_layers

@@ -24,6 +24,7 @@ class Dense(HybridBlock):
     else the last alone. weight (units, in_units), bias (units,). in_units: 0 for what the first input tells.
     """
 
+    # MXNet's signature
     def __init__(self, units: int, activation: str | None = None, use_bias: bool = True, flatten: bool = True,
                  dtype: Any = "float32", weight_initializer: Any = None, bias_initializer: Any = "zeros",
                  in_units: int = 0, **kwargs: Any):

@@ -18,6 +18,7 @@ class _Chain:
     """What both kinds of sequences share."""
 
     _children: OrderedDict[str, Block]
+    _is_container = True
 
     def __repr__(self) -> str:
         return _tree(type(self).__name__, self._children)

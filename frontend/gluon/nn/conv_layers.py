@@ -1,4 +1,5 @@
-"""Layers with windows: convolutions, their transposes, poolings, padding."""
+"""Layers with windows: convolutions, their transposes, poolings, padding. Their parameters are MXNet's, in its
+order."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -39,6 +40,7 @@ class _Conv(HybridBlock):
     output_padding. Raises AssertionError for another count of numbers.
     """
 
+    # many parameters: those that the layers below have in common.
     def __init__(self, channels: int, kernel_size: Sequence[int], strides: Numbers, padding: Numbers, dilation: Numbers,
                  groups: int, layout: str, in_channels: int = 0, activation: str | None = None, use_bias: bool = True,
                  weight_initializer: Any = None, bias_initializer: Any = "zeros", op_name: str = "Convolution",
@@ -95,6 +97,7 @@ class _Conv(HybridBlock):
 class Conv1D(_Conv):
     """A convolution over one axis, of arrays NCW or NWC; see `_Conv`. Raises AssertionError for another layout."""
 
+    # MXNet's signature
     def __init__(self, channels: int, kernel_size: Numbers, strides: Numbers = 1, padding: Numbers = 0,
                  dilation: Numbers = 1, groups: int = 1, layout: str = "NCW", activation: str | None = None,
                  use_bias: bool = True, weight_initializer: Any = None, bias_initializer: Any = "zeros",
@@ -107,6 +110,7 @@ class Conv1D(_Conv):
 class Conv2D(_Conv):
     """A convolution over two axes, of arrays NCHW or NHWC; see `_Conv`. Raises AssertionError for another layout."""
 
+    # MXNet's signature
     def __init__(self, channels: int, kernel_size: Numbers, strides: Numbers = (1, 1), padding: Numbers = (0, 0),
                  dilation: Numbers = (1, 1), groups: int = 1, layout: str = "NCHW", activation: str | None = None,
                  use_bias: bool = True, weight_initializer: Any = None, bias_initializer: Any = "zeros",
@@ -120,6 +124,7 @@ class Conv3D(_Conv):
     """A convolution over three axes, of arrays NCDHW or NDHWC; see `_Conv`. Raises AssertionError for another
     layout."""
 
+    # MXNet's signature
     def __init__(self, channels: int, kernel_size: Numbers, strides: Numbers = (1, 1, 1), padding: Numbers = (0, 0, 0),
                  dilation: Numbers = (1, 1, 1), groups: int = 1, layout: str = "NCDHW", activation: str | None = None,
                  use_bias: bool = True, weight_initializer: Any = None, bias_initializer: Any = "zeros",
@@ -133,6 +138,7 @@ class Conv1DTranspose(_Conv):
     """The transpose of a convolution over one axis, of arrays NCW or NWC; see `_Conv`. The output has the shape
     of the input of that convolution, and output_padding more. Raises AssertionError for another layout."""
 
+    # MXNet's signature
     def __init__(self, channels: int, kernel_size: Numbers, strides: Numbers = 1, padding: Numbers = 0,
                  output_padding: Numbers = 0, dilation: Numbers = 1, groups: int = 1,
                  layout: str = "NCW", activation: str | None = None, use_bias: bool = True,
@@ -147,6 +153,7 @@ class Conv2DTranspose(_Conv):
     """The transpose of a convolution over two axes, of arrays NCHW or NHWC; see `_Conv`. The output has the shape
     of the input of that convolution, and output_padding more. Raises AssertionError for another layout."""
 
+    # MXNet's signature
     def __init__(self, channels: int, kernel_size: Numbers, strides: Numbers = (1, 1), padding: Numbers = (0, 0),
                  output_padding: Numbers = (0, 0), dilation: Numbers = (1, 1), groups: int = 1,
                  layout: str = "NCHW", activation: str | None = None, use_bias: bool = True,
@@ -161,6 +168,7 @@ class Conv3DTranspose(_Conv):
     """The transpose of a convolution over three axes, of arrays NCDHW or NDHWC; see `_Conv`. The output has the shape
     of the input of that convolution, and output_padding more. Raises AssertionError for another layout."""
 
+    # MXNet's signature
     def __init__(self, channels: int, kernel_size: Numbers, strides: Numbers = (1, 1, 1), padding: Numbers = (0, 0, 0),
                  output_padding: Numbers = (0, 0, 0), dilation: Numbers = (1, 1, 1), groups: int = 1,
                  layout: str = "NCDHW", activation: str | None = None, use_bias: bool = True,

@@ -21,7 +21,7 @@ def _scale_and_offset(block: HybridBlock, shape: tuple[int, ...], scale: bool, c
 
 def _text(block: HybridBlock, kwargs: dict[str, Any], channels: Any) -> str:
     content = ", ".join(f"{key}={value!r}" for key, value in kwargs.items())
-    return f"{type(block).__name__}({content}, in_channels={channels if channels else None})"
+    return f"{type(block).__name__}({content}, in_channels={channels})"
 
 
 class _BatchNorm(HybridBlock):
@@ -34,6 +34,7 @@ class _BatchNorm(HybridBlock):
 
     _operator = "BatchNorm"
 
+    # many parameters: those that the layers below have in common.
     def __init__(self, axis: int = 1, momentum: float = 0.9, epsilon: float = 1e-5, center: bool = True,
                  scale: bool = True, use_global_stats: bool = False, beta_initializer: Any = "zeros",
                  gamma_initializer: Any = "ones", running_mean_initializer: Any = "zeros",
@@ -55,7 +56,7 @@ class _BatchNorm(HybridBlock):
                                            differentiable=False)
 
     def __repr__(self) -> str:
-        return _text(self, self._kwargs, self.gamma.shape[0])
+        return _text(self, self._kwargs, self.gamma.shape[0] or None)
 
     def cast(self, dtype: Any) -> None:
         """Cast the parameters; those of float16 layers stay float32."""
@@ -106,6 +107,7 @@ class InstanceNorm(HybridBlock):
 class LayerNorm(HybridBlock):
     """Normalizes each example along one axis (arXiv 1607.06450)."""
 
+    # MXNet's signature
     def __init__(self, axis: int = -1, epsilon: float = 1e-5, center: bool = True, scale: bool = True,
                  beta_initializer: Any = "zeros", gamma_initializer: Any = "ones", in_channels: int = 0,
                  prefix: str | None = None, params: Any = None):

@@ -1,4 +1,4 @@
-"""Poolings."""
+"""Poolings. Their parameters are MXNet's, in its order, which is not the same for all."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -20,6 +20,7 @@ class _Pooling(HybridBlock):
     all numbers.
     """
 
+    # many parameters: those that the layers below have in common.
     def __init__(self, pool_size: Sequence[int], strides: Numbers | None, padding: Numbers, ceil_mode: bool,
                  global_pool: bool, pool_type: str, layout: str, count_include_pad: bool | None = None, **kwargs: Any):
         super().__init__(**kwargs)

@@ -1,4 +1,8 @@
-"""Recurrent cells and layers: `mx.gluon.rnn`."""
+"""Recurrent cells and layers: `mx.gluon.rnn`.
+
+Begin with `rnn_cell.py`, the cells of one step; `combined_cells.py` has cells of cells, `rnn_layer.py` layers that read
+whole sequences. Programs import the classes from here.
+"""
 from mxc.gluon.rnn import rnn_cell, rnn_layer
 from mxc.gluon.rnn.combined_cells import (
     BidirectionalCell,

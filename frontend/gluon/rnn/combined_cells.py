@@ -221,9 +221,6 @@ class ZoneoutCell(ModifierCell):
 class ResidualCell(ModifierCell):
     """The other cell's output, plus its input (arXiv 1609.08144)."""
 
-    def _alias(self) -> str:
-        return "residual"
-
     def hybrid_forward(self, F: Any, inputs: Any, states: State) -> Any:
         """See the class."""
         output, states = self.base_cell(inputs, states)
@@ -294,7 +291,7 @@ class BidirectionalCell(HybridRecurrentCell):
         outputs = [F.concat(one, other, dim=1, name=f"{self._output_prefix}t{i}")
                    for i, (one, other) in enumerate(zip(ahead, behind, strict=True))]
         if valid_length is not None:
-            outputs = sequences.masked(F, outputs, length, valid_length, axis, bool(merge_outputs))
+            outputs = sequences.masked(F, outputs, length, valid_length, axis, merge_outputs is None or merge_outputs)
         elif merge_outputs:
             outputs = sequences.merged(F, outputs, axis)
         return outputs, [*l_states, *r_states]

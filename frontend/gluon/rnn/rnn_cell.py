@@ -161,6 +161,7 @@ class _GateCell(HybridRecurrentCell):
 class RNNCell(_GateCell):
     """out = activation(inputs . i2h' + out . h2h' + biases)."""
 
+    # MXNet's signature
     def __init__(self, hidden_size: int, activation: Any = "tanh", i2h_weight_initializer: Any = None,
                  h2h_weight_initializer: Any = None, i2h_bias_initializer: Any = "zeros",
                  h2h_bias_initializer: Any = "zeros", input_size: int = 0, prefix: str | None = None,
@@ -190,6 +191,7 @@ class LSTMCell(_GateCell):
 
     _gates = 4
 
+    # MXNet's signature
     def __init__(self, hidden_size: int, i2h_weight_initializer: Any = None, h2h_weight_initializer: Any = None,
                  i2h_bias_initializer: Any = "zeros", h2h_bias_initializer: Any = "zeros", input_size: int = 0,
                  prefix: str | None = None, params: Any = None, activation: Any = "tanh",

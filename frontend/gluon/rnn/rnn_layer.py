@@ -9,6 +9,7 @@ import numpy as np
 from mxc import ndarray, symbol
 from mxc.compiler.error import ArgumentError
 from mxc.gluon.hybrid_block import HybridBlock
+from mxc.gluon.parameter import Parameter
 from mxc.gluon.rnn.sequences import BadSequence
 from mxc.ndarray import NDArray
 
@@ -20,13 +21,15 @@ class _RNNLayer(HybridBlock):
     states after the last step.
 
     inputs: (T, N, C), or (N, T, C) in the layout "NTC". hidden_size: of the outputs. dropout: of each layer's outputs
-    but the last one's. input_size: 0 for what the first input tells. Raises AssertionError for another layout.
+    but the last one's. input_size: 0 for what the first input tells. use_sequence_length: each call is given the number
+    of steps of each example, (N,). Raises AssertionError for another layout.
     """
 
+    # many parameters: those that the layers below have in common.
     def __init__(self, mode: str, gates: int, hidden_size: int, num_layers: int, layout: str, dropout: float,
                  bidirectional: bool, input_size: int, initializers: dict[str, Any], dtype: Any,
                  projection_size: int | None = None, clips: tuple[Any, Any, bool] = (None, None, False),
-                 **kwargs: Any):
+                 use_sequence_length: bool = False, **kwargs: Any):
         super().__init__(**kwargs)
         if layout not in ("TNC", "NTC"):
             raise BadLayout(f"layout is {layout!r}; expected 'TNC' or 'NTC'")
@@ -34,6 +37,7 @@ class _RNNLayer(HybridBlock):
         self._mode, self._layout, self._dropout, self._dtype = mode, layout, dropout, dtype
         self._dir, self._input_size, self._gates = 2 if bidirectional else 1, input_size, gates
         self._clip_min, self._clip_max, self._clip_nan = clips
+        self._use_sequence_length = use_sequence_length
         size = input_size
         for layer in range(num_layers):
             for side in "lr"[:self._dir]:
@@ -61,6 +65,15 @@ class _RNNLayer(HybridBlock):
         text += ", bidirectional" if self._dir == 2 else ""
         return f"{type(self).__name__}({text})"
 
+    def _collect_params_with_prefix(self, prefix: str = "") -> dict[str, Parameter]:
+        """The paths in MXNet's files are those of cells one above the other, as "_unfused.0.l_cell.i2h_weight"."""
+        start, found = f"{prefix}." if prefix else "", {}
+        for name, param in self._reg_params.items():
+            side, layer, rest = name[0], *name[1:].split("_", 1)
+            cell = f"{side}_cell." if self._dir == 2 else ""
+            found[f"{start}_unfused.{layer}.{cell}{rest}"] = param
+        return found
+
     def state_info(self, batch_size: int = 0) -> list[dict[str, Any]]:
         """Shape, layout and dtype of each state."""
         return [{"shape": (self._num_layers * self._dir, batch_size, self._projection_size or self._hidden_size),
@@ -82,15 +95,20 @@ class _RNNLayer(HybridBlock):
 
     def __call__(self, inputs: Any, states: Any = None,  # type: ignore[override]  # a call without states
                  sequence_length: Any = None, **kwargs: Any) -> Any:
-        """The outputs, and the states after the last step where states are given."""
+        """The outputs, and the states after the last step where states are given.
+
+        sequence_length: of each example, (N,), for a layer that was made with use_sequence_length.
+        """
         skips = states is None
         if skips:
             states = self._zeros(inputs)
         if isinstance(states, (NDArray, symbol.Symbol)):
             states = [states]
-        if sequence_length is not None:
-            raise ArgumentError(f"{self.name}: sequence_length is for GPUs in MXNet, and is not there")
-        outputs, states = super().__call__(inputs, states)
+        if (sequence_length is not None) != self._use_sequence_length:
+            raise ArgumentError(f"{self.name}: sequence_length is given, exactly if the layer is made with "
+                                "use_sequence_length=True")
+        lengths = [sequence_length] if self._use_sequence_length else []
+        outputs, states = super().__call__(inputs, states, *lengths)
         return outputs if skips else (outputs, states)
 
     def _zeros(self, inputs: Any) -> list[Any]:
@@ -111,7 +129,7 @@ class _RNNLayer(HybridBlock):
             param._finish_deferred_init()
 
     def hybrid_forward(self, F: Any, inputs: Any, states: Any,  # type: ignore[override]  # it takes no more
-                       **kwargs: Any) -> Any:
+                       sequence_length: Any = None, **kwargs: Any) -> Any:
         """See the class."""
         if F is ndarray:
             self._check(inputs, states)
@@ -122,9 +140,10 @@ class _RNNLayer(HybridBlock):
                  for name in (*kind, *(["h2r_weight"] if self._projection_size and kind[0] == "i2h_weight" else []))]
         flat = [kwargs[name].reshape(-1) for name in order]
         params = F._internal._rnn_param_concat(*flat, dim=0)
-        made = F.RNN(inputs, params, *states, state_size=self._hidden_size, num_layers=self._num_layers,
+        lengths = [] if sequence_length is None else [sequence_length]
+        made = F.RNN(inputs, params, *states, *lengths, state_size=self._hidden_size, num_layers=self._num_layers,
                      bidirectional=self._dir == 2, p=self._dropout, state_outputs=True, mode=self._mode,
-                     projection_size=self._projection_size, use_sequence_length=False,
+                     projection_size=self._projection_size, use_sequence_length=self._use_sequence_length,
                      lstm_state_clip_min=self._clip_min, lstm_state_clip_max=self._clip_max,
                      lstm_state_clip_nan=self._clip_nan)
         outputs, *new = made
@@ -147,6 +166,7 @@ def _initializers(i2h_weight: Any, h2h_weight: Any, i2h_bias: Any, h2h_bias: Any
 class RNN(_RNNLayer):
     """Layers of RNNCell's kind. activation: "relu" or "tanh". See `_RNNLayer`."""
 
+    # MXNet's signature
     def __init__(self, hidden_size: int, num_layers: int = 1, activation: str = "relu", layout: str = "TNC",
                  dropout: float = 0, bidirectional: bool = False, i2h_weight_initializer: Any = None,
                  h2h_weight_initializer: Any = None, i2h_bias_initializer: Any = "zeros",
@@ -160,6 +180,7 @@ class LSTM(_RNNLayer):
     """Layers of LSTMCell's kind. projection_size: the output is projected to this size (arXiv 1402.1128).
     state_clip_min, state_clip_max: bounds of the memory. See `_RNNLayer`."""
 
+    # MXNet's signature
     def __init__(self, hidden_size: int, num_layers: int = 1, layout: str = "TNC", dropout: float = 0,
                  bidirectional: bool = False, input_size: int = 0, i2h_weight_initializer: Any = None,
                  h2h_weight_initializer: Any = None, i2h_bias_initializer: Any = "zeros",
@@ -181,6 +202,7 @@ class LSTM(_RNNLayer):
 class GRU(_RNNLayer):
     """Layers of GRUCell's kind. See `_RNNLayer`."""
 
+    # MXNet's signature
     def __init__(self, hidden_size: int, num_layers: int = 1, layout: str = "TNC", dropout: float = 0,
                  bidirectional: bool = False, input_size: int = 0, i2h_weight_initializer: Any = None,
                  h2h_weight_initializer: Any = None, i2h_bias_initializer: Any = "zeros",

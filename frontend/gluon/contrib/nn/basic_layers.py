@@ -71,6 +71,7 @@ class SyncBatchNorm(BatchNorm):
     """A BatchNorm over the parts of a batch on all devices. One process computes on one device here, so it is a
     BatchNorm; num_devices has no effect."""
 
+    # MXNet's signature
     def __init__(self, in_channels: int = 0, num_devices: int | None = None, momentum: float = 0.9,
                  epsilon: float = 1e-5, center: bool = True, scale: bool = True, use_global_stats: bool = False,
                  beta_initializer: Any = "zeros", gamma_initializer: Any = "ones",

@@ -1,4 +1,8 @@
-"""Networks for images, 34 of them: `mx.gluon.model_zoo.vision`."""
+"""Networks for images, 34 of them: `mx.gluon.model_zoo.vision`.
+
+Begin with `get_model`, here, and `resnet.py`: each family of networks has a file. Programs import classes and functions
+from here.
+"""
 from typing import Any
 
 from mxc.compiler.error import nearest

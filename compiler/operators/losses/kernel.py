@@ -1,0 +1,127 @@
+"""The routine of a loss over sequences."""
+from __future__ import annotations
+
+from mxc.compiler.kernel.routines.rule import RoutineCall, RoutineNode, call
+from mxc.compiler.kernel.routines.spec import routine
+from mxc.compiler.kernel.routines.words import exp_, floor_, int64, log_, max_, min_
+from mxc.compiler.ops.operator import Params
+
+FAR = -1e30  # stands for the logarithm of 0: real sums do not come near it, and unlike infinity's its difference is 0
+
+
+def ctc_loss_routine(c: RoutineNode, params: Params) -> RoutineCall:
+    """logits (steps, batch, classes), label (batch, most) -> (batch)."""
+    return _ctc(c, params, False)
+
+
+def ctc_loss_grad_routine(c: RoutineNode, params: Params) -> RoutineCall:
+    """logits (steps, batch, classes), label (batch, most) -> (steps, batch, classes)."""
+    return _ctc(c, params, True)
+
+
+def _ctc(c: RoutineNode, params: Params, backward: bool) -> RoutineCall:
+    steps, batch, classes = c.shape(0)
+    integers = (steps, batch, classes, c.shape(1)[1], steps if backward else 2, params.blank, params.padding)
+    large = 1e300 if c.dtype(0) == "float64" else 1e38
+    return call("ctc", integers, backward=backward, far=FAR, large=large, real=c.dtype(0))
+
+
+# long: one recursion over a table; routines have no functions of their own.
+@routine(inputs=("logits", "label", "data_lengths", "label_lengths"), outputs=("out",), units="batch",
+         scratch={"ahead": ("real", "rows * (2 * most + 1)"), "behind": ("real", "2 * most + 1"),
+                  "places": ("int64", "2 * most + 1")})
+def ctc(first, last, logits, label, data_lengths, label_lengths, out, ahead, behind, places, steps, batch, classes,
+        most, rows, blank, padding, *, backward, far, large, real):
+    """-log(the probability of a row's label) as (batch,), or backward its gradient by what logits were made from, as
+    (steps, batch, classes). Both are 0 where the label does not fit into the row's steps.
+
+    logits: (steps, batch, classes), logarithms of probabilities; label: (batch, most); data_lengths, label_lengths:
+    (batch,), the latter below 0 for a label that ends before the first `padding`. Labels and lengths are rounded, half
+    up. A path goes through the places blank, label 0, blank, label 1, ..., blank: from one to itself or the next, or
+    over a blank between labels that differ. A place of no class cannot be. ahead: by step, of which there are the last
+    `rows`, and place the logarithm of the probability of all paths up to there; behind: that of all that go on from a
+    place.
+    """
+    for n in range(first, last):
+        length = min_(max_(int64(floor_(data_lengths[n] + real(0.5))), int64(0)), int64(steps))
+        count = int64(floor_(label_lengths[n] + real(0.5)))
+        if count < 0:
+            count = int64(0)
+            while count < most and floor_(label[n * most + count] + real(0.5)) != real(padding):
+                count += 1
+        count = min_(count, int64(most))
+        width = 2 * count + 1
+        needed = count
+        for i in range(width):
+            places[i] = int64(blank)
+        for i in range(count):
+            places[2 * i + 1] = int64(floor_(label[n * most + i] + real(0.5)))
+            if i > 0 and places[2 * i + 1] == places[2 * i - 1]:
+                needed += 1
+        fits = length > 0 and needed <= length
+        if not fits:
+            length = int64(0)
+        for t in range(length):
+            row = t % rows * width
+            before = (t + rows - 1) % rows * width
+            base = (t * batch + n) * classes
+            for i in range(width):
+                one = places[i]
+                reached = real(0) if i < 2 else real(far)
+                if t > 0:
+                    start = max_(i - 1, 0)
+                    if i > 1 and one != blank and one != places[i - 2]:
+                        start = i - 2
+                    top = ahead[before + i]
+                    for j in range(start, i):
+                        top = max_(top, ahead[before + j])
+                    total = real(0)
+                    for j in range(start, i + 1):
+                        total += exp_(ahead[before + j] - top)
+                    reached = top + log_(total)
+                known = 0 <= one < classes
+                ahead[row + i] = max_(reached + logits[base + one], real(far)) if known else real(far)
+        whole = real(far)
+        if fits:
+            row = (length - 1) % rows * width
+            top = ahead[row + width - 1]
+            total = real(1)
+            if width > 1:
+                top = max_(top, ahead[row + width - 2])
+                total = exp_(ahead[row + width - 1] - top) + exp_(ahead[row + width - 2] - top)
+            whole = top + log_(total)
+        if not backward:
+            out[n] = -whole if fits else real(0)
+            if fits and whole <= real(far) / real(2):
+                out[n] = real(large) * real(large)  # infinity
+        else:
+            for t in range(steps):
+                base = (t * batch + n) * classes
+                for k in range(base, base + classes):
+                    out[k] = exp_(logits[k]) if t < length else real(0)
+            for i in range(width):
+                behind[i] = real(0) if i + 2 >= width else real(far)
+            for back in range(length if not whole <= real(far) / real(2) else int64(0)):
+                t = length - 1 - back
+                base = (t * batch + n) * classes
+                if back > 0:
+                    following = base + batch * classes
+                    for i in range(width):
+                        one = places[i]
+                        known = 0 <= one < classes
+                        behind[i] = max_(behind[i] + logits[following + one], real(far)) if known else real(far)
+                    for i in range(width):
+                        stop = min_(i + 2, width)
+                        if i + 2 < width and places[i + 2] != blank and places[i + 2] != places[i]:
+                            stop = i + 3
+                        top = behind[i]
+                        for j in range(i + 1, stop):
+                            top = max_(top, behind[j])
+                        total = real(0)
+                        for j in range(i, stop):
+                            total += exp_(behind[j] - top)
+                        behind[i] = top + log_(total)
+                for i in range(width):
+                    one = places[i]
+                    if 0 <= one < classes:
+                        out[base + one] = out[base + one] - exp_(ahead[t * width + i] + behind[i] - whole)
