@@ -88,7 +88,7 @@ _interned: weakref.WeakValueDictionary[tuple, Value] = weakref.WeakValueDictiona
 
 
 def make(op: str, args: Sequence[Value] = (), dtype: str = "", data: Any = None) -> Value:
-    """The one value of these parts."""
+    """The value with these parts, of which there is only one."""
     # repr tells 0.0 from -0.0, 1 from 1.0 and True, and keeps nan equal to itself
     key = (op, tuple(map(id, args)), dtype, repr(data))
     value = _interned.get(key)

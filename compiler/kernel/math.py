@@ -1,9 +1,9 @@
 """Functions of one real variable as arithmetic on kernel values, so that they are inlined and vectorised.
 
 `expand(value)` rewrites a value until only ARITHMETIC is left and calls of LIBM, which the printers emit as calls
-of the C library. float32: at most 2 units in the last place over the whole range, denormals, infinities and NaN right,
-but for `decay` and `normal_cdf`, which softmax and gelu are made of and which say themselves how exact they are.
-float64: at most 4. float16 is computed in float32 and rounded once.
+of the C library. In float32, results are off by at most 2 units in the last place over the whole range, and denormals,
+infinities and NaN are right; `decay` and `normal_cdf`, which softmax and gelu are made of, say themselves how exact
+they are. In float64 results are off by at most 4 units. float16 is computed in float32 and rounded once.
 
 The polynomials are minimax fits (Lawson's iteration on Chebyshev nodes, double precision), relative to the function,
 on the interval named beside each. No step may be reassociated: the printers never allow it outside of reductions.
@@ -147,7 +147,7 @@ def _reduced(x: Real, offset: int, sign: float = 1.0) -> tuple[Value, Real]:
 
 
 def _power_of_two(n: Value) -> Real:
-    """2**(n - bias) for an exponent of normal numbers, of which only the low bits matter."""
+    """2**(n - bias), which must be a normal number. Only the low bits of n matter."""
     return from_bits(integer("shl", n, FORMATS["float32" if n.dtype == "int32" else "float64"].mantissa))
 
 

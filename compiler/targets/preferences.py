@@ -1,8 +1,8 @@
-"""The figures that passes and stages decide by, of which each target gives its own (`KernelTarget.prefers`).
+"""The figures that passes and stages decide by. Each target gives its own (`KernelTarget.prefers`).
 
-A figure belongs here when it was measured on one kind of machine: what a launch costs, what fits its caches, from where
-on a kernel of another form is faster. Results do not depend on them, but for the order of sums and for Winograd's
-rounding. Bounds of the compiler itself, such as the nodes of a group, are constants where they are used.
+A figure belongs here when it was measured on one kind of machine: what a launch costs, what fits its caches, at which
+size another kind of kernel becomes faster. Results do not depend on the figures, except for the order of sums and for
+Winograd's rounding. Bounds of the compiler itself, such as the nodes of a group, are constants where they are used.
 """
 from __future__ import annotations
 

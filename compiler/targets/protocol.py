@@ -1,6 +1,6 @@
 """What a target is: the protocol that the compiler and the runtime know targets by.
 
-Every target is a `Target`. What it can do besides is one of these, of which the names say what they take:
+Every target is a `Target`. One of these protocols says what else it can do:
 
   GraphTarget    runs graphs node by node: `reference`
   KernelTarget   has code for kernels; `compile_graph` takes it: `cpu`, `cuda`
@@ -258,7 +258,7 @@ class Host(Protocol):
         ...
 
     def load_image(self, code: bytes | memoryview, imports: Mapping[str, int]) -> int:
-        """Map an image into this process, for as long as that lives; its address. Raises TargetError."""
+        """Map an image into this process, for as long as that lives, and give its address. Raises TargetError."""
         ...
 
     def load_objects(self, objects: Sequence[bytes], symbols: Sequence[str]) -> dict[str, int]:

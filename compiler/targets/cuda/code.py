@@ -51,8 +51,8 @@ def capability(arch: str) -> tuple[int, int]:
 
 
 def toolchain() -> tuple[Any, Any]:
-    """numba's cuda module and cuda.core. Raises TargetError naming the extra when they or their libraries lack, or when
-    they do not work with this NumPy, and whatever else keeps them from being imported."""
+    """numba's cuda module and cuda.core. Raises TargetError, naming the extra, when they or their libraries are not
+    installed or do not work with this NumPy, and TargetError when anything else keeps them from being imported."""
     try:
         import cuda.core
         import numba_cuda  # noqa: F401 - what makes `numba.cuda` the maintained one

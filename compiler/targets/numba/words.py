@@ -110,7 +110,7 @@ def _meaning(name: str) -> Callable[..., Any]:
 
 
 def _print(s: Steps, word: Word) -> Typed | Buffer | None:
-    """Print a word's function, whose first parameter is where the result goes if there is one; the result."""
+    """Print a word's function, whose first parameter is where its result goes if it has one, and give that result."""
     kinds = [("ptr" if isinstance(_llvm_type(k), llvm_ir.PointerType) else register_type(k)) for k in word.kinds]
     parameters = ", ".join(["ptr result", *(f"{kind} x{i}" for i, kind in enumerate(kinds))])
     with s.b.function(word.symbol, parameters) as (place, *values):

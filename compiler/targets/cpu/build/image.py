@@ -156,8 +156,8 @@ def _system() -> ctypes.CDLL:
 
 
 def load(code: bytes | memoryview, imports: Mapping[str, int]) -> int:
-    """Map an image into this process, for as long as that lives; its address. Raises TargetError when the C library
-    lacks a function, or the system does not let memory become executable."""
+    """Map an image into this process, for as long as that lives, and give its address. Raises TargetError when the C
+    library lacks a function, or the system does not let memory become executable."""
     filled = bytearray(code)
     try:
         for name, offset in imports.items():

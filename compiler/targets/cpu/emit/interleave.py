@@ -1,4 +1,4 @@
-"""Several vectors at a time in loops of long formulas.
+"""Hints by which LLVM computes several vectors at a time in loops of long formulas.
 
 A function such as `exp` is a chain of 20 to 50 instructions that need each other's results. One vector's chain leaves
 the processor idle for most of its latency, and the next iterations' are too far away for it to look ahead to; LLVM

@@ -1,8 +1,9 @@
 """Which skeleton a canonical loop kernel has on the CPU, and into how many units of work it is divided.
 
-Three skeletons. *map*: no accumulators; the innermost axis is the vector loop. *rows*: one point of the domain at a
-time, the innermost reduce axis is the vector loop. *columns*: where the loads run along the domain's last axis rather
-than along the reduce axes, a block of that axis at a time; its accumulators lie in the thread's scratch memory.
+There are three skeletons. A *map* has no accumulators; its innermost axis is the vector loop. *rows* takes one point of
+the domain at a time; the innermost reduce axis is the vector loop. *columns* is taken where the loads run along the
+domain's last axis rather than along the reduce axes: it takes a block of that axis at a time, whose accumulators lie in
+the thread's scratch memory.
 
 A short last axis of the domain, the *lanes* (canonical.py), is an innermost loop of constant length in maps and rows.
 It takes the place of columns: each point of the other axes is a vector or two. Accumulators are then local arrays.

@@ -1,7 +1,7 @@
 """Products of a matrix and a vector (`calls.gemm` of a single row or column), or few rows: one pass over the matrix.
 
-y[j] = sum over k of x[k] * W[j, k]. A unit of work is a chunk of j, of one batch, summed up in scratch, together with
-the units that follow it, as far as one thread has them and the sums stay near:
+y[j] = sum over k of x[k] * W[j, k]. A unit of work is a chunk of j, of one batch. It is summed up in scratch together
+with the units that follow it, as far as the same thread has them and the sums stay in a near cache:
 
     by rows (the depth of a row lies together):  ROWS rows at a time, vectors of the depth, whose lanes are added up
     by columns (j lies together):                STEPS of the depth at a time, VECTORS of j, for each of few rows x
