@@ -8,7 +8,7 @@ from mxc.compiler.graph.building import along, as_dtype, as_shape, filled, finis
 from mxc.compiler.graph.gradient_rule import Gradient, ignores, loss
 from mxc.compiler.graph.graph import Entry, GraphBuilder, Node
 from mxc.compiler.graph.options import Options
-from mxc.compiler.operators.softmax.graph import as_own_dtype, softmax_over
+from mxc.compiler.operators.softmax.graph import as_own_dtype, log_softmax_over, softmax_over
 from mxc.compiler.ops.operator import Params
 
 LEAST = 1e-8  # the probability below which softmax_cross_entropy does not go
@@ -180,7 +180,7 @@ def softmax_output_grad(g: Gradient) -> list[Entry | None]:
 def ctc_inputs(builder: GraphBuilder, params: Params, inputs: list[Entry]) -> tuple[list[Entry], dict[str, Any]]:
     """Inputs and parameters of `_mxc_ctc_loss`: lengths that are not given are all steps, and below 0."""
     data, label, *given = inputs
-    logits = builder.make("log_softmax", widened(builder, data), axis=-1)
+    logits = log_softmax_over(builder, widened(builder, data), (2,))
     steps, batch, classes = builder.shape(data)
     dtype = builder.dtype(logits)
     rest = iter(given)

@@ -68,9 +68,14 @@ def log_softmax(builder: GraphBuilder, node: Node, inputs: list[Entry], options:
     """x / t - log(sum(exp(x / t))) over an axis, with the largest x subtracted first."""
     x = widened(builder, inputs[0])
     axes = (node.params.axis % len(builder.shape(x)),)
-    centred = _centred(builder, x, axes, node.params.temperature)
-    total = builder.make("sum", _powers(builder, centred, node.params.temperature), axis=axes, keepdims=True)
-    return as_own_dtype(builder, node, builder.make("broadcast_sub", centred, builder.make("log", total)))
+    return as_own_dtype(builder, node, log_softmax_over(builder, x, axes, node.params.temperature))
+
+
+def log_softmax_over(builder: GraphBuilder, x: Entry, axes: tuple[int, ...], temperature: float | None = None) -> Entry:
+    """The logarithm of softmax over axes."""
+    centred = _centred(builder, x, axes, temperature)
+    total = builder.make("sum", _powers(builder, centred, temperature), axis=axes, keepdims=True)
+    return builder.make("broadcast_sub", centred, builder.make("log", total))
 
 
 def softmax_activation(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry]:
