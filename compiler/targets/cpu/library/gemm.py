@@ -39,7 +39,7 @@ ROWS = 1024  # a unit has at most so many rows
 PART = 12  # so many tiles of rows are multiplied by all panels of a unit before the next ones are
 SQUARE = 16  # packed rows are cut into up to SQUARE * m / n chunks before columns are cut; rows in place into m / n
 KEPT_BYTES = 2 << 20  # panels of a unit with at most so many bytes over the whole depth stay packed for the next unit
-UNIT_PRODUCTS = 1 << 18  # a unit has at least so many multiplications
+UNIT_PRODUCTS = 1 << 18  # a unit has at least so many multiplications, if the product has
 AHEAD = 8  # a line of an operand is asked for so many lines before it is packed: hardware does not foresee long steps
 
 
