@@ -51,6 +51,7 @@ bench: $(READY)
 	$(BIN)/python bench/codegen.py $(if $(QUICK),--rounds 3)
 	BENCH_PEERS="$(BENCH_PEERS)" $(BIN)/python bench/eager.py
 	BENCH_PEERS="$(BENCH_PEERS)" $(BIN)/python bench/train.py $(if $(QUICK),--rounds 1 --cases mlp)
+	BENCH_PEERS="$(BENCH_PEERS)" $(BIN)/python bench/gluon.py $(if $(QUICK),--rounds 1 --cases mlp)
 	BENCH_PEERS="$(BENCH_PEERS)" $(BIN)/python bench/small.py $(if $(QUICK),--rounds 1 --count 48)
 ifeq ($(QUICK),)
 	if [ -e $(MODELS)/cases.json ]; then BENCH_PEERS="$(BENCH_PEERS)" $(BIN)/python bench/memory.py $(MODELS); fi

@@ -28,7 +28,7 @@ def compile(net: HybridBlock, data: Any, path: str | os.PathLike[str] | None = N
     params = net.collect_params()
     device = next(array for array in nested.leaves(sets[0]) if isinstance(array, NDArray)).context
     values = {name: params[name].data(device) for name in graph.symbol.list_inputs() if name in params}
-    executors = []
+    executors: list[Any] = []
     for inputs in sets:
         arrays = [a for a in nested.flatten(inputs, "input")[0] if a is not None]
         if len(arrays) != len(graph.inputs):
