@@ -351,7 +351,7 @@ class _Images(Function):
         rest = [apart, further, add, *itertools.chain.from_iterable(loops)]
         with b.when(apart.equals(0)):
             b.call("multiply_1", [here, factors.pointer, sums.pointer, *rest, rows])
-        with b.when(apart.differs(0)):  # two vectors of images: registers hold sums of half of the rows
+        with b.when(apart.differs(0)):  # two vectors: the registers hold sums of half of the rows
             step = row_step(self.isa)
             half = b.select(rows <= mr // 2, rows, b.lift(ceil_div(rows, 2 * step) * step))
             for first, count in ((b.lift(0), half), (half, rows - half)):

@@ -30,7 +30,7 @@ from mxc.compiler.targets.cpu.library.tile import add_products, print_tiles, zer
 from mxc.compiler.targets.cpu.machine.isa import Isa
 
 PANELS = 16  # a band has at most so many panels, unless one output row fills more
-PANEL_BYTES = 128 << 10  # the panels of a band have at most so many bytes, unless one panel, or one output row, has more
+PANEL_BYTES = 128 << 10  # the panels of a band have at most so many bytes, unless one panel or output row has more
 LINES = 8  # so many lines are brought before they go to the panels: reading what was just written is slow
 AHEAD = 2  # a channel's data are asked for so many channels before they are packed
 
