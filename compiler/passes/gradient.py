@@ -172,7 +172,7 @@ def _by_parts(g: Gradient) -> list[Entry | None]:
         if back is not None:
             flows.setdefault(part, []).append(back)
     wanted = [e.node for e, asked in zip(given, g.asked, strict=False) if asked]
-    inside: list[tuple[str, Entry]] = []  # monitors are told of the whole alone
+    inside: list[tuple[str, Entry]] = []  # Nobody reads it: monitors are told of the whole node, not of its parts.
     _flow_through(graph.nodes, _leading(graph, wanted), flows, gradient_of, inside)
     return [_sum(g.builder, e, flows.get(e, []), inside) if asked else None
             for e, asked in zip(given, g.asked, strict=False)]
