@@ -198,7 +198,7 @@ def _program_of(nodes: list[Recorded], leaves: Sequence[Leaf], heads: Sequence[A
 
     again: whether they are to be differentiated themselves.
     """
-    wanted, places = set(leaves), {}
+    wanted, places, alike = set(leaves), {}, dict[int, int]()
     structure: list[Hashable] = [is_train, again]
     for position, node in enumerate(nodes):
         places[node] = position
@@ -213,7 +213,8 @@ def _program_of(nodes: list[Recorded], leaves: Sequence[Leaf], heads: Sequence[A
                 structure += (places[below], index)  # type: ignore[index]
         else:
             array = node.outputs[0]
-            structure.append((array.shape, array.dtype, node in wanted))
+            first = alike.setdefault(id(array.memory), position)  # leaves of one array: see `_name_states`
+            structure.append((array.shape, array.dtype, node in wanted, first))
     for head in heads:
         assert head.entry is not None
         structure += (places[head.entry.node], head.entry.index)  # type: ignore[index]
@@ -228,6 +229,7 @@ def _program_of(nodes: list[Recorded], leaves: Sequence[Leaf], heads: Sequence[A
 
 def _made_program(nodes: list[Recorded], leaves: Sequence[Leaf], heads: Sequence[Array], is_train: bool,
                   again: bool) -> _Program:
+    _name_states(nodes)
     graph = Graph([head.entry for head in heads if head.entry is not None])
     for node in graph.nodes:
         assert isinstance(node, Recorded)
@@ -255,6 +257,15 @@ def _made_program(nodes: list[Recorded], leaves: Sequence[Leaf], heads: Sequence
     bundle = None if again or len(specials) < len(made) else bundle_of(
         specials, [inputs for _, inputs in made], len(nodes), own, [place for _, _, place in sought])
     return _Program(made, sought, bundle, len(nodes) + own)
+
+
+def _name_states(nodes: list[Recorded]) -> None:
+    """Give all leaves of an array whose gradient nobody asked for one name: each operator that reads it has a leaf of
+    its own, and the gradient pass knows by the name that several operators change one auxiliary state."""
+    names: dict[int, str] = {}
+    for node in nodes:
+        if isinstance(node, Leaf) and node.request == "null":
+            node.name = names.setdefault(id(node.outputs[0].memory), node.name)
 
 
 def _fitting(i: int, head: Array, value: Array) -> Array:

@@ -380,3 +380,18 @@ def test_the_summary(capsys: pytest.CaptureFixture[str]):
     hybrid.hybridize()
     with pytest.raises(AssertionError, match="hybridised"):
         hybrid.summary(mx.nd.ones((1, 2)))
+
+
+@pytest.mark.parametrize("hybrid", [False, True])
+def test_a_batch_norm_that_runs_twice_in_a_step_counts_both(hybrid: bool):
+    """The numbers are MXNet 1.9.1's."""
+    norm = nn.BatchNorm(in_channels=1, momentum=0.5)
+    norm.initialize()
+    if hybrid:
+        norm.hybridize()
+    one, two = mx.nd.array([[1.0], [3]]), mx.nd.array([[10.0], [30]])
+    with autograd.record():
+        total = norm(one) + norm(two)
+    total.backward()
+    np.testing.assert_allclose([norm.running_mean.data().asscalar(), norm.running_var.data().asscalar()],
+                               [6, 25.749996], rtol=1e-5)
