@@ -140,8 +140,8 @@ def allowed(module: str) -> set[str]:
 def difference(found: Set[str], wanted: Set[str]) -> str:
     """How the names that a module has differ from those it is to have, and what to do about it."""
     return (f"new: {sorted(found - wanted)}, gone: {sorted(wanted - found)}; an operator that MXNet does not have goes "
-            "into BEYOND here and into docs/differences.md, another new name becomes private or stays out of the module's "
-            "__all__; what is gone is brought back, or stands in MISSING with the reason")
+            "into BEYOND here and into docs/differences.md, another new name becomes private or stays out of the "
+            "module's __all__; what is gone is brought back, or stands in MISSING with the reason")
 
 
 def is_there(module: str) -> bool:
