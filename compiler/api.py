@@ -94,8 +94,8 @@ def watch_passes(graph: Graph, shapes: Mapping[str, Shape], dtypes: Mapping[str,
 
 def compile_update(op: Operator, dtypes: Sequence[str], sizes: Sequence[int], out: str | None,
                    ) -> tuple[int, tuple[int, ...], int]:
-    """An operator that changes arrays in place (see `update_kernel`), for this machine's CPU: the address of its code,
-    the integers behind the buffers, and the units of work."""
+    """Compile an operator that changes arrays in place (see `update_kernel`) for this machine's CPU. Returns the
+    address of its code, the integers that follow the buffers, and the units of work."""
     from mxc.compiler.kernel.canonical import canonical
     from mxc.compiler.kernel.updates import update_kernel
 

@@ -38,14 +38,14 @@ from mxc.compiler.system import env
 
 try:
     import fcntl
-except ImportError:  # not a POSIX system
+except ImportError:  # The system is not a POSIX one.
     fcntl = None  # type: ignore[assignment]
 
 LIMIT = 2 << 30  # bytes, where MXC_CACHE_SIZE says nothing
-TIDY_SHARE = 64  # of the limit: a process that stores that much looks whether the limit is kept
+TIDY_SHARE = 64  # A process that has stored 1/64 of the limit looks whether the directory keeps it.
 LOCK = ".mxc.lock"
 UNFINISHED = (".tmp", ".try")
-SHORTAGES = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EINTR)  # of this process or system
+SHORTAGES = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EINTR)  # errors of the process or system, not of a file
 _warned: set[str] = set()
 
 
@@ -65,9 +65,10 @@ class CacheEntry:
 
 @dataclass(frozen=True)
 class Info:
-    """What is in a cache's directory. nbytes: of everything in it; limit: how many there may be after a compilation
-    (0: any number); refused: files that were set aside because they were damaged; unfinished: files of writers that are
-    at work or were killed; readable: further directories, which cannot be written to."""
+    """What is in a cache's directory. nbytes: bytes of everything in it; limit: how many bytes there may be after a
+    compilation (0: any number); refused: how many files were set aside because they were damaged; unfinished: how many
+    files belong to writers that are at work or were killed; readable: further directories, which cannot be written to.
+    """
 
     path: Path
     entries: int
@@ -138,7 +139,7 @@ class Claims:
         return self._lock(key, fcntl.LOCK_EX | fcntl.LOCK_NB) if self._handle is not None else True
 
     def release(self, key: str) -> None:
-        """`key` was stored, or is not going to be."""
+        """Give up the claim on `key`: its code was stored, or is not going to be."""
         if self._handle is not None:
             self._lock(key, fcntl.LOCK_UN)
 
@@ -148,9 +149,9 @@ class Claims:
             fcntl.lockf(self._handle, how, 1, int(key[:7] + key[-7:], 16))
         except BlockingIOError:
             return False
-        except PermissionError:  # what some systems say in its place
+        except PermissionError:  # Some systems raise this in place of BlockingIOError.
             return False
-        except OSError:  # a file system without locks: everybody compiles
+        except OSError:  # The file system has no locks: every process compiles.
             return True
         return True
 
@@ -158,8 +159,8 @@ class Claims:
 class Cache:
     """Entries in one directory. `refused` counts the files that were set aside.
 
-    readable: further directories, of which entries are read. limit: bytes; 0 for no limit. writable: False for a
-    directory that may only be read.
+    readable: further directories from which entries are read. limit: the most bytes of all entries; 0 for no limit.
+    writable: False for a directory that may only be read.
     """
 
     def __init__(self, path: Path, readable: Sequence[Path] = (), limit: int = 0, writable: bool = True):
@@ -168,7 +169,7 @@ class Cache:
         self.limit = limit
         self.writable = writable
         self.refused = 0
-        self._unpruned = limit or LIMIT  # bytes stored since `tidy` pruned; at first it does
+        self._unpruned = limit or LIMIT  # bytes stored since `tidy` pruned; so many that its first call prunes
 
     def place(self, key: str) -> Path:
         """Where the entry of `key` is, or would be."""
@@ -186,7 +187,7 @@ class Cache:
                 _warn_once(f"kernels in {folder} that are another user's are not used: {error.strerror}", "")
             except (ValueError, KeyError, TypeError, OSError) as error:
                 reason = getattr(error, "strerror", None) or str(error)
-                if getattr(error, "errno", None) in SHORTAGES:  # which say nothing of the file
+                if getattr(error, "errno", None) in SHORTAGES:  # The file may be sound: it is not set aside.
                     _warn_once(f"the cached kernel {place} cannot be read and is built anew: {reason}", "")
                 else:
                     self._set_aside(place, reason)
@@ -201,7 +202,7 @@ class Cache:
         try:
             try:
                 self._write(key, data)
-            except FileNotFoundError:  # somebody removed the directory
+            except FileNotFoundError:  # Somebody has removed the directory.
                 if (trouble := why_unwritable(self.path)):
                     raise OSError(trouble) from None
                 self._write(key, data)
@@ -219,7 +220,7 @@ class Cache:
         handle, name = tempfile.mkstemp(dir=self.path, prefix=PREFIX, suffix=".tmp")  # mode 0600
         try:
             with os.fdopen(handle, "wb") as file:
-                if readers := self.path.stat().st_mode & 0o044:  # a directory that others may read, as a system's
+                if readers := self.path.stat().st_mode & 0o044:  # Others may read the directory, and so its files.
                     os.chmod(name, 0o600 | readers)
                 file.write(data)
                 file.flush()
@@ -367,7 +368,7 @@ def set_aside(place: Path) -> None:
     """Keep what is in an entry's place, if anything, as its `.bad`, where the file system allows it."""
     aside = place.with_suffix(".bad")
     with suppress(OSError):
-        if aside.is_dir() or place.is_dir():  # which a rename would not replace, or not by
+        if aside.is_dir() or place.is_dir():  # A rename replaces no directory, and puts none in a file's place.
             with suppress(FileNotFoundError):
                 _delete(aside)
         os.replace(place, aside)

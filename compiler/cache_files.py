@@ -29,8 +29,8 @@ VERSION = 2
 HEAD = struct.Struct("<8sII")
 SIZE = struct.Struct("<Q")
 UNSET = "\0"
-PREFIX = ".mxc-"  # of temporary files: a directory may have files of others
-OURS = re.compile(r"[0-9a-f]+-[0-9a-f]+\.(mxk|bad)|\.mxc-.*\.(tmp|try)|\.mxc\.lock")  # what is written there
+PREFIX = ".mxc-"  # Names of temporary files begin so: the directory may have files of other programs.
+OURS = re.compile(r"[0-9a-f]+-[0-9a-f]+\.(mxk|bad)|\.mxc-.*\.(tmp|try)|\.mxc\.lock")  # names of all files of the cache
 FLAGS = ("O_NOFOLLOW", "O_CLOEXEC", "O_NONBLOCK")  # a pipe in an entry's place must not make the reader wait
 STALE = 3600  # seconds after which a temporary file belongs to a writer that was killed
 PROBE = 1 << 18  # bytes: more than most kernels have, so that a disk which takes them is not full
@@ -43,7 +43,7 @@ def digest(parts: Mapping[str, str]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:24]
 
 
-@functools.lru_cache(maxsize=16)  # a process has few: of its target, and of plans for it
+@functools.lru_cache(maxsize=16)  # A process asks with few `parts`: for kernels and for plans of each target.
 def _digest_of(parts: frozenset[tuple[str, str]]) -> str:
     return digest(dict(parts))
 
@@ -107,7 +107,7 @@ def read(place: Path, use: bool = True) -> bytes:
         if not _trusted(status):
             raise ValueError("others can write to it")
         if use and time.time() - status.st_mtime > TOUCH:
-            with suppress(OSError):  # of a directory that may only be read
+            with suppress(OSError):  # The directory may be one that this process can only read.
                 os.utime(file.fileno() if os.utime in os.supports_fd else place)
         return file.read()
 
@@ -139,7 +139,7 @@ def refusal(path: Path) -> str:
         return f"{path}: {error.strerror or error}"
     if not stat.S_ISDIR(status.st_mode):
         return f"{path} is not a directory"
-    # who owns a link says where it points to, whatever its mode
+    # The owner of a link can change where it points to, whatever the link's mode is.
     sound = _trusted(status) and (not stat.S_ISLNK(link.st_mode) or _owned(link))
     return "" if sound else f"{path} does not belong to this user alone (others can write to it)"
 
@@ -175,7 +175,7 @@ def remove_stale(path: Path) -> None:
     with suppress(OSError), os.scandir(path) as scan:
         for left in scan:
             if left.name.startswith(PREFIX) and left.name.endswith((".tmp", ".try")):
-                with suppress(OSError):  # another process was faster
+                with suppress(OSError):  # Another process may have removed it first.
                     if time.time() - left.stat().st_mtime > STALE:
                         os.unlink(left.path)
 
@@ -186,7 +186,7 @@ def candidates() -> list[Path]:
     user = str(os.getuid()) if hasattr(os, "getuid") else "user"
     try:
         temporary = [Path(tempfile.gettempdir()) / f"mxc-{user}"]
-    except FileNotFoundError:  # it takes directories alone that a file can be written to: none where disks are full
+    except FileNotFoundError:  # Python accepts only directories that take a file; where disks are full there is none.
         temporary = []
     if chosen != UNSET:
         return [Path(chosen).absolute(), *temporary]
@@ -195,5 +195,5 @@ def candidates() -> list[Path]:
         return [Path(xdg) / "mxc", *temporary]
     try:
         return [Path.home() / ".cache" / "mxc", *temporary]
-    except RuntimeError:  # the system does not tell a home
+    except RuntimeError:  # The system tells no home directory.
         return temporary

@@ -37,7 +37,7 @@ class SettingError(MXNetError):
 
 
 class ArgumentError(MXNetError, ValueError):
-    """A value that does not fit what it is for; a ValueError too, as programs written for MXNet expect."""
+    """A value that does not fit its purpose; also a ValueError, as programs written for MXNet expect."""
 
 
 class ArgumentTypeError(MXNetError, TypeError):
@@ -51,7 +51,7 @@ class ArgumentIndexError(MXNetError, IndexError):
 class ArgumentKeyError(MXNetError, KeyError):
     """A name that is not among those that there are; a KeyError too."""
 
-    __str__ = Exception.__str__  # a KeyError shows its text as Python writes it
+    __str__ = Exception.__str__  # KeyError's own would show the message in quotes, as repr() writes it.
 
 
 class ModuleConflictError(MXNetError, ImportError):
@@ -69,7 +69,7 @@ class TargetError(MXNetError):
 def nearest(name: str, known: Iterable[str]) -> str:
     """"; did you mean 'X'?" for the known name closest to `name` when their cases are left aside, or "" when none is
     close. Of names that differ from each other by case alone it is the one closest as it is written."""
-    import difflib  # only now: a program without errors does not pay for it
+    import difflib  # This is imported here so that a program without errors does not pay for it.
 
     by_lower: dict[str, list[str]] = {}
     for each in known:

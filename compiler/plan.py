@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 
 from mxc.compiler.functions.faults import Faults, Line
 
-# A run has as many offsets of the random generator: each random node adds its own number, below this, to the run's.
+# How many offsets of the random generator each run has for itself: a random node adds its own number, which is below
+# this, to the offset of the run.
 OFFSETS_PER_RUN = 1 << 16
 
 
@@ -17,9 +18,9 @@ class Buffer(NamedTuple):
 
     pool: "argument", "aux", "output", "gradient", "head" (head gradient), "seed" (the random generator's two int64:
     seed and offset): bound by name; "arena": at byte `offset` of the executor's arena; "prepared": at byte `offset` of
-    the storage that the prepare steps fill; "status": at byte `offset` of what tells where kernels raised. name: of an
-    argument, of its gradient or of an auxiliary state; the position of an output, or of that whose head gradient it is.
-    node: what makes it, as an id in the graph that the passes made; None where that is no node of it.
+    the storage that the prepare steps fill; "status": at byte `offset` of what tells where kernels raised. name: the
+    name of an argument (also for its gradient) or of an auxiliary state; the position of an output (also for its head
+    gradient). node: the node that makes it, as an id in the graph that the passes made; None where no node of it does.
     """
 
     pool: str
@@ -39,7 +40,8 @@ class Step(NamedTuple):
     work. reads, writes: positions in Plan.buffers. label: the operators in it, for people. host: the node that Python
     runs, as its id in the graph that the passes made; None for kernels. flops: multiplications and additions of a
     library kernel's product, for people. calls: which of `values` (by position) are addresses of the code of other
-    kernels (by key). faults: of a kernel that may raise, which writes a status to its last buffer.
+    kernels (by key). faults: what errors are told with, for a kernel that may raise: it writes a status to its last
+    buffer.
     """
 
     phase: str
@@ -67,10 +69,10 @@ class Step(NamedTuple):
 class Plan:
     """Everything that a run needs besides the kernels' code and the arrays.
 
-    outputs: positions of the output buffers, in the graph's order. arena_bytes: activations; scratch_bytes: of each
-    thread; live_bytes: the largest sum of arena buffers alive at one step (what a perfect planner would need);
-    unplanned_bytes: what the arena buffers would take with no sharing. graph: the digest of the graph whose nodes host
-    steps are; "" where there are none.
+    outputs: positions of the output buffers, in the graph's order. arena_bytes: bytes of the arena; scratch_bytes:
+    bytes of scratch that each thread needs; live_bytes: the largest sum of arena buffers alive at one step (what a
+    perfect planner would need); unplanned_bytes: what the arena buffers would take if they shared nothing. graph: the
+    digest of the graph whose nodes the host steps run; "" where there are none.
     """
 
     buffers: list[Buffer] = field(default_factory=list)
@@ -99,7 +101,7 @@ class Plan:
 
     @property
     def status_bytes(self) -> int:
-        """What the buffers of the pool "status" take."""
+        """The bytes that the buffers of the pool "status" take."""
         return sum(b.nbytes for b in self.buffers if b.pool == "status")
 
     def text(self, names: Sequence[str] = ()) -> str:

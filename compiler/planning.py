@@ -37,7 +37,8 @@ class Planned:
 
 def plan_graph(graph: Graph, shapes: Mapping[str, Shape], dtypes: Mapping[str, str], grad_req: Mapping[str, str],
                is_train: bool, target: KernelTarget, keeps: bool) -> Planned:
-    """The arguments are those of `compile_graph`. Prints what the environment asks for."""
+    """The plan, and what was made on the way, for the arguments of `compile_graph`. Prints what the environment asks
+    for."""
     with uncollected():
         return _planned(graph, shapes, dtypes, grad_req, is_train, target, keeps)
 
@@ -68,7 +69,7 @@ def program_of(known: Graph, options: Options) -> Program:
 
 def watch_passes(graph: Graph, shapes: Mapping[str, Shape], dtypes: Mapping[str, str], grad_req: Mapping[str, str],
                  is_train: bool, target: KernelTarget, watch: Callable[[str, Graph, Graph], None] | None) -> Graph:
-    """See api.watch_passes."""
+    """Runs the passes and tells `watch` what each makes; api.watch_passes describes the arguments."""
     return transform(*_starting_point(graph, shapes, dtypes, grad_req, is_train, target, True), watch)
 
 

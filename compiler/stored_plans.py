@@ -1,9 +1,10 @@
 """Plans that were made before: in this process, and in the cache for others, so that the passes need not run again.
 
-What a plan is known by has no names, for a program that makes a network twice gives each automatic names of its own:
-operators and variables are known by their places in the graph, and so plans name arguments and auxiliary states here.
-An entry of the cache is as a kernel's (cache_files.py); its content is JSON. The key has the graph, the arguments of
-the compilation, what the environment changes in it, and the sources of the whole compiler.
+The description by which a plan is found holds no names: a program that makes a network twice gets other automatic names
+the second time. Operators and variables are known by their places in the graph, and stored plans name arguments and
+auxiliary states by these places too. An entry of the cache has the format of a kernel's (cache_files.py); its content
+is JSON. Its key depends on the graph, the arguments of the compilation, the environment variables that change it, and
+the sources of the whole compiler.
 """
 from __future__ import annotations
 
@@ -27,9 +28,11 @@ _OF_VARIABLES = ("argument", "aux", "gradient")  # the pools whose buffers have 
 
 def description(graph: Graph, shapes: Mapping[str, Shape], dtypes: Mapping[str, str], grad_req: Mapping[str, str],
                 is_train: bool, keeps: bool, target: KernelTarget) -> str:
-    """All that the plan depends on that `compile_graph` makes of these arguments for this target, and `write` and
-    `read` know it by; "" for one that is made anew each time: of a graph with operators of which nobody knows what
-    plans depend on, for a target without stored plans, and where passes are checked or print."""
+    """All that the plan depends on which `compile_graph` makes of these arguments; `write` and `read` find it by this.
+
+    "" for a plan that is made anew each time: where the graph has an operator whose dependencies nobody knows, where
+    the target stores no plans, and where passes are checked or print.
+    """
     watched = env.debug_level() >= PRINTS_ALL or env.names("MXC_PRINT") or env.flag("MXC_CHECK")
     places = _places(graph)
     if target.plans is None or watched or not (shapes.keys() | dtypes.keys()) <= places.keys():
@@ -66,8 +69,8 @@ def _places(graph: Graph) -> dict[str, int]:
 
 
 def _signature(graph: Graph, node: Node, is_known: bool) -> tuple[Any, ...] | None:
-    """What a plan depends on of a node's operator: of one of the table the name; of one that the program made what it
-    says itself, and shapes and dtypes, where these are known; None: nobody knows."""
+    """What a plan depends on in a node's operator. That is the name for an operator of the table; for one that the
+    program has made, the name, its own signature, and the node's shapes and dtypes. None where that is not known."""
     op = node.op
     assert op is not None
     if node.subgraphs:
@@ -86,13 +89,13 @@ def _parts(target: KernelTarget) -> dict[str, str]:
 
 @functools.cache
 def _digest() -> str:
-    """Of all sources of the compiler, the operator table among them."""
+    """The digest of all sources of the compiler, the operator table among them."""
     return sources.digest("", suffixes=(".py", ".yaml"))
 
 
 def _renamed(plan: Plan, rename: Callable[[str], str]) -> Plan:
     buffers = [Buffer(b.pool, b.dtype, b.shape, b.nbytes, rename(b.name), b.offset, b.node)
-               if b.pool in _OF_VARIABLES else b for b in plan.buffers]  # _replace takes thrice as long
+               if b.pool in _OF_VARIABLES else b for b in plan.buffers]  # `_replace` would take three times as long.
     return Plan(**{**vars(plan), "buffers": buffers})
 
 
@@ -111,8 +114,8 @@ def read(known: str, graph: Graph, target: KernelTarget, keeps: bool) -> Plan | 
 
 
 def write(known: str, graph: Graph, target: KernelTarget, plan: Plan, keeps: bool) -> None:
-    """Keep a plan: in this process, and in a file for others unless it is an operator's that is called on arrays (not
-    `keeps`), of which programs have as many as they have shapes."""
+    """Keep a plan in this process, and with `keeps` also in a file for other processes. Plans of operators that are
+    called on arrays come without `keeps`: a program has as many of them as it has shapes."""
     if not known:
         return
     places = _places(graph)

@@ -13,16 +13,16 @@ from typing import Any
 from mxc.compiler.error import MXNetError, SettingError, nearest
 from mxc.compiler.system import env
 
-PRINTS_ALL = 3  # MXC_DEBUG from which on every pass and stage prints what it changed
-PRINTS_UNCHANGED = 4  # MXC_DEBUG from which on those that changed nothing say so
+PRINTS_ALL = 3  # From this MXC_DEBUG on, every pass and stage prints what it changed.
+PRINTS_UNCHANGED = 4  # From this MXC_DEBUG on, also those that changed nothing say so.
 
 
 @dataclass(frozen=True)
 class Transformation:
     """A pass or a stage.
 
-    needs, gives: names of facts: what has to be there before it, and what is there after it. What gives nothing can be
-    left out: MXC_SKIP names it. also: another name for it in MXC_PRINT.
+    needs: names of the facts that have to hold before it; gives: those that hold after it. A transformation that gives
+    no fact can be left out: MXC_SKIP names it. also: another name for it in MXC_PRINT.
     """
 
     name: str

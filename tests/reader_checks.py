@@ -79,12 +79,13 @@ THRESHOLDS: dict[str, dict[str, object]] = {
 LIBRARY = {
     "blocked": "BAND_PIXELS COPY_BYTES GRAIN_BYTES", "blocked_depthwise": "BAND_PIXELS PIXELS UNROLLED",
     "blocks": "AHEAD CHUNK_TILES DEPTH_BYTES LINE PANELS PANEL_BYTES", "convolution": "FILTERS", "cutting": "UNITS",
-    "depthwise": "BAND_ELEMENTS TAPS UNROLLED VECTORS", "epilogue": "FEW",
+    "depthwise": "BAND_ELEMENTS TAPS UNROLLED VECTORS", "epilogue": "BRIEF",
     "gemm": "AHEAD DEPTH_BYTES KEPT_BYTES PANELS PART ROWS SQUARE UNIT_PRODUCTS",
     "image_lanes": "COPY_BYTES DEPTH_BYTES KEPT_BYTES NUMBERS TOGETHER VECTORS",
     "panels": "AHEAD LINES PANELS PANEL_BYTES", "product": "BLOCK_BYTES", "tile": "CHAINS STEP",
     "vector": "AHEAD AT_ONCE CHAINS LARGEST ROWS STEPS SUMS UNIT_PRODUCTS VECTORS",
-    "weight_grad": "COPY_BYTES FEW_PIXELS KEPT_BYTES LINES MANY PIXELS", "winograd": "AHEAD BAND_BYTES FILTERS WHERE",
+    "weight_grad": "COPY_BYTES FEW_PIXELS KEPT_BYTES LINES LINES_FACTOR PIXELS",
+    "winograd": "AHEAD BAND_BYTES FILTERS WHERE",
     "winograd_tiles": "PLACES READ RESULTS",
 }
 ROOTS = ("passes", "lowering", "operators", "kernel.calls", "kernel.canonical", "targets.cpu.emit.skeletons",

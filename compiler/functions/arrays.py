@@ -21,7 +21,7 @@ from mxc.compiler.functions.faults import Faults, Line
 from mxc.compiler.functions.source import FunctionSource
 from mxc.compiler.functions.unbound import check_bound
 
-DEFAULT = "default of "  # before a parameter: no name of Python's
+DEFAULT = "default of "  # stands before a parameter's name; the spaces keep it apart from every name of Python
 UNFIT = {ast.Yield: "it is a generator", ast.YieldFrom: "it is a generator", ast.Await: "it is asynchronous",
          ast.AsyncFor: "it is asynchronous", ast.AsyncWith: "it is asynchronous", ast.Global: "it changes globals",
          ast.Nonlocal: "it changes names of a function around it", ast.Import: "it imports", ast.ImportFrom:
@@ -34,19 +34,20 @@ UNFIT = {ast.Yield: "it is a generator", ast.YieldFrom: "it is a generator", ast
 
 
 class ArrayFunction:
-    """A function over whole arrays: its positional parameters are arrays, of which it writes those in `written`; its
-    keyword-only ones are numbers.
+    """A function over whole arrays: its positional parameters are arrays, and it writes to those that `written` names;
+    its keyword-only parameters are numbers.
 
-    lines: of each statement, by its number less one. Raises MXNetError quoting the line for what no such function may
-    do: return a value, write to an input, call what cannot be compiled.
+    lines: the line of each statement; that of statement n is lines[n - 1]. Making one raises MXNetError, which quotes
+    the line, where the function does what it may not: returns a value, writes to an input, or calls what cannot be
+    compiled.
     """
 
     def __init__(self, source: FunctionSource, written: Sequence[str]):
         self.source, self.written = source, tuple(written)
         self.arrays, self.digest = tuple(source.inputs), source.digest
         self.lines: list[Line] = []
-        self._trees: dict[Any, ast.FunctionDef] = {}  # by function
-        self._defaults: dict[Any, dict[str, Any]] = {}  # of each function, the values of names in its tree
+        self._trees: dict[Any, ast.FunctionDef] = {}  # Python function -> its rewritten definition
+        self._defaults: dict[Any, dict[str, Any]] = {}  # Python function -> values of the names that stand for defaults
         _check_stores(source, self.written)
         stored = (n for n in ast.walk(source.tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
         self._changed = {name.id for name in stored}  # names that may stand for other arrays than its parameters
@@ -59,8 +60,8 @@ class ArrayFunction:
         return MXNetError(self.faults(()).text(number, message))
 
     def check(self, shapes: Mapping[str, tuple[int, ...]]) -> None:
-        """Refuse what is plain to see without types: an array that is read or written at more indices than it has axes.
-        shapes: by the names of arrays. Raises MXNetError quoting the line."""
+        """Refuse what can be seen without types: an array that is read or written at more indices than it has axes.
+        shapes: the arrays' shapes, by name. Raises MXNetError quoting the line."""
         for node in ast.walk(self.source.tree):
             count = _count_indices(node)
             name = node.value.id if count else ""  # type: ignore[attr-defined]
@@ -69,12 +70,12 @@ class ArrayFunction:
                                         node)
 
     def faults(self, arrays: Sequence[str]) -> Faults:
-        """What a kernel of the function is told with that has these arrays."""
+        """What the errors of a kernel of this function are told with. arrays: names of the kernel's arrays."""
         return Faults(self.source.operator, self.source.role, tuple(arrays), tuple(self.lines))
 
     def made(self, decorate: Callable[[Any], Any]) -> Callable[..., None]:
-        """The function, its parameters all positional, in a module of its own in which lines are statements' numbers.
-        decorate: what is done to the functions that it calls."""
+        """The function with positional parameters only, made in a module of its own in which a statement's line is its
+        number. decorate: a function that is applied to each function that it calls."""
         found: dict[Any, Any] = {}
 
         def make(source: FunctionSource, is_called: bool) -> Any:
@@ -85,7 +86,7 @@ class ArrayFunction:
                 tree = self._trees[plain]
                 module = ast.Module([tree], [])
                 space |= {"__name__": "mxc_function", **self._defaults[plain]}
-                # asserts count whatever Python was started with
+                # With optimize=0 asserts count, whatever options Python was started with.
                 exec(compile(module, self._file, "exec", dont_inherit=True, optimize=0), space)
                 found[plain] = decorate(space[tree.name]) if is_called else space[tree.name]
             return found[plain]
@@ -93,8 +94,8 @@ class ArrayFunction:
         return make(self.source, False)
 
     def run(self, arrays: Sequence[np.ndarray], numbers: Sequence[object]) -> None:
-        """The function as Python runs it, on arrays in place: what its compiled code has to do, in dtypes of NumPy's
-        scalars. Raises MXNetError quoting the line for whatever it raises."""
+        """Run the function in Python, on arrays in place. This defines what its compiled code has to do; numbers have
+        the dtypes of NumPy's scalars. Raises MXNetError, which quotes the line, for whatever the function raises."""
         if self._plain is None:
             self._plain = self.made(lambda function: function)
         try:
@@ -121,7 +122,8 @@ class ArrayFunction:
         arguments = copy.deepcopy(source.tree.args)
         for argument in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs):
             argument.annotation = None
-        # compiled code gets its numbers behind its arrays, in a function that is called with their defaults
+        # Compiled code takes numbers as positional arguments after the arrays. Only a function that another one calls
+        # has defaults for them.
         keywords = source.keywords
         with_default = [a for a in arguments.kwonlyargs if is_called and keywords[a.arg] is not inspect.Parameter.empty]
         arguments.args += [*(a for a in arguments.kwonlyargs if a not in with_default), *with_default]
@@ -168,7 +170,7 @@ class ArrayFunction:
 
 
 def _count_indices(node: ast.AST) -> int:
-    """Of an array's element or part, by name, the number of its indices; 0 where that is not plain to see."""
+    """The number of indices in `name[i, j, ...]`; 0 where the node is something else, or the number cannot be seen."""
     if not (isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and isinstance(node.slice, ast.Tuple)):
         return 0
     numbers = (ast.Slice, ast.Name, ast.BinOp, ast.UnaryOp)
@@ -177,7 +179,7 @@ def _count_indices(node: ast.AST) -> int:
 
 
 def _check_attribute(source: FunctionSource, node: ast.Attribute) -> None:
-    """Refuse what is none of the members of modules and of arrays that are known to be safe."""
+    """Refuse a member of a module or an array unless it is known to be safe."""
     value = source.names.get(node.value.id) if isinstance(node.value, ast.Name) else None
     if isinstance(node.value, ast.Attribute):
         _check_attribute(source, node.value)
@@ -194,7 +196,7 @@ def _check_attribute(source: FunctionSource, node: ast.Attribute) -> None:
 
 
 def _is_unfit(node: ast.Name, source: FunctionSource) -> bool:
-    """Whether a name is Python's own and nothing that compiled code has."""
+    """Whether a name is one of Python's own that compiled code does not have."""
     if not isinstance(node.ctx, ast.Load) or node.id in source.function.__code__.co_varnames:
         return False
     value = getattr(builtins, node.id, None)

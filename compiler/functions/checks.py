@@ -1,4 +1,4 @@
-"""What no function of an elementwise operator may be or do, found in its text before anything else."""
+"""Finds, before anything else, what no function of an elementwise operator may be or do, in its text alone."""
 from __future__ import annotations
 
 import ast
@@ -56,7 +56,7 @@ def _own_nodes(tree: ast.AST) -> list[ast.AST]:
 
 
 def _check_return(source: FunctionSource, node: ast.Return, outputs: int) -> None:
-    """outputs below 0: of any number."""
+    """Raise MXNetError where a `return` surely does not give `outputs` numbers; below 0 it may give any number."""
     value = node.value
     what = "None" if value is None else NO_NUMBERS.get(type(value), "")
     if isinstance(value, ast.Constant):

@@ -1,7 +1,8 @@
-"""What a kernel that is a program's own function says when it raises, and the error that people get.
+"""How a kernel that is a program's own function reports an exception, and the error that people get of it.
 
-A kernel has no exceptions: it writes an integer to its status, 0 or the number of the statement (functions/arrays.py)
-and above it a kind. The lines of the statements are part of the plan.
+A kernel has no exceptions: it writes an integer to its status. That is 0, or the number of the statement that raised
+(functions/arrays.py) with the kind of the exception in the bits above it. The lines of the statements are part of the
+plan.
 """
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from typing import NamedTuple
 
 from mxc.compiler.error import MXNetError
 
-SHIFT = 32  # the bits below a status's kind
+SHIFT = 32  # bits of a status that hold the statement's number; the kind lies above them
 INDEX, OTHER = 1, 2
 KINDS = ("", "an index is out of bounds", "an operation failed: parts of arrays do not fit each other, or "
          "one has no elements", "AssertionError", "IndexError", "KeyError",
@@ -27,8 +28,8 @@ class Line(NamedTuple):
 
 
 class Faults(NamedTuple):
-    """What a kernel's errors are told with. operator, role: as in Source. arrays: names of the kernel's arrays. lines:
-    of each statement, by its number less one."""
+    """What a kernel's errors are told with. operator, role: as in FunctionSource. arrays: names of the kernel's arrays.
+    lines: the line of each statement; that of statement n is lines[n - 1]."""
 
     operator: str
     role: str
@@ -53,5 +54,5 @@ class Faults(NamedTuple):
 
 
 def kind_of(error: type[BaseException]) -> int:
-    """The kind of what a function raises."""
+    """The kind, as a status has it, of an exception that a function raises."""
     return next((KINDS.index(c.__name__) for c in error.__mro__ if c.__name__ in KINDS), OTHER)

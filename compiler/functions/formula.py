@@ -4,7 +4,7 @@ A formula is arithmetic, comparisons and functions over numbers, with branches a
 decides the course of. Reading runs the function once on names: both branches of an `if` are read, and what they differ
 in is selected; loops over known numbers are unrolled; functions that it calls are read where they are called. Each step
 becomes a line `name = expression` over earlier names, and equal steps are one line, so lines are as many as steps.
-What is exact neither here nor there is left to Numba: `NotFormula` says why.
+A function that could not be read exactly is left to Numba: `NotFormula` says why.
 """
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from mxc.compiler.functions.source import FunctionSource
 from mxc.compiler.functions.vocabulary import ARITHMETIC, COMPARISONS, FUNCTIONS, OF_KNOWN, ROUNDING, TESTS
 from mxc.compiler.system import syntax
 
-MOST_LINES = 256  # a formula of more steps is a loop that no one wants unrolled
-MOST_STEPS = 20_000  # statements read
-REAL, WHOLE, TRUTH = "real", "whole", "truth"  # a number of the dtype, one without a fraction, 0 or 1
+MOST_LINES = 256  # lines of a formula: one with more is a loop that nobody wants unrolled
+MOST_STEPS = 20_000  # statements: reading stops after so many, so that a long loop does not hold up the program
+REAL, WHOLE, TRUTH = "real", "whole", "truth"  # kinds: any number of the dtype, one without a fraction, 0 or 1
 KINDS = {float: REAL, int: WHOLE, bool: TRUTH}
 
 
@@ -33,7 +33,7 @@ class NotFormula(Exception):
 
 @dataclass(frozen=True)
 class Term:
-    """What a line or an argument is: its name, and its kind."""
+    """The value of a line or an argument that is not known while the function is read: its name and its kind."""
 
     name: str
     kind: str
@@ -41,15 +41,15 @@ class Term:
 
 @dataclass(frozen=True)
 class Formula:
-    """lines: (name, expression) over the arguments a0, a1, ... and the lines before. results: an expression for each
-    number that the function gives."""
+    """A function as formula. lines: (name, expression) pairs over the arguments a0, a1, ... and the lines before.
+    results: an expression for each number that the function gives."""
 
     lines: tuple[tuple[str, str], ...]
     results: tuple[str, ...]
 
 
 Operand = Any  # a Term, a number that is known, or a tuple of values
-NOTHING = object()  # what a name is that only one branch has given a value
+NOTHING = object()  # the value of a name to which only one branch of an `if` has given one
 
 
 def read_formula(source: FunctionSource, kinds: Sequence[type], outputs: int = 0) -> Formula:
@@ -98,12 +98,12 @@ class _Reader:
         self.lines: list[tuple[str, str]] = []
         self.known: dict[str, Term] = {}
         self.steps = 0
-        self.source = source  # of the function that is being read
+        self.source = source  # the function that is being read now
 
     # --- values
 
     def text(self, value: Operand) -> str:
-        """A value in an expression."""
+        """The text that a value has in an expression."""
         if isinstance(value, Term):
             return value.name
         if isinstance(value, (bool, int)):
@@ -115,7 +115,7 @@ class _Reader:
         return f"({text})" if text.startswith("-") else text
 
     def line(self, text: str, kind: str) -> Term:
-        """The step that an expression is."""
+        """The line that computes an expression: a new one, or the one that does so already."""
         if text not in self.known:
             if len(self.lines) >= MOST_LINES:
                 raise NotFormula(f"it takes more than {MOST_LINES} steps")
@@ -125,7 +125,7 @@ class _Reader:
         return self.known[text]
 
     def apply(self, pattern: str, kind: str, *values: Operand) -> Term:
-        """An expression over a, b and c, which become the values."""
+        """The line of an expression in which the values take the places of a, b and c."""
         names = dict(zip("abc", map(self.text, values), strict=False))
         tree = syntax.parse(pattern, "eval")
         for node in ast.walk(tree):
@@ -150,7 +150,7 @@ class _Reader:
     # --- statements
 
     def function(self, source: FunctionSource, arguments: dict[str, Operand]) -> Operand:
-        """What a function gives for these arguments."""
+        """What a function returns for these arguments."""
         before, self.source = self.source, source
         result = self.run(source.statements, dict(arguments))
         if result is None:
@@ -159,7 +159,8 @@ class _Reader:
         return result
 
     def run(self, statements: Sequence[Any], names: dict[str, Operand]) -> Operand | None:
-        """What statements return, None where they do not; `names` has the variables' values."""
+        """What the statements return; None where they reach their end without a return. names: the variables' values,
+        which are changed."""
         for i, node in enumerate(statements):
             self.steps += 1
             if self.steps > MOST_STEPS:
@@ -207,7 +208,7 @@ class _Reader:
         return value
 
     def items(self, node: ast.For, names: dict[str, Operand]) -> Sequence[Operand]:
-        """What a loop goes over, where that is known."""
+        """The values that a loop goes over. Raises NotFormula where they are not known."""
         if any(isinstance(n, (ast.Break, ast.Continue)) for n in ast.walk(node)):
             raise NotFormula("a loop ends early")
         value = self.value(node.iter, names)
@@ -318,7 +319,7 @@ class _Reader:
         return self.apply(f"a {sign} b", WHOLE if is_whole and not isinstance(op, ast.Div) else REAL, a, b)
 
     def of_numbers(self, op: ast.operator, function: Callable[[Any, Any], Any], a: Operand, b: Operand) -> Operand:
-        """What is known already."""
+        """The result of an operator on two numbers that are known."""
         for number in (a, b):
             is_huge = isinstance(op, ast.Pow) and isinstance(number, int) and abs(number) > 1024
             if isinstance(number, tuple) or is_huge:
@@ -339,7 +340,7 @@ class _Reader:
         return self.apply("-a", kind, a) if isinstance(op, ast.USub) else Term(a.name, kind)
 
     def compare(self, node: ast.Compare, names: dict[str, Operand]) -> Operand:
-        """A chain holds where each of its comparisons does."""
+        """The truth value of a comparison; a chain such as a < b < c holds where each of its comparisons does."""
         total: Operand = True
         left = self.value(node.left, names)
         for op, each in zip(node.ops, node.comparators, strict=True):
@@ -355,7 +356,7 @@ class _Reader:
         return total
 
     def both(self, a: Operand, b: Operand) -> Operand:
-        """Of two truth values."""
+        """Whether both of two truth values hold."""
         if not isinstance(a, Term):
             return b if a else False
         if not isinstance(b, Term):
@@ -395,7 +396,7 @@ class _Reader:
         return self.of_library(function, values)
 
     def called(self, node: ast.expr, names: Mapping[str, Operand]) -> Any:
-        """What is called: a Source, a function of math or numpy, or the name of one of Python's own."""
+        """What a call calls: a FunctionSource, a function of math or numpy, or the name of one of Python's own."""
         if isinstance(node, ast.Attribute):
             return self.member(node)
         if isinstance(node, ast.Name) and node.id not in names:
@@ -414,7 +415,7 @@ class _Reader:
         return self.function(function, arguments)
 
     def of_known(self, function: Any, values: Sequence[Operand]) -> Operand:
-        """A call on what is known already."""
+        """The result of a call whose arguments are all known."""
         if isinstance(function, str):
             if function not in OF_KNOWN:
                 raise NotFormula(f"it calls {function}")
@@ -426,7 +427,8 @@ class _Reader:
         return result if isinstance(result, range) else self.known_number(result)
 
     def of_python(self, name: str, values: Sequence[Operand]) -> Operand:
-        """abs, min, max and so on, as Python means them: a comparison with NaN does not hold."""
+        """A call of one of Python's own functions (abs, min, max, ...), as Python means it: no comparison with NaN
+        holds."""
         if any(isinstance(v, tuple) for v in values):
             raise NotFormula(f"{name} of a tuple")
         if name in ("min", "max") and len(values) > 1:
@@ -453,7 +455,7 @@ class _Reader:
         raise NotFormula(f"it calls {name}")
 
     def of_library(self, function: Any, values: Sequence[Operand]) -> Operand:
-        """A function of math or numpy."""
+        """A call of a function of math or numpy."""
         name = getattr(function, "__name__", "")
         is_math = getattr(function, "__module__", None) == "math"
         if any(isinstance(v, tuple) for v in values):
@@ -476,7 +478,7 @@ class _Reader:
 
 
 def wrong_count(count: int, outputs: int) -> str:
-    """What is wrong with a return of so many values in a tuple (0: of one by itself)."""
+    """The message about a return of `count` values in a tuple (0: of one by itself) where `outputs` are expected."""
     what = f"{count} values" if count else "one value"
     wanted = f"a tuple of {outputs}, the derivative by each input" if outputs else "one number"
     return f"it returns {what}; expected {wanted}"

@@ -1,4 +1,4 @@
-"""Whole numbers of 64 bits in rewritten functions (typed.py): what Python's unbounded ones become."""
+"""Whole numbers of 64 bits, which take the place of Python's unbounded ones in rewritten functions (typed.py)."""
 from __future__ import annotations
 
 import ast
@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-TYPE = "mxc_number"  # the conversion to the dtype, in the rewritten text
-INTEGER = "mxc_integer"  # the conversion to int64, which wraps
+TYPE = "mxc_number"  # the name that the conversion to the dtype has in rewritten text
+INTEGER = "mxc_integer"  # the name of the conversion to int64, which wraps
 
-# Code has no errors to raise: an integer divided by 0 gives 0, and what is shifted by too much is shifted out.
+# Compiled code cannot raise errors: an integer divided by 0 gives 0, and one shifted too far loses all its bits.
 WORDS: dict[str, ast.FunctionDef] = {n.name: n for n in ast.parse(f"""
 def mxc_whole(x):
     if x != x:
@@ -38,17 +38,17 @@ def mxc_right(a, b):
 _FOLDED: dict[type[ast.operator], Callable[[int, int], int]] = {
     ast.Add: lambda a, b: a + b, ast.Sub: lambda a, b: a - b, ast.Mult: lambda a, b: a * b,
     ast.Pow: lambda a, b: a**b, ast.LShift: lambda a, b: a << b}
-_MOST_BITS = 4096  # of what is computed here
+_MOST_BITS = 4096  # bits of a power or shifted constant that is computed while a function is rewritten
 
 
 def fits(value: Any) -> bool:
-    """Whether a constant is no whole number, or one of 64 bits."""
+    """Whether a constant can stay: a whole number must fit into 64 bits, all others fit."""
     return not isinstance(value, int) or -(1 << 63) <= value < 1 << 63
 
 
 class Simpler(ast.NodeTransformer):
-    """Writes calls that are operators as operators, and arithmetic of constant integers as its result. captured: what
-    a node stands for, as a function of math or numpy or the name of one of Python's."""
+    """Replaces calls that have an operator (`divmod`, `pow`) by it, and arithmetic of constant integers by its result.
+    captured: gives what a node stands for: a function of math or numpy, or the name of one of Python's own."""
 
     def __init__(self, captured: Callable[[ast.AST], Any]):
         self.captured = captured
@@ -87,6 +87,6 @@ class Simpler(ast.NodeTransformer):
 
 
 def _integer(node: ast.expr) -> int | None:
-    """The whole number that a constant is."""
+    """The value of a constant that is a whole number; None for all other nodes."""
     value = node.value if isinstance(node, ast.Constant) else None
     return value if isinstance(value, int) and not isinstance(value, bool) else None

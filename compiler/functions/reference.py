@@ -12,7 +12,7 @@ from mxc.compiler.functions.source import FunctionSource
 from mxc.compiler.functions.typed import ROUNDERS, build, rewritten
 from mxc.compiler.scalar_functions.records import BUILTINS
 
-# NumPy's names of functions of `math`
+# name of a function in `math` -> its name in NumPy
 _NAMES = {f.math: f.name for f in BUILTINS.values() if f.c} | {"pow": "power"}
 
 
@@ -29,7 +29,7 @@ class _Math:
             try:
                 return value(*numbers)
             except (OverflowError, ValueError):
-                if name == "lgamma":  # a pole, or too large
+                if name == "lgamma":  # The argument is a pole, or too large.
                     return math.inf
                 return math.nan if of_numpy is None else float(of_numpy(*map(float, numbers)))
 
@@ -41,7 +41,7 @@ def numpy_function(source: FunctionSource, kinds: Sequence[type], part: tuple[in
     """The function on NumPy's numbers of a dtype; NaN where Python raises an error."""
     number = np.dtype(dtype).type
     text = rewritten(source, kinds, part, "mxc_reference")
-    # what a math function gives is a float of Python, which takes the dtype of what it meets
+    # A function of math gives a float of Python, which takes the dtype of the NumPy number that it meets.
     modules = {name: _Math() for name, value in text.names.items() if value is math}
     function = build(text, {TYPE: number, INTEGER: _wrapped, **ROUNDERS, **modules})
 
@@ -55,5 +55,5 @@ def numpy_function(source: FunctionSource, kinds: Sequence[type], part: tuple[in
 
 
 def _wrapped(number: int) -> int:
-    """A whole number as 64 bits hold it."""
+    """A whole number wrapped to a signed one of 64 bits."""
     return (int(number) + (1 << 63)) % (1 << 64) - (1 << 63)

@@ -25,7 +25,7 @@ Definition = ast.FunctionDef | ast.Lambda
 class FunctionSource:
     """A Python function as it was when it was read.
 
-    operator: the name that it is registered under, for messages. role: what it is to the operator, as "function" or
+    operator: the name that it is registered under, for messages. role: what it is to the operator: "function" or
     "gradient". tree: its definition, with the lines of its file. names: what its free names stood for (modules,
     numbers, tuples of numbers, other functions' FunctionSources). Names of Python's own (`range`, `abs`) are not among
     them.
@@ -46,7 +46,8 @@ class FunctionSource:
     @property
     def keywords(self) -> dict[str, Any]:
         """Its keyword-only parameters with their defaults, `inspect.Parameter.empty` for those without."""
-        defaults = self.function.__kwdefaults__ or {}  # a signature would be that of what functools.wraps names
+        # inspect.signature would give that of the function which functools.wraps names.
+        defaults = self.function.__kwdefaults__ or {}
         return {a.arg: defaults.get(a.arg, inspect.Parameter.empty) for a in self.tree.args.kwonlyargs}
 
     @functools.cached_property
@@ -91,7 +92,7 @@ def read(operator: str, role: str, function: Callable[..., Any]) -> FunctionSour
 
 
 def _read(operator: str, role: str, function: Any, callers: tuple[Any, ...]) -> FunctionSource:
-    function = getattr(function, "py_func", function)  # of a function that Numba has decorated
+    function = getattr(function, "py_func", function)  # Numba's decorator keeps the Python function there.
     if not isinstance(function, types.FunctionType):
         raise MXNetError(f"operator {operator}: its {role} is {function!r}; expected a function written in Python")
     file, tree = _definition(operator, role, function)
@@ -121,7 +122,7 @@ def _read(operator: str, role: str, function: Any, callers: tuple[Any, ...]) -> 
 
 
 def _meaning(source: FunctionSource, node: ast.Name, value: Any, callers: tuple[Any, ...]) -> Any:
-    """What a free name is kept as."""
+    """The value that a free name keeps. Raises MXNetError for one that no function of an operator may refer to."""
     if isinstance(value, (bool, int, float)):
         return value
     if isinstance(value, np.generic) and value.dtype.kind in "biuf":
@@ -169,7 +170,7 @@ def _definition(operator: str, role: str, function: types.FunctionType) -> tuple
     """The file of a function, and its syntax tree there. The function is compared with what the file compiles to now:
     a file may have been edited since it was imported."""
     code = function.__code__
-    linecache.checkcache(code.co_filename)  # lines that were read before the file changed
+    linecache.checkcache(code.co_filename)  # drops lines that were read before the file changed
     lines = linecache.getlines(code.co_filename, function.__globals__)
     where = f"operator {operator}: its {role} {function.__name__}"
     if not lines:
@@ -181,12 +182,12 @@ def _definition(operator: str, role: str, function: types.FunctionType) -> tuple
         raise MXNetError(f"{where}: {code.co_filename} has changed since it was imported ({error})") from None
     fitting = [n for n in ast.walk(module) if isinstance(n, Definition) and _first_line(n) == code.co_firstlineno
                and getattr(n, "name", "<lambda>") == code.co_name]
-    if len(fitting) > 1:  # several lambdas on a line
+    if len(fitting) > 1:  # A line may hold several lambdas.
         fitting = [n for n in fitting if _is_within(code, n)] or fitting
     if len(fitting) > 1 and len({ast.dump(n) for n in fitting}) > 1:
         raise MXNetError(f"{where} ({code.co_filename}, line {code.co_firstlineno}) is one of several functions on its "
                          "line; expected a line of its own")
-    # Names that no text has are those of a tool that rewrites functions, as pytest does with `assert`.
+    # Names that no source text can have come from a tool that rewrites functions, as pytest rewrites `assert`.
     is_rewritten = any(name.startswith("@") for name in (*code.co_names, *code.co_varnames))
     if not fitting or not (is_rewritten or _essence(code) in codes):
         kind = "an asynchronous function" if inspect.iscoroutinefunction(function) else "not in its file as it is now"
@@ -197,7 +198,8 @@ def _definition(operator: str, role: str, function: types.FunctionType) -> tuple
 
 @functools.lru_cache(maxsize=8)
 def _module(text: str) -> tuple[ast.Module, frozenset[object]]:
-    """The syntax tree of a file, and what its functions do. Raises SyntaxError, and ValueError for null bytes."""
+    """The syntax tree of a file, and the `_essence` of each code object in it. Raises SyntaxError, and ValueError for
+    null bytes."""
     module = syntax.parse(text)
     found, waiting = set(), [compile(text, "<source>", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)]
     while waiting:
@@ -217,7 +219,7 @@ def _is_within(code: types.CodeType, node: Definition) -> bool:
     body = node.body if isinstance(node, ast.Lambda) else node
     first, last = (body.lineno, body.col_offset), (body.end_lineno, body.end_col_offset)
     places = [(line, column, end, to) for line, end, column, to in code.co_positions()
-              if None not in (line, end, column, to) and column != to]  # what does nothing has the line alone
+              if None not in (line, end, column, to) and column != to]  # Instructions that do nothing have no columns.
     return bool(places) and all(first <= p[:2] and p[2:] <= last for p in places)
 
 

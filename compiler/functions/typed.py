@@ -1,13 +1,13 @@
 """A function of numbers rewritten to compute in one float dtype, as NumPy's scalars beside Python's numbers do.
 
-Numba's rules widen (float32 + 1 is float64), so what is a whole number or a literal is made a number of the dtype
-where it meets one. `TYPE(x)` is that conversion; what it is, and what `math` and `np` are, says the caller: Numba's on
-the CPU, numba.cuda's, or NumPy's for the reference (reference.py). The lines of the text stay those of the user's
-file.
+Numba's rules widen (float32 + 1 is float64), so a whole number or a literal becomes a number of the dtype where it
+meets one. `TYPE(x)` is that conversion. The caller of `build` says what it is, and what `math` and `np` are: those of
+Numba for the CPU, of numba.cuda, or of NumPy for the reference (reference.py). The text keeps the line numbers of the
+user's file.
 
-Whole numbers are of 64 bits, and their arithmetic wraps; `INTEGER(x)` says so to the reference. What `int`, `round`,
-`math.floor` and so on give stays a number of the dtype, which is exact, until it meets a whole number: then it becomes
-the nearest one there is, and NaN becomes 0.
+Whole numbers have 64 bits, and their arithmetic wraps; the reference does that by `INTEGER(x)`. The results of `int`,
+`round`, `math.floor` and so on stay numbers of the dtype, which is exact, until they meet a whole number: then they
+become the nearest 64-bit one, and NaN becomes 0.
 """
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from mxc.compiler.functions.formula import REAL, TRUTH, WHOLE
 from mxc.compiler.functions.integers import INTEGER, TYPE, WORDS, Simpler, fits
 from mxc.compiler.functions.source import FunctionSource
 
-ROUNDED = "rounded"  # a number of the dtype that has no fraction, and is a whole number to the function
-OTHER = "other"  # what is no number of the three kinds, or of a dtype that the function names: left as it is
+ROUNDED = "rounded"  # the kind of a number of the dtype without a fraction, which is a whole number in Python
+OTHER = "other"  # the kind of all else, also of numbers of a dtype that the function names: it is left as it is
 ROUNDING = {"floor": "floor", "ceil": "ceil", "trunc": "trunc", "int": "trunc", "round": "rint"}  # NumPy's names
-ROUNDERS = {f"mxc_{name}": getattr(np, name) for name in ROUNDING.values()}  # words of the text for these
-OF_WHOLE = ("gcd", "len", "range")  # of whole numbers
+ROUNDERS = {f"mxc_{name}": getattr(np, name) for name in ROUNDING.values()}  # their names in rewritten text
+OF_WHOLE = ("gcd", "len", "range")  # functions that take and give whole numbers
 TRUTH_RESULTS = ("isnan", "isinf", "isfinite", "bool", "isclose")
 OF_ARGUMENTS = ("abs", "min", "max", "sum")
 KINDS = {float: REAL, int: WHOLE, bool: TRUTH}
@@ -39,8 +39,11 @@ OF_INTEGERS: dict[type[ast.operator], str] = {
 
 @dataclass
 class Text:
-    """functions: name -> (definition, file), of which later ones call earlier ones; the last is `main`. names: what
-    their global names are, beside TYPE and the functions."""
+    """A rewritten function and those that it calls.
+
+    functions: name -> (definition, file); later ones call earlier ones, and the last is `main`. names: what their
+    global names stand for, besides TYPE and the functions.
+    """
 
     main: str
     functions: dict[str, tuple[ast.FunctionDef, str]] = field(default_factory=dict)
@@ -57,8 +60,8 @@ def rewritten(source: FunctionSource, kinds: Sequence[type], part: tuple[int, in
 
 
 def build(text: Text, names: Mapping[str, Any], decorate: Callable[[Any], Any] = lambda f: f) -> Any:
-    """The main function. names: TYPE, INTEGER, the ROUNDERS, and what takes the place of the text's names. decorate:
-    each function."""
+    """The main function as a Python function. names: values for TYPE, INTEGER and the ROUNDERS, and for those of the
+    text's names that are to stand for something else. decorate: a function that is applied to each function made."""
     space = {**text.names, **names}
     for name, (definition, file) in text.functions.items():
         module = ast.fix_missing_locations(ast.Module([definition], []))
@@ -68,8 +71,9 @@ def build(text: Text, names: Mapping[str, Any], decorate: Callable[[Any], Any] =
 
 
 class _Rewriter(ast.NodeTransformer):
-    """One function for arguments of certain kinds; `name` in the text, `returns`: the kind of its result. The main one,
-    which gives the part of its result that is asked for, comes after those that it calls."""
+    """Rewrites one function for arguments of certain kinds, and adds it to the text after those that it calls. name:
+    its name in the text. returns: the kind of its result. The main function gives only the part of its result that is
+    asked for."""
 
     def __init__(self, source: FunctionSource, kinds: tuple[str, ...], text: Text, part: tuple[int, int] | None = None,
                  is_main: bool = True):
@@ -100,7 +104,8 @@ class _Rewriter(ast.NodeTransformer):
                        if not isinstance(v, (FunctionSource, bool, int, float, np.generic))}
 
     def _argument(self, node: ast.expr, kind: str, wanted: str) -> ast.expr:
-        """What a parameter holds first: the main function's arguments are numbers of the dtype, whatever their kind."""
+        """The value that a parameter begins with: the main function's arguments come as numbers of the dtype, whatever
+        their kind is."""
         ast.copy_location(node, self.source.tree)
         if self.is_main and kind == WHOLE:
             node = self._word("mxc_whole", node)
@@ -109,13 +114,14 @@ class _Rewriter(ast.NodeTransformer):
         return self._converted(node, kind, wanted)
 
     def _own(self, name: str) -> str:
-        """A global name in the text: functions of several files may mean different things by one."""
+        """The name that a global name gets in the text, as functions of several files may use one for different
+        things."""
         return f"{name}_of_{self.source.digest[:8]}"
 
     # --- kinds
 
     def _infer(self, statements: Sequence[ast.stmt]) -> None:
-        """The kinds of variables: what holds all that they are given."""
+        """Finds the kind of each variable: the one that holds all values that the variable gets."""
         before: dict[str, str] = {}
         while before != self.kinds:
             before = dict(self.kinds)
@@ -182,7 +188,7 @@ class _Rewriter(ast.NodeTransformer):
         a, b = self.kind(left), self.kind(right)
         if OTHER in (a, b):
             return OTHER
-        # a whole number to a power that may be negative is none
+        # A whole number to a power that may be negative is a real number.
         is_root = isinstance(op, ast.Pow) and not (isinstance(right, ast.Constant) and isinstance(right.value, int)
                                                     and right.value >= 0)
         if REAL in (a, b) or isinstance(op, ast.Div) or is_root:
@@ -204,12 +210,12 @@ class _Rewriter(ast.NodeTransformer):
             return WHOLE
         if function in OF_ARGUMENTS:
             return _joined(kinds)
-        if isinstance(function, type):  # a dtype that the user names
+        if isinstance(function, type):  # The user names a dtype.
             return OTHER
         return REAL if OTHER not in kinds else OTHER
 
     def _callee(self, function: FunctionSource, node: ast.Call) -> _Rewriter:
-        """The called function for these arguments. A keyword's argument is what its position would be."""
+        """The called function, rewritten for the kinds of these arguments, which may come by position or keyword."""
         given = _given(function, node)
         kinds = tuple(self.kind(given[n]) if n in given else _of_number(function.keywords.get(n))
                       for n in (*function.inputs, *function.keywords))
@@ -218,7 +224,8 @@ class _Rewriter(ast.NodeTransformer):
         return self.called[function.digest, kinds]
 
     def _captured(self, node: ast.AST) -> Any:
-        """What a name of outside stands for, or a member of a module; of Python's own functions the name."""
+        """What a name from outside of the function stands for, or a member of a module. For one of Python's own
+        functions that is its name; for all other nodes None."""
         if isinstance(node, ast.Name) and node.id not in self.locals:
             return self.source.names.get(node.id, node.id)
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
@@ -239,14 +246,14 @@ class _Rewriter(ast.NodeTransformer):
         return ast.copy_location(ast.Call(ast.copy_location(ast.Name(TYPE, ast.Load()), node), [node], []), node)
 
     def _word(self, name: str, *arguments: ast.expr) -> ast.expr:
-        """A call of a function that the rewritten text has beside the user's."""
+        """A call of one of the functions that the rewritten text has besides the user's."""
         if name in WORDS:
             self.text.functions.setdefault(name, (WORDS[name], "<mxc>"))
         made = ast.Call(ast.Name(name, ast.Load()), list(arguments), [])
         return ast.fix_missing_locations(ast.copy_location(made, arguments[0]))
 
     def _converted(self, made: ast.expr, kind: str, wanted: str) -> ast.expr:
-        """What is a number of one kind, as one of another that holds it."""
+        """An expression of one kind converted to another kind that holds it."""
         if wanted == REAL and kind in (WHOLE, TRUTH):
             return self._wrap(made)
         if wanted == WHOLE and kind in (ROUNDED, TRUTH):
@@ -254,16 +261,17 @@ class _Rewriter(ast.NodeTransformer):
         return made
 
     def _as(self, node: ast.expr, wanted: str) -> ast.expr:
-        """An expression, rewritten, of another kind."""
+        """An expression, rewritten and converted to another kind."""
         kind = self.kind(node)
         return self._converted(self.visit(node), kind, wanted)
 
     def _real(self, node: ast.expr) -> ast.expr:
-        """An expression, as a number of the dtype where it is a whole one."""
+        """An expression, rewritten; a whole number becomes a number of the dtype."""
         return self._as(node, REAL)
 
     def _all(self, nodes: Sequence[ast.expr]) -> list[ast.expr]:
-        """Expressions that meet: numbers of the dtype where one of them is, else whole numbers where one is."""
+        """Expressions that meet in an operation, rewritten: all become numbers of the dtype where one of them is one,
+        else whole numbers where one of them is one."""
         wanted = _joined(list(map(self.kind, nodes)))
         return [self._as(n, wanted) if wanted in (REAL, WHOLE) else self.visit(n) for n in nodes]
 
@@ -360,7 +368,7 @@ class _Rewriter(ast.NodeTransformer):
         return self._word(f"mxc_{ROUNDING[name]}", self.visit(node))
 
     def _call_of(self, function: FunctionSource, node: ast.Call) -> ast.expr:
-        """Arguments by position, defaults filled in."""
+        """A call of a user's function with all arguments by position, defaults filled in."""
         callee = self._callee(function, node)
         given = _given(function, node)
         names = (*function.inputs, *function.keywords)
@@ -376,7 +384,7 @@ class _Rewriter(ast.NodeTransformer):
         return ast.copy_location(ast.Call(ast.copy_location(ast.Name(callee.name, ast.Load()), node), values, []), node)
 
     def _stored(self, target: ast.expr, value: ast.expr) -> ast.expr:
-        """What a variable is given, as a number of the dtype where it is one elsewhere."""
+        """The value for a variable, converted to a number of the dtype where the variable holds one elsewhere."""
         if isinstance(target, ast.Name) and self.kinds.get(target.id) in (REAL, WHOLE):
             return self._as(value, self.kinds[target.id])
         if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
@@ -401,7 +409,7 @@ class _Rewriter(ast.NodeTransformer):
 
     def visit_Return(self, node: ast.Return) -> ast.stmt | list[ast.stmt]:
         assert node.value is not None
-        if isinstance(node.value, ast.Tuple):  # numbers that may differ in kind from return to return
+        if isinstance(node.value, ast.Tuple):  # Other returns may give numbers of other kinds in their tuples.
             parts = [self._real(v) for v in node.value.elts]
             value: ast.expr = ast.copy_location(ast.Tuple(parts, ast.Load()), node.value)
         else:
@@ -434,12 +442,12 @@ def _joined(kinds: Sequence[str]) -> str:
 
 
 def _in_tuple(kind: str) -> str:
-    """The kind of a number in a tuple, or as an argument of what knows whole numbers only."""
+    """The kind that a number has in a tuple, or as an argument of a function that knows no rounded numbers."""
     return WHOLE if kind == ROUNDED else kind
 
 
 def _rounds(function: Any, node: ast.Call) -> bool:
-    """Whether a call makes one number whole."""
+    """Whether a call rounds a single number to a whole one."""
     name = getattr(function, "__name__", function)
     return name in ROUNDING and not isinstance(function, np.ufunc) and len(node.args) == 1 and not node.keywords
 

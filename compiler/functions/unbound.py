@@ -1,4 +1,4 @@
-"""Variables that a function may use before they have a value: compiled code has no error to raise then."""
+"""Finds variables that a function may use before they have a value, for which compiled code could raise no error."""
 from __future__ import annotations
 
 import ast
@@ -10,8 +10,8 @@ Names = frozenset[str]
 
 
 def check_bound(source: FunctionSource) -> None:
-    """Raise MXNetError that quotes the line where a function, or one that it calls, may use a variable that has no
-    value yet. What an `if` or a loop may leave out counts as left out; a loop over numbers that are known does not."""
+    """Raise MXNetError, which quotes the line, where a function, or one that it calls, may use a variable that has no
+    value yet. A branch or a loop may run or not; only a loop over known numbers surely runs."""
     _Flow(source).block(source.statements, frozenset([*source.inputs, *source.keywords]))
     for called in source.names.values():
         if isinstance(called, FunctionSource):
@@ -19,13 +19,14 @@ def check_bound(source: FunctionSource) -> None:
 
 
 class _Flow:
-    """One function. Sets are the names that surely have values; None: no path leads there."""
+    """Follows one function's statements. A set holds the names that surely have values at a place; None: no path leads
+    to the place."""
 
     def __init__(self, source: FunctionSource):
         self.source = source
         self.locals = {n.id for s in source.statements for n in ast.walk(s)
                        if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-        self.breaks: list[list[Names]] = []  # of the loops around, what has a value where they are left early
+        self.breaks: list[list[Names]] = []  # for each loop around: the names with values at each of its breaks
 
     def block(self, statements: Sequence[ast.stmt], bound: Names | None) -> Names | None:
         for statement in statements:
@@ -50,7 +51,8 @@ class _Flow:
         return bound | _stored(node)
 
     def loop(self, node: ast.For | ast.While, bound: Names) -> Names | None:
-        """The body's first turn decides: a later one has all the names of an earlier one's beginning."""
+        """The names that surely have values after a loop. It is enough to follow the body once: a later turn begins
+        with all names that the first one began with."""
         self.breaks.append([])
         if isinstance(node, ast.For):
             self.uses(node.iter, bound)
@@ -61,7 +63,7 @@ class _Flow:
             inside, is_endless, surely = bound, known, known
         turn = self.block(node.body, inside)
         early = self.breaks.pop()
-        # `continue` leaves a turn at any point: then only what it began with is sure
+        # `continue` may leave a turn at any point: then only the names that the turn began with are sure.
         continues = any(isinstance(n, ast.Continue) for s in node.body for n in ast.walk(s))
         done = inside if continues else turn
         after: Names | None = None if is_endless else done if surely else _either(bound, done)
@@ -102,5 +104,5 @@ def _stored(node: ast.AST) -> set[str]:
 
 
 def _either(a: Names | None, b: Names | None) -> Names | None:
-    """What is sure after two paths that meet."""
+    """The names that surely have values where two paths meet."""
     return a if b is None else b if a is None else a & b

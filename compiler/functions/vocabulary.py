@@ -1,5 +1,5 @@
-"""What formulas are written with: Python's operators, and functions of `math` and `numpy` by name, as expressions of
-the operator table's language over a and b."""
+"""The vocabulary of formulas: Python's operators, and functions of `math` and `numpy` by name, as expressions over a
+and b in the language of the operator table."""
 from __future__ import annotations
 
 import ast
@@ -15,11 +15,11 @@ ARITHMETIC: dict[type[ast.operator], tuple[str, Callable[[Any, Any], Any]]] = {
 COMPARISONS: dict[type[ast.cmpop], tuple[str, Callable[[Any, Any], bool]]] = {
     ast.Lt: ("<", lambda a, b: a < b), ast.LtE: ("<=", lambda a, b: a <= b), ast.Gt: (">", lambda a, b: a > b),
     ast.GtE: (">=", lambda a, b: a >= b), ast.Eq: ("==", lambda a, b: a == b), ast.NotEq: ("!=", lambda a, b: a != b)}
-OF_KNOWN: dict[str, Callable[..., Any]] = {  # of Python, called where all arguments are known
+OF_KNOWN: dict[str, Callable[..., Any]] = {  # Python's own functions, called where all arguments are known
     f.__name__: f for f in (abs, bool, divmod, enumerate, float, int, len, max, min, pow, range, reversed, round, sum,
                             tuple, zip)}
 
-# Those whose results are numbers of the dtype.
+# Functions whose results are numbers of the dtype.
 FUNCTIONS = {
     **{name: f"{f.name}({', '.join('ab'[:f.arity])})" for f in BUILTINS.values() if f.c and not f.of_integers
        for name in (f.name, f.math)},
@@ -29,7 +29,7 @@ FUNCTIONS = {
     "multiply": "a * b", "divide": "a / b", "exp2": "2 ** a", "radians": "a * 0.017453292519943295",
     "degrees": "a * 57.29577951308232", "deg2rad": "a * 0.017453292519943295", "rad2deg": "a * 57.29577951308232",
     "sign": "where(a > 0, 1, where(a < 0, -1, where(a == a, 0, a)))",
-    # the sign of a zero is that of its reciprocal
+    # The reciprocal of a zero, an infinity, shows the zero's sign.
     "copysign": "where(logical_or(b < 0, 1 / b < 0), -abs(a), abs(a))",
 }
 ROUNDING = ("floor", "ceil", "trunc")  # whole numbers of `math`, floats of `numpy`

@@ -21,7 +21,7 @@ def as_dtype(builder: GraphBuilder, entry: Entry, dtype: str) -> Entry:
 def as_shape(builder: GraphBuilder, entry: Entry, shape: Sequence[int]) -> Entry:
     """`entry` with as many elements arranged in `shape` (no empty axis)."""
     shape = tuple(shape)
-    if not shape and builder.shape(entry):  # to Reshape, () means that nothing is said
+    if not shape and builder.shape(entry):  # Reshape takes () as "no shape given".
         return builder.make("SliceChannel", as_shape(builder, entry, (1,)), num_outputs=1, axis=0, squeeze_axis=True)
     return entry if builder.shape(entry) == shape else builder.make("Reshape", entry, shape=shape)
 
@@ -44,7 +44,7 @@ def filled(builder: GraphBuilder, shape: Sequence[int], value: float, dtype: str
 
 
 def random_numbers(builder: GraphBuilder, shape: Sequence[int], dtype: str = "float32") -> Entry:
-    """Uniform float32 or float64 in [0, 1), other ones than at any other call for this builder's graph.
+    """Uniform float32 or float64 numbers in [0, 1); no other call for this builder's graph gives the same ones.
 
     Raises MXNetError when a run's offsets are used up: the next run would draw the same numbers.
     """
@@ -52,7 +52,8 @@ def random_numbers(builder: GraphBuilder, shape: Sequence[int], dtype: str = "fl
 
 
 def random_key(builder: GraphBuilder) -> Entry:
-    """Seed and offset, int64, of numbers that a routine draws; others than any as in `random_numbers`."""
+    """Seed and offset (int64) of numbers that a routine draws; they differ from those of all other calls, as in
+    `random_numbers`."""
     return builder.make("_mxc_key", offset=_stream(builder))
 
 

@@ -55,7 +55,7 @@ def flows_into(node: Node, position: int) -> bool:
 def zeros(builder: GraphBuilder, entry: Entry, name: str) -> Entry:
     """Zeros of an entry's shape and dtype."""
     shape = builder.shape(entry)
-    if 0 in shape:  # to an operator without inputs that is an unknown dimension
+    if 0 in shape:  # An operator without inputs would take the 0 for an unknown dimension.
         return builder.make("zeros_like", entry, name=name)
     return builder.make("_zeros", name=name, shape=shape, dtype=builder.dtype(entry))
 
@@ -108,8 +108,8 @@ class Gradient:
         return self.builder.make(op, *inputs, name=self._new_name(), **params)
 
     def of_part(self, part: Node, outputs: Sequence[Entry], asked: Sequence[bool]) -> Gradient:
-        """The same of a node that this one is made of, into whose outputs nothing flows yet. outputs: entries that have
-        its outputs' values. New nodes are named as if they were made for this node."""
+        """The `Gradient` of a node that this one is made of; nothing flows into its outputs yet. outputs: entries that
+        have the values of the part's outputs. New nodes are named as if they were made for this node."""
         made = Gradient(self.builder, part, [None] * len(outputs), asked, self.is_train, self.again)
         made.outputs, made.label, made._stem, made._numbers = list(outputs), self.label, self._stem, self._numbers
         return made
@@ -147,7 +147,7 @@ class Gradient:
                                  "gradient cannot be differentiated again (create_graph)")
             raise MXNetError(f"{self.node!r} has no gradient, and one was asked for: {op.no_gradient}")
         backs: list[Entry | None] = []
-        if op.sums:  # of which there may be thousands
+        if op.sums:  # Such an operator may have thousands of inputs.
             return [self.og if asked else None for asked in self.asked]
         for name, entry, asked in zip(op.input_names(self.params), self.inputs, self.asked, strict=True):
             backs.append(self._backward(op, name, entry) if asked else None)
@@ -173,7 +173,7 @@ class Gradient:
             chosen = Params({k: params[k] for k in made.params})
             text = made.expression(chosen)
             assert text is not None
-            # What the chosen formula does not read is not kept alive for it: og, of the same shape, stands there.
+            # An entry that the chosen formula does not read need not stay alive: og, of the same shape, replaces it.
             used = [values[k] if name in names_of(text) else values["og"]
                     for name, k in zip(made.input_names(chosen), takes, strict=True)]
             node = Node(made, self._new_name(), None, chosen, used)

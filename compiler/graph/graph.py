@@ -60,7 +60,7 @@ class Entry(NamedTuple):
     """Output `index` of `node`."""
 
     node: Node
-    index: int = 0  # type: ignore[assignment]  # in place of tuple.index, which entries have no use for
+    index: int = 0  # type: ignore[assignment]  # This hides the method tuple.index, which nothing calls on entries.
 
 
 def variable(name: str, attrs: dict[str, str] | None = None) -> Node:
@@ -127,7 +127,7 @@ class Graph:
         self.facts = facts if facts is not None else Facts()
 
     def with_facts(self, facts: Facts) -> Graph:
-        """This graph, of which something else is known."""
+        """The same graph with other facts."""
         made = copy.copy(self)
         made.facts = facts
         return made
@@ -182,7 +182,7 @@ class GraphBuilder:
         self.map: dict[Entry, Entry] = {}
         self._shape: dict[Entry, Shape] = {}
         self._dtype: dict[Entry, str] = {}
-        self._unnamed: dict[Node, str] = {}  # nodes that nobody gave a name, and what their names begin with
+        self._unnamed: dict[Node, str] = {}  # node made without a name -> the beginning of the name that it will get
         self.streams = 0
 
     def shape(self, entry: Entry) -> Shape:
@@ -249,8 +249,8 @@ class GraphBuilder:
     def _rename(self, graph: Graph) -> None:
         """Give the nodes made here names that no other node of the graph has.
 
-        What replaces a node may have its name; what nobody named does not take that of any old node, so that a copy of
-        this one, which comes later, keeps it.
+        A node that replaces an old one may have the old one's name. A node that was made without a name does not get
+        the name of any old node: a copy of the old node may be made later, and keeps its name.
         """
         old = {} if self.old is None else self.old.ids
         taken = {node.name for node in graph.nodes if node in old or node.is_variable}

@@ -17,7 +17,7 @@ from mxc.compiler.ops import table
 from mxc.compiler.ops.operator import Operator, Params
 from mxc.compiler.system import input_files
 
-_INTERNAL = "_mxc_"  # the names of operators that only passes make: no file holds them
+_INTERNAL = "_mxc_"  # Names begin so where only passes make the operator: no file holds one.
 _IN_PYTHON = ": a program that has it in Python registers it by mx.operator.register before it loads the model"
 _OWN = " (an operator of a program's own is registered, as by mx.operator.elementwise, before the model is loaded)"
 _TYPE_NAMES = {dict: "an object", list: "a list", str: "a string", int: "an integer"}
@@ -50,7 +50,7 @@ def read(text: str, path: str = "<string>") -> Graph:
 
 
 def _parse(text: str, path: str) -> object:
-    """The text as JSON; what is no JSON gets a reason that says what it looks like."""
+    """The text as JSON. Raises ModelFileError where it is none, and says what the text looks like."""
     start = len(text) - len(text.lstrip())
     body = text.strip().rstrip("\0")
     if not body:
@@ -66,7 +66,7 @@ def _parse(text: str, path: str) -> object:
         ended = error.pos >= len(body) - 1 or error.msg.startswith("Unterminated string")
         reason = f"not a JSON graph: {'the text ends too early (cut off?): ' if ended else ''}{error.msg}"
         raise ModelFileError(path, reason, _byte_offset(text, start + error.pos)) from None
-    except ValueError as error:  # an integer of thousands of digits
+    except ValueError as error:  # Python refuses an integer of thousands of digits.
         raise ModelFileError(path, f"not a JSON graph: {error}") from None
 
 

@@ -68,8 +68,8 @@ def missing_inputs(record: Record, version: int, op: Operator, params: Params, e
 
 
 def hand_down(record: Record, version: int, node: Node) -> None:
-    """Give the input variables of `node` the attributes that were written on the operator for them, and, in files that
-    do not have it yet, the `__init__` that the operator knows."""
+    """Give the input variables of `node` the attributes that were written on the operator for them. In files from
+    before 0.9.4 they also get the `__init__` that the operator knows."""
     if not record.for_inputs and version >= STORES_STARTS:
         return
     assert node.op is not None

@@ -1,4 +1,4 @@
-"""Names of nodes that differ: programs may call two nodes alike, as MXNet lets them; passes and printed graphs do not.
+"""Gives nodes different names: a program may call two nodes alike, as in MXNet, but passes and printed graphs may not.
 
 Variables keep their names, and so does the first operator of a name; the second is NAME#2.
 """
@@ -14,7 +14,7 @@ def distinct_names(nodes: Iterable[Node]) -> dict[Node, str]:
     """A name for each node, no two alike: its own wherever that can be."""
     ordered = list(nodes)
     names: dict[Node, str] = {}
-    own: dict[str, Node] = {}  # who keeps a name
+    own: dict[str, Node] = {}  # name -> the node that keeps it
     for node in sorted(ordered, key=lambda node: not node.is_variable):
         own.setdefault(node.name, node)
     taken = set(own)

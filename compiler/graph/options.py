@@ -15,9 +15,9 @@ class Options:
 
     is_train: training-mode operators (BatchNorm by batch statistics, Dropout active). grad_req: argument name to
     "write", "add" or "null". static: arguments and auxiliary states whose values change rarely, so that what depends
-    on them alone is computed once, in the prepare part of the plan. target: what kernels are for: its tiles
-    and lanes, and the figures to decide by (`prefers`). strict: no
-    algorithm that rounds more than plain sums of products do.
+    on them alone is computed once, in the prepare part of the plan. target: what kernels are compiled for; it has
+    tiles, lanes, and the figures to decide by (`prefers`). strict: whether to leave out algorithms that round more than
+    plain sums of products do.
     """
 
     target: KernelTarget

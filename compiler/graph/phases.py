@@ -34,7 +34,7 @@ def phases(graph: Graph, static: frozenset[str]) -> dict[Node, str]:
             phase[node] = PREPARE
         else:
             phase[node] = FORWARD if node in forward else BACKWARD
-    users: dict[Node, str] = {}  # of free nodes, the earliest phase of those seen
+    users: dict[Node, str] = {}  # free node -> the earliest phase of its users seen so far
     for node in reversed(graph.nodes):
         if node in users:
             phase[node] = users[node]

@@ -7,7 +7,7 @@ from collections.abc import Set
 from mxc.compiler.graph.graph import Graph, Node
 from mxc.compiler.ops.operator import Kind
 
-RANDOM = ("_mxc_rand", "_mxc_key")  # what gives other numbers in every run; all random operators become these
+RANDOM = ("_mxc_rand", "_mxc_key")  # operators that give other numbers in every run; all random ones become these
 
 
 def is_pure(node: Node) -> bool:

@@ -187,7 +187,7 @@ def same_graph(one: Graph, other: Graph) -> bool:
 
 
 def digest(graph: Graph) -> str:
-    """Of what `same_graph` compares, but for the names of variables."""
+    """A digest of all that `same_graph` compares, except the names of variables."""
     return hashlib.sha256(_canonical(graph, has_names=False).encode()).hexdigest()[:16]
 
 

@@ -32,7 +32,7 @@ class CallNode(Protocol):
     def dtype(self, k: int) -> str: ...
 
 
-Called = tuple[Geometry[int], Sequence[int]]  # what a call rule gives
+Called = tuple[Geometry[int], Sequence[int]]  # a call rule gives (geometry, axes), as the module's text says
 
 
 def dense(shape: Sequence[int]) -> tuple[int, ...]:

@@ -20,7 +20,7 @@ from mxc.compiler.ops import winograd
 if TYPE_CHECKING:
     from mxc.compiler.targets.preferences import Panels, Products
 
-TOGETHER = 11  # taps of a kernel's row, at most, that a blocked convolution prints without a loop
+TOGETHER = 11  # a blocked convolution prints the taps of a kernel's row without a loop if they are this many or fewer
 
 
 def gemm(
@@ -29,15 +29,23 @@ def gemm(
 ) -> geometry.Gemm[int]:
     """C[b, m, n] = sum over k of A[b, m, k] * B[b, k, n]; output axes (b, m, n).
 
-    dtype: of A and B. sizes: batch, m, n, k. a_strides: elements between (b, m, k) of A; b_strides: between (b, k, n)
-    of B; 0 repeats. packed_b: 0, or the block of the `pack_rows` layout [ceil(n / block)][k][block], zero filled, in
-    which the rows of B transposed come; of its strides only that of the batch counts then. turned: it is computed as
-    the transposed product, which is faster where the columns of B can be read in place (their depth lies together), as
-    its rows, and those of A are fewer or cannot. rows_in_place: whether the rows can, and it is worth it: those of a
-    large product are packed, which serves many columns. vector: of a single row, or column (turned), how the matrix
-    lies: "rows" with their depth together, "columns"; "" where there is none, or neither. few: how many rows are
-    computed as one is, since the matrix is large and its rows lie together; else 1. figures: the target's; without
-    them rows are in place nowhere, and few is 1.
+    dtype: that of A and B. sizes: (batch, m, n, k). a_strides: elements between (b, m, k) of A; b_strides: between
+    (b, k, n) of B; a stride of 0 repeats elements. packed_b: 0, or the block of the layout `pack_rows` in which B
+    transposed comes, [ceil(n / block)][k][block], filled up with zeros; only the batch's stride of B counts then.
+    figures: the target's; without them no rows are read in place, and `few` is 1.
+
+    The record's other fields are decided here. Rows of A, or columns of B, can be read in place where the numbers of
+    each lie side by side along the depth k.
+
+    - turned: the kernel computes the transposed product, whose rows are the columns of B. It does so where these can
+      be read in place, and the rows of A cannot or are fewer than they.
+    - rows_in_place: the product's rows are read in place, as they can be and the product is small. A large product
+      packs them: packed rows serve many columns.
+    - vector: how the matrix lies that is multiplied with a single row (m = 1) or a single column (turned): "rows" where
+      the numbers of both operands lie side by side along the depth, "columns" where those of the matrix do along its
+      other axis, "" where neither holds, or where no operand is a single row or column.
+    - few: the number of rows, where there are few for a large matrix that lies in "columns": each number of the matrix
+      is then read once for all rows. Else 1.
     """
     batch, m, n, k = sizes
     rows, columns = (step == 1 and dtype != "float16" for step in (a_strides[2], b_strides[1]))
@@ -78,8 +86,8 @@ def panel_convolution(
 ) -> geometry.PanelConvolution[int]:
     """`convolution` with packed weights, for windows that `fits_panels`: computed image by image.
 
-    Of the geometry it is baked in whether it is `pointwise` (of one tap, a result for each pixel), and a stride along
-    rows of up to 2 (0: another one).
+    Two facts of the geometry are baked into the code: whether the window is `pointwise` (it has one tap, and a result
+    for each pixel), and if it is not, the stride along rows where that is 1 or 2. `stride` is 0 in all other cases.
     """
     pointwise = _pointwise(window)
     stride = window.stride[2] if not pointwise and window.stride[2] <= 2 else 0
@@ -88,13 +96,15 @@ def panel_convolution(
 
 
 def _pointwise(window: Window[int]) -> bool:
-    """Whether it is of one tap, with a result for each pixel."""
+    """Whether the window has one tap, and a result for each pixel."""
     return {*window.kernel, *window.stride} == {1} and not any(window.pad)
 
 
 def fits_panels(window: Window[int], dtype: str, figures: Panels | None) -> bool:
-    """Whether there is `panel_convolution` of a window, and it is faster than `convolution` by the target's figures: on
-    small maps that fills its panels with pixels of several images, and what many channels' taps read it packs at once.
+    """Whether `panel_convolution` can compute a window, and is faster than `convolution` by the target's figures.
+
+    `convolution` is the faster one on small maps, where its panels hold pixels of several images, and for many
+    channels, where it packs what all their taps read at once.
     """
     if figures is None:
         return False
@@ -137,7 +147,7 @@ def winograd_convolution(
     Output axes as in `blocked_convolution`. Operands: data, with `data_strides` elements between (n, channel block, d,
     h, w) and the `block` channels of a block next to each other, or, if `given`, what `winograd_data` makes of them
     with that pitch; U = G g G', as `pack_rows` with `columns` of the (filters, channels) of each of the 36 places.
-    tiles: of a register tile. whole: filters fill the columns.
+    tiles: how many tiles of the image one register tile holds. `whole` says that filters fill the columns.
     """
     return geometry.WinogradConvolution(
         dtype=dtype, window=window, data_strides=tuple(data_strides), given=given, block=block, tiles=tiles,
@@ -147,11 +157,12 @@ def winograd_convolution(
 def winograd_data(
     name: str, dtype: str, window: Window[int], data_strides: Sequence[int], block: int, tiles: int, pitch: int,
 ) -> CallKernel:
-    """B' d B of every tile d of the data that a `winograd_convolution` reads: a kernel, whose place is fixed.
+    """The kernel that computes B' d B of every tile d of the data that a `winograd_convolution` reads. It has no
+    epilogue of its own: it stores its result as that template reads it.
 
-    Output axes (place, tile group, channel block, tile of the group, channel in the block): groups are of `tiles`
-    tiles, of which those behind the last one are zero. Operand: data, as there. The result is dense but for the places,
-    which are `pitch` elements apart.
+    Output axes (place, tile group, channel block, tile of the group, channel in the block). A group has `tiles` tiles;
+    those that the last group has too many are zero. Operand: data, as in `winograd_convolution`. The result is dense,
+    except that its places are `pitch` elements apart.
     """
     step = tiles * block
     places = linear({0: pitch, 1: window.channels * tiles, 2: step, 3: block, 4: 1})
@@ -161,7 +172,7 @@ def winograd_data(
 
 
 def winograd_groups(window: Window[int], tiles: int) -> int:
-    """Tile groups of a Winograd convolution."""
+    """How many groups of `tiles` tiles a Winograd convolution has."""
     return -(-window.batch * math.prod(winograd.grid(window.out)) // tiles)
 
 
@@ -206,7 +217,7 @@ def convolution_weight_grad(
 
 
 def depthwise(dtype: str, window: Window[int], data_strides: Sequence[int]) -> geometry.Depthwise[int]:
-    """`convolution` for one channel and one filter in each group; weight dense: (groups, kd, kh, kw). As of all
+    """`convolution` for one channel and one filter in each group; weight dense: (groups, kd, kh, kw). Like that of all
     depthwise kernels, its code is printed for one size of kernel."""
     return geometry.Depthwise(dtype=dtype, window=window, data_strides=tuple(data_strides), kernel=window.kernel)
 
@@ -217,8 +228,8 @@ def blocked_depthwise(
     """`depthwise` over arrays whose channels lie in blocks of `block`; output axes as in `blocked_convolution`.
 
     Operands: data, with `data_strides` elements between (n, channel block, d, h, w); weight in the computing dtype,
-    dense: (channel blocks, kernel, block). The data may lie in a ring of rows: row h is at h + ring_start, less `ring`
-    from that on.
+    dense: (channel blocks, kernel, block). The data may lie in a ring of `ring` rows: row h is then row
+    (h + ring_start) % ring of the ring.
     """
     return geometry.BlockedDepthwise(
         dtype=dtype, window=window, data_strides=tuple(data_strides), ring_start=ring_start,
@@ -244,7 +255,7 @@ def max_pool_grad(
 ) -> geometry.MaxPoolGrad[int]:
     """grad[n, c, d, h, w] = sum of out_grad over the windows whose first maximum (row-major order) is at d, h, w.
 
-    NaN is no maximum; of a window that holds nothing else it is the first element.
+    NaN is no maximum; where a window holds nothing else, its first element counts as the maximum.
     Output axes (n, c, d, h, w) of the data; `window.groups` counts the channels (channels = filters = 1). A window's
     part outside of data does not count. Operands: data, out_grad, with their strides.
     """
@@ -260,7 +271,7 @@ def call(name: str, made: Geometry[int], buffers: Sequence[str], stores: Sequenc
 
     name: for people. buffers: the dtypes of the template's operands and of what the epilogue loads and stores, in this
     order. stores: over acc(0) and the template's output axes. Where the innermost axes of all stores and loads walk
-    memory as one axis would ("flat", which any dense array is), they are merged into one: the printed kernel then runs
+    memory as one axis would ("flat"; they do in dense arrays), they are merged into one: the printed kernel then runs
     over whole planes.
     """
     if isinstance(made, geometry.Merging):
@@ -270,7 +281,8 @@ def call(name: str, made: Geometry[int], buffers: Sequence[str], stores: Sequenc
 
 
 def affine(index: Value) -> tuple[dict[int, list[Value]], list[Value]]:
-    """An affine index as coefficients of each axis (their sum counts; a bare axis has const 1) and constant terms."""
+    """An affine index as the coefficients of each axis, which add up (an axis alone has the coefficient 1), and the
+    constants that are added. Raises ValueError for an index that is not affine."""
     terms: dict[int, list[Value]] = {}
     constants: list[Value] = []
     todo = [index]
@@ -357,7 +369,8 @@ def replaced(values: Sequence[Value], done: dict[int, Value]) -> list[Value]:
 
 
 def flops(kernel: CallKernel | ChainKernel) -> int:
-    """Multiplications and additions of the template's product, those with padding too; 0 for one that has none."""
+    """How many multiplications and additions the template's product has, those with padding too; 0 if it has no
+    product."""
     if isinstance(kernel, ChainKernel):
         return kernel.images * sum(flops(each) for each, _ in kernel.calls())
     g: Any = kernel.geometry

@@ -13,10 +13,10 @@ from mxc.compiler.kernel import ir
 from mxc.compiler.kernel.ir import INDEX, Accumulator, LoopKernel, Store, Value
 from mxc.compiler.kernel.simplify_index import Simplifier, affine, index, substitute
 
-LANES = (4, 8, 16)  # extents of a last axis that are worth code of their own
-REMEMBERED = 512  # kernels whose canonical form is kept
-SHORT_WINDOW = 3  # as long as this, an axis of a window over lanes is part of the code too
-SHORTEST_SPLIT = 8  # splitting the innermost axis into shorter runs than this costs more than the division saves
+LANES = (4, 8, 16)  # a last axis of so many elements gets code of its own: one or two vectors of float32 or float64
+REMEMBERED = 512  # the canonical form, and the text, of so many kernels are kept
+SHORT_WINDOW = 3  # a window none of whose axes is longer than this has its extents in the code (`fixed`)
+SHORTEST_SPLIT = 8  # splitting the innermost axis into runs of fewer elements costs more than the division it saves
 
 
 @functools.lru_cache(REMEMBERED)  # layers repeat
@@ -34,7 +34,7 @@ def canonical(kernel: LoopKernel) -> LoopKernel:
 
 
 def mapped(kernel: LoopKernel, domain: Sequence[int], reduce: Sequence[int], axes: Mapping[int, Value]) -> LoopKernel:
-    """The kernel over new extents, with old axes replaced, simplified."""
+    """The kernel over new extents, with its axes replaced by the index values of `axes`, and then simplified."""
     simplify = Simplifier((*domain, *reduce))
     roots = [simplify(v) for v in substitute(kernel.roots(), axes)]
     accumulators = tuple(Accumulator(a.combine, v) for a, v in zip(kernel.accumulators, roots, strict=False))
@@ -56,7 +56,7 @@ def _without_ones(kernel: LoopKernel) -> LoopKernel:
 
 
 def _uses(kernel: LoopKernel) -> list[Value]:
-    """The index values that something other than a sum uses: each is one whole address, condition or operand."""
+    """The index values whose user is no sum of indices: each is a whole address, condition or operand."""
     found: dict[Value, None] = {}
     for v in ir.walk(kernel.roots()):
         if v.dtype == INDEX and v.op in ("add", "sub", "mul", "neg"):
@@ -88,7 +88,7 @@ def _split(kernel: LoopKernel) -> LoopKernel | None:
 
 
 def _merged(kernel: LoopKernel, position: int) -> LoopKernel | None:
-    """Axes `position` and the next as one, or None where they are not one."""
+    """The kernel with axis `position` and the next merged into one, or None where no single axis can stand for both."""
     first = len(kernel.domain)
     if position == first - 1:
         return None
@@ -126,7 +126,7 @@ def fixed(kernel: LoopKernel) -> dict[int, int]:
 
 
 def contiguity(kernel: LoopKernel) -> Callable[[int], int]:
-    """How many loads and stores run along an axis with unit stride, less those that jump."""
+    """A score for each axis: how many loads and stores move by one element along it, less those that move by more."""
     places = [v.args[0] for v in ir.walk(kernel.roots()) if v.op == "load"] + [s.index for s in kernel.stores]
 
     def score(axis: int) -> int:

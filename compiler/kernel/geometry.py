@@ -18,8 +18,8 @@ from typing import Any, ClassVar, Generic, TypeVar
 N = TypeVar("N")
 M = TypeVar("M")
 Triple = tuple[int, int, int]
-_ONES: Any = (1, 1, 1)  # what a window of ints leaves out
-_ZEROS: Any = (0, 0, 0)
+_ONES: Any = (1, 1, 1)  # the default stride and dilation; windows whose numbers are no ints give their own
+_ZEROS: Any = (0, 0, 0)  # the default padding
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Window(Generic[N]):
 
 @dataclass(frozen=True, kw_only=True)
 class Geometry(Generic[N]):
-    """What all templates have. dtype: of the operands that are multiplied, as they are stored.
+    """What the records of all templates have. dtype: that of the operands that are multiplied, as they are stored.
 
     template: the name that the text of kernels and a target's library have for it. baked: the fields that are part of
     the code, in the order of the key. operands: how many buffers the template reads by itself.
@@ -78,8 +78,7 @@ class Geometry(Generic[N]):
         return tuple(number for name in self._given() for number in _numbers(getattr(self, name)))
 
     def with_extents(self, numbers: Sequence[Any]) -> Any:
-        """The same record with `numbers`, as many as `extents` has, in their places: of its own class, over their kind
-        of numbers."""
+        """A record of the same class with `numbers` in place of `extents`, which has as many."""
         rest = iter(numbers)
 
         def again(old: object) -> object:
@@ -144,8 +143,8 @@ class Merging(Windowed[N]):
 
 @dataclass(frozen=True, kw_only=True)
 class OfData(Merging[N]):
-    """Reads data, computes what is shaped as `window.out`. data_strides: elements between (n, c, d, h, w) of the
-    data, or between (n, channel block, d, h, w) of blocks."""
+    """A template that reads data and computes what has the shape of `window.out`. data_strides: elements between
+    (n, c, d, h, w) of the data, or between (n, channel block, d, h, w) where its channels lie in blocks."""
 
     baked: ClassVar[tuple[str, ...]] = ("dtype", "block", "flat")
 
@@ -157,8 +156,8 @@ class OfData(Merging[N]):
 
 @dataclass(frozen=True, kw_only=True)
 class OfOut(Merging[N]):
-    """Reads what is shaped as `window.out`, computes what is shaped as the data. out_strides: elements between
-    (n, c, d, h, w) of what it reads."""
+    """A template that reads what has the shape of `window.out` and computes what has the shape of the data.
+    out_strides: elements between (n, c, d, h, w) of what it reads."""
 
     baked: ClassVar[tuple[str, ...]] = ("dtype", "block", "flat")
 
@@ -170,7 +169,8 @@ class OfOut(Merging[N]):
 
 @dataclass(frozen=True, kw_only=True)
 class OfBoth(Merging[N]):
-    """Reads both. data_strides, out_strides: elements between (n, c, d, h, w) of them."""
+    """A template that reads the data and what has the shape of `window.out`. data_strides, out_strides: elements
+    between (n, c, d, h, w) of them."""
 
     baked: ClassVar[tuple[str, ...]] = ("dtype", "flat")
 

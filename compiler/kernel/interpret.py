@@ -33,7 +33,8 @@ def run(kernel: LoopKernel, arrays: Sequence[np.ndarray]) -> None:
 
 
 class Interpreter:
-    """One run. Axes are index arrays that broadcast against each other, so a value is an array over its axes."""
+    """One run of a kernel. Axes are index arrays that broadcast against each other, so a value is an array over its
+    axes."""
 
     def __init__(self, kernel: LoopKernel, arrays: Sequence[np.ndarray]):
         self.kernel, self.arrays = kernel, arrays
@@ -71,7 +72,7 @@ class Interpreter:
         dtype = body.dtype
         if accumulator.combine in ("sum", "prod"):
             combine: np.ufunc = np.add if accumulator.combine == "sum" else np.multiply
-            wide = flat.astype(np.float64) if dtype.kind == "f" else flat  # the IR does not say in which order
+            wide = flat.astype(np.float64) if dtype.kind == "f" else flat  # the IR leaves the order open
             with np.errstate(all="ignore"):
                 return combine.reduce(wide, axis=-1, dtype=wide.dtype).astype(dtype).reshape(kept)
         if flat.shape[-1] == 0:
@@ -158,7 +159,8 @@ def scalar(v: Value, args: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def _function(v: Value, args: Sequence[np.ndarray]) -> np.ndarray:
-    """By what it expands to, or the C library's function through Python's math module."""
+    """A function's value by the arithmetic that it expands to; what stays a call of the C library in that is asked of
+    Python's math module."""
     places = [ir.make("const", (), a.dtype, f"argument {i}") for i, a in enumerate(v.args)]
     expanded = expand(ir.make(v.op, places, v.dtype))
     done: dict[int, np.ndarray] = {id(p): a for p, a in zip(places, args, strict=True)}
@@ -190,7 +192,7 @@ def _guarded(name: str, *args: float) -> float:
 
 
 def converted(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """Cast: to bool by comparing with 0, else as `as_dtype`."""
+    """`array` cast to `dtype`: to bool by comparing with 0, else as `as_dtype` does it."""
     if dtype.kind == "b":
         return array != 0
     return as_dtype(array, dtype)
@@ -209,13 +211,13 @@ def _modulus(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     safe = np.where(b == 0, 1, b)
     if a.dtype.kind != "f":
         return np.where(b == 0, 0, np.mod(a, safe))
-    rest = np.fmod(a, safe)  # of a's sign, a zero too; where the divisor has the other one, a zero is +0
+    rest = np.fmod(a, safe)  # it has a's sign, even where it is 0; where the divisor has the other sign, 0 becomes +0
     moved = rest + np.where(rest != 0, b, 0)
     return np.where(b == 0, 0, np.where((a < 0) == (b < 0), rest, moved))
 
 
 def _fma(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
-    """Exact product, one rounding (but for double rounding in rare cases)."""
+    """a * b + c with an exact product, rounded once (in rare cases twice)."""
     if a.dtype != np.float64:
         return (a.astype(np.float64) * b.astype(np.float64) + c.astype(np.float64)).astype(a.dtype)
     product = a * b

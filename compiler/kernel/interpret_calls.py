@@ -66,7 +66,8 @@ def _gemm(g: records.Gemm[int], buffers: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def _taps(w: Window[int]) -> Iterable[tuple[Triple, tuple[slice, ...], tuple[slice, ...]]]:
-    """For each kernel position: it, the slices of the output that it reaches, and those of the data that it reads."""
+    """For each tap of the kernel: its position, the slices of the output that it adds to, and the slices of the data
+    that it reads for them."""
     for k in itertools.product(*map(range, w.kernel)):
         outs, datas = [], []
         for x in range(3):

@@ -40,7 +40,7 @@ def computing_dtype(dtype: str) -> str:
     return "float32" if dtype == "float16" else dtype
 
 
-# name -> number of arguments (None: see Value). What a target's scalar printer has to know.
+# The number of arguments of each operation that a target's scalar printer has to know; `Value` says what they mean.
 ARITHMETIC = {
     "add": 2, "sub": 2, "mul": 2, "div": 2, "mod": 2, "min": 2, "max": 2, "pow": 2, "neg": 1, "abs": 1, "fma": 3,
     "lt": 2, "le": 2, "gt": 2, "ge": 2, "eq": 2, "ne": 2, "and": 2, "or": 2, "not": 1, "where": 3,
@@ -88,7 +88,7 @@ _interned: weakref.WeakValueDictionary[tuple, Value] = weakref.WeakValueDictiona
 
 
 def make(op: str, args: Sequence[Value] = (), dtype: str = "", data: Any = None) -> Value:
-    """The one value of these parts."""
+    """The value with these parts, of which there is only one."""
     # repr tells 0.0 from -0.0, 1 from 1.0 and True, and keeps nan equal to itself
     key = (op, tuple(map(id, args)), dtype, repr(data))
     value = _interned.get(key)
@@ -164,7 +164,8 @@ class LoopKernel:
     """Map-reduce-map over a domain.
 
     buffers: the dtype of each buffer. domain, reduce: extents of the axes (axis i of `domain` is axis(i), axis j of
-    `reduce` is axis(len(domain) + j)). accumulators, stores: see there. name: of the operators in it, for people.
+    `reduce` is axis(len(domain) + j)). accumulators, stores: see `Accumulator` and `Store`. name: made of the names of
+    its operators, for people.
     """
 
     name: str
@@ -246,10 +247,10 @@ class CallKernel:
 
 @dataclass(frozen=True)
 class RoutineKernel:
-    """A kernel that is written as loops (operators/*/kernel.py): what no map-reduce says.
+    """A kernel that is written as loops (operators/*/kernel.py), because it is no map-reduce.
 
-    routine: its name. constants: what is baked into its code, (name, value) pairs. buffers: dtypes of the `inputs` that
-    it reads, then of what it writes. extents: its run-time integers.
+    routine: the routine's name. constants: what is baked into its code, as (name, value) pairs. buffers: dtypes of the
+    `inputs` arrays that it reads, then of those that it writes. extents: its run-time integers.
     """
 
     name: str
@@ -273,11 +274,12 @@ class RoutineKernel:
 class FunctionKernel:
     """A kernel that is a program's own function over whole arrays: one unit of work.
 
-    buffers: dtypes of the `inputs` arrays that it reads, of those that it writes, which it makes zeros first, and of
-    its status: an int64, 0 or where it raised (functions/faults.py). arrays, shapes: names and shapes of these without
-    the status; of the inputs it may have some that the function does not name. numbers: the function's keyword-only
-    parameters in its order: truth values, integers of 64 bits, float64. usual: values of these, of the same types, for
-    which there is code of their own, in which they are constants; () for none.
+    buffers: dtypes of the `inputs` arrays that it reads, of the arrays that it writes (it sets them to zeros first),
+    and of its status: an int64 that is 0, or says where the function raised (functions/faults.py). arrays, shapes:
+    names and shapes of the buffers without the status; inputs that the function does not name may be among them.
+    numbers: the values of the function's keyword-only parameters, in their order: truth values, integers of 64 bits,
+    float64. usual: values of the same types for which the kernel has code of its own, in which they are constants; ()
+    if there is no such code.
     """
 
     name: str
@@ -294,7 +296,7 @@ class FunctionKernel:
         return tuple(dict.fromkeys(n for shape in self.shapes for n in shape))
 
     def pattern(self) -> tuple[tuple[int, ...], ...]:
-        """Of each axis of each array, which one of `extents` it has."""
+        """For each axis of each array, the position of its extent in `extents`."""
         places = {n: i for i, n in enumerate(self.extents())}
         return tuple(tuple(places[n] for n in shape) for shape in self.shapes)
 
@@ -310,7 +312,7 @@ class FunctionKernel:
 
 
 def bits_of(number: bool | int | float) -> int:
-    """A number as a signed integer of 64 bits: the bits of a float64."""
+    """A number as a signed integer of 64 bits; of a float, these are the bits of its float64."""
     return struct.unpack("<q", struct.pack("<d", number))[0] if isinstance(number, float) else int(number)
 
 
@@ -328,8 +330,9 @@ class Place:
 class ChainKernel:
     """Library kernels over bands of rows, image by image: what passes from one to the next stays small, and in a cache.
 
-    A unit of work is a segment of one of `images`: its calls run in order, each with the places of its buffers.
-    private: the elements of arrays of float32 that each unit has for itself. No two units write the same elements.
+    A unit of work is a segment of one of `images` images: its calls run in order, each with the places of its buffers.
+    private: how many elements each of the float32 arrays has that a unit keeps for itself. No two units write the same
+    elements of `buffers`.
     """
 
     name: str
@@ -339,7 +342,7 @@ class ChainKernel:
     segments: tuple[tuple[tuple[CallKernel, tuple[Place, ...]], ...], ...]
 
     def values(self) -> tuple[int, ...]:
-        """None but those that a target makes of the calls."""
+        """There are none here: a target makes its own integers of the calls."""
         return ()
 
     def calls(self) -> list[tuple[CallKernel, tuple[Place, ...]]]:

@@ -1,9 +1,9 @@
 """Functions of one real variable as arithmetic on kernel values, so that they are inlined and vectorised.
 
 `expand(value)` rewrites a value until only ARITHMETIC is left and calls of LIBM, which the printers emit as calls
-of the C library. float32: at most 2 units in the last place over the whole range, denormals, infinities and NaN right,
-but for `decay` and `normal_cdf`, which softmax and gelu are made of and which say themselves how exact they are.
-float64: at most 4. float16 is computed in float32 and rounded once.
+of the C library. In float32, results are off by at most 2 units in the last place over the whole range, and denormals,
+infinities and NaN are right; `decay` and `normal_cdf`, which softmax and gelu are made of, say themselves how exact
+they are. In float64 results are off by at most 4 units. float16 is computed in float32 and rounded once.
 
 The polynomials are minimax fits (Lawson's iteration on Chebyshev nodes, double precision), relative to the function,
 on the interval named beside each. No step may be reassociated: the printers never allow it outside of reductions.
@@ -34,8 +34,9 @@ def expansion(function: Function) -> Function:
 
 
 def expansion_in(dtype: str) -> Callable[[Function], Function]:
-    """As `expansion`, of one dtype. Of float64 alone: a float32 is computed in float64 and rounded, which is for what
-    is rare and loses digits. Of float32 alone: in float64 the C library computes it."""
+    """Like `expansion`, for one dtype. With an expansion for float64 alone, a float32 is computed in float64 and
+    rounded: this is for functions that are rare and lose digits. With one for float32 alone, the C library computes the
+    function in float64."""
     def mark(function: Function) -> Function:
         _ONLY[function.__name__] = dtype
         return expansion(function)
@@ -50,17 +51,17 @@ class _Format:
         single = dtype == "float32"
         self.mantissa = 23 if single else 52
         self.bias = 127 if single else 1023
-        self.magic = 1.5 * 2.0**self.mantissa  # adding it leaves the nearest integer in the low bits, and half of it
-        # in those of half the bits
-        self.ln2_high = 0.693359375 if single else 0.693147180369123816490  # n * high is exact
+        # The bits of x + magic end in the integer n nearest to x, and these bits shifted right by one end in n / 2.
+        self.magic = 1.5 * 2.0**self.mantissa
+        self.ln2_high = 0.693359375 if single else 0.693147180369123816490  # log(2) in so few bits that n * it is exact
         self.ln2_low = pymath.log(2) - 0.693359375 if single else 1.90821492927058770002e-10
-        self.highest = 89.5 if single else 711.0  # beyond it exp and half of it overflow
-        self.lowest = -104.5 if single else -746.0
-        self.tiny = 2.0**-126 if single else 2.0**-1022
+        self.highest = 89.5 if single else 711.0  # for larger x, exp(x) and exp(x) / 2 overflow
+        self.lowest = -104.5 if single else -746.0  # for smaller x, exp(x) rounds to 0
+        self.tiny = 2.0**-126 if single else 2.0**-1022  # the smallest normal number
         self.least = pymath.log(self.tiny)
-        self.spare = 32 if single else 64  # exp(-lowest) * 2**-spare is finite
-        self.flat = 19.0 if single else 40.0  # tanh of half of it is 1
-        self.sign = -2**31 if single else -2**63
+        self.spare = 32 if single else 64  # `sigmoid` scales by 2**-spare: exp(-lowest) * 2**-spare is finite
+        self.flat = 19.0 if single else 40.0  # tanh(flat / 2) rounds to 1
+        self.sign = -2**31 if single else -2**63  # the integer whose only bit is the sign
 
 
 FORMATS = {"float32": _Format("float32"), "float64": _Format("float64")}
@@ -92,21 +93,23 @@ SINH = {
     "float64": (0.16666666666666188, 0.0083333333334138417, 0.00019841269795902805, 2.7557331218454675e-06,
                 2.5050481538939351e-08, 1.6168546926667582e-10, 4.7798614025151842e-13),
 }
-# 1 + log2(erfc(t)) / t on 0 <= t <= ERF_ONE, from where on erf rounds to 1, relative to erf; (2**r - 1) / r - 1 on
-# |r| <= 1/2
+# ERF_EXPONENT: 1 + log2(erfc(t)) / t on 0 <= t <= ERF_ONE, fitted relative to erf, which rounds to 1 from ERF_ONE on.
+# ERF_POWER: (2**r - 1) / r - 1 on |r| <= 1/2.
 ERF_ONE = 3.925
 ERF_EXPONENT = (-0.62790703512596613, -0.91844762529969826, -0.14827706636137231, 0.027632030219944596,
                 0.00023140277241968758, -0.002405012414444011, 0.00091299068334596816, -0.00016972050477902874,
                 1.3353970833250585e-05)
 ERF_POWER = (-0.30685281197104508, 0.24022651084207336, 0.055503571054985337, 0.0096180307718747114,
              0.0013390866853172367, 0.00015469734775327152)
-# normal_cdf(x) - 1/2 = x n(x**2) / d(x**2) on |x| <= NORMAL_END, to an absolute error; there it is 1/2 to the last bit
+# normal_cdf(x) - 1/2 = x n(x**2) / d(x**2) on |x| <= NORMAL_END, where it is 1/2 to the last bit of a float32. This fit
+# is of the absolute error.
 NORMAL_END = 5.4
 NORMAL_OVER = (0.3989422453698165, 0.03337212712498918, 0.004650845432162742, 0.00016432074409898428,
                6.360020839299597e-06, 2.3386860701926765e-08)
 NORMAL_UNDER = (1.0, 0.2503176064332182, 0.02837863058474929, 0.0018589760432418992, 7.239992039918246e-05,
                 1.2165947571533423e-06)
-# erfinv(x) / x: as a function of w on 0 <= w <= 6, mapped to -1..1; of sqrt(w) on sqrt(6)..6.2, mapped to -1..1
+# erfinv(x) / x with w = -log(1 - x**2). ERFINV_CENTRAL is a function of w on 0..6, ERFINV_TAIL one of sqrt(w) on
+# sqrt(6)..6.2; both intervals are mapped to -1..1.
 ERFINV_SPLIT = 6.0
 ERFINV_CENTRAL = (
     1.6235420064648298, 0.72489121249847488, -0.051643216989053713, -0.022576907976551548, 0.015799967277511966,
@@ -131,10 +134,10 @@ def _clamped(x: Real, low: float, high: float) -> Real:
 
 
 def _reduced(x: Real, offset: int, sign: float = 1.0) -> tuple[Value, Real]:
-    """An integer whose low bits are n + offset, and r with x = sign n log(2) + r, |r| <= log(2) / 2, for |x| up to
-    1000.
+    """An integer whose low bits are n + offset, and r with x = sign * n * log(2) + r and |r| <= log(2) / 2, for |x| up
+    to 1000.
 
-    n comes out of the low bits of a sum, because the conversion of NaN to an integer is not defined.
+    n is taken from the low bits of a sum, because the conversion of NaN to an integer is not defined.
     """
     form = FORMATS[x.dtype]
     magic = form.magic + offset
@@ -144,7 +147,7 @@ def _reduced(x: Real, offset: int, sign: float = 1.0) -> tuple[Value, Real]:
 
 
 def _power_of_two(n: Value) -> Real:
-    """2**(n - bias) for an exponent of normal numbers, of which only the low bits matter."""
+    """2**(n - bias), which must be a normal number. Only the low bits of n matter."""
     return from_bits(integer("shl", n, FORMATS["float32" if n.dtype == "int32" else "float64"].mantissa))
 
 
@@ -155,7 +158,8 @@ def _expm1_of_rest(r: Real, sign: float = 1.0) -> Real:
 
 
 def _scaled_exp(x: Real, shift: int = 0) -> Real:
-    """exp(x) * 2**shift over the whole range of results, denormals too: times a power of two in two steps."""
+    """exp(x) * 2**shift over the whole range of results, denormals too. The power of two is a product of two factors,
+    because it may itself be outside of the range."""
     n, r = _reduced(x, 2 * FORMATS[x.dtype].bias + shift)
     half = integer("shr", n, 1)
     first = _power_of_two(half)
@@ -187,7 +191,7 @@ def exp(x: Real) -> Real:
 
 @expansion
 def decay(x: Real) -> Real:
-    """exp(x) for x <= 0, and 0 where that is no normal number, which spares what else the ends of the range cost."""
+    """exp(x) for x <= 0, and 0 where that is no normal number: `exp` takes longer for the ends of its range."""
     form = FORMATS[x.dtype]
     n, r = _reduced(x, form.bias)
     scale = _power_of_two(n)
@@ -196,9 +200,9 @@ def decay(x: Real) -> Real:
 
 @expansion
 def expm1(x: Real) -> Real:
-    top = 89.0 if x.dtype == "float32" else 710.0  # already infinite, and half of 2**n is not
+    top = 89.0 if x.dtype == "float32" else 710.0  # exp(top) is infinite, and 2**n / 2 is not
     n, r = _reduced(_clamped(x, -60.0, top), FORMATS[x.dtype].bias - 1)
-    half = _power_of_two(n)  # of 2**n, which overflows before the result does
+    half = _power_of_two(n)  # half of 2**n, because 2**n overflows before the result does
     result = fma(half, _expm1_of_rest(r), half - 0.5) * 2.0
     return where(x.op("abs") < FORMATS[x.dtype].tiny * 2.0**24, x, result)
 
@@ -269,13 +273,13 @@ def log1p(x: Real) -> Real:
     u = x + 1.0
     lost = where(x > 1.0, 1.0 - (u - x), x - (u - 1.0))  # what rounding took from u
     result = log(u) + lost / u
-    inside = _with_sign(where(x > -1.0, result, log(u)), x)  # they have x's sign, but for -0
+    inside = _with_sign(where(x > -1.0, result, log(u)), x)  # both results have x's sign, but at -0
     return where(x < float("inf"), inside, x)
 
 
 @expansion
 def sigmoid(x: Real) -> Real:
-    """1 / (1 + exp(-x)), both of these times a power of two that keeps exp(-x) a normal number."""
+    """1 / (1 + exp(-x)), with numerator and denominator times a power of two that keeps exp(-x) normal."""
     form = FORMATS[x.dtype]
     n, r = _reduced(_clamped(x, form.lowest, 64.0), form.bias - form.spare, -1.0)
     scale, one = _power_of_two(n), 2.0**-form.spare
@@ -293,13 +297,13 @@ def softrelu(x: Real) -> Real:
 
 
 def _with_sign(size: Real, x: Real) -> Real:
-    """`size` with the sign of x, of which it must not be the opposite."""
+    """`size` with the sign of x. `size` must not be negative where x is not."""
     return from_bits(ir.apply("bitor", size.bits(), integer("bitand", x.bits(), FORMATS[x.dtype].sign)))
 
 
 @expansion
 def tanh(x: Real) -> Real:
-    """h / (h + 1) with h = expm1(2 |x|) / 2, and what rounding took from the quotient."""
+    """h / (h + 1) with h = expm1(2 |x|) / 2, and a correction by what rounding took from the quotient."""
     form = FORMATS[x.dtype]
     size = x.op("abs")
     twice = size + size
@@ -343,8 +347,9 @@ def erf(x: Real) -> Real:
 
 @expansion
 def normal_cdf(x: Real) -> Real:
-    """The standard normal distribution's function, to 3.2 * 2**-24 at every x, float32: a quotient of polynomials takes
-    half as long as erf, whose relative error near 0 is not needed here. In float64 it is made of erf."""
+    """The standard normal distribution's function. In float32 it is off by at most 3.2 * 2**-24 at every x: a quotient
+    of polynomials takes half as long as erf, whose small relative error near 0 is not needed here. In float64 it is
+    made of erf."""
     if x.dtype == "float64":
         return 0.5 * (Real(ir.make("erf", ((x * 0.5**0.5).value,), x.dtype)) + 1.0)
     t = _clamped(x, -NORMAL_END, NORMAL_END)
@@ -368,13 +373,14 @@ def digamma(x: Real) -> Real:
     return where(reflected, positive - pymath.pi / turn.op("tan"), positive)
 
 
-# order -> the terms of the asymptotic series, and of the derivative of the cotangent
+# For each order, the terms of the asymptotic series, and those of the derivative of the cotangent.
 POLYGAMMA = {order: (asymptotic_terms(order), cotangent_terms(order)) for order in ORDERS}
 
 
 def _polygamma(order: int, x: Real) -> Real:
-    """The derivative of that order of digamma, as scalar_functions/special.py has it. float64: at most 3e-15 of it off
-    at positive x, and 1e-13 at negative ones but close to zeros, which even orders have between the poles."""
+    """The derivative of that order of digamma, by the formulas of scalar_functions/special.py. In float64 its relative
+    error is at most 3e-15 at positive x, and 1e-13 at negative x, except close to its zeros, which even orders have
+    between the poles."""
     reflected = x < 0.5
     y = where(reflected, 1.0 - x, x)
     shifted, count = y + 10.0, float(pymath.factorial(order))
@@ -401,7 +407,7 @@ def _repeated(x: Real, power: int) -> Real:
 
 @expansion_in("float64")
 def erfinv(x: Real) -> Real:
-    """x times a polynomial in w = -log(1 - x**2), for large w in its root. float64."""
+    """x times a polynomial in w = -log(1 - x**2), or for large w in the square root of w. float64."""
     w = -log((1.0 - x) * (1.0 + x))
     central = polynomial((w - ERFINV_SPLIT / 2) * (2 / ERFINV_SPLIT), ERFINV_CENTRAL)
     low, high = pymath.sqrt(ERFINV_SPLIT), 6.2
@@ -427,7 +433,7 @@ for _order in POLYGAMMA:
     EXPANSIONS[f"polygamma{_order}"] = partial(_polygamma, _order)
     _ONLY[f"polygamma{_order}"] = "float64"
 
-# What stays a call of the C library after expansion, in float32 or float64.
+# The functions that stay calls of the C library after expansion, in float32 or float64.
 LIBM = frozenset(["pow", "mod", *(f for f in OF_KERNELS if f not in EXPANSIONS or _ONLY.get(f) == "float32")])
 
 
@@ -483,5 +489,5 @@ def expand(value: Value) -> Value:
 
 
 def expand_all(values: Sequence[Value]) -> list[Value]:
-    """As `expand`, of several values that share parts."""
+    """Like `expand`, for several values that share parts."""
     return _rebuilt(values)

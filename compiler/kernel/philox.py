@@ -1,7 +1,8 @@
 """The counter-based random generator as arithmetic: Philox-4x32-10 (Salmon, Moraes, Dror and Shaw, SC 2011).
 
-key = seed, counter = (index, offset); a `rand` value is the first of the four words. Element by element independent, so
-it fuses, and its numbers are the same on every target and number of threads.
+The key is the seed, the counter is (index, offset); a `rand` value is the first of the four words. Each element is
+computed without the others, so the generator fuses, and its numbers are the same on every target and with any number of
+threads.
 """
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ def _halves(value: Value) -> tuple[Value, Value]:
 
 
 def uniform(seed: Value, offset: Value, index: Value) -> Value:
-    """float64 in [0, 1) of 53 bits: 27 of the word at `index`, and 26 of another."""
+    """A float64 in [0, 1) of 53 random bits: 27 of the word at `index`, and 26 of a word far behind it."""
     second = ir.apply("add", index, ir.const(1 << TURN, "int64"))
     high, low = _upper(seed, offset, index, 27), _upper(seed, offset, second, 26)
     bits = ir.apply("add", ir.apply("mul", ir.cast(high, "float64"), ir.const(2.0**26, "float64")),
@@ -28,12 +29,12 @@ def uniform(seed: Value, offset: Value, index: Value) -> Value:
 
 
 def single(seed: Value, offset: Value, index: Value) -> Value:
-    """float32 in [0, 1) of 24 bits."""
+    """A float32 in [0, 1) of 24 random bits."""
     return ir.apply("mul", ir.cast(_upper(seed, offset, index, 24), "float32"), ir.const(2.0**-24, "float32"))
 
 
 def _upper(seed: Value, offset: Value, index: Value, count: int) -> Value:
-    """The upper bits of a word, int32."""
+    """The upper `count` bits of a word, as an int32."""
     word = ir.make("rand", (seed, offset, index), WORD)
     return ir.cast(ir.apply("shr", word, ir.const(32 - count, WORD)), "int32")
 

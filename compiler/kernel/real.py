@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from mxc.compiler.kernel import ir
 from mxc.compiler.kernel.ir import Value
 
-LONG = 5  # coefficients of a polynomial from which on it is not by Horner's rule alone
+ESTRIN_FROM = 5  # a polynomial of at least so many coefficients is not computed by Horner's rule alone (`polynomial`)
 
 
 class Real:
@@ -82,10 +82,11 @@ def where(condition: Value, yes: Real, no: Real | float) -> Real:
 
 
 def polynomial(x: Real, coefficients: Sequence[float]) -> Real:
-    """Coefficients from the lowest power. The lowest join by Horner's rule, which is most exact; those above it, where
-    they are many, in pairs, pairs of pairs and so on (Estrin's scheme), which wait less for each other."""
+    """The polynomial with these coefficients, the lowest power first. Where they are few, they join by Horner's rule,
+    which is most exact. Where they are many, only the lowest one or two do; those above join in pairs, pairs of pairs
+    and so on (Estrin's scheme), whose steps wait less for each other."""
     terms = [x.const(c) for c in coefficients]
-    lowest = len(terms) - 1 if len(terms) < LONG else 2 - len(terms) % 2
+    lowest = len(terms) - 1 if len(terms) < ESTRIN_FROM else 2 - len(terms) % 2
     result, power = terms[lowest:], x
     while len(result) > 1:
         pairs = zip(result[::2], result[1::2], strict=False)

@@ -9,7 +9,7 @@ from mxc.compiler.ops.expr import compute_dtype, evaluate, names_of, number_as
 from mxc.compiler.ops.operator import Operator, Params
 
 TRUTH = frozenset(["and", "or", "not"])
-ROUNDING = frozenset(["floor", "ceil", "trunc", "rint"])  # of integers: the integers themselves
+ROUNDING = frozenset(["floor", "ceil", "trunc", "rint"])  # they leave integers as they are
 COUNT = "count"  # the parameter of a reduction's gradient: how many elements were reduced
 
 

@@ -141,7 +141,7 @@ class Simplifier:
         return from_affine({t: c for t, c in sums.items() if c}, a + (constant - kept) // divisor)
 
     def single(self, op: str, terms: Terms, constant: int, divisor: int) -> Value:
-        """A quotient of which no part divides evenly."""
+        """The quotient or rest of a sum none of whose terms is a multiple of the divisor."""
         if len(terms) == 1 and constant == 0:
             (atom, c), = terms.items()
             inner = int(atom.args[1].data) if atom.op in ("div", "mod") and atom.args[1].op == "const" else 0

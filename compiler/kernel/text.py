@@ -32,7 +32,7 @@ def _routine(kernel: RoutineKernel, extent: Callable[[int], str]) -> str:
 
 
 def _function(kernel: FunctionKernel, extent: Callable[[int], str]) -> str:
-    """Equal extents have one name: the code knows which are equal."""
+    """The function's arrays. Equal extents have one name, because the code depends on which extents are equal."""
     arrays = [f"{name}:{dtype}[{', '.join(f'n{p}:{extent(n)}' for p, n in zip(places, shape, strict=True))}]"
               for name, dtype, places, shape in zip(kernel.arrays, kernel.buffers, kernel.pattern(), kernel.shapes,
                                                     strict=False)]
@@ -65,7 +65,8 @@ def _text(kernel: LoopKernel | CallKernel, number: Callable[[Value], str], exten
 
 
 def _chain(kernel: ChainKernel) -> str:
-    """The head, and the calls of each segment: template, extents, and buffer[offset + step * image] for each place."""
+    """The head, and a line for each call of each segment: template, extents, and buffer[offset + step * image] for each
+    place."""
     lines = [f"chain({', '.join(kernel.buffers)}) images {kernel.images} private {list(kernel.private)}"]
     for i, segment in enumerate(kernel.segments):
         for call, places in segment:

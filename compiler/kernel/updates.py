@@ -12,10 +12,10 @@ from mxc.compiler.ops.updates import OUT, compute_dtype, number_names, results
 
 
 def update_kernel(op: Operator, dtypes: Sequence[str], sizes: Sequence[int], out: str | None) -> LoopKernel:
-    """Over the elements of the weight, the first input.
+    """The kernel that runs over the elements of the weight, which is the first input.
 
-    dtypes, sizes: of the inputs. out: the dtype of the result, None: it is written over the weight. buffers: the
-    inputs, the numbers (in the computing dtype), and the result unless it is the weight.
+    dtypes, sizes: those of the inputs, in elements. out: the dtype of the result, or None to write it over the weight.
+    The kernel's buffers are the inputs, the numbers (in the computing dtype), and the result unless it is the weight.
     """
     compute = compute_dtype(dtypes)
     buffers = (*dtypes, compute, *([] if out is None else [out]))

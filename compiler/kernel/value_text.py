@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 SHORT = {"float16": "f2", "float32": "f4", "float64": "f8", "uint8": "u1", "int8": "i1", "int32": "i4", "int64": "i8",
          "uint32": "u4", "uint64": "u8", "int16": "i2", "uint16": "u2", "bool": "b", "index": ""}
-SHARED = frozenset(["const", "axis", "acc"])  # too short for a name
+SHARED = frozenset(["const", "axis", "acc"])  # these get no names, because they are as short themselves
 
 
 def walk(roots: Iterable[Value]) -> Iterator[Value]:

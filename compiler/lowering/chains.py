@@ -35,14 +35,14 @@ class _Stage:
 
     launch: Launch
     kernel: CallKernel
-    geometry: BlockedConvolution[int] | BlockedDepthwise[int]  # the kernel's
-    source: int | None = None  # the private array that it reads, None: memory
-    target: int | None = None  # the private array that it writes
-    rows: int = 0  # of the target: a ring of them, if a depthwise convolution reads it
+    geometry: BlockedConvolution[int] | BlockedDepthwise[int]  # the geometry of `kernel`
+    source: int | None = None  # the number of the private array that it reads; None: it reads a storage
+    target: int | None = None  # the number of the private array that it writes; None: it writes its storages
+    rows: int = 0  # rows of the target, which is a ring of rows if a depthwise convolution reads it
 
     @cached_property
     def stores(self) -> tuple[Store, ...]:
-        """Those of the kernel, or one to the target."""
+        """The stores of the kernel, or a single store to the target."""
         if self.target is None:
             return self.kernel.stores
         index = linear({1: self.rows * self.line, 2: 1, 3: self.lanes})
@@ -77,7 +77,7 @@ class _Stage:
         return max(0, begin), min(w.data[1], end)
 
     def most_needed(self, rows: int) -> int:
-        """Rows of the data that so many output rows read, at most."""
+        """The most rows of the data that `rows` neighbouring output rows read."""
         w = self.window
         return min(w.data[1], (rows - 1) * w.stride[1] + (w.kernel[1] - 1) * w.dilate[1] + 1)
 
@@ -92,7 +92,7 @@ def chains(launches: Sequence[Launch], prefers: Preferences) -> list[Launch]:
         for storage in set(launch.reads):
             readers.setdefault(storage, []).append(launch)
     writer = {s: launch for launch in launches for s in launch.writes}
-    taken: dict[int, Launch | None] = {}  # by the launch's id: the chain that comes in its place, if any
+    taken: dict[int, Launch | None] = {}  # id() of a launch in a chain -> the chain at its last launch, None at others
     for launch in launches:
         if id(launch) in taken or not _is_stage(launch, BlockedDepthwise):
             continue
@@ -142,8 +142,8 @@ def _undisturbed(parts: Sequence[Launch], launches: Sequence[Launch]) -> bool:
 
 
 def _steps(kernel: CallKernel) -> dict[int, tuple[int, int]] | None:
-    """For each buffer of the epilogue, the elements from image to image and from pixel to pixel; None where these
-    differ between its loads and stores, or a number is computed from a place."""
+    """For each buffer of the epilogue, the distance in elements from image to image and from pixel to pixel. None where
+    a buffer's loads and stores differ in these, and where a value is computed from an index."""
     found: dict[int, tuple[int, int]] = {}
     values = [v for v in ir.walk(s.value for s in kernel.stores) if v.dtype != ir.INDEX]
     if any(v.op != "load" and a.dtype == ir.INDEX for v in values for a in v.args):
@@ -158,7 +158,8 @@ def _steps(kernel: CallKernel) -> dict[int, tuple[int, int]] | None:
 
 
 def _chain(parts: Sequence[Launch], figures: Chains) -> Launch | None:
-    """The launches `parts`, each of which reads what the one before it makes, as one; None if that does not pay."""
+    """One launch of a chain for the launches `parts`, each of which reads the result of the one before it; None if that
+    does not pay."""
     stages = [_Stage(part, part.kernel, part.kernel.geometry) for part in parts
               if isinstance(part.kernel, CallKernel)
               and isinstance(part.kernel.geometry, BlockedConvolution | BlockedDepthwise)]
@@ -186,7 +187,7 @@ def _chain(parts: Sequence[Launch], figures: Chains) -> Launch | None:
 
 
 def _rows_between(stages: Sequence[_Stage], position: int, band: int) -> int:
-    """Rows of the array that stage `position` writes, for bands of so many output rows of the last stage."""
+    """How many rows the array that stage `position` writes needs where a band has `band` rows of the last stage."""
     for stage in reversed(stages[position + 1 :]):
         band = stage.most_needed(band)
     return band
@@ -206,7 +207,7 @@ class _Segment:
         self.made: list[ChainCall] = []
 
     def calls(self, first: int, last: int, band: int) -> tuple[ChainCall, ...]:
-        """Those for the output rows first <= h < last."""
+        """The calls that make the output rows first <= h < last of the chain, band after band."""
         count = -(-(last - first) // band)
         bounds = [first + (last - first) * i // count for i in range(count + 1)]
         for begin, end in itertools.pairwise(bounds):
@@ -214,7 +215,7 @@ class _Segment:
         return tuple(self.made)
 
     def _make(self, position: int, first: int, last: int) -> None:
-        """Rows first <= h < last of what a stage makes, but for those that are there."""
+        """Adds calls for the rows first <= h < last of a stage's result, except rows that were made before."""
         done, stage = self.done[position], self.stages[position]
         first = first if done is None else max(first, done)
         if first >= last:
@@ -223,14 +224,15 @@ class _Segment:
             self._make(position - 1, *stage.needed(first, last))
         ring = stage.rows if position + 1 < len(self.stages) and self.stages[position + 1].depthwise else 0
         begin = first
-        while begin < last:  # a call for each part of a ring that lies together
+        while begin < last:  # A ring is filled by several calls: none writes across the ring's end.
             end = min(last, (begin // ring + 1) * ring) if ring else last
             self.made.append(self._call(stage, begin, end, begin % ring if ring else begin - first, begin - first))
             begin = end
         self.done[position] = last
 
     def _call(self, stage: _Stage, first: int, last: int, slot: int, behind: int) -> ChainCall:
-        """Output rows first <= h < last into `slot` of the target; behind: rows after those that were made first."""
+        """The call that makes output rows first <= h < last. slot: the row of the target where the first one goes.
+        behind: how many rows of the same band earlier calls have made."""
         w, g, strides, rows = stage.window, stage.geometry, stage.geometry.data_strides, last - first
         begin, end = stage.needed(first, last)
         step, pad = strides[0], begin - first * w.stride[1] + w.pad[1] if stage.depthwise else 0

@@ -9,16 +9,19 @@ from mxc.compiler.kernel.simplify_index import from_affine
 
 
 def copy_kernel(dtype: str, shape: Shape, mode: str) -> LoopKernel:
-    """buffers: source, destination, both of `shape`. mode: "write" or "add"."""
+    """A kernel that copies a whole array. buffers: source, destination, both of `shape`. mode: "write" or "add"."""
     store = Store(1, axis(0), load(0, axis(0), dtype), mode)
     return LoopKernel("copy", (dtype, dtype), (math.prod(shape),), (), (), (store,))
 
 
 def placing_kernel(dtype: str, shape: Shape, whole: Shape, joined: int, start: int, mode: str) -> LoopKernel:
-    """buffers: an array of `shape`, and one of the shape `whole`, in which it lies from `start` on along the axis
-    `joined`. mode: "write" or "add". In canonical form: there may be thousands of them."""
+    """A kernel that copies an array to its place in a larger one.
+
+    buffers: an array of `shape`, and one of the shape `whole`, in which it lies from `start` on along the axis
+    `joined`. mode: "write" or "add". The kernel is in canonical form, since there may be thousands of them.
+    """
     lead, run, step = math.prod(shape[:joined]), math.prod(shape[joined:]), math.prod(whole[joined + 1:])
-    # extent of each axis, and steps along it in the part and in the whole
+    # For each axis: its extent, and the elements from one place to the next in the part and in the whole.
     loops = [(lead, run, step * whole[joined]), (run, 1, 1)] if run != step * whole[joined] else [(lead * run, 1, 1)]
     loops = [each for each in loops if each[0] != 1]
     source = from_affine({axis(i): part for i, (_, part, _) in enumerate(loops)}, 0)

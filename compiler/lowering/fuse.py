@@ -26,13 +26,13 @@ from mxc.compiler.lowering.fuse_forms import Form, NotFusable, form_of, is_view,
 from mxc.compiler.lowering.stage import Program, lowering_stage
 from mxc.compiler.ops.operator import Kind
 
-MAX_NODES = 48  # of a group: keeps kernels' code and compile time bounded
-MAX_BUFFERS = 24
+MAX_NODES = 48  # the most nodes of a group: it keeps the length of a kernel's code and its compile time bounded
+MAX_BUFFERS = 24  # the most arrays that a group reads and writes
 
 
 @dataclass
 class Group:
-    """Nodes that become one kernel, in topological order, and their form. stored: entries that must reach memory."""
+    """Nodes that become one kernel, in topological order, and their form. stored: the entries that go to memory."""
 
     nodes: list[Node]
     form: Form
@@ -54,7 +54,7 @@ class Grouping:
         self.position = graph.ids
         self.users = {e: list(dict.fromkeys(user for user, _ in found)) for e, found in graph.consumers().items()}
         self.sinks = set(graph.outputs)
-        self.frontier = len(graph.nodes)  # position of the last node that may be in a group with others
+        self.frontier = len(graph.nodes)  # Behind this position every node is still a group of its own.
         self.group_of: dict[Node, Group] = {}
         self.made: dict[Node, list[Entry]] = {}  # the entries of each node
         for node in graph.nodes:
@@ -74,8 +74,8 @@ class Grouping:
         return [e for node in nodes for e in self.made[node] if self.needed_outside(inside, e)]
 
     def try_merge(self, producer: Group, consumer: Group) -> bool:
-        """Merge the two groups when that is legal; whether it was done. What either has grown into since it was found
-        counts: no node may be in a group twice, nor in two."""
+        """Merge the two groups when that is legal; returns whether they are one now. A group that has been merged with
+        others since the caller found it counts as what it has become, so that no node gets into two groups."""
         producer, consumer = self.group_of[producer.nodes[0]], self.group_of[consumer.nodes[0]]
         if producer is consumer:
             return True
@@ -108,8 +108,8 @@ class Grouping:
         return Group(nodes, form, producer.phase)
 
     def only_reduced(self, producer: Group, node: Node) -> bool:
-        """True when reductions alone read `node`, and what it reads of an anchor is stored anyway: the reductions load
-        that and compute `node` themselves, where the anchor would store it too."""
+        """True when only reductions read `node`, and the anchor's result that it reads is stored anyway. The reductions
+        then load that result and compute `node` themselves; with `node` in the anchor's group, it would store both."""
         users = self.readers(Entry(node))
         if producer.form.kind != "anchor" or Entry(node) in self.sinks or not users:
             return False
@@ -125,7 +125,7 @@ class Grouping:
 
     def leaves_and_returns(self, nodes: list[Node]) -> bool:
         """True when some path goes from `nodes` through another group back to `nodes`."""
-        # Groups of several nodes reach no further than `frontier`, so what begins behind it cannot come back.
+        # Every group of several nodes ends at `frontier` or before, so a path that has passed it cannot come back.
         inside = set(nodes)
         seen: set[Node] = set()
         stack = [u for n in nodes for e in self.made[n] for u in self.readers(e) if u not in inside]
@@ -178,12 +178,12 @@ class Grouping:
 
 
 def alone(graph: Graph, options: Options) -> list[Group]:
-    """Each node as a group of its own, in an order in which they can run: what there is without `fuse`."""
+    """Each node as a group of its own, in an order in which they can run: the groups where `fuse` is skipped."""
     return Grouping(graph, options).groups()
 
 
 def _groups_text(program: Program) -> str:
-    """The groups, a line each, then what is not one group and why."""
+    """The groups, a line each, then pairs of neighbours that did not become one group, with the reason."""
     refused = "\n".join(refusals(program.graph, program.options, program.groups))
     return group_text(program.graph, program.groups) + (f"-- not fused\n{refused}" if refused else "")
 
@@ -200,7 +200,7 @@ def fuse(graph: Graph, options: Options) -> list[Group]:
             united = _through_view(grouping, producer, node)
             if grouping.only_reduced(united, node):
                 continue
-            if not all(map(is_view, united.nodes)):  # a view that stays alone costs nothing
+            if not all(map(is_view, united.nodes)):  # Views alone are not united: on its own a view costs nothing.
                 grouping.try_merge(united, grouping.group_of[node])
     grouping.frontier = len(graph.nodes)
     _merge_siblings(grouping)
@@ -211,7 +211,7 @@ def fuse(graph: Graph, options: Options) -> list[Group]:
 def _through_view(grouping: Grouping, producer: Group, node: Node) -> Group:
     """`producer`, or a lone view united with what it views, if that is legal and worth it.
 
-    It is when the view only adds or drops axes of extent 1, or when `node` rearranges elements anyway.
+    It is worth it when the view only adds or drops axes of extent 1, or when `node` rearranges elements anyway.
     """
     if len(producer.nodes) == 1 and is_view(producer.nodes[0]):
         view = producer.nodes[0]
@@ -239,9 +239,10 @@ def _merge_siblings(grouping: Grouping) -> None:
 
 
 def _merge_rest(grouping: Grouping) -> None:
-    """Merge what could not be merged when it came up, but can since its consumer's group has grown: a value for each
-    channel fits a group only once the group holds a reduction to channels."""
-    tried: dict[tuple[int, int], tuple[Group, Group]] = {}  # the groups too, so that no other takes their ids
+    """Merge groups that did not fit when they were tried first, but do since the consumer's group has grown: a value
+    for each channel fits a group only once the group holds a reduction to channels."""
+    # id()s of two groups -> the groups: while these are kept here, no new group gets the same id().
+    tried: dict[tuple[int, int], tuple[Group, Group]] = {}
     merged = True
     while merged:
         merged = False
@@ -271,7 +272,7 @@ def group_text(graph: Graph, groups: list[Group]) -> str:
 def refusals(graph: Graph, options: Options, groups: Sequence[Group]) -> Iterator[str]:
     """`PRODUCER -> CONSUMER: REASON` for each two nodes of different groups of which one reads the other.
 
-    groups: what `fuse` made. A view that is no kernel is not shown, but what it views.
+    groups: what `fuse` made. In place of a view that is no kernel stands the node that it views.
     """
     grouping = Grouping(graph, options)
     grouping.group_of = {node: group for group in groups for node in group.nodes}
@@ -292,8 +293,8 @@ def refusals(graph: Graph, options: Options, groups: Sequence[Group]) -> Iterato
 
 
 def _refusal(grouping: Grouping, producer: Group, others: Sequence[Group]) -> str:
-    """Why the groups, of which each but the first reads the one before it, are not one: the last is a kernel, and so is
-    the first, those between them are views."""
+    """Why `producer` and the last of `others` are not one group. Each group reads the one before it; the first and the
+    last are kernels, and those between them are views."""
     for other in others:
         merged = grouping.merged(producer, other)
         if isinstance(merged, str):

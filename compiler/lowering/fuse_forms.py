@@ -19,8 +19,10 @@ if TYPE_CHECKING:
 
 ORDER_KEEPING = "reshape"  # the index rule of operators that keep the row-major order of the elements
 JOINING = "concat"  # the index rule of operators that put arrays one behind the other
-MOST_JOINED = 24  # arrays that one kernel joins
-MOST_PLACES = 128  # at which the inline values of a kernel are computed or read, for one element of what it stores
+MOST_JOINED = 24  # arrays that one kernel joins; of more, each is copied by a kernel of its own (`is_join`)
+# For one element that a kernel stores, its inline values are computed and read at no more places than this (counted
+# together): each place is code of its own.
+MOST_PLACES = 128
 SPACE, DOMAIN, INLINE = "space", "domain", "inline"
 
 _COSTLY = re.compile(r"/|\*\*|\b(?:" + "|".join((*FUNCTIONS, "sqrt", "pow", "mod")) + r")\s*\(")
@@ -32,9 +34,11 @@ class NotFusable(Exception):
 
 @dataclass(frozen=True)
 class Form:
-    """kind: map, reduce, anchor, view, join, routine or host. space: the shape S. reduced: the axes of S that are
-    reduced. levels: of each entry that the group computes. plain: whether all that it computes are formulas over
-    values at the same place, of one shape.
+    """The form of a group.
+
+    kind: map, reduce, anchor, view, join, routine or host. space: the shape S. reduced: the axes of S that are reduced.
+    levels: the level of each entry that the group computes. plain: whether the group computes nothing but formulas
+    over values at the same place, all of one shape.
     """
 
     kind: str
@@ -89,7 +93,8 @@ def _needs_index(node: Node) -> bool:
 
 
 def united(producer: Form, consumer: Form) -> Form | None:
-    """The form of two groups as one where it is plain to see, of formulas over one shape; None where it is not."""
+    """The form of two groups as one, for the case that needs no search: both compute formulas over one shape. None in
+    all other cases."""
     if not (producer.plain and consumer.plain and producer.space == consumer.space):
         return None
     return Form("map", consumer.space, frozenset(), {**producer.levels, **consumer.levels}, plain=True)
@@ -226,9 +231,9 @@ class _Leveller:
                 self._inline(entry, node, levels, kind, after)
 
     def _check_work(self, levels: dict[Entry, str]) -> None:
-        """Refuses to compute a costly value more often than it has elements: every element of a broadcast array, of a
-        repetition, or of a join (all parts of it) computes what it reads."""
-        points: dict[Entry, int] = {}  # at how many an inline entry is computed
+        """Refuses to compute a costly value more often than it has elements. An inline value is computed once for each
+        element that reads it: by a broadcast or a repetition several times, and by a join at all points of the join."""
+        points: dict[Entry, int] = {}  # inline entry -> at how many points it is computed
         for node in reversed(self.nodes):
             mine = Entry(node)
             size = math.prod(self.graph.shape(mine))
@@ -240,13 +245,14 @@ class _Leveller:
                     points[entry] = max(points.get(entry, 0), times)
 
     def _check_places(self, levels: dict[Entry, str]) -> None:
-        """Refuses to compute inline values at more places than MOST_PLACES, for each is code of its own: what reads at
-        two places what reads at two places, and so on, would grow as a power of two."""
+        """Refuses to compute inline values at more places than MOST_PLACES, for the code of a value is printed once for
+        each place. Where a node reads its input at two places, and so does the input's node, and so on, the places
+        would double with each node."""
         if INLINE not in levels.values():
             return
         graph, total = self.graph, 0
         names: dict[tuple[Hashable, ...], int] = {}
-        places: dict[Entry, set[int]] = {}  # of what is read at other places than the user's own; 0 is the user's own
+        places: dict[Entry, set[int]] = {}  # entry -> numbers of the places where it is read; 0: the stored element's
 
         def read(entry: Entry, *place: Hashable) -> None:
             places.setdefault(entry, set()).add(names.setdefault(place, len(names) + 1) if place else 0)

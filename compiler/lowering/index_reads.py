@@ -9,7 +9,7 @@ from mxc.compiler.kernel import ir
 from mxc.compiler.kernel.ir import INDEX, Value
 from mxc.compiler.ops.operator import Operator, Params
 
-REMEMBERED = 512  # answers that are kept: a node is asked for each group that it might be in
+REMEMBERED = 512  # answers that are kept: fusion asks for a node again with every group that it might join
 
 
 class _Asked:
@@ -27,7 +27,7 @@ class _Asked:
 
     def load(self, k: int, index: Sequence[Value], when: Value | None = None, fill: Value | None = None) -> Value:
         self.places[k].add(tuple(index))
-        return ir.make("load", tuple(index), self.dtype(k), k)  # nobody computes it, but another place may depend on it
+        return ir.make("load", tuple(index), self.dtype(k), k)  # never computed, but it may be part of another index
 
 
 def places_read(graph: Graph, entry: Entry) -> tuple[int, ...]:

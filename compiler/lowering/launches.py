@@ -46,8 +46,8 @@ class Storage:
 
 @dataclass(eq=False)
 class Launch:
-    """One kernel over storages (in the order of the kernel's buffers), or a host step: no kernel, `host` is
-    the node's id, and the first `inputs` of the storages are read, the others written."""
+    """One kernel over storages (in the order of the kernel's buffers), or a host step. A host step has no kernel:
+    `host` is the node's id, the first `inputs` storages are read, and the others are written."""
 
     phase: str
     label: str
@@ -60,7 +60,7 @@ class Launch:
 
     @property
     def kernels(self) -> list[Kernel]:
-        """Its kernel, and those that this calls."""
+        """The launch's kernel, and the kernels that this one calls."""
         if self.kernel is None:
             return []
         return [self.kernel, *(call for call, _ in self.kernel.calls())] if isinstance(self.kernel, ChainKernel) else [
@@ -115,7 +115,7 @@ class _Accesses:
     swept: frozenset[int]
 
 
-@functools.lru_cache(REMEMBERED)  # asked for each pair of what a launch reads and writes
+@functools.lru_cache(REMEMBERED)  # `can_share` asks for the same kernel with each pair of a read and a written storage
 def _accesses(kernel: LoopKernel | CallKernel) -> _Accesses:
     loads: dict[int, list[Value]] = {}
     for v in walk(kernel.roots()):
@@ -138,14 +138,14 @@ def _sweeps(kernel: LoopKernel, store: Store) -> bool:
 
 
 def by_phase(launches: Sequence[Launch]) -> list[Launch]:
-    """`launches` in the order of the phases, in which they run; those of a phase as they are."""
+    """`launches` sorted by phase, in the order in which phases run; the launches of one phase keep their order."""
     return [launch for phase in (PREPARE, FORWARD, BACKWARD) for launch in launches if launch.phase == phase]
 
 
 def divided(launches: Sequence[Launch], kind: type[K],
             parts_of: Callable[[K, Sequence[Storage]], Sequence[tuple[Kernel, list[Storage]]]]) -> list[Launch]:
-    """`launches`, with each whose kernel is of this kind as the parts that `parts_of` makes of its kernel and storages;
-    one that stays whole is the launch itself."""
+    """`launches`, where each whose kernel is of this kind is divided: `parts_of` makes the parts of its kernel and
+    storages. A launch that stays whole is the very same object."""
     result: list[Launch] = []
     for launch in launches:
         parts = parts_of(launch.kernel, launch.storages) if isinstance(launch.kernel, kind) else ()

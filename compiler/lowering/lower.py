@@ -30,7 +30,7 @@ class Lowering:
         self.launches: list[Launch] = []
         self.outputs: list[Storage] = []
         self.copies: list[tuple[Entry, Storage, str]] = []
-        self.copied: set[Entry] = set()  # what these copy
+        self.copied: set[Entry] = set()  # the entries that `copies` copy
         self.targets: dict[Entry, list[tuple[Storage, str]]] = {}
         for node in graph.variables:
             entry = Entry(node)
@@ -39,7 +39,7 @@ class Lowering:
             self.storage_of[entry] = Storage(pool, graph.dtype(entry), graph.shape(entry), name)
         self.phase_of: dict[Node, str] = {n: g.phase for g in groups for n in g.nodes}
         self.alone = {n for g in groups if len(g.nodes) == 1 for n in g.nodes if is_view(n)}
-        self.readers: dict[Entry, set[int]] = {}  # of what is stored: the positions of the groups that load it
+        self.readers: dict[Entry, set[int]] = {}  # stored entry -> positions of the groups that load it
         self.group_at: dict[Node, int] = {}
         for position, group in enumerate(groups):
             self.group_at.update(dict.fromkeys(group.nodes, position))
@@ -58,7 +58,7 @@ class Lowering:
             self._copy(entry, storage, mode)
 
     def root(self, entry: Entry) -> Entry:
-        """What `entry` is stored as: itself, or what it is a view of."""
+        """The entry in whose memory `entry` is: itself, or the one that it is a view of."""
         while entry.node in self.alone:
             entry = entry.node.inputs[0]
         return entry
@@ -78,8 +78,10 @@ class Lowering:
                 storage = states.get(name, storage)
             self.outputs.append(storage)
             root = self.root(entry)
-            kept = sink.kind != "output" and self.phase_of.get(root.node) != BACKWARD  # forward must not write it
-            if sink.kind == "aux" and not root.node.is_variable:  # nor may others find the new value instead of the old
+            # `kept`: the kernel that computes it must not write it to its place. A forward run must change no gradient
+            # and no state; and a state may have readers that run later and need the old value.
+            kept = sink.kind != "output" and self.phase_of.get(root.node) != BACKWARD
+            if sink.kind == "aux" and not root.node.is_variable:
                 kept |= sum(self.group_at[n] >= self.group_at[root.node] for n in users.get(name, ())) > 1
             if root.node.is_variable or root in self.targets or kept:
                 self._copy_in_the_end(entry, storage, sink.mode)
@@ -123,7 +125,7 @@ class Lowering:
         self.launches.append(Launch(group.phase, group.label, kernel, lowering.storages))
 
     def _join(self, group: Group, targets: dict[Entry, list[tuple[Storage, str]]]) -> None:
-        """Each input of a join of many goes to its place."""
+        """For a join of many arrays, makes a launch for each input that copies it to its place."""
         node = group.nodes[0]
         whole = self.graph.shape(Entry(node))
         joined = int(node.params.dim) % len(whole)
@@ -136,7 +138,7 @@ class Lowering:
                 start += shape[joined]
 
     def _alone(self, group: Group) -> None:
-        """A node that shares its kernel with no other, or that Python runs: its inputs' storages, then its outputs'."""
+        """Makes the launch of a routine or a host step: over its inputs' storages, then its outputs'."""
         node = group.nodes[0]
         inputs = [self.storage_of[e] for e in node.inputs]
         outputs = []

@@ -131,8 +131,8 @@ class GroupLowering:
         self.domain: Shape = ()
         self.reduce: Shape = ()
         self.simplify = Simplifier(())
-        # The shape of an anchor's output, of which axes of extent 1 (one image, say) are indexed as all others are: so
-        # kernels serve every extent. No other entry's are.
+        # The shape of an anchor's output. Its axes of extent 1 (one image, say) are indexed like all other axes, so
+        # that the same kernel serves every extent. Axes of extent 1 of other entries have the index 0.
         self.whole: Shape = ()
 
     # -- elements
@@ -241,7 +241,7 @@ class GroupLowering:
 
     def accumulate(self, combine: str, body: Value) -> Value:
         """The finished accumulator that combines `body` over the reduce axes."""
-        if body.dtype == "bool":  # whether any is, or all are
+        if body.dtype == "bool":  # max tells whether any is true, min whether all are
             combine = {"sum": "max", "prod": "min"}.get(combine, combine)
         wanted = Accumulator(combine, body)
         if wanted not in self.accumulators:
@@ -278,7 +278,7 @@ class GroupLowering:
             position = self.simplify(flat)
             made += [(level != DOMAIN, Store(self.slot(storage), position, element, mode))
                      for storage, mode in targets[entry]]
-        made.sort(key=lambda pair: pair[0])  # what is stored once a domain point goes before the sweeps
+        made.sort(key=lambda pair: pair[0])  # Stores that run once for each point of the domain come before the others.
         return tuple(store for _, store in made)
 
     def call_kernel(self, targets: dict[Entry, list[tuple[Storage, str]]]) -> CallKernel:

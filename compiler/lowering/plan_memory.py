@@ -16,7 +16,7 @@ from mxc.compiler.plan import Buffer, Plan, Step
 if TYPE_CHECKING:
     from mxc.compiler.targets.protocol import KernelTarget
 
-MOST_COMPARED = 2048  # intervals of which each is compared with all others, which takes a second or two
+MOST_COMPARED = 2048  # intervals: up to here each is compared with all others, which takes a second or two
 ALIGNMENT = 64  # bytes: a cache line, and the widest vector
 
 
@@ -59,10 +59,11 @@ def intervals(launches: Sequence[Launch], in_place: bool = True) -> list[Interva
 
 
 def place(lifetimes: Sequence[Interval]) -> int:
-    """Set every interval's offset; the bytes that all need together.
+    """Set every interval's offset; returns the bytes of an arena that holds them all.
 
     Each interval, in several orders, goes to the smallest gap that fits between those alive at the same time; the best
-    order wins. Of very many, each goes to the smallest gap that is free when it begins.
+    order wins. More than MOST_COMPARED intervals are placed once, in the order in which they begin: each goes to the
+    smallest gap that is free then.
     """
     if len(lifetimes) > MOST_COMPARED:
         return _place_in_time(lifetimes)
@@ -83,9 +84,9 @@ def place(lifetimes: Sequence[Interval]) -> int:
 
 
 def _place_in_time(lifetimes: Sequence[Interval]) -> int:
-    """As `place`, in the order in which the intervals begin."""
-    free: list[tuple[int, int]] = []  # offset and bytes, in the order of the offsets, none beside another
-    ending: list[tuple[int, int, int]] = []  # a heap of the last launch of what is alive, its offset and bytes
+    """Like `place`, for very many intervals: goes through them in the order in which they begin."""
+    free: list[tuple[int, int]] = []  # gaps (offset, bytes), sorted by offset; gaps that touch are joined to one
+    ending: list[tuple[int, int, int]] = []  # a heap of the intervals alive: (last launch, offset, bytes)
     top = 0
     for interval in sorted(lifetimes, key=lambda i: i.first):
         while ending and ending[0][0] < interval.first:
@@ -104,14 +105,14 @@ def _place_in_time(lifetimes: Sequence[Interval]) -> int:
             interval.offset, rest = fitting[0], fitting[1] - size
             free[place:place + 1] = [(fitting[0] + size, rest)] if rest else []
         else:
-            last = free.pop() if free and sum(free[-1]) == top else (top, 0)  # at the end: it may grow
+            last = free.pop() if free and sum(free[-1]) == top else (top, 0)  # A gap at the arena's end may grow.
             interval.offset, top = last[0], last[0] + size
         heapq.heappush(ending, (interval.last, interval.offset, size))
     return top
 
 
 def _place_in_order(order: Sequence[Interval], sizes: Mapping[int, int]) -> int:
-    """sizes: bytes by the interval's id."""
+    """Like `place`, for one order of the intervals. sizes: bytes, by id() of the interval."""
     placed: list[Interval] = []
     top = 0
     for interval in order:
@@ -125,8 +126,10 @@ def _place_in_order(order: Sequence[Interval], sizes: Mapping[int, int]) -> int:
 
 
 def _gap(beside: Sequence[tuple[int, int]], nbytes: int) -> int:
-    """The offset of the smallest gap of at least `nbytes` between (offset, bytes) sorted by offset, else behind the
-    last."""
+    """The offset of the smallest gap of `nbytes` or more between the pieces `beside`; if there is none, their end.
+
+    beside: (offset, bytes) of each piece, sorted by offset.
+    """
     best, best_size, end = -1, 0, 0
     for offset, taken in beside:
         size = offset - end

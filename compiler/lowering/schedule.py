@@ -13,8 +13,8 @@ from mxc.compiler.lowering.stage import lowering_stage
 def schedule(launches: Sequence[Launch]) -> list[Launch]:
     """Orders the launches of each phase so that less memory is alive at once.
 
-    Of the given order and a greedy one, which always takes the ready launch that adds least memory, the one with the
-    smaller peak. launches: by phase.
+    A greedy order always takes the ready launch that adds least memory. It is used where its peak is smaller than that
+    of the given order. launches: sorted by phase.
     """
     greedy = _Greedy(launches).run()
     return greedy if peak(greedy) < peak(launches) else list(launches)
@@ -59,11 +59,11 @@ class _Greedy:
         self.order: list[int] = []
         self.done: set[int] = set()
         self.alive: set[Storage] = set()
-        self.readers: dict[Storage, int] = {}  # launches that are still to read it
-        self.users: list[list[int]] = [[] for _ in launches]  # of each launch: those that need it
-        self.touching: dict[Storage, list[int]] = {}  # the launches that read or write it
-        self.missing = [len(needs - self.leaves) for needs in self.needs]  # of each launch: what must run before
-        self.ready: list[tuple[int, int]] = []  # a heap of growth and position, twice where it fell
+        self.readers: dict[Storage, int] = {}  # how many launches are still to read a storage
+        self.users: list[list[int]] = [[] for _ in launches]  # for each launch, the launches that need it
+        self.touching: dict[Storage, list[int]] = {}  # the launches that read or write a storage
+        self.missing = [len(needs - self.leaves) for needs in self.needs]  # for each, how many still have to run before
+        self.ready: list[tuple[int, int]] = []  # a heap of (growth, position); a launch is in it again when growth fell
         self.phase = ""
         for i, launch in enumerate(launches):
             for storage in set(launch.reads):
@@ -83,19 +83,20 @@ class _Greedy:
                 if best not in self.done:
                     for position in (*sorted(self.needs[best] - self.done), best):
                         self.take(position)
-            for position in here:  # leaves that only a later phase needs
+            for position in here:  # What is left are leaves that only a later phase needs.
                 if position not in self.done:
                     self.take(position)
         return [self.launches[i] for i in self.order]
 
     def offer(self, position: int) -> None:
-        """Put a launch among the ready ones, if it is one; again when its growth has changed: it only ever falls."""
+        """Put a launch on the heap, if it is ready. It is offered again when its growth has changed: growth only falls,
+        so the newest element of a launch comes off the heap before its older ones."""
         if self.launches[position].phase == self.phase and not self.missing[position] and \
                 position not in self.done and position not in self.leaves:
             heapq.heappush(self.ready, (self.growth(position), position))
 
     def growth(self, position: int) -> int:
-        """Bytes that running a launch, with the leaves that it needs, adds in the end."""
+        """By how many bytes the arena memory alive grows when a launch, and the leaves that it needs, have run."""
         total, once = 0, self.needs[position] - self.done
         for each in (*once, position):
             launch = self.launches[each]

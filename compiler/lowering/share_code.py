@@ -1,7 +1,7 @@
 """Numbers of formulas as arguments, where kernels of one plan differ in nothing else: they then share one code.
 
 A loop that scales an array by 0, 1, 2, ... makes a kernel for each number, and a kernel takes tens of milliseconds to
-compile. Numbers are part of the code all the same where few kernels are alike: it is shorter so.
+compile. Where only few kernels are alike, numbers stay part of the code, which is shorter that way.
 """
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mxc.compiler.kernel.ir import INDEX, Accumulator, LoopKernel, Store, Value
 from mxc.compiler.lowering.launches import Launch
 from mxc.compiler.lowering.stage import lowering_stage
 
-ALIKE = 8  # kernels from which on they share their code
+ALIKE = 8  # kernels: so many that differ in numbers alone, or more, share one code
 BITS = {"float32": "int32", "float64": "int64", "int32": "", "int64": ""}  # dtype -> the integer that holds its bits
 
 
@@ -42,7 +42,7 @@ def _is_number(v: Value) -> bool:
 
 
 def _pattern(kernel: LoopKernel) -> tuple[Hashable, tuple]:
-    """What kernels have in common that differ in numbers alone, and the numbers."""
+    """(pattern, numbers) of a kernel: kernels with equal patterns differ in their numbers alone."""
     places: dict[int, int] = {}
     steps: list[Hashable] = []
     numbers = []
@@ -61,7 +61,7 @@ def _pattern(kernel: LoopKernel) -> tuple[Hashable, tuple]:
 
 
 def _argument(v: Value) -> Value:
-    """A number, made of a run-time integer."""
+    """The number `v` as a value that is made of a constant index, which the code gets as a run-time integer."""
     if not BITS[v.dtype]:
         return ir.cast(ir.const(int(v.data), INDEX), v.dtype)
     bits = np.asarray(v.data, v.dtype).view(BITS[v.dtype]).item()

@@ -23,7 +23,7 @@ from mxc.compiler.lowering.stage import lowering_stage
 if TYPE_CHECKING:
     from mxc.compiler.targets.preferences import Joins, Preferences
 
-MOST = 64  # parts along one axis
+MOST = 64  # parts: where an axis would be divided into more, the kernel stays whole
 
 Part = tuple[LoopKernel, list[Storage]]
 
@@ -50,8 +50,9 @@ def stretches(figures: Joins, kernel: LoopKernel, storages: Sequence[Storage]) -
 
 
 def _long(places: Sequence[int], end: int, least: int) -> list[int]:
-    """0, `end`, and those of the places between them that bound a stretch of `least` points, if two such stretches are
-    there: shorter ones that follow each other, as the biases among a recurrent layer's parameters, stay together."""
+    """0, `end`, and the places between them that bound a stretch of at least `least` points, if there are two such
+    stretches. Shorter stretches that follow each other stay together, such as the biases among the parameters of a
+    recurrent layer."""
     long = [pair for pair in pairwise([0, *places, end]) if pair[1] - pair[0] >= least]
     return sorted({0, end, *(bound for pair in long for bound in pair)}) if len(long) > 1 else [0, end]
 
@@ -77,8 +78,8 @@ def _cuts(kernel: LoopKernel) -> dict[int, set[int]]:
 def _cut(condition: Value, extents: Sequence[int]) -> tuple[int, int] | None:
     """(axis, first point at which the comparison is not what it was at the points before).
 
-    The comparison is one of factor * axis + rest with a constant, of which the rest, axes with smaller factors, makes
-    up less than one step of the axis: so `i * 64 + j < 128` with j < 64 changes at i = 2.
+    The comparison is one of factor * axis + rest with a constant. The rest, axes with smaller factors, is always less
+    than one step of the axis: `i * 64 + j < 128` with j < 64 changes at i = 2.
     """
     terms, constant = affine(ir.apply("sub", *condition.args))
     if not terms or any(atom.op != "axis" for atom in terms):

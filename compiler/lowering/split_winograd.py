@@ -30,14 +30,15 @@ def two_sides(figures: WinogradCosts, kernel: CallKernel,
               storages: Sequence[Storage]) -> list[tuple[CallKernel, list[Storage]]]:
     """The kernel itself with its storages; of few tiles, one for the data's side and one for the rest.
 
-    Then threads share the tiles among them by their filters, and would each transform all of the data.
+    With few tiles threads divide the work by filters, so in one kernel each thread would transform all of the data.
     """
     g = kernel.geometry
     if not isinstance(g, WinogradConvolution) or not _few_tiles(g.window, figures):
         return [(kernel, list(storages))]
-    line = figures.line_bytes // 4  # elements of float32
+    line = figures.line_bytes // 4  # float32 elements in a line of the cache
     lines = -(-calls.winograd_groups(g.window, g.tiles) * g.tiles * g.window.channels // line)
-    pitch = (lines + 1 - lines % 2) * line  # an odd number of lines, or all places would meet in a few sets of a cache
+    # The pitch is an odd number of lines: with an even one the places would share a few sets of the cache.
+    pitch = (lines + 1 - lines % 2) * line
     side = calls.winograd_data(kernel.name, kernel.buffers[0], g.window, g.data_strides, g.block, g.tiles, pitch)
     made = Storage("arena", kernel.buffers[0], (winograd.PLACES * pitch,), kernel.name)
     rest, data = _apart(replace(kernel, geometry=replace(g, given=pitch)))
@@ -45,8 +46,8 @@ def two_sides(figures: WinogradCosts, kernel: CallKernel,
 
 
 def _apart(kernel: CallKernel) -> tuple[CallKernel, int]:
-    """The kernel with an epilogue that reads the data, if it does, in one more buffer, as the operand becomes another;
-    and how many buffers there are more."""
+    """(kernel, number of buffers added): the kernel's first operand is about to become another array, so an epilogue
+    that reads the data gets one more buffer for them."""
     values = [s.value for s in kernel.stores]
     found = [v for v in ir.walk(values) if v.op == "load" and v.data == 0]
     if not found:

@@ -29,8 +29,8 @@ class Program:
 
     graph: what the passes made; options: what it is compiled for. args, aux: names of the arguments and of the
     auxiliary states among its variables; the others are head gradients. groups: nodes that share a kernel, in an order
-    in which they can run. launches: of kernels over storages, those of each phase in an order in which they can run.
-    outputs: the storages of the graph's outputs.
+    in which they can run. launches: what `lower` made of the groups; those of each phase are in an order in which they
+    can run. outputs: the storages of the graph's outputs.
     """
 
     graph: Graph
@@ -94,7 +94,7 @@ class Stage(Transformation, Generic[P, R]):
         if self.is_printed:
             if self.gives:
                 self.print_change(", ".join(self.gives), self.text(program), seconds)
-            elif before == program.launches:  # the very same, in the same order
+            elif before == program.launches:  # The launches are the same, in the same order.
                 self.print_unchanged(seconds)
             else:
                 self.print_change(f"{len(before)} -> {len(program.launches)} launches", self.text(program), seconds)

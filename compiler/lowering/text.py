@@ -32,7 +32,8 @@ def _kernel(kernel: Kernel | None) -> str:
         return "host step"
     if isinstance(kernel, ChainKernel):
         return f"chain of {', '.join(dict.fromkeys(call.template for call, _ in kernel.calls()))}"
-    digest = hashlib.sha256(code_text(kernel).encode()).hexdigest()[:6]  # of tens of kernels, few enough to read
+    # Six digits are few enough to read, and tell the tens of kernels of a program apart.
+    digest = hashlib.sha256(code_text(kernel).encode()).hexdigest()[:6]
     if isinstance(kernel, LoopKernel):
         return f"loop {digest} {list(kernel.domain)}{f' reduce {list(kernel.reduce)}' if kernel.reduce else ''}"
     if isinstance(kernel, CallKernel):
@@ -43,7 +44,7 @@ def _kernel(kernel: Kernel | None) -> str:
 
 
 class _Storages:
-    """Texts of storages, each with a name of its own."""
+    """Makes the text of each storage; no two storages get the same name."""
 
     def __init__(self, names: Sequence[str]):
         self.names = names

@@ -28,7 +28,8 @@ def backward_of(op: Operator, input_name: str) -> tuple[Operator, tuple[str, ...
         return table.get("zeros_like"), ("og",)
     used = set().union(*(names_of(text) for text in texts_of(formula)))
     inputs = ("og", *(n for n in ("out", *(i.name for i in op.inputs)) if n in used))
-    names = {"og": _fresh("grad", op), "out": _fresh("result", op)}  # its own gradient has an og and an out again
+    # Its inputs must not be called og and out: the formulas of its own gradient use these names.
+    names = {"og": _fresh("grad", op), "out": _fresh("result", op)}
     params: dict[str, ParamType] = dict(op.params)
     kind = op.kind
     if op.reduce:
@@ -43,7 +44,7 @@ def backward_of(op: Operator, input_name: str) -> tuple[Operator, tuple[str, ...
 
 
 def _fresh(name: str, op: Operator) -> str:
-    """`name`, or `name2` and so on: none of the operator's inputs and parameters."""
+    """The first of `name`, `name2`, `name3`, ... that is not the name of an input or parameter of the operator."""
     taken = {i.name for i in op.inputs} | set(op.params)
     return next(n for n in (name, *(f"{name}{i}" for i in range(2, len(taken) + 3))) if n not in taken)
 

@@ -79,15 +79,15 @@ def by_argument(function: ScalarFunction, i: int) -> str:
 
 
 def _made_of_lines(function: ScalarFunction, i: int) -> str:
-    """A call of a formula that is made for it: each line is followed by its derivative, where it has one."""
+    """The derivative as a call of a new formula, which has the function's lines, each followed by its derivative."""
     lines: list[tuple[str, str]] = []
-    by_name = {f"a{i}": "1"}  # what is not in it does not change with the argument
+    by_name = {f"a{i}": "1"}  # name -> its derivative; names that do not depend on the argument are left out
     taken = {name for name, _ in function.lines}
     for name, text in (*function.lines, ("", function.result)):
         slope = _slope(parse(text), by_name)
         if name:
             lines.append((name, text))
-        if isinstance(slope, (ast.Constant, ast.Name)) or not name:  # a line that says no more
+        if isinstance(slope, (ast.Constant, ast.Name)) or not name:  # So short a derivative needs no line of its own.
             by_name[name] = ast.unparse(slope)
         else:
             by_name[name] = made_name = _unused(f"d{name}", taken)
@@ -97,7 +97,7 @@ def _made_of_lines(function: ScalarFunction, i: int) -> str:
     result = by_name.get("", "0")
     if result in ("0", "1"):
         return result
-    from mxc.compiler.functions.formula import used_lines  # only now: most programs have no functions of their own
+    from mxc.compiler.functions.formula import used_lines  # Most programs have no functions and never come here.
 
     made = ScalarFunction(f"{function.name}_d{i}", function.count, tuple(used_lines(lines, [result])), result)
     return f"{functions.add(made).name}({', '.join(made.arguments)})"
@@ -131,7 +131,7 @@ def _binary(node: ast.BinOp, left: ast.expr, right: ast.expr) -> ast.expr:
         squares = _difference_of_squares(node, left, right)
         return squares if squares is not None else _add(_multiply(left, b), _multiply(a, right))
     if isinstance(node.op, ast.Div):
-        second = _negate(_multiply(_divide(a, b), _divide(right, b)))  # the square of a large b overflows
+        second = _negate(_multiply(_divide(a, b), _divide(right, b)))  # b * b would overflow for a large b.
         return _add(_divide(left, b), second)
     if isinstance(node.op, ast.Mod):  # a - b * floor(a / b)
         floor = ast.Call(ast.Name("floor"), [ast.BinOp(a, ast.Div(), b)], [])

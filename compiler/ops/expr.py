@@ -5,11 +5,11 @@ the functions of scalar_functions/records.py. `evaluate` walks it and calls a re
 here, the typed kernel reading in kernel/scalar.py, the derivative in derive.py.
 
 Types. A whole expression is computed in `compute_dtype(text, dtype)` of the operator's output dtype: itself, but
-float32 for float16, and float64 for integers where a function as `exp`, a constant as `pi` or a number with a fraction
-is used; the result is then cast to the output dtype. Inputs and parameters are cast to the compute dtype where an
-operation takes them (a parameter to the output's dtype before that, see `number_as`: 2.5 is 2 beside integers); only
-the test of `where` and the arguments of the logical functions keep their own: what is not 0 is true. Comparisons give
-truth values, which count as 0 and 1 in arithmetic.
+float32 for float16, and float64 for integers where a function like `exp`, a constant like `pi` or a number with a
+fraction is used; the result is then cast to the output dtype. Inputs and parameters are cast to the compute dtype where
+an operation takes them (a parameter to the output's dtype before that, see `number_as`: 2.5 is 2 beside integers); only
+the test of `where` and the arguments of the logical functions keep their own: any number but 0 is true. Comparisons
+give truth values, which count as 0 and 1 in arithmetic.
 """
 from __future__ import annotations
 
@@ -44,10 +44,13 @@ class Reading(Protocol[T]):
         """A number of the expression's text."""
 
     def apply(self, op: str, *args: T) -> T:
-        """`op` is a native function of the running program (functions.py), or a name of kernel/ir.py: add sub mul div
-        mod pow neg min max abs where lt le gt ge eq ne and or not sqrt floor ceil trunc rint, or one of its FUNCTIONS.
-        The first argument of where, and those of and, or, not, may be numbers: what is not 0 is true. Truth values may
-        come where numbers are needed: they are 0 and 1."""
+        """The value of the function `op` of these arguments.
+
+        op: a native function of the running program (functions.py), or a name of kernel/ir.py: add sub mul div mod pow
+        neg min max abs where lt le gt ge eq ne and or not sqrt floor ceil trunc rint, or one of its FUNCTIONS. The
+        first argument of where, and those of and, or, not, may be numbers: any number but 0 is true. Truth values may
+        come where numbers are needed: they are 0 and 1.
+        """
 
     def cast(self, value: T, dtype: str) -> T:
         """`value` rounded to `dtype`."""
@@ -104,7 +107,7 @@ def names_of(text: str) -> frozenset[str]:
 
 
 def names_in(tree: ast.AST) -> set[str]:
-    """As `names_of`, of a syntax tree."""
+    """Like `names_of`, but for a syntax tree."""
     functions = {id(n.func) for n in ast.walk(tree) if isinstance(n, ast.Call)}
     names = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and id(n) not in functions}
     return names - set(CONSTANTS)
@@ -124,7 +127,8 @@ def compute_dtype(text: str, dtype: str) -> str:
 
 @functools.cache
 def _is_real(text: str) -> bool:
-    """Whether an expression leaves the integers: a function as exp, a constant as pi, a number with a fraction."""
+    """Whether an expression leaves the integers, by a function like exp, a constant like pi or a number with a
+    fraction."""
     nodes = list(ast.walk(parse(text)))
     names = {n.id for n in nodes if isinstance(n, ast.Name)}
     leaving = CONSTANTS.keys() | {name for name, f in BUILTINS.items() if not f.of_integers}
@@ -213,8 +217,8 @@ _WIDE = np.iinfo("int32"), np.iinfo("int64")
 
 
 def as_dtype(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """`array` converted as the kernels do it: integers wrap; a float is truncated, by way of int32 (int64 for int64)
-    whose lowest number stands for NaN and all that does not fit."""
+    """`array` converted as kernels convert it. Integers wrap. A float is truncated to an int32 (for int64: an int64),
+    which then wraps; NaN and numbers that do not fit become the lowest integer."""
     if array.dtype == dtype:
         return array
     with np.errstate(all="ignore"):
@@ -257,7 +261,7 @@ def _modulus(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     safe = np.where(b == 0, 1, b).astype(a.dtype)
     if a.dtype.kind != "f":
         return np.where(b == 0, 0, np.mod(a, safe)).astype(a.dtype)
-    rest = np.fmod(a, safe)  # of a's sign, a zero too; where the divisor has the other one, a zero is +0
+    rest = np.fmod(a, safe)  # has a's sign, also as a zero; where the divisor has the other sign a zero becomes +0
     moved = rest + np.where(rest != 0, b, 0)
     return np.where(b == 0, 0, np.where((a < 0) == (b < 0), rest, moved)).astype(a.dtype)
 
@@ -265,12 +269,12 @@ def _modulus(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 def _power(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """a ** b; of integers by way of float64, truncated."""
     if a.dtype.kind == "f":
-        # a whole array of exponents: for one exponent 0.5 NumPy takes the root, of -inf too
+        # The exponents are made a whole array: for a single exponent 0.5 NumPy takes the root, which is NaN for -inf.
         return np.power(a, np.array(np.broadcast_to(b, np.broadcast_shapes(a.shape, b.shape))))
     return as_dtype(np.power(a.astype("float64"), b.astype("float64")), a.dtype)
 
 
-NUMPY: dict[str, Callable[..., np.ndarray]] = {  # by the names of kernel/ir.py
+NUMPY: dict[str, Callable[..., np.ndarray]] = {  # name of an operation in kernel/ir.py -> its NumPy function
     "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": _divide, "mod": _modulus, "pow": _power,
     "neg": np.negative,
     "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal, "eq": np.equal, "ne": np.not_equal,

@@ -8,17 +8,17 @@ from contextlib import contextmanager
 
 from mxc.compiler.error import MXNetError
 
-MAX_RANK = 32  # as in MXNet
+MAX_RANK = 32  # axes: MXNet has the same limit
 MAX_SIZE = (1 << 60) - 1  # elements, of up to 8 bytes each: every byte count and offset is an int64
 
-# What stands for an extent of 0 while shapes are inferred, where 0 means unknown: numbers that many others divide, and
-# a large factor of their own.
+# Inference takes 0 for "unknown", so one of these numbers stands for an extent of 0 meanwhile. 720 makes them divisible
+# by most strides and factors of parameters, and the large primes tell them apart from real extents.
 FACTORS = 1_000_003, 1_000_033
 STAND_INS = tuple(720 * factor for factor in FACTORS)
 
 
 class _Zero(threading.local):
-    stand_in = 0  # of an extent of 0 in a parameter; 0 while that means "not known"
+    stand_in = 0  # what an extent of 0 in a parameter becomes; 0 where such an extent means "not known"
 
 
 _zero = _Zero()
@@ -41,7 +41,7 @@ def extents(shape: Sequence[int]) -> tuple[int, ...]:
 
 
 def counts(*numbers: int) -> tuple[int, ...]:
-    """As `extents`, of numbers that are never left open. Raises MXNetError for 0 where it means "not known"."""
+    """Like `extents`, for numbers that are never left open. Raises MXNetError for 0 where it means "not known"."""
     if 0 in numbers and not _zero.stand_in:
         raise MXNetError(f"a result of the extents {numbers} has no elements; graphs take such arrays in the scope "
                          "mx.np_shape() only")
@@ -49,7 +49,7 @@ def counts(*numbers: int) -> tuple[int, ...]:
 
 
 def whole_shape(shape: Sequence[int] | None) -> tuple[int, ...] | None:
-    """As `extents`, of a parameter that is a whole shape: None for no shape, and for () where it means that."""
+    """Like `extents`, for a parameter that is a whole shape: None for no shape, and for () where () means "none"."""
     return extents(shape) if shape or (shape is not None and _zero.stand_in) else None
 
 
@@ -62,7 +62,7 @@ def check_dims(shape: Sequence[int]) -> None:
 def check_extent(shape: tuple[int, ...]) -> None:
     """Raise MXNetError for a shape that no array can have: too many dimensions or elements, or a negative one."""
     if len(shape) <= MAX_RANK and min(shape, default=1) > 0 and math.prod(shape) <= MAX_SIZE:
-        return  # nearly all: what follows takes several times as long
+        return  # Nearly all shapes end here; the checks below take several times as long.
     if len(shape) > MAX_RANK:
         raise MXNetError(f"{len(shape)} dimensions; an array has at most {MAX_RANK}")
     if any(dim < 0 for dim in shape):

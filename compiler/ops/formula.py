@@ -49,8 +49,8 @@ def _sum(inputs: list[np.ndarray], out_dtype: str) -> np.ndarray:
 
 
 def reduction_value(op: Operator, params: Params, inputs: list[np.ndarray], out_dtype: str) -> np.ndarray:
-    """The output of an operator that has `reduce`; floats are accumulated in float64, integers in their own dtype; of
-    bools a sum tells whether any is true, a product whether all are."""
+    """The output of an operator that has `reduce`. Floats are accumulated in float64, integers in their own dtype; a
+    sum of bools tells whether any is true, a product whether all are."""
     assert op.reduce is not None
     out = np.dtype(out_dtype)
     wide = "float64" if out.kind == "f" else compute_dtype(op.reduce.body, out_dtype)

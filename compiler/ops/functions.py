@@ -23,11 +23,13 @@ if TYPE_CHECKING:
 class ScalarFunction:
     """One function of numbers that gives a number.
 
-    name: unique to what it computes: two programs never have different ones under one name. count: of its arguments,
-    a0, a1, ... in its lines. lines, result: of a formula. source: of a native one, of whose tuple of results it is one
-    (`part`: which, of how many), or which returns one number (None); kinds: float, int or bool for each argument, of
-    which each is a number of the dtype that is computed in. derivatives: expressions by argument, where they are
-    given; else a formula has its own. missing: what to say where a derivative is asked for that there is not.
+    name: unique to what it computes: no two programs have different functions under one name. count: how many arguments
+    it has; its lines call them a0, a1, ... lines, result: the text of a formula; empty for a native function. source:
+    the Python function of a native one. part: (i, n) where that returns a tuple of n numbers and this function is the
+    i-th of them; None where it returns one number. kinds: float, int or bool, what each argument is to the Python
+    function; all come as numbers of the compute dtype. derivatives: an expression for each argument, where the program
+    gave them; without them a formula is differentiated. missing: what the error says where a derivative is asked for
+    that there is not.
     """
 
     name: str
@@ -39,7 +41,7 @@ class ScalarFunction:
     kinds: tuple[type, ...] = ()
     derivatives: tuple[str, ...] = ()
     missing: str = ""
-    made: dict[int, str] = field(default_factory=dict)  # derivatives of a formula, as far as they were asked for
+    made: dict[int, str] = field(default_factory=dict)  # argument -> derivative of a formula, once it was asked for
 
     @property
     def is_native(self) -> bool:
@@ -47,7 +49,7 @@ class ScalarFunction:
 
     @property
     def arguments(self) -> tuple[str, ...]:
-        """Their names in lines and derivatives."""
+        """The arguments' names in lines and derivatives."""
         return tuple(f"a{i}" for i in range(self.count))
 
 
@@ -55,7 +57,7 @@ _known: dict[str, ScalarFunction] = {}
 
 
 def add(function: ScalarFunction) -> ScalarFunction:
-    """Make a function known by its name; the one that has it already computes the same."""
+    """Make a function known by its name, and return the known one: if there is one already, it computes the same."""
     return _known.setdefault(function.name, function)
 
 
@@ -81,7 +83,7 @@ def _called(text: str) -> tuple[str, ...]:
 
 
 def written_out(text: str) -> list[str]:
-    """An expression, and those of the formulas that it calls."""
+    """An expression, followed by the expressions of the formulas that it calls."""
     return [text, *(line for function in in_text(text) for _, line in (*function.lines, ("", function.result)) if line)]
 
 
@@ -93,7 +95,7 @@ def calls_native(text: str) -> bool:
 @functools.cache
 def numpy_function(function: ScalarFunction, dtype: str) -> np.ufunc:
     """A native function on arrays of a dtype, called for each element: slow, and the reference."""
-    from mxc.compiler.functions import reference  # only now: most programs have no functions of their own
+    from mxc.compiler.functions import reference  # Most programs have no functions and never come here.
 
     assert function.source is not None
     plain = reference.numpy_function(function.source, function.kinds, function.part, dtype)

@@ -54,15 +54,16 @@ def infer_dtypes(node: Node, ins: Sequence[str | None], outs: Sequence[str | Non
 
 
 def infer_node(node: Node, in_shapes: Sequence[Shape], in_dtypes: Sequence[str]) -> tuple[list[Shape], list[str]]:
-    """Shapes and dtypes of all outputs of a node whose inputs are known completely, so that 0 is an extent.
+    """Shapes and dtypes of all outputs of a node whose inputs are known completely.
 
-    So it is in parameters. Raises MXNetError when they do not fit the operator, or do not determine its outputs.
+    A 0 is an extent here, in inputs and in parameters. Raises MXNetError when they do not fit the operator, or do not
+    determine its outputs.
     """
     if any(0 in shape for shape in in_shapes):
         return _infer_empty(node, in_shapes, in_dtypes)
     with zero_stands_as(STAND_INS[0]):
         found = _infer_known(node, in_shapes, in_dtypes)
-    if any(dim >= STAND_INS[0] for shape in found[0] for dim in shape):  # of 0 in a parameter
+    if any(dim >= STAND_INS[0] for shape in found[0] for dim in shape):  # A parameter has a 0.
         return _infer_empty(node, in_shapes, in_dtypes)
     return found
 
@@ -80,8 +81,8 @@ def _infer_known(node: Node, in_shapes: Sequence[Shape], in_dtypes: Sequence[str
 
 
 def of_stand_ins(first: Shape, last: Shape) -> Shape | None:
-    """The shape that was inferred with each stand-in; None where an extent depends on that of 0 otherwise than by a
-    product or a sum, as a window's."""
+    """The true shape behind two that were inferred, one with each stand-in. None where an extent depends on an extent
+    of 0 in another way than by a product or a sum, like that of a window."""
     made = []
     for one, other in zip(first, last, strict=True):
         if one % FACTORS[0] == other % FACTORS[1] == 0:
@@ -102,7 +103,7 @@ def _infer_empty(node: Node, in_shapes: Sequence[Shape], in_dtypes: Sequence[str
             with zero_stands_as(stand_in):
                 found.append(_infer_known(node, [tuple(d or stand_in for d in shape) for shape in in_shapes],
                                           in_dtypes))
-        except MXNetError as error:  # its text would have the stand-ins, where there are any
+        except MXNetError as error:  # The text of the error may name stand-ins.
             raise refusal if any(0 in shape for shape in in_shapes) else error from None
     (first, types), (last, _) = found
     shapes = [of_stand_ins(*pair) for pair in zip(first, last, strict=True)]
@@ -130,8 +131,8 @@ def _infer(node: Node, role: str, merge: Callable[[T | None, T | None], T | None
 
 def _merge_all(node: Node, merge: Callable[[T | None, T | None], T | None], known: Sequence[T | None],
                found: Iterable[T | None], first: int, ins: Sequence[object]) -> list[T | None]:
-    """What is known of inputs or outputs and what the rule found together. first: the place among `_names` of the first
-    of them."""
+    """What is known of the inputs (or outputs), merged with what the rule found. first: the position in `_names` of the
+    first of them."""
     merged: list[T | None] = []
     for old, new in zip(known, found, strict=True):
         if old is None or old == new:

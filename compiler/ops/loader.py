@@ -23,7 +23,7 @@ KEYS = frozenset(["op", "doc", "aliases", "kind", "inputs", "named", "variadic",
                   "samples", *HOMES])
 _REDUCE_KEYS = {"combine", "body", "final"}
 COMBINES = ("sum", "prod", "max", "min", "argmax", "argmin")
-# Rules an operator of a kind has where its entry names none.
+# The rules that an operator of a kind has where its entry names none.
 DEFAULTS: dict[Kind, dict[str, str]] = {
     Kind.ELEMENTWISE: {"shape": "same_shape", "dtype": "same_dtype"},
     Kind.BROADCAST: {"shape": "broadcast", "dtype": "same_dtype"},
@@ -32,7 +32,7 @@ DEFAULTS: dict[Kind, dict[str, str]] = {
     Kind.ANCHOR: {"dtype": "same_dtype"},
     Kind.OPAQUE: {"dtype": "same_dtype"},
 }
-GENERATED_RULES = {"dtype": "first_dtype"}  # of operators that give a gradient, see backward_operator.py
+GENERATED_RULES = {"dtype": "first_dtype"}  # the rules of generated gradient operators, see backward_operator.py
 
 
 def packaged() -> str:
@@ -156,7 +156,7 @@ class TableText:
         try:
             reader = loader(before + chunk.text)
             root = reader.get_single_node()
-            assert isinstance(root, yaml.SequenceNode)  # the text is a list: it is cut at "- "
+            assert isinstance(root, yaml.SequenceNode)  # The text begins with "- ", where it was cut: it is a list.
             node = root.value[-1]
             if not isinstance(node, yaml.MappingNode):
                 raise MXNetError("expected a mapping with the key op")
@@ -283,8 +283,8 @@ def _check_expressions(op: Operator) -> None:
 
 
 def lint(operators: Iterable[Operator], roles: Iterable[str] = tuple(HOMES)) -> list[str]:
-    """Complaints about families that are not there, and about rules: named in the table and not there, and there but
-    not named; each with its line."""
+    """Complaints, each with its line: about families that do not exist, rules that the table names but that do not
+    exist, and rules that exist but are not named."""
     complaints, used = [], set()
     operators, roles = list(operators), tuple(roles)
     for op in operators:

@@ -18,7 +18,7 @@ from mxc.compiler.ops.philox import Draws
 from mxc.compiler.ops.rules import Role, find_rule, rules_of
 from mxc.compiler.system import syntax
 
-MOST = 1 << 16  # inputs or outputs of one node: more than any real graph has, few enough to keep lists of
+MOST = 1 << 16  # inputs or outputs of one node: no real graph has so many, and lists of that length fit in memory
 
 
 class Kind(enum.IntEnum):
@@ -35,8 +35,8 @@ class Kind(enum.IntEnum):
 class Params(Mapping[str, object]):
     """Parsed parameters, frozen and hashable; read as `params.kernel` or `params["kernel"]`.
 
-    A parameter that is called as a method of mappings (`get`, `keys`, `items`, `values`) is read in the second way.
-    Equal are parameters that are written alike: 0.0 and -0.0 differ, NaN is equal to itself.
+    A parameter whose name is that of a mapping's method (`get`, `keys`, `items`, `values`) is read in the second way.
+    Parameters are equal when they are written alike: 0.0 and -0.0 differ, NaN is equal to itself.
     """
 
     __slots__ = ("_text", "_values")
@@ -46,13 +46,13 @@ class Params(Mapping[str, object]):
     def __init__(self, values: Mapping[str, object] | None = None):
         given = dict(values or {})
         object.__setattr__(self, "_values", given)
-        object.__setattr__(self, "_text", repr(sorted(given.items())))  # the keys differ
+        object.__setattr__(self, "_text", repr(sorted(given.items())))  # Keys differ, so values are never compared.
 
     def __getitem__(self, key: str) -> object:
         return self._values[key]
 
-    def __getattr__(self, key: str):  # only for names that are no attributes
-        if key in Params.__slots__:  # of an object that is being copied
+    def __getattr__(self, key: str):  # Python calls this for names that are no attributes.
+        if key in Params.__slots__:  # The object is being copied, and has no attributes yet.
             raise AttributeError(key)
         try:
             return self._values[key]
@@ -107,7 +107,7 @@ class InputSpec:
         return not self.condition or bool(condition(self.condition, params)) != self.negated
 
 
-NO_GRADIENT = ("none", "refused")  # what `grad` may say beside formulas and a rule
+NO_GRADIENT = ("none", "refused")  # what `grad` may say instead of formulas or a rule
 
 
 @dataclass(eq=False)
@@ -164,8 +164,8 @@ class Operator:
 
     @property
     def signature(self) -> str | None:
-        """Of an operator that is not in the table: all that a plan depends on, besides its node's shapes and dtypes.
-        None: that is not known, so plans of graphs that have it are not kept."""
+        """All that a plan depends on in an operator that is not in the table, besides its node's shapes and dtypes.
+        None: that is not known, so plans of graphs that have the operator are not kept."""
         return None
 
     # -- parameters
@@ -180,7 +180,7 @@ class Operator:
         return self._parse(given if self.params else {}, node_name, lambda kind, value: kind.parse(str(value)))
 
     def make_params(self, values: Mapping[str, object], node_name: str = "") -> Params:
-        """As `parse_attrs`, of Python values (strings are parsed)."""
+        """Typed parameters of Python values, defaults filled in; strings are parsed. Errors as in `parse_attrs`."""
         return self._parse(values, node_name, lambda kind, value: kind.convert(value))
 
     def _parse(self, given: Mapping[str, object], node_name: str,
@@ -231,7 +231,7 @@ class Operator:
     def _variable_inputs(self, params: Params) -> object:
         if not self.many:
             return params[self.variadic]
-        rates = 0 if "lrs" in self.params else 2  # else arrays
+        rates = 0 if "lrs" in self.params else 2  # Learning rates and decays are two parameters, or two more arrays.
         return _integer(params["num_weights"]) * self.inputs_of_one + rates
 
     def aux_names(self, params: Params) -> tuple[str, ...]:
@@ -384,4 +384,4 @@ def _compiled(text: str) -> CodeType:
 def condition(text: str, params: Params) -> object:
     """The value of a condition of ops.yaml: Python comparisons, `and or not`, `A if C else B`, integer arithmetic and
     `len` over the parameters. Raises MXNetError for anything else."""
-    return eval(_compiled(text), _GLOBALS, params._values)  # only checked syntax comes here
+    return eval(_compiled(text), _GLOBALS, params._values)  # `_compiled` has refused all but checked syntax.

@@ -39,7 +39,7 @@ _FLOAT = re.compile(r"([-+]?nan)(?:\(\w*\))?|([-+]?inf(?:inity)?)|"
                     r"([-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?)f?", re.ASCII | re.IGNORECASE)
 _SINGLE = struct.Struct("<f")
 _INTEGER = re.compile(r"[-+]?\d+", re.ASCII)
-_LONG = re.compile(r"([-+]?\d+)\s*L", re.ASCII)  # as Python 2 printed integers
+_LONG = re.compile(r"([-+]?\d+)\s*L", re.ASCII)  # Python 2 printed long integers so
 _TRUE, _FALSE = ("true", "1"), ("false", "0")
 
 
@@ -112,7 +112,7 @@ class ParamType:
             if element is None or isinstance(element, str):
                 continue
             low, high = self.low is None or element >= self.low, self.high is None or element <= self.high
-            if not (low and high):  # NaN is in no range
+            if not (low and high):  # NaN fails both comparisons: it is in no range.
                 raise MXNetError(f"expected {self}, got {value!r}")
         return value
 
@@ -152,7 +152,7 @@ def _float32(value: object) -> float:
     number = float(value)  # type: ignore[arg-type]
     try:
         rounded: float = _SINGLE.unpack(_SINGLE.pack(number))[0]
-    except OverflowError:  # it is finite, and no float32
+    except OverflowError:  # The number is finite, but too large for float32.
         raise ValueError(value) from None
     return rounded
 
@@ -179,7 +179,7 @@ def _parse_float(text: str) -> float:
     if not match:
         raise ValueError(text)
     number = float(match[match.lastindex or 0])
-    if np.isinf(number) and "inf" not in text.lower():  # 1e400 is no number of 64 bits
+    if np.isinf(number) and "inf" not in text.lower():  # A number like 1e400 does not fit into 64 bits.
         raise ValueError(text)
     return number
 

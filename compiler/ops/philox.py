@@ -1,7 +1,7 @@
 """The counter-based random generator by NumPy: Philox-4x32-10 (Salmon, Moraes, Dror and Shaw, SC 2011).
 
-key = seed, counter = (index, offset); what is used is the first of the four words. `kernel/philox.py` says the same as
-arithmetic of kernels, so a reference draws the very numbers that compiled code draws.
+key = seed, counter = (index, offset); only the first of the four words is used. `kernel/philox.py` writes the same
+generator as arithmetic of kernels, so a reference draws the very numbers that compiled code draws.
 """
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 PHILOX = (0xD2511F53, 0xCD9E8D57, 0x9E3779B9, 0xBB67AE85)  # two multipliers, two increments of the key
 ROUNDS = 10
-TURN = 40  # index = element + (draw << TURN): an element's further draws do not meet those of another
+TURN = 40  # bits: index = element + (draw << TURN), so that no two elements share an index (below 2^40 elements)
 
 
 def words(seed: np.ndarray | int, offset: np.ndarray | int, index: np.ndarray | int) -> np.ndarray:
@@ -31,7 +31,8 @@ def words(seed: np.ndarray | int, offset: np.ndarray | int, index: np.ndarray | 
 
 
 def uniform(key: np.ndarray | tuple[int, int], index: np.ndarray | int, draw: np.ndarray | int = 0) -> np.ndarray:
-    """float64 in [0, 1) of 53 bits, of two words: the `draw`-th of each index. key: seed and offset."""
+    """float64 numbers in [0, 1) of 53 bits, each made of two words: the `draw`-th number of each index. key: seed and
+    offset."""
     place = np.asarray(index, np.int64) + (np.asarray(draw, np.int64) << (TURN + 1))
     high, low = words(key[0], key[1], place), words(key[0], key[1], place + (1 << TURN))
     return ((high >> np.uint32(5)) * 2.0**26 + (low >> np.uint32(6))) * 2.0**-53
@@ -40,7 +41,7 @@ def uniform(key: np.ndarray | tuple[int, int], index: np.ndarray | int, draw: np
 class Draws:
     """The random numbers of one run: each random operator takes the next stream, as it does in a compiled graph.
 
-    seed, offset: of the run, integers of 64 bits.
+    seed, offset: 64-bit integers that the run was given.
     """
 
     def __init__(self, seed: int = 0, offset: int = 0):

@@ -58,7 +58,7 @@ def file_of(family: str, file: str) -> ModuleType | None:
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
-        if error.name is None or not name.startswith(error.name):  # the file is there, what it imports is not
+        if error.name is None or not name.startswith(error.name):  # The file exists, but not what it imports.
             raise
         return None
 

@@ -17,8 +17,8 @@ class Table:
     def __init__(self, source: TableText):
         self.source = source
         self.generated: dict[str, Operator] = {}
-        self.defined: dict[str, Operator] = {}  # by a program that runs, see `define`
-        self.definitions: dict[str, tuple[tuple[str, str], object]] = {}  # of these, the owner and the content
+        self.defined: dict[str, Operator] = {}  # operators that the running program has defined, see `define`
+        self.definitions: dict[str, tuple[tuple[str, str], object]] = {}  # name of one -> its owner and its content
 
     def get(self, name: str) -> Operator:
         """The operator of that name or alias. Raises UnsupportedError with the nearest known name."""
@@ -38,7 +38,7 @@ def loaded() -> Table:
     return Table(TableText(packaged()))
 
 
-# What makes an operator that a program defines of its node's attributes, by the name that files have.
+# Name of an operator in files -> the function that makes, of a node's attributes, the operator that a program defines.
 made: dict[str, Callable[[Mapping[str, str]], Operator]] = {}
 
 
@@ -60,10 +60,10 @@ def names() -> list[str]:
 def define(operator: Operator, function: Any, content: object) -> None:
     """Make an operator of the running program known by its name.
 
-    function: what it is made of. content: all that its results depend on. The function of the same place as before, as
-    of a notebook's cell that runs again or a module that is loaded again, takes its place; with a warning where its
-    content is another. Graphs that have the operator keep the one that they were made with. Raises MXNetError where
-    anything else has the name.
+    function: what it is made of. content: all that its results depend on. A function from the same place as the known
+    one replaces it, for example when a notebook's cell runs again or a module is loaded again; where its content
+    differs there is a warning. Graphs that have the operator keep the one that they were made with. Raises MXNetError
+    where anything else has the name.
     """
     table, name = loaded(), operator.name
     owner, before = _owner(function), table.definitions.get(name)
@@ -77,9 +77,9 @@ def define(operator: Operator, function: Any, content: object) -> None:
 
 
 def _owner(function: Any) -> tuple[str, str]:
-    """The file and the name of a function, by which it is found again: of a lambda with its line, without a file where
-    the program runs by itself, as in a notebook, whose cells are files that change."""
-    function = getattr(function, "py_func", function)  # of a function that Numba has decorated
+    """The file and the name of a function, by which it is recognized; the name of a lambda has its line. The file is
+    left out for functions of the main program, because a notebook's cells are files that change."""
+    function = getattr(function, "py_func", function)  # Numba's decorator keeps the Python function there.
     code, name = function.__code__, function.__qualname__
     return ("" if function.__module__ == "__main__" else code.co_filename,
             f"{name} of line {code.co_firstlineno}" if "<lambda>" in name else name)

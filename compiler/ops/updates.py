@@ -1,10 +1,10 @@
 """Operators that change a weight and its states in place: `update:` of ops.yaml, read by NumPy and by kernels.
 
 An update is a list of lines NAME: EXPRESSION, computed in this order; a line's name stands for its value in those
-below. A name of an input is a state that takes the value, `out` is what becomes of the weight, others are steps on the
-way. Lines over parameters alone are *numbers*: computed once, in float64, and given to the kernel as values, so that a
-learning rate that changes in every step needs no new code. Arrays are computed in the widest of their dtypes, float16
-as float32; inputs of a single element go with every element of the others.
+below. A line with the name of an input gives a state its new value, the line `out` is the new weight, and other lines
+are steps on the way. Lines over parameters alone are *numbers*: computed once, in float64, and given to the kernel as
+values, so that a learning rate that changes in every step needs no new code. Arrays are computed in the widest of their
+dtypes, float16 as float32; inputs of a single element go with every element of the others.
 """
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def states(op: Operator) -> tuple[str, ...]:
 
 
 def compute_dtype(dtypes: Sequence[str]) -> str:
-    """In which an update of arrays of these dtypes is computed."""
+    """The dtype in which an update of arrays of these dtypes is computed."""
     return "float64" if "float64" in dtypes else "float32"
 
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
-RESULTS = 4  # of a tile, along each axis
-READ = 6  # elements that these depend on
-PLACES = READ * READ  # products of a tile
-TAPS = 9  # of the kernel
+RESULTS = 4  # results of a tile along each axis
+READ = 6  # data elements along each axis that the results of a tile depend on
+PLACES = READ * READ  # multiplications for a tile, for each channel and filter
+TAPS = 9  # elements of a kernel
 DATA = np.array([[4, 0, -5, 0, 1, 0], [0, -4, -4, 1, 1, 0], [0, 4, -4, -1, 1, 0], [0, -2, -1, 2, 1, 0],
                  [0, 2, -1, -2, 1, 0], [0, 4, 0, -5, 0, 1]], np.float64)  # B'
 KERNEL = np.array([[6, 0, 0], [-4, -4, -4], [-4, 4, -4], [1, 2, 4], [1, -2, 4], [0, 0, 24]], np.float64) / 24  # G

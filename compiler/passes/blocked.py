@@ -1,9 +1,10 @@
 """Regions of a network over arrays whose channels lie in blocks.
 
 A plain array (N, C, *space) becomes (N, C / B, *space, B), with as many channels B side by side as the target's vectors
-have lanes. Convolutions with weights that change rarely start such regions, unless they would be all of them (`alone`);
-what follows stays in blocks where it can: elementwise operators, pooling, joins of channels, reductions over all of
-space. Where a region ends the array is rearranged (a reshape and a transpose, which fuse with what reads them).
+have lanes. A convolution with a weight that changes rarely starts such a region, but not always where it would be the
+whole region (`alone`). The operators behind it stay in blocks where they can: elementwise operators, pooling, joins of
+channels, reductions over all of space. Where a region ends the array is rearranged (a reshape and a transpose, which
+fuse with what reads them).
 """
 from __future__ import annotations
 
@@ -24,8 +25,8 @@ CHANNELS_LAST = {1: "NWC", 2: "NHWC", 3: "NDHWC"}
 
 
 class _Regions:
-    """The new graph being made. in_blocks: the blocked form of old entries that have one. figures: the target's; None:
-    it wants nothing in blocks."""
+    """The new graph being made. in_blocks: the blocked form of old entries that have one. figures: the target's figures
+    about blocks; None where the target wants nothing in blocks."""
 
     def __init__(self, graph: Graph, options: Options):
         self.graph, self.options, self.figures = graph, options, options.prefers.blocks
@@ -43,7 +44,7 @@ class _Regions:
         return lanes if fits else 0
 
     def plain(self, old: Entry) -> Entry:
-        """The new entry of `old` in its own shape."""
+        """The new entry that stands for `old` as a plain array, in the shape that `old` has."""
         builder = self.builder
         if old not in builder.map:
             builder.map[old] = self.unblocked(self.in_blocks[old], self.graph.shape(old))
@@ -104,12 +105,13 @@ class _Regions:
         return self.into_blocks(node, lanes, filters) if fills else self.direct(node, lanes, 1, filters)
 
     def alone(self, node: Node) -> bool:
-        """Whether nobody before or after a convolution is in blocks: for it alone arrays would be turned into them, and
-        back."""
+        """Whether a convolution has no neighbour in blocks: its data would be rearranged for it alone, and its result
+        rearranged back."""
         return node.inputs[0] not in self.in_blocks and node not in self.wanted
 
     def quick(self, node: Node, fills: bool) -> bool:
-        """Whether a convolution is as fast in plain arrays: of one tap, or few, of channels that do not fill blocks."""
+        """Whether a convolution is as fast in plain arrays. That is so for one tap, and for few taps where the channels
+        do not fill blocks; fills: whether they do."""
         shape, data = self.graph.shape(Entry(node)), self.graph.shape(node.inputs[0])
         assert self.figures is not None
         taps = prod(node.params.kernel)
@@ -118,7 +120,7 @@ class _Regions:
                                     self.options.prefers.panels)
 
     def large(self, node: Node) -> bool:
-        """Whether a depthwise convolution has maps, or data, for which plain arrays are faster."""
+        """Whether a depthwise convolution has so large maps, or so much data, that plain arrays are faster."""
         assert self.figures is not None
         pixels = prod(self.graph.shape(Entry(node))[2:])
         elements = prod(self.graph.shape(node.inputs[0]))
@@ -133,9 +135,10 @@ class _Regions:
         return self.winograd.convolution(node, self.blocked(node.inputs[0]), self.weight(node), shape)
 
     def direct(self, node: Node, lanes: int, block: int, filters: int) -> Entry:
-        """The convolution into blocks of `lanes` of `filters` filters, with as many as the node has not that are zero.
+        """The convolution with `filters` filters, whose result lies in blocks of `lanes` channels.
 
-        block: channels of a block of the data, 1 for plain ones.
+        filters: may be more than the node has; the others are zero. block: channels in a block of the data; 1: the data
+        are plain.
         """
         data, columns = node.inputs[0], self.options.target.tile(self.graph.dtype(node.inputs[0]))[1]
         packed = self.packed(node, self.graph.shape(data)[1] // node.params.num_group, block, columns)
@@ -146,7 +149,7 @@ class _Regions:
     def is_product(self, node: Node) -> bool:
         """Whether `node` is a convolution of one pixel and one tap, for several images: a product of matrices.
 
-        For one image it reads each weight once, which blocks do as fast.
+        For one image each weight is read once, and blocks are as fast as a product.
         """
         if node.op is None or node.op.name != "Convolution" or node.params.num_group > 1:
             return False
@@ -156,7 +159,7 @@ class _Regions:
                 and weight.node in self.static)
 
     def fully_connected(self, node: Node) -> bool:
-        """Adds such a convolution as a fully connected layer."""
+        """Adds `node` as a fully connected layer if it is a product (`is_product`); returns whether it did."""
         if not self.is_product(node):
             return False
         data, weight = (self.plain(e) for e in node.inputs)
@@ -167,7 +170,8 @@ class _Regions:
         return True
 
     def filled_up(self, node: Node) -> bool:
-        """Adds a convolution whose filters do not fill blocks, with more of them: the plain result leaves these out."""
+        """Adds a convolution whose filters do not fill blocks, if that pays; returns whether it did. The new one has
+        more filters, and a slice takes their channels off its plain result."""
         if node.op is None or node.op.name != "Convolution":
             return False
         data, weight = node.inputs
@@ -204,7 +208,7 @@ class _Regions:
         return builder.make("_mxc_pack_rows", rows, block=columns, name=f"{node.name}_packed")
 
     def follower(self, node: Node) -> Entry | None:
-        """An operator that can work on blocks, if it reads some."""
+        """The result of `node` in blocks, where it reads blocks and its operator can work on them; else None."""
         assert node.op is not None
         if not any(e in self.in_blocks for e in node.inputs):
             return None
@@ -225,7 +229,7 @@ class _Regions:
             return None
         lanes = self.lanes(Entry(node))
         if any(self.graph.shape(e) == shape and self.lanes(e) != lanes for e in node.inputs):
-            return None  # another dtype, of which other numbers fill a vector
+            return None  # an input has another dtype, and its vectors and blocks have another length
         inputs = [self.operand(e, shape, lanes) for e in node.inputs]
         made = Node(node.op, node.name, node.attrs, node.params, inputs)
         return self.builder.add(made)[0]
@@ -255,7 +259,8 @@ class _Regions:
         return as_shape(builder, pooled, (n, blocks, *builder.shape(pooled)[1:]))
 
     def reduced(self, node: Node) -> bool:
-        """Adds a reduction of a blocked array over all of space; its result is plain without rearranging it."""
+        """Adds a reduction of a blocked array over all of space, if `node` is one; returns whether it did. The result
+        is plain: a reshape alone makes it so."""
         if node.op is None or node.op.kind != Kind.REDUCTION or node.op.reduce is None or len(node.inputs) != 1:
             return False
         (data,) = node.inputs
@@ -273,7 +278,8 @@ class _Regions:
 
 
 def _wanted(graph: Graph, static: set[Node]) -> set[Node]:
-    """The nodes whose results go, if need be through formulas, to what gains by blocks."""
+    """The nodes whose results are read, directly or through elementwise operators, by a node that gains by blocks: a
+    convolution with a static weight, a pooling or a join."""
     wanted: set[Node] = set()
     for node in reversed(graph.nodes):
         if node.op is None:
@@ -289,7 +295,7 @@ def _wanted(graph: Graph, static: set[Node]) -> set[Node]:
 def blocked(graph: Graph, options: Options) -> Graph:
     """Lays convolutions with static weights, and what lies between them, out in blocks of channels.
 
-    Some of these convolutions become Winograd's: where that is faster.
+    Where Winograd's algorithm is faster, a convolution becomes one of that kind.
     """
     regions = _Regions(graph, options)
     for node in graph.nodes:

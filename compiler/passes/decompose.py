@@ -50,8 +50,8 @@ def _decomposed(graph: Graph, options: Options) -> Graph:
 
 
 def draws(op: Operator, params: Params, shapes: Sequence[Shape], dtypes: Sequence[str], is_train: bool) -> bool:
-    """Whether an operator, on inputs of these shapes and dtypes, draws random numbers: its decomposition does, or there
-    is none for them and nobody knows."""
+    """Whether an operator, on inputs of these shapes and dtypes, may draw random numbers: its decomposition draws some,
+    or the rule gives no decomposition for such inputs, so that nobody knows."""
     if "decompose" not in op.rules:
         return op.name in RANDOM
     made = GraphBuilder()
@@ -59,7 +59,8 @@ def draws(op: Operator, params: Params, shapes: Sequence[Shape], dtypes: Sequenc
     outputs = made.add(Node(op, op.name, None, params, inputs))
     graph = made.finish(outputs, [Sink("output", "")] * len(outputs))
     try:
-        parts = _decomposed(graph, Options(None, is_train))  # type: ignore[arg-type]  # for any target
+        # Without a target: whether a decomposition draws numbers does not depend on one.
+        parts = _decomposed(graph, Options(None, is_train))  # type: ignore[arg-type]
     except MXNetError:
         return True
     return any(node.op is not None and node.op.name in RANDOM for node in parts.nodes)

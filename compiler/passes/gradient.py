@@ -16,7 +16,7 @@ gradient is required: the output is not a loss"); values for those that do not e
 What flows into an operator's inputs is found in the first of three ways that there is: a rule in operators/*/graph.py;
 the formulas of the table, by generated `_backward_<op>` operators; the gradients of what the operator is made of, its
 decomposition. Contributions to one entry are added up; where nothing flows the gradient is zeros. Gradients have their
-argument's dtype. Through what has no elements nothing flows.
+argument's dtype. No gradient flows through arrays without elements.
 """
 from __future__ import annotations
 
@@ -107,8 +107,8 @@ def _flow_through(nodes: Sequence[Node], leads: set[Node], flows: dict[Entry, li
                   gradient_of: Callable[[Node, list[bool]], Gradient], told: list[tuple[str, Entry]]) -> None:
     """Add to `flows`, the contributions to the gradient of every entry, what flows back through the nodes `leads`.
 
-    gradient_of: what a node's rule works with, but for what flows into the node; of a node, and whether the gradient of
-    each of its inputs is needed. told: see `differentiate`.
+    gradient_of: a function of a node, and of whether the gradient of each of its inputs is needed; it gives the
+    `Gradient` that the node's rule works with, in which nothing flows into the outputs yet. told: see `differentiate`.
     """
     for node in reversed(nodes):
         if node.op is None or node not in leads:
@@ -121,7 +121,7 @@ def _flow_through(nodes: Sequence[Node], leads: set[Node], flows: dict[Entry, li
         for i, (entry, back) in enumerate(zip(node.inputs, _differentiate(g), strict=False)):
             if back is not None and entry.node in leads:
                 flows.setdefault(entry, []).append(back)
-                if back not in g.out_grads:  # else the operator hands on what flows into it
+                if back not in g.out_grads:  # An operator that passes its gradient on unchanged adds nothing to tell.
                     told.append((f"{node.name}_backward_output{i if len(g.inputs) > 1 else ''}", back))
 
 
@@ -148,8 +148,8 @@ def _by_parts(g: Gradient) -> list[Entry | None]:
     """What flows into each input of a node through the operators that its decomposition is made of.
 
     The parts are made once more, beside the node, where a gradient reads their values; what is equal to a part of the
-    node's own decomposition becomes one with it later. Raises MXNetError for a node that is not decomposed, or that
-    draws random numbers, of which other ones would be drawn.
+    node's own decomposition becomes one with it later. Raises MXNetError for a node that is not decomposed, and for one
+    that draws random numbers: the second decomposition would draw other numbers than the first.
     """
     graph, parts, count = _decomposed(g)
     given, made = parts[:count], parts[count:]
@@ -173,15 +173,18 @@ def _by_parts(g: Gradient) -> list[Entry | None]:
         if back is not None:
             flows.setdefault(part, []).append(back)
     wanted = [e.node for e, asked in zip(given, g.asked, strict=False) if asked]
-    inside: list[tuple[str, Entry]] = []  # monitors are told of the whole alone
+    inside: list[tuple[str, Entry]] = []  # Nobody reads it: monitors are told of the whole node, not of its parts.
     _flow_through(graph.nodes, _leading(graph, wanted), flows, gradient_of, inside)
     return [_sum(g.builder, e, flows.get(e, []), inside) if asked else None
             for e, asked in zip(given, g.asked, strict=False)]
 
 
 def _decomposed(g: Gradient) -> tuple[Graph, list[Entry], int]:
-    """The decomposition of a node as a graph of its own; the variables that stand for the inputs, auxiliary states
-    last, before what it gives for each output; how many variables there are."""
+    """The decomposition of a node as a graph of its own, that graph's entries, and how many variables it has.
+
+    The entries are first the variables, which stand for the node's inputs (auxiliary states last), then what the
+    decomposition gives for each output.
+    """
     node, alone = g.node, GraphBuilder()
     assert node.op is not None
     names = [f"{node.name}_{name}" for name in (*node.op.input_names(node.params), *node.op.aux_names(node.params))]

@@ -20,7 +20,8 @@ def infer(graph: Graph, shapes: Mapping[str, Sequence[int] | None], dtypes: Mapp
     Raises MXNetError as `infer_shape`, `infer_dtype` and `with_facts` do.
     """
     _check_operators(graph)
-    whole = all(shapes.get(node.name) is not None for node in graph.variables)  # so that 0 is an extent
+    # Where every variable's shape is given, a 0 in one is an extent; else it may be an unknown dimension.
+    whole = all(shapes.get(node.name) is not None for node in graph.variables)
     return _typed(graph, infer_shape(graph, shapes, numpy=whole, numpy_params=numpy), infer_dtype(graph, dtypes))
 
 

@@ -12,8 +12,8 @@ from mxc.compiler.ops.infer import Shape, infer_shapes, is_complete, merge_shape
 from mxc.compiler.ops.params import parse_type
 
 T = TypeVar("T")
-MOST_LINES = 10  # of what was given, in a message
-_SHAPE = parse_type("shape")  # as operators' parameters: Python 2 wrote (8L, 3L)
+MOST_LINES = 10  # A message lists at most so many of the given shapes or dtypes, a line each: few enough to read.
+_SHAPE = parse_type("shape")  # reads `__shape__` attributes as it reads parameters, (8L, 3L) of Python 2 too
 
 
 def infer_shape(graph: Graph, known: Mapping[str, Sequence[int] | None], partial: bool = False,
@@ -23,8 +23,8 @@ def infer_shape(graph: Graph, known: Mapping[str, Sequence[int] | None], partial
     known: shapes of variables by name; None or an empty shape is an unknown rank, 0 or -1 an unknown dimension. A
     variable whose shape is not complete there has the one that its `__shape__` attribute gives, if any.
     partial: return what could be found (None: unknown rank, 0: unknown dimension) instead of refusing it. numpy: 0 and
-    () are shapes like any other, also in what is returned, and -1 is an unknown dimension. numpy_params: so they are
-    in operators' parameters; as `numpy` where it is None.
+    () are shapes like any other, also in what is returned, and -1 is an unknown dimension. numpy_params: whether the
+    same holds for shapes in operators' parameters; None: where it holds for `known`.
 
     Raises MXNetError when shapes contradict each other (naming operator, node, its inputs' shapes and the given
     shapes), for a name that is no variable of the graph, and, without `partial`, for shapes that stay unknown (naming
@@ -68,7 +68,8 @@ def _infer(graph: Graph, given: Mapping[Node, Shape | None], partial: bool,
 
 def _infer_numpy(graph: Graph, given: Mapping[Node, Shape | None], partial: bool,
                  known: Mapping[str, object], params: bool) -> list[list[Shape | None]]:
-    """Numbers stand for 0: see STAND_INS. params: also for that in parameters."""
+    """Shapes, where 0 is an extent: large numbers stand for it meanwhile, see STAND_INS. params: whether they also
+    stand for a 0 in operators' parameters."""
     has_zeros = params or any(0 in shape for shape in given.values() if shape is not None)
     found = []
     for stand_in in STAND_INS if has_zeros else STAND_INS[:1]:
@@ -146,7 +147,7 @@ class Propagation(Generic[T]):
         """Begin with these nodes."""
         first = {self.graph.ids[node] for node in nodes if node.op is not None and not node.subgraphs}
         self.waiting: tuple[set[int], set[int]] = first, set()  # ids for the sweep that runs, and for the next one
-        self.heap = sorted(first)  # of the sweep that runs: ids, with their sign in reverse
+        self.heap = sorted(first)  # ids that the present sweep has yet to visit; a reverse sweep has them negated
         self.at, self.sign = -1, 1
         while self.waiting[0]:
             while self.heap:
@@ -158,7 +159,7 @@ class Propagation(Generic[T]):
             heapq.heapify(self.heap)
 
     def _wake(self, node: Node) -> None:
-        """Have a node inferred, still in this sweep where it has not come to it."""
+        """Have a node inferred: in this sweep if that has not passed the node yet, else in the next one."""
         if node.is_variable or node.subgraphs:
             return
         i = self.graph.ids[node]

@@ -48,7 +48,8 @@ def _convolution(builder: GraphBuilder, node: Node, shape: tuple[int, ...], opti
     if groups == filters == channels:
         return builder.make("_mxc_depthwise", data, weight, name=node.name, **geometry(node))
     dtype, is_point = builder.dtype(data), prod(node.params.kernel) == 1
-    picks = is_point and any(s > 1 for s in node.params.stride)  # pixels, of which most would be copied in vain
+    # A convolution of one tap that skips pixels reads few of its data; kernels over neighbouring images copy all of it.
+    picks = is_point and any(s > 1 for s in node.params.stride)
     by_images = not is_static and not picks and _by_images(options, dtype, node.params, shape, channels // groups,
                                                            filters // groups)
     block = options.target.tile(dtype)[0]
@@ -72,7 +73,7 @@ def _data_grad(builder: GraphBuilder, node: Node, options: Options, is_static: b
     strided = any(s > 1 for s in node.params.stride)
     by_images = (strided or not is_static) and _by_images(options, dtype, node.params, shape, channels, filters)
     block = options.target.tile(dtype)[0]
-    if by_images or strided or _stays(options, shape, is_static):  # the kernel picks or packs what it reads
+    if by_images or strided or _stays(options, shape, is_static):  # such kernels read the weight unpacked
         block = 0
     if block:
         by_filter = as_shape(builder, weight, (groups, filters, channels, taps))

@@ -15,7 +15,7 @@ from mxc.compiler.passes.recompute import recompute
 from mxc.compiler.passes.simplify import simplify
 from mxc.compiler.transformation import check_order
 
-INFERRED = ("shape", "dtype")  # what holds before the first pass
+INFERRED = ("shape", "dtype")  # the facts that are known before the first pass
 PASSES = (gradient, decompose, simplify, cse, blocked, layout, recompute)
 check_order(PASSES, INFERRED)
 

@@ -116,7 +116,7 @@ class _Choice:
                 return False
             for source in node.inputs:
                 if source in self.dropped:
-                    return False  # no chains: each layer's values would need those of all layers before it
+                    return False  # Else a layer's values would be computed from those of all layers before it.
                 if self._is_forward(source) and source not in self.kept:
                     stack.append(source)
         return True

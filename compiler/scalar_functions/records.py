@@ -17,13 +17,14 @@ import numpy as np
 class Builtin(NamedTuple):
     """One function of numbers that gives a number.
 
-    name: in expressions. numpy: the function of arrays of one dtype: the reference. derivatives: by each argument, as
-    expressions over the arguments a and b; "0": flat almost everywhere; none: there is no derivative, and one that is
-    asked for is an error. arity: the number of arguments. c: what the C library calls it, in double (its float sister
-    ends in f); "": it has it not. step: the operation of the kernel IR that it is, where one step of a machine computes
-    it; "": it is a function there too, of its own name. of_integers: of integers it gives integers; else expressions
-    over integers are computed in float64. quick: NumPy computes it for small arrays as fast as compiled code would;
-    None: where it is one function of NumPy's own.
+    name: its name in expressions. numpy: computes it for arrays of one dtype, and is the reference. derivatives: for
+    each argument, the derivative by it as an expression over the arguments a and b; "0" says that it is flat almost
+    everywhere; () says that there is no derivative, and to ask for one is an error. arity: the number of arguments. c:
+    the name of the C library's function of doubles (that of floats ends in f); "" if it has none. step: the operation
+    of the kernel IR that computes it in one step of a machine; "" if it is a function there too, of its own name.
+    of_integers: whether it gives integers for integers; if not, expressions over integers are computed in float64.
+    quick: whether NumPy computes it for small arrays as fast as compiled code would; None: it does if `numpy` is one
+    function of NumPy's own.
     """
 
     name: str
@@ -37,7 +38,7 @@ class Builtin(NamedTuple):
 
     @property
     def math(self) -> str:
-        """Its name in Python's module `math`; "": the C library has it not."""
+        """Its name in Python's module `math`; "" if the C library does not have it."""
         return {"tgamma": "gamma"}.get(self.c, self.c)
 
     @property
@@ -64,7 +65,7 @@ def _softrelu(x: np.ndarray) -> np.ndarray:
 
 
 def _steps() -> Iterable[Builtin]:
-    """One step of a machine each. At ties max and min have the derivative of their first argument."""
+    """Functions that are one step of a machine. At ties max and min have the derivative of their first argument."""
     yield Builtin("min", np.minimum, ("a <= b", "a > b"), 2, step="min", of_integers=True)
     yield Builtin("max", np.maximum, ("a >= b", "a < b"), 2, step="max", of_integers=True)
     yield Builtin("abs", np.abs, ("where(a > 0, 1, where(a < 0, -1, 0))",), c="fabs", step="abs", of_integers=True)
@@ -80,8 +81,8 @@ def _steps() -> Iterable[Builtin]:
 
 
 def _of_c() -> Iterable[Builtin]:
-    """Functions that the C library has. 1 - a ** 2 would lose the digits of an a near 1, and the square of a large a
-    overflows."""
+    """Functions that the C library has. Derivatives have (1 - a) * (1 + a), because 1 - a ** 2 would lose the digits of
+    an a near 1, and tell large a apart, whose square overflows."""
     yield Builtin("exp", np.exp, ("exp(a)",), c="exp")
     yield Builtin("expm1", np.expm1, ("exp(a)",), c="expm1")
     yield Builtin("log", np.log, ("1 / a",), c="log")
@@ -108,8 +109,8 @@ def _of_c() -> Iterable[Builtin]:
 
 
 def _of_our_own() -> Iterable[Builtin]:
-    """Functions that kernel/math.py alone computes. decay: exp of what is not above 0, and 0 where that is no normal
-    number. normal_cdf: the standard normal distribution's function. polygamma1, ...: derivatives of digamma."""
+    """Functions that kernel/math.py alone computes. decay: exp of numbers that are not above 0, and 0 where that is no
+    normal number. normal_cdf: the standard normal distribution's function. polygamma1, ...: derivatives of digamma."""
     yield Builtin("sigmoid", _sigmoid, ("sigmoid(a) * (1 - sigmoid(a))",), quick=True)
     yield Builtin("softrelu", _softrelu, ("sigmoid(a)",))
     yield Builtin("decay", _special("decay"), ("decay(a)",))
@@ -123,5 +124,5 @@ def _of_our_own() -> Iterable[Builtin]:
 
 
 BUILTINS: dict[str, Builtin] = {f.name: f for f in (*_steps(), *_of_c(), *_of_our_own())}
-# Functions of the kernel IR: name -> record of what is more than one step of a machine.
+# Those that are functions in the kernel IR too, because they are more than one step of a machine: name -> record.
 OF_KERNELS = {name: f for name, f in BUILTINS.items() if not f.step}

@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510)  # the 2nd, 4th, ...
-ORDERS = (1, 2, 3, 4)  # of the polygamma functions that there are
+BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510)  # B2, B4, ...
+ORDERS = (1, 2, 3, 4)  # the orders of the polygamma functions that expressions may call
 
 
 def _elementwise(one: Callable[[float], float]) -> Callable[[np.ndarray], np.ndarray]:
@@ -56,7 +56,7 @@ def _digamma(x: float) -> float:
 
 def asymptotic_terms(order: int) -> tuple[float, ...]:
     """a_0, a_1, ... with which |polygamma(z)| is 1 / z**order * (a_0 + order! / (2 z) + a_1 / z**2 + a_2 / z**4 + ...)
-    for large z (Abramowitz and Stegun 6.4.11); from z = 10 on exact in float64."""
+    for large z (Abramowitz and Stegun 6.4.11). From z = 10 on that is exact in float64."""
     count = math.factorial
     return float(count(order - 1)), *(b * count(2 * k + order - 1) / count(2 * k) for k, b in enumerate(BERNOULLI, 1))
 
@@ -118,7 +118,7 @@ def _erfinv(y: float) -> float:
 
 
 def decay(x: np.ndarray) -> np.ndarray:
-    """exp(x) of what is not above 0; 0 where that is smaller than a normal number."""
+    """exp(x) for x that is not above 0; 0 where that is smaller than a normal number."""
     y = np.exp(x)
     return np.where(y < np.finfo(y.dtype).tiny, y.dtype.type(0), y)
 

@@ -1,4 +1,4 @@
-"""Process plumbing: what the rest needs of the system and of Python, and that knows nothing of graphs or kernels.
+"""Process plumbing: services of the system and of Python that the rest needs; they know nothing of graphs or kernels.
 
 `env` is the one reader of environment variables; `forks`, `interrupts` and `garbage` keep locks, Ctrl-C and the garbage
 collector from meeting at bad times; `input_files` opens what users name; `progress` tells how far a compilation is;

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import os
 
-MOST_THREADS = 256  # a number beyond this is a mistake, and the system may not have so many
+MOST_THREADS = 256  # threads: a larger number is taken for a mistake; systems may refuse to start so many
 
 
 def text(name: str, default: str = "") -> str:
@@ -61,7 +61,7 @@ def flag(name: str) -> bool:
 def num_threads() -> int:
     """Threads that run a plan: MXC_NUM_THREADS, else OMP_NUM_THREADS, else the CPUs this process may run on."""
     for name in ("MXC_NUM_THREADS", "OMP_NUM_THREADS"):
-        value = text(name).split(",")[0].strip()  # OpenMP's has a number for each level of nesting
+        value = text(name).split(",")[0].strip()  # OMP_NUM_THREADS may list a number for each level of nesting.
         if value.isdecimal() and int(value) > 0:
             return min(int(value), MOST_THREADS)
     cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
@@ -69,8 +69,8 @@ def num_threads() -> int:
 
 
 def _quota(root: str = "/sys/fs/cgroup", of: str = "/proc/self/cgroup") -> int:
-    """The CPUs' worth of time that the process's control group (version 2) and those above it allow, rounded up:
-    `cpu.max` has microseconds and the period that they are for, see the kernel's cgroup-v2 document."""
+    """How many CPUs' time the process's control group (version 2), and those above it, allow, rounded up. `cpu.max` has
+    the microseconds of CPU time and the period that they are for, see the kernel's cgroup-v2 document."""
     try:
         with open(of) as file:
             group = next((line[3:].strip("/\n") for line in file if line.startswith("0::")), "")

@@ -1,7 +1,7 @@
 """Locks that a forked child can take, whoever held them in the parent when it forked.
 
-Whoever registers what a fork must wait for imports this module first: `os` calls what is registered last before all
-else, and locks that are taken here belong behind everything that may need them to get done.
+A module that registers something that a fork must wait for imports this module first. `os` calls the function that was
+registered last before all others, and the locks taken here must come after all work that may still need them.
 """
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from contextlib import AbstractContextManager
 
 
 class Lock(_thread.RLock):  # type: ignore[misc]  # typeshed calls it final; CPython lets it be a base
-    """A reentrant lock for `with`. In a forked child it is free, unless the forking thread itself holds it: what other
-    threads were doing there does not go on."""
+    """A reentrant lock for `with`. In a forked child it is free unless the forking thread itself holds it: the child
+    has no other threads, so nobody there would ever free it."""
 
     __slots__ = ()
 
@@ -21,11 +21,11 @@ class Lock(_thread.RLock):  # type: ignore[misc]  # typeshed calls it final; CPy
         _locks.add(self)
 
     def renew(self) -> None:
-        """Free it from a thread that is not there."""
+        """In a forked child, free the lock if a thread holds it that the child does not have."""
         if self.acquire(blocking=False):
             self.release()
         else:
-            self._at_fork_reinit()  # type: ignore[attr-defined]  # as Python's own modules do with theirs
+            self._at_fork_reinit()  # type: ignore[attr-defined]  # Python's own modules do this with their locks too.
 
 
 _locks: weakref.WeakSet[Lock] = weakref.WeakSet()
@@ -35,10 +35,11 @@ _taken: list[AbstractContextManager] = []
 
 
 def take(lock: AbstractContextManager, first: bool = False) -> None:
-    """From now on the forking thread has `lock` while it forks, so that no other is in the middle of what it protects.
-    For a reentrant lock of a library: its child would wait forever for one that another thread has.
+    """From now on the forking thread holds `lock` while it forks, so that no other thread is in the middle of what the
+    lock protects. This is for reentrant locks of libraries: a child would wait forever for one that another thread of
+    its parent held.
 
-    first: whoever has it may take the others, so it is taken before them.
+    first: whether to take it before the others, because a thread that holds it may take them.
     """
     _taken.insert(0 if first else len(_taken), lock)
 

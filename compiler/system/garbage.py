@@ -8,9 +8,9 @@ from contextlib import contextmanager
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """No search for garbage in the block, which makes many objects that stay, or go with their last reference: a search
-    among them takes a fifth of the time of the passes, and more than all the rest of loading an artifact, and finds
-    none."""
+    """Python does not search for garbage in the block. It is for code that makes many objects which stay, or go with
+    their last reference: a search among them finds nothing, yet takes a fifth of the time of the passes, and more than
+    all the rest of loading an artifact."""
     enabled = gc.isenabled()
     gc.disable()
     try:

@@ -6,16 +6,16 @@ import stat
 
 from mxc.compiler.error import FileAccessError, ModelFileError, OutOfMemoryError
 
-MOST_OF_A_STREAM = 1 << 30  # bytes of a pipe or device, which does not say how many it has
+MOST_OF_A_STREAM = 1 << 30  # bytes: no more are read of a pipe or device, which may never end
 PIECE = 1 << 20
 
 
 def content(path: str | os.PathLike[str], most: int | None = None) -> bytes:
     """The bytes of a file, a pipe or a device.
 
-    most: more bytes than that are none of what the file should be (None: 2^30 of a pipe or device, any number of a
-    file). Raises FileAccessError when it cannot be read, ModelFileError when it is longer, OutOfMemoryError when the
-    machine has no memory for it.
+    most: the most bytes that a sound file can have (None: 2^30 for a pipe or device, any number for a file). Raises
+    FileAccessError when it cannot be read, ModelFileError when it is longer, OutOfMemoryError when the machine has no
+    memory for it.
     """
     try:
         with open(path, "rb", buffering=0) as file:
@@ -36,7 +36,7 @@ def content(path: str | os.PathLike[str], most: int | None = None) -> bytes:
             return b"".join(pieces)
     except MemoryError:
         raise OutOfMemoryError(f"{os.fspath(path)}: there is no memory for a file of this length") from None
-    except (OSError, ValueError) as error:  # ValueError: its name has a zero byte
+    except (OSError, ValueError) as error:  # A name with a zero byte raises ValueError.
         raise FileAccessError(os.fspath(path), "read", error) from None
 
 

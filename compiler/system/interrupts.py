@@ -1,5 +1,6 @@
-"""Ctrl-C around code that does not pass KeyboardInterrupt on: Python drops an exception that is raised in a callback
-out of C code, as LLVM's, and a package may make another error of one that comes while it is imported, as NumPy does."""
+"""Ctrl-C around code that does not pass KeyboardInterrupt on. Python drops an exception that is raised in a callback
+from C code, such as LLVM's; and a package may turn one that comes while it is imported into another error, as NumPy
+does."""
 from __future__ import annotations
 
 import signal
@@ -29,8 +30,8 @@ def held() -> Iterator[None]:
 
 @contextmanager
 def noticed() -> Iterator[list[int]]:
-    """The interrupts that came inside, beside what they do anyway. In other threads than the main one, and where no
-    Python function handles interrupts: none."""
+    """Gives a list to which every interrupt that comes inside is added; it also does what it would do anyway. The list
+    stays empty in other threads than the main one, and where no Python function handles interrupts."""
     handler = signal.getsignal(signal.SIGINT)
     came: list[int] = []
     if threading.current_thread() is not threading.main_thread() or not callable(handler):

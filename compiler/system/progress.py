@@ -1,4 +1,4 @@
-"""Who is told how far the compilation of kernels is: a command line, say, that shows it."""
+"""Tells watchers how far the compilation of kernels is; a command line, for example, shows it."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator

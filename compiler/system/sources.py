@@ -1,4 +1,4 @@
-"""Digests of the compiler's own sources: what another version made is not used."""
+"""Digests of the compiler's own sources, by which it knows files that another version made, and does not use them."""
 from __future__ import annotations
 
 import hashlib
@@ -8,7 +8,8 @@ ROOT = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))  # the folde
 
 
 def digest(*folders: str, suffixes: tuple[str, ...] = (".py",)) -> str:
-    """16 hexadecimal digits of the files that end so in these folders of the compiler, "" for all of it."""
+    """16 hexadecimal digits of all files with these suffixes in these folders of the compiler; "" is the whole
+    compiler."""
     total = hashlib.sha256()
     for folder in folders:
         for path, below, names in os.walk(os.path.join(ROOT, folder)):

@@ -5,7 +5,7 @@ import ast
 import time
 from typing import Any
 
-TRIES = 100  # several threads that parse all the time meet a few times in a row at most
+TRIES = 100  # far more than needed: threads that parse all the time meet a few times in a row at most
 
 
 def parse(text: str, mode: str = "exec") -> Any:
@@ -18,5 +18,5 @@ def parse(text: str, mode: str = "exec") -> Any:
         try:
             return ast.parse(text, mode=mode)
         except SystemError:
-            time.sleep(0)  # lets the other one go on
+            time.sleep(0)  # lets the other thread go on
     return ast.parse(text, mode=mode)

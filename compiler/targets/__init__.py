@@ -15,8 +15,8 @@ from mxc.compiler.error import TargetError
 if TYPE_CHECKING:
     from mxc.compiler.targets.protocol import Host, KernelTarget, Target
 
-# By name: the module, the function of it that gives the target ("": the module is the target), and an example of what
-# has to follow the name behind a colon ("": nothing).
+# For each name: the module, its function that gives the target ("" if the module is the target), and an example of what
+# has to follow the name behind a colon ("" if nothing may).
 TARGETS = {
     "cpu": ("mxc.compiler.targets.cpu.target", "cpu_target", ""),
     "cuda": ("mxc.compiler.targets.cuda.ahead", "CudaTarget", "sm_90"),
@@ -25,9 +25,9 @@ TARGETS = {
 
 
 def target(name: str) -> Target:
-    """The target of that name: "cpu", "cuda:" and an architecture, as "cuda:sm_90", or "reference".
+    """The target of that name: "cpu", "reference", or "cuda:" and an architecture, such as "cuda:sm_90".
 
-    Raises TargetError for what is none, and when the machine or an installation lacks what the target needs.
+    Raises TargetError for any other name, and when the machine or an installation lacks what the target needs.
     """
     kind, colon, which = name.partition(":")
     if kind not in TARGETS or bool(TARGETS[kind][2]) != bool(colon):
@@ -40,7 +40,7 @@ def target(name: str) -> Target:
 
 
 def kernel_target(name: str) -> KernelTarget:
-    """As `target`, one that has code for kernels. Raises TargetError for one that has none."""
+    """Like `target`, for targets that have code for kernels. Raises TargetError for one that has none."""
     found = target(name)
     if not hasattr(found, "launch"):
         raise TargetError(f"target {name!r} runs graphs node by node: it has no code for kernels")

@@ -11,7 +11,7 @@ from mxc.compiler.kernel.math import expand
 from mxc.compiler.kernel.philox import uniform
 from mxc.compiler.targets.scalar_printer import ScalarPrinter, SourceLines
 
-RANDOM = {"rand": "uint32", "uniform": "float64"}  # of three int64, and what they give
+RANDOM = {"rand": "uint32", "uniform": "float64"}  # functions of three int64, and the dtype of their result
 
 
 @functools.cache

@@ -1,5 +1,5 @@
-"""What targets share about the code of kernels: how it is launched and called, what is loaded of it, and what it was
-printed by."""
+"""What targets share about the code of kernels: how it is launched and called, what of it is loaded, and a digest of
+the sources that print it."""
 from __future__ import annotations
 
 import functools
@@ -14,8 +14,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class LaunchConfig:
-    """key: of the kernel's code. units: independent pieces of work. scratch_bytes: of each thread. values: run-time
-    integers after the buffers. calls: which of them are addresses of other kernels' code, and of which (by key)."""
+    """How a kernel is launched. key: that of its code. units: how many units of work it has. scratch_bytes: the scratch
+    memory that each thread needs. values: the run-time integers, which its code gets behind the buffers. calls: the
+    positions of those integers that are addresses of other kernels' code, with the keys of these."""
 
     key: str
     units: int
@@ -26,11 +27,12 @@ class LaunchConfig:
 
 @dataclass
 class LoadedKernels:
-    """Kernels' code.
+    """The code of kernels.
 
-    addresses: of those that are loaded, by key. hits: came from this process, the cache or an artifact; misses: were
-    compiled, in compile_seconds. missing: what the target has no code for, by key: the name of what it lacks. launcher:
-    what runs the code; None: the threads of runtime/runner.py call it, as functions with the ABI of kernel/ir.py.
+    addresses: those of loaded kernels, by key. hits: how many came from this process, the cache or an artifact. misses:
+    how many were compiled, which took compile_seconds. missing: for each key that the target has no code for, the name
+    of what it lacks. launcher: what runs the code; None: the threads of runtime/runner.py call it, as functions with
+    the ABI of kernel/ir.py.
     """
 
     addresses: dict[str, int] = field(default_factory=dict)

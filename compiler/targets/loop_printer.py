@@ -30,6 +30,7 @@ class LoopPrinter:
         self.acc_names: dict[int, str] = {}
         self.printer = self.printer_class(self.source, self.leaf)
         self.open_axes: set[int] = set()
+        # By id of a value: the axes and the accumulators that it depends on.
         self.needs: dict[int, tuple[frozenset[int], frozenset[int]]] = {}
         for v in ir.walk(kernel.roots()):
             axes: frozenset[int] = frozenset([v.data]) if v.op == "axis" else frozenset()  # type: ignore[list-item]
@@ -48,11 +49,12 @@ class LoopPrinter:
         return self.integers.get(id(v))
 
     def ready(self, v: Value) -> bool:
+        """Whether all that a value depends on is there: its axes have open loops, its accumulators are finished."""
         axes, accs = self.needs[id(v)]
         return axes <= self.open_axes and accs <= set(self.acc_names)
 
     def hoist(self, roots: Sequence[Value]) -> None:
-        """Print what the open loops already know of `roots`, outside of the loops to come."""
+        """Print the parts of `roots` that depend on the open loops alone, outside of the loops to come."""
         self.printer.print_where(roots, self.ready)
 
     @contextmanager

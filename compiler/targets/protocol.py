@@ -1,6 +1,6 @@
 """What a target is: the protocol that the compiler and the runtime know targets by.
 
-Every target is a `Target`. What it can do besides is one of these, of which the names say what they take:
+Every target is a `Target`. One of these protocols says what else it can do:
 
   GraphTarget    runs graphs node by node: `reference`
   KernelTarget   has code for kernels; `compile_graph` takes it: `cpu`, `cuda`
@@ -82,8 +82,8 @@ class KernelTarget(Target, Protocol):
         ...
 
     def lacks(self, kernel: Kernel) -> str:
-        """"" for a kernel that the target has code for; else what it lacks: the name of a template, of a routine or of
-        a function. `LoadedKernels.missing` lists these; a plan that has one cannot run."""
+        """The name of what the target lacks for `kernel`, a template, a routine or a function; "" if it has code for
+        it. `LoadedKernels.missing` lists these names; a plan that has such a kernel cannot run."""
         ...
 
     def launch(self, kernel: Kernel) -> LaunchConfig:
@@ -97,8 +97,8 @@ class KernelTarget(Target, Protocol):
         ...
 
     def load_known(self, keys: Sequence[str]) -> LoadedKernels | None:
-        """The code of the kernels of these keys, as `load`; None when some is neither in this process nor in the
-        cache. Prints and compiles nothing."""
+        """The code of the kernels of these keys, like `load`; None when some is neither in this process nor in the
+        cache. It prints and compiles nothing."""
         ...
 
     def source(self, kernel: Kernel) -> str:
@@ -106,7 +106,7 @@ class KernelTarget(Target, Protocol):
         ...
 
     def assembly(self, kernel: Kernel) -> str:
-        """The assembly of `kernel`, which is compiled for it, for people. Raises as `source`."""
+        """The assembly of `kernel`, which is compiled for it, for people. Raises what `source` raises."""
         ...
 
 
@@ -132,7 +132,7 @@ class HostTarget(KernelTarget, Protocol):
         ...
 
     def limits(self) -> LimitKernels:
-        """Kernels that do nothing but what a machine is limited by."""
+        """Kernels that measure what limits a machine."""
         ...
 
 
@@ -258,7 +258,7 @@ class Host(Protocol):
         ...
 
     def load_image(self, code: bytes | memoryview, imports: Mapping[str, int]) -> int:
-        """Map an image into this process, for as long as that lives; its address. Raises TargetError."""
+        """Map an image into this process, for as long as that lives, and give its address. Raises TargetError."""
         ...
 
     def load_objects(self, objects: Sequence[bytes], symbols: Sequence[str]) -> dict[str, int]:

@@ -1,8 +1,8 @@
 """Kernel values as statements of typed Python source, for the CPU's translator and numba.cuda alike.
 
-Their rules widen (int8 + int8 is int64, float32 * 2 is float64), so every step is cast to its dtype and every
-literal is a typed constant defined before the function. Names with a trailing underscore are the targets' vocabulary:
-each target defines them, with the IR's semantics.
+Both widen dtypes (int8 + int8 is int64, float32 * 2 is float64), so every step is cast to its dtype and every literal
+is a typed constant defined before the function. Names with a trailing underscore are the targets' vocabulary: each
+target defines them, with the IR's semantics.
 
     c0 = float32(0.5)              # constants, before the function
     t0 = b0[i0 * n1 + i1]
@@ -18,7 +18,7 @@ from mxc.compiler.kernel.ir import INDEX, Value
 
 INFIX = {"add": "+", "sub": "-", "mul": "*", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!=",
          "and": "&", "or": "|", "bitand": "&", "bitor": "|", "bitxor": "^"}
-WIDE = frozenset(["float32", "float64", "int64", INDEX])  # dtypes whose infix results stay
+WIDE = frozenset(["float32", "float64", "int64", INDEX])  # results of infix operators on these need no cast
 
 
 class SourceLines:
@@ -46,7 +46,7 @@ class SourceLines:
 
 
 class ScalarPrinter:
-    """Prints values into a SourceLines; remembers which already have names in the open blocks.
+    """Prints values into a SourceLines, and remembers which of them already have names in the open blocks.
 
     leaves: names of axes, accumulators and run-time integers, looked up by the value itself.
     """

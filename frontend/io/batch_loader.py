@@ -1,4 +1,4 @@
-"""Batches of rows that are read from a file piece by piece: what stands behind CSVIter, LibSVMIter and MNISTIter."""
+"""Batches of rows that are read from a file piece by piece, which CSVIter, LibSVMIter and MNISTIter give."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
@@ -16,7 +16,7 @@ KEPT = 1 << 28  # bytes: rows that take less are kept for the next epoch instead
 
 
 class Rows(Protocol):
-    """Rows that were read, which do not change."""
+    """Rows that have been read; they do not change."""
 
     nbytes: int
 
@@ -55,8 +55,8 @@ class Part(NamedTuple):
 
 
 class _Ahead:
-    """What a generator gives, of which the next one is made by the engine's threads. What it raises is raised where
-    that is taken."""
+    """The pieces of a generator; the engine's threads make the next one ahead of time. An error of the generator is
+    raised by the `take` that would have given the piece."""
 
     def __init__(self, pieces: Iterator[Piece]):
         self._pieces, self._variable = pieces, engine.Variable()
@@ -73,7 +73,7 @@ class _Ahead:
             self._made = error
 
     def take(self) -> Piece | None:
-        """The next one; None when there is none."""
+        """The next piece; None when there is none."""
         engine.wait_to_read(self._variable)
         made = self._made
         if isinstance(made, Exception):
@@ -91,8 +91,8 @@ class RowStream:
 
     def __init__(self, pieces: Callable[[], Iterator[Piece]]):
         self._pieces = pieces
-        self._kept: list[Piece] | None = []  # None when they are too large
-        self._is_whole = False  # whether all of them are in `_kept`
+        self._kept: list[Piece] | None = []  # the pieces read so far; None when they take more than KEPT bytes
+        self._is_whole = False  # whether all pieces are in `_kept`
         self.rewind()
 
     def rewind(self) -> None:
@@ -132,8 +132,8 @@ class RowStream:
 
 
 class Column(NamedTuple):
-    """An array of a batch: the shape of an element; the stream, and the matrix of its pieces, that it comes from. With
-    no stream it is zeros."""
+    """An array of a batch: the shape of an element, and the stream, and the matrix of its pieces, that it comes from.
+    Without a stream the array is zeros."""
 
     shape: tuple[int, ...]
     stream: int | None = None
@@ -141,7 +141,7 @@ class Column(NamedTuple):
 
 
 class Loaded(NamedTuple):
-    """A batch: an array for each column, how many elements only fill it up, and the number of each."""
+    """A batch: an array for each column, how many elements only fill the batch up, and the number of each element."""
 
     arrays: list[Array]
     pad: int
@@ -151,9 +151,9 @@ class Loaded(NamedTuple):
 class BatchLoader:
     """Batches of the rows of streams, which go side by side.
 
-    tail: what becomes of rows at the end that fill no batch. "round": it is filled up from the start, and the next time
-    goes on there; "keep": it is filled up with what the batch before had there, or zeros; "discard": it is left out.
-    is_numbered: whether `numbers` has the numbers of the rows; else zeros.
+    tail: what becomes of rows at the end that fill no batch. "round": the batch is filled up from the start, and the
+    next pass goes on there; "keep": it is filled up with the rows of the batch before, or zeros; "discard": it is left
+    out. is_numbered: whether `numbers` has the numbers of the rows; else it has zeros.
     """
 
     def __init__(self, streams: Sequence[RowStream], columns: Sequence[Column], batch_size: int, dtype: str, tail: str,
@@ -161,10 +161,10 @@ class BatchLoader:
         self._streams, self._columns, self._size, self._dtype = streams, columns, batch_size, dtype
         self._tail, self._is_numbered = tail, is_numbered
         self._last: Loaded | None = None
-        self._is_round = False  # whether the last batch has rows of the next time
+        self._is_round = False  # whether the last batch has rows of the next pass
 
     def rewind(self) -> None:
-        """Go back to the first row, or stay behind those that the last batch took from the start."""
+        """Go back to the first row, or to the row behind those that the last batch took from the start."""
         if not self._is_round:
             self._start()
         self._is_round = False
@@ -198,7 +198,7 @@ class BatchLoader:
             stream.rewind()
 
     def _take(self, count: int, parts: list[list[Part]]) -> int:
-        """Add the next rows, at most `count`, to the parts of each stream; how many there were."""
+        """Add the next rows, at most `count`, to the parts of each stream; returns how many rows there were."""
         for stream, found in zip(self._streams, parts, strict=True):
             new = stream.take(count)
             found += new

@@ -46,16 +46,16 @@ class MXDataIter(DataIter):
         self.batch_size = data.shape[0]
 
     def __del__(self) -> None:
-        """Nothing is to be done: reading ahead ends by itself."""
+        """Does nothing, for reading ahead ends by itself. MXNet's iterators have this method."""
 
     def debug_skip_load(self) -> None:
-        """Give the present batch again and again from now on, without an end: that shows how fast a program is that
-        does not wait for its data."""
+        """Give the present batch again and again from now on, without an end. This shows how fast a program would be if
+        it did not wait for its data."""
         self._debug_skip_load = True
         _log.info("debug_skip_load: the iterator now gives one batch again and again")
 
     def reset(self) -> None:
-        """Start again. Where the last batch was filled up from the start (`round_batch`), behind what it took."""
+        """Start again. Where the last batch was filled up from the start (`round_batch`), start behind these rows."""
         self._is_at_begin, self.first_batch = True, None
         self.handle.rewind()
 
@@ -93,7 +93,7 @@ class MXDataIter(DataIter):
 
     @property
     def _present(self) -> Loaded:
-        assert self._batch is not None  # the constructor loads one
+        assert self._batch is not None  # The constructor has loaded the first one.
         return self._batch
 
     def _made(self) -> DataBatch:
@@ -137,7 +137,7 @@ class _Options:
         return found
 
     def end(self) -> None:
-        """Pass over what is of no meaning here, and tell of what is not known."""
+        """Leave out arguments that have no meaning here, and warn of those that are not known."""
         for name in ("prefetch_buffer", "ctx", "preprocess_threads", "input_shape"):
             self._given.pop(name, None)
         if self._given:

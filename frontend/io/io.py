@@ -1,4 +1,4 @@
-"""What iterators give (DataDesc, DataBatch), what they are (DataIter), and ResizeIter."""
+"""The base class of iterators (DataIter), what they give (DataDesc, DataBatch), and ResizeIter."""
 from __future__ import annotations
 
 from collections import namedtuple
@@ -79,7 +79,7 @@ class DataBatch:
         return f"{type(self).__name__}: data shapes: {data} label shapes: {label}"
 
 
-_NO_BATCH: Any = None  # in place of a batch, before the first
+_NO_BATCH: Any = None  # stands in place of a batch before the first one
 
 
 class DataIter:
@@ -109,7 +109,7 @@ class DataIter:
         return self.next()
 
     def iter_next(self) -> Any:
-        """Go on to the next batch; whether there is one."""
+        """Go on to the next batch; returns whether there is one."""
 
     def getdata(self) -> Any:
         """The arrays of data of the present batch."""
@@ -125,7 +125,7 @@ class DataIter:
 
 
 class OfBatches(DataIter):
-    """The base of iterators over whole batches: what they tell of the current one is `current_batch`'s."""
+    """The base of iterators that hold whole batches: `getdata` and the like tell of `current_batch`."""
 
     current_batch: DataBatch
 
@@ -143,9 +143,9 @@ class OfBatches(DataIter):
 
 
 class ResizeIter(OfBatches):
-    """Another iterator as one of `size` batches: it starts again when it ends before, and is cut when it is longer.
+    """Gives `size` batches of another iterator, which starts again when it ends before.
 
-    reset_internal: whether `reset` resets the other one too; else the next batches are those that follow.
+    reset_internal: whether `reset` resets the other iterator too; else it goes on where it is.
     """
 
     def __init__(self, data_iter: DataIter, size: int, reset_internal: bool = True):

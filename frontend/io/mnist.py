@@ -49,10 +49,10 @@ def shuffled(count: int, seed: int) -> np.ndarray:
 
 
 def _draws(count: int, seed: int) -> Iterator[int]:
-    """A number from 0 to k for each k from 1 to count - 1. Of the 2^32 numbers that the generator gives, those are
-    drawn again that are left when as many as possible stand for each result."""
+    """A number from 0 to k for each k from 1 to count - 1. Every result stands for equally many of the 2^32 numbers of
+    the generator; where it gives one of the few that are left over, another is drawn."""
     generator = np.random.MT19937()
-    generator._legacy_seeding(seed)  # type: ignore[attr-defined]  # as C++ seeds it
+    generator._legacy_seeding(seed)  # type: ignore[attr-defined]  # C++ seeds its generator in this way.
     most = 2**32 - 1
     numbers = iter(generator.random_raw(count + 64).tolist())
     for results in range(2, count + 1):

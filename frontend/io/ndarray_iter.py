@@ -21,8 +21,8 @@ def _init_data(data: Any, allow_empty: bool, default_name: str) -> Named:
     """Arrays with their names: one array, a list of them, or a dict by name, which is sorted. None is an empty list.
 
     A single array has the default name, several have _0_NAME, _1_NAME and so on. NDArrays stay as they are, others
-    (NumPy's, or what NumPy makes one of, as a data set of h5py) are copied to float32. Raises TypeError for anything
-    else, ValueError for no array unless `allow_empty`.
+    (NumPy's, or what NumPy can make one of, such as a data set of h5py) are copied to float32. Raises TypeError for
+    anything else, ValueError for no array unless `allow_empty`.
     """
     if data is None:
         data = []
@@ -54,13 +54,14 @@ class NDArrayIter(DataIter):
     """Batches of arrays in memory, cut along the first axis.
 
     data, label: see `_init_data`; names come from data_name and label_name. Every array has at least as many elements
-    as the first of the data, which says how many there are. shuffle: in another order each time, NumPy's global
-    generator gives it. last_batch_handle: what becomes of elements at the end that fill no batch: "pad" fills it with
-    the first ones, "discard" leaves them out, "roll_over" begins the next time with them. layout: of the descriptions.
+    as the first of the data, which says how many there are. shuffle: whether each pass has another order, which NumPy's
+    global generator gives. last_batch_handle: what becomes of elements at the end that fill no batch: "pad" fills it
+    with the first ones, "discard" leaves them out, "roll_over" begins the next pass with them. layout: the layout that
+    the descriptions tell.
     Raises ValueError for a batch size below 1 and for arrays that are too short, TypeError for what is no array.
 
-    cursor: the place of the present batch's first element, negative before the first batch. idx: the last order that
-    was drawn, of the elements as they were ordered before it.
+    cursor: the place of the present batch's first element, negative before the first batch. idx: the last permutation
+    that was drawn; it permutes the order that the elements had before.
     """
 
     def __init__(self, data: Any, label: Any = None, batch_size: int = 1, shuffle: bool = False,
@@ -81,7 +82,7 @@ class NDArrayIter(DataIter):
                                     f"{self.num_data}; each array needs as many")
         self.shuffle, self.last_batch_handle, self.layout = shuffle, last_batch_handle, layout
         self.idx = np.arange(self.num_data)
-        self._order: np.ndarray | None = None  # of all elements; None: as they are
+        self._order: np.ndarray | None = None  # the order of all elements; None: that of the arrays
         self._carried: np.ndarray | None = None  # the elements that the first batch begins with
         self.cursor = -self.batch_size
         if shuffle:
@@ -145,11 +146,11 @@ class NDArrayIter(DataIter):
         return self._batch(self._data)
 
     def getlabel(self) -> list[NDArray]:
-        """As `getdata`, of the labels."""
+        """New arrays of the present batch's labels; see `getdata`."""
         return self._batch(self._label)
 
     def getpad(self) -> int:
-        """How many elements only fill the batch up; with "roll_over" how many it has of the time before."""
+        """How many elements only fill the batch up; with "roll_over", how many it has from the pass before."""
         if self.last_batch_handle == "pad" and self.cursor + self.batch_size > self.num_data:
             return self.cursor + self.batch_size - self.num_data
         if self.last_batch_handle == "roll_over" and -self.batch_size < self.cursor < 0:
@@ -204,7 +205,7 @@ def _taken(source: Array, places: slice | Sequence[int] | np.ndarray) -> Array:
     def copy() -> None:
         if isinstance(places, slice):
             np.copyto(made.memory, source.memory[places])
-        else:  # the mode says that nothing is checked, else NumPy would make a copy on the way
+        else:  # With another mode NumPy would check the places, and make a copy on the way.
             np.take(source.memory, places, axis=0, out=made.memory, mode="clip")
 
     engine.push(copy, (source.variable,), (made.variable,), "batch", math.prod(made.shape) < LARGE)

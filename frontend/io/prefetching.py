@@ -15,8 +15,8 @@ Rename = Sequence[dict[str, str]]
 
 
 class _Reader:
-    """A thread that asks one iterator for the next batch whenever it is told to, and ends when it is told to end or
-    the reader is dropped. What the iterator raises is raised where the batch is taken."""
+    """A thread that asks one iterator for the next batch whenever it is told to. It ends when it is told to end, or
+    when the reader is dropped. An error of the iterator is raised by the `take` that would have given the batch."""
 
     def __init__(self, source: DataIter):
         self._asked: queue.SimpleQueue[Callable[[], Any] | None] = queue.SimpleQueue()
@@ -41,7 +41,7 @@ class _Reader:
         raise error
 
     def drop(self) -> None:
-        """Forget what was asked for, whatever came of it."""
+        """Forget the batch that was asked for, or the error in its place."""
         while self.waiting:
             self._made.get()
             self.waiting -= 1
@@ -53,7 +53,7 @@ def _work(asked: queue.SimpleQueue, made: queue.SimpleQueue) -> None:
             made.put((call(), None))
         except BaseException as error:
             made.put((None, error))
-        del call  # while this waits it keeps no iterator alive
+        del call  # While the thread waits for the next call it must keep no iterator alive.
 
 
 class PrefetchingIter(OfBatches):
@@ -113,7 +113,7 @@ class PrefetchingIter(OfBatches):
 
     def iter_next(self) -> bool:
         self._check_process()
-        if not self._readers[0].waiting:  # it has ended, or failed
+        if not self._readers[0].waiting:  # The iterators have ended, or one has failed.
             return False
         batches: list[Any] = []
         failure: BaseException | None = None

@@ -14,7 +14,7 @@ from mxc.runtime import remote_files
 
 BLOCK = 1 << 22  # bytes of text that become one piece
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-_SHOWN = 60  # characters of a line that an error quotes at most
+_SHOWN = 60  # the most characters of a line that an error quotes
 
 
 def check_readable(path: str) -> None:
@@ -29,7 +29,7 @@ def _opened(path: str) -> BinaryIO:
         return io.BytesIO(remote_files.read(path))
     try:
         return open(path, "rb")
-    except (OSError, ValueError) as error:  # ValueError: its name has a zero byte
+    except (OSError, ValueError) as error:  # A name with a zero byte raises ValueError.
         raise FileAccessError(path, "read", error) from None
 
 
@@ -57,7 +57,7 @@ def _blocks(path: str, part: int = 0, parts: int = 1) -> Iterator[tuple[list[str
 
 
 def _next_line(file: BinaryIO, offset: int) -> int:
-    """Where the line begins that follows the one at this place, unless that is the start of the file."""
+    """Where the line after the one at `offset` begins; the start of the file stays 0."""
     if not offset:
         return 0
     file.seek(offset)
@@ -71,7 +71,7 @@ def csv_pieces(path: str, width: int, dtype: str) -> Iterator[Piece]:
         rows = [line for line in lines if line and not line.isspace()]
         if not rows:
             continue
-        if rows[0].rstrip().endswith(","):  # each number may be followed by one
+        if rows[0].rstrip().endswith(","):  # Lines may have a comma behind every number, also behind the last.
             rows = [line.rstrip().removesuffix(",") for line in rows]
         try:
             values = _csv_values(rows, dtype)
@@ -84,7 +84,7 @@ def csv_pieces(path: str, width: int, dtype: str) -> Iterator[Piece]:
 
 
 def _csv_values(rows: list[str], dtype: str) -> np.ndarray:
-    # NumPy would read these with a warning: a line of a comma alone, and fractions as integers.
+    # NumPy would only warn of a line with nothing but a comma, and of fractions that are read as integers.
     if not all(map(str.strip, rows)) or (dtype != "float32" and any("." in row for row in rows)):
         raise ValueError
     with np.errstate(over="ignore"):
@@ -109,7 +109,8 @@ def _wrong(path: str, number: int, line: str, expected: str) -> ModelFileError:
 
 
 class SparseRows:
-    """Rows of mostly zeros. ends: of each row's numbers among all; columns: the places of the numbers in their rows."""
+    """Rows of mostly zeros. ends: for each row, where its numbers end among the numbers of all rows; columns: the
+    places of the numbers in their rows."""
 
     def __init__(self, ends: np.ndarray, columns: np.ndarray, values: np.ndarray):
         self._ends, self._columns, self._values = ends, columns, values
@@ -127,10 +128,10 @@ class SparseRows:
 
 
 def libsvm_pieces(path: str, width: int, labels: int, part: int = 0, parts: int = 1) -> Iterator[Piece]:
-    """The rows of a LibSVM file: `width` numbers, of which each line has those that are not zero, and `labels` labels.
+    """The rows of a LibSVM file: `width` numbers, of which a line lists those that are not 0, and `labels` labels.
 
     A line is LABEL[,LABEL...] INDEX:VALUE ..., with indices from 0; what follows # is a comment, and qid:N is passed
-    over. Raises ModelFileError naming the line that is none.
+    over. Raises ModelFileError, which names the line, for a line of another form.
     """
     for lines, number in _blocks(path, part, parts):
         text = "\n".join(lines)
@@ -148,7 +149,7 @@ def libsvm_pieces(path: str, width: int, labels: int, part: int = 0, parts: int 
 
 
 def _libsvm_rows(text: str, width: int, labels: int) -> Piece:
-    """Raises ValueError for what is no such text."""
+    """The rows that a text of whole lines holds, as a piece. Raises ValueError for a text of another form."""
     letters = np.frombuffer(text.encode("latin-1"), np.uint8)
     line_ends = np.append(np.flatnonzero(letters == ord("\n")), len(letters))
     pairs = np.diff(np.searchsorted(np.flatnonzero(letters == ord(":")), line_ends), prepend=0)
@@ -159,10 +160,10 @@ def _libsvm_rows(text: str, width: int, labels: int) -> Piece:
         raise ValueError
     spaced = re.sub(r"[\s:,]", " ", text)
     numbers = np.loadtxt([spaced], np.float64, comments=None, ndmin=1)
-    first = np.cumsum(counts) - counts  # each line's first number
+    first = np.cumsum(counts) - counts  # the position of each line's first number
     label_places = first[:, None] + np.arange(labels)
     rest = np.delete(numbers, label_places.reshape(-1))
-    with np.errstate(over="ignore", invalid="ignore"):  # what is no index is found below
+    with np.errstate(over="ignore", invalid="ignore"):  # Numbers that are no indices are found below.
         columns, values = rest[::2].astype(np.int64), rest[1::2].astype(np.float32)
         given = numbers[label_places].astype(np.float32)
     if (columns != rest[::2]).any() or (columns < 0).any() or (columns >= width).any():

@@ -1,7 +1,7 @@
-"""Key-value stores: they sum the gradients of several devices and keep the weights that all devices share.
+"""MXNet's `mx.kvstore`: stores that sum the gradients of several devices and keep the weights that all devices share.
 
-MXNet's `mx.kvstore`. Begin with `base.py` (the interface, and `create`), then `kvstore.py`, the store of one process.
-Programs and other modules import the names below.
+Begin with `base.py` (the interface, and `create`), then `kvstore.py`, the store of one process. Programs and other
+modules import the names below.
 """
 from mxc.kvstore import base, kvstore, kvstore_server
 from mxc.kvstore.base import KVStoreBase, create

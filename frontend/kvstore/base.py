@@ -16,7 +16,7 @@ class KVStoreBase:
     """
 
     OPTIMIZER = "optimizer"
-    kv_registry: ClassVar[dict[str, Any]] = {}  # by name in small letters
+    kv_registry: ClassVar[dict[str, Any]] = {}  # name in lower case -> registered class
 
     def broadcast(self, key: Any, value: Any, out: Any, priority: int = 0) -> None:
         """Give every worker the value of a key that rank 0 has."""
@@ -70,7 +70,7 @@ class KVStoreBase:
 class TestStore(KVStoreBase):
     """A store that keeps nothing: it sums what it is given. For tests of programs."""
 
-    __test__ = False  # to pytest, no class of tests
+    __test__ = False  # tells pytest that this class holds no tests
 
     def broadcast(self, key: Any, value: Any, out: Any, priority: int = 0) -> None:
         """Copy the value to every `out`."""
@@ -111,8 +111,8 @@ def create(name: str = "local") -> Any:
 
     name: "local" or "device" (both sum in memory of the host; "device" can compress gradients), in any case, a name of
     MXNet's for one of them, or that of a registered class.
-    Raises TypeError for what is no string, ValueError (an MXNetError too) for a kind that is not there, such as those
-    that span machines.
+    Raises TypeError for anything but a string, ValueError (an MXNetError too) for a kind that does not exist here, such
+    as those that span machines.
     """
     from mxc.kvstore.kvstore import KVStore
 

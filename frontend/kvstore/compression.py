@@ -1,4 +1,4 @@
-"""Gradient compression: what is pushed becomes one of three numbers, and the rest is kept for the next push."""
+"""Gradient compression: each number that is pushed becomes one of three, and the rest is kept for the next push."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -9,7 +9,7 @@ from mxc.ndarray import NDArray, zeros
 
 
 class TwoBit:
-    """Compression to 2 bits a number.
+    """Compression of each number to 2 bits.
 
     parameters: "type", which must be "2bit", and "threshold", a positive number (0.5). Raises MXNetError for others.
     """
@@ -30,8 +30,8 @@ class TwoBit:
         self._rests: dict[tuple[int | str, int], NDArray] = {}
 
     def compressed(self, key: int | str, values: Sequence[NDArray]) -> list[NDArray]:
-        """What is sent in place of each device's value: `threshold` where the value plus its rest is at least that,
-        -threshold where it is at most -threshold, else 0. The rest, which remains, is kept by key and device."""
+        """The arrays that are sent in place of the devices' values: `threshold` where a value plus its rest is at least
+        that, -threshold where it is at most -threshold, else 0. The new rest is kept for each key and device."""
         results = []
         for i, value in enumerate(values):
             rest = self._rests.get((key, i))

@@ -21,8 +21,8 @@ class KVStore(KVStoreBase):
     """Values by key, all keys integers or all strings. Made by `create`.
 
     handle: the kind of store, see `create`. Pushing sums the values of one key, from one device or several, and
-    gives the sum to the updater, if there is one; else the sum becomes the key's value. Everything is queued: nobody
-    waits but who reads an array. The priorities that MXNet takes change nothing here.
+    gives the sum to the updater, if there is one; else the sum becomes the key's value. Everything is queued: only code
+    that reads an array waits. The priorities that MXNet takes change nothing here.
     """
 
     def __init__(self, handle: str):
@@ -72,7 +72,7 @@ class KVStore(KVStoreBase):
             self._values[one] = values[0].copy()
 
     def push(self, key: Key | Sequence[Key], value: Any, priority: int = 0) -> None:
-        """Sum the values of a key and let the updater put that into the key's value; without one it is the value.
+        """Sum the values of a key and let the updater change the key's value by that; without one the sum is the value.
 
         key: one, or a list with a value, or a list of values of several devices, for each.
         Raises MXNetError for a key without a value and for shapes that differ.
@@ -90,7 +90,7 @@ class KVStore(KVStoreBase):
         if self._updater is None:
             for one, value in sums.items():
                 value.copyto(self._values[one])
-        elif isinstance(self._updater, Updater):  # which can update several weights at once
+        elif isinstance(self._updater, Updater):  # It can update several weights at once.
             self._updater(list(sums), list(sums.values()), [self._values[one] for one in sums])
         else:
             for one, value in sums.items():
@@ -127,7 +127,8 @@ class KVStore(KVStoreBase):
         """Pull some rows of values into `out`, whose other rows become zero.
 
         row_ids: an array of the rows' numbers, or one for each array of `out`.
-        Raises ValueError without them and for numbers of arrays that differ, IndexError for a row that is not there.
+        Raises ValueError without row_ids and where they are not as many as `out`, IndexError for a row that does not
+        exist.
         """
         if out is None or row_ids is None:
             raise ArgumentError("kvstore: row_sparse_pull needs out and row_ids")
@@ -171,7 +172,7 @@ class KVStore(KVStoreBase):
         self._compression = TwoBit(compression_params)
 
     def set_optimizer(self, optimizer: Any) -> None:
-        """Update the values by an optimizer when gradients are pushed. Raises TypeError for what is no Optimizer."""
+        """Update the values by an optimizer when gradients are pushed. Raises TypeError for anything else."""
         self._set_updater(get_updater(optimizer))
 
     def _set_updater(self, updater: Callable[..., Any]) -> None:

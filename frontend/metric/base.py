@@ -1,9 +1,9 @@
 """What all metrics share: names, sums and counts, and how they are kept without waiting for each batch.
 
-The work of `update` on a batch's values goes through the engine, as that of operators does: it is done when the arrays
-have their values, and whoever asks for a sum or a count waits for it. What shapes and types alone can tell is told at
-the call. What values tell, as a label that is no class, is raised by the call if they are there, or else by the next
-call on the metric.
+The work of `update` on a batch's values goes through the engine, like that of operators: it is done when the arrays
+have their values, and code that asks for a sum or a count waits for it. Errors of shapes and types are raised by the
+call. Errors of values, such as a label that is no class, are raised by the call if the values are there, or else by the
+next call on the metric.
 """
 from __future__ import annotations
 
@@ -20,13 +20,14 @@ from mxc.runtime import engine
 from mxc.runtime.array import LARGE
 
 Work = Callable[..., None]
-Names = Sequence[str] | None  # of outputs or labels; None for all
+Names = Sequence[str] | None  # names of outputs or labels; None for all
 
 
 class _Number:
-    """A sum or a count of a metric: who reads or sets it waits for the work on batches that is under way.
+    """A sum or a count of a metric: to read or to set it waits for the work on batches that is under way.
 
-    It is read as a float64 of NumPy's, which stays one when a program adds a float32: a float of Python's would not.
+    It is read as NumPy's float64, so that a program's sum with a float32 is a float64; with Python's float it would be
+    a float32.
     """
 
     def __set_name__(self, owner: type, name: str) -> None:
@@ -45,13 +46,12 @@ class _Number:
 
 
 def plain(value: Any) -> Any:
-    """A number of NumPy's as one of Python's, of which sums are made."""
+    """A number of NumPy as one of Python; sums are kept in these."""
     return value.item() if isinstance(value, np.generic) else value
 
 
 class EvalMetric:
-    """A metric; derived classes have `update`, which adds to `sum_metric` and `num_inst`, of which the value is the
-    quotient.
+    """A metric. Derived classes have `update`, which adds to `sum_metric` and `num_inst`; the value is their quotient.
 
     name: what the value is called. output_names, label_names: which outputs and labels `update_dict` takes, in this
     order; None for all. has_global_stats: derived classes whose `update` also adds to `global_sum_metric` and
@@ -63,8 +63,8 @@ class EvalMetric:
     _num_inst: Any = 0
     _global_sum_metric: Any = 0.0
     _global_num_inst: Any = 0
-    _variable: engine.Variable | None = None  # which all work on this metric's numbers writes
-    _failure: Exception | None = None  # what work has raised, until somebody is told
+    _variable: engine.Variable | None = None  # the engine's variable that all work on this metric's numbers writes
+    _failure: Exception | None = None  # the error that work has raised, until a call raises it
 
     def __init__(self, name: str, output_names: Names = None, label_names: Names = None, **kwargs: Any):
         self.name = str(name)
@@ -78,7 +78,7 @@ class EvalMetric:
         return f"EvalMetric: {dict(self.get_name_value())}"
 
     def get_config(self) -> dict[str, Any]:
-        """What `create(**config)` makes such a metric of."""
+        """The arguments of which `create(**config)` makes such a metric."""
         return {**self._kwargs, "metric": type(self).__name__, "name": self.name, "output_names": self.output_names,
                 "label_names": self.label_names}
 
@@ -95,7 +95,7 @@ class EvalMetric:
         return list(given.values()) if names is None else [given[name] for name in names]
 
     def update(self, labels: Any, preds: Any) -> None:
-        """Take a batch in. labels, preds: lists of arrays, or one array each. Derived classes do it."""
+        """Take a batch in; derived classes define this. labels, preds: lists of arrays, or one array each."""
         raise NotImplementedError(f"{type(self).__name__} has no update")
 
     def reset(self) -> None:
@@ -105,7 +105,7 @@ class EvalMetric:
         self._global_sum_metric, self._global_num_inst = 0.0, 0
 
     def reset_local(self) -> None:
-        """Begin anew, but for the global value."""
+        """Begin anew; the global value stays."""
         self._settle()
         self._sum_metric, self._num_inst = 0.0, 0
 
@@ -132,15 +132,15 @@ class EvalMetric:
     # -- for derived classes here
 
     def _add(self, value: float, count: float) -> None:
-        """Add to the sums and to the counts: a part of work."""
+        """Add to the sums and to the counts. Only work (see `_later`) calls this."""
         self._sum_metric += value
         self._global_sum_metric += value
         self._num_inst += count
         self._global_num_inst += count
 
     def _later(self, work: Work, *arrays: NDArray) -> None:
-        """Call `work` with the values of these arrays, which it leaves as they are, when they are there. After an error
-        nothing is counted until somebody is told of it."""
+        """Call `work` with the values of these arrays as soon as they are there; it must not change them. After an
+        error nothing is counted until a call has raised it."""
         if self._failure is not None:
             self._settle()
         if self._variable is None:
@@ -165,7 +165,7 @@ class EvalMetric:
         if self._variable is not None and self._variable.busy is not None:
             try:
                 engine.wait_to_read(self._variable)
-            except Exception:  # of what the batch should have been computed by, so it is left out
+            except Exception:  # The work that should have computed the batch failed, so the batch is left out.
                 self._variable = None
                 raise
         if self._failure is not None:
@@ -205,8 +205,8 @@ def check_label_shapes(labels: Any, preds: Any, wrap: bool = False, shape: bool 
 
 
 def pairs(labels: Any, preds: Any) -> Iterator[tuple[NDArray, NDArray]]:
-    """Label and prediction of each output. Raises ArgumentError when they are not equally many, ArgumentTypeError for
-    what is no array."""
+    """Label and prediction of each output. Raises ArgumentError when they are not equally many, ArgumentTypeError where
+    one is no array."""
     labels, preds = check_label_shapes(labels, preds, True)
     return ((checked(label), checked(pred)) for label, pred in zip(labels, preds, strict=True))
 

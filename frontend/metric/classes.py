@@ -41,8 +41,8 @@ def _check_sizes(label: NDArray, pred: NDArray, name: str) -> None:
 @register
 @alias("acc")
 class Accuracy(EvalMetric):
-    """The share of right predictions. axis: that of the classes' scores; a prediction of the label's shape is classes
-    itself."""
+    """The share of right predictions. axis: the axis of the classes' scores. A prediction with the label's shape holds
+    no scores but classes."""
 
     def __init__(self, axis: int = 1, name: str = "accuracy", output_names: Names = None, label_names: Names = None):
         super().__init__(name, output_names, label_names, axis=axis, has_global_stats=True)
@@ -62,8 +62,8 @@ class Accuracy(EvalMetric):
 @register
 @alias("top_k_accuracy", "top_k_acc")
 class TopKAccuracy(EvalMetric):
-    """The share of labels that are among the `top_k` classes of the highest scores, the first of equal ones. The name
-    gets _K behind it."""
+    """The share of labels that are among the `top_k` classes of the highest scores; of equal scores the first count.
+    The metric's name is NAME_K."""
 
     def __init__(self, top_k: int = 1, name: str = "top_k_accuracy", output_names: Names = None,
                  label_names: Names = None):
@@ -75,8 +75,8 @@ class TopKAccuracy(EvalMetric):
         self.top_k = top_k
 
     def update(self, labels: Any, preds: Any) -> None:
-        """Take a batch in: scores of shape (samples, classes). Raises ArgumentError for others, fewer classes than
-        top_k, or another number of labels."""
+        """Take a batch in: scores of shape (samples, classes). Raises ArgumentError for another shape, for fewer
+        classes than top_k, and for another number of labels."""
         for label, pred in pairs(labels, preds):
             check_label_shapes(label, pred)
             if pred.ndim != 2:
@@ -112,7 +112,7 @@ class _Binary(EvalMetric):
         self._counts, self._global_counts = np.zeros(4), np.zeros(4)
 
     def reset_local(self) -> None:
-        """Begin anew, but for the global value."""
+        """Begin anew; the global value stays."""
         super().reset_local()
         self._counts = np.zeros(4)
 
@@ -156,7 +156,7 @@ class _Binary(EvalMetric):
 
 @register
 class F1(_Binary):
-    """The harmonic mean of precision and recall of the class 1; 0 where both are."""
+    """The harmonic mean of precision and recall of the class 1; 0 where both are 0."""
 
     def __init__(self, name: str = "f1", output_names: Names = None, label_names: Names = None,
                  average: str = "macro"):
@@ -220,7 +220,7 @@ class PCC(EvalMetric):
         self._counts, self._global_counts = np.zeros((self.k, self.k)), np.zeros((self.k, self.k))
 
     def reset_local(self) -> None:
-        """Begin anew, but for the global value."""
+        """Begin anew; the global value stays."""
         super().reset_local()
         self._counts = np.zeros((self.k, self.k))
 
@@ -310,7 +310,7 @@ class NegativeLogLikelihood(_LogLikelihood):
 class Perplexity(EvalMetric):
     """The exponential of the mean negative logarithm of the labels' probabilities.
 
-    ignore_label: a label that is left out, as of padding; None for none. axis: that of the classes.
+    ignore_label: a label that is left out, such as that of padding; None for none. axis: the axis of the classes.
     """
 
     def __init__(self, ignore_label: int | None, axis: int = -1, name: str = "perplexity", output_names: Names = None,

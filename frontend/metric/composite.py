@@ -30,7 +30,7 @@ def create(metric: Any, *args: Any, **kwargs: Any) -> EvalMetric:
 class CompositeEvalMetric(EvalMetric):
     """Several metrics, each updated with every batch. metrics: a list of what `create` takes.
 
-    output_names, label_names: the only outputs and labels that they see, by `update_dict`; None for all.
+    output_names, label_names: the only outputs and labels that `update_dict` shows them; None for all.
     """
 
     def __init__(self, metrics: Sequence[Any] | None = None, name: str = "composite",
@@ -39,7 +39,7 @@ class CompositeEvalMetric(EvalMetric):
         super().__init__(name, output_names, label_names, has_global_stats=True)
 
     def add(self, metric: Any) -> None:
-        """Have one more, which is what `create` takes."""
+        """Add a metric, given as anything that `create` takes."""
         self.metrics.append(create(metric))
 
     def get_metric(self, index: int) -> EvalMetric:
@@ -50,7 +50,7 @@ class CompositeEvalMetric(EvalMetric):
             raise ArgumentError(f"there is no metric {index}: there are {len(self.metrics)}") from None
 
     def update_dict(self, labels: Mapping[str, Any], preds: Mapping[str, Any]) -> None:
-        """Take a batch in, of which each metric chooses by its own names."""
+        """Take a batch in; each metric chooses labels and outputs by its own names."""
         if self.label_names is not None:
             labels = {name: label for name, label in labels.items() if name in self.label_names}
         if self.output_names is not None:
@@ -64,25 +64,25 @@ class CompositeEvalMetric(EvalMetric):
             metric.update(labels, preds)
 
     def reset(self) -> None:
-        """Have all begin anew."""
+        """Begin anew with all metrics."""
         for metric in self.metrics:
             metric.reset()
 
     def reset_local(self) -> None:
-        """Have all begin anew, but for their global values."""
+        """Begin anew with all metrics; their global values stay."""
         for metric in self.metrics:
             metric.reset_local()
 
     def get(self) -> tuple[list[str], list[Any]]:
-        """Names and values of all."""
+        """Names and values of all metrics."""
         return _joined([metric.get() for metric in self.metrics])
 
     def get_global(self) -> tuple[list[str], list[Any]]:
-        """Names and global values of all."""
+        """Names and global values of all metrics."""
         return _joined([metric.get_global() for metric in self.metrics])
 
     def get_config(self) -> dict[str, Any]:
-        """What `create(**config)` makes such a metric of."""
+        """The arguments of which `create(**config)` makes such a metric."""
         return {**super().get_config(), "metrics": [metric.get_config() for metric in self.metrics]}
 
 

@@ -17,7 +17,7 @@ def _column(values: numpy.ndarray) -> numpy.ndarray:
 
 
 class _Difference(EvalMetric):
-    """The mean over batches of what `_mean` makes of the differences."""
+    """The mean over batches of a number that `_mean` computes from a batch's differences."""
 
     def update(self, labels: Any, preds: Any) -> None:
         """Take a batch in: arrays of numbers, where a vector is a column. Raises ArgumentError when the shapes do not
@@ -90,9 +90,9 @@ class PearsonCorrelation(EvalMetric):
     def reset_micro(self) -> None:
         """Forget all elements."""
         self._settle()
-        self._pred_nums = self._label_nums = 0  # how many elements
+        self._pred_nums = self._label_nums = 0  # how many elements there were
         self._mean_p = self._mean_l = 0.0
-        self._sse_p = self._sse_l = self._conv = 0.0  # squares and products of the distances from the means
+        self._sse_p = self._sse_l = self._conv = 0.0  # sums of squares, and of products, of distances from the means
 
     def reset(self) -> None:
         """Begin anew."""
@@ -100,8 +100,8 @@ class PearsonCorrelation(EvalMetric):
         super().reset()
 
     def update_variance(self, new_values: Any, *aggregate: Any) -> tuple[int, float, float]:
-        """Count, mean and sum of squared distances from it, of the elements that `aggregate` says this of and the new
-        ones."""
+        """(count, mean, sum of squared distances from the mean) of some elements and new ones. aggregate: these three
+        for the elements without the new ones."""
         count, mean, squares = aggregate
         values = numpy.asarray(new_values, "float64")
         total = count + values.size
@@ -202,7 +202,7 @@ class CustomMetric(EvalMetric):
         self._feval, self._allow_extra_outputs = feval, allow_extra_outputs
 
     def update(self, labels: Any, preds: Any) -> None:
-        """Take a batch in, whose values are waited for: the function is called now."""
+        """Take a batch in. This waits for the batch's values, because the function is called now."""
         if not self._allow_extra_outputs:
             labels, preds = check_label_shapes(labels, preds, True)
         for label, pred in zip(labels, preds, strict=False):
@@ -212,7 +212,7 @@ class CustomMetric(EvalMetric):
             self._add(plain(value), plain(count))
 
     def get_config(self) -> dict[str, Any]:
-        """Raises NotImplementedError: a function has no text to be made of again."""
+        """Raises NotImplementedError: no text can say how to make the function again."""
         raise NotImplementedError(f"{self.name}: a function cannot be told in a configuration")
 
 

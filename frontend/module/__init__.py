@@ -1,7 +1,7 @@
-"""Modules: a symbol with its parameters, an optimizer and the loops that train, score and predict.
+"""MXNet's `mx.module`: a symbol with its parameters, an optimizer and the loops that train, score and predict.
 
-MXNet's `mx.module`. Begin with `base_module.py` (what every module does) and `module.py` (a symbol on devices, by the
-executors of `executor_group.py`). Programs import the names below.
+Begin with `base_module.py` (what every module does) and `module.py` (a symbol on devices, by the executors of
+`executor_group.py`). Programs import the names below.
 """
 from mxc.module import base_module, bucketing_module, executor_group, module, python_module, sequential_module
 from mxc.module.base_module import BaseModule

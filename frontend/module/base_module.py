@@ -25,18 +25,18 @@ from mxc.ndarray import NDArray
 
 __all__ = ["BaseModule", "BatchEndParam", "DataBatch", "DataDesc", "DataIter", "Uniform", "cpu", "logging", "metric",
            "ndarray", "np", "time", "warnings"]
-_PRIVATE = _check_input_names, _check_names_match, _parse_data_desc  # programs import these names from this module
+_PRIVATE = _check_input_names, _check_names_match, _parse_data_desc  # Programs import these names from this module.
 
 Params = Mapping[str, NDArray]
 Batch = Any  # a DataBatch, or a list of them, one for each device
 SGD_PARAMS = (("learning_rate", 0.01),)
-FIRST = Uniform(0.01)  # the initializer where none is given
+FIRST = Uniform(0.01)  # the initializer where a program gives none; MXNet's default too
 
 
 class BaseModule:
     """A unit that computes: it is bound to shapes, its parameters are initialized, and it is run and trained.
 
-    logger: where the loops say what they do. binded, params_initialized, optimizer_initialized: what was done.
+    logger: where the loops say what they do. binded, params_initialized, optimizer_initialized: whether that was done.
     for_training, inputs_need_grad: how it was bound.
     """
 
@@ -100,7 +100,7 @@ class BaseModule:
 
     def iter_predict(self, eval_data: Any, num_batch: int | None = None, reset: bool = True,
                      sparse_row_id_fn: Callable[..., Any] | None = None) -> Iterator[tuple[list[NDArray], int, Batch]]:
-        """Yield of each batch its outputs, without the rows of padding, its number, and the batch itself.
+        """Yield (outputs, number, batch) for each batch; rows of padding are cut off the outputs.
 
         The outputs hold until the next batch is asked for.
         """
@@ -112,8 +112,9 @@ class BaseModule:
                 always_output_list: bool = False, sparse_row_id_fn: Callable[..., Any] | None = None) -> Any:
         """The outputs for all data of an iterator, or for one batch given as an array.
 
-        merge_batches: join the batches of each output; else a list of lists, one for each batch. Of one output the
-        array is given, with always_output_list the list of it. num_batch: how many batches at most.
+        merge_batches: whether to join the batches of each output; else the result is a list of lists, one for each
+        batch. A single output is given as its array, or with always_output_list as a list of it. num_batch: how many
+        batches at most.
         Raises ValueError when eval_data is neither an array nor an iterator, and when batches cannot be joined.
         """
         self._require_ready()
@@ -150,8 +151,8 @@ class BaseModule:
         values, in place of the initializer's. allow_missing: these may lack some. force_rebind, force_init: also where
         the module is bound and initialized. monitor: a Monitor of the executors.
 
-        A batch is loaded while the one before is computed: only who reads values waits. A compilation of more than a
-        few seconds logs how far it is.
+        A batch is loaded while the one before is computed: only code that reads values waits for them. A compilation of
+        more than a few seconds logs how far it is.
         """
         require(num_epoch is not None, "please specify number of epochs")
         assert num_epoch is not None
@@ -171,7 +172,7 @@ class BaseModule:
             self._log(epoch, "Train", values)
             self.logger.info("Epoch[%d] Time cost=%.3f", epoch, time.time() - start)
             trained = self.get_params()
-            self.set_params(*trained)  # the devices' values become the same
+            self.set_params(*trained)  # Now all devices have the same values.
             for callback in _as_list(epoch_end_callback) if epoch_end_callback is not None else ():
                 callback(epoch, self.symbol, *trained)
             if eval_data:
@@ -187,7 +188,7 @@ class BaseModule:
 
     def _fit_epoch(self, epoch: int, train_data: Any, eval_metric: Any, monitor: Any, batch_end_callback: Any,
                    sparse_row_id_fn: Callable[..., Any] | None) -> list[tuple[str, float]]:
-        """Train on every batch of an epoch; the metric's values at its end."""
+        """Train on every batch of an epoch; returns the metric's values at its end."""
         eval_metric.reset()
         batches = iter(train_data)
         data_batch, nbatch = next(batches, None), 0
@@ -200,9 +201,9 @@ class BaseModule:
             self.forward_backward(data_batch)
             self.update()
             self._update_metric_of(eval_metric, data_batch)
-            following = next(batches, None)  # is loaded while the engine computes
+            following = next(batches, None)  # The next batch is loaded while the engine computes.
             if following is None:
-                values = eval_metric.get_global_name_value()  # before the callbacks, which may reset the metric
+                values = eval_metric.get_global_name_value()  # The callbacks below may reset the metric.
             else:
                 self.prepare(following, sparse_row_id_fn=sparse_row_id_fn)
             if monitor is not None:
@@ -322,7 +323,7 @@ class BaseModule:
         raise NotImplementedError
 
     def get_input_grads(self, merge_multi_context: bool = True) -> list[Any]:
-        """The gradients of the inputs, as `get_outputs`; the module must be bound with inputs_need_grad."""
+        """The gradients of the inputs, in the form of `get_outputs`; the module must be bound with inputs_need_grad."""
         raise NotImplementedError
 
     def update(self) -> None:
@@ -354,7 +355,7 @@ class BaseModule:
 
 
 def _metric_of(eval_metric: Any) -> Any:
-    """A metric, or what one is made of."""
+    """A metric as it is, or one made of a name, a function or a list of these."""
     return eval_metric if isinstance(eval_metric, metric.EvalMetric) else metric.create(eval_metric)
 
 

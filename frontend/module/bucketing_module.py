@@ -39,7 +39,7 @@ class BucketingModule(BaseModule):
         self._options = {"context": context, "work_load_list": work_load_list, "fixed_param_names": fixed_param_names,
                          "state_names": state_names, "group2ctxs": group2ctxs,
                          "compression_params": compression_params}
-        self._made_module(default_bucket_key)  # what is wrong with the names is told now
+        self._made_module(default_bucket_key)  # Errors in the names are raised now, not when the module is bound.
         self._buckets: dict[Hashable, Module] = {}
         self._curr_module: Module | None = None
         self._curr_bucket_key: Hashable = None
@@ -194,7 +194,7 @@ class BucketingModule(BaseModule):
         self._curr_module, self._curr_bucket_key = module, self._default_bucket_key
         self.for_training, self.inputs_need_grad, self._grad_req = for_training, inputs_need_grad, grad_req
         self.binded = True
-        self.optimizer_initialized = False  # a module that is made anew has none
+        self.optimizer_initialized = False  # The modules are made anew, without an optimizer.
 
     def switch_bucket(self, bucket_key: Hashable, data_shapes: Any, label_shapes: Any = None) -> None:
         """Work with the module of a key from now on, which is bound to these shapes if it is new.
@@ -250,7 +250,7 @@ class BucketingModule(BaseModule):
         self._require_ready()
         require(self.optimizer_initialized, "there is no optimizer: call init_optimizer first")
         self._current().update()
-        self._default._params_dirty = True  # its arrays are those that were updated
+        self._default._params_dirty = True  # The arrays that were updated are those of the default module.
 
     def get_outputs(self, merge_multi_context: bool = True) -> list[Any]:
         """See BaseModule."""

@@ -90,7 +90,7 @@ class DataParallelExecutorGroup:
 
     def bind_exec(self, data_shapes: list[DataDesc], label_shapes: list[DataDesc] | None,
                   shared_group: DataParallelExecutorGroup | None = None, reshape: bool = False) -> None:
-        """Bind an executor on each device. reshape: from those that are there, which lend their memory."""
+        """Bind an executor on each device. reshape: make them from the present executors, which lend their memory."""
         self.batch_size = 0
         self.data_layouts = self.decide_slices(data_shapes)
         self.label_layouts = self.decide_slices(label_shapes) if label_shapes is not None else []
@@ -233,12 +233,12 @@ class DataParallelExecutorGroup:
         return _merge_multi_context(outputs, self.output_layouts[begin:]) if merge_multi_context else outputs
 
     def get_states(self, merge_multi_context: bool = True) -> list[Any]:
-        """The states, as the outputs."""
+        """The states, in the form of `get_outputs`."""
         require(not merge_multi_context, "merge_multi_context=True is not supported for get_states yet.")
         return self.state_arrays
 
     def set_states(self, states: Any = None, value: Any = None) -> None:
-        """Write the states: from what get_states or get_outputs gave, not merged, or one number to all."""
+        """Write the states. states: what get_states or get_outputs gave, not merged; value: one number for all."""
         if states is not None:
             require(value is None, "Only one of states & value can be specified.")
             for block, targets in zip(states, self.state_arrays, strict=True):
@@ -251,7 +251,7 @@ class DataParallelExecutorGroup:
                     target[:] = value
 
     def get_input_grads(self, merge_multi_context: bool = True) -> list[Any]:
-        """The gradients of the data, as the outputs."""
+        """The gradients of the data, in the form of `get_outputs`."""
         require(self.inputs_need_grad, "the gradients of the inputs are not computed: bind with inputs_need_grad=True")
         return (_merge_multi_context(self.input_grad_arrays, self.data_layouts) if merge_multi_context
                 else self.input_grad_arrays)

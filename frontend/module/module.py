@@ -65,7 +65,7 @@ class Module(BaseModule):
         self._aux_names, self._output_names = symbol.list_auxiliary_states(), symbol.list_outputs()
         self._arg_params: dict[str, NDArray] | None = None
         self._aux_params: dict[str, NDArray] | None = None
-        self._params_dirty = False  # the devices have newer values than _arg_params
+        self._params_dirty = False  # whether the devices have newer values than _arg_params
         self._compression_params = compression_params
         self._optimizer: Any = None
         self._kvstore: Any = None
@@ -111,8 +111,8 @@ class Module(BaseModule):
     def save_optimizer_states(self, fname: str | os.PathLike[str]) -> None:
         """Write the optimizer's states to a file, which appears whole or not at all.
 
-        They are what it keeps for each parameter, as moments; how many updates there were is not among them. A run
-        that goes on with them, and has a learning rate or an optimizer that depends on that number, gives it to the
+        They are what the optimizer keeps for each parameter, such as moments, but not how many updates there were. A
+        run that goes on with them, and whose learning rate or optimizer depends on that number, gives it to the
         optimizer as begin_num_update.
         """
         require(self.optimizer_initialized, "there is no optimizer: call init_optimizer first")
@@ -236,7 +236,7 @@ class Module(BaseModule):
             return
         self._require_bound()
         self._exec_group.set_params(arg_params or {}, aux_params or {}, allow_extra=allow_extra)
-        self._params_dirty = True  # the devices have values that _arg_params lacks
+        self._params_dirty = True  # The devices have values that _arg_params does not have yet.
         self.params_initialized = True
 
     # -- binding
@@ -277,7 +277,7 @@ class Module(BaseModule):
             group = self._exec_group
             self._arg_params = _blank(self._param_names, group.param_arrays)
             self._aux_params = _blank(self._aux_names, group.aux_arrays)
-        self.binded = True  # only now: a bind that fails leaves the module unbound
+        self.binded = True  # This comes last, so that a bind that fails leaves the module unbound.
         if shared_module is not None and shared_module.optimizer_initialized:
             self.borrow_optimizer(shared_module)
 

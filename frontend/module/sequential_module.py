@@ -31,15 +31,15 @@ class SequentialModule(BaseModule):
     def add(self, module: BaseModule, **kwargs: Any) -> SequentialModule:
         """Add a module behind the others; gives this module.
 
-        take_labels=True: it gets the labels. auto_wiring=True: the outputs of the one before are its data, whatever
-        they are called. Raises ModuleStateError for other names.
+        take_labels=True: it gets the labels. auto_wiring=True: the outputs of the module before are its data, whatever
+        they are called. Raises ModuleStateError for other keywords.
         """
         known = (self.META_TAKE_LABELS, self.META_AUTO_WIRING)
         for key in kwargs:
             require(key in known, f'Unknown meta "{key}", a typo? There are {" and ".join(known)}{nearest(key, known)}')
         self._modules.append(module)
         self._metas.append(kwargs)
-        self.binded = self.params_initialized = self.optimizer_initialized = False  # the new one is not
+        self.binded = self.params_initialized = self.optimizer_initialized = False  # The new module is not ready.
         return self
 
     @property

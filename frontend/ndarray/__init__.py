@@ -1,4 +1,4 @@
-"""Arrays: `mx.nd`. Functions for all operators of the table are found by name.
+"""MXNet's `mx.nd`: arrays, and a function for each operator (made from the table when first asked for).
 
 Begin with `ndarray.py` (the class) and `functions.py` (how functions are made of the table); `indexing.py`,
 `arithmetic.py` and `creation.py` have what is no operator's function. Programs and other modules import the names below
@@ -73,15 +73,15 @@ _OWN = [
 
 
 def __getattr__(name: str) -> Any:
-    if name == "__all__":  # what `import *` binds; only who asks pays for the operators' names
+    if name == "__all__":  # `import *` asks for this; other programs do not pay for a list of all operators.
         return [*_OWN, *CODES.split(), "Custom", *public_names()]
     if name in CODES.split():
         return getattr(importlib.import_module("mxc.codes"), name)
     if name == "Custom":
         return importlib.import_module("mxc.operator").array_custom
-    if name.startswith("_"):  # underscore operators are found in _internal, as in MXNet
+    if name.startswith("_"):  # Operators with an underscore are in `_internal`, as in MXNet.
         raise AttributeError(f"module 'mxc.ndarray' has no attribute {name!r}")
-    function = globals()[name] = functions.lookup(name)  # from now on found without this
+    function = globals()[name] = functions.lookup(name)  # From now on Python finds it without this function.
     return function
 
 

@@ -106,12 +106,13 @@ class Arithmetic:
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, (float, int, numbers.Number, np.number, np.bool_))  # the usual first, the slow last
+    return isinstance(value, (float, int, numbers.Number, np.number, np.bool_))  # The usual types are checked first.
 
 
 def _binary(lhs: Any, rhs: Any, broadcast: str, scalar: str, reverse: str, plain: Callable[[Any, Any], Any],
             out: Any = None) -> Any:
-    """Dispatch by what the operands are; `reverse` is the operator for (number, array)."""
+    """Call the operator that fits the operands: `broadcast` for two arrays, `scalar` for (array, number), `reverse` for
+    (number, array); `plain` is for two numbers."""
     if isinstance(lhs, Arithmetic):
         if isinstance(rhs, Arithmetic):
             return lhs._apply(broadcast, rhs, out=out)

@@ -22,7 +22,7 @@ def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> N
 
     dtype: by default that of an NDArray source, and float32 for every other source, NumPy arrays included. Objects and
     texts become numbers where NumPy can make them of it; None among them is NaN.
-    Raises TypeError for what is no array of numbers.
+    Raises TypeError for anything that makes no array of numbers.
     """
     if isinstance(source_array, NDArray):
         copied = source_array.astype(source_array.dtype if dtype is None else dtype)
@@ -41,7 +41,7 @@ def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> N
 
 
 def _numbers(values: np.ndarray, dtype: str) -> np.ndarray:
-    """What NumPy makes of objects or texts as numbers. Raises TypeError where they are none."""
+    """Objects or texts as numbers, where NumPy can make numbers of them; else raises TypeError."""
     try:
         return values.astype(dtype)
     except (TypeError, ValueError, OverflowError) as error:
@@ -146,7 +146,7 @@ def eye(N: int, M: int = 0, k: int = 0, ctx: Context | None = None, dtype: Any =
 
 
 def _extents(shape: Shape) -> tuple[int, ...]:
-    """A shape as a tuple. Raises TypeError for what is none."""
+    """A shape as a tuple. Raises TypeError for anything else."""
     if isinstance(shape, (int, np.integer)):
         return (int(shape),)
     try:
@@ -156,9 +156,10 @@ def _extents(shape: Shape) -> tuple[int, ...]:
 
 
 def _constant(op: str, val: float, shape: Shape, ctx: Context | None, dtype: Any, kwargs: dict[str, Any]) -> NDArray:
-    """What an operator makes of a shape; where NumPy's shape semantics hold, shapes that operators refuse too.
+    """The array that a creation operator makes of a shape. Where NumPy's shape semantics hold, the shape may have
+    extents of 0 or no axes.
 
-    Raises MXNetError for 0 or no dimensions: they mean "unknown" to shape inference.
+    Elsewhere raises MXNetError for these: shape inference takes them for "unknown".
     """
     dims = _extents(shape)
     if any(isinstance(dim, (int, np.integer)) and dim < 0 for dim in dims):
@@ -176,7 +177,7 @@ def _incomplete(shape: Shape) -> MXNetError:
 
 
 def _made(op: str, params: dict[str, Any], ctx: Context | None, dtype: Any, kwargs: dict[str, Any]) -> NDArray:
-    """What an operator without inputs makes. kwargs: out and name. Raises TypeError for others."""
+    """The array that an operator without inputs makes. kwargs: out and name. Raises TypeError for other keywords."""
     out = kwargs.pop("out", None)
     kwargs.pop("name", None)
     if kwargs:
@@ -187,7 +188,7 @@ def _made(op: str, params: dict[str, Any], ctx: Context | None, dtype: Any, kwar
 
 
 def concatenate(arrays: Sequence[NDArray], axis: int = 0, always_copy: bool = True) -> NDArray:
-    """The arrays, joined along an axis; a single one itself when `always_copy` is False.
+    """The arrays, joined along an axis. A single array is given back itself when `always_copy` is False.
 
     Raises ValueError for no arrays or several dtypes, MXNetError for shapes that do not fit.
     """
@@ -198,14 +199,14 @@ def concatenate(arrays: Sequence[NDArray], axis: int = 0, always_copy: bool = Tr
     if len({a.dtype for a in arrays}) > 1:
         raise ArgumentError("concatenate: the arrays have the dtypes "
                             f"{', '.join(a.dtype.__name__ for a in arrays)}; use astype to make them one")
-    with np_shape():  # for arrays without elements, which may be joined everywhere
+    with np_shape():  # Arrays without elements may be joined in every scope.
         return apply("Concat", arrays, {"dim": axis})
 
 
 def moveaxis(tensor: NDArray, source: int | Sequence[int], destination: int | Sequence[int]) -> NDArray:
     """A copy with the axes at `source` moved to `destination`, the others in their order.
 
-    Raises ValueError for axes that are not there, named twice, or not as many.
+    Raises ValueError for axes that do not exist or are named twice, and where the two are not equally many.
     """
     moved, places = _axes("source", source, tensor.ndim), _axes("destination", destination, tensor.ndim)
     if len(moved) != len(places):
@@ -235,7 +236,7 @@ def histogram(a: NDArray, bins: int | NDArray = 10, range: tuple[float, float] |
         raise ArgumentError(f"histogram: bins must be a whole number or an NDArray, got {type(bins)}")
     if range is not None:
         return apply("_histogram", [a], {"bin_cnt": bins, "range": range})
-    counts, edges = np.histogram(a.asnumpy(), bins=bins)  # as MXNet: of values, both in the default dtype
+    counts, edges = np.histogram(a.asnumpy(), bins=bins)  # MXNet too gives both results in the default dtype.
     return array(counts, a.context), array(edges, a.context)
 
 

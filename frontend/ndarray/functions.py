@@ -35,7 +35,7 @@ def find(name: str, space: str = "") -> Callable[..., Result]:
 
 
 def lookup(name: str, space: str = "") -> Callable[..., Result]:
-    """The function for `name`, or AttributeError: what a module's `__getattr__` needs."""
+    """The function for `name`. Raises AttributeError, as a module's `__getattr__` must, when there is none."""
     if not operator_calls.is_function(name, space):
         raise AttributeError(operator_calls.no_such("mxc.ndarray", name, space))
     return find(name, space)
@@ -73,7 +73,7 @@ def _variadic(op: Operator, name: str) -> Callable[..., Result]:
         for value in args:
             if not isinstance(value, NDArray):
                 raise ArgumentTypeError(f"{name}: positional arguments must be NDArrays, got {_shown(value)}")
-        kwargs.pop(op.variadic or "", None)  # as many as there are
+        kwargs.pop(op.variadic or "", None)  # The number of arrays follows from the arrays themselves.
         return _call(op, list(args), kwargs)
 
     operator_calls.set_variadic_signature(function)
@@ -81,7 +81,7 @@ def _variadic(op: Operator, name: str) -> Callable[..., Result]:
 
 
 def _call(op: Operator, arrays: list[NDArray], kwargs: dict[str, Any]) -> Result:
-    """Apply with what is left of the keyword arguments: `out`, `name`, `ctx` and parameters."""
+    """Apply an operator. kwargs: the keyword arguments that are no inputs: `out`, `name`, `ctx` and parameters."""
     out, ctx = kwargs.pop("out", None), kwargs.pop("ctx", None)
     kwargs.pop("name", None)
     params = {key: value for key, value in kwargs.items() if value is not _Null}

@@ -1,4 +1,4 @@
-"""What arrays have to do with gradients: marking, backward, and reading and writing elements while recording."""
+"""The part of arrays that concerns gradients: marking, backward, and reading and writing elements while recording."""
 from __future__ import annotations
 
 import operator
@@ -63,18 +63,18 @@ class Differentiable:
 
         out_grad: what flows into it, of its shape; ones when None. Raises MXNetError as `autograd.backward`.
         """
-        from mxc.runtime.backward import backward  # the compiler's passes are loaded when they are needed
+        from mxc.runtime.backward import backward  # This import loads the compiler's passes.
 
         backward([self._array], [None if out_grad is None else out_grad._array], retain_graph, train_mode)
 
 
 def record_selection(array: Array, key: Any, selected: Array) -> Array:
-    """Note, while recording, that `selected` has the elements of `array` under a key; `selected`."""
+    """Note, while recording, that `selected` has the elements of `array` under a key; returns `selected`."""
     if not tape.state.recording or tape.entry_of(array) is None:
         return selected
     if not selected.size:
         return _record_places(array, np.zeros(selected.shape, np.int64), selected)
-    if isinstance(key, bool):  # where integers alone select, True is the index 1
+    if isinstance(key, bool):  # A key that is True or False alone is the index 1 or 0.
         key = int(key)
     elif isinstance(key, tuple) and len(key) == len(array.shape) and all(isinstance(k, INTEGERS) for k in key):
         key = tuple(map(int, key))
@@ -91,14 +91,14 @@ def record_selection(array: Array, key: Any, selected: Array) -> Array:
 
 
 def record_reshape(array: Array, view: Array) -> Array:
-    """Note, while recording, that `view` has the elements of `array` in another shape; `view`."""
+    """Note, while recording, that `view` has the elements of `array` in another shape; returns `view`."""
     if view.shape or not tape.state.recording:
         return tape.record_view("Reshape", {"shape": view.shape}, array, view)
-    return _record_places(array, np.zeros((), np.int64), view)  # to Reshape, () means that nothing is said
+    return _record_places(array, np.zeros((), np.int64), view)  # Reshape takes () as "no shape given".
 
 
 def _record_places(array: Array, places: np.ndarray, selected: Array) -> Array:
-    """Note that `selected` has the elements of `array` at these places, counted row by row; `selected`."""
+    """Note that `selected` has the elements of `array` at these row-major positions; returns `selected`."""
     flat = tape.record_view("Reshape", {"shape": (-1,)}, array, array.reshape((-1,)))
     op = table.get("take")
     tape.record(op, op.make_params({"mode": "clip"}), [flat, Array.of(places, "int64", array.context)], [selected])

@@ -25,10 +25,10 @@ _LISTS = (np.ndarray, list, tuple, range)
 class Key:
     """A key for an array of one shape, checked.
 
-    parts: what NumPy is asked with: integers, slices, None and int64 index arrays, for every axis. advanced: whether
-    there are index arrays. shape: of what is selected, without new axes; () when integers take every axis.
-    inner: `shape` with the new axes that `parts` has. new_axes: where new axes are in `result`. result: the shape of
-    what is read; (1,) for one element.
+    parts: the key that NumPy gets: integers, slices, None and int64 index arrays, for every axis. advanced: whether
+    there are index arrays. shape: the shape of the selected elements, without new axes; () when integers take every
+    axis. inner: `shape` with the new axes that `parts` has. new_axes: the positions of new axes in `result`. result:
+    the shape of the array that reading gives; (1,) for one element.
     """
 
     parts: tuple[Any, ...]
@@ -150,7 +150,7 @@ def _index_array(part: Any, axis: int, extent: int) -> np.ndarray:
         raise ArgumentTypeError(f"an index must be like an array of numbers, got {part}")
     if not values.ndim or not values.size:
         raise MXNetError(f"an index array of shape {values.shape} for axis {axis}: it must have axes and elements")
-    with np.errstate(invalid="ignore"):  # not a number becomes one that is out of range
+    with np.errstate(invalid="ignore"):  # NaN becomes an integer that is out of range.
         values = values.astype(np.int64)
     low, high = int(values.min()), int(values.max())
     if low < -extent or high >= extent:
@@ -189,7 +189,7 @@ def _advanced(parts: list[Any], shape: tuple[int, ...]) -> Key:
                             "to one shape") from None
     places = [i for i, p in enumerate(parts) if p is not None and not isinstance(p, slice)]
     adjacent = places[-1] - places[0] == len(places) - 1
-    dims: list[Any] = []  # of slices and new axes (as None) that stay where they are
+    dims: list[Any] = []  # extents of slices, and None for new axes: these axes stay where they are
     axis, before = 0, 0
     late: list[int] = []
     kept: list[Any] = []
@@ -219,7 +219,7 @@ def _advanced(parts: list[Any], shape: tuple[int, ...]) -> Key:
 
 
 def check_empty(key: Key) -> None:
-    """Refuse a basic key that selects no elements unless that is for its first axis alone.
+    """Refuse a basic key that selects no elements, unless only its first axis selects none.
 
     Raises MXNetError: shapes with 0 elsewhere mean that an extent is not known.
     """

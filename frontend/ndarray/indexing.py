@@ -31,7 +31,7 @@ def select(array: Array, key: Any) -> Array:
         if -memory.size <= key < memory.size and memory.ndim:
             return array.view(memory[key, ...] if is_np_shape() else memory[key:key + 1 or None])
     elif isinstance(key, tuple) and len(key) == memory.ndim and all(isinstance(k, INTEGERS) for k in key):
-        places: tuple[Any, ...] = (*map(int, key), ...)  # with the Ellipsis a view
+        places: tuple[Any, ...] = (*map(int, key), ...)  # With the Ellipsis NumPy gives a view.
         element = memory[places]
         return array.view(element.reshape(1) if key and not is_np_shape() else element)
     elif _is_range(key) and memory.ndim:
@@ -44,7 +44,7 @@ def select(array: Array, key: Any) -> Array:
     if found.advanced:
         return _copied(array, found.parts, found.result)
     check_empty(found)
-    parts = (*found.parts, ...)  # with the Ellipsis a view also where integers take every axis
+    parts = (*found.parts, ...)  # With the Ellipsis NumPy gives a view, also where integers take every axis.
     elements = memory[parts]
     if elements.flags.c_contiguous:
         return array.view(elements.reshape(found.result))
@@ -68,7 +68,7 @@ def assign(array: Array, key: Any, value: Any) -> None:
     Raises IndexError for an index out of range, TypeError for a value of no numbers, ValueError when the shapes do not
     fit, MXNetError for a slice that begins behind its end.
     """
-    if (isinstance(key, INTEGERS) and not isinstance(key, bool)) or _is_range(key):  # most keys, and faster
+    if (isinstance(key, INTEGERS) and not isinstance(key, bool)) or _is_range(key):  # Most keys are such; this is fast.
         target, source = select(array, key), array_of(value)
         if source is not None and source.shape == target.shape:
             target.copy_from(source)
@@ -92,7 +92,7 @@ def _is_range(key: object) -> bool:
 
 
 def _values(value: Any, dtype: str) -> np.ndarray:
-    """What is assigned, as a NumPy array: numbers as float64, arrays of numbers as they are, others of `dtype`."""
+    """The assigned value as a NumPy array: a number as float64, arrays of numbers as they are, others in `dtype`."""
     if isinstance(value, (numbers.Real, np.bool_)):
         return np.asarray(float(value))
     source = array_of(value)

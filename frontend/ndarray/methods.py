@@ -48,12 +48,12 @@ class OperatorMethods:
 
     def slice_assign(self, rhs: Any, begin: Sequence[int | None], end: Sequence[int | None],
                      step: Sequence[int | None]) -> Any:
-        """A copy of this array with `rhs` in the places begin:end:step, one of each for an axis."""
+        """A copy of this array with `rhs` at begin:end:step; each of these has a number for every axis."""
         return self._apply("_slice_assign", rhs, begin=tuple(begin), end=tuple(end), step=tuple(step))
 
     def slice_assign_scalar(self, value: float, begin: Sequence[int | None], end: Sequence[int | None],
                             step: Sequence[int | None]) -> Any:
-        """A copy of this array with one number in the places begin:end:step, one of each for an axis."""
+        """A copy of this array with one number at begin:end:step; each of these has a number for every axis."""
         return self._apply("_slice_assign_scalar", scalar=float(value), begin=tuple(begin), end=tuple(end),
                            step=tuple(step))
 

@@ -20,7 +20,7 @@ from mxc.runtime.context import Context
 from mxc.runtime.elsewhere import elsewhere
 from mxc.util import is_np_shape
 
-CODES = "_DTYPE_MX_TO_NP _DTYPE_NP_TO_MX _GRAD_REQ_MAP"  # `import *` binds them, here and from mx.nd
+CODES = "_DTYPE_MX_TO_NP _DTYPE_NP_TO_MX _GRAD_REQ_MAP"  # private names that `import *` binds, also from mx.nd
 __getattr__, _names = elsewhere(__name__, {"mxc.ndarray": """
     add arange concatenate divide equal eye from_dlpack from_numpy full get_indexing_dispatch_code
     get_oshape_of_gather_nd_op greater greater_equal histogram imdecode indexing_key_expand_implicit_axes lesser
@@ -100,7 +100,7 @@ class NDArray(Arithmetic, Differentiable, OperatorMethods, NumpyProtocols):
             raise ValueError("The truth value of an NDArray with multiple elements is ambiguous.")
         return bool(self.size) and bool(self.asscalar())
 
-    __nonzero__ = __bool__  # Python 2's name, which programs call as it is
+    __nonzero__ = __bool__  # Python 2's name, which old programs call
 
     def __float__(self) -> float:
         return float(self.asscalar())
@@ -137,7 +137,7 @@ class NDArray(Arithmetic, Differentiable, OperatorMethods, NumpyProtocols):
         """Return when pending writes to this array are done; raises what they raised."""
         self._array.wait()
 
-    wait = wait_to_read  # the name of early programs
+    wait = wait_to_read  # the name that early programs use
 
     # -- copies
 
@@ -213,7 +213,7 @@ class NDArray(Arithmetic, Differentiable, OperatorMethods, NumpyProtocols):
         return self._shared(target)
 
     def expand_dims(self, axis: int, inplace: bool = False) -> NDArray:
-        """With a new axis of extent 1 before `axis`; a copy, or with inplace sharing memory."""
+        """The array with a new axis of extent 1 before `axis`: a copy, or with inplace an array on the same memory."""
         if not inplace:
             return self._apply("expand_dims", axis=axis)
         place = axis + self.ndim + 1 if axis < 0 else axis
@@ -222,14 +222,15 @@ class NDArray(Arithmetic, Differentiable, OperatorMethods, NumpyProtocols):
         return self._shared((*self.shape[:place], 1, *self.shape[place:]))
 
     def flatten(self, inplace: bool = False) -> NDArray:
-        """Two-dimensional, all axes but the first merged; a copy, or with inplace sharing memory."""
+        """The array with all axes but the first merged: a copy, or with inplace an array on the same memory."""
         return self._shared((self.shape[0], -1)) if inplace else self._apply("Flatten")
 
     def squeeze(self, axis: Any = None, inplace: bool = False) -> NDArray:
-        """Without the axes of extent 1 (or those named); a copy, or with inplace sharing memory."""
+        """The array without its axes of extent 1 (or without those named): a copy, or with inplace an array on the same
+        memory."""
         if not inplace:
             return self._apply("squeeze", axis=axis)
-        axis = None if isinstance(axis, (list, tuple)) and not axis else axis  # in place alone, as in MXNet
+        axis = None if isinstance(axis, (list, tuple)) and not axis else axis  # MXNet does so with inplace only.
         axes = range(self.ndim) if axis is None else [axis] if isinstance(axis, (int, np.integer)) else axis
         gone = {a + self.ndim if a < 0 else a for a in axes if axis is not None or self.shape[a] == 1}
         if any(not 0 <= a < self.ndim or self.shape[a] != 1 for a in gone):
@@ -300,5 +301,5 @@ def apply(op: str, arrays: Sequence[NDArray], params: Mapping[str, Any], out: An
 
 
 def _restore(values: np.ndarray, context: Context) -> NDArray:
-    """Unpickle."""
+    """Make an array again of what its pickle holds."""
     return NDArray(Array.of(values, context=context))

@@ -1,8 +1,8 @@
-"""Arrays and NumPy, and DLPack: memory handed out and taken without a copy, and NumPy's functions on arrays.
+"""Protocols of NumPy and DLPack: memory that is handed out and taken without a copy, and NumPy's functions on arrays.
 
-Memory that is handed out is waited for, writable, and makes the array volatile: what is computed from it before is
-computed again. NumPy's functions take an array as its values and give what they give for NumPy arrays; only a NumPy
-number with an array, as in `np.float32(2) * x`, is arithmetic of arrays.
+Memory is handed out after pending writes are done. It is writable, and the array is volatile from then on: results kept
+from its values are computed again. NumPy's functions take an array's values, and give what they give for NumPy arrays;
+only a NumPy number with an array, as in `np.float32(2) * x`, is arithmetic of arrays.
 """
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 from mxc.compiler.error import ArgumentError, ArgumentTypeError
 from mxc.ndarray import arithmetic
 
-# NumPy's functions behind Python's operators, which `number * array` calls.
+# The functions of NumPy that `number * array` and other operators of Python call.
 _OPERATORS = {
     np.add: arithmetic.add, np.subtract: arithmetic.subtract, np.multiply: arithmetic.multiply,
     np.divide: arithmetic.divide, np.remainder: arithmetic.modulo, np.power: arithmetic.power,
@@ -24,7 +24,7 @@ _OPERATORS = {
 
 
 class NumpyProtocols:
-    """What NumPy and DLPack ask of an array."""
+    """The methods that NumPy and DLPack ask of an array."""
 
     __slots__ = ()
 
@@ -76,7 +76,7 @@ class NumpyProtocols:
         return self.numpy.__dlpack__(**options)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        return 1, 0  # the memory of the CPU
+        return 1, 0  # DLPack's numbers for the CPU's memory, and for its first device
 
     def to_dlpack_for_read(self) -> Any:
         """A DLPack capsule on this array's memory, after all pending writes are done."""
@@ -89,7 +89,7 @@ class NumpyProtocols:
 
 
 class _Capsule:
-    """A DLPack capsule as an object that NumPy takes. NumPy itself looks on which device the memory is."""
+    """A DLPack capsule as an object that NumPy takes. NumPy itself checks on which device the memory is."""
 
     def __init__(self, capsule: Any):
         self.capsule = capsule
@@ -102,8 +102,8 @@ class _Capsule:
 
 
 class _Writable:
-    """Memory that may be written to, though NumPy's array on it is read-only: one that was made so when its memory was
-    shared, or that of a capsule of DLPack's first version, which does not say."""
+    """Memory that may be written to although NumPy's array on it is read-only. Such is an array that became read-only
+    when its memory was shared, and one of a capsule of DLPack's first version, which does not tell."""
 
     def __init__(self, values: np.ndarray):
         self.values = values
@@ -111,7 +111,7 @@ class _Writable:
 
 
 def writable(values: np.ndarray) -> np.ndarray:
-    """An array on the same memory that can be written to; one that is read-only where its owner's memory is."""
+    """An array on the same memory that can be written to, unless the memory of its owner is read-only."""
     owner = values
     while isinstance(owner.base, np.ndarray):
         owner = owner.base
@@ -132,7 +132,7 @@ def imported(dlpack: Any) -> np.ndarray:
             raise BufferError("the memory is not the CPU's")
         try:
             capsule = dlpack.__dlpack__()
-        except BufferError:  # what is read-only can only be said in the versions since
+        except BufferError:  # The memory may be read-only, which only later versions of DLPack can tell.
             return np.from_dlpack(dlpack)
         return np.asarray(_Writable(np.from_dlpack(_Capsule(capsule))))
     except (BufferError, RuntimeError, TypeError, ValueError) as error:
@@ -140,7 +140,7 @@ def imported(dlpack: Any) -> np.ndarray:
 
 
 def _values(value: Any) -> Any:
-    """NumPy arrays in place of arrays, in lists, tuples and dicts too."""
+    """A value in which every array is replaced by a NumPy array, in lists, tuples and dicts too."""
     if isinstance(value, NumpyProtocols):
         return value._array.numpy()
     if type(value) in (list, tuple):
@@ -149,7 +149,7 @@ def _values(value: Any) -> Any:
 
 
 def _written(result: Any) -> Any:
-    """What NumPy writes to for `out=`: an array's memory."""
+    """The array that NumPy is given as `out=`: one on the array's memory."""
     if result is None or isinstance(result, np.ndarray):
         return result
     if not isinstance(result, NumpyProtocols):

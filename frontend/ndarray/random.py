@@ -1,8 +1,8 @@
 """Random numbers as arrays: `mx.nd.random.uniform` and so on, also found as `mx.random.uniform`.
 
-Distribution parameters are numbers, or arrays that hold one for each distribution; `shape` is then what is drawn of
-each. dtype: float32 unless given, or that of `out`. ctx: the device, by default the current one or that of the arrays;
-the numbers follow from its seed (`mx.random.seed`). out: where they are written.
+Distribution parameters are numbers, or arrays that hold a number for each of several distributions; then numbers of the
+shape `shape` are drawn from each. dtype: float32 unless given, or that of `out`. ctx: the device, by default the
+current one or that of the arrays; the numbers follow from its seed (`mx.random.seed`). out: an array to write them to.
 """
 from __future__ import annotations
 
@@ -75,7 +75,8 @@ def randint(low: Any, high: Any, shape: Any = _Null, dtype: Any = _Null, ctx: An
 
 def multinomial(data: NDArray, shape: Any = _Null, get_prob: bool = False, out: Any = None, dtype: Any = "int32",
                 **kwargs: Any) -> Result:
-    """Classes drawn with the probabilities along the last axis of `data`; `get_prob`: and their log probabilities."""
+    """Classes drawn with the probabilities along the last axis of `data`; with `get_prob` also their log
+    probabilities."""
     return functions.find("_sample_multinomial")(data, shape=shape, get_prob=get_prob, out=out, dtype=dtype, **kwargs)
 
 

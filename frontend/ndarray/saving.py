@@ -17,7 +17,7 @@ def save(fname: str | os.PathLike[str], data: NDArray | Sequence[NDArray] | Mapp
     """Save an array, a list of arrays or a dict of arrays by name; the file appears whole or not at all.
 
     fname: a path, or a URL (`s3://bucket/key`, `hdfs://host/path`; the extras `s3` and `hdfs` have what they need).
-    Raises ValueError for anything else, TypeError for what is no array in it, MXNetError when the file cannot be
+    Raises ValueError for other data, TypeError where something in it is no array, MXNetError when the file cannot be
     written.
     """
     values = [data] if isinstance(data, NDArray) else data
@@ -51,13 +51,13 @@ def load(fname: str | os.PathLike[str]) -> Loaded:
 
 
 def load_frombuffer(buf: bytes) -> Loaded:
-    """As `load`, of the bytes of a file."""
+    """The arrays in the bytes of a file; see `load`."""
     if not isinstance(buf, (bytes, bytearray, memoryview)):
         raise ValueError(f"buf needs to be bytes, not {type(buf)}")
     return _wrap(*ndarray_file.parse(buf))
 
 
 def _wrap(arrays: Sequence[np.ndarray | None], names: Sequence[str]) -> Loaded:
-    # an empty slot has no elements; float32 is the format's first type
+    # An empty slot becomes an array without elements, of float32, which is the format's first type.
     made = [NDArray(Array.of(np.empty((0,), np.float32) if a is None else a)) for a in arrays]
     return dict(zip(names, made, strict=True)) if names else made

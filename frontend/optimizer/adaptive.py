@@ -1,4 +1,4 @@
-"""Optimizers whose rates differ by element, by what the gradients were."""
+"""Optimizers whose rates differ from element to element and depend on the gradients so far."""
 from __future__ import annotations
 
 import weakref
@@ -14,7 +14,7 @@ from mxc.runtime.array import Array
 
 
 class _Adaptive(SteppingOptimizer):
-    """Its state is so many arrays like the weight."""
+    """The base of optimizers whose state is one or several arrays like the weight, zeros at first."""
 
     STATES = 2
 
@@ -47,7 +47,7 @@ class Adam(_Adaptive):
 
 @Optimizer.register
 class Adamax(_Adaptive):
-    """Adam by the largest gradient in place of the mean of squares (D. Kingma, J. Ba 2014)."""
+    """Adam with the largest gradient in place of the mean of squares (D. Kingma, J. Ba 2014)."""
 
     def __init__(self, learning_rate: float = 0.002, beta1: float = 0.9, beta2: float = 0.999, **kwargs: Any):
         super().__init__(learning_rate=learning_rate, **kwargs)
@@ -65,7 +65,7 @@ class Adamax(_Adaptive):
 class Nadam(_Adaptive):
     """Adam with Nesterov's momentum (T. Dozat 2016). schedule_decay: how the momentum approaches beta1.
 
-    As in MXNet the momentum's schedule goes on with each weight's update, not with each step of all.
+    As in MXNet, the momentum's schedule advances with the update of each weight, not once for a step of all weights.
     """
 
     def __init__(self, learning_rate: float = 0.001, beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-8,
@@ -148,7 +148,7 @@ class RMSProp(_Adaptive):
 
 @Optimizer.register
 class Ftrl(_Adaptive):
-    """FTRL-Proximal (H. McMahan et al. 2013). lamda1: of the regularization that makes weights 0."""
+    """FTRL-Proximal (H. McMahan et al. 2013). lamda1: the factor of the regularization that makes weights 0."""
 
     def __init__(self, lamda1: float = 0.01, learning_rate: float = 0.1, beta: float = 1, **kwargs: Any):
         super().__init__(learning_rate=learning_rate, **kwargs)
@@ -186,7 +186,7 @@ class FTML(_Adaptive):
 class LAMB(Optimizer):
     """LAMB (Y. You et al. 2019): Adam's direction, at a length in proportion to the weight's, for large batches.
 
-    lower_bound, upper_bound: of the weight's length as it counts. `update` also takes lists.
+    lower_bound, upper_bound: bounds of the weight's length in that proportion. `update` also takes lists.
     """
 
     def __init__(self, learning_rate: float = 0.001, beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-6,
@@ -211,7 +211,7 @@ class LAMB(Optimizer):
             index, weight, grad, state = [index], [weight], [grad], [state]
         self._update_count(index)
         bounds = {"lower_bound": self.lower_bound, "upper_bound": self.upper_bound}
-        found: list[tuple[WeightUpdate, WeightUpdate]] = []  # the direction, and the step along it
+        found: list[tuple[WeightUpdate, WeightUpdate]] = []  # for each weight: the direction, and the step along it
         measured: list[Array] = []
         norms: list[Array] = []
         for i, w, g, s, lr, wd in zip(index, weight, grad, state, self._get_lrs(index), self._get_wds(index),
@@ -231,7 +231,7 @@ class LAMB(Optimizer):
         run([second for _, second in found])
 
 
-# The arrays in which LAMB computes a step, by weight. They are kept, for updates of the same arrays are fast.
+# weight -> the arrays in which LAMB computes its step. They are kept because updates of the same arrays are fast.
 _rooms: weakref.WeakKeyDictionary[Array, tuple[NDArray, NDArray, NDArray]] = weakref.WeakKeyDictionary()
 
 
@@ -246,7 +246,8 @@ def _room(weight: NDArray) -> tuple[NDArray, NDArray, NDArray]:
 
 @Optimizer.register
 class Test(Optimizer):
-    """An optimizer for tests of what calls one: it adds the gradient to the weight, and its state is the new weight."""
+    """An optimizer for tests of code that calls optimizers: it adds the gradient to the weight, and its state is the
+    new weight."""
 
     def __init__(self, **kwargs: Any):
         super().__init__(**kwargs)

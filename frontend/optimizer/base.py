@@ -18,22 +18,22 @@ DECAYED = ("_weight", "_gamma")  # weights decay by default if their names end s
 
 
 class SchedulerError(MXNetError, UserWarning):
-    """A learning rate was set that a scheduler decides; a UserWarning too, as MXNet raises."""
+    """A learning rate was set that a scheduler decides; a UserWarning too, which MXNet raises."""
 
 
 class RemovedError(MXNetError, DeprecationWarning):
-    """A function that MXNet no longer has; a DeprecationWarning too, as MXNet raises."""
+    """A function that MXNet no longer has; a DeprecationWarning too, which MXNet raises."""
 
 
 class Optimizer:
     """The base of optimizers: how weights change by their gradients.
 
     rescale_grad: factor of gradients, usually 1 / batch size. clip_gradient: bound of their elements after that. wd:
-    weight decay. learning_rate, lr_scheduler: the rate, or what gives it; a rate beside a scheduler is where the
-    scheduler begins. param_idx2name: names of weights by their indices; a weight whose name ends with neither
-    "_weight" nor "_gamma" does not decay. sym: a symbol whose variables say `__lr_mult__` and `__wd_mult__`.
-    param_dict: objects with lr_mult and wd_mult by index, which come before all else. begin_num_update: how many
-    updates there were before. multi_precision: float16 weights have float32 copies, which are updated.
+    weight decay. learning_rate, lr_scheduler: the rate, or a scheduler that gives it; where both are given, the
+    scheduler begins with the rate. param_idx2name: names of weights by their indices; a weight whose name ends with
+    neither "_weight" nor "_gamma" does not decay. sym: a symbol whose variables tell `__lr_mult__` and `__wd_mult__`.
+    param_dict: objects with lr_mult and wd_mult by index, which have precedence over all else. begin_num_update: how
+    many updates there were before. multi_precision: whether float16 weights have float32 copies, which are updated.
 
     A class of a program's own derives from this, defines `create_state` and `update`, and is registered (`register`).
     Raises TypeError where param_idx2name is no dictionary or sym no symbol.
@@ -82,8 +82,8 @@ class Optimizer:
 
     @staticmethod
     def register(klass: type) -> type:
-        """Register a class by its name in lower case, for `create`; the class: a decorator. Warns where the name is
-        taken; raises TypeError for what is no class."""
+        """Register a class for `create` by its name in lower case. Returns the class, so it serves as a decorator.
+        Warns where the name is taken; raises TypeError for anything but a class."""
         if not isinstance(klass, type):
             raise ArgumentTypeError(f"an optimizer is a class, got {klass!r}")
         name = klass.__name__.lower()
@@ -97,7 +97,7 @@ class Optimizer:
     @staticmethod
     def create_optimizer(name: str, **kwargs: Any) -> Optimizer:
         """An optimizer by its name, in upper or lower case, and its settings. Raises ValueError for a name that is not
-        registered, TypeError for what is no name and for settings that it does not have."""
+        registered, TypeError for a name that is no text and for settings that the optimizer does not have."""
         if not isinstance(name, str):
             raise ArgumentTypeError(f"an optimizer is created by its name, got {name!r}")
         known = Optimizer.opt_registry
@@ -109,12 +109,12 @@ class Optimizer:
     # -- what a class defines
 
     def create_state(self, index: Any, weight: NDArray) -> Any:
-        """What is kept for a weight between updates: None, an array, or a tuple of such."""
+        """The state that is kept for a weight between updates: None, an array, or a tuple of these."""
         return None
 
     def create_state_multi_precision(self, index: Any, weight: NDArray) -> Any:
-        """`create_state` for the weight, or, with `multi_precision` and float16, the weight's float32 copy and the
-        state for that. Warns of float16 without it."""
+        """`create_state` for the weight. With `multi_precision` a float16 weight has a pair instead: its float32 copy
+        and the state for that. Warns of a float16 weight without `multi_precision`."""
         if self._is_mixed(weight):
             copy = weight.astype("float32")
             return copy, self.create_state(index, copy)
@@ -143,7 +143,7 @@ class Optimizer:
 
     @property
     def learning_rate(self) -> float:
-        """The rate as it is now, before the weights' factors."""
+        """The present rate, without the factors of weights."""
         return self.lr if self.lr_scheduler is None else self.lr_scheduler(self.num_update)
 
     def set_learning_rate(self, lr: float) -> None:
@@ -153,7 +153,7 @@ class Optimizer:
         self.lr = lr
 
     def set_lr_scale(self, args_lrscale: Mapping[Any, float]) -> None:
-        """Raises RemovedError, a DeprecationWarning: it is `set_lr_mult` now."""
+        """Raises RemovedError, a DeprecationWarning: `set_lr_mult` has taken its place."""
         raise RemovedError("set_lr_scale is no longer there; use set_lr_mult")
 
     def set_lr_mult(self, args_lr_mult: Mapping[Any, float]) -> None:
@@ -202,7 +202,8 @@ class Optimizer:
         return self._get_wds([index])[0]
 
     def limits(self) -> dict[str, float]:
-        """What most operators take besides rates: the factor of gradients and their bound, if there is one."""
+        """Parameters that most operators take besides rates: the factor of gradients, and their bound if there is one.
+        """
         found = {"rescale_grad": self.rescale_grad}
         if self.clip_gradient:
             found["clip_gradient"] = self.clip_gradient
@@ -224,7 +225,7 @@ class Optimizer:
     # -- copies
 
     def __getstate__(self) -> dict[str, Any]:
-        """All but param_dict, whose objects belong to whoever made the optimizer."""
+        """All attributes but param_dict, whose objects belong to the code that made the optimizer."""
         return {name: value for name, value in self.__dict__.items() if name != "param_dict"}
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
@@ -233,8 +234,8 @@ class Optimizer:
 
 
 class WeightUpdate(NamedTuple):
-    """An update of a weight as one operator of the table. arrays: those the operator takes, the weight first. out:
-    where the result goes; None for the weight."""
+    """An update of a weight as one operator of the table. arrays: the arrays that the operator takes, the weight first.
+    out: the array that the result goes to; None for the weight."""
 
     operator: str
     arrays: list[NDArray]
@@ -249,11 +250,11 @@ class SteppingOptimizer(Optimizer):
     one piece of work.
     """
 
-    MIXED = False  # whether there is an operator for float16 weights with float32 copies: states are (inner, copy)
+    MIXED = False  # whether an operator updates float16 weights with float32 copies; states are then (inner, copy)
 
     def step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, rates: dict[str, float],
              copies: Sequence[NDArray] = ()) -> WeightUpdate:
-        """How a weight is to change. rates: its learning rate "lr" and its decay "wd". copies: with MIXED, the float32
+        """The update of a weight. rates: its learning rate "lr" and its decay "wd". copies: with MIXED, the float32
         copy of a float16 weight."""
         raise NotImplementedError
 

@@ -15,7 +15,7 @@ __all__ = ["GroupAdaGrad"]
 class GroupAdaGrad(Optimizer):
     """AdaGrad with one rate for each row of a matrix, by the mean of its gradient's squares; without weight decay.
 
-    eps: added to the sum of these means, which is its state.
+    Its state is the sum of these means. eps: a number that is added to that sum.
     """
 
     def __init__(self, eps: float = 1e-5, **kwargs: Any):

@@ -13,7 +13,7 @@ from mxc.optimizer.base import Optimizer, SteppingOptimizer, WeightUpdate, run, 
 from mxc.runtime import updates
 
 TOGETHER = "MXNET_OPTIMIZER_AGGREGATION_SIZE"
-UNSCALED = ("_bias", "_gamma", "_beta")  # LARS leaves the rates of weights as they are whose names end so
+UNSCALED = ("_bias", "_gamma", "_beta")  # endings of the names of weights whose rates LARS leaves as they are
 
 
 def together(most: int) -> int:
@@ -26,7 +26,7 @@ def together(most: int) -> int:
 
 
 class _Momentum(SteppingOptimizer):
-    """Its state is the momentum, or None without."""
+    """The base of optimizers whose state is a momentum, or None without one."""
 
     MIXED = True
     ACCELERATED = ""  # the operator with momentum
@@ -107,7 +107,8 @@ class Signum(SteppingOptimizer):
 class DCASGD(SteppingOptimizer):
     """Gradient descent that makes up for the delay of gradients which were computed at an earlier weight.
 
-    lamda: factor of that part. Its state is the momentum (None without) and the weight before the last update.
+    lamda: the factor of that correction. Its state is the momentum (None without one) and the weight before the last
+    update.
     """
 
     def __init__(self, momentum: float = 0.0, lamda: float = 0.04, **kwargs: Any):
@@ -158,12 +159,12 @@ class LARS(SGD):
         self.momentum_correction = momentum_correction
         self.eta = eta
         self.eps = eps
-        self.skip = 0  # MXNet's, which may read what is saved here
+        self.skip = 0  # MXNet, which may read this optimizer when it is saved, needs the attribute.
         self.last_lr: float | None = None
         self.cur_lr: float | None = None
 
     def set_wd_mult(self, args_wd_mult: Any) -> None:
-        """As `Optimizer.set_wd_mult`, but a weight whose name does not end with "_weight" does not decay."""
+        """See `Optimizer.set_wd_mult`; but here no weight decays whose name does not end with "_weight"."""
         self.wd_mult = {**self._undecayed(("_weight",)), **self._said_by_variables("__wd_mult__"), **args_wd_mult}
 
     def _get_lrs(self, indices: Any) -> list[float]:
@@ -176,7 +177,7 @@ class LARS(SGD):
             index, weight, grad, state = [index], [weight], [grad], [state]
         self._update_count(index)
         rates, decays = self._get_lrs(index), self._get_wds(index)
-        groups: dict[tuple[bool, bool], list[int]] = {}  # places of weights that have one operator
+        groups: dict[tuple[bool, bool], list[int]] = {}  # positions of the weights that one operator updates
         for place, one in enumerate(weight):
             mixed = is_mixed and self._is_mixed(one)
             has_momentum = (state[place][0] if mixed else state[place]) is not None
@@ -199,7 +200,7 @@ class LARS(SGD):
 
     def _scaled(self, weights: list[NDArray], grads: list[NDArray], is_scaled: list[bool], rates: list[float],
                 decays: list[float]) -> tuple[NDArray, NDArray]:
-        """The rates of weights and their decays, as arrays: nobody waits for the norms."""
+        """The rates of weights and their decays, as arrays, so that nothing waits for the norms."""
         context, count = weights[0].context, len(weights)
         rate, decay, chosen = (nd.array(values, context) for values in (rates, decays, is_scaled))
         length, slope = nd.empty((count,), context), nd.empty((count,), context)
@@ -239,7 +240,7 @@ class LBSGD(Optimizer):
         self.init_updates = begin_epoch * updates_per_epoch
         self.num_epochs = num_epochs
         self.cumgrads: dict[Any, dict[str, Any]] = {}
-        self.lbmult, self.adaptive, self.admult = 1, False, 1  # MXNet's, which may read what is saved here
+        self.lbmult, self.adaptive, self.admult = 1, False, 1  # MXNet needs them when it reads a saved optimizer.
 
     def create_state(self, index: Any, weight: NDArray) -> Any:
         return zeros_like(weight) if self.momentum else None
@@ -248,7 +249,7 @@ class LBSGD(Optimizer):
         held = self.cumgrads.setdefault(index, {"cum_grad": 0, "num_cums": self.init_updates})
         held["num_cums"] += 1
         held["cum_grad"] = held["cum_grad"] + grad
-        rate, wd = self._get_lr(index), self._get_wd(index)  # as in MXNet, before this update counts
+        rate, wd = self._get_lr(index), self._get_wd(index)  # In MXNet too, this update does not count yet.
         self._update_count(index)
         if held["num_cums"] % self.batch_scale:
             return

@@ -3,8 +3,8 @@
 MXNet keeps states as a pickle: a dictionary from indices to arrays, None and tuples of them, or a pair of that and the
 optimizer. Such bytes are a program, which may call whatever it names, so:
 
-- they are written here opcode by opcode: numbers, text, containers, arrays as MXNet's, optimizers and schedulers as the
-  attributes that they have;
+- they are written here opcode by opcode: numbers, text, containers, arrays in MXNet's form, optimizers and schedulers
+  as their attributes;
 - they are read by an unpickler to which a name is nothing but a label. It knows arrays, NumPy's numbers and, by their
   names, the optimizers and schedulers that this process has, and it gives plain data; `_build` makes objects of them.
 """
@@ -25,7 +25,7 @@ from mxc.ndarray import NDArray, array
 from mxc.optimizer.base import Optimizer
 from mxc.runtime import ndarray_file
 
-# pickle's opcodes, of protocol 4
+# opcodes of pickle's protocol 4
 _START, _STOP, _MARK = b"\x80\x04", b".", b"("
 _NONE, _TRUE, _FALSE, _FLOAT, _INT, _LONG = b"N", b"\x88", b"\x89", b"G", b"J", b"\x8a"
 _TEXT, _BYTES, _LARGE_BYTES = b"X", b"B", b"\x8e"
@@ -51,9 +51,9 @@ def write(value: Any) -> bytes:
 
 
 def read(data: bytes | bytearray | memoryview) -> Any:
-    """What `write`, here or in MXNet, had: containers, numbers, text, arrays, optimizers, schedulers.
+    """The value that `write`, here or in MXNet, was given: containers, numbers, text, arrays, optimizers, schedulers.
 
-    Raises ValueError for bytes that are damaged or name anything else, TypeError for what are no bytes.
+    Raises ValueError for bytes that are damaged or name anything else, TypeError for anything but bytes.
     """
     if not isinstance(data, (bytes, bytearray, memoryview)):
         raise ArgumentTypeError(f"optimizer states are bytes, got {type(data)}")
@@ -63,7 +63,7 @@ def read(data: bytes | bytearray | memoryview) -> Any:
         raise
     except MemoryError:
         raise OutOfMemoryError(f"there is no memory for the optimizer states in {len(data)} bytes") from None
-    except Exception as error:  # of damaged bytes the unpickler may raise anything
+    except Exception as error:  # The unpickler may raise any exception for damaged bytes.
         reason = " ".join(str(error).split()) or type(error).__name__
         raise ArgumentError(f"these {len(data)} bytes are no optimizer states: {reason}") from None
 
@@ -74,7 +74,7 @@ class _Writer:
     def __init__(self) -> None:
         self.parts: list[bytes] = []
         self.kept: dict[int, int] = {}
-        self.held: list[Any] = []  # what `kept` has the ids of
+        self.held: list[Any] = []  # the objects whose id()s `kept` has: held here, they keep them
 
     def put(self, value: Any, where: str) -> None:
         """Write a value; where: what it is, for messages."""
@@ -166,7 +166,7 @@ class _Writer:
 
 
 def _home(kind: type) -> str:
-    """The module where MXNet looks for a class: mxc's own are where MXNet has those of the same names."""
+    """The module where MXNet looks for a class: mxc's classes stand under MXNet's module of the class of that name."""
     if not kind.__module__.startswith("mxc."):
         return kind.__module__
     return _HOMES.get(kind.__module__, "mxnet.optimizer.optimizer")
@@ -191,8 +191,8 @@ class _Stored:
 
 
 class _Reader(pickle._Unpickler):
-    """Gives plain data and `_Stored` objects. It is the one in Python: damaged bytes make the one in C ask for more
-    memory than there is."""
+    """Gives plain data and `_Stored` objects. It derives from the unpickler that is written in Python: damaged bytes
+    make the one in C ask for more memory than there is."""
 
     def find_class(self, module: str, name: str) -> Any:
         place = module, name
@@ -214,7 +214,7 @@ class _Reader(pickle._Unpickler):
 
 
 def _bytes(data: Any = b"", encoding: str = "latin-1") -> bytes:
-    """What older protocols write bytes as, too."""
+    """Makes bytes of the text by which older protocols write them."""
     if isinstance(data, str) and encoding in ("latin1", "latin-1"):
         return data.encode("latin-1")
     if not isinstance(data, (bytes, bytearray)):
@@ -223,7 +223,7 @@ def _bytes(data: Any = b"", encoding: str = "latin-1") -> bytes:
 
 
 def _made_plainly(kind: type, *_: Any) -> Any:
-    """What older protocols make objects by."""
+    """Makes an object in the way that older protocols name (`copyreg._reconstructor`)."""
     if not isinstance(kind, type) or not issubclass(kind, _Stored):
         raise ArgumentError(f"optimizer states have an object of {kind!r}")
     return kind()
@@ -240,14 +240,14 @@ def _known_class(place: tuple[str, str]) -> type | None:
 
 
 def _below(base: Any) -> Iterator[type]:
-    """A class and those derived from it, the latest first: a program may define one again."""
+    """A class and those derived from it, the latest first, because a program may define a class again."""
     for kind in reversed(base.__subclasses__()):
         yield from _below(kind)
     yield base
 
 
 class _Builder:
-    """Objects of stored ones. What is referred to twice is made once."""
+    """Makes objects of stored ones. An object that is referred to twice is made once."""
 
     def __init__(self) -> None:
         self.made: dict[int, Any] = {}

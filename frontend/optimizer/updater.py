@@ -1,4 +1,4 @@
-"""What applies an optimizer to weights by their indices, and keeps their states."""
+"""The updater, which applies an optimizer to weights by their indices and keeps their states."""
 from __future__ import annotations
 
 import warnings
@@ -16,9 +16,9 @@ class Updater:
     """A function `updater(index, grad, weight)` that changes a weight as an optimizer does; index, grad and weight may
     be lists, for many weights at once.
 
-    states: what the optimizer keeps for each index. It is made at the first update of the index.
-    Raises TypeError for what is no Optimizer, and for gradients and weights that are no NDArrays; ValueError for loaded
-    states that do not fit the optimizer or the weight.
+    states: what the optimizer keeps for each index, made at the first update of the index.
+    Raises TypeError for anything but an Optimizer, and for gradients and weights that are no NDArrays; ValueError for
+    loaded states that do not fit the optimizer or the weight.
     """
 
     def __init__(self, optimizer: Optimizer):
@@ -26,7 +26,7 @@ class Updater:
             raise ArgumentTypeError(f"an updater needs an Optimizer, as mx.optimizer.create gives, got {optimizer!r}")
         self.optimizer = optimizer
         self.states: dict[Any, Any] = {}
-        self.states_synced: dict[Any, bool] = {}  # whether a state is where its weight is
+        self.states_synced: dict[Any, bool] = {}  # index -> whether its state is on the device of its weight
         self.aggregate_updates = optimizer.aggregate_num > 0
         self._loaded: list[Any] = []  # the indices of loaded states, until one is asked for that is not among them
 
@@ -77,8 +77,8 @@ class Updater:
                           "kvstore", UserWarning, stacklevel=4)
 
     def _check_fits(self, index: Any, weight: NDArray) -> None:
-        """Raise ArgumentError for a loaded state which is not as the optimizer makes them. Only mxc's optimizers are
-        asked for one: a program's own may do more when it makes a state."""
+        """Raise ArgumentError for a loaded state that is not built like one which the optimizer makes. Only mxc's
+        optimizers are asked to make one: a program's own may do more when it makes a state."""
         if not type(self.optimizer).create_state.__module__.startswith("mxc.optimizer"):
             return
         expected = self.optimizer.create_state_multi_precision(index, weight)
@@ -115,7 +115,7 @@ class Updater:
         return state
 
     def get_states(self, dump_optimizer: bool = False) -> bytes:
-        """All states, dump_optimizer: and the optimizer, as bytes for `set_states` here or in MXNet.
+        """All states, and with dump_optimizer the optimizer, as bytes for `set_states` here or in MXNet.
 
         Raises TypeError for what these bytes cannot hold: they have numbers, text, lists, arrays and optimizers.
         """
@@ -124,7 +124,7 @@ class Updater:
     def set_states(self, states: bytes) -> None:
         """Take over states, and the optimizer if it is with them, from `get_states` here or in MXNet.
 
-        Raises ValueError for bytes that are no states, TypeError for what are no bytes; then all stays as it was.
+        Raises ValueError for bytes that are no states, TypeError for anything but bytes; then all stays as it was.
         """
         self.states, optimizer = _read(states)
         if optimizer is not None:
@@ -144,8 +144,8 @@ def _described(state: Any) -> str:
 
 
 def _without_momentum(found: Any, expected: Any) -> bool:
-    """Whether the states differ only where one has a momentum and the other has none. Optimizers with a momentum go by
-    the state that there is, so a run may be continued with the momentum switched on or off."""
+    """Whether the states differ only in that one has a momentum and the other has none. Optimizers with a momentum work
+    with either state, so a run may be continued with the momentum switched on or off."""
     if isinstance(found, (list, tuple)) and isinstance(expected, (list, tuple)):
         return len(found) == len(expected) and all(map(_without_momentum, found, expected))
     return isinstance(found, (NDArray, type(None))) and isinstance(expected, (NDArray, type(None))) and \

@@ -14,12 +14,13 @@ _LEAKY = functools.partial(symbol.LeakyReLU, act_type="leaky", slope=0.2)
 
 
 class BaseConvRNNCell(BaseRNNCell):
-    """What the cells over images share.
+    """The base of the cells over images.
 
-    input_shape: of the input of one step, the batch included (any number there). num_hidden: channels of the output.
-    i2h_kernel, i2h_stride, i2h_pad, i2h_dilate: of the convolution of the input. h2h_kernel, h2h_dilate: of that of the
-    state, which keeps the extents. The initializers are for weights and biases: an initializer or the name of one.
-    activation: a name or a function of a symbol. conv_layout: as NCHW. prefix, params: see `BaseRNNCell`.
+    input_shape: the shape of the input of one step, the batch included (any number there). num_hidden: channels of the
+    output. i2h_kernel, i2h_stride, i2h_pad, i2h_dilate: parameters of the input's convolution. h2h_kernel, h2h_dilate:
+    those of the state's convolution, which keeps the extents. The initializers are for weights and biases: an
+    initializer or the name of one. activation: a name or a function of a symbol. conv_layout: a layout such as NCHW.
+    prefix, params: see `BaseRNNCell`.
     Raises ValueError for an h2h_kernel of even extents.
     """
 
@@ -36,7 +37,7 @@ class BaseConvRNNCell(BaseRNNCell):
         self._i2h = {"kernel": i2h_kernel, "stride": i2h_stride, "pad": i2h_pad, "dilate": i2h_dilate}
         self._h2h = {"kernel": h2h_kernel, "stride": (1, 1), "dilate": h2h_dilate, "pad": tuple(
             dilate * (extent - 1) // 2 for dilate, extent in zip(h2h_dilate, h2h_kernel, strict=True))}
-        # One step of the input, for the extents of the state.
+        # The extents of the state are those of the convolution of the input of one step.
         _, (shape,), _ = symbol.Convolution(data=symbol.Variable("data"), num_filter=num_hidden, layout=conv_layout,
                                             **self._i2h).infer_shape(data=input_shape)
         self._state_shape = (0, *shape[1:])
@@ -50,14 +51,14 @@ class BaseConvRNNCell(BaseRNNCell):
         return [{"shape": self._state_shape, "__layout__": self._conv_layout}]
 
     def _layers(self, name: str, inputs: Symbol, state: Symbol) -> tuple[Symbol, Symbol]:
-        """What the input and the state give, for all gates."""
+        """The convolutions of the input and of the state, for all gates."""
         size = {"num_filter": self._num_hidden * self._num_gates, "layout": self._conv_layout}
         return (symbol.Convolution(data=inputs, weight=self._iW, bias=self._iB, name=f"{name}i2h", **self._i2h, **size),
                 symbol.Convolution(data=state, weight=self._hW, bias=self._hB, name=f"{name}h2h", **self._h2h, **size))
 
 
 class ConvRNNCell(BaseConvRNNCell):
-    """A simple recurrent cell over images, as `RNNCell`; the arguments are those of `BaseConvRNNCell`."""
+    """A simple recurrent cell over images, like `RNNCell`; the arguments are those of `BaseConvRNNCell`."""
 
     _gate_names = ("",)
 
@@ -77,7 +78,7 @@ class ConvRNNCell(BaseConvRNNCell):
 
 
 class ConvLSTMCell(BaseConvRNNCell):
-    """Long short-term memory over images, as `LSTMCell`; the arguments are those of `BaseConvRNNCell`."""
+    """Long short-term memory over images, like `LSTMCell`; the arguments are those of `BaseConvRNNCell`."""
 
     _gate_names = LSTMCell._gate_names
 
@@ -101,7 +102,7 @@ class ConvLSTMCell(BaseConvRNNCell):
 
 
 class ConvGRUCell(BaseConvRNNCell):
-    """A gated recurrent unit over images, as `GRUCell`; the arguments are those of `BaseConvRNNCell`."""
+    """A gated recurrent unit over images, like `GRUCell`; the arguments are those of `BaseConvRNNCell`."""
 
     _gate_names = GRUCell._gate_names
 
@@ -118,5 +119,5 @@ class ConvGRUCell(BaseConvRNNCell):
 
     def __call__(self, inputs: Symbol, states: States) -> tuple[Symbol, States]:
         channels = self._conv_layout.find("C")
-        axis = {} if channels == 1 else {"axis": channels}  # in files of MXNet the default is not written
+        axis = {} if channels == 1 else {"axis": channels}  # MXNet does not write the default to files.
         return gru_step(self, inputs, states, self._activation, "", **axis)

@@ -11,7 +11,8 @@ from mxc.symbol import Symbol
 
 
 class DropoutCell(BaseRNNCell):
-    """Dropout of its input. dropout: the probability; with 0 nothing is done. prefix, params: see `BaseRNNCell`.
+    """A cell whose output is dropout of its input. dropout: the probability; with 0 the output is the input. prefix,
+    params: see `BaseRNNCell`.
 
     Raises TypeError for a probability that is no number.
     """

@@ -43,7 +43,7 @@ class FusedRNNCell(BaseRNNCell):
         given = {"init": None, "num_hidden": num_hidden, "num_layers": num_layers, "mode": mode,
                  "bidirectional": bidirectional, "forget_bias": forget_bias}
         self._parameter = self.params.get("parameters", init=json.dumps(["fusedrnn", given]))
-        self._vector = str(self._parameter.name)  # the name of the weights
+        self._vector = str(self._parameter.name)  # the name of the variable that holds all weights
 
     @property
     def state_info(self) -> list[dict[str, Any]]:
@@ -93,9 +93,9 @@ class FusedRNNCell(BaseRNNCell):
         return RNNCell(self._num_hidden, activation=self._mode.removeprefix("rnn_"), prefix=prefix)
 
     def unpack_weights(self, args: Arrays) -> Arrays:
-        """Weights by name, with the vector cut into a weight and a bias for each layer, direction and gate, by the
-        names that `unfuse` and `unpack_weights` of its cells give them. Raises KeyError where the vector is missing,
-        MXNetError for one of a length that does not fit."""
+        """Weights by name, with the vector cut into a weight and a bias for each layer, direction and gate. Their names
+        are those that `unpack_weights` of the cells of `unfuse` gives. Raises KeyError where the vector is missing,
+        MXNetError where its length does not fit."""
         args = dict(args)
         vector = args.pop(self._vector)
         sides, hidden, gates = len(self._directions), self._num_hidden, self._num_gates
@@ -129,7 +129,7 @@ class FusedRNNCell(BaseRNNCell):
         return (width + hidden + 2 + later) * hidden * self._num_gates * sides
 
     def _places(self, width: int) -> Iterator[tuple[str, int, tuple[int, ...]]]:
-        """Name, first element in the vector, and shape of each weight, and behind all weights of each bias."""
+        """Name, first element in the vector, and shape of each weight, then of each bias."""
         hidden, at = self._num_hidden, 0
         for kind in ("weight", "bias"):
             for layer in range(self._num_layers):

@@ -22,9 +22,9 @@ def encode_sentences(sentences: Iterable[Iterable[Hashable]], vocab: Vocabulary 
                      unknown_token: Hashable | None = None) -> tuple[list[list[int]], Vocabulary]:
     """Sentences of words as lists of numbers, and the vocabulary: the number of each word.
 
-    vocab: the numbers; without it words get theirs from start_label on, in the order in which they come, but none is
-    invalid_label, which stands for invalid_key. unknown_token: the word in place of those that are not in the
-    vocabulary, which gets a new number each time.
+    vocab: the number of each word. Without it words get numbers from start_label on, in the order in which they come,
+    but none gets invalid_label, which stands for invalid_key. unknown_token: the word that replaces words which are not
+    in the vocabulary; it gets a new number each time.
     Raises ValueError for a word that is not in a given vocabulary, without unknown_token.
     """
     is_new = vocab is None
@@ -49,13 +49,14 @@ def encode_sentences(sentences: Iterable[Iterable[Hashable]], vocab: Vocabulary 
 
 
 class BucketSentenceIter(DataIter):
-    """Batches of sentences, each of one length: a sentence is filled up to the next larger bucket. The label is the
-    sentence one word on. At each reset the batches, and the sentences within a bucket, come in another order, which the
-    global generators of `random` and NumPy give.
+    """Batches of sentences of one length: each sentence is filled up to the length of the next larger bucket. The label
+    is the sentence moved on by one word. At each reset the batches, and the sentences within a bucket, come in another
+    order, which the global generators of `random` and NumPy give.
 
-    sentences: lists of numbers, as of `encode_sentences`. buckets: the lengths; by default those of which there are
-    sentences for a batch. Longer sentences are left out, and in each bucket those that fill no batch. invalid_label:
-    what fills up. layout: NT, or TN for batches with time first. data_name, label_name: for the descriptions.
+    sentences: lists of numbers, which `encode_sentences` makes. buckets: the lengths; by default all lengths with
+    enough sentences for a batch. Longer sentences are left out, and in each bucket those that fill no batch.
+    invalid_label: the number that fills sentences up. layout: NT, or TN for batches with time first. data_name,
+    label_name: for the descriptions.
     Raises ValueError for another layout or a batch size below 1, and where there is no bucket.
     """
 

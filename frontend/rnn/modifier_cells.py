@@ -1,4 +1,4 @@
-"""Cells that change what another cell gives: zoneout, residual connections."""
+"""Cells that change the output or the states of another cell: zoneout, residual connections."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -13,7 +13,8 @@ from mxc.symbol import Symbol
 
 
 class ModifierCell(BaseRNNCell):
-    """A cell that changes what another one gives, whose weights it has; that one is not to be used by itself then."""
+    """A cell that changes the output or the states of another one, the base cell. It has the base cell's weights; the
+    base cell must not be used by itself then."""
 
     def __init__(self, base_cell: BaseRNNCell):
         super().__init__()
@@ -50,7 +51,8 @@ class ModifierCell(BaseRNNCell):
 
 
 class ZoneoutCell(ModifierCell):
-    """A cell of which, in training, random elements of the output and of the states keep what they were a step before.
+    """A cell in which, in training, random elements of the output and of the states keep their values of the step
+    before.
 
     zoneout_outputs, zoneout_states: the probabilities. Raises MXNetError for a FusedRNNCell or BidirectionalCell, which
     have no steps.
@@ -82,7 +84,8 @@ class ZoneoutCell(ModifierCell):
 
 
 def _either(probability: float, new: Symbol, old: Symbol) -> Symbol:
-    """`old` with that probability, else `new`: dropout makes zeros of ones."""
+    """Elements of `old` with that probability, else of `new`: where dropout has made a zero of a one, `old` is taken.
+    """
     return symbol.where(symbol.Dropout(symbol.ones_like(new), p=probability), new, old)
 
 

@@ -1,4 +1,4 @@
-"""Checkpoints of recurrent networks, with weights that are stored for each gate, so that other cells read them."""
+"""Checkpoints of recurrent networks, whose weights are stored for each gate, so that other cells can read them."""
 from __future__ import annotations
 
 import warnings
@@ -14,8 +14,8 @@ Cells = BaseRNNCell | Sequence[BaseRNNCell]
 
 def rnn_unroll(cell: BaseRNNCell, length: int, inputs: Inputs | None = None, begin_state: States | None = None,
                input_prefix: str = "", layout: str = "NTC") -> tuple[Any, States]:
-    """`cell.unroll`, which is to be called instead. Without inputs these are variables, INPUT_PREFIXt0_data and so on.
-    """
+    """The same as `cell.unroll`, which new programs should call. Without inputs, variables are made for them:
+    INPUT_PREFIXt0_data and so on."""
     warnings.warn("rnn_unroll is deprecated; call the cell's unroll instead", stacklevel=2)
     if inputs is None:
         inputs = [symbol.Variable(f"{input_prefix}t{i}_data") for i in range(length)]

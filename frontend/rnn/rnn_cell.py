@@ -32,7 +32,7 @@ class NotSteppedError(MXNetError, NotImplementedError):
 class RNNParams:
     """Variables by name, each made when it is first asked for: cells that have one of these share their weights.
 
-    prefix: of the variables' names.
+    prefix: the beginning of the variables' names.
     """
 
     def __init__(self, prefix: str = ""):
@@ -50,10 +50,10 @@ class RNNParams:
 
 def _normalize_sequence(length: int, inputs: Inputs, layout: str, merge: bool | None,
                         in_layout: str | None = None) -> tuple[Any, int]:
-    """A sequence as it is wanted, and the axis of time in `layout`.
+    """A sequence in the wanted form, and the axis of time in `layout`.
 
-    inputs: a symbol for all steps, or a list with one for each. merge: True for one symbol, False for a list, None to
-    leave it. in_layout: of one symbol for all, where it is another.
+    inputs: a symbol for all steps, or a list with one for each. merge: the wanted form: True for one symbol, False for
+    a list, None for either. in_layout: the layout of a symbol for all steps, where it is not `layout`.
     Raises ValueError for a list of another length, for a symbol of several outputs and for a layout without T.
     """
     axis = _time_axis(layout)
@@ -87,7 +87,8 @@ def _time_axis(layout: str) -> int:
 class BaseRNNCell:
     """A cell: a function of the input of one step in time and the states before it.
 
-    prefix: of the names of symbols and weights. params: weights that are shared with other cells (`RNNParams`).
+    prefix: the beginning of the names of symbols and weights. params: weights that are shared with other cells
+    (`RNNParams`).
     """
 
     _gate_names: Sequence[str] = ()
@@ -99,16 +100,16 @@ class BaseRNNCell:
         self.reset()
 
     def reset(self) -> None:
-        """Count steps and states from 0 again, as before another graph is made."""
+        """Count steps and states from 0 again; call it before another graph is made."""
         self._init_counter = self._counter = -1
 
     def __call__(self, inputs: Symbol, states: States) -> tuple[Symbol, States]:
-        """One step: its output and the states behind it."""
+        """The output of one step, and the states after it."""
         raise NotSteppedError(f"{type(self).__name__} has no step of its own")
 
     @property
     def params(self) -> RNNParams:
-        """The weights. From then on they may be another cell's too."""
+        """The weights. After a program has asked for them they may belong to another cell too."""
         self._own_params = False
         return self._params
 
@@ -129,8 +130,8 @@ class BaseRNNCell:
     def begin_state(self, func: Callable[..., Symbol] = symbol.zeros, **kwargs: Any) -> States:
         """Symbols for the states before the first step.
 
-        func: makes each, as `mx.sym.zeros`, `mx.sym.Variable` or another that takes name, shape and `__layout__`;
-        kwargs are for it. Raises MXNetError for a cell that a modifier has taken.
+        func: a function that makes each of them: `mx.sym.zeros`, `mx.sym.Variable`, or another one that takes name,
+        shape and `__layout__`; kwargs are for it. Raises MXNetError for a cell that is a modifier's base cell.
         """
         self._check_own()
         states = []
@@ -141,11 +142,11 @@ class BaseRNNCell:
 
     def unroll(self, length: int, inputs: Inputs, begin_state: States | None = None, layout: str = "NTC",
                merge_outputs: bool | None = None) -> tuple[Any, States]:
-        """`length` steps: their outputs and the last states.
+        """The outputs of `length` steps, and the last states.
 
         inputs: a symbol for all steps, whose axes are as `layout` says, or a list with one for each. begin_state:
-        the states before, by default `begin_state()`. merge_outputs: True for one symbol of all outputs, False for a
-        list, None for what is at hand. Raises ValueError for inputs that do not fit.
+        the states before the first step, by default `begin_state()`. merge_outputs: True for one symbol of all outputs,
+        False for a list, None for the form in which they are made. Raises ValueError for inputs that do not fit.
         """
         self.reset()
         steps, _ = _normalize_sequence(length, inputs, layout, False)
@@ -212,7 +213,7 @@ class _DenseCell(BaseRNNCell):
         return [{"shape": (0, self._num_hidden), "__layout__": "NC"}]
 
     def _layers(self, name: str, inputs: Symbol, state: Symbol) -> tuple[Symbol, Symbol]:
-        """What the input and the state give, for all gates."""
+        """The dense layers of the input and of the state, for all gates."""
         size = self._num_hidden * self._num_gates
         return (symbol.FullyConnected(data=inputs, weight=self._iW, bias=self._iB, num_hidden=size, name=f"{name}i2h"),
                 symbol.FullyConnected(data=state, weight=self._hW, bias=self._hB, num_hidden=size, name=f"{name}h2h"))
@@ -227,7 +228,7 @@ def plain_step(cell: Any, inputs: Symbol, states: States, activation: Any) -> tu
 
 
 def lstm_step(cell: Any, inputs: Symbol, states: States, activation: Any, **axis: Any) -> tuple[Symbol, States]:
-    """A step of long short-term memory, with the activation of new memory and output. axis: of the gates."""
+    """A step of long short-term memory; `activation` is for new memory and output. axis: the axis of the gates."""
     name = cell._next_name()
     from_input, from_state = cell._layers(name, inputs, states[0])
     gates = symbol.SliceChannel(from_input + from_state, num_outputs=4, name=f"{name}slice", **axis)
@@ -242,7 +243,7 @@ def lstm_step(cell: Any, inputs: Symbol, states: States, activation: Any, **axis
 
 def gru_step(cell: Any, inputs: Symbol, states: States, activation: Any, layers: str, **axis: Any
              ) -> tuple[Symbol, States]:
-    """A step of a gated recurrent unit. layers: the prefix of the layers' names. axis: of the gates."""
+    """A step of a gated recurrent unit. layers: the prefix of the layers' names. axis: the axis of the gates."""
     name = cell._next_name()
     before = states[0]
     from_input, from_state = cell._layers(name + layers, inputs, before)
@@ -258,7 +259,7 @@ def gru_step(cell: Any, inputs: Symbol, states: States, activation: Any, layers:
 class RNNCell(_DenseCell):
     """A simple recurrent cell: activation(W x + b + R h + c).
 
-    num_hidden: the size of its output. activation: a name, as "tanh" or "relu", or a function of a symbol.
+    num_hidden: the size of its output. activation: a name, such as "tanh" or "relu", or a function of a symbol.
     prefix, params: see `BaseRNNCell`.
     """
 
@@ -274,9 +275,9 @@ class RNNCell(_DenseCell):
 
 
 class LSTMCell(_DenseCell):
-    """Long short-term memory, of the gates input, forget, memory and output.
+    """Long short-term memory, with the gates input, forget, memory and output.
 
-    num_hidden: the size of its output and of its memory. forget_bias: what the forget gate's bias begins with.
+    num_hidden: the size of its output and of its memory. forget_bias: the first value of the forget gate's bias.
     prefix, params: see `BaseRNNCell`.
     """
 
@@ -295,7 +296,7 @@ class LSTMCell(_DenseCell):
 
 
 class GRUCell(_DenseCell):
-    """A gated recurrent unit, of the gates reset and update and the new value.
+    """A gated recurrent unit, with the gates reset and update and the new value.
 
     num_hidden: the size of its output. prefix, params: see `BaseRNNCell`.
     """

@@ -1,4 +1,4 @@
-"""Cells made of cells: one behind the other, and two of which one goes backwards in time."""
+"""Cells made of cells: several one behind the other, or two, one of which goes backwards in time."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from mxc.symbol import Symbol
 
 
 class _CellsCell(BaseRNNCell):
-    """A cell of cells, whose states are theirs, one after the other."""
+    """A cell that is made of cells; its states are those of the cells, one after the other."""
 
     _cells: list[BaseRNNCell]
 
@@ -53,7 +53,7 @@ class SequentialRNNCell(_CellsCell):
         self._override_cell_params = params is not None
 
     def add(self, cell: BaseRNNCell) -> None:
-        """Put a cell behind the others. Raises MXNetError for one with given weights where this has given ones too."""
+        """Put a cell behind the others. Raises MXNetError where both the cell and this one were given weights."""
         if self._override_cell_params:
             if not cell._own_params:
                 raise MXNetError("SequentialRNNCell: params are given to it and to a cell that is added; give them to "
@@ -86,7 +86,8 @@ class SequentialRNNCell(_CellsCell):
 class BidirectionalCell(_CellsCell):
     """Two cells, of which the second goes backwards in time; their outputs are joined.
 
-    l_cell, r_cell: the two. params: weights that both share (`RNNParams`). output_prefix: of the joined outputs' names.
+    l_cell, r_cell: the two cells. params: weights that both share (`RNNParams`). output_prefix: the prefix of the names
+    of the joined outputs.
     """
 
     def __init__(self, l_cell: BaseRNNCell, r_cell: BaseRNNCell, params: RNNParams | None = None,
@@ -108,7 +109,7 @@ class BidirectionalCell(_CellsCell):
 
     def unroll(self, length: int, inputs: Inputs, begin_state: States | None = None, layout: str = "NTC",
                merge_outputs: bool | None = None) -> tuple[Any, Any]:
-        """As other cells' `unroll`; the states are a list of those of the first and one of those of the second cell."""
+        """See `BaseRNNCell.unroll`. The states are two lists, those of the first cell and those of the second."""
         self.reset()
         steps, axis = _normalize_sequence(length, inputs, layout, False)
         states = self.begin_state() if begin_state is None else begin_state

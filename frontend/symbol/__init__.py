@@ -1,4 +1,4 @@
-"""`mx.sym`: symbols, and a function for each operator (made from the table when first asked for).
+"""MXNet's `mx.sym`: symbols, and a function for each operator (made from the table when first asked for).
 
 Begin with `symbol.py` (the class) and `construct.py` (how operators are applied); `binding.py` makes executors,
 `inference.py` finds shapes and dtypes. Programs and other modules import the names below and what `__getattr__`
@@ -24,13 +24,13 @@ _OWN = ["Group", "Symbol", "Variable", "arange", "contrib", "eye", "full", "hist
 
 
 def __getattr__(name: str) -> Any:
-    if name == "__all__":  # what `import *` binds; only who asks pays for the operators' names
+    if name == "__all__":  # `import *` asks for this; other programs do not pay for a list of all operators.
         return [*_OWN, "Custom", *functions.public_names()]
     if name == "Custom":
         return importlib.import_module("mxc.operator").symbol_custom
-    if name.startswith("_"):  # underscore operators are found in _internal, as in MXNet
+    if name.startswith("_"):  # Operators with an underscore are in `_internal`, as in MXNet.
         raise AttributeError(f"module 'mxc.symbol' has no attribute {name!r}")
-    function = globals()[name] = functions.lookup(name)  # from now on found without this
+    function = globals()[name] = functions.lookup(name)  # From now on Python finds it without this function.
     return function
 
 

@@ -19,7 +19,8 @@ from mxc.symbol import construct
 
 
 class _Forms(NamedTuple):
-    """One function's operators (of two symbols, symbol and number, number and symbol) and their names' stems."""
+    """The operators of one function (for two symbols, symbol and number, number and symbol), and the stems of automatic
+    names."""
 
     both: str
     scalar: str
@@ -46,7 +47,7 @@ _FORMS = {
 
 
 def _combine(function: str, left: Any, right: Any, compute: Callable[[Any, Any], Any] | None = None) -> Any:
-    """`function` of two symbols, or of a symbol and a number; of two numbers what `compute` gives.
+    """`function` of two symbols, or of a symbol and a number; two numbers give what `compute` makes of them.
 
     Raises TypeError for anything else.
     """
@@ -94,7 +95,7 @@ class Arithmetic:
     """Python's operators for symbols, and the refusal of those that would need values."""
 
     __slots__ = ()
-    __array_ufunc__ = None  # `numpy_number * symbol` comes to us instead of to NumPy
+    __array_ufunc__ = None  # With this, Python calls our methods for `numpy_number * symbol`, not NumPy's.
 
     def __add__(self, other: Any) -> Any:
         return _combine("add", self, other)
@@ -158,7 +159,7 @@ class Arithmetic:
     def __le__(self, other: Any) -> Any:
         return _combine("lesser_equal", self, other)
 
-    __hash__ = None  # type: ignore[assignment]  # == makes a symbol, so a symbol can be no key
+    __hash__ = None  # type: ignore[assignment]  # == makes a symbol, so a symbol cannot be a key of a dict.
 
     def __bool__(self) -> bool:
         raise NotImplementedForSymbol("__bool__", "bool")

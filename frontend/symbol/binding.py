@@ -81,11 +81,11 @@ def simple_bind(symbol: Symbol, ctx: Any, grad_req: Any, type_dict: Mapping[str,
     sharing = set(shared_arg_names or ()) if shared_exec is not None else set()
 
     def array(name: str, source: Mapping[str, Any] | None, buffer_name: str) -> NDArray:
-        """A shared array where one of this shape and dtype is there, else a new one, zero-filled. As in MXNet the
-        executor's must also be where the new one would be, the buffer's may be anywhere, and states are in no buffer.
-        """
+        """A shared array if there is one of this shape and dtype, else a new one, zero-filled. As in MXNet, an array of
+        the executor must also be on the device where the new one would be; an array of the buffer may be anywhere, and
+        the buffer holds no states."""
         shape, dtype = facts[name]
-        assert shape is not None  # inference refuses what stays unknown
+        assert shape is not None  # Inference has refused shapes that stay unknown.
         for place, key in ((source, name), (shared_buffer, buffer_name)):
             old = place.get(key) if place else None
             if (old is not None and old.shape == shape and dtype_name(old.dtype) == dtype

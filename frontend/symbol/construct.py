@@ -19,7 +19,7 @@ from mxc.runtime.array import dtype_name
 if TYPE_CHECKING:
     from mxc.symbol.symbol import Symbol
 
-# Numbers of dtypes and storage types in attributes, as MXNet's files have them.
+# The numbers that stand for dtypes and storage types in the attributes of MXNet's files.
 _DTYPE_CODES = {name: code for code, name in DTYPE_CODES.items()}
 _STORAGE_CODES = {"default": 0, "row_sparse": 1, "csr": 2}
 
@@ -41,7 +41,7 @@ def _storage_code(stype: str) -> int:
 
 
 def stored_attributes(attrs: Mapping[str, str]) -> dict[str, str]:
-    """Attributes under the keys a node keeps them: `lr_mult` as `__lr_mult__`.
+    """Attributes under the keys by which a node keeps them: `lr_mult` as `__lr_mult__`.
 
     Raises MXNetError for `weight_lr_mult`: an attribute of an input belongs to that input's variable.
     """
@@ -136,7 +136,7 @@ def single_entry(symbol: Symbol, what: str) -> Entry:
 
 
 def visible_entries(node: Node) -> list[Entry]:
-    """What a user sees of a node: its outputs without the hidden ones."""
+    """The outputs of a node that a user sees: all but the hidden ones."""
     count = 1 if node.op is None else node.op.num_visible(node.params)
     return [Entry(node, i) for i in range(count)]
 

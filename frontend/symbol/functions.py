@@ -33,7 +33,7 @@ def find(name: str, space: str = "") -> Callable[..., Any]:
 
 
 def lookup(name: str, space: str = "") -> Callable[..., Any]:
-    """The function for `name`, or AttributeError: what a module's `__getattr__` needs."""
+    """The function for `name`. Raises AttributeError, as a module's `__getattr__` must, when there is none."""
     if not operator_calls.is_function(name, space):
         raise AttributeError(operator_calls.no_such("mxc.symbol", name, space))
     return find(name, space)
@@ -89,5 +89,5 @@ def _symbol(key: str, value: object) -> Any:
 
 
 def _symbols_of(kwargs: dict[str, Any]) -> dict[str, Any]:
-    """Take the symbols out of keyword arguments."""
+    """Take the symbols out of keyword arguments, and return them."""
     return {key: kwargs.pop(key) for key in list(kwargs) if isinstance(kwargs[key], Arithmetic)}

@@ -15,7 +15,7 @@ from mxc.util import is_np_shape
 if TYPE_CHECKING:
     from mxc.symbol.symbol import Symbol
 
-_MOST_NAMED = 10  # arguments that a warning lists at most
+_MOST_NAMED = 10  # the most arguments that a warning lists
 
 
 def shapes(symbol: Symbol, args: Sequence[Any], kwargs: Mapping[str, Any], partial: bool) -> Any:
@@ -62,7 +62,7 @@ def types(symbol: Symbol, args: Sequence[Any], kwargs: Mapping[str, Any], partia
 
 
 def _named(symbol: Symbol, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-    """What is given, by argument, without what is None. Raises MXNetError for more values than arguments."""
+    """The given values that are not None, by argument. Raises MXNetError for more values than arguments."""
     names = symbol.list_arguments()
     if len(args) > len(names):
         raise MXNetError(f"{len(args)} values for {len(names)} arguments: {', '.join(names)}")

@@ -7,7 +7,7 @@ from mxc.base import NotImplementedForSymbol
 from mxc.compiler.error import UnsupportedError
 from mxc.operator_calls import METHODS, add_methods
 
-# What needs values, which a symbol does not have.
+# Methods that need values, which a symbol does not have.
 _ARRAY_ONLY = ["as_in_context", "asnumpy", "asscalar", "backward", "copy", "detach", "wait_to_read"]
 
 

@@ -1,7 +1,8 @@
 """Random numbers in graphs: `mx.sym.random.uniform` and so on, drawn anew in each forward run.
 
-Distribution parameters are numbers, or symbols that hold one for each distribution; `shape` is then what is drawn of
-each. dtype: float32 unless given, or the symbols' own. kwargs: name and attr of the symbol.
+Distribution parameters are numbers, or symbols that hold a number for each of several distributions; then numbers of
+the shape `shape` are drawn from each. dtype: float32 unless given, or the symbols' own. kwargs: name and attr of the
+symbol.
 """
 from __future__ import annotations
 
@@ -68,7 +69,8 @@ def randint(low: Any, high: Any, shape: Any = _Null, dtype: Any = _Null, **kwarg
 
 
 def multinomial(data: Symbol, shape: Any = _Null, get_prob: bool = True, dtype: Any = "int32", **kwargs: Any) -> Symbol:
-    """Classes drawn with the probabilities along the last axis of `data`; `get_prob`: and their log probabilities."""
+    """Classes drawn with the probabilities along the last axis of `data`; with `get_prob` also their log
+    probabilities."""
     return functions.find("_sample_multinomial")(data, shape=shape, get_prob=get_prob, dtype=dtype, **kwargs)
 
 

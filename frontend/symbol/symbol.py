@@ -42,14 +42,15 @@ class Symbol(Arithmetic, OperatorMethods):
     __slots__ = ("entries",)
 
     def __init__(self, entries: list[Entry] | None) -> None:
-        """entries: the outputs; None in MXNet's pickles, where the state that follows has the graph."""
+        """Make a symbol. entries: its outputs; None when MXNet's pickle is read, where a state with the graph follows.
+        """
         self.entries = list(entries or ())
 
     # -- the graph
 
     @property
     def graph(self) -> Graph:
-        """The graph of what this symbol's outputs need."""
+        """The graph of all nodes that this symbol's outputs need."""
         return Graph(self.entries)
 
     @property
@@ -88,7 +89,7 @@ class Symbol(Arithmetic, OperatorMethods):
         return [node.name for node in variables if node in aux]
 
     def list_outputs(self) -> list[str]:
-        """Names of the outputs: a variable's own, NODE_OUTPUT of an operator's."""
+        """Names of the outputs: NODE_OUTPUT for an operator's, the variable's own name for a variable."""
         return [output_name(entry) for entry in self.entries]
 
     def get_internals(self) -> Symbol:
@@ -96,7 +97,7 @@ class Symbol(Arithmetic, OperatorMethods):
         return Symbol([entry for node in topological(self.entries) for entry in construct.visible_entries(node)])
 
     def get_children(self) -> Symbol | None:
-        """A group of what the symbol's nodes read; None for variables."""
+        """A group of the inputs of the symbol's nodes; None for variables."""
         nodes = dict.fromkeys(entry.node for entry in self.entries)
         below = [entry for node in nodes for entry in node.inputs]
         return Symbol(below) if below else None
@@ -144,8 +145,8 @@ class Symbol(Arithmetic, OperatorMethods):
         return node.attrs.get(key, node.attrs.get(hidden_key(key)))
 
     def list_attr(self, recursive: bool = False) -> dict[str, str]:
-        """All attributes of the node, of a group the first one. Raises DeprecationWarning with `recursive`: use
-        `attr_dict`."""
+        """All attributes of the node; for a group, those of its first node. Raises DeprecationWarning with `recursive`:
+        use `attr_dict`."""
         if recursive:
             raise DeprecationWarning("Symbol.list_attr with recursive=True has been deprecated. Please use attr_dict "
                                      "instead.")
@@ -184,7 +185,7 @@ class Symbol(Arithmetic, OperatorMethods):
         return _rebuilt(self, {})
 
     def __getstate__(self) -> dict[str, str]:
-        """What pickle keeps: the JSON text, as `handle`."""
+        """The state that pickle keeps: the JSON text, under the key `handle`."""
         return {"handle": self.tojson(remove_amp_cast=False)}
 
     def __setstate__(self, state: Mapping[str, str]) -> None:
@@ -232,7 +233,7 @@ class Symbol(Arithmetic, OperatorMethods):
         return shapes(self, args, kwargs, partial=False)
 
     def infer_shape_partial(self, *args: Any, **kwargs: Any) -> Any:
-        """As `infer_shape`, but returns what could be found: () where nothing is known, 0 for unknown dimensions."""
+        """Like `infer_shape`, but returns what could be found: () where nothing is known, 0 for unknown dimensions."""
         from mxc.symbol.inference import shapes
 
         return shapes(self, args, kwargs, partial=True)
@@ -248,7 +249,7 @@ class Symbol(Arithmetic, OperatorMethods):
         return types(self, args, kwargs, partial=False)
 
     def infer_type_partial(self, *args: Any, **kwargs: Any) -> Any:
-        """As `infer_type`, but returns what could be found, with None for what is not known."""
+        """Like `infer_type`, but returns what could be found, with None for types that are not known."""
         from mxc.symbol.inference import types
 
         return types(self, args, kwargs, partial=True)
@@ -279,10 +280,9 @@ class Symbol(Arithmetic, OperatorMethods):
 
         type_dict: dtypes by argument; grad_req as in `bind`; kwargs: shapes by argument (other names are ignored).
         shared_exec: an executor whose arrays are used again: auxiliary states, and the arguments and gradients named
-        in shared_arg_names. shared_buffer: arrays by name to use again, where new ones of arguments and gradients are
-        put. An array is only
-        used again when shape and dtype are the same. group2ctx: as in `bind`; an array is in the context of its
-        variable's group, or in `ctx`.
+        in shared_arg_names. shared_buffer: arrays by name that are used again; new ones of arguments and gradients are
+        added to it. An array is only used again when shape and dtype are the same. group2ctx: as in `bind`; an array is
+        in the context of its variable's group, or in `ctx`.
 
         Raises MXNetError (a RuntimeError) when shapes or dtypes do not follow, contradict each other, or grad_req
         does not fit.

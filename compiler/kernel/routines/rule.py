@@ -13,7 +13,7 @@ Shape = tuple[int, ...]
 
 
 class RoutineNode(Protocol):
-    """The node: shapes and dtypes of its inputs, by position, and of all its outputs."""
+    """What a routine rule sees of its node: shapes and dtypes of its inputs, by position, and of all its outputs."""
 
     out_shapes: Sequence[Shape]
     out_dtypes: Sequence[str]

@@ -17,12 +17,12 @@ DTYPES = (*FLOATS, "bool", "uint8", "int8", "int32", "int64", "uint32", "uint64"
 class Spec:
     """A routine: `function(first, last, inputs..., outputs..., scratch..., integers..., *, constants...)`.
 
-    It does units first <= u < last, each independent of the others. inputs, outputs: flat arrays; scratch: (name,
-    dtype, count) of arrays that are private to the running thread and hold anything at first; integers: run-time
-    extents; constants: baked into the code, dtype names being callables that convert. units, and the counts of scratch,
-    are Python expressions over integers and constants; a scratch dtype may be the name of a constant. over: pairs of an
-    output and an input that may be one array, where their sizes are equal: what it writes to a place then depends on
-    what it has read there.
+    A call of it does the units first <= u < last, which are independent of each other. inputs, outputs: names of flat
+    arrays. scratch: (name, dtype, count) of arrays that are private to the running thread and hold anything at first.
+    integers: names of run-time integers. constants: names of what is baked into the code; a constant that is a dtype
+    is a function that converts to it. units, and the counts of scratch, are Python expressions over integers and
+    constants; a scratch dtype may be the name of a constant. over: pairs of an output and an input that may be one
+    array where their sizes are equal: what the routine writes to a place then depends on what it has read there.
     """
 
     name: str
@@ -48,7 +48,8 @@ _declared: dict[str, Spec] = {}  # of the modules that are imported, by name
 def routine(inputs: Sequence[str], outputs: Sequence[str], units: str,
             scratch: Mapping[str, tuple[str, str]] | None = None,
             over: Mapping[str, str] | None = None) -> Callable[[Function], Function]:
-    """Declares the decorated function a routine; see Spec. Raises MXNetError when its parameters are others."""
+    """Declares the decorated function to be a routine; see Spec. Raises MXNetError when its parameters do not begin
+    with the arrays named here, and when there is another routine of its name."""
 
     def declare(function: Function) -> Function:
         parameters = inspect.signature(function).parameters
@@ -80,7 +81,7 @@ def specs() -> Mapping[str, Spec]:
 
 
 def find(name: str) -> Spec:
-    """The routine of that name: of a rule that was asked, or of any operator. Raises MXNetError when there is none."""
+    """The routine of that name. Raises MXNetError when no operator's family declares it."""
     found = _declared.get(name) or specs().get(name)
     if found is None:
         raise MXNetError(f"there is no routine {name!r}; there are {', '.join(sorted(specs()))}")
@@ -93,14 +94,14 @@ def numbers(kernel: RoutineKernel) -> dict[str, object]:
 
 
 def evaluate(text: str, names: Mapping[str, object]) -> int:
-    """The value of an expression over integers and constants, as declarations have them."""
+    """The value of an expression of a declaration, over integers and constants."""
     value = eval(text, {"__builtins__": {}, "min_": min, "max_": max}, dict(names))  # our own source's text
     assert isinstance(value, int)
     return value
 
 
 def units(kernel: RoutineKernel) -> int:
-    """Independent pieces of work."""
+    """How many units of work the kernel has."""
     return evaluate(find(kernel.routine).units, numbers(kernel))
 
 

@@ -36,7 +36,7 @@ pow_, sum_ = np.power, np.add  # sum_: in any order, so that a loop of them can 
 
 
 def __getattr__(name: str) -> Any:
-    """The word of a built-in function, as `exp_` of `exp`."""
+    """The word of a built-in function, such as `exp_` for `exp`."""
     found = BUILTINS.get(name.removesuffix("_"))
     if found is None or not name.endswith("_") or found.step in ("where", "and", "or", "not"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
@@ -52,20 +52,20 @@ def fma_(a, b, c):
 
 
 def rand_(seed, offset, index):
-    """uint32 of the counter-based generator."""
+    """A uint32 of the counter-based generator."""
     return uint32(philox.words(seed, offset, index))
 
 
 def uniform_(seed, offset, index):
-    """float64 in [0, 1), of two words of the counter-based generator."""
+    """A float64 in [0, 1), made of two words of the counter-based generator."""
     return float64(philox.uniform((seed, offset), index))
 
 
 def product_(to, at, rows, left, start, depth, packed, columns):
     """Adds left, (rows, depth) from `start` on, times a matrix (depth, columns) to `to`, (rows, columns) from `at` on.
 
-    packed: the matrix as (ceil(columns / PANEL), depth, PANEL), what fills the last panel being anything. All are dense
-    float32 or float64.
+    packed: the matrix as (ceil(columns / PANEL), depth, PANEL), where anything may fill up the last panel. All arrays
+    are dense, of float32 or float64.
     """
     panels = -(-columns // PANEL)
     matrix = packed[:panels * depth * PANEL].reshape(panels, depth, PANEL).transpose(1, 0, 2).reshape(depth, -1)

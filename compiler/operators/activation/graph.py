@@ -25,7 +25,7 @@ def activation(builder: GraphBuilder, node: Node, inputs: list[Entry], options: 
 
 
 def leaky_relu(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry]:
-    """x where x > 0, elsewhere what `act_type` says; of rrelu also the slopes.
+    """x where x > 0, elsewhere the function that `act_type` names; for rrelu also the slopes.
 
     gelu alone is not of that form: x times the standard normal distribution's function.
     """
@@ -78,7 +78,8 @@ def leaky_relu_grad(g: Gradient) -> list[Entry | None]:
         low = g.make("elemwise_mul", og, as_dtype(g.builder, g.outputs[1], g.dtype(og)))
     elif kind in ("elu", "selu"):
         factor = g.params.slope if kind == "elu" else SELU_SCALE * SELU_ALPHA
-        negative = g.make("_minimum_scalar", x, scalar=0.0)  # what overflows would make NaN of higher derivatives
+        # Without the bound exp(x) would overflow for large x, and make higher derivatives NaN.
+        negative = g.make("_minimum_scalar", x, scalar=0.0)
         low = g.make("elemwise_mul", og, g.scaled(g.make("exp", negative), float(factor)))
     else:
         slope = (g.params.lower_bound + g.params.upper_bound) / 2 if kind == "rrelu" else g.params.slope

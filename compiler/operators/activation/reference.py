@@ -13,8 +13,11 @@ from mxc.compiler.scalar_functions.special import erf
 
 def leaky_relu(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws) -> list[np.ndarray]:
     """x above 0; below: slope x (leaky), gamma x (prelu), a random slope times x (rrelu), slope (exp(x) - 1) (elu),
-    the same with selu's constants, all scaled (selu). gelu is x (1 + erf(x / sqrt 2)) / 2. And rrelu's slopes, 0 in
-    inference, where they are all (lower_bound + upper_bound) / 2."""
+    the same with selu's constants, all scaled (selu). gelu is x (1 + erf(x / sqrt 2)) / 2.
+
+    The second output holds rrelu's slopes. In inference it holds zeros, and negative x are multiplied by (lower_bound +
+    upper_bound) / 2.
+    """
     data = inputs[0].astype(np.float64)
     kind = params.act_type
     slopes = np.zeros(data.shape)

@@ -1,4 +1,4 @@
-"""Shapes of activations chosen by a parameter, and the constants of one that is chosen so."""
+"""Shapes of activations chosen by a parameter, and the constants of selu, which is one of them."""
 from __future__ import annotations
 
 from mxc.compiler.error import MXNetError

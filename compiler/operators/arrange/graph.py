@@ -17,7 +17,7 @@ def to_own_shape(builder: GraphBuilder, node: Node, inputs: list[Entry], options
 
 
 def reverse(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry]:
-    """A slice with step -1."""
+    """A slice with step -1 along each of the axes."""
     axes = reversed_axes(node.params)
     if not axes:
         return inputs
@@ -40,12 +40,12 @@ def broadcast_like(builder: GraphBuilder, node: Node, inputs: list[Entry], optio
 
 
 def reshape_grad(g: Gradient) -> list[Entry | None]:
-    """The input's shape again."""
+    """og in the input's shape."""
     return [as_shape(g.builder, g.og, g.shape(g.inputs[0]))]
 
 
 def transpose_grad(g: Gradient) -> list[Entry | None]:
-    """The inverse permutation; without axes the order was reversed."""
+    """og transposed by the inverse permutation; without `axes` the forward pass has reversed the axes."""
     ndim = len(g.shape(g.inputs[0]))
     axes = tuple(a % ndim for a in g.params.axes) or tuple(range(ndim))[::-1]
     inverse = tuple(axes.index(i) for i in range(ndim))
@@ -53,7 +53,7 @@ def transpose_grad(g: Gradient) -> list[Entry | None]:
 
 
 def broadcast_grad(g: Gradient) -> list[Entry | None]:
-    """The sum over what was repeated."""
+    """og summed over the axes that were repeated."""
     return [g.sum_to(g.og, g.shape(g.inputs[0]))]
 
 
@@ -67,7 +67,7 @@ def sum_over(g: Gradient, entry: Entry, wide: Shape, axes: Sequence[int], shape:
 
 
 def tile_grad(g: Gradient) -> list[Entry | None]:
-    """The sum over what was repeated: each axis split into how often it is there and its own extent."""
+    """og summed over the copies: each axis is split into (number of copies, extent in the input)."""
     shape, reps = g.shape(g.inputs[0]), tuple(g.params.reps)
     rank = max(len(shape), len(reps))
     ones = (1,) * rank
@@ -77,23 +77,23 @@ def tile_grad(g: Gradient) -> list[Entry | None]:
 
 
 def repeat_grad(g: Gradient) -> list[Entry | None]:
-    """The sum over what was repeated, as an axis after the axis (after all without one)."""
+    """og summed over the copies of each element: they form an axis of their own behind `axis`, or behind all axes."""
     shape, axis = g.shape(g.inputs[0]), g.params.axis
     after = len(shape) if axis is None else axis % len(shape) + 1
     return [sum_over(g, g.og, (*shape[:after], g.params.repeats, *shape[after:]), (after,), shape)]
 
 
 def again_grad(g: Gradient) -> list[Entry | None]:
-    """reverse: the same once more."""
+    """reverse: og reversed in the same way."""
     assert g.node.op is not None
     return [g.make(g.node.op.name, g.og, **g.params)]
 
 
 def depth_to_space_grad(g: Gradient) -> list[Entry | None]:
-    """The inverse."""
+    """space_to_depth of og, the inverse of the operator."""
     return [g.make("space_to_depth", g.og, **g.params)]
 
 
 def space_to_depth_grad(g: Gradient) -> list[Entry | None]:
-    """The inverse."""
+    """depth_to_space of og, the inverse of the operator."""
     return [g.make("depth_to_space", g.og, **g.params)]

@@ -21,14 +21,14 @@ def transpose(c: IndexNode, params: Params, index: Index) -> Value:
 
 
 def tile(c: IndexNode, params: Params, index: Index) -> Value:
-    """The index within one of the copies; axes that the data has not are dropped."""
+    """The index within one of the copies; axes that the data does not have are dropped."""
     shape = c.shape(0)
     own = index[len(index) - len(shape):]
     return c.load(0, [ir.apply("mod", i, number(extent)) for i, extent in zip(own, shape, strict=True)])
 
 
 def repeat(c: IndexNode, params: Params, index: Index) -> Value:
-    """Along the axis, or along all in a row, the place over how often each element is there."""
+    """The place along `axis` (without one: among all elements in a row), divided by the number of repeats."""
     times = number(params.repeats)
     if params.axis is None:
         return c.load(0, unflatten(ir.apply("div", flatten(index, c.out_shape), times), c.shape(0)))
@@ -37,7 +37,7 @@ def repeat(c: IndexNode, params: Params, index: Index) -> Value:
 
 
 def depth_to_space(c: IndexNode, params: Params, index: Index) -> Value:
-    """The place within the block is the slower part of the channel's number."""
+    """The data's element; the place within the block is the slower part of its channel's number."""
     n, channel, row, column = index
     size = number(params.block_size)
     block = flatten((ir.apply("mod", row, size), ir.apply("mod", column, size)), (params.block_size,) * 2)

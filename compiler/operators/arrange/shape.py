@@ -103,7 +103,7 @@ def reshape(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
     if out is None:
         return ins, outs
     out, data = _completed(out, data), _completed(data, out)
-    if 0 not in data and math.prod(data) != math.prod(out):  # 0 in out: more in the codes than in the data
+    if 0 not in data and math.prod(data) != math.prod(out):  # `out` has a 0 where the codes ask for more than the data.
         raise MXNetError(f"cannot reshape {data} of {math.prod(data)} elements to {out} of {math.prod(out)}: use 0 or "
                          "-1 for sizes that follow the data (such as the batch, which is split between devices)")
     return [data], [out]
@@ -118,7 +118,8 @@ def flatten(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
 
 
 def transpose(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
-    """Axis i of the output is axis axes[i] of the data; without `axes` all are reversed. Known either way."""
+    """Axis i of the output is axis axes[i] of the data; without `axes` all are reversed. Either shape gives the other.
+    """
     data, out = ins[0], outs[0]
     axes = params["axes"]
     assert isinstance(axes, tuple)
@@ -138,7 +139,7 @@ def transpose(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes
 
 
 def expand_dims(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
-    """A new axis of size 1 at position `axis` of the output. Known either way."""
+    """A new axis of size 1 at position `axis` of the output. Either shape gives the other."""
     data, out = ins[0], outs[0]
     axis = params["axis"]
     assert isinstance(axis, int)
@@ -189,7 +190,7 @@ def tile(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
 
 
 def repeat(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
-    """`repeats` of each element along `axis`; without an axis of all elements in a row."""
+    """Each element `repeats` times along `axis`; without an axis, all elements in a row are repeated."""
     data, times, axis = ins[0], params["repeats"], params["axis"]
     assert isinstance(times, int)
     if data is None:
@@ -202,7 +203,7 @@ def repeat(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
 
 
 def swap_axis(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
-    """Axes dim1 and dim2 in each other's place. Known either way."""
+    """Axes dim1 and dim2 in each other's place. Either shape gives the other."""
     known = ins[0] if ins[0] is not None else outs[0]
     if known is None:
         return ins, outs
@@ -240,7 +241,7 @@ def squeeze(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
 
 
 def reverse(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
-    """The data's shape. Raises MXNetError for an axis that there is not; negative ones are none."""
+    """The data's shape. Raises MXNetError for an axis that does not exist; negative ones are refused too."""
     known = merge(ins[0], outs[0])
     axes = tuple(params.axis)
     if known is not None and any(not 0 <= a < len(known) for a in axes):

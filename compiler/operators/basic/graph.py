@@ -1,8 +1,6 @@
 """Decompositions and gradients of elementwise operators.
 
-Rules that operators of several families name are here, too.
-
-A sum of many arrays is made of a few at a time.
+Rules that operators of several families name are here, too. A sum of many arrays becomes several sums of a few each.
 """
 from __future__ import annotations
 
@@ -13,7 +11,7 @@ from mxc.compiler.graph.gradient_rule import Gradient, ignores
 from mxc.compiler.graph.graph import Entry, GraphBuilder, Node
 from mxc.compiler.graph.options import Options
 
-MOST_TERMS = 23  # arrays that one node adds up: with the sum they are as many as one kernel may have (lowering/fuse.py)
+MOST_TERMS = 23  # arrays that one node adds up: with their sum they are MAX_BUFFERS, see lowering/fuse.py
 
 
 def where(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry] | None:
@@ -32,8 +30,8 @@ def first_input(builder: GraphBuilder, node: Node, inputs: list[Entry], options:
 
 
 def add_n(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry] | None:
-    """The first terms, then that sum and the next ones, and so on: added in the order in which they come, as one
-    expression would, whatever their number. Sums of float16 are rounded once, at the end."""
+    """A chain of sums: the first terms are added up, then that sum and the next terms, and so on. Terms are thus added
+    in their order, whatever their number is. Sums of float16 are rounded once, at the end."""
     if len(inputs) <= MOST_TERMS:
         return None
     terms = [widened(builder, e) for e in inputs]
@@ -45,7 +43,7 @@ def add_n(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Optio
 
 
 def div_sqrt_dim(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry]:
-    """A division by a number."""
+    """The data divided by a number, the root of their last extent."""
     return [builder.make("_div_scalar", inputs[0], name=node.name, scalar=sqrt(builder.shape(inputs[0])[-1]))]
 
 

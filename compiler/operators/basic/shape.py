@@ -134,14 +134,14 @@ def int64_only(params: Params, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtype
 
 
 def floating(params: Params, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
-    """As `same_dtype`, for operators that take floats alone."""
+    """Like `same_dtype`, for operators that take only floats."""
     ins, outs = same_dtype(params, ins, outs)
     require_kind(ins[0], "float", "data")
     return ins, outs
 
 
 def numbers(params: Params, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
-    """As `same_dtype`, for operators that do not take bool."""
+    """Like `same_dtype`, for operators that do not take bool."""
     ins, outs = same_dtype(params, ins, outs)
     if ins[0] == "bool":
         raise MXNetError("expected data of a float or int dtype, got bool")

@@ -1,6 +1,6 @@
 """Decompositions and gradients of operators on boxes.
 
-What is kept of boxes is found by a routine; a gather, which fuses with its neighbours, reads it.
+A routine finds which boxes are kept; a gather, which fuses with its neighbours, reads their rows.
 """
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _column(builder: GraphBuilder, data: Entry, column: int) -> Entry:
 
 
 def bipartite_matching(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry]:
-    """All leading axes in one, and the pairs as integers first."""
+    """The pairs, which a routine finds over one leading axis that stands for all; they are integers until the end."""
     data = inputs[0]
     shape, dtype = builder.shape(data), builder.dtype(data)
     batch = prod(shape[:-2])
@@ -59,7 +59,7 @@ def bipartite_matching(builder: GraphBuilder, node: Node, inputs: list[Entry], o
 
 
 def multibox_prior(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry]:
-    """Without the data, whose shape alone counts."""
+    """The priors without the data as an input: only the data's shape counts, and that is known."""
     height, width = builder.shape(inputs[0])[2:4]
     return [builder.make("_mxc_priors", name=node.name, height=height, width=width, **node.params)]
 
@@ -100,8 +100,8 @@ def multibox_target(builder: GraphBuilder, node: Node, inputs: list[Entry], opti
 
 
 def box_nms_grad(g: Gradient) -> list[Entry | None]:
-    """og's rows back to where they came from, which the hidden output tells; as they are, where coordinates were
-    converted too."""
+    """og's rows, put back to the rows that they came from, which the hidden output tells. A conversion of coordinates
+    in the forward pass is not undone."""
     shape = g.shape(g.inputs[0])
     rows = prod(shape[:-1])
     order = as_shape(g.builder, g.outputs[1], (rows,))

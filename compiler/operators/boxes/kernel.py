@@ -87,12 +87,13 @@ def kept_boxes(c: IndexNode, params: Params, index: Index) -> Value:
     else:
         half = halved(two)
         other = ir.apply("where", low, ir.apply("sub", one, half), ir.apply("add", one, half))
-    negative = ir.apply("lt", c.load(0, (row, start), named, blank), ir.const(0.0, c.out_dtype))  # NaN is not
+    # NaN does not count as negative.
+    negative = ir.apply("lt", c.load(0, (row, start), named, blank), ir.const(0.0, c.out_dtype))
     return ir.apply("where", ir.apply("and", inside, ir.apply("not", negative)), other, value)
 
 
 def offsets(ends: Sequence[tuple[Value, Value]]) -> tuple[Value, Value]:
-    """Of two boxes in one direction: the distance of their centres, and the second's size, both in sizes of the first.
+    """For two boxes in one direction: the distance of their centres and the second's size, in sizes of the first.
 
     ends: the lower ends of both, and the upper ends."""
     size, other = (ir.apply("sub", high, low) for low, high in zip(*ends, strict=True))
@@ -121,7 +122,8 @@ def box_encode(c: IndexNode, params: Params, index: Index) -> Value:
 
 
 def priors(c: IndexNode, params: Params, index: Index) -> Value:
-    """The centre by the place, minus or plus a half of the size by the number of the anchor at the place."""
+    """A corner's coordinate: the centre, which follows from the place, minus or plus half of the size, which follows
+    from the anchor's number at the place."""
     _, position, column = index
     shapes = [(size, params.ratios[0]) for size in params.sizes]
     shapes += [(params.sizes[0], ratio) for ratio in params.ratios[1:]]
@@ -418,8 +420,8 @@ def assign(first, last, anchors, labels, match, best, overlaps, done, batch, n, 
 
 @routine(inputs=("match", "best", "ranks"), outputs=("out",), units="batch")
 def mine(first, last, match, best, ranks, out, batch, n, *, ratio, threshold, real):
-    """match with -2 instead of -1 but for the negative anchors that count: the first of ranks whose `best` is below the
-    threshold, `ratio` times as many as there are matches. All arrays are (batch, n)."""
+    """`match`, in which -1 becomes -2 except for negative anchors that count: the first in the order of ranks whose
+    `best` is below the threshold, `ratio` times as many as there are matches. All arrays are (batch, n)."""
     for unit in range(first, last):
         base = unit * n
         matched = int64(0)

@@ -167,7 +167,7 @@ def multibox_prior(params: Params, inputs: list[np.ndarray], is_train: bool,
 
 
 def priors(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws) -> list[np.ndarray]:
-    """The same of height times width places."""
+    """The priors of multibox_prior for an image of height times width places, which are parameters here."""
     return [_priors(params, params.height, params.width)]
 
 
@@ -253,7 +253,7 @@ def assign(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws)
 
 
 def mine(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws) -> list[np.ndarray]:
-    """match with -2 instead of -1 but for the negative anchors that count."""
+    """`match`, in which -1 becomes -2 except for the negative anchors that count."""
     match, best, ranks = inputs
     out = np.where(match >= 0, match.astype(int), -2)
     for row, marks, tops, order in zip(out, match, best, ranks.astype(int), strict=True):

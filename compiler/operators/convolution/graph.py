@@ -1,8 +1,6 @@
 """Decompositions and gradients of convolutions.
 
-col2im is the gradient of a convolution.
-
-The gradients of im2col and col2im are each other.
+col2im is the gradient of a convolution. im2col and col2im are the gradients of each other.
 """
 from __future__ import annotations
 
@@ -61,7 +59,7 @@ def _window(g: Gradient) -> dict[str, object]:
 
 
 def convolution_grad(g: Gradient) -> list[Entry | None]:
-    """To the data the transposed convolution of og, to the weight the correlation of the data with og."""
+    """The data get the transposed convolution of og, the weight gets the correlation of the data with og."""
     data, weight = g.inputs[:2]
     window = _window(g)
     to_data = g.make("_mxc_conv_data_grad", g.og, weight, shape=g.shape(data), **window) if g.asked[0] else None
@@ -71,7 +69,7 @@ def convolution_grad(g: Gradient) -> list[Entry | None]:
 
 
 def convolution_data_grad_grad(g: Gradient) -> list[Entry | None]:
-    """A map that is linear in both: to out_grad the convolution of og, to the weight the correlation with og."""
+    """The map is linear in both inputs: out_grad gets the convolution of og, the weight the correlation with og."""
     out_grad, weight = g.inputs
     window = {key: g.params[key] for key in _WINDOW}
     back = None
@@ -81,8 +79,8 @@ def convolution_data_grad_grad(g: Gradient) -> list[Entry | None]:
 
 
 def convolution_weight_grad_grad(g: Gradient) -> list[Entry | None]:
-    """A map that is linear in both; og is like a weight: to the data its transposed convolution of out_grad, to
-    out_grad its convolution of the data."""
+    """The map is linear in both inputs, and og has the shape of a weight: the data get the transposed convolution of
+    out_grad with it, and out_grad gets the convolution of the data with it."""
     data, out_grad = g.inputs
     window = {key: g.params[key] for key in _WINDOW}
     to_data = g.make("_mxc_conv_data_grad", out_grad, g.og, shape=g.shape(data), **window) if g.asked[0] else None
@@ -93,10 +91,10 @@ def convolution_weight_grad_grad(g: Gradient) -> list[Entry | None]:
 
 
 def im2col_grad(g: Gradient) -> list[Entry | None]:
-    """What flows into the columns, added where they come from."""
+    """og, each element added to the place in the data that it was read from."""
     return [g.make("col2im", g.og, output_size=g.shape(g.inputs[0])[2:], **g.params)]
 
 
 def col2im_grad(g: Gradient) -> list[Entry | None]:
-    """The columns of what flows in."""
+    """The columns (im2col) of og."""
     return [g.make("im2col", g.og, **{k: v for k, v in g.params.items() if k != "output_size"})]

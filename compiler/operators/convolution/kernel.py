@@ -87,7 +87,7 @@ def _blocked_axes(rank: int) -> tuple[int, ...]:
 
 
 def _blocked_strides(data: Shape, rank: int) -> tuple[int, ...]:
-    """Strides over (n, block, d, h, w) of blocks, or of a plain array as of blocks of one channel."""
+    """Strides over (n, block, d, h, w) of an array in blocks; a plain array counts as one in blocks of one channel."""
     strides = dense(data)
     return (*strides[:2], *_rows_first(strides[2 : 2 + rank], 0))
 

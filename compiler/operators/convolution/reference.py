@@ -1,8 +1,7 @@
 """The reference of convolutions.
 
-Loops over the kernel's taps. Everything is computed in float64 and rounded by the caller.
-
-Of what the layout pass makes, the packed weight is unpacked and the plain operator runs.
+Each is a loop over the kernel's taps. Everything is computed in float64 and rounded by the caller. The operators that
+the layout pass makes unpack their weight and run the plain operator.
 """
 from __future__ import annotations
 
@@ -25,7 +24,7 @@ from mxc.compiler.ops import winograd
 from mxc.compiler.ops.operator import Params
 from mxc.compiler.ops.philox import Draws
 
-ALL = (slice(None), slice(None))  # of batch and channels
+ALL = (slice(None), slice(None))  # selects all of batch and channels
 
 
 def _taps(g: Geometry) -> Iterator[tuple[tuple[slice | int, ...], tuple[int, ...]]]:
@@ -62,7 +61,7 @@ def _forward(data: np.ndarray, weight: np.ndarray, g: Geometry) -> np.ndarray:
 
 
 def _data_grad(grad: np.ndarray, weight: np.ndarray, g: Geometry, shape: tuple[int, ...]) -> np.ndarray:
-    """The gradient of `_forward` with respect to data of `shape`; what of `grad` meets no data is left out."""
+    """The gradient of `_forward` with respect to data of `shape`; elements of `grad` that meet no data are left out."""
     room = [max(n + 2 * p, s * (m - 1) + e)
             for n, p, s, m, e in zip(shape[2:], g.pad, g.stride, grad.shape[2:], g.extents, strict=True)]
     parts = []
@@ -135,7 +134,7 @@ def packed_convolution(params: Params, inputs: list[np.ndarray], is_train: bool,
 
 
 def blocked_convolution(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws) -> list[np.ndarray]:
-    """Convolution without bias of an array whose channels lie in blocks (or of a plain one), into blocks."""
+    """Convolution without bias, whose result lies in blocks of channels; so do the data, or they are plain."""
     data, packed = inputs
     rank, groups, filters = len(params.kernel), params.num_group, params.num_filter
     inner = data.shape[-1] if data.ndim == rank + 3 else 1
@@ -229,7 +228,7 @@ def im2col(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws)
 
 
 def col2im(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws) -> list[np.ndarray]:
-    """Each element of the columns added where it comes from."""
+    """Each element of the columns, added to the place in the data that im2col reads it from."""
     data, size = inputs[0], tuple(params.output_size)
     g = column_geometry(params)
     taps, counts = math.prod(g.kernel), column_windows(g, size)

@@ -173,8 +173,8 @@ def _windows(params: Params, space: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _packed(params: Params, filters: int, channels: int, by_channel: bool = False) -> tuple[int, ...]:
-    """The weight of a convolution: per group rows of a filter's (or a channel's) numbers packed, or with block 0 as it
-    is, (filters, channels of a group, kernel)."""
+    """The shape of a convolution's weight. Packed, each group has rows of the numbers of one filter (`by_channel`: of
+    one channel); with block 0 it is not packed: (filters, channels of a group, kernel)."""
     groups, block = params.num_group, params.block
     if not block:
         return (filters, channels // groups, *params.kernel)
@@ -270,7 +270,7 @@ def winograd_convolution(params: Params, ins: Shapes, outs: Shapes) -> tuple[Sha
 
 
 def column_geometry(params: Params) -> Geometry:
-    """The windows of im2col and col2im: a convolution's without groups."""
+    """The windows of im2col and col2im: those of a convolution without groups."""
     return geometry(Params({**params, "num_group": 1}))
 
 

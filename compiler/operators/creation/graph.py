@@ -7,13 +7,13 @@ from mxc.compiler.graph.options import Options
 
 
 def shape_array(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry]:
-    """The extents, which are known."""
+    """The extents as a constant: they are known when the graph is compiled."""
     parts = [filled(builder, (1,), n, "int64") for n in builder.shape(inputs[0])]
     return parts if len(parts) == 1 else [builder.make("Concat", *parts, name=node.name, num_args=len(parts), dim=0)]
 
 
 def size_array(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry]:
-    """The number of elements, which is known."""
+    """The number of elements as a constant: it is known when the graph is compiled."""
     count = 1
     for n in builder.shape(inputs[0]):
         count *= n

@@ -18,7 +18,7 @@ def _progression(params: Params, first: float, position: Value, dtype: str) -> V
 
 
 def arange(c: IndexNode, params: Params, index: Index) -> Value:
-    """start + step * (i // repeat); with one number alone from 0 on."""
+    """start + step * (i // repeat); where only one number is given, it is the stop, and start is 0."""
     return _progression(params, 0.0 if params.stop is None else params.start, index[0], c.out_dtype)
 
 
@@ -28,7 +28,7 @@ def arange_like(c: IndexNode, params: Params, index: Index) -> Value:
 
 
 def index_array(c: IndexNode, params: Params, index: Index) -> Value:
-    """The last axis chooses which of the other axes' indices it is."""
+    """The index of the element along one axis of the data; the place along the last axis chooses which axis."""
     axes = index_axes(params, len(index) - 1)
     value = index[axes[0]]
     for position, axis in enumerate(axes[1:], 1):

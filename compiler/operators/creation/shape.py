@@ -85,7 +85,7 @@ def linspace(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]
 
 
 def numbered_dtype(params: Params, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
-    """The output has the dtype of MXNet's number `dtype`; -1: that of what uses it."""
+    """The output has the dtype of MXNet's number `dtype`; -1: the dtype that its users need."""
     numbers = ("float32", "float64", "float16", "uint8", "int32", "int8", "int64", "bool")
     number = params["dtype"]
     assert isinstance(number, int)

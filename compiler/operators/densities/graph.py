@@ -1,8 +1,7 @@
 """Decompositions and gradients of densities.
 
-Densities are formulas that broadcast.
-
-Gradients are those of the formulas, summed over what shares a parameter.
+Densities are formulas that broadcast. Their gradients are those of the formulas; a parameter's is summed over the
+samples that share it.
 """
 from __future__ import annotations
 
@@ -51,8 +50,8 @@ def dirichlet(builder: GraphBuilder, node: Node, inputs: list[Entry], options: O
 
 
 def density_grad(g: Gradient) -> list[Entry | None]:
-    """By the formulas of the operator that has the density's. Where nothing flows into the sample, of discrete
-    distributions, nothing does from the other gradients either."""
+    """The gradients of the operator that has the density's formula. Nothing flows into the sample of a discrete
+    distribution, and when the parameters' gradients are differentiated, they pass nothing to the sample either."""
     node = density_node(g.builder, g.node, g.inputs, f"{g.node.name}_density")
     assert node.op is not None
     if g.again and node.op.formula("sample") == "0":
@@ -64,7 +63,7 @@ def density_grad(g: Gradient) -> list[Entry | None]:
 
 
 def dirichlet_grad(g: Gradient) -> list[Entry | None]:
-    """Of the logarithm: (alpha - 1) / sample, and log(sample) + digamma(sum(alpha)) - digamma(alpha)."""
+    """The logarithm's gradients are (alpha - 1) / sample, and log(sample) + digamma(sum(alpha)) - digamma(alpha)."""
     sample, alpha = g.inputs
     shape, rank = g.shape(sample), len(g.shape(sample))
     og = g.og if g.params.is_log else g.make("elemwise_mul", g.og, g.outputs[0])

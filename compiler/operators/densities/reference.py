@@ -11,7 +11,7 @@ from mxc.compiler.scalar_functions.special import lgamma
 
 
 def _lined(inputs: list[np.ndarray], kept: int = 0) -> list[np.ndarray]:
-    """float64, the parameters with as many axes as the sample."""
+    """The inputs in float64, the parameters reshaped to as many axes as the sample has."""
     rank, made = inputs[0].ndim, []
     for array in inputs:
         place = array.ndim - kept
@@ -63,7 +63,7 @@ def pdf_negative_binomial(params: Params, inputs: list[np.ndarray], is_train: bo
 
 def pdf_generalized_negative_binomial(params: Params, inputs: list[np.ndarray], is_train: bool,
                                       rng: Draws) -> list[np.ndarray]:
-    """As negative_binomial with k = 1 / alpha and p = 1 / (1 + alpha mu)."""
+    """The density of negative_binomial with k = 1 / alpha and p = 1 / (1 + alpha mu)."""
     def log_density(x: np.ndarray, mu: np.ndarray, alpha: np.ndarray) -> np.ndarray:
         k, p = 1 / alpha, 1 / (1 + alpha * mu)
         return lgamma(x + k) - lgamma(x + 1) - lgamma(k) + k * np.log(p) + x * np.log(1 - p)

@@ -13,8 +13,8 @@ from mxc.compiler.graph.options import Options
 def dropout(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry]:
     """x * mask, with mask = 1 / keep where a random number is below keep = 1 - p and 0 elsewhere; and the mask.
 
-    Along `axes` one number serves all elements. In inference, but for mode "always", and where p is 0, out is x and
-    the mask is 1. Where p is 1, all is 0.
+    Along `axes` one number serves all elements. Where p is 0, and in inference unless the mode is "always", out is x
+    and the mask is 1. Where p is 1, all is 0.
     """
     assert builder.old is not None
     data, params = inputs[0], node.params

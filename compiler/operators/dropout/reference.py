@@ -8,8 +8,8 @@ from mxc.compiler.ops.philox import Draws
 
 
 def dropout(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws) -> list[np.ndarray]:
-    """Data times a mask: 1 / (1 - p) with probability 1 - p, else 0; 1 in inference but for mode "always". And the
-    mask."""
+    """The data times a mask, and the mask: 1 / (1 - p) with probability 1 - p, else 0. In inference it is 1 everywhere,
+    unless the mode is "always"."""
     data = inputs[0].astype(np.float64)
     shape = tuple(1 if i in params.axes else n for i, n in enumerate(data.shape))
     mask = np.ones(shape)

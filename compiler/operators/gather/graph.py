@@ -1,8 +1,7 @@
 """Decompositions and gradients of operators that read and write at indices.
 
-Reading and writing at indices is by rows: indices become row numbers of a matrix.
-
-Gradients of reading and writing at indices are writing and reading there. Nothing flows into an index.
+Indices become row numbers of a matrix, and rows are read and written. The gradient of reading at indices is writing
+there, and the other way round. Nothing flows into an index.
 """
 from __future__ import annotations
 
@@ -16,7 +15,7 @@ from mxc.compiler.operators.gather.shape import rows_of
 
 
 def take(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry] | None:
-    """Mode raise: indices that the host has checked."""
+    """In mode raise, take at indices that a host step has checked; None in other modes, which need no check."""
     data, indices = inputs
     if node.params.mode != "raise":
         return None
@@ -33,7 +32,7 @@ def embedding(builder: GraphBuilder, node: Node, inputs: list[Entry], options: O
 
 
 def batch_take(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry]:
-    """pick in the rows."""
+    """pick of one element in each row."""
     return [builder.make("pick", *inputs, name=node.name, axis=1)]
 
 
@@ -92,7 +91,7 @@ def _written(builder: GraphBuilder, node: Node, base: Entry, values: Entry, indi
 
 
 def _added(g: Gradient, rows: Entry, shape: tuple[int, ...], axis: int, axes: int = 1) -> Entry:
-    """og summed into zeros of `shape`, whose `axes` axes from `axis` on are indexed; rows: which, row-major."""
+    """og summed into zeros of `shape`. The `axes` axes from `axis` on are indexed; rows: their row-major positions."""
     outer, size, inner = prod(shape[:axis]), prod(shape[axis:axis + axes]), prod(shape[axis + axes:])
     count = prod(g.shape(rows))
     og = as_shape(g.builder, g.og, (outer, count, inner))
@@ -104,7 +103,7 @@ def _added(g: Gradient, rows: Entry, shape: tuple[int, ...], axis: int, axes: in
 def scatter_add_grad(g: Gradient) -> list[Entry | None]:
     """og at the indices, along its axis 1; zeros for an index that is out of range."""
     indices, rows = g.inputs[1], g.params.rows
-    inside = g.make("elemwise_mul", g.make("_greater_scalar", indices, scalar=-1.0),  # cut off: -0.5 is 0
+    inside = g.make("elemwise_mul", g.make("_greater_scalar", indices, scalar=-1.0),  # Indices are cut: -0.5 is 0.
                     g.make("_lesser_scalar", indices, scalar=float(rows)))
     mask = as_dtype(g.builder, as_shape(g.builder, inside, (1, *g.shape(indices), 1)), g.dtype(g.og))
     return [g.make("broadcast_mul", g.make("take", g.og, indices, axis=1, mode="clip"), mask), None]
@@ -112,7 +111,7 @@ def scatter_add_grad(g: Gradient) -> list[Entry | None]:
 
 @ignores("indices")
 def take_grad(g: Gradient) -> list[Entry | None]:
-    """og added up at the indices, where they were clipped or wrapped to."""
+    """og added up at the indices, after these were clipped or wrapped."""
     shape = g.shape(g.inputs[0])
     axis = g.params.axis % len(shape)
     mode = "wrap" if g.params.mode == "wrap" else "clip"

@@ -15,14 +15,14 @@ from mxc.compiler.kernel.simplify_index import index as number
 from mxc.compiler.ops.expr import number_as
 from mxc.compiler.ops.operator import Params
 
-COLUMNS = 4096  # of a unit, at most
-PARTS = 16  # of the rows, at most: each looks at all indices
-LOOK = 16  # columns that cost about what looking at an index does
+COLUMNS = 4096  # the most columns of a unit
+PARTS = 16  # the most parts that rows are divided into: the units of every part look at all indices
+LOOK = 16  # columns: to write so many costs about as much as to look at one index
 
 
 def bounded(value: Value, size: int, mode: str) -> Value:
     """An integer brought into 0..size-1: wrapped in mode "wrap", else clipped."""
-    if mode == "wrap":  # of dtype index the modulus takes no negative numbers
+    if mode == "wrap":  # The modulus of dtype index takes no negative numbers.
         return ir.cast(ir.apply("mod", ir.cast(value, "int64"), ir.cast(number(size), "int64")), INDEX)
     place = ir.cast(ir.cast(value, "int64"), INDEX)
     return ir.apply("min", ir.apply("max", place, number(0)), number(size - 1))
@@ -68,7 +68,7 @@ def pick(c: IndexNode, params: Params, index: Index) -> Value:
 
 
 def unpick(c: IndexNode, params: Params, index: Index) -> Value:
-    """pick's gradient: what flows in stands where pick had read, zeros beside it."""
+    """pick's gradient: the incoming gradient stands where pick has read, and zeros stand everywhere else."""
     axis, others = params.axis, (*index[:params.axis], *index[params.axis + 1:])
     here = ir.apply("eq", index[axis], _picked(c, others, axis, params, params.size))
     return c.load(0, replaced(index, axis, number(0)) if params.kept else others, here, ir.const(0, c.out_dtype))
@@ -104,7 +104,8 @@ def unravel(c: IndexNode, params: Params, index: Index) -> Value:
 
 
 def _cut(rows: int, inner: int) -> tuple[int, int]:
-    """Rows and columns of a unit: what lies together is written in one go, by as many units as long rows pay for."""
+    """(rows, columns) of a unit. Columns lie together and are written in one go; rows are divided into as many parts as
+    their length pays for, since each part looks at all indices."""
     parts = max(1, min(PARTS, rows, inner // LOOK))
     return max(1, -(-rows // parts)), max(1, min(COLUMNS, inner))
 

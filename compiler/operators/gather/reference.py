@@ -12,7 +12,7 @@ Arrays = list[np.ndarray]
 
 
 def integers(array: np.ndarray, dtype: str = "int64") -> np.ndarray:
-    """An index as integers: truncated; NaN and what does not fit are the lowest one."""
+    """An index as integers: floats are truncated; NaN and numbers that do not fit become the lowest integer."""
     return as_dtype(array, np.dtype(dtype)).astype("int64", copy=False)
 
 
@@ -22,8 +22,8 @@ def bounded(index: np.ndarray, size: int, mode: str) -> np.ndarray:
 
 
 def checked(index: np.ndarray, low: int, high: int, what: str) -> np.ndarray:
-    """`index` itself, as integers. Raises MXNetError where a number, not yet truncated, is not in low..high: where
-    negative ones count from the end an ArgumentIndexError, as MXNet's gather_nd does and its take does not."""
+    """`index` itself, as integers. Raises MXNetError where a number, before it is truncated, is not in low..high. Where
+    negative ones count from the end that is an ArgumentIndexError, as for MXNet's gather_nd but not for its take."""
     fits = (index >= low) & (index <= high)
     if not fits.all():
         kind = ArgumentIndexError if low < 0 else MXNetError
@@ -105,7 +105,7 @@ def one_hot(params: Params, inputs: Arrays, is_train: bool, rng: Draws) -> Array
 
 
 def onehot_encode(params: Params, inputs: Arrays, is_train: bool, rng: Draws) -> Arrays:
-    """1 at the index, 0 elsewhere; the second array gives the shape alone."""
+    """1 at the index, 0 elsewhere; of the second array only the shape counts."""
     return [integers(inputs[0], "int32")[:, None] == np.arange(inputs[1].shape[1])]
 
 

@@ -30,7 +30,7 @@ def embedding(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes
 
 
 def bound_index(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
-    """One index for each."""
+    """The output has the shape of the indices."""
     known = merge(ins[0], outs[0])
     return [known], [known]
 
@@ -189,7 +189,7 @@ def rows_of(shape: tuple[int, ...], axes: int) -> tuple[int, int]:
 
 
 def embedding_dtype(params: Params, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
-    """Weight and output agree; where nothing is known of them, on `dtype`. The data is free."""
+    """Weight and output have one dtype: `dtype` where nothing else is known of it. The data's dtype is free."""
     known = merge_dtypes([ins[1], outs[0]]) or params["dtype"]
     assert isinstance(known, str)
     return [ins[0], known], [known]

@@ -62,7 +62,7 @@ def batch_dot(builder: GraphBuilder, node: Node, inputs: list[Entry], options: O
 
 
 def khatri_rao(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry]:
-    """Products of rows with rows, one matrix after the other."""
+    """Takes in one matrix after the other: each row of the product so far times each row of the next matrix."""
     result = inputs[0]
     for entry in inputs[1:]:
         (rows, columns), (more, _) = builder.shape(result), builder.shape(entry)
@@ -116,7 +116,7 @@ def dot_grad(g: Gradient) -> list[Entry | None]:
 
 
 def batch_dot_grad(g: Gradient) -> list[Entry | None]:
-    """As dot, for every matrix of the batch."""
+    """The gradients of dot, for every matrix of the batch."""
     lhs, rhs = g.inputs
     first, second = g.params.transpose_a, g.params.transpose_b
     to_lhs = to_rhs = None

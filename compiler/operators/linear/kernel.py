@@ -46,7 +46,7 @@ def dot_call(c: CallNode, params: Params) -> Called:
 
 
 def batch_dot_call(c: CallNode, params: Params) -> Called:
-    """As dot, for every matrix of the batch."""
+    """The product of two matrices as in `dot_call`, for every matrix of the batch."""
     left, right = c.shape(0), c.shape(1)
     batch, m, depth = permuted(left, (0, 2, 1)) if params.transpose_a else left
     n = right[1] if params.transpose_b else right[2]

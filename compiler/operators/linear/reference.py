@@ -13,7 +13,7 @@ Arrays = list[np.ndarray]
 
 
 def dot(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws) -> list[np.ndarray]:
-    """The contraction of shapes.basic.dot."""
+    """The contraction that the shape rule `dot` describes."""
     lhs, rhs = inputs
     wide = np.float64 if lhs.dtype.kind == "f" else lhs.dtype
     a = 0 if params["transpose_a"] else lhs.ndim - 1
@@ -29,7 +29,7 @@ def batch_dot(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Dra
 
 
 def khatri_rao(params: Params, inputs: Arrays, is_train: bool, rng: Draws) -> Arrays:
-    """Column by column the Kronecker product."""
+    """Each column is the Kronecker product of the matrices' columns at that place."""
     return [functools.reduce(lambda a, b: (a[:, None] * b[None]).reshape(-1, a.shape[1]), inputs)]
 
 

@@ -54,7 +54,7 @@ def batch_dot(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes
 
 
 def khatri_rao(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
-    """Matrices of one number of columns: as many rows as the product of theirs."""
+    """All matrices have the same number of columns, and so has the output; its rows are the product of their rows."""
     for shape in ins:
         if shape is not None and len(shape) != 2:
             raise MXNetError(f"expected matrices, got {shape}")

@@ -11,7 +11,7 @@ from mxc.compiler.graph.options import Options
 from mxc.compiler.operators.softmax.graph import as_own_dtype, log_softmax_over, softmax_over
 from mxc.compiler.ops.operator import Params
 
-LEAST = 1e-8  # the probability below which softmax_cross_entropy does not go
+LEAST = 1e-8  # softmax_cross_entropy takes a smaller probability for this one
 
 
 def logistic_output(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry]:
@@ -42,7 +42,7 @@ def hits(builder: GraphBuilder, label: Entry, classes: int, dtype: str) -> Entry
 
 
 def softmax_cross_entropy(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry]:
-    """The sum over the rows of -log(softmax at the label), which is at least LEAST."""
+    """The sum over the rows of -log(p), where p is softmax at the label, or LEAST where that is larger."""
     x = widened(builder, inputs[0])
     shape, dtype = builder.shape(x), builder.dtype(x)
     hit = hits(builder, inputs[1], shape[1], dtype)
@@ -53,7 +53,7 @@ def softmax_cross_entropy(builder: GraphBuilder, node: Node, inputs: list[Entry]
 
 
 def _regression(g: Gradient, difference: Entry) -> list[Entry | None]:
-    """`difference` times grad_scale over the number of outputs of a sample; the label gets none."""
+    """`difference` times grad_scale, divided by the number of outputs of a sample; the label gets none."""
     label = g.shape(g.inputs[1])
     count = prod(label) // label[0]
     return [g.scaled(difference, g.params.grad_scale / count), None]
@@ -83,8 +83,8 @@ def mae_regression_output_grad(g: Gradient) -> list[Entry | None]:
 
 @loss
 def make_loss_grad(g: Gradient) -> list[Entry | None]:
-    """grad_scale everywhere; normalization batch divides it by the number of rows, which are along the last axis as in
-    MXNet, valid by the number of elements above valid_thresh (at least 1)."""
+    """grad_scale everywhere. The normalization `batch` divides it by the length of the last axis, as MXNet does, and
+    `valid` by the number of elements above valid_thresh (at least 1)."""
     data, params = g.inputs[0], g.params
     shape, dtype = g.shape(data), g.dtype(data)
     if params.normalization != "valid":
@@ -178,7 +178,8 @@ def softmax_output_grad(g: Gradient) -> list[Entry | None]:
 
 
 def ctc_inputs(builder: GraphBuilder, params: Params, inputs: list[Entry]) -> tuple[list[Entry], dict[str, Any]]:
-    """Inputs and parameters of `_mxc_ctc_loss`: lengths that are not given are all steps, and below 0."""
+    """Inputs and parameters of `_mxc_ctc_loss`. Data lengths that are not given become the number of steps, label
+    lengths that are not given become negative."""
     data, label, *given = inputs
     logits = log_softmax_over(builder, widened(builder, data), (2,))
     steps, batch, classes = builder.shape(data)
@@ -192,14 +193,15 @@ def ctc_inputs(builder: GraphBuilder, params: Params, inputs: list[Entry]) -> tu
 
 
 def ctc_loss(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry]:
-    """Recursions over logarithms of probabilities; the gradient's is left out where nobody asks for it."""
+    """The loss and its gradient as recursions over logarithms of probabilities. The gradient's recursion is left out
+    where nothing reads it."""
     entries, settings = ctc_inputs(builder, node.params, inputs)
     return finished(builder, node, [builder.make("_mxc_ctc_loss", *entries, **settings),
                                     builder.make("_mxc_ctc_loss_grad", *entries, **settings)])
 
 
 def ctc_loss_grad(g: Gradient) -> list[Entry | None]:
-    """What flows into a row's loss times its gradient."""
+    """The gradient of each row's loss, times what flows into the loss."""
     entries, settings = ctc_inputs(g.builder, g.params, g.inputs)
     each = g.make("_mxc_ctc_loss_grad", *entries, **settings)
     factor = as_shape(g.builder, as_dtype(g.builder, g.og, g.dtype(each)), (1, g.shape(g.inputs[0])[1], 1))

@@ -6,7 +6,9 @@ from mxc.compiler.kernel.routines.spec import routine
 from mxc.compiler.kernel.routines.words import exp_, floor_, int64, log_, max_, min_
 from mxc.compiler.ops.operator import Params
 
-FAR = -1e30  # stands for the logarithm of 0: real sums do not come near it, and unlike infinity's its difference is 0
+# This number stands for the logarithm of 0. True sums do not come near it, and its difference with itself is 0, where
+# that of infinities would be NaN.
+FAR = -1e30
 
 
 def ctc_loss_routine(c: RoutineNode, params: Params) -> RoutineCall:
@@ -32,15 +34,15 @@ def _ctc(c: RoutineNode, params: Params, backward: bool) -> RoutineCall:
                   "places": ("int64", "2 * most + 1")})
 def ctc(first, last, logits, label, data_lengths, label_lengths, out, ahead, behind, places, steps, batch, classes,
         most, rows, blank, padding, *, backward, far, large, real):
-    """-log(the probability of a row's label) as (batch,), or backward its gradient by what logits were made from, as
-    (steps, batch, classes). Both are 0 where the label does not fit into the row's steps.
+    """-log(the probability of a row's label) as (batch,), or with `backward` its gradient to the scores that logits
+    were made from, as (steps, batch, classes). Both are 0 where the label does not fit into the row's steps.
 
     logits: (steps, batch, classes), logarithms of probabilities; label: (batch, most); data_lengths, label_lengths:
     (batch,), the latter below 0 for a label that ends before the first `padding`. Labels and lengths are rounded, half
     up. A path goes through the places blank, label 0, blank, label 1, ..., blank: from one to itself or the next, or
-    over a blank between labels that differ. A place of no class cannot be. ahead: by step, of which there are the last
-    `rows`, and place the logarithm of the probability of all paths up to there; behind: that of all that go on from a
-    place.
+    over a blank between labels that differ. A place whose label is no class has the probability 0. ahead: for each of
+    the last `rows` steps and each place, the logarithm of the probability of all paths up to there; behind: that of all
+    paths that go on from a place.
     """
     for n in range(first, last):
         length = min_(max_(int64(floor_(data_lengths[n] + real(0.5))), int64(0)), int64(steps))

@@ -34,7 +34,8 @@ def logistic_output(params: Params, inputs: list[np.ndarray], is_train: bool, rn
 
 def softmax_cross_entropy(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws,
                           ) -> list[np.ndarray]:
-    """The sum of -log(softmax at the label's class); a probability counts as at least 1e-8, as 0 without that class."""
+    """The sum of -log(softmax at the label's class). A probability below 1e-8 counts as 1e-8; so does that of a label
+    that is no class."""
     x, label = inputs[0].astype(np.float64), np.trunc(inputs[1]).astype(np.int64)
     powers = np.exp(x - x.max(1, keepdims=True))
     chosen = np.where(label[:, None] == np.arange(x.shape[1]), powers / powers.sum(1, keepdims=True), 0).sum(1)
@@ -56,7 +57,7 @@ def ctc_loss(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draw
 
 
 def ctc_steps(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws) -> list[np.ndarray]:
-    """The loss of each row, of logarithms of probabilities."""
+    """The loss of each row, from logarithms of probabilities."""
     return [np.array([loss for loss, _ in _ctc_rows(inputs, params.blank, params.padding)])]
 
 
@@ -95,7 +96,7 @@ def _ctc(logits: np.ndarray, label: list[int], blank: int) -> tuple[float, np.nd
     places = [blank]
     for one in label:
         places += [one, blank]
-    emitted = np.full((steps, len(places)), -np.inf)  # what is no class cannot be
+    emitted = np.full((steps, len(places)), -np.inf)  # A place whose label is no class keeps the probability 0.
     for i, one in enumerate(places):
         if 0 <= one < classes:
             emitted[:, i] = logits[:, one]

@@ -69,8 +69,8 @@ def softmax_cross_entropy(params: Params, ins: Shapes, outs: Shapes) -> tuple[Sh
 
 
 def ctc_loss(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
-    """(batch,), and a gradient of the data's shape, of data (steps, batch, classes), a label (batch, most) of not more
-    places than there are steps, and lengths (batch,)."""
+    """data (steps, batch, classes), label (batch, most) with most <= steps, lengths (batch,) -> the loss (batch,) and a
+    gradient of the data's shape."""
     data, label = (merge((0,) * rank, shape) for rank, shape in zip((3, 2), ins[:2], strict=True))
     assert data is not None and label is not None
     loss = (data[1],)
@@ -84,7 +84,7 @@ def ctc_loss(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]
 
 
 def ctc_loss_dtype(params: Params, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
-    """The data's, a float's; labels and lengths may be of any."""
+    """The loss has the data's dtype, a float; labels and lengths may have any dtype."""
     ins, outs = first_dtype(params, ins, outs)
     require_kind(ins[0], "float", "data")
     return ins, outs

@@ -1,16 +1,14 @@
 """Decompositions and gradients of normalisations.
 
-Batch normalisation is made of means, centred values and scales.
-
-The gradient of batch normalisation: with xhat = (x - mean) * inv and out = xhat * gamma + beta, over the elements
-of a channel,
+Batch normalisation is made of means, centred values and scales. Its gradient is, with xhat = (x - mean) * inv and
+out = xhat * gamma + beta, over the elements of a channel,
 
     dbeta = sum(og)    dgamma = sum(og * xhat)    dx = gamma * inv * (og - mean(og) - xhat * mean(og * xhat))
 
 which is two reductions, then one elementwise expression.
 
-Gradients make statistics anew, by the nodes that the decomposition makes, in float32 where the data is float16:
-equal nodes become one.
+Gradients compute the statistics again, by the same nodes as the decomposition (in float32 where the data is float16),
+and equal nodes become one later.
 """
 from __future__ import annotations
 
@@ -45,7 +43,7 @@ def batch_norm(builder: GraphBuilder, node: Node, inputs: list[Entry], options: 
     params = node.params
     data, gamma, beta, moving_mean, moving_var = inputs
     ndim = len(builder.shape(data))
-    axis = (params.axis if "axis" in params else 1) % ndim  # SyncBatchNorm has none
+    axis = (params.axis if "axis" in params else 1) % ndim  # SyncBatchNorm has no parameter `axis`.
     x = widened(builder, data)
     if params.fix_gamma:
         gamma = filled(builder, builder.shape(gamma), 1.0, builder.dtype(gamma))
@@ -86,26 +84,26 @@ def _scaled(builder: GraphBuilder, node: Node, x: Entry, vectors: list[Entry], a
 
 
 def layer_norm(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry]:
-    """Statistics over one axis, and a gamma and beta for each place along it."""
+    """LayerNorm: statistics are over one axis, and each place along it has its own gamma and beta."""
     x = widened(builder, inputs[0])
     axis = node.params.axis % len(builder.shape(x))
     return _scaled(builder, node, x, inputs[1:], axis, axis)
 
 
 def grouped(builder: GraphBuilder, data: Entry, vector: Entry) -> Entry:
-    """(N, C, ...) as (N, groups, the rest), in float32 where it is float16; a group for each element of `vector`."""
+    """(N, C, ...) reshaped to (N, groups, the rest), float16 in float32; `vector` has an element for each group."""
     shape, groups = builder.shape(data), builder.shape(vector)[0]
     return as_shape(builder, widened(builder, data), (shape[0], groups, prod(shape[1:]) // groups))
 
 
 def group_norm(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry]:
-    """GroupNorm and InstanceNorm: statistics over the channels of a group (of InstanceNorm one channel) and over space,
-    gamma and beta for each group."""
+    """GroupNorm and InstanceNorm: statistics are over space and the channels of a group (for InstanceNorm, one
+    channel), and each group has its own gamma and beta."""
     return _scaled(builder, node, grouped(builder, *inputs[:2]), inputs[1:], 2, 1)
 
 
 def by_length(builder: GraphBuilder, x: Entry, params: Params) -> Entry:
-    """x as (outer, length, rest), where L2Normalization takes the root of the sum of squares over axis 1."""
+    """x reshaped to (outer, length, rest): L2Normalization takes the root of the sum of squares over axis 1."""
     shape = builder.shape(x)
     start, stop = {"instance": (1, len(shape)), "channel": (1, 2), "spatial": (2, len(shape))}[params.mode]
     return as_shape(builder, x, (prod(shape[:start]), prod(shape[start:stop]), prod(shape[stop:])))
@@ -125,14 +123,15 @@ def l2_normalization(builder: GraphBuilder, node: Node, inputs: list[Entry], opt
 
 
 def planes(builder: GraphBuilder, data: Entry) -> Entry:
-    """(N, C, ...) as (N, 1, C, the rest), in float32 where it is float16: a window over channels is one over space."""
+    """(N, C, ...) reshaped to (N, 1, C, the rest), float16 in float32: a window over channels becomes one over space.
+    """
     shape = builder.shape(data)
     return as_shape(builder, widened(builder, data), (shape[0], 1, shape[1], prod(shape[2:])))
 
 
 def window_sum(builder: GraphBuilder, x: Entry, size: int) -> Entry:
-    """The sum over the window of channels around each channel of planes: `size` of them, one less where that is
-    even. No further than there are channels, whatever `size`: the window is looped over."""
+    """The sum over the window of channels around each channel of planes. A window has `size` channels, or one less
+    where `size` is even; it reaches no further than there are channels, because code loops over all of it."""
     half = min((size - 1) // 2, builder.shape(x)[2] - 1)
     return builder.make("Pooling", x, kernel=(2 * half + 1, 1), pad=(half, 0), pool_type="sum")
 
@@ -174,15 +173,16 @@ def sync_batch_norm(builder: GraphBuilder, node: Node, inputs: list[Entry], opti
 
 
 def batch_norm_grad(g: Gradient) -> list[Entry | None]:
-    """By the batch's mean and 1 / sqrt(var + eps), the node's outputs 1 and last; both act on dx in training. As no
-    gradient flows through them, they are made of the data once more where the gradient is differentiated again.
+    """The gradient from the batch's mean and 1 / sqrt(var + eps), the node's outputs 1 and last; in training dx depends
+    on both. No gradient flows through these outputs, so where the gradient is to be differentiated itself, they are
+    computed from the data once more.
 
     Where the moving statistics were used (inference, use_global_stats) they are constants: dx = og * gamma * inv. With
     fix_gamma gamma counts as 1 and gets a zero gradient. No gradient flows through the outputs mean and var.
     """
     data, gamma = g.inputs[:2]
     shape, params = g.shape(data), g.params
-    axis = (params.axis if "axis" in params else 1) % len(shape)  # SyncBatchNorm has none
+    axis = (params.axis if "axis" in params else 1) % len(shape)  # SyncBatchNorm has no parameter `axis`.
     axes = other_axes(len(shape), axis)
     x, og = widened(g.builder, data), widened(g.builder, g.og)
     batch = g.is_train and not params.use_global_stats
@@ -200,7 +200,8 @@ def batch_norm_grad(g: Gradient) -> list[Entry | None]:
     to_gamma = g.make("sum", g.make("elemwise_mul", og, xhat), axis=axes, keepdims=True)
     inner = og
     if batch:
-        # Means share the sums' accumulators, and a kernel takes their count at run time: it serves every shape.
+        # Means share the accumulators of the sums. The code gets the number of elements at run time and serves every
+        # shape.
         of_beta = g.make("mean", og, axis=axes, keepdims=True)
         of_gamma = g.make("mean", g.make("elemwise_mul", og, xhat), axis=axes, keepdims=True)
         inner = g.make("elemwise_sub", og, g.make("broadcast_add", g.make("broadcast_mul", xhat, of_gamma), of_beta))
@@ -296,7 +297,7 @@ def moments_grad(g: Gradient) -> list[Entry | None]:
 
 
 def batch_norm_with_relu_grad(g: Gradient) -> list[Entry | None]:
-    """As BatchNorm, of og where the output is above 0."""
+    """The gradients of BatchNorm for og where the output is above 0, and for 0 elsewhere."""
     above = g.make("_greater_scalar", g.outputs[0], scalar=0.0)
     g.out_grads[0] = g.make("where", above, g.og, filled(g.builder, g.shape(g.og), 0.0, g.dtype(g.og)))
     return batch_norm_grad(g)

@@ -37,8 +37,8 @@ def layer_norm(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Dr
 
 
 def group_norm(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws) -> list[np.ndarray]:
-    """As layer_norm over the channels of a group and space, with a gamma and beta for each group; of InstanceNorm a
-    group is one channel."""
+    """The same as layer_norm, over space and the channels of a group, with a gamma and beta for each group. A group of
+    InstanceNorm is one channel."""
     data, gamma, beta = (a.astype(np.float64) for a in inputs)
     x = data.reshape(len(data), len(gamma), -1)
     mean, std = x.mean(2), np.sqrt(x.var(2) + params.eps)
@@ -66,7 +66,7 @@ def lrn(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws) ->
 
 
 def moments(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws) -> list[np.ndarray]:
-    """Mean and variance over `axes`; of integers each mean is cut to an integer."""
+    """Mean and variance over `axes`; where the data are integers, each mean is truncated to an integer."""
     data = inputs[0]
     axes = tuple(int(a) % data.ndim for a in params.axes)
     x = data.astype(np.float64)

@@ -9,7 +9,7 @@ from mxc.compiler.ops.shapes import Shapes
 
 
 def lamb_step(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
-    """All have one shape, but the norms, the third and fourth input, which have one element."""
+    """All arrays have one shape except the third and fourth input, two norms, which have one element."""
     for name, shape in zip(("r1", "r2"), ins[2:4], strict=True):
         if shape is not None and any(n > 1 for n in shape):
             raise MXNetError(f"expected {name} of one element, got {shape}")
@@ -25,7 +25,7 @@ def mixed_update(params: Params, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dty
 
 
 def mixed_direction(params: Params, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
-    """As `mixed_update`, but the result is float32."""
+    """Like `mixed_update`, but the result is float32."""
     return mixed_update(params, ins, [])[0], ["float32"]
 
 

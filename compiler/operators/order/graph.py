@@ -1,6 +1,7 @@
 """Decompositions and gradients of sorting, scans and histograms.
 
-Sorting is an order of rows, and reads in that order; running sums and histograms are over plain layouts.
+To sort is to find the order of each row and to read in that order. Running sums and histograms are routines over plain
+arrays.
 """
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Rows:
-    """Data of `shape` as rows of its elements along `axis`; None: all elements are one row."""
+    """Data of `shape` seen as rows of the elements along `axis`; None: all elements are one row."""
 
     builder: GraphBuilder
     shape: Shape
@@ -60,7 +61,7 @@ class Rows:
 
 
 def topk(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry]:
-    """The first k places of each row's order, the values there, or ones put there."""
+    """The first k places of each row's order, the values at these places, or a mask with ones there."""
     data, params = inputs[0], node.params
     rows = Rows(builder, builder.shape(data), params.axis)
     apart = rows.apart(data)
@@ -131,5 +132,5 @@ def put_along_grad(g: Gradient) -> list[Entry | None]:
 
 @ignores("order")
 def take_along_grad(g: Gradient) -> list[Entry | None]:
-    """og back to where each value came from: an order reads none twice."""
+    """og, put back to where each value came from; an order reads no value twice, so nothing has to be added up."""
     return [g.make("_mxc_put_along", g.og, g.inputs[1], n=g.shape(g.inputs[0])[1]), None]

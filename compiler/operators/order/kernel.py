@@ -9,7 +9,7 @@ from mxc.compiler.kernel.routines.spec import routine
 from mxc.compiler.kernel.routines.words import int32, int64, max_, min_
 from mxc.compiler.ops.operator import Params
 
-SPARE = 32  # candidates beyond twice the k that are asked for
+SPARE = 32  # candidates: there is room for 2 k and so many more, so that they are sorted rarely also for a small k
 
 
 def take_along(c: IndexNode, params: Params, index: Index) -> Value:
@@ -18,7 +18,7 @@ def take_along(c: IndexNode, params: Params, index: Index) -> Value:
 
 
 def argsort_routine(c: RoutineNode, params: Params) -> RoutineCall:
-    """data (rows, n) -> (rows, k). Few of many are kept apart while the rest is passed over."""
+    """data (rows, n) -> (rows, k). A small k of a large n needs few candidates: all others are passed over."""
     rows, n = c.shape(0)
     dtype = c.dtype(0)
     room = min(n, 2 * params.k + SPARE)

@@ -66,7 +66,7 @@ def put_along(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Dra
 
 
 def cumsum(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws) -> list[np.ndarray]:
-    """Sums of what comes before along an axis, of all the data for axis None; computed in the output's dtype."""
+    """Running sums along an axis, or of all the data for axis None; computed in the output's dtype."""
     kind = params.dtype or ("int64" if inputs[0].dtype == bool else inputs[0].dtype)
     assert isinstance(kind, (str, np.dtype))
     data = inputs[0].astype(kind)

@@ -29,7 +29,7 @@ def zero_padded(builder: GraphBuilder, data: Entry, pad: tuple[int, ...]) -> Ent
 
 
 def reaching(builder: GraphBuilder, node: Node, data: Entry) -> Entry:
-    """`data`, padded already, with -inf behind it where the last window begins behind it: the maximum of nothing."""
+    """Padded `data`, with -inf added behind it where the last window begins behind it: the maximum there is -inf."""
     assert builder.old is not None
     extents = builder.old.shape(Entry(node))[2:]
     strides = node.params.stride or (1, 1)
@@ -72,7 +72,7 @@ def pooling(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Opt
     if params.pool_type in _REDUCTIONS:
         return [builder.make(_REDUCTIONS[params.pool_type], data, axis=axes, keepdims=True, name=node.name)]
     root = {1: "", 2: "sqrt", 3: "cbrt"}[params.p_value]
-    powers = x = widened(builder, data)  # without absolute values, as in MXNet
+    powers = x = widened(builder, data)  # MXNet takes no absolute values either.
     for _ in range(params.p_value - 1):
         powers = builder.make("elemwise_mul", powers, x)
     out = builder.make("sum", powers, axis=axes, keepdims=True)
@@ -122,8 +122,8 @@ def pooling_grad(g: Gradient) -> list[Entry | None]:
 
 
 def _common(g: Gradient, op: str) -> dict[str, object]:
-    """The pooling's parameters that the gradient operator has too, with the windows spelled out: global pooling's only
-    one is as large as space."""
+    """The pooling's parameters that the gradient operator has too, with the windows spelled out; the only window of
+    global pooling is as large as space."""
     w = windows(g.params, g.shape(g.inputs[0]))
     return {k: v for k, v in g.params.items() if k in table.get(op).params} | {
         "kernel": w.kernel, "stride": w.stride, "pad": w.pad, "global_pool": False,
@@ -145,10 +145,10 @@ def spread_grad(g: Gradient) -> list[Entry | None]:
 
 
 def max_pool_grad_grad(g: Gradient) -> list[Entry | None]:
-    """To out_grad og where a window has its first largest element; nothing flows through the choice of it.
+    """out_grad gets og from the place where its window has its first largest element; the choice itself passes nothing.
 
-    Where no two windows overlap it is a sum over the windows of what is masked; else the elements of all windows at
-    each place of the window are slices of the data with padding, of which the largest one's number picks.
+    Where no two windows overlap, that is the sum over each window of og times a mask. Else there is a slice of the
+    padded array for each place within a window, and the number of the place with the largest element picks one.
     """
     data, out_grad = g.inputs
     params, shape, out = g.params, g.shape(data), g.shape(out_grad)
@@ -162,7 +162,7 @@ def max_pool_grad_grad(g: Gradient) -> list[Entry | None]:
 
 
 def _at_places(g: Gradient, entry: Entry, w: Windows, out: Shape, outside: float) -> Entry:
-    """For each place of the window, on a new first axis, what `entry` has there for every element of the output."""
+    """For each place within a window, along a new first axis: the elements of `entry` at that place of all windows."""
     shape, first = g.shape(entry), w.first
     extents = [max(pad + n, (o - 1) * stride + kernel) for pad, n, o, stride, kernel in
                zip(w.pad, shape[first:], out[first:], w.stride, w.kernel, strict=False)]

@@ -16,8 +16,8 @@ from mxc.compiler.ops.shapes import Shape
 
 
 def _outside(dtype: str, empty: bool) -> Value:
-    """What a maximum takes for an element outside of the image. empty: some windows lie outside altogether, and have
-    the lowest finite number as their maximum."""
+    """The value that a maximum takes for an element outside of the image. empty: whether some windows lie outside
+    altogether; their maximum is the lowest finite number."""
     if dtype.startswith("float"):
         return const(float(np.finfo(dtype).min) if empty else float("-inf"), dtype)
     return const(int(np.iinfo(dtype).min), dtype)
@@ -82,7 +82,7 @@ def _divisor(params: Params, geometry: Windows, index: Sequence[Value], out_shap
     count: Value = number(1)
     for i, (kernel, stride, pad) in enumerate(zip(geometry.kernel, geometry.stride, geometry.pad, strict=True)):
         d = geometry.first + i
-        start = times(index[d], stride)  # in the padded image
+        start = times(index[d], stride)  # the place in the padded image where the window begins
         end = plus(start, kernel)
         if (out_shape[d] - 1) * stride + kernel > size[d] + 2 * pad:
             end = apply("min", end, number(size[d] + 2 * pad))
@@ -91,7 +91,7 @@ def _divisor(params: Params, geometry: Windows, index: Sequence[Value], out_shap
             end = apply("min", end, number(size[d] + pad))
         length = number(kernel) if end is plus(start, kernel) else apply("sub", end, start)
         if (out_shape[d] - 1) * stride >= size[d] + pad or (not include and kernel <= pad):
-            length = apply("max", length, number(1))  # of a window beyond the image, whose sum is 0
+            length = apply("max", length, number(1))  # A window beyond the image has the length 0, and the sum 0.
         count = length if count is number(1) else apply("mul", count, length)
     return count
 
@@ -105,7 +105,7 @@ def avg_pool_grad_window(c: WindowNode, params: Params) -> Value:
     for i, step in enumerate(c.window):
         d = geometry.first + i
         kernel, stride, pad = geometry.kernel[i], geometry.stride[i], geometry.pad[i]
-        # shifted by `kernel` strides, so that nothing that is divided is negative
+        # The place is shifted by `kernel` strides, so that no negative number is divided.
         shifted = apply("sub", plus(c.index[d], pad + kernel * stride), step)
         if stride > 1:
             inside.append(apply("eq", apply("mod", shifted, number(stride)), number(0)))
@@ -118,7 +118,7 @@ def avg_pool_grad_window(c: WindowNode, params: Params) -> Value:
     gradient = cast(c.load(0, place, when), wide)
     if params.pool_type == "avg":
         divisor = _divisor(params, geometry, place, out, c.out_shape)
-        # outside of the output the divisor is meaningless, and may be 0
+        # Outside of the output the divisor has no meaning, and may be 0.
         divisor = apply("max", divisor, number(1))
         gradient = apply("div", gradient, cast(divisor, wide))
     return cast(c.accumulate("sum", gradient), c.out_dtype)

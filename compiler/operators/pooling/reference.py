@@ -1,6 +1,4 @@
-"""The reference of pooling.
-
-Window by window.
+"""The reference of pooling, computed window by window.
 """
 from __future__ import annotations
 
@@ -25,7 +23,7 @@ def pooling_v1(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Dr
         data = np.pad(data, [(0, 0), (0, 0), *((p, p) for p in params.pad or (0, 0))])
         changes["pool_type"] = "sum" if params.pool_type == "avg" else params.pool_type
     (out,) = pooling(Params({**params, **changes}), [data], is_train, rng)
-    if params.pool_type == "max" and not params.global_pool:  # a window behind the data has no element
+    if params.pool_type == "max" and not params.global_pool:  # A window that begins behind the data has no element.
         for axis, stride in enumerate(params.stride or (1, 1), 2):
             np.moveaxis(out, axis, 0)[np.arange(out.shape[axis]) * stride >= data.shape[axis]] = -np.inf
     return [out / math.prod(params.kernel) if params.pool_type == "avg" and not params.global_pool else out]
@@ -61,21 +59,21 @@ def _lowest(dtype: np.dtype) -> float:
 def pooling(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws) -> list[np.ndarray]:
     """The maximum, average, sum or p-norm (sum x^p)^(1/p) of each window; padding counts in the average's divisor.
 
-    Of a window beyond the image, which the `full` convention can have: the lowest number, and 0.
+    A window beyond the image, which the `full` convention can have, has the lowest number as its maximum, else 0.
     """
     data = inputs[0].astype(np.float64)
     out = np.zeros(pooled(params, data.shape))
     axes = tuple(range(windows(params, data.shape).first, windows(params, data.shape).first + data.ndim - 2))
     for place, window, divisor in _windows(params, data.shape):
         part = data[window]
-        if math.prod(part.shape[a] for a in axes) == 0:  # beyond the image: what MXNet starts its windows with
+        if math.prod(part.shape[a] for a in axes) == 0:  # Beyond the image MXNet's initial value is the result.
             out[place] = _lowest(inputs[0].dtype) if params.pool_type == "max" else 0
         elif params.pool_type == "max":
             out[place] = part.max(axes)
         elif params.pool_type == "lp":
             power = params.p_value
             assert isinstance(power, int)
-            total = (part**power).sum(axes)  # without absolute values, as in MXNet
+            total = (part**power).sum(axes)  # MXNet takes no absolute values either.
             out[place] = np.cbrt(total) if power == 3 else total ** (1 / power)
         else:
             out[place] = part.sum(axes) / (divisor if params.pool_type == "avg" else 1)

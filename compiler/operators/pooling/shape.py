@@ -11,7 +11,7 @@ from mxc.compiler.ops.shapes import Shape, Shapes, merge
 
 
 def pooling_v1(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
-    """As Pooling, of data with 4 axes."""
+    """The shape of Pooling, for data with 4 axes."""
     data = ins[0]
     if data is None:
         return ins, outs

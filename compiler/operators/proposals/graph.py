@@ -1,6 +1,6 @@
 """Decompositions of region proposals.
 
-Region proposals are the boxes of all anchors, their order, suppression, and a gather.
+Region proposals are made in four steps: the boxes of all anchors, their order, suppression, and a gather.
 """
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ LOWEST = float(np.finfo(np.float32).min)
 
 
 def multi_proposal(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry]:
-    """Right and bottom of the boxes are 1 more than the last pixel, so that sizes are differences."""
+    """The four steps. Right and bottom of the boxes in between are 1 more than the last pixel, so that sizes are
+    differences."""
     params = node.params
     given: dict[str, Any] = {k: params[k] for k in ("scales", "ratios", "feature_stride", "rpn_min_size", "iou_loss")}
     data = builder.make("_mxc_proposals", *inputs, **given)

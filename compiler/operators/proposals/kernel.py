@@ -74,7 +74,7 @@ def proposals(c: IndexNode, params: Params, index: Index) -> Value:
 
 
 def kept_proposals(c: IndexNode, params: Params, index: Index) -> Value:
-    """Rows (image, box) or, output 1, scores: those that are kept, again and again up to `count` of an image."""
+    """Rows (image, box) or, output 1, scores: those that are kept, repeated until there are `count` for each image."""
     place, column = index
     image, each = (ir.apply(op, place, number(params.count)) for op in ("div", "mod"))
     kept = ir.apply("min", ir.cast(c.load(2, (image,)), INDEX), number(params.most))

@@ -42,7 +42,7 @@ def proposals(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Dra
 
 def kept_proposals(params: Params, inputs: list[np.ndarray], is_train: bool,
                    rng: Draws) -> list[np.ndarray]:
-    """Rows (image, box) and their scores: those that are kept, over and over until there are `count` of an image."""
+    """Rows (image, box) and their scores: those that are kept, repeated until there are `count` for each image."""
     data, order, kept = inputs
     out, scores = [], []
     for image, (rows, number) in enumerate(zip(order.astype(int), kept.astype(int), strict=True)):

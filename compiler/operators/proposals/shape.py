@@ -23,7 +23,7 @@ def base_anchors(params: Params) -> list[tuple[float, float, float, float]]:
 
 
 def proposal(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
-    """As multi_proposal, of one image."""
+    """The shapes of multi_proposal, for one image."""
     if ins[0] is not None and ins[0][:1] not in ((), (0,), (1,)):
         raise MXNetError(f"expected one image, got cls_prob {ins[0]}; MultiProposal takes more")
     return multi_proposal(params, ins, outs)

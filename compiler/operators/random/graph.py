@@ -1,8 +1,9 @@
 """Decompositions and gradients of random operators.
 
-Random operators are formulas over uniform numbers, and routines where an element takes several draws. A distribution's
-parameters are numbers of the operator, or inputs of each of whose elements `shape` is drawn. Here they are rows (n, 1)
-to numbers (n, each), n = 1 for parameters of the operator: row-major the output's elements.
+Random operators are formulas over uniform numbers, or routines where an element takes several draws. A distribution's
+parameters are parameters of the operator, or inputs: then numbers of the shape `shape` are drawn for each element of
+the inputs. Here the parameters have the shape (n, 1) and the numbers drawn (n, each), in the row-major order of the
+output's elements; n is 1 where they are parameters of the operator.
 """
 from __future__ import annotations
 
@@ -85,7 +86,7 @@ def draw_poisson(builder: GraphBuilder, node: Node, inputs: list[Entry], options
 
 
 def draw_negative_binomial(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry]:
-    """Poisson numbers of gamma(k) (1 - p) / p."""
+    """Poisson numbers whose rates are gamma(k) (1 - p) / p."""
     draw = _Draw(builder, node, inputs, "k", "p")
     k, p = draw.parameters("float64")
     odds = builder.make("elemwise_div", builder.make("_rminus_scalar", p, scalar=1.0), p)
@@ -94,7 +95,7 @@ def draw_negative_binomial(builder: GraphBuilder, node: Node, inputs: list[Entry
 
 def draw_generalized_negative_binomial(builder: GraphBuilder, node: Node, inputs: list[Entry],
                                        options: Options) -> list[Entry]:
-    """Poisson numbers of gamma(1 / alpha) alpha mu; of mu where alpha is 0."""
+    """Poisson numbers whose rates are gamma(1 / alpha) alpha mu, or mu where alpha is 0."""
     draw = _Draw(builder, node, inputs, "mu", "alpha")
     mu, alpha = draw.parameters("float64")
     spread = builder.make("_not_equal_scalar", alpha, scalar=0.0)
@@ -115,7 +116,8 @@ def draw_integers(builder: GraphBuilder, node: Node, inputs: list[Entry], option
 
 
 def draw_classes(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry]:
-    """How many running sums are not above a uniform number; and the logarithm of the probability there."""
+    """The class: how many running sums of probabilities are not above a uniform number; and the logarithm of its
+    probability."""
     assert builder.old is not None
     data, own = inputs[0], Entry(node)
     shape, count = builder.old.shape(own), builder.shape(data)[-1]
@@ -152,7 +154,7 @@ def draw_zipfian(builder: GraphBuilder, node: Node, inputs: list[Entry], options
 
 
 def multinomial_grad(g: Gradient) -> list[Entry | None]:
-    """What flows into the logarithm of a class's probability, over that probability, at the class."""
+    """At the class that was drawn, the gradient of the logarithm of its probability divided by that probability."""
     if not g.params.get_prob or g.out_grads[1] is None:
         return [None]
     (data,), chosen = g.inputs, g.outputs[0]

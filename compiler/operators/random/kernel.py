@@ -118,7 +118,7 @@ def poisson(first, last, key, rate, out, count, each):
             k = float64(0.0)
             part = exp_(-lam)
             total = part
-            while u >= total and k < float64(120.0):  # beyond there is less than the generator resolves
+            while u >= total and k < float64(120.0):  # The probability beyond 120 is less than the generator resolves.
                 k += float64(1.0)
                 part = part * lam / k
                 total += part
@@ -163,7 +163,7 @@ def integers(first, last, key, out, count, low, high, mask):
 
 @routine(inputs=("key",), outputs=("classes", "tries"), units="rows")
 def zipfian(first, last, key, classes, tries, rows, n, most):
-    """In each row n different classes below `most`, of log-uniform probabilities; and how many draws it took."""
+    """Draws n different classes below `most` for each row, with log-uniform probabilities, and counts the draws."""
     seed = int64(key[0])
     offset = int64(key[1])
     scale = log_(float64(most) + float64(1.0))

@@ -24,7 +24,7 @@ def key(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws) ->
 def _gamma(key: np.ndarray, alpha: np.ndarray) -> np.ndarray:
     """Gamma numbers of scale 1 (Marsaglia and Tsang, 2000), each element with draws of its own: try by try."""
     shape = alpha.astype(np.float64).ravel()
-    out = np.sqrt(shape)  # 0 of 0, NaN below
+    out = np.sqrt(shape)  # gives the results for shapes 0 (0) and below (NaN); all others are overwritten
     open_, tries = np.flatnonzero(shape > 0), 0
     while open_.size:
         a = shape[open_]
@@ -221,5 +221,5 @@ def shuffle(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws
 
 
 def draw_zipfian(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws) -> list[np.ndarray]:
-    """As zipfian_numbers, of the run's next stream."""
+    """The numbers of zipfian_numbers, from the run's next stream."""
     return zipfian_numbers(params, [rng.key()], is_train, rng)

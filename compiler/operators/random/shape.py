@@ -1,7 +1,7 @@
 """Shapes, dtypes and values of random operators.
 
-Values of parameters beyond types and bounds: a rule of `values:` gives the text of what is wrong, or "". MXNet finds
-these when it computes. So a call of the operator by itself fails where its result is waited for (`runtime/eager.py`),
+A rule of `values:` checks parameters beyond their types and bounds: it gives the text of what is wrong, or "". MXNet
+checks when it computes. So a call of the operator by itself fails where its result is waited for (`runtime/eager.py`),
 and a graph with it is refused when it is bound (`compiler/passes/infer.py`).
 """
 from __future__ import annotations
@@ -14,7 +14,7 @@ from mxc.compiler.ops.shapes import Shape, Shapes, merge, merge_all
 
 
 def drawn(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
-    """All have the shape that the parameter `shape` states, where it does."""
+    """All arrays have one shape: that of the parameter `shape`, if it is given."""
     known = merge_all([whole_shape(params.get("shape")), *ins, *outs])  # type: ignore[arg-type]
     return [known] * len(ins), [known] * len(outs)
 
@@ -25,7 +25,8 @@ def drawn_each(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shape
 
 
 def sample(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
-    """Parameters of one shape; of each of their elements `shape` numbers, which are the output's last axes."""
+    """The parameters have one shape. For each of their elements numbers of the shape `shape` are drawn, which is the
+    shape of the output's last axes."""
     more: Shape = params.shape
     known = merge_all(ins)
     if outs[0] is not None and len(outs[0]) > len(more):
@@ -64,7 +65,7 @@ def drawn_dtype(params: Params, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtyp
 
 
 def drawn_integers_dtype(params: Params, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
-    """As `drawn`, with int32 at last."""
+    """The output has the dtype that `dtype` names; else the one that is asked of it, else int32."""
     return ins, [merge_dtypes([params["dtype"], outs[0]]) or "int32"]  # type: ignore[list-item]
 
 
@@ -81,7 +82,7 @@ def multinomial_dtype(params: Params, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes
 
 
 def above_zero(values: Params) -> str:
-    """Parameters of a distribution, but `loc`."""
+    """All parameters of the distribution except `loc` have to be above 0."""
     for name in ("scale", "lam", "alpha", "beta"):
         if name in values and not getattr(values, name) > 0:
             return f"expected {name} above 0, got {values[name]}"
@@ -89,7 +90,7 @@ def above_zero(values: Params) -> str:
 
 
 def not_negative(values: Params) -> str:
-    """Parameters of distributions of whole numbers; k may be 0, and p is a probability."""
+    """Parameters of distributions of whole numbers must not be negative; k may be 0, and p is a probability."""
     for name in ("lam", "k", "mu", "alpha"):
         if name in values and not getattr(values, name) >= 0:
             return f"expected {name} of at least 0, got {values[name]}"
@@ -101,7 +102,7 @@ def ordered(values: Params) -> str:
 
 
 def integer_range(values: Params) -> str:
-    """From low to high - 1, which the dtype must have."""
+    """The range from low to high - 1 must not be empty, and the dtype must hold it."""
     if not values.low < values.high:
         return f"expected low < high, got low {values.low} and high {values.high}"
     if values.dtype != "int64" and not -2**31 <= values.low < values.high <= 2**31:

@@ -14,7 +14,7 @@ def roi_pooling_routine(c: RoutineNode, params: Params) -> RoutineCall:
 
 
 def roi_align_routine(c: RoutineNode, params: Params) -> RoutineCall:
-    """As roi_pooling."""
+    """The same arrays as for roi_pooling_routine."""
     rows, columns = params.pooled_size
     parts = c.shape(0)[1] // (rows * columns if params.position_sensitive else 1)
     sizes = (*c.shape(0), c.shape(1)[0], parts, rows, columns)
@@ -134,7 +134,7 @@ def roi_align(first, last, data, rois, grad, out, batch, channels, height, width
                 part_w = part_w / real(columns)
                 down = int64(0)
                 across = int64(0)
-                if part_h > real(0) and part_w > real(0):  # else turned around, or NaN
+                if part_h > real(0) and part_w > real(0):  # A region that is turned around, or NaN, has no samples.
                     down = int64(samples) if samples > 0 else int64(min_(ceil_(part_h), real(4096)))
                     across = int64(samples) if samples > 0 else int64(min_(ceil_(part_w), real(4096)))
                 share = real(1) / real(max_(down * across, int64(1)))

@@ -66,7 +66,8 @@ def adaptive_pooling(builder: GraphBuilder, node: Node, inputs: list[Entry], opt
 
 
 def upsampling_grad(g: Gradient) -> list[Entry | None]:
-    """The sum over each square, of an input's channels or of all; `bilinear` as the deconvolution it is."""
+    """nearest: og summed over the square of each pixel, in the channels that the input went to. bilinear: the gradient
+    of its deconvolution."""
     shapes = [g.shape(e) for e in g.inputs]
     if g.params.sample_type == "bilinear":
         window = geometry(bilinear(g.params))
@@ -110,14 +111,14 @@ def bilinear_resize_grad(g: Gradient) -> list[Entry | None]:
 
 
 def bilinear_resize_grad_grad(g: Gradient) -> list[Entry | None]:
-    """A linear map; its transpose is the resizing."""
+    """The gradient is linear in og, and its transpose is the resizing."""
     height, width = g.shape(g.inputs[0])[2:]
     return [g.make("_contrib_BilinearResize2D", g.og, height=height, width=width,
                    align_corners=g.params.align_corners)]
 
 
 def adaptive_spread_grad(g: Gradient) -> list[Entry | None]:
-    """Spreading is the transpose of taking means, and the means of og are what flows back; and the other way round."""
+    """Spreading is the transpose of taking means, so the means of og flow back; and the other way round."""
     shape, out = g.shape(g.inputs[0]), g.shape(g.og)
     kind = "avg" if g.params.pool_type == "spread" else "spread"
     return [g.make("_mxc_adaptive_pool", g.og, kernel=longest_windows(out[2:], shape[2:]), shape=shape,

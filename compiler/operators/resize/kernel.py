@@ -12,8 +12,8 @@ from mxc.compiler.ops.operator import Params
 def source(place: Value, size: int, out: int, align_corners: bool, dtype: str) -> tuple[Value, Value]:
     """Where element `place` of `out` lies among `size`: the element at or before it, and how far behind that one.
 
-    With align_corners the first and last elements lie on each other, else the images' edges do, and what is before the
-    first element counts as on it. In float32 as MXNet computes it; the distance in `dtype`.
+    With align_corners the first and last elements lie on each other, else the images' edges do, and a place before the
+    first element counts as on it. The place is computed in float32, as MXNet does; the distance is in `dtype`.
     """
     if out == 1:
         return number(0), ir.const(0.0, dtype)
@@ -33,7 +33,7 @@ def source(place: Value, size: int, out: int, align_corners: bool, dtype: str) -
 
 def bilinear_resize(c: IndexNode, params: Params, index: Index) -> Value:
     """The four elements around the place, weighted by how near it is along both axes; in the same size the data."""
-    if c.shape(0)[2:] == c.out_shape[2:]:  # a weight of 0 beside NaN or an infinity would give NaN
+    if c.shape(0)[2:] == c.out_shape[2:]:  # Here a neighbour's weight is 0, which times NaN or infinity would be NaN.
         return c.load(0, index)
     wide = ir.computing_dtype(c.out_dtype)
     places, weights = [], []

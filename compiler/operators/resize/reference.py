@@ -44,8 +44,8 @@ def adaptive_pooling(params: Params, inputs: list[np.ndarray], is_train: bool, r
 
 def adaptive_pool(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws,
                   ) -> list[np.ndarray]:
-    """avg: the mean over each window. spread: of a gradient, its elements over the lengths of their windows, added up
-    where those lie."""
+    """avg: the mean over each window. spread: the elements of a gradient, each divided by the length of its window and
+    added to all elements of the window."""
     data = inputs[0].astype(np.float64)
     size = tuple(params.shape[2:])
     if params.pool_type == "avg":

@@ -50,7 +50,7 @@ def upsampling_factors(params: Params, ins: list[Shape]) -> list[int]:
 def upsampling(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
     """(N, channels, scale * height, scale * width): the channels of all inputs together, or one input's for `sum`.
 
-    Of `bilinear` that of its Deconvolution; the weight is (channels, 1, kernel, kernel).
+    With `bilinear` it is the shape of its Deconvolution; the weight is (channels, 1, kernel, kernel).
     """
     if params["sample_type"] == "bilinear":
         return deconvolution(bilinear(params), ins, outs)
@@ -92,7 +92,7 @@ def adaptive_pooling(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes,
 
 
 def _times(size: int, scale: object) -> int:
-    """As MXNet counts: a product of float32, rounded down."""
+    """`size` times `scale` as MXNet computes it: a product of float32 numbers, rounded down."""
     assert isinstance(scale, float)
     found = np.float32(size) * np.float32(scale)
     if not np.isfinite(found):

@@ -1,7 +1,7 @@
 """Decompositions and gradients of recurrent layers.
 
-RNN is, for each layer and direction, one product for the inputs of all steps, and the steps as a routine. Backwards
-the steps of each direction are a routine too, and what weights get are products over all steps.
+For each layer and direction, RNN is one product for the inputs of all steps, then a routine that does the steps. In the
+gradient the steps of each direction are a routine too, and the weights' gradients are products over all steps.
 """
 from __future__ import annotations
 
@@ -113,8 +113,8 @@ def _direction(builder: GraphBuilder, params: Params, reverse: bool, x: Entry, w
                own: list[Entry], lengths: Entry | None, keep: bool) -> Direction:
     """One direction of a layer. x: (T N, inputs). own: its state and cell (N, units).
 
-    With projection the steps go over the states before it, h = m P: what the next step reads is h R = m (P R), and the
-    first one, whose h is no such product, has its own h R added to its inputs' sums.
+    With projection, h = m P, the steps work on the states m before it: the next step reads h R = m (P R). The first
+    state h is given and is no such product: its h R is added to the sums of the inputs of the first step.
     """
     state, cell = own
     batch = builder.shape(state)[0]
@@ -186,7 +186,7 @@ def joined(builder: GraphBuilder, entries: Sequence[Entry], axis: int) -> Entry:
 
 
 def rnn_grad(g: Gradient) -> list[Entry | None]:
-    """To data, parameters, state and cell; sequence_length gets none.
+    """The gradients of data, parameters, state and cell; sequence_length gets none.
 
     The forward pass is written here again, for its values in between: common subexpressions are one in the end.
     """

@@ -1,8 +1,8 @@
 """Routines of recurrent layers.
 
-The routines are the steps of a recurrent layer in one direction, and their gradient. Both do for each step the product
-of the last states with a matrix, for `rows` rows of the batch at once; the matrix comes packed, so that it is read from
-end to end.
+The routines are the steps of a recurrent layer in one direction, and their gradient. For each step both multiply the
+last states by a matrix, for `rows` rows of the batch at once; the matrix comes packed, so that it is read from end to
+end.
 """
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from mxc.compiler.kernel.routines.words import int64, max_, min_, product_, sigm
 from mxc.compiler.operators.rnn.shape import GATES
 from mxc.compiler.ops.operator import Params
 
-ROWS = 16  # of the batch in a unit of work: for few, the weights come from memory more often; for many, threads wait
+ROWS = 16  # rows of the batch in a unit of work: with fewer, weights are read more often; with more, threads wait
 
 
 def _numbers(c: RoutineNode, params: Params, state: int) -> tuple[tuple[int, ...], dict[str, object]]:
-    """The integers and constants that both directions of the derivative have."""
+    """The integers and constants that the layer's routine and its gradient's routine both take."""
     assert c.dtype(0) in FLOATS
     mode, (batch, size) = params.mode, c.shape(state)
     constants: dict[str, object] = {
@@ -206,7 +206,7 @@ def rnn_layer_grad(first, last, out_grad, state_grad, cell_grad, gates, cells, o
                     if not lstm:
                         for j in range(size):
                             dh[s + j] = dh[s + j] + out_grad[place * size + j]
-                    if lstm:  # in one loop: what it reads and writes comes from memory
+                    if lstm:  # Everything is in one loop, for its values come from memory.
                         for j in range(size):
                             into, forget = gates[g + j], gates[g + size + j]
                             found, opened = gates[g + 2 * size + j], gates[g + 3 * size + j]

@@ -1,6 +1,4 @@
-"""The reference of recurrent layers.
-
-One step after the other, in float64.
+"""The reference of recurrent layers, computed one step after the other in float64.
 """
 from __future__ import annotations
 

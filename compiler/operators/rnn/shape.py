@@ -1,6 +1,6 @@
 """Shapes, dtypes and flops of recurrent layers.
 
-Where a layer's weights are in the one vector of parameters is said here, too.
+`pieces` tells where the weights of each layer are in the one vector of parameters.
 """
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ KEPT = {"rnn_relu": 0, "rnn_tanh": 0, "gru": 4, "lstm": 4}  # blocks of gates th
 
 @dataclass(frozen=True)
 class Piece:
-    """One matrix or bias in the vector: of which layer and direction, which one, from where on, and its shape.
+    """One matrix or bias in the vector of parameters: its layer, direction, name, first element and shape.
 
     name: "input" (gates * size, inputs), "recurrent" (gates * size, outputs), "projection" (outputs, size),
     "input_bias" or "recurrent_bias" (gates * size,).
@@ -48,7 +48,8 @@ def output_size(params: Params) -> int:
 
 
 def pieces(params: Params, inputs: int) -> list[Piece]:
-    """The vector's parts in order: all matrices layer by layer and direction by direction, then so all biases."""
+    """The vector's parts in order: first all matrices, layer by layer and direction by direction, then all biases in
+    the same order."""
     assert isinstance(params.num_layers, int) and isinstance(params.state_size, int)
     rows, outputs = GATES[str(params.mode)] * params.state_size, output_size(params)
     found: list[Piece] = []

@@ -12,7 +12,7 @@ from mxc.compiler.ops import table
 
 
 def pixel_steps(size: int) -> float:
-    """What one of `size` elements is in -1..1."""
+    """The distance of two neighbours of `size` elements that lie evenly from -1 to 1."""
     return 2.0 / (size - 1)
 
 
@@ -63,7 +63,8 @@ def spatial_transformer(builder: GraphBuilder, node: Node, inputs: list[Entry], 
 
 
 def grid_generator_grad(g: Gradient) -> list[Entry | None]:
-    """affine: to each column of the matrix the sum of og times its term. warp: og over half the size."""
+    """affine: each column of the matrix gets the sum of og times its term. warp: the flow gets og over half the size.
+    """
     if g.params.transform_type == "affine":
         return [_to_matrix(g, g.og)]
     parts = []
@@ -91,7 +92,7 @@ def _sampled(g: Gradient, data: Entry, grid: Entry) -> list[Entry]:
 
 
 def bilinear_sampler_grad(g: Gradient) -> list[Entry | None]:
-    """To the four elements around each place by their weights, to the grid by how the weights change."""
+    """The four elements around each place get og by their weights, the grid gets it by how the weights change."""
     return list(_sampled(g, *g.inputs))
 
 

@@ -14,7 +14,8 @@ from mxc.compiler.ops.operator import Params
 
 
 def bilinear_sampler(c: IndexNode, params: Params, index: Index) -> Value:
-    """The four elements around the place that the grid tells in -1..1, each weighted by how near it is; outside: 0."""
+    """The sum of the four elements around the place that the grid tells in -1..1, each weighted by how near it is;
+    elements outside of the image count as 0."""
     wide = ir.computing_dtype(c.out_dtype)
     batch, channel, row, column = index
     one = ir.const(1.0, wide)

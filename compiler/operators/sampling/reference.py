@@ -54,7 +54,7 @@ def bilinear_sampler(params: Params, inputs: list[np.ndarray], is_train: bool, r
 
 def bilinear_sampler_grad(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws,
                           ) -> list[np.ndarray]:
-    """To the elements by their weights, to the grid by the weights' slopes."""
+    """The gradient to the elements, by their weights, and to the grid, by the weights' slopes."""
     data, grid, og = (a.astype(np.float64) for a in inputs)
     to_data, to_grid = np.zeros(data.shape), np.zeros(grid.shape)
     height, width = data.shape[2:]

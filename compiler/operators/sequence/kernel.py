@@ -1,7 +1,7 @@
 """Index rules of operators on batches of sequences.
 
-`lengths` (batch,) counts the steps of each sequence that mean something, as 32-bit integers; time and batch are the
-first two axes of the data, in an order that `axis`, the time's place, tells.
+`lengths` (batch,) counts the valid steps of each sequence, as 32-bit integers. Time and batch are the first two axes of
+the data; `axis` is the time's.
 """
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def sequence_reverse(c: IndexNode, params: Params, index: Index) -> Value:
 
 
 def sequence_last(c: IndexNode, params: Params, index: Index) -> Value:
-    """The last step of each sequence; a length beyond the data, or of none, is cut."""
+    """The last step of each sequence; a length beyond the data counts as the data's, one below 1 as 1."""
     axis, steps = params.axis, c.shape(0)[params.axis]
     step = number(steps - 1)
     if params.use_sequence_length:

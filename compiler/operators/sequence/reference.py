@@ -27,7 +27,7 @@ def sequence_mask(params: Params, inputs: Arrays, is_train: bool, rng: Draws) ->
 
 
 def sequence_last(params: Params, inputs: Arrays, is_train: bool, rng: Draws) -> Arrays:
-    """The last step of each sequence; of none, the first."""
+    """The last step of each sequence; of a sequence without steps, the first one."""
     data = np.moveaxis(inputs[0], params.axis, 0)
     return [np.stack([data[max(length - 1, 0), i] for i, length in enumerate(_lengths(params, inputs))])]
 

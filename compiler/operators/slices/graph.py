@@ -1,8 +1,7 @@
 """Decompositions and gradients of slices, splits, joins and borders.
 
-A node that makes many parts becomes several of a few parts each.
-
-Gradients go back to where the elements came from, added where one was read often.
+A node that makes many parts becomes several of a few parts each. Gradients go back to the elements that were read, and
+are added up where an element was read several times.
 """
 from __future__ import annotations
 
@@ -15,7 +14,7 @@ from mxc.compiler.graph.graph import Entry, GraphBuilder, Node, Shape
 from mxc.compiler.graph.options import Options
 from mxc.compiler.operators.slices.shape import crop_ranges, diagonal_axes, like_ranges, slice_ranges, split_places
 
-MOST_PARTS = 23  # parts that one node makes: with what it divides they are as many as one kernel may have
+MOST_PARTS = 23  # parts that one node makes: with the array divided they are MAX_BUFFERS, see lowering/fuse.py
 
 
 def _sliced(builder: GraphBuilder, entry: Entry, places: Sequence[range]) -> Entry:
@@ -47,7 +46,7 @@ def slice_assign_scalar(builder: GraphBuilder, node: Node, inputs: list[Entry], 
 
 
 def stack(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry]:
-    """Joined along an axis of extent 1 that each gets."""
+    """The inputs, each with a new axis of extent 1, joined along that axis."""
     out = own_shape(builder, node)
     axis = node.params.axis % len(out)
     parts = [as_shape(builder, e, (*out[:axis], 1, *out[axis + 1:])) for e in inputs]
@@ -63,7 +62,7 @@ def diag(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Option
 
 
 def slice_channel(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry] | None:
-    """A slice for each part where there are many: one kernel would write them all."""
+    """A slice for each part where there are many, since one kernel would have to write them all; else None."""
     assert builder.old is not None
     count, (data,) = node.params.num_outputs, inputs
     if count <= MOST_PARTS:
@@ -172,7 +171,7 @@ def _border(g: Gradient, grad: Entry, axis: int, n: int, ends: tuple[int, int], 
 
 
 def diag_grad(g: Gradient) -> list[Entry | None]:
-    """og on the diagonal of zeros; of a vector the diagonal of og."""
+    """Zeros with og on the diagonal; where the data is a vector, the diagonal of og."""
     shape = g.shape(g.inputs[0])
     if len(shape) == 1:
         return [g.make("diag", g.og, k=g.params.k)]

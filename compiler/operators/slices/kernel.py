@@ -20,7 +20,7 @@ def slice_axis(c: IndexNode, params: Params, index: Index) -> Value:
 
 
 def concat(c: IndexNode, params: Params, index: Index) -> Value:
-    """Inputs one after the other along `dim`: each guarded by its stretch."""
+    """The inputs one after the other along `dim`; each is read only where the place is in its stretch."""
     axis = params.dim % len(index)
     here, start = index[axis], 0
     result = ir.const(0, c.out_dtype)
@@ -44,7 +44,7 @@ def slice_channel(c: IndexNode, params: Params, index: Index) -> Value:
 
 
 def _all(conditions: Sequence[Value]) -> Value:
-    """Whether all of them hold, at least one."""
+    """Whether all conditions hold; there is at least one."""
     result = conditions[0]
     for condition in conditions[1:]:
         result = ir.apply("and", result, condition)
@@ -73,7 +73,7 @@ def slice_assign(c: IndexNode, params: Params, index: Index) -> Value:
         stride, start = abs(r.step), number(r.start)
         offset = ir.apply("sub", i, start) if r.step > 0 else ir.apply("sub", start, i)
         if stride > 1:
-            # whole strides more, so that nothing that is divided is negative
+            # Whole strides are added, so that no negative number is divided.
             before = -(-(r.start if r.step > 0 else extent - 1 - r.start) // stride)
             shifted = ir.apply("add", offset, number(before * stride))
             inside.append(ir.apply("eq", ir.apply("mod", shifted, number(stride)), number(0)))

@@ -186,7 +186,8 @@ def crop(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
 
 
 def stack(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
-    """A new axis at `axis`, as long as there are inputs; these agree. Known either way."""
+    """The inputs have one shape, and the output a new axis at `axis`, one place for each input. Either shape gives the
+    other."""
     axis = params["axis"]
     assert isinstance(axis, int)
     known = merge_all(ins)
@@ -236,7 +237,7 @@ def diagonal_axes(params: Params, rank: int) -> tuple[int, int]:
 
 
 def diag(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
-    """Of a vector the matrix that has it as diagonal k; else the diagonals over axis1 and axis2, as the last axis."""
+    """For a vector, the matrix that has it as diagonal k; else the diagonals over axis1 and axis2, as the last axis."""
     data, k = ins[0], params["k"]
     assert isinstance(k, int)
     if data is None:

@@ -1,6 +1,6 @@
 """Decompositions and gradients of the softmax family.
 
-The largest value comes first, then exponentials and their sum.
+The largest value is found first and subtracted; then come the exponentials and their sum.
 """
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _powers(builder: GraphBuilder, centred: Entry, temperature: float | None) ->
 def softmax_over(builder: GraphBuilder, x: Entry, axes: tuple[int, ...], temperature: float | None = None) -> Entry:
     powers = _powers(builder, _centred(builder, x, axes, temperature), temperature)
     total = builder.make("sum", powers, axis=axes, keepdims=True)
-    # one of the powers is 1, so the sum is not so small that its reciprocal overflows
+    # One of the powers is 1, so the sum is at least 1, and its reciprocal does not overflow.
     return builder.make("broadcast_mul", powers, builder.make("reciprocal", total))
 
 
@@ -99,7 +99,7 @@ def _through_softmax(g: Gradient, axes: tuple[int, ...], factor: float) -> Entry
 def _over_temperature(g: Gradient) -> float:
     if g.params.temperature is None:
         return 1.0
-    return 1.0 / g.params.temperature if g.params.temperature else inf  # then the output is NaN, as in MXNet
+    return 1.0 / g.params.temperature if g.params.temperature else inf  # At temperature 0 the output is NaN (MXNet's).
 
 
 def softmax_grad(g: Gradient) -> list[Entry | None]:
@@ -108,12 +108,12 @@ def softmax_grad(g: Gradient) -> list[Entry | None]:
 
 
 def softmin_grad(g: Gradient) -> list[Entry | None]:
-    """As softmax, negated."""
+    """The gradient of softmax, negated."""
     return [_through_softmax(g, _axes(g), -_over_temperature(g))]
 
 
 def softmax_activation_grad(g: Gradient) -> list[Entry | None]:
-    """As softmax, over the channels or the last axis."""
+    """The gradient of softmax, over the channels or the last axis."""
     axes = (1,) if g.params.mode == "channel" else (len(g.shape(g.inputs[0])) - 1,)
     return [_through_softmax(g, axes, 1.0)]
 

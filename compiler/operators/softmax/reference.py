@@ -12,7 +12,7 @@ def _temperature(params: Params) -> np.float64:
 
 
 def softmax_over(x: np.ndarray, axes: int | tuple[int, ...]) -> np.ndarray:
-    with np.errstate(invalid="ignore"):  # NaN where the largest is infinite, as in a row without elements
+    with np.errstate(invalid="ignore"):  # Where the largest is infinite (an empty row's is), the result is NaN.
         powers = np.exp(x - x.max(axes, keepdims=True))
     return powers / powers.sum(axes, keepdims=True)
 

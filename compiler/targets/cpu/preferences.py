@@ -1,7 +1,7 @@
 """The CPU's figures: targets/preferences.py says what each is.
 
-Where no "by reason" is said they were measured, on x86-64 with AVX2.
-They are the same for all CPUs: plans for AVX-512 and NEON are made by them too, where nobody measured.
+They were measured on x86-64 with AVX2, except for those that say "by reason". All CPUs share them: plans for AVX-512
+and NEON are made by them too, though nobody has measured there.
 """
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from mxc.compiler.targets.preferences import (
     WinogradCosts,
 )
 
-# By times of both ways. With a gain of 1.2, layers of 7 x 7 pixels of one image stay direct, where few tiles meet
-# many weights, and so do layers of few channels. The data's side as a launch of its own takes VGG-16 with two
-# threads from 76 to 67 ms.
+# Measured as times of layers computed both ways. With a gain of 1.2, layers of 7 x 7 pixels of one image stay direct,
+# because few tiles meet many weights there, and so do layers of few channels. The data's side as a launch of its own
+# takes VGG-16 with two threads from 76 to 67 ms.
 WINOGRAD = WinogradCosts(transform=500, weight=8, gain=1.2, bands=8, line_bytes=64, band=(24, 60),
                          band_kernels=1024)
 FIGURES = Preferences(
     # A graph of one convolution takes longer in blocks for one tap, few channels and large depthwise maps: 1 x 1 from
-    # 16 to 96 channels on 112 x 112 pixels of 16 images 26 ms in blocks and 12.5 plain; depthwise, 16 images, plain 0.4
-    # to 0.6 of the time.
+    # 16 to 96 channels on 112 x 112 pixels of 16 images takes 26 ms in blocks and 12.5 plain; depthwise convolutions of
+    # 16 images take 0.4 to 0.6 of the time when plain.
     blocks=Blocks(map_pixels=784, data_elements=1 << 20, few_taps=9, full=0.6),
     winograd=WINOGRAD,
-    # By times of single layers both ways.
+    # Measured as times of single layers computed both ways.
     packing=Packing(few_pixels=256, point_map=64, window_map=784, few_channels=4),
     # 1 x 1 from 16 to 96 channels on 112 x 112 pixels of 16 images takes 12.5 ms by panels.
     panels=Panels(fewest_pixels=128, longest_row=512, few_channels=16),
-    # By times of products both ways.
+    # Measured as times of products computed both ways.
     products=Products(few=767, moderate=(1024, 3072), at_once=((4, 2, 1 << 18), (8, 4096, 1 << 21))),
     # By reason: what has less than 16 KiB is in a near cache when the backward part wants it.
     recomputing=Recomputing(worth_bytes=1 << 14, most_nodes=24),
@@ -44,7 +44,7 @@ FIGURES = Preferences(
     reductions=Reductions(few=16, long=1 << 15, part=1 << 13),
     # By reason: 4096 points take a thread about as long as handing a launch to others does.
     joins=Joins(shortest=4096),
-    # By the caches: a part of a second one, of 512 KiB and more for each core, and the last one of many machines. Where
-    # less than that passes between kernels a chain gains little, and has fewer units of work.
+    # By reason: private_bytes is a part of a second cache, which has 512 KiB and more for each core, worthwhile_bytes
+    # about the last cache of many machines. Where less passes between kernels, a chain gains little, with fewer units.
     chains=Chains(private_bytes=320 << 10, worthwhile_bytes=16 << 20, units=8, segment_rows=14),
 )

@@ -18,13 +18,13 @@ of time that the thread it waits for, or its own next step, needs.
 """
 from __future__ import annotations
 
-POOL_BYTES = 448
-# byte offsets of the fields that Python sets; `syscall` is the C library's function of that name
+POOL_BYTES = 448  # the size of %pool below
+# These are the byte offsets of %pool's fields that Python sets; `syscall` is the C library's function of that name.
 QUIT, WORD, SYSCALL, FUTEX, YIELD, SPINS = 320, 192, 384, 392, 400, 408
 
-FUNCTIONS = {"mxc_run": 2, "mxc_run_serial": 1, "mxc_worker": 2}  # of runner_source; how many words each takes
+FUNCTIONS = {"mxc_run": 2, "mxc_run_serial": 1, "mxc_worker": 2}  # by name, how many words each takes
 
-_NUMBERS = {"x86_64": (202, 24), "aarch64": (98, 124)}  # of the system calls futex and sched_yield
+_NUMBERS = {"x86_64": (202, 24), "aarch64": (98, 124)}  # the numbers of the system calls futex and sched_yield
 _PAUSE = {
     "x86_64": ("call void @llvm.x86.sse2.pause()", "declare void @llvm.x86.sse2.pause()"),
     "aarch64": ("call void @llvm.aarch64.hint(i32 1)", "declare void @llvm.aarch64.hint(i32)"),

@@ -34,7 +34,7 @@ PATIENCE = 30.0  # seconds without anything new from other processes, after whic
 
 @dataclass
 class Built:
-    """Object code by key; misses of them were compiled, in seconds."""
+    """Object code by key. misses: how many were compiled. seconds: how long that took."""
 
     objects: dict[str, bytes] = field(default_factory=dict)
     misses: int = 0
@@ -42,8 +42,8 @@ class Built:
 
 
 class CpuTarget:
-    """This machine's CPU; `cpu` and `features` (LLVM's names) state another one to compile for. generator: of
-    codegen.py."""
+    """This machine's CPU; `cpu` and `features` (LLVM's names) state another one to compile for. generator: one of
+    `codegen.GENERATORS`."""
 
     name = "cpu"
 
@@ -87,7 +87,7 @@ class CpuTarget:
         return self.isa.lanes(dtype)
 
     def lacks(self, kernel: Kernel) -> str:
-        """The template of a library kernel that is none of library/; "" for all others."""
+        """The template of a library kernel that library/ does not have; "" for all other kernels."""
         from mxc.compiler.kernel.ir import CallKernel
         from mxc.compiler.targets.cpu import library
 
@@ -95,7 +95,7 @@ class CpuTarget:
 
     def launch(self, kernel: Kernel) -> LaunchConfig:
         """How `kernel` is launched. A loop kernel must be canonical (kernel/canonical.py)."""
-        # only now: a start that finds its plan launches what is there
+        # imported only now: a start that finds its plan does not come here
         from mxc.compiler.kernel.ir import CallKernel, ChainKernel, FunctionKernel, LoopKernel, RoutineKernel
         from mxc.compiler.kernel.routines import spec
         from mxc.compiler.kernel.text import code_text
@@ -132,7 +132,7 @@ class CpuTarget:
                                  built.misses, built.seconds, rest)
 
     def load_known(self, keys: Sequence[str]) -> LoadedKernels | None:
-        """The code of the kernels of these keys, as `load`; None when some is neither in this process nor in the
+        """The code of the kernels of these keys, like `load`; None when some is neither in this process nor in the
         cache."""
         with self._lock:
             start, built = time.perf_counter(), Built()
@@ -173,7 +173,7 @@ class CpuTarget:
         return self.functions(runner_ir.runner_source(platform.machine()), list(runner_ir.FUNCTIONS))
 
     def runner_object(self) -> bytes:
-        """Their object code."""
+        """The object code of the functions of runner_ir.py."""
         from mxc.compiler.targets.cpu import runner_ir
 
         return self.object_of(runner_ir.runner_source(platform.machine()))
@@ -186,7 +186,7 @@ class CpuTarget:
         return limits.Limits(addresses[limits.MULTIPLY], addresses[limits.COPY], self.isa)
 
     def functions(self, text: str, symbols: Sequence[str], name: str = "runner") -> dict[str, int]:
-        """The addresses of the functions that LLVM IR text defines; its object code is cached as that of kernels.
+        """The addresses of the functions that LLVM IR text defines; its object code is cached like that of kernels.
         name: for people."""
         return load_functions([self.object_of(text, name)], symbols)
 
@@ -231,8 +231,8 @@ class CpuTarget:
         return text
 
     def _build(self, jobs: Mapping[str, Callable[[], Job]]) -> Built:
-        """The object code of `jobs`, by key: from the cache, or compiled and put there. Of what several processes miss
-        at once each compiles a part and waits for the others' parts."""
+        """The object code of `jobs`, by key: from the cache, or compiled and put there. Where several processes miss
+        the same code at once, each compiles a part of it and waits for the others' parts."""
         built = Built()
         if self.cache is None:
             self._compile({key: job() for key, job in jobs.items()}, built)

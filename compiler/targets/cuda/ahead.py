@@ -29,14 +29,14 @@ UNMEASURED = Preferences(recomputing=Recomputing(worth_bytes=1 << 14, most_nodes
 
 @dataclass
 class CudaLibrary(LoadedKernels):
-    """Compiled code that is not loaded. codes: of kernels, by key. missing: library kernels and routines. hits, misses:
-    of those with code, in the cache."""
+    """Compiled code that is not loaded. codes: the kernels' code, by key. missing: has the library kernels and
+    routines. hits, misses: how many of the kernels with code came from the cache, and how many did not."""
 
     codes: dict[str, CudaCode] = field(default_factory=dict)
 
 
 class CudaTarget:
-    """An architecture, as `sm_90`. Matrix operators stay on plain arrays: nothing is packed or put in blocks for them.
+    """An architecture, such as `sm_90`. Matrix operators stay on plain arrays: nothing is packed or put in blocks.
 
     Raises TargetError for what is no architecture, or when the extra `cuda` is not installed.
     """
@@ -52,23 +52,23 @@ class CudaTarget:
         self.parts = {"target": f"cuda:{arch}", "mxc": sources_digest(), **toolchain_versions()}
 
     def tile(self, dtype: str) -> tuple[int, int]:
-        """No register tile: weights are not packed."""
+        """There is no register tile, so weights are not packed."""
         return 0, 0
 
     def lanes(self, dtype: str) -> int:
-        """No arrays in blocks of channels."""
+        """There are no arrays in blocks of channels."""
         return 1
 
     def lacks(self, kernel: Kernel) -> str:
-        """The template or routine of what is neither a loop kernel nor a program's function; "" for these."""
+        """The template or routine of a kernel that is neither a loop kernel nor a program's function; "" for these."""
         if isinstance(kernel, LoopKernel | FunctionKernel):
             return ""
         return kernel.template if isinstance(kernel, CallKernel) else (
             kernel.routine if isinstance(kernel, RoutineKernel) else kernel.name)
 
     def launch(self, kernel: Kernel) -> LaunchConfig:
-        """How `kernel` is launched; units: blocks of THREADS threads, a thread or, in reductions, a block for each
-        point."""
+        """How `kernel` is launched. units: how many blocks of THREADS threads it has; each point of the domain has a
+        thread, or in reductions a block."""
         points = prod(kernel.domain) if isinstance(kernel, LoopKernel) else 1
         reduces = isinstance(kernel, LoopKernel) and kernel.accumulators
         text = code_text(kernel) + (f"{kernel.numbers}\n" if isinstance(kernel, FunctionKernel) else "")
@@ -95,7 +95,7 @@ class CudaTarget:
         return library
 
     def load_known(self, keys: Sequence[str]) -> CudaLibrary | None:
-        """None: plans for this target are not stored, so nobody has keys without kernels."""
+        """Gives None: plans for this target are not stored, so nobody has keys without kernels."""
         return None
 
     def source(self, kernel: Kernel) -> str:

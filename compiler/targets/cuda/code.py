@@ -1,8 +1,8 @@
 """Loop kernels, and functions of a program's own, as PTX and machine code of an NVIDIA GPU, made without one (the extra
 `cuda`: numba-cuda with NVVM).
 
-The code of a kernel defines one entry: pointers to the buffers, then one to the run-time integers (int64), all in the
-device's memory; any number of blocks of THREADS threads.
+The code of a kernel defines one entry. It takes pointers to the buffers, then one to the run-time integers (int64), all
+in the device's memory, and runs in any number of blocks of THREADS threads.
 """
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class CudaCode:
     cubin: bytes
 
     def to_bytes(self) -> bytes:
-        """u32 length of the PTX, little endian, the PTX, the cubin."""
+        """The length of the PTX as a little-endian u32, the PTX, and the cubin."""
         text = self.ptx.encode()
         return struct.pack("<I", len(text)) + text + self.cubin
 
@@ -51,8 +51,8 @@ def capability(arch: str) -> tuple[int, int]:
 
 
 def toolchain() -> tuple[Any, Any]:
-    """numba's cuda module and cuda.core. Raises TargetError naming the extra when they or their libraries lack, or when
-    they do not work with this NumPy, and whatever else keeps them from being imported."""
+    """numba's cuda module and cuda.core. Raises TargetError, naming the extra, when they or their libraries are not
+    installed or do not work with this NumPy, and TargetError when anything else keeps them from being imported."""
     try:
         import cuda.core
         import numba_cuda  # noqa: F401 - what makes `numba.cuda` the maintained one
@@ -69,7 +69,7 @@ def toolchain() -> tuple[Any, Any]:
 
 
 def toolchain_versions() -> dict[str, str]:
-    """The versions on which the code depends, by name of the distribution; as `toolchain` when one is missing."""
+    """The versions on which the code depends, by name of the distribution. Raises TargetError when one is missing."""
     from importlib import metadata
 
     try:

@@ -13,7 +13,7 @@ from mxc.compiler.targets.scalar_printer import ScalarPrinter
 WRAPPED = frozenset(["float32", "float64", "int8", "uint8", "int32", "int64"])
 # Those that CUDA's library lacks: written out by targets/formulas.py for each dtype; their names end in it.
 FORMULAS = tuple(name for name, f in OF_KERNELS.items() if not f.c)
-THREADS = 128  # of a block; a power of two
+THREADS = 128  # threads of a block; a power of two, because accumulators are combined by halving
 
 
 class CudaScalars(ScalarPrinter):
@@ -73,7 +73,7 @@ class _Loops(LoopPrinter):
         return "\n".join([*self.printer.constant_lines(), "", source.text()])
 
     def divide(self, position: str, axes: range) -> None:
-        """The axes' places at a flat position."""
+        """Sets the axes to their places at a flat position."""
         self.source(f"rest = {position}")
         for a in reversed(axes):
             self.source(f"i{a} = umod(rest, n{a})")
@@ -152,7 +152,7 @@ class _Loops(LoopPrinter):
 
     def halve(self, i: int, a: Accumulator) -> None:
         here, there = f"shared{i}[thread]", f"shared{i}[thread + step]"
-        if a.combine in ARG:  # of equals, or of NaNs, the one at the lower place
+        if a.combine in ARG:  # among equals, or NaNs, the one at the lower place is kept
             mine, other = f"places{i}[thread]", f"places{i}[thread + step]"
             sign = ">" if a.combine == "argmax" else "<"
             same = f"(({there} == {here}) | (({there} != {there}) & ({here} != {here}))) & ({other} < {mine})"

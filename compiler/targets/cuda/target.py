@@ -12,7 +12,7 @@ from mxc.compiler.kernel.ir import FunctionKernel, LoopKernel
 from mxc.compiler.targets.cuda.functions import entry
 from mxc.compiler.targets.cuda.loops import THREADS, loop_source
 
-BLOCKS = 1024  # at most; loops go on from there
+BLOCKS = 1024  # so many blocks are launched; each goes on with further points until all are done
 
 
 def available() -> bool:

@@ -111,8 +111,8 @@ def _whole(kind: types.Integer, low: float) -> Any:
 
 
 def _bits() -> dict[str, Any]:
-    """Numbers as others of the same bits. The simulator has no libdevice, and to view a number as another dtype
-    compiles only where a GPU's driver is."""
+    """The words that read a number's bits as a number of another dtype. The simulator has no libdevice, and to view a
+    number as another dtype compiles only where a GPU's driver is."""
     if getattr(config, "ENABLE_CUDASIM", False):
         return {f"bits_{dtype}": lambda x, dtype=dtype: x.view(getattr(np, dtype)) for dtype in BITS}
     from numba.cuda import libdevice
@@ -131,8 +131,8 @@ def _of_formula(op: str, dtypes: tuple[str, ...], result: str, space: dict[str, 
 
 
 BITS = {"int32": "float_as_int", "float32": "int_as_float", "int64": "double_as_longlong",
-        "float64": "longlong_as_double"}  # what gives that dtype
-OF_MATH = {f"{f.step or f.name}_": f for f in BUILTINS.values() if f.c}  # words that functions of `math` may be
+        "float64": "longlong_as_double"}  # libdevice's function that gives the dtype
+OF_MATH = {f"{f.step or f.name}_": f for f in BUILTINS.values() if f.c}  # words that `math` may compute
 
 
 @functools.cache

@@ -6,7 +6,7 @@ from mxc.compiler.error import MXNetError
 from mxc.compiler.kernel.ir import FunctionKernel
 from mxc.compiler.system import interrupts
 
-SPEED = 3  # of LLVM's optimisation
+SPEED = 3  # the level of LLVM's optimisation
 MATHEMATICS = (
     "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "ceil", "copysign", "cos", "cosh", "erf",
     "erfc", "exp", "exp2", "expm1", "fabs", "floor", "fma", "fmod", "frexp", "hypot", "ldexp", "lgamma", "log", "log10",

@@ -29,11 +29,11 @@ from mxc.compiler.targets.numba.messages import MAKES, short
 
 _LAST_LINE = re.compile(r'File "<[^>]*>", line (\d+)')
 _NAME = re.compile(r'@"?([\w.$]+)"?')
-_DATA = 4  # what Numba passes of an array: owner, parent, elements, item size, data, shape, strides
+_DATA = 4  # the place of `data` in what Numba passes of an array: owner, parent, elements, item size, data, shape, ...
 
 
 class Text(NamedTuple):
-    """LLVM IR that defines a kernel. calls: of what it calls, the number of the statement that does so."""
+    """LLVM IR that defines a kernel. calls: for each function that it calls, the number of the statement that does."""
 
     ir: str
     calls: dict[str, int]
@@ -54,7 +54,7 @@ class Text(NamedTuple):
 
 
 class _Place:
-    """Where a lowering is. number: of the statement."""
+    """Where a lowering is. number: that of the statement. declared: the first statement that needs each function."""
 
     def __init__(self) -> None:
         self.number = 1
@@ -62,7 +62,7 @@ class _Place:
 
 
 class _Convention(callconv.CPUCallConv):
-    """Numba's, with a status where it has a pointer to what an exception is made of."""
+    """Numba's calling convention, with a status in place of the pointer to what an exception is made of."""
 
     def set_static_user_exc(self, builder: Any, exc: Any, exc_args: Any = None, loc: Any = None,
                             func_name: Any = None) -> None:
@@ -84,7 +84,7 @@ class _Convention(callconv.CPUCallConv):
 
 
 class _Memory(NRTContext):  # type: ignore[misc]
-    """Numba's memory without arrays: what a copy of overlapping parts takes for a moment is all that there is."""
+    """Numba's memory, which makes no arrays here: all that it gives is what a copy of overlapping parts needs."""
 
     def __getattribute__(self, name: str) -> Any:
         if name.startswith("meminfo_") and name != "meminfo_data":
@@ -113,9 +113,9 @@ class _Lower(lowering.Lower):  # type: ignore[misc]
                 place.declared.setdefault(name, place.number)
 
     def _check_call(self, call: Any) -> None:
-        """Refuse calls whose memory nobody checks. The functions of the program itself stand inline by now: one that
-        does not is called by way of a variable, and would be compiled elsewhere, without checks. NumPy's write to
-        arrays that they are given; Numba trusts the extents of these."""
+        """Refuse calls whose accesses to memory nobody checks. The program's own functions stand inline by now: one
+        that does not is called by way of a variable, and would be compiled elsewhere, without checks. NumPy's functions
+        write to arrays that they are given, and Numba trusts the extents of these."""
         function = self.typeof(call.func.name)
         if isinstance(function, (types.Dispatcher, types.FunctionType)):
             raise errors.UnsupportedError("it calls a function by way of a variable; expected the function's own name")
@@ -129,7 +129,7 @@ class _Lower(lowering.Lower):  # type: ignore[misc]
                 f"expected numbers, or one of {', '.join(sorted(array_words.OF_ARRAYS))}")
 
     def _check_extents(self, expression: Any) -> None:
-        """Code that fails where an array in `whole += part` has other extents: Numba trusts them."""
+        """Make code that fails where the arrays of `whole += part` have extents that do not fit: Numba trusts them."""
         whole, part = self.typeof(expression.lhs.name), self.typeof(expression.rhs.name)
         if _is_plain(part) and (_is_plain(whole) or isinstance(whole, types.Array)):
             return
@@ -184,7 +184,7 @@ def _checked_context() -> Any:
         enable_boundscheck = True  # which no setting of Numba's overrides
 
         def _compile_subroutine_no_cache(self, *args: Any, **given: Any) -> Any:
-            """Parts of operations that Numba has in Python: in these a division by 0 raises nothing either."""
+            """Compiles parts of operations that Numba has in Python; a division by 0 raises nothing in these either."""
             return super()._compile_subroutine_no_cache(*args, **{**given, "flags": given.get("flags") or flags()})
 
     made = plain.subtarget()
@@ -240,7 +240,7 @@ def _internal(text: str, name: str) -> str:
     text = re.sub(r"store ptr @\.const\.picklebuf[^,]*,", "store ptr null,", text)  # of functions of Numba's own
     text = re.sub(r'"target-(cpu|features)"="[^"]*"', "", text)  # of functions of Numba's own, which are for this CPU
     text = re.sub(r"@numba_(gamma|frexp|ldexp|nextafter)(f?)\b", lambda m: f"@{_OF_C.get(m[1], m[1])}{m[2]}", text)
-    # what says in a text which shapes do not fit fails without it: the status says where
+    # The function that would put the shapes that do not fit into a text just fails: the status says where.
     text = _replaced(text, r"\w*raise_with_shape_context\w*", r"\1  ret i32 1\n}")
     head = re.search(rf"^define internal i32 @{re.escape(name)}\(.*$", text, re.MULTILINE)
     assert head is not None, name
@@ -278,8 +278,8 @@ _MEMORY = {  # a kernel owns no arrays, so counts of who refers to them are neve
 
 
 def _wrapper(kernel: FunctionKernel, name: str, symbol: str) -> str:
-    """The kernel `symbol`: it makes the outputs zeros, calls the function, and writes the status. For its
-    usual numbers there is code of their own."""
+    """The kernel `symbol`: it makes the outputs zeros, calls the function, and writes the status. Its usual numbers
+    have code of their own."""
     lines: list[str] = []
 
     def argument(position: int, kind: str, to: str) -> str:

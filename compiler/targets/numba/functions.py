@@ -9,8 +9,8 @@ if TYPE_CHECKING:
     from mxc.compiler.ops.functions import ScalarFunction
 
 _CALLED = re.compile(r"^declare .*?@\"?([\w.$]+)\"?\(", re.MULTILINE)
-# Of what a function must not refer to: what that means, and which parts of its text may be the reason, likely ones
-# first.
+# A function must not refer to functions whose names begin so: what it means if it does, and which parts of its text may
+# be the reason, likely ones first.
 _LISTS = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp, ast.JoinedStr, ast.Call)
 _WHY: dict[str, tuple[str, tuple[type[ast.AST], ...]]] = {
     "NRT_": ("it allocates memory (for a list, an array or a text)", _LISTS),

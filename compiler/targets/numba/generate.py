@@ -17,7 +17,7 @@ from mxc.compiler.targets.numba.words import PREFIX, definitions, function_of
 ARGUMENTS = (types.voidptr, types.int64, types.int64, types.voidptr)  # args, first, last, scratch
 
 
-SIMPLE = 1  # of LLVM's speeds: loops become as short as they are, none becomes vectors
+SIMPLE = 1  # the level of LLVM's optimisation that makes loops as short as they can be, and none of them vectors
 
 
 def generated(job: Job, features: str) -> str:

@@ -19,7 +19,7 @@ from mxc.compiler.system import forks
 
 forks.take(global_compiler_lock, first=True)  # under which LLVM's is taken
 
-RAISES = "mxc_raises"  # called where a function would raise: left in optimised code, it says that it may
+RAISES = "mxc_raises"  # is called where a function would raise: if optimised code still calls it, that may happen
 
 # Numba's own way to flags, a pass over its modules, is lost where NUMBA_DUMP_LLVM is set: they are printed before it.
 _ARITHMETIC = re.compile(r"= f(?:add|sub|mul|div)\b")
@@ -27,8 +27,8 @@ _WRAPPING = re.compile(r"(= (?:add|sub|mul|shl))(?: nuw| nsw)+\b")  # Numba prom
 
 
 class Lowered(NamedTuple):
-    """LLVM IR in which all is internal; `name`: of the function, `returns`: its Numba type. The function has Numba's
-    calling convention: `i32 name(ptr result, ptr exception, arguments...)`, 0 for success."""
+    """LLVM IR in which all is internal. name: the function's. returns: the Numba type of its result. The function has
+    Numba's calling convention: `i32 name(ptr result, ptr exception, arguments...)`, which gives 0 for success."""
 
     text: str
     name: str
@@ -54,7 +54,7 @@ def _context() -> Any:
 
 
 def flags() -> Any:
-    """How functions are compiled."""
+    """Numba's flags, which say how functions are compiled."""
     found: Any = compiler.Flags()
     found.no_compile = found.no_cpython_wrapper = found.no_cfunc_wrapper = found.nrt = True
     found.error_model = "numpy"  # a division by 0 raises nothing; of integers it gives 0

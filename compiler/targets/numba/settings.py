@@ -7,12 +7,12 @@ from collections.abc import Iterator
 
 from numba.core import config
 
-FIXED = {"DISABLE_JIT": 0, "FULL_TRACEBACKS": 0}  # functions that are called stay plain Python; errors are printed
+FIXED = {"DISABLE_JIT": 0, "FULL_TRACEBACKS": 0}  # 1 leaves called functions plain Python, and prints errors
 
 
 @contextlib.contextmanager
 def fixed() -> Iterator[None]:
-    """Numba's settings as functions are compiled with, for as long as its lock is held."""
+    """Gives Numba the settings that functions are compiled with. The caller holds Numba's lock meanwhile."""
     kept = {name: getattr(config, name) for name in FIXED}
     vars(config).update(FIXED)
     try:

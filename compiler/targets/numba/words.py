@@ -42,7 +42,7 @@ POINTER = llvm_ir.IntType(8).as_pointer()
 
 
 class BufferType(types.Type):
-    """An address with a dtype and a position, None for memory of the function's own, as `typed.Buffer`."""
+    """An address with a dtype and a position (None for memory of the function's own), like `typed.Buffer`."""
 
     def __init__(self, dtype: str, position: int | None):
         self.dtype, self.position = dtype, position
@@ -53,7 +53,7 @@ register_default(BufferType)(OpaqueModel)
 
 
 class Word(NamedTuple):
-    """A word for arguments of these kinds: dtypes, "args" for the kernel's pointers, or a buffer's dtype and
+    """A word for arguments of these kinds. A kind is a dtype, "args" for the kernel's pointers, or a buffer's dtype and
     position."""
 
     name: str
@@ -68,7 +68,7 @@ _named: dict[str, Word] = {}  # by symbol
 
 
 def numba_type(dtype: str) -> types.Type:
-    """Numba's of a dtype in registers."""
+    """Numba's type for a dtype in registers."""
     dtype = computing_dtype(dtype)
     return types.boolean if dtype == "bool" else getattr(types, dtype)
 
@@ -110,7 +110,7 @@ def _meaning(name: str) -> Callable[..., Any]:
 
 
 def _print(s: Steps, word: Word) -> Typed | Buffer | None:
-    """Print a word's function, whose first parameter is where the result goes if there is one; the result."""
+    """Print a word's function, whose first parameter is where its result goes if it has one, and give that result."""
     kinds = [("ptr" if isinstance(_llvm_type(k), llvm_ir.PointerType) else register_type(k)) for k in word.kinds]
     parameters = ", ".join(["ptr result", *(f"{kind} x{i}" for i, kind in enumerate(kinds))])
     with s.b.function(word.symbol, parameters) as (place, *values):
@@ -288,8 +288,8 @@ def _space() -> dict[str, Any]:
 
 
 class _Rewritten(ast.NodeTransformer):
-    """Source in which `//` and `%` are words too, for Numba's may overflow, by -1; and in which a loop whose step is no
-    constant counts by itself, for Numba's raises an exception where the step is 0."""
+    """Rewrites source for Numba. `//` and `%` become words, because Numba's may overflow, by -1. A loop whose step is
+    no constant becomes one that counts by itself, because Numba's raises an exception where the step is 0."""
 
     def visit_For(self, node: ast.For) -> ast.stmt | list[ast.stmt]:
         self.generic_visit(node)

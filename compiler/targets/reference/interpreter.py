@@ -44,14 +44,14 @@ def of_nothing(node: Node, inputs: Sequence[np.ndarray], shapes: Sequence[Shape]
                is_train: bool) -> list[np.ndarray]:
     """All outputs, of these shapes and dtypes, of a node some of whose inputs have no elements.
 
-    Raises MXNetError where values do not follow.
+    Raises MXNetError where outputs with elements do not follow from inputs without.
     """
     assert node.op is not None
     if all(0 in shape for shape in shapes):
         return [np.empty(shape, dtype) for shape, dtype in zip(shapes, dtypes, strict=True)]
     try:
         with np.errstate(all="ignore"), warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # as of a mean of nothing
+            warnings.simplefilter("ignore")  # such as that about a mean of nothing
             return node.op.reference(node.params, inputs, dtypes, is_train, Draws(0, 0))
     except Exception as error:  # references are written for arrays with elements
         raise MXNetError(f"operator {node.op.name}: of arrays without elements, of the shapes "

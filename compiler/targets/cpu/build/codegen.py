@@ -16,14 +16,14 @@ VARIABLE = "MXC_CODEGEN"
 LLVM, NUMBA = "llvm", "numba"
 GENERATORS = {LLVM: "mxc's own translator", NUMBA: "Numba"}
 ADVICE = "`python -c 'import numba'` tells all, `pip install --force-reinstall numba` mends an installation"
-LONGEST = 300  # characters of an error of Numba's import: some explain for pages
+LONGEST = 300  # at most so many characters of an error of Numba's import are quoted: some explain for pages
 
 
 def numba_part(name: str, operator: str = "") -> Any:
-    """A module of targets/numba/, which is found by its name: it is made of what is here, and imports Numba.
+    """A module of targets/numba/. It is imported by its name and late, because it imports this package, and Numba.
 
-    operator: of the running program, which Numba compiles; "" where MXC_CODEGEN asks for Numba. Raises TargetError that
-    says what needs Numba, and why it is not there, when it cannot be imported.
+    operator: the operator of the running program that Numba is to compile; "" where MXC_CODEGEN asks for Numba. Raises
+    TargetError that says what needs Numba, and why it is not there, when it cannot be imported.
     """
     fault = numba_fault()
     if fault:
@@ -34,7 +34,7 @@ def numba_part(name: str, operator: str = "") -> Any:
 def numba_fault() -> str:
     """Why Numba cannot be imported, which is tried; "" where it can."""
     try:
-        importlib.import_module("numba")  # by itself: parts of it may be there after an import that failed
+        importlib.import_module("numba")  # first of all: after an import that failed, parts may be there
         importlib.import_module("mxc.compiler.targets.numba.lowering")
     except Exception as error:  # whatever a broken package raises
         reason = textwrap.shorten(str(error), LONGEST, placeholder="...") or type(error).__name__
@@ -43,7 +43,7 @@ def numba_fault() -> str:
 
 
 def numba_version(operator: str = "") -> str:
-    """Numba's version, without importing it. Raises TargetError when it is not installed; operator: as numba_part."""
+    """Numba's version, without importing it; operator: see `numba_part`. Raises TargetError if it is not installed."""
     try:
         return metadata.version("numba")
     except metadata.PackageNotFoundError:
@@ -51,8 +51,8 @@ def numba_version(operator: str = "") -> str:
 
 
 def native_text(function: ScalarFunction, dtype: str) -> str:
-    """LLVM IR of a native function of the running program: targets/numba/functions.py, whose errors it raises. Raises
-    TargetError when Numba is not there."""
+    """LLVM IR of a native function of the running program, from targets/numba/functions.py, whose errors it raises.
+    Raises TargetError when Numba is not there."""
     assert function.source is not None
     return str(numba_part("functions", function.source.operator).native_text(function, dtype))
 
@@ -65,7 +65,7 @@ def _lacking(fault: str, advice: str, operator: str) -> TargetError:
 
 
 def chosen() -> str:
-    """The generator that MXC_CODEGEN asks for. Raises SettingError for what is none."""
+    """The generator that MXC_CODEGEN asks for. Raises SettingError when it names none."""
     name = env.text(VARIABLE, LLVM) or LLVM
     if name not in GENERATORS:
         raise SettingError(f"{VARIABLE}: there is no code generator {name!r}; expected "

@@ -23,12 +23,12 @@ from mxc.compiler.error import TargetError
 HEADER, SECTION, SYMBOL, RELOCATION = (struct.Struct(f"<{form}") for form in (
     "16sHHIQQQIHHHHHH", "IIQQQQIIQQ", "IBBHQQ", "QQq"))
 DISTANCE = struct.Struct("<i")
-CODE, SYMBOLS, RELOCATIONS, UNWINDING = 1, 2, 4, 0x70000001  # types of sections; of the last are tables for exceptions
-WRITABLE, IN_MEMORY = 1, 2  # their flags
+CODE, SYMBOLS, RELOCATIONS, UNWINDING = 1, 2, 4, 0x70000001  # types of sections; the last: tables for exceptions
+WRITABLE, IN_MEMORY = 1, 2  # flags of sections
 GLOBAL = 16  # binding and type of a symbol that others may refer to: its binding is in the upper four bits
 TO_DATA, TO_FUNCTION = 2, 4  # R_X86_64_PC32, R_X86_64_PLT32: the 32-bit distance from here
 JUMP = b"\xff\x25"  # jmp [rip + distance]; 8 bytes with the distance and padding
-LINE = 64
+LINE = 64  # bytes of a cache line, at which sections begin
 C_LIBRARIES = (None, "libm.so.6")  # None: what the process has loaded
 
 
@@ -37,7 +37,8 @@ class LinkError(ValueError):
 
 
 class Image(NamedTuple):
-    """code: what is mapped. symbols: the offsets of functions. imports: of the slots of C functions' addresses."""
+    """code: the bytes that are mapped. symbols: the offsets of functions, by name. imports: the offsets of the slots
+    for C functions' addresses, by name."""
 
     code: bytes
     symbols: dict[str, int]
@@ -65,8 +66,8 @@ class _Object:
         return self.data[offset:offset + size]
 
     def symbols(self, table: int) -> tuple[bytes, list[tuple[int, ...]]]:
-        """The names, each with a zero behind it, and of each symbol (place of its name, binding and type, -, section or
-        0 for one that is elsewhere, offset in the section, -)."""
+        """The names, each with a zero behind it, and for each symbol (place of its name, binding and type, -, section
+        or 0 for one that is elsewhere, offset in the section, -)."""
         return self.content(self.sections[table][6]), list(SYMBOL.iter_unpack(self.content(table)))
 
 
@@ -81,8 +82,8 @@ def link(objects: Iterable[bytes], wanted: Iterable[str]) -> Image:
     """
     code = bytearray()
     exported: dict[str, int] = {}
-    fixes: list[tuple[int, int]] = []  # where the distance goes to which offset
-    calls: list[tuple[int, str, int]] = []  # where it goes to which function, and what is added
+    fixes: list[tuple[int, int]] = []  # (place of a distance, offset that it leads to)
+    calls: list[tuple[int, str, int]] = []  # (place, function that it leads to, what is added)
     for data in objects:
         _add(_Object(data), code, exported, fixes, calls)
     imports: dict[str, int] = {}
@@ -103,7 +104,7 @@ def link(objects: Iterable[bytes], wanted: Iterable[str]) -> Image:
 
 def _add(source: _Object, code: bytearray, exported: dict[str, int], fixes: list[tuple[int, int]],
          calls: list[tuple[int, str, int]]) -> None:
-    """Lay the sections of an object behind `code`; note its functions, and the distances to fill in."""
+    """Append the sections of an object to `code`; note its functions, and the distances to fill in."""
     places: dict[int, int] = {}
     for i, (_, kind, flags, _, _, size, _, _, alignment, _) in enumerate(source.sections):
         if not flags & IN_MEMORY or not size or kind == UNWINDING:
@@ -155,8 +156,8 @@ def _system() -> ctypes.CDLL:
 
 
 def load(code: bytes | memoryview, imports: Mapping[str, int]) -> int:
-    """Map an image into this process, for as long as that lives; its address. Raises TargetError when the C library
-    lacks a function, or the system does not let memory become executable."""
+    """Map an image into this process, for as long as that lives, and give its address. Raises TargetError when the C
+    library lacks a function, or the system does not let memory become executable."""
     filled = bytearray(code)
     try:
         for name, offset in imports.items():

@@ -24,8 +24,8 @@ class Job:
 
     language: "typed" (loops.py, routines.py; see translate.py) or "llvm" (IR text of the library). buffers: dtypes of a
     typed source's buffers. scratch: dtype and byte offset of its scratch buffers. short: whether its innermost loops
-    have few, constant steps. generator: of code of typed source (codegen.py). functions: LLVM IR text of the functions
-    of the running program that it calls.
+    have few, constant steps. generator: what makes code of typed source (codegen.py). functions: LLVM IR text of the
+    functions of the running program that it calls.
     """
 
     symbol: str

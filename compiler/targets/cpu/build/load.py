@@ -1,4 +1,4 @@
-"""Object code into this process, with llvmlite."""
+"""LLVM, by llvmlite: it optimises modules, and loads object code into this process."""
 from __future__ import annotations
 
 import functools

@@ -22,8 +22,8 @@ from mxc.compiler.targets.cpu.build.codegen import NUMBA, numba_part
 if TYPE_CHECKING:
     from mxc.compiler.targets.cpu.build.jobs import Job
 
-SHARE = 3  # kernels that are worth another process
-SPEED = 3  # of LLVM's optimisation, for typed sources; library kernels need none
+SHARE = 3  # each process has at least so many kernels to compile; for fewer, starting another one is not worth it
+SPEED = 3  # the level of LLVM's optimisation for typed sources; library kernels need none
 Done = Callable[["Job", bytes], None]
 
 
@@ -114,7 +114,7 @@ def _start() -> subprocess.Popen[bytes]:
 
 
 def _ask(helper: subprocess.Popen[bytes], job: Job, cpu: str, features: str) -> bytes | None:
-    """The code of `job` from a helper; None when it has none or is no more."""
+    """The code of `job` from a helper; None when the helper has none, or has ended."""
     assert helper.stdin is not None and helper.stdout is not None
     try:
         work = asdict(job) if job.generator == NUMBA else [*_ir_of(job, features), job.functions]
@@ -127,7 +127,7 @@ def _ask(helper: subprocess.Popen[bytes], job: Job, cpu: str, features: str) -> 
 
 
 def main() -> None:
-    """A helper process. It imports LLVM and little else."""
+    """What a helper process runs. It imports LLVM and little else."""
     import os
     import signal
 

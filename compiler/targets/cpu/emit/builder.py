@@ -122,14 +122,14 @@ class Value:
 
 
 Number = Value | int
-_AGAIN = ("load", "call", "phi", "freeze")  # what gives another value each time
+_AGAIN = ("load", "call", "phi", "freeze")  # these may give another value each time
 _ARGUMENT = re.compile(r"%arg\d+")
 _FOLD = {"add": lambda x, y: x + y, "sub": lambda x, y: x - y, "mul": lambda x, y: x * y}
 
 
 class Builder:
-    """One module's text. `attributes` go on every function. opaque: LLVM is not to see that loops count. What it does
-    with that knowledge is a third of code generation, and gains nothing where code is printed as it is to be."""
+    """One module's text. `attributes` go on every function. opaque: hides from LLVM that loops count. What LLVM does
+    with that knowledge takes a third of code generation, and gains nothing where code is printed in its final form."""
 
     def __init__(self, attributes: str = "nounwind", opaque: bool = False):
         self.attributes, self.opaque = attributes, opaque
@@ -138,10 +138,10 @@ class Builder:
         self._begin()
 
     def _begin(self) -> None:
-        """A function without lines yet."""
+        """Begins a function, which has no lines yet."""
         self._lines: list[str] = []
         self._locals: list[str] = []
-        self._arguments: dict[str, str] = {}  # how those are read that may be used
+        self._arguments: dict[str, str] = {}  # the lines that read an argument, if it is used
         self._known: dict[str, Value] = {}  # what the present block has computed, by its text
         self._count, self._block = 0, "entry"
 
@@ -377,7 +377,7 @@ class Builder:
         return self.when(self.negate(condition))
 
     def either(self, condition: Value, yes: Callable[[], None], no: Callable[[], None]) -> None:
-        """Prints two ways, of which one is taken."""
+        """Prints two ways; the program takes one of them."""
         self._count += 1
         name = f"e{self._count}"
         self._branch(condition, f"{name}.then", f"{name}.else")
@@ -388,7 +388,7 @@ class Builder:
         self._open(f"{name}.end")
 
     def choose(self, condition: Value, yes: Callable[[], Value], no: Callable[[], Value]) -> Value:
-        """The value of one of two ways, of which only that one is taken."""
+        """The value of one of two ways; the program takes only that way."""
         ends: list[tuple[Value, str]] = []
 
         def way(print_it: Callable[[], Value]) -> Callable[[], None]:
@@ -411,7 +411,7 @@ class Builder:
         self._open(f"{name}.end")
 
     def local(self, kind: str, count: int = 1) -> Value:
-        """Memory of the function's own for `count` values of type `kind`."""
+        """Memory that the function has for itself, for `count` values of type `kind`."""
         name = f"%m{len(self._locals)}"
         self._locals.append(f"  {name} = alloca [{count} x {kind}], align 64" if count > 1 else
                             f"  {name} = alloca {kind}")

@@ -1,14 +1,16 @@
 """A chain of library kernels: one small function that calls theirs, as a table among its run-time integers says.
 
-The table, after the addresses of the B buffers:
+The table, after the addresses of the buffers, has
 
-    segments, integers of a record, where the kernels' scratch memory begins (bytes of the chain's)
+    how many segments there are, how many integers a record has, and at which byte of the chain's scratch memory that of
+        the kernels begins
     the first call of each segment, and the number of all calls
-    a record for each call: address of the code, units, places, values;
+    a record for each call: address of the code, and how many units, places and values it has;
         for each place its buffer (-1: a private array), its offset and what each image adds, in bytes;
         the values
 
-A thread's scratch memory: the arguments of the call being made, the private arrays, the kernels' scratch memory.
+A thread's scratch memory holds the arguments of the call being made, the private arrays, and the kernels' scratch
+memory, in this order.
 """
 from __future__ import annotations
 
@@ -20,12 +22,12 @@ from mxc.compiler.targets.cpu.emit.builder import BYTES, Array, Builder
 from mxc.compiler.targets.cpu.machine.isa import Isa
 from mxc.compiler.targets.launch import LaunchConfig
 
-HEAD, CALL, PLACE = 3, 4, 3  # integers of the table's head, of a record before its places, and of a place
-ALIGNMENT = 64  # bytes, of each private array
+HEAD, CALL, PLACE = 3, 4, 3  # how many integers the table's head, a record before its places, and a place have
+ALIGNMENT = 64  # bytes: each private array begins at a multiple of a cache line
 
 
 def launch(kernel: ChainKernel, key: str, launch_of: Callable[[CallKernel], LaunchConfig], isa: Isa) -> LaunchConfig:
-    """How a chain is launched; launch_of: how a kernel is."""
+    """How a chain is launched. key: that of its code. launch_of: says how a library kernel is launched."""
     codes: list[LaunchConfig] = []
     forms: dict[int, LaunchConfig] = {}
     for call, _ in kernel.calls():  # those with the very same stores differ in their extents alone

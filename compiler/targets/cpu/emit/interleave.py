@@ -1,4 +1,4 @@
-"""Several vectors at a time in loops of long formulas.
+"""Hints by which LLVM computes several vectors at a time in loops of long formulas.
 
 A function such as `exp` is a chain of 20 to 50 instructions that need each other's results. One vector's chain leaves
 the processor idle for most of its latency, and the next iterations' are too far away for it to look ahead to; LLVM
@@ -10,12 +10,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-LONG = 16  # instructions of a loop from which on LLVM needs to be told
-COUNTS = ((64, 4), (192, 2))  # (up to this many instructions, so many vectors); of longer ones registers would spill
+HINTED_FROM = 16  # a loop of at least so many instructions gets a hint: LLVM interleaves shorter ones by itself
+COUNTS = ((64, 4), (192, 2))  # (up to this many instructions, so many vectors at a time); longer ones spill registers
 
 _LOOP = re.compile(r"^(l\d+)\.body:\n((?:  .*\n)*?)  br label %\1\.head\n", re.M)  # as Builder.range prints it
-_VARIABLE = re.compile(r"ptr %m\d+$", re.M)  # loads and stores of these are not there in the end
-OF_THE_LOOP = 2  # instructions that count, at its head
+_VARIABLE = re.compile(r"ptr %m\d+$", re.M)  # LLVM removes loads and stores of these
+OF_THE_LOOP = 2  # the instructions at a loop's head, which count as part of it
 # As LLVM prints a loop of one block: the label, the body, the branch back.
 _BLOCK = re.compile(
     r'^("?[-\w.$]+"?):.*\n((?:  .*\n)*?)  br i1 %\S+, label (?:%\1, label %\S+|%\S+, label %\1)\n', re.M)
@@ -28,7 +28,7 @@ def _hints(loop: re.Pattern[str], text: str, size_of: Callable[[str], int]) -> s
         body = found[2]
         size = size_of(body)
         count = next((n for most, n in COUNTS if size <= most), 1)
-        if size < LONG or count == 1 or " call void" in body:
+        if size < HINTED_FROM or count == 1 or " call void" in body:
             return found[0]
         name = 90000 + 2 * len(notes)
         notes.append(f'!{name} = distinct !{{!{name}, !{name + 1}}}\n'
@@ -44,5 +44,5 @@ def interleaved(text: str) -> str:
 
 
 def hinted(text: str) -> str:
-    """The same of LLVM IR text that LLVM has simplified and printed."""
+    """LLVM IR text that LLVM has simplified and printed, with the same hints."""
     return _hints(_BLOCK, text, lambda body: body.count("\n"))

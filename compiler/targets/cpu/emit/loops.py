@@ -85,7 +85,7 @@ class _Loops(Sweeps):
         return None
 
     def map_rows(self, stores: list[Store], start: str, stop: str) -> None:
-        """Rows row..row_stop, of each the stretch start..stop of the last axis."""
+        """Rows row..row_stop, and of each row the stretch start..stop of the last axis."""
         last = self.points - 1
         with self.row_loop(range(last), "row", "row_stop"):
             self.hoist(self.store_roots(stores))
@@ -104,8 +104,8 @@ class _Loops(Sweeps):
                 self.over_reduce(stores)
 
     def map_squares(self, stores: list[Store]) -> None:
-        """Rows row..row_stop in runs along the last axis but one, of each the stretch start..stop of the last: squares
-        of TILE by TILE elements, and what is left of them."""
+        """Rows row..row_stop in runs along the last axis but one, and of each row the stretch start..stop of the last
+        axis: squares of TILE by TILE elements, and then the points that fill no square."""
         last, source, roots = self.points - 1, self.source, self.store_roots(stores)
         run, outer = last - 1, range(last - 1)
         with self.printer.scope("while row < row_stop:"):
@@ -177,7 +177,7 @@ class _Loops(Sweeps):
 
     @contextmanager
     def row_loop(self, axes: range, start: str, stop: str):
-        """Rows start..stop of the flattened `axes`: divided up once, then counted on."""
+        """Rows start..stop of the flattened `axes`: the first row is divided into their places, which then count on."""
         if not axes:
             yield
             return

@@ -12,7 +12,7 @@ from mxc.compiler.kernel.ir import RoutineKernel, computing_dtype
 from mxc.compiler.kernel.routines import spec
 from mxc.compiler.system import syntax
 
-ALIGNMENT = 64  # bytes, of each scratch array
+ALIGNMENT = 64  # elements: the size of each scratch array is rounded up to a multiple of so many
 
 
 class _Folded(ast.NodeTransformer):

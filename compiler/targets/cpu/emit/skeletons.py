@@ -1,14 +1,15 @@
-"""Which form a canonical loop kernel takes on the CPU, and into how many units of work it is divided.
+"""Which skeleton a canonical loop kernel has on the CPU, and into how many units of work it is divided.
 
-Three skeletons. *map*: no accumulators; the innermost axis is the vector loop. *rows*: one point of the domain at a
-time, the innermost reduce axis is the vector loop. *columns*: where the loads run along the domain's last axis rather
-than along the reduce axes, a block of that axis at a time; its accumulators lie in the thread's scratch memory.
+There are three skeletons. A *map* has no accumulators; its innermost axis is the vector loop. *rows* takes one point of
+the domain at a time; the innermost reduce axis is the vector loop. *columns* is taken where the loads run along the
+domain's last axis rather than along the reduce axes: it takes a block of that axis at a time, whose accumulators lie in
+the thread's scratch memory.
 
-A short last axis of the domain, the *lanes* (canonical.py), is an innermost loop of constant length, in maps and rows,
-which takes the place of columns: each point of the other axes is a vector or two. Accumulators are then local arrays.
+A short last axis of the domain, the *lanes* (canonical.py), is an innermost loop of constant length in maps and rows.
+It takes the place of columns: each point of the other axes is a vector or two. Accumulators are then local arrays.
 
 A unit of work is a part of the domain: see `units`. Its sizes are part of the printed code. Values that do not depend
-on an inner loop's axis are printed outside of it. Accumulators that use others' results take a sweep of their own.
+on an inner loop's axis are printed outside of it. Accumulators that use others' results have a sweep of their own.
 """
 from __future__ import annotations
 
@@ -21,17 +22,19 @@ from mxc.compiler.kernel.simplify_index import affine, from_affine
 from mxc.compiler.targets.cpu.emit.builder import BYTES
 from mxc.compiler.targets.loop_printer import ARG
 
-CHUNK = 8192  # points of a unit
-COLUMNS = ((4096, 512), (1024, 256), (1, 64))  # (length of the axis from which on, columns of a unit)
-WIDE_BLOCK = COLUMNS[0][1]
-TILE, TILE_ROWS = 8, 16  # where loads run along another axis than stores: squares that are transposed in registers
-STREAMED = 1 << 25  # bytes of an output, and at least the last cache's, from which on its stores go past the caches
-PIECE, ROW, SHORT_ROW = 512, 4096, 128  # elements stored so at a time, of a map; and the lengths of rows stored so
-PARTIAL = 4096  # sums are made of partial sums of this length, which keeps float32 accurate
+CHUNK = 8192  # a unit of a map, or of rows, has about so many points
+COLUMNS = ((4096, 512), (1024, 256), (1, 64))  # (an axis of at least this length, is cut into so many columns)
+WIDE_BLOCK = COLUMNS[0][1]  # the most columns that a unit has
+# Where loads run along another axis than stores, squares of TILE x TILE elements are transposed in registers, and a
+# unit has at least TILE_ROWS rows.
+TILE, TILE_ROWS = 8, 16
+STREAMED = 1 << 25  # outputs of at least so many bytes, as large as most last caches, are stored past the caches
+PIECE, ROW, SHORT_ROW = 512, 4096, 128  # maps stream so many elements at a time; streamed rows have 128 to 4096
+PARTIAL = 4096  # sums are made of partial sums over so many elements, which keeps float32 accurate
 
 
 def skeleton(kernel: LoopKernel) -> str:
-    """map, rows or columns."""
+    """The skeleton of a canonical kernel: "map", "rows" or "columns"."""
     if not kernel.accumulators:
         return "map"
     if not kernel.domain or not kernel.reduce or lanes(kernel):
@@ -72,7 +75,7 @@ def has_short_loops(kernel: LoopKernel) -> bool:
 
 
 def units(kernel: LoopKernel) -> int:
-    """Independent pieces of work of a canonical kernel; the printed code divides it in the same way."""
+    """How many units of work a canonical kernel has; the printed code divides it in the same way."""
     if 0 in kernel.domain:
         return 0
     if not kernel.domain:
@@ -89,9 +92,9 @@ def units(kernel: LoopKernel) -> int:
 
 
 def streams(kernel: LoopKernel) -> dict[int, Value]:
-    """buffer -> where its stretch begins at a point of the domain, for the outputs that are stored past the caches: too
-    large for these, not read, and written along the innermost axis, of maps or of rows. Part of the code, so that
-    kernels of smaller arrays have nothing of it."""
+    """The outputs that are stored past the caches: buffer -> where its stretch begins at a point of the domain. They
+    are too large for the caches, are not read, and are written along the innermost axis, in maps or in rows. These
+    kernels have code of their own (`variant`), so that kernels of smaller arrays do not pay for it."""
     extents, rows = (*kernel.domain, *kernel.reduce), bool(kernel.accumulators)
     if math.prod(extents) * 8 < STREAMED or not kernel.domain or lanes(kernel) or is_tiled(kernel):
         return {}
@@ -114,8 +117,8 @@ def streams(kernel: LoopKernel) -> dict[int, Value]:
 
 
 def fetched(kernel: LoopKernel) -> dict[int, Value]:
-    """buffer -> where its row begins at a point of the domain, for the inputs of which the next row is fetched while
-    this one, once read, is worked on: too large for the caches, and read in rows that lie behind each other."""
+    """The inputs whose next row is fetched while the present one, once read, is worked on: buffer -> where its row
+    begins at a point of the domain. They are too large for the caches, and their rows lie behind each other."""
     extents = (*kernel.domain, *kernel.reduce)
     if not kernel.domain or len(kernel.reduce) != 1 or skeleton(kernel) != "rows":
         return {}
@@ -124,7 +127,7 @@ def fetched(kernel: LoopKernel) -> dict[int, Value]:
     bodies, inner = [a.body for a in kernel.accumulators], len(extents) - 1
     every = [[s.index, s.value] for s in kernel.stores if ir.axis(inner) in ir.walk([s.index])]
     if not any(v.op == "acc" for roots in (bodies, *every) for v in ir.walk(roots)):
-        return {}  # a single sweep
+        return {}  # a single sweep reads each row only once
     row = ir.axis(len(kernel.domain) - 1)
     known, found = ir.run_time_integers(kernel.roots()), {}
     for v in ir.walk(bodies):
@@ -138,13 +141,14 @@ def fetched(kernel: LoopKernel) -> dict[int, Value]:
 
 
 def variant(kernel: LoopKernel) -> str:
-    """What the code of a canonical kernel depends on besides its form."""
+    """What the code of a canonical kernel depends on besides its `code_text`."""
     parts = {"streams": streams(kernel), "fetches": fetched(kernel)}
     return "".join(f"{name} {sorted(buffers)}\n" for name, buffers in parts.items() if buffers)
 
 
 def scratch_layout(kernel: LoopKernel) -> tuple[list[tuple[str, int]], int]:
-    """dtype and byte offset of each scratch buffer, of accumulators or of what is streamed, and the bytes in all."""
+    """The dtype and byte offset of each scratch buffer, for accumulators or for what is streamed, and the bytes of all
+    of them."""
     places: list[tuple[str, int]] = []
     if skeleton(kernel) == "columns":
         for a in kernel.accumulators:

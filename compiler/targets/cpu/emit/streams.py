@@ -1,7 +1,7 @@
 """The words of loop kernels for outputs that are larger than the caches.
 
-A store to a line that no cache has reads it first. A non-temporal one does not, but takes whole lines. So a piece of an
-output is computed in scratch memory, which stays in the nearest cache, and copied from there.
+A store to a line that is in no cache reads the line first. A non-temporal store does not, but it takes whole lines. So
+a piece of an output is computed in scratch memory, which stays in the nearest cache, and copied from there.
 """
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ VECTOR = vector_type("i32", 8)
 
 
 def elsewhere(s: Steps, buffer: Buffer, scratch: Buffer, place: Typed) -> Buffer:
-    """What stands for `buffer` from index `place` on, and lies at the beginning of `scratch`."""
+    """A buffer that stands for `buffer` from index `place` on, but lies at the beginning of `scratch`."""
     address = s.b.convert("ptrtoint", scratch.pointer, I64) - s.whole(place) * BYTES[buffer.dtype]
     return Buffer(s.b.pointer(address), buffer.dtype, buffer.position)
 
 
 def streamed(s: Steps, buffer: Buffer, place: Typed, scratch: Buffer, count: Typed) -> None:
-    """buffer[place : place + count] = scratch[:count], past the caches but for what is less than a line."""
+    """buffer[place : place + count] = scratch[:count], past the caches, except for parts of lines at both ends."""
     b, size = s.b, s.whole(count) * BYTES[buffer.dtype]
     to, source = s.address(buffer, s.whole(place)), scratch.pointer
     before = b.binary("and", b.lift(0) - b.convert("ptrtoint", to, I64), b.number(LINE - 1))
@@ -44,12 +44,12 @@ def _copy(s: Steps, to: Value, source: Value, start: Value, size: Value) -> None
 
 
 def fetch(s: Steps, buffer: Buffer, place: Typed, count: Typed) -> None:
-    """buffer[place : place + count], which need not exist, towards the nearest cache."""
+    """Asks for buffer[place : place + count], which need not exist, in the nearest cache."""
     here = Array(s.b, buffer.pointer, buffer.dtype).at(s.whole(place))  # not `address`: it may be outside
     for x in s.b.range(0, s.whole(count), LINE // BYTES[buffer.dtype]):
         prefetch(here.at(x))
 
 
 def fence(s: Steps) -> None:
-    """What was streamed is there before what follows."""
+    """Orders what was streamed before everything that follows."""
     s.b.raw("fence seq_cst")

@@ -22,7 +22,7 @@ class Kept:
 
 
 class Sweeps(LoopPrinter):
-    """What the skeletons of loops.py share: all that becomes of one point of the domain."""
+    """What the skeletons of loops.py share: how everything at one point of the domain is printed."""
 
     def __init__(self, kernel: LoopKernel):
         self.lanes, self.fixed = lanes(kernel), fixed(kernel)
@@ -34,14 +34,15 @@ class Sweeps(LoopPrinter):
         self.streams, self.fetched = streams(kernel), fetched(kernel)
 
     def find_early(self) -> list[Store]:
-        """The stores at each point of the reduce axes, if none needs an accumulator: the accumulators' last sweep makes
-        them, and computes and loads what both need once. Had one to wait, it might read what an early one overwrote."""
+        """The stores at each point of the reduce axes, if none of them needs an accumulator. The accumulators' last
+        sweep makes them, so that it computes and loads what both need once. They are early all or none: a store that
+        had to wait might read what an early one overwrote."""
         every = [s for s in self.kernel.stores if self.uses_reduce(s)] if self.kernel.accumulators else []
         return [] if any(self.needs[id(v)][1] for v in self.store_roots(every)) else every
 
     def find_kept(self) -> Kept | None:
-        """There is one when a single store sweeps the reduce axes, and all that it needs of their points is a function
-        of its own dtype that the last sweep computes too."""
+        """The value to keep, or None. There is one when a single store sweeps the reduce axes, and all that it needs of
+        their points is a function's value, of its own dtype, that the last sweep computes too."""
         sweeps, every = self.sweep_order(), [s for s in self.kernel.stores if self.uses_reduce(s)]
         if not sweeps or len(every) != 1 or every[0].mode != "write":
             return None
@@ -57,7 +58,7 @@ class Sweeps(LoopPrinter):
         return any(a >= self.first for a in self.needs[id(v)][0])
 
     def loads_besides(self, root: Value, kept: Value) -> bool:
-        """True when `root` loads at points of the reduce axes, or at all what depends on them, outside of `kept`."""
+        """True when `root`, outside of `kept`, has a load that depends on the reduce axes."""
         stack, seen = [root], {id(kept)}
         while stack:
             v = stack.pop()
@@ -79,8 +80,8 @@ class Sweeps(LoopPrinter):
 
     @contextmanager
     def streaming(self, start: str, count: str) -> Iterator[None]:
-        """Stores of a stretch of the innermost axis, `count` points from `start` on: those past the caches go to
-        scratch memory, and from there where they belong."""
+        """Within it, a stretch of the innermost axis is stored, `count` points from `start` on. What is streamed goes
+        to scratch memory, and from there past the caches to its place."""
         places = {b: self.printer.print(begin) for b, begin in self.streams.items()}
         for i, (buffer, place) in enumerate(places.items()):
             self.source(f"to{buffer} = elsewhere(b{buffer}, s{i}, {place} + {start})")
@@ -126,7 +127,7 @@ class Sweeps(LoopPrinter):
         return [*(self.kernel.accumulators[i].body for i in sweep), *self.store_roots(self.early_in(sweep))]
 
     def fetch_ahead(self) -> None:
-        """The next row of large inputs: by itself the processor looks ahead within a page only."""
+        """Asks for the next row of large inputs: by itself the processor looks ahead within a page only."""
         row = f"n{len(self.extents) - 1}"
         for buffer, begin in self.fetched.items():
             self.source(f"fetch(b{buffer}, {self.printer.print(begin)} + {row}, {row})")
@@ -143,7 +144,7 @@ class Sweeps(LoopPrinter):
 
     @contextmanager
     def each_lane(self, roots: Sequence[Value] = ()):
-        """A loop over the lanes where there are any; what of `roots` is the same for all of them comes before it."""
+        """A loop over the lanes, if there are any; the parts of `roots` that are the same for all lanes come first."""
         if not self.lanes:
             yield
             return
@@ -152,11 +153,11 @@ class Sweeps(LoopPrinter):
             yield
 
     def own(self, name: str, i: int) -> str:
-        """Accumulator `i` of the current point: a variable, with lanes one for each."""
+        """Accumulator `i` of the current point: a variable, or with lanes an element of an array for each lane."""
         return f"{name}{i}[i{self.points}]" if self.lanes else f"{name}{i}"
 
     def arrays(self) -> dict[str, str]:
-        """name -> dtype of the accumulators that are one for each lane."""
+        """name -> dtype of the arrays that hold an accumulator for each lane."""
         made: dict[str, str] = {}
         for i, a in enumerate(self.kernel.accumulators):
             made[f"acc{i}"] = computing_dtype(a.body.dtype)
@@ -167,13 +168,14 @@ class Sweeps(LoopPrinter):
         return made
 
     def partial(self, i: int) -> str:
+        """What accumulator `i` is combined in: "part" for a float sum, which is made of partial sums, else "acc"."""
         a = self.kernel.accumulators[i]
         inner = len(self.extents) - 1
         whole = a.combine != "sum" or a.body.dtype not in ir.FLOATS or not self.kernel.reduce or inner in self.fixed
         return "acc" if whole else "part"
 
     def reduce_loops(self, roots: list[Value], body, sweep: list[int]) -> None:
-        """Loops over all reduce axes; sums of floats are made of partial sums of the innermost."""
+        """Loops over all reduce axes; sums of floats are made of partial sums over the innermost axis."""
         axes = range(self.first, len(self.extents))
 
         def innermost() -> None:

@@ -1,9 +1,9 @@
 """From the typed source of kernels (loops.py, routines.py) to LLVM IR.
 
 The source is a part of Python: constants, then one function of assignments, `for` over range, `while` and `if` on typed
-scalars and buffers, whose other words vocabulary.py defines. Integers are of 64 bits unless they are cast, `//` and `%`
-are Python's, but 0 where the divisor is, floats are contracted and otherwise computed as written. A name has one dtype
-in the whole function: that of what it is first given, or one that holds all that it is given.
+scalars and buffers, whose other words vocabulary.py defines. Integers have 64 bits unless they are cast; `//` and `%`
+are Python's, but give 0 for a zero divisor; floats are contracted and otherwise computed as written. A name has one
+dtype in the whole function: that of its first value, or one that holds all the values that it is given.
 """
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class _Widened(Exception):
 
 
 class _Function:
-    """One translation. dtypes: of names that were found to need them."""
+    """One translation. dtypes: those of names that were found to need another one than that of their first value."""
 
     def __init__(self, job: Job, half: bool, dtypes: Mapping[str, str]):
         self.job, self.dtypes, self.line = job, dtypes, 0
@@ -82,8 +82,8 @@ class _Function:
                 raise MXNetError(f"{ast.unparse(node)} is not of the language")
 
     def constant(self, node: ast.expr) -> Any:
-        """A typed number, or a word."""
-        if isinstance(node, ast.Call):  # a dtype of a number, or of the name of one that has no literal
+        """The value of a constant: a typed number, or a word."""
+        if isinstance(node, ast.Call):  # a dtype called with a number, or with the text of one that has no literal
             number = float(node.args[0].value) if isinstance(node.args[0], ast.Constant) and isinstance(
                 node.args[0].value, str) else ast.literal_eval(node.args[0])
             return self.steps.number(number, ast.unparse(node.func))
@@ -260,5 +260,5 @@ class _Function:
 
 
 def _reads(node: ast.expr) -> bool:
-    """Whether it may read memory."""
+    """Whether an expression may read memory."""
     return any(isinstance(n, ast.Subscript) for n in ast.walk(node))

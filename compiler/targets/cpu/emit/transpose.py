@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from mxc.compiler.targets.cpu.emit.builder import Builder, Value
 
-SHUFFLED = 16  # bytes: what one instruction interleaves
+SHUFFLED = 16  # bytes within which one instruction interleaves elements
 
 
 def transposed(b: Builder, rows: Sequence[Value], width: int) -> list[Value]:

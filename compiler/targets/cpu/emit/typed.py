@@ -16,7 +16,7 @@ from mxc.compiler.targets.cpu.emit.builder import BYTES, TYPES, Builder, Value
 from mxc.compiler.targets.cpu.library.arithmetic import FLOATING, UNSIGNED, Arithmetic, register_type
 
 DTYPES = ("float32", "float64", "bool", "uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64")
-INVARIANT = "!invariant.load !0"
+INVARIANT = "!invariant.load !0"  # the end of a load from memory that nothing changes while the kernel runs
 
 
 class Typed(NamedTuple):
@@ -28,7 +28,7 @@ class Typed(NamedTuple):
 
 @dataclass(frozen=True)
 class Buffer:
-    """pointer: its address. position: its alias scope, None for memory of the function's own."""
+    """An array in memory. pointer: its address. position: its alias scope, None for memory of the function's own."""
 
     pointer: Value
     dtype: str
@@ -58,8 +58,8 @@ class Steps:
         self.products: set[tuple[str, str]] = set()  # dtypes of the rows and matrices of `product_`
 
     def metadata(self) -> str:
-        """The module's metadata: nothing, the domain, for each buffer its scope, lists of it, of the others, and
-        what `nontemporal` says."""
+        """The module's metadata: an empty node, the domain, a scope for each buffer, for each a list of its scope and
+        one of all others, and the node that `nontemporal` refers to."""
         lines = ["!0 = !{}", '!1 = !{!"mxc"}']
         count = self.buffers
         lines += [f'!{2 + i} = !{{!"b{i}", !1}}' for i in range(count)]
@@ -84,11 +84,11 @@ class Steps:
         return Typed(self.b.number(number, register_type(dtype)), dtype)
 
     def cast(self, x: Typed, dtype: str) -> Typed:
-        """What lies beyond an integer's range becomes its lowest number."""
+        """x as a value of `dtype`. A float that lies beyond an integer's range becomes the lowest integer."""
         return x if x.dtype == dtype else Typed(self.arithmetic.cast(x.value, x.dtype, dtype), dtype)
 
     def whole(self, x: Typed) -> Value:
-        """An index."""
+        """x as an index, of 64 bits. Raises MXNetError for a float."""
         if x.dtype in FLOATING:
             raise MXNetError(f"an index is {x.dtype}, expected an integer")
         return self.cast(x, "int64").value
@@ -120,7 +120,7 @@ class Steps:
         return Typed(b.binary("lshr" if op == "shr" and dtype in UNSIGNED else names[op], left, right), dtype)
 
     def _floor(self, op: str, dtype: str, x: Value, y: Value) -> Value:
-        """Towards minus infinity; 0 for a zero divisor."""
+        """The quotient rounded towards minus infinity, or the rest; both are 0 for a zero divisor."""
         b, steps = self.b, self.arithmetic
         places = [ir.make("acc", (), dtype, i) for i in range(2)]
         if op == "mod":
@@ -156,7 +156,7 @@ class Steps:
                    f"{self.scoped(buffer)}")
 
     def evaluate(self, root: ir.Value, known: dict[int, Value]) -> Value:
-        """A kernel's value whose functions are expanded; `known`: what its leaves are, by id."""
+        """Prints a kernel's value whose functions are expanded. known: the values of its leaves, by their ids."""
         done = dict(known)
         for v in ir.walk([root]):
             if id(v) not in done:

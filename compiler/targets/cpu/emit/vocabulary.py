@@ -54,7 +54,7 @@ def _bits(dtype: str, s: Steps, x: Typed) -> Typed:
 
 
 def _collected(op: str, s: Steps, total: Typed, x: Typed) -> Typed:
-    """total and x in any order: LLVM may keep several partial results."""
+    """total combined with x, in any order: LLVM may keep several partial results."""
     if total.dtype in ir.FLOATS:
         kind, y = total.value.type, s.cast(x, total.dtype).value
         return Typed(s.b.emit(kind, f"f{op} reassoc contract {kind} {total.value.text}, {y.text}"), total.dtype)
@@ -100,7 +100,7 @@ def scratch_at(dtype: str, number: int) -> Word:
 
 
 def local(dtype: str, size: int) -> Word:
-    """`f()`: a buffer of its own, which LLVM keeps in vector registers where it can."""
+    """`f()`: a buffer of the function's own, which LLVM keeps in vector registers where it can."""
     return lambda s: Buffer(s.b.local(TYPES[dtype], size), dtype)
 
 

@@ -60,7 +60,7 @@ def source(kernel: CallKernel, symbol: str, isa: Isa | None = None) -> str:
 
 
 def units(kernel: CallKernel, isa: Isa | None = None) -> int:
-    """Independent pieces of work of a launch."""
+    """How many units of work a launch has."""
     return int(MODULES[kernel.template].units(kernel.geometry, isa or native()))
 
 

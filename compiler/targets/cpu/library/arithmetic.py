@@ -160,7 +160,7 @@ class Arithmetic:
         if op == "mod":  # the rest has the divisor's sign, and is 0 for a zero divisor
             zero = b.zero(x.type)
             other = b.binary("xor", b.compare("olt", x, zero), b.compare("olt", args[1], zero))
-            moved = b.binary("fadd", result, b.select(b.compare("une", result, zero), args[1], zero))  # a zero: to +0
+            moved = b.binary("fadd", result, b.select(b.compare("une", result, zero), args[1], zero))  # 0 becomes +0
             result = b.select(other, moved, result)
             result = b.select(b.compare("oeq", args[1], zero), zero, result)
         return result

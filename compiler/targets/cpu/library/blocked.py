@@ -10,7 +10,7 @@ A unit of work is a band of output rows of one image, and some of its filters:
             after the last grain: the epilogue         in registers too, if it is brief
 
 A pixel's channels are broadcast one by one; weights come as one vector after the other. Tiles of a band differ by one
-pixel at most, so there is no short last one; of a band with few pixels each is a tile.
+pixel at most, so there is no short last one; in a band with few pixels, each pixel is a tile.
 """
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ from mxc.compiler.targets.cpu.library.rows import within_border
 from mxc.compiler.targets.cpu.library.tile import multiply, print_tiles, sizes, zeros
 from mxc.compiler.targets.cpu.machine.isa import Isa
 
-BAND_PIXELS = 224  # output pixels of a band, about
-COPY_BYTES = 192 << 10  # bytes of a band's copy, if a row is not larger
-GRAIN_BYTES = 128 << 10  # bytes of the weights that all tiles of a band read before the next ones
+BAND_PIXELS = 224  # a band has about so many output pixels
+COPY_BYTES = 192 << 10  # a band's copy has at most so many bytes, unless the copy for one output row has more
+GRAIN_BYTES = 128 << 10  # all tiles of a band read so many bytes of weights before they read the next ones
 
 
 @dataclass(frozen=True)
@@ -41,8 +41,9 @@ class TilesCall(Parameters):
     """`count` tiles that follow each other.
 
     pixels, offsets: tables of where pixels and taps are in `data`. step: elements between channel blocks of the data.
-    tile: where the sums go, unless `last`, with tile_step elements between two tiles; more: 1 if they begin with what
-    is there. image, block, pixel: where the first tile's results are in the output.
+    tile: where the first tile's sums are kept, with tile_step elements between two tiles. more: 1 if the sums begin
+    with what is kept, else 0. last: 1 if the epilogue follows, else 0. image, block, pixel: where the first tile's
+    results are in the output.
     """
 
     args: Pointer
@@ -179,7 +180,7 @@ class _Blocked(Function):
         taps = pixels.at(cut.height * w.out[2])
         steps = self._steps()
         self._tap_offsets(taps, steps)
-        keep = b.select(cut.grains > 1, b.lift(cut.columns), b.lift(0))  # elements of a pixel that is kept
+        keep = b.select(cut.grains > 1, b.lift(cut.columns), b.lift(0))  # elements kept of each pixel
         for unit in b.range(first, last):
             chunk = unit % cut.chunks
             image, group, d, band = split(unit // cut.chunks, (w.batch, w.groups, w.out[0], cut.bands))

@@ -1,11 +1,11 @@
 """Depthwise convolution of arrays whose channels lie in blocks: a vector holds one pixel of a block's channels.
 
-A unit of work is a band of output rows of one block. A row's sums are made PIXELS at a time, neighbours sharing what
-both read; pixels at a border, whose taps may lie outside, one by one. What is not there is read from a row of zeros:
-rows of the kernel that lie outside, and taps left and right of a row.
+A unit of work is a band of output rows of one block. A row's sums are made PIXELS at a time, and neighbours share what
+both read. Pixels at a border, whose taps may lie outside, are computed one by one. A row of zeros stands for all that
+lies outside: rows above and below the image, and pixels left and right of a row.
 
 The taps of a small kernel are unrolled, with its weights in registers as far as these suffice. The epilogue follows in
-registers too if it is brief; else the row's sums lie in scratch until it goes over them.
+registers too if it is brief; else the row's sums lie in scratch until the epilogue goes over them.
 """
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from mxc.compiler.targets.cpu.library.printing import KERNEL, Function, Printing
 from mxc.compiler.targets.cpu.library.tile import zeros
 from mxc.compiler.targets.cpu.machine.isa import Isa
 
-PIXELS = 4  # pixels at once, in the middle of a row
-BAND_PIXELS = 512  # pixels of a band, about
-UNROLLED = 25  # taps of a kernel that is printed without loops, at most
+PIXELS = 4  # in the middle of a row, so many pixels are computed at once
+BAND_PIXELS = 512  # a band has about so many output pixels
+UNROLLED = 25  # a kernel of at most so many taps (5 x 5) is printed without loops
 
 
 def _bands(w: Window[N]) -> tuple[N, N]:
@@ -65,7 +65,7 @@ def print_kernel(p: Printing) -> None:
 
 @dataclass
 class _Row:
-    """An output row: the addresses of the data's rows, weights, where sums or results go."""
+    """What an output row is computed from (the addresses of the data's rows, weights), and where its results go."""
 
     table: Array
     zeros: Array

@@ -23,12 +23,12 @@ from mxc.compiler.targets.cpu.library.epilogue import Epilogue
 from mxc.compiler.targets.cpu.library.printing import KERNEL, Printing
 from mxc.compiler.targets.cpu.library.tile import add_products, keep_sums, print_tiles, zeros
 
-DEPTH_BYTES = 1536  # bytes of the depth that one panel column covers: a panel then fits into the nearest cache
-PANEL_BYTES = 192 << 10  # bytes of all panels of a unit
-CHUNK_TILES = 24  # row tiles of a unit, at most
-PANELS = 16  # column panels of a unit, at most
-LINE = 64  # bytes that come from memory together
-AHEAD = 4  # parts of a source that are asked for before they are read
+DEPTH_BYTES = 1536  # a block has at most so many bytes of each panel column: a panel then fits into the nearest cache
+PANEL_BYTES = 192 << 10  # all panels of a unit have at most so many bytes
+CHUNK_TILES = 24  # a unit has at most so many row tiles
+PANELS = 16  # a unit has at most so many column panels
+LINE = 64  # bytes of a cache line, which come from memory together
+AHEAD = 4  # parts of a source are asked for so many parts before they are read
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Blocking(Generic[N]):
         block: N = ceil_div(grains, blocks) * size.granule
         group: N = least(PANELS, most(1, PANEL_BYTES // BYTES[dtype] // nr // most(1, block)))
         groups: N = ceil_div(panels, group)
-        # A group packs all rows anew, a chunk all columns: of the fewer ones there are more copies.
+        # Each group packs all rows again, each chunk all columns: the operand with fewer of them is packed more often.
         wanted: N = ceil_div(UNITS, most(1, size.batches))
         few: N = most(1, least(wanted, 2 * size.rows // most(1, size.columns)))
         chunks: N = most(ceil_div(tiles, CHUNK_TILES), least(tiles, few))
@@ -83,7 +83,7 @@ class Blocking(Generic[N]):
     def layout(self: Blocking[N], tile: tuple[int, int], lanes: int) -> tuple[N, N, N]:
         """In elements of the scratch: where the packed rows begin, where the tiles begin, and its size.
 
-        A vector more behind each row tile, since packing writes whole vectors.
+        Each row tile has a vector more behind it, because packing writes whole vectors.
         """
         mr, nr = tile
         rows = self.group * self.block * nr
@@ -93,7 +93,10 @@ class Blocking(Generic[N]):
 
 
 class Product:
-    """Where a product's elements are. The subclass sets `size`, in numbers of the printed program, and `epilogue`."""
+    """Where a product's elements are. The subclass sets `size`, in numbers of the printed program, and `epilogue`.
+
+    direct_rows: the rows come packed, and are read where they lie.
+    """
 
     size: Size[Value]
     code: TileCode
@@ -101,23 +104,24 @@ class Product:
     direct_rows = False
 
     def part(self, batch: Value, start: Value, depth: Value) -> tuple[Value, Value]:
-        """A block of the depth as the batch has it: the granules of some may be smaller."""
+        """Start and length of a block of the depth in this batch, whose granules may be smaller than `size` says."""
         return start, depth
 
     def at_once(self, depth: Value) -> Value:
-        """How much of a block's depth is packed of each row tile before more of it: rows lie apart, or the depth."""
+        """How much of a block's depth is packed for all row tiles before the next part of it. It is all of the depth
+        where each row lies together, and less where different rows lie closer together than the depth of one."""
         return depth
 
     def row_tile(self, batch: Value, tile: Value, depth: Value) -> Array:
-        """Where the packed row tile begins, from `depth` on (direct_rows)."""
+        """Where a row tile that comes packed begins, from `depth` on (`direct_rows`)."""
         raise AssertionError("rows are packed")
 
     def pack_tile(self, target: Array, batch: Value, row: Value, start: Value, depth: Value) -> None:
-        """Rows row <= r < row + MR, start <= k < start + depth, as [depth][MR]; what lies past the end: anything."""
+        """Packs rows row <= r < row + MR, start <= k < start + depth, as [depth][MR]; past the end it puts anything."""
         raise AssertionError("rows come packed")
 
     def pack_panel(self, target: Array, batch: Value, column: Value, start: Value, depth: Value) -> None:
-        """Columns column <= c < column + NR as [depth][NR]; what lies past the end: anything."""
+        """Packs columns column <= c < column + NR as [depth][NR]; past the end it puts anything."""
         raise AssertionError("panels come packed")
 
     def finish(self, tile: Array, batch: Value, row: Value, rows: Value, column: Value, columns: Value) -> None:
@@ -225,8 +229,8 @@ class _Units:
     def _pack_rows(
         self, batch: Value, tile0: Value, tiles: Value, start: Value, whole: Value, begin: Value,
     ) -> None:
-        """`tiles` row tiles from `tile0` on, of the block of the depth from `start` on, which the batch has from
-        `begin` on."""
+        """Packs `tiles` row tiles from `tile0` on, of the block of the depth that begins at `start`, and at `begin` in
+        this batch."""
         b, mr = self.b, self.code.rows
         at_once = self.product.at_once(whole)
         for k in b.range(0, whole, at_once):
@@ -239,8 +243,8 @@ class _Units:
         self, p: Value, panel0: Value, batch: Value, tiles: tuple[Value, Value], part: tuple[Value, Value],
         block: Value, done: Value,
     ) -> None:
-        """Panel number p of a unit by its row tiles (the first one, and how many) in a part of the depth (its begin,
-        and how much), which is block number `block`; done: whether that is the last one."""
+        """Multiplies panel number p of a unit by its row tiles (the first one, and how many) in a part of the depth
+        (its begin, and its length), which is block number `block`. done: whether that is the last block."""
         b, cut, mr, nr = self.b, self.cut, self.code.rows, self.code.columns
         (tile0, tile_count), (begin, depth), size = tiles, part, self.product.size
         column = (panel0 + p) * nr
@@ -275,9 +279,9 @@ def pack_lines(
     epilogue: Epilogue, lanes: int, target: Array, lines: Lines, block: int,
     parts: tuple[Value, Value, Value] | None = None,
 ) -> None:
-    """target[k][l] = source[l * step + k * depth_step] for `block` lines l; from `valid` on: anything.
+    """target[k][l] = source[l * step + k * depth_step] for `block` lines l; lines from `valid` on get anything.
 
-    parts: so often, with these steps from each source to the next and from each target to the next.
+    parts: how often this is done, and the steps from each source and each target to the next one; None: once.
     """
     b, convert, source, valid = epilogue.b, epilogue.arithmetic.loaded, lines.source, lines.valid
     together = lines.step.equals(1)
@@ -317,10 +321,10 @@ def pack_lines(
 
 
 def prefetch(place: Array, nearness: int = 3) -> None:
-    """A hint that it is read soon; nothing happens where there is no such memory. nearness: 3 asks for it in the
-    nearest cache, 2 in the next one, 0 without keeping it longer than others."""
+    """A hint that the memory at `place` is read soon; where there is no memory, nothing happens. nearness: 3 asks for
+    it in the nearest cache, 2 in the next one, 0 without keeping it longer than others."""
     b = place.builder
-    numbers = [b.number(x, "i32") for x in (0, nearness, 1)]  # to be read, as data
+    numbers = [b.number(x, "i32") for x in (0, nearness, 1)]  # 0: to be read; 1: as data
     b.intrinsic("llvm.prefetch", "void", [place.pointer, *numbers], ["ptr"])
 
 

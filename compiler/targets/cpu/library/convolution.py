@@ -14,7 +14,7 @@ from mxc.compiler.targets.cpu.library.epilogue import Axis, Epilogue, Lane
 from mxc.compiler.targets.cpu.library.printing import Printing
 from mxc.compiler.targets.cpu.machine.isa import Isa
 
-FILTERS = 8  # filters whose weights are packed for all channels before the next ones
+FILTERS = 8  # in the gradient to the data, the weights of so many filters are packed for all channels before the next
 
 
 def forward_size(w: Window[N]) -> Size[N]:
@@ -29,13 +29,13 @@ def data_grad_size(w: Window[N]) -> Size[N]:
 
 
 def _apart(w: Window[N], axis: int) -> N:
-    """At least so many taps lie between two of a phase: the stride, for a kernel that is not dilated."""
+    """The least distance of two taps of a phase, in taps: the stride if the kernel is not dilated, else 1."""
     stride = w.stride[axis]
     return stride - (stride - 1) * least(w.dilate[axis] - 1, 1)
 
 
 def _phase(w: Window[N]) -> list[N]:
-    """Positions of a phase on each axis; the last one may lie outside."""
+    """How many positions a phase has on each axis; the last one may lie outside."""
     return [ceil_div(n, s) for n, s in zip(w.data, w.stride, strict=True)]
 
 
@@ -77,7 +77,8 @@ def every_other(line: Array, masks: list[Value], lanes: int) -> Value:
 
 
 def spread_out(line: Array, moved: Value, mask: Value, lanes: int) -> Value:
-    """line[(moved + l) / 2] in each lane l where that leaves no rest, else 0; `mask` from (moved + 1) / 2 on."""
+    """line[(moved + l) / 2] in each lane l where that leaves no rest, else 0. mask: which elements exist, from
+    (moved + 1) / 2 on."""
     b = line.builder
     near = line.vector(half_up(moved), lanes, mask)
     zero, gap, numbers = b.zero(near.type), [lanes] * (lanes // 2), range(lanes // 2)
@@ -120,7 +121,8 @@ class TapWalk:
 
 
 class Pixels(Product):
-    """Rows: filters. Columns: pixels of all images; depth: channels x taps of the kernel, read from the images."""
+    """A convolution as a product: its rows are filters, its columns the pixels of all images, and its depth is
+    channels x taps of the kernel, read from the images."""
 
     def __init__(self, code: TileCode, args: Value):
         self.code, self.epilogue = code, Epilogue(code.printing.kernel, code.b, args, code.printing.isa)
@@ -147,7 +149,7 @@ class Pixels(Product):
         return start // self.size.granule * taps, depth // self.size.granule * taps
 
     def at_once(self, depth: Value) -> Value:
-        """A few filters, whose channels lie together, in the gradient to the data."""
+        """In the gradient to the data these are a few filters, because the channels of a filter lie together."""
         return self.size.granule * FILTERS if self.transposed else depth
 
     def walk(self, batch: Value) -> TapWalk:
@@ -209,7 +211,7 @@ class Pixels(Product):
                 pack_lines(self.epilogue, self.code.lanes, here, lines, mr)
 
     def _pack_taps(self, target: Array, source: Array, walk: TapWalk, kernel: Value, valid: Value) -> None:
-        """[tap of the walk][MR] of one filter; lines from `valid` on: anything."""
+        """Packs the weights of one filter as [tap of the walk][MR]; lines from `valid` on get anything."""
         b, mr = self.code.b, self.code.rows
         lines = [b.minimum(i, valid - 1) * kernel for i in range(mr)]
         for tap in b.range(0, volume(walk.taps)):
@@ -227,7 +229,7 @@ class Pixels(Product):
             finish(tile.at(j), batch, channel, rows, column + j, b.minimum(columns - j, lanes))
 
     def _finish_pixels(self, tile: Array, _: Value, channel: Value, rows: Value, first: Value, count: Value) -> None:
-        """A whole vector, or a masked one for each image that it touches, or where columns end."""
+        """Stores a whole vector, or a masked one for each image where it touches several, or where columns end."""
         b, nr, lanes, dtype = self.code.b, self.code.columns, self.code.lanes, self.code.dtype
         pixels = volume(self.written)
         image = first // pixels
@@ -246,7 +248,7 @@ class Pixels(Product):
                     self.epilogue.store([i, channel + r, *axes], tile.vector(r * nr, lanes), dtype, mask)
 
     def _finish_phase(self, tile: Array, batch: Value, channel: Value, rows: Value, first: Value, count: Value) -> None:
-        """A masked vector for each row of a phase that it touches: its pixels lie a stride apart."""
+        """Stores a masked vector for each row of a phase that it touches: the row's pixels lie a stride apart."""
         b, w, nr, lanes = self.code.b, self.window, self.code.columns, self.code.lanes
         rest, numbers = self._rest(batch), vector_type("i64", lanes)
         for run in self._runs(first, count):
@@ -271,7 +273,7 @@ class Pixels(Product):
     # --- packing
 
     def pack_panel(self, target: Array, batch: Value, column: Value, start: Value, depth: Value) -> None:
-        """For each vector of pixels, each run of it within a row, each tap: all channels."""
+        """Packs all channels of each tap, for each run of pixels within a row, for each vector of pixels."""
         b, lanes, walk = self.code.b, self.code.lanes, self.walk(batch)
         taps = b.maximum(1, volume(walk.taps))
         channel, channels = batch // self.phases * self.channels + start // taps, depth // taps
@@ -310,7 +312,7 @@ class Pixels(Product):
 
     def _pack_run(self, place: Array, row: Array, run: Run, base: Value, inside: Value, channels: Value, taps: Value,
                   ) -> None:
-        """One tap of a run for `channels` channels: lanes from `base` of the row on, 0 where it does not reach."""
+        """Packs one tap of a run for `channels` channels: lanes from `base` of the row on, 0 where the row has none."""
         b, lanes = self.code.b, self.code.lanes
         scale, read = b.lift(1) if self.transposed else self.window.stride[2], self.read[2]
         step = self.strides[4]

@@ -9,7 +9,7 @@ from typing import TypeVar
 from mxc.compiler.targets.cpu.emit.builder import Builder, Number, Value
 
 N = TypeVar("N", int, Value)
-UNITS = 8  # units of work that a launch has at least, if its work can be cut so far: so many threads have one each
+UNITS = 8  # a launch has at least so many units, if its work can be cut so far: so many threads then have one each
 
 
 def ceil_div(x: N | int, y: N | int) -> N:

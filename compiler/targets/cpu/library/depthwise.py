@@ -1,14 +1,14 @@
-"""Convolutions of one channel and one filter a group: vectors of neighbours in a row, all taps unrolled.
+"""Convolutions with one channel and one filter in each group: a vector holds neighbours in a row, taps are unrolled.
 
-What a band of output rows reads is copied to scratch first, with zeros around it and, for a stride s, the columns
-sorted by their rest of s: then each tap of each vector is one plain load. In the copy, row `r` and column `x` of a band
-that begins at output row `h0` hold
+What a band of output rows reads is copied to scratch first, with zeros around it and, for a stride s, with the columns
+sorted by their rest modulo s: then each tap of each vector is one plain load. In the copy, row `r` and column `x` of a
+band that begins at output row `h0` hold
 
     forward:    data[h0 * stride + r - pad, x - pad]
     data grad:  out_grad[(h0 + r + pad - (kernel - 1) * dilate) / stride, ...], 0 where that leaves a rest
 
-and the result is, in both, the sum of taps k at (y * step + k * dilate, x * step + k * dilate), the taps reversed in
-the gradient; step is 1 there.
+and the result is, in both, the sum of taps k at (y * step + k * dilate, x * step + k * dilate). In the gradient the
+taps are reversed and step is 1, else step is the stride.
 """
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ from mxc.compiler.targets.cpu.library.rows import Row, bring, reached
 from mxc.compiler.targets.cpu.library.tile import zeros
 from mxc.compiler.targets.cpu.machine.isa import Isa
 
-BAND_ELEMENTS = 6 << 10  # elements of the copy of a band, about
-VECTORS = 4  # vectors of a row at once
-UNROLLED = 25  # taps of a kernel that is unrolled whole, at most
-TAPS = 8  # taps of a kernel's row at once, in the gradient of the weights
+BAND_ELEMENTS = 6 << 10  # the copy of a band has about so many elements
+VECTORS = 4  # so many vectors of a row are computed at once
+UNROLLED = 25  # a kernel of at most so many taps (5 x 5) is unrolled whole
+TAPS = 8  # in the gradient of the weights, so many taps of a kernel's row are summed at once
 
 AnyDepthwise = Depthwise[N] | DepthwiseDataGrad[N] | DepthwiseWeightGrad[N]
 
@@ -116,7 +116,7 @@ class _Depthwise(Function):
         return step.equals(1) & (stride.equals(1) | by_two)
 
     def _shift(self) -> Value:
-        """How far a column of the copy is from what it copies, but for a stride."""
+        """How many columns a place of the copy lies behind the place that it copies, before strides are counted."""
         w = self.window
         return (w.kernel[2] - 1) * w.dilate[2] - w.pad[2] if self.transposed else w.pad[2]
 
@@ -244,7 +244,8 @@ class _Depthwise(Function):
     # --- the gradient of the weights
 
     def print_weight_grad(self, first: Value, last: Value) -> None:
-        """Per channel: vectors of partial sums for each tap over all images and bands, summed up in the end."""
+        """Each channel has a vector of partial sums for each tap, over all images and bands; its lanes are added up in
+        the end."""
         b, lanes, taps, band, g = self.b, self.lanes, volume(self.taps), self.band, self.g
         assert isinstance(g, DepthwiseWeightGrad)
         (data, out_grad), strides, out_strides = self.epilogue.buffers[:2], g.data_strides, g.out_strides

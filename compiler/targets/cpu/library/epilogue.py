@@ -1,4 +1,4 @@
-"""What becomes of a library kernel's results: its `stores`, printed over vectors of them."""
+"""The epilogue of a library kernel: its `stores`, printed for vectors of its results."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -21,9 +21,10 @@ class Lane:
         self.start = start
 
 
-Axis = Value | Lane  # a number of all lanes, or a vector of numbers; or a Lane
-Terms = tuple[Value, Value | None, Value | None]  # of an index: what all lanes share, stride along the lanes, vector
-FEW = 10  # values that are computed of each result, at most, in an epilogue that may be printed many times
+Axis = Value | Lane  # a Value is one number for all lanes, or a vector with a number for each
+# An index at a point is a sum: what all lanes share, a stride times the lane's number, and a vector of numbers.
+Terms = tuple[Value, Value | None, Value | None]
+BRIEF = 10  # an epilogue that computes at most so many values for each result may be printed many times
 
 
 class Epilogue:
@@ -47,11 +48,11 @@ class Epilogue:
     def brief(self) -> bool:
         """Whether it may be printed for each vector of a register tile: few values, and lanes next to each other."""
         indices = self._indices()
-        return (sum(v.op not in ("const", "acc", "axis") and v.dtype != ir.INDEX for v in ir.walk(self.values)) <= FEW
+        return (sum(v.op not in ("const", "acc", "axis") and v.dtype != ir.INDEX for v in ir.walk(self.values)) <= BRIEF
                 and all(_together(index) for index in indices))
 
     def _indices(self) -> list[Scalar]:
-        """The affine numbers in it: places of stores and loads, and what is computed with."""
+        """The affine index values in the epilogue: where it stores and loads, and those that it computes with."""
         numbers = (a for v in ir.walk(self.values) if v.dtype != ir.INDEX for a in v.args if a.dtype == ir.INDEX)
         return [*(s.index for s in self.kernel.stores), *numbers]
 
@@ -77,7 +78,7 @@ class Epilogue:
         return base, stride, spread
 
     def factors(self, index: Scalar, positions: Sequence[int]) -> list[Value]:
-        """By how much an affine index grows along these axes."""
+        """How much an affine index grows along each of these axes."""
         terms = affine(index)[0]
         return [self._factor(terms.get(position, ())) for position in positions]
 
@@ -95,7 +96,7 @@ class Epilogue:
         return OutputWalk(self, {id(index): self.terms(index, axes) for index in self._indices()}, self.steps(along))
 
     def steps(self, along: int) -> dict[int, Value]:
-        """By how much each index grows along an axis."""
+        """How much each index grows along an axis."""
         return {id(index): self._factor(affine(index)[0].get(along, ())) for index in self._indices()}
 
     def store(
@@ -119,7 +120,7 @@ def _together(index: Scalar) -> bool:
 
 
 class OutputWalk:
-    """Points of the output along an axis, from one on. steps: what each index grows by from point to point."""
+    """Points of the output along an axis, from a first one on. steps: how much each index grows from point to point."""
 
     def __init__(self, epilogue: Epilogue, terms: dict[int, Terms], steps: dict[int, Value]):
         self.epilogue, self.terms, self.steps = epilogue, terms, steps
@@ -137,12 +138,12 @@ class OutputWalk:
         return OutputWalk(self.epilogue, self.terms, self.epilogue.steps(along))
 
     def store(self, result: Value, dtype: str) -> None:
-        """As `Epilogue.store`, at the first point."""
+        """Does what `Epilogue.store` does, at the first point."""
         _Point(self.epilogue, lambda index: self.terms[id(index)], result, dtype, None, {}).store_all()
 
 
 class _Point:
-    """One vector of results and the values computed from it. terms: of an index, at this point."""
+    """One vector of results and the values computed from it. terms: gives the terms of an index at this point."""
 
     def __init__(
         self, epilogue: Epilogue, terms: Callable[[Scalar], Terms], result: Value, dtype: str, mask: Value | None,

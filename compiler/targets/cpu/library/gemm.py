@@ -3,17 +3,17 @@
 A unit of work is a chunk of rows times a group of column panels, of one batch:
 
     for each block of the depth:
-        pack the block's part of each panel of B        [depth][NR], unless it comes so, or lies there
+        pack the block's part of each panel of B        [depth][NR], unless it comes so, or the last unit has packed it
         for each part of the rows:
-            pack it from A as [depth][MR]               unless a row's depth lies together: then it is read in place
+            pack it from A as [depth][MR]               unless rows are read in place
             for each panel:
                 for each tile of rows:
                     tile (+)= rows x panel              MR x NR accumulators in registers
                 after the last block: the epilogue of the part's rows and the panel's columns
 
-Turned (`calls.gemm`), it computes the transposed product from the transposed operands: rows are those of B, columns
-those of A, and the epilogue takes results transposed. Results that are stored as they are go from the registers to
-their place.
+A kernel that is `turned` (`calls.gemm`) computes the transposed product from the transposed operands: its rows are the
+columns of B, its columns are the rows of A, and its epilogue transposes the results. Results that are stored as they
+are go from the registers to their place.
 """
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ from mxc.compiler.targets.cpu.library.printing import KERNEL, Function, Integer,
 from mxc.compiler.targets.cpu.library.tile import STEP, Panel, chained, keep_sums, print_tiles
 from mxc.compiler.targets.cpu.machine.isa import Isa
 
-DEPTH_BYTES = 1536  # bytes of the depth that one panel column covers: a panel then fits into the nearest cache
-PANELS = 16  # column panels of a unit, of the whole depth of a block; of less there may be more
-ROWS = 1024  # rows of a unit, at most
-PART = 12  # tiles of rows that all panels of a unit read before the next ones
-SQUARE = 16  # row chunks for as many groups of columns, of a square product, where rows are packed too
-KEPT_BYTES = 2 << 20  # bytes of all panels of a unit, over the whole depth, that stay packed for the next unit
-UNIT_PRODUCTS = 1 << 18  # multiplications of a unit, at least
-AHEAD = 8  # lines of an operand that are fetched before they are packed: the machine does not foresee long steps
+DEPTH_BYTES = 1536  # a block has at most so many bytes of each panel column: a panel then fits into the nearest cache
+PANELS = 16  # a unit has at most so many panels of DEPTH_BYTES of the depth, and in proportion more of shallower ones
+ROWS = 1024  # a unit has at most so many rows
+PART = 12  # so many tiles of rows are multiplied by all panels of a unit before the next ones are
+SQUARE = 16  # packed rows are cut into up to SQUARE * m / n chunks before columns are cut; rows in place into m / n
+KEPT_BYTES = 2 << 20  # panels of a unit with at most so many bytes over the whole depth stay packed for the next unit
+UNIT_PRODUCTS = 1 << 18  # a unit has at least so many multiplications, if the product has
+AHEAD = 8  # a line of an operand is asked for so many lines before it is packed: hardware does not foresee long steps
 
 
 @dataclass(frozen=True)
@@ -83,21 +83,22 @@ class GemmCut(Generic[N]):
         return self.block + self.kept * (self.blocks - 1) * self.block
 
     def height(self: GemmCut[N], tile: tuple[int, int], lanes: int) -> N:
-        """Rows of the results that are kept of each panel, whole vectors of them: of a single block a part's are."""
+        """How many rows of results are kept for each panel, in whole vectors: those of a part if the depth is a single
+        block, else those of the whole chunk."""
         part: N = PART * tile[0] + least(self.blocks - 1, 1) * self.chunk
         return ceil_div(least(self.chunk, part), lanes) * lanes
 
     def layout(self: GemmCut[N], tile: tuple[int, int], lanes: int) -> tuple[N, N, N]:
-        """In elements of the scratch: where the packed rows begin, where the room to turn vectors, behind which the
-        results lie, and its size.
+        """In elements of the scratch: where the packed rows begin; where the room for transposing vectors begins, with
+        the results behind it; and the size of the scratch.
 
-        A vector more behind each tile of rows, since packing writes whole vectors.
+        Each tile of rows has a vector more behind it, because packing writes whole vectors.
         """
         mr, nr = tile
         rows: N = self.group * self.span() * nr
         tiles: N = ceil_div(self.chunk, mr)
         room: N = ceil_div(rows + least(tiles, PART) * (self.block * mr + lanes), 16) * 16
-        more: N = least(self.blocks - 1, 1)  # 0 or 1: of a single block the results of one panel are kept
+        more: N = least(self.blocks - 1, 1)  # 0 or 1: with a single block, one panel's results are kept
         return rows, room, room + (lanes + most(1, more * self.group) * self.height(tile, lanes)) * nr
 
 
@@ -119,7 +120,7 @@ class TileCall(Parameters):
     """`count` tiles of rows that follow each other, their rows `step` elements apart, times a panel.
 
     a: rows that begin `pitch` apart and whose depth lies together, or that are packed as [depth][MR]. c: results, whose
-    rows are `c_pitch` apart. add: whether to add to these, else 0.
+    rows are `c_pitch` apart. add: 0 to write these, another number to add to them.
     """
 
     count: Integer
@@ -135,8 +136,11 @@ class TileCall(Parameters):
 
 @dataclass(frozen=True)
 class RowsCall(Parameters):
-    """`tiles` tiles of `rows` rows from `row` of a batch on, the first `longer` of them one longer, which are packed
-    as [depth][MR] each, `pitch` apart, of the part of the depth that begins at `start`."""
+    """`tiles` tiles of rows, from row `row` of a batch on, that are packed as [depth][MR] each, `pitch` elements apart.
+
+    A tile has `rows` rows, and each of the first `longer` tiles has one more. Of the depth, the part that begins at
+    `start` is packed.
+    """
 
     args: Pointer
     target: NoAlias
@@ -227,9 +231,9 @@ class _Product(Function):
     def pack_panels(
         self, target: Array, pitch: Value, batch: Value, column: Value, panels: Value, start: Value, depth: Value,
     ) -> None:
-        """Panels from `column` on as [depth][NR] each, `pitch` apart; what lies past the end: anything.
+        """Packs panels from `column` on as [depth][NR] each, `pitch` apart; past the end it puts anything.
 
-        Where a row of B lies together, all panels' parts of it are read before the next one: it may be a page away.
+        Where a row of B lies together, all panels' parts of it are read before the next row: that may be a page away.
         """
         b, nr, lanes = self.b, self.tile[1], self.lanes
         if self.g.packed_b:  # stored in another dtype than computed in
@@ -265,7 +269,7 @@ class _Product(Function):
             self._copy_row(target.at(k * width), source.at(k * width), [None] * (self.tile[1] // self.lanes))
 
     def pack_rows(self, given: RowsCall) -> None:
-        """What lies past the end of the rows: anything."""
+        """Packs tiles of rows, as `RowsCall` says; past the end of the rows it puts anything."""
         b, mr, lanes = self.b, self.tile[0], self.lanes
         of_batch, line, step = self.a_strides
         source = self.a.at(given.batch * of_batch + given.row * line + given.start * step)
@@ -279,10 +283,11 @@ class _Product(Function):
                 pack_lines(self.epilogue, lanes, here, lines, mr)
 
     def _pack_rows_together(self, given: RowsCall, source: Array, target: Array) -> None:
-        """The same where the rows lie together, element by element of the depth."""
+        """Packs them where neighbouring rows lie side by side: one element of the depth after the other."""
         b, mr, lanes, step = self.b, self.tile[0], self.lanes, self.a_strides[2]
         tiles, rows, longer = given.tiles, given.rows, given.longer
-        # the vectors of a tile end within the next two tiles, of half a tile's rows each
+        # Vectors read MR rows of a tile that may have half of them. They end within the next two tiles, so that only
+        # the last two tiles can need masks.
         left = self.m - given.row
         inner = b.select(tiles * rows + longer + 2 * mr <= left, tiles, b.maximum(tiles - 2, 0))
         whole = given.depth - given.depth % STEP
@@ -320,7 +325,7 @@ class _Product(Function):
     def finish_turned(
         self, tile: Array, room: Array, batch: Value, row: Value, rows: Value, column: Value, columns: Value,
     ) -> None:
-        """The same of results of the transposed product: its rows are columns of the result."""
+        """The epilogue over results of the transposed product, whose rows are columns of the result."""
         b, nr, lanes = self.b, self.tile[1], self.lanes
         for r in b.range(0, rows, lanes):
             for j in range(0, nr, lanes):
@@ -335,7 +340,7 @@ class _Product(Function):
                         self.epilogue.store(axes, room.vector(c * lanes, lanes), self.dtype, mask)
 
     def place(self, batch: Value, row: Value, column: Value) -> tuple[Array, Value] | None:
-        """Where results are stored as they are, and how far apart their rows; None: the epilogue has to."""
+        """Where results are stored as they are, and how far apart their rows lie; None if the epilogue has to run."""
         stores = self.epilogue.kernel.stores
         store = stores[0]
         plain = len(stores) == 1 and store.mode == "write" and store.value.op == "acc"
@@ -365,7 +370,7 @@ class _Units(_Product):
 
     def run(self, first: Value, last: Value) -> None:
         b, cut = self.b, self.cut
-        lies = [b.lift(-1)]  # the panels of which batch and group lie packed
+        lies = [b.lift(-1)]  # the number of the batch and group whose panels lie packed
         for unit in b.range(first, last, carry=lies):
             which, row0 = unit // cut.chunks, unit % cut.chunks * cut.chunk
             batch, panel0 = which // cut.groups, which % cut.groups * cut.group
@@ -404,14 +409,16 @@ class _Units(_Product):
                 else:
                     panel = self.scratch.at(p * self.panel_pitch + start * self.cut.kept * nr)
                 whole = columns.equals(nr)
-                # what an epilogue reads comes while a tile is computed; turned ones are finished by vectors
+                # With an epilogue each tile is a call: what the epilogue reads is fetched while a tile is computed.
+                # Turned tiles are finished several at once, as whole vectors of their rows.
                 at_once = 1 if self.place(part.batch, part.row0, column) is None and not self.g.turned else PART
                 for t0 in b.range(begin, end, at_once):
                     self._tiles(part, _Piece(block, start, depth, begin, p, column, columns, whole, panel), t0,
                                 b.minimum(t0 + at_once, end), at_once)
 
     def _tiles(self, part: _Part, piece: _Piece, t0: Value, t1: Value, at_once: int) -> None:
-        """Tiles t0 <= t < t1, `at_once` of them at most, by a panel, and their epilogue after the last block."""
+        """Multiplies tiles t0 <= t < t1, which are at most `at_once`, by a panel; their epilogue follows after the last
+        block."""
         b, tiles, nr = self.b, part.tiles, self.tile[1]
         row = part.row(t0)
         result = self.results.at((piece.number * self.height + row - part.row0) * self.keep * nr)

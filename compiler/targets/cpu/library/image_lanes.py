@@ -34,11 +34,11 @@ from mxc.compiler.targets.cpu.library.printing import KERNEL, Function, Integer,
 from mxc.compiler.targets.cpu.library.tile import keep_sums, print_tiles, zeros
 from mxc.compiler.targets.cpu.machine.isa import Isa
 
-DEPTH_BYTES = 1536  # bytes of a block's weights, for each row
-COPY_BYTES = 192 << 10  # bytes of a block's copy, if a channel's is not larger
-KEPT_BYTES = 256 << 10  # bytes of a unit's sums, if a tile's are not larger
-VECTORS = 64  # vectors of a band's places, about
-TOGETHER = 4  # tiles whose weights are packed at once: in the gradient they are neighbours
+DEPTH_BYTES = 1536  # the weights of a block have at most so many bytes for each row
+COPY_BYTES = 192 << 10  # the copy of a block has at most so many bytes, unless that of one channel has more
+KEPT_BYTES = 256 << 10  # the sums of a unit have at most so many bytes, unless those of one tile have more
+VECTORS = 64  # the places of a band are about so many vectors
+TOGETHER = 4  # the weights of so many tiles are packed at once: in the gradient they are neighbours in memory
 
 OfImages = ImageConvolution[N] | ImageDataGrad[N]
 
@@ -48,7 +48,7 @@ def tile_rows(isa: Isa) -> int:
 
 
 def row_step(isa: Isa) -> int:
-    """Tiles are printed for multiples of so many rows: half of a tall tile may have one that is not used."""
+    """Tiles are printed for multiples of so many rows; where a tall tile is halved, a half may have an unused row."""
     return max(1, tile_rows(isa) // 12)
 
 
@@ -122,8 +122,12 @@ def scratch_elements(g: OfImages[int], isa: Isa) -> int:
 
 @dataclass
 class Taps:
-    """The taps of a position on an axis: how many; the first one and what it reads; what is from each to the next one;
-    how much further the next position of the phase reads with the same taps, or 0."""
+    """The taps of a position on an axis that read inside of the image.
+
+    count: how many. first, source: the first tap, and the place that it reads. step, source_step: the distance from tap
+    to tap, and of the places that they read. next: how much further the next position of the phase reads with the same
+    taps, or 0 if its taps are others.
+    """
 
     count: Value
     first: Value
@@ -142,8 +146,8 @@ NUMBERS = len(fields(Taps))
 
 @dataclass
 class ImageBand:
-    """What a unit computes. copy: where the pixel 0 would be; pitches: of its axes. axes: the tables of taps. wide:
-    vectors of images."""
+    """What a unit computes. copy: where the image's pixel 0 would be in the copy; plane: elements of a channel of it;
+    pitches: elements between its slices, rows and pixels. axes: the tables of taps. wide: vectors of images."""
 
     copy: Array
     plane: Value
@@ -153,16 +157,16 @@ class ImageBand:
     wide: Value
 
 
-# Four loops, each with its count and its steps in the copy and in the weights. The second of two vectors is `apart` in
-# the copy, and its sums `further`.
+# A tile is four loops, each with its count and its steps in the copy and in the weights. The second of two vectors lies
+# `apart` elements further in the copy, and its sums lie `further` elements further.
 TILE = ", ".join(["ptr copy, ptr weights, ptr noalias sums, i64 apart, i64 further, i64 add",
                   *(f"i64 count{n}, i64 copy{n}, i64 weight{n}" for n in range(4))])
 
 
 @dataclass(frozen=True)
 class CopyCall(Parameters):
-    """What of the images is copied: `wide` vectors of images from `image` on, some channels, slices (ds of them from d
-    on) and rows (hs from h on)."""
+    """The part of the images that is copied: `wide` vectors of images from `image` on, `channels` channels from
+    `channel` on, `ds` slices from `d` on, and `hs` rows from `h` on."""
 
     args: Pointer
     target: NoAlias
@@ -202,7 +206,7 @@ def print_kernel(p: Printing) -> None:
 
 
 def _fitting(heights: list[int]) -> Callable[[list[Value]], Callable[[int, int], Value]]:
-    """Which tile is meant, of these heights: the lowest that has room for the rows."""
+    """Tells which of the tiles of these heights is meant: the lowest that has room for the rows."""
     below = dict(zip(heights, [0, *heights], strict=False))
 
     def fits_of(values: list[Value]) -> Callable[[int, int], Value]:
@@ -308,11 +312,12 @@ class _Images(Function):
 
     @functools.cached_property
     def phases(self) -> Value:
-        """Positions that are so far apart in a row read the same taps, but at the ends."""
+        """The distance of positions in a row that read the same taps, except at the row's ends."""
         return self.window.stride[2] if self.transposed else self.b.lift(1)
 
     def _multiply(self, sums: Array, band: ImageBand, weights: Array, rows: Value, channels: Value, add: Value) -> None:
-        """A tile's sums at all places of a band, over a block's channels: by two places that read the same taps."""
+        """Adds up a tile's sums at all places of a band, over a block's channels, two places at a time where these read
+        the same taps."""
         b, width = self.b, self.cut.written[2]
         of_depth, one_vector = Taps.at(band.axes[0], 0), band.wide.equals(1)
         for i in b.range(0, band.height):
@@ -329,7 +334,8 @@ class _Images(Function):
 
     def _place(self, sums: Array, band: ImageBand, weights: Array, taps: tuple[Taps, Taps, Taps], next_one: Value,
                rows: Value, channels: Value, add: Value) -> None:
-        """The same at one place, and at the next one of its phase if that reads `next_one` further."""
+        """Adds up a tile's sums at one place, and also at the next place of its phase, which reads `next_one` further,
+        unless that is 0."""
         b, w, mr, lanes = self.b, self.window, self.mr, self.lanes
         steps = w.kernel[1] * w.kernel[2] * mr, w.kernel[2] * mr, b.lift(mr)
         here = band.copy.at(_dot([t.source for t in taps], band.pitches)).pointer
@@ -345,7 +351,7 @@ class _Images(Function):
         rest = [apart, further, add, *itertools.chain.from_iterable(loops)]
         with b.when(apart.equals(0)):
             b.call("multiply_1", [here, factors.pointer, sums.pointer, *rest, rows])
-        with b.when(apart.differs(0)):  # the registers hold half of the rows
+        with b.when(apart.differs(0)):  # two vectors: the registers hold sums of half of the rows
             step = row_step(self.isa)
             half = b.select(rows <= mr // 2, rows, b.lift(ceil_div(rows, 2 * step) * step))
             for first, count in ((b.lift(0), half), (half, rows - half)):
@@ -388,9 +394,9 @@ class _Images(Function):
         return [b.minimum(*ends), ends[1]]
 
     def copy(self, given: CopyCall) -> None:
-        """[channel][d][h][w][image]; images behind the last one are as that.
+        """Copies a part of the images as [channel][d][h][w][image]; behind the last image it repeats that one.
 
-        A line more behind each channel: else these would often lie a power of two apart.
+        Each channel has a line more behind it: without that, channels would often lie a power of two apart.
         """
         b, w, s, lanes, wide, hs = self.b, self.window, self.strides, self.lanes, given.wide, given.hs
         width, target = self.cut.read[2], self.array(given.target)
@@ -419,7 +425,8 @@ class _Images(Function):
                 target[x * pitch + i] = convert(source[number + x * step], source.dtype)
 
     def pack(self, target: Array, group: Value, tile0: Value, tiles: Value, channel: Value, channels: Value) -> None:
-        """[tile][channel][tap][MR], a vector more behind each tile; lines behind a tile's rows: anything."""
+        """Packs weights as [tile][channel][tap][MR], with a vector more behind each tile; lines behind a tile's rows
+        get anything."""
         b, cut, mr = self.b, self.cut, self.mr
         taps = cut.taps
         for t in b.range(0, tiles):

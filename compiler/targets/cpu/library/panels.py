@@ -29,10 +29,10 @@ from mxc.compiler.targets.cpu.library.rows import Row, bring, reached
 from mxc.compiler.targets.cpu.library.tile import add_products, print_tiles, zeros
 from mxc.compiler.targets.cpu.machine.isa import Isa
 
-PANELS = 16  # panels of a band, at most
-PANEL_BYTES = 128 << 10  # bytes of a band's panels, if one is not larger
-LINES = 8  # lines that are brought before they go to the panels: what is read just after it was written is slow
-AHEAD = 2  # channels that are asked for before they are packed
+PANELS = 16  # a band has at most so many panels, unless one output row fills more
+PANEL_BYTES = 128 << 10  # the panels of a band have at most so many bytes, unless one panel or output row has more
+LINES = 8  # so many lines are brought before they go to the panels: reading what was just written is slow
+AHEAD = 2  # a channel's data are asked for so many channels before they are packed
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class PanelCut(Generic[N]):
     """How a convolution is cut."""
 
     depth: N  # channels x taps
-    height: N  # output rows of a band; of a pointwise one: panels
+    height: N  # output rows of a band; if the window is pointwise, its panels
     bands: N
     panels: N  # of a band
     pitch: N  # elements between panels: a line more than they have, lest all begin at one place of the cache
@@ -166,7 +166,7 @@ class _Panels(Function):
             begin = band * cut.height
             pixel = begin * step
             pixels = b.minimum(b.minimum(cut.height, rows - begin) * step, volume(w.out) - pixel)
-            with b.when(unit.equals(first) | chunk.equals(0)):  # else it is there
+            with b.when(unit.equals(first) | chunk.equals(0)):  # else the unit before has packed it
                 b.call("pack", [args, scratch, line, image, group, pixel if self.g.pointwise else begin, pixels])
             whole = pixels // nr
             rest = pixels - whole * nr
@@ -242,7 +242,8 @@ class _Panels(Function):
                     target.put(whole * cut.pitch + j * lanes, vector)
 
     def _spread(self, target: Array, source: Array, panels: Number, pitch: Number, ahead: Value | None = None) -> None:
-        """What follows each other in `source`, to one line of so many panels. ahead: elements to what is read then."""
+        """Copies what follows each other in `source` to one line of each of so many panels. ahead: how many elements
+        further on memory is asked for meanwhile."""
         for p in self.b.range(0, panels):
             here, there = source.at(p * self.columns), target.at(p * pitch)
             if ahead is not None:

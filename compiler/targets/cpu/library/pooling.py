@@ -138,7 +138,7 @@ class _Windows:
             cell[0] = cell[0] + grad
 
     def _taps(self, best: list[Value], row: Array, left: Value, columns: Value, position: Value) -> None:
-        """Every window's largest value and its position in the plane, so far: those of a row of taps that are larger.
+        """Replaces each window's largest value so far, and its position in the plane, by a larger one of a row of taps.
 
         One of three loops runs: the windows' elements lie together, two apart, or anywhere.
         """
@@ -159,7 +159,7 @@ class _Windows:
                 else:
                     raw = row.gather(b.convert("sext", places, "i64") * b.splat(step, lanes), inside)
                 value = self.loaded(raw, row.dtype)
-                # a number comes before NaN: greater, or nothing to compare with
+                # `ugt` also holds where the best value so far is NaN: a number replaces NaN, and NaN replaces nothing
                 better = b.compare("ugt", value, best[0]) & b.compare("oeq", value, value) & inside
                 best[0] = b.select(better, value, best[0])
                 best[1] = b.select(better, self.splat(position) + places, best[1])

@@ -24,12 +24,12 @@ class Printing:
 
     @property
     def geometry(self) -> Any:
-        """Its record, over Python's numbers: for what is baked into the code."""
+        """The kernel's record, over Python's numbers: for what is baked into the code."""
         return self.kernel.geometry
 
     @property
     def dtype(self) -> str:
-        """The dtype that it computes in."""
+        """The dtype that the kernel computes in."""
         return computing_dtype(self.kernel.geometry.dtype)
 
     def array(self, pointer: Value) -> Array:
@@ -57,8 +57,9 @@ class Function:
         self, square: Array, rows: Sequence[Value], count: Value, whole: Value, mask: Value,
         axes_of: Callable[[Value], Sequence[Axis]],
     ) -> None:
-        """The epilogue over a square of results, transposed: of its columns the first `count`, number u at the output
-        axes axes_of(u). square: memory for it. whole: whether all lanes of these columns exist; else those of `mask`.
+        """Runs the epilogue over a square of results, transposed: over its first `count` columns, column u at the
+        output axes axes_of(u). square: memory for it. whole: whether all lanes of these columns exist; if not, those of
+        `mask` do.
         """
         b, lanes = self.b, self.lanes
         for i, row in enumerate(b.transpose(rows)):

@@ -1,7 +1,7 @@
 """The word `product_` of routines: rows times a packed matrix, added to what is there, as a function of a module.
 
-A block of the depth at a time, so that a panel of it and the rows stay in the nearest cache; each panel then is used
-for all rows, a tile of them in registers at a time.
+The function takes a block of the depth at a time, so that a panel of it and the rows stay in the nearest cache. Each
+panel is then used for all rows, with one tile of them in registers at a time.
 """
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mxc.compiler.targets.cpu.library.cutting import Tiles, ceil_div
 from mxc.compiler.targets.cpu.library.tile import STEP, Panel, chained
 from mxc.compiler.targets.cpu.machine.isa import Isa
 
-BLOCK_BYTES = 1024  # bytes of the depth that are taken at once, of each row and of each column of a panel
+BLOCK_BYTES = 1024  # a block has at most so many bytes of each row, and of each column of a panel
 
 
 def product_symbol(given: str, stored: str) -> str:

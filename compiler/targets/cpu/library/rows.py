@@ -29,7 +29,8 @@ def within_border(inside: Value, left: Value, width: Value, pitch: Value) -> tup
 class Row:
     """A row of an image that is brought: array[x * stride] for begin <= x < end, the part that is there.
 
-    stride: 1 or 2. readable: elements of the array that exist. ahead: elements from what is read to what is asked for.
+    stride: 1 or 2. readable: how many elements of the array exist. ahead: how many elements behind those that are read
+    memory is asked for, or None.
     """
 
     array: Array
@@ -42,7 +43,7 @@ class Row:
 def bring(lanes: int, line: Array, row: Row, width: Value, convert: Callable[[Value, str], Value]) -> None:
     """line[x] = what the row has for x, 0 outside of its part, for 0 <= x < width.
 
-    A vector is written too much behind it, at most: lines that follow each other are brought in their order.
+    It may write up to a vector behind the line, so lines that follow each other must be brought in their order.
     """
     b, source, stride = line.builder, row.array, row.stride
     (begin, end), zero = row.part, b.zero(vector_type(TYPES[line.dtype], lanes))

@@ -1,8 +1,8 @@
 """Register tiles: rows x vectors of sums in registers, and the functions of a kernel that compute them.
 
-With AVX the multiply-adds of some are printed as assembly. They can be no other instructions than these, hundreds for
-each tile, and LLVM takes ten times as long to select, schedule and allocate them as to assemble them: most of a
-kernel's compilation.
+With AVX, the multiply-adds of some tiles are printed as assembly. They can be no other instructions than these,
+hundreds for each tile, and LLVM takes ten times as long to select, schedule and allocate them as to assemble them. That
+was most of a kernel's compilation.
 """
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from mxc.compiler.targets.cpu.emit.builder import (
 from mxc.compiler.targets.cpu.library.arithmetic import Arithmetic
 from mxc.compiler.targets.cpu.machine.isa import Isa
 
-# Vectors of sums, at least, that grow independently of each other in `chained`. A multiply-add takes about four cycles,
-# and a core starts two in a cycle: eight that do not wait for each other keep it busy.
+# In `chained`, at least so many vectors of sums grow independently of each other. A multiply-add takes about four
+# cycles, and a core starts two in a cycle: eight that do not wait for each other keep it busy.
 CHAINS = 8
-STEP = 4  # elements of the depth in one round of the loop of `chained`
+STEP = 4  # one round of the loop of `chained` takes so many elements of the depth
 
 Shape = tuple[int, int]  # of a tile: rows, vectors
 
@@ -42,11 +42,13 @@ def print_tiles(
     b: Builder, shapes: Sequence[Shape], parameters: str, tile: Callable[[int, int, list[Value]], None], called: str,
     fits_of: Callable[[list[Value]], Callable[[int, int], Value]], names: tuple[str, str] = ("tiles", "multiply"),
 ) -> None:
-    """A function for each shape of a register tile, and the one that kernels call, which goes on in that which fits.
+    """Prints a function for each shape of a register tile, and the function that kernels call, which continues in the
+    one that fits.
 
-    parameters: of the functions of tiles; tile(rows, vectors, values) prints one. called: the parameters of the
-    function that kernels call, which are the same and maybe more; of its values `fits_of` makes what tells whether a
-    shape is meant. names: of the functions; that of a tile has its shape behind it.
+    parameters: those of the tiles' functions; tile(rows, vectors, values) prints the body of one. called: the
+    parameters of the function that kernels call: the same, and maybe more behind them. fits_of: makes of their values a
+    function that tells whether a shape is meant. names: of a tile's function, to which its shape is appended, and of
+    the function that kernels call.
     """
     for rows, vectors in shapes:
         with b.function(f"{names[0]}_{rows}_{vectors}", parameters, internal=True) as values:
@@ -77,8 +79,8 @@ def chained(
 ) -> list[Value]:
     """The sums over the depth of rows[i][k * step] * panel[k][j], for all rows i and vectors j.
 
-    Of a small tile several chains of sums grow side by side, of every second or fourth element of the depth. whole: the
-    part of the depth that STEP divides.
+    In a small tile several chains of sums grow side by side, each over every second or fourth element of the depth.
+    whole: the part of the depth that STEP divides.
     """
     b, loaded = arithmetic.b, arithmetic.loaded
     grid = [(i, j) for i in range(len(rows)) for j in range(panel.vectors)]
@@ -116,7 +118,7 @@ def multiply(
 ) -> None:
     """sums[i][j] += line i's element u * element (u * pitch + j * lanes) of `row` as a vector, for all u < count.
 
-    sums: of each line, of all its vectors. lines: an array, and where in it a line begins.
+    sums: for each line, those of all its vectors. lines: for each line an array, and where in it the line begins.
     """
     lanes = isa.lanes(row.dtype)
     if isa.assembles and is_float(row.element):
@@ -141,8 +143,8 @@ def add_products(
 def _assembled(
     b: Builder, isa: Isa, sums: list[Value], lines: Sequence[tuple[Array, int]], row: Array, pitch: int, count: int,
 ) -> None:
-    """As `multiply`, as one piece of assembly. Its operands: the sums, registers for a row's vectors and a factor, the
-    sums as they were, in the same registers, and pointers."""
+    """Does what `multiply` does, in one piece of assembly. Its operands are the sums, registers for a row's vectors and
+    a factor, the sums as they were (in the same registers), and pointers."""
     vectors, kind, size = len(sums) // len(lines), sums[0].type, BYTES[row.dtype]
     letter, step, places = {4: "s", 8: "d"}[size], isa.vector_bytes, len(sums)
     factor = places + vectors

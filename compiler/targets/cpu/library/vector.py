@@ -1,7 +1,7 @@
 """Products of a matrix and a vector (`calls.gemm` of a single row or column), or few rows: one pass over the matrix.
 
-y[j] = sum over k of x[k] * W[j, k]. A unit of work is a chunk of j, of one batch, summed up in scratch, together with
-the units that follow it, as far as one thread has them and the sums stay near:
+y[j] = sum over k of x[k] * W[j, k]. A unit of work is a chunk of j, of one batch. It is summed up in scratch together
+with the units that follow it, as far as the same thread has them and the sums stay in a near cache:
 
     by rows (the depth of a row lies together):  ROWS rows at a time, vectors of the depth, whose lanes are added up
     by columns (j lies together):                STEPS of the depth at a time, VECTORS of j, for each of few rows x
@@ -21,25 +21,25 @@ from mxc.compiler.targets.cpu.library.epilogue import Lane
 from mxc.compiler.targets.cpu.library.printing import KERNEL, Function, Printing
 from mxc.compiler.targets.cpu.machine.isa import Isa
 
-ROWS, CHAINS = 4, 2  # rows that are read at once, and sums of each of them that grow independently of each other
-STEPS, VECTORS = 8, 2  # elements of the depth, and vectors of j, that are read at once, by columns
-UNIT_PRODUCTS = 1 << 16  # multiplications of a unit, at least
-# The results of a unit are a multiple of so many: by columns more, so that what is read of a row at once is long.
+ROWS, CHAINS = 4, 2  # by rows, so many rows are read at once, and each has so many sums that do not wait for each other
+STEPS, VECTORS = 8, 2  # by columns, so many elements of the depth, and so many vectors of j, are read at once
+UNIT_PRODUCTS = 1 << 16  # a unit has at least so many multiplications
+# A unit's results are a multiple of so many. By columns they are more, so that a long part of a row is read at once.
 GRAIN = {"rows": 64, "columns": 2048}
-LARGEST = 2048  # results of a unit, at most
-AT_ONCE = 4096  # results of units that are computed at once, at most: their sums stay in the nearest cache
-SUMS = 16384  # sums of few rows that are computed at once, at most: they stay in the second cache
-AHEAD = 256  # bytes of a row that are asked for before they are read, by columns
+LARGEST = 2048  # a unit has at most so many results
+AT_ONCE = 4096  # at most so many results of units are computed at once: their sums stay in the nearest cache
+SUMS = 16384  # at most so many sums of few rows are computed at once: they stay in the second cache
+AHEAD = 256  # by columns, a row is asked for so many bytes before it is read
 
 
 def chunk_of(results: N, depth: N, grain: int) -> N:
-    """Results of a unit."""
+    """How many results a unit has."""
     wanted: N = most(1, least(UNITS, results * depth // UNIT_PRODUCTS))
     return least(LARGEST, most(1, ceil_div(ceil_div(results, wanted), grain)) * grain)
 
 
 def _at_once(chunk: N, rows: int) -> N:
-    """Results of a row that are computed at once, at most: of a unit, or of several."""
+    """How many results of a row are computed at once, at most: those of one unit, or of several."""
     return most(1, min(AT_ONCE, SUMS // rows) // chunk) * chunk
 
 
@@ -122,7 +122,7 @@ class _Vector(Function):
         for of_row in sums:
             for j in b.range(0, count, lanes):
                 of_row.put(j, self.zero)
-        together = VECTORS if (len(xs) + 1) * VECTORS < self.isa.registers else 1  # whose sums stay in registers
+        together = VECTORS if (len(xs) + 1) * VECTORS < self.isa.registers else 1  # sums stay in registers
         whole, within = depth - depth % STEPS, count - count % (together * lanes)
         for begin, end, steps in ((b.lift(0), whole, STEPS), (whole, depth, 1)):
             for k in b.range(begin, end, steps):

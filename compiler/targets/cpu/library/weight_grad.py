@@ -34,12 +34,12 @@ from mxc.compiler.targets.cpu.library.rows import within_border
 from mxc.compiler.targets.cpu.library.tile import add_products, keep_sums, print_tiles, zeros
 from mxc.compiler.targets.cpu.machine.isa import Isa
 
-PIXELS = 384  # pixels of a block, about: a panel of them stays in the nearest cache
-LINES = 144  # lines of a unit, about
-MANY = 4  # times as many lines, at most, where a block has few pixels: packing its panels then costs less
-FEW_PIXELS = 100  # pixels of an image: so many lose more to taps outside than to tiles of one tap's channels
-COPY_BYTES = 192 << 10  # bytes of a block's copy, if a channel's is not larger
-KEPT_BYTES = 96 << 10  # bytes of a unit's tiles, if a panel's are not larger
+PIXELS = 384  # a block has about so many pixels: a panel of them stays in the nearest cache
+LINES = 144  # a unit has about so many lines
+LINES_FACTOR = 4  # a unit has up to so many times LINES where a block has few pixels: packing panels then costs less
+FEW_PIXELS = 100  # in images of at most so many pixels, products with zeros outside cost more than tiles of one tap do
+COPY_BYTES = 192 << 10  # the copy of a block has at most so many bytes, unless that of one channel has more
+KEPT_BYTES = 96 << 10  # the tiles of a unit have at most so many bytes, unless those of one panel have more
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class WeightGradCut(Generic[N]):
         images: N = least(most(1, w.batch), most(1, PIXELS // (1 + inside) // most(1, height * width)))
         parts: N = ceil_div(w.batch, images)
         images = most(1, ceil_div(w.batch, most(1, parts)))
-        more: N = most(0, least(MANY, PIXELS // most(1, images * height * width)) - 1) * least(1, taps - 1)
+        more: N = most(0, least(LINES_FACTOR, PIXELS // most(1, images * height * width)) - 1) * least(1, taps - 1)
         lines: N = LINES * (1 + more)
         chunk: N = most(1, least(lines // taps, COPY_BYTES // size // (images * plane)))
         chunks: N = ceil_div(w.channels, chunk)
@@ -88,7 +88,7 @@ class WeightGradCut(Generic[N]):
         chunk = most(1, ceil_div(ceil_div(w.channels, most(1, chunks)), whole) * whole)
         chunks = ceil_div(w.channels, chunk)
         panels: N = ceil_div(w.filters, columns)
-        blocks: N = most(1, parts * w.out[0] * bands)  # sums over nothing are 0
+        blocks: N = most(1, parts * w.out[0] * bands)  # at least one, because sums over nothing are 0
         kept: N = KEPT_BYTES // size // columns // (chunk * taps)
         group: N = most(1, least(panels, kept + panels * (1 - least(1, blocks - 1))))
         groups: N = most(ceil_div(panels, group), least(panels, ceil_div(UNITS, most(1, w.groups * chunks))))
@@ -201,7 +201,7 @@ class _WeightGrad(Function):
         b, w, cut, columns, lanes = self.b, self.window, self.cut, self.columns, self.lanes
         memory = self.array(scratch)
         copy, panel, square, tiles = (memory.at(place) for place in cut.layout(self.g, self.isa)[:4])
-        seen = Array(b, scratch, "int64")  # for which block the offsets are
+        seen = Array(b, scratch, "int64")  # the block that the offsets are for
         seen[0] = b.lift(-1)
         counts = seen.at(3)  # of the pixels of each tap
         starts = counts.at(1 + cut.inside * (cut.taps - 1))

@@ -3,13 +3,14 @@
 A unit of work is a band of tiles, of all images one after the other:
 
     where the band's tiles lie, and their data transformed
-    for some of the filters after the other:
+    for one part of the filters after the other:
         for each of the 36 places of a tile:
             for each group of filters (`vectors` blocks), each tile group of the band:
                 product of the group's tiles and the filters, over all channels    `tiles` x `vectors` accumulators
         for each group of filters, each tile: A' M A, cut at the image's border, and the epilogue
 
-Of few tiles the transformed data are given (`winograd_data.py`), and a unit is a band and some of the filters.
+Where there are few tiles, the transformed data are given (`winograd_data.py`), and a unit is a band and some of the
+filters.
 
 In scratch, the transformed data of a place lie together, as [tile group][channel block][tile][channel], and the
 products of a tile and a group of filters, as [place][filter]. So weights are read once for each band, from end to end
@@ -42,10 +43,10 @@ from mxc.compiler.targets.cpu.library.winograd_tiles import (
 from mxc.compiler.targets.cpu.machine.isa import Isa
 from mxc.compiler.targets.cpu.preferences import WINOGRAD
 
-BAND_BYTES = 384 << 10  # bytes of a band's transformed data and products, if that leaves it enough tiles
-FILTERS = 64  # filters at once, about
-WHERE = 3  # numbers that tell where a tile is: image, first row and column of its results
-AHEAD = 3  # lines of the next weights that a tile group asks for, for each channel block; the first groups do so
+BAND_BYTES = 384 << 10  # a band's transformed data and products have at most so many bytes, if it has enough tiles then
+FILTERS = 64  # about so many filters are computed at once
+WHERE = 3  # so many numbers tell where a tile is: its image, and the first row and column of its results
+AHEAD = 3  # each tile group asks for so many lines of the next weights of each channel block, until all are asked for
 
 
 @dataclass(frozen=True)
@@ -134,7 +135,7 @@ def print_kernel(p: Printing) -> None:
 
     def fits_of(values: list[Value]) -> Callable[[int, int], Value]:
         *_, tiles, vectors_here = values
-        # of a group there is always room for all tiles
+        # a group has room for all its tiles, so a shape with more tiles than there are does too
         return lambda t, vectors: (tiles <= t) & vectors_here.equals(vectors)
 
     shapes = [(t, v) for t in sizes(g.tiles)

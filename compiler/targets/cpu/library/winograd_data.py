@@ -47,6 +47,6 @@ def print_kernel(p: Printing) -> None:
                 for t in range(size):
                     tile = group * size + t
                     image, y, x = split(tile, sizes)
-                    there = tile < tiles  # what lies behind the last one is read as if it were above an image
+                    there = tile < tiles  # tiles behind the last one are read as if they lay above an image
                     place = b.select(there, image, b.lift(0)), b.select(there, y * RESULTS, b.lift(-READ)), x * RESULTS
                     source.put(place, block, line.at(t * lanes), g.pitch, False)

@@ -12,11 +12,11 @@ from mxc.compiler.targets.cpu.machine import levels
 if TYPE_CHECKING:
     from mxc.compiler.cache import Cache
 
-BOOT = "/proc/sys/kernel/random/boot_id"  # of Linux: another text after each start of the system, on each machine
-ANY = "any with these features"  # in place of a CPU's identity, of code for a level (levels.py)
+BOOT = "/proc/sys/kernel/random/boot_id"  # Linux has another text here after each start, and on each machine
+ANY = "any with these features"  # stands in place of a CPU's identity for code that is made for a level (levels.py)
 IDENTITY = ("vendor_id", "cpu family", "model", "CPU implementer", "CPU variant", "CPU part")  # lines of /proc/cpuinfo
 FLAGS = ("flags", "Features")
-FIRST = 1 << 14  # bytes of /proc/cpuinfo that hold its first CPU: reading of all takes long on large machines
+FIRST = 1 << 14  # so many bytes of /proc/cpuinfo hold its first CPU; reading them all takes long on large machines
 
 
 def host_parts() -> dict[str, str]:
@@ -55,7 +55,7 @@ def llvm_names(cache: Cache | None) -> dict[str, str]:
 
 
 def _boot() -> str:
-    """What tells this start of the system from others; "" where the system does not say."""
+    """A text that tells this start of the system from others; "" where the system has none."""
     try:
         with open(BOOT) as file:
             return file.read().strip()

@@ -10,7 +10,8 @@ from mxc.compiler.targets.cpu.emit.builder import BYTES
 
 @dataclass(frozen=True)
 class Isa:
-    """vector_bytes: of one register. registers: how many. half: converts float16 in hardware.
+    """An instruction set. vector_bytes: the size of a vector register. registers: how many of them there are. half:
+    whether it converts float16 in hardware.
 
     rows, vectors: the register tile of the matrix kernels, `rows` x (`vectors` registers); it leaves room for the
     operands of a multiply-add: rows * vectors + vectors + 1 <= registers. features: LLVM's names, "+" in front.
@@ -26,7 +27,7 @@ class Isa:
 
     @property
     def assembles(self) -> bool:
-        """Whether tiles are printed as assembly, of AVX."""
+        """Whether tiles are printed as assembly, which is that of AVX with multiply-adds."""
         return "+fma" in self.features
 
     def lanes(self, dtype: str) -> int:
@@ -46,7 +47,7 @@ ISAS = {isa.name: isa for isa in (AVX2, AVX512, NEON, PLAIN)}
 
 
 def fitting(features: str) -> Isa:
-    """The widest instruction set whose instructions are all in LLVM's text of a CPU's features, as
+    """The widest instruction set whose instructions are all in LLVM's text of a CPU's features, such as
     "+avx2,-avx512f,..."."""
     have = set(features.split(","))
     if "+neon" in have or platform.machine() in ("aarch64", "arm64"):

@@ -13,8 +13,8 @@ VARIABLE = "MXC_CPU"
 
 
 class Level(NamedTuple):
-    """features: those of it that kernels are printed for, in LLVM's text. flags: what /proc/cpuinfo says of a CPU that
-    has the level."""
+    """features: the level's features that kernels are printed for, in LLVM's text. flags: what /proc/cpuinfo says of a
+    CPU that has the level."""
 
     name: str
     features: str
@@ -30,7 +30,7 @@ LEVELS = {level.name: level for level in (
 
 
 def chosen() -> Level | None:
-    """The level that MXC_CPU asks for; None: this machine's CPU. Raises SettingError for what is no level."""
+    """The level that MXC_CPU asks for; None: this machine's CPU. Raises SettingError when it names no level."""
     name = env.text(VARIABLE)
     if not name:
         return None
@@ -41,7 +41,7 @@ def chosen() -> Level | None:
 
 
 def check_here(level: Level, machine: str, flags: frozenset[str]) -> None:
-    """Raise TargetError unless a CPU with these flags has the level: what is compiled also runs here, at once."""
+    """Raise TargetError unless a CPU with these flags has the level: what is compiled also has to run here, at once."""
     missing = sorted(level.flags - flags)
     if machine != "x86_64" or missing:
         raise TargetError(f"{level.name}: this machine ({machine}) lacks {', '.join(missing) or 'it'}; compile for a "

@@ -1,4 +1,4 @@
-"""Two kernels that do nothing but what a machine is limited by: multiply-adds in registers, and copying."""
+"""Two kernels that measure what limits a machine: multiply-adds in registers, and copying."""
 from __future__ import annotations
 
 from typing import NamedTuple
@@ -7,11 +7,11 @@ from mxc.compiler.targets.cpu.emit.builder import Array, Builder, Value, vector_
 from mxc.compiler.targets.cpu.machine.isa import Isa
 
 MULTIPLY, COPY = "mxc_limit_multiply", "mxc_limit_copy"
-CHAINS = 12  # sums that grow independently: more than the multiply-adds that a core has in flight
+CHAINS = 12  # so many sums grow independently of each other: more than the multiply-adds that a core has in flight
 
 
 class Limits(NamedTuple):
-    """Both, loaded, by their addresses: `LimitKernels` in targets/protocol.py says what they take."""
+    """The addresses of both kernels, loaded; `LimitKernels` in targets/protocol.py says what they take."""
 
     multiply: int
     copy: int
@@ -31,7 +31,7 @@ class Limits(NamedTuple):
 
 
 def source(isa: Isa) -> str:
-    """LLVM IR of both, with the ABI of kernel/ir.py.
+    """LLVM IR of both kernels, with the ABI of kernel/ir.py.
 
     MULTIPLY: args (values, rounds): each unit does `rounds` rounds of multiply-adds with the float32 values (two
     vectors), and writes their sums to the thread's scratch, of CHAINS vectors. COPY: args (from, to, count): unit i

@@ -50,16 +50,14 @@ class StoppingHandler(TrainBegin, BatchEnd, EpochEnd):
 
     def batch_end(self, estimator: Any, *args: Any, **kwargs: Any) -> bool:
         """Whether this was the last batch."""
-        self.current_batch += 1
-        if self.current_batch == self.max_batch:
-            self.stop_training = True
+        done = self.current_batch = self.current_batch + 1
+        self.stop_training |= done == self.max_batch
         return self.stop_training
 
     def epoch_end(self, estimator: Any, *args: Any, **kwargs: Any) -> bool:
         """Whether this was the last epoch."""
-        self.current_epoch += 1
-        if self.current_epoch == self.max_epoch:
-            self.stop_training = True
+        done = self.current_epoch = self.current_epoch + 1
+        self.stop_training |= done == self.max_epoch
         return self.stop_training
 
 
