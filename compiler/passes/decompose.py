@@ -10,7 +10,8 @@ from mxc.compiler.graph.purity import RANDOM
 from mxc.compiler.ops.operator import Operator, Params
 from mxc.compiler.passes.registry import graph_pass
 
-ROUNDS = 10  # how deep operators may be made of each other: more than any is (two), few enough to end soon
+# How deep operators may be made of each other: none is more than two deep, and what makes itself ends soon.
+ROUNDS = 10
 
 
 @graph_pass(needs=("shape", "dtype"), gives=("primitive",))
@@ -24,7 +25,8 @@ def decompose(graph: Graph, options: Options) -> Graph:
 
 
 def _decomposed(graph: Graph, options: Options) -> Graph:
-    streams = 0  # drawn from by all rounds so far: a builder by itself would begin with the first again
+    """What the pass `decompose` gives, without its checks and prints."""
+    streams = 0  # All rounds so far drew from this many streams; a builder by itself would begin with the first again.
 
     def primitive(builder: GraphBuilder, node: Node) -> Sequence[Entry] | None:
         nonlocal streams
