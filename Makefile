@@ -28,7 +28,9 @@ MODELS ?= ../shared/models
 BENCH_FLAGS ?=
 QUICK := $(findstring --quick,$(BENCH_FLAGS))
 
-.PHONY: demo test test-all lint types bench clean other-python changed-files
+.PHONY: install demo test test-all lint types bench clean other-python changed-files
+
+install: $(READY)
 
 demo: $(READY)
 	$(BIN)/python examples/demo.py
@@ -64,7 +66,8 @@ $(READY): pyproject.toml setup.py $(if $(OTHER),other-python) $(CHANGED)
 	  echo "no Python 3.$(LEAST) or later among $(FOUND): install one, or give make PYTHON=/path/to/python" >&2; exit 1; \
 	elif ! $$python $(ENOUGH); then \
 	  echo "PYTHON=$$python does not run, or is not 3.$(LEAST) or later" >&2; exit 1; \
-	elif [ -n "$(OTHER)" ] || [ ! -e $@ ]; then echo "$$python -m venv $(OTHER) $(VENV)"; $$python -m venv $(OTHER) $(VENV); fi
+	elif [ -n "$(OTHER)" ] || [ ! -e $@ ]; then echo "$$python -m venv $(OTHER) $(VENV)"; $$python -m venv $(OTHER) $(VENV); \
+	  echo "installing, a few minutes the first time"; fi
 	$(BIN)/python -m pip install -q --disable-pip-version-check \
 	  $(if $(filter-out changed-files,$?),$(WHOLE),$(LINKS))
 	$(LIST) > $(LINKED)

@@ -66,7 +66,7 @@ THRESHOLDS: dict[str, dict[str, object]] = {
     "operators.rnn.kernel": {"ROWS": 2}, "operators.losses.kernel": {"FAR": NOT},
     "operators.gather.kernel": {"COLUMNS": 4, "PARTS": 3, "LOOK": 1},
     "lowering.share_code": {"ALIKE": 1},
-    "passes.simplify": {"ROUNDS": NOT},
+    "passes.simplify": {"ROUNDS": NOT}, "passes.decompose": {"ROUNDS": NOT},
     "passes.simplify_rules.constants": {"LARGEST": 8},
     "lowering.split_joins": {"MOST": 2},
     "kernel.calls": {"TOGETHER": 2},

@@ -1,6 +1,8 @@
 """Composite operators as primitives: what they become, and that they compute what the operator's reference says."""
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 from pass_checks import assert_graph, assert_same_numbers, options, outputs_of, values_for
@@ -8,9 +10,12 @@ from pass_checks import assert_graph, assert_same_numbers, options, outputs_of, 
 from mxc.compiler.error import MXNetError
 from mxc.compiler.graph.building import random_numbers
 from mxc.compiler.graph.check import check_graph
-from mxc.compiler.graph.graph import GraphBuilder
+from mxc.compiler.graph.graph import Entry, GraphBuilder, Node
+from mxc.compiler.graph.options import Options
 from mxc.compiler.graph.text import graph_text, parse_graph
-from mxc.compiler.passes.decompose import decompose
+from mxc.compiler.ops import table
+from mxc.compiler.ops.operator import Operator
+from mxc.compiler.passes.decompose import decompose, draws
 from mxc.compiler.plan import OFFSETS_PER_RUN
 
 BN = "graph(x: {t}[2,3,4], g: {v}[3], b: {v}[3], m: {v}[3], var: {v}[3])\n y = BatchNorm(x, g, b, m, var{more})\n"
@@ -129,6 +134,38 @@ def test_every_dropout_has_numbers_of_its_own():
     result = decompose(graph, options(is_train=True))
     offsets = [n.params.offset for n in result.nodes if n.op and n.op.name == "_mxc_rand"]
     assert sorted(offsets) == [0, 1, 2], graph_text(result)
+
+
+Rule = Callable[[GraphBuilder, Node, list[Entry], Options], list[Entry]]
+
+
+def with_rules(monkeypatch: pytest.MonkeyPatch, rules: dict[str, Rule]) -> None:
+    """Decompose operators by these rules, by the operators' names."""
+    own = Operator.rule
+    monkeypatch.setattr(Operator, "rule", lambda op, role: rules[op.name] if role == "decompose" and op.name in rules
+                        else own(op, role))
+
+
+def test_what_a_rule_makes_is_decomposed_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With random numbers that nothing of the rounds before draws."""
+    with_rules(monkeypatch, {"Flatten": lambda builder, node, inputs, options: [builder.make("Dropout", inputs[0])]})
+    graph = parse_graph("graph(x: float32[2,3])\n a = Flatten(x)\n b = Dropout(a)\n c = Flatten(b)\n return c")
+    assert_graph(decompose(graph, options()), "graph(x: float32[2,3])\n return x")
+    made = decompose(graph, options(is_train=True))
+    assert not [n for n in made.nodes if n.op and n.op.name in ("Flatten", "Dropout")], graph_text(made)
+    assert sorted(n.params.offset for n in made.nodes if n.op and n.op.name == "_mxc_rand") == [0, 1, 2]
+    flatten = table.get("Flatten")
+    assert draws(flatten, flatten.make_params({}), [(2, 3)], ["float32"], True)
+    assert not draws(flatten, flatten.make_params({}), [(2, 3)], ["float32"], False)
+
+
+def test_operators_that_make_each_other_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    made_of = {"Flatten": "SoftmaxActivation", "SoftmaxActivation": "Flatten"}
+    with_rules(monkeypatch, dict.fromkeys(made_of, lambda builder, node, inputs, options: [
+        builder.make(made_of[node.op.name], *inputs)]))
+    graph = parse_graph("graph(x: float32[2,3])\n y = Flatten(x)\n return y")
+    with pytest.raises(MXNetError, match="still not primitive after 10 rounds: the decompose rules of Flatten make"):
+        decompose(graph, options())
 
 
 def test_a_graph_that_uses_up_the_offsets_of_a_run_is_refused() -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import inspect
 import json
 import re
 import sys
@@ -12,6 +13,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from documents import ROOT, blocks, ran
+from pass_checks import assert_same_numbers, options
 
 import mxc as mx
 from mxc.cli.main import (
@@ -26,7 +28,10 @@ from mxc.cli.main import (
     USAGE,
     main,
 )
+from mxc.compiler.graph.graph import GraphBuilder, Node, Sink
 from mxc.compiler.ops import loader, table
+from mxc.compiler.ops.operator import Operator
+from mxc.compiler.passes.decompose import decompose
 
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
 
@@ -145,12 +150,37 @@ def test_every_section_is_a_command():
 
 
 def test_the_operator_of_the_guide():
-    (text,) = blocks("docs/adding-an-operator.md", "yaml")
+    text, _ = blocks("docs/adding-an-operator.md", "yaml")
     (op,) = loader.load(text)
     params = op.make_params({"bound": 2})
     x = np.array([-3, 0.5, 9], np.float32)
     assert op.reference(params, [x], ["float32"], False, None)[0].tolist() == [-2, 0.5, 2]
     assert not table.has(op.name)
+
+
+@pytest.mark.parametrize(("dtype", "most"), [("float64", 1e-12), ("float32", 1e-6), ("float16", 2e-3)])
+def test_the_composite_operator_of_the_guide(monkeypatch: pytest.MonkeyPatch, dtype: str, most: float):
+    """It becomes what its reference computes, in the files' own names."""
+    (op,) = loader.load(blocks("docs/adding-an-operator.md", "yaml")[1])
+    code = next(block for block in blocks("docs/adding-an-operator.md", "python") if "# graph.py" in block)
+    rules = {}
+    for file, text in re.findall(r"# (\w+)\.py\n(.*?)(?=\n# |\Z)", code, re.S):
+        names = dict(vars(importlib.import_module(f"mxc.compiler.operators.{op.family}.{file}")))
+        exec(text, names)
+        rules[file] = names[op.name]
+    roles = [role for role, name in op.rules.items() if name == op.name]
+    assert roles == ["shape", "reference", "decompose"]
+    for role in roles:
+        assert tuple(inspect.signature(rules[loader.HOMES[role].file]).parameters) == loader.HOMES[role].parameters
+    own = Operator.rule
+    monkeypatch.setattr(Operator, "rule", lambda each, role: rules[loader.HOMES[role].file]
+                        if each is op and role in roles else own(each, role))
+    builder = GraphBuilder()
+    inputs = [builder.variable("data", (4, 5), dtype), builder.variable("gamma", (5,), dtype)]
+    graph = builder.finish(builder.add(Node(op, "norm", None, op.make_params({}), inputs)), [Sink("output", "")])
+    made = decompose(graph, options())
+    assert not [node for node in made.nodes if node.op is op]
+    assert_same_numbers(graph, made, rtol=most, atol=most)
 
 
 def test_the_guide_has_every_rule() -> None:

@@ -124,6 +124,17 @@ def test_what_parts_do_not_tell_is_refused(monkeypatch: pytest.MonkeyPatch, name
         gradients(op, params, inputs, (0,), ("x0",))
 
 
+def test_random_numbers_of_parts_of_parts_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other ones would be drawn, also where the part that draws is composite itself."""
+    op, own = table.get("Flatten"), Operator.rule
+    monkeypatch.setattr(op, "rules", {k: v for k, v in op.rules.items() if k != "grad"})
+    monkeypatch.setattr(op, "grad", None)
+    monkeypatch.setattr(Operator, "rule", lambda each, role: own(each, role) if (each, role) != (op, "decompose") else (
+        lambda builder, node, inputs, options: [builder.make("Dropout", inputs[0])]))
+    with pytest.raises(MXNetError, match=r"op> has no gradient.* draws random numbers"):
+        gradients(op, {}, {"x": np.ones((2, 3))}, (0,), ("x",))
+
+
 def test_a_gradient_that_mxnet_refuses_is_refused() -> None:
     op = table.get("batch_take")
     assert op.rule("decompose") is not None and not op.differentiable

@@ -52,11 +52,15 @@ class Project:
 
     def make(self, *arguments: str, **variables: str) -> tuple[int, list[str], str]:
         """Exit code, what Pythons made meanwhile, and standard error of `make lint`."""
+        return self.make_of("lint", *arguments, **variables)[:3]
+
+    def make_of(self, *arguments: str, **variables: str) -> tuple[int, list[str], str, str]:
+        """As `make`, of the targets among the arguments, and standard output too."""
         self.log.write_text("")
         ours = {key: value for key, value in os.environ.items() if not key.startswith("MAKE") and key != "PYTHON"}
-        done = subprocess.run([shutil.which("make") or "make", "lint", *arguments], cwd=self.folder, text=True,
+        done = subprocess.run([shutil.which("make") or "make", *arguments], cwd=self.folder, text=True,
                               timeout=60, capture_output=True, env={**ours, "PATH": str(self.bin), **variables})
-        return done.returncode, self.log.read_text().splitlines(), done.stderr
+        return done.returncode, self.log.read_text().splitlines(), done.stderr, done.stdout
 
 
 @pytest.fixture
@@ -70,6 +74,18 @@ def test_the_first_python_that_is_new_enough(project: Project):
     project.python("python3.13", "3.13")
     assert project.make() == (0, ["venv 3.12 .venv", "pip 3.12"], "")
     assert project.make() == (0, [], "")
+
+
+def test_without_a_target_the_environment_is_made_and_nothing_runs(project: Project):
+    """What takes long says so before it begins."""
+    project.python("python3.12", "3.12")
+    code, made, _, said = project.make_of()
+    assert (code, made) == (0, ["venv 3.12 .venv", "pip 3.12"])
+    assert "installing, a few minutes the first time\n.venv/bin/python -m pip install" in said
+    assert "examples" not in said
+    (project.folder / "runtime" / "new.py").touch()
+    code, made, _, said = project.make_of()
+    assert (code, made) == (0, ["links 3.12"]) and "few minutes" not in said
 
 
 def test_python3_where_it_is_new_enough(project: Project):

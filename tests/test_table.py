@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 from mxc.compiler.error import MXNetError, UnsupportedError, nearest
+from mxc.compiler.graph.graph import Node
 from mxc.compiler.ops import loader, table
 from mxc.compiler.ops.backward_operator import backward_of
+from mxc.compiler.ops.infer import infer_node
 from mxc.compiler.ops.operator import Kind, Params, condition
 from mxc.compiler.ops.params import DTYPES
 from mxc.compiler.ops.rules import rules_of
@@ -28,22 +30,31 @@ GOOD = """
   expr: data * 2
 """
 BAD = [
-    ("- op: x\n  kind: elementwise\n  inputz: [a]\n", "line 3: unknown key 'inputz'; did you mean 'inputs'"),
+    ("- op: x\n  kind: elementwise\n  inputz: [a]\n", r"^ops\.yaml:3: unknown key 'inputz'; did you mean 'inputs'"),
     ("- op: x\n  kind: elementwise\n  inputs: [a]\n  starts: {b: one}\n", "operator x: starts: b is not an input"),
     ("- kind: elementwise\n", "ops.yaml:1: operator .*: the key op is missing"),
     ("- op: x\n  aliases:\n  - y\n  kind: opaque\n", r"aliases as \[a, b\]"),
     ("- [x]\n", "expected a mapping with the key op"),
     ("- op: x\n  inputs: []\n", "operator x: the key kind is missing"),
-    ("- op: x\n  kind: elementwize\n", "line 2: operator x: unknown kind 'elementwize'"),
+    ("- op: x\n  kind: elementwize\n",
+     r"^ops\.yaml:2: operator x: unknown kind 'elementwize'; did you mean 'elementwise'"),
+    ("- op: x\n  kind: composite\n",
+     "unknown kind 'composite'; expected one of elementwise, broadcast, injective, reduction, anchor, opaque$"),
     ("- op: x\n  kind: opaque\n  params: {a: integer}\n", "operator x: 'integer' is not a parameter type"),
     ("- op: x\n  kind: opaque\n  inputs: [a when b]\n", "input 'a when b': expected NAME"),
-    ("- op: x\n  kind: elementwise\n  inputs: [a]\n  expr: a + b\n", r"operator x: expr 'a \+ b': unknown name b"),
-    ("- op: x\n  kind: elementwise\n  inputs: [a]\n  expr: f(a)\n", "f is not a function of the language"),
+    ("- op: x\n  kind: elementwise\n  inputs: [a]\n  params: {c: float = 1}\n  expr: a + b\n",
+     r"operator x: expr 'a \+ b': unknown name b; expected a, c$"),
+    ("- op: x\n  kind: elementwise\n  inputs: [a]\n  expr: f(a)\n",
+     "f is not a function of the language; docs/adding-an-operator.md lists"),
+    ("- op: x\n  kind: elementwise\n  inputs: [a]\n  expr: \"clip(a, 0, 1)\"\n",
+     r"clip is not a function of the language; say min\(max\(x, a\), b\); docs/adding-an-operator.md"),
+    ("- op: x\n  kind: elementwise\n  inputs: [a]\n  expr: sqr(a)\n", "function of the language; did you mean 'sqrt'"),
     ("- op: x\n  kind: elementwise\n  inputs: [a]\n  expr: a\n  grad: {b: og}\n", "grad: b is not an input"),
-    ("- op: x\n  kind: elementwise\n  inputs: [a]\n  expr: a\n  grad: {a: ogg}\n", "unknown name ogg"),
+    ("- op: x\n  kind: elementwise\n  inputs: [a]\n  expr: a\n  grad: {a: ogg}\n",
+     "unknown name ogg; expected a, count, og, out$"),
     ("- op: x\n  kind: reduction\n  inputs: [a]\n  reduce: {combine: add, body: a}\n", "expected combine"),
     ("- op: x\n  kind: opaque\n- op: y\n  aliases: [x]\n  kind: opaque\n", "ops.yaml:3: x is the operator x already"),
-    ("- op: x\n  kind: opaque\n  kind: anchor\n", "ops.yaml:1: line 3: the key kind is there twice"),
+    ("- op: x\n  kind: opaque\n  kind: anchor\n", "^ops.yaml:3: the key kind is there twice"),
     ("op: x\n", "expected a list of operators"),
     ("- op: [\n", "ops.yaml"),
 ]
@@ -58,7 +69,7 @@ def test_mistakes_are_named_with_their_line(text: str, message: str) -> None:
 def test_all_mistakes_are_listed_at_once() -> None:
     with pytest.raises(MXNetError) as error:
         loader.load(GOOD + "- op: x\n  kind: opaque\n  a: 1\n- op: y\n  kind: opaque\n  b: 1\n")
-    assert [line.split(":")[1] for line in str(error.value).splitlines()] == ["6", "9"]
+    assert [line.split(":")[1] for line in str(error.value).splitlines()] == ["8", "11"]
 
 
 def test_an_unknown_rule_is_named_with_its_line() -> None:
@@ -66,6 +77,35 @@ def test_an_unknown_rule_is_named_with_its_line() -> None:
     (complaint,) = [c for c in loader.lint(operators, ["shape"]) if "double" in c]
     assert complaint.startswith("ops.yaml:2: operator double: there is no shape rule 'same_shap'")
     assert "did you mean 'same_shape'" in complaint
+
+
+def test_a_function_with_other_parameters_is_no_rule() -> None:
+    """It is named with what it takes, and what a rule takes."""
+    operators = loader.load("- family: softmax\n" + GOOD + "  reference: softmax_over\n")
+    (complaint,) = [c for c in loader.lint(operators, ["reference"]) if "double" in c]
+    assert complaint == ("ops.yaml:3: operator double: softmax_over in compiler/operators/softmax/reference.py takes "
+                         "(x, axes), and a reference rule takes (params, inputs, is_train, rng)")
+
+
+def test_what_is_missing_in_an_entry_is_said() -> None:
+    softmax, nothing = loader.load("- family: softmax\n- op: softmax\n  kind: opaque\n  decompose: softmax\n"
+                                   "- op: nothing\n  kind: opaque\n")
+    with pytest.raises(MXNetError, match=r"operator softmax has no reference: its entry of ops.yaml names none; write "
+                                         r"`reference: softmax`, a function that is there in "
+                                         r"compiler/operators/softmax/reference\.py"):
+        softmax.reference(softmax.make_params({}), [], [])
+    with pytest.raises(MXNetError, match=r"write `reference: NAME`, a function of .*softmax/reference\.py"):
+        nothing.reference(nothing.make_params({}), [], [])
+    with pytest.raises(MXNetError, match=r"operator nothing has no shape rule; write `shape: NAME` in its entry of "
+                                         r"ops\.yaml, the name of a function of its family's shape\.py"):
+        infer_node(Node(nothing, "node", None, nothing.make_params({}), []), [], [])
+
+
+def test_a_node_without_a_name_has_no_quotes_in_errors() -> None:
+    op = table.get("elemwise_add")
+    for name, start in ("", "elemwise_add: "), ("sum", "elemwise_add 'sum': "):
+        with pytest.raises(MXNetError, match=f"^{start}"):
+            infer_node(Node(op, name, None, op.make_params({}), []), [(2,), (3,)], ["float32"] * 2)
 
 
 def test_unused_rules_are_named_with_file_and_line() -> None:

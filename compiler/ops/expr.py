@@ -20,7 +20,7 @@ from typing import Protocol, TypeVar
 
 import numpy as np
 
-from mxc.compiler.error import MXNetError
+from mxc.compiler.error import MXNetError, nearest
 from mxc.compiler.ops import functions
 from mxc.compiler.scalar_functions.records import BUILTINS
 from mxc.compiler.system import syntax
@@ -32,6 +32,9 @@ OPERATORS: dict[type[ast.AST], str] = {
     ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge", ast.Eq: "eq", ast.NotEq: "ne",
 }
 CONSTANTS = {"pi": float(np.pi), "e": float(np.e), "inf": float("inf"), "nan": float("nan")}
+# What to say in place of functions that NumPy and MXNet have and the language does not.
+INSTEAD = {"clip": "min(max(x, a), b)", "maximum": "max(a, b)", "minimum": "min(a, b)", "power": "a ** b",
+           "relu": "max(x, 0)", "square": "x * x"}
 
 
 class Reading(Protocol[T]):
@@ -86,9 +89,15 @@ def _check(node: ast.AST, text: str) -> None:
         added = functions.find(name)
         if added is not None and added.count == count:
             return
-        known = "is not a function of the language" if builtin is None else f"takes {builtin.arity} arguments"
+        known = _not_there(name) if builtin is None else f"takes {builtin.arity} arguments"
         raise MXNetError(f"expression {text!r}: {name} with {count} arguments: {name} {known}")
     raise MXNetError(f"expression {text!r}: {type(node).__name__} is not part of the language")
+
+
+def _not_there(name: str) -> str:
+    """What an error says of a function that the language does not have."""
+    instead = f"; say {INSTEAD[name]}" if name in INSTEAD else nearest(name, BUILTINS)
+    return f"is not a function of the language{instead}; docs/adding-an-operator.md lists its functions"
 
 
 @functools.cache

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 from mxc.compiler.error import MXNetError
 from mxc.compiler.ops.dtypes import merge_dtypes
 from mxc.compiler.ops.extent import FACTORS, STAND_INS, check_extent, zero_stands_as
+from mxc.compiler.ops.rules import HOMES
 from mxc.compiler.ops.shapes import merge as merge_shape
 
 if TYPE_CHECKING:  # the graph is above this layer; a node is only read here
@@ -117,7 +118,9 @@ def _infer(node: Node, role: str, merge: Callable[[T | None, T | None], T | None
     assert node.op is not None
     rule = node.op.rule(role)
     if rule is None:
-        raise MXNetError(f"operator {node.op.name} has no {role} rule")
+        raise MXNetError(f"operator {node.op.name} has no {role} rule; write `{role}: NAME` in its entry of ops.yaml, "
+                         f"the name of a function of its family's {HOMES[role].file}.py or of basic's, such as "
+                         f"`{role}: same_{role}`")
     try:
         found_ins, found_outs = rule(node.params, list(ins), list(outs))
     except MXNetError as error:
@@ -155,9 +158,12 @@ def input_names(node: Node) -> list[str]:
 
 
 def _message(node: Node, reason: str, ins: Sequence[object]) -> str:
-    """`Operator 'node': reason`, then one line per input: its name at the operator, what feeds it, what is known."""
+    """`Operator 'node': reason`, then one line per input: its name at the operator, what feeds it, what is known.
+
+    A node that has no name, as that of a call on arrays, is left out: `Operator: reason`.
+    """
     assert node.op is not None
-    lines = [f"{node.op.name} {node.name!r}: {reason}"]
+    lines = [f"{node.op.name}{f' {node.name!r}' if node.name else ''}: {reason}"]
     for i, (name, fact) in enumerate(zip(input_names(node), ins, strict=False)):
         source = f" ({node.inputs[i].node.name})" if i < len(node.inputs) else ""
         lines.append(f"  input {name}{source} = {'unknown' if fact is None else fact}")

@@ -66,6 +66,14 @@ class Chunk:
     family: str
 
 
+class _LineError(MXNetError):
+    """A complaint about one line inside of an entry."""
+
+    def __init__(self, line: int, text: str):
+        super().__init__(text)
+        self.line = line
+
+
 @dataclass
 class _Entry:
     line: int
@@ -129,6 +137,8 @@ class TableText:
                 if operator.many:
                     operator.inputs_of_one = len(self.operator(self.by_name[operator.many]).inputs)
                 self._parsed[chunk.line] = operator
+            except _LineError as error:
+                raise MXNetError(f"ops.yaml:{error.line}: {error}") from None
             except MXNetError as error:
                 raise MXNetError(f"ops.yaml:{chunk.line}: {error}") from None
         return self._parsed[chunk.line]
@@ -153,7 +163,7 @@ class TableText:
             lines: dict[str, int] = {}
             for key, _ in node.value:
                 if key.value in lines:
-                    raise MXNetError(f"line {key.start_mark.line + offset}: the key {key.value} is there twice")
+                    raise _LineError(key.start_mark.line + offset, f"the key {key.value} is there twice")
                 lines[key.value] = key.start_mark.line + offset
             return _Entry(chunk.line, chunk.family, reader.construct_document(node), lines)
         except yaml.YAMLError as error:
@@ -164,13 +174,15 @@ def _operator(entry: _Entry) -> Operator:
     raw = entry.values
     for key in raw:
         if key not in KEYS:
-            raise MXNetError(f"line {entry.lines[key]}: unknown key {key!r}{nearest(key, KEYS)}")
+            raise _LineError(entry.lines[key], f"unknown key {key!r}{nearest(key, KEYS)}")
     for key in ("op", "kind"):
         if key not in raw:
             raise MXNetError(f"operator {raw.get('op', '?')}: the key {key} is missing")
     name = raw["op"]
     if str(raw["kind"]).upper() not in Kind.__members__:
-        raise MXNetError(f"line {entry.lines['kind']}: operator {name}: unknown kind {raw['kind']!r}")
+        kinds = [each.lower() for each in Kind.__members__]
+        raise _LineError(entry.lines["kind"], f"operator {name}: unknown kind {raw['kind']!r}"
+                         f"{nearest(str(raw['kind']), kinds)}; expected one of {', '.join(kinds)}")
     try:
         params = {k: parse_type(str(v)) for k, v in (raw.get("params") or {}).items()}
         inputs = tuple(_input(str(text)) for text in raw.get("inputs", ()))
@@ -238,18 +250,20 @@ def texts_of(formula: str | dict[str, dict[str, str]]) -> list[str]:
 
 def _check_expressions(op: Operator) -> None:
     """Every name of an expression is an input or a parameter (of a gradient also og, out and count)."""
-    inputs = {i.name for i in op.inputs}
-    known = inputs | set(op.params)
+    inputs = [i.name for i in op.inputs]
+    known = dict.fromkeys([*inputs, *op.params])
 
     def check(text: str, extra: set[str], what: str) -> None:
-        unknown = names_of(text) - known - extra
+        unknown = names_of(text) - known.keys() - extra
         if unknown:
-            raise MXNetError(f"operator {op.name}: {what} {text!r}: unknown name {', '.join(sorted(unknown))}")
+            names = ", ".join([*known, *sorted(extra - known.keys())])
+            raise MXNetError(f"operator {op.name}: {what} {text!r}: unknown name {', '.join(sorted(unknown))}; "
+                             f"expected {names or 'numbers alone'}")
 
     if op.expr is not None and not op.sums:
         for text in texts_of(op.expr):
             check(text, set(), "expr")
-    for name in op.starts.keys() - inputs - set(op.aux):
+    for name in op.starts.keys() - {*inputs, *op.aux}:
         raise MXNetError(f"operator {op.name}: starts: {name} is not an input")
     if op.reduce:
         check(op.reduce.body, set(), "reduce body")

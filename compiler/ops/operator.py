@@ -15,7 +15,7 @@ from mxc.compiler.error import MXNetError, nearest
 from mxc.compiler.ops.expr import as_dtype
 from mxc.compiler.ops.params import ParamType
 from mxc.compiler.ops.philox import Draws
-from mxc.compiler.ops.rules import Role, find_rule
+from mxc.compiler.ops.rules import Role, find_rule, rules_of
 from mxc.compiler.system import syntax
 
 MOST = 1 << 16  # inputs or outputs of one node: no real graph has so many, and lists of that length fit in memory
@@ -299,7 +299,10 @@ class Operator:
             return [formula.reduction_value(self, params, arrays, out_dtypes[0])]
         if self.expr is not None:
             return [formula.expression_value(self, params, arrays, out_dtypes[0])]
-        raise MXNetError(f"operator {self.name} has no reference")
+        there = self.name in rules_of("reference", self.family)
+        raise MXNetError(f"operator {self.name} has no reference: its entry of ops.yaml names none; write "
+                         f"`reference: {self.name if there else 'NAME'}`, a function "
+                         f"{'that is there in' if there else 'of'} compiler/operators/{self.family}/reference.py")
 
     def expression(self, params: Params) -> str | None:
         """The expression for these parameters, over `input_names(params)` and the parameters; None: it has none."""

@@ -74,10 +74,19 @@ def rules_of(role: str, family: str) -> Mapping[str, Callable]:
 
 @functools.cache
 def find_rule(role: str, family: str, name: str) -> Callable:
-    """The rule of that name, of the family or shared. Raises MXNetError with the nearest known name."""
+    """The rule of that name, of the family or shared.
+
+    Raises MXNetError with the nearest known name, or with what a function of that name takes that is no such rule.
+    """
     for place in (family, SHARED):
         if name in rules_of(role, place):
             return rules_of(role, place)[name]
     home, known = HOMES[role], [*rules_of(role, family), *rules_of(role, SHARED)]
+    for place in (family, SHARED):
+        helper = getattr(file_of(place, home.file), name, None)
+        taken = tuple(inspect.signature(helper).parameters) if inspect.isfunction(helper) else home.parameters
+        if taken != home.parameters:
+            raise MXNetError(f"{name} in compiler/operators/{place}/{home.file}.py takes ({', '.join(taken)}), and a "
+                             f"{role} rule takes ({', '.join(home.parameters)})")
     raise MXNetError(f"there is no {role} rule {name!r} in compiler/operators/{family}/{home.file}.py"
                      f"{nearest(name, known)}; expected def {name}({', '.join(home.parameters)})")

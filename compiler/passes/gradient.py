@@ -27,6 +27,7 @@ from mxc.compiler.graph.building import as_dtype
 from mxc.compiler.graph.gradient_rule import Gradient, flows_into, is_loss, zeros
 from mxc.compiler.graph.graph import Entry, Graph, GraphBuilder, Node, Sink
 from mxc.compiler.graph.options import Options
+from mxc.compiler.passes.decompose import draws
 from mxc.compiler.passes.registry import graph_pass
 
 HEAD = "_head_grad_"
@@ -196,15 +197,21 @@ def _decomposed(g: Gradient) -> tuple[Graph, list[Entry], int]:
     rule = node.op.rule("decompose")
     made = rule(builder, outputs[0].node, inputs, Options(None, g.is_train)) if rule else None  # type: ignore[arg-type]
     why = "" if made is not None else "with these parameters it is not made of other operators; "
-    if builder.streams:
-        why = "it draws random numbers, and its gradient would draw other ones; "
     parts = [*inputs, *(made or [])]
     graph = builder.finish(parts, [Sink("output", "")] * len(parts))
+    if builder.streams or any(_draws(part, graph, g.is_train) for part in graph.nodes):
+        why = "it draws random numbers, and its gradient would draw other ones; "
     if any(part.op is node.op for part in graph.nodes):
         why = f"it is made of {node.op.name} again; "
     if why:
         raise MXNetError(f"{node!r} has no gradient, and one was asked for: {why}{node.op.no_gradient}")
     return graph, parts, len(inputs)
+
+
+def _draws(part: Node, graph: Graph, is_train: bool) -> bool:
+    """Whether a part of a decomposition is itself made of what draws random numbers."""
+    shapes, dtypes = [graph.shape(e) for e in part.inputs], [graph.dtype(e) for e in part.inputs]
+    return part.op is not None and draws(part.op, part.params, shapes, dtypes, is_train)
 
 
 def _sum(builder: GraphBuilder, entry: Entry, parts: list[Entry], told: list[tuple[str, Entry]]) -> Entry | None:

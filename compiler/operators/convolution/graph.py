@@ -16,11 +16,15 @@ from mxc.compiler.operators.linear.graph import bias_grad, with_bias
 _WINDOW = ("kernel", "stride", "dilate", "pad", "num_group")
 
 
-def convolution(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry]:
+def convolution(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry] | None:
     """The convolution without bias, with its geometry spelled out, plus the bias of each channel."""
-    g = geometry(node.params)
-    out = builder.make("Convolution", inputs[0], inputs[1], name=node.name, kernel=g.kernel, stride=g.stride,
-                       dilate=g.dilate, pad=g.pad, num_group=g.groups, num_filter=node.params.num_filter, no_bias=True)
+    g, op = geometry(node.params), node.op
+    assert op is not None
+    params = {"kernel": g.kernel, "stride": g.stride, "dilate": g.dilate, "pad": g.pad, "num_group": g.groups,
+              "num_filter": node.params.num_filter, "no_bias": True}
+    if node.params == op.make_params(params):
+        return None
+    out = builder.make("Convolution", inputs[0], inputs[1], name=node.name, **params)
     return [with_bias(builder, out, inputs)]
 
 

@@ -20,10 +20,12 @@ def with_bias(builder: GraphBuilder, out: Entry, inputs: list[Entry]) -> Entry:
     return builder.make("broadcast_add", out, as_shape(builder, inputs[2], shape))
 
 
-def fully_connected(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry]:
+def fully_connected(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry] | None:
     """x (N, K) times weight (num_hidden, K) transposed, plus bias; more axes than two are folded into N or K."""
     assert builder.old is not None
     shape, params = builder.shape(inputs[0]), node.params
+    if len(shape) == 2 and params.no_bias and not params.flatten:
+        return None
     rows = shape[0] if params.flatten else prod(shape[:-1])
     data = as_shape(builder, inputs[0], (rows, prod(shape) // rows))
     out = builder.make("FullyConnected", data, inputs[1], name=node.name, num_hidden=params.num_hidden, no_bias=True,

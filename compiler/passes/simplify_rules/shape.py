@@ -8,8 +8,7 @@ from mxc.compiler.passes.simplify_rules.rule import Site, rule
 
 def permutation(node: Node, ndim: int) -> tuple[int, ...]:
     """The axes of a transpose: given, or all of them reversed."""
-    axes = tuple(node.params.axes) or tuple(reversed(range(ndim)))
-    return tuple(a % ndim for a in axes)
+    return tuple(node.params.axes) or tuple(reversed(range(ndim)))
 
 
 @rule("Reshape")
