@@ -1,6 +1,8 @@
 """Which part of the plan a node belongs to: prepare, forward or backward."""
 from __future__ import annotations
 
+from collections.abc import Set
+
 from mxc.compiler.graph.graph import Entry, Graph, Node, topological
 from mxc.compiler.graph.purity import random_nodes
 from mxc.compiler.ops.operator import Kind
@@ -17,7 +19,7 @@ def phases(graph: Graph, static: frozenset[str]) -> dict[Node, str]:
     """
     sinks = {e.node for e in graph.outputs}
     forward = set(topological([e for e, s in zip(graph.outputs, graph.sinks, strict=True) if s.kind == "output"]))
-    free = free_nodes(graph) - sinks
+    free = free_nodes(graph, sinks)  # what is made of an output comes after it, so it is in no earlier phase
     never = free | sinks | random_nodes(graph)
     phase: dict[Node, str] = {}
 
@@ -44,10 +46,11 @@ def phases(graph: Graph, static: frozenset[str]) -> dict[Node, str]:
     return phase
 
 
-def free_nodes(graph: Graph) -> set[Node]:
-    """Elementwise and rearranging nodes that depend on no variable."""
+def free_nodes(graph: Graph, outputs: Set[Node] = frozenset()) -> set[Node]:
+    """Elementwise and rearranging nodes that depend on no variable, and on none of `outputs` nor are one."""
     free: set[Node] = set()
     for node in graph.nodes:
-        if node.op is not None and node.op.kind <= Kind.INJECTIVE and all(e.node in free for e in node.inputs):
+        if (node.op is not None and node.op.kind <= Kind.INJECTIVE and node not in outputs
+                and all(e.node in free for e in node.inputs)):
             free.add(node)
     return free
