@@ -40,6 +40,10 @@ class ArgumentError(MXNetError, ValueError):
     """A value that does not fit its purpose; also a ValueError, as programs written for MXNet expect."""
 
 
+class AssertedError(ArgumentError, AssertionError):
+    """A value that does not fit its purpose, of which MXNet asserts that it does; an AssertionError too."""
+
+
 class ArgumentTypeError(MXNetError, TypeError):
     """A value of a wrong type, or a name that a function does not know; a TypeError too."""
 

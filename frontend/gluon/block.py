@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from mxc import ndarray
-from mxc.compiler.error import ArgumentError, nearest
+from mxc.compiler.error import AssertedError, nearest
 from mxc.context import Context
 from mxc.gluon.hooks import HookHandle, attached
 from mxc.gluon.naming import BlockScope
@@ -67,8 +67,8 @@ class Block:
             self.register_child(value, name)
         elif isinstance(value, Parameter):
             if name in self._reg_params:
-                raise _Refused(f"parameter {name} of {self.name} is there already; to share the parameters of another "
-                               "block, give them as `params` when the block is made")
+                raise AssertedError(f"parameter {name} of {self.name} is there already; to share the parameters of "
+                                    "another block, give them as `params` when the block is made")
             self._reg_params[name] = value
         super().__setattr__(name, value)
 
@@ -183,7 +183,7 @@ class Block:
         if not loaded and not params:
             return
         if not isinstance(loaded, Mapping):
-            raise _Refused(f"{path}: arrays without names; expected parameters by name")
+            raise AssertedError(f"{path}: arrays without names; expected parameters by name")
         if not any("." in name for name in loaded):  # whole names, of save_params and export
             own = self.collect_params()
             plain = [name.removeprefix("arg:").removeprefix("aux:") for name in loaded]
@@ -197,12 +197,12 @@ class Block:
         there = {id(param) for name, param in params.items() if name in loaded}
         missing = [name for name, param in params.items() if id(param) not in there]
         if missing and not allowed[0]:
-            raise _Refused(f"{path}: parameter {missing[0]} is missing{nearest(missing[0], list(loaded))}; "
-                           "allow_missing=True leaves it as it is")
+            raise AssertedError(f"{path}: parameter {missing[0]} is missing{nearest(missing[0], list(loaded))}; "
+                                "allow_missing=True leaves it as it is")
         extra = [name for name in loaded if name not in params]
         if extra and not allowed[1]:
-            raise _Extra(f"{path}: {extra[0]} is no parameter of {self.name}{nearest(extra[0], list(params))}; "
-                         "ignore_extra=True leaves it out")
+            raise AssertedError(f"{path}: {extra[0]} is no parameter of {self.name}{nearest(extra[0], list(params))}; "
+                                "ignore_extra=True leaves it out")
         for name, array in loaded.items():
             if name in params:
                 params[name]._load_init(array, ctx, cast_dtype=cast_dtype, dtype_source=dtype_source)
@@ -258,11 +258,3 @@ def _tree(name: str, children: Mapping[str, object]) -> str:
         return f"{name}(\n\n)"
     lines = [f"  ({key}): " + repr(child).replace("\n", "\n  ") for key, child in children.items()]
     return f"{name}(\n" + "\n".join(lines) + "\n)"
-
-
-class _Refused(ArgumentError, AssertionError):
-    """MXNet raises AssertionError."""
-
-
-class _Extra(ArgumentError, ValueError, AssertionError):
-    """MXNet raises ValueError."""

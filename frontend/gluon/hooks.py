@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import Any
 
-from mxc.compiler.error import ArgumentError
+from mxc.compiler.error import AssertedError
 
 Hook = Callable[..., Any]
 
@@ -23,7 +23,7 @@ class HookHandle:
     def attach(self, hooks_dict: dict[int, Hook], hook: Hook) -> None:
         """Put a hook into a block's dict of hooks. Raises AssertionError for a handle that has one already."""
         if self._hooks is not None:
-            raise _Attached("a handle of a hook is attached once; take another one for another hook")
+            raise AssertedError("a handle of a hook is attached once; take another one for another hook")
         self._hooks, self._number = hooks_dict, next(HookHandle._numbers)
         hooks_dict[self._number] = hook
 
@@ -51,7 +51,3 @@ def attached(hooks: dict[int, Hook], hook: Hook) -> HookHandle:
     handle = HookHandle()
     handle.attach(hooks, hook)
     return handle
-
-
-class _Attached(ArgumentError, AssertionError):
-    """MXNet raises AssertionError."""

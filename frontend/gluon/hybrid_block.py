@@ -240,7 +240,7 @@ class HybridBlock(Block):
         Raises RuntimeError before the hybridised block has run.
         """
         if self._cached is None or self._cached.op is None:
-            raise _NotTraced(f"{self.name} has no graph yet: call hybridize(), and run it once on arrays")
+            raise ArgumentError(f"{self.name} has no graph yet: call hybridize(), and run it once on arrays")
         self._cached.symbol.save(f"{path}-symbol.json", remove_amp_cast=remove_amp_cast)
         states = {*self._cached.symbol.list_auxiliary_states()}
         arrays = {("aux:" if p.name in states else "arg:") + p.name: p._reduce() for p in self._cached.params}
@@ -290,11 +290,7 @@ def _kind_of(args: Sequence[Any], name: str) -> tuple[type, Any]:
                      f"{', '.join(type(a).__name__ for a in args) or 'nothing'}")
 
 
-class _UnknownParameter(ArgumentError, KeyError, RuntimeError):
-    """MXNet raises RuntimeError or KeyError."""
+class _UnknownParameter(ArgumentError, KeyError):
+    """MXNet raises RuntimeError or KeyError, as to where it is noticed."""
 
     __str__ = ArgumentError.__str__
-
-
-class _NotTraced(ArgumentError, RuntimeError):
-    """MXNet raises RuntimeError."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from mxc.compiler.error import ArgumentError
+from mxc.compiler.error import AssertedError
 from mxc.gluon.hybrid_block import HybridBlock
 from mxc.ndarray import NDArray
 from mxc.runtime.elsewhere import elsewhere
@@ -22,7 +22,7 @@ def _apply_weighting(F: Any, loss: Any, weight: float | None = None, sample_weig
         loss = F.broadcast_mul(loss, sample_weight)
     if weight is not None:
         if not isinstance(weight, (int, float)):
-            raise _BadWeight(f"weight is a number, got {type(weight).__name__}")
+            raise AssertedError(f"weight is a number, got {type(weight).__name__}")
         loss = loss * weight
     return loss
 
@@ -163,9 +163,9 @@ class CTCLoss(Loss):
 
     def __init__(self, layout: str = "NTC", label_layout: str = "NT", weight: float | None = None, **kwargs: Any):
         if layout not in ("NTC", "TNC"):
-            raise _BadLayout(f"layout is {layout!r}; expected 'NTC' or 'TNC'")
+            raise AssertedError(f"layout is {layout!r}; expected 'NTC' or 'TNC'")
         if label_layout not in ("NT", "TN"):
-            raise _BadLayout(f"label_layout is {label_layout!r}; expected 'NT' or 'TN'")
+            raise AssertedError(f"label_layout is {label_layout!r}; expected 'NT' or 'TN'")
         self._layout, self._label_layout = layout, label_layout
         super().__init__(weight, label_layout.find("N"), **kwargs)
 
@@ -318,11 +318,3 @@ class SDMLLoss(Loss):
         own = F.one_hot(F.arange(count), count)
         labels = own * (1 - self.smoothing_parameter) + (1 - own) * self.smoothing_parameter / (count - 1)
         return self.kl_loss(F.log_softmax(-distances, axis=1), labels)
-
-
-class _BadWeight(ArgumentError, AssertionError):
-    """MXNet raises AssertionError."""
-
-
-class _BadLayout(ArgumentError, AssertionError):
-    """MXNet raises AssertionError."""

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mxc import autograd, initializer
-from mxc.compiler.error import MXNetError
+from mxc.compiler.error import AssertedError, MXNetError
 from mxc.context import Context, cpu, current_context
 from mxc.ndarray import NDArray
 from mxc.runtime.elsewhere import elsewhere
@@ -67,8 +67,8 @@ class Parameter:
         self._stype, self._grad_stype = stype, grad_stype
         for what, given in (("stype", stype), ("grad_stype", grad_stype)):
             if given not in STORAGE_TYPES:
-                raise _BadRequest(f"{what} of parameter {name} is {given!r}; expected one of "
-                                  f"{', '.join(STORAGE_TYPES)}")
+                raise AssertedError(f"{what} of parameter {name} is {given!r}; expected one of "
+                                    f"{', '.join(STORAGE_TYPES)}")
             if given != "default":
                 warnings.warn(f"{what}={given!r} of parameter {name}: its arrays are kept dense", stacklevel=3)
 
@@ -91,7 +91,7 @@ class Parameter:
     @grad_req.setter
     def grad_req(self, req: str) -> None:
         if req not in REQUESTS:
-            raise _BadRequest(f"grad_req of parameter {self.name} is {req!r}; expected one of {', '.join(REQUESTS)}")
+            raise AssertedError(f"grad_req of parameter {self.name} is {req!r}; expected one of {', '.join(REQUESTS)}")
         wanted = req if self._differentiable else "null"
         if wanted == self._grad_req:
             return
@@ -163,8 +163,8 @@ class Parameter:
             return
         init, devices, default_init, data = self._deferred
         if not shape_is_known(self.shape):
-            raise _NoShape(f"parameter {self.name} cannot be initialized: its shape {self.shape} is not known. Give "
-                           "the layer its in_units, in_channels, ..., or run a forward pass first")
+            raise AssertedError(f"parameter {self.name} cannot be initialized: its shape {self.shape} is not known. "
+                                "Give the layer its in_units, in_channels, ..., or run a forward pass first")
         with autograd.pause():
             if data is None:
                 from mxc import ndarray
@@ -206,7 +206,7 @@ class Parameter:
             raise _BadShape(f"parameter {self.name}: the loaded array is {data.shape}, expected {self.shape}")
         if cast_dtype:
             if dtype_source not in ("current", "saved"):
-                raise _BadRequest(f"dtype_source is {dtype_source!r}; expected 'current' or 'saved'")
+                raise AssertedError(f"dtype_source is {dtype_source!r}; expected 'current' or 'saved'")
             if dtype_source == "current":
                 data = data.astype(self.dtype, copy=False)
             else:
@@ -236,8 +236,8 @@ class Parameter:
                 raise DeferredInitializationError(
                     f"parameter {self.name} has no values yet: they are made in the first forward pass, which tells "
                     "its shape. Run one batch through the network, or give the layer its in_units, in_channels, ...")
-            raise _NotInitialized(f"parameter {self.name} has not been initialized: call initialize() of the block or "
-                                  "of its collect_params(), which has the parameters of its children too")
+            raise MXNetError(f"parameter {self.name} has not been initialized: call initialize() of the block or "
+                             "of its collect_params(), which has the parameters of its children too")
         if ctx is list:
             return arrays
         if ctx is None:
@@ -247,8 +247,7 @@ class Parameter:
         for device, array in zip(self._ctx_list, arrays, strict=True):
             if device == ctx:
                 return array
-        raise _NotInitialized(f"parameter {self.name} is not on {ctx}, only on "
-                              f"{', '.join(map(str, self._ctx_list))}")
+        raise MXNetError(f"parameter {self.name} is not on {ctx}, only on {', '.join(map(str, self._ctx_list))}")
 
     def data(self, ctx: Context | None = None) -> NDArray:
         """The array on a device; without `ctx` the only one, or that on the current context.
@@ -273,14 +272,14 @@ class Parameter:
 
     def _require_grad(self) -> None:
         if self._data is not None and self._grad is None:
-            raise _NotInitialized(f"parameter {self.name} has no gradient: its grad_req is 'null'")
+            raise MXNetError(f"parameter {self.name} has no gradient: its grad_req is 'null'")
 
     def list_ctx(self) -> list[Context]:
         """The devices. Raises RuntimeError before it was initialized."""
         if self._data is not None:
             return self._ctx_list
         if self._deferred is None:
-            raise _NotInitialized(f"parameter {self.name} has not been initialized")
+            raise MXNetError(f"parameter {self.name} has not been initialized")
         return self._deferred[1]
 
     def list_row_sparse_data(self, row_id: NDArray) -> list[NDArray]:
@@ -292,7 +291,7 @@ class Parameter:
         raise self._dense("row_sparse_data", "data")
 
     def _dense(self, asked: str, instead: str) -> Exception:
-        return _NotInitialized(f"parameter {self.name} is kept dense: use {instead}() in place of {asked}()")
+        return MXNetError(f"parameter {self.name} is kept dense: use {instead}() in place of {asked}()")
 
     def set_data(self, data: NDArray) -> None:
         """Write `data` to the arrays on all devices; before the deferred initialization: start with it.
@@ -389,17 +388,5 @@ class _Given(initializer.Initializer):
         return initializer.Zero().dumps()
 
 
-class _NotInitialized(MXNetError, RuntimeError):
-    """MXNet raises RuntimeError."""
-
-
 class _BadShape(MXNetError, AssertionError):
     """MXNet raises AssertionError."""
-
-
-class _BadRequest(MXNetError, AssertionError, ValueError):
-    """MXNet raises AssertionError."""
-
-
-class _NoShape(MXNetError, AssertionError, ValueError):
-    """MXNet raises AssertionError, or ValueError, as to where it is noticed."""

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mxc import ndarray
-from mxc.compiler.error import ArgumentError, MXNetError, nearest
+from mxc.compiler.error import AssertedError, MXNetError, nearest
 from mxc.context import Context
 from mxc.gluon.parameter import UNIFORM, Constant, Parameter
 from mxc.ndarray import NDArray
@@ -89,7 +89,8 @@ class ParameterDict:
             elif key == "dtype" and np.dtype(value) == np.dtype(has):
                 continue
             elif value is not None and value != has:
-                raise _Differs(f"parameter {full} is there with {key}={has!r}, and is asked for with {key}={value!r}")
+                raise AssertedError(f"parameter {full} is there with {key}={has!r}, and is asked for with "
+                                    f"{key}={value!r}")
         return found
 
     def get_constant(self, name: str, value: Any = None) -> Parameter:
@@ -106,14 +107,14 @@ class ParameterDict:
         elif value is not None:
             given = value.asnumpy() if isinstance(value, NDArray) else np.asarray(value)
             if not isinstance(found, Constant) or found.shape != given.shape or (found.value.asnumpy() != given).any():
-                raise _Differs(f"{full} is there with another value than is asked for")
+                raise AssertedError(f"{full} is there with another value than is asked for")
         return found
 
     def update(self, other: ParameterDict | Mapping[str, Parameter]) -> None:
         """Take the parameters of another dict. Raises AssertionError where another one has the same name."""
         for key, value in other.items():
             if self._params.setdefault(key, value) is not value:
-                raise _Differs(f"parameter {key} is there already, and is another one")
+                raise AssertedError(f"parameter {key} is there already, and is another one")
 
     def initialize(self, init: Any = UNIFORM, ctx: Context | Sequence[Context] | None = None, verbose: bool = False,
                    force_reinit: bool = False) -> None:
@@ -173,31 +174,28 @@ class ParameterDict:
         loaded = {restore_prefix + (key[4:] if key[:4] in ("arg:", "aux:") else key): value
                   for key, value in param_dict.items()}
         if restore_prefix and not all(name.startswith(restore_prefix) for name in self.keys()):
-            raise _Differs(f"restore_prefix is {restore_prefix!r}, with which not all names of the parameters begin")
+            raise AssertedError(f"restore_prefix is {restore_prefix!r}, with which not all names of the "
+                                "parameters begin")
         missing = [name for name in self.keys() if name not in loaded]
         if missing and not allow_missing:
-            raise _Differs(f"parameter {missing[0]} is missing {where}, which has {_some(loaded)}"
-                           f"{nearest(missing[0], list(loaded))}; allow_missing=True leaves it as it is")
+            raise AssertedError(f"parameter {missing[0]} is missing {where}, which has {_some(loaded)}"
+                                f"{nearest(missing[0], list(loaded))}; allow_missing=True leaves it as it is")
         for name, value in loaded.items():
             if name in self._params:
                 self._params[name]._load_init(value, ctx, cast_dtype=cast_dtype, dtype_source=dtype_source)
             elif not ignore_extra:
-                raise _Differs(f"parameter {name}, which is {where}, is not one of {_some(self.keys())}"
-                               f"{nearest(name, list(self.keys()))}; ignore_extra=True leaves it out")
+                raise AssertedError(f"parameter {name}, which is {where}, is not one of {_some(self.keys())}"
+                                    f"{nearest(name, list(self.keys()))}; ignore_extra=True leaves it out")
 
 
 def _united(name: str, one: tuple[int, ...], other: tuple[int, ...]) -> tuple[int, ...]:
     """The shape of which each says a part."""
     if len(one) == len(other) and all(a == b or a in (0, -1) or b in (0, -1) for a, b in zip(one, other, strict=True)):
         return tuple(b if a in (0, -1) else a for a, b in zip(one, other, strict=True))
-    raise _Differs(f"parameter {name} is there with the shape {one}, and is asked for with {other}")
+    raise AssertedError(f"parameter {name} is there with the shape {one}, and is asked for with {other}")
 
 
 def _some(names: Any) -> str:
     """The first of many names, for a message."""
     listed = list(names)
     return ", ".join(listed[:8]) + (f", ... ({len(listed)} names)" if len(listed) > 8 else "")
-
-
-class _Differs(ArgumentError, AssertionError):
-    """MXNet raises AssertionError."""

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from math import prod
 from typing import Any
 
-from mxc.compiler.error import ArgumentError
+from mxc.compiler.error import AssertedError
 
 WIDTH = 80
 
@@ -18,7 +18,7 @@ def summary(block: Any, inputs: Sequence[Any]) -> None:
 
     def watch(each: Any) -> None:
         if getattr(each, "_active", False):
-            raise _IsHybridised(f"{each.name} is hybridised, so its parts do not run by themselves: call summary "
+            raise AssertedError(f"{each.name} is hybridised, so its parts do not run by themselves: call summary "
                                 "before hybridize, or after hybridize(active=False)")
         if not each._is_container:  # their blocks say it all
             handles.append(each.register_forward_hook(note))
@@ -57,7 +57,3 @@ def _shapes(values: Any) -> str:
     if isinstance(values, (list, tuple)):
         return ", ".join(f"[{_shapes(each)}]" if isinstance(each, (list, tuple)) else _shapes(each) for each in values)
     return str(values.shape) if hasattr(values, "shape") else str(values)
-
-
-class _IsHybridised(ArgumentError, AssertionError):
-    """MXNet raises AssertionError."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mxc import symbol
-from mxc.compiler.error import ArgumentError
+from mxc.compiler.error import AssertedError
 from mxc.context import Context
 from mxc.gluon import nested
 from mxc.gluon.hybrid_block import HybridBlock, _Cached
@@ -32,7 +32,7 @@ class SymbolBlock(HybridBlock):
         flat, form = nested.flatten(given, "input")
         for each in flat:
             if len(each.entries) != 1 or not each.entries[0].node.is_variable:
-                raise _NotVariable(f"an input of a SymbolBlock is a variable, got {each!r}")
+                raise AssertedError(f"an input of a SymbolBlock is a variable, got {each!r}")
         made, out_form = nested.flatten(
             [outputs[0] if isinstance(outputs, (list, tuple)) and len(outputs) == 1 else outputs], "output")
         whole, names = symbol.Group(made), [each.name for each in flat]
@@ -105,7 +105,3 @@ class SymbolBlock(HybridBlock):
     def hybrid_forward(self, F: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
         """Raises NotImplementedError: its graph is there."""
         raise NotImplementedError
-
-
-class _NotVariable(ArgumentError, AssertionError):
-    """MXNet raises AssertionError."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from mxc import kvstore as stores
 from mxc import optimizer as opt
-from mxc.compiler.error import ArgumentError
+from mxc.compiler.error import AssertedError
 from mxc.context import Context
 from mxc.gluon.parameter import Parameter
 from mxc.gluon.parameter_dict import ParameterDict
@@ -47,7 +47,7 @@ class Trainer:
         by_index = dict(enumerate(self._params))
         if isinstance(optimizer, opt.Optimizer):
             if given:
-                raise _Refused("an Optimizer that is made already takes no optimizer_params")
+                raise AssertedError("an Optimizer that is made already takes no optimizer_params")
             self._optimizer = optimizer
             self._optimizer.param_dict = by_index
         else:
@@ -70,8 +70,8 @@ class Trainer:
         for param in self._params:
             devices = param.list_ctx()
             if found is not None and found != devices:
-                raise _Refused(f"all parameters of a Trainer are to be on the same devices; {param.name} is on "
-                               f"{devices}, others are on {found}")
+                raise AssertedError(f"all parameters of a Trainer are to be on the same devices; {param.name} is on "
+                                    f"{devices}, others are on {found}")
             found = devices
         return found or []
 
@@ -175,8 +175,8 @@ class Trainer:
 
     def _require_own_update(self, what: str) -> None:
         if self._kvstore is not None and self._update_on_kvstore:
-            raise _Refused(f"{what}() is for a Trainer that applies the optimizer itself: make it with "
-                           "update_on_kvstore=False")
+            raise AssertedError(f"{what}() is for a Trainer that applies the optimizer itself: make it with "
+                                "update_on_kvstore=False")
 
     def _sum_gradients(self) -> None:
         store = self._kvstore
@@ -238,7 +238,3 @@ class Trainer:
                 updater.optimizer = self._updaters[0].optimizer
             self._optimizer = self._updaters[0].optimizer
         self._optimizer.param_dict = dict(enumerate(self._params))
-
-
-class _Refused(ArgumentError, AssertionError):
-    """MXNet raises AssertionError."""

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mxc import ndarray
-from mxc.compiler.error import ArgumentError, ModelFileError
+from mxc.compiler.error import AssertedError, ModelFileError
 from mxc.context import Context
 from mxc.ndarray import NDArray
 from mxc.runtime.elsewhere import elsewhere
@@ -56,7 +56,7 @@ def clip_global_norm(arrays: Sequence[NDArray], max_norm: float, check_isfinite:
     Warns of a norm that is no number. Raises AssertionError without arrays.
     """
     if not arrays:
-        raise _NoArrays("clip_global_norm takes arrays, got none")
+        raise AssertedError("clip_global_norm takes arrays, got none")
     squares = ndarray.add_n(*[ndarray.sum(ndarray.square(array)).astype("float32").as_in_context(arrays[0].context)
                               for array in arrays])
     total = ndarray.sqrt(squares)
@@ -112,7 +112,3 @@ def download(url: str, path: str | os.PathLike[str] | None = None, overwrite: bo
             return target
         reason = "it has another SHA-1 digest than expected"
     raise ModelFileError(target, f"cannot be downloaded from {url}: {reason}")
-
-
-class _NoArrays(ArgumentError, AssertionError):
-    """MXNet raises AssertionError."""

@@ -6,7 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mxc.compiler.error import ArgumentError, ArgumentTypeError, FileAccessError, MXNetError, nearest
+from mxc.compiler.error import (
+    ArgumentError,
+    ArgumentTypeError,
+    AssertedError,
+    FileAccessError,
+    MXNetError,
+    nearest,
+)
 from mxc.kvstore.base import KVStoreBase
 from mxc.kvstore.compression import TwoBit
 from mxc.kvstore.sums import total
@@ -103,7 +110,7 @@ class KVStore(KVStoreBase):
         Raises MXNetError for a key without a value and for shapes that differ.
         """
         if out is None:
-            raise _BadPairs("kvstore: pull needs out, the arrays that it writes to")
+            raise AssertedError("kvstore: pull needs out, the arrays that it writes to")
         for one, targets in _grouped(key, out):
             stored = self._stored(one)
             for target in targets:
@@ -215,9 +222,9 @@ def _grouped(key: Any, value: Any) -> list[tuple[Key, list[NDArray]]]:
     if isinstance(key, (list, tuple)):
         if not isinstance(value, (list, tuple)) or len(value) != len(key):
             given = f"{len(value)} of them" if isinstance(value, (list, tuple)) else type(value)
-            raise _BadPairs(f"kvstore: {len(key)} keys need a list of as many values, got {given}")
+            raise AssertedError(f"kvstore: {len(key)} keys need a list of as many values, got {given}")
         if len({isinstance(one, str) for one in key}) > 1:
-            raise _BadPairs(f"inconsistent types of keys detected: {list(key)}")
+            raise AssertedError(f"inconsistent types of keys detected: {list(key)}")
         pairs = list(zip(key, value, strict=True))
     else:
         pairs = [(key, value)]
@@ -233,10 +240,6 @@ def _grouped(key: Any, value: Any) -> list[tuple[Key, list[NDArray]]]:
             raise ArgumentError(f"kvstore: no value was given for the key {one!r}")
         found.setdefault(one, []).extend(arrays)
     return list(found.items())
-
-
-class _BadPairs(ArgumentError, AssertionError):
-    """Keys and values that do not go together; an AssertionError too, as in MXNet."""
 
 
 def _flat(values: Sequence[Any]) -> list[Any]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mxc import ndarray
-from mxc.compiler.error import ArgumentError
+from mxc.compiler.error import AssertedError
 from mxc.context import cpu_pinned
 from mxc.gluon.data.sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
 from mxc.gluon.data.workers import Processes, Threads, WorkerEnded
@@ -59,7 +59,7 @@ class DataLoader:
                  thread_pool: bool = False, timeout: float = 120, auto_reload: bool = False):
         self._workers: Threads | None = None
         if timeout <= 0:
-            raise _BadTimeout(f"timeout is a positive number of seconds, got {timeout}")
+            raise AssertedError(f"timeout is a positive number of seconds, got {timeout}")
         self._dataset, self._timeout, self._thread_pool = dataset, timeout, thread_pool
         self._pin = cpu_pinned(pin_device_id) if pin_memory else None
         self._batch_sampler = _batch_sampler(dataset, batch_size, shuffle, sampler, last_batch, batch_sampler)
@@ -151,7 +151,3 @@ def _batch_sampler(dataset: Any, batch_size: int | None, shuffle: bool, sampler:
     if sampler is None:
         sampler = RandomSampler(len(dataset)) if shuffle else SequentialSampler(len(dataset))
     return BatchSampler(sampler, batch_size, last_batch or "keep")
-
-
-class _BadTimeout(ArgumentError, AssertionError):
-    """MXNet raises AssertionError."""

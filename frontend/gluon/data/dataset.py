@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from mxc.compiler.error import ArgumentError
+from mxc.compiler.error import AssertedError
 from mxc.gluon.data.sampler import FilterSampler, Sampler, SequentialSampler
 from mxc.ndarray import NDArray
 
@@ -32,7 +32,7 @@ class Dataset:
         Raises AssertionError for a part that is not there.
         """
         if not 0 <= index < num_shards:
-            raise Refused(f"there is no part {index} of {num_shards} parts: they are 0 to {num_shards - 1}")
+            raise AssertedError(f"there is no part {index} of {num_shards} parts: they are 0 to {num_shards - 1}")
         each, more = divmod(len(self), num_shards)
         return _Sampled(self, SequentialSampler(each + (index < more), each * index + min(index, more)))
 
@@ -115,13 +115,13 @@ class ArrayDataset(Dataset):
 
     def __init__(self, *args: Any):
         if not args:
-            raise Refused("an ArrayDataset takes arrays, got none")
+            raise AssertedError("an ArrayDataset takes arrays, got none")
         self._length = len(args[0])
         self._data: list[Any] = []
         for i, data in enumerate(args):
             if len(data) != self._length:
-                raise Refused(f"the arrays of an ArrayDataset are of one length: the first has {self._length}, number "
-                              f"{i} has {len(data)}")
+                raise AssertedError(f"the arrays of an ArrayDataset are of one length: the first has {self._length}, "
+                                    f"number {i} has {len(data)}")
             self._data.append(data.asnumpy() if isinstance(data, NDArray) and data.ndim == 1 else data)
 
     def __getitem__(self, idx: int) -> Any:
@@ -129,7 +129,3 @@ class ArrayDataset(Dataset):
 
     def __len__(self) -> int:
         return self._length
-
-
-class Refused(ArgumentError, AssertionError):
-    """MXNet raises AssertionError."""

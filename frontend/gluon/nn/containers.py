@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from mxc import ndarray, symbol
-from mxc.compiler.error import ArgumentError, nearest
+from mxc.compiler.error import AssertedError, nearest
 from mxc.gluon.block import Block, _tree
 from mxc.gluon.hybrid_block import HybridBlock
 
@@ -131,8 +131,8 @@ class HybridLambda(HybridBlock):
 
 def _named(name: str, module: Any) -> Callable[..., Any]:
     if not hasattr(module, name):
-        raise _Unknown(f"there is no function {name!r} in {module.__name__.replace('mxc.', 'mx.')}"
-                       f"{nearest(name, dir(module))}")
+        raise AssertedError(f"there is no function {name!r} in {module.__name__.replace('mxc.', 'mx.')}"
+                            f"{nearest(name, dir(module))}")
     return getattr(module, name)
 
 
@@ -140,7 +140,3 @@ def _callable(function: Any) -> Callable[..., Any]:
     if not callable(function):
         raise ValueError(f"expected a function, or the name of one, got {type(function).__name__}")
     return function
-
-
-class _Unknown(ArgumentError, AssertionError):
-    """MXNet raises AssertionError."""

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mxc import symbol
+from mxc.compiler.error import AssertedError
 from mxc.gluon.hybrid_block import HybridBlock
 from mxc.gluon.nn.activations import Activation
 from mxc.gluon.nn.poolings import (
@@ -22,7 +23,6 @@ from mxc.gluon.nn.poolings import (
     MaxPool2D,
     MaxPool3D,
     Numbers,
-    WrongSize,
     numbers,
     require_layout,
 )
@@ -187,7 +187,7 @@ class ReflectionPad2D(HybridBlock):
         if isinstance(padding, int):
             padding = (0, 0, 0, 0, padding, padding, padding, padding)
         if len(padding) != 8:
-            raise WrongSize(f"padding has {len(padding)} numbers; expected one, or 8")
+            raise AssertedError(f"padding has {len(padding)} numbers; expected one, or 8")
         self._padding = tuple(padding)
 
     def hybrid_forward(self, F: Any, x: Any) -> Any:

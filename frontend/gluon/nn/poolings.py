@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from mxc.compiler.error import ArgumentError
+from mxc.compiler.error import AssertedError
 from mxc.gluon.hybrid_block import HybridBlock
 
 Numbers = int | Sequence[int]
@@ -164,15 +164,11 @@ def numbers(value: Numbers, count: int, name: str) -> tuple[int, ...]:
     """A number for each of `count` axes. Raises AssertionError for another count of numbers."""
     found = (int(value),) * count if isinstance(value, (int, np.integer)) else tuple(value)
     if len(found) != count:
-        raise WrongSize(f"{name} has {len(found)} numbers; expected one, or {count}")
+        raise AssertedError(f"{name} has {len(found)} numbers; expected one, or {count}")
     return found
 
 
 def require_layout(layout: str, *known: str) -> None:
     """Raises AssertionError for a layout that is not among these."""
     if layout not in known:
-        raise WrongSize(f"layout is {layout!r}; expected {' or '.join(known)}")
-
-
-class WrongSize(ArgumentError, AssertionError):
-    """MXNet raises AssertionError."""
+        raise AssertedError(f"layout is {layout!r}; expected {' or '.join(known)}")

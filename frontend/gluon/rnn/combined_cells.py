@@ -5,8 +5,9 @@ from collections.abc import Callable
 from typing import Any
 
 from mxc import ndarray, symbol
+from mxc.compiler.error import AssertedError
 from mxc.gluon.rnn import sequences
-from mxc.gluon.rnn.rnn_cell import HybridRecurrentCell, RecurrentCell, Refused, State, _first_states
+from mxc.gluon.rnn.rnn_cell import HybridRecurrentCell, RecurrentCell, State, _first_states
 
 __all__ = ["BidirectionalCell", "DropoutCell", "HybridSequentialRNNCell", "ModifierCell", "ResidualCell",
            "SequentialRNNCell", "ZoneoutCell"]
@@ -32,8 +33,8 @@ class _Stack:
     def begin_state(self, **kwargs: Any) -> State:
         """Those of all cells. Raises AssertionError for a cell that a modifier has taken."""
         if self._modified:  # type: ignore[attr-defined]
-            raise Refused(f"{self.name} is a part of a modifier cell: "  # type: ignore[attr-defined]
-                          "call begin_state of that one")
+            raise AssertedError(f"{self.name} is a part of a modifier cell: "  # type: ignore[attr-defined]
+                                "call begin_state of that one")
         return [state for cell in self._children.values() for state in cell.begin_state(**kwargs)]
 
     def __call__(self, inputs: Any, states: State) -> Any:
@@ -42,7 +43,7 @@ class _Stack:
         made: State = []
         for cell, own in zip(self._children.values(), self._parts(states), strict=True):
             if isinstance(cell, BidirectionalCell):
-                raise Refused("a BidirectionalCell reads whole sequences, so a stack with one is unrolled only")
+                raise AssertedError("a BidirectionalCell reads whole sequences, so a stack with one is unrolled only")
             inputs, new = cell(inputs, own)
             made.extend(new)
         return inputs, made
@@ -111,7 +112,7 @@ class DropoutCell(HybridRecurrentCell):
     def __init__(self, rate: float, axes: tuple[int, ...] = (), prefix: str | None = None, params: Any = None):
         super().__init__(prefix, params)
         if not isinstance(rate, (int, float)):
-            raise Refused(f"rate is a number, got {type(rate).__name__}")
+            raise AssertedError(f"rate is a number, got {type(rate).__name__}")
         self._rate, self._axes = rate, axes
 
     def __repr__(self) -> str:
@@ -147,7 +148,7 @@ class ModifierCell(HybridRecurrentCell):
 
     def __init__(self, base_cell: Any):
         if base_cell._modified:
-            raise Refused(f"{base_cell.name} is a part of another modifier cell already")
+            raise AssertedError(f"{base_cell.name} is a part of another modifier cell already")
         base_cell._modified = True
         super().__init__(prefix=base_cell.prefix + self._alias(), params=None)
         self.base_cell = base_cell
@@ -165,7 +166,7 @@ class ModifierCell(HybridRecurrentCell):
                     **kwargs: Any) -> State:
         """The other cell's."""
         if self._modified:
-            raise Refused(f"{self.name} is a part of a modifier cell: call begin_state of that one")
+            raise AssertedError(f"{self.name} is a part of a modifier cell: call begin_state of that one")
         self.base_cell._modified = False
         try:
             return self.base_cell.begin_state(func=func, **kwargs)
@@ -186,7 +187,7 @@ class ZoneoutCell(ModifierCell):
 
     def __init__(self, base_cell: Any, zoneout_outputs: float = 0., zoneout_states: float = 0.):
         if isinstance(base_cell, BidirectionalCell):
-            raise Refused("a BidirectionalCell has no steps for zoneout: put ZoneoutCells into it")
+            raise AssertedError("a BidirectionalCell has no steps for zoneout: put ZoneoutCells into it")
         super().__init__(base_cell)
         self._outputs, self._states = zoneout_outputs, zoneout_states
         self._prev_output: Any = None
@@ -269,7 +270,7 @@ class BidirectionalCell(HybridRecurrentCell):
     def begin_state(self, **kwargs: Any) -> State:  # type: ignore[override]
         """Those of both cells."""
         if self._modified:
-            raise Refused(f"{self.name} is a part of a modifier cell: call begin_state of that one")
+            raise AssertedError(f"{self.name} is a part of a modifier cell: call begin_state of that one")
         return [state for cell in self._children.values()
                 for state in cell.begin_state(**kwargs)]  # type: ignore[attr-defined]
 

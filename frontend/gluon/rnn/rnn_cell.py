@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from mxc import ndarray, symbol
-from mxc.compiler.error import ArgumentError
+from mxc.compiler.error import AssertedError
 from mxc.gluon.block import Block
 from mxc.gluon.hybrid_block import HybridBlock
 from mxc.gluon.nn.activations import LeakyReLU
@@ -44,7 +44,7 @@ class RecurrentCell(Block):
         Raises AssertionError for a cell that a modifier has taken.
         """
         if self._modified:
-            raise Refused(f"{self.name} is a part of a modifier cell: call begin_state of that one")
+            raise AssertedError(f"{self.name} is a part of a modifier cell: call begin_state of that one")
         states = []
         for info in self.state_info(batch_size):
             self._init_counter += 1
@@ -259,7 +259,3 @@ class GRUCell(_GateCell):
         output = F.elemwise_add(F.elemwise_mul(new, candidate, name=f"{prefix}mul1"),
                                 F.elemwise_mul(update, before, name=f"{prefix}mul20"), name=f"{prefix}out")
         return output, [output]
-
-
-class Refused(ArgumentError, AssertionError):
-    """MXNet raises AssertionError."""

@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 
 from mxc import ndarray, symbol
-from mxc.compiler.error import ArgumentError
+from mxc.compiler.error import ArgumentError, AssertedError
 from mxc.gluon.hybrid_block import HybridBlock
 from mxc.gluon.parameter import Parameter
-from mxc.gluon.rnn.sequences import BadSequence
 from mxc.ndarray import NDArray
 
 __all__ = ["GRU", "LSTM", "RNN"]
@@ -32,7 +31,7 @@ class _RNNLayer(HybridBlock):
                  use_sequence_length: bool = False, **kwargs: Any):
         super().__init__(**kwargs)
         if layout not in ("TNC", "NTC"):
-            raise BadLayout(f"layout is {layout!r}; expected 'TNC' or 'NTC'")
+            raise AssertedError(f"layout is {layout!r}; expected 'TNC' or 'NTC'")
         self._hidden_size, self._projection_size, self._num_layers = hidden_size, projection_size, num_layers
         self._mode, self._layout, self._dropout, self._dtype = mode, layout, dropout, dtype
         self._dir, self._input_size, self._gates = 2 if bidirectional else 1, input_size, gates
@@ -155,7 +154,7 @@ class _RNNLayer(HybridBlock):
         batch_size = inputs.shape[self._layout.find("N")]
         for state, info in zip(states, self.state_info(batch_size), strict=False):
             if state.shape != info["shape"]:
-                raise BadSequence(f"{self.name}: a state has the shape {state.shape}; expected {info['shape']}")
+                raise AssertedError(f"{self.name}: a state has the shape {state.shape}; expected {info['shape']}")
 
 
 def _initializers(i2h_weight: Any, h2h_weight: Any, i2h_bias: Any, h2h_bias: Any, h2r_weight: Any = None) -> dict:
@@ -210,7 +209,3 @@ class GRU(_RNNLayer):
         super().__init__("gru", 3, hidden_size, num_layers, layout, dropout, bidirectional, input_size,
                          _initializers(i2h_weight_initializer, h2h_weight_initializer, i2h_bias_initializer,
                                        h2h_bias_initializer), dtype, **kwargs)
-
-
-class BadLayout(ArgumentError, AssertionError):
-    """MXNet raises AssertionError."""

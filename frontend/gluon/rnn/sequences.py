@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mxc import ndarray, symbol
-from mxc.compiler.error import ArgumentError
+from mxc.compiler.error import AssertedError
 from mxc.ndarray import NDArray
 from mxc.symbol import Symbol
 
@@ -18,19 +18,19 @@ def steps_of(length: int | None, inputs: Any, layout: str) -> tuple[list[Any], i
     axis, batch_axis = layout.find("T"), layout.find("N")
     if isinstance(inputs, Symbol):
         if len(inputs) != 1:
-            raise BadSequence(f"a sequence is one symbol or a list of steps, got a symbol of {len(inputs)} outputs")
+            raise AssertedError(f"a sequence is one symbol or a list of steps, got a symbol of {len(inputs)} outputs")
         assert length is not None
         return list(symbol.split(inputs, axis=axis, num_outputs=length, squeeze_axis=1)), axis, symbol, 0
     if isinstance(inputs, NDArray):
         found = inputs.shape[axis]
         if length is not None and length != found:
-            raise BadSequence(f"a sequence of the shape {inputs.shape} has {found} steps in the layout {layout}; "
-                              f"expected {length}")
+            raise AssertedError(f"a sequence of the shape {inputs.shape} has {found} steps in the layout {layout}; "
+                                f"expected {length}")
         steps = ndarray.split(inputs, axis=axis, num_outputs=found, squeeze_axis=1)
         return list(steps) if isinstance(steps, (list, tuple)) else [steps], axis, ndarray, inputs.shape[batch_axis]
     steps = list(inputs)
     if length is not None and len(steps) != length:
-        raise BadSequence(f"a sequence has {len(steps)} steps; expected {length}")
+        raise AssertedError(f"a sequence has {len(steps)} steps; expected {length}")
     if isinstance(steps[0], Symbol):
         return steps, axis, symbol, 0
     return steps, axis, ndarray, steps[0].shape[batch_axis if batch_axis < axis else batch_axis - 1]
@@ -60,7 +60,3 @@ def reversed_steps(F: Any, steps: Sequence[Any], valid_length: Any) -> list[Any]
         return list(reversed(steps))
     whole = F.SequenceReverse(F.stack(*steps, axis=0), sequence_length=valid_length, use_sequence_length=True)
     return split(F, whole, len(steps), 0)
-
-
-class BadSequence(ArgumentError, AssertionError, ValueError):
-    """MXNet raises AssertionError or ValueError."""

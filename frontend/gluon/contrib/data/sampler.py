@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mxc.compiler.error import ArgumentError
+from mxc.compiler.error import AssertedError
 from mxc.gluon.data.sampler import Sampler
 
 __all__ = ["IntervalSampler"]
@@ -17,7 +17,7 @@ class IntervalSampler(Sampler):
 
     def __init__(self, length: int, interval: int, rollover: bool = True):
         if interval > length:
-            raise _BadInterval(f"interval is {interval}; expected at most the length, {length}")
+            raise AssertedError(f"interval is {interval}; expected at most the length, {length}")
         self._length, self._interval, self._rollover = length, interval, rollover
 
     def __iter__(self) -> Iterator[int]:
@@ -26,7 +26,3 @@ class IntervalSampler(Sampler):
 
     def __len__(self) -> int:
         return self._length
-
-
-class _BadInterval(ArgumentError, AssertionError):
-    """MXNet raises AssertionError."""

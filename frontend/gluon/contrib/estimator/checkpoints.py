@@ -7,7 +7,7 @@ import re
 import warnings
 from typing import Any
 
-from mxc.compiler.error import ArgumentError
+from mxc.compiler.error import AssertedError
 from mxc.gluon.contrib.estimator.events import BatchEnd, EpochEnd, TrainBegin
 from mxc.gluon.contrib.estimator.improvement import Improvement
 from mxc.metric import EvalMetric
@@ -52,8 +52,8 @@ class CheckpointHandler(TrainBegin, BatchEnd, EpochEnd):
                           (self.batch_period, self.epoch_period))
             if other or not own:
                 kind = "batch" if estimator.max_batch else "epoch"
-                raise _BadPeriod(f"training by {kind}s resumes from checkpoints by {kind}s alone: give {kind}_period, "
-                                 "and None as the other period")
+                raise AssertedError(f"training by {kind}s resumes from checkpoints by {kind}s alone: give {kind}_period"
+                                    ", and None as the other period")
             self._resume(estimator)
 
     def batch_end(self, estimator: Any, *args: Any, **kwargs: Any) -> None:
@@ -146,7 +146,3 @@ class CheckpointHandler(TrainBegin, BatchEnd, EpochEnd):
         estimator.logger.warning(
             f"CheckpointHandler: Checkpoint resumed from epoch {self.trained_epoch} batch {self.trained_batch}, "
             f"continue to train for {wanted - done} {'epochs' if kind == 'epoch' else 'batches'} ")
-
-
-class _BadPeriod(ArgumentError, AssertionError):
-    """MXNet raises AssertionError."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from mxc.compiler.error import AssertedError
 from mxc.gluon.nn.poolings import Numbers, numbers
-from mxc.gluon.rnn.rnn_cell import HybridRecurrentCell, Refused, State
+from mxc.gluon.rnn.rnn_cell import HybridRecurrentCell, State
 
 __all__ = ["Conv1DGRUCell", "Conv1DLSTMCell", "Conv1DRNNCell", "Conv2DGRUCell", "Conv2DLSTMCell", "Conv2DRNNCell",
            "Conv3DGRUCell", "Conv3DLSTMCell", "Conv3DRNNCell"]
@@ -37,7 +38,7 @@ class _ConvCell(HybridRecurrentCell):
             ("h2h_dilate", h2h_dilate))}
         kernel, dilate = sizes["h2h_kernel"], sizes["h2h_dilate"]
         if any(extent % 2 == 0 for extent in kernel):
-            raise Refused(f"h2h_kernel is {h2h_kernel}; expected odd numbers, so that states keep their size")
+            raise AssertedError(f"h2h_kernel is {h2h_kernel}; expected odd numbers, so that states keep their size")
         channel = conv_layout.find("C") - 1
         self._in_channels = self._input_shape[channel]
         self._i2h = {"kernel": sizes["i2h_kernel"], "pad": sizes["i2h_pad"], "dilate": sizes["i2h_dilate"]}

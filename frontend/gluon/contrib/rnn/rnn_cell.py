@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from mxc.compiler.error import AssertedError
 from mxc.gluon.rnn import sequences
 from mxc.gluon.rnn.combined_cells import (
     BidirectionalCell,
@@ -10,7 +11,7 @@ from mxc.gluon.rnn.combined_cells import (
     ModifierCell,
     SequentialRNNCell,
 )
-from mxc.gluon.rnn.rnn_cell import HybridRecurrentCell, Refused, State, _first_states
+from mxc.gluon.rnn.rnn_cell import HybridRecurrentCell, State, _first_states
 
 __all__ = ["LSTMPCell", "VariationalDropoutCell"]
 
@@ -79,8 +80,8 @@ class VariationalDropoutCell(ModifierCell):
             isinstance(base_cell, (SequentialRNNCell, HybridSequentialRNNCell))
             and any(isinstance(cell, BidirectionalCell) for cell in base_cell._children.values()))
         if drop_states and both:
-            raise Refused("the states of a BidirectionalCell take no variational dropout: put VariationalDropoutCells "
-                          "into it")
+            raise AssertedError("the states of a BidirectionalCell take no variational dropout: put "
+                                "VariationalDropoutCells into it")
         super().__init__(base_cell)
         self.drop_inputs, self.drop_states, self.drop_outputs = drop_inputs, drop_states, drop_outputs
         self._masks: dict[str, Any] = {}

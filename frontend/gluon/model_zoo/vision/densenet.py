@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from mxc.compiler.error import ArgumentError
+from mxc.compiler.error import AssertedError
 from mxc.context import cpu
 from mxc.gluon import nn
 from mxc.gluon.contrib.nn import HybridConcurrent, Identity
@@ -69,8 +69,8 @@ def get_densenet(num_layers: int, pretrained: bool = False, ctx: Any = cpu(), ro
                  **kwargs: Any) -> DenseNet:
     """A DenseNet. num_layers: 121, 161, 169 or 201. pretrained: with the weights in the folder `root`."""
     if num_layers not in SPECS:
-        raise Refused(f"there is no DenseNet of {num_layers} layers here; expected one of "
-                      f"{', '.join(map(str, SPECS))}")
+        raise AssertedError(f"there is no DenseNet of {num_layers} layers here; expected one of "
+                            f"{', '.join(map(str, SPECS))}")
     net = DenseNet(*SPECS[num_layers], **kwargs)
     if pretrained:
         load_weights(net, f"densenet{num_layers}", ctx, root)
@@ -87,7 +87,3 @@ def _named(num_layers: int) -> Any:
 
 
 densenet121, densenet161, densenet169, densenet201 = map(_named, SPECS)
-
-
-class Refused(ArgumentError, AssertionError):
-    """MXNet raises AssertionError."""

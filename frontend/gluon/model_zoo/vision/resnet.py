@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from mxc.compiler.error import ArgumentError
+from mxc.compiler.error import AssertedError
 from mxc.context import cpu
 from mxc.gluon import nn
 from mxc.gluon.hybrid_block import HybridBlock
@@ -129,7 +129,7 @@ class _ResNet(HybridBlock):
                  thumbnail: bool = False, **kwargs: Any):
         super().__init__(**kwargs)
         if len(layers) != len(channels) - 1:
-            raise Refused(f"{len(layers)} stages need {len(layers) + 1} numbers of channels, got {len(channels)}")
+            raise AssertedError(f"{len(layers)} stages need {len(layers) + 1} numbers of channels, got {len(channels)}")
         with self.name_scope():
             self.features = nn.HybridSequential(prefix="")
             self._add_features(block, layers, channels, thumbnail)
@@ -192,9 +192,10 @@ def get_resnet(version: int, num_layers: int, pretrained: bool = False, ctx: Any
     """A residual network. version: 1 or 2. num_layers: 18, 34, 50, 101 or 152. pretrained: with the weights in the
     folder `root`. Raises AssertionError for others."""
     if num_layers not in SPECS:
-        raise Refused(f"there is no ResNet of {num_layers} layers here; expected one of {', '.join(map(str, SPECS))}")
+        raise AssertedError(f"there is no ResNet of {num_layers} layers here; expected one of "
+                            f"{', '.join(map(str, SPECS))}")
     if version not in (1, 2):
-        raise Refused(f"there is no ResNet version {version}; expected 1 or 2")
+        raise AssertedError(f"there is no ResNet version {version}; expected 1 or 2")
     kind, layers, channels = SPECS[num_layers]
     net = NETS[version - 1](BLOCKS[version - 1][kind], layers, channels, **kwargs)
     if pretrained:
@@ -213,7 +214,3 @@ def _named(version: int, num_layers: int) -> Any:
 
 resnet18_v1, resnet34_v1, resnet50_v1, resnet101_v1, resnet152_v1 = (_named(1, layers) for layers in SPECS)
 resnet18_v2, resnet34_v2, resnet50_v2, resnet101_v2, resnet152_v2 = (_named(2, layers) for layers in SPECS)
-
-
-class Refused(ArgumentError, AssertionError):
-    """MXNet raises AssertionError."""

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mxc.compiler.error import ArgumentError
+from mxc.compiler.error import AssertedError
 from mxc.context import cpu
 from mxc.gluon import nn
 from mxc.gluon.contrib.nn import HybridConcurrent
@@ -40,7 +40,7 @@ class SqueezeNet(HybridBlock):
     def __init__(self, version: str, classes: int = 1000, **kwargs: Any):
         super().__init__(**kwargs)
         if version not in FIRES:
-            raise Refused(f"there is no SqueezeNet version {version!r}; expected '1.0' or '1.1'")
+            raise AssertedError(f"there is no SqueezeNet version {version!r}; expected '1.0' or '1.1'")
         channels, kernel = FIRST[version]
         with self.name_scope():
             self.features = nn.HybridSequential(prefix="")
@@ -75,7 +75,3 @@ def squeezenet1_1(**kwargs: Any) -> SqueezeNet:
     """SqueezeNet 1.1, with less work for the same accuracy. kwargs: `pretrained`, with the weights in the folder
     `root`; `ctx`, and what SqueezeNet takes."""
     return _get("1.1", **kwargs)
-
-
-class Refused(ArgumentError, AssertionError):
-    """MXNet raises AssertionError."""

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mxc import initializer
-from mxc.compiler.error import ArgumentError
+from mxc.compiler.error import AssertedError
 from mxc.context import cpu
 from mxc.gluon import nn
 from mxc.gluon.hybrid_block import HybridBlock
@@ -28,7 +28,7 @@ class VGG(HybridBlock):
                  **kwargs: Any):
         super().__init__(**kwargs)
         if len(layers) != len(filters):
-            raise Refused(f"{len(layers)} stages need as many numbers of filters, got {len(filters)}")
+            raise AssertedError(f"{len(layers)} stages need as many numbers of filters, got {len(filters)}")
         with self.name_scope():
             self.features = nn.HybridSequential(prefix="")
             for count, channels in zip(layers, filters, strict=True):
@@ -53,7 +53,8 @@ class VGG(HybridBlock):
 def get_vgg(num_layers: int, pretrained: bool = False, ctx: Any = cpu(), root: str = ROOT, **kwargs: Any) -> VGG:  # noqa: B008
     """A VGG network. num_layers: 11, 13, 16 or 19. pretrained: with the weights in the folder `root`."""
     if num_layers not in SPECS:
-        raise Refused(f"there is no VGG of {num_layers} layers here; expected one of {', '.join(map(str, SPECS))}")
+        raise AssertedError(f"there is no VGG of {num_layers} layers here; expected one of "
+                            f"{', '.join(map(str, SPECS))}")
     net = VGG(SPECS[num_layers], FILTERS, **kwargs)
     if pretrained:
         load_weights(net, f"vgg{num_layers}{'_bn' if kwargs.get('batch_norm') else ''}", ctx, root)
@@ -71,7 +72,3 @@ def _named(num_layers: int, batch_norm: bool) -> Any:
 
 vgg11, vgg13, vgg16, vgg19 = (_named(layers, False) for layers in SPECS)
 vgg11_bn, vgg13_bn, vgg16_bn, vgg19_bn = (_named(layers, True) for layers in SPECS)
-
-
-class Refused(ArgumentError, AssertionError):
-    """MXNet raises AssertionError."""
