@@ -118,6 +118,11 @@ class HybridRecurrentCell(RecurrentCell, HybridBlock):
         """The output of one step and the new states; a subclass says them."""
         raise NotImplementedError
 
+    def _make_parameters(self, **parts: tuple[tuple[int, ...], Any]) -> None:
+        """Make parameters of these names, each of a shape, in which 0 is not known yet, and with an initializer."""
+        for name, (shape, init) in parts.items():
+            setattr(self, name, self.params.get(name, shape=shape, init=init, allow_deferred_init=True))
+
 
 class _GateCell(HybridRecurrentCell):
     """A cell whose gates are sums of a product of the inputs and one of the last output.
@@ -133,10 +138,9 @@ class _GateCell(HybridRecurrentCell):
         super().__init__(prefix=prefix, params=params)
         self._hidden_size, self._input_size = hidden_size, input_size
         rows = self._gates * hidden_size
-        shapes = {"i2h_weight": (rows, input_size), "h2h_weight": (rows, hidden_size), "i2h_bias": (rows,),
-                  "h2h_bias": (rows,)}
-        for (name, shape), init in zip(shapes.items(), initializers, strict=True):
-            setattr(self, name, self.params.get(name, shape=shape, init=init, allow_deferred_init=True))
+        i2h_weight, h2h_weight, i2h_bias, h2h_bias = initializers
+        self._make_parameters(i2h_weight=((rows, input_size), i2h_weight), h2h_weight=((rows, hidden_size), h2h_weight),
+                              i2h_bias=((rows,), i2h_bias), h2h_bias=((rows,), h2h_bias))
 
     def state_info(self, batch_size: int = 0) -> list[dict[str, Any]]:
         """Shape and layout of each state."""

@@ -46,12 +46,10 @@ class _ConvCell(HybridRecurrentCell):
                      "pad": tuple(d * (k - 1) // 2 for d, k in zip(dilate, kernel, strict=True))}
         self._state_shape = self._made_shape(channel)
         rows = self._gates * hidden_channels
-        parts = (("i2h_weight", self._weight_shape(rows, self._in_channels, self._i2h["kernel"]),
-                  i2h_weight_initializer),
-                 ("h2h_weight", self._weight_shape(rows, hidden_channels, kernel), h2h_weight_initializer),
-                 ("i2h_bias", (rows,), i2h_bias_initializer), ("h2h_bias", (rows,), h2h_bias_initializer))
-        for name, shape, init in parts:
-            setattr(self, name, self.params.get(name, shape=shape, init=init, allow_deferred_init=True))
+        self._make_parameters(
+            i2h_weight=(self._weight_shape(rows, self._in_channels, self._i2h["kernel"]), i2h_weight_initializer),
+            h2h_weight=(self._weight_shape(rows, hidden_channels, kernel), h2h_weight_initializer),
+            i2h_bias=((rows,), i2h_bias_initializer), h2h_bias=((rows,), h2h_bias_initializer))
 
     def _made_shape(self, channel: int) -> tuple[int, ...]:
         """The shape of one example's state."""
@@ -147,8 +145,8 @@ class _ConvGRUCell(_ConvCell):
         return output, [output]
 
 
-class Conv1DRNNCell(_ConvRNNCell):
-    """A cell with convolutions over 1 axis; see _ConvCell."""
+class _Conv1DCell(_ConvCell):
+    """What the cells with convolutions over 1 axis have in common."""
 
     _axes = 1
 
@@ -163,8 +161,8 @@ class Conv1DRNNCell(_ConvRNNCell):
                          conv_layout, activation, prefix, params)
 
 
-class Conv2DRNNCell(_ConvRNNCell):
-    """A cell with convolutions over 2 axes; see _ConvCell."""
+class _Conv2DCell(_ConvCell):
+    """What the cells with convolutions over 2 axes have in common."""
 
     _axes = 2
 
@@ -179,8 +177,8 @@ class Conv2DRNNCell(_ConvRNNCell):
                          conv_layout, activation, prefix, params)
 
 
-class Conv3DRNNCell(_ConvRNNCell):
-    """A cell with convolutions over 3 axes; see _ConvCell."""
+class _Conv3DCell(_ConvCell):
+    """What the cells with convolutions over 3 axes have in common."""
 
     _axes = 3
 
@@ -195,97 +193,37 @@ class Conv3DRNNCell(_ConvRNNCell):
                          conv_layout, activation, prefix, params)
 
 
-class Conv1DLSTMCell(_ConvLSTMCell):
-    """A cell with convolutions over 1 axis; see _ConvCell."""
-
-    _axes = 1
-
-    # MXNet's signature
-    def __init__(self, input_shape: Sequence[int], hidden_channels: int, i2h_kernel: Numbers, h2h_kernel: Numbers,
-                 i2h_pad: Numbers = (0,), i2h_dilate: Numbers = (1,), h2h_dilate: Numbers = (1,),
-                 i2h_weight_initializer: Any = None, h2h_weight_initializer: Any = None,
-                 i2h_bias_initializer: Any = "zeros", h2h_bias_initializer: Any = "zeros", conv_layout: str = "NCW",
-                 activation: Any = "tanh", prefix: str | None = None, params: Any = None):
-        super().__init__(input_shape, hidden_channels, i2h_kernel, h2h_kernel, i2h_pad, i2h_dilate, h2h_dilate,
-                         i2h_weight_initializer, h2h_weight_initializer, i2h_bias_initializer, h2h_bias_initializer,
-                         conv_layout, activation, prefix, params)
+class Conv1DRNNCell(_Conv1DCell, _ConvRNNCell):
+    """A cell with convolutions over 1 axis; see _ConvRNNCell and _ConvCell."""
 
 
-class Conv2DLSTMCell(_ConvLSTMCell):
-    """A cell with convolutions over 2 axes; see _ConvCell."""
-
-    _axes = 2
-
-    # MXNet's signature
-    def __init__(self, input_shape: Sequence[int], hidden_channels: int, i2h_kernel: Numbers, h2h_kernel: Numbers,
-                 i2h_pad: Numbers = (0, 0), i2h_dilate: Numbers = (1, 1), h2h_dilate: Numbers = (1, 1),
-                 i2h_weight_initializer: Any = None, h2h_weight_initializer: Any = None,
-                 i2h_bias_initializer: Any = "zeros", h2h_bias_initializer: Any = "zeros", conv_layout: str = "NCHW",
-                 activation: Any = "tanh", prefix: str | None = None, params: Any = None):
-        super().__init__(input_shape, hidden_channels, i2h_kernel, h2h_kernel, i2h_pad, i2h_dilate, h2h_dilate,
-                         i2h_weight_initializer, h2h_weight_initializer, i2h_bias_initializer, h2h_bias_initializer,
-                         conv_layout, activation, prefix, params)
+class Conv2DRNNCell(_Conv2DCell, _ConvRNNCell):
+    """A cell with convolutions over 2 axes; see _ConvRNNCell and _ConvCell."""
 
 
-class Conv3DLSTMCell(_ConvLSTMCell):
-    """A cell with convolutions over 3 axes; see _ConvCell."""
-
-    _axes = 3
-
-    # MXNet's signature
-    def __init__(self, input_shape: Sequence[int], hidden_channels: int, i2h_kernel: Numbers, h2h_kernel: Numbers,
-                 i2h_pad: Numbers = (0, 0, 0), i2h_dilate: Numbers = (1, 1, 1), h2h_dilate: Numbers = (1, 1, 1),
-                 i2h_weight_initializer: Any = None, h2h_weight_initializer: Any = None,
-                 i2h_bias_initializer: Any = "zeros", h2h_bias_initializer: Any = "zeros", conv_layout: str = "NCDHW",
-                 activation: Any = "tanh", prefix: str | None = None, params: Any = None):
-        super().__init__(input_shape, hidden_channels, i2h_kernel, h2h_kernel, i2h_pad, i2h_dilate, h2h_dilate,
-                         i2h_weight_initializer, h2h_weight_initializer, i2h_bias_initializer, h2h_bias_initializer,
-                         conv_layout, activation, prefix, params)
+class Conv3DRNNCell(_Conv3DCell, _ConvRNNCell):
+    """A cell with convolutions over 3 axes; see _ConvRNNCell and _ConvCell."""
 
 
-class Conv1DGRUCell(_ConvGRUCell):
-    """A cell with convolutions over 1 axis; see _ConvCell."""
-
-    _axes = 1
-
-    # MXNet's signature
-    def __init__(self, input_shape: Sequence[int], hidden_channels: int, i2h_kernel: Numbers, h2h_kernel: Numbers,
-                 i2h_pad: Numbers = (0,), i2h_dilate: Numbers = (1,), h2h_dilate: Numbers = (1,),
-                 i2h_weight_initializer: Any = None, h2h_weight_initializer: Any = None,
-                 i2h_bias_initializer: Any = "zeros", h2h_bias_initializer: Any = "zeros", conv_layout: str = "NCW",
-                 activation: Any = "tanh", prefix: str | None = None, params: Any = None):
-        super().__init__(input_shape, hidden_channels, i2h_kernel, h2h_kernel, i2h_pad, i2h_dilate, h2h_dilate,
-                         i2h_weight_initializer, h2h_weight_initializer, i2h_bias_initializer, h2h_bias_initializer,
-                         conv_layout, activation, prefix, params)
+class Conv1DLSTMCell(_Conv1DCell, _ConvLSTMCell):
+    """A cell with convolutions over 1 axis; see _ConvLSTMCell and _ConvCell."""
 
 
-class Conv2DGRUCell(_ConvGRUCell):
-    """A cell with convolutions over 2 axes; see _ConvCell."""
-
-    _axes = 2
-
-    # MXNet's signature
-    def __init__(self, input_shape: Sequence[int], hidden_channels: int, i2h_kernel: Numbers, h2h_kernel: Numbers,
-                 i2h_pad: Numbers = (0, 0), i2h_dilate: Numbers = (1, 1), h2h_dilate: Numbers = (1, 1),
-                 i2h_weight_initializer: Any = None, h2h_weight_initializer: Any = None,
-                 i2h_bias_initializer: Any = "zeros", h2h_bias_initializer: Any = "zeros", conv_layout: str = "NCHW",
-                 activation: Any = "tanh", prefix: str | None = None, params: Any = None):
-        super().__init__(input_shape, hidden_channels, i2h_kernel, h2h_kernel, i2h_pad, i2h_dilate, h2h_dilate,
-                         i2h_weight_initializer, h2h_weight_initializer, i2h_bias_initializer, h2h_bias_initializer,
-                         conv_layout, activation, prefix, params)
+class Conv2DLSTMCell(_Conv2DCell, _ConvLSTMCell):
+    """A cell with convolutions over 2 axes; see _ConvLSTMCell and _ConvCell."""
 
 
-class Conv3DGRUCell(_ConvGRUCell):
-    """A cell with convolutions over 3 axes; see _ConvCell."""
+class Conv3DLSTMCell(_Conv3DCell, _ConvLSTMCell):
+    """A cell with convolutions over 3 axes; see _ConvLSTMCell and _ConvCell."""
 
-    _axes = 3
 
-    # MXNet's signature
-    def __init__(self, input_shape: Sequence[int], hidden_channels: int, i2h_kernel: Numbers, h2h_kernel: Numbers,
-                 i2h_pad: Numbers = (0, 0, 0), i2h_dilate: Numbers = (1, 1, 1), h2h_dilate: Numbers = (1, 1, 1),
-                 i2h_weight_initializer: Any = None, h2h_weight_initializer: Any = None,
-                 i2h_bias_initializer: Any = "zeros", h2h_bias_initializer: Any = "zeros", conv_layout: str = "NCDHW",
-                 activation: Any = "tanh", prefix: str | None = None, params: Any = None):
-        super().__init__(input_shape, hidden_channels, i2h_kernel, h2h_kernel, i2h_pad, i2h_dilate, h2h_dilate,
-                         i2h_weight_initializer, h2h_weight_initializer, i2h_bias_initializer, h2h_bias_initializer,
-                         conv_layout, activation, prefix, params)
+class Conv1DGRUCell(_Conv1DCell, _ConvGRUCell):
+    """A cell with convolutions over 1 axis; see _ConvGRUCell and _ConvCell."""
+
+
+class Conv2DGRUCell(_Conv2DCell, _ConvGRUCell):
+    """A cell with convolutions over 2 axes; see _ConvGRUCell and _ConvCell."""
+
+
+class Conv3DGRUCell(_Conv3DCell, _ConvGRUCell):
+    """A cell with convolutions over 3 axes; see _ConvGRUCell and _ConvCell."""

@@ -32,12 +32,11 @@ class LSTMPCell(HybridRecurrentCell):
         super().__init__(prefix=prefix, params=params)
         self._hidden_size, self._projection_size = hidden_size, projection_size
         rows = 4 * hidden_size
-        parts = (("i2h_weight", (rows, input_size), i2h_weight_initializer),
-                 ("h2h_weight", (rows, projection_size), h2h_weight_initializer),
-                 ("h2r_weight", (projection_size, hidden_size), h2r_weight_initializer),
-                 ("i2h_bias", (rows,), i2h_bias_initializer), ("h2h_bias", (rows,), h2h_bias_initializer))
-        for name, shape, init in parts:
-            setattr(self, name, self.params.get(name, shape=shape, init=init, allow_deferred_init=True))
+        self._make_parameters(
+            i2h_weight=((rows, input_size), i2h_weight_initializer),
+            h2h_weight=((rows, projection_size), h2h_weight_initializer),
+            h2r_weight=((projection_size, hidden_size), h2r_weight_initializer),
+            i2h_bias=((rows,), i2h_bias_initializer), h2h_bias=((rows,), h2h_bias_initializer))
 
     def state_info(self, batch_size: int = 0) -> list[dict[str, Any]]:
         """Shape and layout of each state."""
