@@ -7,7 +7,7 @@ from mxc.context import cpu
 from mxc.gluon import nn
 from mxc.gluon.hybrid_block import HybridBlock
 from mxc.gluon.model_zoo.model_store import ROOT
-from mxc.gluon.model_zoo.vision.loading import load_weights
+from mxc.gluon.model_zoo.vision.family import load_weights
 
 __all__ = ["AlexNet", "alexnet"]
 

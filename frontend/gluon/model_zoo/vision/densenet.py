@@ -10,7 +10,7 @@ from mxc.gluon import nn
 from mxc.gluon.contrib.nn import HybridConcurrent, Identity
 from mxc.gluon.hybrid_block import HybridBlock
 from mxc.gluon.model_zoo.model_store import ROOT
-from mxc.gluon.model_zoo.vision.loading import load_weights
+from mxc.gluon.model_zoo.vision.family import load_weights, named
 
 __all__ = ["DenseNet", "densenet121", "densenet161", "densenet169", "densenet201"]
 
@@ -77,13 +77,5 @@ def get_densenet(num_layers: int, pretrained: bool = False, ctx: Any = cpu(), ro
     return net
 
 
-def _named(num_layers: int) -> Any:
-    def make(**kwargs: Any) -> DenseNet:
-        return get_densenet(num_layers, **kwargs)
-
-    make.__name__ = make.__qualname__ = f"densenet{num_layers}"
-    make.__doc__ = f"The DenseNet of {num_layers} layers; see `get_densenet`."
-    return make
-
-
-densenet121, densenet161, densenet169, densenet201 = map(_named, SPECS)
+densenet121, densenet161, densenet169, densenet201 = (
+    named(f"densenet{n}", f"The DenseNet of {n} layers; see `get_densenet`.", get_densenet, n) for n in SPECS)

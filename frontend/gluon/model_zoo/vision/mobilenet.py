@@ -1,13 +1,14 @@
 """MobileNets, version 1 (arXiv 1704.04861) and version 2 (arXiv 1801.04381)."""
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from mxc.context import cpu
 from mxc.gluon import nn
 from mxc.gluon.hybrid_block import HybridBlock
 from mxc.gluon.model_zoo.model_store import ROOT
-from mxc.gluon.model_zoo.vision.loading import load_weights
+from mxc.gluon.model_zoo.vision.family import load_weights, named
 
 __all__ = ["MobileNet", "MobileNetV2", "get_mobilenet", "get_mobilenet_v2", "mobilenet0_5", "mobilenet0_25",
            "mobilenet0_75", "mobilenet1_0", "mobilenet_v2_0_5", "mobilenet_v2_0_25", "mobilenet_v2_0_75",
@@ -124,17 +125,11 @@ def get_mobilenet_v2(multiplier: float, pretrained: bool = False, ctx: Any = cpu
     return net
 
 
-def _named(name: str, make_net: Any, multiplier: float) -> Any:
-    def make(**kwargs: Any) -> Any:
-        return make_net(multiplier, **kwargs)
-
-    make.__name__ = make.__qualname__ = f"{name}{str(multiplier).replace('.', '_')}"
-    make.__doc__ = f"{make_net.__name__}({multiplier}, ...)"
-    return make
+def _all(name: str, get: Any) -> Iterator[Any]:
+    """A function for each multiplier."""
+    for multiplier in (1.0, 0.75, 0.5, 0.25):
+        yield named(f"{name}{str(multiplier).replace('.', '_')}", f"{get.__name__}({multiplier}, ...)", get, multiplier)
 
 
-MULTIPLIERS = 1.0, 0.75, 0.5, 0.25
-mobilenet1_0, mobilenet0_75, mobilenet0_5, mobilenet0_25 = (
-    _named("mobilenet", get_mobilenet, m) for m in MULTIPLIERS)
-mobilenet_v2_1_0, mobilenet_v2_0_75, mobilenet_v2_0_5, mobilenet_v2_0_25 = (
-    _named("mobilenet_v2_", get_mobilenet_v2, m) for m in MULTIPLIERS)
+mobilenet1_0, mobilenet0_75, mobilenet0_5, mobilenet0_25 = _all("mobilenet", get_mobilenet)
+mobilenet_v2_1_0, mobilenet_v2_0_75, mobilenet_v2_0_5, mobilenet_v2_0_25 = _all("mobilenet_v2_", get_mobilenet_v2)

@@ -1,7 +1,7 @@
 """Residual networks, version 1 (arXiv 1512.03385) and version 2 (arXiv 1603.05027)."""
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from mxc.compiler.error import AssertedError
@@ -9,7 +9,7 @@ from mxc.context import cpu
 from mxc.gluon import nn
 from mxc.gluon.hybrid_block import HybridBlock
 from mxc.gluon.model_zoo.model_store import ROOT
-from mxc.gluon.model_zoo.vision.loading import load_weights
+from mxc.gluon.model_zoo.vision.family import load_weights, named
 
 __all__ = ["BasicBlockV1", "BasicBlockV2", "BottleneckV1", "BottleneckV2", "ResNetV1", "ResNetV2", "get_resnet",
            "resnet18_v1", "resnet18_v2", "resnet34_v1", "resnet34_v2", "resnet50_v1", "resnet50_v2", "resnet101_v1",
@@ -203,14 +203,12 @@ def get_resnet(version: int, num_layers: int, pretrained: bool = False, ctx: Any
     return net
 
 
-def _named(version: int, num_layers: int) -> Any:
-    def make(**kwargs: Any) -> Any:
-        return get_resnet(version, num_layers, **kwargs)
-
-    make.__name__ = make.__qualname__ = f"resnet{num_layers}_v{version}"
-    make.__doc__ = f"The residual network of {num_layers} layers, version {version}; see `get_resnet`."
-    return make
+def _all(version: int) -> Iterator[Any]:
+    """A function for each number of layers."""
+    for n in SPECS:
+        doc = f"The residual network of {n} layers, version {version}; see `get_resnet`."
+        yield named(f"resnet{n}_v{version}", doc, get_resnet, version, n)
 
 
-resnet18_v1, resnet34_v1, resnet50_v1, resnet101_v1, resnet152_v1 = (_named(1, layers) for layers in SPECS)
-resnet18_v2, resnet34_v2, resnet50_v2, resnet101_v2, resnet152_v2 = (_named(2, layers) for layers in SPECS)
+resnet18_v1, resnet34_v1, resnet50_v1, resnet101_v1, resnet152_v1 = _all(1)
+resnet18_v2, resnet34_v2, resnet50_v2, resnet101_v2, resnet152_v2 = _all(2)

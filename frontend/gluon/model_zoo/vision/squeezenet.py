@@ -9,7 +9,7 @@ from mxc.gluon import nn
 from mxc.gluon.contrib.nn import HybridConcurrent
 from mxc.gluon.hybrid_block import HybridBlock
 from mxc.gluon.model_zoo.model_store import ROOT
-from mxc.gluon.model_zoo.vision.loading import load_weights
+from mxc.gluon.model_zoo.vision.family import load_weights
 
 __all__ = ["SqueezeNet", "squeezenet1_0", "squeezenet1_1"]
 

@@ -10,7 +10,7 @@ from mxc.context import cpu
 from mxc.gluon import nn
 from mxc.gluon.hybrid_block import HybridBlock
 from mxc.gluon.model_zoo.model_store import ROOT
-from mxc.gluon.model_zoo.vision.loading import load_weights
+from mxc.gluon.model_zoo.vision.family import load_weights, named
 
 __all__ = ["VGG", "get_vgg", "vgg11", "vgg11_bn", "vgg13", "vgg13_bn", "vgg16", "vgg16_bn", "vgg19", "vgg19_bn"]
 
@@ -61,14 +61,8 @@ def get_vgg(num_layers: int, pretrained: bool = False, ctx: Any = cpu(), root: s
     return net
 
 
-def _named(num_layers: int, batch_norm: bool) -> Any:
-    def make(**kwargs: Any) -> VGG:
-        return get_vgg(num_layers, **({**kwargs, "batch_norm": True} if batch_norm else kwargs))
-
-    make.__name__ = make.__qualname__ = f"vgg{num_layers}{'_bn' if batch_norm else ''}"
-    make.__doc__ = f"VGG of {num_layers} layers{', with BatchNorm' if batch_norm else ''}; see `get_vgg`."
-    return make
-
-
-vgg11, vgg13, vgg16, vgg19 = (_named(layers, False) for layers in SPECS)
-vgg11_bn, vgg13_bn, vgg16_bn, vgg19_bn = (_named(layers, True) for layers in SPECS)
+vgg11, vgg13, vgg16, vgg19 = (
+    named(f"vgg{n}", f"VGG of {n} layers; see `get_vgg`.", get_vgg, n) for n in SPECS)
+vgg11_bn, vgg13_bn, vgg16_bn, vgg19_bn = (
+    named(f"vgg{n}_bn", f"VGG of {n} layers, with BatchNorm; see `get_vgg`.", get_vgg, n, batch_norm=True)
+    for n in SPECS)
