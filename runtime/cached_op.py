@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 Draws = tuple[tuple[int, int], tuple[int, int]]  # seed and offset: of the kernels, and of what Python runs
 Fact = tuple[tuple[int, ...], str]  # shape and dtype
-Watch = Callable[[Node, list[Array]], None]
+Watch = Callable[[Node, list[Array], list[Array]], None]  # a node, its inputs, its outputs
 FORMS_KEPT = 64  # sets of shapes, dtypes and modes that an op remembers
 _NONE = Params()
 
@@ -86,14 +86,14 @@ class CachedOp:
 
     def node_by_node(self, arrays: Sequence[Array], is_train: bool, watch: Watch | None = None) -> list[Array]:
         """The outputs, computed operator by operator, each recorded when the thread records. watch: is told every
-        node with its outputs."""
+        operator's node with its inputs and outputs."""
         given, values = dict(zip(self.inputs, arrays, strict=True)), dict[Entry, Array]()
         for node in self.graph.nodes:
-            made = [given[node.name]] if node.is_variable else invoke.apply(
-                node, [values[e] for e in node.inputs], is_train)
+            inputs = [values[entry] for entry in node.inputs]
+            made = [given[node.name]] if node.is_variable else invoke.apply(node, inputs, is_train)
             values.update((Entry(node, i), array) for i, array in enumerate(made))
-            if watch is not None:
-                watch(node, made)
+            if watch is not None and not node.is_variable:
+                watch(node, inputs, made)
         return [values[entry] for entry in self.graph.outputs]
 
     def pool_of(self, context: Context) -> _Pool:

@@ -24,19 +24,19 @@ def compile(net: HybridBlock, data: Any, path: str | os.PathLike[str] | None = N
     sets = _sets_of(data)
     with autograd.pause(train_mode=False):
         net(*sets[0])  # tells the parameters their shapes
-    graph = net._traced(sets[0])
+    graph = net._traced(*nested.flatten(sets[0], "input"))
     params = net.collect_params()
     device = next(array for array in nested.leaves(sets[0]) if isinstance(array, NDArray)).context
     values = {name: params[name].data(device) for name in graph.symbol.list_inputs() if name in params}
+    arguments, states = graph.symbol.list_arguments(), graph.symbol.list_auxiliary_states()
     executors: list[Any] = []
     for inputs in sets:
         arrays = [a for a in nested.flatten(inputs, "input")[0] if a is not None]
         if len(arrays) != len(graph.inputs):
             raise ArgumentError(f"{net.name} takes {len(graph.inputs)} arrays, got {len(arrays)} in one set of inputs")
         given = values | dict(zip(graph.inputs, arrays, strict=True))
-        states = graph.symbol.list_auxiliary_states()
         executors.append(graph.symbol.bind(
-            device, {name: given[name] for name in graph.symbol.list_arguments()}, grad_req="null",
+            device, {name: given[name] for name in arguments}, grad_req="null",
             aux_states={name: given[name] for name in states},
             shared_exec=executors[0] if executors else None))
     target = os.fspath(path) if path is not None else f"{net.name or type(net).__name__.lower()}.mxc"

@@ -3,7 +3,8 @@ plans."""
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any
 
 from mxc import autograd, ndarray, symbol
@@ -92,9 +93,8 @@ class HybridBlock(Block):
 
     # -- tracing
 
-    def _traced(self, args: Sequence[Any]) -> _Cached:
-        """The graph for arguments of the structure of these; made at the first call."""
-        arrays, form = nested.flatten(args, "input")
+    def _traced(self, arrays: Sequence[Any], form: nested.Form) -> _Cached:
+        """The graph for arguments of that structure, which `nested.flatten` has made flat; made at the first call."""
         if self._cached is None:
             count = sum(a is not None for a in arrays)
             names = ["data"] if count == 1 else [f"data{i}" for i in range(count)]
@@ -134,44 +134,18 @@ class HybridBlock(Block):
     def _own_parameters(self) -> list[Parameter]:
         return [*self._reg_params.values()]
 
-    def _call_cached(self, args: Sequence[Any], ctx: Context) -> Any:
-        cached = self._cached
-        if cached is None or cached.op is None or cached.form != nested.flatten(args, "input")[1]:
-            cached = self._traced(args)
-            if cached.op is None:
-                self._build(cached)
+    def _call_cached(self, args: Sequence[Any], arrays: Sequence[Any], form: nested.Form, ctx: Context) -> Any:
+        """The outputs of the compiled graph. arrays, form: the arguments, as `nested.flatten` has made them flat."""
+        cached = self._traced(arrays, form)
+        if cached.op is None:
+            self._build(cached)
         assert cached.op is not None
-        try:
-            learned = [param.data(ctx)._array for param in cached.params]
-        except DeferredInitializationError:
-            self._finish_deferred(args)
-            learned = [param.data(ctx)._array for param in cached.params]
-        given = [a._array for a in nested.flatten(args, "input")[0] if a is not None]
-        made = self._watched(cached, [*given, *learned]) if self._op_hooks else cached.op([*given, *learned])
+        given = [a._array for a in (*arrays, *_arrays_of(cached.params, self, args, ctx)) if a is not None]
+        if self._op_hooks:
+            made = cached.op.node_by_node(given, autograd.is_training(), partial(_tell, self._op_hooks))
+        else:
+            made = cached.op(given)
         return nested.regroup([NDArray(array) for array in made], cached.out_form)[0]
-
-    def _watched(self, cached: _Cached, arrays: list[Any]) -> Any:
-        def watch(node: Any, outputs: list[Any]) -> None:
-            if node.op is None:
-                return
-            inputs, names = node.op.watched_names(node.params)
-            for hook, monitor_all in self._op_hooks:
-                for name, entry in zip(inputs, node.inputs, strict=True) if monitor_all else ():
-                    hook(f"{node.name}_{name}", node.op.name, NDArray(values[entry]))
-                for name, array in zip(names[:node.op.num_visible(node.params)], outputs, strict=False):
-                    if name:
-                        hook(f"{node.name}_{name}", node.op.name, NDArray(array))
-
-        values: dict[Any, Any] = {}
-
-        def keep(node: Any, outputs: list[Any]) -> None:
-            from mxc.compiler.graph.graph import Entry
-
-            values.update((Entry(node, i), array) for i, array in enumerate(outputs))
-            watch(node, outputs)
-
-        assert cached.op is not None
-        return cached.op.node_by_node(arrays, autograd.is_training(), keep)
 
     # -- shapes
 
@@ -184,8 +158,9 @@ class HybridBlock(Block):
         self._infer("infer_type", "dtype", args)
 
     def _infer(self, function: str, attribute: str, args: Sequence[Any]) -> None:
-        cached = self._traced(args)
-        arrays = [a for a in nested.flatten(args, "input")[0] if a is not None]
+        flat, form = nested.flatten(args, "input")
+        cached = self._traced(flat, form)
+        arrays = [a for a in flat if a is not None]
         given = {name: getattr(array, attribute) for name, array in zip(cached.inputs, arrays, strict=True)}
         known, _, states = getattr(cached.symbol, function)(**given)
         found = dict(zip(cached.symbol.list_arguments(), known or (), strict=True))
@@ -206,23 +181,18 @@ class HybridBlock(Block):
 
     # -- computing
 
-    def __call__(self, *args: Any) -> Any:
-        """See Block. Raises ValueError for arguments among which is neither an array nor a symbol."""
-        return super().__call__(*args)
-
     def forward(self, x: Any, *args: Any) -> Any:
-        """The outputs of `hybrid_forward` on arrays or on symbols, or of the compiled graph."""
+        """The outputs of `hybrid_forward` on arrays or on symbols, or of the compiled graph.
+
+        Raises ValueError for arguments among which is neither an array nor a symbol.
+        """
         kind, ctx = _kind_of((x, *args), self.name)
         if kind is NDArray:
             with ctx:
                 if self._active:
-                    return self._call_cached((x, *args), ctx)
-                try:
-                    params = {name: param.data(ctx) for name, param in self._reg_params.items()}
-                except DeferredInitializationError:
-                    self._finish_deferred((x, *args))
-                    params = {name: param.data(ctx) for name, param in self._reg_params.items()}
-                return self.hybrid_forward(ndarray, x, *args, **params)
+                    return self._call_cached((x, *args), *nested.flatten((x, *args), "input"), ctx)
+                data = _arrays_of(self._reg_params.values(), self, (x, *args), ctx)
+                return self.hybrid_forward(ndarray, x, *args, **dict(zip(self._reg_params, data, strict=True)))
         params = {name: param.var() for name, param in self._reg_params.items()}
         with self.name_scope():
             return self.hybrid_forward(symbol, x, *args, **params)
@@ -264,6 +234,26 @@ class _Cached:
     def __getstate__(self) -> dict[str, Any]:
         """A copy of the block compiles for itself, and reads its own parameters."""
         return {**self.__dict__, "op": None, "params": []}
+
+
+def _arrays_of(params: Iterable[Parameter], block: HybridBlock, args: Sequence[Any], ctx: Context) -> list[NDArray]:
+    """The arrays of parameters on a device. Those of the block that wait for their shapes are initialized now."""
+    try:
+        return [param.data(ctx) for param in params]
+    except DeferredInitializationError:
+        block._finish_deferred(args)
+        return [param.data(ctx) for param in params]
+
+
+def _tell(hooks: Sequence[tuple[Hook, bool]], node: Any, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
+    """Call hooks with the arrays of an operator."""
+    taken, made = node.op.watched_names(node.params)
+    for hook, monitor_all in hooks:
+        for name, array in zip(taken, inputs, strict=True) if monitor_all else ():
+            hook(f"{node.name}_{name}", node.op.name, NDArray(array))
+        for name, array in zip(made[:node.op.num_visible(node.params)], outputs, strict=False):
+            if name:
+                hook(f"{node.name}_{name}", node.op.name, NDArray(array))
 
 
 def _kind_of(args: Sequence[Any], name: str) -> tuple[type, Any]:

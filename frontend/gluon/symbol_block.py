@@ -96,7 +96,7 @@ class SymbolBlock(HybridBlock):
         flat, form = nested.flatten((x, *args), "input")
         if not isinstance(flat[0], Symbol):
             with flat[0].context as ctx:
-                return self._call_cached((x, *args), ctx)
+                return self._call_cached((x, *args), flat, form, ctx)
         if form != self._graph.form:
             raise ValueError(f"SymbolBlock takes inputs of the structure {self._graph.form}, got {form}")
         composed = self._graph.symbol(**dict(zip(self._graph.inputs, flat, strict=True)))
