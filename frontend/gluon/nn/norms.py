@@ -10,18 +10,19 @@ from mxc.gluon.hybrid_block import HybridBlock
 __all__ = ["BatchNorm", "BatchNormReLU", "GroupNorm", "InstanceNorm", "LayerNorm"]
 
 
-def _scale_and_offset(block: HybridBlock, shape: tuple[int, ...], scale: bool, center: bool, initializers: Any,
-                      **kwargs: Any) -> tuple[Any, Any]:
-    """gamma and beta; without scale or center they stay as they start."""
-    return (block.params.get("gamma", grad_req="write" if scale else "null", shape=shape, init=initializers[0],
-                             allow_deferred_init=True, **kwargs),
-            block.params.get("beta", grad_req="write" if center else "null", shape=shape, init=initializers[1],
-                             allow_deferred_init=True, **kwargs))
+def _scale_and_offset(block: HybridBlock, channels: int, learned: tuple[bool, bool], initializers: tuple[Any, Any],
+                      differentiable: tuple[bool, bool] = (True, True)) -> tuple[Any, Any]:
+    """gamma and beta, of each of which is said whether it is learned, how it starts, and whether it ever could be
+    learned."""
+    facts = zip(("gamma", "beta"), learned, initializers, differentiable, strict=True)
+    gamma, beta = (
+        block.params.get(name, grad_req="write" if is_learned else "null", shape=(channels,), init=init,
+                         allow_deferred_init=True, differentiable=may_be) for name, is_learned, init, may_be in facts)
+    return gamma, beta
 
 
-def _text(block: HybridBlock, kwargs: dict[str, Any], channels: Any) -> str:
-    content = ", ".join(f"{key}={value!r}" for key, value in kwargs.items())
-    return f"{type(block).__name__}({content}, in_channels={channels})"
+def _text(block: HybridBlock, **facts: Any) -> str:
+    return f"{type(block).__name__}({', '.join(f'{key}={value!r}' for key, value in facts.items())})"
 
 
 class _BatchNorm(HybridBlock):
@@ -31,8 +32,6 @@ class _BatchNorm(HybridBlock):
     beta and gamma are learned. use_global_stats: the moving values in training too. in_channels: 0 for what the first
     input tells.
     """
-
-    _operator = "BatchNorm"
 
     # many parameters: those that the layers below have in common.
     def __init__(self, axis: int = 1, momentum: float = 0.9, epsilon: float = 1e-5, center: bool = True,
@@ -44,10 +43,9 @@ class _BatchNorm(HybridBlock):
                                         "use_global_stats": use_global_stats}
         if in_channels:
             self.in_channels = in_channels
-        shape = (in_channels,)
-        self.gamma, self.beta = _scale_and_offset(self, shape, scale, center, (gamma_initializer, beta_initializer),
-                                                  differentiable=True)
-        self.gamma._differentiable, self.beta._differentiable = scale, center
+        learned, shape = (scale, center), (in_channels,)
+        self.gamma, self.beta = _scale_and_offset(self, in_channels, learned, (gamma_initializer, beta_initializer),
+                                                  differentiable=learned)
         self.running_mean = self.params.get("running_mean", grad_req="null", shape=shape,
                                             init=running_mean_initializer, allow_deferred_init=True,
                                             differentiable=False)
@@ -56,7 +54,7 @@ class _BatchNorm(HybridBlock):
                                            differentiable=False)
 
     def __repr__(self) -> str:
-        return _text(self, self._kwargs, self.gamma.shape[0] or None)
+        return _text(self, **self._kwargs, in_channels=self.gamma.shape[0] or None)
 
     def cast(self, dtype: Any) -> None:
         """Cast the parameters; those of float16 layers stay float32."""
@@ -64,7 +62,7 @@ class _BatchNorm(HybridBlock):
 
     def hybrid_forward(self, F: Any, x: Any, gamma: Any, beta: Any, running_mean: Any, running_var: Any) -> Any:
         """See the class."""
-        return getattr(F, self._operator)(x, gamma, beta, running_mean, running_var, name="fwd", **self._kwargs)
+        return F.BatchNorm(x, gamma, beta, running_mean, running_var, name="fwd", **self._kwargs)
 
 
 class BatchNorm(_BatchNorm):
@@ -74,27 +72,32 @@ class BatchNorm(_BatchNorm):
 class BatchNormReLU(_BatchNorm):
     """A BatchNorm, and then 0 for what is negative."""
 
-    _operator = "BatchNorm"
-
     def hybrid_forward(self, F: Any, x: Any, gamma: Any, beta: Any, running_mean: Any, running_var: Any) -> Any:
         """See the class."""
         return F.contrib.BatchNormWithReLU(x, gamma, beta, running_mean, running_var, name="fwd", **self._kwargs)
 
 
-class InstanceNorm(HybridBlock):
+class _ExampleNorm(HybridBlock):
+    """What the layers below have in common: they normalize each example by itself."""
+
+    def __init__(self, kwargs: dict[str, Any], channels: int, initializers: tuple[Any, Any], **names: Any):
+        super().__init__(**names)
+        self._kwargs, self._epsilon = kwargs, kwargs["eps"]
+        self.gamma, self.beta = _scale_and_offset(self, channels, (kwargs["scale"], kwargs["center"]), initializers)
+
+    def __repr__(self) -> str:
+        return _text(self, **self._kwargs, in_channels=self.gamma.shape[0])
+
+
+class InstanceNorm(_ExampleNorm):
     """Normalizes each channel of each example over its positions. axis: of the channels."""
 
     def __init__(self, axis: int = 1, epsilon: float = 1e-5, center: bool = True, scale: bool = False,
                  beta_initializer: Any = "zeros", gamma_initializer: Any = "ones", in_channels: int = 0,
                  **kwargs: Any):
-        super().__init__(**kwargs)
-        self._kwargs = {"eps": epsilon, "axis": axis, "center": center, "scale": scale}
-        self._axis, self._epsilon = axis, epsilon
-        self.gamma, self.beta = _scale_and_offset(self, (in_channels,), scale, center,
-                                                  (gamma_initializer, beta_initializer))
-
-    def __repr__(self) -> str:
-        return _text(self, self._kwargs, self.gamma.shape[0])
+        super().__init__({"eps": epsilon, "axis": axis, "center": center, "scale": scale}, in_channels,
+                         (gamma_initializer, beta_initializer), **kwargs)
+        self._axis = axis
 
     def hybrid_forward(self, F: Any, x: Any, gamma: Any, beta: Any) -> Any:
         """See the class."""
@@ -104,42 +107,34 @@ class InstanceNorm(HybridBlock):
         return turned.swapaxes(1, self._axis)
 
 
-class LayerNorm(HybridBlock):
+class LayerNorm(_ExampleNorm):
     """Normalizes each example along one axis (arXiv 1607.06450)."""
 
     # MXNet's signature
     def __init__(self, axis: int = -1, epsilon: float = 1e-5, center: bool = True, scale: bool = True,
                  beta_initializer: Any = "zeros", gamma_initializer: Any = "ones", in_channels: int = 0,
                  prefix: str | None = None, params: Any = None):
-        super().__init__(prefix=prefix, params=params)
-        self._kwargs = {"eps": epsilon, "axis": axis, "center": center, "scale": scale}
-        self._axis, self._epsilon = axis, epsilon
-        self.gamma, self.beta = _scale_and_offset(self, (in_channels,), scale, center,
-                                                  (gamma_initializer, beta_initializer))
-
-    def __repr__(self) -> str:
-        return _text(self, self._kwargs, self.gamma.shape[0])
+        super().__init__({"eps": epsilon, "axis": axis, "center": center, "scale": scale}, in_channels,
+                         (gamma_initializer, beta_initializer), prefix=prefix, params=params)
+        self._axis = axis
 
     def hybrid_forward(self, F: Any, data: Any, gamma: Any, beta: Any) -> Any:
         """See the class."""
         return F.LayerNorm(data, gamma=gamma, beta=beta, axis=self._axis, eps=self._epsilon)
 
 
-class GroupNorm(HybridBlock):
+class GroupNorm(_ExampleNorm):
     """Normalizes groups of channels of each example (arXiv 1803.08494)."""
 
     def __init__(self, num_groups: int = 1, epsilon: float = 1e-5, center: bool = True, scale: bool = True,
                  beta_initializer: Any = "zeros", gamma_initializer: Any = "ones", prefix: str | None = None,
                  params: Any = None):
-        super().__init__(prefix=prefix, params=params)
-        self._kwargs = {"eps": epsilon, "num_groups": num_groups, "center": center, "scale": scale}
-        self._num_groups, self._epsilon = num_groups, epsilon
-        self.gamma, self.beta = _scale_and_offset(self, (num_groups,), scale, center,
-                                                  (gamma_initializer, beta_initializer))
+        super().__init__({"eps": epsilon, "num_groups": num_groups, "center": center, "scale": scale}, num_groups,
+                         (gamma_initializer, beta_initializer), prefix=prefix, params=params)
+        self._num_groups = num_groups
 
     def __repr__(self) -> str:
-        content = ", ".join(f"{key}={value!r}" for key, value in self._kwargs.items())
-        return f"{type(self).__name__}({content})"
+        return _text(self, **self._kwargs)
 
     def hybrid_forward(self, F: Any, data: Any, gamma: Any, beta: Any) -> Any:
         """See the class."""
