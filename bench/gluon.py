@@ -8,13 +8,7 @@ random, and in memory. A step is forward, backward and the update of a Trainer.
 """
 from __future__ import annotations
 
-import argparse
-import json
-import os
-import subprocess
-import sys
-
-from harness.environments import asked
+from harness.programs import answer, arguments
 
 # A program for mxc and MXNet alike: `mx` is the module, `case` names the network, `hybrid` says if it is compiled.
 PROGRAM = """
@@ -86,35 +80,17 @@ print(json.dumps(second(run)))
 CASES = ("mlp", "resnet18", "lstm", "resnet50")
 
 
-def run(python: str, module: str, case: str, threads: int, hybrid: bool) -> float:
-    """Runs per second of CPU of a network in a process of its own."""
-    text = f"import {module} as mx\ncase, hybrid = {case!r}, {hybrid}\n{PROGRAM}"
-    settings = {"MXC_NUM_THREADS": str(threads), "OMP_NUM_THREADS": str(threads)}
-    done = subprocess.run([python, "-c", text], capture_output=True, text=True, env={**os.environ, **settings})
-    if done.returncode:
-        sys.exit(f"{module}, {case}: {done.stderr.strip()}")
-    return json.loads(done.stdout.splitlines()[-1])
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--mxnet", metavar="PYTHON", help="has MXNet 1.9.1 (default: the peers' environment)")
-    parser.add_argument("--threads", type=int, nargs="+", default=[1])
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--cases", nargs="+", choices=CASES, default=CASES)
-    args = parser.parse_args()
-    peers = {"mxc": sys.executable}
-    theirs = args.mxnet or asked("mxnet")
-    if theirs:
-        peers["mxnet"] = theirs
+    args = arguments(__doc__, CASES, [1])
+    theirs = "mxnet" in args.peers
     print(f"{'':12}{'':12}{'threads':>8}{'mxc /CPU s':>14}{'MXNet':>12}{'x':>7}")
     for case in args.cases:
         for hybrid in (True, False):
             for threads in args.threads:
-                best = dict.fromkeys(peers, 0.0)
+                best = dict.fromkeys(args.peers, 0.0)
                 for _ in range(args.rounds):
-                    for peer, python in peers.items():
-                        best[peer] = max(best[peer], run(python, peer, case, threads, hybrid))
+                    for peer, python in args.peers.items():
+                        best[peer] = max(best[peer], answer(python, peer, PROGRAM, threads, case=case, hybrid=hybrid))
                 other = f"{best['mxnet']:12.1f}{best['mxc'] / best['mxnet']:7.2f}" if theirs else ""
                 print(f"{case:12}{'hybridised' if hybrid else 'eager':12}{threads:8}{best['mxc']:14.1f}{other}",
                       flush=True)

@@ -7,13 +7,7 @@ compiles. The data are random, and in memory.
 """
 from __future__ import annotations
 
-import argparse
-import json
-import os
-import subprocess
-import sys
-
-from harness.environments import asked
+from harness.programs import answer, arguments
 
 # A program for mxc and MXNet alike: `mx` is the module, `case` the name of the network.
 PROGRAM = """
@@ -84,34 +78,16 @@ print(json.dumps([rows / min(b[i] - a[i] for a, b in zip(ends, ends[1:])) for i 
 CASES = ("mlp", "lenet", "resnet18", "lstm")
 
 
-def run(python: str, module: str, case: str, threads: int) -> list[float]:
-    """Samples per second, and per second of CPU, of a network in a process of its own."""
-    text = f"import {module} as mx\ncase = {case!r}\n{PROGRAM}"
-    settings = {"MXC_NUM_THREADS": str(threads), "OMP_NUM_THREADS": str(threads)}
-    done = subprocess.run([python, "-c", text], capture_output=True, text=True, env={**os.environ, **settings})
-    if done.returncode:
-        sys.exit(f"{module}, {case}: {done.stderr.strip()}")
-    return json.loads(done.stdout.splitlines()[-1])
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--mxnet", metavar="PYTHON", help="has MXNet 1.9.1 (default: the peers' environment)")
-    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--cases", nargs="+", choices=CASES, default=CASES)
-    args = parser.parse_args()
-    peers = {"mxc": sys.executable}
-    theirs = args.mxnet or asked("mxnet")
-    if theirs:
-        peers["mxnet"] = theirs
+    args = arguments(__doc__, CASES, [1, 2])
+    theirs = "mxnet" in args.peers
     print(f"{'':12}{'threads':>8}{'mxc /s':>12}{'MXNet':>12}{'x':>7}{'mxc /CPU s':>14}{'MXNet':>12}{'x':>7}")
     for case in args.cases:
         for threads in args.threads:
-            best = {peer: [0.0, 0.0] for peer in peers}
+            best = {peer: [0.0, 0.0] for peer in args.peers}
             for _ in range(args.rounds):
-                for peer, python in peers.items():
-                    best[peer] = [*map(max, best[peer], run(python, peer, case, threads))]
+                for peer, python in args.peers.items():
+                    best[peer] = [*map(max, best[peer], answer(python, peer, PROGRAM, threads, case=case))]
             columns = ""
             for i, width in ((0, 12), (1, 14)):
                 other = f"{best['mxnet'][i]:12.0f}{best['mxc'][i] / best['mxnet'][i]:7.2f}" if theirs else f"{'':19}"
