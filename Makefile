@@ -36,7 +36,7 @@ demo: $(READY)
 	$(BIN)/python examples/demo.py
 
 test: $(READY)
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow"
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow" --hypothesis-profile same-cases
 
 test-all: $(READY)
 	$(BIN)/python -m pytest -n 2 --dist loadfile

@@ -1,8 +1,10 @@
-"""Which instruction sets tests of kernels run for; nothing runs where the installed package lacks source files."""
+"""Which instruction sets tests of kernels run for, and how random cases are drawn; nothing runs where the installed
+package lacks source files."""
 from __future__ import annotations
 
 import installed
 import pytest
+from hypothesis import settings
 
 incomplete = installed.complaint(installed.package())
 if incomplete:  # before the first import of mxc, which may lack the same file
@@ -15,6 +17,9 @@ from instruction_sets import NUMBA, OWN, RUNNING, InstructionSet, report  # noqa
 SHARE, FEW, SLOWER = 5, 4, 20
 # Tests whose kernels come as LLVM IR, whatever makes code of the others.
 LIBRARY = ("test_library", "test_winograd", "test_panels", "test_blocked", "test_chains")
+
+# `make test` asks for this: whether it passes depends on the commit alone. `make test-all` draws other cases each time.
+settings.register_profile("same-cases", derandomize=True)
 
 
 @pytest.fixture(scope="module", params=RUNNING, ids=str)
