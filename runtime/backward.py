@@ -20,6 +20,7 @@ from mxc.runtime import custom, engine, invoke, tape
 from mxc.runtime.array import Array
 from mxc.runtime.bundle import Bundle, ValuePlace, bundle_of
 from mxc.runtime.cached_op import CachedBackward
+from mxc.runtime.gradient_plans import GradientPlans, forget_memory
 from mxc.runtime.python_gradients import HostBackward, HostOperator
 from mxc.runtime.tape import Leaf, Recorded, RecordedOperator
 
@@ -31,14 +32,14 @@ class _Program:
     """How the gradients of a recorded graph are computed.
 
     made: the nodes of the gradients, without their inputs, and the places of these. first: the position of the first
-    one. sought: what is wanted: kind
-    ("grad" or "aux"), position of the leaf, and place of the value. uses: how often each place is read. bundle: the
-    program as one piece of work; None where an operator is not small.
+    one. sought: what is wanted: kind ("grad" or "aux"), position of the leaf, and place of the value. uses: how often
+    each place is read. bundle: the program as one piece of work; None where an operator is not small. plans: the same
+    compiled; None where it cannot be.
     """
 
     def __init__(self, made: list[tuple[Node, list[ValuePlace]]], sought: list[tuple[str, int, ValuePlace]],
-                 bundle: Bundle | None, first: int):
-        self.made, self.sought, self.bundle, self.first = made, sought, bundle, first
+                 bundle: Bundle | None, plans: GradientPlans | None, first: int):
+        self.made, self.sought, self.bundle, self.first, self.plans = made, sought, bundle, first, plans
         self.uses = Counter([*(place for _, inputs in made for place in inputs), *(place for _, _, place in sought)])
 
 
@@ -144,6 +145,11 @@ def _differentiate(nodes: list[Recorded], leaves: Sequence[Leaf], heads: Sequenc
     program = _program_of(nodes, leaves, heads, is_train, tape.state.recording)
     if program.bundle is not None and program.bundle.is_ready and engine.observer is None:
         return _run_bundle(program, program.bundle, nodes, leaves, heads, head_grads, targets)
+    if program.plans is not None and program.plans.are_due and engine.observer is None:
+        try:
+            return _run_plan(program, program.plans, nodes, leaves, heads, head_grads, is_train, targets)
+        except MXNetError:  # no plan can be made; or an input is wrong, which running it by operators tells as well
+            program.plans = None
     known = len(nodes)
     values = _run(program, nodes, _head_values(heads, head_grads), _direct(program, nodes, leaves, targets))
     found: dict[Node, Array] = {}
@@ -157,39 +163,58 @@ def _differentiate(nodes: list[Recorded], leaves: Sequence[Leaf], heads: Sequenc
     for kind, position, place in program.sought:
         if kind == "aux":
             nodes[position].outputs[0].copy_from(values[place])
-    results = [found[leaf] for leaf in leaves]
-    for leaf, value, target in zip(leaves, results, targets or (), strict=False):
-        assert target is not None
-        if target is value:
-            continue
-        if leaf.request == "add" and value.size:
-            invoke.invoke("elemwise_add", [target, value], {}, [target])
-        else:
-            target.copy_from(value)
-    return results
+    return [_delivered(leaf, found[leaf], target) for leaf, target in _with_targets(leaves, targets)]
+
+
+def _with_targets(leaves: Sequence[Leaf], targets: Sequence[Array | None] | None) -> list[tuple[Leaf, Array | None]]:
+    return list(zip(leaves, targets or [None] * len(leaves), strict=True))
+
+
+def _delivered(leaf: Leaf, value: Array, target: Array | None) -> Array:
+    """The gradient of a leaf, brought to its target, if it has one, as the leaf asks."""
+    if target is None or target.memory is value.memory:
+        return value
+    if leaf.request == "add" and value.size:
+        invoke.invoke("elemwise_add", [target, value], {}, [target])
+    else:
+        target.copy_from(value)
+    return value
 
 
 def _run_bundle(program: _Program, bundle: Bundle, nodes: list[Recorded], leaves: Sequence[Leaf],
                 heads: Sequence[Array], head_grads: Sequence[Array | None],
                 targets: Sequence[Array | None] | None) -> list[Array]:
     """What `_differentiate` does, as one piece of work."""
-    flowing = [None if value is None else _fitting(i, head, value)
-               for i, (head, value) in enumerate(zip(heads, head_grads, strict=True))]
+    flowing = _flowing(heads, head_grads)
     positions = {leaf: i for i, leaf in enumerate(leaves)}
-    results = [Array.empty(leaf.outputs[0].shape, leaf.outputs[0].dtype, leaf.outputs[0].context.computing)
-               if targets is None else targets[i] for i, leaf in enumerate(leaves)]
+    results = [_like(leaf) if target is None else target for leaf, target in _with_targets(leaves, targets)]
     written: list[tuple[Array, bool]] = []
     for kind, position, _ in program.sought:
         node = nodes[position]
         assert isinstance(node, Leaf)
         if kind == "grad":
-            target = results[positions[node]]
-            assert target is not None
-            written.append((target, targets is not None and node.request == "add"))
+            written.append((results[positions[node]], targets is not None and node.request == "add"))
         else:
             written.append((node.outputs[0], False))
     bundle.run(nodes, heads, flowing, written)
-    return results  # type: ignore[return-value]
+    return results
+
+
+def _run_plan(program: _Program, plans: GradientPlans, nodes: list[Recorded], leaves: Sequence[Leaf],
+              heads: Sequence[Array], head_grads: Sequence[Array | None], is_train: bool,
+              targets: Sequence[Array | None] | None) -> list[Array]:
+    """What `_differentiate` does, by a plan."""
+    places: dict[Node, Array] = {}
+    for leaf, target in _with_targets(leaves, targets):
+        places[leaf] = _like(leaf) if target is None or leaf.request == "add" else target
+    where = [places[nodes[position]] if kind == "grad" else None for kind, position, _ in program.sought]
+    values = plans.run(nodes, heads, _flowing(heads, head_grads), is_train, where)
+    for (kind, position, _), value, place in zip(program.sought, values, where, strict=True):
+        if kind == "aux":
+            nodes[position].outputs[0].copy_from(value)
+        elif place is not None and place.memory is not value.memory:  # an input, or a gradient that another one is
+            place.copy_from(value)
+    return [_delivered(leaf, places[leaf], target) for leaf, target in _with_targets(leaves, targets)]
 
 
 def _program_of(nodes: list[Recorded], leaves: Sequence[Leaf], heads: Sequence[Array], is_train: bool,
@@ -223,6 +248,7 @@ def _program_of(nodes: list[Recorded], leaves: Sequence[Leaf], heads: Sequence[A
     if program is None:
         if len(_programs) >= PROGRAMS_KEPT:
             _programs.clear()
+            forget_memory()
         program = _programs[key] = _made_program(nodes, leaves, heads, is_train, again)
     return program
 
@@ -254,9 +280,11 @@ def _made_program(nodes: list[Recorded], leaves: Sequence[Leaf], heads: Sequence
                                                   tuple(joint.dtype(e) for e in node.inputs), is_train))
     sought = [(sink.kind, named[sink.name], (places[entry.node], entry.index))
               for sink, entry in zip(joint.sinks[own:], joint.outputs[own:], strict=True)]
-    bundle = None if again or len(specials) < len(made) else bundle_of(
-        specials, [inputs for _, inputs in made], len(nodes), own, [place for _, _, place in sought])
-    return _Program(made, sought, bundle, len(nodes) + own)
+    if again or len(specials) < len(made):  # it is recorded, or some of it is not run by specializations
+        return _Program(made, sought, None, None, len(nodes) + own)
+    wanted = [place for _, _, place in sought]
+    bundle = bundle_of(specials, [inputs for _, inputs in made], len(nodes), own, wanted)
+    return _Program(made, sought, bundle, GradientPlans(made, len(nodes), own, wanted), len(nodes) + own)
 
 
 def _name_states(nodes: list[Recorded]) -> None:
@@ -275,10 +303,22 @@ def _fitting(i: int, head: Array, value: Array) -> Array:
     return value if value.dtype == head.dtype else invoke.invoke("Cast", [value], {"dtype": head.dtype})[0]
 
 
+def _flowing(heads: Sequence[Array], head_grads: Sequence[Array | None]) -> list[Array | None]:
+    """The gradient of each head; None for ones."""
+    return [None if value is None else _fitting(i, head, value)
+            for i, (head, value) in enumerate(zip(heads, head_grads, strict=True))]
+
+
+def _like(leaf: Leaf) -> Array:
+    """A new array for the gradient of a leaf."""
+    array = leaf.outputs[0]
+    return Array.empty(array.shape, array.dtype, array.context.computing)
+
+
 def _head_values(heads: Sequence[Array], head_grads: Sequence[Array | None]) -> list[Array]:
     """What flows into each output: ones where nothing is given."""
-    return [Array.of(np.ones(head.shape, head.dtype), context=head.context) if value is None else
-            _fitting(i, head, value) for i, (head, value) in enumerate(zip(heads, head_grads, strict=True))]
+    return [Array.of(np.ones(head.shape, head.dtype), context=head.context) if value is None else value
+            for head, value in zip(heads, _flowing(heads, head_grads), strict=True)]
 
 
 def _direct(program: _Program, nodes: list[Recorded], leaves: Sequence[Leaf],

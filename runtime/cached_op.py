@@ -48,24 +48,26 @@ class CachedOp:
 
     inputs: names of the variables, in the order in which calls give their arrays; one that the graph does not read is
     allowed. learned: those that are parameters of a model: what an inference call makes of these alone, as packed
-    weights, is kept from call to call. name: for people.
+    weights, is kept from call to call. name: for people. pools: what ops that are never recorded may share.
     Raises MXNetError for a variable of the graph that is not among the inputs.
     """
 
-    def __init__(self, graph: Graph, inputs: Sequence[str], learned: Sequence[str] = (), name: str = "cached_op"):
+    def __init__(self, graph: Graph, inputs: Sequence[str], learned: Sequence[str] = (), name: str = "cached_op",
+                 pools: Pools | None = None):
         self.graph, self.inputs, self.learned, self.name = graph, tuple(inputs), frozenset(learned), name
         self.read = {node.name for node in graph.variables}
         missing = sorted(self.read.difference(self.inputs))
         if missing:
             raise MXNetError(f"{name}: no array is given for {', '.join(missing)}")
-        self._pools: dict[Context, _Pool] = {}
+        self._pools: Pools = {} if pools is None else pools
         self._forms: dict[Hashable, _Form] = {}
 
     def __call__(self, arrays: Sequence[Array], is_train: bool | None = None, draws: Draws | None = None,
-                 ) -> list[Array]:
+                 targets: Sequence[Array | None] | None = None) -> list[Array]:
         """The outputs, as new arrays, of the graph on `arrays`; recorded when the thread records.
 
         is_train: None for this thread's mode. draws: those of another call, to draw the same random numbers.
+        targets: of each output where it is to go, if it is computed and no input; the results tell where they went.
         Raises MXNetError when the arrays do not fit the graph.
         """
         state = tape.state
@@ -82,7 +84,7 @@ class CachedOp:
                 self._forms.clear()
                 self._pools.clear()
             form = self._forms[key] = _Form(self, arrays, train, wanted)
-        return self.node_by_node(arrays, train) if form.is_empty else form.call(arrays, draws)
+        return self.node_by_node(arrays, train) if form.is_empty else form.call(arrays, draws, targets)
 
     def node_by_node(self, arrays: Sequence[Array], is_train: bool, watch: Watch | None = None) -> list[Array]:
         """The outputs, computed operator by operator, each recorded when the thread records. watch: is told every
@@ -130,6 +132,9 @@ class _Pool:
             self._free.append(place)
 
 
+Pools = dict[Context, _Pool]
+
+
 class _Form:
     """A `CachedOp` on arrays of given shapes and dtypes, in one mode. wanted: the inputs whose gradients may be asked
     for; without any the plan has no backward part. facts: of the outputs. sources: of each output the input that it is,
@@ -149,7 +154,7 @@ class _Form:
         self._operator = CachedOperator(self)
         self._lock, self._compiled, self._gradients = Lock(), None, None  # type: Lock, Compiled | None, CachedOp | None
 
-    def call(self, arrays: Sequence[Array], draws: Draws | None) -> list[Array]:
+    def call(self, arrays: Sequence[Array], draws: Draws | None, targets: Sequence[Array | None] | None) -> list[Array]:
         """The outputs; see CachedOp."""
         context = arrays[0].context.computing if arrays else current_context().home
         pool = self.op.pool_of(context) if not engine.is_inside() else None
@@ -157,8 +162,11 @@ class _Form:
         try:
             bound = self._bound_in(place, arrays)
             written: list[Array] = []  # as an executor's: the input itself, one array for equal outputs
+            read = {a.variable for a in arrays} if targets else set()
             for i, ((shape, dtype), (given, first)) in enumerate(zip(self.facts, self.sources, strict=True)):
+                target = targets[i] if targets else None
                 written.append(arrays[given] if given >= 0 else written[first] if first < i else
+                               target if target is not None and target.variable not in read else
                                Array.empty(shape, dtype, context))
             if draws is None:
                 draw = random.take(context) if bound.plan.draws or bound.plan.has_hosts else (0, 0)

@@ -12,23 +12,21 @@ import math
 import threading
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from mxc.compiler.error import MXNetError, OutOfMemoryError
-from mxc.compiler.graph.graph import Entry, Graph, Node
+from mxc.compiler.graph.graph import Node
 from mxc.compiler.ops import expr, functions
 from mxc.compiler.ops.operator import Kind
 from mxc.compiler.ops.philox import Draws
-from mxc.compiler.plan import Plan, Step
 from mxc.compiler.scalar_functions.records import BUILTINS
 from mxc.compiler.system.forks import Lock
 from mxc.compiler.targets.reference import interpreter
-from mxc.runtime import faults, runner
 from mxc.runtime.array import LARGE, Array
-from mxc.runtime.step_table import StepTable
-from mxc.runtime.storage import MemoryBlock
+from mxc.runtime.eager_code import Code, compiled
 
 # Elements from which on a specialization is compiled at its first call: arithmetic (NumPy is as fast on smaller
 # arrays), other maps and reductions, and the rest (some of whose references are loops in Python).
@@ -110,8 +108,11 @@ class Specialization:
         self.short: Callable[..., np.ndarray] | None = self.function
         if function is None and self.small and not (self.wants_code or self.draws or op.aux) and len(shapes) == 1:
             self.short, self._dtype = self._by_reference, np.dtype(dtypes[0])
+        # A busy machine's waits are no work, but CPU time costs a call of the system (up to 20 us, as long as a small
+        # reference takes), so it is asked for only where a call took long.
+        self._clock: Callable[[], float] = time.perf_counter
         self._slow = 0.0  # seconds of slow calls of the reference so far; -inf: it was compiled, or cannot be
-        self._code: _Code | None = None
+        self._code: Code | None = None
 
     def _by_reference(self, *memory: np.ndarray) -> np.ndarray:
         value = np.asarray(self.values(memory)[0])
@@ -122,17 +123,32 @@ class Specialization:
         _write(made, value)
         return made
 
-    def code(self) -> _Code | None:
+    def _by_code(self, code: Code, *memory: np.ndarray) -> np.ndarray:
+        made = Array.empty(self.shapes[0], self.dtypes[0])
+        code.run([m.__array_interface__["data"][0] for m in memory], [made.address], made.context, (0, 0))
+        return made.memory
+
+    def code(self) -> Code | None:
         """The compiled specialization, where it is worth it and the compiler can make it."""
         if self.wants_code and self._code is None:
             with _lock:
                 if self._code is None:
-                    self._code = _compiled(self)
+                    self._code = self._compiled()
                     self.wants_code = self._code is not None
                     self._slow = -math.inf
+                    if self._code is not None and self._code.is_plain and self._code.brief and not self.op.aux:
+                        self.short = partial(self._by_code, self._code)
         return self._code
 
-    def compute(self, inputs: Sequence[Array], results: Sequence[Array], code: _Code | None,
+    def _compiled(self) -> Code | None:
+        try:
+            return compiled(self.node, self.in_shapes, self.in_dtypes, len(self.shapes), self.is_train)
+        except MXNetError:  # the reference serves what the target does not
+            if self.is_only_code:
+                raise
+            return None
+
+    def compute(self, inputs: Sequence[Array], results: Sequence[Array], code: Code | None,
                 draw: tuple[int, int]) -> None:
         """Write the first outputs to the memory of `results`. code: what `code()` gave. draw: seed and offset."""
         if code is not None:
@@ -153,19 +169,21 @@ class Specialization:
             return interpreter.of_nothing(self.node, memory, self.shapes, self.dtypes, self.is_train)
         if self.refusal:
             raise MXNetError(f"operator {self.op.name}: {self.refusal}")
-        start = time.thread_time()  # CPU time, which does not count the waits of a busy machine
+        start = self._clock()
         try:
             found = self.op.reference(self.params, memory, self.dtypes, self.is_train, Draws(*draw))
         except MemoryError as error:
             raise OutOfMemoryError(f"operator {self.op.name}: out of memory: {error}") from None
-        took = time.thread_time() - start
+        took = self._clock() - start
         if took > SLOW_CALL and not self._moves_many:
-            self._slow += took
-            self.wants_code = self.wants_code or self._slow > COMPILATION
-            self.short = None if self.wants_code else self.short
+            if self._clock is time.thread_time:
+                self._slow += took
+                self.wants_code = self.wants_code or self._slow > COMPILATION
+                self.short = None if self.wants_code else self.short
+            self._clock = time.thread_time
         return found
 
-    def _run_code(self, code: _Code, inputs: Sequence[Array], results: Sequence[Array], draw: tuple[int, int]) -> None:
+    def _run_code(self, code: Code, inputs: Sequence[Array], results: Sequence[Array], draw: tuple[int, int]) -> None:
         """Run the kernels. They may write an output before they have read all inputs, so a result that shares memory
         with an input, or has another dtype, is computed into a new array and copied afterwards."""
         read = {a.variable for a in inputs}
@@ -173,7 +191,8 @@ class Specialization:
                    for r, s, d in zip(results, self.shapes, self.dtypes, strict=False)]
         hidden = zip(self.shapes[len(results):], self.dtypes[len(results):], strict=True)
         where = (*inputs, *results)[0].context
-        code.run(inputs, [*targets, *(Array.empty(s, d, where) for s, d in hidden)], draw)
+        outputs = [*targets, *(Array.empty(s, d, where) for s, d in hidden)]
+        code.run([a.address for a in inputs], [a.address for a in outputs], where, draw)
         for result, target in zip(results, targets, strict=True):
             if target is not result:
                 quiet.run(_write, result.memory, target.memory)
@@ -293,63 +312,3 @@ def _sum(first: np.ndarray, second: np.ndarray, *more: np.ndarray) -> np.ndarray
     for term in more:
         np.add(total, term, out=total)
     return total
-
-
-class _Code:
-    """A compiled specialization: rows of a step table whose addresses are filled in for each call."""
-
-    def __init__(self, compiled: Any):
-        self.compiled, plan = compiled, compiled.plan  # the kernels live as long as `compiled`
-        self.memory = {pool: n for pool, n in (("arena", plan.arena_bytes), ("prepared", plan.prepared_bytes)) if n}
-        self.scratch = plan.scratch_bytes
-        self.places = [(b.pool, b.name, b.offset) for b in plan.buffers]
-        self.raising, self.plan = faults.raising(_steps(plan)), plan
-        self.rows = [(compiled.library.address(s.kernel), s.buffers, s.values, s.units) for s in _steps(plan)]
-
-    def run(self, inputs: Sequence[Array], outputs: Sequence[Array], draw: tuple[int, int]) -> None:
-        """Compute all outputs. draw: seed and offset of the numbers that are drawn."""
-        where = outputs[0].context
-        blocks = {pool: MemoryBlock(n, where) for pool, n in self.memory.items()}
-        scratch = MemoryBlock(self.scratch * runner.num_threads(), where) if self.scratch else None
-        places = {pool: block.address for pool, block in blocks.items()}
-        seed = np.array(draw, np.int64)
-        statuses = np.zeros(self.plan.status_bytes // faults.STATUS, np.int64)
-        for pool, numbers in (("seed", seed), ("status", statuses)):
-            places[pool] = numbers.__array_interface__["data"][0]
-        addresses = []
-        for pool, name, offset in self.places:
-            if pool in ("argument", "aux"):
-                addresses.append(inputs[int(name[1:])].address)
-            elif pool == "output":
-                addresses.append(outputs[int(name)].address)
-            else:
-                addresses.append(places[pool] + offset)
-        runner.run(StepTable([(function, [*(addresses[i] for i in buffers), *values], units)
-                                     for function, buffers, values, units in self.rows],
-                                    0 if scratch is None else scratch.address, self.scratch))
-        faults.check(self.plan, self.raising, statuses)
-
-
-def _steps(plan: Plan) -> list[Step]:
-    return [*plan.steps_of("prepare"), *plan.steps_of("forward")]
-
-
-def _compiled(special: Specialization) -> _Code | None:
-    from mxc.compiler.api import compile_graph  # only now: small arrays need no compiler
-
-    variables = [Node(None, f"i{k}") for k in range(len(special.in_shapes))]
-    node = Node(special.op, "operator", special.op.attrs_of(special.params), special.params,
-                [Entry(v, 0) for v in variables])
-    graph = Graph([Entry(node, i) for i in range(len(special.shapes))])
-    try:
-        made = compile_graph(graph, {f"i{k}": s for k, s in enumerate(special.in_shapes)},
-                             {f"i{k}": d for k, d in enumerate(special.in_dtypes)}, {}, special.is_train,
-                             keeps=False)
-    except MXNetError:  # the reference serves what the target does not
-        if special.is_only_code:
-            raise
-        return None
-    outputs = {b.name for b in made.plan.buffers if b.pool == "output"}
-    if any(s.host is not None for s in _steps(made.plan)) or outputs != {str(i) for i in range(len(special.shapes))}:
-        return None
-    return _Code(made)

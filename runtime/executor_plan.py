@@ -12,7 +12,7 @@ import numpy as np
 from mxc.compiler.error import MXNetError
 from mxc.compiler.plan import Buffer, Step
 from mxc.compiler.system import env
-from mxc.runtime import engine, faults, runner
+from mxc.runtime import costs, faults, runner
 from mxc.runtime.array import Array
 from mxc.runtime.executor_memory import Memory, PreparedStorage
 
@@ -26,9 +26,6 @@ if TYPE_CHECKING:
 Segment = Any
 IN_MEMORY = ("arena", "prepared", "status")
 NOTHING = PreparedStorage(0, None)  # what plans without prepare steps have
-SPEED = 25e9  # bytes in a second that kernels move, about
-SMALL_COST = 1 << 21  # bytes, which a cache holds: a phase that moves fewer takes no longer than a hand-over
-FLOPS_PER_BYTE = 4  # operations of a product that take as long as moving a byte
 
 
 class BoundPlan:
@@ -63,9 +60,9 @@ class BoundPlan:
         reads = {i for step in preparing for i in step.reads}
         self._sources = [a.variable for i in sorted(reads) if (a := self.arrays[i]) is not None]
         self._prepares = bool(preparing)
-        costs = {phase: self._cost(phase) for phase in ("forward", "backward")}
-        self.small = {phase: cost < SMALL_COST for phase, cost in costs.items()}
-        self.brief = {phase: cost < engine.BRIEF * SPEED for phase, cost in costs.items()}
+        expected = {phase: costs.of_phase(self.plan, phase) for phase in ("forward", "backward")}
+        self.small = {phase: costs.is_small(cost) for phase, cost in expected.items()}
+        self.brief = {phase: costs.is_brief(cost) for phase, cost in expected.items()}
         self.draws = any(buffer.pool == "seed" for buffer in self.plan.buffers)
         hosts = [step for step in self.plan.steps if step.host is not None]
         self.has_hosts = bool(hosts)
@@ -73,17 +70,6 @@ class BoundPlan:
                        if (a := self.arrays[i]) is not None and self.plan.buffers[i].pool == "aux"]
         self._prepared = prepared or (memory.prepared_storage(self._preparation(), self.plan.prepared_bytes)
                                       if self._prepares else NOTHING)
-
-    def _cost(self, phase: str) -> float:
-        """How long the phase takes, about, as the bytes that could be moved in that time; infinite where Python or a
-        function of the program's own runs in it."""
-        steps = self.plan.steps_of(phase)
-        cost = sum(self._moved(step) + step.flops // FLOPS_PER_BYTE for step in steps)
-        return math.inf if any(step.host is not None or step.faults is not None for step in steps) else cost
-
-    def _moved(self, step: Step) -> int:
-        """The bytes that a step reads and writes."""
-        return sum(self.plan.buffers[i].nbytes for i in (*step.reads, *step.writes))
 
     def array_of(self, pool: str, name: str) -> Array | None:
         """The array bound to the buffer of that pool and name; None when the plan has no such buffer."""
@@ -182,7 +168,7 @@ class BoundPlan:
                 self._launcher.run(segment)
             if key[1]:
                 end, step = time.perf_counter_ns(), steps[position]
-                moved = self._moved(step)
+                moved = costs.moved(self.plan, step)
                 if observer is not None:
                     observer(step, moved, start, end)
                 if self._is_printed:

@@ -38,6 +38,10 @@ class StepTable:
         """Put another address in the place of an argument of a row."""
         self.words[self._firsts[row] + argument] = address
 
+    def lend(self, scratch: int) -> None:
+        """Have other scratch memory, of the same stride."""
+        self.words[2] = scratch
+
     def rows(self) -> list[list[int]]:
         """(function, arguments*, units, grain) of each step."""
         words = self.words[HEAD:HEAD + ROW * self.words[1]].tolist()

@@ -14,7 +14,7 @@ import pytest
 
 import mxc as mx
 from mxc.compiler.error import MXNetError
-from mxc.runtime import engine, executor_plan
+from mxc.runtime import costs, engine
 from mxc.runtime.executor_plan import BoundPlan
 
 X, Y = mx.sym.Variable("x"), mx.sym.Variable("y")
@@ -113,7 +113,7 @@ def test_a_large_run_is_queued(monkeypatch):
 
 def test_a_brief_run_is_done_in_the_caller_unless_something_is_in_its_way(monkeypatch):
     monkeypatch.setattr(engine, "_engine", engine._Engine())  # with as many workers as are held below
-    monkeypatch.setattr(executor_plan, "SMALL_COST", 0)
+    monkeypatch.setattr(costs, "SMALL_COST", 0)
     executor, gate = bound(X + 1), threading.Event()
     thread, threads = threading.get_ident(), []
     monkeypatch.setattr(BoundPlan, "run", lambda *given, run=BoundPlan.run: (threads.append(threading.get_ident()),
@@ -366,7 +366,7 @@ def test_random_programs_give_what_the_naive_engine_gives(monkeypatch, count):
         enter(piece)
 
     monkeypatch.setattr(engine, "_enter", counted)
-    monkeypatch.setattr(executor_plan, "SMALL_COST", 0)
+    monkeypatch.setattr(costs, "SMALL_COST", 0)
     for brief in (engine.BRIEF, 0.0):  # in the caller, or queued
         monkeypatch.setattr(engine, "BRIEF", brief)
         for array, right in zip(program(False), expected, strict=True):

@@ -200,7 +200,7 @@ def test_a_recorded_loop_is_let_go(n):
     lambda arrays: mx.nd.stack(*arrays).reshape((-1,))])
 def test_joins_compile_nothing(call, monkeypatch):
     """Called joins and divisions of many arrays are NumPy's: no code for each number of arrays."""
-    monkeypatch.setattr("mxc.runtime.eager._compiled", lambda form: pytest.fail("compiled"))
+    monkeypatch.setattr("mxc.runtime.eager.compiled", lambda *args: pytest.fail("compiled"))
     for n in (50, 61):
         arrays = [mx.nd.full((3000,), i) for i in range(n)]
         assert (call(arrays).asnumpy() == np.repeat(np.arange(n), 3000)).all()
