@@ -27,6 +27,8 @@ from mxc.compiler.system.forks import Lock
 from mxc.compiler.targets.reference import interpreter
 from mxc.runtime.array import LARGE, Array
 from mxc.runtime.eager_code import Code, compiled
+from mxc.runtime.steady import Steady
+from mxc.runtime.storage import MemoryBlock
 
 # Elements from which on a specialization is compiled at its first call: arithmetic (NumPy is as fast on smaller
 # arrays), other maps and reductions, and the rest (some of whose references are loops in Python).
@@ -77,8 +79,9 @@ class Specialization:
     work that waits for nothing and changes no other array; None where that does not hold. small: see `engine.push`.
     is_empty: whether some input or output has no elements. in_scope: whether it is for the scope `np_shape` only.
     refusal: why the values of parameters cannot be computed with, or ""; as in MXNet that is told where the result is
-    waited for. is_only_code: whether the reference serves tests only and compiled code alone computes it. wants_code:
-    whether it is to be compiled.
+    waited for. steady: the way of calls whose parameters stay as they are, which gives no hidden outputs; None where
+    there is none. is_only_code: whether the reference serves tests only and compiled code alone computes it.
+    wants_code: whether it is to be compiled.
     """
 
     def __init__(self, node: Node, in_shapes: Sequence[tuple[int, ...]], in_dtypes: Sequence[str],
@@ -111,6 +114,10 @@ class Specialization:
         # A busy machine's waits are no work, but CPU time costs a call of the system (up to 20 us, as long as a small
         # reference takes), so it is asked for only where a call took long.
         self._clock: Callable[[], float] = time.perf_counter
+        names = op.input_names(node.params)
+        learned = [i for i in range(len(in_shapes)) if i >= len(names) or names[i] in op.parameters]
+        can_stay = learned and self.wants_code and self.visible == 1 and not (is_train or self.draws)
+        self.steady = Steady(node, in_shapes, in_dtypes, learned) if can_stay else None
         self._slow = 0.0  # seconds of slow calls of the reference so far; -inf: it was compiled, or cannot be
         self._code: Code | None = None
 
@@ -142,17 +149,19 @@ class Specialization:
 
     def _compiled(self) -> Code | None:
         try:
-            return compiled(self.node, self.in_shapes, self.in_dtypes, len(self.shapes), self.is_train)
+            made = compiled(self.node, self.in_shapes, self.in_dtypes, len(self.shapes), self.is_train)
+            return None if made is None else Code(made)
         except MXNetError:  # the reference serves what the target does not
             if self.is_only_code:
                 raise
             return None
 
     def compute(self, inputs: Sequence[Array], results: Sequence[Array], code: Code | None,
-                draw: tuple[int, int]) -> None:
-        """Write the first outputs to the memory of `results`. code: what `code()` gave. draw: seed and offset."""
+                draw: tuple[int, int], prepared: MemoryBlock | None = None) -> None:
+        """Write the first outputs to the memory of `results`. code, prepared: what `code()` gave, or `steady`. draw:
+        seed and offset."""
         if code is not None:
-            self._run_code(code, inputs, results, draw)
+            self._run_code(code, inputs, results, draw, prepared)
             return
         values = quiet.run(self.values, [a.memory for a in inputs], draw)
         if len(results) > 1:
@@ -183,16 +192,19 @@ class Specialization:
             self._clock = time.thread_time
         return found
 
-    def _run_code(self, code: Code, inputs: Sequence[Array], results: Sequence[Array], draw: tuple[int, int]) -> None:
+    def _run_code(self, code: Code, inputs: Sequence[Array], results: Sequence[Array], draw: tuple[int, int],
+                  prepared: MemoryBlock | None) -> None:
         """Run the kernels. They may write an output before they have read all inputs, so a result that shares memory
         with an input, or has another dtype, is computed into a new array and copied afterwards."""
         read = {a.variable for a in inputs}
         targets = [r if r.dtype == d and r.variable not in read else Array.empty(s, d, r.context)
                    for r, s, d in zip(results, self.shapes, self.dtypes, strict=False)]
-        hidden = zip(self.shapes[len(results):], self.dtypes[len(results):], strict=True)
-        where = (*inputs, *results)[0].context
-        outputs = [*targets, *(Array.empty(s, d, where) for s, d in hidden)]
-        code.run([a.address for a in inputs], [a.address for a in outputs], where, draw)
+        where, outputs = (*inputs, *results)[0].context, targets
+        if prepared is None:
+            hidden = zip(self.shapes[len(results):], self.dtypes[len(results):], strict=True)
+            outputs = [*targets, *(Array.empty(s, d, where) for s, d in hidden)]
+        code.run([a.address for a in inputs], [a.address for a in outputs], where, draw,
+                 0 if prepared is None else prepared.address)
         for result, target in zip(results, targets, strict=True):
             if target is not result:
                 quiet.run(_write, result.memory, target.memory)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mxc.compiler.graph.graph import Entry, Graph, Node
-from mxc.compiler.plan import Plan, Step
 from mxc.runtime import costs, faults, runner
 from mxc.runtime.context import Context
 from mxc.runtime.step_table import StepTable
@@ -20,16 +19,16 @@ Call = Callable[[], None]
 
 
 class Code:
-    """A plan whose tables get the addresses of their arrays in each call. Tables that no call uses are kept.
+    """Phases of a plan as one table, which gets the addresses of its arrays in each call. Tables that no call uses are
+    kept.
 
-    small, brief: see `engine.place`. is_plain: whether it makes its only output of the inputs alone, and raises
+    small, brief: see `engine.place`. is_plain: whether the plan makes its only output of the inputs alone, and raises
     nothing.
     """
 
-    def __init__(self, made: Compiled):
+    def __init__(self, made: Compiled, phases: Sequence[str] = ("prepare", "forward")):
         self._compiled, plan = made, made.plan  # the kernels live as long as it does
-        self._memory = {pool: n for pool, n in (("arena", plan.arena_bytes), ("prepared", plan.prepared_bytes)) if n}
-        steps, address = _steps(plan), made.library.address
+        steps, address = [step for phase in phases for step in plan.steps_of(phase)], made.library.address
         self._rows = [(address(s.kernel), [*[0] * len(s.buffers), *s.numbers(address)], s.units) for s in steps]
         # of each buffer the pool, the position in what is given or in the pool's memory, and where tables have it
         self._places: list[tuple[str, int, list[tuple[int, int]]]] = []
@@ -37,28 +36,28 @@ class Code:
             users = [(row, k) for row, s in enumerate(steps) for k, used in enumerate(s.buffers) if used == number]
             pool, place = ("input", int(b.name[1:])) if b.pool in ("argument", "aux") else \
                 ("output", int(b.name)) if b.pool == "output" else (b.pool, b.offset)
-            self._places.append((pool, place, users))
+            if users:
+                self._places.append((pool, place, users))
         self._scratch, self._raising, self._statuses = plan.scratch_bytes, faults.raising(steps), plan.status_bytes
         self._plan, self._idle = plan, list[tuple[StepTable, Call]]()
-        cost = costs.of_phase(plan, "prepare") + costs.of_phase(plan, "forward")
+        self.prepared_bytes = plan.prepared_bytes
+        cost = sum(costs.of_phase(plan, phase) for phase in phases)
         self.small, self.brief = costs.is_small(cost), costs.is_brief(cost)
         used = [b for b in plan.buffers if b.pool not in ("argument", "aux", "arena", "prepared")]
         self.is_plain = len(used) == 1 and used[0].pool == "output" and not self._raising
 
-    def run(self, inputs: Sequence[int], outputs: Sequence[int], where: Context, draw: tuple[int, int]) -> None:
-        """Compute all outputs. inputs, outputs: their addresses. where: the device whose memory the plan may use. draw:
-        seed and offset of the numbers that are drawn."""
-        places = dict[str, int]()
+    def run(self, inputs: Sequence[int], outputs: Sequence[int], where: Context, draw: tuple[int, int],
+            prepared: int = 0) -> None:
+        """Compute what the phases make. inputs, outputs: their addresses. where: the device whose memory the plan may
+        use. draw: seed and offset of the numbers that are drawn. prepared: the address of what prepare steps made, or
+        make, if that is to be kept."""
+        places = {"prepared": prepared} if prepared else {}
+        sizes = ("arena", self._plan.arena_bytes), ("prepared", 0 if prepared else self.prepared_bytes)
+        blocks = [(pool, MemoryBlock(nbytes, where)) for pool, nbytes in sizes if nbytes]
+        places.update((pool, block.address) for pool, block in blocks)
         if not self.is_plain:
             seed, statuses = np.array(draw, np.int64), np.zeros(self._statuses // faults.STATUS, np.int64)
-            places = {"seed": seed.__array_interface__["data"][0], "status": statuses.__array_interface__["data"][0]}
-        self._run(inputs, outputs, places, where)
-        if self._raising:
-            faults.check(self._plan, self._raising, statuses)
-
-    def _run(self, inputs: Sequence[int], outputs: Sequence[int], places: dict[str, int], where: Context) -> None:
-        blocks = {pool: MemoryBlock(n, where) for pool, n in self._memory.items()}
-        places.update((pool, block.address) for pool, block in blocks.items())
+            places |= {"seed": seed.__array_interface__["data"][0], "status": statuses.__array_interface__["data"][0]}
         try:
             table, call = self._idle.pop()
         except IndexError:  # all are in use by other threads
@@ -74,25 +73,23 @@ class Code:
             table.lend(scratch.address)
         call()
         self._idle.append((table, call))
-
-
-def _steps(plan: Plan) -> list[Step]:
-    return [*plan.steps_of("prepare"), *plan.steps_of("forward")]
+        if self._raising:
+            faults.check(self._plan, self._raising, statuses)
 
 
 def compiled(node: Node, shapes: Sequence[tuple[int, ...]], dtypes: Sequence[str], count: int, is_train: bool,
-             ) -> Code | None:
-    """The code of a node's operator, whose outputs are `count`, on inputs of these shapes and dtypes; None where some
-    of it would run as Python. Raises MXNetError where the target does not serve it."""
+             keeps: bool = False) -> Compiled | None:
+    """A node's operator, compiled for inputs of these shapes and dtypes; its first `count` outputs. None where some of
+    it would run as Python. keeps: see `compile_graph`. Raises MXNetError where the target does not serve it."""
     from mxc.compiler.api import compile_graph  # only now: small arrays need no compiler
 
     assert node.op is not None
     variables = [Node(None, f"i{k}") for k in range(len(shapes))]
     made = Node(node.op, "operator", node.op.attrs_of(node.params), node.params, [Entry(v, 0) for v in variables])
     graph = Graph([Entry(made, i) for i in range(count)])
-    plan = compile_graph(graph, {v.name: s for v, s in zip(variables, shapes, strict=True)},
-                         {v.name: d for v, d in zip(variables, dtypes, strict=True)}, {}, is_train, keeps=False)
-    outputs = {b.name for b in plan.plan.buffers if b.pool == "output"}
-    if any(s.host is not None for s in _steps(plan.plan)) or outputs != {str(i) for i in range(count)}:
+    found = compile_graph(graph, {v.name: s for v, s in zip(variables, shapes, strict=True)},
+                          {v.name: d for v, d in zip(variables, dtypes, strict=True)}, {}, is_train, keeps=keeps)
+    outputs = {b.name for b in found.plan.buffers if b.pool == "output"}
+    if any(s.host is not None for s in found.plan.steps) or outputs != {str(i) for i in range(count)}:
         return None
-    return Code(plan)
+    return found

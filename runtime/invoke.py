@@ -13,6 +13,8 @@ from mxc.runtime import engine, random, tape
 from mxc.runtime.array import Array, semantics
 from mxc.runtime.context import GPU, Context, current_context
 from mxc.runtime.eager import Specialization, quiet
+from mxc.runtime.eager_code import Code
+from mxc.runtime.storage import MemoryBlock
 
 SPECIALS_KEPT = 4096
 
@@ -47,6 +49,13 @@ def invoke(name: str, inputs: Sequence[Array], params: Mapping[str, object], out
         special = special_of(made.node, tuple(made.in_shapes), tuple(made.in_dtypes), train)
     if special.in_scope and not semantics.np_shape:
         _refuse_empty(special.node, special.in_shapes, special.shapes)
+    steady = special.steady.find(inputs) if special.steady is not None and not state.recording else None
+    if steady is not None:
+        code, prepared = steady
+        if free and code.brief:
+            result = Array.empty(special.shapes[0], special.dtypes[0], inputs[0].context.computing)
+            code.run([a.address for a in inputs], [result.address], result.context, (0, 0), prepared.address)
+            return [result]
     if free and special.short is not None:  # nothing to wait for, and a new array: past the engine
         try:
             value = quiet.enter(special.short, *memory)
@@ -60,7 +69,7 @@ def invoke(name: str, inputs: Sequence[Array], params: Mapping[str, object], out
         return [result]
     if out is not None:
         _check_results(name, out, special.shapes[:special.visible])
-    return _run(special, inputs, out, context)[:special.visible]
+    return _run(special, inputs, out, context, steady=steady)[:special.visible]
 
 
 def apply(node: Node, inputs: Sequence[Array], is_train: bool | None = None) -> list[Array]:
@@ -82,9 +91,9 @@ def special_of(node: Node, shapes: tuple[tuple[int, ...], ...], dtypes: tuple[st
 
 
 def _run(special: Specialization, inputs: Sequence[Array], out: Sequence[Array] | None, context: Context | None,
-         hidden: bool = False) -> list[Array]:
+         hidden: bool = False, steady: tuple[Code, MemoryBlock] | None = None) -> list[Array]:
     """Push the work of a specialization, and record it while the thread records. The visible outputs; with `hidden`, or
-    when it is recorded, all of them."""
+    when it is recorded, all of them. steady: what `special.steady` found, if anything."""
     recording, shapes, dtypes = tape.state.recording, special.shapes, special.dtypes
     if recording and out is not None:
         tape.check_writes(special.op.name, out, inputs)
@@ -92,9 +101,9 @@ def _run(special: Specialization, inputs: Sequence[Array], out: Sequence[Array] 
     where = inputs[0].context.computing if inputs else out[0].context if out else (context or current_context()).home
     results += [Array.empty(s, d, where) for s, d in zip(shapes[len(results):count], dtypes[len(results):count],
                                                          strict=True)]
-    code = special.code()
+    code, prepared = steady or (special.code(), None)
     draw = random.take(where) if special.draws else (0, 0)  # now: in the program's order
-    engine.push(lambda: special.compute(inputs, results, code, draw), [a.variable for a in inputs],
+    engine.push(lambda: special.compute(inputs, results, code, draw, prepared), [a.variable for a in inputs],
                 [a.variable for a in results], special.op.name, special.small)
     if recording:
         tape.record(special.op, special.params, inputs, results, special.is_train, special)

@@ -74,7 +74,7 @@ CIRCLES_OF_TYPES = {
     "mxc.compiler.kernel: ir value_text": "a Value prints itself by a function that names a Value",
     "mxc.compiler.targets.cpu.emit: builder transpose": "the builder's transpose takes the builder",
     "mxc.runtime: context storage": "Context.empty_cache calls the pool of memory, which names a Context",
-    "mxc.runtime: array eager tape updates": "an array keeps its prepared update, and names its class",
+    "mxc.runtime: array eager steady tape updates": "an array keeps its prepared update, and names its class",
 }
 # Imported under TYPE_CHECKING, where a type is named and nothing is called.
 TYPES_ONLY = {("ops", "graph"), ("kernel", "functions"), ("passes", "functions"),
