@@ -20,11 +20,13 @@ from mxc.runtime import custom, engine, invoke, tape
 from mxc.runtime.array import Array
 from mxc.runtime.bundle import Bundle, ValuePlace, bundle_of
 from mxc.runtime.cached_op import CachedBackward
-from mxc.runtime.gradient_plans import GradientPlans, forget_memory
+from mxc.runtime.gradient_plans import GradientPlan, forget_memory
 from mxc.runtime.python_gradients import HostBackward, HostOperator
 from mxc.runtime.tape import Leaf, Recorded, RecordedOperator
 
 PROGRAMS_KEPT = 256
+OTHERS = HostBackward, custom.CustomBackward, CachedBackward  # operators that run in ways of their own: no plan has one
+FEW = 2  # nodes; fewer that follow each other cost less one by one than as a plan
 _in_order = attrgetter("number")
 
 
@@ -32,15 +34,32 @@ class _Program:
     """How the gradients of a recorded graph are computed.
 
     made: the nodes of the gradients, without their inputs, and the places of these. first: the position of the first
-    one. sought: what is wanted: kind ("grad" or "aux"), position of the leaf, and place of the value. uses: how often
-    each place is read. bundle: the program as one piece of work; None where an operator is not small. plans: the same
-    compiled; None where it cannot be.
+    one. sought: what is wanted: kind ("grad" or "aux"), position of the leaf, and place of the value. bundle: the
+    program as one piece of work; None where an operator is not small. plans: stretches of the nodes that may be
+    compiled: the position of the first, that behind the last, and the plan. uses: how often each place is read.
     """
 
     def __init__(self, made: list[tuple[Node, list[ValuePlace]]], sought: list[tuple[str, int, ValuePlace]],
-                 bundle: Bundle | None, plans: GradientPlans | None, first: int):
-        self.made, self.sought, self.bundle, self.first, self.plans = made, sought, bundle, first, plans
+                 first: int):
+        self.made, self.sought, self.first = made, sought, first
         self.uses = Counter([*(place for _, inputs in made for place in inputs), *(place for _, _, place in sought)])
+        self.bundle: Bundle | None = None
+        self.plans: dict[int, tuple[int, GradientPlan]] = {}
+
+    def may_compile(self) -> None:
+        """Have a plan for each stretch of nodes that are operators of the table."""
+        start = self.first
+        for position, (node, _) in enumerate([*self.made, (None, [])], self.first):
+            if node is None or isinstance(node.op, OTHERS):
+                if position - start >= FEW:
+                    self.plans[start] = position, self._plan(start, position)
+                start = position + 1
+
+    def _plan(self, start: int, end: int) -> GradientPlan:
+        made = self.made[start - self.first:end - self.first]
+        inside = Counter(place for _, inputs in made for place in inputs)
+        sought = [place for place, count in self.uses.items() if start <= place[0] < end and count > inside[place]]
+        return GradientPlan(made, start, sought)
 
 
 _programs: dict[Hashable, _Program] = {}
@@ -145,13 +164,8 @@ def _differentiate(nodes: list[Recorded], leaves: Sequence[Leaf], heads: Sequenc
     program = _program_of(nodes, leaves, heads, is_train, tape.state.recording)
     if program.bundle is not None and program.bundle.is_ready and engine.observer is None:
         return _run_bundle(program, program.bundle, nodes, leaves, heads, head_grads, targets)
-    if program.plans is not None and program.plans.are_due and engine.observer is None:
-        try:
-            return _run_plan(program, program.plans, nodes, leaves, heads, head_grads, is_train, targets)
-        except MXNetError:  # no plan can be made; or an input is wrong, which running it by operators tells as well
-            program.plans = None
     known = len(nodes)
-    values = _run(program, nodes, _head_values(heads, head_grads), _direct(program, nodes, leaves, targets))
+    values = _run(program, nodes, _head_values(heads, head_grads), is_train, _direct(program, nodes, leaves, targets))
     found: dict[Node, Array] = {}
     for kind, position, place in program.sought:
         if kind == "grad":
@@ -187,7 +201,8 @@ def _run_bundle(program: _Program, bundle: Bundle, nodes: list[Recorded], leaves
     """What `_differentiate` does, as one piece of work."""
     flowing = _flowing(heads, head_grads)
     positions = {leaf: i for i, leaf in enumerate(leaves)}
-    results = [_like(leaf) if target is None else target for leaf, target in _with_targets(leaves, targets)]
+    results = [Array.empty(leaf.outputs[0].shape, leaf.outputs[0].dtype, leaf.outputs[0].context.computing)
+               if target is None else target for leaf, target in _with_targets(leaves, targets)]
     written: list[tuple[Array, bool]] = []
     for kind, position, _ in program.sought:
         node = nodes[position]
@@ -198,23 +213,6 @@ def _run_bundle(program: _Program, bundle: Bundle, nodes: list[Recorded], leaves
             written.append((node.outputs[0], False))
     bundle.run(nodes, heads, flowing, written)
     return results
-
-
-def _run_plan(program: _Program, plans: GradientPlans, nodes: list[Recorded], leaves: Sequence[Leaf],
-              heads: Sequence[Array], head_grads: Sequence[Array | None], is_train: bool,
-              targets: Sequence[Array | None] | None) -> list[Array]:
-    """What `_differentiate` does, by a plan."""
-    places: dict[Node, Array] = {}
-    for leaf, target in _with_targets(leaves, targets):
-        places[leaf] = _like(leaf) if target is None or leaf.request == "add" else target
-    where = [places[nodes[position]] if kind == "grad" else None for kind, position, _ in program.sought]
-    values = plans.run(nodes, heads, _flowing(heads, head_grads), is_train, where)
-    for (kind, position, _), value, place in zip(program.sought, values, where, strict=True):
-        if kind == "aux":
-            nodes[position].outputs[0].copy_from(value)
-        elif place is not None and place.memory is not value.memory:  # an input, or a gradient that another one is
-            place.copy_from(value)
-    return [_delivered(leaf, places[leaf], target) for leaf, target in _with_targets(leaves, targets)]
 
 
 def _program_of(nodes: list[Recorded], leaves: Sequence[Leaf], heads: Sequence[Array], is_train: bool,
@@ -275,16 +273,18 @@ def _made_program(nodes: list[Recorded], leaves: Sequence[Leaf], heads: Sequence
         else:
             places[node] = len(nodes) + own + len(made)
             made.append((Node(node.op, node.name, None, node.params), [(places[e.node], e.index) for e in node.inputs]))
-            if not isinstance(node.op, (HostBackward, custom.CustomBackward, CachedBackward)):
+            if not isinstance(node.op, OTHERS):
                 specials.append(invoke.special_of(made[-1][0], tuple(joint.shape(e) for e in node.inputs),
                                                   tuple(joint.dtype(e) for e in node.inputs), is_train))
     sought = [(sink.kind, named[sink.name], (places[entry.node], entry.index))
               for sink, entry in zip(joint.sinks[own:], joint.outputs[own:], strict=True)]
-    if again or len(specials) < len(made):  # it is recorded, or some of it is not run by specializations
-        return _Program(made, sought, None, None, len(nodes) + own)
-    wanted = [place for _, _, place in sought]
-    bundle = bundle_of(specials, [inputs for _, inputs in made], len(nodes), own, wanted)
-    return _Program(made, sought, bundle, GradientPlans(made, len(nodes), own, wanted), len(nodes) + own)
+    program = _Program(made, sought, len(nodes) + own)
+    if not again:
+        if len(specials) == len(made):
+            program.bundle = bundle_of(specials, [inputs for _, inputs in made], len(nodes), own,
+                                       [place for _, _, place in sought])
+        program.may_compile()
+    return program
 
 
 def _name_states(nodes: list[Recorded]) -> None:
@@ -309,12 +309,6 @@ def _flowing(heads: Sequence[Array], head_grads: Sequence[Array | None]) -> list
             for i, (head, value) in enumerate(zip(heads, head_grads, strict=True))]
 
 
-def _like(leaf: Leaf) -> Array:
-    """A new array for the gradient of a leaf."""
-    array = leaf.outputs[0]
-    return Array.empty(array.shape, array.dtype, array.context.computing)
-
-
 def _head_values(heads: Sequence[Array], head_grads: Sequence[Array | None]) -> list[Array]:
     """What flows into each output: ones where nothing is given."""
     return [Array.of(np.ones(head.shape, head.dtype), context=head.context) if value is None else value
@@ -323,29 +317,54 @@ def _head_values(heads: Sequence[Array], head_grads: Sequence[Array | None]) -> 
 
 def _direct(program: _Program, nodes: list[Recorded], leaves: Sequence[Leaf],
             targets: Sequence[Array | None] | None) -> dict[ValuePlace, Array]:
-    """Where gradients can go that a `CachedBackward` makes: a target that is written, and with nothing else's part."""
+    """Where gradients can go that a plan makes: a target that is written, with nothing else's part, and read by
+    nobody."""
     known = {leaf: target for leaf, target in zip(leaves, targets or (), strict=False) if leaf.request == "write"}
-    cached = {k for k, (node, _) in enumerate(program.made) if isinstance(node.op, CachedBackward)}
     found: dict[ValuePlace, Array] = {}
-    for kind, position, place in program.sought if known and cached else ():
+    read = {nodes[position].outputs[index].variable for position, index in program.uses if position < len(nodes)}
+    for kind, position, place in program.sought if known else ():
         target = known.get(nodes[position])  # type: ignore[call-overload]
-        if kind == "grad" and target is not None and program.uses[place] == 1 and place[0] - program.first in cached:
+        if (kind == "grad" and target is not None and program.uses[place] == 1 and place[0] >= program.first
+                and target.variable not in read):
             found[place] = target
     return found
 
 
-def _run(program: _Program, nodes: list[Recorded], heads: Sequence[Array],
+def _run(program: _Program, nodes: list[Recorded], heads: Sequence[Array], is_train: bool,
          direct: dict[ValuePlace, Array]) -> dict[ValuePlace, Array]:
     """The values of a program; recorded ones are known, others go as soon as nobody needs them. direct: arrays for
-    values that a `CachedBackward` makes."""
+    values that a plan makes."""
     first, uses = len(nodes), dict(program.uses)
     values: dict[ValuePlace, Array] = {}
     for position, index in uses:
         if position < first:
             values[position, index] = tape.at(Entry(nodes[position], index))
-        elif position < first + len(heads):
+        elif position < program.first:
             values[position, index] = heads[position - first]
-    for position, (node, inputs) in enumerate(program.made, first + len(heads)):
+
+    def note(made: Iterable[tuple[ValuePlace, Array]], read: Iterable[ValuePlace]) -> None:
+        values.update((place, value) for place, value in made if place in uses)
+        for place in read:
+            uses[place] -= 1
+            if not uses[place]:
+                values.pop(place, None)
+
+    position, end = program.first, program.first + len(program.made)
+    while position < end:
+        stretch = program.plans.get(position)
+        if stretch is not None and engine.observer is None and stretch[1].is_due:
+            after, plan = stretch
+            try:
+                made = plan.run(values, is_train, direct)
+            except MXNetError:  # no plan can be made; or an input is wrong, which running by operators tells as well
+                del program.plans[position]
+                continue
+            note(zip(plan.sought, made, strict=True),
+                 [place for _, inputs in program.made[position - program.first:after - program.first]
+                  for place in inputs])
+            position = after
+            continue
+        node, inputs = program.made[position - program.first]
         given = [values[place] for place in inputs]
         if isinstance(node.op, CachedBackward):
             step, count = nodes[inputs[-1][0]], node.num_outputs
@@ -353,13 +372,8 @@ def _run(program: _Program, nodes: list[Recorded], heads: Sequence[Array],
             made = node.op.call(step.kept, given, [direct.get((position, i)) for i in range(count)])
         else:
             made = _apply(node, given)
-        for i, value in enumerate(made):
-            if (position, i) in uses:
-                values[position, i] = value
-        for place in inputs:
-            uses[place] -= 1
-            if not uses[place]:
-                del values[place]
+        note((((position, i), value) for i, value in enumerate(made)), inputs)
+        position += 1
     return values
 
 
