@@ -2,6 +2,7 @@
 interrupted."""
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import subprocess
@@ -37,9 +38,11 @@ class Numbers(Dataset):
         return np.full(300, idx, "float32"), idx
 
 
-def blocks() -> list[str]:
-    """The loader's blocks in shared memory."""
-    return [path.name for path in SHARED.glob("mxc_*")] if SHARED.exists() else []
+def blocks(loader: DataLoader | None = None) -> list[str]:
+    """The blocks in shared memory of a loader; of all."""
+    members = [] if loader is None else loader._workers._close.peek()[2][0]
+    begin = tuple(member._name for member in members) or "mxc_"
+    return [path.name for path in SHARED.iterdir() if path.name.startswith(begin)] if SHARED.exists() else []
 
 
 @pytest.fixture(autouse=True)
@@ -47,6 +50,7 @@ def nothing_is_left() -> Iterator[None]:
     before, deadline = blocks(), time.monotonic() + 60
     yield
     while (left := {*blocks()}.difference(before)) and time.monotonic() < deadline:
+        gc.collect()  # of a loader that the traceback of an expected error refers to
         time.sleep(0.05)  # what other tests have at this moment goes away
     assert not left
 
@@ -219,3 +223,41 @@ def is_there(group: int) -> bool:
     except ProcessLookupError:
         return False
     return True
+
+
+class Growing(Numbers):
+    """Examples of more and more elements, and some of no array."""
+
+    def __getitem__(self, idx: int) -> object:
+        return np.full(2000 * (idx // 8), idx, "float32") if idx // 8 != 2 else "none"
+
+
+def test_blocks_serve_again_and_larger_ones_come_where_they_are_needed():
+    loader = DataLoader(Growing(), 8, num_workers=1, prefetch=0, batchify_fn=list)
+    for _ in range(3):
+        made = list(loader)
+        for number, batch in enumerate(made):
+            if number == 2:
+                assert batch == ["none"] * 8
+            else:
+                assert [each.shape for each in batch] == [(2000 * number,)] * 8
+                assert all((each == number * 8 + k).all() for k, each in enumerate(batch))
+        assert 1 <= len(blocks(loader)) <= 2
+    same = DataLoader(Numbers(), 4, num_workers=2)
+    assert [list(numbers(same)) for _ in range(4)] == [list(range(40))] * 4
+    assert len(blocks(same)) <= 2 * (4 + 2)  # what is ahead, and one in the program's hands
+
+
+class Unsendable(Numbers):
+    def __getitem__(self, idx: int) -> object:
+        return (np.zeros(100, "float32"), (lambda: idx) if idx == 3 else idx)
+
+
+def test_a_batch_that_cannot_be_sent_leaves_its_block_to_the_next():
+    loader = DataLoader(Unsendable(), 1, num_workers=1, batchify_fn=list)
+    for _ in range(2):
+        with pytest.raises((AttributeError, TypeError, MXNetError), match="lambda"):
+            list(loader)
+    loader._dataset = Numbers()
+    loader.refresh()
+    assert len(list(loader)) == 40

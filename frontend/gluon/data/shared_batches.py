@@ -1,7 +1,8 @@
 """Batches of arrays that pass from a worker process to the program through shared memory.
 
 A worker writes all arrays of a batch into one block of shared memory and sends its name with the arrays' places; the
-program copies them into arrays of its own and removes the block. So the pipe between them carries no data.
+program copies them into arrays of its own and lends the block to the worker again, for both have its pages by then: to
+get them anew takes longer than most batches. So the pipe between them carries no data.
 """
 from __future__ import annotations
 
@@ -33,59 +34,63 @@ class Packed(NamedTuple):
     tree: Any
 
 
-def pack(batch: Any, name: str) -> Packed:
-    """Put the arrays of a batch (nested lists, tuples and dicts) into a block of shared memory. In the worker.
+class Blocks:
+    """The blocks that one side, a worker or the program, has opened, by name."""
 
-    name: of the block; the program chose it, so it can remove the block of a worker that died.
-    """
-    found: list[tuple[np.ndarray, int]] = []
-    end = 0
+    def __init__(self) -> None:
+        self._open: dict[str, shared_memory.SharedMemory] = {}
 
-    def place(value: Any) -> Any:
-        nonlocal end
-        if isinstance(value, (NDArray, np.ndarray)) and np.dtype(value.dtype).kind != "O":
-            memory = np.ascontiguousarray(value.asnumpy() if isinstance(value, NDArray) else value)
-            found.append((memory, end))
-            made = _Place(end, value.shape, memory.dtype.str, isinstance(value, NDArray))
-            end += -(-memory.nbytes // ALIGNMENT) * ALIGNMENT
-            return made
-        if isinstance(value, dict):
-            return {key: place(each) for key, each in value.items()}
-        if isinstance(value, (list, tuple)) and not hasattr(value, "_fields"):
-            return type(value)([place(each) for each in value])
-        return value
+    def pack(self, batch: Any, name: str, spare: str) -> Packed:
+        """Put the arrays of a batch (nested lists, tuples and dicts) into a block. In the worker.
 
-    tree = place(batch)
-    if not end:
-        return Packed("", _filled(tree, b""))
-    block = shared_memory.SharedMemory(name, create=True, size=end)
-    try:
+        spare: a block of an earlier batch that may be used if it is large enough, or "". name: of a new one; the
+        program chose it, so that it can remove the block of a worker that died.
+        """
+        found: list[tuple[np.ndarray, int]] = []
+        end = 0
+
+        def place(value: Any) -> Any:
+            nonlocal end
+            if isinstance(value, (NDArray, np.ndarray)) and np.dtype(value.dtype).kind != "O":
+                memory = np.ascontiguousarray(value.asnumpy() if isinstance(value, NDArray) else value)
+                found.append((memory, end))
+                made = _Place(end, value.shape, memory.dtype.str, isinstance(value, NDArray))
+                end += -(-memory.nbytes // ALIGNMENT) * ALIGNMENT
+                return made
+            if isinstance(value, dict):
+                return {key: place(each) for key, each in value.items()}
+            if isinstance(value, (list, tuple)) and not hasattr(value, "_fields"):
+                return type(value)([place(each) for each in value])
+            return value
+
+        tree = place(batch)
+        if not end:
+            return Packed("", _filled(tree, b""))
+        if spare and self._open[spare].size >= end:
+            name = spare
+        else:
+            self._open[name] = shared_memory.SharedMemory(name, create=True, size=end)
+            if spare:
+                self._open.pop(spare).close()  # the program removes it
         for memory, offset in found:
-            np.ndarray(memory.shape, memory.dtype, block.buf, offset)[...] = memory
-    finally:
-        block.close()
-    return Packed(name, tree)
+            np.ndarray(memory.shape, memory.dtype, self._open[name].buf, offset)[...] = memory
+        return Packed(name, tree)
 
+    def unpack(self, packed: Packed) -> Any:
+        """The batch, with arrays of the program's own. Raises FileNotFoundError for a block that was removed."""
+        if not packed.name:
+            return packed.tree
+        if packed.name not in self._open:
+            self._open[packed.name] = shared_memory.SharedMemory(packed.name)
+        return _filled(packed.tree, self._open[packed.name].buf)
 
-def unpack(packed: Packed) -> Any:
-    """The batch, with arrays of the program's own; the block is gone afterwards."""
-    if not packed.name:
-        return packed.tree
-    block = shared_memory.SharedMemory(packed.name)
-    try:
-        return _filled(packed.tree, block.buf)
-    finally:
-        block.close()
-        block.unlink()
-
-
-def discard(name: str) -> None:
-    """Remove the block of a batch that nobody wants, if there is one."""
-    if name:
-        with contextlib.suppress(FileNotFoundError):
-            block = shared_memory.SharedMemory(name)
-            block.close()
-            block.unlink()
+    def remove(self, name: str) -> None:
+        """Remove a block, if there is one of that name."""
+        if name:
+            with contextlib.suppress(FileNotFoundError):
+                block = self._open.pop(name, None) or shared_memory.SharedMemory(name)
+                block.close()
+                block.unlink()
 
 
 def _filled(tree: Any, memory: Any) -> Any:

@@ -23,7 +23,7 @@ from multiprocessing import resource_tracker
 from typing import Any
 
 from mxc.compiler.error import MXNetError
-from mxc.gluon.data import shared_batches
+from mxc.gluon.data.shared_batches import Blocks, Packed
 
 Indices = Sequence[Any]
 Batchify = Callable[[list[Any]], Any]
@@ -99,33 +99,27 @@ class Processes(Threads):
         resource_tracker.ensure_running()  # one for all: it removes the blocks when the program is killed
         kind = "fork" if "fork" in multiprocessing.get_all_start_methods() else "spawn"
         context: Any = multiprocessing.get_context(kind)
-        self._blocks: set[str] = set()
         members: list[_Process] = []
         for _ in range(count):
             inherited = [member.pipe for member in members] if kind == "fork" else []
-            members.append(_Process(context, inherited, dataset, batchify, self._blocks))
+            members.append(_Process(context, inherited, dataset, batchify))
         super().__init__([member.make for member in members])
-        self._close = weakref.finalize(self, _end, members, self._blocks, os.getpid())
+        self._close = weakref.finalize(self, _end, members, os.getpid())
 
     def received(self, future: Future) -> Any:
         """The batch, in arrays of the program's. Raises what the dataset raised, WorkerEnded when the process ended."""
-        packed = super().received(future)
+        process, packed = super().received(future)
         try:
-            return shared_batches.unpack(packed)
+            return process.blocks.unpack(packed)
         except FileNotFoundError:  # `close` has removed it
             raise WorkerEnded(CLOSED) from None
         finally:
-            self._blocks.discard(packed.name)
+            process.lend(packed)
 
     def discard(self, future: Future) -> None:
-        """Nobody wants this batch: its memory is given back when it is made."""
+        """Nobody wants this batch: its memory serves another one when it is made."""
         if not future.cancel():
-            future.add_done_callback(self._drop)
-
-    def _drop(self, future: Future) -> None:
-        if not future.cancelled() and future.exception() is None:
-            shared_batches.discard(future.result().name)
-            self._blocks.discard(future.result().name)
+            future.add_done_callback(_drop)
 
     def close(self) -> None:
         """End the processes, whatever they do, and remove what they left in shared memory."""
@@ -134,33 +128,63 @@ class Processes(Threads):
 
 
 class _Process:
-    """A worker process, and the program's end of its pipe."""
+    """A worker process, and the program's end of its pipe. blocks: those of shared memory that the program opened."""
 
     _numbers = itertools.count()
 
-    def __init__(self, context: Any, inherited: list[Any], dataset: Any, batchify: Batchify, blocks: set[str]):
+    def __init__(self, context: Any, inherited: list[Any], dataset: Any, batchify: Batchify):
         self.pipe, other = context.Pipe()
         self.process = context.Process(target=_serve, args=(other, [*inherited, self.pipe], dataset, batchify),
                                        name="mxc-loader", daemon=True)
         self.process.start()
         other.close()  # the pipe ends with the process
-        self._blocks, self._name = blocks, f"mxc_{secrets.token_hex(5)}"
+        self.blocks, self._name = Blocks(), f"mxc_{secrets.token_hex(5)}"
+        self._names: set[str] = set()  # of all blocks that there are, or may be
+        self._spare: list[str] = []  # of those with no batch in them
 
-    def make(self, indices: Indices) -> shared_batches.Packed:
+    def make(self, indices: Indices) -> tuple[_Process, Packed]:
         """A batch, in shared memory. Raises WorkerEnded when the process ends instead."""
-        name = f"{self._name}_{next(_Process._numbers)}"
-        self._blocks.add(name)
+        name, spare = f"{self._name}_{next(_Process._numbers)}", self._spare.pop() if self._spare else ""
+        self._names.add(name)
         try:
-            self.pipe.send((name, indices))
+            self.pipe.send((name, spare, indices))
             packed, error, trace = self.pipe.recv()
         except (EOFError, OSError) as end:
             raise WorkerEnded("a worker process of the DataLoader ended suddenly: it was killed, or ran out of memory. "
                              "Another pass starts new ones; num_workers=0 reads in the program itself") from end
-        if packed is None or packed.name != name:
-            self._blocks.discard(name)
+        used = "" if packed is None else packed.name
+        if used == name:
+            self._remove(spare)  # it was too small
+        else:
+            self._names.discard(name)
+            if spare and used != spare:
+                self._spare.append(spare)
         if error is not None:
+            if packed is not None:
+                self.lend(packed)
             raise error from WorkerTraceback(trace)
-        return packed
+        return self, packed
+
+    def lend(self, packed: Packed) -> None:
+        """Let a block serve another batch."""
+        if packed.name in self._names:
+            self._spare.append(packed.name)
+
+    def _remove(self, name: str) -> None:
+        self._names.discard(name)
+        self.blocks.remove(name)
+
+    def remove_all(self) -> None:
+        """Remove all blocks, when the process has ended."""
+        for name in tuple(self._names):
+            self._remove(name)
+
+
+def _drop(future: Future) -> None:
+    """The batch of a pass that was left is made, or not: its block may serve another one."""
+    if not future.cancelled() and future.exception() is None:
+        process, packed = future.result()
+        process.lend(packed)
 
 
 def _work(tasks: queue.SimpleQueue[Task], make: Callable[[Indices], Any]) -> None:
@@ -182,15 +206,16 @@ def _serve(pipe: Any, inherited: Sequence[Any], dataset: Any, batchify: Batchify
     for other in inherited:
         other.close()
     threading.Thread(target=_end_with_program, daemon=True).start()
+    blocks = Blocks()
     while True:
         try:
-            name, indices = pipe.recv()
+            name, spare, indices = pipe.recv()
         except (EOFError, OSError):
             return
         packed = error = None
         trace = ""
         try:
-            packed = shared_batches.pack(batchify([dataset[i] for i in indices]), name)
+            packed = blocks.pack(batchify([dataset[i] for i in indices]), name, spare)
         except Exception as raised:
             error, trace = _sendable(raised), traceback.format_exc()
         try:
@@ -198,7 +223,8 @@ def _serve(pipe: Any, inherited: Sequence[Any], dataset: Any, batchify: Batchify
         except OSError:
             return
         except Exception as unsendable:  # what is no array is pickled
-            pipe.send((None, _sendable(unsendable), traceback.format_exc()))
+            assert packed is not None
+            pipe.send((Packed(packed.name, None), _sendable(unsendable), traceback.format_exc()))
 
 
 def _end_with_program() -> None:
@@ -218,14 +244,13 @@ def _sendable(error: Exception) -> Exception:
     return error
 
 
-def _end(members: Sequence[_Process], blocks: set[str], process: int) -> None:
-    """Kill the processes, and remove the blocks that nobody took."""
+def _end(members: Sequence[_Process], process: int) -> None:
+    """Kill the processes, and remove their blocks."""
     if process != os.getpid():
         return  # a fork's copy: they are not its own
     for member in members:
         member.process.kill()
     for member in members:
         member.process.join(JOIN)
-    for name in tuple(blocks):
-        shared_batches.discard(name)
-    blocks.clear()
+    for member in members:
+        member.remove_all()
