@@ -29,6 +29,7 @@ GENERATED = "modules that MXNet generates: op, contrib, image, linalg and sparse
 DLPACK = "DLPack's structures in C: NumPy reads and makes them here"
 PACKAGE = "a package that mxc does not need"
 OTHER_TOOLS = "tools and bindings around MXNet, for its documentation, Torch, TVM and CUDA"
+OPENCV = "OpenCV, which mxc imports when an image is decoded"
 PARTS = "needs a part of MXNet that mxc does not have yet"
 MISSING = {
     ("mxnet", NUMPY): "np np_symbol npx numpy numpy_dispatch_protocol numpy_extension numpy_op_fallback "
@@ -111,6 +112,7 @@ MISSING = {
                                               "worker_loop_v1",
     ("mxnet.gluon.data.dataloader", NUMPY): "_mx_np rebuild_np_ndarray reduce_np_ndarray",
     ("mxnet.gluon.contrib", PARTS): "cnn", ("mxnet.gluon.contrib.estimator", PRIVATE): "utils",
+    ("mxnet.recordio", OPENCV): "cv2",
     ("mxnet.rnn.rnn_cell", PRIVATE): "_cells_begin_state _cells_pack_weights _cells_state_info _cells_state_shape "
                                      "_cells_unpack_weights",
 }

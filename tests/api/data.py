@@ -1,5 +1,5 @@
-"""Iterators over data, and recurrent cells as symbols."""
-SECTIONS = ("mxnet.io", "mxnet.rnn")
+"""Iterators over data, files of records, and recurrent cells as symbols."""
+SECTIONS = ("mxnet.io", "mxnet.rnn", "mxnet.recordio")
 
 IMAGES = "iterators over images are not there yet"
 EXCEPTIONS = {

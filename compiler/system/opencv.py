@@ -1,0 +1,94 @@
+"""Images in memory: decoded, encoded, resized and framed by OpenCV, which is imported when one is.
+
+Images are NumPy arrays (height, width, channels). OpenCV's own order of colours is blue, green, red.
+"""
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from mxc.compiler.error import MXNetError
+
+_JPEG, _PNG = (".jpg", ".jpeg"), (".png",)
+_library: Any = None
+
+
+def library() -> Any:
+    """The module cv2. Raises MXNetError, which says what to install, where it cannot be imported."""
+    global _library
+    if _library is None:
+        try:
+            import cv2
+        except ImportError as error:
+            raise MXNetError(f"images are decoded and resized by OpenCV, which cannot be imported ({error}): "
+                             "`pip install 'mxc-compiler[image]'`") from None
+        if hasattr(os, "register_at_fork"):  # A forked process must not wait for threads that it does not have.
+            os.register_at_fork(after_in_child=lambda: cv2.setNumThreads(0))
+        _library = cv2
+    return _library
+
+
+def _done(what: str, function: Callable[[], Any]) -> Any:
+    """What a function of OpenCV's gives; its errors as MXNetErrors."""
+    try:
+        return function()
+    except _library.error as error:
+        raise MXNetError(f"{what}: OpenCV says: {getattr(error, 'err', '') or error}") from None
+
+
+def decoded(content: bytes | np.ndarray, flag: int, to_rgb: bool = False) -> np.ndarray:
+    """The pixels of an encoded image, JPEG, PNG and others, as OpenCV has them: uint8 (height, width, 3), or for grey
+    images (height, width).
+
+    flag: 1 for colours, 0 for grey, -1 for what the image has. Raises MXNetError for bytes that are no image.
+    """
+    cv2 = library()
+    raw = np.frombuffer(content, np.uint8)
+    image = _done("decoding an image", lambda: cv2.imdecode(raw, flag)) if raw.size else None
+    if image is None:
+        raise MXNetError(f"decoding an image: expected the bytes of an image, JPEG, PNG or another that OpenCV reads, "
+                         f"got {raw.size} bytes that begin {raw[:8].tobytes().hex() or 'nowhere'}")
+    return cv2.cvtColor(image, cv2.COLOR_BGR2RGB) if to_rgb and image.ndim == 3 else image
+
+
+def encoded(image: np.ndarray, quality: int, ending: str) -> bytes:
+    """The bytes of an image file of the kind that `ending` (".jpg", ".png") says. quality: of JPEG 1 to 100, of PNG 0
+    to 9, of others without meaning. Raises MXNetError for what OpenCV does not encode."""
+    cv2 = library()
+    kind = ending.lower()
+    settings = [cv2.IMWRITE_JPEG_QUALITY, quality] if kind in _JPEG else \
+        [cv2.IMWRITE_PNG_COMPRESSION, quality] if kind in _PNG else []
+    is_done, content = _done(f"encoding an image as {ending}", lambda: cv2.imencode(ending, image, settings))
+    if not is_done:
+        raise MXNetError(f"encoding an image as {ending}: failed to encode image")
+    return content.tobytes()
+
+
+def resized(image: np.ndarray, width: int, height: int, interpolation: int) -> np.ndarray:
+    """An image in another size. interpolation: 0 nearest, 1 bilinear, 2 cubic, 3 area, 4 Lanczos.
+
+    Raises MXNetError for a dtype other than uint8, float32 and float64, and for another interpolation.
+    """
+    cv2 = library()
+    if image.dtype.name not in ("uint8", "float32", "float64"):
+        raise MXNetError(f"resizing an image: expected the dtype uint8, float32 or float64, got {image.dtype}")
+    had = cv2.ipp.useIPP()
+    cv2.ipp.setUseIPP(False)  # Intel's library rounds otherwise than OpenCV's own code, with which MXNet is built.
+    try:
+        made = _done("resizing an image",
+                     lambda: cv2.resize(np.ascontiguousarray(image), (width, height), interpolation=interpolation))
+    finally:
+        cv2.ipp.setUseIPP(had)
+    return made.reshape(height, width, image.shape[2])
+
+
+def framed(image: np.ndarray, sides: tuple[int, int, int, int], kind: int, values: Sequence[float]) -> np.ndarray:
+    """An image with a border of (top, bottom, left, right) pixels. kind: 0 of `values`, one for each channel; 1 the
+    nearest pixel, 2 reflected with the outermost pixel, 3 wrapped, 4 reflected without it."""
+    cv2 = library()
+    made = _done("making a border", lambda: cv2.copyMakeBorder(np.ascontiguousarray(image), *sides, kind,
+                                                               value=tuple(values)))
+    return made.reshape(*made.shape[:2], image.shape[2])
