@@ -106,7 +106,8 @@ class Specialization:
         # A kernel of a join or division serves one number of arrays only, and copies no faster than NumPy.
         self._moves_many = op.kind == Kind.INJECTIVE and len(in_shapes) + len(shapes) > FEW_ARRAYS
         is_large = elements >= least or self.is_only_code  # of these the references are Python
-        self.wants_code = is_large and not (self.is_empty or self._moves_many or self.refusal)
+        is_host = op.kind is Kind.OPAQUE and op.rules.keys().isdisjoint(("decompose", "routine"))  # has no kernel
+        self.wants_code = is_large and not (self.is_empty or self._moves_many or self.refusal or is_host)
         self.function = None if self.wants_code else function
         self.short: Callable[..., np.ndarray] | None = self.function
         if function is None and self.small and not (self.wants_code or self.draws or op.aux) and len(shapes) == 1:

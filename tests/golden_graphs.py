@@ -9,7 +9,8 @@ from mxc.compiler.ops import table
 from mxc.compiler.ops.infer import input_names
 
 TOLERANCE = {"float16": (1e-2, 4e-3), "float32": (1e-4, 1e-5), "float64": (1e-9, 1e-11)}
-ROUGH = ("LeakyReLU", "degrees", "radians")  # MXNet computes these with float32 constants whatever the dtype
+# MXNet computes these in float32, or with float32 constants, whatever the dtype.
+ROUGH = ("LeakyReLU", "degrees", "radians", *(f"_image_random_{kind}" for kind in ("contrast", "saturation", "hue")))
 
 # Gradients in which we differ from MXNet on purpose: docs/differences.md.
 OURS = ("Pooling-avg_full-float32", "Pooling-avg_3d_pad-float32", "LeakyReLU-selu", "SoftmaxActivation-instance",
@@ -41,6 +42,8 @@ def requests_of(answer: Answer) -> dict[str, str]:
 
 def tolerance(answer: Answer, dtype: str) -> tuple[float, float]:
     """Relative and absolute: that of the coarsest float dtype among the inputs and the result; integers are exact."""
+    if answer.case.op == "_image_random_hue" and dtype == "uint8":
+        return 0.0, 1.0  # Kernels add up in another order, so about a whole number one less may come of it.
     floats = {i.dtype for i in answer.case.inputs} | {dtype} | ({"float32"} if answer.case.op in ROUGH else set())
     return next((limits for name, limits in TOLERANCE.items() if name in floats), (0.0, 0.0))
 

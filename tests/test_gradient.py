@@ -220,7 +220,8 @@ def differentiable() -> list[Case]:
     """The cases of every operator whose gradient is its derivative: not of those that pass it straight through."""
     found = []
     for op in table.all_operators():
-        if op.inputs and op.differentiable and not is_loss(op) and not op.name.endswith("_ste"):
+        straight = op.name.endswith("_ste") or (op.family == "image" and op.grad == {"data": "og"})
+        if op.inputs and op.differentiable and not is_loss(op) and not straight:
             found += cases(op)
     return found
 
