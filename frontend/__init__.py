@@ -14,8 +14,8 @@ VERSION = "0.1.0"  # mxc's version, the one in pyproject.toml
 __version__ = "1.9.1"  # the version of MXNet whose interface mxc has: programs compare it with what they need
 
 # Modules under other names, and names that live in modules.
-_MODULES = {"sym": "symbol", "nd": "ndarray", "rnd": "random", "runtime": "runtime", "init": "initializer",
-            "kv": "kvstore", "mod": "module", "mon": "monitor", "viz": "visualization"}
+_MODULES = {"sym": "symbol", "nd": "ndarray", "rnd": "random", "runtime": "runtime", "img": "image",
+            "init": "initializer", "kv": "kvstore", "mod": "module", "mon": "monitor", "viz": "visualization"}
 _NAMES = {
     "AttrScope": "attribute", "MXNetError": "base", "load": "artifact",
     "Context": "context", "cpu": "context", "cpu_pinned": "context", "current_context": "context", "gpu": "context",

@@ -5,6 +5,6 @@ from typing import Any
 
 
 def __getattr__(name: str) -> Any:
-    from mxc.ndarray import functions
+    from mxc.ndarray import decoding, functions
 
-    return functions.lookup(name)
+    return decoding.FUNCTIONS.get(name) or functions.lookup(name)

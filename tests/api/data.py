@@ -1,5 +1,5 @@
-"""Iterators over data, files of records, and recurrent cells as symbols."""
-SECTIONS = ("mxnet.io", "mxnet.rnn", "mxnet.recordio")
+"""Iterators over data, files of records, images, and recurrent cells as symbols."""
+SECTIONS = ("mxnet.io", "mxnet.rnn", "mxnet.recordio", "mxnet.image")
 
 IMAGES = "iterators over images are not there yet"
 EXCEPTIONS = {
