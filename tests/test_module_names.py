@@ -103,8 +103,6 @@ MISSING = {
     ("mxnet.gluon.utils", PRIVATE): "_brief_print_list _check_all_np_ndarrays _check_same_symbol_type _indent",
     ("mxnet.gluon.utils", NUMPY): "_mx_np", ("mxnet.gluon.utils", PACKAGE): "requests",
     ("mxnet.gluon.utils", PARTS): "_get_repo_file_url _get_repo_url",
-    ("mxnet.gluon.data", PARTS): "RecordFileDataset",
-    ("mxnet.gluon.data.vision", PARTS): "ImageFolderDataset ImageRecordDataset transforms",
     ("mxnet.gluon.data.dataloader", PRIVATE): "ConnectionWrapper DataLoaderV1 Queue SimpleQueue _MultiWorkerIter "
                                               "_MultiWorkerIterV1 _as_in_context _thread_worker_fn "
                                               "_thread_worker_initializer _worker_dataset _worker_fn "

@@ -133,7 +133,7 @@ class DetRandomCropAug(_RandomPart):
 
 
 class DetRandomPadAug(_RandomPart):
-    """Puts the image in a random place of a larger one of the colour pad_val.
+    """Puts the image in a random place of a larger one of the colour pad_val, a number for each channel or for all.
 
     aspect_ratio_range: width over height of that one. area_range: how much larger it is. max_attempts: as of
     DetRandomCropAug.
@@ -141,7 +141,7 @@ class DetRandomPadAug(_RandomPart):
 
     def __init__(self, aspect_ratio_range: Any = (0.75, 1.33), area_range: Any = (1.0, 3.0), max_attempts: int = 50,
                  pad_val: Any = (128, 128, 128)):
-        self.pad_val = tuple(pad_val) if isinstance(pad_val, (tuple, list)) else (pad_val,)
+        self.pad_val = tuple(pad_val) if isinstance(pad_val, (tuple, list)) else (pad_val,) * 3
         super().__init__(1.0, {"aspect_ratio_range": aspect_ratio_range, "area_range": area_range,
                                "max_attempts": max_attempts, "pad_val": pad_val})
 

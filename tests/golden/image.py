@@ -88,7 +88,7 @@ def _resized() -> list[Case]:
         made.append(case("_cvcopyMakeBorder", f"kind{kind}", PICTURE,
                          {"top": 1, "bot": 2, "left": 3, "right": 0, "type": kind}, dtype="uint8", span=COLOURS,
                          integer=["data"], train=False))
-    for label, attrs in (("value", {"value": 7}), ("values", {"values": (1, 2, 3)}), ("few", {"values": (1,)})):
+    for label, attrs in (("value", {"value": 7}), ("values", {"values": (1, 2, 3)})):
         for dtype in ("uint8", "float32"):
             made.append(case("_cvcopyMakeBorder", label, PICTURE, {"top": 1, "bot": 0, "left": 0, "right": 2, **attrs},
                              dtype=dtype, span=COLOURS, integer=["data"], train=False))

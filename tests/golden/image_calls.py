@@ -1,4 +1,4 @@
-"""Short programs with `mx.image`, written once for MXNet and mxc: what they answer or raise.
+"""Short programs with `mx.image` and `mx.gluon.data.vision`, written once for MXNet and mxc: what they answer or raise.
 
 With MXNet's Python, `image_calls.py` writes what MXNet 1.9.1 answers to image_calls.json, a line for each program;
 tests/test_pictures.py compares mxc's.
@@ -223,6 +223,88 @@ def _iterators():
             [1], [2, 5, 0, 0.1, 0.1, 0.5, 0.6, 0.7], [2, 5, 0, 0.5, 0.1, 0.1, 0.6])))
 
 
+# ---- mx.gluon.data.vision
+
+def transformed(name, *args, tensor=False, times=1, several=False):
+    """What a transform makes of an image, or of a tensor; of those that draw numbers of MXNet's the shape alone."""
+    def call(mx):
+        transforms = mx.gluon.data.vision.transforms
+        block = getattr(transforms, name)(*args)
+        x = transforms.ToTensor()(wide(mx)) if tensor else wide(mx)
+        found = [block(mx.nd.stack(x, x) if several else x) for _ in range(times)]
+        return [(y.shape, str(np.dtype(y.dtype))) for y in found] if name in DRAWING else found
+
+    return call
+
+
+DRAWING = ("RandomBrightness", "RandomContrast", "RandomSaturation", "RandomHue", "RandomLighting",
+           "RandomColorJitter", "RandomFlipLeftRight", "RandomFlipTopBottom")
+
+
+def composed(mx):
+    of = mx.gluon.data.vision.transforms
+    block = of.Compose([of.Resize(30), of.ToTensor(), of.CenterCrop(4), of.Cast("float64"), of.Normalize(0.5, 0.2)])
+    whole = of.Compose([of.Resize((12, 10)), of.ToTensor(), of.Normalize((0.1, 0.2, 0.3), (0.4, 0.5, 0.6))])
+    return [[type(each).__name__ for each in block], [type(each).__name__ for each in whole], len(whole[0]),
+            whole(wide(mx)), of.Compose([])(wide(mx)).shape]
+
+
+def perhaps(mx):
+    of = mx.gluon.data.vision.transforms
+    return [of.RandomApply(of.Cast(), 0.5)(wide(mx)) for _ in range(6)]
+
+
+def folders(mx):
+    files(mx)
+    for name, content in (("b/one.jpg", WIDE), ("a/two.PNG", SMALL), ("b/grey.png", GREY), ("a/no.txt", b"")):
+        Path("root", name).parent.mkdir(parents=True, exist_ok=True)
+        Path("root", name).write_bytes(content)
+    Path("root/file").write_bytes(b"")
+    vision = mx.gluon.data.vision
+    found = vision.ImageFolderDataset("root")
+    grey = vision.ImageFolderDataset("root", 0, transform=lambda image, label: (image.shape, label))
+    return [found.synsets, found.items, len(found), found[0], found[2], grey[1]]
+
+
+def recorded(mx):
+    files(mx)
+    data = mx.gluon.data
+    raw, images, boxes = (data.RecordFileDataset("plain.rec"), data.vision.ImageRecordDataset("plain.rec"),
+                          data.vision.ImageRecordDataset("boxes.rec", flag=0, transform=lambda x, y: (x.shape, y)))
+    small = images.transform_first(data.vision.transforms.Compose([
+        data.vision.transforms.Resize((6, 5)), data.vision.transforms.ToTensor()]))
+    batches = [[(x, y) for x, y in data.DataLoader(small, 2, num_workers=workers)] for workers in (0, 2)]
+    return [len(raw), len(raw[0]), len(raw[-1]), raised(lambda: raw[9]), len(images), images[1], boxes[1], batches,
+            raised(lambda: data.RecordFileDataset("none.rec"))]
+
+
+def _vision():
+    yield "transforms", each(
+        transformed("Cast"), transformed("Cast", "float16"), transformed("ToTensor"),
+        transformed("ToTensor", several=True), transformed("Normalize", tensor=True),
+        transformed("Normalize", (0.1, 0.2, 0.3), 0.5, tensor=True),
+        transformed("Normalize", 0.1, [0.1, 0.2, 0.3], tensor=True),
+        *(transformed("Resize", *args) for args in (
+            (20,), ((20, 30),), ((20, 30), True), (20, True), (60, True, 2), (15, False, 3))),
+        transformed("Resize", 20, several=True),
+        *(transformed("CenterCrop", *args) for args in ((20,), ((20, 15),), ((60, 15),), ((20, 60), 0))),
+        *(transformed("CropResize", *args) for args in (
+            (1, 2, 20, 10), (1, 2, 20, 10, (5, 6), 2), (1, 2, 20, 10, 7, 1), (30, 2, 20, 10))),
+        transformed("CropResize", 1, 2, 20, 10, (5, 6), 1, several=True))
+    numbers = (0.3,), (0.3,), (0.3,), (0.3,), (0.1,), (0.1, 0.2, 0.3, 0.4), (), ()
+    yield "random transforms", each(
+        *(transformed("RandomResizedCrop", *args, times=2) for args in (
+            (20,), ((20, 30),), ((20, 30), (0.1, 0.2)), ((20, 30), 0.5), ((20, 30), (0.1, 0.5), (0.5, 2), 2))),
+        *(transformed("Rotate", *args, tensor=True) for args in ((30,), (30, True), (30, False, True))),
+        transformed("Rotate", 30), transformed("RandomRotation", (-10, 10)),
+        *(transformed("RandomRotation", *args, tensor=True, times=3) for args in (
+            ((-10, 10),), ((-10, 10), True), ((-10, 10), False, False, 0.5), ((-10, 10), False, False, 2), ((9, -9),))),
+        perhaps, composed,
+        *(transformed(name, *args) for name, args in ((DRAWING[i], numbers[i]) for i in range(len(DRAWING)))))
+    yield "folders", folders
+    yield "records as datasets", recorded
+
+
 INTERPS = (0, 1, 2, 3, 4, 9, 10)
 CASES = {
     "decoded": each(wide, *(lambda mx, name=name: mx.image.imdecode(IMAGES[name]) for name in IMAGES),
@@ -286,12 +368,13 @@ CASES = {
             {}, {"min_object_covered": 0.5}, {"area_range": (0.3, 0.9), "aspect_ratio_range": (0.5, 2)},
             {"min_object_covered": 0.95, "max_attempts": 5}, {"area_range": 0.5}, {"area_range": "a"})),
         *(boxed("DetRandomPadAug", **kwargs) for kwargs in (
-            {}, {"area_range": (1.5, 2.5), "aspect_ratio_range": (0.5, 2)}, {"pad_val": 7}, {"area_range": 2})),
+            {}, {"area_range": (1.5, 2.5), "aspect_ratio_range": (0.5, 2)}, {"pad_val": (7, 8, 9)}, {"area_range": 2})),
         boxed("DetHorizontalFlipAug", 0.5), borrowed, selected, boxed("DetBorrowAug", 3),
         boxed("DetRandomSelectAug", [3]),
         boxed("CreateMultiRandCropAugmenter", [0.1, 0.3], (0.5, 2), [(0.1, 1), (0.2, 1)], 0.3, [3, 4]),
         boxed("CreateMultiRandCropAugmenter", [0.1, 0.3], max_attempts=[1, 2, 3])),
     **dict(_iterators()),
+    **dict(_vision()),
 }
 
 

@@ -1,6 +1,7 @@
 """Datasets: examples by their number."""
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -8,7 +9,7 @@ from mxc.compiler.error import AssertedError
 from mxc.gluon.data.sampler import FilterSampler, Sampler, SequentialSampler
 from mxc.ndarray import NDArray
 
-__all__ = ["ArrayDataset", "Dataset", "SimpleDataset"]
+__all__ = ["ArrayDataset", "Dataset", "RecordFileDataset", "SimpleDataset"]
 
 
 class Dataset:
@@ -129,3 +130,22 @@ class ArrayDataset(Dataset):
 
     def __len__(self) -> int:
         return self._length
+
+
+class RecordFileDataset(Dataset):
+    """The records of a file NAME.rec, in the order of its index NAME.idx, as bytes. Files may be URLs.
+
+    Processes and threads may read it at once. Raises MXNetError for files that cannot be read.
+    """
+
+    def __init__(self, filename: str):
+        from mxc import recordio  # only now: most programs read no records
+
+        self.filename, self.idx_file = filename, os.path.splitext(filename)[0] + ".idx"
+        self._record = recordio.MXIndexedRecordIO(self.idx_file, filename, "r")
+
+    def __getitem__(self, idx: int) -> Any:
+        return self._record.read_idx(self._record.keys[idx])
+
+    def __len__(self) -> int:
+        return len(self._record.keys)

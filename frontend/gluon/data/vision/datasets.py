@@ -1,7 +1,6 @@
 """Well-known datasets of small images, read from files of this machine. mxc downloads none."""
 from __future__ import annotations
 
-import gzip
 import os
 import tarfile
 import zlib
@@ -15,11 +14,12 @@ from mxc import ndarray
 from mxc.base import data_dir, data_dir_default
 from mxc.compiler.error import ModelFileError
 from mxc.gluon.data.dataset import Dataset
+from mxc.gluon.data.vision.image_datasets import ImageFolderDataset, ImageRecordDataset
+from mxc.io import mnist
 from mxc.ndarray import NDArray
 
-__all__ = ["CIFAR10", "CIFAR100", "MNIST", "FashionMNIST"]
+__all__ = ["CIFAR10", "CIFAR100", "MNIST", "FashionMNIST", "ImageFolderDataset", "ImageRecordDataset"]
 
-IDX_IMAGES, IDX_LABELS = 0x803, 0x801  # what files of bytes in the IDX format begin with: three axes, or one
 SIDE = 32  # pixels of CIFAR's images
 
 Transform = Callable[[Any, Any], Any]
@@ -71,31 +71,16 @@ class MNIST(_LocalDataset):
 
     def _read(self) -> tuple[np.ndarray, np.ndarray]:
         kind = "train" if self._train else "t10k"
-        images = self._idx(f"{kind}-images-idx3-ubyte.gz", IDX_IMAGES, 3)
-        labels = self._idx(f"{kind}-labels-idx1-ubyte.gz", IDX_LABELS, 1)
+        images, labels = self._bytes(f"{kind}-images-idx3-ubyte.gz", 3), self._bytes(f"{kind}-labels-idx1-ubyte.gz", 1)
         if len(images) != len(labels):
             raise ModelFileError(str(self._folder), f"the files have {len(images)} images and {len(labels)} labels")
         return images[..., np.newaxis], labels.astype(np.int32)
 
-    def _idx(self, name: str, magic: int, axes: int) -> np.ndarray:
-        """An array of bytes from a compressed file in the IDX format."""
+    def _bytes(self, name: str, axes: int) -> np.ndarray:
         path = self._folder / name
         if not path.exists():
             raise self._missing(path)
-        try:
-            with gzip.open(path) as file:
-                data = file.read()
-        except (OSError, EOFError, zlib.error) as error:
-            raise ModelFileError(str(path), f"this is no whole gzip file: {error}") from error
-        header = np.frombuffer(data[:4 + 4 * axes if len(data) >= 4 + 4 * axes else 0], ">u4")
-        if not header.size or header[0] != magic:
-            raise ModelFileError(str(path), f"this is no IDX file of bytes with {axes} axes: expected it to begin "
-                                 f"{magic:#010x}, got {data[:4].hex()}")
-        shape = [int(extent) for extent in header[1:]]
-        if len(data) - 4 - 4 * axes != np.prod(shape):
-            raise ModelFileError(str(path), f"the file has {len(data) - 4 - 4 * axes} bytes of data; its shape "
-                                 f"{tuple(shape)} needs {np.prod(shape)}")
-        return np.frombuffer(data, np.uint8, offset=4 + 4 * axes).reshape(shape)
+        return mnist.read(str(path), axes)
 
 
 class FashionMNIST(MNIST):
