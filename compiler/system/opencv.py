@@ -88,7 +88,9 @@ def resized(image: np.ndarray, width: int, height: int, interpolation: int) -> n
 def framed(image: np.ndarray, sides: tuple[int, int, int, int], kind: int, values: Sequence[float]) -> np.ndarray:
     """An image with a border of (top, bottom, left, right) pixels.
 
-    kind: 0 of `values`, one for each channel, 0 where some are missing; 1 the nearest pixel, 2 reflected with the outermost pixel, 3 wrapped, 4 reflected without it."""
+    kind: 0 of `values`, one for each channel, 0 where some are missing; 1 the nearest pixel, 2 reflected with the
+    outermost pixel, 3 wrapped, 4 reflected without it. Raises MXNetError for anything else.
+    """
     cv2 = library()
     made = _done("making a border", lambda: cv2.copyMakeBorder(np.ascontiguousarray(image), *sides, kind,
                                                                value=tuple(values)))
