@@ -20,8 +20,9 @@ import numpy as np
 from mxc.compiler.error import MXNetError, OutOfMemoryError
 from mxc.compiler.graph.graph import Node
 from mxc.compiler.ops import expr, functions
-from mxc.compiler.ops.operator import Kind
+from mxc.compiler.ops.operator import Kind, Operator, Params
 from mxc.compiler.ops.philox import Draws
+from mxc.compiler.ops.shapes import reduced_axes
 from mxc.compiler.scalar_functions.records import BUILTINS
 from mxc.compiler.system.forks import Lock
 from mxc.compiler.targets.reference import interpreter
@@ -191,6 +192,8 @@ class Specialization:
                 self.wants_code = self.wants_code or self._slow > COMPILATION
                 self.short = None if self.wants_code else self.short
             self._clock = time.thread_time
+        else:
+            self._clock = time.perf_counter
         return found
 
     def _run_code(self, code: Code, inputs: Sequence[Array], results: Sequence[Array], draw: tuple[int, int],
@@ -287,7 +290,9 @@ def numpy_function(node: Node, in_shapes: Sequence[tuple[int, ...]], in_dtypes: 
         return None, False
     if op.sums:
         return (_sum, True) if len(in_shapes) > 1 else (None, False)
-    text = op.expression(params) if "reference" not in op.rules and op.reduce is None else None
+    if op.reduce is not None:
+        return _reduction(op, params, in_shapes[0], shape, dtype), False
+    text = op.expression(params) if "reference" not in op.rules else None
     if text is None or expr.compute_dtype(text, dtype) != dtype:
         return None, False
     names = op.input_names(params)
@@ -317,6 +322,24 @@ def numpy_function(node: Node, in_shapes: Sequence[tuple[int, ...]], in_dtypes: 
         body = f"({', '.join([*reading.lines, body])})[-1]"
     text = f"lambda {', '.join(f'i_{n}' for n in names)}: {body}"
     return eval(text, reading.names()), reading.is_quick  # checked
+
+
+def _reduction(op: Operator, params: Params, whole: tuple[int, ...], shape: tuple[int, ...], dtype: str,
+               ) -> Callable[[np.ndarray], np.ndarray] | None:
+    """A function for sums, means and their like of plain elements, in float64 as the reference has it."""
+    assert op.reduce is not None
+    combine = {"sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum}.get(op.reduce.combine)
+    if (combine is None or "reference" in op.rules or 0 in whole or not dtype.startswith("float")
+            or op.reduce.body not in op.input_names(params) or op.reduce.final not in ("acc", "acc / count")):
+        return None
+    axes = reduced_axes(params, len(whole))
+    count = math.prod(whole[a] for a in axes) if op.reduce.final != "acc" else 1
+
+    def reduced(values: np.ndarray) -> np.ndarray:
+        total = combine.reduce(values, axis=axes, dtype=np.float64)
+        return (total / count if count > 1 else total).astype(dtype, order="C").reshape(shape)
+
+    return reduced
 
 
 def _sum(first: np.ndarray, second: np.ndarray, *more: np.ndarray) -> np.ndarray:
