@@ -26,6 +26,12 @@ a __main__.py.
 A program that can be edited says `import mxc as mx`, or `import mxc.as_mxnet`
 before the first `import mxnet`.
 """
+# Names that NumPy had when MXNet 1.9.1 was made, and by which names it has the same things now.
+RENAMED = {"float": "builtins.float", "int": "builtins.int", "complex": "builtins.complex", "str": "builtins.str",
+           "object": "builtins.object", "float_": "numpy.float64", "complex_": "numpy.complex128",
+           "unicode_": "numpy.str_", "string_": "numpy.bytes_", "Inf": "numpy.inf", "Infinity": "numpy.inf",
+           "infty": "numpy.inf", "PINF": "numpy.inf", "NaN": "numpy.nan", "NAN": "numpy.nan", "product": "numpy.prod",
+           "cumproduct": "numpy.cumprod", "sometrue": "numpy.any", "alltrue": "numpy.all", "round_": "numpy.round"}
 USAGE = 2  # the exit code of wrong options and of a script that cannot be opened, as Python has it
 
 
@@ -36,9 +42,11 @@ class _Finder:
     @staticmethod
     def find_spec(name: str, path: Sequence[str] | None = None, target: ModuleType | None = None,
                   ) -> importlib.machinery.ModuleSpec | None:
-        """How to load a module; None for names that are not mxnet's, and where somebody only asks whether mxc has it.
-        Raises ModuleNotFoundError where somebody imports what mxc does not have."""
+        """How to load a module; None for names that are neither mxnet's nor numpy, and where somebody only asks whether
+        mxc has it. Raises ModuleNotFoundError where somebody imports what mxc does not have."""
         top, dot, rest = name.partition(".")
+        if name == "numpy":
+            return _named_again(importlib.machinery.PathFinder.find_spec(name, path, target))
         if top != "mxnet":
             return None
         original = importlib.util.find_spec(f"mxc{dot}{rest}")
@@ -53,6 +61,19 @@ class _Finder:
         spec = importlib.machinery.ModuleSpec(name, _Loader(original), origin=original.origin)  # type: ignore[arg-type]
         spec.submodule_search_locations = original.submodule_search_locations
         return spec
+
+
+def _named_again(spec: importlib.machinery.ModuleSpec | None) -> importlib.machinery.ModuleSpec | None:
+    """NumPy's own spec, whose loader adds the old names to the module when it has run."""
+    if spec is not None and spec.loader is not None:
+        run = spec.loader.exec_module
+
+        def exec_module(module: ModuleType) -> None:
+            run(module)
+            _name_again(module)
+
+        spec.loader.exec_module = exec_module  # type: ignore[method-assign]
+    return spec
 
 
 class _Loader:
@@ -100,6 +121,16 @@ def install() -> None:
               f"{os.path.dirname(installed.origin)} is not used", file=sys.stderr)
     sys.meta_path.insert(0, _Finder)
     sys.modules["mxnet"] = mxc
+    if "numpy" in sys.modules:
+        _name_again(sys.modules["numpy"])
+
+
+def _name_again(numpy: ModuleType) -> None:
+    """Give NumPy the names back under which programs for MXNet know what it still has, such as np.float."""
+    for old, name in RENAMED.items():
+        if old not in vars(numpy):
+            home, _, now = name.partition(".")
+            setattr(numpy, old, getattr(importlib.import_module(home), now))
 
 
 def run(arguments: list[str]) -> None:

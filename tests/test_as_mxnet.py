@@ -386,3 +386,14 @@ def test_the_guide_shows_how(tmp_path: Path):
     (block,) = blocks("docs/as-mxnet.md", "python")
     (tmp_path / "package_that_needs_mxnet.py").write_text("import mxnet.io\nprint(mxnet.io.__name__)\n")
     assert printed(block, tmp_path) == "mxc.io\n"
+
+
+@pytest.mark.parametrize("first", ["import numpy, mxc.as_mxnet", "import mxc.as_mxnet, numpy"])
+def test_names_that_numpy_had(first: str, tmp_path: Path):
+    text = f"{first}\nimport numpy as np\nprint(np.float, np.int, np.object, np.float_, np.Inf, np.product([2, 3]))"
+    assert printed(text, tmp_path) == "<class 'float'> <class 'int'> <class 'object'> <class 'numpy.float64'> inf 6\n"
+
+
+def test_numpys_names_are_things_that_it_has(tmp_path: Path):
+    text = "import mxc.as_mxnet, numpy\nprint([name for name in mxc.as_mxnet.RENAMED if not hasattr(numpy, name)])"
+    assert printed(text, tmp_path) == "[]\n"

@@ -67,6 +67,15 @@ def test_copies_of_blocks_of_saved_graphs(copied: Callable, tmp_path: Path):
     same(copied(block)(x), wanted)
 
 
+def test_a_block_of_a_graph_shares_parameters_that_get_no_gradient():
+    norm, x = nn.BatchNorm(scale=False), mx.sym.var("x")
+    block = gluon.SymbolBlock(norm(x), x, params=norm.collect_params())
+    assert block.collect_params()[norm.gamma.name] is norm.gamma
+    assert norm.gamma.grad_req == "null"
+    norm.initialize()
+    same(block(mx.nd.ones((2, 3))), norm(mx.nd.ones((2, 3))))
+
+
 class Nested(gluon.HybridBlock):
     def hybrid_forward(self, F, x, pair, extra=None):
         a, (b, c) = pair

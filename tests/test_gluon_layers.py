@@ -51,3 +51,20 @@ def test_answers_as_mxnet(case: str, hybrid: bool):
     if case == "selu":  # MXNet's gradient is another one, see docs/differences.md
         del ours["inputs"], theirs["inputs"]
     assert same(ours, theirs, HALF if "float16" in case else 3e-4), (ours, theirs)
+
+
+@pytest.mark.parametrize("hybrid", [False, True], ids=["eager", "hybrid"])
+def test_a_modulated_convolution_begins_as_a_plain_one(hybrid: bool):
+    """Its offsets are 0 then and its masks 1, on both sides of the image's edges."""
+    made = mx.gluon.contrib.cnn.ModulatedDeformableConvolution(4, (3, 2), (2, 1), 1, groups=2, num_deformable_group=2,
+                                                               in_channels=4)
+    plain = mx.gluon.nn.Conv2D(4, (3, 2), (2, 1), 1, groups=2, in_channels=4)
+    x = mx.nd.array(gluon_layers.values(1, 2, 4, 5, 6))
+    made.initialize()
+    plain.initialize()
+    plain.weight.set_data(made.deformable_conv_weight.data())
+    if hybrid:
+        made.hybridize()
+    assert list(made.collect_params()) == [f"{made.prefix}{name}" for name in (
+        "deformable_conv_weight", "deformable_conv_bias", "offset_weight", "offset_bias")]
+    mx.test_utils.assert_almost_equal(made(x), plain(x), 1e-5, 1e-6)

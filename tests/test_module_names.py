@@ -109,7 +109,7 @@ MISSING = {
                                               "_worker_initializer fetcher_loop_v1 rebuild_ndarray reduce_ndarray "
                                               "worker_loop_v1",
     ("mxnet.gluon.data.dataloader", NUMPY): "_mx_np rebuild_np_ndarray reduce_np_ndarray",
-    ("mxnet.gluon.contrib", PARTS): "cnn", ("mxnet.gluon.contrib.estimator", PRIVATE): "utils",
+    ("mxnet.gluon.contrib.estimator", PRIVATE): "utils",
     ("mxnet.recordio", OPENCV): "cv2", ("mxnet.image", OPENCV): "cv2", ("mxnet.image.image", OPENCV): "cv2",
     ("mxnet.image.image", NUMPY): "_mx_np _npi", ("mxnet.image.detection", NUMPY): "_mx_np",
     ("mxnet.rnn.rnn_cell", PRIVATE): "_cells_begin_state _cells_pack_weights _cells_state_info _cells_state_shape "

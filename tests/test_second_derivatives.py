@@ -19,7 +19,9 @@ LARGEST = 80  # elements of an input, of the cases that run by default
 # What of the gradients of these operators has no derivative.
 REFUSED = {"RNN": "_mxc_rnn_layer_grad", "ROIPooling": "_mxc_roi_pooling",
            "BilinearSampler": "_mxc_bilinear_sampler_grad", "SpatialTransformer": "_mxc_bilinear_sampler_grad",
-           "CTCLoss": "_mxc_ctc_loss_grad"}
+           "CTCLoss": "_mxc_ctc_loss_grad",
+           "_contrib_DeformableConvolution": "_mxc_deformable_columns_grad",
+           "_contrib_ModulatedDeformableConvolution": "_mxc_deformable_columns_grad"}
 DISCRETE = ("_random_pdf_poisson", "_random_pdf_negative_binomial", "_random_pdf_generalized_negative_binomial")
 
 

@@ -47,8 +47,12 @@ class SymbolBlock(HybridBlock):
     def _own(self, node: Any, is_state: bool) -> None:
         """Make the graph's variable a parameter of the block."""
         shape = node.attrs.get("__shape__")
-        known = {} if shape is None else {"shape": tuple(int(e) for e in shape.strip("()[] ").split(",") if e.strip())}
-        param = self._params.get(node.name, grad_req="null" if is_state else "write", allow_deferred_init=True, **known)
+        known: dict[str, Any] = {}
+        if shape is not None:
+            known["shape"] = tuple(int(e) for e in shape.strip("()[] ").split(",") if e.strip())
+        if is_state:
+            known["grad_req"] = "null"
+        param = self._params.get(node.name, allow_deferred_init=True, **known)
         self._reg_params[node.name] = param
 
     @staticmethod

@@ -93,6 +93,11 @@ def loss(make, *inputs, grads=1):
     return call
 
 
+def moved(nn, *args, **options):
+    """A convolution of gluon.contrib."""
+    return part(part_of(nn.Flatten()), "gluon.contrib.cnn").DeformableConvolution(*args, prefix="moved_", **options)
+
+
 TIMES = values(7, 2, 7, 5) * 3  # (batch, steps, classes)
 PRED, OTHER, WEIGHT = values(1, 4, 5) * 2, values(2, 4, 5) * 2, np.abs(values(3, 4, 1))
 CLASSES, BINARY = np.array([0, 4, 2, 1]), (values(2, 4, 5) > 0).astype("float32")
@@ -104,6 +109,10 @@ CASES = {
     "embedding of float16": layer(lambda nn: nn.Embedding(7, 3), (2, 4), dtype="float16", flows=False),
     "tanh of float16": layer(lambda nn: nn.Activation("tanh"), (3, 4), dtype="float16"),
     "embedding": layer(lambda nn: nn.Embedding(7, 3), (2, 4), flows=False),
+    "deformable": layer(lambda nn: moved(nn, 4, 3), (2, 3, 6, 5)),
+    "deformable by groups": layer(lambda nn: moved(
+        nn, 4, (3, 2), (2, 1), 1, (1, 2), groups=2, num_deformable_group=2, use_bias=False, offset_use_bias=False,
+        activation="tanh"), (2, 4, 5, 6)),
     "flatten": layer(lambda nn: nn.Flatten(), (2, 3, 4)),
     "dropout of nothing": layer(lambda nn: nn.Dropout(0), (3, 4)),
     "lambda": layer(lambda nn: nn.HybridLambda("tanh"), (3, 4)),

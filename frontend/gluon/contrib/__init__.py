@@ -1,8 +1,8 @@
 """Parts of Gluon whose interface may change: `mx.gluon.contrib`.
 
 Begin with `estimator`, which trains a network in one call. `nn`, `rnn` and `data` stand beside Gluon's packages of
-those names. Programs import from here; `model_zoo` takes layers of `nn`.
+those names, `cnn` has convolutions. Programs import from here; `model_zoo` takes layers of `nn`.
 """
-from mxc.gluon.contrib import data, estimator, nn, rnn
+from mxc.gluon.contrib import cnn, data, estimator, nn, rnn
 
-__all__ = ["data", "estimator", "nn", "rnn"]
+__all__ = ["cnn", "data", "estimator", "nn", "rnn"]
