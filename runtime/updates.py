@@ -28,6 +28,7 @@ from mxc.runtime.step_table import StepTable
 COMPILED = 1 << 8  # elements of a weight from which on its update is compiled
 QUICK = 1 << 13  # elements below which a kernel is so quick that it is called without letting go of Python's lock
 HANDED_OVER = 4 * LARGE  # elements from which on another thread does it: more, for an update is one pass over memory
+RATES = ("lrs", "wds", "etas")  # what several weights have a number each of; arrays may hold the first two
 PLAIN = Params()  # parameters to ask for an update's inputs with, which do not depend on parameters
 Shape = tuple[int, ...]
 UpdateCode = tuple[int, tuple[int, ...], int]  # of a kernel: its address, the integers behind the buffers, units
@@ -125,21 +126,22 @@ def _groups(op: Operator, arrays: Sequence[Array], params: Mapping[str, object])
     one, count = table.get(op.many), made["num_weights"]
     assert isinstance(count, int)
     _check_count(op, arrays, op.input_names(made))
-    each, preloaded = len(one.inputs), "lrs" not in op.params
-    rates: list[Sequence[float] | np.ndarray] = []
-    for key, array in zip(("lrs", "wds"), arrays[-2:], strict=True):
-        values = array.memory if preloaded else made[key]
+    each, behind = op.inputs_of_one, arrays[count * op.inputs_of_one:]
+    preloaded, common = "lrs" not in op.params, behind[:op.common]
+    rates: dict[str, Sequence[float] | np.ndarray] = {}
+    for at, key in enumerate(RATES[:2] if preloaded else [key for key in RATES if key in op.params]):
+        values = behind[at].memory if preloaded else made[key]
         assert isinstance(values, (tuple, np.ndarray))
         if np.shape(values) != (count,):
             raise MXNetError(f"operator {op.name}: expected {count} numbers in {key}, got the shape {np.shape(values)}")
-        rates.append(values)
-    common = {name: value for name, value in params.items() if name in one.params}
+        rates[key] = values
+    same = {name: value for name, value in params.items() if name in one.params}
 
     def numbers(i: int) -> np.ndarray:
-        return _numbers_of(one, {"lr": float(rates[0][i]), "wd": float(rates[1][i]), **common})
+        return _numbers_of(one, {**{key[:-1]: float(values[i]) for key, values in rates.items()}, **same})
 
-    return [(one, arrays[i * each:(i + 1) * each], functools.partial(numbers, i) if preloaded else numbers(i))
-            for i in range(count)]
+    return [(one, [*arrays[i * each:(i + 1) * each], *common], functools.partial(numbers, i) if preloaded
+             else numbers(i)) for i in range(count)]
 
 
 def _check_count(op: Operator, arrays: Sequence[Array], names: Sequence[str]) -> None:

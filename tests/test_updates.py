@@ -29,6 +29,8 @@ def test_updates_are_mxnets(question: str) -> None:
     for i, ((dtype, values), (other, real)) in enumerate(zip(golden.answer(mx, question), REAL[question], strict=True)):
         if i == 4 and "mp_lamb_update_phase2" in question:
             continue  # MXNet forgets weight32
+        if i == 1 and '"_adamw_update"' in question:
+            continue  # MXNet scales and clips the gradient in its place
         rounding = TOLERANCE["float16" if '"float16"' in question else dtype]
         if "ftml" in question and dtype == "float16":
             rounding = 2e-2  # MXNet computes 1 - beta2 ** t in float16

@@ -20,7 +20,7 @@ from mxc.compiler.ops.rules import HOMES, SHARED, families, find_rule, rules_of
 
 KEYS = frozenset(["op", "doc", "aliases", "kind", "inputs", "named", "variadic", "parameters", "aux", "starts",
                   "outputs", "count", "visible", "unwatched", "params", "expr", "grad", "reduce", "update", "many",
-                  "samples", *HOMES])
+                  "common", "samples", *HOMES])
 _REDUCE_KEYS = {"combine", "body", "final"}
 COMBINES = ("sum", "prod", "max", "min", "argmax", "argmin")
 # The rules that an operator of a kind has where its entry names none.
@@ -135,7 +135,7 @@ class TableText:
                     raise MXNetError(f"operator {operator.name}: expected the entry to begin with `- op: NAME`, and "
                                      "aliases as [a, b]")
                 if operator.many:
-                    operator.inputs_of_one = len(self.operator(self.by_name[operator.many]).inputs)
+                    operator.inputs_of_one = len(self.operator(self.by_name[operator.many]).inputs) - operator.common
                 self._parsed[chunk.line] = operator
             except _LineError as error:
                 raise MXNetError(f"ops.yaml:{error.line}: {error}") from None
@@ -203,6 +203,7 @@ def _operator(entry: _Entry) -> Operator:
         visible=raw.get("visible", 0), named=bool(raw.get("named")), unwatched=tuple(raw.get("unwatched", ())),
         expr=_expr(raw.get("expr")), grad=_grad(raw.get("grad")),
         reduce=_reduce(name, raw.get("reduce")), rules=rules, family=entry.family, many=raw.get("many", ""),
+        common=int(raw.get("common", 0)),
         update={str(k): str(v) for k, v in (raw.get("update") or {}).items()},
         samples=tuple(raw.get("samples", ())), doc=str(raw.get("doc", "")), line=entry.line)
     _check_expressions(operator)

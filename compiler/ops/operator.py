@@ -125,8 +125,8 @@ class Operator:
     of the decomposition, else there is none). rules: role -> name of a rule, defaults of the kind filled in;
     family: the folder of compiler/operators/ where they are.
     update: the lines of an operator that changes arrays in place (updates.py), {} of others; many: the name of the one
-    that it applies to several weights, inputs_of_one: how many inputs that one has. doc: one line for its function's
-    help.
+    that it applies to several weights, inputs_of_one: how many inputs each weight has, common: how many of the last
+    ones are there once for all, behind them. doc: one line for its function's help.
     """
 
     name: str
@@ -149,6 +149,7 @@ class Operator:
     reduce: Reduce | None = None
     update: Mapping[str, str] = field(default_factory=dict)
     many: str = ""
+    common: int = 0
     inputs_of_one: int = 0
     rules: Mapping[Role, str] = field(default_factory=dict)
     family: str = "basic"
@@ -232,7 +233,7 @@ class Operator:
         if not self.many:
             return params[self.variadic]
         rates = 0 if "lrs" in self.params else 2  # Learning rates and decays are two parameters, or two more arrays.
-        return _integer(params["num_weights"]) * self.inputs_of_one + rates
+        return _integer(params["num_weights"]) * self.inputs_of_one + self.common + rates
 
     def aux_names(self, params: Params) -> tuple[str, ...]:
         """Names of the auxiliary states; they follow the inputs."""

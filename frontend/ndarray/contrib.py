@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,8 @@ from mxc.ndarray.control_flow import cond, foreach, while_loop
 from mxc.ndarray.ndarray import NDArray
 from mxc.runtime.context import Context
 
-__all__ = ["adamw_update", "cond", "foreach", "isfinite", "isinf", "isnan", "mp_adamw_update", "rand_zipfian",
-           "while_loop"]
+__all__ = ["adamw_update", "cond", "foreach", "isfinite", "isinf", "isnan", "mp_adamw_update", "multi_adamw_update",
+           "multi_mp_adamw_update", "rand_zipfian", "while_loop"]
 __getattr__, __dir__ = functions.namespace("contrib")
 
 
@@ -80,4 +81,33 @@ def mp_adamw_update(weight: NDArray, grad: NDArray, mean: NDArray, var: NDArray,
 def _factor(rescale_grad: NDArray | float, weight: NDArray) -> NDArray:
     """The factor of the gradient as an array of one element."""
     return rescale_grad if isinstance(rescale_grad, NDArray) \
-        else creation.full((1,), rescale_grad, weight.context, weight.dtype)
+        else creation.full((1,), rescale_grad, weight.context)
+
+
+# MXNet's signature
+def multi_adamw_update(weights: Sequence[NDArray], grads: Sequence[NDArray], mean: Sequence[NDArray],
+                       var: Sequence[NDArray], rescale_grad: NDArray | float, lrs: Sequence[float],
+                       wds: Sequence[float], etas: Sequence[float], out: Any = None, name: str | None = None,
+                       size: int = 0, **kwargs: Any) -> list[NDArray]:
+    """`adamw_update` of several weights at once. size: how many, where not all of the lists are meant."""
+    return _of_several("_multi_adamw_update", (weights, grads, mean, var), rescale_grad, size, out,
+                       {"lrs": lrs, "wds": wds, "etas": etas, **kwargs})
+
+
+# MXNet's signature
+def multi_mp_adamw_update(weights: Sequence[NDArray], grads: Sequence[NDArray], mean: Sequence[NDArray],
+                          var: Sequence[NDArray], weights32: Sequence[NDArray], rescale_grad: NDArray | float,
+                          lrs: Sequence[float], wds: Sequence[float], etas: Sequence[float], out: Any = None,
+                          name: str | None = None, size: int = 0, **kwargs: Any) -> list[NDArray]:
+    """`mp_adamw_update` of several weights at once. size: how many, where not all of the lists are meant."""
+    return _of_several("_multi_mp_adamw_update", (weights, grads, mean, var, weights32), rescale_grad, size, out,
+                       {"lrs": lrs, "wds": wds, "etas": etas, **kwargs})
+
+
+def _of_several(op: str, lists: Sequence[Sequence[NDArray]], rescale_grad: NDArray | float, size: int, out: Any,
+                params: dict[str, Any]) -> list[NDArray]:
+    """An update of the first `size` arrays of each list, of all without it."""
+    count = size or len(lists[0])
+    arrays = [each for one in zip(*(part[:count] for part in lists), strict=True) for each in one]
+    made = functions.find(op)(*arrays, _factor(rescale_grad, lists[0][0]), num_weights=count, out=out, **params)
+    return [made] if isinstance(made, NDArray) else made

@@ -11,7 +11,8 @@ STATES = {"sgd_update": "", "sgd_mom_update": "mom", "mp_sgd_update": "weight32"
           "rmsprop_update": "n", "rmspropalex_update": "n g delta", "ftrl_update": "z n", "ftml_update": "d v z",
           "signsgd_update": "", "signum_update": "mom", "lamb_update_phase1": "mean var",
           "mp_lamb_update_phase1": "mean var weight32", "lamb_update_phase2": "r1 r2",
-          "mp_lamb_update_phase2": "r1 r2 weight32"}
+          "mp_lamb_update_phase2": "r1 r2 weight32", "_adamw_update": "mean var factor",
+          "_mp_adamw_update": "mean var weight32 factor"}
 SOME = {"rescale_grad": 0.5, "clip_gradient": 0.3, "wd": 0.1}
 PARAMETERS = {
     "sgd_update": [{"lr": 0.1}, {"lr": 0.1, **SOME}, {"lr": 0.1, "clip_gradient": 0},
@@ -25,26 +26,32 @@ PARAMETERS = {
     "rmspropalex_update": [{"lr": 0.1}, {"lr": 0.1, "gamma1": 0.5, "gamma2": 0.3, "clip_weights": 0.4, **SOME}],
     "nag_mom_update": [{"lr": 0.1}, {"lr": 0.1, **SOME}, {"lr": 1, "wd": 0.5}],
     "ftrl_update": [{"lr": 0.1}, {"lr": 0.1, "lamda1": 0.2, "beta": 2, **SOME}],
+    "_adamw_update": [{"lr": 0.1, "eta": 0.7},
+                      {"lr": 0.1, "eta": 1, "beta1": 0.5, "beta2": 0.7, "epsilon": 0.01, "wd": 0.1,
+                       "clip_gradient": 0.3}],
     "adam_update": [{"lr": 0.1}, {"lr": 0.1, "beta1": 0.5, "beta2": 0.7, "epsilon": 0.01, **SOME}],
 }
 MANY = ("multi_sgd_update", "multi_sgd_mom_update", "multi_mp_sgd_update", "multi_mp_sgd_mom_update",
         "preloaded_multi_sgd_update", "preloaded_multi_sgd_mom_update", "preloaded_multi_mp_sgd_update",
-        "preloaded_multi_mp_sgd_mom_update")
+        "preloaded_multi_mp_sgd_mom_update", "_multi_adamw_update", "_multi_mp_adamw_update")
+ONES = ("r1", "r2", "factor")  # arrays of one element
 
 
 def questions():
     """[operator, parameters, dtype] of every question; dtype: of weight and gradient."""
     found = []
     for name in STATES:
-        plain = name.removeprefix("mp_")
+        plain = name.replace("mp_", "")
         given = PARAMETERS.get(plain, [{"lr": 0.1}, {"lr": 0.1, **SOME}])
         if "mom" in plain and plain != "signum_update":
             given = [{**g, "momentum": 0.9} for g in given]
         for parameters in given:
-            for dtype in ("float16",) if name.startswith("mp_") else ("float32", "float64", "float16"):
+            for dtype in ("float16",) if "mp_" in name else ("float32", "float64", "float16"):
                 found.append([name, parameters, dtype])
     for name in MANY:
         rates = {} if name.startswith("preloaded") else {"lrs": [0.1, 0.2], "wds": [0, 0.1]}
+        if "adamw" in name:
+            rates["etas"] = [0.5, 1]
         momentum = {"momentum": 0.9} if "mom" in name else {}
         found.append([name, {**rates, **momentum, "num_weights": 2, "clip_gradient": 0.3},
                       "float16" if "mp" in name else "float32"])
@@ -54,35 +61,40 @@ def questions():
 def arrays(mx, name, dtype, size=8, seed=1):
     """The arrays of an update: states of float32 beside a mixed one's weight, the same numbers for everybody."""
     rng = np.random.RandomState(seed)
-    mixed, shape = name.startswith("mp_"), (2, size // 2)
+    mixed, shape = "mp_" in name, (2, size // 2)
     made = []
     for key in ("weight", "g" if "phase2" in name else "grad", *STATES[name].split()):
-        low = 0.5 if key in ("var", "v", "n", "r1", "r2") else -1
-        values = rng.uniform(low, 1, (1,) if key in ("r1", "r2") else shape)
+        low = 0.5 if key in ("var", "v", "n", *ONES) else -1
+        values = rng.uniform(low, 1, (1,) if key in ONES else shape)
         if key == "g" and "alex" in name:
             values *= 0.1
         if key in ("weight", "grad"):
             values.flat[:2] = 0
-        kind = "float32" if mixed and key not in ("weight", "grad") else dtype
+        kind = "float32" if key == "factor" or (mixed and key not in ("weight", "grad")) else dtype
         made.append(mx.nd.array(values.astype("float16") if dtype == "float16" else values, dtype=kind))
         if key == "weight32":
             made[-1][:] = made[0].astype("float32")
     return made
 
 
+def function(mx, name):
+    """The operator's function."""
+    return getattr(mx.nd._internal if name.startswith("_") else mx.nd, name)
+
+
 def apply(mx, name, parameters, dtype, size=8):
     """The arrays after the update of the weights, which `out` names, as lists; lamb's direction as a new array."""
     if name in MANY:
-        one = name.removeprefix("preloaded_").removeprefix("multi_")
-        groups = [arrays(mx, one, dtype, size, seed) for seed in (1, 2)]
-        given = [a for group in groups for a in group]
+        groups = [arrays(mx, name.replace("preloaded_", "").replace("multi_", ""), dtype, size, s) for s in (1, 2)]
+        behind = [group.pop() for group in groups][:1] if "adamw" in name else []
+        given = [a for group in groups for a in group] + behind
         rates = [mx.nd.array([0.1, 0.2]), mx.nd.array([0, 0.1])] if name.startswith("preloaded") else []
-        getattr(mx.nd, name)(*given, *rates, out=[g[0] for g in groups], **parameters)
+        function(mx, name)(*given, *rates, out=[g[0] for g in groups], **parameters)
         return given
     given = arrays(mx, name, dtype, size)
     if "phase1" in name:
-        return [*given, getattr(mx.nd, name)(*given, **parameters)]
-    getattr(mx.nd, name)(*given, out=given[0], **parameters)
+        return [*given, function(mx, name)(*given, **parameters)]
+    function(mx, name)(*given, out=given[0], **parameters)
     return given
 
 

@@ -17,6 +17,15 @@ def lamb_step(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes
     return [*rest[:2], *ins[2:4], *rest[2:]], outs
 
 
+def adamw(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
+    """All arrays have one shape except the last, a factor, which has one element."""
+    *arrays, factor = ins
+    if factor is not None and any(n > 1 for n in factor):
+        raise MXNetError(f"expected rescale_grad of one element, got {factor}")
+    arrays, outs = same_shape(params, arrays, outs)
+    return [*arrays, factor], outs
+
+
 def mixed_update(params: Params, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
     """Weight, gradient and result have one float dtype, the states are float32."""
     known = merge_dtypes([*ins[:2], *outs])
@@ -34,3 +43,10 @@ def mixed_step(params: Params, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtype
     known = merge_dtypes([ins[0], *outs])
     require_kind(known, "float", "weight")
     return [known, *["float32"] * (len(ins) - 1)], [known]
+
+
+def factor_update(params: Params, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
+    """All arrays have one float dtype except the last, a factor, which is float32."""
+    known = merge_dtypes([*ins[:-1], *outs])
+    require_kind(known, "float", "weight")
+    return [*[known] * (len(ins) - 1), "float32"], [known]
