@@ -102,9 +102,9 @@ MISSING = {
     ("mxnet.gluon.trainer", PRIVATE): "_create_sparse_kvstore",
     ("mxnet.gluon.utils", PRIVATE): "_brief_print_list _check_all_np_ndarrays _check_same_symbol_type _indent",
     ("mxnet.gluon.utils", NUMPY): "_mx_np", ("mxnet.gluon.utils", PACKAGE): "requests",
-    ("mxnet.gluon.utils", PARTS): "_get_repo_file_url _get_repo_url",
-    ("mxnet.gluon.data.dataloader", PRIVATE): "ConnectionWrapper DataLoaderV1 Queue SimpleQueue _MultiWorkerIter "
-                                              "_MultiWorkerIterV1 _as_in_context _thread_worker_fn "
+    ("mxnet.contrib", PARTS): "autograd io nd ndarray onnx quant quantization sym symbol tensorboard text",
+    ("mxnet.gluon.data.dataloader", PRIVATE): "ConnectionWrapper DataLoaderV1 Queue SimpleQueue "
+                                              "_MultiWorkerIterV1 _thread_worker_fn "
                                               "_thread_worker_initializer _worker_dataset _worker_fn "
                                               "_worker_initializer fetcher_loop_v1 rebuild_ndarray reduce_ndarray "
                                               "worker_loop_v1",

@@ -15,6 +15,7 @@
 | MXC_RUNNER | native (default where there is one) or portable: what runs plans |
 | MXNET_OPTIMIZER_AGGREGATION_SIZE | how many weights an optimizer that takes lists gets at once (default: 4; LAMB 45) |
 | MXNET_UPDATE_ON_KVSTORE | 0: a module's devices update the parameters, not its kvstore (default: 1) |
+| MXNET_GLUON_REPO | the server that packages for MXNet load weights and data sets from (default: MXNet's) |
 | MXNET_ENGINE_TYPE | NaiveEngine: operations are done when their call returns (default: they may be queued) |
 """
 from __future__ import annotations

@@ -14,6 +14,7 @@ from typing import Any
 
 from mxc import ndarray
 from mxc.compiler.error import AssertedError, ModelFileError
+from mxc.compiler.system import env
 from mxc.context import Context
 from mxc.ndarray import NDArray
 from mxc.runtime.elsewhere import elsewhere
@@ -112,3 +113,15 @@ def download(url: str, path: str | os.PathLike[str] | None = None, overwrite: bo
             return target
         reason = "it has another SHA-1 digest than expected"
     raise ModelFileError(target, f"cannot be downloaded from {url}: {reason}")
+
+
+def _get_repo_url() -> str:
+    """The server of MXNet's weights and data sets, or what the environment variable MXNET_GLUON_REPO says, with a slash
+    at the end. Packages for MXNet make the addresses of their files of it."""
+    url = env.text("MXNET_GLUON_REPO", "https://apache-mxnet.s3-accelerate.dualstack.amazonaws.com/")
+    return url if url.endswith("/") else f"{url}/"
+
+
+def _get_repo_file_url(namespace: str, filename: str) -> str:
+    """The address of a file on that server."""
+    return f"{_get_repo_url()}{namespace}/{filename}"

@@ -20,6 +20,7 @@ __getattr__, _ = elsewhere(__name__, {}, {
     "": "_sampler=mxc.gluon.data.sampler context=mxc.context io multiprocessing nd=mxc.ndarray pickle signal "
         "sys threading",
     "multiprocessing.pool": "ThreadPool", "multiprocessing.reduction": "ForkingPickler",
+    "mxc.gluon.data.pool_batches": "_MultiWorkerIter",
     "mxc.util": "is_np_array is_np_shape set_np"})
 __all__ = ["DataLoader"]
 
@@ -101,7 +102,7 @@ class DataLoader:
                 self.refresh()
             assert self._workers is not None
             made = self._ahead(self._workers)
-        return (_moved(batch, self._pin) for batch in made) if self._pin is not None else made
+        return (_as_in_context(batch, self._pin) for batch in made) if self._pin is not None else made
 
     def _ahead(self, workers: Threads) -> Iterator[Any]:
         """The batches in their order, some ahead in the making."""
@@ -131,10 +132,11 @@ class DataLoader:
             raise
 
 
-def _moved(batch: Any, device: Any) -> Any:
+def _as_in_context(batch: Any, device: Any) -> Any:
+    """A batch, its arrays copied to a device. Loaders of packages use it too."""
     if isinstance(batch, NDArray):
         return batch.as_in_context(device)
-    return [_moved(each, device) for each in batch] if isinstance(batch, (list, tuple)) else batch
+    return [_as_in_context(each, device) for each in batch] if isinstance(batch, (list, tuple)) else batch
 
 
 def _batch_sampler(dataset: Any, batch_size: int | None, shuffle: bool, sampler: Sampler | None,
