@@ -80,3 +80,40 @@ def test_a_loader_that_derives_from_it() -> None:
     with multiprocessing.get_context("fork").Pool(1) as pool:
         found = [each.asnumpy()[:, 0].tolist() for each in Scaled(pool, batch, sampler, worker_fn=scaled, prefetch=1)]
     assert found == [[0, 10], [20, 30], [40]]
+
+
+class Dropped(mx.gluon.Parameter):
+    """As GluonNLP's WeightDropParameter: it takes the place of a parameter, and gives what becomes of that."""
+
+    def __init__(self, p: mx.gluon.Parameter):
+        self._deferred_init = p._deferred_init
+        super().__init__(name=p.name, grad_req=p.grad_req, shape=p._shape, dtype=p.dtype, lr_mult=p.lr_mult,
+                         wd_mult=p.wd_mult, init=p.init, allow_deferred_init=p._allow_deferred_init,
+                         differentiable=p._differentiable)
+        self._var, self._data, self._grad = p._var, p._data, p._grad
+        self._ctx_list, self._ctx_map, self._trainer = p._ctx_list, p._ctx_map, p._trainer
+
+    def data(self, ctx: mx.Context | None = None) -> mx.nd.NDArray:
+        return mx.nd.Dropout(self._check_and_get(self._data, ctx), 0.5, "training", ())
+
+
+@pytest.mark.parametrize("hybrid", [False, True], ids=["eager", "hybrid"])
+@pytest.mark.parametrize("first", [False, True], ids=["before", "after initialization"])
+def test_parameters_that_give_what_becomes_of_them(hybrid: bool, first: bool) -> None:
+    layer = mx.gluon.nn.Dense(50, use_bias=False, in_units=40)
+    if first:
+        layer.initialize(mx.init.One())
+    dropped = Dropped(layer.weight)
+    layer.params._params[dropped.name] = layer._reg_params["weight"] = dropped
+    if not first:
+        layer.initialize(mx.init.One())
+    if hybrid:
+        layer.hybridize()
+    x = mx.nd.ones((1, 40))
+    assert layer(x).asnumpy().tolist() == [[40] * 50]
+    with mx.autograd.record():
+        out = layer(x)
+    assert 20 < float(out.asnumpy().std() * 10) < 100 and set(out.asnumpy().ravel() % 2) == {0}
+    out.backward()
+    kept = dropped.grad().asnumpy()
+    assert set(kept.ravel()) == {0, 2} and np.array_equal(kept.sum(1), out.asnumpy()[0])

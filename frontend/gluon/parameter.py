@@ -54,7 +54,8 @@ class Parameter:
         self._data: list[NDArray] | None = None
         self._grad: list[NDArray] | None = None
         self._ctx_list: list[Context] = []
-        self._deferred: tuple[Any, list[Context], Any, NDArray | None] | None = None
+        self._ctx_map: Any = None  # MXNet finds the array of a device by it, and packages' own parameters copy it
+        self._deferred_init: tuple[Any, list[Context], Any, NDArray | None] | None = None
         self._trainer: Any = None
         self._var: Any = None
         self._differentiable, self._allow_deferred_init = differentiable, allow_deferred_init
@@ -153,15 +154,15 @@ class Parameter:
             init = default_init if self.init is None else self.init
         if not shape_is_known(self.shape) and not self._allow_deferred_init:
             raise ValueError(f"parameter {self.name} cannot be initialized: its shape {self.shape} is not known")
-        self._deferred = init, devices, default_init, None
+        self._deferred_init = init, devices, default_init, None
         if shape_is_known(self.shape):
             self._finish_deferred_init()
 
     def _finish_deferred_init(self) -> None:
         """Make the arrays that `initialize` left for later. Raises ValueError when the shape is still not known."""
-        if self._deferred is None:
+        if self._deferred_init is None:
             return
-        init, devices, default_init, data = self._deferred
+        init, devices, default_init, data = self._deferred_init
         if not shape_is_known(self.shape):
             raise AssertedError(f"parameter {self.name} cannot be initialized: its shape {self.shape} is not known. "
                                 "Give the layer its in_units, in_channels, ..., or run a forward pass first")
@@ -173,7 +174,7 @@ class Parameter:
                 data = ndarray.zeros(self.shape, dtype=self.dtype, ctx=cpu())
                 self._give_values(init, default_init, data)
             self._init_impl(data, devices)
-        self._deferred = None
+        self._deferred_init = None
 
     def _give_values(self, init: Any, default_init: Any, data: NDArray) -> None:
         """As MXNet does: a named or made initializer gives weights, whatever the parameter's name ends in."""
@@ -216,7 +217,7 @@ class Parameter:
                             f"{np.dtype(self.dtype).name}; cast_dtype=True casts it")
         self._shape = data.shape
         devices = [ctx] if isinstance(ctx, Context) else None if ctx is None else list(ctx)
-        there = self._ctx_list if self._data is not None else self._deferred[1] if self._deferred else None
+        there = self._ctx_list if self._data is not None else self._deferred_init[1] if self._deferred_init else None
         if devices is not None and there is not None and set(devices) != set(there):
             raise _BadShape(f"parameter {self.name} is initialized on {there}, and cannot be loaded on {devices}; call "
                             "reset_ctx first")
@@ -225,14 +226,14 @@ class Parameter:
                 self._init_impl(data, devices or there or [cpu()])
         else:
             self.set_data(data)
-        self._deferred = None
+        self._deferred_init = None
 
     # -- its arrays
 
-    def _found(self, arrays: list[NDArray] | None, ctx: Any) -> Any:
+    def _check_and_get(self, arrays: list[NDArray] | None, ctx: Any) -> Any:
         """The arrays on all devices where ctx is `list`, or the one on a device."""
         if arrays is None:
-            if self._deferred is not None:
+            if self._deferred_init is not None:
                 raise DeferredInitializationError(
                     f"parameter {self.name} has no values yet: they are made in the first forward pass, which tells "
                     "its shape. Run one batch through the network, or give the layer its in_units, in_channels, ...")
@@ -254,21 +255,21 @@ class Parameter:
 
         Raises RuntimeError when it is not there, DeferredInitializationError when it is to be made later.
         """
-        return self._found(self._data, ctx)
+        return self._check_and_get(self._data, ctx)
 
     def list_data(self) -> list[NDArray]:
         """The arrays on all devices. Raises as `data`."""
-        return self._found(self._data, list)
+        return self._check_and_get(self._data, list)
 
     def grad(self, ctx: Context | None = None) -> NDArray:
         """The gradient on a device. Raises as `data`, and RuntimeError when there is none, with grad_req="null"."""
         self._require_grad()
-        return self._found(self._grad, ctx)
+        return self._check_and_get(self._grad, ctx)
 
     def list_grad(self) -> list[NDArray]:
         """The gradients on all devices. Raises as `grad`."""
         self._require_grad()
-        return self._found(self._grad, list)
+        return self._check_and_get(self._grad, list)
 
     def _require_grad(self) -> None:
         if self._data is not None and self._grad is None:
@@ -278,9 +279,9 @@ class Parameter:
         """The devices. Raises RuntimeError before it was initialized."""
         if self._data is not None:
             return self._ctx_list
-        if self._deferred is None:
+        if self._deferred_init is None:
             raise MXNetError(f"parameter {self.name} has not been initialized")
-        return self._deferred[1]
+        return self._deferred_init[1]
 
     def list_row_sparse_data(self, row_id: NDArray) -> list[NDArray]:
         """Raises RuntimeError: parameters are kept dense."""
@@ -300,9 +301,9 @@ class Parameter:
         """
         self.shape = data.shape
         if self._data is None:
-            if self._deferred is None:
+            if self._deferred_init is None:
                 raise _BadShape(f"parameter {self.name} has not been initialized")
-            self._deferred = (*self._deferred[:3], data)
+            self._deferred_init = (*self._deferred_init[:3], data)
             return
         if self._trainer is not None:
             self._trainer._parameter_was_set(self)
@@ -332,8 +333,8 @@ class Parameter:
             data = self._reduce()
             with autograd.pause():
                 self._init_impl(data, devices)
-        elif self._deferred is not None:
-            self._deferred = (self._deferred[0], devices, *self._deferred[2:])
+        elif self._deferred_init is not None:
+            self._deferred_init = (self._deferred_init[0], devices, *self._deferred_init[2:])
         else:
             raise ValueError(f"parameter {self.name} has not been initialized, so it cannot be moved")
 
