@@ -76,6 +76,29 @@ def test_a_block_of_a_graph_shares_parameters_that_get_no_gradient():
     same(block(mx.nd.ones((2, 3))), norm(mx.nd.ones((2, 3))))
 
 
+@pytest.mark.parametrize("prefixes, paths", [
+    (("abc_x_", "abc_y_"), ["x_weight", "x_bias", "y_weight", "y_bias"]),
+    (("aa_", "aab_"), ["_weight", "_bias", "b_weight", "b_bias"]),
+    (("aa_", "b_"), ["aa_weight", "aa_bias", "b_weight", "b_bias"]), (("x_",), ["weight", "bias"]), ((), [])])
+def test_paths_of_a_graphs_parameters_are_mxnets(prefixes: tuple, paths: list, tmp_path: Path):
+    """MXNet 1.9.1 leaves out the characters that all names begin with, so files of parameters have these names."""
+    net, x = nn.HybridSequential(prefix=""), mx.sym.var("data")
+    for prefix in prefixes:
+        net.add(nn.Dense(3, in_units=3, prefix=prefix))
+    outer = nn.HybridSequential()
+    outer.add(gluon.SymbolBlock(net(x) if prefixes else x * 2, x, params=net.collect_params()))
+    assert [*outer._collect_params_with_prefix()] == [f"0.{path}" for path in paths]
+    assert [*outer.collect_params()] == [*net.collect_params()]
+    if prefixes:
+        net.initialize(mx.init.Normal())
+        outer.save_parameters(str(tmp_path / "net.params"))
+        assert sorted(mx.nd.load(str(tmp_path / "net.params"))) == sorted(f"0.{path}" for path in paths)
+        wanted = outer(mx.nd.ones((1, 3)))
+        net.initialize(force_reinit=True)
+        outer.load_parameters(str(tmp_path / "net.params"))
+        same(outer(mx.nd.ones((1, 3))), wanted)
+
+
 class Nested(gluon.HybridBlock):
     def hybrid_forward(self, F, x, pair, extra=None):
         a, (b, c) = pair

@@ -40,6 +40,9 @@ class SymbolBlock(HybridBlock):
         for node in whole.graph.variables:
             if node.name not in names:
                 self._own(node, node.name in states)
+        # As in MXNet's files of parameters: the names without what all of them begin with.
+        common = len(os.path.commonprefix([*self._params]))  # noqa: RUF071 - characters are meant
+        self._reg_params = {name[common:]: param for name, param in self._params.items()}
         self._graph = _Cached(names, whole, form, out_form)
         self._cached = self._graph
         self._active = True
@@ -52,8 +55,7 @@ class SymbolBlock(HybridBlock):
             known["shape"] = tuple(int(e) for e in shape.strip("()[] ").split(",") if e.strip())
         if is_state:
             known["grad_req"] = "null"
-        param = self._params.get(node.name, allow_deferred_init=True, **known)
-        self._reg_params[node.name] = param
+        self._params.get(node.name, allow_deferred_init=True, **known)
 
     @staticmethod
     def imports(symbol_file: str | os.PathLike[str], input_names: str | Sequence[str],
