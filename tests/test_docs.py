@@ -69,7 +69,7 @@ def test_the_guide_to_gluon_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     labels = np.arange(96) % 10
     images = np.random.RandomState(0).normal(size=(10, 1, 8, 8)).astype("float32")[labels]
     names: dict = {"images": images, "labels": labels}
-    train, own, files, estimator = blocks("docs/gluon.md", "python")
+    train, own, files, pictures, estimator = blocks("docs/gluon.md", "python")
     ran(train, names)
     x = mx.nd.array(images)
     assert names["scores"].shape == (1, 10) and names["loss"].mean().asscalar() < 1
@@ -78,6 +78,13 @@ def test_the_guide_to_gluon_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ran(files, names)
     np.testing.assert_allclose(names["block"](x).asnumpy(), names["net"](x).asnumpy(), rtol=1e-5)
     assert "0.weight" in mx.nd.load("digits.params")
+    cv2 = pytest.importorskip("cv2")
+    for path in ("train/cat/1.png", "train/dog/1.png", "train/dog/2.jpg"):
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        cv2.imwrite(path, np.random.RandomState(0).randint(0, 255, (40, 50, 3)).astype("uint8"))
+    ran(pictures, names)
+    ((found, of_classes),) = names["pictures"]
+    assert found.shape == (3, 3, 224, 224) and sorted(of_classes.asnumpy().tolist()) == [0, 1, 1]
     names["validation"] = names["data"]
     ran(estimator, names)
     assert names["estimator"].val_metrics[0].get()[1] > 0.9 and Path("checkpoints", "model-best.params").exists()

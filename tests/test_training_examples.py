@@ -71,3 +71,31 @@ def test_buckets():
     text = said("bucketing_lstm.py")
     assert number(text, "perplexity") > 25 and number(text, "in the first epoch,") < 8
     assert re.search(r"it goes on after 'Contri': 'Contribut", text)
+
+
+def test_another_task_for_the_same_features():
+    text = said("gluon_transfer.py")
+    assert number(text, "0 to 4: test accuracy") > 0.97 and number(text, "examples: test accuracy") > 0.75
+    assert text.endswith("features as they were: True\n")
+
+
+def test_a_language_model():
+    text = said("gluon_language_model.py")
+    assert number(text, "epoch 1: perplexity") > 15 and number(text, "epoch 10: perplexity") < 8
+    assert "it writes: 'The " in text
+
+
+def test_an_autoencoder():
+    text = said("gluon_autoencoder.py")
+    assert number(text, "before: loss") > 40 and number(text, "after: loss") < 27
+    assert number(text, "a pixel is off by") < 0.16 and len(text.splitlines()) == 10
+
+
+def test_blocks_and_gradients_of_ones_own():
+    assert number(said("gluon_own.py"), "weights of one bit: test accuracy") > 0.9
+
+
+def test_training_in_one_call(tmp_path: Path):
+    text = said("gluon_estimator.py", tmp_path)
+    assert number(text, "the best: test accuracy") > 0.95 and text.count("validation accuracy") > 2
+    assert (tmp_path / "digits-best.params").exists()
