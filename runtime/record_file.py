@@ -80,6 +80,24 @@ class Reader:
             self.seek(offset)
             return self.read()
 
+    def offsets(self) -> tuple[list[int], int]:
+        """Where each record begins, and how many bytes the file has. The content of records is not read."""
+        found, at = [], 0
+        size = self._file.seek(0, io.SEEK_END)
+        while at < size:
+            self._file.seek(at)
+            head = self._take(_HEAD.size)
+            if len(head) < _HEAD.size or _HEAD.unpack(head)[0] != MAGIC:
+                self._file.seek(at)
+                self._read_part(False)  # which says what is wrong
+            word = _HEAD.unpack(head)[1]
+            if word >> _LENGTH_BITS in (_WHOLE, _FIRST):
+                found.append(at)
+            length = word & (1 << _LENGTH_BITS) - 1
+            at += _HEAD.size + length + -length % 4
+        self._file.seek(0)
+        return found, size
+
     def close(self) -> None:
         """Close the file."""
         self._file.close()

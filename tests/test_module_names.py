@@ -83,11 +83,9 @@ MISSING = {
     ("mxnet.visualization", PRIVATE): "_str2tuple",
     ("mxnet.metric", PRIVATE): "_BinaryClassificationMetrics",
     ("mxnet.initializer", NUMPY): "_mx_np",
-    ("mxnet.io", PARTS): "ImageDetRecordIter ImageRecordInt8Iter ImageRecordIter ImageRecordIter_v1 "
-                         "ImageRecordUInt8Iter ImageRecordUInt8Iter_v1",
+    ("mxnet.io", PARTS): "ImageDetRecordIter",
     ("mxnet.io", PRIVATE): "_getdata_by_idx _has_instance utils",
-    ("mxnet.io.io", PARTS): "ImageDetRecordIter ImageRecordInt8Iter ImageRecordIter ImageRecordIter_v1 "
-                            "ImageRecordUInt8Iter ImageRecordUInt8Iter_v1",
+    ("mxnet.io.io", PARTS): "ImageDetRecordIter",
     ("mxnet.io.io", SPARSE): "CSRNDArray",
     ("mxnet.io.io", LIBRARY): "_build_param_doc _init_io_module _make_io_iterator _ndarray_cls",
     ("mxnet.io.io", PRIVATE): "_getdata_by_idx _has_instance _slice_along_batch_axis",

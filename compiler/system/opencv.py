@@ -32,11 +32,15 @@ def library() -> Any:
 
 
 def _done(what: str, function: Callable[[], Any]) -> Any:
-    """What a function of OpenCV's gives; its errors as MXNetErrors."""
+    """What a function of OpenCV's gives, by OpenCV's own code; its errors as MXNetErrors."""
+    had = _library.ipp.useIPP()
+    _library.ipp.setUseIPP(False)  # Intel's library rounds otherwise than OpenCV's own code, with which MXNet is built.
     try:
         return function()
     except _library.error as error:
         raise MXNetError(f"{what}: OpenCV says: {getattr(error, 'err', '') or error}") from None
+    finally:
+        _library.ipp.setUseIPP(had)
 
 
 def decoded(content: bytes | np.ndarray, flag: int, to_rgb: bool = False) -> np.ndarray:
@@ -75,13 +79,8 @@ def resized(image: np.ndarray, width: int, height: int, interpolation: int) -> n
     cv2 = library()
     if image.dtype.name not in ("uint8", "float32", "float64"):
         raise MXNetError(f"resizing an image: expected the dtype uint8, float32 or float64, got {image.dtype}")
-    had = cv2.ipp.useIPP()
-    cv2.ipp.setUseIPP(False)  # Intel's library rounds otherwise than OpenCV's own code, with which MXNet is built.
-    try:
-        made = _done("resizing an image",
-                     lambda: cv2.resize(np.ascontiguousarray(image), (width, height), interpolation=interpolation))
-    finally:
-        cv2.ipp.setUseIPP(had)
+    made = _done("resizing an image",
+                 lambda: cv2.resize(np.ascontiguousarray(image), (width, height), interpolation=interpolation))
     return made.reshape(height, width, image.shape[2])
 
 
@@ -95,3 +94,46 @@ def framed(image: np.ndarray, sides: tuple[int, int, int, int], kind: int, value
     made = _done("making a border", lambda: cv2.copyMakeBorder(np.ascontiguousarray(image), *sides, kind,
                                                                value=tuple(values)))
     return made.reshape(*made.shape[:2], image.shape[2])
+
+
+def warped(image: np.ndarray, matrix: np.ndarray, size: tuple[int, int], interpolation: int,
+           fill: float) -> np.ndarray:
+    """An image of `size`, (width, height), in which pixel p of `image` lies at matrix (2, 3) times (p, 1); `fill` where
+    nothing does."""
+    cv2 = library()
+    method = interpolation if interpolation != 3 else 1  # there is no area of turned pixels
+    places, parts = _sources(matrix, size, method == 0)
+    made = _done("turning an image", lambda: cv2.remap(
+        np.ascontiguousarray(image), places, parts, method, borderMode=0, borderValue=(fill,) * 4))
+    return made.reshape(*made.shape[:2], image.shape[2])
+
+
+_FINE, _PARTS = 10, 5  # bits behind the point: of places as they are added up, and as pixels are weighted by
+
+
+def _sources(matrix: np.ndarray, size: tuple[int, int], is_nearest: bool) -> tuple[np.ndarray, np.ndarray | None]:
+    """Where each pixel of a warped image comes from: whole places, and 32nd parts of pixels as `remap` takes them.
+
+    Places are added up in 1024th parts of a pixel, as the OpenCV does that MXNet is built with; newer ones compute them
+    in floating point.
+    """
+    turn = np.linalg.inv(matrix[:, :2].astype(np.float64))
+    move = -turn @ matrix[:, 2]
+    scale, rounding = 1 << _FINE, 1 << (_FINE - 1 if is_nearest else _FINE - _PARTS - 1)
+    across = np.rint(turn[:, :1] * np.arange(size[0]) * scale).astype(np.int64)
+    down = np.rint((turn[:, 1:] * np.arange(size[1]) + move[:, None]) * scale).astype(np.int64) + rounding
+    places = across[:, None, :] + down[:, :, None]
+    if is_nearest:
+        return np.ascontiguousarray((places >> _FINE).transpose(1, 2, 0).astype(np.int16)), None
+    fine = places >> (_FINE - _PARTS)
+    last = (1 << _PARTS) - 1
+    whole = np.clip(fine >> _PARTS, -(1 << 15), (1 << 15) - 1).transpose(1, 2, 0).astype(np.int16)
+    return np.ascontiguousarray(whole), (((fine[1] & last) << _PARTS) + (fine[0] & last)).astype(np.uint16)
+
+
+def shifted(image: np.ndarray, moves: Sequence[int], limits: Sequence[int]) -> np.ndarray:
+    """Hue, in half degrees, lightness and saturation of an image of red, green and blue moved, from 0 to limits."""
+    cv2 = library()
+    parts = cv2.cvtColor(np.ascontiguousarray(image), cv2.COLOR_RGB2HLS).astype(np.int16)
+    parts = np.clip(parts + np.array(moves, np.int16), 0, np.array(limits, np.int16))
+    return cv2.cvtColor(parts.astype(np.uint8), cv2.COLOR_HLS2RGB)

@@ -6,9 +6,17 @@ Begin with `io.py` (what iterators are and give); `ndarray_iter.py` has arrays i
 # ruff: noqa: F401 (what is imported is what the module gives)
 from mxc.io import io
 from mxc.io.built_in import CSVIter, LibSVMIter, MNISTIter, MXDataIter
+from mxc.io.image_records import (
+    ImageRecordInt8Iter,
+    ImageRecordIter,
+    ImageRecordIter_v1,
+    ImageRecordUInt8Iter,
+    ImageRecordUInt8Iter_v1,
+)
 from mxc.io.io import DataBatch, DataDesc, DataIter, ResizeIter
 from mxc.io.ndarray_iter import NDArrayIter, _init_data
 from mxc.io.prefetching import PrefetchingIter
 
-__all__ = ["CSVIter", "DataBatch", "DataDesc", "DataIter", "LibSVMIter", "MNISTIter", "MXDataIter", "NDArrayIter",
-           "PrefetchingIter", "ResizeIter", "io"]
+__all__ = ["CSVIter", "DataBatch", "DataDesc", "DataIter", "ImageRecordInt8Iter", "ImageRecordIter",
+           "ImageRecordIter_v1", "ImageRecordUInt8Iter", "ImageRecordUInt8Iter_v1", "LibSVMIter", "MNISTIter",
+           "MXDataIter", "NDArrayIter", "PrefetchingIter", "ResizeIter", "io"]

@@ -1,27 +1,31 @@
 """Iterators over files: CSVIter, LibSVMIter, MNISTIter."""
 from __future__ import annotations
 
-import ast
 import logging
 import math
-import operator
 import warnings
-from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
-from mxc.compiler.error import ArgumentError, ArgumentTypeError
+from mxc.compiler.error import ArgumentError
 from mxc.io import mnist
 from mxc.io.batch_loader import BatchLoader, Column, DenseRows, Loaded, RowStream
 from mxc.io.io import DataBatch, DataDesc, DataIter
+from mxc.io.options import Options, part_of, to_flag, to_needed_path, to_path, to_shape, to_whole
 from mxc.io.text_rows import check_readable, csv_pieces, libsvm_pieces
 from mxc.ndarray import NDArray
 
-_REQUIRED = object()
-_NAMES = ("data_name", "label_name")
 _log = logging.getLogger(__name__)
+
+
+class Loader(Protocol):
+    """What loads the batches of a built-in iterator, as BatchLoader does."""
+
+    def rewind(self) -> None: ...
+
+    def next(self) -> Loaded | None: ...
 
 
 class MXDataIter(DataIter):
@@ -31,7 +35,7 @@ class MXDataIter(DataIter):
     Raises ValueError where there is no batch at all.
     """
 
-    def __init__(self, handle: BatchLoader, data_name: str = "data", label_name: str = "softmax_label", **_: Any):
+    def __init__(self, handle: Loader, data_name: str = "data", label_name: str = "softmax_label", **_: Any):
         super().__init__()
         self.handle = handle
         self._debug_skip_load, self._is_at_begin = False, True
@@ -100,83 +104,6 @@ class MXDataIter(DataIter):
         return DataBatch(data=[self.getdata()], label=[self.getlabel()], pad=self.getpad(), index=self.getindex())
 
 
-class _Options:
-    """The arguments of an iterator by name, as `value(name, read, default)` takes them one by one."""
-
-    def __init__(self, iterator: str, args: tuple, given: dict[str, Any]):
-        self.iterator, self._given = iterator, dict(given)
-        if args:
-            raise ArgumentTypeError(f"{iterator} takes its arguments by name, as in {iterator}(batch_size=32), got "
-                                    f"{', '.join(map(repr, args))}")
-        self.names = {name: self._given.pop(name) for name in _NAMES if name in self._given}
-
-    def value(self, name: str, read: Callable[[Any], Any], default: Any = _REQUIRED) -> Any:
-        """One argument. Raises ValueError for one that is missing or not what `read` takes."""
-        if name not in self._given:
-            if default is _REQUIRED:
-                raise ArgumentError(f"{self.iterator} needs the argument {name}")
-            return default
-        given = self._given.pop(name)
-        try:
-            return read(given)
-        except (TypeError, ValueError, SyntaxError) as error:
-            raise ArgumentError(f"{self.iterator}: {name} is {given!r}: {error}") from None
-
-    def size(self, default: Any = _REQUIRED) -> int:
-        """The batch size."""
-        return self.value("batch_size", partial(_whole, least=1), default)
-
-    def dtype(self, *known: str) -> str:
-        """One of these; the first by default."""
-        def read(given: Any) -> str:
-            return known[0] if given in (None, "None") else np.dtype(given).name
-
-        found = self.value("dtype", read, known[0])
-        if found not in known:
-            raise ArgumentError(f"{self.iterator}: dtype {found} is not supported; expected {' or '.join(known)}")
-        return found
-
-    def end(self) -> None:
-        """Leave out arguments that have no meaning here, and warn of those that are not known."""
-        for name in ("prefetch_buffer", "ctx", "preprocess_threads", "input_shape"):
-            self._given.pop(name, None)
-        if self._given:
-            warnings.warn(f"{self.iterator} has no arguments {', '.join(self._given)}; they are passed over",
-                          stacklevel=3)
-
-
-def _literal(given: Any) -> Any:
-    return ast.literal_eval(given) if isinstance(given, str) else given
-
-
-def _whole(given: Any, least: int = 0) -> int:
-    number = operator.index(_literal(given))
-    if number < least:
-        raise ValueError(f"expected a whole number from {least} on")
-    return number
-
-
-def _flag(given: Any) -> bool:
-    found = {"true": True, "false": False}.get(given.lower()) if isinstance(given, str) else None
-    return bool(_whole(given)) if found is None else found
-
-
-def _shape(given: Any) -> tuple[int, ...]:
-    found = _literal(given)
-    return tuple(_whole(n, 1) for n in (found if isinstance(found, (tuple, list)) else (found,)))
-
-
-def _path(given: Any) -> str | None:
-    return None if given in (None, "", "NULL") else str(given)
-
-
-def _needed_path(given: Any) -> str:
-    path = _path(given)
-    if path is None:
-        raise ValueError("expected the name of a file")
-    return path
-
-
 def _label_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
     return () if math.prod(shape) == 1 else shape
 
@@ -191,11 +118,11 @@ def CSVIter(*args: Any, **kwargs: Any) -> MXDataIter:
     Raises ValueError for arguments that do not fit, FileAccessError and ModelFileError, which are MXNetErrors, for
     files that cannot be read or have something else on a line, which they name; later on where it comes later.
     """
-    options = _Options("CSVIter", args, kwargs)
+    options = Options("CSVIter", args, kwargs)
     size, dtype = options.size(), options.dtype("float32", "int32", "int64")
-    data, shape = options.value("data_csv", _needed_path), options.value("data_shape", _shape)
-    label, label_shape = options.value("label_csv", _path, None), options.value("label_shape", _shape, (1,))
-    tail = "round" if options.value("round_batch", _flag, True) else "keep"
+    data, shape = options.value("data_csv", to_needed_path), options.value("data_shape", to_shape)
+    label, label_shape = options.value("label_csv", to_path, None), options.value("label_shape", to_shape, (1,))
+    tail = "round" if options.value("round_batch", to_flag, True) else "keep"
     options.end()
     streams, columns = [_csv_stream(data, shape, dtype)], [Column(shape, 0), Column(_label_shape(label_shape))]
     if label is not None:
@@ -219,12 +146,12 @@ def LibSVMIter(*args: Any, **kwargs: Any) -> MXDataIter:
     parts of the file. data_name, label_name: for the descriptions. Names may be URLs.
     Raises as CSVIter does.
     """
-    options = _Options("LibSVMIter", args, kwargs)
+    options = Options("LibSVMIter", args, kwargs)
     size, _ = options.size(), options.dtype("float32")
-    data, shape = options.value("data_libsvm", _needed_path), options.value("data_shape", _shape)
-    label, label_shape = options.value("label_libsvm", _path, None), options.value("label_shape", _shape, (1,))
-    part, parts = _part(options)
-    is_round = options.value("round_batch", _flag, True)
+    data, shape = options.value("data_libsvm", to_needed_path), options.value("data_shape", to_shape)
+    label, label_shape = options.value("label_libsvm", to_path, None), options.value("label_shape", to_shape, (1,))
+    part, parts = part_of(options)
+    is_round = options.value("round_batch", to_flag, True)
     options.end()
     if not is_round:
         raise ArgumentError("LibSVMIter: round_batch must be True: the last batch is filled up with the first rows")
@@ -255,14 +182,6 @@ def _warn_dense() -> None:
 _is_warned = False
 
 
-def _part(options: _Options) -> tuple[int, int]:
-    parts, part = options.value("num_parts", partial(_whole, least=1), 1), options.value("part_index", _whole, 0)
-    if part >= parts:
-        raise ArgumentError(f"{options.iterator}: part_index is {part}; expected 0 to {parts - 1}, as there are "
-                            f"{parts} parts")
-    return part, parts
-
-
 def MNISTIter(*args: Any, **kwargs: Any) -> MXDataIter:
     """Batches of MNIST's images, float32 from 0 to below 1, of shape (batch, 1, rows, columns), and labels.
 
@@ -272,13 +191,13 @@ def MNISTIter(*args: Any, **kwargs: Any) -> MXDataIter:
     Raises ValueError for arguments that do not fit or fewer images than a batch takes, FileAccessError and
     ModelFileError, which are MXNetErrors, for files that cannot be read or are none of MNIST's.
     """
-    options = _Options("MNISTIter", args, kwargs)
+    options = Options("MNISTIter", args, kwargs)
     size, _ = options.size(128), options.dtype("float32")
-    image = options.value("image", _needed_path, "./train-images-idx3-ubyte")
-    label = options.value("label", _needed_path, "./train-labels-idx1-ubyte")
-    is_shuffled, seed = options.value("shuffle", _flag, True), options.value("seed", _whole, 0)
-    is_flat, is_silent = options.value("flat", _flag, False), options.value("silent", _flag, False)
-    part, parts = _part(options)
+    image = options.value("image", to_needed_path, "./train-images-idx3-ubyte")
+    label = options.value("label", to_needed_path, "./train-labels-idx1-ubyte")
+    is_shuffled, seed = options.value("shuffle", to_flag, True), options.value("seed", to_whole, 0)
+    is_flat, is_silent = options.value("flat", to_flag, False), options.value("silent", to_flag, False)
+    part, parts = part_of(options)
     options.end()
     images, labels = mnist.read(image, 3), mnist.read(label, 1)
     if len(images) != len(labels):

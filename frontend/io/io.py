@@ -16,7 +16,9 @@ __getattr__, _names = elsewhere(
     {"": "ctypes logging sys threading",
      "mxc.base": "DataIterHandle NDArrayHandle c_str_array check_call mx_uint py_str",
      "mxc.ndarray": "NDArray array concat tile", "mxc.io.ndarray_iter": "NDArrayIter",
-     "mxc.io.built_in": "CSVIter LibSVMIter MNISTIter MXDataIter", "mxc.io.prefetching": "PrefetchingIter"},
+     "mxc.io.built_in": "CSVIter LibSVMIter MNISTIter MXDataIter",
+     "mxc.io.image_records": "ImageRecordInt8Iter ImageRecordIter ImageRecordIter_v1 ImageRecordUInt8Iter "
+                             "ImageRecordUInt8Iter_v1", "mxc.io.prefetching": "PrefetchingIter"},
     {"mxc.base": "_LIB", "mxc.io.ndarray_iter": "_init_data"})
 __all__ = ["DataBatch", "DataDesc", "DataIter", "ResizeIter", "mx_real_t", "namedtuple", "np", *_names]
 

@@ -1,0 +1,160 @@
+"""Batches of images from files of records, decoded and changed by a pool of threads, ahead of the program.
+
+What an image becomes depends on the seed, the pass and the image's place in it alone, so batches are the same however
+many threads there are.
+"""
+from __future__ import annotations
+
+import os
+import random
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+
+from mxc import recordio
+from mxc.compiler.error import MXNetError
+from mxc.compiler.system import opencv
+from mxc.io.batch_loader import Loaded
+from mxc.io.image_changes import Changes
+from mxc.runtime import record_file
+from mxc.runtime.array import Array
+from mxc.runtime.context import current_context
+
+Finish = Callable[[np.ndarray, np.ndarray, list[random.Random]], Array]  # pixels, ids, what draws numbers -> data
+
+
+class Records:
+    """The records of a file by their offsets, which an index or the file itself tells; size: the file's bytes, -1 with
+    an index. Several threads may read."""
+
+    def __init__(self, path: str, index: str | None):
+        self.path = path
+        self._reader, self._process = record_file.Reader(path), os.getpid()
+        if index is None:
+            self.offsets, self.size = self._reader.offsets()
+        else:
+            file = recordio.MXIndexedRecordIO(index, path, "r")
+            self.offsets, self.size = [file.idx[key] for key in file.keys], -1
+
+    def at(self, place: int) -> bytes:
+        """The record that is number `place` of the file."""
+        if self._process != os.getpid():  # a fork would move the other process's position in the file
+            self._reader, self._process = record_file.Reader(self.path), os.getpid()
+        content = self._reader.read_at(self.offsets[place])
+        if content is None:
+            raise MXNetError(f"{self.path}: there is no record at byte {self.offsets[place]}, where its index has one")
+        return content
+
+
+class ImageSettings:
+    """What becomes of the records. shape: (channels, height, width). labels: {id: numbers} in place of the records'
+    labels, or None. seed: of random changes. mirror, rand_mirror: left for right, always or every second time."""
+
+    def __init__(self, shape: tuple[int, ...], label_width: int, labels: dict[int, np.ndarray] | None,
+                 changes: Changes, seed: int, mirror: bool, rand_mirror: bool):
+        self.shape, self.label_width, self.labels, self.changes = shape, label_width, labels, changes
+        self.seed, self.mirror, self.rand_mirror = seed, mirror, rand_mirror
+
+
+class ImageLoader:
+    """Batches of images: what MXDataIter asks for.
+
+    order: places of the records in a pass, given its number. finish: makes a batch's array of its pixels. tail: see
+    BatchLoader. threads, ahead: how many threads there are, and how many batches they make before they are asked for.
+    """
+
+    def __init__(self, records: Records, settings: ImageSettings, order: Callable[[int], Sequence[int]],
+                 finish: Finish, size: int, is_round: bool, threads: int, ahead: int):
+        self._records, self._settings, self._order, self._finish = records, settings, order, finish
+        self._size, self._is_round = size, is_round
+        self._threads, self._ahead = threads, max(1, ahead)
+        self._pool, self._process = ThreadPoolExecutor(threads, "mxc-images"), os.getpid()
+        self._pass, self._at = 0, 0  # the number of the pass, and the place in it of the next image to be asked for
+        self._places = order(0)
+        self._waiting: deque[tuple[list[Future], int]] = deque()  # the images of a batch, and how many fill it up
+        self._is_last, self._skip = False, 0  # whether the pass has no more batches; images taken from the next one
+
+    def rewind(self) -> None:
+        """Go back to the first record, or behind those that the last batch took from the start."""
+        if self._waiting:
+            self._skip = 0  # the batch that took from the start was not given
+        for images, _ in self._waiting:
+            for image in images:
+                image.cancel()
+        self._waiting.clear()
+        if self._at or self._is_last:
+            self._start_pass()
+        self._is_last = False
+
+    def _start_pass(self) -> None:
+        self._pass += 1
+        self._places = self._order(self._pass)
+        self._at, self._skip = self._skip, 0
+
+    def next(self) -> Loaded | None:
+        """The next batch; None when there is none. Raises MXNetError for a record that is no image."""
+        while len(self._waiting) < self._ahead and not self._is_last:
+            self._ask()
+        if not self._waiting:
+            return None
+        futures, pad = self._waiting.popleft()
+        found = [future.result() for future in futures]
+        pixels = np.stack([image for image, _, _, _ in found])
+        labels = np.stack([label for _, label, _, _ in found])
+        if pad and not self._is_round:
+            pixels, labels = (np.concatenate([part, np.repeat(part[-1:], pad, 0)]) for part in (pixels, labels))
+            found += [found[-1]] * pad
+        data = self._finish(pixels, np.array([i for _, _, i, _ in found]), [draw for _, _, _, draw in found])
+        label = Array.of(labels[:, 0] if self._settings.label_width == 1 else labels, "float32", current_context())
+        return Loaded([data, label], pad, np.array([i for _, _, i, _ in found], np.uint64))
+
+    def _ask(self) -> None:
+        """Ask for the images of the next batch."""
+        if self._process != os.getpid():  # a forked process has no threads of the other's
+            self._pool, self._process = ThreadPoolExecutor(self._threads, "mxc-images"), os.getpid()
+        count = min(self._size, len(self._places) - self._at)
+        if count <= 0:
+            self._is_last = True
+            return
+        wanted = [(self._pass, place, self._places[place]) for place in range(self._at, self._at + count)]
+        self._at += count
+        pad = self._size - count
+        if pad:
+            self._is_last = True
+            if self._is_round:
+                following = self._order(self._pass + 1)
+                wanted += [(self._pass + 1, i % len(following), following[i % len(following)]) for i in range(pad)]
+                self._skip = pad % len(following)
+        self._waiting.append(([self._pool.submit(self._made, *each) for each in wanted], pad))
+
+    def _made(self, number: int, place: int, record: int) -> tuple[np.ndarray, np.ndarray, int, random.Random]:
+        """The pixels and labels of an image, its id, and what draws its random numbers."""
+        settings = self._settings
+        header, encoded = recordio.unpack(self._records.at(record))
+        draw = random.Random((settings.seed << 80) + (number << 48) + place)
+        try:
+            image = opencv.decoded(encoded, 0 if settings.shape[0] == 1 else 1, to_rgb=True)
+            if settings.shape[0] not in (1, image.shape[-1]):
+                raise MXNetError(f"expected {settings.shape[0]} channels, got {image.shape[-1]}")
+            image = settings.changes(image.reshape(*image.shape[:2], -1), draw)
+        except MXNetError as error:
+            raise MXNetError(f"{self._records.path}: the record with the id {header.id}: {error}") from None
+        if settings.mirror or (settings.rand_mirror and draw.random() < 0.5):
+            image = image[:, ::-1]
+        return image, self._label(header), header.id, draw
+
+    def _label(self, header: Any) -> np.ndarray:
+        width, labels = self._settings.label_width, self._settings.labels
+        if labels is None:
+            found = np.atleast_1d(np.asarray(header.label, np.float32))
+        elif header.id in labels:
+            found = labels[header.id]
+        else:
+            raise MXNetError(f"{self._records.path}: path_imglist has no labels for the id {header.id}")
+        if len(found) != width:
+            raise MXNetError(f"{self._records.path}: the record with the id {header.id} has {len(found)} labels; "
+                             f"expected {width}, as label_width says")
+        return found
