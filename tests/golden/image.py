@@ -76,7 +76,7 @@ def _resized() -> list[Case]:
     for interp in range(5):
         for dtype in ("uint8", "float32"):
             for w, h in ((4, 3), (16, 12), (7, 9), (20, 20)):
-                made.append(case("_cvimresize", f"{interp}-{w}-{h}", PICTURE, {"w": w, "h": h, "interp": interp},
+                made.append(case("_image_resize", f"{interp}-{w}-{h}", PICTURE, {"size": (w, h), "interp": interp},
                                  dtype=dtype, span=COLOURS, integer=["data"], train=False))
     for label, attrs in (("one", {"size": 4}), ("two", {"size": (4, 3)}), ("kept", {"size": 4, "keep_ratio": True}),
                          ("both", {"size": (4, 3), "keep_ratio": True}), ("none", {}), ("three", {"size": (1, 2, 3)}),
@@ -84,13 +84,4 @@ def _resized() -> list[Case]:
         for shape in ((6, 8, 3), (8, 6, 1), (2, 6, 8, 3)):
             made.append(case("_image_resize", f"{label}{len(shape)}{shape[-1]}", {"data": shape}, attrs, dtype="uint8",
                              span=COLOURS, integer=["data"], train=False))
-    for kind in range(5):
-        made.append(case("_cvcopyMakeBorder", f"kind{kind}", PICTURE,
-                         {"top": 1, "bot": 2, "left": 3, "right": 0, "type": kind}, dtype="uint8", span=COLOURS,
-                         integer=["data"], train=False))
-    for label, attrs in (("value", {"value": 7}), ("values", {"values": (1, 2, 3)})):
-        for dtype in ("uint8", "float32"):
-            made.append(case("_cvcopyMakeBorder", label, PICTURE, {"top": 1, "bot": 0, "left": 0, "right": 2, **attrs},
-                             dtype=dtype, span=COLOURS, integer=["data"], train=False))
-    made.append(case("_cvcopyMakeBorder", "below", PICTURE, {"top": -1, "bot": 0, "left": 0, "right": 2}))
     return made
