@@ -171,6 +171,36 @@ def winograd_data(
     return call(name, made, (dtype, dtype), (Store(1, places, ir.acc(0, dtype)),))
 
 
+def winograd_side(
+    dtype: str, window: Window[int], strides: Sequence[int], block: int, of_results: bool,
+) -> geometry.WinogradSide[int]:
+    """B' d B of every tile d of plain data, or, `of_results`, A y A' of every tile y of 4 x 4 elements of what has the
+    shape of the results.
+
+    Output axes (place, block, tile, channel in the block), the blocks of `block` channels, or filters. Operand: the
+    data or the other array, with `strides` elements between (n, c, d, h, w).
+    """
+    return geometry.WinogradSide(dtype=dtype, window=window, strides=tuple(strides), block=block,
+                                 of_results=of_results)
+
+
+def plain_winograd(dtype: str, window: Window[int], block: int, columns: int) -> geometry.PlainWinograd[int]:
+    """A convolution as in `winograd_convolution`, to a plain array; output axes (n, c, d, h, w).
+
+    Operands: what `winograd_side` makes of the data, dense; the weight as in `winograd_convolution`.
+    """
+    return geometry.PlainWinograd(dtype=dtype, window=window, block=block, columns=columns,
+                                  whole=window.filters % columns == 0)
+
+
+def winograd_weight_grad(dtype: str, window: Window[int], block: int) -> geometry.WinogradWeightGrad[int]:
+    """`convolution_weight_grad` of a convolution as in `winograd_convolution`; output axes (o, i, kd, kh, kw).
+
+    Operands: what `winograd_side` makes of the data, and of the gradient of the results, dense.
+    """
+    return geometry.WinogradWeightGrad(dtype=dtype, window=window, block=block)
+
+
 def winograd_groups(window: Window[int], tiles: int) -> int:
     """How many groups of `tiles` tiles a Winograd convolution has."""
     return -(-window.batch * math.prod(winograd.grid(window.out)) // tiles)
@@ -376,9 +406,9 @@ def flops(kernel: CallKernel | ChainKernel) -> int:
     g: Any = kernel.geometry
     if isinstance(g, geometry.Gemm):
         return 2 * g.batch * g.m * g.n * g.k
-    if isinstance(g, geometry.MaxPoolGrad | geometry.WinogradData):
+    if isinstance(g, geometry.MaxPoolGrad | geometry.WinogradData | geometry.WinogradSide):
         return 0
     w = g.window
-    if isinstance(g, geometry.WinogradConvolution):
+    if isinstance(g, geometry.WinogradConvolution | geometry.PlainWinograd | geometry.WinogradWeightGrad):
         return 2 * w.batch * w.filters * w.channels * math.prod(winograd.grid(w.out)) * winograd.PLACES
     return int(2 * w.batch * w.groups * w.filters * w.channels * math.prod((*w.out, *w.kernel)))

@@ -296,6 +296,50 @@ class WinogradData(Windowed[N]):
     tiles: int
 
 
+# --- Winograd's way over plain arrays
+
+
+@dataclass(frozen=True, kw_only=True)
+class WinogradSide(Windowed[N]):
+    """See `calls.winograd_side`. strides: elements between (n, c, d, h, w) of what is read."""
+
+    template: ClassVar[str] = "winograd_side"
+    baked: ClassVar[tuple[str, ...]] = ("dtype", "block", "of_results")
+    operands: ClassVar[int] = 1
+
+    strides: tuple[N, ...]
+    block: int
+    of_results: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlainWinograd(Merging[N]):
+    """See `calls.plain_winograd`."""
+
+    template: ClassVar[str] = "plain_winograd"
+    baked: ClassVar[tuple[str, ...]] = ("dtype", "block", "columns", "whole", "flat")
+
+    block: int
+    columns: int
+    whole: bool
+
+    def merged(self) -> tuple[int, Sequence[N]]:
+        return 2, self.window.out
+
+
+@dataclass(frozen=True, kw_only=True)
+class WinogradWeightGrad(Merging[N]):
+    """See `calls.winograd_weight_grad`."""
+
+    template: ClassVar[str] = "winograd_weight_grad"
+    baked: ClassVar[tuple[str, ...]] = ("dtype", "block", "flat")
+
+    block: int
+
+    def merged(self) -> tuple[int, Sequence[N]]:
+        return 1, (self.window.channels, *self.window.kernel)
+
+
 # --- depthwise: printed for one size of kernel
 
 

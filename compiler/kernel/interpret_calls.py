@@ -160,9 +160,7 @@ def _blocked_depthwise(g: records.BlockedDepthwise[int], buffers: Sequence[np.nd
 
 
 def _winograd_convolution(g: records.WinogradConvolution[int], buffers: Sequence[np.ndarray]) -> np.ndarray:
-    w, block, columns, tiles = g.window, g.block, g.columns, g.tiles
-    step = -(-w.filters // columns) * w.channels * columns
-    u = np.stack([_unpacked(buffers[1][i * step :], w.filters, w.channels, columns) for i in range(winograd.PLACES)])
+    w, block, tiles, u = g.window, g.block, g.tiles, _transformed_weight(g, buffers[1])
     if g.given:
         shape = (winograd.PLACES, winograd_groups(w, tiles), w.channels // block, tiles, block)
         steps = (g.given, w.channels * tiles, tiles * block, block, 1)
@@ -173,6 +171,14 @@ def _winograd_convolution(g: records.WinogradConvolution[int], buffers: Sequence
     return winograd.multiplied(seen, u, w.out[1:]).reshape(w.batch, -1, block, *w.out)
 
 
+def _transformed_weight(g: records.WinogradConvolution[int] | records.PlainWinograd[int], flat: np.ndarray,
+                        ) -> np.ndarray:
+    """(36, filters, channels)"""
+    w = g.window
+    step = -(-w.filters // g.columns) * w.channels * g.columns
+    return np.stack([_unpacked(flat[i * step :], w.filters, w.channels, g.columns) for i in range(winograd.PLACES)])
+
+
 def _winograd_data(g: records.WinogradData[int], buffers: Sequence[np.ndarray]) -> np.ndarray:
     w, block, size = g.window, g.block, g.tiles
     seen = _tiles_seen(w, buffers[0], g.data_strides, block)
@@ -180,6 +186,35 @@ def _winograd_data(g: records.WinogradData[int], buffers: Sequence[np.ndarray]) 
     whole = np.zeros((winograd.PLACES, groups * size, w.channels))
     whole[:, : seen.shape[1]] = seen
     return whole.reshape(winograd.PLACES, groups, size, w.channels // block, block).swapaxes(2, 3)
+
+
+def _winograd_side(g: records.WinogradSide[int], buffers: Sequence[np.ndarray]) -> np.ndarray:
+    w = g.window
+    if g.of_results:
+        made = winograd.spread(_outs(w, buffers[0], g.strides)[:, 0, :, 0])
+    else:
+        made = winograd.transformed(_data(w, buffers[0], g.strides)[:, 0, :, 0], w.out[1:], w.pad[1:])
+    return made.reshape(winograd.PLACES, made.shape[1], -1, g.block).swapaxes(1, 2)
+
+
+def _of_all_tiles(w: Window[int], flat: np.ndarray, channels: int, block: int) -> np.ndarray:
+    """(36, tiles, channels) of what `winograd_side` made."""
+    shape = (winograd.PLACES, channels // block, w.batch * math.prod(winograd.grid(w.out)), block)
+    rows = flat[: math.prod(shape)].reshape(shape).swapaxes(1, 2)
+    return rows.reshape(winograd.PLACES, -1, channels).astype(np.float64)
+
+
+def _plain_winograd(g: records.PlainWinograd[int], buffers: Sequence[np.ndarray]) -> np.ndarray:
+    w = g.window
+    seen = _of_all_tiles(w, buffers[0], w.channels, g.block)
+    return winograd.multiplied(seen, _transformed_weight(g, buffers[1]), w.out[1:])[:, :, None]
+
+
+def _winograd_weight_grad(g: records.WinogradWeightGrad[int], buffers: Sequence[np.ndarray]) -> np.ndarray:
+    w = g.window
+    data, out_grad = (_of_all_tiles(w, flat, n, g.block) for flat, n in zip(buffers, (w.channels, w.filters),
+                                                                          strict=False))
+    return winograd.weight_gradient(data, out_grad)[:, :, None]
 
 
 def _tiles_seen(w: Window[int], flat: np.ndarray, strides: Sequence[int], block: int) -> np.ndarray:
@@ -255,6 +290,9 @@ _TEMPLATES: dict[type[Geometry], Callable[[Any, Sequence[np.ndarray]], np.ndarra
     records.BlockedDepthwise: _blocked_depthwise,
     records.WinogradConvolution: _winograd_convolution,
     records.WinogradData: _winograd_data,
+    records.WinogradSide: _winograd_side,
+    records.PlainWinograd: _plain_winograd,
+    records.WinogradWeightGrad: _winograd_weight_grad,
     records.DepthwiseDataGrad: _depthwise_data_grad,
     records.DepthwiseWeightGrad: _convolution_weight_grad,
     records.ImageConvolution: _convolution,

@@ -1,7 +1,8 @@
 """Winograd's minimal filtering F(4x4, 3x3): the matrices, and how an image is cut into tiles.
 
 A tile of 4 x 4 results y of the data d (6 x 6) and the kernel g (3 x 3) is y = A' [(G g G') * (B' d B)] A, with the
-product element by element: 36 multiplications in place of 144. The points of the interpolation are 0, 1, -1, 2, -2 and
+product element by element: 36 multiplications in place of 144. What is linear in g has the gradient G' [(A y A') *
+(B' d B)] G to it, where y is the gradient of the results. The points of the interpolation are 0, 1, -1, 2, -2 and
 infinity (Lavin and Gray, Fast Algorithms for Convolutional Neural Networks, 2015).
 """
 from __future__ import annotations
@@ -40,6 +41,24 @@ def transformed(data: np.ndarray, out: tuple[int, int], pad: tuple[int, int]) ->
     """(N, C, H, W) -> (36, N * tiles, C): B' d B of every tile, in float64."""
     made = DATA @ tiles(data.astype(np.float64), out, pad) @ DATA.T
     return made.reshape(*made.shape[:2], PLACES).transpose(2, 0, 1)
+
+
+def spread(out_grad: np.ndarray) -> np.ndarray:
+    """(N, F, H, W) -> (36, N * tiles, F): A y A' of every tile y of 4 x 4 elements, zeros behind the last ones."""
+    n, filters, height, width = out_grad.shape
+    rows, columns = grid((height, width))
+    whole = np.zeros((n, filters, rows * RESULTS, columns * RESULTS))
+    whole[:, :, :height, :width] = out_grad
+    parts = whole.reshape(n, filters, rows, RESULTS, columns, RESULTS).transpose(0, 2, 4, 1, 3, 5)
+    made = OUTPUT.T @ parts.reshape(-1, filters, RESULTS, RESULTS) @ OUTPUT
+    return made.reshape(-1, filters, PLACES).transpose(2, 0, 1)
+
+
+def weight_gradient(data: np.ndarray, out_grad: np.ndarray) -> np.ndarray:
+    """(F, C, 3, 3) of the transformed data (36, tiles, C) and the `spread` gradient of the results (36, tiles, F):
+    G' [sum over tiles of the products] G."""
+    products = np.moveaxis(out_grad.swapaxes(1, 2) @ data, 0, -1)
+    return KERNEL.T @ products.reshape(*products.shape[:2], READ, READ) @ KERNEL
 
 
 def multiplied(data: np.ndarray, weight: np.ndarray, out: tuple[int, int]) -> np.ndarray:

@@ -16,6 +16,7 @@ from mxc.compiler.graph.options import Options
 from mxc.compiler.graph.purity import static_nodes
 from mxc.compiler.ops.operator import Params
 from mxc.compiler.passes.registry import graph_pass
+from mxc.compiler.passes.winograd import pays_in_training, plain_convolution, plain_data_grad, plain_weight_grad
 
 
 def _pack(builder: GraphBuilder, weight: Entry, rows: tuple[int, ...], block: int, name: str) -> Entry:
@@ -53,6 +54,8 @@ def _convolution(builder: GraphBuilder, node: Node, shape: tuple[int, ...], opti
     by_images = not is_static and not picks and _by_images(options, dtype, node.params, shape, channels // groups,
                                                            filters // groups)
     block = options.target.tile(dtype)[0]
+    if options.is_train and not is_static and pays_in_training(options, dtype, node.params, builder.shape(data), shape):
+        return plain_convolution(builder, node, options, shape)
     if by_images or _stays(options, shape, is_static):
         block = 0
     if block:
@@ -69,6 +72,8 @@ def _data_grad(builder: GraphBuilder, node: Node, options: Options, is_static: b
         return builder.make("_mxc_depthwise_data_grad", out_grad, weight, name=node.name, shape=shape,
                             **geometry(node))
     dtype = builder.dtype(out_grad)
+    if pays_in_training(options, dtype, node.params, shape, builder.shape(out_grad)):
+        return plain_data_grad(builder, node, options)
     filters, channels, taps = filters // groups, shape[1] // groups, prod(node.params.kernel)
     strided = any(s > 1 for s in node.params.stride)
     by_images = (strided or not is_static) and _by_images(options, dtype, node.params, shape, channels, filters)
@@ -83,8 +88,10 @@ def _data_grad(builder: GraphBuilder, node: Node, options: Options, is_static: b
                         block=block, by_images=by_images, **geometry(node))
 
 
-def _weight_grad(builder: GraphBuilder, node: Node) -> Entry | None:
+def _weight_grad(builder: GraphBuilder, node: Node, options: Options) -> Entry | None:
     data, out_grad = (builder.map[e] for e in node.inputs)
+    if pays_in_training(options, builder.dtype(data), node.params, builder.shape(data), builder.shape(out_grad)):
+        return plain_weight_grad(builder, node, options)
     if not node.params.num_group == builder.shape(data)[1] == builder.shape(out_grad)[1]:
         return None
     return builder.make("_mxc_depthwise_weight_grad", data, out_grad, name=node.name, **geometry(node))
@@ -119,7 +126,7 @@ def layout(graph: Graph, options: Options) -> Graph:
         elif node.op.name == "_mxc_conv_data_grad":
             made = _data_grad(builder, node, options, is_static)
         elif node.op.name == "_mxc_conv_weight_grad":
-            made = _weight_grad(builder, node)
+            made = _weight_grad(builder, node, options)
         elif node.op.name == "FullyConnected":
             made = _fully_connected(builder, node, options) if is_static else None
         return None if made is None else [made]

@@ -51,6 +51,22 @@ class WinogradCosts:
 
 
 @dataclass(frozen=True)
+class TrainingWinograd:
+    """What Winograd's F(4x4, 3x3) over plain arrays costs, in multiply-adds of the direct kernels (passes/winograd.py):
+    for convolutions of training plans, and their gradients.
+
+    transform: the cost of transforming one channel of a tile, of data or results. weight: the cost of transforming one
+    kernel, or its gradient. gain: Winograd's way is taken if the direct way costs at least so many times as much.
+    most_bytes: the transformed tiles of an array have at most so many bytes; more would go to memory and back.
+    """
+
+    transform: int
+    weight: int
+    gain: float
+    most_bytes: int
+
+
+@dataclass(frozen=True)
 class Panels:
     """Which plain convolutions with packed weights are computed image by image, by panels of pixels (`fits_panels` of
     kernel/calls.py).
@@ -166,12 +182,13 @@ class Chains:
 class Preferences:
     """A target's figures. A field that is None says that the target does not want that transformation.
 
-    Blocks and WinogradCosts also need a `KernelTarget.lanes` above 1, Packing and Panels need a register tile
+    Blocks, WinogradCosts and TrainingWinograd also need a `KernelTarget.lanes` above 1, Packing and Panels need a register tile
     (`KernelTarget.tile`).
     """
 
     blocks: Blocks | None = None
     winograd: WinogradCosts | None = None
+    training_winograd: TrainingWinograd | None = None
     packing: Packing | None = None
     panels: Panels | None = None
     products: Products | None = None

@@ -36,7 +36,11 @@ def im2col(c: IndexNode, params: Params, index: Index) -> Value:
 
 def winograd_factors(c: IndexNode, params: Params, index: Index) -> Value:
     """G g G' as a matrix times the flat g: the product of an element of G for the rows and one for the columns."""
-    (rows, columns), (taps_down, taps_across) = (_pair(i, n) for i, n in zip(index, winograd.KERNEL.shape, strict=True))
+    place, tap = index
+    if params.turned:
+        tap = ir.apply("sub", number(winograd.TAPS - 1), tap)
+    (rows, columns), (taps_down, taps_across) = (
+        _pair(i, n) for i, n in zip((place, tap), winograd.KERNEL.shape, strict=True))
     return ir.apply("mul", _element(rows, taps_down), _element(columns, taps_across))
 
 
@@ -109,6 +113,29 @@ def winograd_convolution_call(c: CallNode, params: Params) -> Called:
     made = calls.winograd_convolution(c.dtype(0), window, _blocked_strides(data, 2), data[-1], params.tiles,
                                       c.shape(1)[-1])
     return made, _blocked_axes(2)
+
+
+def _winograd_window(channels: int, filters: int, batch: int, out: Shape, data: Shape = (), pad: Shape = ()) -> Window[int]:
+    return Window(batch=batch, groups=1, channels=channels, filters=filters, data=triple(data or out, 1),
+                  out=triple(out, 1), kernel=(1, 3, 3), pad=triple(pad, 0))
+
+
+def winograd_side_call(c: CallNode, params: Params) -> Called:
+    n, channels, *space = c.shape(0)
+    window = _winograd_window(channels, channels, n, params.out, tuple(space), params.pad)
+    return calls.winograd_side(c.dtype(0), window, strides(c.shape(0)), params.block, params.of_results), (0, 1, 2, 3)
+
+
+def plain_winograd_call(c: CallNode, params: Params) -> Called:
+    (_, blocks, _, lanes), (n, filters, *out) = c.shape(0), c.out_shape
+    window = _winograd_window(blocks * lanes, filters, n, tuple(out))
+    return calls.plain_winograd(c.dtype(0), window, lanes, c.shape(1)[-1]), template_axes(c.out_shape)
+
+
+def winograd_weight_grad_call(c: CallNode, params: Params) -> Called:
+    filters, channels, _, _ = c.out_shape
+    window = _winograd_window(channels, filters, params.shape[0], params.shape[2:])
+    return calls.winograd_weight_grad(c.dtype(0), window, c.shape(0)[-1]), template_axes(c.out_shape)
 
 
 def blocked_depthwise_call(c: CallNode, params: Params) -> Called:

@@ -197,8 +197,8 @@ def depthwise_weight_grad(params: Params, inputs: list[np.ndarray], is_train: bo
 
 
 def winograd_factors(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws) -> list[np.ndarray]:
-    """(36, 9): what a flat kernel is multiplied by."""
-    return [winograd.FACTORS.astype(np.float32)]
+    """(36, 9): what a flat kernel is multiplied by, which is turned by half a circle first if `turned`."""
+    return [winograd.FACTORS[:, :: -1 if params.turned else 1].astype(np.float32)]
 
 
 def winograd_convolution(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws) -> list[np.ndarray]:
@@ -207,6 +207,31 @@ def winograd_convolution(params: Params, inputs: list[np.ndarray], is_train: boo
     _, blocks, height, width, lanes = params.shape
     out = winograd.convolved(plain_of(data), unpacked(weight, blocks * lanes), params.pad, (height, width))
     return [blocks_of(out, lanes).astype(data.dtype)]
+
+
+def winograd_side(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws) -> list[np.ndarray]:
+    """The transformed tiles of the data, or of what has the shape of the results."""
+    (data,) = inputs
+    made = winograd.spread(data) if params.of_results else winograd.transformed(data, params.out, params.pad)
+    parts = made.reshape(winograd.PLACES, made.shape[1], -1, params.block)
+    return [np.ascontiguousarray(parts.swapaxes(1, 2), data.dtype)]
+
+
+def _of_tiles(parts: np.ndarray) -> np.ndarray:
+    """(36, C / B, tiles, B) -> (36, tiles, C) in float64"""
+    return parts.swapaxes(1, 2).reshape(*parts.shape[::2], -1).astype(np.float64)
+
+
+def plain_winograd(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws) -> list[np.ndarray]:
+    """The convolution of transformed data, to a plain array."""
+    data, weight = inputs
+    made = winograd.multiplied(_of_tiles(data), unpacked(weight, params.shape[1]), params.shape[2:])
+    return [made.astype(data.dtype)]
+
+
+def winograd_weight_grad(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws) -> list[np.ndarray]:
+    """The gradient to the weight, of the transformed tiles of the data and of the results' gradient."""
+    return [winograd.weight_gradient(*map(_of_tiles, inputs)).astype(inputs[0].dtype)]
 
 
 def _places(params: Params, space: tuple[int, ...]) -> list[tuple[slice, ...]]:

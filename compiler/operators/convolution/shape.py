@@ -269,6 +269,43 @@ def winograd_convolution(params: Params, ins: Shapes, outs: Shapes) -> tuple[Sha
     return ins, [params.shape]
 
 
+def winograd_side(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
+    """(N, C, H, W) -> (36, C / B, tiles of all images, B)"""
+    (data,) = ins
+    if data is None:
+        return ins, outs
+    space = params.out if params.of_results else tuple(n + 2 - 2 * p for n, p in zip(params.out, params.pad, strict=True))
+    expect_shape("data", (*data[:2], *space), data)
+    return ins, [(winograd.PLACES, data[1] // params.block, data[0] * prod(winograd.grid(params.out)), params.block)]
+
+
+def _tiles_of(name: str, shape: Shape, tiles: Shape | None) -> None:
+    """Raises MXNetError unless `tiles` are those of results like `shape`, of any channels."""
+    if tiles is not None:
+        count = shape[0] * prod(winograd.grid(shape[2:]))
+        expect_shape(name, (winograd.PLACES, tiles[1], count, tiles[-1]), tiles)
+
+
+def plain_winograd(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
+    """data (36, C / B, tiles, B), weight (36, filter groups, C, filters of a group) -> `shape`"""
+    data, weight = ins
+    _tiles_of("data", params.shape, data)
+    if data is not None and weight is not None:
+        filters, columns = params.shape[1], weight[-1]
+        expect_shape("weight", (winograd.PLACES, -(-filters // columns), data[1] * data[-1], columns), weight)
+    return ins, [params.shape]
+
+
+def winograd_weight_grad(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
+    """data (36, C / B, tiles, B), out_grad (36, F / B, tiles, B), of results of `shape` -> (F, C, 3, 3)"""
+    data, out_grad = ins
+    _tiles_of("data", params.shape, data)
+    _tiles_of("out_grad", params.shape, out_grad)
+    if data is None or out_grad is None:
+        return ins, outs
+    return ins, [(out_grad[1] * out_grad[-1], data[1] * data[-1], 3, 3)]
+
+
 def column_geometry(params: Params) -> Geometry:
     """The windows of im2col and col2im: those of a convolution without groups."""
     return geometry(Params({**params, "num_group": 1}))

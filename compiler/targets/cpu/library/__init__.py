@@ -18,10 +18,13 @@ from mxc.compiler.targets.cpu.library import (
     gemm,
     image_lanes,
     panels,
+    plain_winograd,
     pooling,
     weight_grad,
     winograd,
     winograd_data,
+    winograd_side,
+    winograd_weight_grad,
 )
 from mxc.compiler.targets.cpu.library.printing import Printing
 from mxc.compiler.targets.cpu.machine.isa import Isa, native
@@ -41,8 +44,11 @@ MODULES = {
     "image_data_grad": image_lanes,
     "max_pool_grad": pooling,
     "panel_convolution": panels,
+    "plain_winograd": plain_winograd,
     "winograd_convolution": winograd,
     "winograd_data": winograd_data,
+    "winograd_side": winograd_side,
+    "winograd_weight_grad": winograd_weight_grad,
 }
 
 

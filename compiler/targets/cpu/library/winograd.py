@@ -19,7 +19,7 @@ for each place, while what a place multiplies them by stays in the nearest cache
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Generic
 
@@ -52,10 +52,11 @@ AHEAD = 3  # each tile group asks for so many lines of the next weights of each 
 @dataclass(frozen=True)
 class TileCall(Parameters):
     """The products of a tile group and a group of filters, at one place, over all channels. ahead: the weights that are
-    asked for meanwhile."""
+    asked for meanwhile. step: elements from one channel block of the data to the next."""
 
     blocks: Integer
     data: Pointer
+    step: Integer
     weights: Pointer
     ahead: Pointer
     products: NoAlias
@@ -127,21 +128,8 @@ def scratch_elements(g: WinogradConvolution[int], isa: Isa) -> int:
 
 def print_kernel(p: Printing) -> None:
     """The kernel's function and those that it calls."""
-    g: WinogradConvolution[int] = p.geometry
-    b, vectors_of_group = p.b, g.columns // g.block
-
-    def tile(tiles: int, vectors: int, values: list[Value]) -> None:
-        _print_tile(p, tiles, vectors, TileCall(*values))
-
-    def fits_of(values: list[Value]) -> Callable[[int, int], Value]:
-        *_, tiles, vectors_here = values
-        # a group has room for all its tiles, so a shape with more tiles than there are does too
-        return lambda t, vectors: (tiles <= t) & vectors_here.equals(vectors)
-
-    shapes = [(t, v) for t in sizes(g.tiles)
-              for v in range(vectors_of_group if g.whole else 1, vectors_of_group + 1)]
-    print_tiles(b, shapes, TileCall.text(), tile, f"{TileCall.text()}, i64 tiles, i64 vectors", fits_of,
-                ("tile", "multiply"))
+    b, g = p.b, p.geometry
+    print_products(p, sizes(g.tiles))
     print_sides(p, g.block)
     with b.function("prepare", "ptr args, ptr noalias scratch, i64 first, i64 tiles", True) as (args, *rest):
         _Winograd(p, args).prepare(args, *rest)
@@ -152,6 +140,23 @@ def print_kernel(p: Printing) -> None:
         _Winograd(p, args).units(args, first, last, scratch)
 
 
+def print_products(p: Printing, counts: Iterable[int]) -> None:
+    """The function `multiply`: a `TileCall` for as many tiles and vectors of filters as the last two of its parameters
+    say. counts: the numbers of tiles that it is printed for, of which it takes the smallest that has room."""
+    g, vectors_of_group = p.geometry, p.geometry.columns // p.geometry.block
+
+    def tile(tiles: int, vectors: int, values: list[Value]) -> None:
+        _print_tile(p, tiles, vectors, TileCall(*values))
+
+    def fits_of(values: list[Value]) -> Callable[[int, int], Value]:
+        *_, tiles, vectors_here = values
+        return lambda t, vectors: (tiles <= t) & vectors_here.equals(vectors)
+
+    shapes = [(t, v) for t in counts for v in range(vectors_of_group if g.whole else 1, vectors_of_group + 1)]
+    print_tiles(p.b, shapes, TileCall.text(), tile, f"{TileCall.text()}, i64 tiles, i64 vectors", fits_of,
+                ("tile", "multiply"))
+
+
 def _print_tile(p: Printing, tiles: int, vectors: int, given: TileCall) -> None:
     """products[tile][filter] = sum over channels of data[channel][tile] * weights[channel][filter]."""
     b, g = p.b, p.geometry
@@ -160,7 +165,7 @@ def _print_tile(p: Printing, tiles: int, vectors: int, given: TileCall) -> None:
     source, weight, following, target = map(p.array, (given.data, given.weights, given.ahead, given.products))
     sums = zeros(b, p.dtype, lanes, len(pairs))
     for k in b.range(0, given.blocks, carry=sums):
-        here, row = source.at(k * (g.tiles * lanes)), weight.at(k * (lanes * columns))
+        here, row = source.at(k * given.step), weight.at(k * (lanes * columns))
         for i in range(AHEAD):
             prefetch(following.at((k * AHEAD + i) * columns), 2)
         multiply(b, p.isa, sums, [(here, i * lanes) for i in range(tiles)], row, columns, lanes)
@@ -215,7 +220,8 @@ class _Winograd(Function):
                     group = t // size
                     part = b.minimum(group, self.lanes // AHEAD) * cut.blocks * (AHEAD * columns)
                     b.call("multiply", [
-                        cut.blocks, data.at(place * pitch + group * group_step).pointer, weights.pointer,
+                        cut.blocks, data.at(place * pitch + group * group_step).pointer,
+                        b.lift(size * self.lanes), weights.pointer,
                         self.weight.at(following + part).pointer, target.at(t * (PLACES * columns)).pointer,
                         b.minimum(size, tiles - t), self.vectors(begin + f)])
 

@@ -126,6 +126,25 @@ def data_side(b: Builder, d: Sequence[Value]) -> list[Value]:
             times(d[3], -5, times(d[1], 4, d[5]))]
 
 
+def spread_side(b: Builder, y: Sequence[Value]) -> list[Value]:
+    """A y for a column y of 4 elements: the gradient of `output_side`."""
+    def times(x: Value, factor: float, z: Value) -> Value:
+        return b.fma(x, b.number(factor, x.type), z)
+
+    even, odd, far, far_odd = y[0] + y[2], y[1] + y[3], times(y[2], 4, y[0]), times(y[3], 4, y[1])
+    return [y[0], even + odd, even - odd, times(far_odd, 2, far), times(far_odd, -2, far), y[3]]
+
+
+def kernel_side(b: Builder, m: Sequence[Value]) -> list[Value]:
+    """24 G' m for a column m: the gradient of a kernel's transformation."""
+    def times(x: Value, factor: float, z: Value) -> Value:
+        return b.fma(x, b.number(factor, x.type), z)
+
+    near, near_odd, far, far_odd = m[1] + m[2], m[1] - m[2], m[3] + m[4], m[3] - m[4]
+    return [times(m[0], 6, times(near, -4, far)), times(near_odd, -4, far_odd + far_odd),
+            times(m[5], 24, (far - near) * b.number(4, far.type))]
+
+
 def output_side(b: Builder, m: Sequence[Value]) -> list[Value]:
     """A' m for a column m: `OUTPUT` of ops/winograd.py, with what its rows share computed once."""
     def times(x: Value, factor: float, y: Value) -> Value:
