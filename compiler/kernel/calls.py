@@ -146,7 +146,7 @@ def winograd_convolution(
 
     Output axes as in `blocked_convolution`. Operands: data, with `data_strides` elements between (n, channel block, d,
     h, w) and the `block` channels of a block next to each other, or, if `given`, what `winograd_data` makes of them
-    with that pitch; U = G g G', as `pack_rows` with `columns` of the (filters, channels) of each of the 36 places.
+    with that pitch; what `winograd_weight` makes of the weight, with `columns`.
     tiles: how many tiles of the image one register tile holds. `whole` says that filters fill the columns.
     """
     return geometry.WinogradConvolution(
@@ -182,6 +182,16 @@ def winograd_side(
     """
     return geometry.WinogradSide(dtype=dtype, window=window, strides=tuple(strides), block=block,
                                  of_results=of_results)
+
+
+def winograd_weight(dtype: str, window: Window[int], columns: int, turned: bool) -> geometry.WinogradWeight[int]:
+    """G g G' of each kernel g of a weight (filters, channels, 3, 3), packed as `winograd_convolution` reads it.
+
+    Output axes (place, group of `columns` filters, channel, filter of the group); filters that the last group has too
+    many are zero. turned: of kernels turned by half a circle, with filters and channels exchanged, as the gradient to
+    the data reads them. Operand: the weight, dense.
+    """
+    return geometry.WinogradWeight(dtype=dtype, window=window, columns=columns, turned=turned)
 
 
 def plain_winograd(dtype: str, window: Window[int], block: int, columns: int) -> geometry.PlainWinograd[int]:
@@ -406,7 +416,7 @@ def flops(kernel: CallKernel | ChainKernel) -> int:
     g: Any = kernel.geometry
     if isinstance(g, geometry.Gemm):
         return 2 * g.batch * g.m * g.n * g.k
-    if isinstance(g, geometry.MaxPoolGrad | geometry.WinogradData | geometry.WinogradSide):
+    if isinstance(g, geometry.MaxPoolGrad | geometry.WinogradData | geometry.WinogradSide | geometry.WinogradWeight):
         return 0
     w = g.window
     if isinstance(g, geometry.WinogradConvolution | geometry.PlainWinograd | geometry.WinogradWeightGrad):

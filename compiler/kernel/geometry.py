@@ -296,7 +296,7 @@ class WinogradData(Windowed[N]):
     tiles: int
 
 
-# --- Winograd's way over plain arrays
+# --- Winograd's way over plain arrays, and of the weights of all its kernels
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -310,6 +310,18 @@ class WinogradSide(Windowed[N]):
     strides: tuple[N, ...]
     block: int
     of_results: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class WinogradWeight(Windowed[N]):
+    """See `calls.winograd_weight`."""
+
+    template: ClassVar[str] = "winograd_weight"
+    baked: ClassVar[tuple[str, ...]] = ("dtype", "columns", "turned")
+    operands: ClassVar[int] = 1
+
+    columns: int
+    turned: bool
 
 
 @dataclass(frozen=True, kw_only=True)

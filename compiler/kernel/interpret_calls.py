@@ -175,8 +175,8 @@ def _transformed_weight(g: records.WinogradConvolution[int] | records.PlainWinog
                         ) -> np.ndarray:
     """(36, filters, channels)"""
     w = g.window
-    step = -(-w.filters // g.columns) * w.channels * g.columns
-    return np.stack([_unpacked(flat[i * step :], w.filters, w.channels, g.columns) for i in range(winograd.PLACES)])
+    shape = (winograd.PLACES, -(-w.filters // g.columns), winograd.odd(w.channels), g.columns)
+    return winograd.unpacked(flat[: math.prod(shape)].reshape(shape), w.filters, w.channels)
 
 
 def _winograd_data(g: records.WinogradData[int], buffers: Sequence[np.ndarray]) -> np.ndarray:
@@ -194,14 +194,20 @@ def _winograd_side(g: records.WinogradSide[int], buffers: Sequence[np.ndarray]) 
         made = winograd.spread(_outs(w, buffers[0], g.strides)[:, 0, :, 0])
     else:
         made = winograd.transformed(_data(w, buffers[0], g.strides)[:, 0, :, 0], w.out[1:], w.pad[1:])
-    return made.reshape(winograd.PLACES, made.shape[1], -1, g.block).swapaxes(1, 2)
+    return winograd.in_blocks(made, g.block)
 
 
 def _of_all_tiles(w: Window[int], flat: np.ndarray, channels: int, block: int) -> np.ndarray:
     """(36, tiles, channels) of what `winograd_side` made."""
-    shape = (winograd.PLACES, channels // block, w.batch * math.prod(winograd.grid(w.out)), block)
-    rows = flat[: math.prod(shape)].reshape(shape).swapaxes(1, 2)
-    return rows.reshape(winograd.PLACES, -1, channels).astype(np.float64)
+    tiles = w.batch * math.prod(winograd.grid(w.out))
+    shape = (winograd.PLACES, channels // block, winograd.odd(tiles), block)
+    return winograd.of_blocks(flat[: math.prod(shape)].reshape(shape), tiles)
+
+
+def _winograd_weight(g: records.WinogradWeight[int], buffers: Sequence[np.ndarray]) -> np.ndarray:
+    w = g.window
+    weight = _weights(w, 0, buffers[0], False).reshape(w.filters, w.channels, winograd.TAPS)
+    return winograd.packed(weight, g.columns, g.turned)
 
 
 def _plain_winograd(g: records.PlainWinograd[int], buffers: Sequence[np.ndarray]) -> np.ndarray:
@@ -291,6 +297,7 @@ _TEMPLATES: dict[type[Geometry], Callable[[Any, Sequence[np.ndarray]], np.ndarra
     records.WinogradConvolution: _winograd_convolution,
     records.WinogradData: _winograd_data,
     records.WinogradSide: _winograd_side,
+    records.WinogradWeight: _winograd_weight,
     records.PlainWinograd: _plain_winograd,
     records.WinogradWeightGrad: _winograd_weight_grad,
     records.DepthwiseDataGrad: _depthwise_data_grad,

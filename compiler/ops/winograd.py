@@ -26,6 +26,12 @@ def grid(out: tuple[int, ...]) -> tuple[int, int]:
     return -(-out[-2] // RESULTS), -(-out[-1] // RESULTS)
 
 
+def odd(count: int) -> int:
+    """The next odd number: so many tiles, or channels of a weight, lie behind each other where there are `count`, the
+    last one zero. Places would else lie a power of two apart, and all meet in a few sets of a cache."""
+    return count | 1
+
+
 def tiles(data: np.ndarray, out: tuple[int, int], pad: tuple[int, int]) -> np.ndarray:
     """(N, C, H, W) -> (N * tiles, C, 6, 6): what each tile reads, zeros outside of the data."""
     rows, columns = grid(out)
@@ -41,6 +47,39 @@ def transformed(data: np.ndarray, out: tuple[int, int], pad: tuple[int, int]) ->
     """(N, C, H, W) -> (36, N * tiles, C): B' d B of every tile, in float64."""
     made = DATA @ tiles(data.astype(np.float64), out, pad) @ DATA.T
     return made.reshape(*made.shape[:2], PLACES).transpose(2, 0, 1)
+
+
+def packed(weight: np.ndarray, columns: int, turned: bool) -> np.ndarray:
+    """(36, groups of `columns` filters, odd(C), columns): G g G' of the weight (F, C, 9), with zeros behind it.
+
+    turned: of kernels turned by half a circle, with filters and channels exchanged.
+    """
+    kernels = weight[..., ::-1].swapaxes(0, 1) if turned else weight
+    made = np.einsum("pt,fct->pcf", FACTORS, kernels.astype(np.float64))
+    _, channels, filters = made.shape
+    whole = np.zeros((PLACES, odd(channels), -(-filters // columns) * columns))
+    whole[:, :channels, :filters] = made
+    return whole.reshape(PLACES, odd(channels), -1, columns).swapaxes(1, 2)
+
+
+def unpacked(weight: np.ndarray, filters: int, channels: int) -> np.ndarray:
+    """(36, F, C) of what `packed` made."""
+    rows = weight.swapaxes(2, 3).reshape(PLACES, -1, weight.shape[2])
+    return rows[:, :filters, :channels]
+
+
+def in_blocks(parts: np.ndarray, block: int) -> np.ndarray:
+    """(36, tiles, C) -> (36, C / block, odd(tiles), block)"""
+    _, count, channels = parts.shape
+    whole = np.zeros((PLACES, odd(count), channels))
+    whole[:, :count] = parts
+    return whole.reshape(PLACES, odd(count), -1, block).swapaxes(1, 2)
+
+
+def of_blocks(blocks: np.ndarray, count: int) -> np.ndarray:
+    """(36, tiles, C) of `count` tiles that `in_blocks` laid out, in float64."""
+    rows = blocks.swapaxes(1, 2).astype(np.float64)
+    return rows.reshape(*rows.shape[:2], -1)[:, :count]
 
 
 def spread(out_grad: np.ndarray) -> np.ndarray:

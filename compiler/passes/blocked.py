@@ -19,7 +19,7 @@ from mxc.compiler.kernel.ir import computing_dtype
 from mxc.compiler.ops.operator import Kind
 from mxc.compiler.ops.shapes import reduced_axes
 from mxc.compiler.passes.registry import graph_pass
-from mxc.compiler.passes.winograd import Winograd, pays
+from mxc.compiler.passes.winograd import blocked_convolution, pays
 
 CHANNELS_LAST = {1: "NWC", 2: "NHWC", 3: "NDHWC"}
 
@@ -34,7 +34,6 @@ class _Regions:
         self.static = static_nodes(graph, options.static)
         self.wanted = _wanted(graph, self.static)
         self.in_blocks: dict[Entry, Entry] = {}
-        self.winograd = Winograd(self.builder, options.target.tile("float32"))
 
     def lanes(self, entry: Entry) -> int:
         """Channels of a block for arrays like `entry`; 0 where it cannot lie in blocks."""
@@ -132,7 +131,8 @@ class _Regions:
             return self.direct(node, lanes, lanes, filters)
         n, _, *space = self.graph.shape(Entry(node))
         shape = (n, filters // lanes, *space, lanes)
-        return self.winograd.convolution(node, self.blocked(node.inputs[0]), self.weight(node), shape)
+        return blocked_convolution(self.builder, node, self.options, self.blocked(node.inputs[0]), self.weight(node),
+                                   shape)
 
     def direct(self, node: Node, lanes: int, block: int, filters: int) -> Entry:
         """The convolution with `filters` filters, whose result lies in blocks of `lanes` channels.

@@ -16,7 +16,7 @@ from mxc.compiler.graph.options import Options
 from mxc.compiler.graph.purity import static_nodes
 from mxc.compiler.ops.operator import Params
 from mxc.compiler.passes.registry import graph_pass
-from mxc.compiler.passes.winograd import pays_in_training, plain_convolution, plain_data_grad, plain_weight_grad
+from mxc.compiler.passes.winograd import pays_in_training, plain_convolution, plain_weight_grad
 
 
 def _pack(builder: GraphBuilder, weight: Entry, rows: tuple[int, ...], block: int, name: str) -> Entry:
@@ -73,7 +73,7 @@ def _data_grad(builder: GraphBuilder, node: Node, options: Options, is_static: b
                             **geometry(node))
     dtype = builder.dtype(out_grad)
     if pays_in_training(options, dtype, node.params, shape, builder.shape(out_grad)):
-        return plain_data_grad(builder, node, options)
+        return plain_convolution(builder, node, options, shape, turned=True)
     filters, channels, taps = filters // groups, shape[1] // groups, prod(node.params.kernel)
     strided = any(s > 1 for s in node.params.stride)
     by_images = (strided or not is_static) and _by_images(options, dtype, node.params, shape, channels, filters)
@@ -90,7 +90,8 @@ def _data_grad(builder: GraphBuilder, node: Node, options: Options, is_static: b
 
 def _weight_grad(builder: GraphBuilder, node: Node, options: Options) -> Entry | None:
     data, out_grad = (builder.map[e] for e in node.inputs)
-    if pays_in_training(options, builder.dtype(data), node.params, builder.shape(data), builder.shape(out_grad)):
+    shapes = builder.shape(data), builder.shape(out_grad)
+    if pays_in_training(options, builder.dtype(data), node.params, *shapes, to_weight=True):
         return plain_weight_grad(builder, node, options)
     if not node.params.num_group == builder.shape(data)[1] == builder.shape(out_grad)[1]:
         return None

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from math import prod
 
-from mxc.compiler.graph.building import as_shape
 from mxc.compiler.graph.graph import Entry, Graph, GraphBuilder, Node, Shape
 from mxc.compiler.graph.options import Options
 from mxc.compiler.ops import winograd
@@ -29,79 +28,54 @@ def pays(graph: Graph, node: Node, options: Options) -> bool:
     return direct > costs.gain * cost
 
 
-class Winograd:
-    """Makes the operators of such convolutions in a new graph. tile: the register tile of the target."""
+def blocked_convolution(builder: GraphBuilder, node: Node, options: Options, data: Entry, weight: Entry,
+                        shape: Shape) -> Entry:
+    """The convolution `node` of `data`, which lie in blocks, as the array `shape`, which does too.
 
-    def __init__(self, builder: GraphBuilder, tile: tuple[int, int]):
-        self.builder, (self.tiles, self.columns) = builder, tile
-        self.factors: Entry | None = None
-
-    def convolution(self, node: Node, data: Entry, weight: Entry, shape: tuple[int, ...]) -> Entry:
-        """The convolution `node` of `data`, which lie in blocks, as the array `shape`, which does too.
-
-        weight: plain.
-        """
-        return self.builder.make("_mxc_winograd_convolution", data, self.packed(node, weight), name=node.name,
-                                 pad=tuple(node.params.pad), shape=shape, tiles=self.tiles)
-
-    def packed(self, node: Node, weight: Entry) -> Entry:
-        """G g G' of each kernel g, packed for each of the 36 places."""
-        if self.factors is None:
-            self.factors = self.builder.make("_mxc_winograd_factors")
-        return _packed(self.builder, node, weight, self.factors, self.columns)
-
-
-def _packed(builder: GraphBuilder, node: Node, weight: Entry, factors: Entry, columns: int, turned: bool = False) -> Entry:
-    """What the factors make of each kernel, packed for each of the 36 places as rows of filters, or, `turned`, of
-    channels."""
-    filters, channels = builder.shape(weight)[:2]
-    taps = as_shape(builder, weight, (filters * channels, winograd.TAPS))
-    made = builder.make("dot", factors, taps, transpose_b=True)
-    rows = as_shape(builder, made, (winograd.PLACES, filters, channels))
-    if turned:
-        rows = builder.make("transpose", rows, axes=(0, 2, 1))
-    return builder.make("_mxc_pack_rows", rows, block=columns, name=f"{node.name}_packed")
+    weight: plain.
+    """
+    tiles, columns = options.target.tile("float32")
+    packed = builder.make("_mxc_winograd_weight", weight, columns=columns, name=f"{node.name}_packed")
+    return builder.make("_mxc_winograd_convolution", data, packed, name=node.name, pad=tuple(node.params.pad),
+                        shape=shape, tiles=tiles)
 
 
 # --- over plain arrays, in training
 
 
-def pays_in_training(options: Options, dtype: str, params: Params, data: Shape, out: Shape) -> bool:
-    """Whether a convolution of plain `data` to `out`, or a gradient of it, has the right form, and is faster this way
-    on the target. The direct kernels spend no time on what taps read outside of small maps."""
+def pays_in_training(options: Options, dtype: str, params: Params, data: Shape, out: Shape, to_weight: bool = False,
+                     ) -> bool:
+    """Whether a convolution of plain `data` to `out`, or its gradient to the data or `to_weight`, has the right form,
+    and is faster this way on the target. The direct kernels spend no time on what taps read outside of small maps."""
     costs, lanes = options.prefers.training_winograd, options.target.lanes(dtype) if dtype == "float32" else 0
     if options.strict or costs is None or lanes < 2 or tuple(params.kernel) != (3, 3) or max(params.pad) > 2:
         return False
     if {*params.stride, *params.dilate} != {1} or params.num_group > 1 or data[1] % lanes or out[1] % lanes:
         return False
-    n, channels, filters, tiles = out[0], data[1], out[1], out[0] * prod(winograd.grid(out))
-    read = prod(sum(max(0, min(o, d + p - k) - max(0, p - k)) for k in range(3))
+    channels, filters, tiles = data[1], out[1], out[0] * prod(winograd.grid(out))
+    read = out[0] * prod(sum(max(0, min(o, d + p - k) - max(0, p - k)) for k in range(3))
                 for o, d, p in zip(out[2:], data[2:], params.pad, strict=True))
-    cost = (winograd.PLACES * tiles + costs.weight) * channels * filters + costs.transform * tiles * (channels + filters)
-    nbytes = winograd.PLACES * tiles * max(channels, filters) * 4
-    return n * read * channels * filters > costs.gain * cost and nbytes <= costs.most_bytes
+    cost = winograd.PLACES * tiles * channels * filters
+    cost += costs.weight * channels * filters + costs.transform * tiles * (channels + filters)
+    largest = max(tiles * max(channels, filters), 0 if to_weight else channels * filters)
+    return read * channels * filters > costs.gain * cost and winograd.PLACES * largest * 4 <= costs.most_bytes
 
 
-def _side(builder: GraphBuilder, options: Options, data: Entry, pad: Shape, out: Shape, of_results: bool = False) -> Entry:
+def _side(builder: GraphBuilder, options: Options, data: Entry, pad: Shape, out: Shape, of_results: bool = False,
+          ) -> Entry:
     """The transformed tiles of an array, of results with the spatial extents `out`."""
     return builder.make("_mxc_winograd_side", data, pad=pad, out=out, block=options.target.lanes("float32"),
                         of_results=of_results)
 
 
-def plain_convolution(builder: GraphBuilder, node: Node, options: Options, shape: Shape) -> Entry:
-    """The convolution `node`, whose result has `shape`."""
-    data, weight = (builder.map[e] for e in node.inputs)
-    packed = _packed(builder, node, weight, builder.make("_mxc_winograd_factors"), options.target.tile("float32")[1])
-    side = _side(builder, options, data, node.params.pad, shape[2:])
-    return builder.make("_mxc_plain_winograd", side, packed, name=node.name, shape=shape)
-
-
-def plain_data_grad(builder: GraphBuilder, node: Node, options: Options) -> Entry:
-    """The gradient `node` of a convolution to its data: a convolution with the turned kernels of each channel."""
-    out_grad, weight = (builder.map[e] for e in node.inputs)
-    factors, shape = builder.make("_mxc_winograd_factors", turned=True), node.params.shape
-    packed = _packed(builder, node, weight, factors, options.target.tile("float32")[1], turned=True)
-    side = _side(builder, options, out_grad, tuple(2 - p for p in node.params.pad), shape[2:])
+def plain_convolution(builder: GraphBuilder, node: Node, options: Options, shape: Shape, turned: bool = False,
+                      ) -> Entry:
+    """The convolution `node`, whose result has `shape`; turned: the gradient `node` of one to its data, which is a
+    convolution with the turned kernels of each channel."""
+    (data, weight), pad = (builder.map[e] for e in node.inputs), tuple(node.params.pad)
+    packed = builder.make("_mxc_winograd_weight", weight, columns=options.target.tile("float32")[1], turned=turned,
+                          name=f"{node.name}_packed")
+    side = _side(builder, options, data, tuple(2 - p for p in pad) if turned else pad, shape[2:])
     return builder.make("_mxc_plain_winograd", side, packed, name=node.name, shape=shape)
 
 

@@ -57,7 +57,8 @@ class TrainingWinograd:
 
     transform: the cost of transforming one channel of a tile, of data or results. weight: the cost of transforming one
     kernel, or its gradient. gain: Winograd's way is taken if the direct way costs at least so many times as much.
-    most_bytes: the transformed tiles of an array have at most so many bytes; more would go to memory and back.
+    most_bytes: the transformed tiles of an array, and the transformed weight, have at most so many bytes each; more
+    would go to memory and back.
     """
 
     transform: int
@@ -182,8 +183,8 @@ class Chains:
 class Preferences:
     """A target's figures. A field that is None says that the target does not want that transformation.
 
-    Blocks, WinogradCosts and TrainingWinograd also need a `KernelTarget.lanes` above 1, Packing and Panels need a register tile
-    (`KernelTarget.tile`).
+    Blocks, WinogradCosts and TrainingWinograd also need a `KernelTarget.lanes` above 1; Packing and Panels need a
+    register tile (`KernelTarget.tile`).
     """
 
     blocks: Blocks | None = None

@@ -3,8 +3,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from mxc.compiler.kernel import calls, ir
 from mxc.compiler.kernel.call_rule import Called, CallNode, dense, strides, template_axes, triple, window_of
 from mxc.compiler.kernel.geometry import Triple, Window
@@ -12,7 +10,6 @@ from mxc.compiler.kernel.index_rule import Index, IndexNode, unflatten
 from mxc.compiler.kernel.ir import Value
 from mxc.compiler.kernel.simplify_index import index as number
 from mxc.compiler.operators.convolution.shape import column_geometry, column_windows
-from mxc.compiler.ops import winograd
 from mxc.compiler.ops.operator import Params
 from mxc.compiler.ops.shapes import Shape
 
@@ -32,31 +29,6 @@ def im2col(c: IndexNode, params: Params, index: Index) -> Value:
         place.append(at)
     return c.load(0, (n, channel, *place), inside, ir.const(0, c.out_dtype)) if any(g.pad) else \
         c.load(0, (n, channel, *place))
-
-
-def winograd_factors(c: IndexNode, params: Params, index: Index) -> Value:
-    """G g G' as a matrix times the flat g: the product of an element of G for the rows and one for the columns."""
-    place, tap = index
-    if params.turned:
-        tap = ir.apply("sub", number(winograd.TAPS - 1), tap)
-    (rows, columns), (taps_down, taps_across) = (
-        _pair(i, n) for i, n in zip((place, tap), winograd.KERNEL.shape, strict=True))
-    return ir.apply("mul", _element(rows, taps_down), _element(columns, taps_across))
-
-
-def _pair(flat: Value, extent: int) -> tuple[Value, Value]:
-    return ir.apply("div", flat, number(extent)), ir.apply("mod", flat, number(extent))
-
-
-def _element(row: Value, column: Value) -> Value:
-    """KERNEL[row, column]"""
-    flat = ir.apply("add", ir.apply("mul", row, number(winograd.KERNEL.shape[1])), column)
-    result = ir.const(0.0, "float32")
-    for place, value in enumerate(winograd.KERNEL.ravel()):
-        if value:
-            here = ir.apply("eq", flat, number(place))
-            result = ir.apply("where", here, ir.const(float(np.float32(value)), "float32"), result)
-    return result
 
 
 def packed_convolution_call(c: CallNode, params: Params) -> Called:
@@ -115,7 +87,8 @@ def winograd_convolution_call(c: CallNode, params: Params) -> Called:
     return made, _blocked_axes(2)
 
 
-def _winograd_window(channels: int, filters: int, batch: int, out: Shape, data: Shape = (), pad: Shape = ()) -> Window[int]:
+def _winograd_window(channels: int, filters: int, batch: int, out: Shape, data: Shape = (), pad: Shape = (),
+                     ) -> Window[int]:
     return Window(batch=batch, groups=1, channels=channels, filters=filters, data=triple(data or out, 1),
                   out=triple(out, 1), kernel=(1, 3, 3), pad=triple(pad, 0))
 
@@ -124,6 +97,12 @@ def winograd_side_call(c: CallNode, params: Params) -> Called:
     n, channels, *space = c.shape(0)
     window = _winograd_window(channels, channels, n, params.out, tuple(space), params.pad)
     return calls.winograd_side(c.dtype(0), window, strides(c.shape(0)), params.block, params.of_results), (0, 1, 2, 3)
+
+
+def winograd_weight_call(c: CallNode, params: Params) -> Called:
+    filters, channels, _, _ = c.shape(0)
+    window = _winograd_window(channels, filters, 1, (1, 1))
+    return calls.winograd_weight(c.dtype(0), window, params.columns, params.turned), (0, 1, 2, 3)
 
 
 def plain_winograd_call(c: CallNode, params: Params) -> Called:

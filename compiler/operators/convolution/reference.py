@@ -196,16 +196,20 @@ def depthwise_weight_grad(params: Params, inputs: list[np.ndarray], is_train: bo
     return run_plain("_mxc_conv_weight_grad", params, inputs, is_train, rng, num_group=inputs[0].shape[1])
 
 
-def winograd_factors(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws) -> list[np.ndarray]:
-    """(36, 9): what a flat kernel is multiplied by, which is turned by half a circle first if `turned`."""
-    return [winograd.FACTORS[:, :: -1 if params.turned else 1].astype(np.float32)]
+def winograd_weight(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws) -> list[np.ndarray]:
+    """The transformed kernels, packed."""
+    (weight,) = inputs
+    taps = weight.reshape(*weight.shape[:2], winograd.TAPS)
+    return [np.ascontiguousarray(winograd.packed(taps, params.columns, params.turned), weight.dtype)]
 
 
 def winograd_convolution(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws) -> list[np.ndarray]:
     """The convolution of data in blocks, into blocks."""
     data, weight = inputs
     _, blocks, height, width, lanes = params.shape
-    out = winograd.convolved(plain_of(data), unpacked(weight, blocks * lanes), params.pad, (height, width))
+    plain = plain_of(data)
+    kernels = winograd.unpacked(weight, blocks * lanes, plain.shape[1])
+    out = winograd.convolved(plain, kernels, params.pad, (height, width))
     return [blocks_of(out, lanes).astype(data.dtype)]
 
 
@@ -213,25 +217,24 @@ def winograd_side(params: Params, inputs: list[np.ndarray], is_train: bool, rng:
     """The transformed tiles of the data, or of what has the shape of the results."""
     (data,) = inputs
     made = winograd.spread(data) if params.of_results else winograd.transformed(data, params.out, params.pad)
-    parts = made.reshape(winograd.PLACES, made.shape[1], -1, params.block)
-    return [np.ascontiguousarray(parts.swapaxes(1, 2), data.dtype)]
+    return [np.ascontiguousarray(winograd.in_blocks(made, params.block), data.dtype)]
 
 
-def _of_tiles(parts: np.ndarray) -> np.ndarray:
-    """(36, C / B, tiles, B) -> (36, tiles, C) in float64"""
-    return parts.swapaxes(1, 2).reshape(*parts.shape[::2], -1).astype(np.float64)
+def _of_tiles(params: Params, blocks: np.ndarray) -> np.ndarray:
+    return winograd.of_blocks(blocks, params.shape[0] * math.prod(winograd.grid(params.shape[2:])))
 
 
 def plain_winograd(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws) -> list[np.ndarray]:
     """The convolution of transformed data, to a plain array."""
     data, weight = inputs
-    made = winograd.multiplied(_of_tiles(data), unpacked(weight, params.shape[1]), params.shape[2:])
-    return [made.astype(data.dtype)]
+    kernels = winograd.unpacked(weight, params.shape[1], data.shape[1] * data.shape[3])
+    return [winograd.multiplied(_of_tiles(params, data), kernels, params.shape[2:]).astype(data.dtype)]
 
 
 def winograd_weight_grad(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws) -> list[np.ndarray]:
     """The gradient to the weight, of the transformed tiles of the data and of the results' gradient."""
-    return [winograd.weight_gradient(*map(_of_tiles, inputs)).astype(inputs[0].dtype)]
+    made = winograd.weight_gradient(*(_of_tiles(params, blocks) for blocks in inputs))
+    return [made.astype(inputs[0].dtype)]
 
 
 def _places(params: Params, space: tuple[int, ...]) -> list[tuple[slice, ...]]:

@@ -253,51 +253,59 @@ def depthwise_weight_grad(params: Params, ins: Shapes, outs: Shapes) -> tuple[Sh
     return ins, [(data[1], 1, *params.kernel)]
 
 
-def winograd_factors(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
-    """(36, 9)"""
-    return ins, [winograd.FACTORS.shape]
+def winograd_weight(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
+    """(F, C, 3, 3) -> (36, filter groups, odd(C), filters of a group); turned: F and C exchanged"""
+    (weight,) = ins
+    if weight is None:
+        return ins, outs
+    expect_shape("weight", (*weight[:2], 3, 3), weight)
+    rows, depth = reversed(weight[:2]) if params.turned else weight[:2]
+    return ins, [(winograd.PLACES, -(-rows // params.columns), winograd.odd(depth), params.columns)]
 
 
 def winograd_convolution(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
-    """data (N, C / B, H, W, B), weight (36, filter groups, C, filters of a group) -> `shape`"""
+    """data (N, C / B, H, W, B), weight (36, filter groups, odd(C), filters of a group) -> `shape`"""
     data, weight = ins
     if data is not None and weight is not None:
-        filters = params.shape[1] * params.shape[-1]
-        expected = (winograd.PLACES, -(-filters // weight[-1]), data[1] * data[-1], weight[-1])
-        if weight != expected:
-            raise MXNetError(f"expected packed weight of shape {expected}, got {weight}")
+        _transformed(weight, params.shape[1] * params.shape[-1], data[1] * data[-1])
     return ins, [params.shape]
 
 
+def _transformed(weight: Shape, filters: int, channels: int) -> None:
+    """Raises MXNetError unless a weight has the shape of a transformed one."""
+    columns = weight[-1]
+    expect_shape("weight", (winograd.PLACES, -(-filters // columns), winograd.odd(channels), columns), weight)
+
+
 def winograd_side(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
-    """(N, C, H, W) -> (36, C / B, tiles of all images, B)"""
+    """(N, C, H, W) -> (36, C / B, odd(tiles of all images), B)"""
     (data,) = ins
     if data is None:
         return ins, outs
-    space = params.out if params.of_results else tuple(n + 2 - 2 * p for n, p in zip(params.out, params.pad, strict=True))
+    space = tuple(n if params.of_results else n + 2 - 2 * p for n, p in zip(params.out, params.pad, strict=True))
     expect_shape("data", (*data[:2], *space), data)
-    return ins, [(winograd.PLACES, data[1] // params.block, data[0] * prod(winograd.grid(params.out)), params.block)]
+    tiles = data[0] * prod(winograd.grid(params.out))
+    return ins, [(winograd.PLACES, data[1] // params.block, winograd.odd(tiles), params.block)]
 
 
 def _tiles_of(name: str, shape: Shape, tiles: Shape | None) -> None:
     """Raises MXNetError unless `tiles` are those of results like `shape`, of any channels."""
     if tiles is not None:
-        count = shape[0] * prod(winograd.grid(shape[2:]))
+        count = winograd.odd(shape[0] * prod(winograd.grid(shape[2:])))
         expect_shape(name, (winograd.PLACES, tiles[1], count, tiles[-1]), tiles)
 
 
 def plain_winograd(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
-    """data (36, C / B, tiles, B), weight (36, filter groups, C, filters of a group) -> `shape`"""
+    """data (36, C / B, odd(tiles), B), weight (36, filter groups, odd(C), filters of a group) -> `shape`"""
     data, weight = ins
     _tiles_of("data", params.shape, data)
     if data is not None and weight is not None:
-        filters, columns = params.shape[1], weight[-1]
-        expect_shape("weight", (winograd.PLACES, -(-filters // columns), data[1] * data[-1], columns), weight)
+        _transformed(weight, params.shape[1], data[1] * data[-1])
     return ins, [params.shape]
 
 
 def winograd_weight_grad(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
-    """data (36, C / B, tiles, B), out_grad (36, F / B, tiles, B), of results of `shape` -> (F, C, 3, 3)"""
+    """data (36, C / B, odd(tiles), B), out_grad (36, F / B, odd(tiles), B), for results of `shape`: (F, C, 3, 3)"""
     data, out_grad = ins
     _tiles_of("data", params.shape, data)
     _tiles_of("out_grad", params.shape, out_grad)

@@ -24,6 +24,7 @@ from mxc.compiler.targets.cpu.library import (
     winograd,
     winograd_data,
     winograd_side,
+    winograd_weight,
     winograd_weight_grad,
 )
 from mxc.compiler.targets.cpu.library.printing import Printing
@@ -48,6 +49,7 @@ MODULES = {
     "winograd_convolution": winograd,
     "winograd_data": winograd_data,
     "winograd_side": winograd_side,
+    "winograd_weight": winograd_weight,
     "winograd_weight_grad": winograd_weight_grad,
 }
 

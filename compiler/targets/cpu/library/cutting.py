@@ -33,6 +33,11 @@ def _builder(x: Number, y: Number) -> Builder | None:
     return x.builder if isinstance(x, Value) else y.builder if isinstance(y, Value) else None
 
 
+def odd(count: N) -> N:
+    """`ops.winograd.odd`."""
+    return count + 1 - count % 2  # type: ignore[return-value]  # of an int there is no other N
+
+
 def volume(extents: Sequence[N]) -> N:
     return extents[0] * extents[1] * extents[2]
 

@@ -16,8 +16,8 @@ from typing import Generic
 
 from mxc.compiler.kernel.geometry import PlainWinograd
 from mxc.compiler.targets.cpu.emit.builder import Array, Value
-from mxc.compiler.targets.cpu.library.convolution import inner_axes, split
-from mxc.compiler.targets.cpu.library.cutting import UNITS, N, Tiles, ceil_div, evenly, least, most
+from mxc.compiler.targets.cpu.library.convolution import inner_axes
+from mxc.compiler.targets.cpu.library.cutting import UNITS, N, Tiles, ceil_div, evenly, least, most, odd
 from mxc.compiler.targets.cpu.library.epilogue import Axis
 from mxc.compiler.targets.cpu.library.printing import KERNEL, Function, Printing
 from mxc.compiler.targets.cpu.library.winograd import AHEAD, FILTERS, TileCall, print_products
@@ -134,13 +134,13 @@ class _Plain(Function):
                   ) -> None:
         """The products of some tiles (the first one, and how many) and some filter groups, at all places."""
         b, g, columns, lanes, (data, weight) = self.b, self.g, self.g.columns, self.lanes, self.epilogue.buffers[:2]
-        of_rows = g.window.batch * cut.rows * cut.columns * lanes
+        of_rows = odd(g.window.batch * cut.rows * cut.columns) * lanes
         cover = Tiles.of(tiles[1], self.isa.rows, empty=False)
         for place in b.range(0, PLACES):
             row, here = place * cut.filters + begin, data.at(place * cut.blocks * of_rows + tiles[0] * lanes)
             for f in b.range(0, filters):
                 following = b.select(f < filters - 1, row + f + 1, row + cut.filters)
-                weights, ahead = (weight.at(x * cut.blocks * (lanes * columns)) for x in (row + f, following))
+                weights, ahead = (weight.at(x * odd(g.window.channels) * columns) for x in (row + f, following))
                 target = products.at((f * cut.tiles() * PLACES + place) * columns)
                 for t in b.range(0, cover.count):
                     start = cover.start(t)
@@ -168,4 +168,5 @@ class _Plain(Function):
             def places(u: Value, axes: list[Axis] = axes) -> list[Axis]:
                 return [image, filter0 + u, *axes]
 
-            self.store_square(square, rows, b.lift(lanes), pixels - x >= lanes, b.first_lanes(pixels - x, lanes), places)
+            whole, mask = pixels - x >= lanes, b.first_lanes(pixels - x, lanes)
+            self.store_square(square, rows, b.lift(lanes), whole, mask, places)

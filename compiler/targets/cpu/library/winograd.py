@@ -27,7 +27,7 @@ from mxc.compiler.kernel.geometry import WinogradConvolution
 from mxc.compiler.targets.cpu.emit.builder import BYTES, Array, Value
 from mxc.compiler.targets.cpu.library.blocks import LINE, prefetch
 from mxc.compiler.targets.cpu.library.convolution import split
-from mxc.compiler.targets.cpu.library.cutting import UNITS, N, ceil_div, least, most
+from mxc.compiler.targets.cpu.library.cutting import UNITS, N, ceil_div, least, most, odd
 from mxc.compiler.targets.cpu.library.epilogue import Lane
 from mxc.compiler.targets.cpu.library.printing import KERNEL, Function, Integer, NoAlias, Parameters, Pointer, Printing
 from mxc.compiler.targets.cpu.library.tile import multiply, print_tiles, sizes, zeros
@@ -209,7 +209,7 @@ class _Winograd(Function):
     def _multiply(self, data: Array, pitch: Value, products: Array, tiles: Value, begin: Value, filters: Value) -> None:
         """The products of a band's tiles and some filter groups, at all places."""
         b, cut, columns, size = self.b, self.cut, self.columns, self.size
-        group_step, filter_step = cut.blocks * (size * self.lanes), cut.blocks * (self.lanes * columns)
+        group_step, filter_step = cut.blocks * (size * self.lanes), odd(self.window.channels) * columns
         for place in b.range(0, PLACES):
             row = place * cut.filters + begin
             for f in b.range(0, filters):

@@ -7,17 +7,16 @@ A unit of work is a band of rows of tiles, of one image and one block of channel
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic
 
 from mxc.compiler.kernel.geometry import WinogradSide
-from mxc.compiler.targets.cpu.emit.builder import BYTES, Array, Builder, Value
+from mxc.compiler.targets.cpu.emit.builder import BYTES, Array, Value
 from mxc.compiler.targets.cpu.library.convolution import split
-from mxc.compiler.targets.cpu.library.cutting import N, ceil_div, evenly, most
+from mxc.compiler.targets.cpu.library.cutting import N, ceil_div, evenly, most, odd
 from mxc.compiler.targets.cpu.library.epilogue import Lane
 from mxc.compiler.targets.cpu.library.printing import KERNEL, Function, Printing
-from mxc.compiler.targets.cpu.library.winograd_tiles import READ, RESULTS, data_side, grid, spread_side
+from mxc.compiler.targets.cpu.library.winograd_tiles import READ, RESULTS, both_sides, data_side, grid, spread_side
 from mxc.compiler.targets.cpu.machine.isa import Isa
 
 COPY_BYTES = 128 << 10  # the copy of a band has at most so many bytes, unless that of one row of tiles has more
@@ -90,6 +89,10 @@ class _Side(Function):
                     place = copy.at((i * cut.pitch + x) * (RESULTS * self.lanes))
                     tile = (image * cut.rows + row + i) * cut.columns + x
                     b.call("transform", [args, place.pointer, cut.pitch, block, tile])
+            tiles = w.batch * cut.rows * cut.columns
+            with b.when((image + 1).equals(w.batch) & (row + height).equals(cut.rows) & (odd(tiles) > tiles)):
+                b.call("copy", [args, scratch, image, block, cut.rows + 1, b.lift(1)])  # there is nothing
+                b.call("transform", [args, scratch, cut.pitch, block, tiles])
 
     def copy(self, copy: Array, image: Value, block: Value, row: Value, height: Value) -> None:
         """What `height` rows of tiles from `row` on read of a block of channels; squares of zeros write its border."""
@@ -116,10 +119,3 @@ class _Side(Function):
         walk = self.epilogue.walk([b.lift(0), block, tile, Lane(b.lift(0))], 0)
         for place, value in enumerate(made):
             walk.moved(place).store(value, self.dtype)
-
-
-def both_sides(b: Builder, side: Callable[[Builder, Sequence[Value]], list[Value]],
-               columns: Sequence[Sequence[Value]]) -> list[Value]:
-    """S X S' row by row, for the matrix X of these columns and the `side` that multiplies a column by S."""
-    half = [side(b, column) for column in columns]
-    return [value for row in zip(*half, strict=True) for value in side(b, row)]

@@ -5,7 +5,7 @@ A vector holds one pixel of a block of channels.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from mxc.compiler.kernel.geometry import Window
@@ -113,6 +113,13 @@ def results(products: Array, columns: int, lanes: int) -> list[list[Value]]:
         column = [products.vector((r * READ + c) * columns, lanes) for r in range(READ)]
         half.append(output_side(b, column))
     return [output_side(b, [half[c][r] for c in range(READ)]) for r in range(RESULTS)]
+
+
+def both_sides(b: Builder, side: Callable[[Builder, Sequence[Value]], list[Value]],
+               columns: Sequence[Sequence[Value]]) -> list[Value]:
+    """S X S' row by row, for the matrix X of these columns and the `side` that multiplies a column by S."""
+    half = [side(b, column) for column in columns]
+    return [value for row in zip(*half, strict=True) for value in side(b, row)]
 
 
 def data_side(b: Builder, d: Sequence[Value]) -> list[Value]:

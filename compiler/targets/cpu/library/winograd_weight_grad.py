@@ -19,12 +19,11 @@ from mxc.compiler.kernel.geometry import WinogradWeightGrad
 from mxc.compiler.ops.winograd import TAPS
 from mxc.compiler.targets.cpu.emit.builder import Array, Value
 from mxc.compiler.targets.cpu.library.convolution import inner_axes, split
-from mxc.compiler.targets.cpu.library.cutting import UNITS, N, ceil_div, evenly, least, most
+from mxc.compiler.targets.cpu.library.cutting import UNITS, N, ceil_div, evenly, least, most, odd
 from mxc.compiler.targets.cpu.library.epilogue import Axis
 from mxc.compiler.targets.cpu.library.printing import KERNEL, Function, Integer, NoAlias, Parameters, Pointer, Printing
 from mxc.compiler.targets.cpu.library.tile import keep_sums, print_tiles, zeros
-from mxc.compiler.targets.cpu.library.winograd_side import both_sides
-from mxc.compiler.targets.cpu.library.winograd_tiles import PLACES, READ, kernel_side, tile_count
+from mxc.compiler.targets.cpu.library.winograd_tiles import PLACES, READ, both_sides, kernel_side, tile_count
 from mxc.compiler.targets.cpu.machine.isa import Isa
 
 CHUNK = 4  # a unit has at most so many blocks of channels: their sums fill a few hundred KB
@@ -140,7 +139,7 @@ class _WeightGrad(Function):
                   filters: tuple[Value, Value]) -> None:
         """The sums of some blocks (the first one, and how many) of channels and of filters, at all places."""
         b, lanes, rows, (data, grad) = self.b, self.lanes, tile_rows(self.isa), self.epilogue.buffers[:2]
-        plane, columns = cut.tiles * lanes, self.isa.vectors * lanes
+        plane, columns = odd(cut.tiles) * lanes, self.isa.vectors * lanes
         for place in b.range(0, PLACES):
             for t in b.range(0, cut.tiles, PART):
                 right = grad.at((place * cut.filters + filters[0]) * plane + t * lanes)
@@ -148,7 +147,8 @@ class _WeightGrad(Function):
                     block, row = channels[0] + i // lanes, i % lanes
                     left = data.at((place * cut.blocks + block) * plane + t * lanes + row)
                     here = sums.at((i * PLACES + place) * columns)
-                    given = TileCall(b.minimum(PART, cut.tiles - t), left.pointer, right.pointer, plane, here.pointer, t)
+                    part = b.minimum(PART, cut.tiles - t)
+                    given = TileCall(part, left.pointer, right.pointer, plane, here.pointer, t)
                     b.call("multiply", [*given.values(), filters[1]])
 
     def finish(self, sums: Array, made: Array, channel: Value, filter0: Value) -> None:
