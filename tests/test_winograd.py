@@ -16,7 +16,6 @@ from mxc.compiler.kernel import calls, ir
 from mxc.compiler.kernel.call_rule import dense
 from mxc.compiler.kernel.calls import linear
 from mxc.compiler.kernel.geometry import Window
-from mxc.compiler.kernel.interpret_calls import pack_rows
 from mxc.compiler.kernel.ir import CallKernel, Store
 from mxc.compiler.lowering import split_winograd as module
 from mxc.compiler.lowering.launches import Storage
@@ -46,6 +45,11 @@ def geometry(batch: int, channels: int, filters: int, height: int, width: int, p
     return window(batch, 1, channels, filters, (1, height, width), (1, 3, 3), pad=(0, pad, pad))
 
 
+def transformed_shape(w: Window, columns: int) -> tuple[int, ...]:
+    """Of the weight."""
+    return winograd.PLACES, -(-w.filters // columns), winograd.odd(w.channels), columns
+
+
 def kernel_case(w: Window, isa: Isa, epilogue: str = "", flat: bool = True) -> tuple[CallKernel, list[np.ndarray]]:
     """Of a window that is made to fill blocks. epilogue: "bias" adds one for each filter, cuts off below 0; "residual"
     adds an array too, to what is there; "two" stores in another array besides. Not flat: with rows and columns
@@ -54,8 +58,7 @@ def kernel_case(w: Window, isa: Isa, epilogue: str = "", flat: bool = True) -> t
     w = filled(w, lanes)
     shape = (w.batch, w.channels // lanes, *w.data, lanes)
     data = values(rng, (math.prod(shape),), "float32")
-    rows = values(rng, (winograd.PLACES, w.filters, w.channels), "float32")
-    weight = np.concatenate([pack_rows(r, columns).ravel() for r in rows])
+    weight = values(rng, transformed_shape(w, columns), "float32").ravel()
     n, c, (_, h, wide) = w.batch, w.filters // lanes, w.out
     steps = [c * h * wide * lanes, h * wide * lanes, 1, h * wide * lanes, wide * lanes, lanes]
     if not flat:
@@ -191,8 +194,7 @@ def test_same_as_direct(seed, instructions):
     g = values(rng, (w.filters, w.channels, 9), "float32")
     call, operands = kernel_case(w, isa)
     operands[0] = np.moveaxis(x.reshape(w.batch, -1, lanes, *w.data[1:]), 2, -1).ravel()
-    u = np.einsum("pt,fct->pfc", winograd.FACTORS, g).astype("float32")
-    operands[1] = np.concatenate([pack_rows(rows, columns).ravel() for rows in u])
+    operands[1] = winograd.packed(g, columns, False).astype("float32").ravel()
     instructions.run(call, operands)
     got = np.moveaxis(operands[2].reshape(w.batch, -1, *w.out[1:], lanes), -1, 2).reshape(w.batch, -1, *w.out[1:])
     padded = np.pad(x.astype("float64"), ((0, 0), (0, 0), (pad, pad), (pad, pad)))
@@ -206,29 +208,15 @@ def test_same_as_direct(seed, instructions):
 HEAD = "graph(x: float32[1,32,14,15], w: float32[64,32,3,3], b: float32[1,64,1,1])\n"
 CONVOLUTION = ("Convolution(x, w, kernel=(3, 3), stride=(1, 1), dilate=(1, 1), pad=(1, 1), num_filter=64, num_group=1, "
                "no_bias=True)\n")
-PACKED = (" k = Reshape({0}, shape=(2048, 9))\n d = dot(f, k, transpose_b=True)\n"
-          " r = Reshape(d, shape=(36, 64, 32))\n u = _mxc_pack_rows(r, block=8)\n")
 
 
 def test_pass():
     graph = parse_graph(f"{HEAD} y = {CONVOLUTION} z = broadcast_add(y, b)\n return z")
     result = blocked(graph, options(static=frozenset("w")))
     assert_graph(result, HEAD + " s = Reshape(x, shape=(1, 8, 4, 14, 15))\n t = transpose(s, axes=(0, 1, 3, 4, 2))\n"
-                 " f = _mxc_winograd_factors()\n" + PACKED.format("w")
-                 + " y = _mxc_winograd_convolution(t, u, pad=(1, 1), shape=(1, 16, 14, 15, 4), tiles=4)\n"
+                 " u = _mxc_winograd_weight(w, columns=8)\n y = _mxc_winograd_convolution(t, u, pad=(1, 1), shape=(1, 16, 14, 15, 4), tiles=4)\n"
                  " c = Reshape(b, shape=(1, 16, 1, 1, 4))\n z = broadcast_add(y, c)\n"
                  " p = transpose(z, axes=(0, 1, 4, 2, 3))\n q = Reshape(p, shape=(1, 64, 14, 15))\n return q")
-    assert_same_numbers(graph, result, rtol=0, atol=1e-4)
-
-
-def test_convolutions_share_the_factors():
-    head = HEAD.replace("b: float32[1,64,1,1]", "b: float32[64,32,3,3]")
-    graph = parse_graph(f"{head} y = {CONVOLUTION} z = {CONVOLUTION.replace('w', 'b')}"
-                        " a = elemwise_add(y, z)\n return a")
-    result = blocked(graph, options(static=frozenset("wb")))
-    names = [n.op.name for n in result.nodes if n.op is not None]
-    assert names.count("_mxc_winograd_factors") == 1
-    assert names.count("_mxc_winograd_convolution") == 2
     assert_same_numbers(graph, result, rtol=0, atol=1e-4)
 
 
