@@ -214,7 +214,8 @@ def test_pass():
     graph = parse_graph(f"{HEAD} y = {CONVOLUTION} z = broadcast_add(y, b)\n return z")
     result = blocked(graph, options(static=frozenset("w")))
     assert_graph(result, HEAD + " s = Reshape(x, shape=(1, 8, 4, 14, 15))\n t = transpose(s, axes=(0, 1, 3, 4, 2))\n"
-                 " u = _mxc_winograd_weight(w, columns=8)\n y = _mxc_winograd_convolution(t, u, pad=(1, 1), shape=(1, 16, 14, 15, 4), tiles=4)\n"
+                 " u = _mxc_winograd_weight(w, columns=8)\n"
+                 " y = _mxc_winograd_convolution(t, u, pad=(1, 1), shape=(1, 16, 14, 15, 4), tiles=4)\n"
                  " c = Reshape(b, shape=(1, 16, 1, 1, 4))\n z = broadcast_add(y, c)\n"
                  " p = transpose(z, axes=(0, 1, 4, 2, 3))\n q = Reshape(p, shape=(1, 64, 14, 15))\n return q")
     assert_same_numbers(graph, result, rtol=0, atol=1e-4)

@@ -9,9 +9,10 @@ Depthwise convolutions have kernels of their own, which read the weight as it is
 from __future__ import annotations
 
 from math import prod
+from typing import Any
 
-from mxc.compiler.graph.building import as_shape, geometry
-from mxc.compiler.graph.graph import Entry, Graph, GraphBuilder, Node, rewrite
+from mxc.compiler.graph.building import as_shape, filled, geometry
+from mxc.compiler.graph.graph import Entry, Graph, GraphBuilder, Node, Shape, rewrite
 from mxc.compiler.graph.options import Options
 from mxc.compiler.graph.purity import static_nodes
 from mxc.compiler.ops.operator import Params
@@ -65,8 +66,29 @@ def _convolution(builder: GraphBuilder, node: Node, shape: tuple[int, ...], opti
                         block=block, by_images=by_images, **geometry(node))
 
 
+def _skips(params: Params) -> bool:
+    """Whether a convolution has one tap, and skips pixels: it is one of stride 1 over the pixels that it reads."""
+    return prod(params.kernel) == 1 and max(params.stride) > 1 and not any(params.pad)
+
+
+def _read(params: Params, shape: Shape) -> dict[str, Any]:
+    """The slice of an array of `shape` that such a convolution reads."""
+    return {"begin": (0,) * len(shape), "end": shape, "step": (1, 1, *params.stride)}
+
+
+def _dense(params: Params) -> Params:
+    """Its parameters with stride 1."""
+    return Params({**params, "stride": (1,) * len(params.stride)})
+
+
 def _data_grad(builder: GraphBuilder, node: Node, options: Options, is_static: bool) -> Entry:
     out_grad, weight = (builder.map[e] for e in node.inputs)
+    if _skips(node.params):
+        shape = node.params.shape
+        dense = Params({**_dense(node.params), "shape": (*shape[:2], *builder.shape(out_grad)[2:])})
+        made = _data_grad(builder, Node(node.op, node.name, node.attrs, dense, node.inputs), options, is_static)
+        zeros = filled(builder, shape, 0, builder.dtype(out_grad))
+        return builder.make("_slice_assign", zeros, made, **_read(node.params, shape))
     groups, filters, shape = node.params.num_group, builder.shape(out_grad)[1], node.params.shape
     if groups == filters == shape[1]:
         return builder.make("_mxc_depthwise_data_grad", out_grad, weight, name=node.name, shape=shape,
@@ -94,6 +116,9 @@ def _weight_grad(builder: GraphBuilder, node: Node, options: Options) -> Entry |
     if pays_in_training(options, builder.dtype(data), node.params, *shapes, to_weight=True):
         return plain_weight_grad(builder, node, options)
     if not node.params.num_group == builder.shape(data)[1] == builder.shape(out_grad)[1]:
+        if _skips(node.params):
+            data = builder.make("slice", data, **_read(node.params, builder.shape(data)))
+            return builder.make("_mxc_conv_weight_grad", data, out_grad, name=node.name, **_dense(node.params))
         return None
     return builder.make("_mxc_depthwise_weight_grad", data, out_grad, name=node.name, **geometry(node))
 

@@ -60,10 +60,9 @@ class PlainCut(Generic[N]):
         """Of a band, at most."""
         return self.images * self.height * self.columns
 
-    def layout(self, g: PlainWinograd[N]) -> tuple[N, N]:
-        """In elements of the scratch, which begins with a square: where the products and the band's results begin."""
-        products = g.block * g.block
-        return products, products + self.chunk * self.tiles() * (PLACES * g.columns)
+    def results(self, g: PlainWinograd[N]) -> N:
+        """Where the band's results begin in the scratch, in elements: behind a square and the products."""
+        return g.block * g.block + self.chunk * self.tiles() * (PLACES * g.columns)
 
 
 def units(g: PlainWinograd[int], isa: Isa) -> int:
@@ -74,15 +73,16 @@ def units(g: PlainWinograd[int], isa: Isa) -> int:
 def scratch_elements(g: PlainWinograd[int], isa: Isa) -> int:
     cut = PlainCut.of(g)
     pixels = cut.images * cut.height * RESULTS * g.window.out[2]
-    return cut.layout(g)[1] + (pixels + g.block) * g.block  # the last square may be read beyond the results
+    return cut.results(g) + (pixels + g.block) * g.block  # the last square may be read beyond the results
 
 
 def print_kernel(p: Printing) -> None:
     """The kernel's function and those that it calls."""
     b, lanes = p.b, p.geometry.block
     print_products(p, range(1, p.isa.rows + 1))
-    with b.function("finish", "ptr products, ptr noalias target, i64 row, i64 wide", True) as (products, target, *size):
-        _finish(p.array(products), p.array(target), *size, p.geometry.columns, lanes)
+    with b.function("finish", "ptr products, ptr noalias target, i64 row, i64 wide", True) as f:
+        products, target, row, wide = f
+        _finish(p.array(products), p.array(target), row, wide, p.geometry.columns, lanes)
     where = "ptr args, ptr noalias made, ptr noalias square, i64 image, i64 filter, i64 pixel, i64 pixels"
     with b.function("store", where, True) as (args, made, square, *place):
         _Plain(p, args).store(p.array(made), p.array(square), *place)
@@ -106,7 +106,7 @@ class _Plain(Function):
 
     def units(self, args: Value, first: Value, last: Value, scratch: Value) -> None:
         b, w, cut, columns, lanes = self.b, self.g.window, PlainCut.of(self.g), self.g.columns, self.lanes
-        products, made = (self.array(scratch).at(place) for place in cut.layout(self.g))
+        products, made = (self.array(scratch).at(place) for place in (lanes * lanes, cut.results(self.g)))
         step = cut.tiles() * (PLACES * columns)
         for unit in b.range(first, last):
             part, chunk = unit // cut.chunks, unit % cut.chunks
