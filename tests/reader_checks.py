@@ -52,6 +52,8 @@ THRESHOLDS: dict[str, dict[str, object]] = {
         "packing.point_map": 8, "packing.window_map": 32, "packing.few_channels": 40, "recomputing.worth_bytes": 64,
         "recomputing.most_nodes": 2, "joins.shortest": 32, "reductions.few": 2000, "reductions.long": 64,
         "reductions.part": 16, "winograd.transform": 1, "winograd.weight": 0, "winograd.gain": 0.01,
+        "training_winograd.transform": 1, "training_winograd.weight": 0, "training_winograd.far_weight": 0,
+        "training_winograd.gain": 0.01, "training_winograd.cache_bytes": NOT, "training_winograd.most_bytes": BOTH,
         "winograd.bands": 1, "winograd.line_bytes": NOT, "winograd.band": BOTH, "winograd.band_kernels": BOTH,
         "panels.fewest_pixels": 4, "panels.longest_row": 8, "panels.few_channels": 4, "products.few": 8,
         "products.moderate": (12, 48), "products.at_once": ((4, 2, 1 << 6), (8, 16, 1 << 8))},
@@ -85,7 +87,8 @@ LIBRARY = {
     "panels": "AHEAD LINES PANELS PANEL_BYTES", "product": "BLOCK_BYTES", "tile": "CHAINS STEP",
     "vector": "AHEAD AT_ONCE CHAINS LARGEST ROWS STEPS SUMS UNIT_PRODUCTS VECTORS",
     "weight_grad": "COPY_BYTES FEW_PIXELS KEPT_BYTES LINES LINES_FACTOR PIXELS",
-    "winograd": "AHEAD BAND_BYTES FILTERS WHERE",
+    "plain_winograd": "BAND", "winograd": "AHEAD BAND_BYTES FILTERS WHERE", "winograd_side": "COPY_BYTES",
+    "winograd_weight": "PART", "winograd_weight_grad": "CHUNK PART",
     "winograd_tiles": "PLACES READ RESULTS",
 }
 ROOTS = ("passes", "lowering", "operators", "kernel.calls", "kernel.canonical", "targets.cpu.emit.skeletons",

@@ -7,6 +7,7 @@ from kernel_cases import F, arrays_for, at, compare, expected, flat, moves, redu
 from mxc.compiler.kernel.canonical import canonical
 from mxc.compiler.kernel.ir import Accumulator, LoopKernel, Store, acc, apply, axis, load
 from mxc.compiler.kernel.text import code_text
+from mxc.compiler.targets.cpu.emit.skeletons import skeleton
 
 
 def add(extents, left, right) -> LoopKernel:
@@ -60,3 +61,19 @@ def test_shapes_share_a_form() -> None:
     one, other = (canonical(add((n, 3, 4), flat((n, 3, 4)), at((2, 1)))) for n in (2, 50))
     assert one != other and code_text(one) == code_text(other)
     assert axis(0) is axis(0)
+
+
+def scaled_sums(factors: int) -> LoopKernel:
+    """Sums over rows, and the rows times `factors` numbers of their own."""
+    rows, place = (64, 32), at((0, 32), (1, 1))
+    value = load(0, place, F)
+    for i in range(factors):
+        value = apply("mul", value, load(1 + i, at((0, 1)), F))
+    stores = (Store(factors + 1, place, value), Store(factors + 2, at((0, 1)), acc(0, F)))
+    return canonical(LoopKernel("scaled", (F,) * (factors + 3), rows[:1], rows[1:],
+                                (Accumulator("sum", load(0, place, F)),), stores))
+
+
+def test_what_each_result_reads_once_does_not_choose_the_innermost_axis() -> None:
+    """As the scales and shifts of two BatchNorms that are added up."""
+    assert [skeleton(scaled_sums(n)) for n in (0, 8)] == ["rows", "rows"]

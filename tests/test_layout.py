@@ -37,6 +37,20 @@ CASES = {
         f" y = _mxc_conv_data_grad(g, w, {WINDOW}, num_group=2, shape=(2, 4, 5, 6))\n return y",
         f"graph(g: float32[2,6,3,3], w: float32[6,2,3,3])\n"
         f" y = _mxc_convolution_data_grad(g, w, {WINDOW}, num_group=2, shape=(2, 4, 5, 6), block=0)\n return y"),
+    "gradients, strided, of one tap": (
+        "graph(x: float32[2,4,5,6], g: float32[2,6,3,2], w: float32[6,4,1,1])\n"
+        " y = _mxc_conv_data_grad(g, w, kernel=(1, 1), stride=(2, 3), dilate=(1, 1), pad=(0, 0), num_group=1, "
+        "shape=(2, 4, 5, 6))\n"
+        " z = _mxc_conv_weight_grad(x, g, kernel=(1, 1), stride=(2, 3), dilate=(1, 1), pad=(0, 0), num_group=1)\n"
+        " return y, z",
+        "graph(x: float32[2,4,5,6], g: float32[2,6,3,2], w: float32[6,4,1,1])\n a = Reshape(w, shape=(1, 6, 4, 1))\n"
+        " t = transpose(a, axes=(0, 2, 1, 3))\n r = Reshape(t, shape=(1, 4, 6))\n p = _mxc_pack_rows(r, block=4)\n"
+        " d = _mxc_convolution_data_grad(g, p, kernel=(1, 1), stride=(1, 1), dilate=(1, 1), pad=(0, 0), num_group=1, "
+        "shape=(2, 4, 3, 2), block=4)\n o = _full(shape=(2, 4, 5, 6), value=0, dtype=float32)\n"
+        " y = _slice_assign(o, d, begin=(0, 0, 0, 0), end=(2, 4, 5, 6), step=(1, 1, 2, 3))\n"
+        " s = slice(x, begin=(0, 0, 0, 0), end=(2, 4, 5, 6), step=(1, 1, 2, 3))\n"
+        " z = _mxc_conv_weight_grad(s, g, kernel=(1, 1), stride=(1, 1), dilate=(1, 1), pad=(0, 0), num_group=1)\n"
+        " return y, z"),
     "depthwise gradients": (
         f"graph(x: float32[2,4,5,6], g: float32[2,4,3,3], w: float32[4,1,3,3])\n"
         f" y = _mxc_conv_data_grad(g, w, {WINDOW}, num_group=4, shape=(2, 4, 5, 6))\n"

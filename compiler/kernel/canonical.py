@@ -127,13 +127,14 @@ def fixed(kernel: LoopKernel) -> dict[int, int]:
 
 def contiguity(kernel: LoopKernel) -> Callable[[int], int]:
     """A score for each axis of a kernel that reduces: how many loads and stores move by one element along it, less
-    those that move by more. Those that move along no reduce axis do not count: they are as few as the results."""
-    places = [v.args[0] for v in ir.walk(kernel.roots()) if v.op == "load"] + [s.index for s in kernel.stores]
+    those that move by more. Loads that move along no reduce axis do not count: each result needs them once."""
     reduced = {ir.axis(len(kernel.domain) + i) for i in range(len(kernel.reduce))}
-    swept = [affine(place)[0] for place in places if not reduced.isdisjoint(ir.walk([place]))]
+    loads = [v.args[0] for v in ir.walk(kernel.roots()) if v.op == "load"]
+    swept = [place for place in loads if not reduced.isdisjoint(ir.walk([place]))]
+    places = [affine(place)[0] for place in (*swept, *(s.index for s in kernel.stores))]
 
     def score(axis: int) -> int:
-        strides = [terms.get(ir.axis(axis), 0) for terms in swept]
+        strides = [terms.get(ir.axis(axis), 0) for terms in places]
         return sum(s == 1 for s in strides) - sum(abs(s) > 1 for s in strides)
 
     return score

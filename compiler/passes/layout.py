@@ -5,6 +5,8 @@ Convolutions, their gradients to the data and fully connected layers read their 
 once, in its prepare part; one that changes in every run stays as it is where the kernel packs what it reads as fast.
 For batches that fill vectors there are kernels that compute neighbouring images at once; they are faster on small maps.
 Depthwise convolutions have kernels of their own, which read the weight as it is.
+
+In training, convolutions with 3 x 3 kernels and their gradients go Winograd's way where that is faster.
 """
 from __future__ import annotations
 
@@ -50,13 +52,13 @@ def _convolution(builder: GraphBuilder, node: Node, shape: tuple[int, ...], opti
     if groups == filters == channels:
         return builder.make("_mxc_depthwise", data, weight, name=node.name, **geometry(node))
     dtype, is_point = builder.dtype(data), prod(node.params.kernel) == 1
+    if options.is_train and not is_static and pays_in_training(options, dtype, node.params, builder.shape(data), shape):
+        return plain_convolution(builder, node, options, shape)
     # A convolution of one tap that skips pixels reads few of its data; kernels over neighbouring images copy all of it.
     picks = is_point and any(s > 1 for s in node.params.stride)
     by_images = not is_static and not picks and _by_images(options, dtype, node.params, shape, channels // groups,
                                                            filters // groups)
     block = options.target.tile(dtype)[0]
-    if options.is_train and not is_static and pays_in_training(options, dtype, node.params, builder.shape(data), shape):
-        return plain_convolution(builder, node, options, shape)
     if by_images or _stays(options, shape, is_static):
         block = 0
     if block:
@@ -64,6 +66,9 @@ def _convolution(builder: GraphBuilder, node: Node, shape: tuple[int, ...], opti
         weight = _pack(builder, weight, rows, block, node.name)
     return builder.make("_mxc_convolution", data, weight, name=node.name, num_filter=filters, num_group=groups,
                         block=block, by_images=by_images, **geometry(node))
+
+
+# --- gradients
 
 
 def _skips(params: Params) -> bool:
@@ -113,14 +118,17 @@ def _data_grad(builder: GraphBuilder, node: Node, options: Options, is_static: b
 def _weight_grad(builder: GraphBuilder, node: Node, options: Options) -> Entry | None:
     data, out_grad = (builder.map[e] for e in node.inputs)
     shapes = builder.shape(data), builder.shape(out_grad)
+    if node.params.num_group == shapes[0][1] == shapes[1][1]:
+        return builder.make("_mxc_depthwise_weight_grad", data, out_grad, name=node.name, **geometry(node))
     if pays_in_training(options, builder.dtype(data), node.params, *shapes, to_weight=True):
         return plain_weight_grad(builder, node, options)
-    if not node.params.num_group == builder.shape(data)[1] == builder.shape(out_grad)[1]:
-        if _skips(node.params):
-            data = builder.make("slice", data, **_read(node.params, builder.shape(data)))
-            return builder.make("_mxc_conv_weight_grad", data, out_grad, name=node.name, **_dense(node.params))
-        return None
-    return builder.make("_mxc_depthwise_weight_grad", data, out_grad, name=node.name, **geometry(node))
+    if _skips(node.params):
+        read = builder.make("slice", data, **_read(node.params, shapes[0]))
+        return builder.make("_mxc_conv_weight_grad", read, out_grad, name=node.name, **_dense(node.params))
+    return None
+
+
+# --- the pass
 
 
 def _fully_connected(builder: GraphBuilder, node: Node, options: Options) -> Entry | None:

@@ -54,11 +54,12 @@ def pays_in_training(options: Options, dtype: str, params: Params, data: Shape, 
         return False
     channels, filters, tiles = data[1], out[1], out[0] * prod(winograd.grid(out))
     read = out[0] * prod(sum(max(0, min(o, d + p - k) - max(0, p - k)) for k in range(3))
-                for o, d, p in zip(out[2:], data[2:], params.pad, strict=True))
-    cost = winograd.PLACES * tiles * channels * filters
-    cost += costs.weight * channels * filters + costs.transform * tiles * (channels + filters)
-    largest = max(tiles * max(channels, filters), 0 if to_weight else channels * filters)
-    return read * channels * filters > costs.gain * cost and winograd.PLACES * largest * 4 <= costs.most_bytes
+                         for o, d, p in zip(out[2:], data[2:], params.pad, strict=True))
+    kernels, place_bytes = channels * filters, winograd.PLACES * 4
+    is_near = to_weight or kernels * place_bytes <= costs.cache_bytes
+    cost = (winograd.PLACES * tiles + (costs.weight if is_near else costs.far_weight)) * kernels
+    cost += costs.transform * tiles * (channels + filters)
+    return read * kernels > costs.gain * cost and tiles * max(channels, filters) * place_bytes <= costs.most_bytes
 
 
 def _side(builder: GraphBuilder, options: Options, data: Entry, pad: Shape, out: Shape, of_results: bool = False,

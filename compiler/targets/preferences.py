@@ -56,13 +56,15 @@ class TrainingWinograd:
     for convolutions of training plans, and their gradients.
 
     transform: the cost of transforming one channel of a tile, of data or results. weight: the cost of transforming one
-    kernel, or its gradient. gain: Winograd's way is taken if the direct way costs at least so many times as much.
-    most_bytes: the transformed tiles of an array, and the transformed weight, have at most so many bytes each; more
-    would go to memory and back.
+    kernel, or its gradient. far_weight: that where the transformed weight has more than cache_bytes, so that memory
+    takes it and gives it back. gain: Winograd's way is taken if the direct way costs at least so many times as much.
+    most_bytes: the transformed tiles of an array have at most so many bytes, for the memory's sake.
     """
 
     transform: int
     weight: int
+    far_weight: int
+    cache_bytes: int
     gain: float
     most_bytes: int
 
