@@ -140,6 +140,28 @@ def add_products(
             sums[i * vectors + j] = b.fma(x, columns[j], sums[i * vectors + j])
 
 
+def add_in_turn(b: Builder, isa: Isa, sums: list[Value], factors: Sequence[tuple[Array, Number]], row: Array) -> None:
+    """Does what `add_products` does, for factors that lie far from each other. With AVX each factor is loaded where it
+    is used, by assembly: LLVM would load all of them first, and have no registers left for some of the sums."""
+    lanes, vectors = isa.lanes(row.dtype), len(sums) // len(factors)
+    if not (isa.assembles and is_float(row.element)):
+        add_products(b, lanes, sums, factors, row)
+        return
+    kind, letter = sums[0].type, {4: "s", 8: "d"}[BYTES[row.dtype]]
+    register, result = "v" if isa.registers > 16 else "x", f"{{ {', '.join([kind] * (vectors + 1))} }}"
+    columns = [row.vector(j * lanes, lanes) for j in range(vectors)]
+    text = "\\0A".join([f"vbroadcasts{letter} ${3 * vectors + 1}, ${vectors}", *(
+        f"vfmadd231p{letter} ${vectors}, ${2 * vectors + 1 + j}, ${j}" for j in range(vectors))])
+    bound = ",".join([*[f"={register}"] * vectors, f"=&{register}", *map(str, range(vectors)), *[register] * vectors,
+                      "*m"])
+    for i, (line, place) in enumerate(factors):
+        given = [f"{x.type} {x.text}" for x in (*sums[i * vectors : (i + 1) * vectors], *columns)]
+        given.append(f"ptr elementtype({line.element}) {line.at(place).pointer.text}")
+        made = b.emit(result, f'call {result} asm sideeffect "{text}", "{bound}"({", ".join(given)})')
+        for j in range(vectors):
+            sums[i * vectors + j] = b.emit(kind, f"extractvalue {result} {made.text}, {j}")
+
+
 def _assembled(
     b: Builder, isa: Isa, sums: list[Value], lines: Sequence[tuple[Array, int]], row: Array, pitch: int, count: int,
 ) -> None:

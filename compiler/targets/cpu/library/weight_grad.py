@@ -31,7 +31,7 @@ from mxc.compiler.targets.cpu.library.cutting import UNITS, N, Tiles, ceil_div, 
 from mxc.compiler.targets.cpu.library.epilogue import Axis
 from mxc.compiler.targets.cpu.library.printing import KERNEL, Function, Integer, NoAlias, Parameters, Pointer, Printing
 from mxc.compiler.targets.cpu.library.rows import within_border
-from mxc.compiler.targets.cpu.library.tile import add_products, keep_sums, print_tiles, zeros
+from mxc.compiler.targets.cpu.library.tile import add_in_turn, keep_sums, print_tiles, zeros
 from mxc.compiler.targets.cpu.machine.isa import Isa
 
 PIXELS = 384  # a block has about so many pixels: a panel of them stays in the nearest cache
@@ -175,7 +175,7 @@ def _print_tile(p: Printing, lines: int, vectors: int, given: TileCall) -> None:
     for n in b.range(0, given.pixels, carry=sums):
         offset, place = (b.convert("sext", pixel_at[n * 2 + i], "i64") for i in range(2))
         row = right.at(place)
-        add_products(b, lanes, sums, [(line, offset) for line in line_at], row)
+        add_in_turn(b, p.isa, sums, [(line, offset) for line in line_at], row)
     for i in range(lines):
         line = sums_at.at(pitch * (i * columns))
         keep_sums(sums[i * vectors : (i + 1) * vectors], [(line, j * lanes) for j in range(vectors)], given.add)
