@@ -3,9 +3,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 import pytest
+from guarded import first_death, needs_linux, sides
 from library_cases import check, dense, values, window
 from pass_checks import assert_same_numbers, options
 
@@ -18,7 +20,7 @@ from mxc.compiler.kernel.ir import CallKernel, Store
 from mxc.compiler.ops import winograd
 from mxc.compiler.passes.layout import layout
 from mxc.compiler.targets.cpu import library
-from mxc.compiler.targets.cpu.machine.isa import ISAS, Isa
+from mxc.compiler.targets.cpu.machine.isa import AVX512, ISAS, Isa
 
 
 def geometry(batch: int, blocks: tuple[int, int], height: int, width: int, pad: int, isa: Isa) -> Window:
@@ -45,8 +47,8 @@ def blocks_of(w: Window, channels: int, isa: Isa) -> tuple[int, ...]:
 
 def case(made: Geometry, operands: Sequence[Sequence[int]], result: Sequence[int],
          order: Sequence[int] | None = None, mode: str = "write") -> tuple[CallKernel, list[np.ndarray]]:
-    """A kernel over operands of these shapes, whose result is stored with its axes in `order`, added to what is there
-    or not, and half of an array like it with it."""
+    """A kernel over operands of these shapes, whose result is stored with its axes in `order`. mode "add": it is added
+    to what is there, and so is an array like it."""
     rng = np.random.default_rng(7)
     order = order or range(len(result))
     steps = dict(zip(order, dense([result[i] for i in order]), strict=True))
@@ -125,6 +127,27 @@ def test_one_text_serves_every_size(isa):
     for made in (lambda w: side(w, isa, True), lambda w: side(w, isa, False), lambda w: weight_side(w, isa, True),
                  lambda w: product(w, isa), lambda w: weight_grad(w, isa)):
         assert library.source(made(first)[0], "k", isa) == library.source(made(second)[0], "k", isa)
+
+
+@needs_linux
+@pytest.mark.widest
+def test_no_touch_outside_of_buffers(instructions):
+    isa, works = instructions.isa, []
+    for name, sizes in SIZES.items():
+        w = geometry(*sizes, isa)
+        for call, arrays in (side(w, isa, False), side(w, isa, True), weight_side(w, isa, False),
+                             weight_side(w, isa, True), product(w, isa), weight_grad(w, isa)):
+            instructions.address(call)
+            works += [(f"{call.template} {name} reaches {where} a buffer", partial(instructions.run, call, there))
+                      for where, there in sides(arrays)]
+    assert first_death(works) is None
+
+
+@pytest.mark.parametrize("sizes", [(16, (4, 4), 32, 32, 1), (16, (16, 16), 4, 4, 1), (1, (8, 8), 28, 28, 1)])
+def test_enough_units(sizes):
+    w = geometry(*sizes, AVX512)
+    for call, _ in (side(w, AVX512, False), product(w, AVX512), weight_grad(w, AVX512)):
+        assert library.units(call, AVX512) >= 8
 
 
 def direct(x: np.ndarray, g: np.ndarray, y: np.ndarray, pad: int) -> tuple[np.ndarray, np.ndarray]:
