@@ -11,6 +11,7 @@ import level_networks
 import numpy as np
 import pytest
 import test_blocked
+import test_plain_winograd
 import test_winograd
 from instruction_sets import OWN, RUNNING, SETS, InstructionSet, filled, report
 from kernel_cases import every_kernel
@@ -53,6 +54,7 @@ def templates(isa: Isa) -> list[CallKernel]:
     forms += [test_blocked.depthwise_case(test_blocked.DEPTHWISE["same"], "float32", isa)]
     forms += [test_winograd.kernel_case(test_winograd.SIZES["several images"], isa)]
     side, _ = test_winograd.given_case(test_winograd.SIZES["several images"], isa)[0]
+    forms += test_plain_winograd.every_kernel(test_plain_winograd.geometry(*test_plain_winograd.SIZES["two"], isa), isa)
     return [*(call for call, _ in forms), side]
 
 
