@@ -49,6 +49,20 @@ def test_large_values_do_not_wait():
     assert peak(order) == 4000 + 2 * 64
 
 
+def test_what_swells_does_not_wait():
+    """A chain of steps, and of each something larger, that makes something small: none of these waits for the end of
+    the chain, where all steps would still be alive."""
+    launches, source = [], arena("source", 100)
+    for i in range(4):
+        step, large, small = arena(f"step{i}", 100), arena(f"large{i}", 300), arena(f"small{i}", 10)
+        launches += [launch([source], step), launch([step], large), launch([large], small)]
+        source = step
+    launches.sort(key=lambda each: "step" not in each.label)
+    order = names(schedule(launches))
+    assert order[-3:] == ["step3", "large3", "small3"]
+    assert all(order.index(f"small{i}") == order.index(f"large{i}") + 1 for i in range(4))
+
+
 def test_a_leaf_runs_when_it_is_needed():
     """Packed weights depend on arguments alone; smaller ones, which later launches need, must not go first."""
     weights = [Storage("argument", "float32", (n,), f"w{n}") for n in (1000, 10, 20)]

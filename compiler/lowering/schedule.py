@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from mxc.compiler.graph.phases import BACKWARD, FORWARD, PREPARE
 from mxc.compiler.lowering.launches import Launch, Storage
@@ -48,7 +48,8 @@ class _Greedy:
     """The order in which the next launch is always a ready one that adds least memory.
 
     A leaf, a launch that reads no other launch's result (packing of a weight, a constant), runs when the first launch
-    that needs it does: its result should not wait in memory.
+    that needs it does: its result should not wait in memory. So does one whose result is larger than what it reads, and
+    read by one launch alone, as the transformed tiles of an array: that one needs what the leaf reads, too.
     """
 
     def __init__(self, launches: Sequence[Launch]):
@@ -56,6 +57,9 @@ class _Greedy:
         self.needs = _dependencies(launches)
         needed = set().union(*self.needs)
         self.leaves = {i for i, needs in enumerate(self.needs) if not needs and i in needed}
+        for leaf, user in _swelling(launches, self.needs):
+            self.leaves.add(leaf)
+            self.needs[user] |= self.needs[leaf]
         self.order: list[int] = []
         self.done: set[int] = set()
         self.alive: set[Storage] = set()
@@ -127,6 +131,19 @@ class _Greedy:
                 self.alive.discard(storage)
         for each in changed:
             self.offer(each)
+
+
+def _swelling(launches: Sequence[Launch], needs: Sequence[set[int]]) -> Iterator[tuple[int, int]]:
+    """Launches that make more than they read, each with the only one that needs it, of the same phase."""
+    users: dict[int, list[int]] = {}
+    for position, before in enumerate(needs):
+        for each in before:
+            users.setdefault(each, []).append(position)
+    for leaf, (user, *others) in sorted(users.items()):
+        launch = launches[leaf]
+        made, read = (sum(s.nbytes for s in set(storages)) for storages in (launch.writes, launch.reads))
+        if needs[leaf] and not others and made > read and launch.phase == launches[user].phase:
+            yield leaf, user
 
 
 def _dependencies(launches: Sequence[Launch]) -> list[set[int]]:
