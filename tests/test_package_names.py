@@ -4,6 +4,7 @@ from __future__ import annotations
 import multiprocessing
 import multiprocessing.pool
 import pickle
+from collections.abc import Iterator
 from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
 
@@ -80,6 +81,26 @@ def test_a_loader_that_derives_from_it() -> None:
     with multiprocessing.get_context("fork").Pool(1) as pool:
         found = [each.asnumpy()[:, 0].tolist() for each in Scaled(pool, batch, sampler, worker_fn=scaled, prefetch=1)]
     assert found == [[0, 10], [20, 30], [40]]
+
+
+class Chosen(mx.gluon.data.DataLoader):
+    """As GluonCV's loader of random transforms: it has workers of its own."""
+
+    def __init__(self, dataset: list[np.ndarray], pool: multiprocessing.pool.ThreadPool):
+        super().__init__(dataset, 2, num_workers=0, pin_memory=True, batchify_fn=batch)
+        self._worker_pool, self._num_workers = pool, 1
+
+    def __iter__(self) -> Iterator[mx.nd.NDArray]:
+        return dataloader._MultiWorkerIter(
+            self._worker_pool, self._batchify_fn, self._batch_sampler, pin_memory=self._pin_memory,
+            pin_device_id=self._pin_device_id, prefetch=self._prefetch, dataset=self._dataset)
+
+
+def test_a_loader_with_workers_of_its_own() -> None:
+    with multiprocessing.pool.ThreadPool(1) as pool:
+        found = list(Chosen([np.full(2, i) for i in range(3)], pool))
+    assert [each.asnumpy()[:, 0].tolist() for each in found] == [[0, 1], [2]]
+    assert found[0].context == mx.cpu_pinned()
 
 
 class Dropped(mx.gluon.Parameter):

@@ -62,9 +62,9 @@ class DataLoader:
         if timeout <= 0:
             raise AssertedError(f"timeout is a positive number of seconds, got {timeout}")
         self._dataset, self._timeout, self._thread_pool = dataset, timeout, thread_pool
-        self._pin = cpu_pinned(pin_device_id) if pin_memory else None
+        self._pin_memory, self._pin_device_id = pin_memory, pin_device_id
         self._batch_sampler = _batch_sampler(dataset, batch_size, shuffle, sampler, last_batch, batch_sampler)
-        self._batchify = batchify_fn or default_batchify_fn
+        self._batchify_fn = batchify_fn or default_batchify_fn
         self._num_workers = max(0, num_workers)
         self._prefetch = max(0, 2 * self._num_workers if prefetch is None else prefetch)
         self._auto_reload = auto_reload
@@ -76,10 +76,10 @@ class DataLoader:
         if not self._num_workers:
             return
         if self._thread_pool:
-            dataset, batchify = self._dataset, self._batchify
+            dataset, batchify = self._dataset, self._batchify_fn
             self._workers = Threads([lambda indices: batchify([dataset[i] for i in indices])] * self._num_workers)
         else:
-            self._workers = Processes(self._num_workers, self._dataset, self._batchify)
+            self._workers = Processes(self._num_workers, self._dataset, self._batchify_fn)
 
     def clean(self) -> None:
         """End the workers."""
@@ -96,13 +96,16 @@ class DataLoader:
 
     def __iter__(self) -> Iterator[Any]:
         if not self._num_workers:
-            made: Iterator[Any] = (self._batchify([self._dataset[i] for i in batch]) for batch in self._batch_sampler)
+            made: Iterator[Any] = (self._batchify_fn([self._dataset[i] for i in batch]) for batch in self._batch_sampler)
         else:
             if self._auto_reload or self._workers is None or not self._workers.are_here:
                 self.refresh()
             assert self._workers is not None
             made = self._ahead(self._workers)
-        return (_as_in_context(batch, self._pin) for batch in made) if self._pin is not None else made
+        if not self._pin_memory:
+            return made
+        device = cpu_pinned(self._pin_device_id)
+        return (_as_in_context(batch, device) for batch in made)
 
     def _ahead(self, workers: Threads) -> Iterator[Any]:
         """The batches in their order, some ahead in the making."""
