@@ -96,7 +96,8 @@ class DataLoader:
 
     def __iter__(self) -> Iterator[Any]:
         if not self._num_workers:
-            made: Iterator[Any] = (self._batchify_fn([self._dataset[i] for i in batch]) for batch in self._batch_sampler)
+            made: Iterator[Any] = (self._batchify_fn([self._dataset[i] for i in indices])
+                                   for indices in self._batch_sampler)
         else:
             if self._auto_reload or self._workers is None or not self._workers.are_here:
                 self.refresh()
