@@ -128,7 +128,7 @@ def test_what_does_not_fit_is_refused(folder: Path) -> None:
             ({"path_imgrec": "other.rec"}, "other.rec, byte .* was cut off"),
             ({"path_imgrec": "one.lst"}, "one.lst, byte 0: expected 0xced7230a"),
             ({"path_imgrec": "words.rec"}, "words.rec: the record with the id 77: decoding an image"),
-            ({"path_imglist": "plain.idx"}, "path_imglist has no labels|has 0 labels"),
+            ({"path_imglist": "plain.idx"}, "it has 0 labels; expected 1"),
             ({"min_crop_size": 9, "max_crop_size": 5}, "min_crop_size <= max_crop_size"),
             ({"num_parts": 900, "part_index": 899}, "no records in part 899 of 900"),
             ({"mean_img": "boxes.idx"}, "boxes.idx")):
@@ -142,3 +142,45 @@ def test_a_module_learns_from_records(folder: Path) -> None:
     module = mx.mod.Module(net)
     module.fit(made, num_epoch=1, optimizer_params={"learning_rate": 1e-5})
     assert module.score(made, "acc")[0][0] == "accuracy"
+
+
+# ---- images with boxes
+
+WITH_BOXES = {**USUAL, "path_imgrec": "boxes.rec", "batch_size": 5, "data_shape": (3, 30, 40)}
+
+
+@pytest.mark.parametrize("change", [
+    {"rand_mirror_prob": 0.5}, {"rand_pad_prob": 0.7, "max_pad_scale": 3}, {"random_hue_prob": 1, "max_random_hue": 40},
+    {"random_saturation_prob": 1, "max_random_saturation": 60}, {"random_contrast_prob": 1, "max_random_contrast": 0.5},
+    {"random_illumination_prob": 1, "max_random_illumination": 60},
+    {"rand_crop_prob": 1, "min_crop_scales": 0.4, "max_crop_scales": 0.9, "min_crop_aspect_ratios": 0.5,
+     "max_crop_aspect_ratios": 2.0},
+    {"rand_crop_prob": 1, "num_crop_sampler": 2, "min_crop_scales": (0.3, 0.6), "min_crop_object_coverages": 0.4,
+     "crop_emit_mode": "overlap", "max_crop_trials": (50, 20)}], ids=lambda change: "-".join(change))
+def test_each_random_change_of_boxes_keeps_them_in_the_image(folder: Path, change: dict) -> None:
+    def passes(**more):
+        made = mx.io.ImageDetRecordIter(**{**WITH_BOXES, **change, **more})
+        found = [batches(made)]
+        made.reset()
+        return [*found, batches(made)]
+
+    one, again = passes(), passes(preprocess_threads=3)
+    assert all(map(same, one, again)) and not same(*one)
+    for labels, data in one[0]:
+        assert data.shape == (5, 3, 30, 40) and data.std() > 10
+        for row in np.array(labels):
+            boxes = row[6:4 + int(row[3])].reshape(-1, 5)
+            assert row[:3].tolist() == [3, 30, 40] and row[4:6].tolist() == [2, 5] and len(boxes)
+            assert ((boxes[:, 1:] >= 0) & (boxes[:, 1:] <= 1)).all() and (boxes[:, 3:] > boxes[:, 1:3]).all()
+            assert (row[4 + int(row[3]):] == -1).all()
+
+
+def test_what_does_not_fit_boxes_is_refused(folder: Path) -> None:
+    for arguments, text in (
+            ({"label_pad_width": 3}, "label_pad_width is 3; expected 0 or at least 17"),
+            ({"resize_mode": "some"}, "resize_mode is 'some': expected force or shrink or fit"),
+            ({"path_imgrec": "plain.rec"}, "plain.rec: the record with the id 0: a label of boxes has 7 numbers"),
+            ({"label_width": 7}, "the record with the id 1 has 12 labels; expected 7"),
+            ({"num_crop_sampler": 2, "min_crop_scales": (0.1, 0.2, 0.3)}, "min_crop_scales has 3 numbers; expected 1")):
+        with pytest.raises(MXNetError, match=text):
+            batches(mx.io.ImageDetRecordIter(**{**WITH_BOXES, **arguments}))

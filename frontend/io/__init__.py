@@ -14,6 +14,7 @@ from mxc.runtime.elsewhere import elsewhere
 
 # What decodes images is imported when it is asked for.
 __getattr__, _images = elsewhere(__name__, {
+    "mxc.io.box_records": "ImageDetRecordIter",
     "mxc.io.image_records": "ImageRecordInt8Iter ImageRecordIter ImageRecordIter_v1 ImageRecordUInt8Iter "
                             "ImageRecordUInt8Iter_v1"})
 __all__ = ["CSVIter", "DataBatch", "DataDesc", "DataIter", "LibSVMIter", "MNISTIter", "MXDataIter", "NDArrayIter",

@@ -10,7 +10,7 @@ import random
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -49,26 +49,59 @@ class Records:
         return content
 
 
+class Maker(Protocol):
+    """What becomes of a record."""
+
+    def made(self, header: Any, encoded: bytes, draw: random.Random) -> tuple[np.ndarray, np.ndarray]:
+        """The pixels, (height, width, channels) of uint8, and the labels of an image. draw: its random numbers."""
+
+
 class ImageSettings:
-    """What becomes of the records. shape: (channels, height, width). labels: {id: numbers} in place of the records'
-    labels, or None. seed: of random changes. mirror, rand_mirror: left for right, always or every second time."""
+    """A Maker of images with a number, or several, as labels. shape: (channels, height, width). labels: {id: numbers}
+    in place of the records' labels, or None. mirror, rand_mirror: left for right, always or every second time."""
 
     def __init__(self, shape: tuple[int, ...], label_width: int, labels: dict[int, np.ndarray] | None,
-                 changes: Changes, seed: int, mirror: bool, rand_mirror: bool):
+                 changes: Changes, mirror: bool, rand_mirror: bool):
         self.shape, self.label_width, self.labels, self.changes = shape, label_width, labels, changes
-        self.seed, self.mirror, self.rand_mirror = seed, mirror, rand_mirror
+        self.mirror, self.rand_mirror = mirror, rand_mirror
+
+    def made(self, header: Any, encoded: bytes, draw: random.Random) -> tuple[np.ndarray, np.ndarray]:
+        image = self.changes(pixels_of(encoded, self.shape[0]), draw)
+        if self.mirror or (self.rand_mirror and draw.random() < 0.5):
+            image = image[:, ::-1]
+        label = labels_of(header, self.labels)
+        if len(label) != self.label_width:
+            raise MXNetError(f"it has {len(label)} labels; expected {self.label_width}, as label_width says")
+        return image, label if self.label_width > 1 else label[0]
+
+
+def pixels_of(encoded: bytes, channels: int) -> np.ndarray:
+    """The pixels of an encoded image, (height, width, 1 or 3), in the order red, green, blue."""
+    image = opencv.decoded(encoded, 0 if channels == 1 else 1, to_rgb=True)
+    return image.reshape(*image.shape[:2], channels)
+
+
+def labels_of(header: Any, labels: dict[int, np.ndarray] | None) -> np.ndarray:
+    """The labels of a record, or those that a list has for its id. Raises MXNetError where that has none."""
+    if labels is None:
+        return np.atleast_1d(np.asarray(header.label, np.float32))
+    if header.id not in labels:
+        raise MXNetError("path_imglist has no labels for it")
+    return labels[header.id]
 
 
 class ImageLoader:
     """Batches of images: what MXDataIter asks for.
 
-    order: places of the records in a pass, given its number. finish: makes a batch's array of its pixels. tail: see
+    maker: makes images of records, with random numbers of `seed`. order: places of the records in a pass, given its
+    number. finish: makes a batch's array of its pixels. tail: see
     BatchLoader. threads, ahead: how many threads there are, and how many batches they make before they are asked for.
     """
 
-    def __init__(self, records: Records, settings: ImageSettings, order: Callable[[int], Sequence[int]],
+    # many parameters: the options of an iterator that are about batches
+    def __init__(self, records: Records, maker: Maker, seed: int, order: Callable[[int], Sequence[int]],
                  finish: Finish, size: int, is_round: bool, threads: int, ahead: int):
-        self._records, self._settings, self._order, self._finish = records, settings, order, finish
+        self._records, self._maker, self._seed, self._order, self._finish = records, maker, seed, order, finish
         self._size, self._is_round = size, is_round
         self._threads, self._ahead = threads, max(1, ahead)
         self._pool, self._process = ThreadPoolExecutor(threads, "mxc-images"), os.getpid()
@@ -108,7 +141,7 @@ class ImageLoader:
             pixels, labels = (np.concatenate([part, np.repeat(part[-1:], pad, 0)]) for part in (pixels, labels))
             found += [found[-1]] * pad
         data = self._finish(pixels, np.array([i for _, _, i, _ in found]), [draw for _, _, _, draw in found])
-        label = Array.of(labels[:, 0] if self._settings.label_width == 1 else labels, "float32", current_context())
+        label = Array.of(labels, "float32", current_context())
         return Loaded([data, label], pad, np.array([i for _, _, i, _ in found], np.uint64))
 
     def _ask(self) -> None:
@@ -132,29 +165,9 @@ class ImageLoader:
 
     def _made(self, number: int, place: int, record: int) -> tuple[np.ndarray, np.ndarray, int, random.Random]:
         """The pixels and labels of an image, its id, and what draws its random numbers."""
-        settings = self._settings
         header, encoded = recordio.unpack(self._records.at(record))
-        draw = random.Random((settings.seed << 80) + (number << 48) + place)
+        draw = random.Random((self._seed << 80) + (number << 48) + place)
         try:
-            image = opencv.decoded(encoded, 0 if settings.shape[0] == 1 else 1, to_rgb=True)
-            if settings.shape[0] not in (1, image.shape[-1]):
-                raise MXNetError(f"expected {settings.shape[0]} channels, got {image.shape[-1]}")
-            image = settings.changes(image.reshape(*image.shape[:2], -1), draw)
+            return *self._maker.made(header, encoded, draw), header.id, draw
         except MXNetError as error:
             raise MXNetError(f"{self._records.path}: the record with the id {header.id}: {error}") from None
-        if settings.mirror or (settings.rand_mirror and draw.random() < 0.5):
-            image = image[:, ::-1]
-        return image, self._label(header), header.id, draw
-
-    def _label(self, header: Any) -> np.ndarray:
-        width, labels = self._settings.label_width, self._settings.labels
-        if labels is None:
-            found = np.atleast_1d(np.asarray(header.label, np.float32))
-        elif header.id in labels:
-            found = labels[header.id]
-        else:
-            raise MXNetError(f"{self._records.path}: path_imglist has no labels for the id {header.id}")
-        if len(found) != width:
-            raise MXNetError(f"{self._records.path}: the record with the id {header.id} has {len(found)} labels; "
-                             f"expected {width}, as label_width says")
-        return found

@@ -84,34 +84,35 @@ def _iterator(name: str, args: tuple, kwargs: dict[str, Any], dtypes: Sequence[s
     listed = options.value("path_imglist", to_path, None)
     changes = Changes({key: _change(options, key) for key in DEFAULTS}, shape[1:])
     seed = options.value("seed", to_integer, 0)
-    settings = ImageSettings(shape, width, None if listed is None else _labels(listed), changes,
-                             options.value("seed_aug", _perhaps(to_integer), None) or seed,
-                             options.value("mirror", to_flag, False), options.value("rand_mirror", to_flag, False))
+    maker = ImageSettings(shape, width, None if listed is None else read_labels(listed), changes,
+                          options.value("mirror", to_flag, False), options.value("rand_mirror", to_flag, False))
+    of_changes = options.value("seed_aug", perhaps(to_integer), None)
     records = Records(path, index)
-    order = _order(options, records, seed)
+    order = order_of(options, records, seed)
     threads = options.value("preprocess_threads", partial(to_whole, least=1), 4)
     ahead = options.value("prefetch_buffer", to_whole, 4)
     is_round = options.value("round_batch", to_flag, True)
 
     def loader(finish: Callable[..., Array], of: Callable[[int], Sequence[int]], tail: bool) -> ImageLoader:
-        return ImageLoader(records, settings, of, finish, size, tail, threads, ahead)
+        return ImageLoader(records, maker, seed if of_changes is None else of_changes, of, finish, size, tail, threads,
+                           ahead)
 
-    finish = _Finish(options, shape, dtype, lambda: loader(_as_they_are, lambda number: order(0), False))
+    finish = Finish(options, shape, dtype, lambda as_they_are: loader(as_they_are, lambda number: order(0), False))
     options.end(*WITHOUT_MEANING)
     return MXDataIter(loader(finish, order, is_round), **options.names)
 
 
-def _perhaps(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def perhaps(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return lambda given: None if given in (None, "None") else read(given)
 
 
 def _change(options: Options, key: str) -> Any:
     default = DEFAULTS[key]
     read = to_flag if isinstance(default, bool) else to_integer if isinstance(default, int) else to_real
-    return options.value(key, _perhaps(read) if default is None else read, default)
+    return options.value(key, perhaps(read) if default is None else read, default)
 
 
-def _labels(path: str) -> dict[int, np.ndarray]:
+def read_labels(path: str) -> dict[int, np.ndarray]:
     """The labels in a file of lines ID, labels and NAME. Raises ModelFileError for another line."""
     content = remote_files.read(path) if remote_files.is_url(path) else input_files.content(path)
     found = {}
@@ -125,7 +126,7 @@ def _labels(path: str) -> dict[int, np.ndarray]:
     return found
 
 
-def _order(options: Options, records: Records, seed: int) -> Callable[[int], Sequence[int]]:
+def order_of(options: Options, records: Records, seed: int) -> Callable[[int], Sequence[int]]:
     """The places of a pass's records, by its number. Parts of a file without an index have as many bytes."""
     part, parts = part_of(options)
     count = len(records.offsets)
@@ -159,17 +160,19 @@ def _as_they_are(pixels: np.ndarray, *_: Any) -> Array:
     return Array.of(pixels.transpose(0, 3, 1, 2), "float32")
 
 
-class _Finish:
+class Finish:
     """Makes a batch's array of its pixels, by one kernel: channels first, less the mean, times factors.
 
-    plain: a loader of all images once, without that, of which a mean image is made.
+    plain: gives a loader of all images once, without that, of which a mean image is made.
     """
 
-    def __init__(self, options: Options, shape: tuple[int, ...], dtype: str, plain: Callable[[], ImageLoader]):
+    def __init__(self, options: Options, shape: tuple[int, ...], dtype: str,
+                 plain: Callable[[Callable[..., Array]], ImageLoader]):
         self._channels, self._dtype = shape[0], dtype
         self._mean, self._deviation = (
             np.array([options.value(f"{kind}_{name}", to_real, usual) for name in "rgb"[:shape[0]]], np.float32)
             for kind, usual in (("mean", 0.0), ("std", 1.0)))
+        self._deviation[self._deviation == 0] = 1  # what ImageDetRecordIter has by default
         self._mean = self._mean.reshape(1, -1, 1, 1)
         self._scale = options.value("scale", to_real, 1.0)
         self._contrast = options.value("max_random_contrast", to_real, 0.0)
@@ -200,7 +203,7 @@ class _Finish:
         return self._kernel([Array.of(each, context=context) for each in given], False)[0]
 
 
-def _mean_image(path: str, plain: Callable[[], ImageLoader]) -> np.ndarray:
+def _mean_image(path: str, plain: Callable[[Callable[..., Array]], ImageLoader]) -> np.ndarray:
     """The mean image in a file; it is made, and the file is written, when it is not there."""
     if remote_files.is_url(path) or os.path.exists(path):
         found = saving.load(path)
@@ -208,7 +211,7 @@ def _mean_image(path: str, plain: Callable[[], ImageLoader]) -> np.ndarray:
         if len(arrays) != 1:
             raise MXNetError(f"{path}: expected a mean image, which is one array, got {len(arrays)}")
         return arrays[0].asnumpy().astype(np.float32)
-    loader, total, count = plain(), 0.0, 0
+    loader, total, count = plain(_as_they_are), 0.0, 0
     while (batch := loader.next()) is not None:
         real = len(batch.numbers) - batch.pad
         total, count = total + batch.arrays[0].numpy()[:real].astype(np.float64).sum(0), count + real

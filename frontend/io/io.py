@@ -17,6 +17,7 @@ __getattr__, _names = elsewhere(
      "mxc.base": "DataIterHandle NDArrayHandle c_str_array check_call mx_uint py_str",
      "mxc.ndarray": "NDArray array concat tile", "mxc.io.ndarray_iter": "NDArrayIter",
      "mxc.io.built_in": "CSVIter LibSVMIter MNISTIter MXDataIter",
+     "mxc.io.box_records": "ImageDetRecordIter",
      "mxc.io.image_records": "ImageRecordInt8Iter ImageRecordIter ImageRecordIter_v1 ImageRecordUInt8Iter "
                              "ImageRecordUInt8Iter_v1", "mxc.io.prefetching": "PrefetchingIter"},
     {"mxc.base": "_LIB", "mxc.io.ndarray_iter": "_init_data"})

@@ -108,6 +108,12 @@ def to_real(given: Any) -> float:
     return float(_literal(given))
 
 
+def to_reals(given: Any) -> tuple[float, ...]:
+    """Numbers, one or several."""
+    found = _literal(given)
+    return tuple(map(float, found if isinstance(found, (tuple, list)) else (found,)))
+
+
 def part_of(options: Options) -> tuple[int, int]:
     """Which part is to be read, of how many. Raises ValueError for one that there is not."""
     parts, part = options.value("num_parts", partial(to_whole, least=1), 1), options.value("part_index", to_whole, 0)
