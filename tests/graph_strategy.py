@@ -312,7 +312,7 @@ def softmax(m: Maker) -> Entry | None:
 
 
 # Operators that give other numbers each time; a parameter `p` is the share that is dropped.
-UNSTEADY = ("Dropout", "_shuffle", *(n for n in table.names() if re.match("_(random|sample)_(?!pdf)", n)))
+UNSTEADY = ("Dropout", "_shuffle", *(n for n in table.names() if re.match("_(random|sample|image_random)_(?!pdf)", n)))
 
 
 @functools.cache

@@ -56,7 +56,7 @@ def eye(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws) ->
 
 def linspace(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws) -> list[np.ndarray]:
     """num numbers from start to stop, which is the last of them with `endpoint`."""
-    if params.num == 1:
-        return [np.array([params.start])]
     steps = params.num - 1 if params.endpoint else params.num
+    if not steps:
+        return [np.array([params.start])]
     return [params.start + np.arange(params.num) * ((params.stop - params.start) / steps)]
