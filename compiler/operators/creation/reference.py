@@ -58,5 +58,5 @@ def linspace(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draw
     """num numbers from start to stop, which is the last of them with `endpoint`."""
     steps = params.num - 1 if params.endpoint else params.num
     if not steps:
-        return [np.array([params.start])]
+        return [np.full(params.num, params.start)]
     return [params.start + np.arange(params.num) * ((params.stop - params.start) / steps)]
