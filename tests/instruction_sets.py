@@ -152,8 +152,8 @@ class InstructionSet:
             for position, key in launch.calls:
                 values[position] = self.address(code[key])
         half = launch.units // 2
-        self.call(self.address(kernel), arrays, values, launch.scratch_bytes,
-                  portions or [(half, launch.units), (0, half)])
+        halves = [(half, launch.units), (0, half)][:2 if half else 1]  # runners call no kernel for no units
+        self.call(self.address(kernel), arrays, values, launch.scratch_bytes, portions or halves)
 
     def call(self, address: int, arrays: Sequence[np.ndarray], values: Sequence[int], scratch_bytes: int,
              portions: Portions) -> None:
