@@ -18,33 +18,33 @@ from mxc.compiler.system.forks import Lock
 from mxc.runtime import remote_files
 
 MAGIC = 0xCED7230A
-_WORD = struct.pack("<I", MAGIC)
-_HEAD = struct.Struct("<II")
-_LENGTH_BITS = 29
-_WHOLE, _FIRST, _BETWEEN, _LAST = range(4)
+WORD = struct.pack("<I", MAGIC)
+HEAD = struct.Struct("<II")
+LENGTH_BITS = 29
+WHOLE, FIRST, BETWEEN, LAST = range(4)
 # Bytes that a reader asks the system for at once. Records of pictures have some tens of thousands.
 _BUFFER = 1 << 18
 
 
 def formatted(content: bytes) -> bytes:
     """The bytes of a record. Raises ValueError for one of 2^29 bytes or more."""
-    if len(content) >= 1 << _LENGTH_BITS:
-        raise ArgumentError(f"a record has less than 2^{_LENGTH_BITS} bytes, got {len(content):,}")
-    cuts, at = [], content.find(_WORD)
+    if len(content) >= 1 << LENGTH_BITS:
+        raise ArgumentError(f"a record has less than 2^{LENGTH_BITS} bytes, got {len(content):,}")
+    cuts, at = [], content.find(WORD)
     while at >= 0:
         is_word = at % 4 == 0
         if is_word:
             cuts.append(at)
-        at = content.find(_WORD, at + 4 if is_word else at + 1)
+        at = content.find(WORD, at + 4 if is_word else at + 1)
     if not cuts:
-        return _part(_WHOLE, content)
+        return _part(WHOLE, content)
     begins, ends = [0, *(cut + 4 for cut in cuts)], [*cuts, len(content)]
-    flags = [_FIRST, *[_BETWEEN] * (len(cuts) - 1), _LAST]
+    flags = [FIRST, *[BETWEEN] * (len(cuts) - 1), LAST]
     return b"".join(_part(flag, content[begin:end]) for flag, begin, end in zip(flags, begins, ends, strict=True))
 
 
 def _part(flag: int, content: bytes) -> bytes:
-    return b"".join((_HEAD.pack(MAGIC, flag << _LENGTH_BITS | len(content)), content, bytes(-len(content) % 4)))
+    return b"".join((HEAD.pack(MAGIC, flag << LENGTH_BITS | len(content)), content, bytes(-len(content) % 4)))
 
 
 class Reader:
@@ -66,8 +66,8 @@ class Reader:
             flag, content = self._read_part(bool(parts))
             if content is None:
                 return None
-            if flag in (_WHOLE, _LAST):
-                return _WORD.join((*parts, content)) if parts else content
+            if flag in (WHOLE, LAST):
+                return WORD.join((*parts, content)) if parts else content
             parts.append(content)
 
     def seek(self, offset: int) -> None:
@@ -105,18 +105,18 @@ class Reader:
     def _read_part(self, is_later: bool) -> tuple[int, bytes | None]:
         """The flag and content of the next part; without content at the end. is_later: whether parts of the same
         record came before."""
-        head = self._take(_HEAD.size)
+        head = self._take(HEAD.size)
         if not head and not is_later:
-            return _WHOLE, None
-        if len(head) < _HEAD.size:
-            raise self._fail(len(head), f"expected {_HEAD.size} bytes that begin a record"
+            return WHOLE, None
+        if len(head) < HEAD.size:
+            raise self._fail(len(head), f"expected {HEAD.size} bytes that begin a record"
                              f"{' part' if is_later else ''}, but {len(head)} are left: the file was cut off")
-        magic, word = _HEAD.unpack(head)
-        flag, length = word >> _LENGTH_BITS, word & (1 << _LENGTH_BITS) - 1
+        magic, word = HEAD.unpack(head)
+        flag, length = word >> LENGTH_BITS, word & (1 << LENGTH_BITS) - 1
         if magic != MAGIC:
             raise self._fail(len(head), f"expected 0x{MAGIC:08x}, which begins a record, got 0x{magic:08x}; this is no "
                              "file of records, it is damaged, or no record begins here")
-        allowed = (_BETWEEN, _LAST) if is_later else (_WHOLE, _FIRST)
+        allowed = (BETWEEN, LAST) if is_later else (WHOLE, FIRST)
         if flag not in allowed:
             raise self._fail(len(head), f"expected the part flag {allowed[0]} or {allowed[1]}, got {flag}; the file is "
                              "damaged, or no record begins here")
@@ -143,7 +143,7 @@ class Reader:
             raise self._short(count, left, 0)
 
     def _short(self, count: int, left: int, taken: int) -> ModelFileError:
-        return self._fail(_HEAD.size + taken, f"expected a record of {count} bytes, but {left} are left: the file was "
+        return self._fail(HEAD.size + taken, f"expected a record of {count} bytes, but {left} are left: the file was "
                           "cut off or is damaged")
 
     def _fail(self, back: int, reason: str) -> ModelFileError:

@@ -91,7 +91,7 @@ def test_a_writer_is_not_pickled_for_it_would_be_emptied(tmp_path: Path) -> None
 
 
 def test_a_record_that_is_too_long_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mxc.runtime.record_file._LENGTH_BITS", 4)
+    monkeypatch.setattr("mxc.runtime.record_file.LENGTH_BITS", 4)
     with mx.recordio.MXRecordIO(str(tmp_path / "a.rec"), "w") as writer, pytest.raises(ValueError, match="less than 2"):
         writer.write(bytes(16))
 

@@ -74,11 +74,11 @@ def encoded(image: np.ndarray, quality: int, ending: str) -> bytes:
 def resized(image: np.ndarray, width: int, height: int, interpolation: int) -> np.ndarray:
     """An image in another size. interpolation: 0 nearest, 1 bilinear, 2 cubic, 3 area, 4 Lanczos.
 
-    Raises MXNetError for a dtype other than uint8, float32 and float64, and for another interpolation.
+    Raises MXNetError for a dtype other than uint8, uint16, float32 and float64, and for another interpolation.
     """
     cv2 = library()
-    if image.dtype.name not in ("uint8", "float32", "float64"):
-        raise MXNetError(f"resizing an image: expected the dtype uint8, float32 or float64, got {image.dtype}")
+    if image.dtype.name not in ("uint8", "uint16", "float32", "float64"):
+        raise MXNetError(f"resizing an image: expected the dtype uint8, uint16, float32 or float64, got {image.dtype}")
     made = _done("resizing an image",
                  lambda: cv2.resize(np.ascontiguousarray(image), (width, height), interpolation=interpolation))
     return made.reshape(height, width, image.shape[2])

@@ -30,6 +30,8 @@ COMMANDS = {  # name, which is also its module's, and what it does
     "cache": "list, explain, check, prune or clear the kernels that are kept",
     "doctor": "tell what works on this machine, what is missing, and what to do",
     "ops": "list the operators, or show one",
+    "im2rec": "make lists and files of records of the pictures in folders",
+    "rec": "list, read, check or index a file of records, or draw its pictures",
 }
 DESCRIPTION = """Compile, run, measure, check and inspect models that Apache MXNet saved (NAME-symbol.json and
 NAME-0000.params), or that `mxc compile -o NAME.mxc` made of them.

@@ -4,7 +4,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import sys
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -247,10 +247,13 @@ def listed(names: list[str]) -> str:
 
 
 @contextlib.contextmanager
-def progress(what: str) -> Iterator[None]:
-    """Shows on a terminal's standard error that `what` goes on, and how many kernels are compiled of how many."""
+def progress(what: str) -> Iterator[Callable[[str], None]]:
+    """Shows on a terminal's standard error that `what` goes on, and how many kernels are compiled of how many.
+
+    Gives a function that adds how far it is.
+    """
     if sys.stderr is None or not sys.stderr.isatty():
-        yield
+        yield lambda _: None
         return
     from rich.console import Console
     from rich.text import Text
@@ -259,4 +262,4 @@ def progress(what: str) -> Iterator[None]:
 
     with Console(stderr=True).status(Text(what)) as status, watched(lambda done, total, name: status.update(
             Text(f"{what}: {done} of {total} kernels compiled" if done < total else what))):
-        yield
+        yield lambda far: status.update(Text(f"{what}: {far}"))

@@ -10,6 +10,7 @@ import numpy as np
 from mxc.compiler.error import ArgumentError, AssertedError, MXNetError
 from mxc.compiler.system import opencv
 from mxc.image.box_augmenters import CreateDetAugmenter
+from mxc.image.box_base import boxes_in
 from mxc.image.iterator import ImageIter
 from mxc.ndarray import NDArray
 
@@ -51,7 +52,7 @@ class ImageDetIter(ImageIter):
         most, width = 0, 0
         while True:
             try:
-                label = self._parsed(self._next_label())
+                label = boxes_in(self._next_label())
             except StopIteration:
                 break
             most, width = max(most, len(label)), label.shape[1]
@@ -67,27 +68,11 @@ class ImageDetIter(ImageIter):
         self.cur += 1
         return self._source.at(self.cur - 1)[0]
 
-    @staticmethod
-    def _parsed(label: Any) -> np.ndarray:
-        """The boxes of an image's labels, without those that have no area. Raises RuntimeError where there is none."""
-        raw = (label.asnumpy() if isinstance(label, NDArray) else np.asarray(label)).ravel()
-        if raw.size < 7:
-            raise MXNetError(f"labels of boxes have 7 numbers or more, got {raw.size}: {raw.tolist()}")
-        head, width = int(raw[0]), int(raw[1])
-        if head < 2 or width < 5 or (raw.size - head) % width:
-            raise MXNetError(f"an image has {raw.size} numbers in its label, of which {head} stand before boxes of "
-                             f"{width}; expected 2 or more, and boxes of 5 or more that come out even")
-        boxes = raw[head:].reshape(-1, width)
-        boxes = boxes[(boxes[:, 3] > boxes[:, 1]) & (boxes[:, 4] > boxes[:, 2])]
-        if not len(boxes):
-            raise MXNetError("an image has no box with an area among its labels")
-        return boxes
-
     def _made(self, label: Any, encoded: Any) -> Any:
         image = self.imdecode(encoded)
         try:
             self.check_valid_image([image])
-            image, boxes = self.augmentation_transform(image, self._parsed(label))
+            image, boxes = self.augmentation_transform(image, boxes_in(label))
             self._check_boxes(boxes)
         except RuntimeError as error:
             _log.debug("an image is left out: %s", error)
@@ -168,7 +153,7 @@ class ImageDetIter(ImageIter):
                 label, encoded = self.next_sample()
             except StopIteration:
                 return
-            image, boxes = self.augmentation_transform(self.imdecode(encoded), self._parsed(label))
+            image, boxes = self.augmentation_transform(self.imdecode(encoded), boxes_in(label))
             pixels = image.asnumpy() * (1 if std is None else std) + (0 if mean is None else mean)
             pixels = np.clip(pixels, 0, WHITE) if clip else pixels
             canvas = np.ascontiguousarray(pixels.round().astype(np.uint8)[:, :, ::-1])
