@@ -5,6 +5,7 @@ import struct
 from dataclasses import dataclass
 
 _PNG = b"\x89PNG\r\n\x1a\n"
+_PNG_END = b"IEND\xaeB`\x82"  # The last part's name and check sum; it has no content.
 _JPEG = b"\xff\xd8\xff"
 _JPEG_END = b"\xff\xd9"
 # Marks of a JPEG's frame, which has the size: SOF0 to SOF15 without DHT, JPG and DAC, which stand between them.
@@ -40,7 +41,7 @@ def picture_head(content: bytes) -> PictureHead | None:
 def is_cut_off(content: bytes) -> bool:
     """Whether a JPEG or PNG lacks its end; False for other bytes."""
     if content.startswith(_PNG):
-        return content.rfind(b"IEND") < 0
+        return content.rfind(_PNG_END) < 0
     if not content.startswith(_JPEG):
         return False
     _, scan = _jpeg_mark(content, frozenset({_SCAN}))  # A small picture in the head may have an end of its own.

@@ -227,7 +227,7 @@ def show(options: argparse.Namespace) -> int:
 
     ending = os.path.splitext(options.output or "")[1].lower()
     if ending not in ENCODINGS:
-        raise UsageError(f"--output {options.output or ''}: show needs a file to draw into, "
+        raise UsageError(f"--output{f' {options.output}' if options.output else ''}: show needs a file to draw into, "
                          f"named {' or '.join(ENCODINGS)}")
     with_opencv("")
     from mxc.cli.picture_grid import Grid
