@@ -86,15 +86,15 @@ class Reader:
         size = self._file.seek(0, io.SEEK_END)
         while at < size:
             self._file.seek(at)
-            head = self._take(_HEAD.size)
-            if len(head) < _HEAD.size or _HEAD.unpack(head)[0] != MAGIC:
+            head = self._take(HEAD.size)
+            if len(head) < HEAD.size or HEAD.unpack(head)[0] != MAGIC:
                 self._file.seek(at)
                 self._read_part(False)  # which says what is wrong
-            word = _HEAD.unpack(head)[1]
-            if word >> _LENGTH_BITS in (_WHOLE, _FIRST):
+            word = HEAD.unpack(head)[1]
+            if word >> LENGTH_BITS in (WHOLE, FIRST):
                 found.append(at)
-            length = word & (1 << _LENGTH_BITS) - 1
-            at += _HEAD.size + length + -length % 4
+            length = word & (1 << LENGTH_BITS) - 1
+            at += HEAD.size + length + -length % 4
         self._file.seek(0)
         return found, size
 

@@ -333,8 +333,8 @@ def test_without_opencv(many: list[Path]):
 
 def test_an_iterator_reads_what_was_made(many: list[Path]):
     assert main(["im2rec", "many", "pictures", "--resize", "20", "--center-crop"]) == OK
-    data = mx.io.ImageRecordIter(path_imgrec="many.rec", path_imgidx="many.idx", data_shape=(3, 16, 16), batch_size=4) \
-        if hasattr(mx.io, "ImageRecordIter") else \
-        mx.image.ImageIter(4, (3, 16, 16), path_imgrec="many.rec", path_imgidx="many.idx")
-    batch = next(iter(data))
-    assert batch.data[0].shape == (4, 3, 16, 16) and batch.label[0].asnumpy().tolist() == [0, 1, 2, 0]
+    files = {"path_imgrec": "many.rec", "path_imgidx": "many.idx"}
+    for data in (mx.io.ImageRecordIter(data_shape=(3, 16, 16), batch_size=4, **files),
+                 mx.image.ImageIter(4, (3, 16, 16), **files)):
+        batch = next(iter(data))
+        assert batch.data[0].shape == (4, 3, 16, 16) and batch.label[0].asnumpy().tolist() == [0, 1, 2, 0]

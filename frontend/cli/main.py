@@ -39,9 +39,9 @@ NAME-0000.params), or that `mxc compile -o NAME.mxc` made of them.
   mxc compile net-symbol.json --shape data=1,3,224,224 -o net.mxc
   mxc run net.mxc --input data=@image.npy
   mxc bench net.mxc"""
-CODES = """exit codes: 0 done, 1 a check or comparison failed, or something damaged was left out, 2 wrong options, 3 a model or
-file that cannot be used, 4 the model has operators or attributes that mxc does not know, 5 a device, driver or package
-is missing, 70 a fault of mxc itself, 130 interrupted"""
+CODES = """exit codes: 0 done, 1 a check or comparison failed, or something damaged was left out, 2 wrong options, 3 a
+model or file that cannot be used, 4 the model has operators or attributes that mxc does not know, 5 a device, driver
+or package is missing, 70 a fault of mxc itself, 130 interrupted"""
 DEBUG = "on an error, show the whole traceback"
 
 
