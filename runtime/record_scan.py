@@ -15,8 +15,8 @@ from mxc.compiler.error import FileAccessError
 from mxc.compiler.system import input_files
 from mxc.runtime.record_file import BETWEEN, FIRST, HEAD, LAST, LENGTH_BITS, MAGIC, WHOLE, WORD
 
-# Bytes that are searched at once for the beginning of a record.
-_PIECE = 1 << 20
+# Bytes that are searched at once for the beginning of a record: few at first, as it may be near, then more.
+_LEAST, _MOST = 1 << 12, 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,9 @@ class RecordScan:
             if at > self.size:
                 return Fault(begin - HEAD.size, f"{what} of {length:,} bytes begins here, but {self.size - begin:,} "
                              "are left: the file was cut off, or the length is damaged")
-            inner = self._find_word(begin, end, step=4) if thorough else None
+            # Such a word is left out where a record is written, and its content parted.
+            inner = next((word for word in self._words(begin, end) if (word - begin) % 4 == 0), None) \
+                if thorough else None
             if inner is not None:
                 return Fault(begin - HEAD.size, f"{what} of {length:,} bytes begins here, but another does at byte "
                              f"{inner}: the length is damaged")
@@ -106,28 +108,25 @@ class RecordScan:
 
     def _next(self, at: int) -> int:
         """Where the next record begins, from a byte on; the file's size where none does."""
-        while (found := self._find_word(at, self.size, step=1)) is not None:
+        for found in self._words(at, self.size):
             head = self._read(found, HEAD.size)
             if len(head) == HEAD.size:
                 word = HEAD.unpack(head)[1]
                 is_inside = found + HEAD.size + (word & (1 << LENGTH_BITS) - 1) <= self.size
                 if is_inside and word >> LENGTH_BITS in (WHOLE, FIRST):
                     return found
-            at = found + 1
         return self.size
 
-    def _find_word(self, begin: int, end: int, step: int) -> int | None:
-        """The first place of the magic word between two bytes, of those that are multiples of `step` behind `begin`."""
-        at = begin
+    def _words(self, at: int, end: int) -> Iterator[int]:
+        """The places of the magic word between two bytes."""
+        size = _LEAST
         while at < end:
-            piece = self._read(at, min(_PIECE + len(WORD) - 1, end - at))
+            piece = self._read(at, min(size + len(WORD) - 1, end - at))
             found = piece.find(WORD)
             while found >= 0:
-                if (at + found - begin) % step == 0:
-                    return at + found
+                yield at + found
                 found = piece.find(WORD, found + 1)
-            at += _PIECE
-        return None
+            at, size = at + size, min(2 * size, _MOST)
 
     def _read(self, offset: int, count: int) -> bytes:
         """So many bytes from a place on; less at the end of the file."""

@@ -165,6 +165,14 @@ def test_verify_finds_several_faults_and_records_in_parts(capsys: pytest.Capture
     assert printed.err.startswith("mxc rec: d.rec, byte 0: expected 0xced7230a")
 
 
+def test_a_file_of_nothing_but_beginnings(capsys: pytest.CaptureFixture[str]):
+    Path("d.rec").write_bytes(WORD * (1 << 18))
+    assert faults_of(capsys) == (0, [(0, "expected the part flag 0 or 1, got 6")])
+    Path("d.rec").write_bytes((WORD + struct.pack("<I", 4) + WORD) * 3000 + WORD + struct.pack("<I", 0))
+    found, faults = faults_of(capsys)
+    assert found == 1 and [at for at, _ in faults] == [i * 12 for i in range(3000)]
+
+
 def test_files_of_any_bytes(capsys: pytest.CaptureFixture[str]):
     random = np.random.RandomState(1)
     whole = Path("p.rec").read_bytes() + Path("t.rec").read_bytes()[:200]

@@ -3,9 +3,9 @@ from __future__ import annotations
 
 import argparse
 import os
-import warnings
 from typing import Any
 
+from mxc.cli.main import tell
 from mxc.cli.model import UsageError, positive, progress
 from mxc.cli.tables import print_json, print_table
 from mxc.compiler.error import MXNetError, TargetError
@@ -102,8 +102,7 @@ def make_lists(options: argparse.Namespace) -> int:
                          + "--exts gives other endings")
     for each in pictures:
         if picture_lists.SEPARATORS & set(each.path):
-            warnings.warn(f"mxc: {each.path!r}: a tabulator or an end of line cannot stand in a list; it is left out",
-                          RuntimeWarning, stacklevel=1)
+            tell("im2rec", f"{each.path!r}: a tabulator or an end of line cannot stand in a list; it is left out")
     lists = picture_lists.parted(picture_lists.shuffled(fit) if options.shuffle else fit, options.prefix,
                                  options.chunks, options.train_ratio, options.test_ratio)
     for path, part in lists.items():

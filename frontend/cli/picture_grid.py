@@ -12,7 +12,7 @@ from mxc.image.box_base import boxes_in
 from mxc.runtime import whole_file
 
 SIDE, CAPTION, MARGIN = 160, 20, 4  # pixels: of a picture's square, of the line below it, around both
-BACKGROUND, INK, RED = 255, (0, 0, 0), (0, 0, 255)
+WHITE, INK, RED = (255, 255, 255), (0, 0, 0), (0, 0, 255)
 TEXT = 0.4  # size of letters, as a share of OpenCV's
 LETTERS = 22  # of a caption, which has room for no more
 QUALITY = {".jpg": 95, ".png": 6}
@@ -65,7 +65,7 @@ class Grid:
 def _tile(image: np.ndarray | None, item: Item | None) -> np.ndarray:
     """A square with a picture and a caption below it."""
     cv2 = opencv.library()
-    tile = np.full((SIDE + CAPTION + 2 * MARGIN, SIDE + 2 * MARGIN, 3), BACKGROUND, np.uint8)
+    tile = np.full((SIDE + CAPTION + 2 * MARGIN, SIDE + 2 * MARGIN, 3), WHITE, np.uint8)
     boxes = None
     if image is not None and item is not None:
         height, width = image.shape[:2]
@@ -76,7 +76,9 @@ def _tile(image: np.ndarray | None, item: Item | None) -> np.ndarray:
         for box in () if boxes is None else boxes:
             left, top, right, bottom = (int(n) for n in box[1:5] * (*size, *size))
             cv2.rectangle(small, (left, top), (right, bottom), RED, 1)
-            cv2.putText(small, f"{box[0]:g}", (left + 2, top + 11), cv2.FONT_HERSHEY_SIMPLEX, TEXT, RED, 1, cv2.LINE_AA)
+            for ink, width in ((WHITE, 3), (RED, 1)):  # letters with an edge, to be read on any picture
+                cv2.putText(small, f"{box[0]:g}", (left + 2, top + 11), cv2.FONT_HERSHEY_SIMPLEX, TEXT, ink, width,
+                            cv2.LINE_AA)
         top, left = MARGIN + (SIDE - size[1]) // 2, MARGIN + (SIDE - size[0]) // 2
         tile[top:top + size[1], left:left + size[0]] = small
     if item is not None:

@@ -8,7 +8,8 @@ and options it is, and then a line for each line of the list, in their order:
 bytes in NAME.rec.part between which the record stands, and the length and time of change of the picture's file. A
 picture that was left out has the reason instead of bytes. Who makes a file holds a lock on its journal.
 
-OpenCV releases Python's lock, so threads are as fast as processes, which would copy every record.
+OpenCV releases Python's lock, so threads do; processes take more CPU time, as each record has to be copied
+(bench/records.py).
 """
 from __future__ import annotations
 
@@ -19,7 +20,6 @@ import hashlib
 import json
 import os
 import struct
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -28,6 +28,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 import mxc
+from mxc.cli.main import tell
 from mxc.cli.picture_lists import ENDING, parsed, read_lines
 from mxc.compiler.error import FileAccessError, ModelFileError, MXNetError
 from mxc.compiler.system import input_files, opencv
@@ -76,9 +77,9 @@ class Packed:
 def pack_list(path: str, options: argparse.Namespace, show: Callable[[str], None]) -> Packed:
     """Make NAME.rec and NAME.idx of NAME.lst, or go on where an earlier command was interrupted.
 
-    options: of `mxc im2rec`. show: is told how far it is. A picture that cannot be read is told in a warning and left
-    out. Raises FileAccessError for a list that cannot be read or records that cannot be written, ModelFileError while
-    another process writes them.
+    options: of `mxc im2rec`. show: is told how far it is. A picture that cannot be read is told and left out. Raises
+    FileAccessError for a list that cannot be read or records that cannot be written, ModelFileError while another
+    process writes them.
     """
     base = path.removesuffix(ENDING)
     raw, lines = read_lines(path)
@@ -137,11 +138,11 @@ def _kept(journal: BinaryIO, records: BinaryIO, about: dict[str, Any], lines: Li
         while entries and not _is_whole(records.name, entries[-1]):
             entries.pop()
         if entries:
-            _say(f"{records.name}: it is there from an interrupted run; going on behind its first {len(entries):,} of "
-                 f"{len(lines):,} pictures")
+            tell("im2rec", f"{records.name}: it is there from an interrupted run; going on behind its first "
+                 f"{len(entries):,} of {len(lines):,} pictures")
     elif size:
-        _say(f"{records.name}: it is there from an interrupted run, but since then {', '.join(changed)} changed; "
-             "beginning anew")
+        tell("im2rec", f"{records.name}: it is there from an interrupted run, but since then {', '.join(changed)} "
+             "changed; beginning anew")
     records.truncate(entries[-1].end if entries else 0)
     kept = first + b"\n" if not changed else json.dumps(about).encode() + b"\n"
     journal.truncate(0)
@@ -293,8 +294,4 @@ def _publish(base: str, entries: list[Entry], lines: Lines, root: str) -> None:
 
 
 def _say_left_out(number: int, name: str, reason: str) -> None:
-    _say(f"{name}: {reason}; it is left out (line {number} of the list)")
-
-
-def _say(text: str) -> None:
-    warnings.warn(f"mxc: {text}", RuntimeWarning, stacklevel=1)
+    tell("im2rec", f"{name}: {reason}; it is left out (line {number} of the list)")

@@ -4,9 +4,9 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-import warnings
 from typing import Any
 
+from mxc.cli.main import tell
 from mxc.cli.model import UsageError, progress
 from mxc.cli.tables import print_json, print_table
 from mxc.compiler.error import ArgumentError, MXNetError
@@ -68,7 +68,7 @@ def run(options: argparse.Namespace) -> int:
 
 def told(fault: Any, options: argparse.Namespace) -> None:
     """Say what is wrong with the file."""
-    warnings.warn(f"mxc: {options.file}, byte {fault.offset}: {fault.reason}", RuntimeWarning, stacklevel=1)
+    tell("rec", f"{options.file}, byte {fault.offset}: {fault.reason}")
 
 
 def keys_of(options: argparse.Namespace) -> dict[int, str]:
@@ -78,7 +78,7 @@ def keys_of(options: argparse.Namespace) -> dict[int, str]:
     try:
         return {offset: key for key, offset in read_index(options.file)}
     except MXNetError as error:
-        warnings.warn(f"mxc: {error}", RuntimeWarning, stacklevel=1)
+        tell("rec", str(error))
         return {}
 
 
@@ -245,7 +245,7 @@ def show(options: argparse.Namespace) -> int:
         raise MXNetError(f"{options.file}: it has no picture to show\n`mxc rec ls` lists its records")
     drawn.save(options.output, ending)
     for number, reason in drawn.faults:
-        warnings.warn(f"mxc: {options.file}: record {number}: {reason}", RuntimeWarning, stacklevel=1)
+        tell("rec", f"{options.file}: record {number}: {reason}")
     if options.json:
         print_json({"file": options.output, "rows": drawn.rows, "columns": drawn.columns, "pictures": len(drawn.tiles),
                     "damaged": len(drawn.faults)})
