@@ -31,6 +31,9 @@ ONE_KERNEL = {
         X + "a = exp(x)\n b = tanh(a)\n c = elemwise_add(a, b)\n return c, a", "exp+tanh+elemwise_add"),
     "map: a broadcast of a cheap value": (X + "a = relu(v)\n b = broadcast_add(x, a)\n return b", "relu+broadcast_add"),
     "map: a costly value spread no further": (X + "a = exp(x)\n b = transpose(a)\n return b", "exp+transpose"),
+    "map: a cheap value between which a node interpolates, but not often": (
+        "graph(i: float32[2,4,8,8])\n r = relu(i)\n b = _contrib_BilinearResize2D(r, height=4, width=4)\n return b",
+        "relu+_contrib_BilinearResize2D"),
     "map: rearranged twice": (X + "a = transpose(x)\n b = slice_axis(a, axis=1, begin=2, end=9)\n return b",
                               "transpose+slice_axis"),
     "map: a view with more axes of extent 1": (
@@ -70,6 +73,9 @@ SEVERAL = {
     "a path leaves the group and comes back": (
         X + "a = relu(x)\n d = dot(a, w)\n e = dot(d, w)\n s = elemwise_add(a, e)\n return s",
         ["relu", "dot", "dot+elemwise_add"]),
+    "a cheap value that is read several times for each of its elements, between which a node interpolates": (
+        IMAGE + "r = relu(i)\n b = _contrib_BilinearResize2D(r, height=32, width=32)\n return b",
+        ["relu", "_contrib_BilinearResize2D"]),
     "an anchor reads from memory": (X + "a = relu(x)\n d = dot(a, w)\n return d", ["relu", "dot"]),
     "two anchors": (X + "d = dot(x, w)\n e = dot(d, w)\n return e", ["dot", "dot"]),
     "an anchor and a reduction": (X + "d = dot(x, w)\n s = sum(d, axis=(1,))\n return s", ["dot", "sum"]),

@@ -23,6 +23,10 @@ MOST_JOINED = 24  # arrays that one kernel joins; of more, each is copied by a k
 # For one element that a kernel stores, its inline values are computed and read at no more places than this (counted
 # together): each place is code of its own.
 MOST_PLACES = 128
+# For one element of its own, an inline value is computed no more often than this where a node interpolates between
+# several of its elements. A BilinearResize2D of 60 x 60 to 480 x 480 reads each 256 times: what lay before it in its
+# kernel, a transposed sum, took 1200 ms in place of 40 with a kernel of its own (AMD EPYC, Zen 5, one thread).
+MOST_REPEATS = 4
 SPACE, DOMAIN, INLINE = "space", "domain", "inline"
 
 _COSTLY = re.compile(r"/|\*\*|\b(?:" + "|".join((*FUNCTIONS, "sqrt", "pow", "mod")) + r")\s*\(")
@@ -90,6 +94,12 @@ def _needs_index(node: Node) -> bool:
     """True when the node's value is not a formula over its inputs' values at one place."""
     assert node.op is not None
     return node.op.kind < Kind.ANCHOR and node.op.expression(node.params) is None
+
+
+def _has_places(node: Node) -> bool:
+    """True when the node's index rule says at which places it reads its inputs, other than in their order."""
+    return (node.op is not None and node.op.kind == Kind.INJECTIVE
+            and node.op.rules.get("index", ORDER_KEEPING) != ORDER_KEEPING)
 
 
 def united(producer: Form, consumer: Form) -> Form | None:
@@ -231,8 +241,9 @@ class _Leveller:
                 self._inline(entry, node, levels, kind, after)
 
     def _check_work(self, levels: dict[Entry, str]) -> None:
-        """Refuses to compute a costly value more often than it has elements. An inline value is computed once for each
-        element that reads it: by a broadcast or a repetition several times, and by a join at all points of the join."""
+        """Refuses to compute a costly value more often than it has elements, and any much more often where a node reads
+        it at several places. An inline value is computed once for each element that reads it: by a broadcast or a
+        repetition several times, and by a join at all points of the join."""
         points: dict[Entry, int] = {}  # inline entry -> at how many points it is computed
         for node in reversed(self.nodes):
             mine = Entry(node)
@@ -240,9 +251,14 @@ class _Leveller:
             times = points.get(mine, 0) if levels[mine] == INLINE else size
             if levels[mine] == INLINE and times > size and is_costly(node):
                 raise NotFusable(f"{node.name} would be computed {times / max(1, size):.1f} times for each element")
-            for entry in node.inputs:
+            for k, entry in enumerate(node.inputs):
                 if entry.node in self.inside and levels[entry] == INLINE:
-                    points[entry] = max(points.get(entry, 0), times)
+                    count = places_read(self.graph, mine)[k] if _has_places(node) else 1
+                    elements = math.prod(self.graph.shape(entry))
+                    if count > 1 and count * times > MOST_REPEATS * elements:
+                        raise NotFusable(f"{node.name} would compute {entry.node.name} "
+                                         f"{count * times // elements} times for each element")
+                    points[entry] = max(points.get(entry, 0), count * times)
 
     def _check_places(self, levels: dict[Entry, str]) -> None:
         """Refuses to compute inline values at more places than MOST_PLACES, for the code of a value is printed once for
@@ -264,7 +280,7 @@ class _Leveller:
                 total += len(here) if levels[mine] == INLINE else 0
                 if total > MOST_PLACES:
                     raise NotFusable(f"{node.name} and others would be computed at more than {MOST_PLACES} places")
-                if node.op.rules.get("index", ORDER_KEEPING) != ORDER_KEEPING and node.op.kind == Kind.INJECTIVE:
+                if _has_places(node):
                     counts = places_read(graph, mine)
                     for place in here:
                         for k, entry in enumerate(node.inputs):
