@@ -145,7 +145,7 @@ class Specialization:
                     self._code = self._compiled()
                     self.wants_code = self._code is not None
                     self._slow = -math.inf
-                    if self._code is not None and self._code.is_plain and self._code.brief and not self.op.aux:
+                    if self._code is not None and self._code.is_plain and self._code.small and not self.op.aux:
                         self.short = partial(self._by_code, self._code)
         return self._code
 

@@ -66,16 +66,16 @@ Placed = Work | None  # work that has its place and is still to be completed; No
 
 
 def push(work: Callable[[], None], reads: Collection[Variable], writes: Sequence[Variable], name: str = "copy",
-         small: bool = True) -> None:
+         small: bool = True, brief: bool = False) -> None:
     """Run `work`, which reads and writes the memory of those variables, now or as soon as they are free.
 
     Every written variable gets a new version when the work is done, also when it failed, for a part may be written
     then. name: for people. small: the work takes less than a hand-over to another thread, so it runs here when nothing
-    is in its way. An error that it raises is raised where a variable that it writes is waited for. `work` must not use
-    `Array.data` of arrays whose variables are not among `reads` and `writes`.
+    is in its way. brief: see `place`. An error that it raises is raised where a variable that it writes is waited for.
+    `work` must not use `Array.data` of arrays whose variables are not among `reads` and `writes`.
     """
     is_inside()
-    piece = place(work, reads, writes, name, small)
+    piece = place(work, reads, writes, name, small, brief=brief)
     if piece is not None or _engine.pending:
         complete((piece,))
 

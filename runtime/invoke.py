@@ -52,7 +52,7 @@ def invoke(name: str, inputs: Sequence[Array], params: Mapping[str, object], out
     steady = special.steady.find(inputs) if special.steady is not None and not state.recording else None
     if steady is not None:
         code, prepared = steady
-        if free and code.brief:
+        if free and code.small:
             result = Array.empty(special.shapes[0], special.dtypes[0], inputs[0].context.computing)
             code.run([a.address for a in inputs], [result.address], result.context, (0, 0), prepared.address)
             return [result]
@@ -104,7 +104,7 @@ def _run(special: Specialization, inputs: Sequence[Array], out: Sequence[Array] 
     code, prepared = steady or (special.code(), None)
     draw = random.take(where) if special.draws else (0, 0)  # now: in the program's order
     engine.push(lambda: special.compute(inputs, results, code, draw, prepared), [a.variable for a in inputs],
-                [a.variable for a in results], special.op.name, special.small)
+                [a.variable for a in results], special.op.name, special.small, code is not None and code.brief)
     if recording:
         tape.record(special.op, special.params, inputs, results, special.is_train, special)
     return results
