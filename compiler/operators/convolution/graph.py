@@ -10,9 +10,16 @@ from mxc.compiler.graph.building import as_shape, filled
 from mxc.compiler.graph.gradient_rule import Gradient
 from mxc.compiler.graph.graph import Entry, GraphBuilder, Node
 from mxc.compiler.graph.options import Options
-from mxc.compiler.operators.convolution.shape import column_geometry, column_windows, deconvolution_padding, geometry
+from mxc.compiler.operators.convolution.shape import (
+    Geometry,
+    column_geometry,
+    column_windows,
+    deconvolution_padding,
+    geometry,
+)
 from mxc.compiler.operators.linear.graph import bias_grad, with_bias
 
+FEWEST = 64  # channels on either side from which on a dilated convolution is computed as a plain one
 _WINDOW = ("kernel", "stride", "dilate", "pad", "num_group")
 
 
@@ -22,10 +29,45 @@ def convolution(builder: GraphBuilder, node: Node, inputs: list[Entry], options:
     assert op is not None
     params = {"kernel": g.kernel, "stride": g.stride, "dilate": g.dilate, "pad": g.pad, "num_group": g.groups,
               "num_filter": node.params.num_filter, "no_bias": True}
+    if _pays_apart(g, builder.shape(inputs[1])):
+        return [with_bias(builder, _apart(builder, node, inputs, g), inputs)]
     if node.params == op.make_params(params):
         return None
     out = builder.make("Convolution", inputs[0], inputs[1], name=node.name, **params)
     return [with_bias(builder, out, inputs)]
+
+
+def _pays_apart(g: Geometry, weight: tuple[int, ...]) -> bool:
+    """Whether a dilated convolution is faster as a plain one, for which there are better ways (passes/winograd.py):
+    where the products outweigh moving the data."""
+    return (len(g.kernel) == 2 and max(g.dilate) > 1 and g.kernel == (3, 3) and g.stride == (1, 1) and g.groups == 1
+            and min(weight[:2]) >= FEWEST and all(p % d == 0 for p, d in zip(g.pad, g.dilate, strict=True)))
+
+
+def _apart(builder: GraphBuilder, node: Node, inputs: list[Entry], g: Geometry) -> Entry:
+    """A dilated convolution without bias: a result is made of every dilate-th pixel, so those of each remainder are
+    an image of their own, of which this is a plain convolution."""
+    (images, channels, *extents), filters = builder.shape(inputs[0]), node.params.num_filter
+    (high, wide), (rows, columns) = g.dilate, (-(-e // d) for e, d in zip(extents, g.dilate, strict=True))
+    data = inputs[0]
+    if (rows * high, columns * wide) != tuple(extents):  # zeros behind, as the padding has them
+        behind = (0, 0, 0, 0, 0, rows * high - extents[0], 0, columns * wide - extents[1])
+        data = builder.make("Pad", data, mode="constant", pad_width=behind, constant_value=0)
+    data = as_shape(builder, data, (images, channels, rows, high, columns, wide))
+    data = builder.make("transpose", data, axes=(0, 3, 5, 1, 2, 4))
+    data = as_shape(builder, data, (images * high * wide, channels, rows, columns))
+    made = builder.make("Convolution", data, inputs[1], name=node.name, kernel=g.kernel, stride=g.stride,
+                        dilate=(1, 1), pad=(g.pad[0] // high, g.pad[1] // wide), num_group=1,
+                        num_filter=filters, no_bias=True)
+    rows, columns = builder.shape(made)[2:]
+    made = as_shape(builder, made, (images, high, wide, filters, rows, columns))
+    made = builder.make("transpose", made, axes=(0, 3, 4, 1, 5, 2))
+    made = as_shape(builder, made, (images, filters, rows * high, columns * wide))
+    for axis, (extent, pad, dilate) in enumerate(zip(extents, g.pad, g.dilate, strict=True), 2):
+        wanted = extent + 2 * pad - 2 * dilate
+        if builder.shape(made)[axis] != wanted:
+            made = builder.make("slice_axis", made, axis=axis, begin=0, end=wanted)
+    return made
 
 
 def deconvolution(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry]:
