@@ -16,6 +16,7 @@ from mxc.compiler.graph.graph import Entry, Graph, Node
 from mxc.compiler.graph.names import head_position
 from mxc.compiler.ops import table
 from mxc.compiler.passes.gradient import differentiate
+from mxc.compiler.system.forks import Lock
 from mxc.runtime import custom, engine, invoke, tape
 from mxc.runtime.array import Array
 from mxc.runtime.bundle import Bundle, ValuePlace, bundle_of
@@ -63,6 +64,7 @@ class _Program:
 
 
 _programs: dict[Hashable, _Program] = {}
+_lock = Lock()
 
 
 def backward(heads: Sequence[Array], head_grads: Sequence[Array | None], retain: bool, is_train: bool) -> None:
@@ -160,12 +162,17 @@ def _differentiate(nodes: list[Recorded], leaves: Sequence[Leaf], heads: Sequenc
                    head_grads: Sequence[Array | None], is_train: bool,
                    targets: Sequence[Array | None] | None) -> list[Array]:
     """The gradients of heads: written, or added, to `targets`, of each leaf one, as the leaf asks; new arrays without
-    them. Auxiliary states that training changes are written."""
-    program = _program_of(nodes, leaves, heads, is_train, tape.state.recording)
+    them. They are those of what ran, in the mode in which it ran. Auxiliary states that training changes are written,
+    if is_train."""
+    changes = is_train
+    is_train = is_train or any(isinstance(node, RecordedOperator) and node.is_train for node in nodes)
+    program = _program_of(nodes, leaves, heads, is_train, tape.state.recording, changes)
     if program.bundle is not None and program.bundle.is_ready and engine.observer is None:
         return _run_bundle(program, program.bundle, nodes, leaves, heads, head_grads, targets)
     known = len(nodes)
-    values = _run(program, nodes, _head_values(heads, head_grads), is_train, _direct(program, nodes, leaves, targets))
+    with tape.mode(tape.state.recording, is_train):
+        values = _run(program, nodes, _head_values(heads, head_grads), is_train,
+                      _direct(program, nodes, leaves, targets))
     found: dict[Node, Array] = {}
     for kind, position, place in program.sought:
         if kind == "grad":
@@ -216,20 +223,21 @@ def _run_bundle(program: _Program, bundle: Bundle, nodes: list[Recorded], leaves
 
 
 def _program_of(nodes: list[Recorded], leaves: Sequence[Leaf], heads: Sequence[Array], is_train: bool,
-                again: bool) -> _Program:
+                again: bool, changes: bool) -> _Program:
     """How the gradients of a graph are computed; remembered for graphs of the same structure, as a loop makes them.
 
-    again: whether they are to be differentiated themselves.
+    again: whether they are to be differentiated themselves. changes: whether auxiliary states are to change.
     """
     wanted, places, alike = set(leaves), {}, dict[int, int]()
-    structure: list[Hashable] = [is_train, again]
+    structure: list[Hashable] = [is_train, again, changes]
     for position, node in enumerate(nodes):
         places[node] = position
         if isinstance(node, RecordedOperator):
             if node.key is not None:
                 structure.append(node.key)
             elif isinstance(node.op, (HostOperator, custom.CustomOperator)):
-                return _made_program(nodes, leaves, heads, is_train, again)  # the operator was made for one use
+                # the operator was made for one use
+                return _made_program(nodes, leaves, heads, is_train, again, changes)
             else:
                 structure.append((node.op, node.params, node.is_train))
             for below, index in node.inputs:
@@ -244,15 +252,18 @@ def _program_of(nodes: list[Recorded], leaves: Sequence[Leaf], heads: Sequence[A
     key = tuple(structure)
     program = _programs.get(key)
     if program is None:
-        if len(_programs) >= PROGRAMS_KEPT:
-            _programs.clear()
-            forget_memory()
-        program = _programs[key] = _made_program(nodes, leaves, heads, is_train, again)
+        with _lock:  # threads that train at once share the program, and its plans
+            program = _programs.get(key)
+            if program is None:
+                if len(_programs) >= PROGRAMS_KEPT:
+                    _programs.clear()
+                    forget_memory()
+                program = _programs[key] = _made_program(nodes, leaves, heads, is_train, again, changes)
     return program
 
 
 def _made_program(nodes: list[Recorded], leaves: Sequence[Leaf], heads: Sequence[Array], is_train: bool,
-                  again: bool) -> _Program:
+                  again: bool, changes: bool) -> _Program:
     _name_states(nodes)
     graph = Graph([head.entry for head in heads if head.entry is not None])
     for node in graph.nodes:
@@ -277,7 +288,8 @@ def _made_program(nodes: list[Recorded], leaves: Sequence[Leaf], heads: Sequence
                 specials.append(invoke.special_of(made[-1][0], tuple(joint.shape(e) for e in node.inputs),
                                                   tuple(joint.dtype(e) for e in node.inputs), is_train))
     sought = [(sink.kind, named[sink.name], (places[entry.node], entry.index))
-              for sink, entry in zip(joint.sinks[own:], joint.outputs[own:], strict=True)]
+              for sink, entry in zip(joint.sinks[own:], joint.outputs[own:], strict=True)
+              if changes or sink.kind == "grad"]
     program = _Program(made, sought, len(nodes) + own)
     if not again:
         if len(specials) == len(made):
@@ -357,7 +369,7 @@ def _run(program: _Program, nodes: list[Recorded], heads: Sequence[Array], is_tr
             try:
                 made = plan.run(values, is_train, direct)
             except MXNetError:  # no plan can be made; or an input is wrong, which running by operators tells as well
-                del program.plans[position]
+                program.plans.pop(position, None)  # another thread may have done so
                 continue
             note(zip(plan.sought, made, strict=True),
                  [place for _, inputs in program.made[position - program.first:after - program.first]

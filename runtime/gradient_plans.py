@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from mxc.compiler.graph.graph import Entry, Graph, Node
+from mxc.compiler.system.forks import Lock
 from mxc.runtime.array import Array
 from mxc.runtime.bundle import ValuePlace
 from mxc.runtime.cached_op import CachedOp, Pools
@@ -30,9 +31,8 @@ class GradientPlan:
 
     def __init__(self, made: Sequence[tuple[Node, Sequence[ValuePlace]]], first: int, sought: Sequence[ValuePlace]):
         self._made, self._first, self.sought = made, first, sought
-        self._runs = 0
-        self._op: CachedOp | None = None
-        self._places: list[ValuePlace] = []
+        self._runs, self._lock = 0, Lock()
+        self._op: tuple[CachedOp, list[ValuePlace]] | None = None  # and the places of its inputs
 
     @property
     def is_due(self) -> bool:
@@ -47,17 +47,19 @@ class GradientPlan:
         values: of all places that are read here. Raises MXNetError where no plan can be made of the operators.
         """
         if self._op is None:
-            self._op = self._made_op()
-        return self._op([values[place] for place in self._places], is_train,
-                        targets=[targets.get(place) for place in self.sought] if targets else None)
+            with self._lock:  # threads may train at once
+                self._op = self._op or self._made_op()
+        op, places = self._op
+        return op([values[place] for place in places], is_train,
+                  targets=[targets.get(place) for place in self.sought] if targets else None)
 
-    def _made_op(self) -> CachedOp:
-        entries = dict[ValuePlace, Entry]()
+    def _made_op(self) -> tuple[CachedOp, list[ValuePlace]]:
+        entries, places = dict[ValuePlace, Entry](), list[ValuePlace]()
 
         def at(place: ValuePlace) -> Entry:
             if place not in entries:
-                entries[place] = Entry(Node(None, f"value{len(self._places)}"))
-                self._places.append(place)
+                entries[place] = Entry(Node(None, f"value{len(places)}"))
+                places.append(place)
             return entries[place]
 
         for position, (node, inputs) in enumerate(self._made, self._first):
@@ -65,4 +67,4 @@ class GradientPlan:
             made = Node(node.op, node.name, node.op.attrs_of(node.params), node.params, [at(place) for place in inputs])
             entries.update(((position, i), Entry(made, i)) for i in range(made.num_outputs))
         graph = Graph([entries[place] for place in self.sought])
-        return CachedOp(graph, [f"value{i}" for i in range(len(self._places))], name="backward", pools=_pools)
+        return CachedOp(graph, [f"value{i}" for i in range(len(places))], name="backward", pools=_pools), places

@@ -19,13 +19,13 @@ from mxc.runtime.storage import MemoryBlock
 
 
 class _Seen:
-    """The parameters of an earlier call: their variables and versions. prepared: what was made of them; None as long as
-    they came once."""
+    """The parameters of an earlier call: their variables and versions, and their addresses, since all parts of an array
+    have its variable. prepared: what was made of them; None as long as they came once."""
 
-    __slots__ = ("prepared", "variables", "versions")
+    __slots__ = ("addresses", "prepared", "variables", "versions")
 
-    def __init__(self, variables: list[Variable], versions: list[int]):
-        self.variables, self.versions = variables, versions
+    def __init__(self, variables: list[Variable], versions: list[int], addresses: list[int]):
+        self.variables, self.versions, self.addresses = variables, versions, addresses
         self.prepared: MemoryBlock | None = None
 
 
@@ -51,10 +51,10 @@ class Steady:
             if variable.busy is not None or variable.volatile:
                 return None
             versions.append(variable.version)
-        first = inputs[self._learned[0]]
+        first, addresses = inputs[self._learned[0]], [inputs[i].address for i in self._learned]
         seen = self._seen.get(first)
-        if seen is None or seen.variables != variables or seen.versions != versions:
-            self._seen[first] = _Seen(variables, versions)
+        if seen is None or (seen.variables, seen.versions, seen.addresses) != (variables, versions, addresses):
+            self._seen[first] = _Seen(variables, versions, addresses)
             return None
         if seen.prepared is None:
             seen.prepared = self._prepared(inputs)

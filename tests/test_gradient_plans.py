@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import functools
+import threading
 from collections.abc import Callable
 
 import numpy as np
@@ -203,3 +204,62 @@ def test_structures_that_are_forgotten_take_their_memory_with_them(planned: list
     assert not gradient_plans._pools
     dense()
     assert len(planned) == 2
+
+
+def test_threads_that_train_at_once(planned: list[int], monkeypatch: pytest.MonkeyPatch):
+    """A plan is made once, whoever comes first."""
+    monkeypatch.setattr(gradient_plans, "RUNS", 0)
+    begin, found, made = threading.Barrier(4), list[np.ndarray](), list[int]()
+    make = GradientPlan._made_op
+
+    def noted(self):
+        made.append(1)
+        return make(self)
+
+    monkeypatch.setattr(GradientPlan, "_made_op", noted)
+    weights = [draw.uniform(-0.3, 0.3, (6, 6)).astype(np.float32) for _ in range(30)]
+
+    def train() -> None:
+        own = [marked(w) for w in weights]
+        for _ in range(3):
+            with autograd.record():
+                y = nd.array(X)
+                for w in own:
+                    y = nd.tanh(nd.dot(y, w)) + y * 0.5
+            begin.wait()
+            y.backward()
+            found.append(np.stack([w.grad.asnumpy() for w in own]))
+
+    threads = [threading.Thread(target=train) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 12 and len(made) == 1
+    for each in found[1:]:
+        np.testing.assert_allclose(each, found[0], rtol=1e-5, atol=1e-6)
+
+
+def test_backward_of_the_other_mode_is_of_what_ran():
+    """Dropout has the mask of its forward, BatchNorm the statistics of its batch; its states stay as they are."""
+    for _ in range(6):
+        x = nd.ones((40,))
+        x.attach_grad()
+        with autograd.record():
+            y = nd.Dropout(x, p=0.5)
+        np.testing.assert_array_equal(autograd.grad([y], [x], retain_graph=True, train_mode=False)[0].asnumpy(),
+                                      y.asnumpy())
+        y.backward(train_mode=False)
+        np.testing.assert_array_equal(x.grad.asnumpy(), y.asnumpy())
+    x = nd.array(np.random.default_rng(0).uniform(-1, 1, (5, 3)))
+    x.attach_grad()
+    gamma, mean, slopes = nd.ones(3), nd.zeros(3), []
+    for training in (True, False):
+        mean[:] = 0
+        with autograd.record():
+            y = nd.BatchNorm(x, gamma, nd.zeros(3), mean, nd.ones(3), fix_gamma=False, axis=1)
+            y = (y * y * y).sum()
+        y.backward(train_mode=training)
+        slopes.append(x.grad.asnumpy())
+        assert mean.asnumpy().any() == training
+    np.testing.assert_allclose(slopes[0], slopes[1], rtol=1e-5, atol=1e-6)

@@ -128,3 +128,16 @@ def test_random_changes_differ_from_call_to_call_and_are_the_same_by_seed() -> N
     count = sum((each == image.asnumpy()).all() for each in flips)
     assert 5 < count < 35
     assert all((each == image.asnumpy()).all() or (each == image.asnumpy()[:, ::-1]).all() for each in flips)
+
+
+def test_a_jpeg_that_is_cut_off_is_read_as_far_as_it_goes():
+    cv2 = pytest.importorskip("cv2")
+    picture = cv2.GaussianBlur(np.random.default_rng(0).integers(0, 256, (300, 200, 3)).astype("uint8"), (0, 0), 5)
+    content = cv2.imencode(".jpg", picture)[1].tobytes()
+    whole = mx.image.imdecode(content).asnumpy()
+    for cut in (1, 2):
+        np.testing.assert_array_equal(mx.image.imdecode(content[:-cut]).asnumpy(), whole)
+    half = mx.image.imdecode(content[:len(content) // 2]).asnumpy()
+    assert half.shape == whole.shape and (half[:80] == whole[:80]).all() and (half[-8:] == 128).all()
+    with pytest.raises(mx.MXNetError, match="expected the bytes of an image"):
+        mx.image.imdecode(content[:2])

@@ -123,3 +123,13 @@ def test_memory_that_others_may_write_is_read_each_time(found: list[bool]):
     own[:] = 0
     assert want.any() and not convolved(x, w).asnumpy().any()
     assert not any(found)
+
+
+def test_parameters_that_are_parts_of_one_array(found: list[bool]):
+    """All parts of an array have one variable and one version."""
+    x, gamma, beta = nd.ones((4, 16, 8, 8)), nd.ones(16), nd.zeros(16)
+    means, variances = nd.array([[0] * 16, [10] * 16]), nd.ones((2, 16))
+    got = [nd.BatchNorm(x, gamma, beta, means[d], variances[d], fix_gamma=False).asnumpy()[0, 0, 0, 0]
+           for d in (0, 0, 1, 0, 1, 1)]
+    np.testing.assert_allclose(got, [0.9995, 0.9995, -8.9955, 0.9995, -8.9955, -8.9955], rtol=1e-4)
+    assert found == [False, True, False, False, False, True]

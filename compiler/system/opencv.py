@@ -12,6 +12,7 @@ import numpy as np
 
 from mxc.compiler.error import MXNetError
 
+_JPEG_BEGIN, _JPEG_END = b"\xff\xd8", b"\xff\xd9"  # markers SOI and EOI (ITU T.81, table B.1)
 _JPEG, _PNG = (".jpg", ".jpeg"), (".png",)
 _library: Any = None
 
@@ -47,11 +48,15 @@ def decoded(content: bytes | np.ndarray, flag: int, to_rgb: bool = False) -> np.
     """The pixels of an encoded image, JPEG, PNG and others, as OpenCV has them: uint8 (height, width, 3), or for grey
     images (height, width).
 
-    flag: 1 for colours, 0 for grey, -1 for what the image has. Raises MXNetError for bytes that are no image.
+    flag: 1 for colours, 0 for grey, -1 for what the image has. What is missing of a JPEG that is cut off is grey, as
+    MXNet has it. Raises MXNetError for bytes that are no image.
     """
     cv2 = library()
     raw = np.frombuffer(content, np.uint8)
     image = _done("decoding an image", lambda: cv2.imdecode(raw, flag)) if raw.size else None
+    if image is None and raw[:2].tobytes() == _JPEG_BEGIN:  # newer OpenCVs refuse one without its end
+        ended = np.append(raw, np.frombuffer(_JPEG_END, np.uint8))
+        image = _done("decoding an image", lambda: cv2.imdecode(ended, flag))
     if image is None:
         raise MXNetError(f"decoding an image: expected the bytes of an image, JPEG, PNG or another that OpenCV reads, "
                          f"got {raw.size} bytes that begin {raw[:8].tobytes().hex() or 'nowhere'}")
