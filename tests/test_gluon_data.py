@@ -2,6 +2,7 @@
 interrupted."""
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import signal
@@ -261,3 +262,22 @@ def test_a_batch_that_cannot_be_sent_leaves_its_block_to_the_next():
     loader._dataset = Numbers()
     loader.refresh()
     assert len(list(loader)) == 40
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+@pytest.mark.parametrize("workers", WORKERS[:2], ids=str)
+def test_a_pass_goes_on_in_the_process_that_began_it(workers: dict):
+    loader = DataLoader(Numbers(lambda idx: time.sleep(0.02)), 4, **workers)
+    batches = numbers(loader)
+    assert next(batches) == 0
+    child = os.fork()
+    if not child:
+        code = 1
+        with contextlib.suppress(BaseException):
+            try:
+                list(batches)
+            except MXNetError as error:
+                code = 7 if "forked in the middle" in str(error) else 2
+        os._exit(code)
+    assert list(batches) == list(range(1, 40))
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7

@@ -124,6 +124,9 @@ class DataLoader:
 
     def _received(self, workers: Threads, pending: deque[Future]) -> Any:
         """The first of the batches in the making."""
+        if not workers.are_here:
+            raise WorkerEnded("this process was forked in the middle of a pass over the DataLoader, whose batches come "
+                              "to the process that began it; begin another pass here")
         try:
             if not wait((pending[0],), self._timeout).done:
                 raise WorkerEnded(f"a batch was not made in {self._timeout} seconds: a worker hangs, or the batches "
