@@ -34,7 +34,7 @@ def library() -> Any:
 
 def _done(what: str, function: Callable[[], Any]) -> Any:
     """What a function of OpenCV's gives, by OpenCV's own code; its errors as MXNetErrors."""
-    had = _library.ipp.useIPP()
+    had = _library.ipp.useIPP()  # of this thread: OpenCV keeps it for each
     _library.ipp.setUseIPP(False)  # Intel's library rounds otherwise than OpenCV's own code, with which MXNet is built.
     try:
         return function()
