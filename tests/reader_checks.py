@@ -59,6 +59,7 @@ THRESHOLDS: dict[str, dict[str, object]] = {
         "products.moderate": (12, 48), "products.at_once": ((4, 2, 1 << 6), (8, 16, 1 << 8))},
     "operators.slices.graph": {"MOST_PARTS": 2}, "operators.losses.graph": {"LEAST": NOT},
     "operators.attention.graph": {"QUERIES": NOT, "KEYS": NOT, "VALUES": NOT},
+    "operators.convolution.graph": {"FEWEST": 1},
     "operators.proposals.graph": {"LOWEST": NOT}, "operators.basic.graph": {"MOST_TERMS": 2},
     "lowering.fuse": {"MAX_NODES": 3, "MAX_BUFFERS": 4},
     "lowering.fuse_forms": {"MOST_JOINED": 1, "MOST_PLACES": 3, "MOST_REPEATS": 1},
