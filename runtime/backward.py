@@ -171,8 +171,8 @@ def _differentiate(nodes: list[Recorded], leaves: Sequence[Leaf], heads: Sequenc
         return _run_bundle(program, program.bundle, nodes, leaves, heads, head_grads, targets)
     known = len(nodes)
     with tape.mode(tape.state.recording, is_train):
-        values = _run(program, nodes, _head_values(heads, head_grads), is_train,
-                      _direct(program, nodes, leaves, targets))
+        flowing = _head_values(heads, head_grads)
+        values = _run(program, nodes, flowing, is_train, _direct(program, nodes, flowing, leaves, targets))
     found: dict[Node, Array] = {}
     for kind, position, place in program.sought:
         if kind == "grad":
@@ -327,13 +327,14 @@ def _head_values(heads: Sequence[Array], head_grads: Sequence[Array | None]) -> 
             for head, value in zip(heads, _flowing(heads, head_grads), strict=True)]
 
 
-def _direct(program: _Program, nodes: list[Recorded], leaves: Sequence[Leaf],
+def _direct(program: _Program, nodes: list[Recorded], flowing: Sequence[Array], leaves: Sequence[Leaf],
             targets: Sequence[Array | None] | None) -> dict[ValuePlace, Array]:
     """Where gradients can go that a plan makes: a target that is written, with nothing else's part, and read by
-    nobody."""
+    nobody. flowing: the gradient of each head."""
     known = {leaf: target for leaf, target in zip(leaves, targets or (), strict=False) if leaf.request == "write"}
     found: dict[ValuePlace, Array] = {}
     read = {nodes[position].outputs[index].variable for position, index in program.uses if position < len(nodes)}
+    read.update(array.variable for array in flowing)
     for kind, position, place in program.sought if known else ():
         target = known.get(nodes[position])  # type: ignore[call-overload]
         if (kind == "grad" and target is not None and program.uses[place] == 1 and place[0] >= program.first
@@ -371,9 +372,7 @@ def _run(program: _Program, nodes: list[Recorded], heads: Sequence[Array], is_tr
             except MXNetError:  # no plan can be made; or an input is wrong, which running by operators tells as well
                 program.plans.pop(position, None)  # another thread may have done so
                 continue
-            note(zip(plan.sought, made, strict=True),
-                 [place for _, inputs in program.made[position - program.first:after - program.first]
-                  for place in inputs])
+            note(zip(plan.sought, made, strict=True), plan.reads)
             position = after
             continue
         node, inputs = program.made[position - program.first]

@@ -67,7 +67,8 @@ class CachedOp:
         """The outputs, as new arrays, of the graph on `arrays`; recorded when the thread records.
 
         is_train: None for this thread's mode. draws: those of another call, to draw the same random numbers.
-        targets: of each output where it is to go, if it is computed and no input; the results tell where they went.
+        targets: of each output where it is to go, if it is computed and no input, or None: arrays that share no memory
+        with any that is given. The results tell where the outputs went.
         Raises MXNetError when the arrays do not fit the graph.
         """
         state = tape.state
@@ -162,12 +163,10 @@ class _Form:
         try:
             bound = self._bound_in(place, arrays)
             written: list[Array] = []  # as an executor's: the input itself, one array for equal outputs
-            read = {a.variable for a in arrays} if targets else set()
             for i, ((shape, dtype), (given, first)) in enumerate(zip(self.facts, self.sources, strict=True)):
                 target = targets[i] if targets else None
                 written.append(arrays[given] if given >= 0 else written[first] if first < i else
-                               target if target is not None and target.variable not in read else
-                               Array.empty(shape, dtype, context))
+                               Array.empty(shape, dtype, context) if target is None else target)
             if draws is None:
                 draw = random.take(context) if bound.plan.draws or bound.plan.has_hosts else (0, 0)
                 draws = draw, random.take(context) if bound.plan.draws and bound.plan.has_hosts else draw

@@ -1,7 +1,7 @@
 """How an eager operator is computed: by NumPy where arrays are small, else by code compiled for it once.
 
-A `Specialization` is an operator with parameters on inputs of given shapes and dtypes, in training mode or not. Forms
-are remembered. Expressions over arrays of one dtype become one Python function of NumPy's; other small work is done by
+A `Specialization` is an operator with parameters on inputs of given shapes and dtypes, in training mode or not. It is
+remembered. Expressions over arrays of one dtype become one Python function of NumPy's; other small work is done by
 the operator's reference. A specialization is compiled as a graph of one node from a size on that depends on the kind of
 operator, and a smaller one when its reference has taken more time than a compilation does.
 """

@@ -26,11 +26,13 @@ class GradientPlan:
     """Nodes of gradients that follow each other, as one plan.
 
     made: the nodes, without their inputs, and the places of these. first: the position of the first one; the others
-    follow. sought: the places of the values that are wanted, all of them made here.
+    follow. sought: the places of the values that are wanted, all of them made here. reads: what the nodes read, each
+    place as often as they do.
     """
 
     def __init__(self, made: Sequence[tuple[Node, Sequence[ValuePlace]]], first: int, sought: Sequence[ValuePlace]):
         self._made, self._first, self.sought = made, first, sought
+        self.reads = [place for _, inputs in made for place in inputs]
         self._runs, self._lock = 0, Lock()
         self._op: tuple[CachedOp, list[ValuePlace]] | None = None  # and the places of its inputs
 
@@ -42,9 +44,10 @@ class GradientPlan:
 
     def run(self, values: Mapping[ValuePlace, Array], is_train: bool,
             targets: Mapping[ValuePlace, Array]) -> list[Array]:
-        """The values that are sought; where a target is given, in it, if nothing forbids that.
+        """The values that are sought; where a target is given, in it, unless they are another's too.
 
-        values: of all places that are read here. Raises MXNetError where no plan can be made of the operators.
+        values: of all places that are read here; no target shares memory with one of them. Raises MXNetError where no
+        plan can be made of the operators.
         """
         if self._op is None:
             with self._lock:  # threads may train at once

@@ -100,6 +100,17 @@ def read_from_its_own_gradient() -> list[np.ndarray]:
     return [x.grad.asnumpy()]
 
 
+def flowing_from_its_own_gradient() -> list[np.ndarray]:
+    """What flows into a head lies where a gradient goes that is made before it is read."""
+    net, x, w = block(), marked(X), marked(W)
+    x.grad[:] = nd.array(X)
+    with autograd.record():
+        y = nd.sin(nd.tanh(x) * 2)
+        z = nd.exp(net(y)).sum() + nd.dot(x, w.T).sum()
+    autograd.backward([y, z], [x.grad, None])
+    return [a.grad.asnumpy() for a in (x, w)]
+
+
 def halves() -> list[np.ndarray]:
     x, w = marked(X.astype(np.float16)), marked(W.astype(np.float16))
     with autograd.record():
@@ -146,7 +157,8 @@ def new_arrays() -> list[np.ndarray]:
 
 
 PROGRAMS = [dense, heads_with_and_without_gradients, added, kept_graph, states, drawn, equal_gradients,
-            read_from_its_own_gradient, halves, two_devices, with_a_block_that_is_a_plan, new_arrays]
+            read_from_its_own_gradient, flowing_from_its_own_gradient, halves, two_devices,
+            with_a_block_that_is_a_plan, new_arrays]
 
 
 @pytest.fixture

@@ -40,7 +40,7 @@ def convolution(builder: GraphBuilder, node: Node, inputs: list[Entry], options:
 def _pays_apart(g: Geometry, weight: tuple[int, ...]) -> bool:
     """Whether a dilated convolution is faster as a plain one, for which there are better ways (passes/winograd.py):
     where the products outweigh moving the data."""
-    return (len(g.kernel) == 2 and max(g.dilate) > 1 and g.kernel == (3, 3) and g.stride == (1, 1) and g.groups == 1
+    return (g.kernel == (3, 3) and max(g.dilate) > 1 and g.stride == (1, 1) and g.groups == 1
             and min(weight[:2]) >= FEWEST and all(p % d == 0 for p, d in zip(g.pad, g.dilate, strict=True)))
 
 
