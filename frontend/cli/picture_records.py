@@ -31,6 +31,7 @@ import mxc
 from mxc.cli.main import tell
 from mxc.cli.picture_lists import ENDING, parsed, read_lines
 from mxc.compiler.error import FileAccessError, ModelFileError, MXNetError
+from mxc.compiler.ops.pictures import with_short_side
 from mxc.compiler.system import input_files, opencv
 from mxc.recordio import IRHeader, pack
 from mxc.runtime import record_file, whole_file
@@ -277,9 +278,8 @@ def _encoded(image: np.ndarray, options: argparse.Namespace) -> bytes:
         top, left = (height - side) // 2, (width - side) // 2
         image, height, width = image[top:top + side, left:left + side], side, side
     if options.resize:
-        shorter = options.resize
-        size = (shorter, height * shorter // width) if height > width else (width * shorter // height, shorter)
-        image = opencv.resized(image.reshape(height, width, -1), *size, interpolation=1)
+        rows, columns = with_short_side(options.resize, height, width)
+        image = opencv.resized(image.reshape(height, width, -1), columns, rows, interpolation=1)
     return opencv.encoded(image, options.quality, options.encoding)
 
 

@@ -10,18 +10,15 @@ import numpy as np
 
 from mxc import ndarray
 from mxc.compiler.error import AssertedError
+from mxc.compiler.ops.pictures import DIRECTIONS, LUMINANCE, VARIANCES
 from mxc.image.augmenters import Augmenter, RandomOrderAug
 from mxc.image.resizing import color_normalize
 from mxc.ndarray import NDArray
 
-LUMINANCE = (0.299, 0.587, 0.114)  # how bright red, green and blue are, as of Rec. 601
 GREY = (0.21, 0.72, 0.07)  # their shares in a grey, about as of Rec. 709
 # From red, green and blue to brightness and two axes of colour (YIQ), and back.
 TO_YIQ = np.array([LUMINANCE, (0.596, -0.274, -0.321), (0.211, -0.523, 0.311)])
 FROM_YIQ = np.array([(1.0, 0.956, 0.621), (1.0, -0.272, -0.647), (1.0, -1.107, 1.705)])
-# How much, and along which directions (columns), the colours of ImageNet's pictures vary (AlexNet).
-VARIANCES = np.array([55.46, 4.794, 1.148])
-DIRECTIONS = np.array([(-0.5675, 0.7192, 0.4009), (-0.5808, -0.0045, -0.8140), (-0.5836, -0.6948, 0.4203)])
 MEAN, DEVIATION = (123.68, 116.28, 103.53), (58.395, 57.12, 57.375)  # of ImageNet's colours, from 0 to 255
 
 
@@ -144,7 +141,7 @@ def changes(brightness: float, contrast: float, saturation: float, hue: float) -
 
 def noise(pca_noise: float, rand_gray: float) -> list[Augmenter]:
     """The augmenters of colours' noise and of greys that are above 0."""
-    made: list[Augmenter] = [LightingAug(pca_noise, VARIANCES, DIRECTIONS)] if pca_noise > 0 else []
+    made: list[Augmenter] = [LightingAug(pca_noise, np.array(VARIANCES), np.array(DIRECTIONS))] if pca_noise > 0 else []
     return [*made, RandomGrayAug(rand_gray)] if rand_gray > 0 else made
 
 

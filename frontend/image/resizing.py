@@ -15,6 +15,7 @@ import numpy as np
 
 from mxc.base import numeric_types
 from mxc.compiler.error import ArgumentError, ArgumentTypeError, AssertedError, MXNetError
+from mxc.compiler.ops.pictures import interpolation, with_short_side
 from mxc.ndarray import NDArray, decoding
 from mxc.ndarray import functions as operators
 
@@ -83,20 +84,13 @@ def _get_interp_method(interp: int, sizes: Sequence[int] = ()) -> int:
 
     Raises ValueError for a code that there is not.
     """
-    if interp == 9:
-        if not sizes:
-            return 2
-        if len(sizes) != 4:
-            raise AssertedError(f"expected two heights and widths, got {sizes}")
-        old_height, old_width, height, width = sizes
-        if height > old_height and width > old_width:
-            return 2
-        return 3 if height < old_height and width < old_width else 1
-    if interp == 10:
-        return random.randint(0, 4)
-    if interp not in (0, 1, 2, 3, 4):
+    if interp not in (0, 1, 2, 3, 4, 9, 10):
         raise ArgumentError(f"Unknown interp method {interp}: expected 0 to 4, 9 or 10")
-    return interp
+    if interp == 9 and not sizes:
+        return 2
+    if interp == 9 and len(sizes) != 4:
+        raise AssertedError(f"expected two heights and widths, got {sizes}")
+    return interpolation(interp, sizes[:2], sizes[2:], random.randint)
 
 
 def resized(src: NDArray, width: int, height: int, interp: int) -> NDArray:
@@ -106,10 +100,8 @@ def resized(src: NDArray, width: int, height: int, interp: int) -> NDArray:
 
 def resize_short(src: NDArray, size: int, interp: int = 2) -> NDArray:
     """The image with its shorter side `size` long, its proportions kept."""
-    height, width, _ = src.shape
-    if height > width:
-        return resized(src, size, size * height // width, interp)
-    return resized(src, size * width // height, size, interp)
+    height, width = with_short_side(size, *src.shape[:2])
+    return resized(src, width, height, interp)
 
 
 def fixed_crop(src: NDArray, x0: int, y0: int, w: int, h: int, size: Size | None = None, interp: int = 2) -> NDArray:

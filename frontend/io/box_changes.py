@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from mxc.compiler.error import ArgumentError
+from mxc.compiler.ops.pictures import with_short_side
 from mxc.compiler.system import opencv
 from mxc.io.image_changes import HUES
 
@@ -54,9 +55,8 @@ class BoxChanges:
         """The image, and rows (class, left, top, right, bottom, ...) of its boxes as shares of its size."""
         o = self.o
         if o.resize > 0:
-            height, width = image.shape[:2]
-            image = self._resized(image, *((o.resize, o.resize * height // width) if height > width else
-                                           (o.resize * width // height, o.resize)))
+            height, width = with_short_side(o.resize, *image.shape[:2])
+            image = self._resized(image, width, height)
         image = self._colored(image, draw)
         if draw.random() < o.rand_mirror_prob:
             image, boxes = image[:, ::-1], boxes.copy()

@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 
 from mxc.compiler.error import ArgumentError, MXNetError
+from mxc.compiler.ops.pictures import DIRECTIONS, LUMINANCE, VARIANCES, interpolation, with_short_side
 from mxc.compiler.system import opencv
 
 TRIES = 10  # random parts that are tried before the centre is taken
+_SHARES, _DIRECTIONS = np.array(LUMINANCE, np.float32), np.array(DIRECTIONS)
 HUES = 180  # OpenCV's hues of uint8 are half degrees
 # The arguments and their defaults, as MXNet documents them.
 DEFAULTS: dict[str, Any] = {
@@ -21,10 +23,6 @@ DEFAULTS: dict[str, Any] = {
     "max_random_scale": 1.0, "min_random_scale": 1.0, "max_random_area": 1.0, "min_random_area": 1.0,
     "max_img_size": 1e10, "min_img_size": 0.0, "brightness": 0.0, "contrast": 0.0, "saturation": 0.0, "pca_noise": 0.0,
     "random_h": 0, "random_s": 0, "random_l": 0, "rotate": -1, "fill_value": 255, "inter_method": 1, "pad": 0}
-LUMINANCE = np.array([0.299, 0.587, 0.114], np.float32)
-# How much, and along which directions (columns), the colours of ImageNet's pictures vary (AlexNet).
-VARIANCES = np.array([55.46, 4.794, 1.148])
-DIRECTIONS = np.array([(-0.5675, 0.7192, 0.4009), (-0.5808, -0.0045, -0.8140), (-0.5836, -0.6948, 0.4203)])
 
 
 class Changes:
@@ -56,9 +54,8 @@ class Changes:
         """The image, (height, width, channels) of uint8, in the order red, green, blue; draw: its random numbers."""
         o = self.o
         if o.resize != -1:
-            height, width = image.shape[:2]
-            image = self._resized(image, *((o.resize, o.resize * height // width) if height > width else
-                                           (o.resize * width // height, o.resize)), draw)
+            height, width = with_short_side(o.resize, *image.shape[:2])
+            image = self._resized(image, width, height, draw)
         if self._is_affine:
             image = self._warped(image, draw)
         if o.pad > 0:
@@ -68,18 +65,8 @@ class Changes:
             image = self._shifted(image, draw)
         return self._colored(image, draw) if self._has_colors else image
 
-    def _method(self, before: tuple[int, ...], width: int, height: int, draw: random.Random) -> int:
-        """How to resize: 9 is cubic to enlarge and area to shrink, 10 by chance."""
-        if self.o.inter_method == 10:
-            return draw.randint(0, 4)
-        if self.o.inter_method != 9:
-            return self.o.inter_method
-        if width > before[1] and height > before[0]:
-            return 2
-        return 3 if width < before[1] and height < before[0] else 1
-
     def _resized(self, image: np.ndarray, width: int, height: int, draw: random.Random) -> np.ndarray:
-        method = self._method(image.shape, width, height, draw)
+        method = interpolation(self.o.inter_method, image.shape, (height, width), draw.randint)
         return image if image.shape[:2] == (height, width) else opencv.resized(image, width, height, method)
 
     def _warped(self, image: np.ndarray, draw: random.Random) -> np.ndarray:
@@ -96,7 +83,7 @@ class Changes:
         turn = np.array([[down * a - shear * b * across, down * b + shear * a * across], [-b * across, a * across]])
         move = (np.array(new) - turn @ (width, height)) / 2
         size = (int(new[0]), int(new[1]))
-        method = self._method(image.shape, *size, draw)
+        method = interpolation(o.inter_method, image.shape, size[::-1], draw.randint)
         return opencv.warped(image, np.column_stack([turn, move]).astype(np.float32), size, method, o.fill_value)
 
     def _cropped(self, image: np.ndarray, draw: random.Random) -> np.ndarray:
@@ -155,9 +142,9 @@ class Changes:
             if most and kind == "brightness":
                 x = x * factor
             elif most:
-                grey = (x * LUMINANCE).sum(2, keepdims=True) if x.shape[2] == 3 else x
+                grey = (x * _SHARES).sum(2, keepdims=True) if x.shape[2] == 3 else x
                 x = x * factor + (grey.mean() if kind == "contrast" else grey) * (1 - factor)
         if o.pca_noise > 0 and x.shape[2] == 3:
             alpha = np.array([draw.gauss(0, o.pca_noise) for _ in range(3)])
-            x = x + (DIRECTIONS @ (alpha * VARIANCES)).astype(np.float32)
+            x = x + (_DIRECTIONS @ (alpha * VARIANCES)).astype(np.float32)
         return np.clip(x, 0, 255).astype(np.uint8)

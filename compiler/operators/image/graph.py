@@ -10,7 +10,8 @@ from collections.abc import Callable
 from mxc.compiler.graph.building import as_dtype, as_shape, filled, finished, random_numbers
 from mxc.compiler.graph.graph import Entry, GraphBuilder, Node
 from mxc.compiler.graph.options import Options
-from mxc.compiler.operators.image.shape import LIGHTING, LUMINANCE
+from mxc.compiler.operators.image.shape import LIGHTING
+from mxc.compiler.ops.pictures import LUMINANCE
 
 
 def to_tensor(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry]:

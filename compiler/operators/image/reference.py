@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from mxc.compiler.operators.image.shape import LIGHTING, LUMINANCE, new_size
+from mxc.compiler.operators.image.shape import LIGHTING, new_size
 from mxc.compiler.operators.random.reference import draw_normal
 from mxc.compiler.ops.operator import Params
 from mxc.compiler.ops.philox import Draws
+from mxc.compiler.ops.pictures import LUMINANCE
 from mxc.compiler.system import opencv
 
 Arrays = list[np.ndarray]

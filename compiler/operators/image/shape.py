@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from mxc.compiler.error import MXNetError
 from mxc.compiler.ops.dtypes import Dtypes
 from mxc.compiler.ops.operator import Params
+from mxc.compiler.ops.pictures import DIRECTIONS, VARIANCES, with_short_side
 from mxc.compiler.ops.shapes import Shape, Shapes, merge, merge_all
 
-LUMINANCE = (0.299, 0.587, 0.114)  # how bright red, green and blue are, as of Rec. 601
-# The directions in which colours of ImageNet's pictures vary most, a column each, times how much they vary (AlexNet).
-LIGHTING = ((55.46 * -0.5675, 4.794 * 0.7192, 1.148 * 0.4009), (55.46 * -0.5808, 4.794 * -0.0045, 1.148 * -0.8140),
-            (55.46 * -0.5836, 4.794 * -0.6948, 1.148 * 0.4203))
+# The directions in which colours of ImageNet's pictures vary most, a column each, times how much they vary.
+LIGHTING = tuple(tuple(v * d for v, d in zip(VARIANCES, row, strict=True)) for row in DIRECTIONS)
 
 
 def pictures(data: Shape, ranks: Sequence[int], channels: Sequence[int] = (), axis: int = -1) -> Shape:
@@ -81,9 +80,7 @@ def new_size(params: Params, height: int, width: int) -> tuple[int, int]:
         return size[1], size[0]
     if not params.keep_ratio:
         return size[0], size[0]
-    if height > width:
-        return height * size[0] // width, size[0]
-    return size[0], width * size[0] // height
+    return with_short_side(size[0], height, width)
 
 
 def resized(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
