@@ -21,7 +21,7 @@ from mxc.compiler.error import (
     ModelFileError,
     MXNetError,
 )
-from mxc.compiler.system import input_files, opencv
+from mxc.compiler.system import opencv
 from mxc.runtime import record_file, remote_files
 from mxc.runtime.elsewhere import elsewhere
 
@@ -204,8 +204,7 @@ class MXIndexedRecordIO(MXRecordIO):
             raise ArgumentKeyError(f"{self.idx_path} has no key {idx!r} among its {len(self.keys)}") from None
 
     def _read_index(self) -> None:
-        raw = remote_files.read(self.idx_path) if remote_files.is_url(self.idx_path) else \
-            input_files.content(self.idx_path)
+        raw = remote_files.content(self.idx_path)
         try:
             lines = raw.decode().splitlines()
         except UnicodeDecodeError as error:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from mxc.compiler.error import FileAccessError, MXNetError
+from mxc.compiler.system import input_files
 
 # The extra of this distribution that has what a protocol needs; fsspec's own message says it for the others.
 _EXTRAS = {"s3": "s3", "s3a": "s3", "hdfs": "hdfs"}
@@ -28,6 +29,11 @@ def is_url(path: str | os.PathLike[str]) -> bool:
 def read(url: str) -> bytes:
     """The bytes at a URL. Raises FileAccessError when they cannot be read, MXNetError when a package is missing."""
     return _use(url, "read", lambda files, path: files.cat_file(path))
+
+
+def content(path: str) -> bytes:
+    """The bytes of a file, or at a URL. Raises FileAccessError when they cannot be read, MXNetError as `read`."""
+    return read(path) if is_url(path) else input_files.content(path)
 
 
 def write(url: str, content: bytes) -> None:

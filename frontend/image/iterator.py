@@ -11,9 +11,10 @@ from mxc import ndarray
 from mxc.compiler.error import ArgumentError, AssertedError, MXNetError
 from mxc.image.creation import CreateAugmenter
 from mxc.image.resizing import imdecode
-from mxc.image.sources import Source, content, listed, read_list
+from mxc.image.sources import Source, listed, read_list
 from mxc.io import DataBatch, DataIter
 from mxc.ndarray import NDArray
+from mxc.runtime import remote_files
 
 DTYPES = ("int32", "float32", "int64", "float64")
 TAILS = ("pad", "discard", "roll_over")
@@ -207,7 +208,7 @@ class ImageIter(DataIter):
 
     def read_image(self, fname: str) -> bytes:
         """The bytes of the file of that name."""
-        return content(self._source.path(fname))
+        return remote_files.content(self._source.path(fname))
 
     def augmentation_transform(self, data: NDArray) -> NDArray:
         """The image as the augmenters change it."""

@@ -11,15 +11,9 @@ import numpy as np
 from mxc import ndarray, recordio
 from mxc.base import numeric_types
 from mxc.compiler.error import ArgumentError, AssertedError, ModelFileError
-from mxc.compiler.system import input_files
 from mxc.runtime import remote_files
 
 Listed = dict[Any, tuple[Any, str]]  # by key: the label, and the name of the file
-
-
-def content(path: str) -> bytes:
-    """The bytes of a file, or at a URL. Raises FileAccessError."""
-    return remote_files.read(path) if remote_files.is_url(path) else input_files.content(path)
 
 
 def read_list(path: str, dtype: str) -> Listed:
@@ -28,7 +22,7 @@ def read_list(path: str, dtype: str) -> Listed:
     Raises ModelFileError, which names the line, for anything else.
     """
     found: Listed = {}
-    for number, line in enumerate(content(path).decode().splitlines(), 1):
+    for number, line in enumerate(remote_files.content(path).decode().splitlines(), 1):
         fields = line.strip().split("\t")
         if not line.strip():
             continue

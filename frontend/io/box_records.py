@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -12,10 +12,9 @@ from mxc import recordio
 from mxc.compiler.error import ArgumentError, MXNetError
 from mxc.io.box_changes import CHOICES, NUMBERS, SAMPLERS, BoxChanges
 from mxc.io.built_in import MXDataIter
-from mxc.io.image_loader import ImageLoader, Records, labels_of, pixels_of
-from mxc.io.image_records import WITHOUT_MEANING, Finish, order_of, read_labels
-from mxc.io.options import Options, to_flag, to_integer, to_needed_path, to_path, to_real, to_reals, to_shape, to_whole
-from mxc.runtime.array import Array
+from mxc.io.image_loader import Records, labels_of, pixels_of
+from mxc.io.image_records import iterator_over, order_of, read_labels, shape_of
+from mxc.io.options import Options, to_integer, to_needed_path, to_path, to_real, to_reals, to_whole
 
 HEAD = 4  # numbers before an image's labels in a batch: channels, height, width, and how many labels follow
 LEAST = 7  # numbers in a label of boxes: two of its head, five of a box
@@ -74,10 +73,7 @@ def ImageDetRecordIter(*args: Any, **kwargs: Any) -> MXDataIter:
     size = options.size()
     options.dtype("float32")
     path, listed = options.value("path_imgrec", to_needed_path), options.value("path_imglist", to_path, None)
-    shape = options.value("data_shape", to_shape)
-    if len(shape) != 3 or shape[0] not in (1, 3):
-        raise ArgumentError("ImageDetRecordIter: data_shape is (channels, height, width) of 1 or 3 channels, got "
-                            f"{shape}")
+    shape = shape_of(options)
     given = {key: options.value(key, to_integer if isinstance(usual, int) else to_real, usual)
              for key, usual in NUMBERS.items()}
     given |= {key: options.value(key, to_reals, usual) for key, usual in SAMPLERS.items()}
@@ -91,15 +87,7 @@ def ImageDetRecordIter(*args: Any, **kwargs: Any) -> MXDataIter:
         raise ArgumentError(f"ImageDetRecordIter: label_pad_width is {wanted}; expected 0 or at least {width}, as the "
                             "labels of the file take")
     maker = _BoxSettings(shape, BoxChanges(given, shape[1:]), labels, wanted or width, fill)
-    threads = options.value("preprocess_threads", partial(to_whole, least=1), 4)
-    ahead, is_round = options.value("prefetch_buffer", to_whole, 4), options.value("round_batch", to_flag, True)
-
-    def loader(finish: Callable[..., Array], of: Callable[[int], Sequence[int]], tail: bool) -> ImageLoader:
-        return ImageLoader(records, maker, seed, of, finish, size, tail, threads, ahead)
-
-    finish = Finish(options, shape, "float32", lambda as_they_are: loader(as_they_are, lambda number: order(0), False))
-    options.end(*WITHOUT_MEANING)
-    return MXDataIter(loader(finish, order, is_round), **options.names)
+    return iterator_over(options, records, order, maker, seed, size, shape, "float32")
 
 
 def _one_of(known: Sequence[str], given: Any) -> str:

@@ -10,10 +10,9 @@ import numpy as np
 
 from mxc import symbol
 from mxc.compiler.error import ArgumentError, ModelFileError, MXNetError
-from mxc.compiler.system import input_files
 from mxc.io.built_in import MXDataIter
 from mxc.io.image_changes import DEFAULTS, Changes
-from mxc.io.image_loader import ImageLoader, ImageSettings, Records
+from mxc.io.image_loader import ImageLoader, ImageSettings, Maker, Records
 from mxc.io.options import Options, part_of, to_flag, to_integer, to_needed_path, to_path, to_real, to_shape, to_whole
 from mxc.ndarray import saving
 from mxc.ndarray.creation import array
@@ -78,9 +77,7 @@ def _iterator(name: str, args: tuple, kwargs: dict[str, Any], dtypes: Sequence[s
     options = Options(name, args, kwargs)
     size, dtype = options.size(), options.dtype(*dtypes)
     path, index = options.value("path_imgrec", to_needed_path), options.value("path_imgidx", to_path, None)
-    shape, width = options.value("data_shape", to_shape), options.value("label_width", partial(to_whole, least=1), 1)
-    if len(shape) != 3 or shape[0] not in (1, 3):
-        raise ArgumentError(f"{name}: data_shape is (channels, height, width) of 1 or 3 channels, got {shape}")
+    shape, width = shape_of(options), options.value("label_width", partial(to_whole, least=1), 1)
     listed = options.value("path_imglist", to_path, None)
     changes = Changes({key: _change(options, key) for key in DEFAULTS}, shape[1:])
     seed = options.value("seed", to_integer, 0)
@@ -89,13 +86,27 @@ def _iterator(name: str, args: tuple, kwargs: dict[str, Any], dtypes: Sequence[s
     of_changes = options.value("seed_aug", perhaps(to_integer), None)
     records = Records(path, index)
     order = order_of(options, records, seed)
+    return iterator_over(options, records, order, maker, seed if of_changes is None else of_changes, size, shape, dtype)
+
+
+def shape_of(options: Options) -> tuple[int, int, int]:
+    """The argument data_shape. Raises ValueError for another form."""
+    shape = options.value("data_shape", to_shape)
+    if len(shape) != 3 or shape[0] not in (1, 3):
+        raise ArgumentError(f"{options.iterator}: data_shape is (channels, height, width) of 1 or 3 channels, got "
+                            f"{shape}")
+    return shape[0], shape[1], shape[2]
+
+
+def iterator_over(options: Options, records: Records, order: Callable[[int], Sequence[int]], maker: Maker, seed: int,
+                  size: int, shape: tuple[int, ...], dtype: str) -> MXDataIter:
+    """The iterator over records that `maker` changes, in batches of `size`, by the arguments that are left."""
     threads = options.value("preprocess_threads", partial(to_whole, least=1), 4)
     ahead = options.value("prefetch_buffer", to_whole, 4)
     is_round = options.value("round_batch", to_flag, True)
 
     def loader(finish: Callable[..., Array], of: Callable[[int], Sequence[int]], tail: bool) -> ImageLoader:
-        return ImageLoader(records, maker, seed if of_changes is None else of_changes, of, finish, size, tail, threads,
-                           ahead)
+        return ImageLoader(records, maker, seed, of, finish, size, tail, threads, ahead)
 
     finish = Finish(options, shape, dtype, lambda as_they_are: loader(as_they_are, lambda number: order(0), False))
     options.end(*WITHOUT_MEANING)
@@ -114,7 +125,7 @@ def _change(options: Options, key: str) -> Any:
 
 def read_labels(path: str) -> dict[int, np.ndarray]:
     """The labels in a file of lines ID, labels and NAME. Raises ModelFileError for another line."""
-    content = remote_files.read(path) if remote_files.is_url(path) else input_files.content(path)
+    content = remote_files.content(path)
     found = {}
     for number, line in enumerate(content.decode().splitlines(), 1):
         fields = line.split("\t")

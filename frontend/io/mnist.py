@@ -10,7 +10,6 @@ from collections.abc import Iterator
 import numpy as np
 
 from mxc.compiler.error import ModelFileError
-from mxc.compiler.system import input_files
 from mxc.runtime import remote_files
 
 _GZIP = b"\x1f\x8b"
@@ -20,7 +19,7 @@ _BYTES = 0x0800  # a file's magic number is this plus the number of its axes
 def read(path: str, axes: int) -> np.ndarray:
     """The bytes of a file, packed or not, as an array of so many axes. Raises ModelFileError naming the file and what
     was expected."""
-    content = remote_files.read(path) if remote_files.is_url(path) else input_files.content(path)
+    content = remote_files.content(path)
     if content.startswith(_GZIP):
         try:
             content = gzip.decompress(content)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mxc.compiler.error import ArgumentError, MXNetError
-from mxc.compiler.system import input_files, opencv
+from mxc.compiler.system import opencv
 from mxc.ndarray.creation import array
 from mxc.ndarray.ndarray import NDArray
 from mxc.runtime import remote_files
@@ -31,7 +31,7 @@ def _cvimread(filename: str, flag: int = 1, to_rgb: bool = True, out: NDArray | 
     """The pixels of an image file, as `_cvimdecode` gives them. filename: a URL too. Raises FileAccessError, which is
     an MXNetError, for a file that cannot be read, and as `_cvimdecode`."""
     path = os.fspath(filename)
-    content = remote_files.read(path) if remote_files.is_url(path) else input_files.content(path)
+    content = remote_files.content(path)
     try:
         return decoded(content, flag, to_rgb, out)
     except MXNetError as error:
