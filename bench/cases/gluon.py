@@ -1,8 +1,24 @@
 """Programs of bench/gluon.py: networks that train, and one that predicts. They print runs per second of CPU time."""
 
+# How often something runs in a second of CPU time, the best of three.
+SECOND = """
+import time
+
+def second(run, wait):
+    best = 0.0
+    for _ in range(3):
+        count, begin = 0, time.process_time()
+        while (passed := time.process_time() - begin) < 1:
+            run()
+            wait()
+            count += 1
+        best = max(best, count / passed)
+    return best
+"""
+
 # A program for mxc and MXNet alike: `mx` is the module, `case` names the network, `hybrid` says if it is compiled.
-PROGRAM = """
-import importlib, json, time
+PROGRAM = SECOND + """
+import importlib, json
 import numpy as np
 gluon, nn, rnn, loss, zoo = (importlib.import_module(mx.__name__ + part) for part in (
     ".gluon", ".gluon.nn", ".gluon.rnn", ".gluon.loss", ".gluon.model_zoo.vision"))
@@ -26,17 +42,6 @@ class Language(gluon.HybridBlock):
 
     def hybrid_forward(self, F, x):
         return self.decode(self.lstm(self.embed(x)))
-
-def second(run):
-    best = 0.0
-    for _ in range(3):
-        count, begin = 0, time.process_time()
-        while (passed := time.process_time() - begin) < 1:
-            run()
-            mx.nd.waitall()
-            count += 1
-        best = max(best, count / passed)
-    return best
 
 if case == "resnet50":
     net, x = zoo.resnet50_v1(), mx.nd.array(draw.rand(1, 3, 224, 224))
@@ -65,12 +70,12 @@ else:
         trainer.step(len(x))
 run()
 mx.nd.waitall()
-print(json.dumps(second(run)))
+print(json.dumps(second(run, mx.nd.waitall)))
 """
 
 # The same networks, data and steps; `mx` is torch. hybrid: by torch.compile.
-TORCH = """
-import json, os, time
+TORCH = SECOND + """
+import json, os
 import torch
 from torch import nn
 from torch.nn import functional as F
@@ -118,16 +123,6 @@ def mlp():
 def resnet18():
     return resnet([nn.Conv2d(3, 64, 3, 1, 1, bias=False)], (64, 128, 256, 512), (2, 2, 2, 2), 10, False)
 
-def second(run):
-    best = 0.0
-    for _ in range(3):
-        count, begin = 0, time.process_time()
-        while (passed := time.process_time() - begin) < 1:
-            run()
-            count += 1
-        best = max(best, count / passed)
-    return best
-
 if case == "resnet50":
     net = resnet([nn.Conv2d(3, 64, 7, 2, 3, bias=False), nn.BatchNorm2d(64), nn.ReLU(), nn.MaxPool2d(3, 2, 1)],
                  (256, 512, 1024, 2048), (3, 4, 6, 3), 1000, True).eval()
@@ -156,5 +151,5 @@ else:
         trainer.step()
 for _ in range(3):
     run()
-print(json.dumps(second(run)))
+print(json.dumps(second(run, lambda: None)))
 """

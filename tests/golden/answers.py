@@ -4,6 +4,19 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
+
+
+@contextlib.contextmanager
+def empty_folder():
+    """Within `with` the program runs in an empty folder of its own."""
+    before = os.getcwd()
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        try:
+            yield
+        finally:
+            os.chdir(before)
 
 
 def run(script, path, cases, answer):

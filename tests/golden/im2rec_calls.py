@@ -6,8 +6,10 @@ compares mxc's. MXNet's lists are those of its own tool, which is run; its recor
 import os
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+import answers
 
 PATH = Path(__file__).with_name("im2rec_calls.json")
 # Pictures by their folders: names with spaces, other letters, capitals, several endings; folders without a picture.
@@ -61,17 +63,9 @@ def _packed(mx, with_all):
 
 def answer(mx, case):
     """What a case gives, in an empty folder of its own."""
-    before = os.getcwd()
-    with tempfile.TemporaryDirectory() as folder:
-        os.chdir(folder)
-        try:
-            return _packed(mx, PACKED[case]) if case in PACKED else _listed(mx, case.split())
-        finally:
-            os.chdir(before)
+    with answers.empty_folder():
+        return _packed(mx, PACKED[case]) if case in PACKED else _listed(mx, case.split())
 
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).parent))
-    import answers
-
     answers.run(__file__, PATH, [*LISTS, *PACKED], answer)

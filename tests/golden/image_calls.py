@@ -5,14 +5,15 @@ tests/test_pictures.py compares mxc's.
 """
 import base64
 import json
-import os
 import random
 import sys
-import tempfile
 import warnings
 from pathlib import Path
 
 import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parent))
+import answers
 
 PATH = Path(__file__).with_name("image_calls.json")
 WIDE = base64.b64decode("""
@@ -380,18 +381,10 @@ CASES = {
 
 def answer(mx, case):
     """What a case gives, in an empty folder of its own."""
-    before = os.getcwd()
-    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+    with answers.empty_folder(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        os.chdir(folder)
-        try:
-            return shown(CASES[case](mx))
-        finally:
-            os.chdir(before)
+        return shown(CASES[case](mx))
 
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).parent))
-    import answers
-
     answers.run(__file__, PATH, CASES, answer)

@@ -7,13 +7,13 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent))
+import answers
 import image_calls
 
 PATH = Path(__file__).with_name("image_records.json")
@@ -79,13 +79,8 @@ CASES = {
 
 def answer(mx, case):
     """What a case gives or raises, in an empty folder of its own."""
-    before = os.getcwd()
-    with tempfile.TemporaryDirectory() as folder:
-        os.chdir(folder)
-        try:
-            return image_calls.raised(lambda: CASES[case](mx))
-        finally:
-            os.chdir(before)
+    with answers.empty_folder():
+        return image_calls.raised(lambda: CASES[case](mx))
 
 
 def ask(case):

@@ -7,10 +7,12 @@ import os
 import pickle
 import struct
 import sys
-import tempfile
 from pathlib import Path
 
 import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parent))
+import answers
 
 PATH = Path(__file__).with_name("recordio_calls.json")
 WORD = struct.pack("<I", 0xCED7230A)
@@ -185,17 +187,9 @@ CASES = {"bytes of a file": _bytes_of_a_file, "read": _read, "wrong use": _wrong
 
 def answer(mx, case):
     """What a case gives, in an empty folder of its own."""
-    before = os.getcwd()
-    with tempfile.TemporaryDirectory() as folder:
-        os.chdir(folder)
-        try:
-            return shown(CASES[case](mx))
-        finally:
-            os.chdir(before)
+    with answers.empty_folder():
+        return shown(CASES[case](mx))
 
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).parent))
-    import answers
-
     answers.run(__file__, PATH, CASES, answer)
