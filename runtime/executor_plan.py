@@ -4,7 +4,7 @@ from __future__ import annotations
 import math
 import sys
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -85,10 +85,19 @@ class BoundPlan:
     def _preparation(self) -> tuple:
         """A key of what the prepare steps do: equal for plans of relatives that prepare the same arrays in the same
         way. Host steps are never equal to those of another plan."""
-        places = [(b.pool, b.offset if a is None else a.address)
-                  for b, a in zip(self.plan.buffers, self.arrays, strict=True)]
-        return tuple((s.kernel or (id(self.plan), s.host), s.values, tuple(places[i] for i in s.buffers))
-                     for s in self.plan.steps_of("prepare"))
+        places: list[Hashable] = [(b.pool, b.offset if a is None else a.address)
+                                  for b, a in zip(self.plan.buffers, self.arrays, strict=True)]
+        for i, buffer in enumerate(self.plan.buffers):
+            if buffer.pool == "arena":  # where it lies there differs from plan to plan; who wrote it says what it is
+                places[i] = buffer.pool
+        made = []
+        for number, step in enumerate(self.plan.steps_of("prepare")):
+            buffers = tuple(places[i] for i in step.buffers)
+            made.append((step.kernel or (id(self.plan), step.host), step.values, buffers))
+            for slot, i in enumerate(step.buffers):
+                if i in step.writes and self.plan.buffers[i].pool == "arena":
+                    places[i] = number, slot
+        return tuple(made)
 
     def run(self, phase: str, draw: tuple[int, int]) -> None:
         """Run one phase; "forward" runs "prepare" first when an array that it reads may have changed.

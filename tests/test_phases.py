@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import pytest
 
+import mxc as mx
 from mxc.compiler.graph.phases import phases
 from mxc.compiler.graph.text import parse_graph
 
@@ -33,3 +34,16 @@ def test_phases(name):
     text, expected = CASES[name]
     found = phases(parse_graph(text), frozenset(["w"]))
     assert {node.name: phase for node, phase in found.items()} == expected
+
+
+def test_only_what_other_phases_read_is_kept():
+    """What a BatchNorm multiplies a weight by is needed until the weight is packed."""
+    made = mx.sym.Convolution(mx.sym.var("x"), kernel=(3, 3), num_filter=16, name="c")
+    executor = mx.sym.BatchNorm(made, fix_gamma=False, name="b").simple_bind(mx.cpu(), grad_req="null", x=(1, 16, 9, 9))
+    plan = executor._core.compiled(False).plan
+    prepare, buffers = plan.steps_of("prepare"), plan.buffers
+    kept = {i for step in prepare for i in step.writes if buffers[i].pool == "prepared"}
+    passing = {i for step in prepare for i in step.writes if buffers[i].pool == "arena"}
+    read = {i for step in plan.steps_of("forward") for i in step.reads}
+    assert kept and kept <= read and passing and not passing & read
+    assert plan.prepared_bytes == sum(buffers[i].nbytes for i in kept)

@@ -56,6 +56,9 @@ class Lowering:
                 self._lower(group)
         for entry, storage, mode in self.copies:
             self._copy(entry, storage, mode)
+        kept = {s for launch in self.launches if launch.phase != PREPARE for s in launch.storages}
+        for storage in {s for launch in self.launches for s in launch.storages if s.pool == "prepared"} - kept:
+            storage.pool = "arena"  # only other prepare launches read it, so its memory can serve again
 
     def root(self, entry: Entry) -> Entry:
         """The entry in whose memory `entry` is: itself, or the one that it is a view of."""
