@@ -18,13 +18,13 @@ import contextlib
 import os
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
 
-from mxc.compiler.system import env, forks  # noqa: F401 (forks: its part of a fork comes after the engine's)
-from mxc.runtime.engine_work import Busy, Failure, Variable, Work, failure_of, let_go, note, raised, unseen
+from mxc.compiler.system import forks  # noqa: F401 (its part of a fork comes after the engine's)
+from mxc.runtime.engine_queue import Queue, nothing
+from mxc.runtime.engine_work import Failure, Variable, Work, failure_of, note, raised, unseen
 
 # The profiler's: told each piece's name, and its start and end in nanoseconds of time.perf_counter_ns. None: nobody's.
 observer: Callable[[str, int, int], None] | None = None
@@ -33,24 +33,8 @@ observer: Callable[[str, int, int], None] | None = None
 # keeps the lock. So the caller does work itself that takes less. Work that takes less than a hand-over (`small`) is
 # done with the engine's lock held.
 BRIEF = 0.0025
-WORKERS = 2  # threads for queued work: few, for kernels have threads of their own, and these only overlap pieces
 MOST_PENDING = 256  # pieces; a caller that is further ahead works instead of queueing, for the queue keeps arrays alive
 MOST_LARGE = 8  # the same limit for pieces that are not small
-
-
-class _Engine:
-    """The state of the process's engine; everything in it is used with `lock` held. pending: pieces that are not done,
-    in the program's order. pushed: how many there ever were."""
-
-    def __init__(self) -> None:
-        self.lock = threading.RLock()
-        self.work, self.done = threading.Condition(self.lock), threading.Condition(self.lock)
-        self.ready: deque[Work] = deque()
-        self.pending: dict[Work, None] = {}
-        self.pushed = self.large = self.idle = self.held = 0
-        self.workers: list[threading.Thread] = []
-        self.naive = env.text("MXNET_ENGINE_TYPE") == "NaiveEngine"
-        self.closed = False
 
 
 class _Thread(threading.local):
@@ -60,7 +44,6 @@ class _Thread(threading.local):
         self.work: list[Work] = []
 
 
-_engine = _Engine()
 _thread = _Thread()
 Placed = Work | None  # work that has its place and is still to be completed; None: nothing is left to do
 
@@ -78,6 +61,32 @@ def push(work: Callable[[], None], reads: Collection[Variable], writes: Sequence
     piece = place(work, reads, writes, name, small, brief=brief)
     if piece is not None or _engine.pending:
         complete((piece,))
+
+
+def begin(work: Callable[[], None], name: str) -> Work | None:
+    """A piece of work that reads and writes nothing yet, and can be extended until somebody needs a part of it. None
+    where all work is done at once: inside of other work, while it is observed, and where nothing is queued."""
+    state = _engine
+    if is_inside() or state.naive or state.closed or observer is not None:
+        return None
+    piece = Work(work, set(), [], name, True, is_queued=True)
+    with state.lock:
+        state.enter_open(piece)
+    return piece
+
+
+def extend(piece: Work, reads: Collection[Variable], writes: Sequence[Variable]) -> bool:
+    """Let work that was begun also read these variables, and write `writes`, of new arrays. False, with nothing
+    changed, where it runs already, or it would have to wait for what it reads."""
+    with _engine.lock:
+        return _engine.extend(piece, reads, writes)
+
+
+def release(piece: Work) -> None:
+    """Let work that was begun run, if it does not yet."""
+    with _engine.lock:
+        if piece.is_open:
+            _engine.release(piece)
 
 
 def run(work: Callable[[], None], reads: Collection[Variable], writes: Sequence[Variable], name: str) -> None:
@@ -126,14 +135,14 @@ def place(work: Callable[[], None], reads: Collection[Variable], writes: Sequenc
                         note(Failure(name, error), writes)
                     return None
                 piece = Work(work, reads, writes, name, True, is_queued=False, raises=state.naive)
-                _enter(piece)
+                state.enter(piece)
             else:
                 now = (not is_queued or state.naive or state.closed or True in [v.volatile for v in reads]
                        or True in [v.volatile for v in writes])
                 call = work if turn is None else partial(_in_turn, turn, work)
                 raises = not is_queued or state.naive or not writes
                 piece = Work(call, reads, writes, name, small or now, is_queued=not now, raises=raises)
-                _enter(piece)
+                state.enter(piece)
                 return piece if now else None
         _run_placed(piece)
     except BaseException:
@@ -149,7 +158,7 @@ def _are_free(reads: Collection[Variable], writes: Sequence[Variable]) -> bool:
         if variable.busy is not None:
             return False
     for variable in writes:  # noqa: SIM110  a loop takes half the time
-        if variable.busy is not None or (variable.is_read and _readers(variable)):
+        if variable.busy is not None or (variable.is_read and _engine.readers(variable)):
             return False
     return True
 
@@ -198,7 +207,7 @@ def _run_placed(piece: Work) -> None:
                 raise raised(failure)
         is_over = True
     finally:
-        _finish(piece, failure if is_over else None, is_over)
+        _engine.finish(piece, failure if is_over else None, is_over)
 
 
 def _give_up(piece: Work) -> None:
@@ -208,15 +217,11 @@ def _give_up(piece: Work) -> None:
     _thread.work.clear()
     with _engine.lock:
         if piece in _engine.pending and not piece.is_queued:
-            piece.call, piece.is_queued = _nothing, True
+            piece.call, piece.is_queued = nothing, True
             if not piece.missing:
                 _engine.ready.append(piece)
-                _call_worker()
+                _engine.call_worker()
         _engine.done.notify_all()
-
-
-def _nothing() -> None:
-    pass
 
 
 def fail(name: str, error: Exception, writes: Sequence[Variable]) -> None:
@@ -254,7 +259,7 @@ def _settle(variable: Variable, also_readers: bool, raises: bool = True) -> None
             last = [p for p in _engine.pending
                     if p.number < limit and (variable in p.writes or (also_readers and variable in p.reads))]
         else:
-            last = _readers(variable) if also_readers else []
+            last = _engine.readers(variable) if also_readers else []
             if variable.busy is not None and variable.busy.writer is not None:
                 last.append(variable.busy.writer)
     if last:
@@ -269,16 +274,7 @@ def _settle(variable: Variable, also_readers: bool, raises: bool = True) -> None
 def is_free(variable: Variable) -> bool:
     """Whether `wait_to_write` would return at once, and raise nothing."""
     with _engine.lock:
-        return variable.busy is None and not _readers(variable)
-
-
-def _readers(variable: Variable) -> list[Work]:
-    """The pending work that reads it and was pushed since its last write. The caller holds the engine's lock."""
-    if not variable.is_read:
-        return []
-    found = [piece for piece in _engine.pending if variable in piece.reads]
-    variable.is_read = bool(found)
-    return found
+        return variable.busy is None and not _engine.readers(variable)
 
 
 def _limit() -> int | None:
@@ -324,45 +320,7 @@ def _run_inside(work: Callable[[], None], reads: Collection[Variable], writes: S
             variable.version += 1
 
 
-def _enter(piece: Work) -> None:
-    """Put a piece behind the pieces that it depends on; the caller holds the engine's lock. The piece is pending before
-    anything refers to it, and its `missing` changes together with the others' followers, without a call in between,
-    where an interrupt could come: `_give_up` must find them right."""
-    state, reads, writes = _engine, piece.reads, piece.writes
-    before = {v.busy.writer for v in (*reads, *writes) if v.busy is not None and v.busy.writer is not None}
-    for variable in writes:
-        if variable.is_read:
-            before.update(_readers(variable))
-    state.pushed += 1
-    piece.number = state.pushed
-    state.large += not piece.small
-    state.pending[piece] = None
-    for other in before:
-        piece.missing += 1
-        other.followers += [piece]
-    for variable in reads:
-        variable.is_read = True
-    for variable in writes:
-        busy = variable.busy = variable.busy or Busy()
-        busy.writer, variable.is_read = piece, False
-    if piece.is_queued and not before:
-        state.ready.append(piece)
-        _call_worker()
-
-
-def _call_worker() -> None:
-    state = _engine
-    if state.idle:
-        state.idle -= 1  # counted here and not when it wakes up, for the next piece needs another worker
-        state.work.notify()
-    elif len(state.workers) < WORKERS and not state.closed:
-        thread = threading.Thread(target=_serve, args=(state,), name=f"mxc-engine-{len(state.workers)}", daemon=True)
-        with contextlib.suppress(RuntimeError):  # the system has no more threads; whoever waits does the work
-            thread.start()
-            state.workers.append(thread)
-
-
-def _serve(state: _Engine) -> None:
+def _serve(state: Queue) -> None:
     """What a worker thread does."""
     while True:
         with state.lock:
@@ -379,6 +337,7 @@ def _serve(state: _Engine) -> None:
 def _execute(piece: Work) -> None:
     """Run a piece of queued work whose turn has come. Where what it reads has a failure, it has the same one."""
     with _engine.lock:
+        _engine.open.pop(piece, None)  # where an interrupt came between its release and this
         failure = failure_of(piece.reads)
     interrupt = None
     if failure is None:
@@ -391,42 +350,12 @@ def _execute(piece: Work) -> None:
             failure, interrupt = Failure(piece.name, error), error
         finally:
             _thread.work.pop()
-    _finish(piece, failure, piece.call is not _nothing)
+    _engine.finish(piece, failure, piece.call is not nothing)
     if interrupt is not None:
         raise interrupt
 
 
-def _finish(piece: Work, failure: Failure | None, has_written: bool = True) -> None:
-    """Note that a piece is done, and its failure. has_written: earlier failures of what it writes are gone."""
-    state = _engine
-    with state.lock:
-        piece.is_done, piece.call = True, _nothing
-        for variable in piece.writes:
-            variable.version += 1
-            busy = variable.busy
-            if busy is not None:
-                if has_written and busy.failure is not None:
-                    let_go(busy.failure)
-                    busy.failure = None
-                if failure is not None:
-                    busy.failure = failure
-                    failure.holders += 1
-                if busy.writer is piece:
-                    busy.writer = None
-                if busy.writer is None and busy.failure is None:
-                    variable.busy = None
-        if failure is not None and failure.holders and not failure.seen:
-            unseen[failure] = None
-        while piece.followers:  # one by one with its count: after an interrupt the same piece comes here again
-            other = piece.followers[0]
-            other.missing -= 1
-            del piece.followers[0]
-            if not other.missing and other.is_queued:
-                state.ready.append(other)
-                _call_worker()
-        state.pending.pop(piece, None)
-        state.large -= not piece.small
-        state.done.notify_all()
+_engine = Queue(_serve)
 
 
 def _wait(is_over: Callable[[], bool], limit: int | None = None) -> None:
@@ -441,6 +370,8 @@ def _wait(is_over: Callable[[], bool], limit: int | None = None) -> None:
             while True:
                 if is_over():
                     return
+                if state.open:
+                    state.release_all()
                 piece = next((p for p in state.ready if limit is None or p.number < limit), None)
                 if piece is not None:
                     break
@@ -462,12 +393,9 @@ def _close() -> None:
         _engine.held += 1
     _drain()
     with _engine.lock:
-        _engine.closed = True
         _engine.held -= 1
-        _engine.work.notify_all()
-        _engine.done.notify_all()
-    for thread in _engine.workers:
-        thread.join()
+        _engine.close()
+    _engine.join()
 
 
 def _before_fork() -> None:
@@ -490,7 +418,7 @@ def _after_fork_in_parent() -> None:
 def _after_fork() -> None:
     """A forked child has none of the workers: it starts its own."""
     global _engine
-    _engine = _Engine()
+    _engine = Queue(_serve)
     unseen.clear()
 
 

@@ -12,8 +12,11 @@ import pytest
 
 import mxc as mx
 from mxc.compiler.error import MXNetError
-from mxc.runtime import engine, engine_work
+from mxc.runtime import engine, engine_queue, engine_work
 from mxc.runtime.eager import quiet
+from mxc.runtime.engine_queue import Queue
+
+MODULES = vars(engine), vars(engine_queue), vars(engine_work)
 
 
 def _program(count: int, seed: int, push, small: bool) -> np.ndarray:
@@ -38,7 +41,7 @@ def _naively(work, reads, writes, name, small) -> None:
 
 @pytest.mark.parametrize("count", [10_000, pytest.param(100_000, marks=pytest.mark.slow)])
 def test_random_operations_give_what_program_order_gives(monkeypatch, count):
-    monkeypatch.setattr(engine, "WORKERS", 4)
+    monkeypatch.setattr(engine_queue, "WORKERS", 4)
     expected = _program(count, 1, _naively, True)
     np.testing.assert_array_equal(_program(count, 1, engine.push, False), expected)
     np.testing.assert_array_equal(_program(count, 1, engine.push, True), expected)
@@ -384,13 +387,13 @@ def test_operators_in_the_middle_of_an_operator():
 
 
 def test_work_that_ends_its_thread_loses_nothing_else(monkeypatch):
-    monkeypatch.setattr(engine, "_engine", engine._Engine())
+    monkeypatch.setattr(engine, "_engine", Queue(engine._serve))
     variables = [engine.Variable() for _ in range(4)]
     for variable in variables:
         engine.push(lambda: sys.exit(3), [], [variable], "exit", small=False)
-    meet = threading.Barrier(engine.WORKERS, timeout=10)  # all workers, without the caller
+    meet = threading.Barrier(engine_queue.WORKERS, timeout=10)  # all workers, without the caller
     done = threading.Event()
-    for _ in range(engine.WORKERS):
+    for _ in range(engine_queue.WORKERS):
         engine.push(lambda: (meet.wait(), done.set()), [], [engine.Variable()], "meet", small=False)
     assert done.wait(10)
     for variable in variables:
@@ -419,7 +422,7 @@ def test_an_error_without_a_message_is_told_by_its_name(error, text):
             break
 
 
-@pytest.mark.parametrize("step", ["_enter", "_run_placed", "_run_here", "_finish", "failure_of"])
+@pytest.mark.parametrize("step", ["enter", "_run_placed", "_run_here", "finish", "failure_of"])
 @pytest.mark.parametrize("event", ["call", "return"])
 @pytest.mark.parametrize("has_reader", [False, True], ids=["free", "behind other work"])
 def test_an_interrupt_between_the_engines_own_steps_loses_no_work(step: str, event: str, has_reader: bool):
@@ -427,7 +430,7 @@ def test_an_interrupt_between_the_engines_own_steps_loses_no_work(step: str, eve
     read, written = engine.Variable(), engine.Variable()
 
     def interrupt(frame: FrameType, what: str, _: object) -> Callable | None:
-        if frame.f_code.co_name == step and frame.f_globals in (vars(engine), vars(engine_work)) and not came:
+        if frame.f_code.co_name == step and frame.f_globals in MODULES and not came:
             if what == event:
                 came.append(True)
                 raise KeyboardInterrupt

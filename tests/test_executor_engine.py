@@ -14,7 +14,8 @@ import pytest
 
 import mxc as mx
 from mxc.compiler.error import MXNetError
-from mxc.runtime import costs, engine
+from mxc.runtime import costs, engine, engine_queue
+from mxc.runtime.engine_queue import Queue
 from mxc.runtime.executor_plan import BoundPlan
 
 X, Y = mx.sym.Variable("x"), mx.sym.Variable("y")
@@ -97,11 +98,11 @@ def test_runs_return_at_once_and_keep_the_programs_order():
 
 
 def test_a_large_run_is_queued(monkeypatch):
-    monkeypatch.setattr(engine, "_engine", engine._Engine())  # with as many workers as are held below
+    monkeypatch.setattr(engine, "_engine", Queue(engine._serve))  # with as many workers as are held below
     monkeypatch.setattr(engine, "BRIEF", 0.0)
     executor = bound(mx.sym.FullyConnected(X, num_hidden=8, no_bias=True, name="fc"), x=(512, 600))
     gate = threading.Event()
-    for _ in range(engine.WORKERS):
+    for _ in range(engine_queue.WORKERS):
         engine.push(lambda: gate.wait(60), [], [engine.Variable()], "hold", small=False)
     output = executor.forward(is_train=True)[0]
     executor.backward(mx.nd.ones((512, 8)))
@@ -112,7 +113,7 @@ def test_a_large_run_is_queued(monkeypatch):
 
 
 def test_a_brief_run_is_done_in_the_caller_unless_something_is_in_its_way(monkeypatch):
-    monkeypatch.setattr(engine, "_engine", engine._Engine())  # with as many workers as are held below
+    monkeypatch.setattr(engine, "_engine", Queue(engine._serve))  # with as many workers as are held below
     monkeypatch.setattr(costs, "SMALL_COST", 0)
     executor, gate = bound(X + 1), threading.Event()
     thread, threads = threading.get_ident(), []
@@ -121,7 +122,7 @@ def test_a_brief_run_is_done_in_the_caller_unless_something_is_in_its_way(monkey
     assert not is_pending(executor.forward(is_train=True)[0])
     executor.backward(mx.nd.ones((2, 2)))
     assert not is_pending(executor.grad_dict["x"]) and threads == [thread] * 2 and not engine._engine.pending
-    for _ in range(engine.WORKERS):
+    for _ in range(engine_queue.WORKERS):
         engine.push(lambda: gate.wait(60), [], [executor.arg_dict["x"]._array.variable], "hold", small=False)
     assert is_pending(executor.forward(is_train=True)[0])
     gate.set()
@@ -237,8 +238,8 @@ assert seen == [9], seen
 
 def test_runs_inside_of_work_and_queued_ones_take_turns(monkeypatch):
     """Many custom operators run one executor, which is pushed from outside too: all find the arena their own."""
-    monkeypatch.setattr(engine, "_engine", engine._Engine())
-    monkeypatch.setattr(engine, "WORKERS", 4)
+    monkeypatch.setattr(engine, "_engine", Queue(engine._serve))
+    monkeypatch.setattr(engine_queue, "WORKERS", 4)
     net = X
     for factor in range(6):  # a value of each softmax is in the arena
         net = mx.sym.softmax(net * factor, axis=factor % 2) + X
@@ -356,16 +357,16 @@ def test_random_programs_give_what_the_naive_engine_gives(monkeypatch, count):
                 mx.nd.tanh(mx.nd.broadcast_add(a, b), out=c)
         return [array.asnumpy() for array in arrays]
 
-    monkeypatch.setattr(engine, "WORKERS", 4)
+    monkeypatch.setattr(engine_queue, "WORKERS", 4)
     expected = program(True)
     queued = [0]
-    enter = engine._enter
+    enter = engine._engine.enter
 
     def counted(piece: engine.Work) -> None:
         queued[0] += piece.is_queued
         enter(piece)
 
-    monkeypatch.setattr(engine, "_enter", counted)
+    monkeypatch.setattr(engine._engine, "enter", counted)
     monkeypatch.setattr(costs, "SMALL_COST", 0)
     for brief in (engine.BRIEF, 0.0):  # in the caller, or queued
         monkeypatch.setattr(engine, "BRIEF", brief)
