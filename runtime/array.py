@@ -11,7 +11,7 @@ import operator
 import threading
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -129,6 +129,13 @@ class Array:
     @property
     def nbytes(self) -> int:
         return self.memory.nbytes
+
+    @property
+    def owner(self) -> MemoryBlock | np.ndarray:
+        """What the memory of an array that `empty` made belongs to: it is there as long as anybody can reach a part of
+        the memory."""
+        base = self.memory.base
+        return self.memory if base is None else cast(np.ndarray, base).base  # type: ignore[return-value]
 
     @property
     def address(self) -> int:

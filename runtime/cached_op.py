@@ -78,14 +78,30 @@ class CachedOp:
                              f"got {len(arrays)}")
         wanted = tuple([i for i, a in enumerate(arrays) if a.entry is not None and tape.entry_of(a) is not None
                         and self.inputs[i] in self.read]) if state.recording else ()
-        key = (train, wanted, semantics.np_shape, tuple([(a.memory.shape, a.dtype) for a in arrays]))
+        form = self._form(arrays, train, wanted)
+        return self.node_by_node(arrays, train) if form.is_empty else form.call(arrays, draws, targets)
+
+    def run(self, arrays: Sequence[Array], outputs: Sequence[Array]) -> None:
+        """Write the outputs of inference to `outputs`, here and now: in the middle of work that reads `arrays` and
+        writes these. The graph draws no random numbers, and none of its outputs is an input. An op is either called or
+        run so. Raises MXNetError where no plan can be made."""
+        form = self._form(arrays, False, ())
+        pool = self.pool_of(arrays[0].context.computing)
+        place = pool.take()
+        try:
+            form.run(place, arrays, outputs)
+        finally:
+            pool.give_back(place)
+
+    def _form(self, arrays: Sequence[Array], is_train: bool, wanted: tuple[int, ...]) -> _Form:
+        key = (is_train, wanted, semantics.np_shape, tuple([(a.memory.shape, a.dtype) for a in arrays]))
         form = self._forms.get(key)
         if form is None:
             if len(self._forms) >= FORMS_KEPT:
                 self._forms.clear()
                 self._pools.clear()
-            form = self._forms[key] = _Form(self, arrays, train, wanted)
-        return self.node_by_node(arrays, train) if form.is_empty else form.call(arrays, draws, targets)
+            form = self._forms[key] = _Form(self, arrays, is_train, wanted)
+        return form
 
     def node_by_node(self, arrays: Sequence[Array], is_train: bool, watch: Watch | None = None) -> list[Array]:
         """The outputs, computed operator by operator, each recorded when the thread records. watch: is told every
@@ -182,6 +198,10 @@ class _Form:
             if place is not None and pool is not None:
                 pool.give_back(place)
 
+    def run(self, place: _Place, arrays: Sequence[Array], outputs: Sequence[Array]) -> None:
+        """See CachedOp."""
+        self._bound_in(place, arrays).run(arrays, outputs)
+
     def _bound_in(self, place: _Place, arrays: Sequence[Array]) -> _Bound:
         found = place.bound.get(self)
         if found is None or not found.fits(arrays):
@@ -271,6 +291,10 @@ class _Bound:
         engine.is_inside()
         engine.complete((engine.place(work, reads.difference(writes), writes, phase, self.plan.small[phase],
                                       brief=self.plan.brief[phase]),))
+
+    def run(self, arrays: Sequence[Array], outputs: Sequence[Array]) -> None:
+        """The forward part, here and now, of a graph that draws nothing."""
+        self._run_forward(arrays, outputs, ((0, 0), (0, 0)), keeps=False)
 
     def _run_forward(self, arrays: Sequence[Array], outputs: Sequence[Array], draws: Draws, keeps: bool) -> None:
         plan = self.plan

@@ -75,14 +75,16 @@ quiet = _Quiet()
 class Specialization:
     """An operator on given shapes and dtypes.
 
-    shapes, dtypes: those of all outputs. function: makes a new NumPy array, the only output, of the inputs' memory, by
-    the operator's expression; None where no such function can be made. short: the same, or the reference, for small
-    work that waits for nothing and changes no other array; None where that does not hold. small: see `engine.push`.
-    is_empty: whether some input or output has no elements. in_scope: whether it is for the scope `np_shape` only.
-    refusal: why the values of parameters cannot be computed with, or ""; as in MXNet that is told where the result is
-    waited for. steady: the way of calls whose parameters stay as they are, which gives no hidden outputs; None where
-    there is none. is_only_code: whether the reference serves tests only and compiled code alone computes it.
-    wants_code: whether it is to be compiled.
+    shapes, dtypes: those of all outputs. results: shape and dtype of each visible one. function: makes a new NumPy
+    array, the only output, of the inputs' memory, by the operator's expression; None where no such function can be
+    made. short: the same, or the reference, for small work that waits for nothing and changes no other array; None
+    where that does not hold. small: see `engine.push`. is_empty: whether some input or output has no elements.
+    in_scope: whether it is for the scope `np_shape` only. refusal: why the values of parameters cannot be computed
+    with, or ""; as in MXNet that is told where the result is waited for. learned: the positions of parameters and
+    auxiliary states among the inputs. steady: the way of calls whose parameters stay as they are, which gives no hidden
+    outputs; None where there is none. is_only_code: whether the reference serves tests only and compiled code alone
+    computes it. wants_code: whether it is to be compiled. can_gather, is_long: whether it may be a part of a bulk (see
+    `runtime/bulk.py`), and begin one.
     """
 
     def __init__(self, node: Node, in_shapes: Sequence[tuple[int, ...]], in_dtypes: Sequence[str],
@@ -92,6 +94,7 @@ class Specialization:
         self.node, self.op, self.params, self.is_train = node, op, node.params, is_train
         self.in_shapes, self.in_dtypes, self.shapes, self.dtypes = in_shapes, in_dtypes, shapes, dtypes
         self.visible = op.num_visible(node.params)
+        self.results = list(zip(shapes[:self.visible], dtypes[:self.visible], strict=True))
         self.is_empty = any(0 in shape for shape in (*in_shapes, *shapes))
         self.refusal = op.refusal(node.params)
         self.in_scope = any(0 in shape for shape in in_shapes) or (
@@ -117,9 +120,12 @@ class Specialization:
         # reference takes), so it is asked for only where a call took long.
         self._clock: Callable[[], float] = time.perf_counter
         names = op.input_names(node.params)
-        learned = [i for i in range(len(in_shapes)) if i >= len(names) or names[i] in op.parameters]
-        can_stay = learned and self.wants_code and self.visible == 1 and not (is_train or self.draws)
-        self.steady = Steady(node, in_shapes, in_dtypes, learned) if can_stay else None
+        self.learned = [i for i in range(len(in_shapes)) if i >= len(names) or names[i] in op.parameters]
+        can_stay = self.learned and self.wants_code and self.visible == 1 and not (is_train or self.draws)
+        self.steady = Steady(node, in_shapes, in_dtypes, self.learned) if can_stay else None
+        self.can_gather = bool(in_shapes) and not (
+            is_train or self.draws or self.is_empty or self.in_scope or self.refusal or is_host or self.is_only_code)
+        self.is_long = False
         self._slow = 0.0  # seconds of slow calls of the reference so far; -inf: it was compiled, or cannot be
         self._code: Code | None = None
 
@@ -145,6 +151,7 @@ class Specialization:
                     self._code = self._compiled()
                     self.wants_code = self._code is not None
                     self._slow = -math.inf
+                    self.is_long = self.can_gather and self._code is not None and not self._code.small
                     if self._code is not None and self._code.is_plain and self._code.small and not self.op.aux:
                         self.short = partial(self._by_code, self._code)
         return self._code

@@ -24,7 +24,7 @@ from functools import partial
 
 from mxc.compiler.system import forks  # noqa: F401 (its part of a fork comes after the engine's)
 from mxc.runtime.engine_queue import Queue, nothing
-from mxc.runtime.engine_work import Failure, Variable, Work, failure_of, note, raised, unseen
+from mxc.runtime.engine_work import Failure, GrowingWork, Variable, Work, failure_of, note, raised, unseen
 
 # The profiler's: told each piece's name, and its start and end in nanoseconds of time.perf_counter_ns. None: nobody's.
 observer: Callable[[str, int, int], None] | None = None
@@ -63,26 +63,25 @@ def push(work: Callable[[], None], reads: Collection[Variable], writes: Sequence
         complete((piece,))
 
 
-def begin(work: Callable[[], None], name: str) -> Work | None:
-    """A piece of work that reads and writes nothing yet, and can be extended until somebody needs a part of it. None
-    where all work is done at once: inside of other work, while it is observed, and where nothing is queued."""
+def begin(piece: GrowingWork) -> bool:
+    """Give work that will grow its place in the program's order. False where all work is done at once: inside of other
+    work, while it is observed, and where nothing is queued."""
     state = _engine
     if is_inside() or state.naive or state.closed or observer is not None:
-        return None
-    piece = Work(work, set(), [], name, True, is_queued=True)
+        return False
     with state.lock:
         state.enter_open(piece)
-    return piece
+    return True
 
 
-def extend(piece: Work, reads: Collection[Variable], writes: Sequence[Variable]) -> bool:
-    """Let work that was begun also read these variables, and write `writes`, of new arrays. False, with nothing
-    changed, where it runs already, or it would have to wait for what it reads."""
+def extend(piece: GrowingWork, step: object, reads: Collection[Variable], writes: Sequence[Variable]) -> bool:
+    """Add a step that reads these variables, and writes those of new arrays, to work that was begun. False, with
+    nothing changed, where that runs already, or would have to wait for what the step reads."""
     with _engine.lock:
-        return _engine.extend(piece, reads, writes)
+        return _engine.extend(piece, step, reads, writes)
 
 
-def release(piece: Work) -> None:
+def release(piece: GrowingWork) -> None:
     """Let work that was begun run, if it does not yet."""
     with _engine.lock:
         if piece.is_open:
@@ -337,7 +336,7 @@ def _serve(state: Queue) -> None:
 def _execute(piece: Work) -> None:
     """Run a piece of queued work whose turn has come. Where what it reads has a failure, it has the same one."""
     with _engine.lock:
-        _engine.open.pop(piece, None)  # where an interrupt came between its release and this
+        _engine.open.pop(piece, None)  # type: ignore[call-overload]  # where an interrupt came between its release and this
         failure = failure_of(piece.reads)
     interrupt = None
     if failure is None:
@@ -364,20 +363,37 @@ def _wait(is_over: Callable[[], bool], limit: int | None = None) -> None:
     limit: run only pieces of smaller numbers. A thread in the middle of a piece then runs nothing that may wait for
     that piece, so the pending piece of the smallest number can always go on.
     """
-    state = _engine
     while True:
-        with state.lock:
-            while True:
-                if is_over():
-                    return
+        piece = None
+        try:
+            piece = _next(is_over, limit)
+            if piece is None:
+                return
+            _execute(piece)
+        except BaseException as error:  # an interrupt, which may come between any two steps
+            if piece is not None and not piece.is_done:
+                _engine.finish(piece, Failure(piece.name, error))
+            raise
+
+
+def _next(is_over: Callable[[], bool], limit: int | None) -> Work | None:
+    """A piece to run for a thread that waits (see `_wait`), which is not ready any more; None when `is_over()`."""
+    state, piece = _engine, None
+    with state.lock:
+        try:
+            while not is_over():
                 if state.open:
                     state.release_all()
                 piece = next((p for p in state.ready if limit is None or p.number < limit), None)
                 if piece is not None:
-                    break
+                    state.ready.remove(piece)
+                    return piece
                 state.done.wait()
-            state.ready.remove(piece)
-        _execute(piece)
+            return None
+        except BaseException:
+            if piece is not None and piece not in state.ready:
+                state.ready.appendleft(piece)
+            raise
 
 
 def _drain() -> None:

@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Sequence
 
 from mxc.compiler.system import env
-from mxc.runtime.engine_work import Busy, Failure, Variable, Work, let_go, unseen
+from mxc.runtime.engine_work import Busy, Failure, GrowingWork, Variable, Work, let_go, unseen
 
 WORKERS = 2  # threads for queued work: few, for kernels have threads of their own, and these only overlap pieces
 # Seconds after which open work is released that has not grown meanwhile: a caller that prepares the next operators of a
@@ -38,7 +38,7 @@ class Queue:
         self.work, self.done = threading.Condition(self.lock), threading.Condition(self.lock)
         self.ready: deque[Work] = deque()
         self.pending: dict[Work, None] = {}
-        self.open: dict[Work, None] = {}
+        self.open: dict[GrowingWork, None] = {}
         self.pushed = self.large = self.idle = self.held = 0
         self.workers: list[threading.Thread] = []
         self.naive = env.text("MXNET_ENGINE_TYPE") == "NaiveEngine"
@@ -64,7 +64,7 @@ class Queue:
             if variable.is_read:
                 before.update(self.readers(variable))
         for other in before:
-            if other.is_open:
+            if isinstance(other, GrowingWork) and other.is_open:
                 self.release(other)
         self.pushed += 1
         piece.number = self.pushed
@@ -82,11 +82,11 @@ class Queue:
             self.ready.append(piece)
             self.call_worker()
 
-    def enter_open(self, piece: Work) -> None:
+    def enter_open(self, piece: GrowingWork) -> None:
         """Make a piece pending that will grow (`extend`). An interrupt may come between any two steps: a piece that is
         open is released by the next wait."""
         self.pushed += 1
-        piece.number, piece.is_open = self.pushed, True
+        piece.number = self.pushed
         self.open[piece] = None
         self.pending[piece] = None
         if self._watcher is None:
@@ -95,9 +95,9 @@ class Queue:
                 self._watcher.start()
         self._opened.notify()
 
-    def extend(self, piece: Work, reads: Collection[Variable], writes: Sequence[Variable]) -> bool:
-        """Let an open piece also read and write these; nobody else knows the written ones yet. False, with nothing
-        changed, where the piece is not open any more, or would have to wait, or to fail, for a variable."""
+    def extend(self, piece: GrowingWork, step: object, reads: Collection[Variable], writes: Sequence[Variable]) -> bool:
+        """Add a step that reads and writes these to an open piece; nobody else knows the written ones yet. False, with
+        nothing changed, where the piece is not open any more, or would have to wait, or to fail, for a variable."""
         if not piece.is_open:
             return False
         for variable in reads:
@@ -106,15 +106,16 @@ class Queue:
                 return False
         for variable in reads:
             if variable.busy is None:
-                piece.reads.add(variable)  # type: ignore[union-attr]  # those of open work are a set
+                piece.reads.add(variable)
                 variable.is_read = True
         for variable in writes:
             busy = variable.busy = Busy()
             busy.writer = piece
-            piece.writes.append(variable)  # type: ignore[attr-defined]  # and a list
+        piece.writes.extend(writes)
+        piece.steps.append(step)
         return True
 
-    def release(self, piece: Work, calls: bool = True) -> None:
+    def release(self, piece: GrowingWork, calls: bool = True) -> None:
         """Let an open piece grow no more, and run. calls: whether a worker is called; a thread that waits runs it
         itself. After an interrupt in the middle of it, it may be called again."""
         piece.is_open = False
@@ -137,11 +138,11 @@ class Queue:
                     if self.closed:
                         return
                     self._opened.wait()
-                seen = {piece: len(piece.writes) for piece in self.open}
+                seen = {piece: len(piece.steps) for piece in self.open}
             time.sleep(OPEN_SECONDS)
             with self.lock:
                 for piece, size in seen.items():
-                    if piece in self.open and len(piece.writes) == size:
+                    if piece in self.open and len(piece.steps) == size:
                         self.release(piece)
 
     def call_worker(self) -> None:
@@ -158,7 +159,7 @@ class Queue:
 
     def finish(self, piece: Work, failure: Failure | None, has_written: bool = True) -> None:
         """Note that a piece is done, and its failure. has_written: earlier failures of what it writes are gone. Takes
-        the lock."""
+        the lock. After an interrupt in the middle of it, it may be called again."""
         with self.lock:
             piece.is_done, piece.call = True, nothing
             for variable in piece.writes:
@@ -168,7 +169,7 @@ class Queue:
                     if has_written and busy.failure is not None:
                         let_go(busy.failure)
                         busy.failure = None
-                    if failure is not None:
+                    if failure is not None and busy.failure is not failure:
                         busy.failure = failure
                         failure.holders += 1
                     if busy.writer is piece:
@@ -184,8 +185,9 @@ class Queue:
                 if not other.missing and other.is_queued:
                     self.ready.append(other)
                     self.call_worker()
-            self.pending.pop(piece, None)
-            self.large -= not piece.small
+            if piece in self.pending:
+                self.large -= not piece.small
+                del self.pending[piece]
             self.done.notify_all()
 
     def close(self) -> None:

@@ -5,6 +5,7 @@ Only `Variable` is for others than `runtime/engine.py`.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Any
 
 from mxc.compiler.error import ArgumentIndexError, MXNetError, OutOfMemoryError, SettingError
 
@@ -105,15 +106,27 @@ class Work:
     call: what it does. is_queued: True where any free thread may run it, False where the thread that placed it must.
     raises: whether an error is raised where the work runs, instead of being noted with what it should have written.
     number: its place in the order. missing: how many pieces it waits for. followers: the pieces that wait for it.
-    is_open: whether it may still grow.
     """
 
-    __slots__ = ("call", "followers", "is_done", "is_open", "is_queued", "missing", "name", "number", "raises", "reads",
-                 "small", "writes")
+    __slots__ = ("call", "followers", "is_done", "is_queued", "missing", "name", "number", "raises", "reads", "small",
+                 "writes")
 
     def __init__(self, call: Callable[[], None], reads: Collection[Variable], writes: Sequence[Variable], name: str,
                  small: bool, is_queued: bool, raises: bool = False):
         self.call, self.reads, self.writes, self.name, self.small = call, reads, writes, name, small
         self.number, self.missing, self.is_done, self.is_queued, self.raises = 0, 0, False, is_queued, raises
         self.followers: list[Work] = []
-        self.is_open = False
+
+
+class GrowingWork(Work):
+    """Work that steps can be added to until it is to run. steps: whatever its call does. is_open: whether it may still
+    grow."""
+
+    __slots__ = ("is_open", "steps")
+    reads: set[Variable]
+    writes: list[Variable]
+
+    def __init__(self, name: str):
+        super().__init__(lambda: None, set(), [], name, small=True, is_queued=True)
+        self.steps: list[Any] = []
+        self.is_open = True

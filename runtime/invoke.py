@@ -9,7 +9,7 @@ from mxc.compiler.error import MXNetError
 from mxc.compiler.graph.graph import Node
 from mxc.compiler.ops import table
 from mxc.compiler.ops.infer import infer_node, input_names
-from mxc.runtime import engine, random, tape
+from mxc.runtime import bulk, engine, random, tape
 from mxc.runtime.array import Array, semantics
 from mxc.runtime.context import GPU, Context, current_context
 from mxc.runtime.eager import Specialization, quiet
@@ -49,6 +49,11 @@ def invoke(name: str, inputs: Sequence[Array], params: Mapping[str, object], out
         special = special_of(made.node, tuple(made.in_shapes), tuple(made.in_dtypes), train)
     if special.in_scope and not semantics.np_shape:
         _refuse_empty(special.node, special.in_shapes, special.shapes)
+    if special.can_gather and out is None and not state.recording and (special.is_long or not free) and (
+            not semantics.np_shape):
+        gathered = bulk.add(special, inputs)
+        if gathered is not None:
+            return gathered
     steady = special.steady.find(inputs) if special.steady is not None and not state.recording else None
     if steady is not None:
         code, prepared = steady

@@ -60,6 +60,10 @@ class Steady:
             seen.prepared = self._prepared(inputs)
         return None if seen.prepared is None or self._forward is None else (self._forward, seen.prepared)
 
+    def forget(self, first: Array) -> None:
+        """Let go of what was made of the parameters of which this is the first."""
+        self._seen.pop(first, None)
+
     def _prepared(self, inputs: Sequence[Array]) -> MemoryBlock | None:
         with self._lock:
             if not self._is_tried:
