@@ -99,7 +99,7 @@ def check_free(name: str) -> None:
 
 def forget(name: str) -> None:
     """Have all that is remembered of an operator's name made anew: another operator may have had it."""
-    importlib.import_module("mxc.runtime.invoke").forget(name)
+    importlib.import_module("mxc.runtime.specializations").forget(name)
     for module in _MODULES:
         vars(importlib.import_module(module)).pop(name, None)
         importlib.import_module(f"{module}.functions").find.cache_clear()

@@ -17,7 +17,7 @@ from mxc.compiler.graph.names import head_position
 from mxc.compiler.ops import table
 from mxc.compiler.passes.gradient import differentiate
 from mxc.compiler.system.forks import Lock
-from mxc.runtime import custom, engine, invoke, tape
+from mxc.runtime import custom, engine, invoke, specializations, tape
 from mxc.runtime.array import Array
 from mxc.runtime.bundle import Bundle, ValuePlace, bundle_of
 from mxc.runtime.cached_op import CachedBackward
@@ -285,7 +285,7 @@ def _made_program(nodes: list[Recorded], leaves: Sequence[Leaf], heads: Sequence
             places[node] = len(nodes) + own + len(made)
             made.append((Node(node.op, node.name, None, node.params), [(places[e.node], e.index) for e in node.inputs]))
             if not isinstance(node.op, OTHERS):
-                specials.append(invoke.special_of(made[-1][0], tuple(joint.shape(e) for e in node.inputs),
+                specials.append(specializations.special_of(made[-1][0], tuple(joint.shape(e) for e in node.inputs),
                                                   tuple(joint.dtype(e) for e in node.inputs), is_train))
     sought = [(sink.kind, named[sink.name], (places[entry.node], entry.index))
               for sink, entry in zip(joint.sinks[own:], joint.outputs[own:], strict=True)
@@ -399,7 +399,7 @@ def _apply(node: Node, inputs: Sequence[Array]) -> list[Array]:
         return results
     if isinstance(node.op, custom.CustomBackward):
         return custom.apply(node, inputs)
-    return invoke.apply(node, inputs)
+    return specializations.apply(node, inputs)
 
 
 def _free(nodes: list[Recorded]) -> None:

@@ -9,14 +9,10 @@ from mxc.compiler.error import MXNetError
 from mxc.compiler.graph.graph import Node
 from mxc.compiler.ops import table
 from mxc.compiler.ops.infer import infer_node, input_names
-from mxc.runtime import bulk, engine, random, tape
+from mxc.runtime import bulk, engine, specializations, tape
 from mxc.runtime.array import Array, semantics
-from mxc.runtime.context import GPU, Context, current_context
+from mxc.runtime.context import GPU, Context
 from mxc.runtime.eager import Specialization, quiet
-from mxc.runtime.eager_code import Code
-from mxc.runtime.storage import MemoryBlock
-
-SPECIALS_KEPT = 4096
 
 
 def invoke(name: str, inputs: Sequence[Array], params: Mapping[str, object], out: Sequence[Array] | None = None,
@@ -41,12 +37,12 @@ def invoke(name: str, inputs: Sequence[Array], params: Mapping[str, object], out
         free = free and array.variable.busy is None
     facts = tuple(key)
     try:
-        special = _specials.get(facts)
+        special = specializations.remembered.get(facts)
         if special is None:
-            special = _remember(facts, _resolve(name, given, inputs, train))
+            special = specializations.remember(facts, _resolve(name, given, inputs, train))
     except TypeError:  # a parameter that cannot be hashed, as a list
         made = _resolve(name, given, inputs, train)
-        special = special_of(made.node, tuple(made.in_shapes), tuple(made.in_dtypes), train)
+        special = specializations.special_of(made.node, tuple(made.in_shapes), tuple(made.in_dtypes), train)
     if special.in_scope and not semantics.np_shape:
         _refuse_empty(special.node, special.in_shapes, special.shapes)
     if special.can_gather and out is None and not state.recording and (special.is_long or not free) and (
@@ -65,7 +61,7 @@ def invoke(name: str, inputs: Sequence[Array], params: Mapping[str, object], out
         try:
             value = quiet.enter(special.short, *memory)
         except Exception:  # the thread is in the context already, or it is an error, which the engine is to note
-            return _run(special, inputs, None, context)[:special.visible]
+            return specializations.run(special, inputs, None, context)[:special.visible]
         where = inputs[0].context
         result = Array(value, where if where.device_typeid <= GPU else where.computing, engine.Variable(),
                        special.dtypes[0])
@@ -74,61 +70,7 @@ def invoke(name: str, inputs: Sequence[Array], params: Mapping[str, object], out
         return [result]
     if out is not None:
         _check_results(name, out, special.shapes[:special.visible])
-    return _run(special, inputs, out, context, steady=steady)[:special.visible]
-
-
-def apply(node: Node, inputs: Sequence[Array], is_train: bool | None = None) -> list[Array]:
-    """All outputs, hidden ones too, of a graph's node on the values of its inputs; names of operators play no part."""
-    train = tape.state.training if is_train is None else is_train
-    assert node.op is not None
-    special = special_of(node, tuple(a.shape for a in inputs), tuple(a.dtype for a in inputs), train)
-    return _run(special, inputs, None, None, hidden=True)
-
-
-def special_of(node: Node, shapes: tuple[tuple[int, ...], ...], dtypes: tuple[str, ...],
-               is_train: bool) -> Specialization:
-    """The remembered specialization of a node's operator on inputs of these shapes and dtypes."""
-    facts = (node.op, node.params, shapes, dtypes, is_train)
-    special = _specials.get(facts)
-    if special is None:  # made of a node without inputs, so that what is remembered keeps no graph alive
-        special = _remember(facts, _special(Node(node.op, "", None, node.params), shapes, dtypes, is_train))
-    return special
-
-
-def _run(special: Specialization, inputs: Sequence[Array], out: Sequence[Array] | None, context: Context | None,
-         hidden: bool = False, steady: tuple[Code, MemoryBlock] | None = None) -> list[Array]:
-    """Push the work of a specialization, and record it while the thread records. The visible outputs; with `hidden`, or
-    when it is recorded, all of them. steady: what `special.steady` found, if anything."""
-    recording, shapes, dtypes = tape.state.recording, special.shapes, special.dtypes
-    if recording and out is not None:
-        tape.check_writes(special.op.name, out, inputs)
-    results, count = list(out or ()), len(shapes) if recording or hidden else special.visible
-    where = inputs[0].context.computing if inputs else out[0].context if out else (context or current_context()).home
-    results += [Array.empty(s, d, where) for s, d in zip(shapes[len(results):count], dtypes[len(results):count],
-                                                         strict=True)]
-    code, prepared = steady or (special.code(), None)
-    draw = random.take(where) if special.draws else (0, 0)  # now: in the program's order
-    engine.push(lambda: special.compute(inputs, results, code, draw, prepared), [a.variable for a in inputs],
-                [a.variable for a in results], special.op.name, special.small, code is not None and code.brief)
-    if recording:
-        tape.record(special.op, special.params, inputs, results, special.is_train, special)
-    return results
-
-
-_specials: dict[Hashable, Specialization] = {}
-
-
-def _remember(facts: Hashable, special: Specialization) -> Specialization:
-    if len(_specials) >= SPECIALS_KEPT:
-        _specials.clear()
-    _specials[facts] = special
-    return special
-
-
-def forget(name: str) -> None:
-    """Forget the specializations of an operator: another may have had its name."""
-    for facts in [facts for facts in list(_specials) if isinstance(facts, tuple) and facts[0] == name]:
-        _specials.pop(facts, None)
+    return specializations.run(special, inputs, out, context, steady=steady)[:special.visible]
 
 
 def _resolve(name: str, params: tuple[tuple[str, object], ...], inputs: Sequence[Array],
@@ -145,7 +87,7 @@ def _resolve(name: str, params: tuple[tuple[str, object], ...], inputs: Sequence
                          f"got {len(shapes)}")
     if not semantics.np_shape and any(0 in shape for shape in shapes):  # other errors would be about the scope's shapes
         _refuse_empty(node, shapes, ())
-    return _special(node, shapes, dtypes, is_train)
+    return specializations.made(node, shapes, dtypes, is_train)
 
 
 def _refuse_empty(node: Node, shapes: Sequence[tuple[int, ...]], made: Sequence[tuple[int, ...]]) -> NoReturn:
@@ -155,10 +97,6 @@ def _refuse_empty(node: Node, shapes: Sequence[tuple[int, ...]], made: Sequence[
     assert node.op is not None
     raise MXNetError(f"operator {node.op.name}: {what} has the shape {shape}; operators take arrays with elements, "
                      "others in the scope mx.np_shape() only")
-
-
-def _special(node: Node, shapes: Sequence[tuple[int, ...]], dtypes: Sequence[str], is_train: bool) -> Specialization:
-    return Specialization(node, shapes, dtypes, *infer_node(node, shapes, dtypes), is_train)
 
 
 def _check_results(name: str, results: Sequence[Array], shapes: Sequence[tuple[int, ...]]) -> None:

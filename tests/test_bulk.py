@@ -14,7 +14,7 @@ import pytest
 import mxc as mx
 from mxc.compiler.error import MXNetError
 from mxc.gluon import nn
-from mxc.runtime import bulk, costs, eager, engine, engine_queue, engine_work, invoke
+from mxc.runtime import bulk, costs, eager, engine, engine_queue, engine_work, specializations
 from mxc.runtime.cached_op import CachedOp
 
 MODULES = vars(engine), vars(engine_queue), vars(engine_work)
@@ -27,12 +27,12 @@ def _all_is_long(monkeypatch) -> Iterator[None]:
     for name in ("ARITHMETIC_ELEMENTS", "MAP_ELEMENTS", "LIBRARY_ELEMENTS"):
         monkeypatch.setattr(eager, name, 16)
     monkeypatch.setattr(engine_queue, "OPEN_SECONDS", 1.0)
-    kept = dict(invoke._specials)
-    invoke._specials.clear()
+    kept = dict(specializations.remembered)
+    specializations.remembered.clear()
     yield
     mx.nd.waitall()
-    invoke._specials.clear()
-    invoke._specials.update(kept)
+    specializations.remembered.clear()
+    specializations.remembered.update(kept)
 
 
 @pytest.fixture

@@ -10,14 +10,14 @@ from mxc.compiler.ops import table
 from mxc.compiler.ops.infer import infer_node
 from mxc.compiler.ops.philox import Draws
 from mxc.compiler.passes.decompose import draws
-from mxc.runtime import eager, invoke
+from mxc.runtime import eager, specializations
 
 X = np.arange(1, 13, dtype="float32").reshape(3, 4)
 
 
 @pytest.fixture(autouse=True)
 def _no_specials(monkeypatch):
-    monkeypatch.setattr(invoke, "_specials", {})
+    monkeypatch.setattr(specializations, "remembered", {})
 
 
 def _deterministic() -> None:
@@ -99,7 +99,7 @@ def test_a_slow_reference_is_compiled_when_it_took_long_enough(monkeypatch):
 
     monkeypatch.setattr(eager, "SLOW_CALL", 0)
     first = pooled()
-    (special,) = invoke._specials.values()
+    (special,) = specializations.remembered.values()
     assert not special.wants_code and special.code() is None
     monkeypatch.setattr(eager, "COMPILATION", 0)
     np.testing.assert_array_equal(pooled(), first)
@@ -113,7 +113,7 @@ def test_quick_calls_are_never_compiled(monkeypatch):
     monkeypatch.setattr(eager, "COMPILATION", 0)
     for _ in range(3):
         nd.topk(nd.array(X))
-    assert not any(special.wants_code for special in invoke._specials.values())
+    assert not any(special.wants_code for special in specializations.remembered.values())
 
 
 def test_what_the_compiler_cannot_make_stays_with_its_reference(monkeypatch):
@@ -131,7 +131,7 @@ def test_elements_from_which_forms_are_compiled():
         op = table.get(name)
         node = mx.compiler.graph.graph.Node(op, "n", None, op.make_params(params))
         count = len(op.input_names(node.params))
-        return invoke.special_of(node, ((elements,),) * count, ("float32",) * count, False).wants_code
+        return specializations.special_of(node, ((elements,),) * count, ("float32",) * count, False).wants_code
 
     for name, few, params in (("broadcast_add", eager.ARITHMETIC_ELEMENTS, {}), ("exp", eager.MAP_ELEMENTS, {}),
                               ("erf", eager.MAP_ELEMENTS, {}),
@@ -145,7 +145,7 @@ def test_parameters_in_lists_find_the_form_of_those_in_tuples():
     for _ in range(3):
         nd.transpose(x, axes=[1, 0])
     nd.transpose(x, axes=(1, 0))
-    assert len({id(special) for special in invoke._specials.values()}) <= 2
+    assert len({id(special) for special in specializations.remembered.values()}) <= 2
 
 
 @pytest.mark.parametrize("request_", ["write", "add"])

@@ -8,7 +8,7 @@ import pytest
 
 import mxc as mx
 from mxc import autograd, nd
-from mxc.runtime import invoke
+from mxc.runtime import specializations
 from mxc.runtime.steady import Steady
 
 draw = np.random.default_rng(0)
@@ -26,7 +26,7 @@ def found(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
         return result
 
     monkeypatch.setattr(Steady, "find", noted)
-    monkeypatch.setattr(invoke, "_specials", {})
+    monkeypatch.setattr(specializations, "remembered", {})
     return told
 
 
@@ -69,7 +69,7 @@ def test_a_weight_that_is_gone_takes_what_was_made_of_it_along(found: list[bool]
     x, w = random(1, 16, 20, 20), random(16, 16, 3, 3)
     for _ in range(2):
         convolved(x, w).wait_to_read()
-    (steady,) = [s.steady for s in set(invoke._specials.values()) if s.steady is not None]
+    (steady,) = [s.steady for s in set(specializations.remembered.values()) if s.steady is not None]
     assert len(steady._seen) == 1
     del w
     gc.collect()
