@@ -37,6 +37,8 @@ def values(item):
     """The values of a case's input, in its range and dtype."""
     low, high = item["low"], item["high"]
     numbers = low + (uniform(item["name"] + " of a case", item["shape"]) + 1) * 0.5 * (high - low)
+    if item["dominant"]:
+        numbers = numbers + item["shape"][-1] * np.eye(item["shape"][-1])
     return np.asarray(np.floor(numbers) if item["integer"] else numbers).astype(item["dtype"])
 
 

@@ -21,7 +21,8 @@ HERE = Path(__file__).parent
 
 @dataclass(frozen=True)
 class Input:
-    """One input: uniform in [low, high), rounded down where `integer`; `grad`: its gradient is asked for."""
+    """One input: uniform in [low, high), rounded down where `integer`; `grad`: its gradient is asked for.
+    `dominant`: to the diagonals of its square matrices their size is added, so that they are far from singular."""
 
     name: str
     shape: tuple[int, ...]
@@ -30,6 +31,7 @@ class Input:
     high: float = 1.0
     integer: bool = False
     grad: bool = True
+    dominant: bool = False
 
 
 @dataclass(frozen=True)
