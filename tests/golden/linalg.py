@@ -52,13 +52,15 @@ def cases() -> list[Case]:
                 made.append(case("_linalg_extracttrian", f"{offset}_{lower:d}", {"A": (2, 3, 3)}, attrs, dtype=dtype))
                 made.append(case("_linalg_maketrian", f"{offset}_{lower:d}", {"A": (2, 3)}, attrs, dtype=dtype))
         for offset in (-1, 1):
-            made.append(case("_linalg_extracttrian", f"of_four_{offset}", {"A": (4, 4)}, {"offset": offset}, dtype=dtype))
-            made.append(case("_linalg_maketrian", f"of_four_{offset}", {"A": (6,)}, {"offset": offset}, dtype=dtype))
+            attrs = {"offset": offset}
+            made.append(case("_linalg_extracttrian", f"of_four_{offset}", {"A": (4, 4)}, attrs, dtype=dtype))
+            made.append(case("_linalg_maketrian", f"of_four_{offset}", {"A": (6,)}, attrs, dtype=dtype))
         made.append(case("_linalg_extractdiag", "one", {"A": (3, 3)}, dtype=dtype))
         made.append(case("_linalg_det", "zeros", {"A": (2, 2)}, dtype=dtype, span=(0, 0)))
         made.append(case("_linalg_slogdet", "zeros", {"A": (2, 2)}, dtype=dtype, span=(0, 0)))
-    refused = [("potrf", {"A": (2, 3)}, {}), ("potrf", {"A": (2, 2)}, {"span": (-2, -1)}), ("inverse", {"A": (2, 3)}, {}),
-               ("inverse", {"A": (2, 2)}, {"span": (0, 0)}), ("potri", {"A": (2, 2)}, {"span": (0, 0)}),
+    refused = [("potrf", {"A": (2, 3)}, {}), ("potrf", {"A": (2, 2)}, {"span": (-2, -1)}),
+               ("inverse", {"A": (2, 3)}, {}), ("inverse", {"A": (2, 2)}, {"span": (0, 0)}),
+               ("potri", {"A": (2, 2)}, {"span": (0, 0)}),
                ("det", {"A": (2, 2, 1)}, {}), ("gelqf", {"A": (3, 2)}, {}), ("syevd", {"A": (2, 3)}, {}),
                ("extractdiag", {"A": (3,)}, {}), ("extractdiag", {"A": (3, 3)}, {"attrs": {"offset": 3}}),
                ("extracttrian", {"A": (3, 3)}, {"attrs": {"offset": -3}}), ("extracttrian", {"A": (2, 3)}, {}),
@@ -66,7 +68,8 @@ def cases() -> list[Case]:
                ("trsm", {"A": (2, 2), "B": (3, 2)}, {}), ("trsm", {"A": (2, 3), "B": (3, 2)}, {}),
                ("gemm2", {"A": (2, 3), "B": (2, 3)}, {}), ("gemm2", {"A": (2, 2, 3), "B": (1, 3, 2)}, {}),
                ("gemm2", {"A": (2, 3), "B": (3, 2)}, {"attrs": {"axis": -1}}),
-               ("gemm2", {"A": (2, 3), "B": (3, 2)}, {"dtype": "float16"}), ("det", {"A": (2, 2)}, {"dtype": "float16"})]
+               ("gemm2", {"A": (2, 3), "B": (3, 2)}, {"dtype": "float16"}),
+               ("det", {"A": (2, 2)}, {"dtype": "float16"})]
     for number, (op, shapes, more) in enumerate(refused):
         made.append(case(f"_linalg_{op}", f"refused{number}", shapes, **more))  # type: ignore[arg-type]
     return made

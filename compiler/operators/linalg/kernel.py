@@ -25,9 +25,9 @@ def trsm(first, last, a, b, out, batch, rows, columns, *, right, turned, lower, 
         for i in range(place, place + rows * columns):
             out[i] = real(alpha) * b[i]
         for step in range(size):
-            i = step if lower != turned and not right or lower == turned and right else size - 1 - step
+            i = step if (lower != turned) != right else size - 1 - step
             for before in range(step):
-                k = before if lower != turned and not right or lower == turned and right else size - 1 - before
+                k = before if (lower != turned) != right else size - 1 - before
                 if right:
                     factor = a[base + i * size + k] if turned else a[base + k * size + i]
                     for row in range(rows):
