@@ -1,0 +1,25 @@
+"""Questions about arrays of several precisions, by NumPy."""
+from __future__ import annotations
+
+import numpy as np
+
+from mxc.compiler.operators.precision.shape import WIDTHS
+from mxc.compiler.ops.operator import Params
+from mxc.compiler.ops.philox import Draws
+
+
+def all_finite(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws) -> list[np.ndarray]:
+    """1 if all elements of all arrays are finite, else 0"""
+    return [np.array([all(np.isfinite(data).all() for data in inputs)], np.float32)]
+
+
+def sum_sq(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws) -> list[np.ndarray]:
+    """The sum of squares of each array"""
+    return [np.array([np.square(data.astype(np.float64)).sum() for data in inputs])]
+
+
+def multicast(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws) -> list[np.ndarray]:
+    """The arrays, floats in one dtype"""
+    floats = [WIDTHS.index(data.dtype.name) for data in inputs if data.dtype.name in WIDTHS]
+    common = WIDTHS[min(floats) if params.cast_narrow else max(floats)] if floats else ""
+    return [data.astype(common) if data.dtype.name in WIDTHS else data.copy() for data in inputs]
