@@ -19,7 +19,7 @@ def number_of_each(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, S
     return ins, [merge((len(ins),), outs[0])]
 
 
-def same_shapes(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
+def own_shapes(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
     """Each output has its input's shape."""
     known = [merge(a, b) for a, b in zip(ins, outs, strict=True)]
     return known, list(known)
