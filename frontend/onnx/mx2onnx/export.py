@@ -1,0 +1,92 @@
+"""Writing a symbol and its parameters as an ONNX model."""
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+import mxc
+from mxc.compiler.error import UnsupportedError
+from mxc.compiler.graph.compose import output_name
+from mxc.compiler.graph.graph import Entry, Graph
+from mxc.onnx.extents import axes_of
+from mxc.onnx.mx2onnx import arrange, boxes, elementwise, layers, recurrent, reductions
+from mxc.onnx.mx2onnx.writer import FUNCTIONS, IR_VERSION, OPSET, Call, Converter, GraphWriter, unsupported
+
+TABLE: dict[str, Converter] = {**elementwise.CONVERTERS, **layers.CONVERTERS, **arrange.CONVERTERS,
+                               **reductions.CONVERTERS, **recurrent.CONVERTERS, **boxes.CONVERTERS}
+UNREAD = {"SoftmaxOutput", "LinearRegressionOutput", "MAERegressionOutput", "LogisticRegressionOutput"}
+
+
+def model_of(graph: Graph, parameters: Mapping[str, np.ndarray], shapes: Mapping[str, tuple[int | str, ...]],
+             dtypes: Mapping[str, str]) -> Any:
+    """The ModelProto of a graph.
+
+    parameters: values of arguments and auxiliary states by name. shapes, dtypes: of its inputs; a dimension that is a
+    text is free, and has that name in the model. Raises UnsupportedError with all operators and parameters of operators
+    that ONNX has no counterpart of, MXNetError where shapes do not fit.
+    """
+    writer = GraphWriter(graph, dict(parameters), dict(shapes), dict(dtypes))
+    for node in graph.variables:
+        writer.names[Entry(node)] = node.name
+    faults = [unsupported(node, "this operator") for node in graph.nodes
+              if node.op is not None and node.op.name not in TABLE]
+    if not faults:
+        for node in graph.nodes:
+            if node.op is not None and not any(entry not in writer.names for entry in node.inputs):
+                try:
+                    writer.convert(node, TABLE[node.op.name])
+                except UnsupportedError as error:
+                    faults.append(error)
+    if faults:
+        raise UnsupportedError("\n".join(dict.fromkeys(map(str, faults))))
+    return _model(writer)
+
+
+def read_inputs(graph: Graph) -> list[str]:
+    """The variables that the graph's values depend on in inference: all but the labels of losses."""
+    labels = {entry.node for node in graph.nodes if node.op is not None and node.op.name in UNREAD
+              for entry in node.inputs[1:]}
+    used = {entry.node for node in graph.nodes if node.op is not None and node.op.name not in UNREAD
+            for entry in node.inputs} | {entry.node for entry in graph.outputs}
+    return [node.name for node in graph.variables if node not in labels or node in used]
+
+
+def _model(writer: GraphWriter) -> Any:
+    """The nodes that were made, as a model with inputs and outputs."""
+    helper, graph = writer.onnx.helper, writer.graph
+    outputs: list[tuple[str, Entry]] = []
+    for entry in graph.outputs:
+        name = writer.names[entry]
+        made = {output for node in writer.nodes for output in node.output}
+        if name not in made or name in (each for each, _ in outputs):
+            (copy,) = writer.add("Identity", [name], 1, f"{output_name(entry)}_copy")
+            name = copy
+        outputs.append((name, entry))
+    needed = {name for node in writer.nodes for name in node.input}
+    for name in writer.parameters:
+        if name in needed:
+            writer.initializers[name] = writer.parameters[name]
+    initializers = [writer.onnx.numpy_helper.from_array(np.ascontiguousarray(array), name)
+                    for name, array in writer.initializers.items() if name in needed]
+    inputs = [_described(writer, name, writer.inputs[name], writer.dtype(Entry(node)))
+              for node in graph.variables for name in [node.name] if name in writer.inputs]
+    results = [_described(writer, name, writer.extents(entry), writer.dtype(entry)) for name, entry in outputs]
+    made = helper.make_graph(writer.nodes, "model", inputs, results, initializers)
+    opsets = [helper.make_opsetid("", OPSET)]
+    if writer.functions:
+        opsets.append(helper.make_opsetid(FUNCTIONS, 1))
+    model = helper.make_model(made, opset_imports=opsets, functions=list(writer.functions.values()),
+                              producer_name="mxc", producer_version=mxc.VERSION, ir_version=IR_VERSION)
+    return model
+
+
+def _described(writer: GraphWriter, name: str, extents: Any, dtype: str) -> Any:
+    """An input or output with its dtype and shape; free dimensions have their names, those that follow none."""
+    helper = writer.onnx.helper
+    dims = [a if a == b else writer.free.name((a, b)) for a, b in axes_of(extents)]
+    return helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(np.dtype(dtype)), dims)
+
+
+__all__ = ["TABLE", "Call", "model_of", "read_inputs"]
