@@ -250,7 +250,7 @@ def without_inputs(c: Call) -> str:
     """What depends on no input is a constant; one value everywhere may have a free size."""
     value = c.writer.evaluated(Entry(c.node))
     if value is not None:
-        return c.constant(np.ascontiguousarray(value))
+        return c.constant(np.asarray(value, order="C"))
     if c.node.op is not None and c.node.op.name in ("_zeros", "_ones", "_full", "_zeros_without_dtype"):
         number = {"_ones": 1, "_full": c.params.get("value", 0)}.get(c.node.op.name, 0)
         return c.emit("Expand", c.number(number, c.out_dtype()), c.shape_tensor(c.out_extents()))
@@ -262,7 +262,7 @@ def of_shape_alone(c: Call) -> str:
     shape = c.fixed_shape(c.extents())
     assert c.node.op is not None
     (value, *_) = c.node.op.reference(c.params, [np.zeros(shape, c.dtype())], [c.out_dtype()])
-    return c.constant(np.ascontiguousarray(value))
+    return c.constant(np.asarray(value, order="C"))
 
 
 CONVERTERS: dict[str, Converter] = {

@@ -61,7 +61,7 @@ def box_nms(c: Call) -> str:
         by_class = c.emit("Where", c.emit("Equal", c.emit("Unsqueeze", kinds, c.ints(1)), every), by_class, low)
     most, overlap, least = (c.writer.constant(np.array(each), "limit") for each in (
         np.int64(count), np.float32(p["overlap_thresh"]), np.float32(p["valid_thresh"])))
-    chosen = c.emit("NonMaxSuppression", columns(c, best, p["coord_start"], 4), by_class, most, overlap, least,
+    chosen = c.emit("NonMaxSuppression", with_area(c, best), by_class, most, overlap, least,
                     center_point_box=int(p["in_format"] == "center"))
     places = c.emit("Gather", chosen, c.ints(0, 2), axis=1)
     ones = c.emit("Expand", c.number(1, "float32"), c.emit("Slice", c.emit("Shape", chosen), c.ints(0), c.ints(1)))
@@ -77,6 +77,12 @@ def box_nms(c: Call) -> str:
         made = c.emit("Pad", made, c.ints(0, 0, 0, 0, rows - count, 0), c.writer.constant(
             np.array(-1, c.dtype()), "nothing"))
     return c.emit("Reshape", made, c.emit("Shape", c.inputs[0]))
+
+
+def with_area(c: Call, rows: str) -> str:
+    """The boxes of rows. Those of negative size have none here, as in MXNet; ONNX would exchange their corners."""
+    a, b = (columns(c, rows, c.params["coord_start"] + first, 2) for first in (0, 2))
+    return c.emit("Concat", a, c.emit("Max", b, a if c.params["in_format"] == "corner" else c.number(0)), axis=-1)
 
 
 def changed_format(c: Call, rows: str) -> str:

@@ -9,14 +9,15 @@ import numpy as np
 import mxc
 from mxc.compiler.error import UnsupportedError
 from mxc.compiler.graph.compose import output_name
-from mxc.compiler.graph.graph import Entry, Graph
+from mxc.compiler.graph.graph import Entry, Graph, Node, variable
 from mxc.onnx.extents import axes_of
 from mxc.onnx.mx2onnx import arrange, boxes, elementwise, layers, recurrent, reductions
 from mxc.onnx.mx2onnx.writer import FUNCTIONS, IR_VERSION, OPSET, Call, Converter, GraphWriter, unsupported
 
 TABLE: dict[str, Converter] = {**elementwise.CONVERTERS, **layers.CONVERTERS, **arrange.CONVERTERS,
                                **reductions.CONVERTERS, **recurrent.CONVERTERS, **boxes.CONVERTERS}
-UNREAD = {"SoftmaxOutput", "LinearRegressionOutput", "MAERegressionOutput", "LogisticRegressionOutput"}
+LOSSES = {"SoftmaxOutput", "LinearRegressionOutput", "MAERegressionOutput", "LogisticRegressionOutput"}
+LABEL = "label of this loss"  # no program's variable has a name with a space
 
 
 def model_of(graph: Graph, parameters: Mapping[str, np.ndarray], shapes: Mapping[str, tuple[int | str, ...]],
@@ -27,7 +28,8 @@ def model_of(graph: Graph, parameters: Mapping[str, np.ndarray], shapes: Mapping
     text is free, and has that name in the model. Raises UnsupportedError with all operators and parameters of operators
     that ONNX has no counterpart of, MXNetError where shapes do not fit.
     """
-    writer = GraphWriter(graph, dict(parameters), dict(shapes), dict(dtypes))
+    writer = GraphWriter(without_labels(graph), dict(parameters), dict(shapes), dict(dtypes))
+    graph = writer.graph
     for node in graph.variables:
         writer.names[Entry(node)] = node.name
     faults = [unsupported(node, "this operator") for node in graph.nodes
@@ -44,13 +46,25 @@ def model_of(graph: Graph, parameters: Mapping[str, np.ndarray], shapes: Mapping
     return _model(writer)
 
 
+def without_labels(graph: Graph) -> Graph:
+    """The graph, in which each loss reads a variable of its own as label: in inference it is not looked at, nor is what
+    would compute it."""
+    copies: dict[Entry, Entry] = {}
+    for node in graph.nodes:
+        inputs = [copies[entry] for entry in node.inputs]
+        if node.op is not None and node.op.name in LOSSES:
+            inputs[1:] = [Entry(variable(f"{node.name}_{LABEL}"))]
+        copy = node if node.op is None else Node(node.op, node.name, node.attrs, node.params, inputs)
+        copies.update({Entry(node, i): Entry(copy, i) for i in range(node.num_outputs)})
+    return Graph([copies[entry] for entry in graph.outputs])
+
+
 def read_inputs(graph: Graph) -> list[str]:
     """The variables that the graph's values depend on in inference: all but the labels of losses."""
-    labels = {entry.node for node in graph.nodes if node.op is not None and node.op.name in UNREAD
+    pruned = without_labels(graph)
+    labels = {entry.node for node in pruned.nodes if node.op is not None and node.op.name in LOSSES
               for entry in node.inputs[1:]}
-    used = {entry.node for node in graph.nodes if node.op is not None and node.op.name not in UNREAD
-            for entry in node.inputs} | {entry.node for entry in graph.outputs}
-    return [node.name for node in graph.variables if node not in labels or node in used]
+    return [node.name for node in pruned.variables if node not in labels]
 
 
 def _model(writer: GraphWriter) -> Any:
@@ -68,7 +82,7 @@ def _model(writer: GraphWriter) -> Any:
     for name in writer.parameters:
         if name in needed:
             writer.initializers[name] = writer.parameters[name]
-    initializers = [writer.onnx.numpy_helper.from_array(np.ascontiguousarray(array), name)
+    initializers = [writer.onnx.numpy_helper.from_array(np.asarray(array, order="C"), name)
                     for name, array in writer.initializers.items() if name in needed]
     inputs = [_described(writer, name, writer.inputs[name], writer.dtype(Entry(node)))
               for node in graph.variables for name in [node.name] if name in writer.inputs]
