@@ -58,10 +58,40 @@ def matmul(c: Call) -> Tensor:
 
 
 def product_extents(a: Extents, b: Extents) -> Extents:
-    """Both shapes of a product of matrices."""
-    first, second = (np.matmul(np.broadcast_to(np.int8(0), a[i]), np.broadcast_to(np.int8(0), b[i])).shape
-                     for i in (0, 1))
-    return first, second
+    """Both shapes of a product of matrices; a vector is a row on the left and a column on the right, and goes."""
+    made = []
+    for left, right in zip(a, b, strict=True):
+        batch = np.broadcast_shapes(left[:-2], right[:-2])
+        made.append((*batch, *left[-2:-1], *(right[-1:] if len(right) > 1 else ())))
+    return made[0], made[1]
+
+
+def einsum(c: Call) -> Tensor:
+    """A sum of products of two tensors as a product of matrices: axes of both are batches or summed, others rows or
+    columns."""
+    text = c.attr("equation").replace(" ", "")
+    terms, arrow, out = text.partition("->")
+    letters = terms.split(",")
+    fine = bool(arrow) and len(letters) == 2 and text.replace("->", "").replace(",", "").isalpha() and all(
+        len(set(each)) == len(each) for each in (*letters, out)) and set(out) <= set(terms) and all(
+        each in out or each in letters[0] and each in letters[1] for each in set(terms) - {","})
+    c.refuse_unless(fine, "equation")
+    left, right = letters
+    batch = [each for each in left if each in right and each in out]
+    summed = [each for each in left if each in right and each not in out]
+    rows, columns = ([each for each in term if each not in other] for term, other in ((left, right), (right, left)))
+    a, b = c.tensors()
+    sizes = dict(zip(left + right, axes_of(a.extents) + axes_of(b.extents), strict=True))
+
+    def flat(tensor: Tensor, term: str, *groups: list[str]) -> Tensor:
+        turned = c.transpose(tensor, [term.index(each) for group in groups for each in group])
+        first, second = (tuple(elements(tuple(sizes[each][i] for each in group)) for group in groups) for i in (0, 1))
+        return c.reshape(turned, (first, second))
+
+    made = c.op("batch_dot", flat(a, left, batch, rows, summed), flat(b, right, batch, summed, columns))
+    order = [*batch, *rows, *columns]
+    first, second = (tuple(sizes[each][i] for each in order) for i in (0, 1))
+    return c.transpose(c.reshape(made, (first, second)), [order.index(each) for each in out])
 
 
 def only_output(c: Call) -> None:
@@ -188,7 +218,8 @@ def along_axis(c: Call, data: Tensor, axis: int, matrix: np.ndarray, mode: str) 
 
 
 CONVERTERS: dict[str, Converter] = {
-    "Gemm": gemm, "MatMul": matmul, "BatchNormalization": batch_norm, "InstanceNormalization": instance_norm,
+    "Gemm": gemm, "MatMul": matmul, "Einsum": einsum, "BatchNormalization": batch_norm,
+    "InstanceNormalization": instance_norm,
     "LayerNormalization": layer_norm, "GroupNormalization": group_norm, "LRN": lrn,
     "LpNormalization": lp_normalization, "Softmax": softmax("softmax"), "LogSoftmax": softmax("log_softmax"),
     "Resize": resize,

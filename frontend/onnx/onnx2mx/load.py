@@ -76,7 +76,8 @@ def prepared(model: Any) -> Any:
             raise UnsupportedError(f"the model has opset {opset_of(model)}, and onnx cannot convert it to {OLDEST}: "
                                    f"{' '.join(str(error).split())}") from None
     own = [(FUNCTIONS, each.name) for each in model.functions if each.domain == FUNCTIONS]
-    model = onnx.inliner.inline_selected_functions(model, own, exclude=True)
+    if len(own) < len(model.functions):
+        model = onnx.inliner.inline_selected_functions(model, own, exclude=True)
     made_of = {node.op_type for node in model.graph.node if node.domain in DOMAINS and node.op_type not in TABLE
                and node.op_type not in CONSTANT and has_body(onnx, node.op_type, opset_of(model))}
     if made_of:

@@ -13,6 +13,7 @@ from mxc.compiler.graph.graph import Entry
 from mxc.compiler.ops import table
 from mxc.compiler.ops.infer import infer_node
 from mxc.onnx.extents import Extents, FreeDimensions, Shape, Sizes, axes_of, is_fixed, reshape_codes
+from mxc.onnx.package import onnx_package
 from mxc.symbol import Symbol, Variable
 from mxc.symbol.construct import apply
 
@@ -190,8 +191,13 @@ class Call:
         return self.attributes.get(name, default)
 
     def attributes_read(self) -> None:
-        """Raise UnsupportedError for attributes that the converter has not looked at: they mean something."""
-        unread = [name for name in self.attributes if name not in self.read]
+        """Raise UnsupportedError for attributes that the converter has not looked at, unless they have the values that
+        they have when they are left out."""
+        onnx = onnx_package("import_model")
+        known = onnx.defs.get_schema(self.op_type, self.opset).attributes
+        unread = [each.name for each in self.node.attribute if each.name not in self.read and not (
+            each.name in known and onnx.helper.get_attribute_value(each) == onnx.helper.get_attribute_value(
+                known[each.name].default_value))]
         if unread:
             self.refuse(f"the attribute{'s' * (len(unread) > 1)} {', '.join(unread)}")
 
