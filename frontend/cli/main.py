@@ -27,6 +27,7 @@ COMMANDS = {  # name, which is also its module's, and what it does
     "profile": "show where a run's time goes, kernel by kernel",
     "verify": "compare a compiled model with the reference interpreter",
     "inspect": "show a model's layers, graph, fusion groups, plan or memory",
+    "convert": "convert models from and to ONNX, and parameters to other kinds of files",
     "cache": "list, explain, check, prune or clear the kernels that are kept",
     "doctor": "tell what works on this machine, what is missing, and what to do",
     "ops": "list the operators, or show one",

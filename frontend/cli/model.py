@@ -26,7 +26,8 @@ def add_model_arguments(parser: argparse.ArgumentParser, artifacts: bool = True)
     parser.add_argument("model", metavar="MODEL" if artifacts else "SYMBOL.json", help="the model's graph, "
                         "NAME-symbol.json" + (", or an artifact, NAME.mxc, that `mxc compile -o` made" * artifacts))
     parser.add_argument("--params", metavar="FILE",
-                        help="its parameters (default: the NAME-0000.params of the highest number beside it)")
+                        help="its parameters: .params, .npz or .safetensors (default: the NAME-0000.params of the highest "
+                        "number beside it)")
     parser.add_argument("--shape", action="append", default=[], metavar="NAME=D,D,...",
                         help="shape of an input, as data=1,3,224,224; may be repeated")
     parser.add_argument("--dtype", action="append", default=[], metavar="NAME=DTYPE",
@@ -105,15 +106,12 @@ def load_parameters(path: str | None, states: list[str]) -> tuple[dict[str, Any]
 
     states: the names of auxiliary states, for files whose names have no `arg:` or `aux:`.
     """
-    import mxc as mx
+    from mxc import parameter_files
 
     arguments: dict[str, Any] = {}
     auxiliary: dict[str, Any] = {}
     if path is not None:
-        loaded = mx.nd.load(path)
-        if not isinstance(loaded, dict):
-            raise ModelFileError(path, "a list of arrays without names; expected names such as arg:fc1_weight")
-        for key, array in loaded.items():
+        for key, array in parameter_files.load(path).items():
             kind, colon, name = key.partition(":")
             if not colon:
                 kind, name = "aux" if key in states else "arg", key

@@ -61,10 +61,9 @@ def run(options: argparse.Namespace) -> int:
 def save(path: str, arrays: dict[str, np.ndarray]) -> None:
     """Write arrays as .npz, or one as .npy. Raises UsageError for several as .npy, FileAccessError when the file system
     does not allow it."""
-    import zipfile
-
     import numpy as np
 
+    from mxc.parameter_files import write_npz
     from mxc.runtime.whole_file import replacing
 
     single = path.lower().endswith(".npy")
@@ -75,10 +74,7 @@ def save(path: str, arrays: dict[str, np.ndarray]) -> None:
         if single:
             np.save(file, next(iter(arrays.values())))
             return
-        with zipfile.ZipFile(file, "w") as archive:  # np.savez takes no array that is called `file`
-            for name, array in arrays.items():
-                with archive.open(f"{name}.npy", "w", force_zip64=True) as entry:
-                    np.lib.format.write_array(entry, array, allow_pickle=False)
+        write_npz(file, arrays)
 
 
 def describe(output: np.ndarray, top: int) -> dict[str, Any]:

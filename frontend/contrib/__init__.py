@@ -1,5 +1,7 @@
-"""Parts beside the others whose interface may change: `mx.contrib`. There is `amp`, as far as packages ask for it.
+"""Parts beside the others whose interface may change: `mx.contrib`. There are `onnx`, and `amp` as far as packages
+ask for it.
 
-Begin with `amp/amp.py`. Programs import it by its name, `from mxc.contrib import amp`; mxc itself does not.
+Begin with `onnx/import_model.py`. Programs import them by their names, `from mxc.contrib import onnx`; mxc's command
+`convert` does too.
 """
 __all__: list[str] = []

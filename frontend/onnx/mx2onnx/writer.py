@@ -173,7 +173,7 @@ class Call:
     def fixed_shape(self, extents: Extents) -> Shape:
         """A shape that has no free dimension. Raises UnsupportedError when it has."""
         if not is_fixed(extents):
-            self.refuse("a free dimension here; give all sizes with --shape")
+            self.refuse("a free dimension here; give all sizes as numbers")
         return extents[0]
 
     def dtype(self, i: int = 0) -> str:
@@ -246,7 +246,7 @@ class Call:
         for sizes in axes_of(extents):
             part = self.writer.size(sizes, self.node.name)
             if part is None:
-                self.refuse("a size that is computed of free dimensions; give all sizes with --shape")
+                self.refuse("a size that is computed of free dimensions; give all sizes as numbers")
             parts.append(part)
         return self.emit("Concat", *parts, axis=0)
 

@@ -108,7 +108,7 @@ def bound(c: Call, places: list[int], sizes: Sizes, open_end: Sizes) -> int | No
         return places[0]
     if places[0] - sizes[0] == places[1] - sizes[1]:
         return places[0] - sizes[0]
-    c.refuse("a slice that depends on a free dimension; give all sizes with --shape")
+    c.refuse("a slice that depends on a free dimension; give all sizes as numbers")
 
 
 def natural(c: Call, indices: Tensor, size: int) -> Tensor:

@@ -102,7 +102,7 @@ def opset_of(model: Any) -> int:
 def described_shape(value: Any) -> list[int | str]:
     """The shape of an input; a dimension without a size has a name."""
     if not value.type.HasField("tensor_type") or not value.type.tensor_type.HasField("shape"):
-        raise UnsupportedError(f"input {value.name!r}: the model does not say its shape; give it with --shape")
+        raise UnsupportedError(f"input {value.name!r}: the model does not say its shape; give it")
     return [d.dim_value if d.HasField("dim_value") and d.dim_value > 0 else d.dim_param or f"{value.name}_{i}"
             for i, d in enumerate(value.type.tensor_type.shape.dim)]
 

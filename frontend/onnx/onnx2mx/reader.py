@@ -116,15 +116,9 @@ class Reader:
         axes = [axis for axis, (a, b) in enumerate(axes_of(tensor.extents)) if a != b]
         once = [np.asarray(each) for each in tensor.arrays]
         for axis in axes:
-            for i, array in enumerate(once):
-                part = array.take([0], axis) if array.shape[axis] else array
-                if not (part == array).all():
-                    raise UnsupportedError(f"tensor {tensor.name!r} depends on {self.free_names()}: give all sizes "
-                                           "with --shape")
-                once[i] = part
+            once = [array.take([0], axis) if (array.take([0], axis) == array).all() else array for array in once]
         if once[0].shape != once[1].shape or not np.array_equal(*once):
-            raise UnsupportedError(f"tensor {tensor.name!r} depends on {self.free_names()}: give all sizes with "
-                                   "--shape")
+            raise UnsupportedError(f"tensor {tensor.name!r} depends on {self.free_names()}: give all sizes as numbers")
         made = self.add_constant(f"{tensor.name}_once", (once[0], once[0]))
         return self.symbol(self.spread(made, tensor.extents, tensor.name))
 
@@ -148,7 +142,7 @@ class Reader:
         for tensor in self.inputs:
             if sizes in axes_of(tensor.extents):
                 return tensor, axes_of(tensor.extents).index(sizes)
-        raise UnsupportedError(f"a size that is computed of {self.free_names()}: give all sizes with --shape")
+        raise UnsupportedError(f"a size that is computed of {self.free_names()}: give all sizes as numbers")
 
     def free_names(self) -> str:
         """The free dimensions, for messages."""
@@ -251,7 +245,7 @@ class Call:
     def fixed(self, sizes: Sizes, what: str) -> int:
         """A size that is not free. Raises UnsupportedError for one that is."""
         if sizes[0] != sizes[1]:
-            self.refuse(f"a free size of {what}; give all sizes with --shape")
+            self.refuse(f"a free size of {what}; give all sizes as numbers")
         return sizes[0]
 
     # -- making nodes
@@ -289,7 +283,7 @@ class Call:
         codes = reshape_codes(tensor.extents, target)
         if codes is None:
             self.refuse(f"a reshape of {tensor.shape} to {target[0]}, of which several dimensions are free; give all "
-                        "sizes with --shape")
+                        "sizes as numbers")
         return self.op("Reshape", tensor, shape=codes)
 
     def transpose(self, tensor: Tensor, axes: Sequence[int]) -> Tensor:

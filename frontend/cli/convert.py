@@ -1,0 +1,156 @@
+"""`mxc convert`: models from and to ONNX, and parameters from one kind of file to another."""
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from mxc.cli.model import UsageError, check_names, listed, parse_dtypes, parse_pairs, progress, read_model
+from mxc.cli.tables import print_facts, print_json
+
+DESCRIPTION = """Convert a model from ONNX (IN.onnx; OUT gets NAME-symbol.json and NAME-0000.params) or to ONNX
+(OUT.onnx; IN is NAME-symbol.json or an artifact), or a file of parameters (.params, .npz, .safetensors) to another
+kind. What is converted follows from how the names end."""
+EXAMPLES = """
+  mxc convert net.onnx net
+  mxc convert net.onnx net --shape data=1,3,224,224
+  mxc convert net-symbol.json net.onnx --shape data=batch,3,224,224
+  mxc convert net-0000.params net.safetensors"""
+SYMBOL = "-symbol.json"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of `mxc convert`."""
+    parser.add_argument("source", metavar="IN", help="NAME.onnx, NAME-symbol.json, an artifact NAME.mxc, or a file of "
+                        "parameters: .params, .npz or .safetensors")
+    parser.add_argument("target", metavar="OUT", help="of IN.onnx: NAME or NAME-symbol.json; else NAME.onnx, or a "
+                        "file of parameters")
+    parser.add_argument("--params", metavar="FILE", help="parameters of NAME-symbol.json: .params, .npz or "
+                        ".safetensors (default: the NAME-0000.params of the highest number beside it)")
+    parser.add_argument("--shape", action="append", default=[], metavar="NAME=D,D,...",
+                        help="shape of an input, as data=1,3,224,224; a word in place of a number, as in "
+                        "data=batch,3,224,224, is a size that stays free; may be repeated")
+    parser.add_argument("--dtype", action="append", default=[], metavar="NAME=DTYPE",
+                        help="dtype of an input of NAME-symbol.json, as data=float16; may be repeated")
+    parser.add_argument("--json", action="store_true", help="print the result as JSON")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Convert, and print what was written."""
+    from mxc.parameter_files import ENDINGS, is_parameter_file
+
+    source, target = options.source, options.target
+    shapes = parse_free_shapes(options.shape)
+    with progress(f"converting {source}"):
+        if is_parameter_file(source):
+            if not is_parameter_file(target):
+                raise UsageError(f"{target}: parameters are written to files that end in {', '.join(ENDINGS)}")
+            refuse_options(options, ("params", "shape", "dtype"), "parameters")
+            facts = convert_parameters(source, target)
+        elif source.lower().endswith(".onnx"):
+            if target.lower().endswith((".onnx", *ENDINGS)):
+                raise UsageError(f"{target}: a model from ONNX is written as NAME{SYMBOL} and NAME-0000.params; give "
+                                 "NAME")
+            refuse_options(options, ("params", "dtype"), "a model from ONNX")
+            facts = from_onnx(source, target, shapes)
+        elif target.lower().endswith(".onnx"):
+            facts = to_onnx(options, shapes)
+        else:
+            raise UsageError(f"{source} to {target}: one of them ends in .onnx, or both in one of "
+                             f"{', '.join(ENDINGS)}")
+    if options.json:
+        print_json(facts)
+    else:
+        print_facts({name: text(value) for name, value in facts.items()})
+    return 0
+
+
+def refuse_options(options: argparse.Namespace, names: tuple[str, ...], what: str) -> None:
+    """Raise UsageError for an option that this conversion has no use for."""
+    for name in names:
+        if getattr(options, name):
+            raise UsageError(f"--{name}: the conversion of {what} has no use for it")
+
+
+def parse_free_shapes(texts: list[str]) -> dict[str, tuple[int | str, ...]]:
+    """`NAME=D,D,...` options as shapes; a word is a free dimension. Raises UsageError for what is neither."""
+    shapes: dict[str, tuple[int | str, ...]] = {}
+    for name, given in parse_pairs(texts, "shape").items():
+        parts = [part.strip() for part in given.split(",")]
+        if not all(part.isidentifier() or (part.isdecimal() and int(part) > 0) for part in parts):
+            raise UsageError(f"--shape {name}={given}: expected numbers of at least 1, or words for sizes that stay "
+                             f"free, as {name}=batch,3,224,224")
+        shapes[name] = tuple(int(part) if part.isdecimal() else part for part in parts)
+    return shapes
+
+
+def text(value: Any) -> str:
+    """A fact for people: shapes as they are written, lists with commas."""
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {'x'.join(map(str, shape))}" for name, shape in value.items())
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def convert_parameters(source: str, target: str) -> dict[str, Any]:
+    """Write a file of parameters as one of another kind; what was written."""
+    from mxc import parameter_files
+
+    arrays = parameter_files.load(source)
+    parameter_files.save(target, arrays)
+    return {"written": [target], "arrays": len(arrays)}
+
+
+def from_onnx(source: str, target: str, shapes: dict[str, tuple[int | str, ...]]) -> dict[str, Any]:
+    """Write an ONNX model as a symbol and parameters; what was written."""
+    from mxc.checkpoints import checkpoint_paths, save_checkpoint
+    from mxc.compiler.error import ArgumentError
+    from mxc.contrib.onnx import import_model
+
+    prefix = target.removesuffix(".json").removesuffix("-symbol")
+    try:
+        symbol, arguments, states = import_model(source, shapes)
+    except ArgumentError as error:
+        raise UsageError(f"--shape: {error}") from None
+    save_checkpoint(prefix, 0, symbol, arguments, states)
+    paths = checkpoint_paths(prefix, 0)
+    described = symbol.attr_dict()
+    inputs = {name: described.get(name, {}).get("__shape__", "()").strip("()").replace(" ", "").strip(",").split(",")
+              for name in symbol.list_inputs() if name not in arguments and name not in states}
+    return {"written": [paths.symbol, paths.params], "operators": operators(symbol),
+            "parameters": len(arguments) + len(states),
+            "inputs": {name: [int(d) or "?" for d in shape if d] for name, shape in inputs.items()},
+            "outputs": symbol.list_outputs()}
+
+
+def to_onnx(options: argparse.Namespace, shapes: dict[str, tuple[int | str, ...]]) -> dict[str, Any]:
+    """Write a symbol and its parameters as an ONNX model; what was written."""
+    from mxc.compiler.error import ModelFileError
+    from mxc.onnx.export_model import export_model
+    from mxc.onnx.mx2onnx.export import read_inputs
+    from mxc.onnx.mx2onnx.writer import OPSET
+
+    if not options.source.lower().endswith((".json", ".mxc")):
+        raise UsageError(f"{options.source}: expected a model, NAME{SYMBOL} or NAME.mxc")
+    compiled: dict[str, tuple[int, ...]] = {}  # the shapes that an artifact was compiled for
+    symbol, path, arguments, states = read_model(
+        argparse.Namespace(model=options.source, params=options.params, dtype=options.dtype), compiled)
+    shapes = {**compiled, **shapes}
+    names = [name for name in read_inputs(symbol.graph) if name not in arguments and name not in states]
+    check_names(shapes, [*names, *compiled], options.source)
+    missing = [name for name in names if name not in shapes]
+    if missing and path is None:
+        raise ModelFileError(options.source, "there is no NAME-0000.params beside it\ngive the file with --params")
+    if missing:
+        raise UsageError(f"{options.source}: the shape of {listed(missing)} is not known\n"
+                         f"give it: --shape {missing[0]}=D,D,...")
+    dtypes = parse_dtypes(options.dtype)
+    check_names(dtypes, names, options.source)
+    export_model(symbol, {**arguments, **states}, shapes, [dtypes.get(name, "float32") for name in names],
+                 options.target)
+    return {"written": [options.target], "opset": OPSET, "operators": operators(symbol),
+            "parameters": len(arguments) + len(states), "inputs": {name: list(shapes[name]) for name in names},
+            "outputs": symbol.list_outputs()}
+
+
+def operators(symbol: Any) -> int:
+    """How many operators a symbol has."""
+    return sum(node.op is not None for node in symbol.graph.nodes)
