@@ -78,15 +78,24 @@ def square(c: Call) -> str:
     return c.emit("Mul", c.inputs[0], c.inputs[0])
 
 
-def of_magnitude(op_type: str, added: float = 0.0) -> Converter:
-    """The sign times a rounding of the magnitude, to which `added` is added before."""
-    def convert(c: Call) -> str:
-        magnitude = c.emit("Abs", c.inputs[0])
-        if added:
-            magnitude = c.emit("Add", magnitude, c.number(added))
-        return c.emit("Mul", c.emit("Sign", c.inputs[0]), c.emit(op_type, magnitude))
+def truncated(c: Call) -> str:
+    return c.emit("Mul", c.emit("Sign", c.inputs[0]), c.emit("Floor", c.emit("Abs", c.inputs[0])))
 
-    return convert
+
+def rounded(c: Call) -> str:
+    """Halves away from zero; ONNX rounds them to even numbers."""
+    magnitude = c.emit("Abs", c.inputs[0])
+    below = c.emit("Floor", magnitude)
+    up = c.emit("GreaterOrEqual", c.emit("Sub", magnitude, below), c.number(0.5))
+    nearest = c.emit("Where", up, c.emit("Add", below, c.number(1)), below)
+    return c.emit("Mul", c.emit("Sign", c.inputs[0]), nearest)
+
+
+def rounded_down(c: Call) -> str:
+    """Halves to the smaller number."""
+    below, above = c.emit("Floor", c.inputs[0]), c.emit("Ceil", c.inputs[0])
+    down = c.emit("LessOrEqual", c.emit("Sub", c.inputs[0], below), c.emit("Sub", above, c.inputs[0]))
+    return c.emit("Where", down, below, above)
 
 
 def cube_root(c: Call) -> str:
@@ -186,7 +195,7 @@ ACTIVATIONS = {"relu": "Relu", "sigmoid": "Sigmoid", "softrelu": "Softplus", "so
 NAMED = {
     "_copy": "Identity", "BlockGrad": "Identity", "make_loss": "Identity", "MakeLoss": "Identity",
     "LinearRegressionOutput": "Identity", "MAERegressionOutput": "Identity", "LogisticRegressionOutput": "Sigmoid",
-    "negative": "Neg", "abs": "Abs", "sign": "Sign", "rint": "Round", "ceil": "Ceil", "floor": "Floor", "sqrt": "Sqrt",
+    "negative": "Neg", "abs": "Abs", "sign": "Sign", "ceil": "Ceil", "floor": "Floor", "sqrt": "Sqrt",
     "reciprocal": "Reciprocal", "exp": "Exp", "log": "Log", "sin": "Sin", "cos": "Cos", "tan": "Tan", "arcsin": "Asin",
     "arccos": "Acos", "arctan": "Atan", "sinh": "Sinh", "cosh": "Cosh", "tanh": "Tanh", "arcsinh": "Asinh",
     "arccosh": "Acosh", "arctanh": "Atanh", "erf": "Erf", "sigmoid": "Sigmoid", "relu": "Relu", "softsign": "Softsign",
@@ -215,8 +224,8 @@ CONVERTERS: dict[str, Converter] = {
     "_mod": remainder(), "broadcast_mod": remainder(), "_mod_scalar": remainder(), "_rmod_scalar": remainder(True),
     "_hypot": hypot, "broadcast_hypot": hypot, "_hypot_scalar": hypot,
     "add_n": pairwise("Sum"), "where": where, "logical_not": logical_not, "Cast": cast, "amp_cast": cast, "clip": clip,
-    "square": square, "rsqrt": inverted(named("Sqrt")), "round": of_magnitude("Floor", 0.5),
-    "trunc": of_magnitude("Floor"), "fix": of_magnitude("Floor"), "cbrt": cube_root, "rcbrt": inverted(cube_root),
+    "square": square, "rsqrt": inverted(named("Sqrt")), "round": rounded, "rint": rounded_down, "trunc": truncated,
+    "fix": truncated, "cbrt": cube_root, "rcbrt": inverted(cube_root),
     "expm1": plus(-1, "Exp"), "log1p": plus(1, "Log", first=True), "log2": times(1 / math.log(2), "Log"),
     "log10": times(1 / math.log(10), "Log"), "degrees": times(180 / math.pi), "radians": times(math.pi / 180),
     "hard_sigmoid": hard_sigmoid, "Activation": activation, "LeakyReLU": leaky_relu, "smooth_l1": smooth_l1,

@@ -104,8 +104,10 @@ def pooling(c: Call) -> str:
     channels_first(c)
     kind, axes = c.params["pool_type"], range(2, c.rank())
     c.refuse_unless(c.params["pooling_convention"] != "same" or c.params["global_pool"], "pooling_convention")
+    if kind == "lp" and c.params["p_value"] == 1:
+        kind = "sum"  # of the values as they are; ONNX takes their magnitudes
     if kind == "lp":
-        c.refuse_unless(bool(c.params["p_value"]), "p_value")
+        c.refuse_unless(c.params["p_value"] == 2, "p_value")
     if c.params["global_pool"]:
         if kind == "sum":
             return c.emit("ReduceSum", c.inputs[0], c.ints(*axes), keepdims=1)

@@ -175,6 +175,16 @@ def hard_swish(c: Call) -> Tensor:
     return c.op("elemwise_mul", c.tensor(), gate)
 
 
+def rounded(c: Call) -> Tensor:
+    """Halves to even numbers; MXNet's rint has them at the smaller one."""
+    below = c.op("floor", c.tensor())
+    rest = c.op("elemwise_sub", c.tensor(), below)
+    is_odd = c.op("_mod_scalar", below, scalar=2)
+    half = c.op("elemwise_mul", c.op("_equal_scalar", rest, scalar=0.5), is_odd)
+    up = c.op("elemwise_add", c.op("_greater_scalar", rest, scalar=0.5), half)
+    return c.op("elemwise_add", below, up)
+
+
 def is_nan(c: Call) -> Tensor:
     return c.op("_not_equal", c.tensor(), c.tensor())
 
@@ -197,7 +207,7 @@ def dropout(c: Call) -> list[Tensor]:
 
 NAMED = {
     "Abs": "abs", "Neg": "negative", "Exp": "exp", "Log": "log", "Sqrt": "sqrt", "Reciprocal": "reciprocal",
-    "Sigmoid": "sigmoid", "Erf": "erf", "Floor": "floor", "Ceil": "ceil", "Round": "rint", "Sign": "sign",
+    "Sigmoid": "sigmoid", "Erf": "erf", "Floor": "floor", "Ceil": "ceil", "Sign": "sign",
     "Sin": "sin", "Cos": "cos", "Tan": "tan", "Asin": "arcsin", "Acos": "arccos", "Atan": "arctan", "Sinh": "sinh",
     "Cosh": "cosh", "Tanh": "tanh", "Asinh": "arcsinh", "Acosh": "arccosh", "Atanh": "arctanh", "Not": "logical_not",
     "Identity": "_copy", "Softsign": "softsign",
@@ -212,6 +222,7 @@ CONVERTERS: dict[str, Converter] = {
     "HardSigmoid": with_attributes("hard_sigmoid", {"alpha": 0.2, "beta": 0.5}, alpha="alpha", beta="beta"),
     "HardSwish": hard_swish, "Sum": over_all("add"), "Mean": mean, "Max": over_all("maximum"),
     "Min": over_all("minimum"), "And": logical("and"), "Or": logical("or"), "Xor": logical("xor"), "Pow": power,
+    "Round": rounded,
     "Mod": remainder, "Where": where, "Clip": clip, "Cast": cast, "CastLike": cast_like, "IsNaN": is_nan,
     "IsInf": is_infinite, "Dropout": dropout,
 }

@@ -81,6 +81,9 @@ def prepared(model: Any) -> Any:
     made_of = {node.op_type for node in model.graph.node if node.domain in DOMAINS and node.op_type not in TABLE
                and node.op_type not in CONSTANT and has_body(onnx, node.op_type, opset_of(model))}
     if made_of:
+        for node in model.graph.node:
+            if node.domain in DOMAINS and node.op_type in made_of:
+                add_defaults(onnx, node, opset_of(model))
         model = onnx.inliner.inline_selected_functions(model, [("", name) for name in made_of],
                                                        inline_schema_functions=True)
     return model
@@ -92,6 +95,14 @@ def has_body(onnx: Any, op_type: str, opset: int) -> bool:
         return False
     schema = onnx.defs.get_schema(op_type, opset)
     return bool(schema.has_function or schema.has_context_dependent_function)
+
+
+def add_defaults(onnx: Any, node: Any, opset: int) -> None:
+    """Give a node the attributes that it leaves out: the bodies of operators refer to all."""
+    there = {each.name for each in node.attribute}
+    for name, attribute in onnx.defs.get_schema(node.op_type, opset).attributes.items():
+        if name not in there and attribute.default_value.type:
+            node.attribute.append(attribute.default_value)
 
 
 def opset_of(model: Any) -> int:

@@ -77,10 +77,11 @@ class Reader:
         return made
 
     def add_input(self, name: str, shape: Sequence[int | str], dtype: str) -> None:
-        """An input of the graph; a dimension that is a text is free."""
+        """An input of the graph; a dimension that is a text is free. One without axes has one element here."""
+        shape = shape or (1,)
         extents = self.free.extents(shape)
         known = tuple(d if isinstance(d, int) else 0 for d in shape)
-        made = Variable(self.unused(name), shape=known or None, dtype=None if dtype == "float32" else dtype)
+        made = Variable(self.unused(name), shape=known, dtype=None if dtype == "float32" else dtype)
         tensor = Tensor(name, extents, dtype, made)
         self.tensors[name] = tensor
         self.inputs.append(tensor)

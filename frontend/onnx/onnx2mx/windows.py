@@ -113,14 +113,19 @@ def ceil_ends(c: Call, window: Window) -> Numbers:
 def max_pool(c: Call) -> list[Tensor]:
     if len(c.node.output) > 1 and c.node.output[1]:
         c.refuse("the output Indices")
-    return [pool(c, "max", float(np.finfo(c.tensor().dtype).min))]
+    return [pool(c, c.tensor(), "max", float(np.finfo(c.tensor().dtype).min))]
 
 
-def pool(c: Call, kind: str, value: float, **params: object) -> Tensor:
+def magnitudes(c: Call) -> Tensor:
+    """The data of a norm: MXNet takes powers of the values as they are, so odd ones need what is not below 0."""
+    return c.tensor() if c.attr("p", 2) == 2 else c.op("abs", c.tensor())
+
+
+def pool(c: Call, data: Tensor, kind: str, value: float, **params: object) -> Tensor:
     """A pooling whose result does not change when `value` is padded."""
     window = window_of(c, tuple(c.attr("kernel_shape")))
     c.refuse_unless(max(window.dilate) == 1, "dilations")
-    data, pad, ends = c.tensor(), window.begins, ceil_ends(c, window)
+    pad, ends = window.begins, ceil_ends(c, window)
     if ends != pad:
         data, pad = padded(c, data, pad, ends, value), (0,) * len(pad)
     return c.op("Pooling", data, pool_type=kind, kernel=window.kernel, stride=window.stride, pad=pad, **params)
@@ -150,14 +155,14 @@ def average_pool(c: Call) -> Tensor:
 
 
 def lp_pool(c: Call) -> Tensor:
-    return pool(c, "lp", 0, p_value=c.attr("p", 2))
+    return pool(c, magnitudes(c), "lp", 0, p_value=c.attr("p", 2))
 
 
 def global_pool(kind: str) -> Converter:
     """A pooling over all spatial axes."""
     def convert(c: Call) -> Tensor:
         power = {"p_value": c.attr("p", 2)} if kind == "lp" else {}
-        return c.op("Pooling", c.tensor(), pool_type=kind, global_pool=True, kernel=(1,) * (c.tensor().rank - 2),
+        return c.op("Pooling", magnitudes(c) if kind == "lp" else c.tensor(), pool_type=kind, global_pool=True, kernel=(1,) * (c.tensor().rank - 2),
                     **power)
 
     return convert
