@@ -188,6 +188,8 @@ CASES: list[NodeCase] = [
     case("GatherElements", (2, 3), [np.array([[0, -1], [1, 1]])], axis=1),
     case("GatherElements", (2, 3), np.array([[0, -1, 1]]), axis=0),
     case("GatherND", M, [np.array([[0, 1], [-1, 2]])]), case("GatherND", M, np.array([[[0, -1]], [[1, 2]]])),
+    case("GatherND", M, [np.array([[0], [-1]])], batch_dims=1), case("GatherND", M, np.array([[[0]], [[2]]]), batch_dims=1),
+    case("GatherND", M, [np.array([[[0], [1], [-1]], [[2], [3], [0]]])], batch_dims=2),
     case("ScatterND", M, np.array([[1], [0]]), (2, 3, 4)), case("ScatterND", (4,), [np.array([[-1], [1]])], (2,)),
     case("ScatterElements", (2, 3), np.array([[0, -1]]), (1, 2), axis=1),
     case("ScatterElements", (3, 3), [np.array([[1, 0, 2]])], (1, 3), axis=0),

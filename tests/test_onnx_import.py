@@ -151,7 +151,6 @@ REFUSED = {
     "a mode": (case("Pad", (2, 3), i(1, 0, 0, 1), mode="wrap"), "mode='wrap'"),
     "ScatterND with a sum": (case("ScatterND", (4,), i(1, 2).reshape(2, 1), (2,), reduction="add"), "reduction='add'"),
     "indices of a pooling": (case("MaxPool", (1, 1, 4, 4), kernel_shape=[2, 2], outputs=2), "the output Indices"),
-    "batch axes": (case("GatherND", (2, 3), [i(0, 1).reshape(2, 1)], batch_dims=1), "batch_dims=1"),
     "a reversed ArgMax": (case("ArgMax", (2, 3), select_last_index=1), "select_last_index=1"),
     "an einsum of one": (case("Einsum", (3, 3), equation="ii->i"), "equation='ii->i'"),
 }

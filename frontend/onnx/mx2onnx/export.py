@@ -11,11 +11,12 @@ from mxc.compiler.error import UnsupportedError
 from mxc.compiler.graph.compose import output_name
 from mxc.compiler.graph.graph import Entry, Graph, Node, variable
 from mxc.onnx.extents import axes_of
-from mxc.onnx.mx2onnx import arrange, boxes, elementwise, layers, recurrent, reductions
-from mxc.onnx.mx2onnx.writer import FUNCTIONS, IR_VERSION, OPSET, Call, Converter, GraphWriter, unsupported
+from mxc.onnx.mx2onnx import arrange, boxes, elementwise, layers, recurrent, reductions, sequences
+from mxc.onnx.mx2onnx.writer import FUNCTIONS, IR_VERSION, OPSET, Converter, GraphWriter, unsupported
 
 TABLE: dict[str, Converter] = {**elementwise.CONVERTERS, **layers.CONVERTERS, **arrange.CONVERTERS,
-                               **reductions.CONVERTERS, **recurrent.CONVERTERS, **boxes.CONVERTERS}
+                               **reductions.CONVERTERS, **recurrent.CONVERTERS, **boxes.CONVERTERS,
+                               **sequences.CONVERTERS}
 LOSSES = {"SoftmaxOutput", "LinearRegressionOutput", "MAERegressionOutput", "LogisticRegressionOutput"}
 LABEL = "label of this loss"  # no program's variable has a name with a space
 
@@ -28,8 +29,10 @@ def model_of(graph: Graph, parameters: Mapping[str, np.ndarray], shapes: Mapping
     text is free, and has that name in the model. Raises UnsupportedError with all operators and parameters of operators
     that ONNX has no counterpart of, MXNetError where shapes do not fit.
     """
-    writer = GraphWriter(without_labels(graph), dict(parameters), dict(shapes), dict(dtypes))
-    graph = writer.graph
+    graph = without_labels(graph)
+    names = {node.name for node in graph.variables}
+    writer = GraphWriter(graph, {name: array for name, array in parameters.items() if name in names}, dict(shapes),
+                         dict(dtypes))
     for node in graph.variables:
         writer.names[Entry(node)] = node.name
     faults = [unsupported(node, "this operator") for node in graph.nodes
@@ -101,6 +104,3 @@ def _described(writer: GraphWriter, name: str, extents: Any, dtype: str) -> Any:
     helper = writer.onnx.helper
     dims = [a if a == b else writer.free.name((a, b)) for a, b in axes_of(extents)]
     return helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(np.dtype(dtype)), dims)
-
-
-__all__ = ["TABLE", "Call", "model_of", "read_inputs"]

@@ -178,9 +178,19 @@ def tuples_first(c: Call, indices: Tensor, data: Tensor) -> Tensor:
 
 
 def gather_nd(c: Call) -> Tensor:
-    c.refuse_unless(not c.attr("batch_dims", 0), "batch_dims")
+    """Axes of batches, which data and indices share, become indices of their own."""
     data, indices = c.tensors()
-    return c.op("gather_nd", data, tuples_first(c, indices, data))
+    batch = c.attr("batch_dims", 0)
+    if not batch:
+        return c.op("gather_nd", data, tuples_first(c, indices, data))
+    inner = indices.shape[-1]
+    sizes = np.array([c.fixed(axes_of(data.extents)[batch + k], f"axis {batch + k}") for k in range(inner)], np.int64)
+    whole = c.cast(indices, "int64")
+    below = c.op("broadcast_mul", c.op("_lesser_scalar", whole, scalar=0), c.constant(sizes, "sizes"))
+    tuples = c.op("elemwise_add", whole, below)
+    parts = [c.op("slice_axis", positions(c, tuples, k), axis=-1, begin=0, end=1) for k in range(batch)]
+    joined = c.op("Concat", *parts, tuples, dim=-1)
+    return c.op("gather_nd", data, c.transpose(joined, [joined.rank - 1, *range(joined.rank - 1)]))
 
 
 def scatter_nd(c: Call) -> Tensor:
