@@ -1,16 +1,15 @@
 """Files of parameters by name: MXNet's `.params`, NumPy's `.npz`, and `.safetensors` (with the extra of that name)."""
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Mapping
-from typing import BinaryIO
+from typing import Any
 
 import numpy as np
 
 from mxc import ndarray as nd
-from mxc.compiler.error import FileAccessError, ModelFileError, TargetError
+from mxc.compiler.error import ModelFileError, MXNetError, TargetError
 from mxc.ndarray import NDArray
-from mxc.runtime import remote_files
+from mxc.runtime import npz_file, remote_files
 from mxc.runtime.whole_file import replacing
 
 ENDINGS = (".params", ".npz", ".safetensors")
@@ -28,7 +27,7 @@ def load(path: str) -> dict[str, NDArray]:
     dtypes that MXNet does not have, TargetError for `.safetensors` without the package.
     """
     if path.lower().endswith(".npz"):
-        arrays = _load_npz(path)
+        arrays = npz_file.read(path)
     elif path.lower().endswith(".safetensors"):
         arrays = _load_safetensors(path)
     else:
@@ -54,27 +53,7 @@ def save(path: str, arrays: Mapping[str, NDArray]) -> None:
             file.write(content)
         return
     with replacing(path) as file:
-        write_npz(file, values)
-
-
-def write_npz(file: BinaryIO, arrays: Mapping[str, np.ndarray]) -> None:
-    """Write arrays of any names as NumPy's .npz; np.savez takes none that is called `file`."""
-    with zipfile.ZipFile(file, "w") as archive:
-        for name, array in arrays.items():
-            with archive.open(f"{name}.npy", "w", force_zip64=True) as entry:
-                np.lib.format.write_array(entry, array, allow_pickle=False)
-
-
-def _load_npz(path: str) -> dict[str, np.ndarray]:
-    try:
-        with np.load(path, allow_pickle=False) as archive:
-            if not isinstance(archive, np.lib.npyio.NpzFile):
-                raise ModelFileError(path, "expected arrays by name in NumPy's .npz format, got one array")
-            return dict(archive)
-    except OSError as error:
-        raise FileAccessError(path, "read", error) from None
-    except (ValueError, EOFError, zipfile.BadZipFile, AttributeError) as error:
-        raise ModelFileError(path, f"expected arrays by name in NumPy's .npz format ({error})") from None
+        npz_file.write(file, values)
 
 
 def _load_safetensors(path: str) -> dict[str, np.ndarray]:
@@ -86,7 +65,7 @@ def _load_safetensors(path: str) -> dict[str, np.ndarray]:
     return loaded
 
 
-def _safetensors(path: str) -> type:
+def _safetensors(path: str) -> Any:
     try:
         from safetensors import numpy as package
     except ImportError as error:
@@ -100,5 +79,5 @@ def _as_array(path: str, name: str, array: np.ndarray) -> NDArray:
         array = array.astype(np.float32)
     try:
         return nd.array(array, dtype=array.dtype)
-    except Exception as error:
+    except (MXNetError, TypeError) as error:
         raise ModelFileError(path, f"{name}: {error}") from None

@@ -15,7 +15,7 @@ from mxc.cli.main import FAILED, OK, main
 
 NEEDED = ["numpy", "llvmlite", "numba", "pyyaml", "rich"]
 WHAT = ["Python", "mxc", *NEEDED, "CPU", "code generators", "threads", "cache", "a model", "extra image",
-        "extra plot", "extra s3", "extra hdfs", "extra cuda", "GPUs"]
+        "extra plot", "extra s3", "extra hdfs", "extra onnx", "extra safetensors", "extra cuda", "GPUs"]
 # Of all distributions that are installed, importlib.metadata finds those in THERE.
 ALONE = """
 from importlib import metadata

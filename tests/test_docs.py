@@ -106,6 +106,23 @@ def test_the_artifact_guide_runs_and_trains(tmp_path: Path, monkeypatch: pytest.
     np.testing.assert_allclose(bias.asnumpy(), [1.6, -1.6], rtol=1e-6)
 
 
+def test_the_guide_to_onnx_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    ort = pytest.importorskip("onnxruntime")
+    pytest.importorskip("onnx")
+    monkeypatch.chdir(tmp_path)
+    symbol = mx.sym.Flatten(mx.sym.Convolution(mx.sym.Variable("data"), kernel=(3, 3), num_filter=2, name="conv"))
+    parameters = {"conv_weight": mx.nd.ones((2, 3, 3, 3)), "conv_bias": mx.nd.zeros((2,))}
+    names: dict = {"image": mx.nd.ones((1, 3, 224, 224)), "symbol": symbol, "parameters": parameters}
+    write, read, metadata = blocks("docs/onnx.md", "python")
+    ran(write, names)
+    (wanted,) = ort.InferenceSession("net.onnx").run(None, {"data": names["image"].asnumpy()})
+    ran(read, names)
+    np.testing.assert_allclose(names["scores"], wanted, rtol=1e-5)
+    np.testing.assert_allclose(names["net"](names["image"]).asnumpy(), wanted, rtol=1e-5)
+    ran(metadata, names)
+    assert names["inputs"] == [("data", (0, 3, 224, 224))]
+
+
 def test_the_profiling_guide_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}
@@ -151,7 +168,7 @@ def test_a_command_has_a_section(name: str):
 def test_every_section_is_a_command():
     guide = (ROOT / "docs" / "commands.md").read_text()
     assert re.findall(r"^## mxc (\w+)", guide, flags=re.M) == [
-        "compile", "run", "bench", "profile", "verify", "inspect", "cache", "ops", "im2rec", "rec", "doctor"]
+        "compile", "run", "bench", "profile", "verify", "inspect", "convert", "cache", "ops", "im2rec", "rec", "doctor"]
     assert {int(code) for code in re.findall(r"^\| (\d+) \|", guide, flags=re.M)} == {
         OK, FAILED, USAGE, BAD_FILE, UNSUPPORTED, NO_TARGET, INTERNAL, INTERRUPTED}
 

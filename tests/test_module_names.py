@@ -98,7 +98,7 @@ MISSING = {
     ("mxnet.gluon.trainer", PRIVATE): "_create_sparse_kvstore",
     ("mxnet.gluon.utils", PRIVATE): "_brief_print_list _check_all_np_ndarrays _check_same_symbol_type _indent",
     ("mxnet.gluon.utils", NUMPY): "_mx_np", ("mxnet.gluon.utils", PACKAGE): "requests",
-    ("mxnet.contrib", PARTS): "autograd io nd ndarray onnx quant quantization sym symbol tensorboard text",
+    ("mxnet.contrib", PARTS): "autograd io nd ndarray quant quantization sym symbol tensorboard text",
     ("mxnet.gluon.data.dataloader", PRIVATE): "ConnectionWrapper DataLoaderV1 Queue SimpleQueue "
                                               "_MultiWorkerIterV1 _thread_worker_fn "
                                               "_thread_worker_initializer _worker_dataset _worker_fn "

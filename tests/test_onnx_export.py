@@ -118,8 +118,8 @@ def test_a_network_is_the_same_in_onnxruntime_and_back(name: str):
     values = parameters_of(symbol, shapes)
     rng = np.random.default_rng(0)
     for key in shapes:
-        whole = key == "data" and name == "language_model" or key in ("segments", "lengths", "data") and \
-            name == "encoder"
+        whole = (key == "data" and name == "language_model") or (key in ("segments", "lengths", "data") and \
+            name == "encoder")
         values[key] = (rng.integers(1, 2 if key == "segments" else 9, shapes[key]) if whole else
                        rng.normal(size=shapes[key])).astype(np.float32)
     made, inputs = exported(symbol, values, [key for key in values if key not in shapes])
@@ -249,7 +249,7 @@ def test_other_dtypes(tmp_path: Path):
         values = {"x": np.array([[1, 2, 3], [4, 5, 0]], dtype)}
         made, inputs = exported(symbol, values, ())
         assert_same(computed(made, inputs), outputs_of(symbol, values))
-    with pytest.raises(mx.base.MXNetError, match="_mul_scalar.*no counterpart of the number 0.5 with values of dtype"):
+    with pytest.raises(mx.base.MXNetError, match=r"_mul_scalar.*no counterpart of the number 0.5 with values of dtype"):
         exported(x * 0.5, {"x": np.array([1], "int32")}, ())
 
 

@@ -26,8 +26,8 @@ def add_model_arguments(parser: argparse.ArgumentParser, artifacts: bool = True)
     parser.add_argument("model", metavar="MODEL" if artifacts else "SYMBOL.json", help="the model's graph, "
                         "NAME-symbol.json" + (", or an artifact, NAME.mxc, that `mxc compile -o` made" * artifacts))
     parser.add_argument("--params", metavar="FILE",
-                        help="its parameters: .params, .npz or .safetensors (default: the NAME-0000.params of the highest "
-                        "number beside it)")
+                        help="its parameters: .params, .npz or .safetensors (default: the NAME-0000.params of the "
+                        "highest number beside it)")
     parser.add_argument("--shape", action="append", default=[], metavar="NAME=D,D,...",
                         help="shape of an input, as data=1,3,224,224; may be repeated")
     parser.add_argument("--dtype", action="append", default=[], metavar="NAME=DTYPE",

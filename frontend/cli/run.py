@@ -63,7 +63,7 @@ def save(path: str, arrays: dict[str, np.ndarray]) -> None:
     does not allow it."""
     import numpy as np
 
-    from mxc.parameter_files import write_npz
+    from mxc.runtime import npz_file
     from mxc.runtime.whole_file import replacing
 
     single = path.lower().endswith(".npy")
@@ -74,7 +74,7 @@ def save(path: str, arrays: dict[str, np.ndarray]) -> None:
         if single:
             np.save(file, next(iter(arrays.values())))
             return
-        write_npz(file, arrays)
+        npz_file.write(file, arrays)
 
 
 def describe(output: np.ndarray, top: int) -> dict[str, Any]:

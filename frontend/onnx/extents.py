@@ -12,8 +12,8 @@ Shape = tuple[int, ...]
 Extents = tuple[Shape, Shape]
 Sizes = tuple[int, int]
 
-# Free dimensions are given different sizes, so that one is not taken for another: those of first axes small ones, others
-# multiples of 64, which networks that halve pictures several times take.
+# Free dimensions are given different sizes, so that one is not taken for another: those of first axes small ones,
+# others multiples of 64, which networks that halve pictures several times take.
 _FIRST, _OTHER = 2, 192
 _STEP_OF_FIRST, _STEP_OF_OTHERS = 2, 128
 

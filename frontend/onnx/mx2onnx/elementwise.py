@@ -201,7 +201,8 @@ NAMED = {
     "arccosh": "Acosh", "arctanh": "Atanh", "erf": "Erf", "sigmoid": "Sigmoid", "relu": "Relu", "softsign": "Softsign",
 }
 # Operators of two arrays or of an array and a number: the ends of their names, and ONNX's operator.
-ARITHMETIC = {"add": "Add", "sub": "Sub", "mul": "Mul", "div": "Div", "power": "Pow", "maximum": "Max", "minimum": "Min"}
+ARITHMETIC = {"add": "Add", "sub": "Sub", "mul": "Mul", "div": "Div", "power": "Pow", "maximum": "Max",
+              "minimum": "Min"}
 COMPARISONS = {"equal": "Equal", "greater": "Greater", "greater_equal": "GreaterOrEqual", "lesser": "Less",
                "lesser_equal": "LessOrEqual"}
 LOGICAL = {"logical_and": "And", "logical_or": "Or", "logical_xor": "Xor"}

@@ -6,7 +6,8 @@ import numpy as np
 from mxc.onnx.mx2onnx.writer import Call, Converter, Names
 
 # ONNX's operator of each mode, and where MXNet's gates stand in ONNX's order.
-MODES = {"lstm": ("LSTM", (0, 3, 1, 2)), "gru": ("GRU", (1, 0, 2)), "rnn_relu": ("RNN", (0,)), "rnn_tanh": ("RNN", (0,))}
+MODES = {"lstm": ("LSTM", (0, 3, 1, 2)), "gru": ("GRU", (1, 0, 2)), "rnn_relu": ("RNN", (0,)),
+         "rnn_tanh": ("RNN", (0,))}
 
 
 def rnn(c: Call) -> Names:

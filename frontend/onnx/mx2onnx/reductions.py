@@ -16,11 +16,9 @@ def reduced_axes(c: Call, name: str = "axis") -> list[int]:
     return given
 
 
-def kept(c: Call, made: str) -> str:
-    """A reduction over all axes, which has one element in MXNet and no axes in ONNX."""
-    return made if c.params["keepdims"] or c.out_extents()[0] != (1,) or c.rank() == 1 and c.params["keepdims"] \
-        else c.emit("Reshape", made, c.ints(1)) if len(reduced_axes(c, AXES.get(c.node.op.name, "axis"))) == c.rank() \
-        else made
+def kept(c: Call, made: str, axes: list[int]) -> str:
+    """A reduction over all axes has one element in MXNet and no axes in ONNX."""
+    return made if c.params["keepdims"] or len(axes) < c.rank() else c.emit("Reshape", made, c.ints(1))
 
 
 def reduction(op_type: str) -> Converter:
@@ -28,8 +26,8 @@ def reduction(op_type: str) -> Converter:
     def convert(c: Call) -> str:
         axes, keep = reduced_axes(c), int(c.params["keepdims"])
         if op_type == "ReduceSum":  # in this opset the only one that takes its axes as an input
-            return kept(c, c.emit(op_type, c.inputs[0], c.ints(*axes), keepdims=keep))
-        return kept(c, c.emit(op_type, c.inputs[0], axes=axes, keepdims=keep))
+            return kept(c, c.emit(op_type, c.inputs[0], c.ints(*axes), keepdims=keep), axes)
+        return kept(c, c.emit(op_type, c.inputs[0], axes=axes, keepdims=keep), axes)
 
     return convert
 
@@ -45,7 +43,9 @@ def moments(c: Call) -> Names:
     mean = c.emit("ReduceMean", c.inputs[0], axes=axes, keepdims=1)
     apart = c.emit("Sub", c.inputs[0], mean)
     variance = c.emit("ReduceMean", c.emit("Mul", apart, apart), axes=axes, keepdims=keep)
-    return [kept(c, mean if keep else c.emit("ReduceMean", c.inputs[0], axes=axes, keepdims=0)), kept(c, variance)]
+    if not keep:
+        mean = c.emit("ReduceMean", c.inputs[0], axes=axes, keepdims=0)
+    return [kept(c, mean, axes), kept(c, variance, axes)]
 
 
 def place_of_extreme(op_type: str) -> Converter:
@@ -165,7 +165,6 @@ def attention_values(c: Call) -> str:
     return c.emit("Reshape", made, c.ints(c.fixed_axis(0), -1, c.fixed_axis(2) // 3))
 
 
-AXES = {"moments": "axes"}
 CONVERTERS: dict[str, Converter] = {
     "sum": reduction("ReduceSum"), "mean": reduction("ReduceMean"), "max": reduction("ReduceMax"),
     "min": reduction("ReduceMin"), "prod": reduction("ReduceProd"), "norm": norm, "moments": moments,

@@ -132,7 +132,8 @@ class Call:
 
     def __init__(self, writer: GraphWriter, node: Node):
         assert node.op is not None
-        self.writer, self.node, self.params = writer, node, node.params
+        self.writer, self.node = writer, node
+        self.params: Any = node.params  # of types that only the operator's entry knows
         self.entries = list(node.inputs)
         self.inputs = [writer.names[entry] for entry in node.inputs]
 

@@ -1,6 +1,8 @@
 """Operators that move, join, cut, repeat, pad or pick elements."""
 from __future__ import annotations
 
+from itertools import accumulate, pairwise
+
 import numpy as np
 
 from mxc.onnx.extents import Extents, Sizes, axes_of, is_fixed
@@ -67,9 +69,8 @@ def split(c: Call) -> list[Tensor]:
         sizes = [min(each, size[0] - each * i) for i in range(count)]
     if len(set(sizes)) == 1:
         return c.many("SliceChannel", data, num_outputs=count, axis=axis)
-    starts = np.cumsum([0, *sizes])
-    return [c.op("slice_axis", data, axis=axis, begin=int(a), end=int(b)) for a, b in
-            zip(starts, starts[1:], strict=False)]
+    places = pairwise(accumulate([0, *sizes]))
+    return [c.op("slice_axis", data, axis=axis, begin=begin, end=end) for begin, end in places]
 
 
 def slice_box(c: Call) -> Tensor:
@@ -91,7 +92,8 @@ def slice_box(c: Call) -> Tensor:
         last = sizes[0] - 1, sizes[1] - 1
         begin[axis] = bound(c, [each[0] for each in ranges], sizes, (0, 0) if forward else last)
         end[axis] = bound(c, behind, sizes, sizes if forward else (-1, -1))
-    only = [axis for axis in range(data.rank) if (begin[axis], end[axis]) != (None, None) or step[axis] not in (None, 1)]
+    only = [axis for axis in range(data.rank) if (begin[axis], end[axis]) != (None, None) or
+            step[axis] not in (None, 1)]
     if not only:
         return c.op("_copy", data)
     if len(only) == 1 and step[only[0]] == 1:
@@ -294,9 +296,9 @@ def triangle(c: Call) -> Tensor:
 def eye_like(c: Call) -> Tensor:
     from mxc.onnx.onnx2mx.dtypes import dtype_of
 
-    shape = fixed_shape(c, c.tensor())
+    rows, columns = fixed_shape(c, c.tensor())
     dtype = dtype_of(c.attr("dtype"), f"EyeLike {c.name!r}") if c.attr("dtype") else c.tensor().dtype
-    return c.constant(np.eye(*shape, c.attr("k", 0), dtype=dtype), "eye")
+    return c.constant(np.eye(rows, columns, c.attr("k", 0), dtype=np.dtype(dtype)), "eye")
 
 
 def reverse_sequence(c: Call) -> Tensor:

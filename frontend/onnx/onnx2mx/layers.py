@@ -74,7 +74,7 @@ def einsum(c: Call) -> Tensor:
     letters = terms.split(",")
     fine = bool(arrow) and len(letters) == 2 and text.replace("->", "").replace(",", "").isalpha() and all(
         len(set(each)) == len(each) for each in (*letters, out)) and set(out) <= set(terms) and all(
-        each in out or each in letters[0] and each in letters[1] for each in set(terms) - {","})
+        each in out or (each in letters[0] and each in letters[1]) for each in set(terms) - {","})
     c.refuse_unless(fine, "equation")
     left, right = letters
     batch = [each for each in left if each in right and each in out]
@@ -176,9 +176,9 @@ def resize(c: Call) -> Tensor:
         return c.op("_copy", data)
     ratios = {axis: out[0] / data.shape[axis] for axis, out in sizes.items()}
     last_two = data.rank == 4 and set(sizes) <= {2, 3}
-    is_repeat = way == "asymmetric" and c.attr("nearest_mode", "round_prefer_floor") == "floor" or \
-        way == "half_pixel" and c.attr("nearest_mode", "round_prefer_floor") in ("round_prefer_floor",
-                                                                                 "round_prefer_ceil")
+    is_repeat = (way == "asymmetric" and c.attr("nearest_mode", "round_prefer_floor") == "floor") or \
+        (way == "half_pixel" and c.attr("nearest_mode", "round_prefer_floor") in ("round_prefer_floor",
+                                                                                 "round_prefer_ceil"))
     if mode == "nearest" and last_two and len(sizes) == 2 and len(set(ratios.values())) == 1 and is_repeat and \
             ratios[2].is_integer() and all(out[1] == data.extents[1][axis] * ratios[2] for axis, out in sizes.items()):
         return c.op("UpSampling", data, scale=int(ratios[2]), sample_type="nearest")

@@ -162,7 +162,7 @@ def results_of(call: Call, functions: Mapping[str, Any]) -> list[Tensor]:
     node, op_type = call.node, call.op_type
     if node.domain == FUNCTIONS and op_type in functions:
         return of_function(call)
-    if node.domain not in DOMAINS or op_type not in TABLE and op_type not in CONSTANT:
+    if node.domain not in DOMAINS or (op_type not in TABLE and op_type not in CONSTANT):
         domain = f" of the domain {node.domain!r}" * (node.domain not in DOMAINS)
         call.refuse(f"this operator{domain}")
     arrays = constants_of(call)

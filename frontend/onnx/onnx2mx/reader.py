@@ -118,7 +118,7 @@ class Reader:
         once = [np.asarray(each) for each in tensor.arrays]
         for axis in axes:
             once = [array.take([0], axis) if (array.take([0], axis) == array).all() else array for array in once]
-        if once[0].shape != once[1].shape or not np.array_equal(*once):
+        if once[0].shape != once[1].shape or not np.array_equal(once[0], once[1]):
             raise UnsupportedError(f"tensor {tensor.name!r} depends on {self.free_names()}: give all sizes as numbers")
         made = self.add_constant(f"{tensor.name}_once", (once[0], once[0]))
         return self.symbol(self.spread(made, tensor.extents, tensor.name))

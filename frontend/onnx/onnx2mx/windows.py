@@ -162,15 +162,15 @@ def global_pool(kind: str) -> Converter:
     """A pooling over all spatial axes."""
     def convert(c: Call) -> Tensor:
         power = {"p_value": c.attr("p", 2)} if kind == "lp" else {}
-        return c.op("Pooling", magnitudes(c) if kind == "lp" else c.tensor(), pool_type=kind, global_pool=True, kernel=(1,) * (c.tensor().rank - 2),
-                    **power)
+        return c.op("Pooling", magnitudes(c) if kind == "lp" else c.tensor(), pool_type=kind, global_pool=True,
+                    kernel=(1,) * (c.tensor().rank - 2), **power)
 
     return convert
 
 
-
 def region_pool(c: Call) -> Tensor:
-    return c.op("ROIPooling", *c.tensors(), pooled_size=tuple(c.attr("pooled_shape")), spatial_scale=c.attr("spatial_scale", 1.0))
+    return c.op("ROIPooling", *c.tensors(), pooled_size=tuple(c.attr("pooled_shape")),
+                spatial_scale=c.attr("spatial_scale", 1.0))
 
 
 def region_align(c: Call) -> Tensor:

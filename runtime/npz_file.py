@@ -1,0 +1,32 @@
+"""NumPy's `.npz`: arrays by name. Pickles are refused."""
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Mapping
+from typing import BinaryIO
+
+import numpy as np
+
+from mxc.compiler.error import FileAccessError, ModelFileError
+
+
+def write(file: BinaryIO, arrays: Mapping[str, np.ndarray]) -> None:
+    """Write arrays of any names; np.savez takes none that is called `file`."""
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, array in arrays.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as entry:
+                np.lib.format.write_array(entry, array, allow_pickle=False)
+
+
+def read(path: str) -> dict[str, np.ndarray]:
+    """The arrays of a file. Raises FileAccessError when it cannot be read, ModelFileError when it is no such file."""
+    try:
+        loaded = np.load(path, allow_pickle=False)
+        if not isinstance(loaded, np.lib.npyio.NpzFile):
+            raise ModelFileError(path, "expected arrays by name in NumPy's .npz format, got one array")
+        with loaded as archive:
+            return dict(archive)
+    except OSError as error:
+        raise FileAccessError(path, "read", error) from None
+    except (ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise ModelFileError(path, f"expected arrays by name in NumPy's .npz format ({error})") from None
