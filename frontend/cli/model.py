@@ -106,11 +106,11 @@ def load_parameters(path: str | None, states: list[str]) -> tuple[dict[str, Any]
 
     states: the names of auxiliary states, for files whose names have no `arg:` or `aux:`.
     """
-    from mxc import parameter_files
-
     arguments: dict[str, Any] = {}
     auxiliary: dict[str, Any] = {}
     if path is not None:
+        from mxc import parameter_files
+
         for key, array in parameter_files.load(path).items():
             kind, colon, name = key.partition(":")
             if not colon:
