@@ -7,18 +7,17 @@ from typing import Any
 import numpy as np
 import pytest
 from onnx_cases import CASES, NodeCase, case, f, i, random
+from onnx_models import assert_same, computed, described, model, run
 
 import mxc as mx
 
 onnx = pytest.importorskip("onnx")
-ort = pytest.importorskip("onnxruntime")
+pytest.importorskip("onnxruntime")
 
 from mxc.contrib.onnx import get_model_metadata, import_model, import_to_gluon  # noqa: E402
-from mxc.onnx.onnx2mx.load import CONSTANT, TABLE, Imported, symbol_of  # noqa: E402
+from mxc.onnx.onnx2mx.load import CONSTANT, TABLE, symbol_of  # noqa: E402
 
 helper = onnx.helper
-Arrays = dict[str, np.ndarray]
-ort.set_default_logger_severity(4)
 
 
 def model_of_case(each: NodeCase) -> Any:
@@ -30,38 +29,6 @@ def model_of_case(each: NodeCase) -> Any:
     inputs = [described(name, array.shape, array.dtype) for name, array in values.items() if name not in constants]
     initializers = [onnx.numpy_helper.from_array(values[name], name) for name in sorted(constants)]
     return model([node], inputs, [onnx.ValueInfoProto(name=name) for name in outputs], initializers, each.opset)
-
-
-def described(name: str, shape: Any, dtype: Any = np.float32) -> Any:
-    return helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(np.dtype(dtype)), shape)
-
-
-def model(nodes: list[Any], inputs: list[Any], outputs: list[Any], initializers: Any = (), opset: int = 21) -> Any:
-    graph = helper.make_graph(nodes, "graph", inputs, outputs, list(initializers))
-    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10)
-    return onnx.shape_inference.infer_shapes(made)  # outputs get their types
-
-
-def computed(made: Any, inputs: Arrays) -> list[np.ndarray]:
-    """What onnxruntime makes of a model."""
-    return ort.InferenceSession(made.SerializeToString(), providers=["CPUExecutionProvider"]).run(None, inputs)
-
-
-def run(found: Imported, inputs: Arrays) -> list[np.ndarray]:
-    """What the symbol of a model makes of the same inputs."""
-    values = {name: mx.nd.array(np.atleast_1d(array), dtype=array.dtype)
-              for name, array in {**found.parameters, **inputs}.items()}
-    executor = found.symbol.bind(mx.cpu(), {n: v for n, v in values.items() if n not in found.states},
-                                 aux_states={n: v for n, v in values.items() if n in found.states})
-    return [output.asnumpy() for output in executor.forward(is_train=False)]
-
-
-def assert_same(got: list[np.ndarray], wanted: list[np.ndarray]) -> None:
-    """Equal within 1e-5 of the largest value. An array without axes is one of one element here."""
-    for ours, theirs in zip(got, wanted, strict=True):
-        assert ours.shape == (theirs.shape or (1,))
-        scale = np.abs(theirs[np.isfinite(theirs)]).max(initial=1e-6)
-        np.testing.assert_allclose(ours.reshape(theirs.shape), theirs, rtol=1e-5, atol=1e-5 * scale)
 
 
 @pytest.mark.parametrize("each", CASES, ids=str)

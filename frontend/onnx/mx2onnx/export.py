@@ -12,7 +12,7 @@ from mxc.compiler.graph.compose import output_name
 from mxc.compiler.graph.graph import Entry, Graph, Node, variable
 from mxc.onnx.extents import axes_of
 from mxc.onnx.mx2onnx import arrange, boxes, elementwise, layers, recurrent, reductions, sequences
-from mxc.onnx.mx2onnx.writer import FUNCTIONS, IR_VERSION, OPSET, Converter, GraphWriter, unsupported
+from mxc.onnx.mx2onnx.writer import FUNCTIONS, IR_VERSION, OPSET, Call, Converter, GraphWriter
 
 TABLE: dict[str, Converter] = {**elementwise.CONVERTERS, **layers.CONVERTERS, **arrange.CONVERTERS,
                                **reductions.CONVERTERS, **recurrent.CONVERTERS, **boxes.CONVERTERS,
@@ -35,18 +35,25 @@ def model_of(graph: Graph, parameters: Mapping[str, np.ndarray], shapes: Mapping
                          dict(dtypes))
     for node in graph.variables:
         writer.names[Entry(node)] = node.name
-    faults = [unsupported(node, "this operator") for node in graph.nodes
-              if node.op is not None and node.op.name not in TABLE]
-    if not faults:
-        for node in graph.nodes:
-            if node.op is not None and not any(entry not in writer.names for entry in node.inputs):
-                try:
-                    writer.convert(node, TABLE[node.op.name])
-                except UnsupportedError as error:
-                    faults.append(error)
+    faults = []
+    for node in graph.nodes:
+        if node.op is None or any(entry not in writer.names for entry in node.inputs):
+            continue  # what it reads has no counterpart
+        try:
+            writer.convert(node, TABLE.get(node.op.name, of_parameters))
+        except UnsupportedError as error:
+            faults.append(error)
     if faults:
         raise UnsupportedError("\n".join(dict.fromkeys(map(str, faults))))
     return _model(writer)
+
+
+def of_parameters(call: Call) -> str:
+    """An operator that ONNX has no counterpart of: a constant, where it reads parameters alone."""
+    value = call.writer.evaluated(Entry(call.node))
+    if value is None:
+        call.refuse("this operator")
+    return call.constant(value)
 
 
 def without_labels(graph: Graph) -> Graph:

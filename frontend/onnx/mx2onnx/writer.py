@@ -6,7 +6,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from mxc.compiler.error import MXNetError, UnsupportedError
+from mxc.compiler.error import UnsupportedError
 from mxc.compiler.graph.compose import output_name
 from mxc.compiler.graph.graph import Entry, Graph, Node
 from mxc.compiler.passes.infer_dtype import infer_dtype
@@ -139,7 +139,8 @@ class Call:
 
     def refuse(self, what: str) -> NoReturn:
         """Raise UnsupportedError: ONNX has no counterpart of `what`."""
-        raise unsupported(self.node, what)
+        assert self.node.op is not None
+        raise UnsupportedError(f"{self.node.op.name} {self.node.name!r}: ONNX has no counterpart of {what}")
 
     def refuse_unless(self, fine: bool, name: str) -> None:
         """Raise UnsupportedError for the value of the parameter `name` unless it is `fine`."""
@@ -251,8 +252,3 @@ class Call:
             parts.append(part)
         return self.emit("Concat", *parts, axis=0)
 
-
-def unsupported(node: Node, what: str) -> MXNetError:
-    """The error for an operator or a parameter of it that ONNX has no counterpart of."""
-    assert node.op is not None
-    return UnsupportedError(f"{node.op.name} {node.name!r}: ONNX has no counterpart of {what}")

@@ -159,6 +159,8 @@ def softmax(name: str) -> Converter:
 def resize(c: Call) -> Tensor:
     """Each axis is resized by itself, as a product with a matrix; what MXNet has an operator for is that."""
     data, mode = c.tensor(), c.attr("mode", "nearest")
+    # The matrices are made with all attributes; some of them mean something in some modes alone.
+    c.read |= {"nearest_mode", "cubic_coeff_a", "exclude_outside", "extrapolation_value", "antialias"}
     way = c.attr("coordinate_transformation_mode", "half_pixel")
     c.refuse_unless(way != "tf_crop_and_resize", "coordinate_transformation_mode")
     c.refuse_unless(c.attr("keep_aspect_ratio_policy", "stretch") == "stretch", "keep_aspect_ratio_policy")

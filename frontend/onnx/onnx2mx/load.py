@@ -131,7 +131,7 @@ def read_nodes(reader: Reader, nodes: Sequence[Any], opset: int, functions: Mapp
             faults.append(about(call, error))
             continue
         except MXNetError as error:
-            raise MXNetError(about(call, error)) from error
+            raise MXNetError(about(call, error) + reader.sizes_text()) from error
         for name, tensor in zip(node.output, made, strict=False):
             if name:
                 reader.tensors[name] = tensor

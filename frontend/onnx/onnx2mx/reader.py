@@ -145,6 +145,11 @@ class Reader:
                 return tensor, axes_of(tensor.extents).index(sizes)
         raise UnsupportedError(f"a size that is computed of {self.free_names()}: give all sizes as numbers")
 
+    def sizes_text(self) -> str:
+        """What an error says of the sizes that free dimensions were given; nothing without any."""
+        sizes = ", ".join(f"{name} as {first} and {second}" for name, (first, second) in self.free.sizes.items())
+        return f"\nfree dimensions were tried, {sizes}: give all sizes as numbers if it takes no others" * bool(sizes)
+
     def free_names(self) -> str:
         """The free dimensions, for messages."""
         return f"the free dimension{'s' * (len(self.free.sizes) > 1)} {', '.join(self.free.sizes)}"
