@@ -214,7 +214,8 @@ def of_rows(c: Call) -> str:
 
 
 def softmax_activation(c: Call) -> str:
-    return c.emit("Softmax", c.inputs[0], axis=1) if c.params["mode"] == "channel" else of_rows(c)
+    """Over channels, or over the last axis, whatever else `instance` says (docs/differences.md)."""
+    return c.emit("Softmax", c.inputs[0], axis=1 if c.params["mode"] == "channel" else -1)
 
 
 def softmax_output(c: Call) -> str:
