@@ -133,6 +133,31 @@ def test_an_attribute_without_counterpart_is_named(name: str):
     assert str(error.value) == f"{each.op_type} 'node': there is no counterpart of {text}"
 
 
+UNFIT = {
+    "an input too few": (case("Add", (2, 3)), r"Add 'node': Node.* input size 1"),
+    "no kernel": (case("MaxPool", (1, 1, 4, 4)), "MaxPool 'node': Required attribute 'kernel_shape' is missing"),
+    "shapes": (case("Add", (2, 3), (2, 4)), "Add 'node': broadcast_add"),
+    "a permutation": (case("Transpose", (2, 3), perm=[0, 5]), "Transpose 'node': "),
+    "pads of another rank": (case("Pad", (2, 3), i(1)), "Pad 'node': "),
+    "a state of another size": (case("RNN", (5, 2, 3), random(1, 4, 3), random(1, 4, 4), hidden_size=9),
+                                "RNN 'node': "),
+    "a mode that there is not": (case("Resize", (1, 1, 2, 2), None, f(1, 1, 3, 3), mode="nosuch"), "Resize 'node': "),
+}
+
+
+@pytest.mark.parametrize("name", UNFIT)
+def test_a_node_that_does_not_fit(name: str):
+    each, text = UNFIT[name]
+    values, constants = each.values(), each.constants()
+    node = helper.make_node(each.op_type, [f"x{k}" if given is not None else "" for k, given in
+                                           enumerate(each.inputs)], ["y"], "node", **each.attributes)
+    graph = helper.make_graph([node], "graph", [described(key, array.shape) for key, array in values.items()
+                                                if key not in constants], [described("y", None)],
+                              [onnx.numpy_helper.from_array(values[key], key) for key in sorted(constants)])
+    with pytest.raises(mx.base.MXNetError, match=text):
+        symbol_of(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10))
+
+
 def test_files(tmp_path: Path):
     made = model([helper.make_node("Conv", ["data", "w"], ["c"], "conv"),
                   helper.make_node("BatchNormalization", ["c", "g", "b", "m", "v"], ["y"], "bn")],

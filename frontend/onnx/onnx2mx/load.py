@@ -24,6 +24,10 @@ TABLE: dict[str, Converter] = {**elementwise.CONVERTERS, **windows.CONVERTERS, *
 CONSTANT = {"Constant", "ConstantOfShape", "Range", "Shape", "Size"}
 OLDEST = 13  # the oldest opset that converters know; models of older ones are converted to it first
 DOMAINS = ("", "ai.onnx")
+# Attributes and constants are the file's. Where they do not fit each other, that shows where converters, NumPy or the
+# package's reference use them.
+UNFIT = (ArithmeticError, AttributeError, LookupError, MemoryError, NotImplementedError, RuntimeError, TypeError,
+         ValueError)
 
 
 class Imported(NamedTuple):
@@ -77,16 +81,24 @@ def prepared(model: Any) -> Any:
                                    f"{' '.join(str(error).split())}") from None
     own = [(FUNCTIONS, each.name) for each in model.functions if each.domain == FUNCTIONS]
     if len(own) < len(model.functions):
-        model = onnx.inliner.inline_selected_functions(model, own, exclude=True)
+        model = inlined(onnx, model, own, exclude=True)
     made_of = {node.op_type for node in model.graph.node if node.domain in DOMAINS and node.op_type not in TABLE
                and node.op_type not in CONSTANT and has_body(onnx, node.op_type, opset_of(model))}
     if made_of:
         for node in model.graph.node:
             if node.domain in DOMAINS and node.op_type in made_of:
                 add_defaults(onnx, node, opset_of(model))
-        model = onnx.inliner.inline_selected_functions(model, [("", name) for name in made_of],
-                                                       inline_schema_functions=True)
+        model = inlined(onnx, model, [("", name) for name in made_of], inline_schema_functions=True)
     return model
+
+
+def inlined(onnx: Any, model: Any, names: list[tuple[str, str]], **how: bool) -> Any:
+    """A model with functions taken apart. Raises MXNetError where the package onnx cannot."""
+    try:
+        return onnx.inliner.inline_selected_functions(model, names, **how)
+    except Exception as error:  # of several classes, and RuntimeError for what a node lacks
+        raise MXNetError("onnx cannot take the model's functions apart, or operators that are made of others: "
+                         f"{' '.join(str(error).split())}") from None
 
 
 def has_body(onnx: Any, op_type: str, opset: int) -> bool:
@@ -130,7 +142,7 @@ def read_nodes(reader: Reader, nodes: Sequence[Any], opset: int, functions: Mapp
         except UnsupportedError as error:
             faults.append(about(call, error))
             continue
-        except MXNetError as error:
+        except (MXNetError, *UNFIT) as error:
             raise MXNetError(about(call, error) + reader.sizes_text()) from error
         for name, tensor in zip(node.output, made, strict=False):
             if name:
@@ -139,7 +151,7 @@ def read_nodes(reader: Reader, nodes: Sequence[Any], opset: int, functions: Mapp
         raise UnsupportedError("\n".join(dict.fromkeys(faults)))
 
 
-def about(call: Call, error: MXNetError) -> str:
+def about(call: Call, error: Exception) -> str:
     """The text of an error, with the node that it is about."""
     text = str(error)
     return text if text.startswith(call.op_type) else f"{call.op_type} {call.name!r}: {text}"
@@ -165,6 +177,7 @@ def results_of(call: Call, functions: Mapping[str, Any]) -> list[Tensor]:
     if node.domain not in DOMAINS or (op_type not in TABLE and op_type not in CONSTANT):
         domain = f" of the domain {node.domain!r}" * (node.domain not in DOMAINS)
         call.refuse(f"this operator{domain}")
+    check(call)
     arrays = constants_of(call)
     if arrays is not None:
         first, second = arrays
@@ -177,6 +190,19 @@ def results_of(call: Call, functions: Mapping[str, Any]) -> list[Tensor]:
     made = TABLE[op_type](call)
     call.attributes_read()
     return made if isinstance(made, list) else [made]
+
+
+def check(call: Call) -> None:
+    """Raise MXNetError for a node that ONNX does not allow: that lacks an input or an attribute, for example."""
+    onnx = onnx_package("import_model")
+    if onnx.defs.get_schema(call.op_type, call.opset).deprecated:  # models have it, and the checker allows none
+        return
+    context = onnx.checker.C.CheckerContext()
+    context.ir_version, context.opset_imports = onnx.IR_VERSION, {"": call.opset}
+    try:
+        onnx.checker.check_node(call.node, context)
+    except onnx.checker.ValidationError as error:
+        raise MXNetError(f"{call.op_type} {call.name!r}: {str(error).splitlines()[0]}") from None
 
 
 def constants_of(call: Call) -> tuple[list[np.ndarray], list[np.ndarray]] | None:
