@@ -133,6 +133,22 @@ def test_an_attribute_without_counterpart_is_named(name: str):
     assert str(error.value) == f"{each.op_type} 'node': there is no counterpart of {text}"
 
 
+def test_half_precision_and_constants_that_several_nodes_read():
+    """MXNet's BatchNorm has float32 beside float16; its moving mean is its own, though the model has one for all."""
+    nodes = [helper.make_node("Conv", ["x", "w", "b"], ["c"]),
+             helper.make_node("BatchNormalization", ["c", "b", "b", "b", "v"], ["d"]),
+             helper.make_node("BatchNormalization", ["d", "v", "b", "b", "v"], ["e"]),
+             helper.make_node("Relu", ["e"], ["y"])]
+    for dtype in (np.float16, np.float32):
+        constants = {"w": random(4, 3, 3, 3), "b": random(4), "v": random(4) ** 2 + 1}
+        made = model(nodes, [described("x", (1, 3, 5, 5), dtype)], [onnx.ValueInfoProto(name="y")],
+                     [onnx.numpy_helper.from_array(array.astype(dtype), name) for name, array in constants.items()])
+        x = {"x": random(1, 3, 5, 5).astype(dtype)}
+        ((ours,), (theirs,)) = run(symbol_of(made), x), computed(made, x)
+        assert ours.dtype == theirs.dtype == dtype
+        np.testing.assert_allclose(ours, theirs, rtol=1e-2 if dtype == np.float16 else 1e-5, atol=1e-2)
+
+
 UNFIT = {
     "an input too few": (case("Add", (2, 3)), r"Add 'node': Node.* input size 1"),
     "no kernel": (case("MaxPool", (1, 1, 4, 4)), "MaxPool 'node': Required attribute 'kernel_shape' is missing"),

@@ -104,9 +104,12 @@ def only_output(c: Call) -> None:
 def batch_norm(c: Call) -> Tensor:
     c.refuse_unless(not c.attr("training_mode", 0), "training_mode")
     only_output(c)
-    data, gamma, beta, mean, variance = c.tensors()
-    c.known(3, "mean"), c.known(4, "var")
-    (made, *_) = c.many("BatchNorm", data, gamma, beta, states=(mean, variance), eps=c.attr("epsilon", 1e-5),
+    data, *scales = (c.tensor(i) for i in range(3))
+    if data.dtype == "float16":  # MXNet has all else in float32 then
+        scales = [c.cast(each, "float32") for each in scales]
+    states = [c.reader.state(c.tensor(i).name, c.known(i, name), scales[0].dtype) for i, name in ((3, "mean"),
+                                                                                              (4, "var"))]
+    (made, *_) = c.many("BatchNorm", data, *scales, states=states, eps=c.attr("epsilon", 1e-5),
                         momentum=c.attr("momentum", 0.9), fix_gamma=False)
     return made
 

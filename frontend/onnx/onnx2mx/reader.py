@@ -94,8 +94,16 @@ class Reader:
         self.tensors[name] = tensor
         return tensor
 
-    def symbol(self, tensor: Tensor, as_state: bool = False) -> Symbol:
-        """A tensor as a symbol: a constant becomes a parameter. as_state: an auxiliary state.
+    def state(self, name: str, value: np.ndarray, dtype: str) -> Tensor:
+        """An auxiliary state of one operator alone, whatever else reads the constant that it begins with."""
+        array = value.astype(dtype)
+        variable = self.unused(name)
+        self.parameters[variable] = array
+        self.states.add(variable)
+        return Tensor(name, (array.shape, array.shape), dtype, Variable(variable), (array, array))
+
+    def symbol(self, tensor: Tensor) -> Symbol:
+        """A tensor as a symbol: a constant becomes a parameter.
 
         Raises UnsupportedError for constants that depend on a free dimension in another way than by being repeated.
         """
@@ -106,8 +114,6 @@ class Reader:
             else:
                 name = self.unused(tensor.name)
                 self.parameters[name] = value.reshape(tensor.shape)
-                if as_state:
-                    self.states.add(name)
                 tensor.symbol = Variable(name, dtype=None if tensor.dtype == "float32" else tensor.dtype)
         return tensor.symbol
 
@@ -156,9 +162,9 @@ class Reader:
 
     def make(self, op_name: str, inputs: Sequence[Tensor], name: str, states: Sequence[Tensor] = (),
              **params: Any) -> list[Tensor]:
-        """An operator of the symbol; its visible outputs. states: auxiliary ones, which come last."""
+        """An operator of the symbol; its visible outputs. states: of `state`, which come last."""
         op = table.get(op_name)
-        given = [self.symbol(tensor) for tensor in inputs] + [self.symbol(tensor, as_state=True) for tensor in states]
+        given = [self.symbol(tensor) for tensor in (*inputs, *states)]
         if "num_args" in op.params and "num_args" not in params:
             params["num_args"] = len(given)
         made = apply(op, op_name.strip("_").lower(), given, params, self.unused(name))
