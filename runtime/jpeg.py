@@ -1,0 +1,254 @@
+"""Baseline JPEGs, or a part of one, decoded by compiled code of our own: the pixels are those of libjpeg-turbo, which
+OpenCV decodes with, to the last bit.
+
+`head` says whether a picture is one of those that are decoded here: 8 bits, three colours as JFIF has them, Huffman
+codes in one scan without restarts. `Decoder` decodes. Whatever is not as it should be is left to OpenCV.
+"""
+from __future__ import annotations
+
+import ctypes
+import functools
+import struct
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from mxc.compiler.kernel import jpeg
+from mxc.compiler.kernel.ir import RoutineKernel
+from mxc.compiler.targets import host
+
+LEAST = 16  # pixels of a side: smaller pictures are left to OpenCV
+_FRAMES = frozenset({0xC0, 0xC1})  # SOF0 and SOF1: Huffman codes, one number after the other
+_OTHERS = frozenset(range(0xC2, 0xD0)) - {0xC4, 0xC8}  # other frames, and arithmetic codes
+_DHT, _SOS, _DQT, _DRI, _EXIF, _ADOBE, _END = 0xC4, 0xDA, 0xDB, 0xDD, 0xE1, 0xEE, b"\xff\xd9"
+# ITU T.81, figure A.6: for each place in a block its row and column
+ZIGZAG = np.array([8 * r + c for r, c in sorted(((r, c) for r in range(8) for c in range(8)), key=lambda p: (
+    p[0] + p[1], p[0] if (p[0] + p[1]) % 2 else p[1]))], np.uint8)
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """What decoding needs to know of a picture.
+
+    wide, tall: 1 where a sample of colour stands for two pixels across, down. steps: (3, 256), what numbers of each
+    component are multiplied with. codes: the four tables, each the counts of codes by length and the symbols. use: for
+    each component its tables of DC and AC. begin: where the scan begins.
+    """
+
+    width: int
+    height: int
+    wide: int
+    tall: int
+    steps: np.ndarray
+    codes: bytes
+    use: tuple[tuple[int, int], ...]
+    begin: int
+
+
+def head(content: bytes) -> Head | None:
+    """What the bytes before the scan of a picture say; None for one that is not decoded here."""
+    if content[:2] != b"\xff\xd8" or content[-2:] != _END:
+        return None
+    at, size = 2, len(content)
+    while at + 4 <= size and content[at] == 0xFF:
+        end = at + 2 + (content[at + 2] << 8 | content[at + 3])
+        if content[at + 1] == _SOS:
+            return _head(content[:end])
+        at = end
+    return None
+
+
+@functools.lru_cache(maxsize=256)
+def _head(content: bytes) -> Head | None:
+    """The same of the bytes before the scan alone, which pictures of a size often share."""
+    at, is_jfif = 2, False
+    steps: dict[int, np.ndarray] = {}
+    codes: dict[int, bytes] = {}
+    frame, scan = b"", b""
+    while at < len(content):
+        mark, length = content[at + 1], struct.unpack_from(">H", content, at + 2)[0]
+        body, at = content[at + 4:at + 2 + length], at + 2 + length
+        if length < 2 or mark in _OTHERS or mark in (_ADOBE, _DRI) or (mark == _EXIF and body[:4] == b"Exif"):
+            return None
+        if mark == 0xE0:
+            is_jfif = is_jfif or body[:5] == b"JFIF\0"
+        elif mark in _FRAMES:
+            if frame:
+                return None
+            frame = body
+        elif mark == _SOS:
+            scan = body
+        elif mark == _DQT:
+            while body:
+                if body[0] > 3 or len(body) < 65:  # of 16 bits
+                    return None
+                steps[body[0]], body = np.frombuffer(body[1:65], np.uint8).astype(np.int32), body[65:]
+        elif mark == _DHT:
+            while body:
+                count = sum(body[1:17])
+                if len(body) < 17 + count or count > 256:
+                    return None
+                codes[body[0]], body = body[1:17 + count].ljust(jpeg.CODES, b"\0"), body[17 + count:]
+    return _checked(frame, scan, steps, codes, len(content)) if is_jfif else None
+
+
+def _checked(frame: bytes, scan: bytes, steps: dict[int, np.ndarray], codes: dict[int, bytes],
+             begin: int) -> Head | None:
+    if len(frame) != 15 or frame[0] != 8 or frame[5] != 3 or len(scan) != 10 or scan[0] != 3:
+        return None
+    height, width = struct.unpack_from(">HH", frame, 1)
+    components = [frame[6 + 3 * i:9 + 3 * i] for i in range(3)]
+    wanted = [scan[1 + 2 * i:3 + 2 * i] for i in range(3)]
+    across, down = components[0][1] >> 4, components[0][1] & 15
+    if (min(width, height) < LEAST or across not in (1, 2) or down not in (1, 2) or scan[7:] != b"\0\x3f\0"
+            or components[1][1] != 0x11 or components[2][1] != 0x11
+            or any(c[0] != s[0] or c[2] not in steps for c, s in zip(components, wanted, strict=True))
+            or len({c[0] for c in components}) != 3):
+        return None
+    uses = tuple((s[1] >> 4, s[1] & 15) for s in wanted)
+    if any(max(use) > 1 or use[0] not in codes or 16 + use[1] not in codes for use in uses):
+        return None
+    of_components = np.zeros((3, 256), np.int32)
+    for row, component in zip(of_components, components, strict=True):
+        row[:64] = steps[component[2]]
+    empty = bytes(jpeg.CODES)
+    return Head(width, height, across - 1, down - 1, of_components,
+                b"".join(codes.get(which, empty) for which in (0, 1, 16, 17)),
+                tuple((dc, 2 + ac) for dc, ac in uses), begin)
+
+
+def _basis() -> np.ndarray:
+    """(8, 8): what each frequency of a row adds to each place, in 8192nd, of the constants of the decoder's integers.
+
+    It is Loeffler, Ligtenberg and Moschytz's transform (ICASSP 1989) with rotations by constants of 13 bits.
+    """
+    even = np.array([[8192, 8192, 8192, 8192], [10703, 4433, -4433, -10703], [8192, -8192, -8192, 8192],
+                     [4433, -10704, 10704, -4433]])
+    odd = np.array([[11363, 9633, 6437, 2260], [9633, -2259, -11362, -6436], [6437, -11362, 2261, 9633],
+                    [2260, -6436, 9633, -11363]])
+    found = np.empty((8, 8), np.int32)
+    found[0::2, :4], found[0::2, 4:] = even, even[:, ::-1]
+    found[1::2, :4], found[1::2, 4:] = odd, -odd[:, ::-1]
+    return found
+
+
+_BASIS, _ORDER = _basis(), np.append(ZIGZAG, np.full(192, 64, np.uint8))
+# Of each routine the dtypes of its arrays, how many of these it reads, and how many integers it takes.
+_ROUTINES = {"jpeg_tables": (("uint8", "int32", "int64", "int64"), 1, 0),
+             "jpeg_words": (("uint32", "uint32", "int64"), 1, 1),
+             "jpeg_samples": (("uint32", "int32", "int64", "uint8", "uint8", "int32", "int32", "int64", "uint8",
+                               "int64"), 8, 7),
+             "jpeg_colors": (("uint8", "uint8"), 1, 12)}
+_FUNCTION = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p)
+
+
+def _kernel(name: str, integers: Sequence[int]) -> RoutineKernel:
+    dtypes, inputs, _ = _ROUTINES[name]
+    return RoutineKernel(name, name, (), dtypes, tuple(integers), inputs)
+
+
+@functools.cache
+def _functions() -> tuple[Callable[..., None], ...]:
+    """The routines' compiled code, in their order."""
+    target = host().target()
+    kernels = [_kernel(name, [1] * integers) for name, (_, _, integers) in _ROUTINES.items()]
+    keys = [target.launch(kernel).key for kernel in kernels]
+    loaded = target.load(dict(zip(keys, kernels, strict=True)))
+    return tuple(_FUNCTION(loaded.address(key)) for key in keys)
+
+
+@functools.lru_cache(maxsize=64)
+def _scratch_bytes(width: int) -> int:
+    """What the routines need of private memory, for parts so wide."""
+    kernels = _kernel("jpeg_samples", [1] * 7), _kernel("jpeg_colors", [width] * 12)
+    return max(host().target().launch(kernel).scratch_bytes for kernel in kernels)
+
+
+class Decoder:
+    """Decodes one picture after the other. Each thread needs its own."""
+
+    def __init__(self) -> None:
+        self._call = _functions()
+        self._codes, self._is_sound = np.zeros(4 * jpeg.CODES, np.uint8), False
+        self._known = b""  # the codes that the tables are of
+        self._table, self._longs = np.zeros(4 * 1024, np.int32), np.zeros(4 * 34, np.int64)
+        self._status, self._blocks = np.zeros(2, np.int64), np.zeros((6, 8), np.int64)
+        self._raw, self._words = np.zeros(0, np.uint32), np.zeros(0, np.uint32)
+        self._samples, self._scratch = np.zeros(0, np.uint8), np.zeros(0, np.uint8)
+
+    def part(self, content: bytes, of: Head, x: int, y: int, mirrored: bool, out: np.ndarray) -> bool:
+        """Write the part of a picture that begins at column x and row y to `out`, (3, height, width) of uint8 in one
+        piece. mirrored: left for right. False where the picture is damaged or unusual: `out` then has anything."""
+        height, width = out.shape[1:]
+        if of.codes != self._known:
+            self._codes[:] = np.frombuffer(of.codes, np.uint8)
+            self._run(0, (self._codes, self._table, self._longs, self._status))
+            self._is_sound, self._known = not self._status[0], of.codes
+        if not self._is_sound:
+            return False
+        count = len(content) - 2 - of.begin
+        need = (count + 3) // 4
+        if need > len(self._raw):
+            self._raw, self._words = np.zeros(need, np.uint32), np.zeros(need + 1 + jpeg.SPARE, np.uint32)
+        self._raw.view(np.uint8)[:count] = np.frombuffer(content, np.uint8, count, of.begin)
+        self._run(1, (self._raw, self._words, self._status), (count,))
+        if self._status[0]:
+            return False
+        across, left, right = _units(of.width, x, width, of.wide)
+        _, top, bottom = _units(of.height, y, height, of.tall)
+        each, pitch, blue, red = self._lay_out(of, right - left + 1, bottom - top + 1)
+        if _scratch_bytes(width) > len(self._scratch):
+            self._scratch = np.zeros(_scratch_bytes(width), np.uint8)
+        self._run(2, (self._words, self._table, self._longs, self._codes, _ORDER, of.steps, _BASIS, self._blocks,
+                      self._samples, self._status),
+                  (each, across, top, bottom, left, right, int(self._status[1])))
+        if self._status[0]:
+            return False
+        last_x = ((of.width + of.wide) >> of.wide) - 1 - 8 * left
+        last_y = ((of.height + of.tall) >> of.tall) - 1 - 8 * top
+        self._run(3, (self._samples, out),
+                  (width, height, x - left * (8 << of.wide), y - top * (8 << of.tall), mirrored, of.wide, of.tall, pitch,
+                   blue, red, last_x, last_y))
+        return True
+
+    def _lay_out(self, of: Head, across: int, down: int) -> tuple[int, int, int, int]:
+        """Places for the samples of so many units. Gives how many blocks a unit has, the width of the brightness, and
+        where the other samples begin."""
+        pitch, tall = across * (8 << of.wide), 8 << of.tall
+        blue = pitch * down * tall
+        red = blue + across * 8 * down * 8
+        if red + (red - blue) + 64 > len(self._samples):
+            self._samples = np.zeros(red + (red - blue) + 64, np.uint8)
+        rows = [(0, *of.use[0], (8 * r * pitch) + 8 * c, pitch, 8 << of.wide, tall * pitch, 0)
+                for r in range(of.tall + 1) for c in range(of.wide + 1)]
+        rows += [(k, *of.use[k], start, across * 8, 8, across * 64, 0) for k, start in ((1, blue), (2, red))]
+        self._blocks[:len(rows)] = rows
+        return len(rows), pitch, blue, red
+
+    def _run(self, which: int, arrays: Sequence[np.ndarray], integers: Sequence[int] = ()) -> None:
+        addresses = [array.__array_interface__["data"][0] for array in arrays]
+        arguments = (ctypes.c_int64 * (len(addresses) + len(integers)))(*addresses, *integers)
+        self._call[which](ctypes.addressof(arguments), 0, 1, self._scratch.__array_interface__["data"][0])
+
+
+def _units(size: int, begin: int, length: int, doubled: int) -> tuple[int, int, int]:
+    """Of one direction: how many units a picture has, and the first and last that a part needs. Where samples of colour
+    stand for two pixels, a part needs one more on each side."""
+    unit = 8 << doubled
+    low, high = begin, begin + length - 1
+    if doubled:
+        low, high = max(low // 2 - 1, 0) * 2, min(high // 2 + 1, (size + 1) // 2 - 1) * 2
+    return -(-size // unit), low // unit, high // unit
+
+
+_decoders = threading.local()
+
+
+def decoder() -> Decoder:
+    """This thread's decoder."""
+    found: Decoder | None = getattr(_decoders, "mine", None)
+    if found is None:
+        found = _decoders.mine = Decoder()
+    return found
