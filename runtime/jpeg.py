@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import itertools
 import struct
 import threading
 from collections.abc import Callable, Sequence
@@ -42,6 +43,7 @@ class Head:
     wide: int
     tall: int
     steps: np.ndarray
+    steps_at: int
     codes: bytes
     use: tuple[tuple[int, int], ...]
     begin: int
@@ -114,9 +116,9 @@ def _checked(frame: bytes, scan: bytes, steps: dict[int, np.ndarray], codes: dic
     for row, component in zip(of_components, components, strict=True):
         row[:64] = steps[component[2]]
     empty = bytes(jpeg.CODES)
-    return Head(width, height, across - 1, down - 1, of_components,
+    return Head(width, height, across - 1, down - 1, of_components, address_of(of_components),
                 b"".join(codes.get(which, empty) for which in (0, 1, 16, 17)),
-                tuple((dc, 2 + ac) for dc, ac in uses), begin)
+                tuple((1024 * dc, 1024 * (2 + ac)) for dc, ac in uses), begin)
 
 
 def _basis() -> np.ndarray:
@@ -166,17 +168,44 @@ def _scratch_bytes(width: int) -> int:
     return max(host().target().launch(kernel).scratch_bytes for kernel in kernels)
 
 
+class _Call:
+    """A routine with its arguments: addresses of arrays, then integers. arrays: those that stay the same, by place."""
+
+    def __init__(self, which: int, name: str, arrays: dict[int, np.ndarray]):
+        dtypes, _, integers = _ROUTINES[name]
+        self._function, self._kept = _functions()[which], arrays
+        self._first, self.arguments = len(dtypes), (ctypes.c_int64 * (len(dtypes) + integers))()
+        self._address = ctypes.addressof(self.arguments)
+        for place, array in arrays.items():
+            self.arguments[place] = address_of(array)
+
+    def __call__(self, scratch: int = 0, *integers: int) -> None:
+        self.arguments[self._first:] = integers
+        self._function(self._address, 0, 1, scratch)
+
+
+def address_of(array: np.ndarray) -> int:
+    """Where an array's memory begins."""
+    address: int = array.__array_interface__["data"][0]
+    return address
+
+
 class Decoder:
     """Decodes one picture after the other. Each thread needs its own."""
 
     def __init__(self) -> None:
-        self._call = _functions()
-        self._codes, self._is_sound = np.zeros(4 * jpeg.CODES, np.uint8), False
-        self._known = b""  # the codes that the tables are of
-        self._table, self._longs = np.zeros(4 * 1024, np.int32), np.zeros(4 * 34, np.int64)
-        self._status, self._blocks = np.zeros(2, np.int64), np.zeros((6, 8), np.int64)
-        self._raw, self._words = np.zeros(0, np.uint32), np.zeros(0, np.uint32)
-        self._samples, self._scratch = np.zeros(0, np.uint8), np.zeros(0, np.uint8)
+        self._codes, self._status = np.zeros(4 * jpeg.CODES, np.uint8), np.zeros(2, np.int64)
+        self._known, self._is_sound = b"", False  # the codes that the tables are of, and whether they are any
+        self._blocks, self._laid_out = np.zeros((6, 8), np.int64), ()
+        self._each = self._pitch = self._blue = self._red = 0
+        table, longs = np.zeros(4 * 1024, np.int32), np.zeros(4 * 34, np.int64)
+        self._tables = _Call(0, "jpeg_tables", {0: self._codes, 1: table, 2: longs, 3: self._status})
+        self._words = _Call(1, "jpeg_words", {2: self._status})
+        self._samples = _Call(2, "jpeg_samples", {1: table, 2: longs, 3: self._codes, 4: _ORDER, 6: _BASIS,
+                                                  7: self._blocks, 9: self._status})
+        self._colors = _Call(3, "jpeg_colors", {})
+        self._room, self._memory = (0, 0, 0), np.zeros(0, np.uint8)
+        self._raw = self._scratch = 0
 
     def part(self, content: bytes, of: Head, x: int, y: int, mirrored: bool, out: np.ndarray) -> bool:
         """Write the part of a picture that begins at column x and row y to `out`, (3, height, width) of uint8 in one
@@ -184,53 +213,57 @@ class Decoder:
         height, width = out.shape[1:]
         if of.codes != self._known:
             self._codes[:] = np.frombuffer(of.codes, np.uint8)
-            self._run(0, (self._codes, self._table, self._longs, self._status))
+            self._tables()
             self._is_sound, self._known = not self._status[0], of.codes
         if not self._is_sound:
             return False
-        count = len(content) - 2 - of.begin
-        need = (count + 3) // 4
-        if need > len(self._raw):
-            self._raw, self._words = np.zeros(need, np.uint32), np.zeros(need + 1 + jpeg.SPARE, np.uint32)
-        self._raw.view(np.uint8)[:count] = np.frombuffer(content, np.uint8, count, of.begin)
-        self._run(1, (self._raw, self._words, self._status), (count,))
-        if self._status[0]:
-            return False
         across, left, right = _units(of.width, x, width, of.wide)
         _, top, bottom = _units(of.height, y, height, of.tall)
-        each, pitch, blue, red = self._lay_out(of, right - left + 1, bottom - top + 1)
-        if _scratch_bytes(width) > len(self._scratch):
-            self._scratch = np.zeros(_scratch_bytes(width), np.uint8)
-        self._run(2, (self._words, self._table, self._longs, self._codes, _ORDER, of.steps, _BASIS, self._blocks,
-                      self._samples, self._status),
-                  (each, across, top, bottom, left, right, int(self._status[1])))
+        shape = (of.wide, of.tall, of.use, right - left + 1, bottom - top + 1)
+        if shape != self._laid_out:
+            self._lay_out(*shape)
+        scan = content[of.begin:-2]
+        self._make_room(len(scan), 2 * self._red - self._blue, width)
+        ctypes.memmove(self._raw, scan, len(scan))
+        self._words(0, len(scan))
         if self._status[0]:
             return False
-        last_x = ((of.width + of.wide) >> of.wide) - 1 - 8 * left
-        last_y = ((of.height + of.tall) >> of.tall) - 1 - 8 * top
-        self._run(3, (self._samples, out),
-                  (width, height, x - left * (8 << of.wide), y - top * (8 << of.tall), mirrored, of.wide, of.tall, pitch,
-                   blue, red, last_x, last_y))
+        self._samples.arguments[5] = of.steps_at
+        self._samples(self._scratch, self._each, across, top, bottom, left, right, int(self._status[1]))
+        if self._status[0]:
+            return False
+        self._colors.arguments[1] = address_of(out)
+        self._colors(self._scratch, width, height, x - left * (8 << of.wide), y - top * (8 << of.tall), mirrored, of.wide,
+                     of.tall, self._pitch, self._blue, self._red,
+                     ((of.width + of.wide) >> of.wide) - 1 - 8 * left, ((of.height + of.tall) >> of.tall) - 1 - 8 * top)
         return True
 
-    def _lay_out(self, of: Head, across: int, down: int) -> tuple[int, int, int, int]:
-        """Places for the samples of so many units. Gives how many blocks a unit has, the width of the brightness, and
-        where the other samples begin."""
-        pitch, tall = across * (8 << of.wide), 8 << of.tall
-        blue = pitch * down * tall
-        red = blue + across * 8 * down * 8
-        if red + (red - blue) + 64 > len(self._samples):
-            self._samples = np.zeros(red + (red - blue) + 64, np.uint8)
-        rows = [(0, *of.use[0], (8 * r * pitch) + 8 * c, pitch, 8 << of.wide, tall * pitch, 0)
-                for r in range(of.tall + 1) for c in range(of.wide + 1)]
-        rows += [(k, *of.use[k], start, across * 8, 8, across * 64, 0) for k, start in ((1, blue), (2, red))]
-        self._blocks[:len(rows)] = rows
-        return len(rows), pitch, blue, red
+    def _lay_out(self, wide: int, tall: int, use: Sequence[tuple[int, int]], across: int, down: int) -> None:
+        """Places for the samples of so many units."""
+        self._laid_out = (wide, tall, use, across, down)
+        self._pitch, rows = across * (8 << wide), 8 << tall
+        self._blue = self._pitch * down * rows
+        self._red = self._blue + across * 8 * down * 8
+        table = [(0, *use[0], 8 * r * self._pitch + 8 * c, self._pitch, 8 << wide, rows * self._pitch, 0)
+                 for r in range(tall + 1) for c in range(wide + 1)]
+        table += [(k, *use[k], start, across * 8, 8, across * 64, 0) for k, start in ((1, self._blue), (2, self._red))]
+        self._each = len(table)
+        self._blocks[:self._each] = table
 
-    def _run(self, which: int, arrays: Sequence[np.ndarray], integers: Sequence[int] = ()) -> None:
-        addresses = [array.__array_interface__["data"][0] for array in arrays]
-        arguments = (ctypes.c_int64 * (len(addresses) + len(integers)))(*addresses, *integers)
-        self._call[which](ctypes.addressof(arguments), 0, 1, self._scratch.__array_interface__["data"][0])
+    def _make_room(self, count: int, samples: int, width: int) -> None:
+        """Memory for a scan of so many bytes, so many samples, and rows so wide."""
+        wanted = (count, samples, width)
+        if all(need <= room for need, room in zip(wanted, self._room, strict=True)):
+            return
+        self._room = count, samples, width = tuple(map(max, wanted, self._room))
+        sizes = (count + 8, count + 8 + 4 * jpeg.SPARE, samples + 64, _scratch_bytes(width))
+        starts = [0, *itertools.accumulate(-(-size // 64) * 64 for size in sizes)]
+        self._memory = np.zeros(starts[-1] + 64, np.uint8)
+        first = -(-address_of(self._memory) // 64) * 64
+        self._raw, words, planes, self._scratch = (first + start for start in starts[:-1])
+        self._words.arguments[:2] = self._raw, words
+        self._samples.arguments[0] = words
+        self._samples.arguments[8] = self._colors.arguments[0] = planes
 
 
 def _units(size: int, begin: int, length: int, doubled: int) -> tuple[int, int, int]:

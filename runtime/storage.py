@@ -77,7 +77,7 @@ class MemoryBlock:
             return
         with _lock:
             statistics.used -= self.nbytes
-            if statistics.free + self.nbytes <= POOL_LIMIT:
+            if statistics.free + self.nbytes <= max(POOL_LIMIT, statistics.used):
                 _free.setdefault((self.context, self.nbytes), []).append(raw)
                 statistics.free += self.nbytes
 

@@ -119,8 +119,8 @@ def jpeg_samples(first, last, words, table, longs, codes, order, steps, basis, b
     words, of which `count` bits are the scan's; table, longs, codes: of `jpeg_tables`. order: for each place in a block
     its row and column, 8 * row + column, and 64 behind the last; steps: what numbers are multiplied with, 256 for each
     component, 0 behind the last. basis: (8, 8) in 8192nd, what each frequency adds to each place. A unit has `each`
-    blocks, and a row of the picture `across` units. blocks: for each of a unit, the component, the places in table,
-    longs and codes of DC and of AC, the place in samples of the first one, how far samples are apart from the next row,
+    blocks, and a row of the picture `across` units. blocks: for each of a unit, the component, the places in table
+    of DC and of AC, the place in samples of the first one, how far samples are apart from the next row,
     from the next unit, and from the next row of units. status: 1 for damage, or numbers so large that
     decoders round them otherwise.
     """
@@ -151,24 +151,25 @@ def jpeg_samples(first, last, words, table, longs, codes, order, steps, basis, b
                         bits = bits | (uint64(words[at]) << uint64(32 - have))
                         at = at + 1
                         have = have + 32
-                    entry = int64(table[base * 1024 + int64(bits >> uint64(54))])
+                    entry = int64(table[base + int64(bits >> uint64(54))])
                     length = entry & 63
                     number = entry >> 16
                     run = (entry >> 8) & 255
                     if entry & 64 == 0:
                         size = number
                         if entry == 0:
+                            which = base >> 10
                             look = int64(bits >> uint64(48))
                             length = 11
-                            while length < 16 and look >= longs[base * 34 + length]:
+                            while length < 16 and look >= longs[which * 34 + length]:
                                 length = length + 1
-                            if look >= longs[base * 34 + length]:
+                            if look >= longs[which * 34 + length]:
                                 damage = 1
-                            place = longs[base * 34 + 17 + length] + (look >> (16 - length))
-                            symbol = int64(codes[base * 272 + 16 + max_(0, min_(place, 255))])
+                            place = longs[which * 34 + 17 + length] + (look >> (16 - length))
+                            symbol = int64(codes[which * 272 + 16 + max_(0, min_(place, 255))])
                             size = symbol & 15
                             run = symbol >> 4
-                            if base < 2:
+                            if which < 2:
                                 run = 0
                                 size = symbol
                             elif size == 0 and run < 15:

@@ -12,7 +12,7 @@ from mxc import recordio
 from mxc.compiler.error import ArgumentError, MXNetError
 from mxc.io.box_changes import CHOICES, NUMBERS, SAMPLERS, BoxChanges
 from mxc.io.built_in import MXDataIter
-from mxc.io.image_loader import Records, labels_of, pixels_of
+from mxc.io.image_loader import Records, labels_of, pixels_of, put
 from mxc.io.image_records import iterator_over, order_of, read_labels, shape_of
 from mxc.io.options import Options, to_integer, to_needed_path, to_path, to_real, to_reals, to_whole
 
@@ -27,7 +27,7 @@ class _BoxSettings:
                  fill: float):
         self.shape, self.changes, self.labels, self.width, self.fill = shape, changes, labels, width, fill
 
-    def made(self, header: Any, encoded: bytes, draw: random.Random) -> tuple[np.ndarray, np.ndarray]:
+    def made(self, header: Any, encoded: bytes, draw: random.Random, out: np.ndarray) -> np.ndarray:
         label = checked(labels_of(header, self.labels))
         head, each = int(label[0]), int(label[1])
         image, boxes = self.changes(pixels_of(encoded, self.shape[0]), label[head:].reshape(-1, each), draw)
@@ -35,9 +35,9 @@ class _BoxSettings:
         row = np.full(HEAD + self.width, self.fill, np.float32)
         row[:HEAD] = self.shape[0], *image.shape[:2], len(numbers)
         row[HEAD:HEAD + len(numbers)] = numbers
-        pixels = np.zeros((*self.shape[1:], self.shape[0]), np.uint8)  # what a smaller image leaves is black
-        pixels[:image.shape[0], :image.shape[1]] = image
-        return pixels, row
+        out[...] = 0  # what a smaller image leaves is black
+        put(image, out[:, :image.shape[0], :image.shape[1]])
+        return row
 
 
 def checked(label: np.ndarray) -> np.ndarray:

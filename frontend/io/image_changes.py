@@ -49,6 +49,9 @@ class Changes:
                            or o.min_img_size != 0 or (o.min_random_scale, o.max_random_scale) != (1, 1)
                            or (o.max_aspect_ratio != 0 and not o.random_resized_crop))
         self._has_colors = any((o.brightness, o.contrast, o.saturation, o.pca_noise))
+        # Whether images become a part of themselves, and nothing else, unless they are smaller than that.
+        self.is_part = not (o.resize != -1 or self._is_affine or o.pad > 0 or o.max_crop_size != -1 or
+                            o.random_resized_crop or o.random_h or o.random_s or o.random_l or self._has_colors)
 
     def __call__(self, image: np.ndarray, draw: random.Random) -> np.ndarray:
         """The image, (height, width, channels) of uint8, in the order red, green, blue; draw: its random numbers."""
@@ -104,10 +107,13 @@ class Changes:
             image = self._resized(image, self.width, rows * self.width // columns, draw)
         return self._part(image, self.width, self.height, o.rand_crop, draw)
 
+    def place(self, rows: int, columns: int, draw: random.Random) -> tuple[int, int]:
+        """The row and column of an image of that size where the part of the size that is wanted begins."""
+        return _place(rows - self.height, columns - self.width, self.o.rand_crop, draw)
+
     @staticmethod
     def _part(image: np.ndarray, width: int, height: int, by_chance: bool, draw: random.Random) -> np.ndarray:
-        y, x = image.shape[0] - height, image.shape[1] - width
-        y, x = (draw.randint(0, y), draw.randint(0, x)) if by_chance else (y // 2, x // 2)
+        y, x = _place(image.shape[0] - height, image.shape[1] - width, by_chance, draw)
         return image[y:y + height, x:x + width]
 
     def _random_part(self, image: np.ndarray, draw: random.Random) -> np.ndarray | None:
@@ -148,3 +154,8 @@ class Changes:
             alpha = np.array([draw.gauss(0, o.pca_noise) for _ in range(3)])
             x = x + (_DIRECTIONS @ (alpha * VARIANCES)).astype(np.float32)
         return np.clip(x, 0, 255).astype(np.uint8)
+
+
+def _place(down: int, across: int, by_chance: bool, draw: random.Random) -> tuple[int, int]:
+    """A row up to `down` and a column up to `across`: by chance, or half of both."""
+    return (draw.randint(0, down), draw.randint(0, across)) if by_chance else (down // 2, across // 2)

@@ -167,12 +167,12 @@ def order_of(options: Options, records: Records, seed: int) -> Callable[[int], S
     return shuffled
 
 
-def _as_they_are(pixels: np.ndarray, *_: Any) -> Array:
-    return Array.of(pixels.transpose(0, 3, 1, 2), "float32")
+def _as_they_are(pixels: Array, _: Any) -> Array:
+    return pixels
 
 
 class Finish:
-    """Makes a batch's array of its pixels, by one kernel: channels first, less the mean, times factors.
+    """Makes a batch's array of its pixels, by one kernel: less the mean, times factors.
 
     plain: gives a loader of all images once, without that, of which a mean image is made.
     """
@@ -191,8 +191,7 @@ class Finish:
         path = options.value("mean_img", to_path, None)
         if path is not None and dtype == "float32":
             self._mean = _mean_image(path, plain).reshape(1, *shape)
-        data = symbol.transpose(symbol.var("data"), axes=(0, 3, 1, 2))
-        names = ["data"]
+        data, names = symbol.var("data"), ["data"]
         if dtype == "float32":
             names += ["mean", "factor", "move"]
             data = symbol.broadcast_sub(symbol.cast(data, dtype="float32"), symbol.var("mean"))
@@ -201,17 +200,19 @@ class Finish:
             data = symbol.cast(symbol.clip(data, 0, 127), dtype="int8")
         self._kernel = CachedOp(data.graph, names, (), "images")
 
-    def __call__(self, pixels: np.ndarray, numbers: np.ndarray, draws: Sequence[Any]) -> Array:
-        given = [pixels]
+    def __call__(self, pixels: Array, draws: Sequence[Any]) -> Array:
+        if self._dtype == "uint8":
+            return pixels
+        given = []
         if self._dtype == "float32":
             contrast = [1 + draw.uniform(-self._contrast, self._contrast) if self._contrast else 1.0 for draw in draws]
             move = [draw.uniform(-self._illumination, self._illumination) if self._illumination else 0.0
                     for draw in draws]
             factor = np.array(contrast, np.float32)[:, None] * np.float32(self._scale) / self._deviation
-            given += [self._mean, factor.reshape(-1, self._channels, 1, 1),
+            given = [self._mean, factor.reshape(-1, self._channels, 1, 1),
                       (np.array(move, np.float32) * np.float32(self._scale)).reshape(-1, 1, 1, 1)]
         context = current_context().computing
-        return self._kernel([Array.of(each, context=context) for each in given], False)[0]
+        return self._kernel([pixels, *(Array.of(each, context=context) for each in given)], False)[0]
 
 
 def _mean_image(path: str, plain: Callable[[Callable[..., Array]], ImageLoader]) -> np.ndarray:
