@@ -75,10 +75,24 @@ class Reader:
         self._file.seek(offset)
 
     def read_at(self, offset: int) -> bytes | None:
-        """The record that begins there. Several threads may call this at once."""
+        """The record that begins there; the next `read` goes on behind it. Several threads may call this at once."""
         with self._lock:
             self.seek(offset)
             return self.read()
+
+    def at(self, offset: int) -> bytes | None:
+        """As `read_at`, of a record that the next `read` may go on behind or not. Where the system can read so, this
+        needs neither the file's position, for which threads wait for each other, nor its buffer."""
+        if isinstance(self._file, io.BytesIO) or not hasattr(os, "pread"):
+            return self.read_at(offset)
+        try:
+            head = os.pread(self._file.fileno(), HEAD.size, offset)
+            magic, word = HEAD.unpack(head) if len(head) == HEAD.size else (0, 0)
+            is_whole = magic == MAGIC and 0 < word <= _BUFFER  # the flag of a whole record is 0
+            content = os.pread(self._file.fileno(), word, offset + HEAD.size) if is_whole else b""
+        except OSError:
+            return self.read_at(offset)
+        return content if is_whole and len(content) == word else self.read_at(offset)
 
     def offsets(self) -> tuple[list[int], int]:
         """Where each record begins, and how many bytes the file has. The content of records is not read."""

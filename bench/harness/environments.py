@@ -14,6 +14,7 @@ PACKAGES = {
     "onnxruntime": ("onnxruntime==1.32.0", ONNX, NUMPY),
     "openvino": ("openvino==2026.4.1", ONNX, NUMPY),
     "torch": ("torch==2.13.0", NUMPY),
+    "torchvision": ("torch==2.14.1", "torchvision==0.29.1", NUMPY, "pillow==12.0.0"),
     "jax": ("jax==0.10.2", NUMPY),
     "numpy": ("numexpr==2.14.2", NUMPY),
 }

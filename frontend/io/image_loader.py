@@ -44,7 +44,7 @@ class Records:
         """The record that is number `place` of the file."""
         if self._process != os.getpid():  # a fork would move the other process's position in the file
             self._reader, self._process = record_file.Reader(self.path), os.getpid()
-        content = self._reader.read_at(self.offsets[place])
+        content = self._reader.at(self.offsets[place])
         if content is None:
             raise MXNetError(f"{self.path}: there is no record at byte {self.offsets[place]}, where its index has one")
         return content
