@@ -145,7 +145,8 @@ def main() -> None:
 
 def report(case: str, best: dict[str, float]) -> None:
     """A line: pictures per second, and how many times as many mxc gives."""
-    others = "".join(f"{peer:>14} {rate:.0f}, x {best['mxc'] / rate:.2f}" for peer, rate in best.items() if peer != "mxc")
+    others = "".join(f"{peer:>14} {rate:.0f}, x {best['mxc'] / rate:.2f}" for peer, rate in best.items()
+                     if peer != "mxc")
     print(f"{case:24}mxc {best['mxc']:.0f} pictures per second{others}", flush=True)
 
 

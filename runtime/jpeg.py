@@ -233,9 +233,10 @@ class Decoder:
         if self._status[0]:
             return False
         self._colors.arguments[1] = address_of(out)
-        self._colors(self._scratch, width, height, x - left * (8 << of.wide), y - top * (8 << of.tall), mirrored, of.wide,
-                     of.tall, self._pitch, self._blue, self._red,
-                     ((of.width + of.wide) >> of.wide) - 1 - 8 * left, ((of.height + of.tall) >> of.tall) - 1 - 8 * top)
+        last_x = ((of.width + of.wide) >> of.wide) - 1 - 8 * left
+        last_y = ((of.height + of.tall) >> of.tall) - 1 - 8 * top
+        self._colors(self._scratch, width, height, x - left * (8 << of.wide), y - top * (8 << of.tall), mirrored,
+                     of.wide, of.tall, self._pitch, self._blue, self._red, last_x, last_y)
         return True
 
     def _lay_out(self, wide: int, tall: int, use: Sequence[tuple[int, int]], across: int, down: int) -> None:

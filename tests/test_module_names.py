@@ -47,7 +47,6 @@ MISSING = {
                                   "shuffle_csr_column_indices",
     ("mxnet.test_utils", NUMPY): "check_gluon_hybridize_consistency np_symbol",
     ("mxnet.test_utils", PACKAGE): "requests ss",
-    ("mxnet.test_utils", OTHER_TOOLS): "get_im2rec_path",
     ("mxnet.test_utils", PRIVATE): "_features _find_max_violation _parse_aux_states _parse_location _sorted_dict "
                                    "_sorted_items",
     ("mxnet.util", NUMPY): "_NumpyArrayScope _np_ufunc_default_kwargs _sanity_check_params _set_np_array "

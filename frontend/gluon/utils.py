@@ -1,24 +1,20 @@
 """Batches in parts for several devices, gradients' norms, and downloads."""
 from __future__ import annotations
 
-import hashlib
 import itertools
 import math
 import os
-import shutil
-import urllib.error
-import urllib.request
 import warnings
 from collections.abc import Sequence
 from typing import Any
 
 from mxc import ndarray
-from mxc.compiler.error import AssertedError, ModelFileError
+from mxc.compiler.error import AssertedError
 from mxc.compiler.system import env
 from mxc.context import Context
 from mxc.ndarray import NDArray
+from mxc.runtime import downloads
 from mxc.runtime.elsewhere import elsewhere
-from mxc.runtime.whole_file import replacing
 
 __getattr__, _ = elsewhere(__name__, {}, {
     "": "collections np=numpy sys uuid weakref", "mxc.gluon.hooks": "HookHandle",
@@ -73,9 +69,8 @@ def clip_global_norm(arrays: Sequence[NDArray], max_norm: float, check_isfinite:
 
 
 def check_sha1(filename: str | os.PathLike[str], sha1_hash: str) -> bool:
-    """Whether a file has this SHA-1 digest."""
-    with open(filename, "rb") as file:
-        return hashlib.file_digest(file, "sha1").hexdigest().startswith(sha1_hash)
+    """Whether a file has the SHA-1 digest that begins so."""
+    return downloads.has_sha1(filename, sha1_hash)
 
 
 def replace_file(src: str | os.PathLike[str], dst: str | os.PathLike[str]) -> None:
@@ -88,31 +83,16 @@ def download(url: str, path: str | os.PathLike[str] | None = None, overwrite: bo
     """Download a file, unless it is there, and give its path.
 
     path: of the file, or a folder; default is the URL's last part. overwrite: also when it is there. sha1_hash: a file
-    with another digest is not the one. The file is written aside and renamed when it is whole.
-    Raises ModelFileError when it cannot be had.
+    with another digest is not the one. retries, verify_ssl: further tries, and whether the server's certificate is
+    checked. The file appears when it is whole, under its name and PATH.part until then: a further try, and with
+    sha1_hash a later call, goes on where one has stopped.
+    Raises ModelFileError when it cannot be had, FileAccessError when it cannot be written, both MXNetErrors.
     """
     name = url.rsplit("/", 1)[-1]
     target = name if path is None else os.path.join(path, name) if os.path.isdir(path) else os.fspath(path)
-    if not overwrite and os.path.exists(target) and (not sha1_hash or check_sha1(target, sha1_hash)):
-        return target
-    os.makedirs(os.path.dirname(os.path.abspath(target)), exist_ok=True)
-    context = None
-    if not verify_ssl:
-        import ssl
-
-        context = ssl._create_unverified_context()
-    reason: object = ""
-    for _ in range(max(1, retries)):
-        try:
-            with urllib.request.urlopen(url, timeout=60, context=context) as answer, replacing(target) as file:
-                shutil.copyfileobj(answer, file)
-        except (urllib.error.URLError, OSError) as error:
-            reason = error
-            continue
-        if not sha1_hash or check_sha1(target, sha1_hash):
-            return target
-        reason = "it has another SHA-1 digest than expected"
-    raise ModelFileError(target, f"cannot be downloaded from {url}: {reason}")
+    if overwrite or not os.path.exists(target) or (sha1_hash and not check_sha1(target, sha1_hash)):
+        downloads.download(url, target, sha1_hash, retries, verify_ssl)
+    return target
 
 
 def _get_repo_url() -> str:

@@ -27,6 +27,7 @@ from mxc.test_utils.statistics import (
 from mxc.test_utils.surroundings import (
     discard_stderr,
     environment,
+    get_im2rec_path,
     get_mnist,
     has_tvm_ops,
     is_aarch64_run,
@@ -108,7 +109,8 @@ __all__ = [
     "create_2d_tensor", "create_vector", "current_context", "default_atols", "default_context", "default_dtype",
     "default_numeric_eps",
     "default_rtols", "discard_stderr", "effective_dtype", "environment", "gen_buckets_probs_with_ppf", "get_atol",
-    "get_etol", "get_identity_mat", "get_identity_mat_batch", "get_mnist", "get_rtol", "get_tolerance", "get_tols",
+    "get_etol", "get_identity_mat", "get_identity_mat_batch", "get_im2rec_path", "get_mnist", "get_rtol",
+    "get_tolerance", "get_tols",
     "getenv", "list_gpus", "locationError", "mean_check", "new_matrix_with_real_eigvals_2d",
     "new_matrix_with_real_eigvals_nd", "new_orthonormal_matrix_2d", "new_sym_matrix_with_real_eigvals_2d",
     "new_sym_matrix_with_real_eigvals_nd", "np_reduce", "numeric_grad", "rand_coord_2d", "rand_ndarray",

@@ -15,6 +15,7 @@ import numpy as np
 from mxc.compiler.error import FileAccessError
 from mxc.context import num_gpus
 from mxc.ndarray import waitall
+from mxc.tools import im2rec
 from mxc.util import getenv, setenv
 
 MNIST_FOLDER = "data"
@@ -110,7 +111,8 @@ def get_mnist() -> dict[str, np.ndarray]:
     """The MNIST digits from idx files in the folder `data` of the working directory, which may be gzipped.
 
     train_data and test_data: float32 from 0 to 1, of shape (images, 1, 28, 28); train_label and test_label: uint8.
-    Nothing is downloaded: raises FileAccessError that says which file belongs where, ModelFileError for other content.
+    They are not downloaded: raises FileAccessError that says which file belongs where, ModelFileError for other
+    content.
     """
     from mxc.io import mnist
 
@@ -129,4 +131,12 @@ def _mnist_file(name: str) -> Path:
         if each.exists():
             return each
     raise FileAccessError(str(path), "read", FileNotFoundError(
-        f"No such file; put {name} or {packed.name} into the folder {path.parent.absolute()}: mxc downloads nothing"))
+        f"No such file; put {name} or {packed.name} into the folder {path.parent.absolute()}: mxc downloads no data "
+        "sets"))
+
+
+def get_im2rec_path(home_env: str = "MXNET_HOME") -> str:
+    """The path of a program that is run as `python im2rec.py PREFIX ROOT ...`: tools/im2rec.py below the folder that
+    the environment variable `home_env` names, where it is there, else mxc's own."""
+    given = Path(getenv(home_env) or ".") / "tools" / "im2rec.py"
+    return str(given) if getenv(home_env) and given.is_file() else im2rec.__file__

@@ -11,7 +11,6 @@ EXCEPTIONS = {
     **{f"mxnet.util.{name}": NUMPY for name in ("np_ufunc_legal_option", "wrap_np_binary_func", "wrap_np_unary_func")},
     **{f"mxnet.test_utils.{name}": SPARSE for name in (
         "create_sparse_array", "create_sparse_array_zd", "rand_sparse_ndarray", "shuffle_csr_column_indices")},
-    "mxnet.test_utils.get_im2rec_path": "for the tests of MXNet itself: it says where a tool of its sources is",
     "mxnet.visualization.plot_network": "no node_attrs are None, not a dict that all calls share",
     "mxnet.visualization.print_summary": "positions are a tuple, not a list that all calls share",
     "mxnet.test_utils.check_gluon_hybridize_consistency": NUMPY,
