@@ -40,9 +40,9 @@ def download(url: str, target: str | os.PathLike[str], sha1: str | None = None, 
 
     sha1: the digest that it must have, or how it begins. retries: how often it is tried again where a try may help, as
     after a lost connection. is_verified: whether the server's certificate is checked. What came so far is in
-    TARGET.part: a further try, and with sha1 also a later call, asks for the rest alone. Processes that want one file at
-    once wait for the first of them. Raises AssertionError for less than 0 retries, FileAccessError for a file that cannot be
-    written, ModelFileError, which says why, where it cannot be had; what was at `target` then stays.
+    TARGET.part: a further try, and with sha1 also a later call, asks for the rest alone. Processes that want one file
+    at once wait for the first of them. Raises AssertionError for less than 0 retries, FileAccessError for a file that
+    cannot be written, ModelFileError, which says why, where it cannot be had; what was at `target` then stays.
     """
     if retries < 0:
         raise AssertedError(f"retries is the number of further tries, 0 or more; got {retries}")

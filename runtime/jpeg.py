@@ -180,7 +180,7 @@ class _Call:
             self.arguments[place] = address_of(array)
 
     def __call__(self, scratch: int = 0, *integers: int) -> None:
-        self.arguments[self._first:] = integers
+        self.arguments[self._first:] = integers  # type: ignore[call-overload]  # a tuple does
         self._function(self._address, 0, 1, scratch)
 
 
@@ -196,7 +196,8 @@ class Decoder:
     def __init__(self) -> None:
         self._codes, self._status = np.zeros(4 * jpeg.CODES, np.uint8), np.zeros(2, np.int64)
         self._known, self._is_sound = b"", False  # the codes that the tables are of, and whether they are any
-        self._blocks, self._laid_out = np.zeros((6, 8), np.int64), ()
+        self._blocks = np.zeros((6, 8), np.int64)
+        self._laid_out: tuple[int, int, tuple[tuple[int, int], ...], int, int] = (0, 0, (), 0, 0)
         self._each = self._pitch = self._blue = self._red = 0
         table, longs = np.zeros(4 * 1024, np.int32), np.zeros(4 * 34, np.int64)
         self._tables = _Call(0, "jpeg_tables", {0: self._codes, 1: table, 2: longs, 3: self._status})
@@ -239,7 +240,7 @@ class Decoder:
                      of.wide, of.tall, self._pitch, self._blue, self._red, last_x, last_y)
         return True
 
-    def _lay_out(self, wide: int, tall: int, use: Sequence[tuple[int, int]], across: int, down: int) -> None:
+    def _lay_out(self, wide: int, tall: int, use: tuple[tuple[int, int], ...], across: int, down: int) -> None:
         """Places for the samples of so many units."""
         self._laid_out = (wide, tall, use, across, down)
         self._pitch, rows = across * (8 << wide), 8 << tall
@@ -253,17 +254,17 @@ class Decoder:
 
     def _make_room(self, count: int, samples: int, width: int) -> None:
         """Memory for a scan of so many bytes, so many samples, and rows so wide."""
-        wanted = (count, samples, width)
-        if all(need <= room for need, room in zip(wanted, self._room, strict=True)):
+        if count <= self._room[0] and samples <= self._room[1] and width <= self._room[2]:
             return
-        self._room = count, samples, width = tuple(map(max, wanted, self._room))
+        self._room = count, samples, width = (
+            max(count, self._room[0]), max(samples, self._room[1]), max(width, self._room[2]))
         sizes = (count + 8, count + 8 + 4 * jpeg.SPARE, samples + 64, _scratch_bytes(width))
         starts = [0, *itertools.accumulate(-(-size // 64) * 64 for size in sizes)]
         self._memory = np.zeros(starts[-1] + 64, np.uint8)
         first = -(-address_of(self._memory) // 64) * 64
         self._raw, words, planes, self._scratch = (first + start for start in starts[:-1])
-        self._words.arguments[:2] = self._raw, words
-        self._samples.arguments[0] = words
+        self._words.arguments[0] = self._raw
+        self._words.arguments[1] = self._samples.arguments[0] = words
         self._samples.arguments[8] = self._colors.arguments[0] = planes
 
 

@@ -38,16 +38,16 @@ def jpeg_tables(first, last, codes, table, longs, status):
                 run = symbol >> 4
                 size = symbol & 15
                 if t < 2:
-                    run = 0
+                    run = int64(0)
                     size = symbol
                     if symbol > 11:
                         status[0] = 1
-                        size = 11
+                        size = int64(11)
                 elif size == 0 and run < 15:
-                    run = 128
+                    run = int64(128)
                 elif size > 10:
                     status[0] = 1
-                    size = 10
+                    size = int64(10)
                 if length <= 10:
                     free = 10 - length
                     for rest in range(1 << free):
@@ -126,7 +126,7 @@ def jpeg_samples(first, last, words, table, longs, codes, order, steps, basis, b
     """
     damage = 0
     bits = uint64(0)
-    have = 0
+    have = int64(0)
     at = 0
     for i in range(4):
         before[i] = int32(0)
@@ -145,7 +145,7 @@ def jpeg_samples(first, last, words, table, longs, codes, order, steps, basis, b
                 step = component * 256
                 for i in range(64):
                     block[i] = int32(0)
-                k = 0
+                k = int64(0)
                 while k < 64:
                     if have < 32:
                         bits = bits | (uint64(words[at]) << uint64(32 - have))
@@ -160,7 +160,7 @@ def jpeg_samples(first, last, words, table, longs, codes, order, steps, basis, b
                         if entry == 0:
                             which = base >> 10
                             look = int64(bits >> uint64(48))
-                            length = 11
+                            length = int64(11)
                             while length < 16 and look >= longs[which * 34 + length]:
                                 length = length + 1
                             if look >= longs[which * 34 + length]:
@@ -170,11 +170,11 @@ def jpeg_samples(first, last, words, table, longs, codes, order, steps, basis, b
                             size = symbol & 15
                             run = symbol >> 4
                             if which < 2:
-                                run = 0
+                                run = int64(0)
                                 size = symbol
                             elif size == 0 and run < 15:
-                                run = 128
-                        number = 0
+                                run = int64(128)
+                        number = int64(0)
                         if size > 0:
                             number = int64((bits << uint64(length)) >> uint64(64 - size))
                             if number < (1 << size) >> 1:

@@ -17,7 +17,7 @@ from mxc.runtime import downloads
 from mxc.runtime.elsewhere import elsewhere
 
 __getattr__, _ = elsewhere(__name__, {}, {
-    "": "collections np=numpy sys uuid weakref", "mxc.gluon.hooks": "HookHandle",
+    "": "collections hashlib np=numpy sys uuid weakref", "mxc.gluon.hooks": "HookHandle",
     "mxc.gluon.parameter": "shape_is_known", "mxc.util": "is_np_array is_np_shape"})
 __all__ = ["check_sha1", "clip_global_norm", "download", "replace_file", "split_and_load", "split_data"]
 

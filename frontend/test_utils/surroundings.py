@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from mxc.cli.programs import im2rec
 from mxc.compiler.error import FileAccessError
 from mxc.context import num_gpus
 from mxc.ndarray import waitall
-from mxc.tools import im2rec
 from mxc.util import getenv, setenv
 
 MNIST_FOLDER = "data"
