@@ -43,7 +43,6 @@ class Head:
     wide: int
     tall: int
     steps: np.ndarray
-    steps_at: int
     codes: bytes
     use: tuple[tuple[int, int], ...]
     begin: int
@@ -116,7 +115,7 @@ def _checked(frame: bytes, scan: bytes, steps: dict[int, np.ndarray], codes: dic
     for row, component in zip(of_components, components, strict=True):
         row[:64] = steps[component[2]]
     empty = bytes(jpeg.CODES)
-    return Head(width, height, across - 1, down - 1, of_components, address_of(of_components),
+    return Head(width, height, across - 1, down - 1, of_components,
                 b"".join(codes.get(which, empty) for which in (0, 1, 16, 17)),
                 tuple((1024 * dc, 1024 * (2 + ac)) for dc, ac in uses), begin)
 
@@ -146,7 +145,8 @@ _ROUTINES = {"jpeg_tables": (("uint8", "int32", "int64", "int64"), 1, 0),
 _FUNCTION = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p)
 
 
-def _kernel(name: str, integers: Sequence[int]) -> RoutineKernel:
+def kernel(name: str, integers: Sequence[int]) -> RoutineKernel:
+    """One of the routines as a kernel, with its integers."""
     dtypes, inputs, _ = _ROUTINES[name]
     return RoutineKernel(name, name, (), dtypes, tuple(integers), inputs)
 
@@ -155,8 +155,8 @@ def _kernel(name: str, integers: Sequence[int]) -> RoutineKernel:
 def _functions() -> tuple[Callable[..., None], ...]:
     """The routines' compiled code, in their order."""
     target = host().target()
-    kernels = [_kernel(name, [1] * integers) for name, (_, _, integers) in _ROUTINES.items()]
-    keys = [target.launch(kernel).key for kernel in kernels]
+    kernels = [kernel(name, [1] * integers) for name, (_, _, integers) in _ROUTINES.items()]
+    keys = [target.launch(each).key for each in kernels]
     loaded = target.load(dict(zip(keys, kernels, strict=True)))
     return tuple(_FUNCTION(loaded.address(key)) for key in keys)
 
@@ -164,23 +164,27 @@ def _functions() -> tuple[Callable[..., None], ...]:
 @functools.lru_cache(maxsize=64)
 def _scratch_bytes(width: int) -> int:
     """What the routines need of private memory, for parts so wide."""
-    kernels = _kernel("jpeg_samples", [1] * 7), _kernel("jpeg_colors", [width] * 12)
-    return max(host().target().launch(kernel).scratch_bytes for kernel in kernels)
+    kernels = kernel("jpeg_samples", [1] * 7), kernel("jpeg_colors", [width] * 12)
+    return max(host().target().launch(each).scratch_bytes for each in kernels)
 
 
-class _Call:
-    """A routine with its arguments: addresses of arrays, then integers. arrays: those that stay the same, by place."""
+class Call:
+    """A routine with its arguments: arrays, then integers."""
 
-    def __init__(self, which: int, name: str, arrays: dict[int, np.ndarray]):
+    def __init__(self, which: int, name: str):
         dtypes, _, integers = _ROUTINES[name]
-        self._function, self._kept = _functions()[which], arrays
-        self._first, self.arguments = len(dtypes), (ctypes.c_int64 * (len(dtypes) + integers))()
-        self._address = ctypes.addressof(self.arguments)
-        for place, array in arrays.items():
-            self.arguments[place] = address_of(array)
+        self.name, self.arrays = name, [np.zeros(0)] * len(dtypes)  # which are kept alive here
+        self._function, self._first = _functions()[which], len(dtypes)
+        self._arguments = (ctypes.c_int64 * (len(dtypes) + integers))()
+        self._address = ctypes.addressof(self._arguments)
+
+    def put(self, place: int, array: np.ndarray) -> None:
+        """Give an array, in one piece, for the argument at a place."""
+        self.arrays[place] = array
+        self._arguments[place] = address_of(array)
 
     def __call__(self, scratch: int = 0, *integers: int) -> None:
-        self.arguments[self._first:] = integers  # type: ignore[call-overload]  # a tuple does
+        self._arguments[self._first:] = integers  # type: ignore[call-overload]  # a tuple does
         self._function(self._address, 0, 1, scratch)
 
 
@@ -199,13 +203,16 @@ class Decoder:
         self._blocks = np.zeros((6, 8), np.int64)
         self._laid_out: tuple[int, int, tuple[tuple[int, int], ...], int, int] = (0, 0, (), 0, 0)
         self._each = self._pitch = self._blue = self._red = 0
+        self._tables, self._words, self._samples, self._colors = (Call(i, name) for i, name in enumerate(_ROUTINES))
         table, longs = np.zeros(4 * 1024, np.int32), np.zeros(4 * 34, np.int64)
-        self._tables = _Call(0, "jpeg_tables", {0: self._codes, 1: table, 2: longs, 3: self._status})
-        self._words = _Call(1, "jpeg_words", {2: self._status})
-        self._samples = _Call(2, "jpeg_samples", {1: table, 2: longs, 3: self._codes, 4: _ORDER, 6: _BASIS,
-                                                  7: self._blocks, 9: self._status})
-        self._colors = _Call(3, "jpeg_colors", {})
-        self._room, self._memory = (0, 0, 0), np.zeros(0, np.uint8)
+        codes, status = self._codes, self._status
+        for call, given in ((self._tables, ((0, codes), (1, table), (2, longs), (3, status))),
+                            (self._words, ((2, status),)),
+                            (self._samples, ((1, table), (2, longs), (3, codes), (4, _ORDER), (6, _BASIS),
+                                             (7, self._blocks), (9, status)))):
+            for place, array in given:
+                call.put(place, array)
+        self._room = (0, 0, 0)
         self._raw = self._scratch = 0
 
     def part(self, content: bytes, of: Head, x: int, y: int, mirrored: bool, out: np.ndarray) -> bool:
@@ -229,11 +236,11 @@ class Decoder:
         self._words(0, len(scan))
         if self._status[0]:
             return False
-        self._samples.arguments[5] = of.steps_at
+        self._samples.put(5, of.steps)
         self._samples(self._scratch, self._each, across, top, bottom, left, right, int(self._status[1]))
         if self._status[0]:
             return False
-        self._colors.arguments[1] = address_of(out)
+        self._colors.put(1, out)
         last_x = ((of.width + of.wide) >> of.wide) - 1 - 8 * left
         last_y = ((of.height + of.tall) >> of.tall) - 1 - 8 * top
         self._colors(self._scratch, width, height, x - left * (8 << of.wide), y - top * (8 << of.tall), mirrored,
@@ -260,12 +267,15 @@ class Decoder:
             max(count, self._room[0]), max(samples, self._room[1]), max(width, self._room[2]))
         sizes = (count + 8, count + 8 + 4 * jpeg.SPARE, samples + 64, _scratch_bytes(width))
         starts = [0, *itertools.accumulate(-(-size // 64) * 64 for size in sizes)]
-        self._memory = np.zeros(starts[-1] + 64, np.uint8)
-        first = -(-address_of(self._memory) // 64) * 64
-        self._raw, words, planes, self._scratch = (first + start for start in starts[:-1])
-        self._words.arguments[0] = self._raw
-        self._words.arguments[1] = self._samples.arguments[0] = words
-        self._samples.arguments[8] = self._colors.arguments[0] = planes
+        memory = np.zeros(starts[-1] + 64, np.uint8)
+        first = -address_of(memory) % 64
+        raw, words, planes, scratch = (memory[first + begin:first + end] for begin, end in itertools.pairwise(starts))
+        self._words.put(0, raw.view(np.uint32))
+        for call, place in ((self._words, 1), (self._samples, 0)):
+            call.put(place, words.view(np.uint32))
+        for call, place in ((self._samples, 8), (self._colors, 0)):
+            call.put(place, planes)
+        self._raw, self._scratch = address_of(raw), address_of(scratch)
 
 
 def _units(size: int, begin: int, length: int, doubled: int) -> tuple[int, int, int]:

@@ -198,22 +198,25 @@ def test_a_missing_package_is_named(monkeypatch, url: str, module: str, extra: s
 
 
 def test_images_are_decoded():
-    image = pytest.importorskip("PIL.Image")
-    import io
-
+    cv2 = pytest.importorskip("cv2")
     pixels = np.arange(24, dtype="uint8").reshape(2, 4, 3)
-    file = io.BytesIO()
-    image.fromarray(pixels).save(file, "PNG")
-    decoded = mx.nd.imdecode(file.getvalue())
+    encoded = cv2.imencode(".png", pixels[..., ::-1])[1].tobytes()
+    decoded = mx.nd.imdecode(encoded)
     assert decoded.shape == (1, 3, 2, 4) and decoded.dtype is np.float32
     np.testing.assert_array_equal(decoded[0].asnumpy(), pixels.transpose(2, 0, 1))
-    part = mx.nd.imdecode(file.getvalue(), clip_rect=(1, 0, 3, 2), mean=mx.nd.ones((3, 1, 1)))
+    part = mx.nd.imdecode(encoded, clip_rect=(1, 0, 3, 2), mean=mx.nd.ones((3, 1, 1)))
     np.testing.assert_array_equal(part[0].asnumpy(), pixels[:, 1:3].transpose(2, 0, 1) - 1)
     batch = mx.nd.zeros((2, 3, 2, 4))
-    assert mx.nd.imdecode(file.getvalue(), out=batch, index=1) is batch
+    assert mx.nd.imdecode(encoded, out=batch, index=1) is batch
     assert batch[1].asnumpy().sum() == pixels.sum() and not batch[0].asnumpy().any()
-    with pytest.raises(MXNetError, match="imdecode"):
-        mx.nd.imdecode(b"no image")
+    jpeg = cv2.imencode(".jpg", cv2.resize(pixels, (40, 30)))[1].tobytes()
+    assert (mx.nd.imdecode(jpeg)[0].asnumpy() == mx.image.imdecode(jpeg).asnumpy().transpose(2, 0, 1)).all()
+    grey = mx.nd.imdecode(jpeg, channels=1)
+    assert grey.shape == (1, 1, 30, 40) and (grey[0, 0].asnumpy() == mx.image.imdecode(jpeg, 0).asnumpy()[..., 0]).all()
+    for arguments, text in (({}, "decoding an image"), ({"channels": 2}, "channels must be 1 or 3"),
+                            ({"clip_rect": (0, 0, 5, 2)}, r"a part of an image of 4 x 2 pixels, got \(0, 0, 5, 2\)")):
+        with pytest.raises(MXNetError, match=text):
+            mx.nd.imdecode(encoded if arguments else b"no image", **arguments)
 
 
 def test_classes_are_drawn_and_counted():

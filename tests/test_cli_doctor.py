@@ -57,7 +57,7 @@ def test_what_is_needed_is_what_the_project_declares():
 
 
 def test_only_what_is_declared_is_there():
-    others = "".join(f"sys.modules[{name!r}] = None\n" for name in ("numba_cuda", "PIL", "s3fs", "scipy"))
+    others = "".join(f"sys.modules[{name!r}] = None\n" for name in ("numba_cuda", "cv2", "s3fs", "scipy"))
     code, found = findings(f"THERE = {['mxc-compiler', *NEEDED]}{ALONE}{others}")
     assert code == OK and list(found) == WHAT
     assert all(found[what]["state"] == "ok" for what in (*NEEDED, "CPU", "a model"))
@@ -112,12 +112,12 @@ BROKEN = {"raise ImportError('no libjpeg')": "no libjpeg", "import os; os._exit(
 
 @pytest.mark.parametrize(("text", "reason"), BROKEN.items(), ids=["raises", "ends Python"])
 def test_an_extra_that_cannot_be_imported(text: str, reason: str, tmp_path: Path):
-    (tmp_path / "PIL").mkdir()
-    (tmp_path / "PIL/__init__.py").write_text(text)
+    (tmp_path / "cv2").mkdir()
+    (tmp_path / "cv2/__init__.py").write_text(text)
     code, found = findings(PYTHONPATH=str(tmp_path))
     image = found["extra image"]
     assert code == OK and list(found) == WHAT and image["state"] == "missing"
-    assert "PIL.Image cannot be imported: " + reason in image["found"]
+    assert "cv2 cannot be imported: " + reason in image["found"]
     assert image["advice"] == "pip install --force-reinstall 'mxc-compiler[image]'"
 
 

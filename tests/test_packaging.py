@@ -118,7 +118,7 @@ def test_doctor_finds_all_well_with_the_declared_requirements_alone(built: Path)
         archive.extractall(site)
     link_requirements("mxc-compiler", site)
     python = next(place.glob("bin/python"))
-    missing = "import importlib.util as u\nprint(*map(u.find_spec, ('numba_cuda', 'PIL', 'scipy', 'fsspec')))"
+    missing = "import importlib.util as u\nprint(*map(u.find_spec, ('numba_cuda', 'cv2', 'scipy', 'fsspec')))"
     assert call([python, "-c", missing], built).split() == ["None"] * 4
     states = examine(python, built)
     assert all(states[what] == "ok" for what in ("Python", "mxc", "numpy", "llvmlite", "numba", "pyyaml", "rich",

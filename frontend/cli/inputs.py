@@ -3,12 +3,13 @@ from __future__ import annotations
 
 import argparse
 import io
+import random
 import zlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from mxc.cli.model import UsageError, parse_pairs
-from mxc.compiler.error import FileAccessError, ModelFileError, OutOfMemoryError, TargetError
+from mxc.compiler.error import FileAccessError, ModelFileError, MXNetError, OutOfMemoryError, TargetError
 from mxc.compiler.system.input_files import content, is_regular
 
 if TYPE_CHECKING:
@@ -83,35 +84,36 @@ def read_array(path: str) -> np.ndarray:
 def read_picture(name: str, path: str, shape: Shape | None) -> np.ndarray:
     """A picture's red, green and blue values, 0 to 255, as float32 (N, 3, H, W) or (N, H, W, 3), N times the same.
 
-    shape: what it is resized to (bilinear); None: (1, 3, H, W) in its own size. Raises UsageError for a shape that is
-    no picture's, ModelFileError for a file that is none, TargetError without Pillow.
+    shape: what it is resized to, as by inter_method 9 of mx.image; None: (1, 3, H, W) in its own size. Raises
+    UsageError for a shape that is no picture's, ModelFileError for a file that is none, TargetError without OpenCV.
     """
     import numpy as np
+
+    from mxc.compiler.ops.pictures import interpolation
+    from mxc.compiler.system import opencv
 
     if shape is not None and (len(shape) != 4 or 3 not in (shape[1], shape[3])):
         raise UsageError(f"--input {name}=@{path}: a picture has the shape (N, 3, H, W) or (N, H, W, 3); --shape says "
                          f"{shape}")
     try:
-        from PIL import Image, UnidentifiedImageError
-    except ImportError as error:
-        from mxc.cli.requirements import in_a_line, installed
+        opencv.library()
+    except MXNetError as error:
+        from mxc.cli.requirements import installed
 
-        fault, force = ("is not installed", "") if installed("pillow") is None else \
-            (f"cannot be imported ({in_a_line(error)})", "--force-reinstall ")
-        raise TargetError(f"--input {name}=@{path}: pictures are read with Pillow, which {fault}\n"
+        force = "" if installed("opencv-python-headless") is None else "--force-reinstall "
+        raise TargetError(f"--input {name}=@{path}: {str(error).rpartition(':')[0]}\n"
                           f"pip install {force}'mxc-compiler[image]', or give a .npy file") from None
+    encoded = content(path)
     try:
-        with Image.open(io.BytesIO(content(path))) as file:
-            picture = file.convert("RGB")
-    except (UnidentifiedImageError, Image.DecompressionBombError, SyntaxError, ValueError) as error:
+        picture = opencv.decoded(encoded, 1, to_rgb=True)
+    except MXNetError as error:
         raise ModelFileError(path, f"expected a picture ({error})") from None
-    except OSError as error:
-        raise FileAccessError(path, "read", error) from None
     first = shape is None or shape[1] == 3
     if shape is not None:
         height, width = shape[2:] if first else shape[1:3]
-        picture = picture.resize((width, height), Image.Resampling.BILINEAR)
-    pixels = np.asarray(picture, np.float32)[None]
+        way = interpolation(9, picture.shape, (height, width), random.randint)
+        picture = opencv.resized(picture, width, height, way)
+    pixels = picture.astype(np.float32)[None]
     return np.repeat(pixels.transpose(0, 3, 1, 2) if first else pixels, 1 if shape is None else shape[0], axis=0)
 
 

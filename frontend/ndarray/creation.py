@@ -1,13 +1,13 @@
 """Functions that make arrays: from values and shapes, ranges, and other arrays joined, split or counted."""
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from mxc.compiler.error import ArgumentError, ArgumentTypeError, MXNetError
+from mxc.compiler.system import opencv
 from mxc.ndarray.ndarray import NDArray, apply
 from mxc.ndarray.numpy_protocols import imported, writable
 from mxc.runtime.array import Array, dtype_name
@@ -271,23 +271,18 @@ def imdecode(str_img: bytes, clip_rect: tuple[int, int, int, int] = (0, 0, 0, 0)
 
     clip_rect: (left, top, right, bottom) of the part that is taken; all 0 for the whole. channels: 3 for colours in the
     order red, green, blue, 1 for grey. mean: subtracted. out: a batch, whose element `index` is written.
-    Raises MXNetError without Pillow, or for bytes that are no image.
+    Raises ValueError for other channels, MXNetError for bytes that are no image, a part that is not inside of it, and
+    without OpenCV.
     """
-    try:
-        from PIL import Image, UnidentifiedImageError
-    except ImportError as error:
-        raise MXNetError(f"imdecode needs Pillow ({error}): `pip install 'mxc-compiler[image]'`") from None
     if channels not in (1, 3):
         raise ArgumentError(f"imdecode: channels must be 1 or 3, got {channels}")
-    try:
-        with Image.open(io.BytesIO(str_img)) as file:
-            picture = file.convert("L" if channels == 1 else "RGB")
-    except (UnidentifiedImageError, OSError) as error:
-        raise MXNetError(f"imdecode: {error}") from None
-    left, top, right, bottom = clip_rect
-    if any(clip_rect):
-        picture = picture.crop((left, top, right, bottom))
-    pixels = np.asarray(picture, np.float32).reshape(picture.height, picture.width, channels).transpose(2, 0, 1)
+    image = opencv.decoded(str_img, 0 if channels == 1 else 1, to_rgb=True)
+    height, width = image.shape[:2]
+    left, top, right, bottom = clip_rect if any(clip_rect) else (0, 0, width, height)
+    if not (0 <= left < right <= width and 0 <= top < bottom <= height):
+        raise MXNetError(f"imdecode: clip_rect is (left, top, right, bottom) of a part of an image of {width} x "
+                         f"{height} pixels, got {tuple(clip_rect)}")
+    pixels = image.reshape(height, width, channels)[top:bottom, left:right].transpose(2, 0, 1).astype(np.float32)
     made = array(pixels[None])
     if mean is not None:
         made -= mean.reshape((1, *mean.shape[-3:]))
