@@ -120,6 +120,7 @@ class BoxChanges:
                 x, y = draw.uniform(0, 1 - w), draw.uniform(0, 1 - h)
                 left, top = int(x * width), int(y * height)
                 columns, rows = int(w * width), int(h * height)
+                x, y, w, h = left / width, top / height, columns / width, rows / height  # of whole pixels
                 if not columns or not rows or not _fits(boxes, (x, y, x + w, y + h), sampler):
                     continue
                 kept = self._boxes_in(boxes, (x, y, w, h))
