@@ -68,8 +68,9 @@ def test_each_augmenter(name: str) -> None:
 
 
 def test_the_usual_list() -> None:
-    augmenters = mx.image.CreateDetAugmenter((3, 90, 110), resize=100, rand_crop=0.7, rand_pad=0.6, rand_mirror=True,
-                                             brightness=0.1, contrast=0.1, area_range=(0.3, 2.5), min_object_covered=0.5)
+    augmenters = mx.image.CreateDetAugmenter(
+        (3, 90, 110), resize=100, rand_crop=0.7, rand_pad=0.6, rand_mirror=True, brightness=0.1, contrast=0.1,
+        area_range=(0.3, 2.5), min_object_covered=0.5)
     counts = set()
     for _ in range(60):
         image, boxes = mx.nd.array(IMAGE, dtype="uint8"), BOXES.copy()

@@ -22,7 +22,8 @@ pytest.importorskip("cv2")
 stats = pytest.importorskip("scipy.stats")
 LEAST = 1e-3  # the probability below which numbers are none of a distribution; seeds are fixed, so it is met or not
 SIDE, STEP = 60, 4
-PLACES = STEP * np.stack([*np.meshgrid(np.arange(SIDE), np.arange(SIDE)), np.full((SIDE, SIDE), 30)], 2).astype(np.uint8)
+PLACES = np.stack([*np.meshgrid(np.arange(SIDE), np.arange(SIDE)), np.full((SIDE, SIDE), 30)], 2)
+PLACES = (PLACES * STEP).astype(np.uint8)
 
 
 def evenly(found: Sequence[object], values: Sequence[object]) -> None:

@@ -48,7 +48,27 @@ def with_a_mean_image(mx):
     return [first, name, image_calls.shown(mean), again]
 
 
+def in_parts(more):
+    """The labels of the records in each part of 1 to 4 of a file with 23."""
+    def said(mx):
+        file = mx.recordio.MXIndexedRecordIO("many.idx", "many.rec", "w")
+        for i in range(23):
+            encoded = list(image_calls.IMAGES.values())[i * i % 5]
+            file.write_idx(i, mx.recordio.pack((0, float(i), i, 0), encoded))
+        file.close()
+        found = []
+        for parts in range(1, 5):
+            for part in range(parts):
+                made = mx.io.ImageRecordIter(**{**USUAL, "path_imgrec": "many.rec", "batch_size": 1, "num_parts": parts,
+                                                "part_index": part, **more})
+                found.append([float(batch.label[0].asnumpy()[0]) for batch in made])
+        return found
+
+    return said
+
+
 CASES = {
+    "in parts": in_parts({}), "in parts by an index": in_parts({"path_imgidx": "many.idx"}),
     "usual": of(), "another batch": of(batch_size=4), "with an index": of(path_imgidx="plain.idx"),
     "bytes": of("ImageRecordUInt8Iter"), "small bytes": of("ImageRecordInt8Iter"), "older": of("ImageRecordIter_v1"),
     "older bytes": of("ImageRecordUInt8Iter_v1", resize=11), "bytes by dtype": of(dtype="uint8"),
