@@ -188,7 +188,10 @@ class MXIndexedRecordIO(MXRecordIO):
         offset = self.handle.tell() if self.writable else 0
         self.write(buf)
         assert self.fidx is not None
-        self.fidx.write(f"{key!s}\t{offset}\n")
+        try:
+            self.fidx.write(f"{key!s}\t{offset}\n")
+        except OSError as error:
+            raise FileAccessError(self.idx_path, "written", error) from None
         self.idx[key] = offset
         self.keys.append(key)
 

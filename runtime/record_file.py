@@ -7,6 +7,7 @@ little-endian.
 """
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import stat
@@ -184,14 +185,18 @@ class Writer:
             raise FileAccessError(path, "written", error) from None
 
     def write(self, content: bytes) -> None:
-        """Add a record. Raises ValueError for one of 2^29 bytes or more."""
-        left = memoryview(formatted(content))
+        """Add a record. Raises ValueError for one of 2^29 bytes or more. Where the disk takes but a part of it, the
+        file ends with the record before."""
+        left, begin = memoryview(formatted(content)), self._offset
         try:
             while left:  # A file without a buffer may take less than it is given.
                 count = self._file.write(left)
                 self._offset += count
                 left = left[count:]
         except OSError as error:
+            with contextlib.suppress(OSError):  # a pipe keeps what it was given
+                self._file.truncate(begin)
+                self._offset = self._file.seek(begin)
             raise FileAccessError(self._path, "written", error) from None
 
     def tell(self) -> int:
