@@ -55,6 +55,7 @@ bench: $(READY)
 	BENCH_PEERS="$(BENCH_PEERS)" $(BIN)/python bench/train.py $(if $(QUICK),--rounds 1 --cases mlp)
 	BENCH_PEERS="$(BENCH_PEERS)" $(BIN)/python bench/gluon.py $(if $(QUICK),--rounds 1 --cases mlp)
 	BENCH_PEERS="$(BENCH_PEERS)" $(BIN)/python bench/loader.py $(if $(QUICK),--rounds 1 --cases caller)
+	BENCH_PEERS="$(BENCH_PEERS)" $(BIN)/python bench/images.py $(if $(QUICK),--rounds 1 --cases rate)
 	BENCH_PEERS="$(BENCH_PEERS)" $(BIN)/python bench/small.py $(if $(QUICK),--rounds 1 --count 48)
 ifeq ($(QUICK),)
 	if [ -e $(MODELS)/cases.json ]; then BENCH_PEERS="$(BENCH_PEERS)" $(BIN)/python bench/memory.py $(MODELS); fi

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from mxc.runtime.context import Context
 
 ALIGNMENT = 64
-POOL_LIMIT = 64 << 20  # bytes that the pool keeps in all; a block that would exceed it goes back to the system
+POOL_LIMIT = 64 << 20  # bytes that the pool keeps in all where no more are in use; what exceeds it goes to the system
 
 
 class Statistics:

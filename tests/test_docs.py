@@ -47,6 +47,17 @@ def test_what_documents_point_to_is_there(document: Path):
     assert not missing
 
 
+def test_the_page_on_pictures_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    pytest.importorskip("cv2")
+    monkeypatch.chdir(tmp_path)
+    (block,) = blocks("docs/pictures.md", "python")
+    names: dict[str, object] = {}
+    exec(block, names)
+    batch = names["batch"]
+    shapes = [batch.data[0].shape, batch.label[0].shape]  # type: ignore[attr-defined]
+    assert str(shapes[0]) in block and str(shapes[1]) in block and names["number"] == 63
+
+
 def test_the_guide_to_own_operators_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}
