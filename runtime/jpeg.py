@@ -21,6 +21,7 @@ from mxc.compiler.kernel.ir import RoutineKernel
 from mxc.compiler.targets import host
 
 LEAST = 16  # pixels of a side: smaller pictures are left to OpenCV
+MOST = 1 << 28  # pixels: larger ones are, too, which refuses what a few damaged bytes may say
 _FRAMES = frozenset({0xC0, 0xC1})  # SOF0 and SOF1: Huffman codes, one number after the other
 _OTHERS = frozenset(range(0xC2, 0xD0)) - {0xC4, 0xC8}  # other frames, and arithmetic codes
 _DHT, _SOS, _DQT, _DRI, _EXIF, _ADOBE, _END = 0xC4, 0xDA, 0xDB, 0xDD, 0xE1, 0xEE, b"\xff\xd9"
@@ -103,7 +104,8 @@ def _checked(frame: bytes, scan: bytes, steps: dict[int, np.ndarray], codes: dic
     components = [frame[6 + 3 * i:9 + 3 * i] for i in range(3)]
     wanted = [scan[1 + 2 * i:3 + 2 * i] for i in range(3)]
     across, down = components[0][1] >> 4, components[0][1] & 15
-    if (min(width, height) < LEAST or across not in (1, 2) or down not in (1, 2) or scan[7:] != b"\0\x3f\0"
+    if (min(width, height) < LEAST or width * height > MOST or across not in (1, 2) or down not in (1, 2)
+            or scan[7:] != b"\0\x3f\0"
             or components[1][1] != 0x11 or components[2][1] != 0x11
             or any(c[0] != s[0] or c[2] not in steps for c, s in zip(components, wanted, strict=True))
             or len({c[0] for c in components}) != 3):

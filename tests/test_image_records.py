@@ -12,6 +12,7 @@ from test_pictures import difference
 
 import mxc as mx
 from mxc.base import MXNetError
+from mxc.runtime import jpeg
 
 pytest.importorskip("cv2")
 image_records = importlib.import_module("golden.image_records")
@@ -184,3 +185,22 @@ def test_what_does_not_fit_boxes_is_refused(folder: Path) -> None:
             ({"num_crop_sampler": 2, "min_crop_scales": (0.1, 0.2, 0.3)}, "min_crop_scales has 3 numbers; expected 1")):
         with pytest.raises(MXNetError, match=text):
             batches(mx.io.ImageDetRecordIter(**{**WITH_BOXES, **arguments}))
+
+
+@pytest.mark.parametrize("change", [
+    {"rand_crop": True, "rand_mirror": True}, {"mirror": True}, {"rand_crop": True, "random_h": 20, "contrast": 0.3},
+    {"random_resized_crop": True, "min_random_area": 0.2, "max_aspect_ratio": 0.3, "rand_mirror": True},
+    {"min_crop_size": 6, "max_crop_size": 10, "inter_method": 10}, {"data_shape": (3, 30, 20), "rand_crop": True},
+    {"random_resized_crop": True, "min_random_area": 9, "max_random_area": 9, "data_shape": (3, 30, 20)},
+    {"resize": 20, "rand_crop": True}, {"dtype": "uint8", "rand_crop": True}], ids=lambda change: "-".join(change))
+def test_whoever_decodes_batches_are_the_same(change: dict, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def passes():
+        more = {"path_imgrec": "many.rec", "batch_size": 8, "seed": 3, **change}
+        return batches(mx.io.ImageRecordIter(**{**USUAL, **more}))
+
+    ours = passes()
+    with monkeypatch.context() as patch:
+        patch.setattr(jpeg.Decoder, "part", lambda *_: False)  # as of damaged pictures
+        assert same(passes(), ours)
+    monkeypatch.setattr(jpeg, "head", lambda _: None)
+    assert same(passes(), ours)

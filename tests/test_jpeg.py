@@ -87,7 +87,8 @@ def test_what_is_left_to_opencv() -> None:
                   encoded(image[..., 0]), encoded(image[:15]), encoded(image[:, :15]), exif(content),
                   opencv.encoded(image, 9, ".png"), content[:-2], content[:100], content[:3], b"", b"\xff\xd8\xff\xd9",
                   content[:2] + content[20:],  # without JFIF's mark colours may be others
-                  content.replace(b"\xff\xc0", b"\xff\xc9")):  # arithmetic codes
+                  content.replace(b"\xff\xc0", b"\xff\xc9"),  # arithmetic codes
+                  content.replace(b"\x08\0\x1e\0\x28", b"\x08\xff\xff\xff\xff")):  # 65,535 pixels to each side
         assert jpeg.head(other) is None
 
 

@@ -63,6 +63,12 @@ def decoded(content: bytes | np.ndarray, flag: int, to_rgb: bool = False) -> np.
     return cv2.cvtColor(image, cv2.COLOR_BGR2RGB) if to_rgb and image.ndim == 3 else image
 
 
+def merged(planes: np.ndarray) -> np.ndarray:
+    """An image, (height, width, channels) of uint8, of its channels, (channels, height, width)."""
+    cv2 = library()
+    return _done("joining channels", lambda: cv2.merge(list(planes)))
+
+
 def encoded(image: np.ndarray, quality: int, ending: str) -> bytes:
     """The bytes of an image file of the kind that `ending` (".jpg", ".png") says. quality: of JPEG 1 to 100, of PNG 0
     to 9, of others without meaning. Raises MXNetError for what OpenCV does not encode."""

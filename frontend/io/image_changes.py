@@ -13,6 +13,7 @@ from mxc.compiler.error import ArgumentError, MXNetError
 from mxc.compiler.ops.pictures import DIRECTIONS, LUMINANCE, VARIANCES, interpolation, with_short_side
 from mxc.compiler.system import opencv
 
+Part = tuple[int, int, int, int]  # the first row and column, height and width
 TRIES = 10  # random parts that are tried before the centre is taken
 _SHARES, _DIRECTIONS = np.array(LUMINANCE, np.float32), np.array(DIRECTIONS)
 HUES = 180  # OpenCV's hues of uint8 are half degrees
@@ -49,9 +50,8 @@ class Changes:
                            or o.min_img_size != 0 or (o.min_random_scale, o.max_random_scale) != (1, 1)
                            or (o.max_aspect_ratio != 0 and not o.random_resized_crop))
         self._has_colors = any((o.brightness, o.contrast, o.saturation, o.pca_noise))
-        # Whether images become a part of themselves, and nothing else, unless they are smaller than that.
-        self.is_part = not (o.resize != -1 or self._is_affine or o.pad > 0 or o.max_crop_size != -1 or
-                            o.random_resized_crop or o.random_h or o.random_s or o.random_l or self._has_colors)
+        self.has_shades = bool(o.random_h or o.random_s or o.random_l or self._has_colors)
+        self.begins_with_part = not (o.resize != -1 or self._is_affine or o.pad > 0)
 
     def __call__(self, image: np.ndarray, draw: random.Random) -> np.ndarray:
         """The image, (height, width, channels) of uint8, in the order red, green, blue; draw: its random numbers."""
@@ -63,14 +63,25 @@ class Changes:
             image = self._warped(image, draw)
         if o.pad > 0:
             image = opencv.framed(image, (o.pad,) * 4, 0, (o.fill_value,) * 4)
-        image = self._cropped(image, draw)
+        return self.of_part(image, self.part(image.shape[0], image.shape[1], draw), draw)
+
+    def of_part(self, image: np.ndarray, part: Part | None, draw: random.Random) -> np.ndarray:
+        """What becomes of a part of an image, as `part` gives it; None: of one that has to be enlarged first."""
+        o = self.o
+        if part is None:
+            image = self._enlarged(image, draw)
+            part = self._somewhere(image.shape[0], image.shape[1], self.height, self.width, o.rand_crop, draw)
+        y, x, height, width = part
+        image = self._resized(image[y:y + height, x:x + width], self.width, self.height, draw)
         if o.random_h or o.random_s or o.random_l:
             image = self._shifted(image, draw)
         return self._colored(image, draw) if self._has_colors else image
 
     def _resized(self, image: np.ndarray, width: int, height: int, draw: random.Random) -> np.ndarray:
+        if image.shape[:2] == (height, width):
+            return image
         method = interpolation(self.o.inter_method, image.shape, (height, width), draw.randint)
-        return image if image.shape[:2] == (height, width) else opencv.resized(image, width, height, method)
+        return opencv.resized(image, width, height, method)
 
     def _warped(self, image: np.ndarray, draw: random.Random) -> np.ndarray:
         """Sheared, rotated and scaled around its centre."""
@@ -89,36 +100,40 @@ class Changes:
         method = interpolation(o.inter_method, image.shape, size[::-1], draw.randint)
         return opencv.warped(image, np.column_stack([turn, move]).astype(np.float32), size, method, o.fill_value)
 
-    def _cropped(self, image: np.ndarray, draw: random.Random) -> np.ndarray:
-        """A part of the size that is wanted, or resized to it."""
-        o, (rows, columns) = self.o, image.shape[:2]
+    def part(self, rows: int, columns: int, draw: random.Random) -> Part | None:
+        """The part that is taken of an image of that size, and then resized to the size that is wanted; None where the
+        image has to be enlarged first. Raises MXNetError for one that is smaller than max_crop_size."""
+        o = self.o
         if o.max_crop_size != -1:
             if min(rows, columns) < o.max_crop_size:
                 raise MXNetError(f"an image of {columns} x {rows} pixels is smaller than max_crop_size, "
                                  f"{o.max_crop_size}")
             size = draw.randint(o.min_crop_size, o.max_crop_size)
-            return self._resized(self._part(image, size, size, o.rand_crop, draw), self.width, self.height, draw)
-        if o.random_resized_crop and (part := self._random_part(image, draw)) is not None:
-            return self._resized(part, self.width, self.height, draw)
+            return self._somewhere(rows, columns, size, size, o.rand_crop, draw)
+        if o.random_resized_crop and (part := self._random_part(rows, columns, draw)) is not None:
+            return part
+        if rows < self.height or columns < self.width:
+            return None
+        return self._somewhere(rows, columns, self.height, self.width, o.rand_crop, draw)
+
+    def _enlarged(self, image: np.ndarray, draw: random.Random) -> np.ndarray:
+        """An image whose sides are both as long as is wanted, or longer."""
+        rows, columns = image.shape[:2]
         if rows < self.height:
             image = self._resized(image, columns * self.height // rows, self.height, draw)
         rows, columns = image.shape[:2]
-        if columns < self.width:
-            image = self._resized(image, self.width, rows * self.width // columns, draw)
-        return self._part(image, self.width, self.height, o.rand_crop, draw)
-
-    def place(self, rows: int, columns: int, draw: random.Random) -> tuple[int, int]:
-        """The row and column of an image of that size where the part of the size that is wanted begins."""
-        return _place(rows - self.height, columns - self.width, self.o.rand_crop, draw)
+        return self._resized(image, self.width, rows * self.width // columns, draw) if columns < self.width else image
 
     @staticmethod
-    def _part(image: np.ndarray, width: int, height: int, by_chance: bool, draw: random.Random) -> np.ndarray:
-        y, x = _place(image.shape[0] - height, image.shape[1] - width, by_chance, draw)
-        return image[y:y + height, x:x + width]
+    def _somewhere(rows: int, columns: int, height: int, width: int, by_chance: bool, draw: random.Random) -> Part:
+        """A part of that height and width of an image: in a random place, or the centre."""
+        y, x = rows - height, columns - width
+        y, x = (draw.randint(0, y), draw.randint(0, x)) if by_chance else (y // 2, x // 2)
+        return y, x, height, width
 
-    def _random_part(self, image: np.ndarray, draw: random.Random) -> np.ndarray | None:
+    def _random_part(self, rows: int, columns: int, draw: random.Random) -> Part | None:
         """A part of a random size and proportion; None where none of ten fits."""
-        o, (rows, columns) = self.o, image.shape[:2]
+        o = self.o
         low, high = (1 - o.max_aspect_ratio if o.min_aspect_ratio is None else o.min_aspect_ratio,
                      1 + o.max_aspect_ratio if o.min_aspect_ratio is None else o.max_aspect_ratio)
         for _ in range(TRIES):
@@ -127,7 +142,7 @@ class Changes:
                 continue
             width, height = round(math.sqrt(area * ratio)), round(math.sqrt(area / ratio))
             if 0 < width <= columns and 0 < height <= rows:
-                return self._part(image, width, height, True, draw)
+                return self._somewhere(rows, columns, height, width, True, draw)
         return None
 
     def _shifted(self, image: np.ndarray, draw: random.Random) -> np.ndarray:
@@ -154,8 +169,3 @@ class Changes:
             alpha = np.array([draw.gauss(0, o.pca_noise) for _ in range(3)])
             x = x + (_DIRECTIONS @ (alpha * VARIANCES)).astype(np.float32)
         return np.clip(x, 0, 255).astype(np.uint8)
-
-
-def _place(down: int, across: int, by_chance: bool, draw: random.Random) -> tuple[int, int]:
-    """A row up to `down` and a column up to `across`: by chance, or half of both."""
-    return (draw.randint(0, down), draw.randint(0, across)) if by_chance else (down // 2, across // 2)

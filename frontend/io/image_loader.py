@@ -18,7 +18,7 @@ from mxc import recordio
 from mxc.compiler.error import MXNetError
 from mxc.compiler.system import opencv
 from mxc.io.batch_loader import Loaded
-from mxc.io.image_changes import Changes
+from mxc.io.image_changes import Changes, Part
 from mxc.runtime import jpeg, record_file
 from mxc.runtime.array import Array
 from mxc.runtime.context import current_context
@@ -67,26 +67,39 @@ class ImageSettings:
                  changes: Changes, mirror: bool, rand_mirror: bool):
         self.shape, self.label_width, self.labels, self.changes = shape, label_width, labels, changes
         self.mirror, self.rand_mirror = mirror, rand_mirror
-        self._is_part = changes.is_part and shape[0] == 3
+        self._takes_parts = changes.begins_with_part and shape[0] == 3
 
     def made(self, header: Any, encoded: bytes, draw: random.Random, out: np.ndarray) -> np.ndarray:
-        head = jpeg.head(encoded) if self._is_part else None
-        if head is not None and head.height >= self.shape[1] and head.width >= self.shape[2]:
-            y, x = self.changes.place(head.height, head.width, draw)
-            is_mirrored = self._is_mirrored(draw)
-            if not jpeg.decoder().part(encoded, head, x, y, is_mirrored, out):
-                image = pixels_of(encoded, 3)[y:y + self.shape[1], x:x + self.shape[2]]
-                put(image[:, ::-1] if is_mirrored else image, out)
+        head = jpeg.head(encoded) if self._takes_parts else None
+        part = None if head is None else self.changes.part(head.height, head.width, draw)
+        if head is None:
+            self._finish(self.changes(pixels_of(encoded, self.shape[0]), draw), draw, out)
+        elif part is None:
+            self._finish(self.changes.of_part(pixels_of(encoded, 3), None, draw), draw, out)
+        elif part[2:] != self.shape[1:] or self.changes.has_shades:
+            image = opencv.merged(part_of(encoded, head, part, False, np.empty((3, *part[2:]), np.uint8)))
+            self._finish(self.changes.of_part(image, (0, 0, *part[2:]), draw), draw, out)
         else:
-            image = self.changes(pixels_of(encoded, self.shape[0]), draw)
-            put(image[:, ::-1] if self._is_mirrored(draw) else image, out)
+            part_of(encoded, head, part, self._is_mirrored(draw), out)
         label = labels_of(header, self.labels)
         if len(label) != self.label_width:
             raise MXNetError(f"it has {len(label)} labels; expected {self.label_width}, as label_width says")
         return label if self.label_width > 1 else label[0]
 
+    def _finish(self, image: np.ndarray, draw: random.Random, out: np.ndarray) -> None:
+        put(image[:, ::-1] if self._is_mirrored(draw) else image, out)
+
     def _is_mirrored(self, draw: random.Random) -> bool:
         return self.mirror or (self.rand_mirror and draw.random() < 0.5)
+
+
+def part_of(encoded: bytes, head: jpeg.Head, part: Part, mirrored: bool, out: np.ndarray) -> np.ndarray:
+    """Writes a part of a JPEG to `out`, (3, height, width), and gives that; left for right where it is mirrored."""
+    y, x, height, width = part
+    if not jpeg.decoder().part(encoded, head, x, y, mirrored, out):
+        image = pixels_of(encoded, 3)[y:y + height, x:x + width]
+        put(image[:, ::-1] if mirrored else image, out)
+    return out
 
 
 def put(image: np.ndarray, out: np.ndarray) -> None:
