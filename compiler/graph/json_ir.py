@@ -11,6 +11,7 @@ from pathlib import Path
 from mxc.compiler.error import ModelFileError, MXNetError, UnsupportedError, nearest
 from mxc.compiler.graph import legacy
 from mxc.compiler.graph.compose import auxiliary_entries, check_auxiliary, input_names, is_user_key
+from mxc.compiler.graph.control_flow import check_control_flow
 from mxc.compiler.graph.graph import Entry, Graph, Node, variable
 from mxc.compiler.graph.legacy import Record
 from mxc.compiler.ops import table
@@ -226,6 +227,7 @@ class _Reader:
         node = Node(op, record.name, record.attrs, params, known, subgraphs)
         try:
             check_auxiliary(node)
+            check_control_flow(node)
         except MXNetError as error:
             raise self.fail(f"{where}: {error}") from None
         legacy.hand_down(record, self.version, node)

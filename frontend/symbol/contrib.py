@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from mxc.symbol import creation, functions
 from mxc.symbol.arithmetic import Arithmetic
+from mxc.symbol.control_flow import cond, foreach, while_loop
 
 if TYPE_CHECKING:
     from mxc.symbol.symbol import Symbol
 
-__all__ = ["adamw_update", "mp_adamw_update", "rand_zipfian"]
+__all__ = ["adamw_update", "cond", "foreach", "mp_adamw_update", "rand_zipfian", "while_loop"]
 __getattr__, __dir__ = functions.namespace("contrib")
 
 
