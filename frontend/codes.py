@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mxc.compiler.passes.infer_dtype import DTYPE_CODES
+from mxc.compiler.passes.stated import DTYPE_CODES
 
 _DTYPE_MX_TO_NP = {-1: None, **{code: np.dtype(name).type for code, name in DTYPE_CODES.items()}}
 _DTYPE_NP_TO_MX = {dtype: code for code, dtype in _DTYPE_MX_TO_NP.items()}

@@ -17,7 +17,7 @@ from mxc.compiler.graph.graph import Entry, Node
 from mxc.compiler.ops import table
 from mxc.compiler.ops.infer import infer_node
 from mxc.compiler.ops.operator import InputSpec, Kind, Operator, Params
-from mxc.compiler.passes.infer_dtype import DTYPE_CODES
+from mxc.compiler.passes.stated import DTYPE_CODES
 from mxc.runtime import engine, tape
 from mxc.runtime.array import Array, dtype_name
 from mxc.runtime.context import current_context

@@ -4,7 +4,8 @@ import pytest
 from mxc.compiler.error import MXNetError
 from mxc.compiler.graph.graph import Entry, Graph, Node, variable
 from mxc.compiler.ops import table
-from mxc.compiler.passes.infer_dtype import attribute_dtype, infer_dtype
+from mxc.compiler.passes.infer_dtype import infer_dtype
+from mxc.compiler.passes.stated import attribute_dtype
 
 
 def make(op, name, *inputs, **params):

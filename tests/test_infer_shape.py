@@ -7,7 +7,8 @@ from mxc.compiler.graph.graph import Entry, Graph, Node, variable
 from mxc.compiler.graph.text import graph_text
 from mxc.compiler.ops import table
 from mxc.compiler.passes.infer import infer
-from mxc.compiler.passes.infer_shape import attribute_shape, infer_shape
+from mxc.compiler.passes.infer_shape import infer_shape
+from mxc.compiler.passes.stated import attribute_shape
 
 
 def make(op, name, *inputs, **params):

@@ -21,13 +21,15 @@ argument's dtype. No gradient flows through arrays without elements.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 
 from mxc.compiler.error import MXNetError
 from mxc.compiler.graph.building import as_dtype
-from mxc.compiler.graph.gradient_rule import Gradient, flows_into, is_loss, zeros
+from mxc.compiler.graph.gradient_rule import Gradient, flows_into, zeros
 from mxc.compiler.graph.graph import Entry, Graph, GraphBuilder, Node, Sink
 from mxc.compiler.graph.options import Options
 from mxc.compiler.passes.decompose import draws
+from mxc.compiler.passes.loop_gradient import Backward, begins_gradient, loop_gradient, with_stacks
 from mxc.compiler.passes.registry import graph_pass
 
 HEAD = "_head_grad_"
@@ -52,14 +54,16 @@ def differentiate(graph: Graph, grad_req: Mapping[str, str], is_train: bool,
     name and in the order in which they flow: what each node adds to the gradients of its inputs
     (NODE_backward_output<i>, without the number where there is one input), and sums of several (sum_grad_output).
     """
+    wanted = [node for node in graph.variables if grad_req.get(node.name, "null") != "null"]
+    graph, loops = with_stacks(graph, leading(graph, wanted),
+                               lambda body, asked: differentiate(body, asked, is_train, again=again))
     builder = GraphBuilder(graph)
     for node in graph.nodes:
         builder.copy(node)
-    wanted = [node for node in graph.variables if grad_req.get(node.name, "null") != "null"]
     outputs, sinks = list(graph.outputs), list(graph.sinks)
-    leads = _leading(graph, wanted)
+    leads = leading(graph, wanted)
     notes: list[tuple[str, Entry]] = [] if told is None else told
-    flows = _flow_back(graph, builder, leads, is_train, inferring, again, notes)
+    flows = _flow_back(graph, builder, leads, loops, is_train, inferring, again, notes)
     for node in wanted:
         outputs.append(_total(builder, Entry(node), flows, notes))
         sinks.append(Sink("grad", node.name, grad_req[node.name]))
@@ -71,7 +75,7 @@ def differentiate(graph: Graph, grad_req: Mapping[str, str], is_train: bool,
     return builder.finish(outputs, sinks)
 
 
-def _leading(graph: Graph, wanted: list[Node]) -> set[Node]:
+def leading(graph: Graph, wanted: Sequence[Node]) -> set[Node]:
     """The wanted variables, and the nodes whose gradients lead to one."""
     def has_elements(node: Node) -> bool:
         return any(0 not in graph.shape(Entry(node, i)) for i in range(node.num_outputs))
@@ -83,7 +87,7 @@ def _leading(graph: Graph, wanted: list[Node]) -> set[Node]:
     return leads
 
 
-def _flow_back(graph: Graph, builder: GraphBuilder, leads: set[Node], is_train: bool,
+def _flow_back(graph: Graph, builder: GraphBuilder, leads: set[Node], loops: Mapping[Node, Backward], is_train: bool,
                inferring: frozenset[Node], again: bool, told: list[tuple[str, Entry]]) -> dict[Entry, list[Entry]]:
     """The contributions to the gradient of every entry of the nodes `leads`; told: see `differentiate`."""
     flows: dict[Entry, list[Entry]] = {}
@@ -99,40 +103,43 @@ def _flow_back(graph: Graph, builder: GraphBuilder, leads: set[Node], is_train: 
     def gradient_of(node: Node, asked: list[bool]) -> Gradient:
         return Gradient(builder, node, [], asked, is_train and node not in inferring, again)
 
-    _flow_through(graph.nodes, leads, flows, gradient_of, told)
+    _flow_through(graph.nodes, leads, flows, gradient_of, told, loops)
     return flows
 
 
 def _flow_through(nodes: Sequence[Node], leads: set[Node], flows: dict[Entry, list[Entry]],
-                  gradient_of: Callable[[Node, list[bool]], Gradient], told: list[tuple[str, Entry]]) -> None:
+                  gradient_of: Callable[[Node, list[bool]], Gradient], told: list[tuple[str, Entry]],
+                  loops: Mapping[Node, Backward] = MappingProxyType({})) -> None:
     """Add to `flows`, the contributions to the gradient of every entry, what flows back through the nodes `leads`.
 
     gradient_of: a function of a node, and of whether the gradient of each of its inputs is needed; it gives the
     `Gradient` that the node's rule works with, in which nothing flows into the outputs yet. told: see `differentiate`.
+    loops: what the gradients of loops are made of.
     """
     for node in reversed(nodes):
         if node.op is None or node not in leads:
             continue
         outs = [Entry(node, i) for i in range(node.num_outputs)]
-        if not (is_loss(node.op) or any(flows.get(e) for e in outs)):
+        if not (begins_gradient(node) or any(flows.get(e) for e in outs)):
             continue
         g = gradient_of(node, [e.node in leads for e in node.inputs])
         g.out_grads = [_sum(g.builder, e, flows.get(e, []), told) for e in outs]
-        for i, (entry, back) in enumerate(zip(node.inputs, _differentiate(g), strict=False)):
+        for i, (entry, back) in enumerate(zip(node.inputs, _differentiate(g, loops), strict=False)):
             if back is not None and entry.node in leads:
                 flows.setdefault(entry, []).append(back)
                 if back not in g.out_grads:  # An operator that passes its gradient on unchanged adds nothing to tell.
                     told.append((f"{node.name}_backward_output{i if len(g.inputs) > 1 else ''}", back))
 
 
-def _differentiate(g: Gradient) -> list[Entry | None]:
+def _differentiate(g: Gradient, loops: Mapping[Node, Backward]) -> list[Entry | None]:
     """What flows into each input of a node, in the input's shape and dtype (None: nothing)."""
     node = g.node
     assert node.op is not None
     if node.op.grad == "none":
         return [None] * len(node.inputs)
     rule = node.op.rule("grad")
-    backs = rule(g) if rule else _by_parts(g) if node.op.is_made_of_others else g.by_formula()
+    backs = (loop_gradient(g, loops[node]) if node in loops else rule(g) if rule
+             else _by_parts(g) if node.op.is_made_of_others else g.by_formula())
     checked: list[Entry | None] = []
     for entry, back in zip(g.inputs, backs, strict=True):
         if back is not None:
@@ -174,7 +181,7 @@ def _by_parts(g: Gradient) -> list[Entry | None]:
             flows.setdefault(part, []).append(back)
     wanted = [e.node for e, asked in zip(given, g.asked, strict=False) if asked]
     inside: list[tuple[str, Entry]] = []  # Nobody reads it: monitors are told of the whole node, not of its parts.
-    _flow_through(graph.nodes, _leading(graph, wanted), flows, gradient_of, inside)
+    _flow_through(graph.nodes, leading(graph, wanted), flows, gradient_of, inside)
     return [_sum(g.builder, e, flows.get(e, []), inside) if asked else None
             for e, asked in zip(given, g.asked, strict=False)]
 

@@ -2,11 +2,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from mxc.compiler.error import MXNetError
 from mxc.compiler.graph.graph import Entry, Facts, Graph, Node
 from mxc.compiler.ops.infer import Shape
 from mxc.compiler.ops.operator import Params
+from mxc.compiler.passes.control_flow import with_loops
 from mxc.compiler.passes.infer_dtype import infer_dtype
 from mxc.compiler.passes.infer_shape import infer_shape
 
@@ -16,13 +18,15 @@ def infer(graph: Graph, shapes: Mapping[str, Sequence[int] | None], dtypes: Mapp
     """`graph` with the shape and dtype of every entry, from those of (some) variables.
 
     Creation operators whose shape was completed by their users (`_zeros` of (2, 0, 200)) carry it in their parameters
-    afterwards, so that each node's facts follow from the node alone. numpy: 0 and () in parameters are extents.
+    afterwards, so that each node's facts follow from the node alone. MXNet's operators of control flow become loops.
+    numpy: 0 and () in parameters are extents.
     Raises MXNetError as `infer_shape`, `infer_dtype` and `with_facts` do.
     """
     _check_operators(graph)
     # Where every variable's shape is given, a 0 in one is an extent; else it may be an unknown dimension.
     whole = all(shapes.get(node.name) is not None for node in graph.variables)
-    return _typed(graph, infer_shape(graph, shapes, numpy=whole, numpy_params=numpy), infer_dtype(graph, dtypes))
+    made = _typed(graph, infer_shape(graph, shapes, numpy=whole, numpy_params=numpy), infer_dtype(graph, dtypes))
+    return with_loops(made, partial(infer, numpy=numpy))
 
 
 def with_facts(graph: Graph, shapes: Sequence[Sequence[Shape | None]], dtypes: Sequence[Sequence[str | None]]) -> Graph:

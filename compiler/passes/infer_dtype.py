@@ -7,9 +7,8 @@ from mxc.compiler.error import MXNetError
 from mxc.compiler.graph.graph import Entry, Graph, Node
 from mxc.compiler.ops.infer import infer_dtypes, merge_dtype
 from mxc.compiler.passes.infer_shape import Propagation, check_names, with_context
+from mxc.compiler.passes.stated import attribute_dtype
 
-# The numbers that MXNet's files hold for dtypes.
-DTYPE_CODES = {0: "float32", 1: "float64", 2: "float16", 3: "uint8", 4: "int32", 5: "int8", 6: "int64", 7: "bool"}
 DEFAULT = "float32"
 
 
@@ -45,16 +44,3 @@ def infer_dtype(graph: Graph, known: Mapping[str, str | None], partial: bool = F
             raise MXNetError(f"the dtype of output {dtypes[graph.ids[node]].index(None)} of {node!r} does not follow "
                              "from the arguments' dtypes")
     return dtypes
-
-
-def attribute_dtype(node: Node) -> str | None:
-    """The dtype that the variable's `__dtype__` attribute gives: a number as in MXNet's files, or a name."""
-    text = node.attrs.get("__dtype__")
-    if text is None or text in ("None", "-1"):
-        return None
-    if text in DTYPE_CODES.values():
-        return text
-    if text.isdigit() and int(text) in DTYPE_CODES:
-        return DTYPE_CODES[int(text)]
-    raise MXNetError(f"variable {node.name!r}: its attribute __dtype__ is {text!r}; expected one of "
-                     + ", ".join(f"{code} ({name})" for code, name in DTYPE_CODES.items()))

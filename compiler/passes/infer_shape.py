@@ -6,14 +6,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Generic, TypeVar
 
 from mxc.compiler.error import MXNetError, nearest
+from mxc.compiler.graph.control_flow import ControlFlowOperator
 from mxc.compiler.graph.graph import Entry, Graph, Node
 from mxc.compiler.ops.extent import STAND_INS, check_dims, zero_stands_as
 from mxc.compiler.ops.infer import Shape, infer_shapes, is_complete, merge_shape, of_stand_ins
-from mxc.compiler.ops.params import parse_type
+from mxc.compiler.passes.infer_inside import Dtypes, Shapes, infer_inside
+from mxc.compiler.passes.stated import attribute_shape
 
 T = TypeVar("T")
 MOST_LINES = 10  # A message lists at most so many of the given shapes or dtypes, a line each: few enough to read.
-_SHAPE = parse_type("shape")  # reads `__shape__` attributes as it reads parameters, (8L, 3L) of Python 2 too
 
 
 def infer_shape(graph: Graph, known: Mapping[str, Sequence[int] | None], partial: bool = False,
@@ -92,18 +93,6 @@ def _infer_numpy(graph: Graph, given: Mapping[Node, Shape | None], partial: bool
     return shapes
 
 
-def attribute_shape(node: Node) -> Shape | None:
-    """The shape that the variable's `__shape__` attribute gives, if any. Raises MXNetError when it is no shape."""
-    text = node.attrs.get("__shape__")
-    if text is None or text == "None":
-        return None
-    try:
-        return _SHAPE.parse(text)  # type: ignore[return-value]
-    except MXNetError:
-        raise MXNetError(f"variable {node.name!r}: its attribute __shape__ is {text!r}; "
-                         "expected a shape such as (2, 3)") from None
-
-
 def check_names(graph: Graph, known: Mapping[str, object]) -> None:
     """Raise MXNetError when `known` names something that is no variable of `graph`."""
     names = {node.name: None for node in graph.variables}
@@ -132,7 +121,7 @@ class Propagation(Generic[T]):
     """Applies `infer` to node after node, in order, in reverse, and so on, until nothing more becomes known.
 
     facts: what is known of every node's outputs; completed in place. A node is inferred again only when something that
-    it reads or makes has become known since. Nodes with subgraphs are left out: their own operator runs them.
+    it reads or makes has become known since. Through control-flow nodes facts flow by way of the graphs inside.
     """
 
     def __init__(self, graph: Graph, facts: list[list[T | None]], infer: Callable,
@@ -145,7 +134,7 @@ class Propagation(Generic[T]):
 
     def run(self, nodes: Iterable[Node]) -> None:
         """Begin with these nodes."""
-        first = {self.graph.ids[node] for node in nodes if node.op is not None and not node.subgraphs}
+        first = {self.graph.ids[node] for node in nodes if node.op is not None}
         self.waiting: tuple[set[int], set[int]] = first, set()  # ids for the sweep that runs, and for the next one
         self.heap = sorted(first)  # ids that the present sweep has yet to visit; a reverse sweep has them negated
         self.at, self.sign = -1, 1
@@ -158,9 +147,12 @@ class Propagation(Generic[T]):
             self.heap = [i * self.sign for i in self.waiting[0]]
             heapq.heapify(self.heap)
 
+    def _complete(self, graph: Graph, facts: list[list[T | None]]) -> None:
+        Propagation(graph, facts, self.infer, self.merge).run(graph.nodes)
+
     def _wake(self, node: Node) -> None:
         """Have a node inferred: in this sweep if that has not passed the node yet, else in the next one."""
-        if node.is_variable or node.subgraphs:
+        if node.is_variable:
             return
         i = self.graph.ids[node]
         if (i - self.at) * self.sign <= 0:
@@ -173,7 +165,11 @@ class Propagation(Generic[T]):
         facts, ids = self.facts, self.graph.ids
         mine = facts[ids[node]]
         ins = [facts[ids[source]][index] for source, index in node.inputs]
-        new_ins, new_outs = self.infer(node, ins, mine)
+        if isinstance(node.op, ControlFlowOperator):
+            view = Shapes if self.infer is infer_shapes else Dtypes
+            new_ins, new_outs = infer_inside(node, ins, mine, view, self.merge, self._complete)
+        else:
+            new_ins, new_outs = self.infer(node, ins, mine)
         if new_outs != mine:
             for i, (old, new) in enumerate(zip(mine, new_outs, strict=True)):
                 if old != new:

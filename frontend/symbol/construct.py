@@ -12,7 +12,7 @@ from mxc.compiler.error import ArgumentError, ArgumentTypeError, MXNetError
 from mxc.compiler.graph.compose import hidden_key, input_names, is_user_key, make_node, split_key
 from mxc.compiler.graph.graph import Entry, Node, variable
 from mxc.compiler.ops.operator import Operator
-from mxc.compiler.passes.infer_dtype import DTYPE_CODES
+from mxc.compiler.passes.stated import DTYPE_CODES
 from mxc.name import NameManager
 from mxc.runtime.array import dtype_name
 

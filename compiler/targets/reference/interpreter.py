@@ -9,6 +9,7 @@ import numpy as np
 
 from mxc.compiler.error import ArgumentIndexError, MXNetError
 from mxc.compiler.graph.graph import Entry, Graph, Node
+from mxc.compiler.graph.loop import LoopOperator, slice_shape
 from mxc.compiler.ops.infer import Shape, infer_node
 from mxc.compiler.ops.philox import Draws
 
@@ -30,6 +31,8 @@ def evaluate(node: Node, inputs: list[np.ndarray], is_train: bool = False,
     naming the node when its operator has no reference.
     """
     assert node.op is not None
+    if isinstance(node.op, LoopOperator):
+        return _loop(node.op, inputs, is_train, rng)
     shapes, dtypes = infer_node(node, [a.shape for a in inputs], [a.dtype.name for a in inputs])
     if any(0 in shape for shape in (*shapes, *(a.shape for a in inputs))):
         return of_nothing(node, inputs, shapes, dtypes, is_train)
@@ -38,6 +41,27 @@ def evaluate(node: Node, inputs: list[np.ndarray], is_train: bool = False,
     except MXNetError as error:
         kind = ArgumentIndexError if isinstance(error, ArgumentIndexError) else MXNetError
         raise kind(f"node {node.name!r}: {error}") from None
+
+
+def _loop(op: LoopOperator, inputs: Sequence[np.ndarray], is_train: bool, rng: Draws | None) -> list[np.ndarray]:
+    """All outputs of a loop, step by step."""
+    form, names = op.form, [node.name for node in op.form.variables]
+    data, states, whole = inputs[:form.data], list(inputs[form.data:form.data + form.states]), inputs[
+        form.data + form.states:]
+    stacks = [np.zeros(shape, dtype) for shape, dtype in op.facts[:form.stacks]]
+    for step in reversed(range(form.length)) if form.is_reversed else range(form.length):
+        slices = [array[step].reshape(slice_shape(array.shape)) for array in data]
+        given = dict(zip(names, (*slices, *states, *whole), strict=True))
+        if form.test is not None and not run(form.test, given, {}, is_train, rng)[form.test.outputs[0]].any():
+            if form.stops:
+                break
+            continue
+        values = run(form.body, given, {}, is_train, rng)
+        made = [values[entry] for entry in form.body.outputs]
+        for stack, value in zip(stacks, made, strict=False):
+            stack[step] = value
+        states = made[form.stacks:]
+    return [*stacks, *states]
 
 
 def of_nothing(node: Node, inputs: Sequence[np.ndarray], shapes: Sequence[Shape], dtypes: Sequence[str],
