@@ -74,8 +74,6 @@ def _loop(builder: GraphBuilder, node: Node, inputs: Sequence[Entry], typed: Typ
     parts = _Parts(builder, node, inputs, names, [p in data for p in range(len(inputs))], typed)
     variables = [parts.variables[p] for p in order]
     if node.op is FOREACH:
-        if not data:
-            raise MXNetError("there are no data to loop over; expected one array or more")
         length = builder.shape(inputs[0])[0]
         form = LoopForm(parts.graph(0), variables, len(data), len(states), length)
     else:

@@ -25,20 +25,26 @@ def infer(graph: Graph, shapes: Mapping[str, Sequence[int] | None], dtypes: Mapp
     _check_operators(graph)
     # Where every variable's shape is given, a 0 in one is an extent; else it may be an unknown dimension.
     whole = all(shapes.get(node.name) is not None for node in graph.variables)
-    made = _typed(graph, infer_shape(graph, shapes, numpy=whole, numpy_params=numpy), infer_dtype(graph, dtypes))
-    return with_loops(made, partial(infer, numpy=numpy))
+    return _typed(graph, infer_shape(graph, shapes, numpy=whole, numpy_params=numpy), infer_dtype(graph, dtypes), numpy)
 
 
-def with_facts(graph: Graph, shapes: Sequence[Sequence[Shape | None]], dtypes: Sequence[Sequence[str | None]]) -> Graph:
-    """What `infer` gives, from the complete shapes and dtypes of every node's outputs.
+def with_facts(graph: Graph, shapes: Sequence[Sequence[Shape | None]], dtypes: Sequence[Sequence[str | None]],
+               numpy: bool = False) -> Graph:
+    """What `infer` gives, from the complete shapes and dtypes of every node's outputs. numpy: as for `infer`.
 
     Raises MXNetError for an operator that changes arrays in place, and for parameters with values that it refuses.
     """
     _check_operators(graph)
-    return _typed(graph, shapes, dtypes)
+    return _typed(graph, shapes, dtypes, numpy)
 
 
-def _typed(graph: Graph, shapes: Sequence[Sequence[Shape | None]], dtypes: Sequence[Sequence[str | None]]) -> Graph:
+def _typed(graph: Graph, shapes: Sequence[Sequence[Shape | None]], dtypes: Sequence[Sequence[str | None]],
+           numpy: bool) -> Graph:
+    return with_loops(_completed_graph(graph, shapes, dtypes), partial(infer, numpy=numpy))
+
+
+def _completed_graph(graph: Graph, shapes: Sequence[Sequence[Shape | None]],
+                     dtypes: Sequence[Sequence[str | None]]) -> Graph:
     facts = Facts([*map(list, shapes)], [*map(list, dtypes)])
     if all(_completed(node, found[0]) is node.params for node, found in zip(graph.nodes, facts.shape, strict=True)):
         return graph.with_facts(facts)

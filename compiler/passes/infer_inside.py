@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from mxc.compiler.error import MXNetError
-from mxc.compiler.graph.control_flow import WHILE_LOOP, feeds, results, state_positions
+from mxc.compiler.graph.control_flow import FOREACH, WHILE_LOOP, feeds, results, state_positions
 from mxc.compiler.graph.graph import Entry, Graph, Node, Shape
 from mxc.compiler.graph.loop import slice_shape
 from mxc.compiler.passes.stated import attribute_dtype, attribute_shape
@@ -59,6 +59,8 @@ def infer_inside(node: Node, ins: Sequence[Fact], outs: Sequence[Fact], view: ty
 
 def _infer(node: Node, ins: list[Fact], outs: list[Fact], view: type[Shapes] | type[Dtypes],
            merge: Callable[[Fact, Fact], Fact], complete: Complete) -> tuple[list[Fact], list[Fact]]:
+    if node.op is FOREACH and not node.params.in_data_locs:
+        raise MXNetError("there are no data to loop over; expected one array or more")
     length = _length(node, ins, outs, merge) if view is Shapes else 0
     given, made = feeds(node), results(node)
     states = state_positions(node)

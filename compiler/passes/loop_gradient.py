@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from mxc.compiler.error import MXNetError
-from mxc.compiler.graph.building import filled
+from mxc.compiler.graph.building import as_shape, filled
 from mxc.compiler.graph.gradient_rule import Gradient, is_loss
 from mxc.compiler.graph.graph import Entry, Graph, GraphBuilder, Node, Sink, rewrite, topological, variable
 from mxc.compiler.graph.loop import LoopForm, LoopOperator, add_loop
@@ -124,16 +124,16 @@ def loop_gradient(g: Gradient, backward: Backward) -> list[Entry | None]:
         return entry
 
     heads = {head_position(n.name): Entry(n) for n in joint.variables if n not in form.variables}
+    # The joint graph was made of the body before it stacked more; its outputs are the user's, then the states.
+    users = len([s for s in joint.sinks if s.kind == "output"]) - form.states
     own = {node: position for position, node in enumerate(form.variables)}
     flowing = [state for state in states if state in wanted]
     for position, state in enumerate(states):
         if state in flowing:
             entry = given("state", g.grad(form.stacks + position), g.shape(g.inputs[own[state]]))
-            head = heads.get(len(joint_outputs(joint)) - form.states + position)
+            head = heads.get(users + position)
             if head is not None:
                 new[head] = entry
-    # The joint graph was made of the body before it stacked more; its outputs are the user's, then the states.
-    users = len(joint_outputs(joint)) - form.states
     for position, head in heads.items():
         if head in new:
             continue
@@ -169,13 +169,9 @@ def loop_gradient(g: Gradient, backward: Backward) -> list[Entry | None]:
     made = LoopForm(_finished(builder, [*outputs, *totals]), [n for kind in inputs for n, _ in inputs[kind]],
                     len(inputs["slice"]), len(inputs["state"]), form.length, test, not form.is_reversed, False)
     entries = add_loop(g.builder, made, [e for kind in inputs for _, e in inputs[kind]], f"{g.node.name}_backward")
-    results = dict(zip([*slices, *flowing, *sums], entries, strict=True))
+    results = {node: as_shape(g.builder, entry, g.shape(g.inputs[own[node]]))  # that of data with one axis is (n, 1)
+               for node, entry in zip([*slices, *flowing, *sums], entries, strict=True)}
     return [results.get(node) for node in form.variables]
-
-
-def joint_outputs(joint: Graph) -> list[Entry]:
-    """The outputs of the body in its joint graph."""
-    return [e for e, s in zip(joint.outputs, joint.sinks, strict=True) if s.kind == "output"]
 
 
 def _keeping(graph: Graph) -> GraphBuilder:

@@ -75,7 +75,7 @@ def simple_bind(symbol: Symbol, ctx: Any, grad_req: Any, type_dict: Mapping[str,
         ignored = [f"\n  {name!r} is no argument of this symbol and was ignored{nearest(name, inputs)}"
                    for name in shapes if name not in inputs]
         raise MXNetError(f"simple_bind error: {error}{''.join(ignored)}") from None
-    typed = with_facts(graph, found_shapes, found_types)
+    typed = with_facts(graph, found_shapes, found_types, is_np_shape())
     facts = {node.name: (found_shapes[graph.ids[node]][0], found_types[graph.ids[node]][0]) for node in graph.variables}
     places = {node.name: groups.get(node.attrs.get(GROUP, ""), ctx) for node in graph.variables}
     sharing = set(shared_arg_names or ()) if shared_exec is not None else set()
