@@ -33,7 +33,7 @@ class Buffer(NamedTuple):
 
 
 class Step(NamedTuple):
-    """One launch of a kernel, or a host step.
+    """One launch of a kernel, a loop, or a host step.
 
     phase: "prepare", "forward" or "backward". kernel: key of the kernel's code ("" for a host step). buffers: positions
     in Plan.buffers, in the kernel's order. values: run-time integers after the buffers. units: independent pieces of
@@ -41,7 +41,7 @@ class Step(NamedTuple):
     runs, as its id in the graph that the passes made; None for kernels. flops: multiplications and additions of a
     library kernel's product, for people. calls: which of `values` (by position) are addresses of the code of other
     kernels (by key). faults: what errors are told with, for a kernel that may raise: it writes a status to its last
-    buffer.
+    buffer. loop: the steps of a loop, which has no kernel of its own; its last buffer is the loop's memory.
     """
 
     phase: str
@@ -56,6 +56,7 @@ class Step(NamedTuple):
     flops: int = 0
     calls: tuple[tuple[int, str], ...] = ()
     faults: Faults | None = None
+    loop: Loop | None = None
 
     def numbers(self, address: Callable[[str], int]) -> list[int]:
         """`values`, with the addresses that `address` gives for the keys of kernels."""
@@ -63,6 +64,28 @@ class Step(NamedTuple):
         for position, key in self.calls:
             numbers[position] = address(key)
         return numbers
+
+
+@dataclass
+class Loop:
+    """What a loop's step does: the first steps of `plan` once, the others `length` times.
+
+    plan: its buffers of the pool "outside" are parts of the step's buffers: `name` is a position in Step.buffers, and
+    `offset` where the part begins in the first round, in bytes; those of the pool "arena" are in the last of the step's
+    buffers. moves: by how many bytes each of its buffers moves on with every round. once: how many steps run once.
+    tests: how many of the next steps, which begin a round, make the int32 in the buffer `flag` (-1: there is none). If
+    that is 0, the loop ends where it `stops`; else the rest of the round is left out. counts: int64 numbers that grow
+    with every round, as (buffer, byte in it, by how much).
+    """
+
+    plan: Plan
+    moves: tuple[int, ...]
+    length: int
+    once: int
+    tests: int = 0
+    flag: int = -1
+    stops: bool = True
+    counts: tuple[tuple[int, int, int], ...] = ()
 
 
 @dataclass
@@ -87,16 +110,24 @@ class Plan:
     graph: str = ""
 
     def to_json(self) -> str:
-        parts = {"buffers": [b._asdict() for b in self.buffers], "steps": [s._asdict() for s in self.steps]}
-        return json.dumps({**vars(self), **parts}, separators=(",", ":"))
+        return json.dumps(self._values(), separators=(",", ":"))
+
+    def _values(self) -> dict[str, Any]:
+        """The plan as JSON values."""
+        loops = [None if s.loop is None else {**vars(s.loop), "plan": s.loop.plan._values()} for s in self.steps]
+        steps = [{**s._asdict(), "loop": loop} for s, loop in zip(self.steps, loops, strict=True)]
+        return {**vars(self), "buffers": [b._asdict() for b in self.buffers], "steps": steps}
 
     @classmethod
     def from_json(cls, text: str) -> Plan:
-        raw = json.loads(text)
+        return cls._made(json.loads(text))
+
+    @classmethod
+    def _made(cls, raw: dict[str, Any]) -> Plan:
         raw["buffers"] = [Buffer(**{**b, "shape": tuple(b["shape"])}) for b in raw["buffers"]]
         tuples = ("buffers", "values", "reads", "writes")
         raw["steps"] = [Step(**s | {k: tuple(s[k]) for k in tuples} | {"calls": tuple(map(tuple, s["calls"]))}
-                             | {"faults": _faults(s["faults"])}) for s in raw["steps"]]
+                             | {"faults": _faults(s["faults"]), "loop": _loop(s["loop"])}) for s in raw["steps"]]
         return cls(**raw)
 
     @property
@@ -110,11 +141,15 @@ class Plan:
         lines = []
         for step in self.steps:
             reads, writes = (", ".join(self._place(i) for i in group) for group in (step.reads, step.writes))
-            if step.host is None:
+            if step.loop is not None:
+                what = f"{step.label} (loop of {step.loop.length} rounds)"
+            elif step.host is None:
                 what = f"{step.label} x{step.units}"
             else:
                 what = f"{step.label} (host step of {names[step.host] if names else f'node {step.host}'})"
             lines.append(f"{step.phase:8} {what}: {reads} -> {writes}")
+            if step.loop is not None:
+                lines += [f"  {line}" for line in step.loop.plan.text().splitlines()]
         lines.append(f"arena {self.arena_bytes} (live {self.live_bytes}, unplanned {self.unplanned_bytes}), "
                      f"prepared {self.prepared_bytes}, scratch {self.scratch_bytes} a thread")
         return "\n".join(lines) + "\n"
@@ -127,10 +162,19 @@ class Plan:
     @property
     def kernels(self) -> list[str]:
         """The keys of the kernels' code, each once."""
-        return list(dict.fromkeys(key for s in self.steps for key in (s.kernel, *(key for _, key in s.calls)) if key))
+        inner = (s.loop.plan.kernels if s.loop is not None else () for s in self.steps)
+        return list(dict.fromkeys(key for s, more in zip(self.steps, inner, strict=True)
+                                  for key in (s.kernel, *(key for _, key in s.calls), *more) if key))
 
     def steps_of(self, phase: str) -> list[Step]:
         return [s for s in self.steps if s.phase == phase]
+
+
+def _loop(raw: dict[str, Any] | None) -> Loop | None:
+    if raw is None:
+        return None
+    return Loop(**{**raw, "plan": Plan._made(raw["plan"]), "moves": tuple(raw["moves"]),
+                   "counts": tuple(map(tuple, raw["counts"]))})
 
 
 def _faults(raw: list[Any] | None) -> Faults | None:

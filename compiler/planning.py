@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from mxc.compiler.graph.graph import Graph, Shape
+from mxc.compiler.graph.loop import LoopOperator
 from mxc.compiler.graph.options import Options
 from mxc.compiler.graph.purity import auxiliary_names, static_names
 from mxc.compiler.graph.text import digest
 from mxc.compiler.kernel.ir import Kernel
 from mxc.compiler.lowering.fuse import group_text
+from mxc.compiler.lowering.loop_plan import kernels_of, plan_loop
 from mxc.compiler.lowering.stage import Program
 from mxc.compiler.lowering.stages import STAGES
 from mxc.compiler.passes.infer import infer
@@ -53,9 +55,7 @@ def _planned(graph: Graph, shapes: Mapping[str, Shape], dtypes: Mapping[str, str
     if any(launch.host is not None for launch in program.launches):
         plan.graph = digest(program.graph)
     plan.nodes = sum(node.op is not None for node in known.nodes)
-    kernels: dict[str, Kernel] = {}
-    for step, launch in zip(plan.steps, program.launches, strict=True):
-        kernels |= dict(zip([step.kernel, *(key for _, key in step.calls)], launch.kernels, strict=False))
+    kernels = {**program.loop_kernels, **kernels_of(plan, program.launches)}
     _print_kernels(kernels.values(), target)
     return Planned(program.graph, plan, group_text(program.graph, program.groups), kernels)
 
@@ -64,7 +64,32 @@ def program_of(known: Graph, options: Options) -> Program:
     """What the stages start from: a graph with its facts, after all passes."""
     aux = frozenset(auxiliary_names(known))
     args = {node.name for node in known.variables} - aux
-    return Program(transform(known, options), options, args, aux)
+    return _with_loops(Program(transform(known, options), options, args, aux))
+
+
+def _with_loops(program: Program) -> Program:
+    """The program, whose loops are planned."""
+    options, target = program.options, program.target
+    for node in program.graph.nodes if options.prefers.loops else ():
+        if not isinstance(node.op, LoopOperator):
+            continue
+        form = node.op.form
+        names = [each.name for each in form.variables]
+        inner = Options(target, options.is_train, {}, frozenset(names[form.data + form.states:]), options.strict)
+        parts = [None if graph is None else _with_loops(Program(graph, inner, frozenset(names), frozenset()))
+                 for graph in (form.body, form.test)]
+        for part in parts:
+            for stage in STAGES[:-1] if part is not None else ():  # all but plan_memory
+                stage.run(part)
+        body, test = parts
+        assert body is not None
+        planned = plan_loop(form, body, test, target)
+        if planned is not None:
+            program.loops[node], kernels = planned
+            for part in parts:
+                kernels |= {} if part is None else part.loop_kernels
+            program.loop_kernels.update(kernels)
+    return program
 
 
 def watch_passes(graph: Graph, shapes: Mapping[str, Shape], dtypes: Mapping[str, str], grad_req: Mapping[str, str],

@@ -20,7 +20,9 @@ def of_phase(plan: Plan, phase: str) -> float:
 
 
 def moved(plan: Plan, step: Step) -> int:
-    """The bytes that a step reads and writes."""
+    """The bytes that a step reads and writes; a loop in all of its rounds."""
+    if step.loop is not None:
+        return step.loop.length * sum(moved(step.loop.plan, inner) for inner in step.loop.plan.steps[step.loop.once:])
     return sum(plan.buffers[i].nbytes for i in (*step.reads, *step.writes))
 
 

@@ -15,6 +15,7 @@ from mxc.compiler.system import env
 from mxc.runtime import costs, faults, runner
 from mxc.runtime.array import Array
 from mxc.runtime.executor_memory import Memory, PreparedStorage
+from mxc.runtime.table_rows import Place, TableRows
 
 if TYPE_CHECKING:
     from mxc.compiler.api import Compiled
@@ -54,8 +55,8 @@ class BoundPlan:
         self._tables: dict[tuple[str, bool], list[Segment]] = {}
         self._calls: dict[str, Callable[[], None]] = {}  # for each phase that is a single table, what runs it
         self._generation = -1
-        # where the addresses of changing arrays stand: a table, its row, and the argument of that
-        self._words: dict[int, list[tuple[Any, int, int]]] = {i: [] for i in changing}
+        # where the addresses of changing arrays stand: a table, its row, the argument of that, and what is added
+        self._words: dict[int, list[tuple[Any, int, int, int]]] = {i: [] for i in changing}
         preparing = self.plan.steps_of("prepare")
         reads = {i for step in preparing for i in step.reads}
         self._sources = [a.variable for i in sorted(reads) if (a := self.arrays[i]) is not None]
@@ -143,8 +144,8 @@ class BoundPlan:
         for position, array in arrays.items():
             self.arrays[position] = array
             address = array.address
-            for table, row, argument in self._words[position]:
-                self._launcher.put(table, row, argument, address)
+            for table, row, argument, offset in self._words[position]:
+                self._launcher.put(table, row, argument, address + offset)
 
     def _prepare(self, draw: tuple[int, int]) -> None:
         """Run the prepare steps if an array that they read may have changed."""
@@ -209,14 +210,11 @@ class BoundPlan:
         return segments
 
     def _table(self, steps: Sequence[Step]) -> Any:
-        address = self.compiled.library.address
-        rows = [(address(step.kernel), [*map(self._address, step.buffers), *step.numbers(address)], step.units)
-                for step in steps]
-        table = self._launcher.table(rows, self.memory.scratch, self.memory.scratch_stride)
-        for row, step in enumerate(steps) if self._words else ():
-            for argument, position in enumerate(step.buffers):
-                if position in self._words:
-                    self._words[position].append((table, row, argument))
+        made = TableRows(self.compiled.library.address, self._words.keys())
+        made.add(steps, lambda position: Place(self._address(position), position))
+        table = self._launcher.table(made.rows, self.memory.scratch, self.memory.scratch_stride)
+        for position, row, argument, offset in made.words:
+            self._words[position].append((table, row, argument, offset))
         return table
 
     def _address(self, position: int) -> int:

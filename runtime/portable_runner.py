@@ -22,8 +22,11 @@ class Portable:
         scratch, stride = table.scratch, table.stride
         shared = self.threads > 1 and self.lock.acquire(blocking=False)
         try:
-            for address, arguments, units, _ in table.rows():
-                if units == 0:
+            rows, step = table.rows(), 0
+            while step < len(rows):
+                address, arguments, units, _ = rows[step]
+                step = step + 1 if address else table.turned(step)
+                if address == 0 or units == 0:
                     continue
                 kernel = KERNEL(address)
                 parts = min(self.threads, units) if shared else 1

@@ -22,7 +22,8 @@ class LoopForm:
     """What a loop is. body: a graph with facts, whose outputs are those that are stacked, then the new states.
     variables: what stands for the inputs of a step, in body and test: `data` slices, then `states` states, then what is
     read whole; the graphs need not read all. test: a graph of one output of one element. is_reversed: whether the last
-    step comes first. stops: whether a test of 0 ends the loop."""
+    step comes first. stops: whether a test of 0 ends the loop. streams: from how many streams of random numbers a step
+    draws; if there are any, the last variable, which no graph reads, is seed and offset of the first step's."""
 
     body: Graph
     variables: Sequence[Node]
@@ -32,6 +33,7 @@ class LoopForm:
     test: Graph | None = None
     is_reversed: bool = False
     stops: bool = True
+    streams: int = 0
 
     @property
     def stacks(self) -> int:

@@ -25,6 +25,7 @@ from mxc.compiler.kernel.ir import (
     walk,
 )
 from mxc.compiler.kernel.routines import spec
+from mxc.compiler.plan import Loop
 
 K = TypeVar("K", bound=Kernel)
 
@@ -46,8 +47,8 @@ class Storage:
 
 @dataclass(eq=False)
 class Launch:
-    """One kernel over storages (in the order of the kernel's buffers), or a host step. A host step has no kernel:
-    `host` is the node's id, the first `inputs` storages are read, and the others are written."""
+    """One kernel over storages (in the order of the kernel's buffers), a loop, or a host step. These have no kernel: the
+    first `inputs` storages are read, and the others are written. host: of a host step, the node's id."""
 
     phase: str
     label: str
@@ -55,6 +56,7 @@ class Launch:
     storages: list[Storage]
     host: int | None = None
     inputs: int = 0
+    loop: Loop | None = None
     reads: list[Storage] = field(init=False)
     writes: list[Storage] = field(init=False)
 

@@ -1,7 +1,8 @@
 """Lowering: groups of nodes become launches of kernels over storages."""
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from mxc.compiler.graph.graph import Entry, Graph, Node
@@ -14,6 +15,7 @@ from mxc.compiler.lowering.fuse_forms import is_view
 from mxc.compiler.lowering.launches import Launch, Storage, by_phase
 from mxc.compiler.lowering.lower_group import GroupLowering, routine_kernel
 from mxc.compiler.lowering.stage import lowering_stage
+from mxc.compiler.plan import Loop
 
 if TYPE_CHECKING:
     from mxc.compiler.targets.preferences import Preferences
@@ -23,8 +25,8 @@ class Lowering:
     """Lowers the groups of one graph; `launches` are what came out, `outputs` the storages of the graph's outputs."""
 
     def __init__(self, graph: Graph, groups: Sequence[Group], args: Set[str], aux: Set[str],
-                 prefers: Preferences):
-        self.graph, self.prefers = graph, prefers
+                 prefers: Preferences, loops: Mapping[Node, Loop]):
+        self.graph, self.prefers, self.loops = graph, prefers, loops
         self.groups = groups
         self.storage_of: dict[Entry, Storage] = {}
         self.launches: list[Launch] = []
@@ -141,7 +143,7 @@ class Lowering:
                 start += shape[joined]
 
     def _alone(self, group: Group) -> None:
-        """Makes the launch of a routine or a host step: over its inputs' storages, then its outputs'."""
+        """Makes the launch of a routine, a loop or a host step: over its inputs' storages, then its outputs'."""
         node = group.nodes[0]
         inputs = [self.storage_of[e] for e in node.inputs]
         outputs = []
@@ -155,7 +157,11 @@ class Lowering:
                     self._copy_in_the_end(entry, storage, mode)
             outputs.append(self.storage_of[entry])
         storages = [*inputs, *outputs]
-        if group.form.kind == "host":
+        loop = self.loops.get(node)
+        if loop is not None:
+            storages.append(Storage("arena", "uint8", (max(loop.plan.arena_bytes, 1),)))
+            self.launches.append(Launch(group.phase, group.label, None, storages, inputs=len(inputs), loop=loop))
+        elif group.form.kind == "host":
             host = self.graph.ids[node]
             self.launches.append(Launch(group.phase, group.label, None, storages, host, len(inputs)))
         else:
@@ -174,14 +180,14 @@ class Lowering:
         self.launches.append(Launch(phase, "copy", copy_kernel(storage.dtype, storage.shape, mode), [source, storage]))
 
 
-@lowering_stage(needs=("graph", "groups", "args", "aux", "prefers"), gives=("launches", "outputs"))
+@lowering_stage(needs=("graph", "groups", "args", "aux", "prefers", "loops"), gives=("launches", "outputs"))
 def lower(graph: Graph, groups: Sequence[Group], args: Set[str], aux: Set[str],
-          prefers: Preferences) -> tuple[list[Launch], list[Storage]]:
+          prefers: Preferences, loops: Mapping[Node, Loop] = MappingProxyType({})) -> tuple[list[Launch], list[Storage]]:
     """Makes groups launches of kernels over storages, in the order of the phases.
 
     Inside a phase they have the order of the groups. args, aux: names of the arguments and auxiliary states among the
-    graph's variables; the others are head gradients. Returns the storages of the graph's outputs too.
+    graph's variables; the others are head gradients. loops: what those of the graph's nodes do. Returns the storages of the graph's outputs too.
     """
-    lowering = Lowering(graph, groups, args, aux, prefers)
+    lowering = Lowering(graph, groups, args, aux, prefers, loops)
     lowering.run()
     return by_phase(lowering.launches), lowering.outputs

@@ -195,8 +195,11 @@ def plan_memory(launches: Sequence[Launch], outputs: Sequence[Storage], target: 
             if isinstance(launch.kernel, FunctionKernel):
                 faults = launch.kernel.function.faults(launch.kernel.arrays)
             plan.scratch_bytes = max(plan.scratch_bytes, align(code.scratch_bytes))
+        if launch.loop is not None:
+            flops = launch.loop.length * sum(step.flops for step in launch.loop.plan.steps)
+            plan.scratch_bytes = max(plan.scratch_bytes, launch.loop.plan.scratch_bytes)
         plan.steps.append(Step(launch.phase, key, tuple(map(position, launch.storages)), values, units,
                                tuple(map(position, launch.reads)), tuple(map(position, launch.writes)),
-                               launch.label, launch.host, flops, addresses, faults))
+                               launch.label, launch.host, flops, addresses, faults, launch.loop))
     plan.outputs = [position(s) for s in outputs]
     return plan

@@ -3,15 +3,16 @@ launches to a plan; and what happens around each run of it."""
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Set
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 
-from mxc.compiler.graph.graph import Graph
+from mxc.compiler.graph.graph import Graph, Node
 from mxc.compiler.graph.options import Options
+from mxc.compiler.kernel.ir import Kernel
 from mxc.compiler.lowering.launches import Launch, Storage
 from mxc.compiler.lowering.text import launches_text
-from mxc.compiler.plan import Plan
+from mxc.compiler.plan import Loop, Plan
 from mxc.compiler.transformation import Transformation
 
 if TYPE_CHECKING:
@@ -28,7 +29,8 @@ class Program:
     """A graph on its way to a plan. Its attributes are the facts that stages need and give.
 
     graph: what the passes made; options: what it is compiled for. args, aux: names of the arguments and of the
-    auxiliary states among its variables; the others are head gradients. groups: nodes that share a kernel, in an order
+    auxiliary states among its variables; the others are head gradients. loops: what its loops do, by node, and
+    loop_kernels: their kernels by key. groups: nodes that share a kernel, in an order
     in which they can run. launches: what `lower` made of the groups; those of each phase are in an order in which they
     can run. outputs: the storages of the graph's outputs.
     """
@@ -37,6 +39,8 @@ class Program:
     options: Options
     args: Set[str]
     aux: Set[str]
+    loops: Mapping[Node, Loop] = field(default_factory=dict)
+    loop_kernels: dict[str, Kernel] = field(default_factory=dict)
     groups: list[Group] = field(default_factory=list)
     launches: list[Launch] = field(default_factory=list)
     outputs: list[Storage] = field(default_factory=list)
@@ -55,7 +59,7 @@ class Program:
         return launches_text(self.launches, [node.name for node in self.graph.nodes])
 
 
-GIVEN = ("graph", "options", "target", "prefers", "args", "aux")  # the facts before the first stage
+GIVEN = ("graph", "options", "target", "prefers", "args", "aux", "loops")  # the facts before the first stage
 
 
 @dataclass(frozen=True)

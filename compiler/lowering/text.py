@@ -23,13 +23,14 @@ def launches_text(launches: Sequence[Launch], names: Sequence[str] = ()) -> str:
     lines = []
     for launch in launches:
         reads, writes = (", ".join(map(shown.text, storages)) for storages in (launch.reads, launch.writes))
-        lines.append(f"{launch.phase:8} {launch.label} ({_kernel(launch.kernel)}): {reads} -> {writes}")
+        lines.append(f"{launch.phase:8} {launch.label} ({_kernel(launch)}): {reads} -> {writes}")
     return "\n".join([*lines, ""])
 
 
-def _kernel(kernel: Kernel | None) -> str:
+def _kernel(launch: Launch) -> str:
+    kernel = launch.kernel
     if kernel is None:
-        return "host step"
+        return "host step" if launch.loop is None else f"loop of {launch.loop.length} rounds"
     if isinstance(kernel, ChainKernel):
         return f"chain of {', '.join(dict.fromkeys(call.template for call, _ in kernel.calls()))}"
     # Six digits are few enough to read, and tell the tens of kernels of a program apart.

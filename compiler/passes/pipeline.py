@@ -11,6 +11,7 @@ from mxc.compiler.passes.cse import cse
 from mxc.compiler.passes.decompose import decompose
 from mxc.compiler.passes.gradient import gradient
 from mxc.compiler.passes.layout import layout
+from mxc.compiler.passes.loops import with_transformed_bodies
 from mxc.compiler.passes.recompute import recompute
 from mxc.compiler.passes.simplify import simplify
 from mxc.compiler.transformation import check_order
@@ -23,7 +24,8 @@ check_order(PASSES, INFERRED)
 def transform(graph: Graph, options: Options, watch: Callable[[str, Graph, Graph], None] | None = None) -> Graph:
     """The graph, with inferred facts, after every pass. watch: told each pass's name, the graph before it and after.
 
-    Nodes that the program gave one name have different ones from the start (graph/names.py).
+    Nodes that the program gave one name have different ones from the start (graph/names.py). In the end the passes run
+    over the bodies of loops.
     """
     graph = with_distinct_names(graph)
     for each in PASSES:
@@ -31,4 +33,4 @@ def transform(graph: Graph, options: Options, watch: Callable[[str, Graph, Graph
         graph = each(graph, options)
         if watch is not None:
             watch(each.name, before, graph)
-    return graph
+    return with_transformed_bodies(graph, options, transform)

@@ -186,7 +186,8 @@ class Preferences:
     """A target's figures. A field that is None says that the target does not want that transformation.
 
     Blocks, WinogradCosts and TrainingWinograd also need a `KernelTarget.lanes` above 1; Packing and Panels need a
-    register tile (`KernelTarget.tile`).
+    register tile (`KernelTarget.tile`). loops: whether its launcher runs the steps of a loop (plan.Loop); without it
+    loops are host steps.
     """
 
     blocks: Blocks | None = None
@@ -200,3 +201,4 @@ class Preferences:
     reductions: Reductions | None = None
     joins: Joins | None = None
     chains: Chains | None = None
+    loops: bool = False

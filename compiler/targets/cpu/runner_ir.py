@@ -7,9 +7,13 @@ A row of the table is {function, arguments, units, grain}; the function has the 
              done; close the pool and wait until no worker is inside
     worker:  if the pool is open and takes are left: enter, take until there are none, leave; else spin, then sleep
 
+A row without a function is a turn (its words are in `runtime/step_table.py`): whoever runs the table does what it says
+and goes on with the row that it tells. A loop's rows so come again; turns change their arguments between rounds.
+
 A worker enters by counting itself and then looking whether the pool is (still) open; `run` closes it and then waits for
-the count to fall to 0. Both are sequentially consistent, so whoever is inside uses the table of the run in progress,
-and within a run tickets only grow: a stale ticket can never come back. A worker sleeps on `word`: it sets `sleeping`,
+the count to fall to 0. Both are sequentially consistent, so whoever is inside uses the table of the run in progress.
+Within a round of a loop tickets only grow. In the next round a stale ticket may come back: whoever takes by it takes
+that piece of the new round, for a row and its arguments are read after taking. A worker sleeps on `word`: it sets `sleeping`,
 looks for work once more and waits for `word` to change; `run` publishes, and where `sleeping` was set clears it,
 changes `word` and wakes all.
 
@@ -70,6 +74,73 @@ define internal i64 @takes(ptr %row) #0 {
   %last = sub i64 %more, 1
   %takes = udiv i64 %last, %grain
   ret i64 %takes
+}
+
+; does what the turn in row %step says; the row that comes next
+define internal i64 @turn(ptr %row, i64 %step) #0 {
+entry:
+  %ap = getelementptr %row, ptr %row, i64 0, i32 1
+  %args = load ptr, ptr %ap
+  %kind = load i64, ptr %args
+  %after = add i64 %step, 1
+  %firstp = getelementptr i64, ptr %args, i64 1
+  switch i64 %kind, label %reset [ i64 0, label %branch
+                                   i64 1, label %advance ]
+branch:
+  %flagp = load ptr, ptr %firstp
+  %flag = load i32, ptr %flagp
+  %elsep = getelementptr i64, ptr %args, i64 2
+  %else = load i64, ptr %elsep
+  %none = icmp eq i32 %flag, 0
+  %chosen = select i1 %none, i64 %else, i64 %after
+  ret i64 %chosen
+advance:
+  call void @move(ptr %args, i64 1)
+  %rounds = load i64, ptr %firstp
+  %ended = add i64 %rounds, 1
+  store i64 %ended, ptr %firstp
+  %lengthp = getelementptr i64, ptr %args, i64 2
+  %length = load i64, ptr %lengthp
+  %startp = getelementptr i64, ptr %args, i64 3
+  %start = load i64, ptr %startp
+  %again = icmp ult i64 %ended, %length
+  %next = select i1 %again, i64 %start, i64 %after
+  ret i64 %next
+reset:
+  %other = load ptr, ptr %firstp
+  %countp = getelementptr i64, ptr %other, i64 1
+  %count = load i64, ptr %countp
+  %back = sub i64 0, %count
+  call void @move(ptr %other, i64 %back)
+  store i64 0, ptr %countp
+  ret i64 %after
+}
+
+; adds to the words of the arguments of a turn %times what it adds to each
+define internal void @move(ptr %args, i64 %times) #0 {
+entry:
+  %np = getelementptr i64, ptr %args, i64 4
+  %n = load i64, ptr %np
+  br label %look
+look:
+  %i = phi i64 [0, %entry], [%i1, %one]
+  %more = icmp ult i64 %i, %n
+  br i1 %more, label %one, label %out
+one:
+  %twice = mul i64 %i, 2
+  %place = add i64 %twice, 5
+  %wordp = getelementptr i64, ptr %args, i64 %place
+  %word = load ptr, ptr %wordp
+  %stepp = getelementptr i64, ptr %wordp, i64 1
+  %by = load i64, ptr %stepp
+  %total = mul i64 %by, %times
+  %old = load i64, ptr %word
+  %new = add i64 %old, %total
+  store i64 %new, ptr %word
+  %i1 = add i64 %i, 1
+  br label %look
+out:
+  ret void
 }
 
 ; runs take number %take of a row
@@ -233,11 +304,18 @@ entry:
   store atomic i64 1, ptr %openp seq_cst, align 8
   br label %next
 next:
-  %step = phi i64 [0, %entry], [%step1, %done]
+  %step = phi i64 [0, %entry], [%step1, %done], [%step2, %turn]
   %more = icmp ult i64 %step, %steps
   br i1 %more, label %begin, label %close
 begin:
   %row = getelementptr %row, ptr %table, i64 %step
+  %fn = load ptr, ptr %row
+  %isturn = icmp eq ptr %fn, null
+  br i1 %isturn, label %turn, label %kernel
+turn:
+  %step2 = call i64 @turn(ptr %row, i64 %step)
+  br label %next
+kernel:
   %takes = call i64 @takes(ptr %row)
   switch i64 %takes, label %publish [ i64 0, label %done
                                       i64 1, label %alone ]
@@ -306,12 +384,18 @@ entry:
   %scratch = load ptr, ptr %fromp
   br label %next
 next:
-  %step = phi i64 [0, %entry], [%step1, %done]
+  %step = phi i64 [0, %entry], [%step1, %done], [%step2, %turn]
   %more = icmp ult i64 %step, %steps
   br i1 %more, label %begin, label %out
 begin:
   %row = getelementptr %row, ptr %table, i64 %step
   %fn = load ptr, ptr %row
+  %isturn = icmp eq ptr %fn, null
+  br i1 %isturn, label %turn, label %kernel
+turn:
+  %step2 = call i64 @turn(ptr %row, i64 %step)
+  br label %next
+kernel:
   %ap = getelementptr %row, ptr %row, i64 0, i32 1
   %args = load ptr, ptr %ap
   %up = getelementptr %row, ptr %row, i64 0, i32 2
