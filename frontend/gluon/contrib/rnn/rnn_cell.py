@@ -1,9 +1,10 @@
-"""A cell with a projection, and one whose dropout is the same in all steps."""
+"""A cell with a projection, one whose dropout is the same in all steps, and `dynamic_unroll`."""
 from __future__ import annotations
 
 from typing import Any
 
 from mxc.compiler.error import AssertedError
+from mxc.gluon.contrib.rnn.unrolling import dynamic_unroll  # noqa: F401  # a name of this module in MXNet too
 from mxc.gluon.rnn import sequences
 from mxc.gluon.rnn.combined_cells import (
     BidirectionalCell,
