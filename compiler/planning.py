@@ -70,25 +70,22 @@ def program_of(known: Graph, options: Options) -> Program:
 def _with_loops(program: Program) -> Program:
     """The program, whose loops are planned."""
     options, target = program.options, program.target
-    for node in program.graph.nodes if options.prefers.loops else ():
+    for node in program.graph.nodes if options.prefers.loops is not None else ():
         if not isinstance(node.op, LoopOperator):
             continue
         form = node.op.form
         names = [each.name for each in form.variables]
         inner = Options(target, options.is_train, {}, frozenset(names[form.data + form.states:]), options.strict)
-        parts = [None if graph is None else _with_loops(Program(graph, inner, frozenset(names), frozenset()))
-                 for graph in (form.body, form.test)]
+        graphs = [form.body, *([form.test] if form.test is not None else [])]
+        parts = [_with_loops(Program(graph, inner, frozenset(names), frozenset())) for graph in graphs]
         for part in parts:
-            for stage in STAGES[:-1] if part is not None else ():  # all but plan_memory
+            for stage in STAGES[:-1]:  # all but plan_memory
                 stage.run(part)
-        body, test = parts
-        assert body is not None
-        planned = plan_loop(form, body, test, target)
+        planned = plan_loop(form, parts[0], parts[1] if len(parts) > 1 else None, target)
         if planned is not None:
             program.loops[node], kernels = planned
-            for part in parts:
-                kernels |= {} if part is None else part.loop_kernels
-            program.loop_kernels.update(kernels)
+            for found in (kernels, *(part.loop_kernels for part in parts)):
+                program.loop_kernels.update(found)
     return program
 
 

@@ -9,11 +9,12 @@ the sources of the whole compiler.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mxc.compiler.cache_files import entry_key
-from mxc.compiler.graph.graph import Graph, Node, Shape
+from mxc.compiler.graph.graph import Entry, Graph, Node, Shape
+from mxc.compiler.graph.loop import LoopOperator
 from mxc.compiler.ops import table
 from mxc.compiler.plan import Buffer, Plan
 from mxc.compiler.system import env, sources
@@ -73,6 +74,11 @@ def _signature(graph: Graph, node: Node, is_known: bool) -> tuple[Any, ...] | No
     program has made, the name, its own signature, and the node's shapes and dtypes. None where that is not known."""
     op = node.op
     assert op is not None
+    if isinstance(op, LoopOperator):
+        form = op.form
+        parts = [_body(each, form.variables) for each in node.subgraphs]
+        numbers = form.data, form.states, form.length, form.is_reversed, form.stops, form.streams, form.test is None
+        return None if None in parts else (op.name, *numbers, parts)
     if node.subgraphs:
         return None
     if op.signature is None:
@@ -81,6 +87,20 @@ def _signature(graph: Graph, node: Node, is_known: bool) -> tuple[Any, ...] | No
         return None
     ids = [graph.ids[e.node] for e in node.inputs] + [graph.ids[node]]
     return (op.name, op.signature, [(graph.facts.shape[i], graph.facts.dtype[i]) for i in ids])
+
+
+def _body(graph: Graph, variables: Sequence[Node]) -> list[Any] | None:
+    """What a plan depends on in a graph inside of a loop. None where that is not known."""
+    nodes: list[Any] = []
+    for node in graph.nodes:
+        if node.op is None:
+            nodes.append((variables.index(node), graph.shape(Entry(node)), graph.dtype(Entry(node))))
+            continue
+        signature = _signature(graph, node, True)
+        if signature is None:
+            return None
+        nodes.append((*signature, repr(node.params), [(graph.ids[e.node], e.index) for e in node.inputs]))
+    return [nodes, [(graph.ids[e.node], e.index) for e in graph.outputs]]
 
 
 def _parts(target: KernelTarget) -> dict[str, str]:

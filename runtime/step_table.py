@@ -44,9 +44,9 @@ BRANCH, ADVANCE, RESET = range(3)  # the first word of a turn's arguments
 
 class StepTable:
     """Steps as native code takes them: words {rows*, steps, scratch, stride}, then the rows {function, arguments*,
-    units, grain}, then the arguments, in one piece of memory at `address`. The arguments of turns are the words {BRANCH,
-    flag*, target}, {ADVANCE, rounds that have ended, length, target, number of words to add to, and for each of these
-    the word* and what is added}, {RESET, arguments of the other turn*}.
+    units, grain}, then the arguments, in one piece of memory at `address`. The arguments of turns are the words
+    {BRANCH, flag*, target}, {ADVANCE, rounds that have ended, length, target, number of words to add to, and for each
+    of these the word* and what is added}, {RESET, arguments of the other turn*}.
 
     Thread i of `runner.num_threads()` uses the scratch memory at scratch + i * stride; both should be multiples of 64.
     """

@@ -8,7 +8,7 @@ passes know.
 """
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from mxc.compiler.error import MXNetError
@@ -112,7 +112,7 @@ def check_control_flow(node: Node) -> None:
                            "func_input_locs": (params.func_input_locs, len(node.inputs)),
                            "func_var_locs": (params.func_var_locs, len(params.func_input_locs))})
     else:
-        _check_places(op, {name: (params[name], len(node.inputs))
+        _check_places(op, {name: (getattr(params, name), len(node.inputs))
                            for name in ("cond_input_locs", "then_input_locs", "else_input_locs")})
     for what, graph, fed in zip(op.graphs, node.subgraphs, feeds(node), strict=True):
         _check_length(op, f"the inputs that feed {what}", len(fed), len(graph.variables))
@@ -129,7 +129,7 @@ def check_control_flow(node: Node) -> None:
         raise MXNetError(f"{op.name}: the condition has {len(node.subgraphs[0].outputs)} outputs; expected one")
 
 
-def _check_places(op: Operator, lists: dict[str, tuple[Sequence[int], int]], is_permutation: bool = False) -> None:
+def _check_places(op: Operator, lists: Mapping[str, tuple[Sequence[int], int]], is_permutation: bool = False) -> None:
     for name, (places, count) in lists.items():
         wrong = [place for place in places if not 0 <= place < count]
         if wrong or (is_permutation and sorted(places) != list(range(count))):

@@ -11,7 +11,7 @@ from math import prod
 
 from mxc.compiler.error import MXNetError
 from mxc.compiler.graph.building import as_shape
-from mxc.compiler.graph.graph import Entry, GraphBuilder, Node
+from mxc.compiler.graph.graph import Entry, Graph, GraphBuilder, Node
 from mxc.compiler.ops.backward_operator import backward_of
 from mxc.compiler.ops.expr import names_of
 from mxc.compiler.ops.operator import Kind, Operator, Params
@@ -51,6 +51,17 @@ def flows_into(node: Node, position: int) -> bool:
     names = node.op.input_names(node.params)
     return rule is None or position >= len(names) or names[position] != _IGNORED.get(rule)
 
+
+def leading(graph: Graph, wanted: Sequence[Node]) -> set[Node]:
+    """The wanted variables, and the nodes whose gradients lead to one."""
+    def has_elements(node: Node) -> bool:
+        return any(0 not in graph.shape(Entry(node, i)) for i in range(node.num_outputs))
+
+    leads = {node for node in wanted if has_elements(node)}
+    for node in graph.nodes:
+        if has_elements(node) and any(e.node in leads and flows_into(node, i) for i, e in enumerate(node.inputs)):
+            leads.add(node)
+    return leads
 
 def zeros(builder: GraphBuilder, entry: Entry, name: str) -> Entry:
     """Zeros of an entry's shape and dtype."""

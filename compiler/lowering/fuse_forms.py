@@ -40,9 +40,9 @@ class NotFusable(Exception):
 class Form:
     """The form of a group.
 
-    kind: map, reduce, anchor, view, join, routine or host, which loops have too. space: the shape S. reduced: the axes of S that are reduced.
-    levels: the level of each entry that the group computes. plain: whether the group computes nothing but formulas
-    over values at the same place, all of one shape.
+    kind: map, reduce, anchor, view, join, routine or host, which loops have too. space: the shape S. reduced: the axes
+    of S that are reduced. levels: the level of each entry that the group computes. plain: whether the group computes
+    nothing but formulas over values at the same place, all of one shape.
     """
 
     kind: str

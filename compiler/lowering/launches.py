@@ -47,8 +47,8 @@ class Storage:
 
 @dataclass(eq=False)
 class Launch:
-    """One kernel over storages (in the order of the kernel's buffers), a loop, or a host step. These have no kernel: the
-    first `inputs` storages are read, and the others are written. host: of a host step, the node's id."""
+    """One kernel over storages (in the order of the kernel's buffers), a loop, or a host step. The latter two have no
+    kernel: the first `inputs` storages are read, and the others are written. host: of a host step, the node's id."""
 
     phase: str
     label: str

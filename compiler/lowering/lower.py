@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from mxc.compiler.graph.graph import Entry, Graph, Node
@@ -182,11 +181,12 @@ class Lowering:
 
 @lowering_stage(needs=("graph", "groups", "args", "aux", "prefers", "loops"), gives=("launches", "outputs"))
 def lower(graph: Graph, groups: Sequence[Group], args: Set[str], aux: Set[str],
-          prefers: Preferences, loops: Mapping[Node, Loop] = MappingProxyType({})) -> tuple[list[Launch], list[Storage]]:
+          prefers: Preferences, loops: Mapping[Node, Loop]) -> tuple[list[Launch], list[Storage]]:
     """Makes groups launches of kernels over storages, in the order of the phases.
 
     Inside a phase they have the order of the groups. args, aux: names of the arguments and auxiliary states among the
-    graph's variables; the others are head gradients. loops: what those of the graph's nodes do. Returns the storages of the graph's outputs too.
+    graph's variables; the others are head gradients. loops: what those of the graph's nodes do that are loops. Returns
+    the storages of the graph's outputs too.
     """
     lowering = Lowering(graph, groups, args, aux, prefers, loops)
     lowering.run()

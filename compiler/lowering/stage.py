@@ -3,7 +3,7 @@ launches to a plan; and what happens around each run of it."""
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Set
+from collections.abc import Callable, Iterable, Set
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 
@@ -39,7 +39,7 @@ class Program:
     options: Options
     args: Set[str]
     aux: Set[str]
-    loops: Mapping[Node, Loop] = field(default_factory=dict)
+    loops: dict[Node, Loop] = field(default_factory=dict)
     loop_kernels: dict[str, Kernel] = field(default_factory=dict)
     groups: list[Group] = field(default_factory=list)
     launches: list[Launch] = field(default_factory=list)

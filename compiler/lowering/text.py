@@ -5,7 +5,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Sequence
 
-from mxc.compiler.kernel.ir import CallKernel, ChainKernel, FunctionKernel, Kernel, LoopKernel
+from mxc.compiler.kernel.ir import CallKernel, ChainKernel, FunctionKernel, LoopKernel
 from mxc.compiler.kernel.text import code_text
 from mxc.compiler.lowering.launches import Launch, Storage
 

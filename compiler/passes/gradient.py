@@ -25,7 +25,7 @@ from types import MappingProxyType
 
 from mxc.compiler.error import MXNetError
 from mxc.compiler.graph.building import as_dtype
-from mxc.compiler.graph.gradient_rule import Gradient, flows_into, zeros
+from mxc.compiler.graph.gradient_rule import Gradient, leading, zeros
 from mxc.compiler.graph.graph import Entry, Graph, GraphBuilder, Node, Sink
 from mxc.compiler.graph.options import Options
 from mxc.compiler.passes.decompose import draws
@@ -73,18 +73,6 @@ def differentiate(graph: Graph, grad_req: Mapping[str, str], is_train: bool,
             outputs.append(entry)
             sinks.append(Sink("aux", name))
     return builder.finish(outputs, sinks)
-
-
-def leading(graph: Graph, wanted: Sequence[Node]) -> set[Node]:
-    """The wanted variables, and the nodes whose gradients lead to one."""
-    def has_elements(node: Node) -> bool:
-        return any(0 not in graph.shape(Entry(node, i)) for i in range(node.num_outputs))
-
-    leads = {node for node in wanted if has_elements(node)}
-    for node in graph.nodes:
-        if has_elements(node) and any(e.node in leads and flows_into(node, i) for i, e in enumerate(node.inputs)):
-            leads.add(node)
-    return leads
 
 
 def _flow_back(graph: Graph, builder: GraphBuilder, leads: set[Node], loops: Mapping[Node, Backward], is_train: bool,

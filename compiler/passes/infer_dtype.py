@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from mxc.compiler.error import MXNetError
-from mxc.compiler.graph.graph import Entry, Graph, Node
+from mxc.compiler.graph.graph import Entry, Graph
 from mxc.compiler.ops.infer import infer_dtypes, merge_dtype
 from mxc.compiler.passes.infer_shape import Propagation, check_names, with_context
 from mxc.compiler.passes.stated import attribute_dtype

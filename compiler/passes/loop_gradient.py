@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 
-from mxc.compiler.error import MXNetError
 from mxc.compiler.graph.building import as_shape, filled
-from mxc.compiler.graph.gradient_rule import Gradient, is_loss
-from mxc.compiler.graph.graph import Entry, Graph, GraphBuilder, Node, Sink, rewrite, topological, variable
+from mxc.compiler.graph.gradient_rule import Gradient, is_loss, leading
+from mxc.compiler.graph.graph import Entry, Graph, GraphBuilder, Node, Sink, rewrite, topological
 from mxc.compiler.graph.loop import LoopForm, LoopOperator, add_loop
 from mxc.compiler.graph.names import head_position
 from mxc.compiler.graph.phases import free_nodes
@@ -88,8 +87,6 @@ def _stacking(form: LoopForm, asked: set[Node], differentiate: Differentiate) ->
 
 def _joint(form: LoopForm, asked: set[Node], differentiate: Differentiate) -> tuple[Graph, list[Node]]:
     """The body with the gradients of what is asked for, and of the states through which they flow."""
-    from mxc.compiler.passes.gradient import leading
-
     states = form.variables[form.data:form.data + form.states]
     changed = form.body.outputs[form.stacks:]
     while True:

@@ -182,12 +182,17 @@ class Chains:
 
 
 @dataclass(frozen=True)
+class Loops:
+    """That loops are steps of plans (plan.Loop), which the target's launcher runs; else they are host steps. It has no
+    figures."""
+
+
+@dataclass(frozen=True)
 class Preferences:
     """A target's figures. A field that is None says that the target does not want that transformation.
 
     Blocks, WinogradCosts and TrainingWinograd also need a `KernelTarget.lanes` above 1; Packing and Panels need a
-    register tile (`KernelTarget.tile`). loops: whether its launcher runs the steps of a loop (plan.Loop); without it
-    loops are host steps.
+    register tile (`KernelTarget.tile`).
     """
 
     blocks: Blocks | None = None
@@ -201,4 +206,4 @@ class Preferences:
     reductions: Reductions | None = None
     joins: Joins | None = None
     chains: Chains | None = None
-    loops: bool = False
+    loops: Loops | None = None

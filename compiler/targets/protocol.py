@@ -189,13 +189,14 @@ class Launcher(Protocol):
     """How the code of a library is launched. memory: where the arrays are that it reads and writes; None: the host's.
 
     A row is a kernel's address (`LoadedKernels.address`), its arguments (addresses of its buffers, then the integers of
-    `Step.numbers`) and its units of work. A table is rows in their order, made once and run often.
+    `Step.numbers`) and its units of work; one without an address is a turn of a loop (runtime/step_table.py), where the
+    target's figures say that it runs loops. A table is rows in their order, made once and run often.
     """
 
     @property
     def memory(self) -> Memory | None: ...
 
-    def table(self, rows: Sequence[tuple[int, Sequence[int], int]], scratch: int = 0, stride: int = 0) -> Any:
+    def table(self, rows: Sequence[tuple[int, Any, int]], scratch: int = 0, stride: int = 0) -> Any:
         """A table. scratch, stride: thread i may use what lies at scratch + i * stride, as much as the plan says."""
         ...
 

@@ -9,6 +9,7 @@ from mxc.compiler.targets.preferences import (
     Blocks,
     Chains,
     Joins,
+    Loops,
     Packing,
     Panels,
     Preferences,
@@ -53,5 +54,5 @@ FIGURES = Preferences(
     # By reason: private_bytes is a part of a second cache, which has 512 KiB and more for each core, worthwhile_bytes
     # about the last cache of many machines. Where less passes between kernels, a chain gains little, with fewer units.
     chains=Chains(private_bytes=320 << 10, worthwhile_bytes=16 << 20, units=8, segment_rows=14),
-    loops=True,
+    loops=Loops(),
 )

@@ -13,9 +13,9 @@ and goes on with the row that it tells. A loop's rows so come again; turns chang
 A worker enters by counting itself and then looking whether the pool is (still) open; `run` closes it and then waits for
 the count to fall to 0. Both are sequentially consistent, so whoever is inside uses the table of the run in progress.
 Within a round of a loop tickets only grow. In the next round a stale ticket may come back: whoever takes by it takes
-that piece of the new round, for a row and its arguments are read after taking. A worker sleeps on `word`: it sets `sleeping`,
-looks for work once more and waits for `word` to change; `run` publishes, and where `sleeping` was set clears it,
-changes `word` and wakes all.
+that piece of the new round, for a row and its arguments are read after taking. A worker sleeps on `word`: it sets
+`sleeping`, looks for work once more and waits for `word` to change; `run` publishes, and where `sleeping` was set
+clears it, changes `word` and wakes all.
 
 Whoever spins offers its CPU to others every few microseconds: where all CPUs are busy, spinning would use up the share
 of time that the thread it waits for, or its own next step, needs.
