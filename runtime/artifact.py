@@ -28,6 +28,7 @@ from mxc.runtime import artifact_file, runner
 from mxc.runtime.array import Array, dtype_name
 from mxc.runtime.context import Context, cpu
 from mxc.runtime.engine import Variable
+from mxc.runtime.plan_check import check_plan
 
 if TYPE_CHECKING:
     from mxc.compiler.graph.graph import Graph
@@ -193,7 +194,7 @@ class Artifact:
         library = self.library()
         try:
             found = Plan.from_json(bytes(self.contents.sections[stored.section]).decode().rstrip("\0"))
-            self._check(found, library)
+            check_plan(found, library.addresses)
         except MALFORMED as error:
             raise artifact_file.malformed(self.path, error) from None
 
@@ -210,23 +211,6 @@ class Artifact:
             return made
 
         return StoredCode(found, library, final_graph)
-
-    def _check(self, found: Plan, library: LoadedKernels) -> None:
-        """Raise ValueError for a plan whose buffers are not inside of its memory, or whose steps name what is not
-        there."""
-        sizes = {"arena": found.arena_bytes, "prepared": found.prepared_bytes, "status": found.status_bytes}
-        for buffer in found.buffers:
-            if buffer.nbytes < 0 or buffer.offset < 0 or buffer.offset + buffer.nbytes > sizes.get(
-                    buffer.pool, buffer.offset + buffer.nbytes):
-                raise ValueError(f"a buffer is at {buffer.offset} in {buffer.pool}")
-        everywhere = range(len(found.buffers))
-        for step in found.steps:
-            if step.host is None and step.kernel not in library.addresses:
-                raise ValueError(f"there is no kernel {step.kernel}")
-            if any(key not in library.addresses or at not in range(len(step.values)) for at, key in step.calls):
-                raise ValueError(f"a step of {step.label} calls what is not there")
-            if any(i not in everywhere for i in (*step.buffers, *step.reads, *step.writes)):
-                raise ValueError(f"a step of {step.label} has a buffer that is not there")
 
     def compile(self, graph: Graph, shapes: Mapping[str, Shape], dtypes: Mapping[str, str], grad_req: Mapping[str, str],
                 is_train: bool) -> Any:

@@ -4,8 +4,8 @@
 
 prints a line of JSON for each network: its name and, of each output, the shape, some numbers and the sum of all. What
 MXNet 1.9.1 prints is package_networks.jsonl (tests/test_packages.py), with the environment variable
-MXNET_MKLDNN_ENABLED=0 for GluonCV's networks and hybridised ELMo, which in part fail there with oneDNN. Parameters and inputs are drawn by
-NumPy, so they are the same everywhere.
+MXNET_MKLDNN_ENABLED=0 for GluonCV's networks and hybridised ELMo, of which some fail there with oneDNN. Parameters and
+inputs are drawn by NumPy, so they are the same everywhere.
 """
 import json
 import sys

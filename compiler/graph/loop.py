@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from mxc.compiler.graph.graph import Entry, Graph, GraphBuilder, Node, Shape
-from mxc.compiler.ops.operator import InputSpec, Kind, Operator
+from mxc.compiler.ops.operator import InputSpec, Kind, Operator, Params
 
 
 @dataclass(frozen=True)
@@ -54,6 +54,10 @@ class LoopOperator(Operator):
         self.facts: list[tuple[Shape, str]] = [
             ((form.length, *graph.shape(e)) if i < form.stacks else graph.shape(e), graph.dtype(e))
             for i, e in enumerate(graph.outputs)]
+
+    def watched_names(self, params: Params) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """What a monitor is told: of the inputs what MXNet calls those of its operators, data0, data1, ..."""
+        return tuple(f"data{i}" for i in range(len(self.inputs))), self.outputs
 
     def rule(self, role: str) -> Callable | None:
         """The rules of shape and dtype: the outputs' are known, and the inputs are as they were when it was made."""
