@@ -1,6 +1,7 @@
 """Attributes that a scope gives to every symbol made within it."""
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import ClassVar
 
@@ -24,6 +25,7 @@ class AttrScope(metaclass=ClassPropertyType):
     """
 
     _current: ClassVar[ThreadValue] = ThreadValue(lambda: AttrScope())  # the scope in force
+    _subgraph_names: ClassVar[Counter[str]] = Counter()  # how many graphs of control flow were made of each name
     current = deprecated(_current, "AttrScope.current is deprecated: use a `with` scope")
 
     def __init__(self, **kwargs: str) -> None:

@@ -50,8 +50,13 @@ class Dtypes:
 def infer_inside(node: Node, ins: Sequence[Fact], outs: Sequence[Fact], view: type[Shapes] | type[Dtypes],
                  merge: Callable[[Fact, Fact], Fact], complete: Complete) -> tuple[list[Fact], list[Fact]]:
     """Everything that a node's graphs say about its inputs and outputs. Raises MXNetError, naming the node."""
+    before = None
+    known = list(ins), list(outs)
     try:
-        return _infer(node, list(ins), list(outs), view, merge, complete)
+        while known != before:  # what one graph tells may complete another
+            before = known
+            known = _infer(node, list(known[0]), list(known[1]), view, merge, complete)
+        return known
     except MXNetError as error:
         assert node.op is not None
         raise MXNetError(f"{node.op.name} {node.name!r}: {error}") from None

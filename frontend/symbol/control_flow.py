@@ -6,7 +6,6 @@ entry of another graph that it reads it has a variable of that entry's name.
 """
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -21,7 +20,6 @@ from mxc.symbol.symbol import Symbol
 
 Nested = Any  # a symbol, or a list of Nested
 _SCOPE = "__subgraph_name__"
-_numbers: Counter[str] = Counter()  # how many graphs were made of each name
 
 
 def foreach(body: Callable[[Nested, Nested], tuple[Nested, Nested]], data: Nested, init_states: Nested,
@@ -203,8 +201,9 @@ class _Part(NamedTuple):
 def _new_name(stem: str) -> str:
     around = AttrScope._current.value._attr.get(_SCOPE, "")
     stem = f"{around}${stem}" if around else stem
-    _numbers[stem] += 1
-    return f"{stem}{_numbers[stem] - 1}"
+    counts = AttrScope._subgraph_names
+    counts[stem] += 1
+    return f"{stem}{counts[stem] - 1}"
 
 
 def _stand_in(symbol: Symbol) -> Symbol:

@@ -41,8 +41,8 @@ SCRIPTS = {
         "kvstores", "metrics", "optimizer_states", "optimizers", "recordio_calls", "rnn_cells", "schedules", "scopes",
         "spellings", "training_calls", "updates")},
     **{f"make_{name}.py": (f"{name}.json",) for name in (
-        "indexing", "losses", "monitors", "no_elements", "np_shape", "operator_arguments", "partial_shapes",
-        "pooling_same", "signs")},
+        "control_flow", "indexing", "losses", "monitors", "no_elements", "np_shape", "operator_arguments",
+        "partial_shapes", "pooling_same", "signs")},
     "modules.py": ("modules.json", "lenet-symbol.json", "lenet-0003.params", "lenet-0003.states"),
     "make_symbols.py golden": ("symbols.json",), "make_symbols.py calls": ("symbol_calls.json",),
     "make_array_files.py": ("ndarray_dict.params", "ndarray_list.params"),
