@@ -54,6 +54,7 @@ bench: $(READY)
 	BENCH_PEERS="$(BENCH_PEERS)" $(BIN)/python bench/eager.py
 	BENCH_PEERS="$(BENCH_PEERS)" $(BIN)/python bench/train.py $(if $(QUICK),--rounds 1 --cases mlp)
 	BENCH_PEERS="$(BENCH_PEERS)" $(BIN)/python bench/gluon.py $(if $(QUICK),--rounds 1 --cases mlp)
+	BENCH_PEERS="$(BENCH_PEERS)" $(BIN)/python bench/control_flow.py $(if $(QUICK),--rounds 1 --cases rnn)
 	BENCH_PEERS="$(BENCH_PEERS)" $(BIN)/python bench/loader.py $(if $(QUICK),--rounds 1 --cases caller)
 	BENCH_PEERS="$(BENCH_PEERS)" $(BIN)/python bench/images.py $(if $(QUICK),--rounds 1 --cases rate)
 	BENCH_PEERS="$(BENCH_PEERS)" $(BIN)/python bench/small.py $(if $(QUICK),--rounds 1 --count 48)

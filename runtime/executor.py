@@ -28,6 +28,7 @@ import numpy as np
 from mxc.compiler.error import MXNetError
 from mxc.compiler.graph.compose import output_name
 from mxc.compiler.graph.graph import Entry, Graph, Node
+from mxc.compiler.graph.loop import nodes_inside
 from mxc.compiler.graph.placement import place_nodes
 from mxc.compiler.ops.philox import Draws
 from mxc.compiler.passes.infer import infer
@@ -147,7 +148,8 @@ class GraphExecutor:
             if grad is not None and wanted and (grad.shape, grad.dtype) != (arg.shape, arg.dtype):
                 raise MXNetError(f"the gradient array of argument {name!r} is {grad.dtype} {grad.shape}; it must be "
                                  f"as the argument: {arg.dtype} {arg.shape}")
-        ends = (n.op for n in self.graph.nodes if n.inputs and n.op is not None and n.op.grad in (None, "refused"))
+        ends = (n.op for n in nodes_inside(self.graph)
+                if n.inputs and n.op is not None and n.op.grad in (None, "refused"))
         if self.wants_gradients and any(not op.differentiable and op.rule("grad") is None for op in ends):
             self._joint(True)  # raises where a gradient is to flow through an operator that has none
 

@@ -10,7 +10,7 @@ The gradient of a loop is a loop (`passes/loop_gradient.py`).
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from mxc.compiler.graph.graph import Entry, Graph, GraphBuilder, Node, Shape
@@ -48,7 +48,7 @@ class LoopOperator(Operator):
     def __init__(self, form: LoopForm):
         count = len(form.body.outputs)
         super().__init__("_mxc_loop", Kind.OPAQUE, tuple(InputSpec(node.name) for node in form.variables),
-                         outputs=("output",) if count == 1 else tuple(f"output{i}" for i in range(count)))
+                         outputs=("output",) if count == 1 else tuple(f"output{i}" for i in range(count)), grad={})
         self.form = form
         graph = form.body
         self.facts: list[tuple[Shape, str]] = [
@@ -73,6 +73,14 @@ def add_loop(builder: GraphBuilder, form: LoopForm, inputs: Sequence[Entry], nam
     for entry, (shape, dtype) in zip(entries, op.facts, strict=True):
         builder.record(entry, shape, dtype)
     return entries
+
+
+def nodes_inside(graph: Graph) -> Iterator[Node]:
+    """The nodes of a graph, and of the graphs inside of it."""
+    for node in graph.nodes:
+        yield node
+        for inner in node.subgraphs:
+            yield from nodes_inside(inner)
 
 
 def slice_shape(shape: Shape) -> Shape:
