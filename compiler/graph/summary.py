@@ -62,7 +62,7 @@ def layers(graph: Graph, shapes: Sequence[Sequence[Shape | None]],
         ins, outs = [shape(e) for e in node.inputs], [shape(Entry(node, i)) for i in range(node.num_outputs)]
         known = [s for s in (*ins, *outs) if s is not None]
         work = None
-        if len(known) == len(ins) + len(outs):
+        if len(known) == len(ins) + len(outs) and not node.subgraphs:  # what these do is not known here
             work = flops(node.op, node.params, known[:len(ins)], known[len(ins):])
         previous = tuple(e.node.name for e in node.inputs if not e.node.is_variable or e.node in data)
         visible = tuple(outs[:node.op.num_visible(node.params)])

@@ -26,6 +26,7 @@ def foreach(body: Callable[[Nested, Nested], tuple[Nested, Nested]], data: Neste
     states, steps = init_states, []
     for i in range(lengths.pop()):
         made, states = body(_map(lambda a, i=i: a[i], data), states)
+        list(_leaves(made, "foreach: an output of body"))
         steps.append(made)
     return _map(lambda *values: apply("stack", values, {"axis": 0}), *steps), states
 
@@ -49,8 +50,12 @@ def while_loop(cond: Callable[..., Any], func: Callable[..., tuple[Nested, Neste
     made: Nested = []
     while len(steps) < int(max_iterations) and _holds(cond(*values), "cond"):
         made, changed = func(*values)
-        steps.append([] if made is None else [made] if isinstance(made, NDArray) else list(made))
-        values = [changed] if isinstance(changed, NDArray) else list(changed)
+        steps.append([] if made is None else list(_leaves(made, "while_loop: an output of func")))
+        changed = [] if changed is None else list(_leaves(changed, "while_loop: a new loop_var"))
+        if len(changed) != len(values):
+            raise ArgumentError(f"while_loop: func must return as many loop_vars as it gets; it gets {len(values)} and "
+                                f"returns {len(changed)}")
+        values = changed
     outputs = []
     for column in zip(*steps, strict=True):
         stacked = apply("stack", column, {"axis": 0})
