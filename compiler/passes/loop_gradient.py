@@ -8,11 +8,11 @@ into the states is its state, and so is the sum of what flows into each input th
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mxc.compiler.graph.building import as_shape, filled
-from mxc.compiler.graph.gradient_rule import Gradient, is_loss, leading
-from mxc.compiler.graph.graph import Entry, Graph, GraphBuilder, Node, Sink, rewrite, topological
+from mxc.compiler.graph.gradient_rule import Gradient, is_loss, leading, zeros
+from mxc.compiler.graph.graph import Entry, Graph, GraphBuilder, Node, Shape, Sink, rewrite, topological
 from mxc.compiler.graph.loop import LoopForm, LoopOperator, add_loop
 from mxc.compiler.graph.names import head_position
 from mxc.compiler.graph.phases import free_nodes
@@ -81,8 +81,7 @@ def _stacking(form: LoopForm, asked: set[Node], differentiate: Differentiate) ->
         taken = len(stacked)
         stacked.append(filled(builder, (1,), 1.0, "int32"))
     body = _finished(builder, [*stacked, *outputs[form.stacks:]])
-    made = LoopForm(body, form.variables, form.data, form.states, form.length, form.test, form.is_reversed, form.stops)
-    return made, Backward(joint, wanted, sources, taken)
+    return replace(form, body=body), Backward(joint, wanted, sources, taken)
 
 
 def _joint(form: LoopForm, asked: set[Node], differentiate: Differentiate) -> tuple[Graph, list[Node]]:
@@ -102,73 +101,95 @@ def _joint(form: LoopForm, asked: set[Node], differentiate: Differentiate) -> tu
 
 def loop_gradient(g: Gradient, backward: Backward) -> list[Entry | None]:
     """What flows into each input of a loop, by another loop."""
-    op = g.node.op
-    assert isinstance(op, LoopOperator)
-    form, wanted, joint = op.form, backward.wanted, backward.joint
-    data, states = form.variables[:form.data], form.variables[form.data:form.data + form.states]
-    whole = form.variables[form.data + form.states:]
-    builder = _keeping(joint)
-    inputs: dict[str, list[tuple[Node, Entry]]] = {"slice": [], "state": [], "whole": []}
-    new: dict[Entry, Entry] = {}
+    return _GradientLoop(g, backward).run()
 
-    def given(kind: str, outer: Entry, shape: tuple[int, ...]) -> Entry:
-        """A variable of the new body, fed by an entry of the graph."""
-        for node, known in inputs[kind] if kind != "state" else ():
+
+class _GradientLoop:
+    """The loop that is the gradient of a loop. inputs: of each kind, the variables of its body, and the entries of the
+    graph that feed them. new: what entries of the joint graph are in the body."""
+
+    def __init__(self, g: Gradient, backward: Backward):
+        assert isinstance(g.node.op, LoopOperator)
+        self.g, self.form, self.backward, self.joint = g, g.node.op.form, backward, backward.joint
+        self.fed = dict(zip(self.form.variables, g.inputs, strict=True))
+        first = self.form.data + self.form.states
+        wanted = set(backward.wanted)
+        data, states, whole = (self.form.variables[a:b] for a, b in
+                               ((0, self.form.data), (self.form.data, first), (first, None)))
+        self.data, self.states = data, states
+        self.slices, self.flowing, self.sums = ([node for node in part if node in wanted]
+                                                for part in (data, states, whole))
+        self.builder = _keeping(self.joint)
+        self.inputs: dict[str, list[tuple[Node, Entry]]] = {"slice": [], "state": [], "whole": []}
+        self.new: dict[Entry, Entry] = {}
+
+    def run(self) -> list[Entry | None]:
+        g, form = self.g, self.form
+        self._feed_heads()
+        for entry, source in self.backward.sources.items():
+            kind = "slice" if isinstance(source, int) or source in self.data else "whole"
+            outer = g.outputs[source] if isinstance(source, int) else self.fed[source]
+            self.new[entry] = self._given(kind, outer, self.joint.shape(entry))
+        found = _remade(self.builder, self.joint, self.new)
+        self.slices = [node for node in self.slices if node.name in found]  # the body reads them
+        outputs = [found[node.name] for node in self.slices]
+        outputs += [found[node.name] if node.name in found else self._zeros(self.fed[node]) for node in self.flowing]
+        outputs += [self._sum(node, found.get(node.name)) for node in self.sums]
+        test = self._test()
+        fed = [pair for kind in self.inputs.values() for pair in kind]
+        made = LoopForm(_finished(self.builder, outputs), [node for node, _ in fed], len(self.inputs["slice"]),
+                        len(self.inputs["state"]), form.length, test, not form.is_reversed, stops=False)
+        entries = add_loop(g.builder, made, [entry for _, entry in fed], f"{g.node.name}_backward")
+        results = {node: as_shape(g.builder, entry, g.shape(self.fed[node]))  # that of data with one axis is (n, 1)
+                   for node, entry in zip([*self.slices, *self.flowing, *self.sums], entries, strict=True)}
+        return [results.get(node) for node in form.variables]
+
+    def _given(self, kind: str, outer: Entry, shape: Shape) -> Entry:
+        """A variable of the body that an entry of the graph feeds; of each entry one, but for states."""
+        for node, known in self.inputs[kind] if kind != "state" else ():
             if known == outer:
                 return Entry(node)
-        entry = builder.variable(f"{kind}{len(inputs[kind])}", shape, g.dtype(outer))
-        inputs[kind].append((entry.node, outer))
+        entry = self.builder.variable(f"{kind}{len(self.inputs[kind])}", shape, self.g.dtype(outer))
+        self.inputs[kind].append((entry.node, outer))
         return entry
 
-    heads = {head_position(n.name): Entry(n) for n in joint.variables if n not in form.variables}
-    # The joint graph was made of the body before it stacked more; its outputs are the user's, then the states.
-    users = len([s for s in joint.sinks if s.kind == "output"]) - form.states
-    own = {node: position for position, node in enumerate(form.variables)}
-    flowing = [state for state in states if state in wanted]
-    for position, state in enumerate(states):
-        if state in flowing:
-            entry = given("state", g.grad(form.stacks + position), g.shape(g.inputs[own[state]]))
-            head = heads.get(users + position)
-            if head is not None:
-                new[head] = entry
-    for position, head in heads.items():
-        if head in new:
-            continue
-        if position < users and g.out_grads[position] is not None:
-            new[head] = given("slice", g.grad(position), joint.shape(head))
-        else:
-            new[head] = filled(builder, joint.shape(head), 0.0, joint.dtype(head))
-    for entry, source in backward.sources.items():
-        if isinstance(source, int):
-            new[entry] = given("slice", g.outputs[source], joint.shape(entry))
-        else:
-            new[entry] = given("slice" if source in data else "whole", g.inputs[own[source]], joint.shape(entry))
-    found = _remade(builder, joint, new)
-    sums = [node for node in whole if node in wanted]
-    totals = []
-    for node in sums:
-        start = g.builder.make("_zeros", shape=g.shape(g.inputs[own[node]]), dtype=g.dtype(g.inputs[own[node]]))
-        before = given("state", start, g.shape(start))
-        back = found.get(node.name)
-        totals.append(before if back is None else builder.make("elemwise_add", before, back))
-    nothing = {node: filled(builder, joint.shape(Entry(node)) if node in joint.ids else g.shape(g.inputs[own[node]]),
-                            0.0, g.dtype(g.inputs[own[node]]))
-               for node in wanted if node.name not in found and node not in whole}
-    slices = [node for node in data if node in wanted and node.name in found]
-    outputs = [found[node.name] for node in slices]
-    outputs += [found[node.name] if node.name in found else nothing[node] for node in flowing]
-    test = None
-    if backward.taken >= 0:
-        flag = given("slice", g.outputs[backward.taken], (1,))
-        tested = GraphBuilder()
+    def _zeros(self, like: Entry) -> Entry:
+        return filled(self.builder, self.g.shape(like), 0.0, self.g.dtype(like))
+
+    def _feed_heads(self) -> None:
+        """What flows into the outputs of the body: into new states what the round before gave for the old ones, into
+        stacked outputs a slice of what flows into the stack."""
+        g, form, joint = self.g, self.form, self.joint
+        heads = {head_position(n.name): Entry(n) for n in joint.variables if n not in self.fed}
+        # The joint graph was made of the body before it stacked more: its outputs are the user's, then the states.
+        users = sum(sink.kind == "output" for sink in joint.sinks) - form.states
+        for number, state in enumerate(self.states):
+            if state in self.flowing:
+                entry = self._given("state", g.grad(form.stacks + number), g.shape(self.fed[state]))
+                if users + number in heads:
+                    self.new[heads[users + number]] = entry
+        for position, head in heads.items():
+            if head in self.new:
+                continue
+            if position < users and g.out_grads[position] is not None:
+                self.new[head] = self._given("slice", g.grad(position), joint.shape(head))
+            else:
+                self.new[head] = filled(self.builder, joint.shape(head), 0.0, joint.dtype(head))
+
+    def _sum(self, node: Node, back: Entry | None) -> Entry:
+        """The new sum of what flows into an input that is read whole."""
+        outer = self.fed[node]
+        start = zeros(self.g.builder, outer, f"{self.g.node.name}_backward_{node.name}")
+        before = self._given("state", start, self.g.shape(outer))
+        return before if back is None else self.builder.make("elemwise_add", before, back)
+
+    def _test(self) -> Graph | None:
+        """Whether the loop has taken a step."""
+        if self.backward.taken < 0:
+            return None
+        flag, tested = self._given("slice", self.g.outputs[self.backward.taken], (1,)), GraphBuilder()
         tested.record(flag, (1,), "int32")
-        test = _finished(tested, [tested.make("_not_equal_scalar", flag, scalar=0.0)])
-    made = LoopForm(_finished(builder, [*outputs, *totals]), [n for kind in inputs for n, _ in inputs[kind]],
-                    len(inputs["slice"]), len(inputs["state"]), form.length, test, not form.is_reversed, False)
-    entries = add_loop(g.builder, made, [e for kind in inputs for _, e in inputs[kind]], f"{g.node.name}_backward")
-    results = {node: as_shape(g.builder, entry, g.shape(g.inputs[own[node]]))  # that of data with one axis is (n, 1)
-               for node, entry in zip([*slices, *flowing, *sums], entries, strict=True)}
-    return [results.get(node) for node in form.variables]
+        return _finished(tested, [tested.make("_not_equal_scalar", flag, scalar=0.0)])
 
 
 def _keeping(graph: Graph) -> GraphBuilder:
