@@ -13,12 +13,14 @@ from golden import make_control_flow
 from loop_graphs import CELL_VALUES, G, cell, looped, numbers, power, run, same, unrolled, unrolled_once
 
 import mxc as mx
+from mxc.compiler import stored_plans, targets
 from mxc.compiler.api import compile_graph
 from mxc.compiler.error import MXNetError
 from mxc.compiler.graph.loop import LoopOperator
 from mxc.compiler.passes.infer import infer
 from mxc.compiler.plan import Plan
 from mxc.compiler.targets.reference import interpreter
+from mxc.runtime.plan_check import check_plan
 
 REQUESTS = ("write", "add", {"w": "write"}, {"x": "write", "h": "add"}, {"u": "add", "b": "write"}, {"h": "write"}, {})
 
@@ -123,6 +125,37 @@ def test_a_plan_with_loops_survives_json():
                            (power(5), {"i": (2,), "s": (2,), "w": (2,)})):
         plan = _compiled(symbol, True, **shapes).plan
         assert Plan.from_json(plan.to_json()) == plan
+
+
+def _described(symbol, **shapes):
+    graph = infer(symbol.graph, shapes, {})
+    return stored_plans.description(graph, shapes, {}, {}, False, True, targets.kernel_target("cpu"))
+
+
+def test_plans_of_loops_are_known_by_what_the_loops_do():
+    shapes = {"x": (3, 2, 3), "h": (2, 4)}
+    one = _described(looped(cell("plain")), **shapes)
+    assert one and one == _described(looped(cell("plain")), **shapes)
+    others = {_described(looped(cell("deep")), **shapes), _described(looped(cell("plain")), x=(4, 2, 3), h=(2, 4)),
+              _described(power(5), i=(2,), s=(2,), w=(2,)), _described(power(6), i=(2,), s=(2,), w=(2,)), one}
+    assert len(others) == 5
+
+
+@pytest.mark.parametrize("change", [
+    lambda loop: vars(loop).update(length=99), lambda loop: vars(loop).update(length=0),
+    lambda loop: vars(loop).update(moves=loop.moves[1:]), lambda loop: vars(loop).update(once=99),
+    lambda loop: vars(loop).update(flag=99), lambda loop: vars(loop).update(counts=((0, 1 << 40, 1),)),
+    lambda loop: loop.plan.buffers.__setitem__(0, loop.plan.buffers[0]._replace(offset=1 << 40)),
+    lambda loop: loop.plan.buffers.__setitem__(0, loop.plan.buffers[0]._replace(pool="outside", name="77")),
+    lambda loop: loop.plan.steps.__setitem__(0, loop.plan.steps[0]._replace(kernel="nobody")),
+    lambda loop: loop.plan.steps.__setitem__(0, loop.plan.steps[0]._replace(buffers=(999,)))])
+def test_damaged_loops_in_plans_are_refused(change):
+    plan = Plan.from_json(_compiled(looped(cell("plain")), x=(3, 2, 3), h=(2, 4)).plan.to_json())
+    check_plan(plan, set(plan.kernels))
+    known = set(plan.kernels)
+    change(next(step.loop for step in plan.steps if step.loop is not None))
+    with pytest.raises(ValueError, match=r"loop of|kernel nobody|buffer that is not there"):
+        check_plan(plan, known)
 
 
 def test_what_depends_on_whole_arrays_alone_is_prepared_before_the_loop():

@@ -19,7 +19,7 @@ from mxc.compiler.system import env
 from mxc.compiler.targets.cpu import runner_ir
 from mxc.runtime import runner
 from mxc.runtime.portable_runner import Portable
-from mxc.runtime.step_table import TAKES, StepTable
+from mxc.runtime.step_table import TAKES, Advance, Branch, Reset, StepTable
 
 # count: adds 1 to counts[unit] of each of its units; log: appends its step's number; scratch: notes its scratch address
 KERNELS = """
@@ -93,6 +93,29 @@ def test_every_unit_once(pool, kernels):
         pool.run(table)
     for c, n in zip(counts, sizes, strict=True):
         assert (c[:n] == rounds).all() and (c[n:] == 0).all()
+
+
+def test_turns_repeat_rows_with_addresses_that_move_on(pool, kernels):
+    count, units, flag = kernels("count"), 700, np.ones(1, np.int32)
+    rows, inner, number = np.zeros((6, units), np.int64), np.zeros((4, units), np.int64), np.zeros(1, np.int64)
+    step = units * 8
+    table = StepTable([
+        (0, Branch(flag.ctypes.data, 6), 1),
+        (count, [rows.ctypes.data + 5 * step], units),  # backwards
+        (count, [inner.ctypes.data], units),
+        (0, Advance(2, 4, [(2, 0, step)]), 1),
+        (0, Reset(3), 1),
+        (0, Advance(0, 6, [(1, 0, -step)], [(number.ctypes.data, 3)]), 1),
+        (0, Reset(5), 1),
+        (count, [inner.ctypes.data], 1)])
+    words = table.words.tolist()
+    for runs in (1, 2, 3):
+        pool.run(table)
+        assert (rows == runs).all() and (inner[1:] == 6 * runs).all() and inner[0, 0] == 7 * runs
+        assert number[0] == 0 and table.words.tolist() == words  # all is as before the run
+    flag[:] = 0
+    pool.run(table)
+    assert (rows == 3).all() and inner[0, 0] == 22 and table.words.tolist() == words
 
 
 def test_steps_see_what_earlier_steps_wrote(pool, kernels):
