@@ -80,7 +80,7 @@ def test_the_guide_to_gluon_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     labels = np.arange(96) % 10
     images = np.random.RandomState(0).normal(size=(10, 1, 8, 8)).astype("float32")[labels]
     names: dict = {"images": images, "labels": labels}
-    train, own, files, pictures, estimator = blocks("docs/gluon.md", "python")
+    train, own, files, pictures, estimator, loop = blocks("docs/gluon.md", "python")
     ran(train, names)
     x = mx.nd.array(images)
     assert names["scores"].shape == (1, 10) and names["loss"].mean().asscalar() < 1
@@ -89,6 +89,8 @@ def test_the_guide_to_gluon_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ran(files, names)
     np.testing.assert_allclose(names["block"](x).asnumpy(), names["net"](x).asnumpy(), rtol=1e-5)
     assert "0.weight" in mx.nd.load("digits.params")
+    ran(loop, names)
+    assert names["outputs"].shape == (6, 2, 100)
     cv2 = pytest.importorskip("cv2")
     for path in ("train/cat/1.png", "train/dog/1.png", "train/dog/2.jpg"):
         Path(path).parent.mkdir(parents=True, exist_ok=True)

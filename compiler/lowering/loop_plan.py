@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from mxc.compiler.lowering.stage import Program
     from mxc.compiler.targets.protocol import KernelTarget
 
-_SEED = 8  # the byte of the offset in a seed and an offset
-
 
 def plan_loop(form: LoopForm, body: Program, test: Program | None, target: KernelTarget,
               ) -> tuple[Loop, dict[str, Kernel]] | None:
@@ -141,7 +139,8 @@ class _LoopPlanning:
             plan.buffers[i] = buffer
             moves.append(move)
         plan.arena_bytes, plan.prepared_bytes = plan.arena_bytes + plan.prepared_bytes, 0
-        counts = ((plan.outputs[-1], _SEED, self.form.streams),) if self.form.streams else ()
+        # a key is a seed and, 8 bytes on, an offset, from which the streams of a round count
+        counts = ((plan.outputs[-1], 8, self.form.streams),) if self.form.streams else ()
         loop = Loop(plan, tuple(moves), self.form.length, once, tests, plan.outputs[0] if flag is not None else -1,
                     self.form.stops, counts)
         return loop, kernels_of(plan, launches)
