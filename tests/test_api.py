@@ -20,9 +20,8 @@ from mxc.compiler.ops import table
 FOLDER = Path(__file__).parent / "api"
 REFERENCE = Path(__file__).parents[2] / "shared" / "reference" / "python_api.txt"
 REGISTRY = REFERENCE.with_name("ops.json")
-NEEDS = {"foreach": "_foreach", "while_loop": "_while_loop", "cond": "_cond",  # functions and the operators they make
-         **{name: f"_{name}" for name in ("multi_adamw_update", "multi_mp_adamw_update", "multi_lamb_update",
-                                          "multi_mp_lamb_update")}}
+NEEDS = {name: f"_{name}" for name in ("multi_adamw_update", "multi_mp_adamw_update", "multi_lamb_update",
+                                       "multi_mp_lamb_update")}  # functions and the operators they make
 
 
 class Name(NamedTuple):
