@@ -79,7 +79,7 @@ def _signature(graph: Graph, node: Node, is_known: bool) -> tuple[Any, ...] | No
         parts = [_body(each, form.variables) for each in node.subgraphs]
         numbers = form.data, form.states, form.length, form.is_reversed, form.stops, form.streams, form.test is None
         return None if None in parts else (op.name, *numbers, parts)
-    if node.subgraphs:
+    if node.is_control_flow:
         return None
     if op.signature is None:
         return (op.name,) if table.has(op.name) and table.get(op.name) is op else None

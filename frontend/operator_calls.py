@@ -106,8 +106,8 @@ def forget(name: str) -> None:
 
 
 def inputs_of(op: Operator) -> list[str]:
-    """The names of an operator's inputs, auxiliary states last, in the order of its function's parameters."""
-    return [*(spec.name for spec in op.inputs), *op.aux]
+    """The names of an operator's inputs and auxiliary states, in the order of its function's parameters."""
+    return op.listed_inputs
 
 
 def by_name(function: str, order: Sequence[str], args: Sequence[Any], kwargs: dict[str, Any]) -> None:

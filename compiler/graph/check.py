@@ -73,7 +73,7 @@ def _facts(graph: Graph) -> Iterator[str]:
         if len(shapes) != node.num_outputs or len(dtypes) != node.num_outputs or None in shapes or None in dtypes:
             yield f"{node!r} has {node.num_outputs} outputs; known are shapes {shapes} and dtypes {dtypes}"
             return
-        if node.op is not None and not node.subgraphs:
+        if node.op is not None and not node.is_control_flow:
             yield from _inferred(graph, node)
 
 

@@ -33,8 +33,17 @@ def split_key(key: str) -> tuple[str, str] | None:
 
 
 def input_names(op: Operator, params: Params) -> tuple[str, ...]:
-    """Names of everything a node of `op` takes, auxiliary states last."""
-    return (*op.input_names(params), *op.aux_names(params))
+    """Names of everything a node of `op` takes, auxiliary states too."""
+    return op.all_names(params)
+
+
+def inner_params(op: Operator, params: Params, subgraphs: Sequence[Graph]) -> Params:
+    """The parameters of a node with those that its subgraphs tell, of an operator that stands for several.
+
+    Raises MXNetError where they are not what the operator stands for.
+    """
+    rule = op.rule("subgraph")
+    return params if rule is None else op.make_params({**params, **rule(params, subgraphs)})
 
 
 def output_name(entry: Entry) -> str:
@@ -72,8 +81,7 @@ def auxiliary_entries(node: Node) -> Sequence[Entry]:
     """The inputs of `node` that are auxiliary states: the operator changes them."""
     if node.op is None or not node.op.aux:
         return ()
-    count = len(node.op.aux_names(node.params))
-    return node.inputs[len(node.inputs) - count:]
+    return node.inputs[node.op.states(node.params)]
 
 
 def check_auxiliary(node: Node) -> None:

@@ -85,9 +85,11 @@ class Gradient:
     def __init__(self, builder: GraphBuilder, node: Node, out_grads: Sequence[Entry | None], asked: Sequence[bool],
                  is_train: bool, again: bool = False):
         assert node.op is not None
-        count = len(node.inputs) - len(node.op.aux_names(node.params))
+        states = node.op.states(node.params)
+        count = len(node.inputs) - (states.stop - states.start)
         self.builder, self.node = builder, node
-        self.inputs, self.aux = node.inputs[:count], node.inputs[count:]
+        self.inputs = [*node.inputs[:states.start], *node.inputs[states.stop:]]
+        self.aux = node.inputs[states]
         self.outputs = [Entry(node, i) for i in range(node.num_outputs)]
         self.out_grads, self.asked, self.is_train = list(out_grads), list(asked[:count]), is_train
         self.again, self.label, self._stem, self._numbers = again, "backward", node.name, count_from(1)

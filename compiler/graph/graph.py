@@ -25,8 +25,8 @@ class Node:
 
     attrs: raw strings as the JSON holds them (operator parameters and user attributes such as `__lr_mult__`).
     params: the operator's parameters, parsed.
-    inputs: entries in the operator's order; auxiliary states come last.
-    subgraphs: the graphs that a control-flow operator carries.
+    inputs: entries in the operator's order, auxiliary states too (`Operator.all_names`).
+    subgraphs: the graphs that the node carries, of an operator that stands for several.
     """
 
     __slots__ = ("attrs", "inputs", "name", "op", "params", "subgraphs")
@@ -44,13 +44,18 @@ class Node:
         return self.op is None
 
     @property
+    def is_control_flow(self) -> bool:
+        """Whether its operator runs its subgraphs. Of others, the parameters say all that the subgraphs do."""
+        return bool(self.subgraphs) and self.op is not None and self.op.rule("subgraph") is None
+
+    @property
     def num_outputs(self) -> int:
         return 1 if self.op is None else self.op.num_outputs(self.params)
 
     @property
     def states(self) -> list[Entry]:
         """The inputs that the operator takes as auxiliary states."""
-        return [] if self.op is None else self.inputs[len(self.op.input_names(self.params)):]
+        return [] if self.op is None else self.inputs[self.op.states(self.params)]
 
     def __repr__(self) -> str:
         return f"<{self.op.name if self.op else 'null'} {self.name}>"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from mxc.compiler.error import ModelFileError, MXNetError, UnsupportedError, nearest
 from mxc.compiler.graph import legacy
-from mxc.compiler.graph.compose import auxiliary_entries, check_auxiliary, input_names, is_user_key
+from mxc.compiler.graph.compose import check_auxiliary, inner_params, input_names, is_user_key
 from mxc.compiler.graph.control_flow import check_control_flow
 from mxc.compiler.graph.graph import Entry, Graph, Node, variable
 from mxc.compiler.graph.legacy import Record
@@ -217,6 +217,10 @@ class _Reader:
         params = self.params(op, record, where)
         if params is None or None in entries:
             return None
+        try:
+            params = inner_params(op, params, subgraphs)
+        except MXNetError as error:
+            raise self.fail(f"{where}: {error}") from None
         known = [e for e in entries if e is not None]
         self.check_counts(op, params, known, where)
         known += legacy.missing_inputs(record, self.version, op, params, known)
@@ -278,10 +282,10 @@ def _document(graph: Graph) -> dict:
         record: dict = {"op": node.op.name if node.op else "null", "name": node.name}
         if node.attrs:
             record["attrs"] = dict(sorted(node.attrs.items()))
-        first_aux = len(node.inputs) - len(auxiliary_entries(node))
+        states = range(len(node.inputs))[node.op.states(node.params)] if node.op else ()
         record["inputs"] = inputs = []
         for position, entry in enumerate(node.inputs):
-            if position >= first_aux:  # each operator that changes a variable makes its next version
+            if position in states:  # each operator that changes a variable makes its next version
                 versions[entry.node] = versions.get(entry.node, 0) + 1
             inputs.append([graph.ids[entry.node], entry.index, versions.get(entry.node, 0)])
         if node.subgraphs:

@@ -12,7 +12,7 @@ RANDOM = ("_mxc_rand", "_mxc_key")  # operators that give other numbers in every
 
 def is_pure(node: Node) -> bool:
     """True when equal inputs give equal outputs: no random numbers, no code of the user's."""
-    return node.op is None or (node.op.kind < Kind.OPAQUE and not node.subgraphs and node.op.name not in RANDOM)
+    return node.op is None or (node.op.kind < Kind.OPAQUE and not node.is_control_flow and node.op.name not in RANDOM)
 
 
 def random_nodes(graph: Graph) -> set[Node]:

@@ -152,9 +152,9 @@ def _names(node: Node) -> list[str]:
 
 
 def input_names(node: Node) -> list[str]:
-    """The operator's names of the node's inputs, auxiliary states last."""
+    """The operator's names of the node's inputs and auxiliary states."""
     assert node.op is not None
-    return [*node.op.input_names(node.params), *node.op.aux_names(node.params)]
+    return [*node.op.all_names(node.params)]
 
 
 def _message(node: Node, reason: str, ins: Sequence[object]) -> str:

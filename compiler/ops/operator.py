@@ -96,12 +96,14 @@ class Reduce:
 
 @dataclass(frozen=True)
 class InputSpec:
-    """An input as the table has it: NAME, `NAME if COND`, `NAME unless COND`, or `NAME*` (a variable number)."""
+    """An input as the table has it: NAME, `NAME if COND`, `NAME unless COND`, or `NAME*` (a variable number), which may
+    go on with endings, of which each number has all in turn: `NAME*_min|_max`."""
 
     name: str
     condition: str = ""
     negated: bool = False
     variadic: bool = False
+    endings: tuple[str, ...] = ("",)
 
     def present(self, params: Params) -> bool:
         return not self.condition or bool(condition(self.condition, params)) != self.negated
@@ -114,7 +116,8 @@ NO_GRADIENT = ("none", "refused")  # what `grad` may say instead of formulas or 
 class Operator:
     """One operator, as `ops.yaml` describes it. Compared by identity; `get` finds it.
 
-    inputs: without auxiliary states. parameters: the inputs that are learned. starts: {input: how its variable starts
+    inputs: without auxiliary states, which are behind them, or behind the input `aux_behind`; where `aux_if` is an
+    expression over the parameters there are such only where it holds. parameters: the inputs that are learned. starts: {input: how its variable starts
     where the operator itself knows, as MXNet's JSON text of an initialiser}. outputs: names of all outputs, hidden ones
     too; ("output",) with `count` set when their number is an expression over the parameters, `numbered` when a single
     one is output0. visible: number or expression. named: whether monitors are told an only input by its name, as
@@ -137,6 +140,8 @@ class Operator:
     variadic: str = ""
     parameters: tuple[str, ...] = ()
     aux: tuple[str, ...] = ()
+    aux_behind: str = ""
+    aux_if: str = ""
     starts: Mapping[str, str] = field(default_factory=dict)
     outputs: tuple[str, ...] = ("output",)
     count: str = ""
@@ -218,7 +223,8 @@ class Operator:
         names: list[str] = []
         for spec in self.inputs:
             if spec.variadic and spec.present(params):
-                names += [f"{spec.name}{i}" for i in range(_count(self._variable_inputs(params), "inputs"))]
+                count = _count(self._variable_inputs(params), "inputs")
+                names += [f"{spec.name}{i}{ending}" for i in range(count) for ending in spec.endings]
             elif spec.present(params):
                 names.append(spec.name)
         return tuple(names)
@@ -235,9 +241,27 @@ class Operator:
         rates = 0 if "lrs" in self.params else 2  # Learning rates and decays are two parameters, or two more arrays.
         return _integer(params["num_weights"]) * self.inputs_of_one + self.common + rates
 
+    @property
+    def listed_inputs(self) -> list[str]:
+        """The names of all inputs and auxiliary states that it may have, in the order of its function's parameters."""
+        names = [spec.name for spec in self.inputs]
+        first = names.index(self.aux_behind) + 1 if self.aux_behind else len(names)
+        return [*names[:first], *self.aux, *names[first:]]
+
     def aux_names(self, params: Params) -> tuple[str, ...]:
-        """Names of the auxiliary states; they follow the inputs."""
-        return self.aux
+        """Names of the auxiliary states."""
+        return () if self.aux_if and not condition(self.aux_if, params) else self.aux
+
+    def states(self, params: Params) -> slice:
+        """Where the auxiliary states are among all that a node takes: behind the inputs, or behind `aux_behind`."""
+        inputs, count = self.input_names(params), len(self.aux_names(params))
+        first = inputs.index(self.aux_behind) + 1 if self.aux_behind and count else len(inputs)
+        return slice(first, first + count)
+
+    def all_names(self, params: Params) -> tuple[str, ...]:
+        """Names of the inputs and auxiliary states, in the order in which a node takes them."""
+        inputs, first = self.input_names(params), self.states(params).start
+        return (*inputs[:first], *self.aux_names(params), *inputs[first:])
 
     def num_outputs(self, params: Params) -> int:
         """How many outputs there are, hidden ones too."""
@@ -250,15 +274,18 @@ class Operator:
         return self.visible if isinstance(self.visible, int) else _integer(condition(self.visible, params))
 
     def output_names(self, params: Params) -> tuple[str, ...]:
-        """Names of all outputs: where parameters give their number they are numbered, a single one if `numbered`."""
+        """Names of all outputs: where parameters give their number they are numbered, a single one if `numbered`; of
+        several names it is the first ones."""
         if not self.count:
             return self.outputs
+        if len(self.outputs) > 1:
+            return self.outputs[:self.num_outputs(params)]
         count = self.num_outputs(params)
         return tuple(f"{self.outputs[0]}{i}" for i in range(count)) if count > 1 or self.numbered else self.outputs
 
     def watched_names(self, params: Params) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """What a monitor is told: names of the inputs, auxiliary states last, and of the outputs, "" for those not."""
-        inputs = (*self.input_names(params), *self.aux_names(params))
+        """What a monitor is told: names of the inputs and auxiliary states, and of the outputs, "" for those not."""
+        inputs = self.all_names(params)
         if not (self.named or self.variadic) and len(self.inputs) + len(self.aux) == 1:
             inputs = tuple(f"input{i}" for i in range(len(inputs)))
         visible = self.num_visible(params)

@@ -182,7 +182,7 @@ def _decomposed(g: Gradient) -> tuple[Graph, list[Entry], int]:
     """
     node, alone = g.node, GraphBuilder()
     assert node.op is not None
-    names = [f"{node.name}_{name}" for name in (*node.op.input_names(node.params), *node.op.aux_names(node.params))]
+    names = [f"{node.name}_{name}" for name in node.op.all_names(node.params)]
     inputs = [alone.variable(name, g.shape(e), g.dtype(e)) for name, e in zip(names, node.inputs, strict=True)]
     outputs = alone.add(Node(node.op, node.name, node.attrs, node.params, inputs, node.subgraphs))
     both = [*inputs, *outputs]
