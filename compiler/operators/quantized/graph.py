@@ -310,8 +310,9 @@ def _folded(builder: GraphBuilder, node: Node, weight: Entry, bias: Entry | None
     gamma, beta, mean, variance = vectors
     if node.params.fix_gamma:
         gamma = filled(builder, builder.shape(gamma), 1.0, "float32")
+    gamma, variance = (as_dtype(builder, entry, "float64") for entry in (gamma, variance))  # as MXNet computes it
     deviation = builder.make("sqrt", builder.make("_plus_scalar", variance, scalar=node.params.eps))
-    factor = builder.make("elemwise_div", gamma, deviation)
+    factor = as_dtype(builder, builder.make("elemwise_div", gamma, deviation), "float32")
     shift = builder.make("elemwise_sub", beta, builder.make("elemwise_mul", mean, factor))
     if bias is not None:
         shift = builder.make("elemwise_add", shift, builder.make("elemwise_mul", bias, factor))

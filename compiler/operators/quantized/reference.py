@@ -196,7 +196,8 @@ def fused_conv(params: Params, inputs: Arrays, is_train: bool, rng: Draws) -> Ar
     if params.with_bn:
         gamma, beta, mean, variance = rest[:4]
         del rest[:4]
-        factor = (np.ones_like(gamma) if params.fix_gamma else gamma) / np.sqrt(variance + Number(params.eps))
+        gamma = np.ones_like(gamma) if params.fix_gamma else gamma
+        factor = (gamma / np.sqrt(variance.astype(np.float64) + params.eps)).astype(np.float32)
         weight = weight * factor.reshape(-1, *(1,) * (weight.ndim - 1))
         bias = beta - mean * factor + (0 if bias is None else bias * factor)
     added = rest.pop(0) if params.with_sum else None
