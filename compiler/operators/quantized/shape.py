@@ -102,12 +102,10 @@ def flatten_dtype(params: Params, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dt
 
 
 def quantized_act(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
-    """The first output has the data's shape."""
+    """The first output has the data's shape. Raises MXNetError for activations but relu."""
+    if params.act_type != "relu":
+        raise MXNetError(f"expected act_type relu, got {params.act_type}")
     return ranged(params, ins, outs)
-
-
-def quantized_act_values(values: Params) -> str:
-    return "" if values["act_type"] == "relu" else f"act_type: expected relu, got {values['act_type']}"
 
 
 def act_dtype(params: Params, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
