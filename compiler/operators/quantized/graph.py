@@ -300,7 +300,7 @@ def _scales(builder: GraphBuilder, ranges: Entry, bias: Entry | None, unit: Entr
 
 def _whole_bias(builder: GraphBuilder, bias: Entry, scales: Entry, unit: Entry) -> Entry:
     """The bias in the scale of the sums, in int32."""
-    real = builder.make("broadcast_mul", builder.make("broadcast_mul", bias, scales), unit)
+    real = builder.make("broadcast_mul", bias, builder.make("broadcast_mul", scales, unit))
     return as_dtype(builder, builder.make("_mxc_round", real), "int32")
 
 

@@ -217,7 +217,7 @@ def fused_conv(params: Params, inputs: Arrays, is_train: bool, rng: Draws) -> Ar
     whole = saturated(weight * scales.reshape(-1, *(1,) * (weight.ndim - 1)), "int8")
     sums = _convolved(params, data, whole)
     if bias is not None:
-        sums = sums + _along_filters(np.rint(bias * scales * unit).astype(np.int64), sums.ndim)
+        sums = sums + _along_filters(np.rint(bias * (scales * unit)).astype(np.int64), sums.ndim)
     if span is None:
         return [np.maximum(sums, 0) if last == "relu" else sums,
                 *_int32_range(_name(data), largest(*rest[:2]), Number(ranges.max()))]
@@ -247,7 +247,7 @@ def fused_fully_connected(params: Params, inputs: Arrays, is_train: bool, rng: D
         with np.errstate(divide="ignore"):
             scales = _limited(bias, LEVELS["int8"] / np.abs(weight).max(1), unit)
         weight = saturated(weight * scales[:, None], "int8")
-        more = 0 if bias is None else np.rint(bias * scales * unit)
+        more = 0 if bias is None else np.rint(bias * (scales * unit))
     else:
         scales = scale("int8", *rest[2:4])
         more = 0 if bias is None else np.rint(bias * (unit * scales / scale("int8", *rest[4:6])))
