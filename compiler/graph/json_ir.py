@@ -274,8 +274,9 @@ def write(graph: Graph, remove_amp_cast: bool = True) -> str:
     return _layout(document, 0)
 
 
-def _document(graph: Graph) -> dict:
-    """The graph as JSON values in MXNet's order of keys."""
+def _document(graph: Graph, is_inside: bool = False) -> dict:
+    """The graph as JSON values in MXNet's order of keys. is_inside: of an operator that stands for it, where variables
+    have no versions."""
     versions: dict[Node, int] = {}
     nodes, row_ptr = [], [0]
     for node in graph.nodes:
@@ -285,11 +286,11 @@ def _document(graph: Graph) -> dict:
         states = range(len(node.inputs))[node.op.states(node.params)] if node.op else ()
         record["inputs"] = inputs = []
         for position, entry in enumerate(node.inputs):
-            if position in states:  # each operator that changes a variable makes its next version
+            if position in states and not is_inside:  # each operator that changes a variable makes its next version
                 versions[entry.node] = versions.get(entry.node, 0) + 1
             inputs.append([graph.ids[entry.node], entry.index, versions.get(entry.node, 0)])
         if node.subgraphs:
-            record["subgraphs"] = [_document(sub) for sub in node.subgraphs]
+            record["subgraphs"] = [_document(sub, not node.is_control_flow) for sub in node.subgraphs]
         nodes.append(record)
         row_ptr.append(row_ptr[-1] + node.num_outputs)
     return {"nodes": nodes, "arg_nodes": [graph.ids[n] for n in graph.variables], "node_row_ptr": row_ptr,
