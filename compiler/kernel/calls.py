@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
 from mxc.compiler.kernel import geometry, ir
@@ -93,6 +93,17 @@ def panel_convolution(
     stride = window.stride[2] if not pointwise and window.stride[2] <= 2 else 0
     return geometry.PanelConvolution(dtype=dtype, window=window, data_strides=tuple(data_strides), block=block,
                                      pointwise=pointwise, stride=stride)
+
+
+def quad_convolution(
+    window: Window[int], data_strides: Sequence[int], block: int,
+) -> geometry.QuadConvolution[int]:
+    """`panel_convolution` of numbers of 8 bits, summed in int32: an element of the data and of the packed weight is an
+    int32 that holds those of four channels, the first one in its lowest byte. The data's are uint8, the weight's int8.
+    `window` counts such elements as channels.
+    """
+    made = panel_convolution("int32", window, data_strides, block)
+    return geometry.QuadConvolution(**{each.name: getattr(made, each.name) for each in fields(made)})
 
 
 def _pointwise(window: Window[int]) -> bool:

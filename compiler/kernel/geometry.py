@@ -203,6 +203,13 @@ class PanelConvolution(OfData[N]):
 
 
 @dataclass(frozen=True, kw_only=True)
+class QuadConvolution(PanelConvolution[N]):
+    """See `calls.quad_convolution`."""
+
+    template: ClassVar[str] = "quad_convolution"
+
+
+@dataclass(frozen=True, kw_only=True)
 class ImageConvolution(OfData[N]):
     """See `calls.image_convolution`."""
 

@@ -112,6 +112,17 @@ def _convolution(g: _Forward, buffers: Sequence[np.ndarray]) -> np.ndarray:
     return _correlated(w, _data(w, buffers[0], g.data_strides), _weights(w, g.block, buffers[1], False))
 
 
+def _quad_convolution(g: records.QuadConvolution[int], buffers: Sequence[np.ndarray]) -> np.ndarray:
+    w = g.window
+    data, weight = (_data(w, buffers[0], g.data_strides), _weights(w, g.block, buffers[1], False))
+    total = np.zeros((w.batch, w.groups * w.filters, *w.out))
+    for shift in (0, 8, 16, 24):
+        seen = (data.astype(np.int64) >> shift & 255).astype(np.float64)
+        factor = (weight.astype(np.int64) >> shift & 255).astype(np.uint8).view(np.int8).astype(np.float64)
+        total += _correlated(w, seen, factor)
+    return total
+
+
 def _depthwise(g: records.Depthwise[int], buffers: Sequence[np.ndarray]) -> np.ndarray:
     w = g.window
     return _correlated(w, _data(w, buffers[0], g.data_strides), _weights(w, 0, buffers[1], False))
@@ -304,6 +315,7 @@ _TEMPLATES: dict[type[Geometry], Callable[[Any, Sequence[np.ndarray]], np.ndarra
     records.DepthwiseWeightGrad: _convolution_weight_grad,
     records.ImageConvolution: _convolution,
     records.PanelConvolution: _convolution,
+    records.QuadConvolution: _quad_convolution,
     records.ImageDataGrad: _convolution_data_grad,
     records.MaxPoolGrad: _max_pool_grad,
 }

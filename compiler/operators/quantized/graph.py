@@ -29,6 +29,8 @@ from mxc.compiler.operators.quantized.shape import fused_type, last_activation
 from mxc.compiler.ops.operator import Params
 
 BELOW_INT32 = 2147483520.0  # the largest number of float32 below 2^31
+EXACT_FLOAT32 = 2**24  # whole numbers up to it are exact in float32
+LARGEST_PRODUCT = 255 * 128  # of numbers of 8 bits
 LARGEST_BIAS = 2.0**30  # of a bias in the scale of its sums
 
 
@@ -64,9 +66,75 @@ def _multiplied(builder: GraphBuilder, node: Node, data: Entry, weight: Entry) -
     return made if node.params.flatten else as_shape(builder, made, (*shape[:-1], node.params.num_hidden))
 
 
+def _with_zeros(builder: GraphBuilder, x: Entry, more: dict[int, tuple[int, int]]) -> Entry:
+    """`x` with so many zeros before and behind it along each axis."""
+    for axis, counts in more.items():
+        ends = []
+        for count in counts:
+            shape = list(builder.shape(x))
+            shape[axis] = count
+            ends.append([builder.make("_zeros", shape=tuple(shape), dtype=builder.dtype(x))] if count else [])
+        parts = [*ends[0], x, *ends[1]]
+        x = builder.make("Concat", *parts, num_args=len(parts), dim=axis) if len(parts) > 1 else x
+    return x
+
+
+def _quads(builder: GraphBuilder, x: Entry, axis: int, above: int = 0) -> Entry:
+    """int32 that hold four neighbours along an axis each, the first one in the lowest byte. above: is added to them."""
+    x = _with_zeros(builder, x, {axis: (0, -builder.shape(x)[axis] % 4)})
+    parts = []
+    for k, factor in enumerate((1, 1 << 8, 1 << 16, 1 << 24)):
+        part = builder.make("slice", x, begin=(None,) * axis + (k,), end=(None,) * (axis + 1),
+                            step=(None,) * axis + (4,))
+        if above:
+            part = builder.make("_plus_scalar", as_dtype(builder, part, "int32"), scalar=above)
+        part = as_dtype(builder, as_dtype(builder, part, "uint8"), "int32")
+        parts.append(builder.make("_mul_scalar", part, scalar=factor) if factor > 1 else part)
+    while len(parts) > 1:
+        parts = [builder.make("elemwise_add", a, b) for a, b in zip(parts[::2], parts[1::2], strict=True)]
+    return parts[0]
+
+
+def _fits_quads(node: Node, channels: int, options: Options) -> bool:
+    """Whether the target computes a convolution over four channels at a time: of planes, and of groups that do not
+    share such four."""
+    target = options.target
+    return (target is not None and target.prefers.panels is not None and bool(target.tile("int32")[0])
+            and len(node.params.kernel) == 2
+            and (node.params.num_group == 1 or channels // node.params.num_group % 4 == 0))
+
+
+def _by_quads(builder: GraphBuilder, node: Node, data: Entry, weight: Entry, options: Options) -> Entry:
+    """The sums by kernels over uint8 data: to data of int8 128 is added, and taken out of the sums again."""
+    params, signed = node.params, builder.dtype(data) == "int8"
+    pad = params.pad
+    if signed and any(pad):  # what is around the data is 0, and becomes 128 too
+        data, pad = _with_zeros(builder, data, {2: (pad[0],) * 2, 3: (pad[1],) * 2}), (0, 0)
+    quads, weights = _quads(builder, data, 1, 128 if signed else 0), _quads(builder, weight, 1)
+    block, groups = options.target.tile("int32")[0], params.num_group
+    rows = (groups, params.num_filter // groups, prod(builder.shape(weights)[1:]))
+    packed = builder.make("_mxc_pack_rows", as_shape(builder, weights, rows), block=block, name=f"{node.name}_packed")
+    made = builder.make("_mxc_quad_convolution", quads, packed, name=node.name, kernel=params.kernel,
+                        stride=params.stride, dilate=params.dilate, pad=pad, num_filter=params.num_filter,
+                        num_group=groups, block=block)
+    if signed:
+        total = builder.make("sum", as_dtype(builder, weight, "int32"),
+                             axis=other_axes(len(builder.shape(weight)), 0))
+        excess = builder.make("_mul_scalar", total, scalar=128)
+        made = builder.make("broadcast_sub", made, _along_filters(builder, excess, 4))
+    return made
+
+
 def int8_convolution(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry]:
-    """In float64, which holds all such sums."""
-    wide = [as_dtype(builder, entry, "float64") for entry in inputs]
+    """In int32 by kernels over four channels at a time, where the target has them. Else in float32, where that holds
+    the sums, or float64, which holds all."""
+    data, weight = inputs
+    (_, channels, *space), taps = builder.shape(data), prod(node.params.kernel)
+    if _fits_quads(node, channels, options):
+        return [_by_quads(builder, node, data, weight, options)]
+    depth = channels // node.params.num_group * taps
+    dtype = "float32" if depth * LARGEST_PRODUCT < EXACT_FLOAT32 else "float64"
+    wide = [as_dtype(builder, entry, dtype) for entry in inputs]
     made = builder.make("Convolution", *wide, name=node.name, no_bias=True, **node.params)
     return [as_dtype(builder, made, "int32")]
 

@@ -56,6 +56,17 @@ def int8_convolution(params: Params, inputs: Arrays, is_train: bool, rng: Draws)
     return [_convolved(params, *inputs)]
 
 
+def quad_convolution(params: Params, inputs: Arrays, is_train: bool, rng: Draws) -> Arrays:
+    """The sum over the four bytes of each element: of uint8 in the data, of int8 in the weight."""
+    data, weight = inputs
+    total = None
+    for shift in (0, 8, 16, 24):
+        parts = (data >> shift & 255).astype(np.float64), (weight >> shift & 255).astype(np.uint8).view(np.int8)
+        (made,) = run_plain("_mxc_convolution", params, [parts[0], parts[1].astype(np.float64)], is_train, rng)
+        total = made if total is None else total + made
+    return [np.asarray(total)]
+
+
 def int8_product(params: Params, inputs: Arrays, is_train: bool, rng: Draws) -> Arrays:
     """Exact sums of products of rows."""
     data, weight = (a.astype(np.int64) for a in inputs)

@@ -34,6 +34,11 @@ def int8_convolution(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes,
     return convolutions.convolution(params, ins, outs)
 
 
+def quad_convolution(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
+    """As a convolution with a packed weight, of int32 that hold four channels each."""
+    return convolutions.packed_convolution(params, ins, outs)
+
+
 def int8_product(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
     """(M, K) and (N, K) -> (M, N)"""
     data, weight = ins

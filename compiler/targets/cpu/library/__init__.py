@@ -46,6 +46,7 @@ MODULES = {
     "max_pool_grad": pooling,
     "panel_convolution": panels,
     "plain_winograd": plain_winograd,
+    "quad_convolution": panels,
     "winograd_convolution": winograd,
     "winograd_data": winograd_data,
     "winograd_side": winograd_side,

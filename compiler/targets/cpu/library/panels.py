@@ -18,7 +18,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Generic
 
-from mxc.compiler.kernel.geometry import PanelConvolution
+from mxc.compiler.kernel.geometry import PanelConvolution, QuadConvolution
 from mxc.compiler.targets.cpu.emit.builder import BYTES, TYPES, Array, Number, Value
 from mxc.compiler.targets.cpu.library.blocks import prefetch
 from mxc.compiler.targets.cpu.library.convolution import inner_axes, split
@@ -26,7 +26,7 @@ from mxc.compiler.targets.cpu.library.cutting import UNITS, N, ceil_div, evenly,
 from mxc.compiler.targets.cpu.library.epilogue import Lane
 from mxc.compiler.targets.cpu.library.printing import KERNEL, Function, Integer, Parameters, Pointer, Printing
 from mxc.compiler.targets.cpu.library.rows import Row, bring, reached
-from mxc.compiler.targets.cpu.library.tile import add_products, print_tiles, zeros
+from mxc.compiler.targets.cpu.library.tile import add_products, add_quads, print_tiles, zeros
 from mxc.compiler.targets.cpu.machine.isa import Isa
 
 PANELS = 16  # a band has at most so many panels, unless one output row fills more
@@ -195,7 +195,10 @@ class _Panels(Function):
             sums = zeros(b, self.dtype, lanes, len(grid))
             for k in b.range(0, given.depth, carry=sums):
                 row, line = factors.at(k * self.rows), panel.at(k * self.columns)
-                add_products(b, lanes, sums, [(row, i) for i in range(rows)], line)
+                if isinstance(self.printing.geometry, QuadConvolution):
+                    add_quads(b, self.isa, sums, [(row, i) for i in range(rows)], line)
+                else:
+                    add_products(b, lanes, sums, [(row, i) for i in range(rows)], line)
 
             def keep(t: Value = t, sums: list[Value] = sums) -> None:
                 for (i, j), total in zip(grid, sums, strict=True):

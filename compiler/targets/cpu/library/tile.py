@@ -140,6 +140,49 @@ def add_products(
             sums[i * vectors + j] = b.fma(x, columns[j], sums[i * vectors + j])
 
 
+def add_quads(b: Builder, isa: Isa, sums: list[Value], factors: Sequence[tuple[Array, Number]], row: Array) -> None:
+    """Does what `add_products` does, for elements that are four numbers of 8 bits each, in sums of int32: those of the
+    row are uint8, those of the factors int8. No product or sum is cut."""
+    lanes, vectors = isa.lanes(row.dtype), len(sums) // len(factors)
+    columns = [row.vector(j * lanes, lanes) for j in range(vectors)]
+    for i, (line, place) in enumerate(factors):
+        x = line.broadcast(place, lanes)
+        for j in range(vectors):
+            sums[i * vectors + j] = _dots(b, isa, sums[i * vectors + j], columns[j], x)
+
+
+# Of the products of 16 bits that AVX and SSE add in pairs, by the bytes of a vector.
+_PAIRS = {64: "llvm.x86.avx512.pmaddw.d.512", 32: "llvm.x86.avx2.pmadd.wd", 16: "llvm.x86.sse2.pmadd.wd"}
+
+
+def _dots(b: Builder, isa: Isa, total: Value, bytes_: Value, signed: Value) -> Value:
+    """total + the four products of each lane's bytes: of uint8 by int8."""
+    kind, lanes = total.type, lanes_of(total.type)
+    if isa.dots:
+        return b.intrinsic("llvm.x86.avx512.vpdpbusd.512", kind, [total, bytes_, signed], [])
+    if not isa.assembles and "+sse" not in isa.features:
+        for shift in (0, 8, 16, 24):
+            here = b.binary("and", b.binary("lshr", bytes_, b.number(shift, kind)), b.number(255, kind))
+            by = b.binary("ashr", b.binary("shl", signed, b.number(24 - shift, kind)), b.number(24, kind))
+            total = total + here * by
+        return total
+    words = vector_type("i16", 2 * lanes)
+
+    def halves(x: Value, extend: str) -> list[Value]:
+        whole, eight = _as(b, x, words), b.number(8, words)
+        low = b.binary(extend, b.binary("shl", whole, eight), eight)
+        return [low, b.binary(extend, whole, eight)]
+
+    for left, right in zip(halves(bytes_, "lshr"), halves(signed, "ashr"), strict=True):
+        total = total + b.intrinsic(_PAIRS[isa.vector_bytes], kind, [left, right], [])
+    return total
+
+
+def _as(b: Builder, x: Value, kind: str) -> Value:
+    """The bits of `x` as another type."""
+    return b.emit(kind, f"bitcast {x.type} {x.text} to {kind}")
+
+
 def add_in_turn(b: Builder, isa: Isa, sums: list[Value], factors: Sequence[tuple[Array, Number]], row: Array) -> None:
     """Does what `add_products` does, for factors that lie far from each other. With AVX each factor is loaded where it
     is used, by assembly: LLVM would load all of them first, and have no registers left for some of the sums."""

@@ -30,6 +30,11 @@ class Isa:
         """Whether tiles are printed as assembly, which is that of AVX with multiply-adds."""
         return "+fma" in self.features
 
+    @property
+    def dots(self) -> bool:
+        """Whether it multiplies bytes and adds four products each to sums of int32 in one instruction."""
+        return "+avx512vnni" in self.features
+
     def lanes(self, dtype: str) -> int:
         """Elements of the *computing* dtype in one register (float16 is computed as float32)."""
         return self.vector_bytes // max(BYTES[dtype], 4)
@@ -41,9 +46,10 @@ class Isa:
 
 AVX2 = Isa("avx2", 32, 16, True, 6, 2, "+avx2,+fma,+f16c")
 AVX512 = Isa("avx512", 64, 32, True, 12, 2, "+avx512f,+avx512bw,+avx512dq,+avx512vl,+avx2,+fma,+f16c")
+AVX512_VNNI = Isa("avx512vnni", 64, 32, True, 12, 2, f"{AVX512.features},+avx512vnni")
 NEON = Isa("neon", 16, 32, True, 8, 3, "+neon")
 PLAIN = Isa("plain", 16, 16, False, 6, 2, "+sse4.1")
-ISAS = {isa.name: isa for isa in (AVX2, AVX512, NEON, PLAIN)}
+ISAS = {isa.name: isa for isa in (AVX2, AVX512, AVX512_VNNI, NEON, PLAIN)}
 
 
 def fitting(features: str) -> Isa:
@@ -52,7 +58,7 @@ def fitting(features: str) -> Isa:
     have = set(features.split(","))
     if "+neon" in have or platform.machine() in ("aarch64", "arm64"):
         return NEON
-    return next((isa for isa in (AVX512, AVX2) if have.issuperset(isa.features.split(","))), PLAIN)
+    return next((isa for isa in (AVX512_VNNI, AVX512, AVX2) if have.issuperset(isa.features.split(","))), PLAIN)
 
 
 @functools.cache
