@@ -48,9 +48,8 @@ def static_names(graph: Graph) -> frozenset[str]:
     for node in graph.nodes:
         if node.op is None:
             continue
-        names = node.op.input_names(node.params)
-        for position, entry in enumerate(node.inputs):
+        kept = {*node.op.parameters, *node.op.aux}
+        for name, entry in zip(node.op.all_names(node.params), node.inputs, strict=True):
             if entry.node.is_variable:
-                is_learned = position >= len(names) or names[position] in node.op.parameters
-                (learned if is_learned else other).add(entry.node.name)
+                (learned if name in kept else other).add(entry.node.name)
     return frozenset(learned - other - {e.node.name for e in graph.outputs})
