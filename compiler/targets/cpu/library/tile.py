@@ -140,10 +140,13 @@ def add_products(
             sums[i * vectors + j] = b.fma(x, columns[j], sums[i * vectors + j])
 
 
-def add_quads(b: Builder, isa: Isa, sums: list[Value], factors: Sequence[tuple[Array, Number]], row: Array) -> None:
+def add_quads(b: Builder, isa: Isa, sums: list[Value], factors: Sequence[tuple[Array, int]], row: Array) -> None:
     """Does what `add_products` does, for elements that are four numbers of 8 bits each, in sums of int32: those of the
     row are uint8, those of the factors int8. No product or sum is cut."""
     lanes, vectors = isa.lanes(row.dtype), len(sums) // len(factors)
+    if isa.dots:
+        _assembled(b, isa, sums, factors, row, 0, 1, "vpdpbusd")
+        return
     columns = [row.vector(j * lanes, lanes) for j in range(vectors)]
     for i, (line, place) in enumerate(factors):
         x = line.broadcast(place, lanes)
@@ -158,8 +161,6 @@ _PAIRS = {64: "llvm.x86.avx512.pmaddw.d.512", 32: "llvm.x86.avx2.pmadd.wd", 16: 
 def _dots(b: Builder, isa: Isa, total: Value, bytes_: Value, signed: Value) -> Value:
     """total + the four products of each lane's bytes: of uint8 by int8."""
     kind, lanes = total.type, lanes_of(total.type)
-    if isa.dots:
-        return b.intrinsic("llvm.x86.avx512.vpdpbusd.512", kind, [total, bytes_, signed], [])
     if not isa.assembles and "+sse" not in isa.features:
         for shift in (0, 8, 16, 24):
             here = b.binary("and", b.binary("lshr", bytes_, b.number(shift, kind)), b.number(255, kind))
@@ -207,21 +208,23 @@ def add_in_turn(b: Builder, isa: Isa, sums: list[Value], factors: Sequence[tuple
 
 def _assembled(
     b: Builder, isa: Isa, sums: list[Value], lines: Sequence[tuple[Array, int]], row: Array, pitch: int, count: int,
+    step: str = "",
 ) -> None:
-    """Does what `multiply` does, in one piece of assembly. Its operands are the sums, registers for a row's vectors and
+    """Does what `multiply` does, in one piece of assembly; step: the instruction, if it is no multiply-add. Its operands are the sums, registers for a row's vectors and
     a factor, the sums as they were (in the same registers), and pointers."""
     vectors, kind, size = len(sums) // len(lines), sums[0].type, BYTES[row.dtype]
-    letter, step, places = {4: "s", 8: "d"}[size], isa.vector_bytes, len(sums)
+    letter, wide, places = {4: "s", 8: "d"}[size], isa.vector_bytes, len(sums)
+    step = step or f"vfmadd231p{letter}"
     factor = places + vectors
     pointers = list(dict.fromkeys(array.pointer.text for array in (row, *(line for line, _ in lines))))
     at = {pointer: f"(${places + factor + 1 + i})" for i, pointer in enumerate(pointers)}
     text = []
     for u in range(count):
-        text += [f"vmovup{letter} {u * pitch * size + j * step}{at[row.pointer.text]}, ${places + j}"
+        text += [f"vmovup{letter} {u * pitch * size + j * wide}{at[row.pointer.text]}, ${places + j}"
                  for j in range(vectors)]
         for i, (line, begin) in enumerate(lines):
             text.append(f"vbroadcasts{letter} {(begin + u) * size}{at[line.pointer.text]}, ${factor}")
-            text += [f"vfmadd231p{letter} ${factor}, ${places + j}, ${i * vectors + j}" for j in range(vectors)]
+            text += [f"{step} ${factor}, ${places + j}, ${i * vectors + j}" for j in range(vectors)]
     register = "v" if isa.registers > 16 else "x"
     bound = [*[f"={register}"] * places, *[f"=&{register}"] * (vectors + 1), *map(str, range(places)),
              *["r"] * len(pointers), "~{memory}"]
