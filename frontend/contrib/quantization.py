@@ -110,7 +110,7 @@ def _is_calibrated(calib_mode: str | None) -> bool:
     return calib_mode is not None and calib_mode != "none"
 
 
-def _check_data(calib_mode: str, calib_data: Any, ctx: Any) -> None:
+def _check_data(calib_mode: str | None, calib_data: Any, ctx: Any) -> None:
     if not isinstance(ctx, Context):
         raise ArgumentError(f"ctx: expected one device, got {ctx}")
     if calib_data is None:
@@ -136,15 +136,15 @@ def quantize_model(sym: Symbol, arg_params: Params, aux_params: Params, data_nam
 
     Raises ValueError for other values, MXNetError for another mode.
     """
-    qsym, params, aux, collector = quantize_graph(
-        sym, arg_params, aux_params, ctx, excluded_sym_names, excluded_op_names,
-        calib_mode if calib_mode in (None, "none", "naive", "entropy") or calib_data is None else calib_mode,
-        quantized_dtype, quantize_mode, quantize_granularity, logger=logger) if not _is_calibrated(calib_mode) or \
-        calib_data is not None else (None,) * 4
+    _check(quantized_dtype, quantize_mode, quantize_granularity, excluded_sym_names, excluded_op_names)
+    if _is_calibrated(calib_mode):
+        _check_data(calib_mode, calib_data, ctx)
+    qsym, params, aux, collector = quantize_graph(sym, arg_params, aux_params, ctx, excluded_sym_names,
+                                                  excluded_op_names, calib_mode, quantized_dtype, quantize_mode,
+                                                  quantize_granularity, logger=logger)
     if not _is_calibrated(calib_mode):
         return qsym, params, aux
-    assert calib_mode is not None
-    _check_data(calib_mode, calib_data, ctx)
+    assert calib_data is not None
     collect(sym, arg_params, aux_params, ctx, calib_data, data_names, collector, num_calib_examples)
     return calib_graph(qsym, arg_params, aux_params, collector, calib_mode, quantized_dtype, logger)
 

@@ -229,8 +229,7 @@ def quantized_elemwise_add(builder: GraphBuilder, node: Node, inputs: list[Entry
     total = builder.make("elemwise_add", *parts, name=node.name)
     if span:
         return [saturated(builder, total, dtype), *_span(builder, span)]
-    kept = builder.make("clip", builder.make("_mxc_round", total), a_min=-INT32_LEVELS, a_max=BELOW_INT32)
-    return [as_dtype(builder, kept, "int32"), builder.make("negative", most), most]
+    return [_whole(builder, total), builder.make("negative", most), most]
 
 
 def quantized_elemwise_mul(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry]:
@@ -344,14 +343,25 @@ def _activated(builder: GraphBuilder, params: Params, x: Entry) -> Entry:
     return builder.make("Activation", x, act_type=kind)
 
 
+def _activated_in(builder: GraphBuilder, params: Params, x: Entry, kind: str | None, target: Entry) -> Entry:
+    """The activation of `x`, in the scale `target`."""
+    if kind == "relu":
+        return builder.make("relu", x)
+    if not kind:
+        return x
+    return times(builder, _activated(builder, params, builder.make("broadcast_div", x, target)), target)
+
+
+def _whole(builder: GraphBuilder, x: Entry) -> Entry:
+    """`x` rounded, in int32."""
+    kept = builder.make("clip", builder.make("_mxc_round", x), a_min=-INT32_LEVELS, a_max=BELOW_INT32)
+    return as_dtype(builder, kept, "int32")
+
+
 def _quantized_result(builder: GraphBuilder, params: Params, x: Entry, kind: str | None, target: Entry, into: str,
                       ) -> Entry:
     """`x`, in the scale `target`, after the activation: in `into`."""
-    if kind == "relu":
-        x = builder.make("relu", x)
-    elif kind:
-        x = times(builder, _activated(builder, params, builder.make("broadcast_div", x, target)), target)
-    return saturated(builder, x, into)
+    return saturated(builder, _activated_in(builder, params, x, kind, target), into)
 
 
 def _scales(builder: GraphBuilder, ranges: Entry, bias: Entry | None, unit: Entry) -> Entry:
@@ -418,7 +428,13 @@ def fused_conv(builder: GraphBuilder, node: Node, inputs: list[Entry], options: 
         sums = builder.make("broadcast_add", sums, _along_filters(builder, more, ndim))
     if span is None:
         ends = _int32_range(builder, dtype, largest(builder, *rest[:2]), ranges)
-        return [builder.make("relu", sums) if last == "relu" else sums, *ends]
+        x, target = as_dtype(builder, sums, "float32"), builder.make("broadcast_mul", unit, scales)
+        if added is not None:
+            share = builder.make("broadcast_div", target, scale(builder, builder.dtype(added), *rest[2:4]))
+            x = builder.make("elemwise_add", x, times(builder, added, share))
+        elif last in (None, "relu"):
+            return [builder.make("relu", sums) if last else sums, *ends]
+        return [_whole(builder, _activated_in(builder, params, x, last, target)), *ends]
     made = fused_type(params, last)
     target = scale(builder, made, *_span(builder, span))
     factor = builder.make("broadcast_div", builder.make("broadcast_div", target, unit), scales)

@@ -230,8 +230,14 @@ def fused_conv(params: Params, inputs: Arrays, is_train: bool, rng: Draws) -> Ar
     if bias is not None:
         sums = sums + _along_filters(np.rint(bias * (scales * unit)).astype(np.int64), sums.ndim)
     if span is None:
-        return [np.maximum(sums, 0) if last == "relu" else sums,
-                *_int32_range(_name(data), largest(*rest[:2]), Number(ranges.max()))]
+        ends = _int32_range(_name(data), largest(*rest[:2]), Number(ranges.max()))
+        x, target = sums.astype(np.float32), unit * scales[0]
+        if added is not None:
+            x = x + added.astype(np.float32) * (target / scale(_name(added), *rest[2:4]))
+        elif last in (None, "relu"):
+            return [np.maximum(sums, 0) if last else sums, *ends]
+        x = np.maximum(x, 0) if last == "relu" else activated(params, x / target) * target if last else x
+        return [np.clip(np.rint(x), -2.0**31, 2.0**31 - 128).astype(np.int64), *ends]
     dtype = fused_type(params, last)
     target = scale(dtype, *span)
     x = sums.astype(np.float32) * _along_filters((target / unit / scales).astype(np.float32), sums.ndim)
