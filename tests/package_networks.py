@@ -36,8 +36,8 @@ VISION = {
     "center_net_resnet18_v1b_dcnv2_voc": ([(1, 3, 512, 512)], False),
     "faster_rcnn_fpn_resnet50_v1b_coco": ([(1, 3, 384, 512)], False),
 }
-# Of GluonCV's graphs over numbers of 8 bits: the input. Their functions make the network that the graph was made of too,
-# and ask it for its classes alone; it is left out, for some need weights that are downloaded.
+# Of GluonCV's graphs over numbers of 8 bits: the input. Their functions also make the network that the graph was made
+# of, and ask it for its classes alone; it is left out, for some need weights that are downloaded.
 QUANTIZED = {
     **dict.fromkeys(("mobilenet1.0_int8", "resnet50_v1_int8"), IMAGE),
     **dict.fromkeys(("resnet18_v1b_kinetics400_int8", "resnet50_v1b_kinetics400_int8"), (7, 3, 224, 224)),

@@ -1,4 +1,4 @@
-"""Networks over numbers of 8 bits are those of MXNet 1.9.1 (golden/quantized_networks.json): graphs, ranges, results."""
+"""Networks over numbers of 8 bits are those of MXNet 1.9.1 (golden/quantized_networks.json)."""
 from __future__ import annotations
 
 import importlib

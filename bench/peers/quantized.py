@@ -17,7 +17,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from peers.graph import Case  # noqa: E402
+from peers.graph import Case
 
 
 def mxc(case: Case, eight_bits: bool) -> tuple[str, Callable[[], np.ndarray]]:

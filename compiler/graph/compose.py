@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from mxc.compiler.error import MXNetError
-from mxc.compiler.graph.graph import Entry, Node, variable
+from mxc.compiler.graph.graph import Entry, Graph, Node, variable
 from mxc.compiler.ops.operator import Operator, Params
 
 # User attributes that MXNet keeps under `__KEY__` although programs may write them plainly.

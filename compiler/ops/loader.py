@@ -19,7 +19,8 @@ from mxc.compiler.ops.params import parse_type
 from mxc.compiler.ops.rules import HOMES, SHARED, families, find_rule, rules_of
 
 KEYS = frozenset(["op", "doc", "aliases", "kind", "inputs", "named", "variadic", "parameters", "aux",
-                  "aux_behind", "aux_if", "starts", "outputs", "count", "visible", "unwatched", "params", "expr", "grad", "reduce", "update", "many",
+                  "aux_behind", "aux_if", "starts", "outputs", "count", "visible", "unwatched", "params", "expr",
+                  "grad", "reduce", "update", "many",
                   "common", "samples", *HOMES])
 _REDUCE_KEYS = {"combine", "body", "final"}
 COMBINES = ("sum", "prod", "max", "min", "argmax", "argmin")
@@ -199,7 +200,8 @@ def _operator(entry: _Entry) -> Operator:
     operator = Operator(
         name=name, kind=kind, inputs=inputs, params=params, aliases=tuple(raw.get("aliases", ())),
         variadic=raw.get("variadic", ""), parameters=tuple(raw.get("parameters", ())), aux=tuple(raw.get("aux", ())),
-        aux_behind=raw.get("aux_behind", ""), aux_if=str(raw.get("aux_if", "")), starts=raw.get("starts", {}), outputs=outputs, count=str(raw.get("count", "")), numbered=numbered,
+        aux_behind=raw.get("aux_behind", ""), aux_if=str(raw.get("aux_if", "")), starts=raw.get("starts", {}),
+        outputs=outputs, count=str(raw.get("count", "")), numbered=numbered,
         visible=raw.get("visible", 0), named=bool(raw.get("named")), unwatched=tuple(raw.get("unwatched", ())),
         expr=_expr(raw.get("expr")), grad=_grad(raw.get("grad")),
         reduce=_reduce(name, raw.get("reduce")), rules=rules, family=entry.family, many=raw.get("many", ""),

@@ -117,9 +117,9 @@ class Operator:
     """One operator, as `ops.yaml` describes it. Compared by identity; `get` finds it.
 
     inputs: without auxiliary states, which are behind them, or behind the input `aux_behind`; where `aux_if` is an
-    expression over the parameters there are such only where it holds. parameters: the inputs that are learned. starts: {input: how its variable starts
-    where the operator itself knows, as MXNet's JSON text of an initialiser}. outputs: names of all outputs, hidden ones
-    too; ("output",) with `count` set when their number is an expression over the parameters, `numbered` when a single
+    expression over the parameters there are such only where it holds. parameters: the inputs that are learned. starts:
+    {input: how its variable starts where the operator itself knows, as MXNet's JSON text of an initialiser}. outputs:
+    names of all outputs, hidden ones too; ("output",) with `count` set when their number is an expression over the parameters, `numbered` when a single
     one is output0. visible: number or expression. named: whether monitors are told an only input by its name, as
     MXNet's of operators that list names; else as input0. unwatched: outputs that they are told only where those are
     visible, for MXNet has no such hidden ones. expr: of an elementwise or broadcast operator; a dict {parameter:

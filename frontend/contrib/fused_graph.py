@@ -34,9 +34,9 @@ def _is_activation(node: Node | None, clips: bool, leaks: bool) -> bool:
     if node is None or node.op is None:
         return False
     params = node.params
-    return (node.op.name == "Activation" and params.act_type == "relu"
-            or leaks and node.op.name == "LeakyReLU" and params.act_type in ("leaky", "gelu")
-            or clips and node.op.name == "clip" and params.a_min == 0)
+    return ((node.op.name == "Activation" and params.act_type == "relu")
+            or (leaks and node.op.name == "LeakyReLU" and params.act_type in ("leaky", "gelu"))
+            or (clips and node.op.name == "clip" and params.a_min == 0))
 
 
 class _Fusing:

@@ -240,7 +240,7 @@ def quantize_net_v2(network: Any, quantized_dtype: str = "auto", quantize_mode: 
                     calib_data: Any = None, data_shapes: Sequence[Any] | None = None, calib_mode: str | None = "none",
                     num_calib_examples: int | None = None, ctx: Context = cpu(),  # noqa: B008 (MXNet's)
                     LayerOutputCollector: Any = None, logger: Any = None) -> Any:
-    """A SymbolBlock over numbers of 8 bits, of a hybrid block; on the CPU layers and what follows them are one operator.
+    """A SymbolBlock over numbers of 8 bits, of a hybrid block; on the CPU a layer and what follows it are one operator.
 
     exclude_layers: names of nodes, exclude_layers_match: parts of their names, exclude_operators: names of operators
     that stay in float32. calib_data: a DataIter or a DataLoader. data_shapes: (name, shape) pairs or DataDescs of the
@@ -251,7 +251,7 @@ def quantize_net_v2(network: Any, quantized_dtype: str = "auto", quantize_mode: 
 
     if calib_data is not None:
         if isinstance(calib_data, DataIter):
-            shapes: Sequence[Any] = calib_data.provide_data
+            shapes: Sequence[Any] = calib_data.provide_data  # type: ignore[attr-defined]
         else:
             calib_data, shapes = _as_data_iter(calib_data)
         data_shapes = data_shapes or shapes
@@ -267,19 +267,19 @@ def quantize_net_v2(network: Any, quantized_dtype: str = "auto", quantize_mode: 
     excluded = [*(exclude_layers or ()), *(node.name for node in sym.graph.nodes
                                            for part in exclude_layers_match or () if part in node.name)]
     fused = Symbol(fused_graph.fuse(sym.graph).outputs) if ctx.device_type == "cpu" else sym
-    qsym, params, auxs, collector = quantize_graph(fused, args, auxs, ctx, excluded, list(exclude_operators or ()),
+    qsym, params, states, collector = quantize_graph(fused, args, auxs, ctx, excluded, list(exclude_operators or ()),
                                                    calib_mode, quantized_dtype, quantize_mode, quantize_granularity,
                                                    LayerOutputCollector, logger)
     if _is_calibrated(calib_mode):
         assert calib_mode is not None
         _check_data(calib_mode, calib_data, ctx)
         collect(fused, args, auxs, ctx, calib_data, names, collector, num_calib_examples)
-        qsym, params, auxs = calib_graph(qsym, args, auxs, collector, calib_mode, quantized_dtype, logger)
+        qsym, params, states = calib_graph(qsym, args, auxs, collector, calib_mode, quantized_dtype, logger)
     graph: Graph = fused_graph.absorb(qsym.graph) if ctx.device_type == "cpu" else qsym.graph
     made = SymbolBlock(Symbol(graph.outputs), [Symbol([e]) for e in _variables(graph, names)])
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "net.params")
-        ndarray.save(path, {**{f"arg:{k}": v for k, v in params.items()}, **{f"aux:{k}": v for k, v in auxs.items()}})
+        ndarray.save(path, {**{f"arg:{k}": v for k, v in params.items()}, **{f"aux:{k}": v for k, v in states.items()}})
         made.collect_params().load(path, ctx, cast_dtype=True, dtype_source="saved")
     return made
 

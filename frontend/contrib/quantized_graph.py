@@ -134,8 +134,8 @@ class Quantization:
     def _float(self, entry: Entry) -> Entry:
         if entry not in self.floats:
             if entry not in self.eights:
-                raise MXNetError(f"output {entry.index} of {entry.node!r}, which is quantized, is used in float32; name "
-                                 "the node among those that are excluded")
+                raise MXNetError(f"output {entry.index} of {entry.node!r}, which is quantized, is used in float32; "
+                                 "name the node among those that are excluded")
             new = made("_contrib_dequantize", f"{entry.node.name}_dequantize", {}, list(self.eights[entry]))
             self.floats[entry] = Entry(new)
         return self.floats[entry]
@@ -157,8 +157,8 @@ def _called(entry: Entry) -> str:
     """What the node is named after that puts an entry in 8 bits: as in MXNet, whose simpler operators' outputs have
     numbers there."""
     op = entry.node.op
-    numbered = op is not None and (op.name == "Flatten" or op.name not in ("Activation", "LeakyReLU", "Pooling")
-                                   and op.kind <= Kind.REDUCTION and op.kind != Kind.INJECTIVE and not op.named)
+    numbered = op is not None and (op.name == "Flatten" or (op.name not in ("Activation", "LeakyReLU", "Pooling")
+                                   and op.kind <= Kind.REDUCTION and op.kind != Kind.INJECTIVE and not op.named))
     return f"{entry.node.name}_{entry.index}" if numbered else output_name(entry)
 
 

@@ -62,10 +62,11 @@ def network(mx, name):
     made = NETWORKS[name](mx)
     shapes, _, states = made.infer_shape(data=SHAPE)
     random = np.random.RandomState(0)
-    args = {key: mx.nd.array(random.uniform(-1, 1, shape)) for key, shape in zip(made.list_arguments(), shapes)
+    args = {key: mx.nd.array(random.uniform(-1, 1, shape))
+            for key, shape in zip(made.list_arguments(), shapes, strict=True)
             if key not in ("data", "softmax_label")}
     aux = {key: mx.nd.array(random.uniform(0.5, 1, shape))
-           for key, shape in zip(made.list_auxiliary_states(), states)}
+           for key, shape in zip(made.list_auxiliary_states(), states, strict=True)}
     return made, args, aux
 
 

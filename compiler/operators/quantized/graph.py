@@ -129,7 +129,7 @@ def int8_convolution(builder: GraphBuilder, node: Node, inputs: list[Entry], opt
     """In int32 by kernels over four channels at a time, where the target has them. Else in float32, where that holds
     the sums, or float64, which holds all."""
     data, weight = inputs
-    (_, channels, *space), taps = builder.shape(data), prod(node.params.kernel)
+    channels, taps = builder.shape(data)[1], prod(node.params.kernel)
     if _fits_quads(node, channels, options):
         return [_by_quads(builder, node, data, weight, options)]
     depth = channels // node.params.num_group * taps

@@ -266,7 +266,7 @@ def fused_fully_connected(params: Params, inputs: Arrays, is_train: bool, rng: D
         weight = saturated(weight * scales[:, None], "int8")
         more = 0 if bias is None else np.rint(bias * (scales * unit))
     else:
-        scales = scale("int8", *rest[2:4])
+        scales = np.asarray(scale("int8", *rest[2:4]))
         more = 0 if bias is None else np.rint(bias * (unit * scales / scale("int8", *rest[4:6])))
     sums = _multiplied(params, data, weight) + np.asarray(more).astype(np.int64)
     span = calibrated(params)
