@@ -119,14 +119,14 @@ class Operator:
     inputs: without auxiliary states, which are behind them, or behind the input `aux_behind`; where `aux_if` is an
     expression over the parameters there are such only where it holds. parameters: the inputs that are learned. starts:
     {input: how its variable starts where the operator itself knows, as MXNet's JSON text of an initialiser}. outputs:
-    names of all outputs, hidden ones too; ("output",) with `count` set when their number is an expression over the parameters, `numbered` when a single
-    one is output0. visible: number or expression. named: whether monitors are told an only input by its name, as
-    MXNet's of operators that list names; else as input0. unwatched: outputs that they are told only where those are
-    visible, for MXNet has no such hidden ones. expr: of an elementwise or broadcast operator; a dict {parameter:
-    {value: expression}} selects by a parameter's value. grad: {input: formula}, the name of a rule, "none" (no gradient
-    flows), "refused" (there is none, as in MXNet, and one that is asked for is an error), or None (that of `expr`, else
-    of the decomposition, else there is none). rules: role -> name of a rule, defaults of the kind filled in;
-    family: the folder of compiler/operators/ where they are.
+    names of all outputs, hidden ones too; ("output",) with `count` set when their number is an expression over the
+    parameters, `numbered` when a single one is output0. visible: number or expression. named: whether monitors are
+    told an only input by its name, as MXNet's of operators that list names; else as input0. unwatched: outputs that
+    they are told only where those are visible, for MXNet has no such hidden ones. expr: of an elementwise or broadcast
+    operator; a dict {parameter: {value: expression}} selects by a parameter's value. grad: {input: formula}, the name
+    of a rule, "none" (no gradient flows), "refused" (there is none, as in MXNet, and one that is asked for is an
+    error), or None (that of `expr`, else of the decomposition, else there is none). rules: role -> name of a rule,
+    defaults of the kind filled in; family: the folder of compiler/operators/ where they are.
     update: the lines of an operator that changes arrays in place (updates.py), {} of others; many: the name of the one
     that it applies to several weights, inputs_of_one: how many inputs each weight has, common: how many of the last
     ones are there once for all, behind them. doc: one line for its function's help.

@@ -36,7 +36,7 @@ HOMES: dict[str, Home] = {
     "decompose": Home("graph", ("builder", "node", "inputs", "options")),
     "grad": Home("graph", ("g",)),
     "aux_update": Home("graph", ("g",)),
-    "subgraph": Home("graph", ("params", "subgraphs")),
+    "subgraph": Home("shape", ("params", "subgraphs")),
     "index": Home("kernel", ("c", "params", "index")),
     "window": Home("kernel", ("c", "params")),
     "call": Home("kernel", ("c", "params")),

@@ -82,8 +82,8 @@ def calibrate_entropy(params: Params, inputs: Arrays, is_train: bool, rng: Draws
     """The threshold from which on numbers are best cut off, and how far the distribution is off then.
 
     For each threshold, from `num_quantized_bins` bins in the middle up to all: what is cut off is added to the
-    outermost bins (p), and the bins between are merged to `num_quantized_bins`, each spread again over those of its
-    bins that have something (q; the first bin is left out, as in MXNet). The best threshold has the least relative entropy
+    outermost bins (p). The bins between are merged to `num_quantized_bins`, each spread again over those of its bins
+    that have something (q; the first bin is left out, as in MXNet). The best threshold has the least relative entropy
     sum p log(p / q), empty bins given a little of the others. Sums are of float32, one after the other.
     """
     hist, edges = (a.astype(np.float32) for a in inputs)

@@ -6,12 +6,10 @@ rounding to 8 bits. What depends on weights and stated ranges alone is computed 
 """
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import prod
 
-from mxc.compiler.error import MXNetError
-from mxc.compiler.graph.building import as_dtype, as_shape, filled, other_axes
-from mxc.compiler.graph.graph import Entry, Graph, GraphBuilder, Node
+from mxc.compiler.graph.building import as_dtype, as_shape, other_axes
+from mxc.compiler.graph.graph import Entry, GraphBuilder, Node
 from mxc.compiler.graph.options import Options
 from mxc.compiler.operators.convolution.shape import geometry
 from mxc.compiler.operators.quantization.graph import (
@@ -25,20 +23,17 @@ from mxc.compiler.operators.quantization.graph import (
     times,
 )
 from mxc.compiler.operators.quantization.shape import calibrated
-from mxc.compiler.operators.quantized.shape import fused_type, last_activation
-from mxc.compiler.ops.operator import Params
 
 BELOW_INT32 = 2147483520.0  # the largest number of float32 below 2^31
 EXACT_FLOAT32 = 2**24  # whole numbers up to it are exact in float32
 LARGEST_PRODUCT = 255 * 128  # of numbers of 8 bits
-LARGEST_BIAS = 2.0**30  # of a bias in the scale of its sums
 
 
-def _span(builder: GraphBuilder, span: tuple[float, float]) -> list[Entry]:
+def stated(builder: GraphBuilder, span: tuple[float, float]) -> list[Entry]:
     return [number(builder, value) for value in span]
 
 
-def _int32_range(builder: GraphBuilder, dtype: str, data: Entry, weight: Entry) -> list[Entry]:
+def int32_range(builder: GraphBuilder, dtype: str, data: Entry, weight: Entry) -> list[Entry]:
     """The range of sums of products, of the largest absolute numbers of data of `dtype` and an int8 weight."""
     units = builder.make("broadcast_mul", builder.make("_div_scalar", data, scalar=FULL[dtype]),
                          builder.make("_div_scalar", weight, scalar=FULL["int8"]))
@@ -46,18 +41,18 @@ def _int32_range(builder: GraphBuilder, dtype: str, data: Entry, weight: Entry) 
     return [builder.make("negative", most), most]
 
 
-def _along_filters(builder: GraphBuilder, vector: Entry, ndim: int) -> Entry:
+def along_filters(builder: GraphBuilder, vector: Entry, ndim: int) -> Entry:
     return as_shape(builder, vector, (1, prod(builder.shape(vector)), *(1,) * (ndim - 2)))
 
 
-def _convolved(builder: GraphBuilder, node: Node, data: Entry, weight: Entry) -> Entry:
+def convolved(builder: GraphBuilder, node: Node, data: Entry, weight: Entry) -> Entry:
     """Sums of products in int32, without a bias."""
     g = geometry(node.params)
     return builder.make("_mxc_int8_convolution", data, weight, name=node.name, kernel=g.kernel, stride=g.stride,
                         dilate=g.dilate, pad=g.pad, num_filter=node.params.num_filter, num_group=g.groups)
 
 
-def _multiplied(builder: GraphBuilder, node: Node, data: Entry, weight: Entry) -> Entry:
+def multiplied(builder: GraphBuilder, node: Node, data: Entry, weight: Entry) -> Entry:
     """Rows times rows in int32, as FullyConnected has them."""
     shape = builder.shape(data)
     rows = shape[0] if node.params.flatten else prod(shape[:-1])
@@ -121,7 +116,7 @@ def _by_quads(builder: GraphBuilder, node: Node, data: Entry, weight: Entry, opt
         total = builder.make("sum", as_dtype(builder, weight, "int32"),
                              axis=other_axes(len(builder.shape(weight)), 0))
         excess = builder.make("_mul_scalar", total, scalar=128)
-        made = builder.make("broadcast_sub", made, _along_filters(builder, excess, 4))
+        made = builder.make("broadcast_sub", made, along_filters(builder, excess, 4))
     return made
 
 
@@ -150,29 +145,29 @@ def int8_product(builder: GraphBuilder, node: Node, inputs: list[Entry], options
 def quantized_conv(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry]:
     """Sums in int32, the bias added to them as it is. The range is that of int8 data also where they are uint8."""
     data, weight, *rest = inputs
-    out = _convolved(builder, node, data, weight)
+    out = convolved(builder, node, data, weight)
     if not node.params.no_bias:
         bias = as_dtype(builder, rest.pop(0), "int32")
-        out = builder.make("broadcast_add", out, _along_filters(builder, bias, len(builder.shape(out))))
+        out = builder.make("broadcast_add", out, along_filters(builder, bias, len(builder.shape(out))))
     ends = [largest(builder, *rest[:2]), largest(builder, *rest[2:4])]
-    return [out, *_int32_range(builder, "int8", *ends)]
+    return [out, *int32_range(builder, "int8", *ends)]
 
 
 def quantized_fully_connected(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry]:
     """Sums in int32, the bias brought to their scale and cut to whole numbers."""
     data, weight, *rest = inputs
-    out, dtype = _multiplied(builder, node, data, weight), builder.dtype(data)
+    out, dtype = multiplied(builder, node, data, weight), builder.dtype(data)
     if not node.params.no_bias:
         bias = rest.pop(0)
         unit = builder.make("broadcast_mul", scale(builder, dtype, *rest[:2]), scale(builder, "int8", *rest[2:4]))
         unit = builder.make("broadcast_div", unit, scale(builder, "int8", *rest[4:6]))
         cut = as_dtype(builder, builder.make("trunc", times(builder, as_shape(builder, bias, (node.params.num_hidden,)),
                                                             unit)), "int32")
-        out = builder.make("broadcast_add", out, _last(builder, cut, out))
-    return [out, *_int32_range(builder, dtype, largest(builder, *rest[:2]), largest(builder, *rest[2:4]))]
+        out = builder.make("broadcast_add", out, along_last(builder, cut, out))
+    return [out, *int32_range(builder, dtype, largest(builder, *rest[:2]), largest(builder, *rest[2:4]))]
 
 
-def _last(builder: GraphBuilder, vector: Entry, out: Entry) -> Entry:
+def along_last(builder: GraphBuilder, vector: Entry, out: Entry) -> Entry:
     """A vector along the last axis of `out`."""
     ndim = len(builder.shape(out))
     return as_shape(builder, vector, (*(1,) * (ndim - 1), prod(builder.shape(vector))))
@@ -210,6 +205,12 @@ def quantized_concat(builder: GraphBuilder, node: Node, inputs: list[Entry], opt
     return [builder.make("Concat", *parts, name=node.name, num_args=len(parts), dim=params.dim), low, high]
 
 
+def whole_numbers(builder: GraphBuilder, x: Entry) -> Entry:
+    """`x` rounded, in int32."""
+    kept = builder.make("clip", builder.make("_mxc_round", x), a_min=-INT32_LEVELS, a_max=BELOW_INT32)
+    return as_dtype(builder, kept, "int32")
+
+
 def quantized_elemwise_add(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry]:
     """Both in the scale of the sum. Where one is uint8 and the other int8 that one is rounded to int8 first."""
     sides, spans, span = inputs[:2], (inputs[2:4], inputs[4:6]), calibrated(node.params)
@@ -228,8 +229,8 @@ def quantized_elemwise_add(builder: GraphBuilder, node: Node, inputs: list[Entry
         parts.append(part)
     total = builder.make("elemwise_add", *parts, name=node.name)
     if span:
-        return [saturated(builder, total, dtype), *_span(builder, span)]
-    return [_whole(builder, total), builder.make("negative", most), most]
+        return [saturated(builder, total, dtype), *stated(builder, span)]
+    return [whole_numbers(builder, total), builder.make("negative", most), most]
 
 
 def quantized_elemwise_mul(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry]:
@@ -244,11 +245,11 @@ def quantized_elemwise_mul(builder: GraphBuilder, node: Node, inputs: list[Entry
         return [times(builder, product, unit)]
     if span is None:
         most = [largest(builder, *ends[:2]), largest(builder, *ends[2:])]
-        return [product, *_int32_range(builder, "int8", *most)]
-    target = scale(builder, "int8", *_span(builder, span))
+        return [product, *int32_range(builder, "int8", *most)]
+    target = scale(builder, "int8", *stated(builder, span))
     factor = builder.make("broadcast_div", builder.make("broadcast_div", target, left), right)
     cut = as_dtype(builder, builder.make("trunc", times(builder, product, factor)), "int32")
-    return [as_dtype(builder, cut, "int8"), *_span(builder, span)]
+    return [as_dtype(builder, cut, "int8"), *stated(builder, span)]
 
 
 def quantized_batch_norm(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry]:
@@ -259,7 +260,7 @@ def quantized_batch_norm(builder: GraphBuilder, node: Node, inputs: list[Entry],
     x = as_dtype(builder, data, "float32")
     if builder.dtype(data) == "uint8":
         x = builder.make("floor", builder.make("_div_scalar", x, scalar=2.0))
-    target, source = scale(builder, "int8", *_span(builder, span)), scale(builder, "int8", *ends)
+    target, source = scale(builder, "int8", *stated(builder, span)), scale(builder, "int8", *ends)
     deviation = builder.make("sqrt", builder.make("_plus_scalar", variance, scalar=eps))
     factor = builder.make("elemwise_div", gamma, deviation)
     shift = builder.make("elemwise_sub", beta, builder.make("elemwise_mul", mean, factor))
@@ -271,234 +272,10 @@ def quantized_batch_norm(builder: GraphBuilder, node: Node, inputs: list[Entry],
     one = builder.make("sqrt", builder.make("_plus_scalar", number(builder, 1), scalar=eps))
     x = builder.make("broadcast_add", builder.make("broadcast_div", x, as_shape(builder, one, (1,) * len(shape))),
                      as_shape(builder, shift, along))
-    return [saturated(builder, x, "int8", node.name), *_span(builder, span)]
+    return [saturated(builder, x, "int8", node.name), *stated(builder, span)]
 
 
 def quantized_embedding(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry]:
     """Rows of the weight, and its range."""
     plain = {**node.params, "dtype": "int8"}
     return [builder.make("Embedding", *inputs[:2], name=node.name, **plain), *inputs[2:]]
-
-
-# --- layers that stand for a subgraph
-
-
-def _activation(node: Node) -> dict[str, object]:
-    """What the parameters of a fused layer have of an operator that follows it in its subgraph."""
-    assert node.op is not None
-    params = node.params
-    if node.op.name == "clip":
-        return {"act_type": "clip", "a_min": params.a_min, "a_max": params.a_max}
-    if node.op.name == "LeakyReLU" and params.act_type in ("leaky", "gelu"):
-        return {"act_type": params.act_type, "slope": params.slope}
-    if node.op.name == "Activation":
-        return {"act_type": params.act_type}
-    if node.op.name in ("square", "sqrt", "exp", "abs", "relu"):
-        return {"act_type": node.op.name}
-    raise MXNetError(f"its subgraph has the operator {node.op.name}, which cannot follow there")
-
-
-def _inner(subgraphs: Sequence[Graph], first: str) -> list[Node]:
-    """The operators of the one subgraph of a fused layer, in order. Raises MXNetError where it has no such layer."""
-    if len(subgraphs) != 1:
-        raise MXNetError(f"expected one subgraph, got {len(subgraphs)}")
-    nodes = [node for node in subgraphs[0].nodes if node.op is not None]
-    if not nodes or nodes[0].op is None or nodes[0].op.name != first:
-        raise MXNetError(f"expected a subgraph that begins with {first}, got "
-                         f"{', '.join(node.op.name for node in nodes if node.op) or 'nothing'}")
-    return nodes
-
-
-def fused_conv_inner(params: Params, subgraphs: Sequence[Graph]) -> dict[str, object]:
-    """The parameters of the convolution, the BatchNorm and the activation in its subgraph."""
-    conv, *rest = _inner(subgraphs, "Convolution")
-    names = ("kernel", "stride", "dilate", "pad", "num_filter", "num_group", "no_bias", "layout")
-    found: dict[str, object] = {name: conv.params[name] for name in names}
-    for node in rest:
-        assert node.op is not None
-        if node.op.name == "BatchNorm":
-            found |= {"eps": node.params.eps, "fix_gamma": node.params.fix_gamma}
-        elif node.op.name not in ("elemwise_add", "_plus"):
-            found |= _activation(node)
-    return found
-
-
-def fused_fully_connected_inner(params: Params, subgraphs: Sequence[Graph]) -> dict[str, object]:
-    """The parameters of the product and the activation in its subgraph."""
-    product, *rest = _inner(subgraphs, "FullyConnected")
-    found = {name: product.params[name] for name in ("num_hidden", "no_bias", "flatten")}
-    for node in rest:
-        found |= _activation(node)
-    return found
-
-
-def _activated(builder: GraphBuilder, params: Params, x: Entry) -> Entry:
-    kind = params.act_type
-    if kind == "clip":
-        return builder.make("clip", x, a_min=params.a_min, a_max=params.a_max)
-    if kind in ("leaky", "gelu"):
-        return builder.make("LeakyReLU", x, act_type=kind, slope=params.slope)
-    if kind in ("square", "sqrt", "exp", "abs", "relu"):
-        return builder.make(kind, x)
-    return builder.make("Activation", x, act_type=kind)
-
-
-def _activated_in(builder: GraphBuilder, params: Params, x: Entry, kind: str | None, target: Entry) -> Entry:
-    """The activation of `x`, in the scale `target`."""
-    if kind == "relu":
-        return builder.make("relu", x)
-    if not kind:
-        return x
-    return times(builder, _activated(builder, params, builder.make("broadcast_div", x, target)), target)
-
-
-def _whole(builder: GraphBuilder, x: Entry) -> Entry:
-    """`x` rounded, in int32."""
-    kept = builder.make("clip", builder.make("_mxc_round", x), a_min=-INT32_LEVELS, a_max=BELOW_INT32)
-    return as_dtype(builder, kept, "int32")
-
-
-def _quantized_result(builder: GraphBuilder, params: Params, x: Entry, kind: str | None, target: Entry, into: str,
-                      ) -> Entry:
-    """`x`, in the scale `target`, after the activation: in `into`."""
-    return saturated(builder, _activated_in(builder, params, x, kind, target), into)
-
-
-def _scales(builder: GraphBuilder, ranges: Entry, bias: Entry | None, unit: Entry) -> Entry:
-    """The scale of each filter's weights. Where these are so small that the bias would not fit beside them it is as
-    large as it may be; of a filter of zeros it is 1 where there is no bias."""
-    least = number(builder, 1.2e-38)  # the smallest normal number of float32
-    factor = builder.make("_rdiv_scalar", builder.make("broadcast_maximum", ranges, least), scalar=LEVELS["int8"])
-    if bias is None:
-        return factor
-    size = builder.make("broadcast_maximum", times(builder, builder.make("abs", bias), unit), least)
-    most = builder.make("_rdiv_scalar", size, scalar=LARGEST_BIAS)
-    return builder.make("broadcast_minimum", factor, most)
-
-
-def _whole_bias(builder: GraphBuilder, bias: Entry, scales: Entry, unit: Entry) -> Entry:
-    """The bias in the scale of the sums, in int32."""
-    real = builder.make("broadcast_mul", bias, builder.make("broadcast_mul", scales, unit))
-    return as_dtype(builder, builder.make("_mxc_round", real), "int32")
-
-
-def _folded(builder: GraphBuilder, node: Node, weight: Entry, bias: Entry | None, vectors: list[Entry],
-            ) -> tuple[Entry, Entry]:
-    """The weight and the bias with a BatchNorm in them."""
-    gamma, beta, mean, variance = vectors
-    if node.params.fix_gamma:
-        gamma = filled(builder, builder.shape(gamma), 1.0, "float32")
-    gamma, variance = (as_dtype(builder, entry, "float64") for entry in (gamma, variance))  # as MXNet computes it
-    deviation = builder.make("sqrt", builder.make("_plus_scalar", variance, scalar=node.params.eps))
-    factor = as_dtype(builder, builder.make("elemwise_div", gamma, deviation), "float32")
-    shift = builder.make("elemwise_sub", beta, builder.make("elemwise_mul", mean, factor))
-    if bias is not None:
-        shift = builder.make("elemwise_add", shift, builder.make("elemwise_mul", bias, factor))
-    return times(builder, weight, _rows(builder, factor, weight)), shift
-
-
-def _rows(builder: GraphBuilder, vector: Entry, weight: Entry) -> Entry:
-    """A vector along the first axis of a weight."""
-    return as_shape(builder, vector, (prod(builder.shape(vector)), *(1,) * (len(builder.shape(weight)) - 1)))
-
-
-def fused_conv(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry]:
-    """A convolution with what follows it: BatchNorm in its weights, a sum, an activation. Quantized, the weights of
-    each filter have a range of their own, or all one where no range is stated for the results."""
-    params = node.params
-    data, weight, *rest = inputs
-    bias = None if params.no_bias else rest.pop(0)
-    if params.with_bn:
-        weight, bias = _folded(builder, node, weight, bias, rest[:4])
-        del rest[:4]
-    added = rest.pop(0) if params.with_sum else None
-    last, ndim = last_activation(params), len(builder.shape(data))
-    if not params.quantized:
-        return [_plain_conv(builder, node, data, weight, bias, added, last)]
-    span, dtype = calibrated(params), builder.dtype(data)
-    unit = scale(builder, dtype, *rest[:2])
-    size = builder.make("abs", weight)
-    axes = other_axes(ndim, 0) if span else tuple(range(ndim))
-    ranges = as_shape(builder, builder.make("max", size, axis=axes), (params.num_filter if span else 1,))
-    scales = _scales(builder, ranges, bias if span else None, unit)
-    whole = saturated(builder, times(builder, weight, _rows(builder, scales, weight)), "int8")
-    sums = _convolved(builder, node, data, whole)
-    if bias is not None:
-        more = _whole_bias(builder, bias, scales, unit)
-        sums = builder.make("broadcast_add", sums, _along_filters(builder, more, ndim))
-    if span is None:
-        ends = _int32_range(builder, dtype, largest(builder, *rest[:2]), ranges)
-        x, target = as_dtype(builder, sums, "float32"), builder.make("broadcast_mul", unit, scales)
-        if added is not None:
-            share = builder.make("broadcast_div", target, scale(builder, builder.dtype(added), *rest[2:4]))
-            x = builder.make("elemwise_add", x, times(builder, added, share))
-        elif last in (None, "relu"):
-            return [builder.make("relu", sums) if last else sums, *ends]
-        return [_whole(builder, _activated_in(builder, params, x, last, target)), *ends]
-    made = fused_type(params, last)
-    target = scale(builder, made, *_span(builder, span))
-    factor = builder.make("broadcast_div", builder.make("broadcast_div", target, unit), scales)
-    x = times(builder, sums, _along_filters(builder, factor, ndim))
-    into = made
-    if added is not None:
-        into = builder.dtype(added)
-        share = builder.make("broadcast_div", target, scale(builder, into, *rest[2:4]))
-        x = builder.make("elemwise_add", x, times(builder, added, share))
-    out = _quantized_result(builder, params, x, last, target, into)
-    return [as_dtype(builder, out, made), *_span(builder, span)]
-
-
-def _plain_conv(builder: GraphBuilder, node: Node, data: Entry, weight: Entry, bias: Entry | None,
-                added: Entry | None, last: str | None) -> Entry:
-    """The layer in float32."""
-    params, g = node.params, geometry(node.params)
-    entries = [data, weight, *([] if bias is None else [bias])]
-    x = builder.make("Convolution", *entries, name=node.name, kernel=g.kernel, stride=g.stride, dilate=g.dilate,
-                     pad=g.pad, num_filter=params.num_filter, num_group=g.groups, no_bias=bias is None)
-    if added is not None:
-        if params.with_act or params.with_relu:
-            x = _activated(builder, params, x)
-        x = builder.make("elemwise_add", x, added)
-    return _activated(builder, params, x) if last else x
-
-
-def fused_fully_connected(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry]:
-    """A product with the activation that follows it."""
-    params = node.params
-    data, weight, *rest = inputs
-    bias = None if params.no_bias else rest.pop(0)
-    kind = params.act_type if params.with_eltwise else None
-    if not params.quantized:
-        entries = [data, weight, *([] if bias is None else [bias])]
-        x = builder.make("FullyConnected", *entries, name=node.name, num_hidden=params.num_hidden,
-                         no_bias=bias is None, flatten=params.flatten)
-        return [_activated(builder, params, x) if kind else x]
-    dtype, span = builder.dtype(data), calibrated(params)
-    unit = scale(builder, dtype, *rest[:2])
-    bias = None if bias is None else as_shape(builder, bias, (params.num_hidden,))
-    if params.channel_wise_quantize:
-        ranges = builder.make("max", builder.make("abs", weight), axis=(1,))
-        scales = _scales(builder, ranges, bias, unit)
-        weight = saturated(builder, times(builder, weight, _rows(builder, scales, weight)), "int8")
-        more = None if bias is None else _whole_bias(builder, bias, scales, unit)
-    else:
-        scales, more = scale(builder, "int8", *rest[2:4]), None
-        if bias is not None:
-            ratio = builder.make("broadcast_mul", unit, scales)
-            ratio = builder.make("broadcast_div", ratio, scale(builder, "int8", *rest[4:6]))
-            more = as_dtype(builder, builder.make("_mxc_round", times(builder, bias, ratio)), "int32")
-    sums = _multiplied(builder, node, data, weight)
-    if more is not None:
-        sums = builder.make("broadcast_add", sums, _last(builder, more, sums))
-    if params.enable_float_output:
-        back = builder.make("broadcast_div", builder.make("reciprocal", unit), scales)
-        x = times(builder, sums, _last(builder, back, sums))
-        return [_activated(builder, params, x) if kind else x]
-    if span is None:
-        ends = _int32_range(builder, dtype, largest(builder, *rest[:2]), largest(builder, *rest[2:4]))
-        return [builder.make("relu", sums) if kind == "relu" else sums, *ends]
-    made = fused_type(params, kind)
-    target = scale(builder, made, *_span(builder, span))
-    factor = builder.make("broadcast_div", builder.make("broadcast_div", target, unit), scales)
-    x = times(builder, sums, _last(builder, factor, sums))
-    return [_quantized_result(builder, params, x, kind, target, made), *_span(builder, span)]

@@ -15,7 +15,6 @@ from mxc.compiler.operators.quantization.reference import (
     saturated,
 )
 from mxc.compiler.operators.quantization.shape import calibrated
-from mxc.compiler.operators.quantized.shape import fused_type, last_activation
 from mxc.compiler.ops.operator import Params
 from mxc.compiler.ops.philox import Draws
 
@@ -26,34 +25,34 @@ def scale(dtype: str, low: np.ndarray | float, high: np.ndarray | float) -> Numb
         return LEVELS[dtype] / largest(low, high)
 
 
-def _name(array: np.ndarray) -> str:
+def name_of(array: np.ndarray) -> str:
     return array.dtype.name
 
 
-def _convolved(params: Params, data: np.ndarray, weight: np.ndarray) -> np.ndarray:
+def convolved(params: Params, data: np.ndarray, weight: np.ndarray) -> np.ndarray:
     """Exact sums: float64 holds whole numbers up to 2^53."""
     arrays = [data.astype(np.float64), weight.astype(np.float64)]
     plain = {k: params[k] for k in ("kernel", "stride", "dilate", "pad", "num_filter", "num_group")}
     return run_plain("Convolution", Params(plain), arrays, False, Draws(), no_bias=True)[0].astype(np.int64)
 
 
-def _multiplied(params: Params, data: np.ndarray, weight: np.ndarray) -> np.ndarray:
+def multiplied(params: Params, data: np.ndarray, weight: np.ndarray) -> np.ndarray:
     rows = data.reshape(len(data), -1) if params.flatten else data
     return rows.astype(np.int64) @ weight.astype(np.int64).T
 
 
-def _along_filters(vector: np.ndarray, ndim: int) -> np.ndarray:
+def along_filters(vector: np.ndarray, ndim: int) -> np.ndarray:
     return vector.reshape(1, -1, *(1,) * (ndim - 2))
 
 
-def _int32_range(data: np.ndarray | str, data_range: Number, weight_range: Number) -> Arrays:
+def int32_range(data: np.ndarray | str, data_range: Number, weight_range: Number) -> Arrays:
     most = INT32_LEVELS * (data_range / FULL[str(data)] * (weight_range / FULL["int8"]))
     return numbers(-most, most)
 
 
 def int8_convolution(params: Params, inputs: Arrays, is_train: bool, rng: Draws) -> Arrays:
     """Exact sums of products."""
-    return [_convolved(params, *inputs)]
+    return [convolved(params, *inputs)]
 
 
 def quad_convolution(params: Params, inputs: Arrays, is_train: bool, rng: Draws) -> Arrays:
@@ -76,28 +75,28 @@ def int8_product(params: Params, inputs: Arrays, is_train: bool, rng: Draws) -> 
 def quantized_conv(params: Params, inputs: Arrays, is_train: bool, rng: Draws) -> Arrays:
     """Sums in int32, the bias added to them as it is. The range is that of int8 data also where they are uint8."""
     data, weight, *rest = inputs
-    out = _convolved(params, data, weight)
+    out = convolved(params, data, weight)
     if not params.no_bias:
-        out = out + _along_filters(rest.pop(0).astype(np.int64), out.ndim)
-    return [out, *_int32_range("int8", largest(*rest[:2]), largest(*rest[2:4]))]
+        out = out + along_filters(rest.pop(0).astype(np.int64), out.ndim)
+    return [out, *int32_range("int8", largest(*rest[:2]), largest(*rest[2:4]))]
 
 
 def quantized_fully_connected(params: Params, inputs: Arrays, is_train: bool, rng: Draws) -> Arrays:
     """Sums in int32, the bias brought to their scale and cut to whole numbers."""
     data, weight, *rest = inputs
-    out = _multiplied(params, data, weight)
+    out = multiplied(params, data, weight)
     bias = None if params.no_bias else rest.pop(0)
     if bias is not None:
-        unit = scale(_name(data), *rest[:2]) * scale("int8", *rest[2:4]) / scale("int8", *rest[4:6])
+        unit = scale(name_of(data), *rest[:2]) * scale("int8", *rest[2:4]) / scale("int8", *rest[4:6])
         out = out + np.trunc(bias * unit).astype(np.int64)
-    return [out, *_int32_range(_name(data), largest(*rest[:2]), largest(*rest[2:4]))]
+    return [out, *int32_range(name_of(data), largest(*rest[:2]), largest(*rest[2:4]))]
 
 
 def quantized_pooling(params: Params, inputs: Arrays, is_train: bool, rng: Draws) -> Arrays:
     """Means are rounded, halves to the even number."""
     data, *ends = inputs
     (out,) = run_plain("Pooling", params, [data.astype(np.float32)], is_train, rng)
-    return [saturated(out, _name(data)), *ends]
+    return [saturated(out, name_of(data)), *ends]
 
 
 def quantized_flatten(params: Params, inputs: Arrays, is_train: bool, rng: Draws) -> Arrays:
@@ -114,18 +113,18 @@ def quantized_concat(params: Params, inputs: Arrays, is_train: bool, rng: Draws)
     """Arrays brought to the widest range."""
     arrays, ends = inputs[:params.num_args], inputs[params.num_args:]
     low, high = min(e[0] for e in ends[::2]), max(e[0] for e in ends[1::2])
-    dtype = "int8" if any(_name(a) == "int8" for a in arrays) else "uint8"
+    dtype = "int8" if any(name_of(a) == "int8" for a in arrays) else "uint8"
     target, parts = scale(dtype, low, high), []
     for array, least, most in zip(arrays, ends[::2], ends[1::2], strict=True):
-        same = _name(array) == dtype and (least[0], most[0]) == (low, high)
-        parts.append(array if same else saturated(array * (target / scale(_name(array), least, most)), dtype))
+        same = name_of(array) == dtype and (least[0], most[0]) == (low, high)
+        parts.append(array if same else saturated(array * (target / scale(name_of(array), least, most)), dtype))
     return [np.concatenate(parts, params.dim), *numbers(low, high)]
 
 
 def quantized_elemwise_add(params: Params, inputs: Arrays, is_train: bool, rng: Draws) -> Arrays:
     """Both in the scale of the sum. Where one is uint8 and the other int8 that one is rounded to int8 first."""
     sides, spans = inputs[:2], (inputs[2:4], inputs[4:6])
-    given, span = [_name(a) for a in sides], calibrated(params)
+    given, span = [name_of(a) for a in sides], calibrated(params)
     most = largest(*span) if span else largest(*spans[0]) + largest(*spans[1])
     dtype = "int32" if span is None else "int8" if "int8" in given else "uint8"
     levels = INT32_LEVELS if span is None else LEVELS[dtype]
@@ -147,7 +146,7 @@ def quantized_elemwise_mul(params: Params, inputs: Arrays, is_train: bool, rng: 
     if params.enable_float_output:
         return [product * (Number(1) / (left * right))]
     if span is None:
-        return [product, *_int32_range("int8", largest(*ends[:2]), largest(*ends[2:]))]
+        return [product, *int32_range("int8", largest(*ends[:2]), largest(*ends[2:]))]
     cut = np.trunc(product.astype(np.float32) * (scale("int8", *span) / left / right))
     return [cut.astype(np.int64).astype(np.int8), *numbers(*span)]
 
@@ -172,114 +171,3 @@ def quantized_embedding(params: Params, inputs: Arrays, is_train: bool, rng: Dra
     data, weight, *ends = inputs
     plain = Params({k: params[k] for k in ("input_dim", "output_dim", "dtype", "sparse_grad")})
     return [run_plain("Embedding", plain, [data, weight], is_train, rng)[0], *ends]
-
-
-# --- layers that stand for a subgraph
-
-
-def activated(params: Params, x: np.ndarray) -> np.ndarray:
-    """The activation of a fused layer's numbers."""
-    kind = params.act_type
-    if kind == "clip":
-        return np.clip(x, params.a_min, params.a_max)
-    if kind == "leaky":
-        return np.where(x > 0, x, x * Number(params.slope))
-    name = "LeakyReLU" if kind == "gelu" else "Activation"
-    return run_plain(name, Params({"act_type": kind, "slope": 0.25, "lower_bound": 0.125, "upper_bound": 0.334}
-                                  if kind == "gelu" else {"act_type": kind}), [x], False, Draws())[0].astype(np.float32)
-
-
-def _limited(bias: np.ndarray | None, factor: np.ndarray, unit: Number) -> np.ndarray:
-    """Scales of weights that are so small that the bias would not fit: as much as it does."""
-    if bias is None:
-        return np.where(np.isfinite(factor), factor, 1).astype(np.float32)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        most = np.where(bias == 0, np.float32(1), Number(2**30) / (np.abs(bias) * unit))
-        return np.where(np.isfinite(factor), np.where(bias == 0, factor, np.minimum(factor, most)), most,
-                        ).astype(np.float32)
-
-
-def fused_conv(params: Params, inputs: Arrays, is_train: bool, rng: Draws) -> Arrays:
-    """A convolution with what follows it: BatchNorm in its weights, a sum, an activation. Quantized, the weights of
-    each filter have a range of their own, or all one where no range is stated for the results."""
-    data, weight, *rest = inputs
-    bias = None if params.no_bias else rest.pop(0)
-    if params.with_bn:
-        gamma, beta, mean, variance = rest[:4]
-        del rest[:4]
-        gamma = np.ones_like(gamma) if params.fix_gamma else gamma
-        factor = (gamma / np.sqrt(variance.astype(np.float64) + params.eps)).astype(np.float32)
-        weight = weight * factor.reshape(-1, *(1,) * (weight.ndim - 1))
-        bias = beta - mean * factor + (0 if bias is None else bias * factor)
-    added = rest.pop(0) if params.with_sum else None
-    last = last_activation(params)
-    if not params.quantized:
-        plain = Params({k: params[k] for k in ("kernel", "stride", "dilate", "pad", "num_filter", "num_group")})
-        (x,) = run_plain("Convolution", plain, [data, weight], is_train, rng, no_bias=True)
-        x = x if bias is None else x + _along_filters(bias, x.ndim)
-        x = activated(params, x) if params.with_sum and (params.with_act or params.with_relu) else x
-        x = x if added is None else x + added
-        return [activated(params, x) if last else x]
-    span, unit = calibrated(params), scale(_name(data), *rest[:2])
-    ranges = np.abs(weight).reshape(len(weight), -1).max(1)
-    ranges = ranges if span else np.full_like(ranges, ranges.max())
-    with np.errstate(divide="ignore"):
-        scales = _limited(bias, (LEVELS["int8"] / ranges).astype(np.float32), unit)
-    whole = saturated(weight * scales.reshape(-1, *(1,) * (weight.ndim - 1)), "int8")
-    sums = _convolved(params, data, whole)
-    if bias is not None:
-        sums = sums + _along_filters(np.rint(bias * (scales * unit)).astype(np.int64), sums.ndim)
-    if span is None:
-        ends = _int32_range(_name(data), largest(*rest[:2]), Number(ranges.max()))
-        x, target = sums.astype(np.float32), unit * scales[0]
-        if added is not None:
-            x = x + added.astype(np.float32) * (target / scale(_name(added), *rest[2:4]))
-        elif last in (None, "relu"):
-            return [np.maximum(sums, 0) if last else sums, *ends]
-        x = np.maximum(x, 0) if last == "relu" else activated(params, x / target) * target if last else x
-        return [np.clip(np.rint(x), -2.0**31, 2.0**31 - 128).astype(np.int64), *ends]
-    dtype = fused_type(params, last)
-    target = scale(dtype, *span)
-    x = sums.astype(np.float32) * _along_filters((target / unit / scales).astype(np.float32), sums.ndim)
-    if added is not None:
-        x = x + added.astype(np.float32) * (target / scale(_name(added), *rest[2:4]))
-    if last:
-        x = np.maximum(x, 0) if last == "relu" else activated(params, x / target) * target
-    into = dtype if added is None else _name(added)
-    return [saturated(x, into).view(dtype), *numbers(*span)]
-
-
-def fused_fully_connected(params: Params, inputs: Arrays, is_train: bool, rng: Draws) -> Arrays:
-    """A product with the activation that follows it."""
-    data, weight, *rest = inputs
-    bias = None if params.no_bias else rest.pop(0)
-    act = params.with_eltwise
-    if not params.quantized:
-        rows = data.reshape(len(data), -1) if params.flatten else data
-        x = rows.astype(np.float64) @ weight.T.astype(np.float64) + (0 if bias is None else bias)
-        x = x.astype(np.float32)
-        return [activated(params, x) if act else x]
-    unit = scale(_name(data), *rest[:2])
-    if params.channel_wise_quantize:
-        with np.errstate(divide="ignore"):
-            scales = _limited(bias, LEVELS["int8"] / np.abs(weight).max(1), unit)
-        weight = saturated(weight * scales[:, None], "int8")
-        more = 0 if bias is None else np.rint(bias * (scales * unit))
-    else:
-        scales = np.asarray(scale("int8", *rest[2:4]))
-        more = 0 if bias is None else np.rint(bias * (unit * scales / scale("int8", *rest[4:6])))
-    sums = _multiplied(params, data, weight) + np.asarray(more).astype(np.int64)
-    span = calibrated(params)
-    kind = params.act_type if act else None
-    if params.enable_float_output:
-        x = sums.astype(np.float32) * (Number(1) / unit / scales)
-        return [activated(params, x) if act else x]
-    if span is None:
-        ends = _int32_range(_name(data), largest(*rest[:2]), largest(*rest[2:4]))
-        return [np.maximum(sums, 0) if kind == "relu" else sums, *ends]
-    dtype = fused_type(params, kind)
-    target = scale(dtype, *span)
-    x = sums.astype(np.float32) * (target / unit / scales)
-    if act:
-        x = np.maximum(x, 0) if kind == "relu" else activated(params, x / target) * target
-    return [saturated(x, dtype), *numbers(*span)]

@@ -12,21 +12,19 @@ from mxc.compiler.ops.dtypes import Dtypes, merge_dtypes
 from mxc.compiler.ops.operator import Params
 from mxc.compiler.ops.shapes import Shapes, merge, merge_all
 
-WITHOUT_NEGATIVE = ("relu", "sigmoid", "softrelu")  # activations whose results are uint8
 
-
-def _numbers(known: Shapes) -> Shapes:
+def numbers(known: Shapes) -> Shapes:
     return [merge(NUMBER, s) for s in known]
 
 
-def _float32(dtypes: Dtypes) -> Dtypes:
+def float32_only_of(dtypes: Dtypes) -> Dtypes:
     return [merge_dtypes([d, "float32"]) for d in dtypes]
 
 
 def _layer(rule, params: Params, ins: Shapes, outs: Shapes, count: int) -> tuple[Shapes, Shapes]:  # type: ignore[no-untyped-def]
     """The shapes of a layer whose first `count` inputs and first output are those of a plain one."""
     known, made = rule(params, ins[:count], outs[:1])
-    return [*known, *_numbers(ins[count:])], [*made, *_numbers(outs[1:])]
+    return [*known, *numbers(ins[count:])], [*made, *numbers(outs[1:])]
 
 
 def int8_convolution(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
@@ -67,8 +65,8 @@ def product_dtype(params: Params, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dt
     """Data of int8 or uint8, weight and bias of int8; int32 out."""
     count = 2 if params.no_bias else 3
     expect_dtype("data", ins[0], EIGHT_BITS)
-    return ([ins[0], *[merge_dtypes([d, "int8"]) for d in ins[1:count]], *_float32(ins[count:])],
-            [merge_dtypes([outs[0], "int32"]), *_float32(outs[1:])])
+    return ([ins[0], *[merge_dtypes([d, "int8"]) for d in ins[1:count]], *float32_only_of(ins[count:])],
+            [merge_dtypes([outs[0], "int32"]), *float32_only_of(outs[1:])])
 
 
 def quantized_pooling(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
@@ -79,14 +77,14 @@ def quantized_pooling(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes
     if data is not None and len(data) not in (4, 5):
         raise MXNetError(f"expected data of 4 or 5 axes, got {data}")
     out = outs[0] if data is None else merge(pooled(params, data), outs[0])
-    return [data, *_numbers(ins[1:])], [out, *_numbers(outs[1:])]
+    return [data, *numbers(ins[1:])], [out, *numbers(outs[1:])]
 
 
 def kept_dtype(params: Params, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
     """int8 or uint8 in, and the same out."""
     known = merge_dtypes([ins[0], outs[0]])
     expect_dtype("data", known, EIGHT_BITS)
-    return [known, *_float32(ins[1:])], [known, *_float32(outs[1:])]
+    return [known, *float32_only_of(ins[1:])], [known, *float32_only_of(outs[1:])]
 
 
 def quantized_flatten(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
@@ -97,13 +95,13 @@ def quantized_flatten(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes
         for size in data[1:]:
             rest *= size
         out = merge((data[0], rest), out)
-    return [data, *_numbers(ins[1:])], [out, *_numbers(outs[1:])]
+    return [data, *numbers(ins[1:])], [out, *numbers(outs[1:])]
 
 
 def flatten_dtype(params: Params, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
     """The first output is as the data."""
     known = merge_dtypes([ins[0], outs[0]])
-    return [known, *_float32(ins[1:])], [known, *_float32(outs[1:])]
+    return [known, *float32_only_of(ins[1:])], [known, *float32_only_of(outs[1:])]
 
 
 def quantized_act(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
@@ -116,14 +114,14 @@ def quantized_act(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Sh
 def act_dtype(params: Params, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
     """int8 or uint8 in, int8 out."""
     expect_dtype("data", ins[0], EIGHT_BITS)
-    return [ins[0], *_float32(ins[1:])], [merge_dtypes([outs[0], "int8"]), *_float32(outs[1:])]
+    return [ins[0], *float32_only_of(ins[1:])], [merge_dtypes([outs[0], "int8"]), *float32_only_of(outs[1:])]
 
 
 def quantized_concat(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
     """As Concat; the arrays are first, then all their ranges."""
     count = params.num_args
     known, made = joins.concat(params, ins[:count], outs[:1])
-    return [*known, *_numbers(ins[count:])], [*made, *_numbers(outs[1:])]
+    return [*known, *numbers(ins[count:])], [*made, *numbers(outs[1:])]
 
 
 def concat_dtype(params: Params, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
@@ -134,13 +132,13 @@ def concat_dtype(params: Params, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dty
     made = outs[0]
     if None not in arrays:
         made = merge_dtypes([made, "int8" if "int8" in arrays else "uint8"])
-    return [*arrays, *_float32(ins[params.num_args:])], [made, *_float32(outs[1:])]
+    return [*arrays, *float32_only_of(ins[params.num_args:])], [made, *float32_only_of(outs[1:])]
 
 
 def quantized_pair(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
     """Both arrays and the first output have one shape."""
     known = merge_all([*ins[:2], outs[0]])
-    return [known, known, *_numbers(ins[2:])], [known, *_numbers(outs[1:])]
+    return [known, known, *numbers(ins[2:])], [known, *numbers(outs[1:])]
 
 
 def add_dtype(params: Params, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
@@ -152,14 +150,14 @@ def add_dtype(params: Params, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes
         made = merge_dtypes([made, "int32"])
     elif None not in ins[:2]:
         made = merge_dtypes([made, "int8" if "int8" in ins[:2] else "uint8"])
-    return [*ins[:2], *_float32(ins[2:])], [made, *_float32(outs[1:])]
+    return [*ins[:2], *float32_only_of(ins[2:])], [made, *float32_only_of(outs[1:])]
 
 
 def mul_dtype(params: Params, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
     """int8 in; float32 out where that is asked for, else int8 with a range among the parameters, else int32."""
     made = "float32" if params.enable_float_output else "int8" if calibrated(params) else "int32"
-    return ([*[merge_dtypes([d, "int8"]) for d in ins[:2]], *_float32(ins[2:])],
-            [merge_dtypes([outs[0], made]), *_float32(outs[1:])])
+    return ([*[merge_dtypes([d, "int8"]) for d in ins[:2]], *float32_only_of(ins[2:])],
+            [merge_dtypes([outs[0], made]), *float32_only_of(outs[1:])])
 
 
 def quantized_batch_norm(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
@@ -168,7 +166,7 @@ def quantized_batch_norm(params: Params, ins: Shapes, outs: Shapes) -> tuple[Sha
         raise MXNetError("expected min_calib_range and max_calib_range, the range of the results; got none")
     data = merge(ins[0], outs[0])
     channels = None if data is None else (data[params.axis % len(data)],)
-    return ([data, *[merge(channels, s) for s in ins[1:5]], *_numbers(ins[5:])], [data, *_numbers(outs[1:])])
+    return ([data, *[merge(channels, s) for s in ins[1:5]], *numbers(ins[5:])], [data, *numbers(outs[1:])])
 
 
 def batch_norm_dtype(params: Params, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
@@ -184,69 +182,4 @@ def quantized_embedding(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shap
 def quantized_embedding_dtype(params: Params, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
     """A weight of int8, and so are the rows."""
     known = merge_dtypes([ins[1], outs[0], "int8"])
-    return [ins[0], known, *_float32(ins[2:])], [known, *_float32(outs[1:])]
-
-
-# --- layers that stand for a subgraph
-
-
-def fused_type(params: Params, act_type: str | None) -> str:
-    """The dtype of a fused layer's results: int32 where no range is stated, else uint8 or int8 by its activation."""
-    if calibrated(params) is None:
-        return "int32"
-    return "uint8" if act_type in WITHOUT_NEGATIVE or (act_type == "clip" and params.a_min >= 0) else "int8"
-
-
-def last_activation(params: Params) -> str | None:
-    """What the results of a fused convolution come out of."""
-    if params.with_sum:
-        return params.act_type if params.with_postsum_act or params.with_postsum_relu else None
-    return params.act_type if params.with_act or params.with_relu else None
-
-
-def fused_conv(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
-    """As Convolution; what is added has the results' shape, and the vectors of a normalisation one number a filter."""
-    count = 2 if params.no_bias else 3
-    vectors = 4 if params.with_bn else 0
-    rest = ins[count + vectors:]
-    summed = rest[:1] if params.with_sum else []
-    known, (made,) = convolutions.convolution(params, ins[:count], outs[:1])
-    made = merge(made, summed[0]) if summed else made
-    filters = [merge((params.num_filter,), s) for s in ins[count:count + vectors]]
-    return ([*known, *filters, *([made] if summed else []), *_numbers(rest[len(summed):])],
-            [made, *_numbers(outs[1:])])
-
-
-def fused_conv_dtype(params: Params, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
-    """Weights are float32; quantized, data and what is added are int8 or uint8, else float32 too."""
-    made = "float32"
-    given = list(ins)
-    count = (2 if params.no_bias else 3) + (4 if params.with_bn else 0)
-    arrays = [0, *([count] if params.with_sum else [])]
-    if params.quantized:
-        made = fused_type(params, last_activation(params))
-        for k in arrays:
-            expect_dtype("data" if k == 0 else "what is added", given[k], EIGHT_BITS)
-    kept = {k: given[k] for k in arrays} if params.quantized else {}
-    return ([kept.get(k) if k in kept else merge_dtypes([d, "float32"]) for k, d in enumerate(given)],
-            [merge_dtypes([outs[0], made]), *_float32(outs[1:])])
-
-
-def fused_fully_connected(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
-    """As FullyConnected."""
-    return quantized_fully_connected(params, ins, outs)
-
-
-def fused_fully_connected_dtype(params: Params, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
-    """float32 throughout; quantized, int8 weights of one range or float32 weights of a range for each row."""
-    if not params.quantized:
-        return _float32(ins), _float32(outs)
-    count = 2 if params.no_bias else 3
-    weights = "float32" if params.channel_wise_quantize else "int8"
-    made = "float32" if params.enable_float_output else fused_type(params, params.act_type if params.with_eltwise
-                                                                   else None)
-    expect_dtype("data", ins[0], EIGHT_BITS)
-    if params.channel_wise_quantize and made == "int32":
-        raise MXNetError("channel_wise_quantize: expected min_calib_range and max_calib_range, or enable_float_output")
-    return ([ins[0], *[merge_dtypes([d, weights]) for d in ins[1:count]], *_float32(ins[count:])],
-            [merge_dtypes([outs[0], made]), *_float32(outs[1:])])
+    return [ins[0], known, *float32_only_of(ins[2:])], [known, *float32_only_of(outs[1:])]

@@ -210,8 +210,9 @@ def _assembled(
     b: Builder, isa: Isa, sums: list[Value], lines: Sequence[tuple[Array, int]], row: Array, pitch: int, count: int,
     step: str = "",
 ) -> None:
-    """Does what `multiply` does, in one piece of assembly. step: the instruction, if it is no multiply-add. Operands are
-    the sums, registers for a row's vectors and a factor, the sums as they were (in the same registers), and pointers."""
+    """Does what `multiply` does, in one piece of assembly. Its operands are the sums, registers for a row's vectors and
+    a factor, the sums as they were (in the same registers), and pointers. step: the instruction that adds, where it is
+    no multiply-add of floats."""
     vectors, kind, size = len(sums) // len(lines), sums[0].type, BYTES[row.dtype]
     letter, wide, places = {4: "s", 8: "d"}[size], isa.vector_bytes, len(sums)
     step = step or f"vfmadd231p{letter}"
