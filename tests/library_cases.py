@@ -254,6 +254,23 @@ def panel_case(w: Window, dtype: str, isa: Isa, flat: bool = True, epilogue: boo
     return call, [*operands, np.zeros(math.prod(shape), dtype)]
 
 
+def quad_case(w: Window, isa: Isa) -> tuple[CallKernel, list[np.ndarray]]:
+    """A convolution of four numbers of 8 bits at a time, all of them drawn, the largest and least ones too."""
+    rng, block = np.random.default_rng(4), isa.tile("int32")[0]
+    shape = (w.batch, w.groups * w.filters, *w.out)
+
+    def quads(*sizes: int) -> np.ndarray:
+        drawn = rng.choice(np.array([0, 1, 127, 128, 200, 255], np.uint8), (*sizes, 4))
+        return drawn.view(np.int32).reshape(sizes)
+
+    x = quads(w.batch, w.groups * w.channels, *w.data)
+    weight = quads(w.groups, w.filters, w.channels * math.prod(w.kernel))
+    packed = np.concatenate([pack_rows(np.ascontiguousarray(group), block).ravel() for group in weight])
+    stores = [Store(2, linear(dict(enumerate(dense(shape)))), ir.acc(0, "int32"))]
+    call = calls.call("conv", calls.quad_convolution(w, dense(x.shape), block), ("int32",) * 3, stores)
+    return call, [x.ravel(), packed, np.zeros(math.prod(shape), "int32")]
+
+
 DEPTHWISE = {
     "same": window(1, 3, 1, 1, (1, 9, 11), (1, 3, 3), pad=(0, 1, 1)),
     "stride": window(2, 5, 1, 1, (1, 7, 80), (1, 3, 3), stride=(1, 2, 2), pad=(0, 1, 1)),

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from library_cases import PANELS, check, panel_case, window
+from library_cases import PANELS, check, panel_case, quad_case, window
 from pass_checks import options
 from programs import lowered
 
@@ -21,6 +21,11 @@ from mxc.compiler.targets.cpu.preferences import FIGURES
 def test_kernel(name, instructions):
     check(*panel_case(PANELS[name], "float32", instructions.isa), instructions)
     check(*panel_case(PANELS[name], "float32", instructions.isa, epilogue=True), instructions)
+
+
+@pytest.mark.parametrize("name", PANELS)
+def test_numbers_of_8_bits(name, instructions):
+    check(*quad_case(PANELS[name], instructions.isa), instructions)
 
 
 @pytest.mark.parametrize("name", ["1x1", "stride", "stride beyond two", "1x1 stride"])

@@ -30,11 +30,16 @@ from mxc.io import DataBatch, DataDesc, DataIter
 from mxc.ndarray import NDArray
 from mxc.ndarray import load as nd_load
 from mxc.ndarray import save as nd_save
+from mxc.runtime.elsewhere import elsewhere
 from mxc.symbol import Symbol
 from mxc.symbol import load as sym_load
 
-__all__ = ["Context", "DataBatch", "DataDesc", "DataIter", "NDArray", "Symbol", "calib_graph", "combine_histogram",
-           "cpu", "logging", "nd_load", "nd_save", "ndarray", "os", "quantize_graph", "quantize_model",
+__getattr__, _names = elsewhere(__name__, {
+    "": "ctypes np=numpy shutil", "mxc.module": "Module",
+    "mxc.base": "NDArrayHandle SymbolHandle c_array c_str c_str_array check_call mx_uint py_str"}, {"mxc.base": "_LIB"})
+__all__ = [*_names, "Context", "DataBatch", "DataDesc", "DataIter", "NDArray", "Symbol", "calib_graph",
+           "combine_histogram", "cpu", "logging", "nd_load", "nd_save", "ndarray", "os", "quantize_graph",
+           "quantize_model",
            "quantize_model_mkldnn", "quantize_net", "quantize_net_v2", "sym_load", "warnings"]
 _THRESHOLDS = _get_optimal_threshold, _get_optimal_thresholds  # Programs import these names from this module.
 Params = Mapping[str, NDArray]
