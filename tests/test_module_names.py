@@ -97,14 +97,10 @@ MISSING = {
     ("mxnet.gluon.trainer", PRIVATE): "_create_sparse_kvstore",
     ("mxnet.gluon.utils", PRIVATE): "_brief_print_list _check_all_np_ndarrays _check_same_symbol_type _indent",
     ("mxnet.gluon.utils", NUMPY): "_mx_np", ("mxnet.gluon.utils", PACKAGE): "requests",
-<<<<<<< HEAD
-    ("mxnet.contrib", PARTS): "autograd io nd ndarray quant quantization sym symbol tensorboard text",
-=======
-    ("mxnet.contrib", PARTS): "autograd io nd ndarray onnx sym symbol tensorboard text",
+    ("mxnet.contrib", PARTS): "autograd io nd ndarray sym symbol tensorboard text",
     ("mxnet.contrib.quantization", PACKAGE): "stats",
     ("mxnet.contrib.quantization", PRIVATE): "_collect_layer_histogram _collect_layer_output_min_max "
                                              "_collect_layer_statistics _load_params _load_sym _smooth_distribution",
->>>>>>> c27baae (mx.contrib.quantization has the names that MXNet's module has)
     ("mxnet.gluon.data.dataloader", PRIVATE): "ConnectionWrapper DataLoaderV1 Queue SimpleQueue "
                                               "_MultiWorkerIterV1 _thread_worker_fn "
                                               "_thread_worker_initializer _worker_dataset _worker_fn "

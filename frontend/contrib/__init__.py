@@ -1,20 +1,22 @@
-"""Parts beside the others whose interface may change: `mx.contrib`. There are `onnx`, and `amp` as far as packages
-ask for it.
+"""Parts beside the others whose interface may change: `mx.contrib`. There are `onnx`, `quantization`, and `amp` as
+far as packages ask for it.
 
-Begin with `onnx/import_model.py`. Programs import them by their names, `from mxc.contrib import onnx`; mxc's command
-`convert` does too.
+Begin with `onnx/import_model.py`, or with `quantization.py`: networks over numbers of 8 bits, whose graphs are made in
+`quantized_graph.py`, fused in `fused_graph.py`, and told their ranges by `calibration.py`. Programs import the parts by
+their names, `from mxc.contrib import onnx`; mxc's command `convert` does too.
 """
 from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["onnx"]
+_ALIASES = {"quant": "quantization"}
+__all__ = ["onnx", "quant", "quantization"]
 
 
 def __getattr__(name: str) -> Any:
     import importlib
 
     if name in __all__:
-        return importlib.import_module(f"mxc.contrib.{name}")
+        return importlib.import_module(f"mxc.contrib.{_ALIASES.get(name, name)}")
     raise AttributeError(f"module 'mxc.contrib' has no attribute {name!r}; it has {', '.join(__all__)}, and amp, which "
                          "is imported by its name")
