@@ -30,14 +30,21 @@ if TYPE_CHECKING:
 class Compiled:
     """What `compile_graph` made. library: the kernels' code (`library.address(step.kernel)` is where it starts).
 
-    seconds: of the whole compilation, code generation included. graph: what the passes made; kernels: by key; groups:
-    the text of the fusion groups, a line each. Where the plan was there, these are made when they are asked for.
+    seconds: of the whole compilation, code generation included. model: the graph that was compiled, as it was given.
+    graph: what the passes made; kernels: by key; groups: the text of the fusion groups, a line each. Where the plan was
+    there, these are made when they are asked for.
     """
 
     plan: Plan
     library: LoadedKernels
     seconds: float
+    model: Graph = field(repr=False)
     make: Callable[[], Planned] = field(repr=False)
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the model's nodes, by the ids that `Step.origins` has."""
+        return [node.name for node in self.model.nodes]
 
     @property
     def graph(self) -> Graph:
@@ -78,7 +85,7 @@ def compile_graph(graph: Graph, shapes: Mapping[str, Shape], dtypes: Mapping[str
         planned = make()
         plan, library = planned.plan, target.load(planned.kernels)
         stored_plans.write(known, graph, target, plan, keeps)
-    compiled = Compiled(plan, library, time.perf_counter() - start, make)
+    compiled = Compiled(plan, library, time.perf_counter() - start, graph, make)
     _print_summary(compiled)
     return compiled
 

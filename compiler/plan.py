@@ -42,6 +42,7 @@ class Step(NamedTuple):
     library kernel's product, for people. calls: which of `values` (by position) are addresses of the code of other
     kernels (by key). faults: what errors are told with, for a kernel that may raise: it writes a status to its last
     buffer. loop: the steps of a loop, which has no kernel of its own; its last buffer is the loop's memory.
+    origins: the nodes of the model's graph that it came from, as ids in that graph, in order.
     """
 
     phase: str
@@ -57,6 +58,11 @@ class Step(NamedTuple):
     calls: tuple[tuple[int, str], ...] = ()
     faults: Faults | None = None
     loop: Loop | None = None
+    origins: tuple[int, ...] = ()
+
+    def layers(self, names: Sequence[str]) -> list[str]:
+        """The names of the nodes that it came from. names: of the nodes of the model's graph, by id."""
+        return [names[i] for i in self.origins]
 
     def numbers(self, address: Callable[[str], int]) -> list[int]:
         """`values`, with the addresses that `address` gives for the keys of kernels."""
@@ -125,7 +131,7 @@ class Plan:
     @classmethod
     def _made(cls, raw: dict[str, Any]) -> Plan:
         raw["buffers"] = [Buffer(**{**b, "shape": tuple(b["shape"])}) for b in raw["buffers"]]
-        tuples = ("buffers", "values", "reads", "writes")
+        tuples = ("buffers", "values", "reads", "writes", "origins")
         raw["steps"] = [Step(**s | {k: tuple(s[k]) for k in tuples} | {"calls": tuple(map(tuple, s["calls"]))}
                              | {"faults": _faults(s["faults"]), "loop": _loop(s["loop"])}) for s in raw["steps"]]
         return cls(**raw)
@@ -135,9 +141,10 @@ class Plan:
         """The bytes that the buffers of the pool "status" take."""
         return sum(b.nbytes for b in self.buffers if b.pool == "status")
 
-    def text(self, names: Sequence[str] = ()) -> str:
+    def text(self, names: Sequence[str] = (), model: Sequence[str] = ()) -> str:
         """A line for each step: phase, operators, units, and where it reads and writes; host steps name their node.
-        names: of the nodes of the graph that the passes made, by id; without them the id stands for the node."""
+        names: of the nodes of the graph that the passes made, by id; without them the id stands for the node. model: of
+        the nodes of the model's graph, by id; with them each step says which of them it came from."""
         lines = []
         for step in self.steps:
             reads, writes = (", ".join(self._place(i) for i in group) for group in (step.reads, step.writes))
@@ -147,7 +154,8 @@ class Plan:
                 what = f"{step.label} x{step.units}"
             else:
                 what = f"{step.label} (host step of {names[step.host] if names else f'node {step.host}'})"
-            lines.append(f"{step.phase:8} {what}: {reads} -> {writes}")
+            layers = f" of {layers_text(step.layers(model))}" if model else ""
+            lines.append(f"{step.phase:8} {what}{layers}: {reads} -> {writes}")
             if step.loop is not None:
                 lines += [f"  {line}" for line in step.loop.plan.text().splitlines()]
         lines.append(f"arena {self.arena_bytes} (live {self.live_bytes}, unplanned {self.unplanned_bytes}), "
@@ -175,6 +183,18 @@ def _loop(raw: dict[str, Any] | None) -> Loop | None:
         return None
     return Loop(**{**raw, "plan": Plan._made(raw["plan"]), "moves": tuple(raw["moves"]),
                    "counts": tuple(map(tuple, raw["counts"]))})
+
+
+def layers_text(layers: Sequence[str]) -> str:
+    """The names of a step's layers for people: `stage3_conv2 + bn2 + relu2`. What a name has in common with the first
+    one, up to an underscore, is left out."""
+    first = layers[0] if layers else ""
+    words = [first]
+    for name in layers[1:]:
+        common = next((i for i, (a, b) in enumerate(zip(first, name, strict=False)) if a != b),
+                      min(len(first), len(name)))
+        words.append(name[name.rfind("_", 0, common) + 1:] or name)
+    return " + ".join(words)
 
 
 def _faults(raw: list[Any] | None) -> Faults | None:

@@ -64,7 +64,8 @@ def program_of(known: Graph, options: Options) -> Program:
     """What the stages start from: a graph with its facts, after all passes."""
     aux = frozenset(auxiliary_names(known))
     args = {node.name for node in known.variables} - aux
-    return _with_loops(Program(transform(known, options), options, args, aux))
+    return _with_loops(Program(transform(known, options), options, args, aux,
+                               names=[node.name for node in known.nodes]))
 
 
 def _with_loops(program: Program) -> Program:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import json
 import os
 import struct
 import warnings
@@ -72,12 +73,17 @@ class StoredPlan(NamedTuple):
 
 class StoredCode:
     """A plan of a file with its kernels, in the place of a compiler.api.Compiled: groups and seconds are empty, since
-    nothing was compiled. find_graph: makes the graph, when it is asked for."""
+    nothing was compiled. find_graph: makes the graph, when it is asked for. text: the model's JSON."""
 
     groups, seconds = "", 0.0
 
-    def __init__(self, plan: Plan, library: LoadedKernels, find_graph: Callable[[], Graph]):
-        self.plan, self.library, self.find_graph = plan, library, find_graph
+    def __init__(self, plan: Plan, library: LoadedKernels, find_graph: Callable[[], Graph], text: str):
+        self.plan, self.library, self.find_graph, self.text = plan, library, find_graph, text
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the model's nodes, by the ids that `Step.origins` has."""
+        return [str(node["name"]) for node in json.loads(self.text)["nodes"]]
 
     @functools.cached_property
     def graph(self) -> Graph:
@@ -210,7 +216,7 @@ class Artifact:
                                  "own, so it is not known which of them Python has to run: compile the model again")
             return made
 
-        return StoredCode(found, library, final_graph)
+        return StoredCode(found, library, final_graph, self.json)
 
     def compile(self, graph: Graph, shapes: Mapping[str, Shape], dtypes: Mapping[str, str], grad_req: Mapping[str, str],
                 is_train: bool) -> Any:

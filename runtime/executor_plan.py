@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mxc.compiler.error import MXNetError
-from mxc.compiler.plan import Buffer, Step
+from mxc.compiler.plan import Buffer, Step, layers_text
 from mxc.compiler.system import env
 from mxc.runtime import costs, faults, runner
 from mxc.runtime.array import Array
@@ -114,7 +114,7 @@ class BoundPlan:
         if call is not None and runner.observer is None:
             call()
             if phase in self._raising:
-                faults.check(self.plan, self._raising[phase], self._statuses)
+                faults.check(self.plan, self._raising[phase], self._statuses, self.compiled)
         else:
             self._run_segments(phase, draw)
 
@@ -169,26 +169,23 @@ class BoundPlan:
         raising = self._raising.get(phase, ())
         for step in raising:
             self._statuses[self.plan.buffers[step.buffers[-1]].offset // faults.STATUS] = 0
+        names = self.compiled.names if key[1] else ()
         for position, segment in enumerate(self._tables[key]):
             start = time.perf_counter_ns()
             if isinstance(segment, Step):
-                faults.check(self.plan, raising, self._statuses)
+                faults.check(self.plan, raising, self._statuses, self.compiled)
                 self._run_host(segment, rng)
             else:
                 self._launcher.run(segment)
             if key[1]:
                 end, step = time.perf_counter_ns(), steps[position]
                 moved = costs.moved(self.plan, step)
+                layers = step.layers(names)
                 if observer is not None:
-                    observer(step, moved, start, end)
+                    observer(step, layers, moved, start, end)
                 if self._is_printed:
-                    print(self._trace(step, moved, (end - start) / 1e9), file=sys.stderr)
-        faults.check(self.plan, raising, self._statuses)
-
-    def _trace(self, step: Step, moved: int, seconds: float) -> str:
-        """The line of MXC_DEBUG=2 for a step: where it is, operators, microseconds, and GFLOP/s or GB/s."""
-        rate = f"{step.flops / seconds / 1e9:.1f} GFLOP/s" if step.flops else f"{moved / seconds / 1e9:.1f} GB/s"
-        return f"mxc: {step.phase} {step.label}: {seconds * 1e6:.0f} us, {rate}"
+                    print(_trace(step, layers, moved, (end - start) / 1e9), file=sys.stderr)
+        faults.check(self.plan, raising, self._statuses, self.compiled)
 
     def _segments(self, steps: Sequence[Step], single: bool) -> list[Segment]:
         """The steps as tables of consecutive kernels, with host steps between them. single: a table for each kernel."""
@@ -266,3 +263,9 @@ class BoundPlan:
         interface = {"shape": buffer.shape, "typestr": np.dtype(buffer.dtype).str, "version": 3,
                      "data": (self._address(position), False)}
         return np.asarray(type("Memory", (), {"__array_interface__": interface})())
+
+
+def _trace(step: Step, layers: Sequence[str], moved: int, seconds: float) -> str:
+    """The line of MXC_DEBUG=2 for a step: where it is, operators, layers, microseconds, and GFLOP/s or GB/s."""
+    rate = f"{step.flops / seconds / 1e9:.1f} GFLOP/s" if step.flops else f"{moved / seconds / 1e9:.1f} GB/s"
+    return f"mxc: {step.phase} {step.label} of {layers_text(layers)}: {seconds * 1e6:.0f} us, {rate}"

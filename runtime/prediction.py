@@ -29,7 +29,8 @@ class Prediction:
         compiled, prepared = artifact.compiled(stored), None
         if from_file and stored.prepared:
             section = artifact.contents.sections["prepared"]
-            compiled = StoredCode(self._on_section(compiled.plan, len(section)), compiled.library, compiled.find_graph)
+            compiled = StoredCode(self._on_section(compiled.plan, len(section)), compiled.library, compiled.find_graph,
+                                  compiled.text)
             prepared = PreparedStorage(np.frombuffer(section, np.uint8).ctypes.data, section, [])
         self._bound = BoundPlan(compiled, self._find, memory, prepared=prepared)
         self._outputs = [self._bound.arrays[i] for i in compiled.plan.outputs]

@@ -140,10 +140,10 @@ def watching_kernels(watch: runner.Observer) -> Iterator[None]:
     """While the block runs, `watch` is told of each kernel and host step too; see `runner.observer`."""
     before = runner.observer
 
-    def both(step: Step, moved: int, start: int, end: int) -> None:
-        watch(step, moved, start, end)
+    def both(step: Step, layers: list[str], moved: int, start: int, end: int) -> None:
+        watch(step, layers, moved, start, end)
         if before is not None:
-            before(step, moved, start, end)
+            before(step, layers, moved, start, end)
 
     engine.waitall()
     runner.observer = both
@@ -166,9 +166,9 @@ def observe(name: str, start: int, end: int) -> None:
             value(MEMORY, "Memory: cpu", used, end)
 
 
-def _record_kernel(step: Step, moved: int, start: int, end: int) -> None:
-    """Record a kernel or host step of a plan, which read and wrote `moved` bytes."""
-    facts: dict[str, Any] = {"phase": step.phase, "bytes": moved, "units": step.units}
+def _record_kernel(step: Step, layers: list[str], moved: int, start: int, end: int) -> None:
+    """Record a kernel or host step of a plan, which read and wrote `moved` bytes. layers: that it came from."""
+    facts: dict[str, Any] = {"layers": layers, "phase": step.phase, "bytes": moved, "units": step.units}
     if step.flops:
         facts["flops"] = step.flops
     span(KERNEL, step.label, start, end, facts)

@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from mxc.compiler.plan import Step
     from mxc.compiler.targets.protocol import Memory
 
-# What an observer is told of each kernel and host step that plans run: the step, the bytes that it read and wrote, and
-# when it began and ended, in nanoseconds of time.perf_counter_ns. The profiler sets it; with one, kernels run one by
-# one.
-Observer = Callable[["Step", int, int, int], None]
+# What an observer is told of each kernel and host step that plans run: the step, the names of the model's nodes that it
+# came from, the bytes that it read and wrote, and when it began and ended, in nanoseconds of time.perf_counter_ns. The
+# profiler sets it; with one, kernels run one by one.
+Observer = Callable[["Step", list[str], int, int, int], None]
 observer: Observer | None = None
 
 RUNNERS = ("native", "portable")

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ from commands import command
 
 import mxc as mx
 from mxc.cli.main import BAD_FILE, OK, main
-from mxc.cli.profile import named, nearest_limit, table
+from mxc.cli.profile import Call, layers_of, named, nearest_limit, table
 from mxc.compiler.plan import Buffer, Step
 from mxc.runtime import machine_peaks, profiler, runner
 from mxc.runtime.step_table import StepTable
@@ -37,7 +38,9 @@ def test_a_table_and_a_trace():
     assert ["fully_connected+broadcast_add+tanh", "4x6", "2"] in [row[:3] for row in rows]
     assert lines[-1] == "trace: trace.json"
     events = json.loads(Path("trace.json").read_text())["traceEvents"]
-    assert sum(event.get("cat") == "kernel" and "softmax" not in event["name"] for event in events) >= 6
+    kernels = [event for event in events if event.get("cat") == "kernel"]
+    assert sum("softmax" not in event["name"] for event in kernels) >= 6
+    assert all(event["args"]["layers"] for event in kernels)
 
 
 def test_json(capsys: pytest.CaptureFixture[str]):
@@ -52,6 +55,15 @@ def test_json(capsys: pytest.CaptureFixture[str]):
     assert runner.observer is None and not profiler.is_active()
 
 
+def test_by_layer(capsys: pytest.CaptureFixture[str]):
+    assert main([*PROFILE, "--iterations", "2", "--by", "layer"]) == OK
+    head, *rows = (re.split("  +", line) for line in capsys.readouterr().out.splitlines()[5:])
+    assert head[0] == "layer" and head[-1] == "kernel" and "calls" not in head
+    assert {re.sub("tanh[0-9]+", "tanh", row[0]): row[-1] for row in rows if len(row) > 2 and row[0] != "softmax"} == {
+        f"{name} + tanh": "fully_connected+broadcast_add+tanh" for name in ("one", "two")}
+    assert "softmax" in [row[0] for row in rows]
+
+
 def test_no_place_for_a_trace(capsys: pytest.CaptureFixture[str]):
     assert main([*PROFILE, "--trace", "nosuch/trace.json"]) == BAD_FILE
     assert "nosuch/trace.json: cannot be written" in capsys.readouterr().err
@@ -61,10 +73,14 @@ def test_rows():
     buffers = [Buffer("arena", "float32", (2, 3), 24)]
     steps = [Step("forward", "k", (0,), (), 1, (), (0,), label, host, flops)
              for label, host, flops in (("exp", None, 0), ("dot", None, 1000), ("exp", None, 0), ("custom", 7, 0))]
-    rows = table([(step, 4000, 1000 * (i + 1)) for i, step in enumerate(steps)], buffers)
+    calls = [Call(step, [f"layer{i}"], 4000, 1000 * (i + 1)) for i, step in enumerate(steps)]
+    rows = table(calls, buffers)
     assert [(row.operators, row.calls, row.us, row.host) for row in rows] == [
         ("exp", 2, 4.0, False), ("custom", 1, 4.0, True), ("dot", 1, 2.0, False)]
     assert (rows[0].gbytes, rows[2].gflops, rows[2].shape) == (2.0, 0.5, (2, 3))
+    assert rows[0].layers == [["layer0"], ["layer2"]]
+    assert [(row.us, row.layers) for row in table(calls, buffers, by_layer=True)] == [
+        (4.0, [["layer3"]]), (3.0, [["layer2"]]), (2.0, [["layer1"]]), (1.0, [["layer0"]])]
 
 
 def test_words():
@@ -72,7 +88,9 @@ def test_words():
             for a, b in ((0.5, 0.2), (0.3, 4), (0, 4), (0.1, 0.9))]
     assert near == ["50 % multiply-add", "30 % multiply-add", "in cache", "90 % copy"]
     assert named({"operators": "_mxc_dot+exp", "host": True}) == "dot+exp (Python)"
-    assert len(named({"operators": "+".join(["add"] * 99), "host": False})) == 56
+    many = "+".join(["add"] * 99)
+    assert named({"operators": many, "host": False}) == many
+    assert layers_of({"layers": [["net_conv1", "net_bn1"], ["net_conv2"]]}) == "net_conv1 + bn1, and 1 more"
 
 
 def test_limits_are_those_of_real_work():

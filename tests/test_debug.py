@@ -32,7 +32,8 @@ def printed(level: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
 def test_levels(level: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
     lines = printed(level, monkeypatch, capsys)
     summaries = [line for line in lines if re.fullmatch(SUMMARY, line)]
-    runs = [line for line in lines if re.fullmatch(r"mxc: (prepare|forward) \S+: \d+ us, [\d.]+ (GB|GFLOP)/s", line)]
+    run = r"mxc: (prepare|forward) \S+ of (fc|sum\d+): \d+ us, [\d.]+ (GB|GFLOP)/s"
+    runs = [line for line in lines if re.fullmatch(run, line)]
     assert (len(summaries), len(runs)) == (int(level >= 1), 3 * int(level >= 2)), lines
     assert [line.endswith("GFLOP/s") for line in runs] == [False, True, False][:len(runs)]
     for first, part in PARTS.items():

@@ -110,8 +110,9 @@ def test_the_groups_are_those_that_the_environment_prints(monkeypatch: pytest.Mo
 def test_parts_as_json(capsys: pytest.CaptureFixture[str]):
     assert main([*INSPECT, "--groups", "--plan", "--memory", "memory.svg", "--json"]) == OK
     data = json.loads(capsys.readouterr().out)
-    assert list(data) == ["groups", "plan", "memory"] and isinstance(data["groups"], list)
+    assert list(data) == ["groups", "plan", "layers", "memory"] and isinstance(data["groups"], list)
     plan = Plan.from_json(json.dumps(data["plan"]))
+    assert len(data["layers"]) == len(plan.steps) and all(data["layers"])
     assert data["memory"] == {
         "file": "memory.svg", "steps": len(plan.steps_of("forward")), "arena_bytes": plan.arena_bytes,
         "buffers": sum(b.pool == "arena" for b in plan.buffers), "live_bytes": plan.live_bytes,

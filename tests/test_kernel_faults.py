@@ -177,7 +177,8 @@ def test_an_artifact_runs_without_numba_and_without_the_operator(tmp_path):
     path = str(tmp_path / "model.mxc")
     forward = output(start(tmp_path, saving, path)).split()[-1]
     lines = output(start(tmp_path, loading, path)).splitlines()
-    assert lines[0].startswith("operator rowscale: its function (") and lines[0].endswith("it raised ValueError")
+    assert lines[0].startswith("node 'rowscale0': operator rowscale: its function (")
+    assert lines[0].endswith("it raised ValueError")
     assert lines[1] == '    raise ValueError("a negative scale")'
     assert lines[2].split() == ["True", forward]
 

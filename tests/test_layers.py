@@ -50,7 +50,8 @@ ALLOWED = {
     "runtime": "operators/shape "  # of operators that a program defines
                "error system scalar_functions functions plan ops graph kernel lowering passes api targets "
                "targets/reference",
-    "frontend": "runtime error system cache ops graph passes targets targets/reference",
+    # plan: the words for a step's layers
+    "frontend": "runtime error system cache plan ops graph passes targets targets/reference",
 }
 # The circles of modules that import each other, imports inside of functions included, and why each is there. A circle
 # is named by what its modules have in common.

@@ -47,7 +47,8 @@ def test_rectangles_do_not_overlap_and_their_peak_is_the_plans(name: str, train:
 @pytest.mark.parametrize(("name", "train"), NETWORKS)
 def test_the_picture_is_xml_with_a_rectangle_for_each_buffer(name: str, train: bool):
     plan, names = plan_of(name, train)
-    root = ElementTree.fromstring(memory_svg(plan, names, "a <title> & more"))
+    model = [node.name for node in models.network(name)[0].graph.nodes]
+    root = ElementTree.fromstring(memory_svg(plan, names, model, "a <title> & more"))
     drawn = [element for element in root.iter(f"{SVG}rect") if element.get("class") == "buffer"]
     assert len(drawn) == len(boxes(plan, names))
     width, height = float(root.attrib["width"]), float(root.attrib["height"])
@@ -57,7 +58,7 @@ def test_the_picture_is_xml_with_a_rectangle_for_each_buffer(name: str, train: b
         (title,) = element.iter(f"{SVG}title")
         assert title.text and "made by" in title.text
     texts = [element.text or "" for element in root.iter(f"{SVG}text")]
-    assert "a <title> & more" in texts and "step (launch of a kernel)" in texts
+    assert "a <title> & more" in texts and "step (launch of a kernel) and its layers" in texts
     assert any(text.startswith("bytes of the arena (") for text in texts)
     assert any(bytes_text(plan.arena_bytes) in text and ("peak" in text or "arena" in text) for text in texts)
     for phase in {step.phase for step in run_steps(plan)}:
@@ -74,8 +75,8 @@ def small_plan() -> Plan:
              for name, offset in (("a", 0), ("b", 0), ("c", 128))]
     outside = [Buffer("argument", "float32", (30,), 120, "x"), Buffer("output", "float32", (30,), 120, "0")]
     steps = [Step("forward", "f", (3, 0), (), 1, (3,), (0,), "f", flops=60), Step("forward", "g", (0, 1), (), 1, (0,),
-             (1,), "g"), Step("forward", "p", (3, 2), (), 1, (3,), (2,), "p"),
-             Step("forward", "h", (1, 2, 4), (), 1, (1, 2), (4,), "h")]
+             (1,), "g", origins=(1, 2)), Step("forward", "p", (3, 2), (), 1, (3,), (2,), "p"),
+             Step("forward", "h", (1, 2, 4), (), 1, (1, 2), (4,), "h", origins=(0, 1))]
     return Plan([*arena, *outside], steps, [4], arena_bytes=256, live_bytes=256, unplanned_bytes=384)
 
 
@@ -84,8 +85,9 @@ def test_a_result_in_place_begins_within_the_step():
     assert [(box.name, box.begin, box.end, box.kind) for box in (a, b, c)] == [
         ("a", 0, 1.5, "product"), ("b", 1.5, 4, "other"), ("c", 2, 4, "arguments")]
     assert (a.nbytes, live_bytes([a, b, c], 4)) == (128, [128, 128, 256, 256])
-    text = memory_svg(small_plan(), MADE, "")
-    assert "b: float32 30\n128 B at 0\nstep 1 to 3\nmade by g, in place of an input" in text
+    text = memory_svg(small_plan(), MADE, ["layer_one", "layer_two", "three"], "")
+    assert "b: float32 30\n128 B at 0\nstep 1 to 3\nmade by g of layer_two + three, in place of an input" in text
+    assert "3: h of layer_one + two</title>" in text
 
 
 def test_steps_that_prepare_parameters_are_left_out_unless_they_use_the_arena():
@@ -98,7 +100,7 @@ def test_steps_that_prepare_parameters_are_left_out_unless_they_use_the_arena():
 
 
 def test_a_plan_without_an_arena():
-    root = ElementTree.fromstring(memory_svg(Plan(), [], "nothing"))
+    root = ElementTree.fromstring(memory_svg(Plan(), [], [], "nothing"))
     assert not [element for element in root.iter(f"{SVG}rect") if element.get("class")]
 
 

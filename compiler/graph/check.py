@@ -17,12 +17,12 @@ def check_graph(graph: Graph) -> None:
     Checked: ids are dense and inputs come before users; every node has as many inputs as its operator takes, and only
     outputs that exist are used; nodes' names differ; every entry has a complete shape and a dtype, and they are
     what inference says; there is one sink for each output, of a known kind, and a gradient or a new auxiliary value
-    has the shape and dtype of its variable.
+    has the shape and dtype of its variable; where origins are known, those of all operators are.
     """
     wrong = [*_order(graph)]
     wrong = wrong or [*_arity(graph)]
     wrong = wrong or [*_names(graph), *_facts(graph)]
-    wrong = wrong or [*_sinks(graph)]
+    wrong = wrong or [*_sinks(graph), *_origins(graph)]
     if wrong:
         raise MXNetError("\n".join(wrong))
 
@@ -87,6 +87,12 @@ def _inferred(graph: Graph, node: Node) -> Iterator[str]:
     if shapes != graph.facts.shape[i] or dtypes != graph.facts.dtype[i]:
         yield (f"{node!r} is stated to give {graph.facts.dtype[i]} {graph.facts.shape[i]}; "
                f"inference gives {dtypes} {shapes}")
+
+
+def _origins(graph: Graph) -> Iterator[str]:
+    for node in graph.nodes:
+        if node.op is not None and graph.origins and not graph.origin(node):
+            yield f"nothing says which node of the model {node!r} came from"
 
 
 def _sinks(graph: Graph) -> Iterator[str]:

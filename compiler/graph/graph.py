@@ -18,6 +18,8 @@ from mxc.compiler.ops.infer import infer_node
 from mxc.compiler.ops.operator import Operator, Params
 
 Shape = tuple[int, ...]
+Origin = frozenset[int]
+NOWHERE: Origin = frozenset()
 
 
 class Node:
@@ -121,7 +123,8 @@ class Sink:
 class Graph:
     """Outputs, the nodes they need in topological order, their dense ids and the facts about them.
 
-    sinks: one for each output; for a graph as the user made it all are of kind "output".
+    sinks: one for each output; for a graph as the user made it all are of kind "output". origins: for nodes of a graph
+    that passes made, the ids of the nodes of the model's graph that each came from.
     """
 
     def __init__(self, outputs: Sequence[Entry], sinks: Sequence[Sink] | None = None, facts: Facts | None = None):
@@ -130,6 +133,17 @@ class Graph:
         self.ids: dict[Node, int] = {node: i for i, node in enumerate(self.nodes)}
         self.sinks: list[Sink] = list(sinks) if sinks is not None else [Sink("output", e.node.name) for e in outputs]
         self.facts = facts if facts is not None else Facts()
+        self.origins: dict[Node, Origin] = {}
+
+    def as_origin(self) -> Graph:
+        """The same graph as the one that passes start from: each node is its own origin."""
+        made = copy.copy(self)
+        made.origins = {node: frozenset((i,)) for node, i in self.ids.items()}
+        return made
+
+    def origin(self, node: Node) -> Origin:
+        """The nodes of the model's graph that `node` came from, by id; none where that is not known."""
+        return self.origins.get(node, NOWHERE)
 
     def with_facts(self, facts: Facts) -> Graph:
         """The same graph with other facts."""
@@ -179,6 +193,7 @@ class GraphBuilder:
 
     A pass walks the old graph's nodes in order, calls `copy` or `make`, and maps old entries to new ones with `map`.
     Where the old graph's names differ, so do the new one's: `finish` renames what was made under a name that is taken.
+    What it makes has the origin of the old nodes that `at` names. made: the nodes made since then.
     streams: how many streams of random numbers the nodes made here draw from.
     """
 
@@ -188,7 +203,20 @@ class GraphBuilder:
         self._shape: dict[Entry, Shape] = {}
         self._dtype: dict[Entry, str] = {}
         self._unnamed: dict[Node, str] = {}  # node made without a name -> the beginning of the name that it will get
+        self._origins: dict[Node, Origin] = {}
+        self._origin = NOWHERE
+        self.made: list[Node] = []
         self.streams = 0
+
+    def at(self, *nodes: Node) -> None:
+        """What is made from now on comes from these nodes of the old graph."""
+        assert self.old is not None
+        self._origin, self.made = NOWHERE.union(*map(self.old.origin, nodes)), []
+
+    def came_from(self, node: Node, *old: Node) -> None:
+        """State that a node of the new graph came from these nodes of the old one too."""
+        assert self.old is not None
+        self._origins[node] = self._origins.get(node, NOWHERE).union(*map(self.old.origin, old))
 
     def shape(self, entry: Entry) -> Shape:
         return self._shape[entry]
@@ -226,6 +254,8 @@ class GraphBuilder:
         entries = [Entry(node, i) for i in range(node.num_outputs)]
         for entry, shape, dtype in zip(entries, shapes, dtypes, strict=True):
             self.record(entry, shape, dtype)
+        self._origins[node] = self._origin
+        self.made.append(node)
         return entries
 
     def copy(self, node: Node) -> list[Entry]:
@@ -241,12 +271,14 @@ class GraphBuilder:
             old = Entry(node, i)
             self.record(entry, self.old.shape(old), self.old.dtype(old))
             self.map[old] = entry
+        self.came_from(new, node)
         return entries
 
     def finish(self, outputs: Sequence[Entry], sinks: Sequence[Sink]) -> Graph:
         """The graph of what `outputs` need, with its facts."""
         graph = Graph(outputs, sinks)
         self._rename(graph)
+        graph.origins = {node: self._origins[node] for node in graph.nodes if self._origins.get(node)}
         graph.facts = Facts([[self._shape.get(Entry(n, i)) for i in range(n.num_outputs)] for n in graph.nodes],
                             [[self._dtype.get(Entry(n, i)) for i in range(n.num_outputs)] for n in graph.nodes])
         return graph
@@ -280,12 +312,14 @@ def rewrite(graph: Graph, rule: Callable[[GraphBuilder, Node], Sequence[Entry] |
     """
     builder = GraphBuilder(graph)
     for node in graph.nodes:
+        builder.at(node)
         made = None if node.is_variable else rule(builder, node)
         if made is None:
             builder.copy(node)
         else:
             for i, entry in enumerate(made):
                 builder.map[Entry(node, i)] = entry
+                builder.came_from(entry.node, node)
     return builder.finish([builder.map[e] for e in graph.outputs], graph.sinks)
 
 

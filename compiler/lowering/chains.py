@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from mxc.compiler.graph.graph import NOWHERE
 from mxc.compiler.graph.phases import FORWARD
 from mxc.compiler.kernel import ir
 from mxc.compiler.kernel.calls import coefficients, linear
@@ -183,7 +184,8 @@ def _chain(parts: Sequence[Launch], figures: Chains) -> Launch | None:
     private = tuple(stage.rows * stage.window.out[2] * stage.channels for stage in stages[:-1])
     label = " > ".join(part.label for part in parts)
     kernel = ChainKernel(label, ("float32",) * len(storages), images, private, segments)
-    return Launch(FORWARD, label, kernel, storages)
+    origin = NOWHERE.union(*(part.origin for part in parts))
+    return Launch(FORWARD, label, kernel, storages, origin=origin)
 
 
 def _rows_between(stages: Sequence[_Stage], position: int, band: int) -> int:

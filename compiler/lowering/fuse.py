@@ -28,6 +28,7 @@ from mxc.compiler.ops.operator import Kind
 
 MAX_NODES = 48  # the most nodes of a group: it keeps the length of a kernel's code and its compile time bounded
 MAX_BUFFERS = 24  # the most arrays that a group reads and writes
+COPY = "copy"  # what a kernel is called that changes no values
 
 
 @dataclass
@@ -41,8 +42,9 @@ class Group:
 
     @property
     def label(self) -> str:
-        """The operators in order, for people: `Convolution+broadcast_add+relu`."""
-        return "+".join(node.op.name for node in self.nodes if node.op is not None and not is_view(node))
+        """The operators in order, for people: `Convolution+broadcast_add+relu`; `copy` for views alone."""
+        words = [node.op.name for node in self.nodes if node.op is not None and not is_view(node)]
+        return "+".join(words) or COPY
 
 
 class Grouping:

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from mxc.compiler.graph.graph import Shape
+from mxc.compiler.graph.graph import NOWHERE, Origin, Shape
 from mxc.compiler.graph.phases import BACKWARD, FORWARD, PREPARE
 from mxc.compiler.kernel.canonical import REMEMBERED
 from mxc.compiler.kernel.ir import (
@@ -48,7 +48,8 @@ class Storage:
 @dataclass(eq=False)
 class Launch:
     """One kernel over storages (in the order of the kernel's buffers), a loop, or a host step. The latter two have no
-    kernel: the first `inputs` storages are read, and the others are written. host: of a host step, the node's id."""
+    kernel: the first `inputs` storages are read, and the others are written. host: of a host step, the node's id.
+    origin: the nodes of the model's graph that it came from."""
 
     phase: str
     label: str
@@ -57,6 +58,7 @@ class Launch:
     host: int | None = None
     inputs: int = 0
     loop: Loop | None = None
+    origin: Origin = NOWHERE
     reads: list[Storage] = field(init=False)
     writes: list[Storage] = field(init=False)
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence, Set
 from typing import TYPE_CHECKING
 
-from mxc.compiler.graph.graph import Entry, Graph, Node
+from mxc.compiler.graph.graph import NOWHERE, Entry, Graph, Node
 from mxc.compiler.graph.names import head_position
 from mxc.compiler.graph.phases import BACKWARD, FORWARD, PREPARE
-from mxc.compiler.kernel.ir import FunctionKernel
+from mxc.compiler.kernel.ir import FunctionKernel, Kernel
 from mxc.compiler.lowering.copy_kernels import copy_kernel, placing_kernel
-from mxc.compiler.lowering.fuse import Group
+from mxc.compiler.lowering.fuse import COPY, Group
 from mxc.compiler.lowering.fuse_forms import is_view
 from mxc.compiler.lowering.launches import Launch, Storage, by_phase
 from mxc.compiler.lowering.lower_group import GroupLowering, routine_kernel
@@ -126,7 +126,7 @@ class Lowering:
             return
         lowering = GroupLowering(self.graph, group, self.storage_of, self.prefers)
         kernel = lowering.kernel(targets)
-        self.launches.append(Launch(group.phase, group.label, kernel, lowering.storages))
+        self._launch(group, kernel, lowering.storages)
 
     def _join(self, group: Group, targets: dict[Entry, list[tuple[Storage, str]]]) -> None:
         """For a join of many arrays, makes a launch for each input that copies it to its place."""
@@ -138,7 +138,7 @@ class Lowering:
             for entry in node.inputs:
                 shape = self.graph.shape(entry)
                 kernel = placing_kernel(storage.dtype, shape, whole, joined, start, mode)
-                self.launches.append(Launch(group.phase, group.label, kernel, [self.storage_of[entry], storage]))
+                self._launch(group, kernel, [self.storage_of[entry], storage])
                 start += shape[joined]
 
     def _alone(self, group: Group) -> None:
@@ -159,15 +159,20 @@ class Lowering:
         loop = self.loops.get(node)
         if loop is not None:
             storages.append(Storage("arena", "uint8", (max(loop.plan.arena_bytes, 1),)))
-            self.launches.append(Launch(group.phase, group.label, None, storages, inputs=len(inputs), loop=loop))
+            self.launches.append(Launch(group.phase, group.label, None, storages, inputs=len(inputs), loop=loop,
+                                        origin=self.graph.origin(node)))
         elif group.form.kind == "host":
-            host = self.graph.ids[node]
-            self.launches.append(Launch(group.phase, group.label, None, storages, host, len(inputs)))
+            self._launch(group, None, storages, self.graph.ids[node], len(inputs))
         else:
             kernel = routine_kernel(self.graph, node)
             if isinstance(kernel, FunctionKernel):
                 storages.append(Storage("status", "int64", (1,)))
-            self.launches.append(Launch(group.phase, group.label, kernel, storages))
+            self._launch(group, kernel, storages)
+
+    def _launch(self, group: Group, kernel: Kernel | None, storages: list[Storage], host: int | None = None,
+                inputs: int = 0) -> None:
+        origin = NOWHERE.union(*map(self.graph.origin, group.nodes))
+        self.launches.append(Launch(group.phase, group.label, kernel, storages, host, inputs, origin=origin))
 
     def _copy_in_the_end(self, entry: Entry, storage: Storage, mode: str) -> None:
         self.copies.append((entry, storage, mode))
@@ -176,7 +181,8 @@ class Lowering:
     def _copy(self, entry: Entry, storage: Storage, mode: str) -> None:
         source = self.storage_of[self.root(entry)]
         phase = FORWARD if storage.pool == "output" else BACKWARD
-        self.launches.append(Launch(phase, "copy", copy_kernel(storage.dtype, storage.shape, mode), [source, storage]))
+        self.launches.append(Launch(phase, COPY, copy_kernel(storage.dtype, storage.shape, mode), [source, storage],
+                                    origin=self.graph.origin(entry.node)))
 
 
 @lowering_stage(needs=("graph", "groups", "args", "aux", "prefers", "loops"), gives=("launches", "outputs"))

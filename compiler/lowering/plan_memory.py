@@ -153,7 +153,7 @@ def largest_live_set(lifetimes: Sequence[Interval]) -> int:
 
 
 def _plan_text(program: Program) -> str:
-    return program.plan.text([node.name for node in program.graph.nodes])
+    return program.plan.text([node.name for node in program.graph.nodes], program.names)
 
 
 @lowering_stage(needs=("launches", "outputs", "target"), gives=("plan",), also="plan", text=_plan_text)
@@ -200,6 +200,7 @@ def plan_memory(launches: Sequence[Launch], outputs: Sequence[Storage], target: 
             plan.scratch_bytes = max(plan.scratch_bytes, launch.loop.plan.scratch_bytes)
         plan.steps.append(Step(launch.phase, key, tuple(map(position, launch.storages)), values, units,
                                tuple(map(position, launch.reads)), tuple(map(position, launch.writes)),
-                               launch.label, launch.host, flops, addresses, faults, launch.loop))
+                               launch.label, launch.host, flops, addresses, faults, launch.loop,
+                               tuple(sorted(launch.origin))))
     plan.outputs = [position(s) for s in outputs]
     return plan

@@ -3,7 +3,7 @@ launches to a plan; and what happens around each run of it."""
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Set
+from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 
@@ -32,7 +32,7 @@ class Program:
     auxiliary states among its variables; the others are head gradients. loops: what its loops do, by node, and
     loop_kernels: their kernels by key. groups: nodes that share a kernel, in an order
     in which they can run. launches: what `lower` made of the groups; those of each phase are in an order in which they
-    can run. outputs: the storages of the graph's outputs.
+    can run. outputs: the storages of the graph's outputs. names: of the nodes of the model's graph, by id.
     """
 
     graph: Graph
@@ -45,6 +45,7 @@ class Program:
     launches: list[Launch] = field(default_factory=list)
     outputs: list[Storage] = field(default_factory=list)
     plan: Plan = field(default_factory=Plan)
+    names: Sequence[str] = ()
 
     @property
     def target(self) -> KernelTarget:

@@ -26,7 +26,7 @@ CHANNELS_LAST = {1: "NWC", 2: "NHWC", 3: "NDHWC"}
 
 class _Regions:
     """The new graph being made. in_blocks: the blocked form of old entries that have one. figures: the target's figures
-    about blocks; None where the target wants nothing in blocks."""
+    about blocks; None where the target wants nothing in blocks. current: the old node that is at its turn."""
 
     def __init__(self, graph: Graph, options: Options):
         self.graph, self.options, self.figures = graph, options, options.prefers.blocks
@@ -34,6 +34,7 @@ class _Regions:
         self.static = static_nodes(graph, options.static)
         self.wanted = _wanted(graph, self.static)
         self.in_blocks: dict[Entry, Entry] = {}
+        self.current: Node | None = None
 
     def lanes(self, entry: Entry) -> int:
         """Channels of a block for arrays like `entry`; 0 where it cannot lie in blocks."""
@@ -46,7 +47,10 @@ class _Regions:
         """The new entry that stands for `old` as a plain array, in the shape that `old` has."""
         builder = self.builder
         if old not in builder.map:
+            builder.at(old.node)
             builder.map[old] = self.unblocked(self.in_blocks[old], self.graph.shape(old))
+            if self.current is not None:
+                builder.at(self.current)
         return builder.map[old]
 
     def unblocked(self, blocked: Entry, shape: Shape) -> Entry:
@@ -72,6 +76,8 @@ class _Regions:
 
     def node(self, node: Node) -> None:
         """Adds `node`, in blocks where it can be."""
+        self.current = node
+        self.builder.at(node)
         if self.fully_connected(node):
             return
         blocked = None

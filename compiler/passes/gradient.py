@@ -65,6 +65,7 @@ def differentiate(graph: Graph, grad_req: Mapping[str, str], is_train: bool,
     notes: list[tuple[str, Entry]] = [] if told is None else told
     flows = _flow_back(graph, builder, leads, loops, is_train, inferring, again, notes)
     for node in wanted:
+        builder.at(node)
         outputs.append(_total(builder, Entry(node), flows, notes))
         sinks.append(Sink("grad", node.name, grad_req[node.name]))
     if is_train:
@@ -89,6 +90,7 @@ def _flow_back(graph: Graph, builder: GraphBuilder, leads: set[Node], loops: Map
         flows.setdefault(entry, []).append(head)
 
     def gradient_of(node: Node, asked: list[bool]) -> Gradient:
+        builder.at(node)
         return Gradient(builder, node, [], asked, is_train and node not in inferring, again)
 
     _flow_through(graph.nodes, leads, flows, gradient_of, told, loops)
@@ -237,6 +239,7 @@ def _new_aux(builder: GraphBuilder, nodes: list[Node]) -> dict[str, Entry]:
         rule = node.op.rule("aux_update") if node.op is not None else None
         if rule is None:
             continue
+        builder.at(node)
         g = Gradient(builder, node, [None] * node.num_outputs, [], True)
         g.label, states = "update", list(g.aux)
         g.aux = [values.get(e.node.name, e) for e in states]

@@ -27,7 +27,7 @@ def transform(graph: Graph, options: Options, watch: Callable[[str, Graph, Graph
     Nodes that the program gave one name have different ones from the start (graph/names.py). In the end the passes run
     over the bodies of loops.
     """
-    graph = with_distinct_names(graph)
+    graph = with_distinct_names(graph).as_origin()
     for each in PASSES:
         before = graph
         graph = each(graph, options)

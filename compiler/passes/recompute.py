@@ -143,6 +143,7 @@ def recompute(graph: Graph, options: Options) -> Graph:
         for entry in entries:
             old = Entry(node, entry.index)
             builder.record(entry, graph.shape(old), graph.dtype(old))
+        builder.came_from(new, node)
         return entries
 
     def used_by(user_phase: str, entry: Entry) -> Entry:
@@ -164,6 +165,7 @@ def recompute(graph: Graph, options: Options) -> Graph:
             continue
         inputs = [used_by(phase[node], e) for e in node.inputs]
         new = node if inputs == node.inputs else renamed(node, node.name, inputs)
+        builder.came_from(new, node)
         for i in range(node.num_outputs):
             builder.map[Entry(node, i)] = Entry(new, i)
             builder.record(Entry(new, i), graph.shape(Entry(node, i)), graph.dtype(Entry(node, i)))

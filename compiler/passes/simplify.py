@@ -44,11 +44,14 @@ def apply_rules(graph: Graph, options: Options, rules: tuple[Rule, ...]) -> tupl
     site = Site(graph, builder, options)
     count = 0
     for node in graph.nodes:
+        builder.at(node)
         entry = _simplified(site, node, rules)
         if entry is None:
             builder.copy(node)
         else:
             builder.map[Entry(node)] = entry
+            for made in (*builder.made, entry.node):
+                builder.came_from(made, *site.seen_through(node))
             count += 1
     return builder.finish([builder.map[e] for e in graph.outputs], graph.sinks), count
 
@@ -58,6 +61,7 @@ def _simplified(site: Site, node: Node, rules: tuple[Rule, ...]) -> Entry | None
     if node.op is None or node.num_outputs != 1:
         return None
     for each in _fitting(rules, node.op.name):
+        site.read.clear()
         entry = each.apply(site, node)
         if entry is not None:
             return entry

@@ -54,8 +54,9 @@ def run(options: argparse.Namespace) -> int:
         parts.append(f"-- groups\n{compiled.groups}")
     if options.plan:
         data["plan"] = json.loads(compiled.plan.to_json())
+        data["layers"] = [step.layers(compiled.names) for step in compiled.plan.steps]
         has_hosts = any(step.host is not None for step in compiled.plan.steps)
-        parts.append(f"-- plan\n{compiled.plan.text(names_of(compiled) if has_hosts else ())}")
+        parts.append(f"-- plan\n{compiled.plan.text(names_of(compiled) if has_hosts else (), compiled.names)}")
     if options.memory is not None:
         data["memory"] = draw_memory(compiled, options)
         parts.append("{file}: {steps} steps, {buffers} buffers in {arena_bytes:,} bytes\n".format(**data["memory"]))
@@ -150,7 +151,8 @@ def draw_memory(compiled: Any, options: argparse.Namespace) -> dict[str, Any]:
     from mxc.visualization.memory import boxes, memory_svg, run_steps
 
     plan, names = compiled.plan, names_of(compiled)
-    write(options.memory, memory_svg(plan, names, title_of(options, "training step" if options.train else "inference")))
+    title = title_of(options, "training step" if options.train else "inference")
+    write(options.memory, memory_svg(plan, names, compiled.names, title))
     return {"file": options.memory, "steps": len(run_steps(plan)), "buffers": len(boxes(plan, names)),
             "arena_bytes": plan.arena_bytes, "live_bytes": plan.live_bytes, "unplanned_bytes": plan.unplanned_bytes}
 

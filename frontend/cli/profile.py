@@ -4,8 +4,8 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 from mxc.cli import machine
 from mxc.cli.bench import add_threads_argument, measure
@@ -13,17 +13,22 @@ from mxc.cli.inputs import add_input_arguments, read_inputs
 from mxc.cli.model import add_model_arguments, parse_shapes, positive, progress
 from mxc.cli.runnable import MADE_UP, open_bound
 from mxc.cli.tables import kernel_words, print_facts, print_json, print_table
+from mxc.compiler.plan import layers_text
 from mxc.compiler.system import env
 
 DESCRIPTION = """Run a model for inference, measure each kernel, and print a table by time: the operators in a kernel,
 the shape of what it makes, how often it runs, its time in a run, its share, GFLOP/s of a product, GB/s of what it reads
-and writes, and how near that is to the machine's limits: float32 multiply-adds, and copying from memory to memory,
-which are measured too. What finds its data in a cache is faster than copying. Kernels are measured one by one, so their
-sum may be more than a run takes. Parameters are made up where there is no file of them."""
+and writes, how near that is to the machine's limits, and the layers of the model that it comes from. The limits,
+float32 multiply-adds, and copying from memory to memory, are measured too. What finds its data in a cache is faster
+than copying. Kernels are measured one by one, so their sum may be more than a run takes. Parameters are made up where
+there is no file of them."""
 EXAMPLES = """
   mxc profile net-symbol.json --shape data=1,3,224,224
   mxc profile net-symbol.json --shape data=1,3,224,224 --threads 1 --top 10
+  mxc profile net-symbol.json --shape data=1,3,224,224 --by layer
   mxc profile net-symbol.json --shape data=1,3,224,224 --trace trace.json"""
+
+KERNEL, LAYER = "kernel", "layer"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -33,15 +38,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--iterations", type=positive, default=10, metavar="N",
                         help="runs, of which each kernel's least time counts (default 10)")
     add_threads_argument(parser)
+    parser.add_argument("--by", choices=(KERNEL, LAYER), default=KERNEL,
+                        help="a line for each kernel on arrays of one shape (default), or for each launch, with its "
+                        "layers of the model first")
     parser.add_argument("--top", type=positive, metavar="N", help="print only the N kernels that take longest")
     parser.add_argument("--trace", metavar="FILE.json",
                         help="write the runs as a Chrome trace too, for chrome://tracing or ui.perfetto.dev")
 
 
+class Call(NamedTuple):
+    """A step of a run, and its layers. moved: the bytes that it reads and writes."""
+
+    step: Any
+    layers: list[str]
+    moved: int
+    nanoseconds: int
+
+
 @dataclass
 class Row:
     """A kernel on arrays of the same shapes. calls: in a run. us: of all of them. flops, moved: of all of them; moved:
-    the bytes that they read and write."""
+    the bytes that they read and write. layers: the model's nodes that each call comes from."""
 
     phase: str
     operators: str
@@ -51,6 +68,7 @@ class Row:
     us: float = 0.0
     flops: int = 0
     moved: int = 0
+    layers: list[list[str]] = field(default_factory=list)
 
     @property
     def gflops(self) -> float:
@@ -76,18 +94,18 @@ def run(options: argparse.Namespace) -> int:
         model = open_bound(options, shapes, given, "random", needs_values=False)
         model.run()
         whole = min(measure(model.run, options.iterations, 0))
-        least: dict[int, tuple[Any, int, int]] = {}  # by the step: itself, bytes, nanoseconds
+        least: dict[int, Call] = {}  # by the step
 
-        def watch(step: Any, moved: int, start: int, end: int) -> None:
+        def watch(step: Any, layers: list[str], moved: int, start: int, end: int) -> None:
             known = least.get(id(step))
-            if known is None or end - start < known[2]:
-                least[id(step)] = step, moved, end - start
+            if known is None or end - start < known.nanoseconds:
+                least[id(step)] = Call(step, layers, moved, end - start)
 
         first = machine_peaks.measure()
         with trace, profiler.watching_kernels(watch):
             measure(model.run, options.iterations, 0)
         most = first.best(machine_peaks.measure())
-    rows = table(list(least.values()), model.executor.compiled().plan.buffers)
+    rows = table(list(least.values()), model.executor.compiled().plan.buffers, options.by == LAYER)
     total = sum(row.us for row in rows)
     report = {"model": options.model, "parameters": model.parameters, "machine": facts,
               "limits": {"gflops": round(most.gflops, 2), "gbytes": round(most.gbytes, 2), "threads": most.threads},
@@ -126,25 +144,27 @@ def traced(path: str | None) -> Iterator[AbstractContextManager[object]]:
         profiler.configure(before)
 
 
-def table(steps: list[tuple[Any, int, int]], buffers: Any) -> list[Row]:
-    """The rows of (step, bytes, nanoseconds) of a run, those that take longest first."""
+def table(calls: list[Call], buffers: Any, by_layer: bool = False) -> list[Row]:
+    """The rows of a run's calls, those that take longest first. by_layer: a row for each call."""
     rows: dict[tuple, Row] = {}
-    for step, moved, nanoseconds in steps:
+    for number, (step, layers, moved, nanoseconds) in enumerate(calls):
         made = step.writes or step.buffers[-1:]
         shape = buffers[made[0]].shape if made else ()
-        key = step.phase, step.label, shape, step.flops, moved
+        key = (number,) if by_layer else (step.phase, step.label, shape, step.flops, moved)
         row = rows.setdefault(key, Row(step.phase, step.label, shape, step.host is not None))
         row.calls += 1
         row.us += nanoseconds / 1e3
         row.flops += step.flops
         row.moved += moved
+        row.layers.append(layers)
     return sorted(rows.values(), key=lambda row: -row.us)
 
 
 def as_data(row: Row, total: float, most: Any) -> dict[str, Any]:
-    """A row as plain data. of_multiply_adds, of_copying: its rates as parts of the limits."""
-    return {"phase": row.phase, "operators": row.operators, "shape": list(row.shape), "host": row.host,
-            "calls": row.calls, "us": round(row.us, 2), "share": round(row.us / total, 4),
+    """A row as plain data. layers: those of each call, in the order of the plan. of_multiply_adds, of_copying: its
+    rates as parts of the limits."""
+    return {"phase": row.phase, "layers": row.layers, "operators": row.operators, "shape": list(row.shape),
+            "host": row.host, "calls": row.calls, "us": round(row.us, 2), "share": round(row.us / total, 4),
             "gflops": round(row.gflops, 2), "gbytes": round(row.gbytes, 2),
             "of_multiply_adds": round(row.gflops / most.gflops, 4), "of_copying": round(row.gbytes / most.gbytes, 4)}
 
@@ -159,16 +179,34 @@ def show(report: dict[str, Any], options: argparse.Namespace) -> None:
                           f"{report['kernels_us'] / 1e3:,.3f} ms"})
     print()
     rows = report["kernels"][:options.top]
-    print_table(("kernel", "makes", "calls", "us", "share", "GFLOP/s", "GB/s", "of limit"),
-                [(named(row), "x".join(map(str, row["shape"])) or "1", str(row["calls"]), f"{row['us']:,.1f}",
-                  f"{row['share'] * 100:.1f} %", f"{row['gflops']:.1f}" if row["gflops"] else "",
-                  f"{row['gbytes']:.1f}", nearest_limit(row)) for row in rows], right=(2, 3, 4, 5, 6))
+    by_layer = options.by == LAYER
+    columns = {"layer" if by_layer else "kernel": layers_of if by_layer else named, "makes": shape_of,
+               "calls": lambda row: str(row["calls"]), "us": lambda row: f"{row['us']:,.1f}",
+               "share": lambda row: f"{row['share'] * 100:.1f} %",
+               "GFLOP/s": lambda row: f"{row['gflops']:.1f}" if row["gflops"] else "",
+               "GB/s": lambda row: f"{row['gbytes']:.1f}", "of limit": nearest_limit,
+               "kernel" if by_layer else "layers": named if by_layer else layers_of}
+    if by_layer:
+        del columns["calls"]
+    print_table(tuple(columns), [[text(row) for text in columns.values()] for row in rows],
+                right=[i for i, name in enumerate(columns) if name in ("calls", "us", "share", "GFLOP/s", "GB/s")])
     if len(rows) < len(report["kernels"]):
         print(f"and {len(report['kernels']) - len(rows)} more")
     for line in report["advice"]:
         print(f"note: {line}")
     if options.trace:
         print(f"trace: {options.trace}")
+
+
+def shape_of(row: dict[str, Any]) -> str:
+    """The shape of what a kernel makes."""
+    return "x".join(map(str, row["shape"])) or "1"
+
+
+def layers_of(row: dict[str, Any]) -> str:
+    """The layers of a row's first call, and how many further calls there are."""
+    first, *others = row["layers"]
+    return layers_text(first) + (f", and {len(others)} more" if others else "")
 
 
 def nearest_limit(row: dict[str, Any]) -> str:
@@ -180,6 +218,6 @@ def nearest_limit(row: dict[str, Any]) -> str:
 
 
 def named(row: dict[str, Any]) -> str:
-    """A kernel's operators, cut; what Python runs says so."""
+    """A kernel's operators; what Python runs says so."""
     words = kernel_words(row["operators"])
     return f"{words} (Python)" if row["host"] else words

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 from xml.sax.saxutils import escape
 
+from mxc.compiler.plan import layers_text
 from mxc.visualization.svg import INK, LETTER, picture
 from mxc.visualization.svg import text as _text
 from mxc.visualization.table import shape_text
@@ -121,18 +122,19 @@ def bytes_text(nbytes: int) -> str:
     return f"{size:.4g} {unit}"
 
 
-def memory_svg(plan: Any, names: Sequence[str], title: str) -> str:
-    """The picture of a compiler.plan.Plan as the text of an SVG file. names: as for `boxes`. title: what the plan is
-    of."""
-    return "\n".join(_Picture(plan, names, title).parts()) + "\n"
+def memory_svg(plan: Any, names: Sequence[str], model: Sequence[str], title: str) -> str:
+    """The picture of a compiler.plan.Plan as the text of an SVG file. names: as for `boxes`. model: the names of the
+    nodes of the model's graph, by id. title: what the plan is of."""
+    return "\n".join(_Picture(plan, names, model, title).parts()) + "\n"
 
 
 class _Picture:
     """Places and pieces of one picture. Its width follows from the number of steps."""
 
-    def __init__(self, plan: Any, names: Sequence[str], title: str):
+    def __init__(self, plan: Any, names: Sequence[str], model: Sequence[str], title: str):
         self.plan, self.title = plan, title
         self.steps = run_steps(plan)
+        self.layers = [layers_text(step.layers(model)) for step in self.steps]
         self.boxes = boxes(plan, names)
         self.live = live_bytes(self.boxes, len(self.steps))
         count = max(len(self.steps), 1)
@@ -174,10 +176,10 @@ class _Picture:
     def rectangle(self, box: Box) -> Iterator[str]:
         x, y, width, height = self.place(box)
         numbers = f"step {box.first}" + (f" to {box.last}" if box.last > box.first else "")
-        maker = self.steps[box.first]
+        maker = f"{self.steps[box.first].label} of {self.layers[box.first]}"
         instead = "" if box.begin == box.first else ", in place of an input"
         about = (f"{box.name}: {box.dtype} {shape_text(box.shape)}\n{bytes_text(box.nbytes)} at {box.offset:,}\n"
-                 f"{numbers}\nmade by {maker.label}{instead}")
+                 f"{numbers}\nmade by {maker}{instead}")
         yield (f'<rect class="buffer" x="{x:.2f}" y="{y:.2f}" width="{width:.2f}" height="{height:.2f}" '
                f'fill="{KINDS[box.kind][0]}" stroke="white" stroke-width="{0.6 if min(width, height) > 3 else 0.1}">'
                f"<title>{escape(about)}</title></rect>")
@@ -188,7 +190,7 @@ class _Picture:
         along, across = max(width, height), min(width, height)
         size = 10 if across >= 12 else 8
         shape = shape_text(box.shape)
-        fitting = [t for t in (f"{box.name} {shape}", box.name, shape) if len(t) * size * LETTER + 4 <= along]
+        fitting = [t for t in (f"{box.name} {shape}".strip(), box.name, shape) if len(t) * size * LETTER + 4 <= along]
         if fitting and across >= size + 1:
             middle_x, middle_y = x + width / 2, y + height / 2
             turn = "" if width >= height else f' transform="rotate(-90 {middle_x:.1f} {middle_y:.1f})"'
@@ -211,18 +213,19 @@ class _Picture:
         yield f'<path d="M{LEFT} {TOP}V{bottom}H{right:.1f}" stroke="{INK}" fill="none"/>'
         every = max(1, round(_tick(36 / self.step)))
         for i, step in enumerate(self.steps):
-            x, about = self.x(i + 0.5), f"{i}: {step.label}"
+            x, about = self.x(i + 0.5), f"{i}: {step.label} of {self.layers[i]}"
             if i % every == 0:
                 yield f'<path d="M{x:.1f} {bottom}v4" stroke="{INK}"/>'
                 yield _text(x, bottom + 16, str(i), anchor="middle")
             if self.rotated:
-                short = step.label.replace("_mxc_", "")
-                short = short if len(short) <= LABEL else short[:LABEL - 1] + "…"
+                layers = self.layers[i]
+                short = layers if len(layers) <= LABEL else layers[:LABEL - 1] + "…"
                 yield (f'<text x="{x:.1f}" y="{bottom + 24}" text-anchor="end" font-size="8.5" '
                        f'transform="rotate(-90 {x:.1f} {bottom + 24})" dy="0.35em">{escape(short)}'
                        f"<title>{escape(about)}</title></text>")
         below = bottom + (ROTATED_HEIGHT if self.rotated else 38)
-        yield _text(LEFT + self.plot_width / 2, below, "step (launch of a kernel)", anchor="middle", size=12)
+        yield _text(LEFT + self.plot_width / 2, below, "step (launch of a kernel) and its layers", anchor="middle",
+                    size=12)
         for phase in dict.fromkeys(step.phase for step in self.steps):
             numbers = [i for i, step in enumerate(self.steps) if step.phase == phase]
             x = self.x(numbers[0])

@@ -9,13 +9,19 @@ from mxc.compiler.graph.graph import Entry, Graph, GraphBuilder, Node
 from mxc.compiler.graph.options import Options
 from mxc.compiler.graph.purity import static_nodes
 
+DEEPEST = 2  # how many nodes, one behind the other, a rule sees through besides its own
+
 
 class Site:
-    """Where a rule works: it matches nodes of `graph` and makes new ones with `builder` over `new(...)` entries."""
+    """Where a rule works: it matches nodes of `graph` and makes new ones with `builder` over `new(...)` entries.
+
+    read: the entries of which a rule has asked for the new ones.
+    """
 
     def __init__(self, graph: Graph, builder: GraphBuilder, options: Options):
         self.graph, self.builder, self.options = graph, builder, options
         self.outputs = set(graph.outputs)
+        self.read: set[Entry] = set()
 
     @cached_property
     def consumers(self) -> dict[Entry, list[tuple[Node, int]]]:
@@ -33,7 +39,18 @@ class Site:
 
     def new(self, entry: Entry) -> Entry:
         """The new graph's entry for the old graph's `entry`."""
+        self.read.add(entry)
         return self.builder.map[entry]
+
+    def seen_through(self, node: Node, deep: int = DEEPEST) -> list[Node]:
+        """`node`, and the nodes between it and the entries that the rule has read: what it made takes their place."""
+        found = [node]
+        for entry in node.inputs if deep else ():
+            if entry not in self.read and entry.node.op is not None:
+                behind = self.seen_through(entry.node, deep - 1)
+                if len(behind) > 1 or self.read.intersection(entry.node.inputs):
+                    found += behind
+        return found
 
     def producer(self, entry: Entry, *ops: str) -> Node | None:
         """The node behind `entry` when it is one of `ops` (and `entry` its first output)."""
