@@ -31,7 +31,7 @@ def load(path: str) -> dict[str, NDArray]:
     elif path.lower().endswith(".safetensors"):
         arrays = _load_safetensors(path)
     else:
-        loaded = nd.load(path)
+        loaded = nd.load(path) or {}  # a file without arrays is read as a list
         if not isinstance(loaded, dict):
             raise ModelFileError(path, "a list of arrays without names; expected names such as arg:fc1_weight")
         return loaded

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from mxc.cli.model import UsageError, add_model_arguments, bind_model, parse_dtypes, parse_shapes, progress
+from mxc.cli.output_files import check_ending, check_place, write_text
 from mxc.cli.tables import on_terminal, print_json
 from mxc.compiler.error import nearest
 
@@ -27,17 +28,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_model_arguments(parser)
     parser.add_argument("--train", action="store_true",
                         help="of a training step, with the gradients of all parameters")
-    parser.add_argument("--plot", metavar="FILE.svg", help="draw the graph: operators and shapes, joined by arrows")
+    parser.add_argument("--plot", metavar="FILE.svg",
+                        help="draw the graph: operators and shapes, joined by arrows (- for standard output)")
     parser.add_argument("--groups", action="store_true", help="show the fusion groups, a line each")
     parser.add_argument("--plan", action="store_true",
                         help="show the plan: each kernel's launch, what it reads and writes, and the memory")
     parser.add_argument("--memory", metavar="FILE.svg",
-                        help="draw the memory plan: which buffer is alive when, and where")
+                        help="draw the memory plan: which buffer is alive when, and where (- for standard output)")
     parser.add_argument("--diff", metavar="PASS", help="show what one pass of the compiler changes in the graph")
 
 
 def run(options: argparse.Namespace) -> int:
     """Print the layers, or what of --plot, --groups, --plan, --memory and --diff is asked for."""
+    for option, path in (("--plot", options.plot), ("--memory", options.memory)):
+        if path != "-":
+            check_ending(option, path, ".svg")
+            check_place(path)
     compiles = options.groups or options.plan or options.memory is not None
     if options.train and not compiles and options.diff is None:
         raise UsageError("--train: the layers are the same in training; give --groups, --plan, --memory or --diff "
@@ -59,10 +65,10 @@ def run(options: argparse.Namespace) -> int:
         parts.append(f"-- plan\n{compiled.plan.text(names_of(compiled) if has_hosts else (), compiled.names)}")
     if options.memory is not None:
         data["memory"] = draw_memory(compiled, options)
-        parts.append("{file}: {steps} steps, {buffers} buffers in {arena_bytes:,} bytes\n".format(**data["memory"]))
+        parts += told(options.memory, "{steps} steps, {buffers} buffers in {arena_bytes:,} bytes", data["memory"])
     if options.plot is not None:
         data["plot"] = draw_graph(symbol, executor, options)
-        parts.append("{file}: {nodes} operators\n".format(**data["plot"]))
+        parts += told(options.plot, "{nodes} operators", data["plot"])
     if options.diff is not None:
         data["diff"] = changes(executor, options.diff, options.train)
         parts.append("\n".join(data["diff"]) + "\n" if data["diff"] else f"{options.diff}: no change\n")
@@ -78,6 +84,11 @@ def run(options: argparse.Namespace) -> int:
     else:
         print("".join(parts), end="")
     return 0
+
+
+def told(path: str, text: str, facts: dict[str, Any]) -> list[str]:
+    """What is said of a picture that was written; nothing of one on standard output."""
+    return [] if path == "-" else [f"{path}: {text.format(**facts)}\n"]
 
 
 def changes(executor: Any, name: str, train: bool) -> list[str]:
@@ -152,7 +163,7 @@ def draw_memory(compiled: Any, options: argparse.Namespace) -> dict[str, Any]:
 
     plan, names = compiled.plan, names_of(compiled)
     title = title_of(options, "training step" if options.train else "inference")
-    write(options.memory, memory_svg(plan, names, compiled.names, title))
+    write_text(options.memory, memory_svg(plan, names, compiled.names, title))
     return {"file": options.memory, "steps": len(run_steps(plan)), "buffers": len(boxes(plan, names)),
             "arena_bytes": plan.arena_bytes, "live_bytes": plan.live_bytes, "unplanned_bytes": plan.unplanned_bytes}
 
@@ -162,13 +173,5 @@ def draw_graph(symbol: Any, executor: Any, options: argparse.Namespace) -> dict[
     from mxc.visualization.graph import graph_svg
 
     shapes = {name: array.shape for name, array in (executor.arg_dict | executor.aux_dict).items()}
-    write(options.plot, graph_svg(symbol, shapes, title_of(options)))
+    write_text(options.plot, graph_svg(symbol, shapes, title_of(options)))
     return {"file": options.plot, "nodes": sum(node.op is not None for node in symbol.graph.nodes)}
-
-
-def write(path: str, text: str) -> None:
-    """Write a picture. Raises FileAccessError when the file system does not allow it."""
-    from mxc.runtime.whole_file import replacing
-
-    with replacing(path) as file:
-        file.write(text.encode())

@@ -26,6 +26,7 @@ COMMANDS = {  # name, which is also its module's, and what it does
     "bench": "measure how long a run of a model takes, and compare with before",
     "profile": "show where a run's time goes, kernel by kernel",
     "verify": "compare a compiled model with the reference interpreter",
+    "reduce": "find the smallest part of a model that still fails, and write it as files",
     "inspect": "show a model's layers, graph, fusion groups, plan or memory",
     "convert": "convert models from and to ONNX, and parameters to other kinds of files",
     "cache": "list, explain, check, prune or clear the kernels that are kept",

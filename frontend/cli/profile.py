@@ -11,6 +11,7 @@ from mxc.cli import machine
 from mxc.cli.bench import add_threads_argument, measure
 from mxc.cli.inputs import add_input_arguments, read_inputs
 from mxc.cli.model import add_model_arguments, parse_shapes, positive, progress
+from mxc.cli.output_files import check_ending
 from mxc.cli.runnable import MADE_UP, open_bound
 from mxc.cli.tables import kernel_words, print_facts, print_json, print_table
 from mxc.compiler.plan import layers_text
@@ -85,6 +86,7 @@ def run(options: argparse.Namespace) -> int:
     """Measure, print the table, write the trace."""
     from mxc.runtime import machine_peaks, profiler
 
+    check_ending("--trace", options.trace, ".json")
     if options.threads:
         env.set("MXC_NUM_THREADS", str(options.threads))
     facts = machine.facts()

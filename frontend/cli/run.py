@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from mxc.cli.inputs import add_input_arguments, read_inputs
 from mxc.cli.model import UsageError, add_model_arguments, parse_shapes, positive, progress
+from mxc.cli.output_files import check_ending, check_place, write_array, write_arrays
 from mxc.cli.runnable import open_model
 from mxc.cli.tables import print_json
 
@@ -35,6 +36,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Set the inputs, run once, print each output's shape and largest values, or all values."""
+    check_ending("--output", options.output, ".npz", ".npy")
+    check_place(options.output)
     shapes = parse_shapes(options.shape)
     given = read_inputs(options.input, shapes)
     with progress(f"running {options.model}"):
@@ -49,7 +52,8 @@ def run(options: argparse.Namespace) -> int:
                     for name, facts in report.items()})
         return 0
     for name, facts in report.items():
-        print(f"{name}: shape {tuple(facts['shape'])}, {facts['dtype']}")
+        nan = f", {facts['nan']} of {outputs[name].size} values are NaN" if facts["nan"] else ""
+        print(f"{name}: shape {tuple(facts['shape'])}, {facts['dtype']}{nan}")
         if options.whole:
             print(whole_text(outputs[name]))
             continue
@@ -61,24 +65,18 @@ def run(options: argparse.Namespace) -> int:
 def save(path: str, arrays: dict[str, np.ndarray]) -> None:
     """Write arrays as .npz, or one as .npy. Raises UsageError for several as .npy, FileAccessError when the file system
     does not allow it."""
-    import numpy as np
-
-    from mxc.runtime import npz_file
-    from mxc.runtime.whole_file import replacing
-
-    single = path.lower().endswith(".npy")
-    if single and len(arrays) > 1:
+    if not path.lower().endswith(".npy"):
+        write_arrays(path, arrays)
+    elif len(arrays) == 1:
+        write_array(path, next(iter(arrays.values())))
+    else:
         raise UsageError(f"--output {path}: the model has {len(arrays)} outputs ({', '.join(arrays)}); save them as "
                          ".npz")
-    with replacing(path) as file:
-        if single:
-            np.save(file, next(iter(arrays.values())))
-            return
-        npz_file.write(file, arrays)
 
 
 def describe(output: np.ndarray, top: int) -> dict[str, Any]:
-    """Shape, dtype, and for each of the first rows the `top` largest values as (position, value).
+    """Shape, dtype, how many values are NaN, and for each of the first rows the `top` largest values as (position,
+    value).
 
     NaN, which counts as less than all, and infinities are text: JSON has no numbers for them.
     """
@@ -90,7 +88,8 @@ def describe(output: np.ndarray, top: int) -> dict[str, Any]:
         order = np.argsort(-row.astype(np.float64), kind="stable")[:top]
         values = [row[i].item() for i in order]
         best.append([(int(i), v if math.isfinite(v) else str(v)) for i, v in zip(order, values, strict=True)])
-    return {"shape": list(output.shape), "dtype": str(output.dtype), "top": best}
+    nan = int(np.isnan(output).sum()) if output.dtype.kind == "f" else 0
+    return {"shape": list(output.shape), "dtype": str(output.dtype), "nan": nan, "top": best}
 
 
 def plain(output: np.ndarray) -> Any:

@@ -1,0 +1,66 @@
+"""Files of expected outputs: a model's inputs and what it made of them, under mxc or anywhere else.
+
+A file is NumPy's .npz with an array `in/NAME` for each input and `out/NAME` for each output; without `out/`, as
+`mxc run --output` writes it, the names are those of outputs.
+"""
+from __future__ import annotations
+
+import io
+import zipfile
+from typing import TYPE_CHECKING, NamedTuple
+
+from mxc.cli.output_files import write_arrays
+from mxc.compiler.error import FileAccessError, ModelFileError, OutOfMemoryError, nearest
+from mxc.compiler.system.input_files import content, is_regular
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import numpy as np
+
+IN, OUT = "in/", "out/"
+
+
+class Expected(NamedTuple):
+    """inputs, outputs: values by name. path: of the file."""
+
+    inputs: dict[str, np.ndarray]
+    outputs: dict[str, np.ndarray]
+    path: str
+
+    def of(self, names: Sequence[str]) -> list[np.ndarray]:
+        """The values of a model's outputs. Raises ModelFileError when one is not in the file."""
+        for name in names:
+            if name not in self.outputs:
+                raise ModelFileError(self.path, f"it has no output {name!r}{nearest(name, self.outputs)}; it has "
+                                     f"{', '.join(self.outputs) or 'none'}")
+        return [self.outputs[name] for name in names]
+
+
+def read(path: str) -> Expected:
+    """The arrays of a file. Raises ModelFileError for what is no archive of arrays of numbers; pickles are refused."""
+    import numpy as np
+
+    try:
+        with np.load(path if is_regular(path) else io.BytesIO(content(path)), allow_pickle=False) as archive:
+            if isinstance(archive, np.ndarray):
+                raise ModelFileError(path, "expected NumPy's .npz, got a single array")
+            arrays = {name: archive[name] for name in archive.files}
+    except OSError as error:
+        raise FileAccessError(path, "read", error) from None
+    except MemoryError:
+        raise OutOfMemoryError(f"{path}: there is no memory for the arrays that it says it holds") from None
+    except (ValueError, EOFError, KeyError, TypeError, zipfile.BadZipFile) as error:
+        raise ModelFileError(path, f"expected arrays in NumPy's .npz format ({error})") from None
+    for name, array in arrays.items():
+        if not isinstance(array, np.ndarray) or array.dtype.kind not in "fiub":
+            raise ModelFileError(path, f"{name} is no array of numbers")
+    inputs = {name.removeprefix(IN): array for name, array in arrays.items() if name.startswith(IN)}
+    outputs = {name.removeprefix(OUT): array for name, array in arrays.items() if not name.startswith(IN)}
+    return Expected(inputs, outputs, path)
+
+
+def write(path: str, inputs: Mapping[str, np.ndarray], outputs: Mapping[str, np.ndarray]) -> None:
+    """Write such a file. Raises FileAccessError when the file system does not allow it."""
+    write_arrays(path, {f"{IN}{name}": array for name, array in inputs.items()} |
+                 {f"{OUT}{name}": array for name, array in outputs.items()})
