@@ -212,10 +212,6 @@ class Executor:
         """As `compiled`, for a target that need not be here (compiler.targets.kernel_target)."""
         return self._core.compiled_for(target, is_train)
 
-    def watch_passes(self, is_train: bool, watch: Callable[[str, Graph, Graph], None]) -> None:
-        """Tell `watch` what each pass of the compiler makes of the graph: its name, the graph before and after."""
-        self._core.watch_passes(is_train, watch)
-
     def debug_str(self) -> str:
         """The graph as text, and how much memory the executor holds."""
         held = self._core.memory.nbytes + sum(a.nbytes for a in self._core.outputs)

@@ -195,11 +195,18 @@ class Artifact:
                 return stored
         return None
 
+    def plan(self, stored: StoredPlan) -> Plan:
+        """One of the file's plans. Raises ModelFileError when it is none."""
+        try:
+            return Plan.from_json(bytes(self.contents.sections[stored.section]).decode().rstrip("\0"))
+        except MALFORMED as error:
+            raise artifact_file.malformed(self.path, error) from None
+
     def compiled(self, stored: StoredPlan, graph: Graph | None = None) -> StoredCode:
         """A plan and its kernels. graph: the model's, where it was read already."""
         library = self.library()
+        found = self.plan(stored)
         try:
-            found = Plan.from_json(bytes(self.contents.sections[stored.section]).decode().rstrip("\0"))
             check_plan(found, library.addresses)
         except MALFORMED as error:
             raise artifact_file.malformed(self.path, error) from None

@@ -241,12 +241,6 @@ class GraphExecutor:
         wanted = self.grad_req if is_train else {}
         return compile_graph(self.graph, self._shapes, self._dtypes, wanted, is_train, target)
 
-    def watch_passes(self, is_train: bool, watch: Callable[[str, Graph, Graph], None]) -> None:
-        """Tell `watch` what each pass makes of the graph in that mode: its name, the graph before it and after it."""
-        from mxc.compiler.api import watch_passes
-
-        watch_passes(self.graph, self._shapes, self._dtypes, self.grad_req if is_train else {}, is_train, watch)
-
     # -- running
 
     def forward(self, is_train: bool, values: Mapping[str, Array | np.ndarray] | None = None) -> None:

@@ -224,6 +224,13 @@ def read(path: str | os.PathLike[str]) -> tuple[list[np.ndarray | None], list[st
     return parse(input_files.content(path), str(path))
 
 
+def described(path: str | os.PathLike[str]) -> dict[str, tuple[tuple[int, ...], str]]:
+    """Shape and dtype of each named array of a file, by name. Reads what tells these; errors as `read`."""
+    arrays, names = parse(input_files.mapped(path), str(path))
+    return {name: (array.shape, array.dtype.name) for name, array in zip(names, arrays, strict=False)
+            if array is not None}
+
+
 def parse_array(data: bytes | memoryview, path: str = "<bytes>") -> np.ndarray:
     """The one array in bytes as `format_array` gives them, which may be a view of them. Raises ModelFileError."""
     reader = _Reader(data, path)

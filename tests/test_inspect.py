@@ -12,7 +12,7 @@ import pytest
 from commands import command
 
 import mxc as mx
-from mxc.cli.main import BAD_FILE, OK, UNSUPPORTED, USAGE, main
+from mxc.cli.main import BAD_FILE, NO_TARGET, OK, UNSUPPORTED, USAGE, main
 from mxc.compiler.plan import Plan
 
 TABLE = """
@@ -43,7 +43,24 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     net = mx.sym.FullyConnected(mx.sym.Flatten(net, name="flat"), num_hidden=3, name="fc")
     mx.sym.SoftmaxOutput(net, mx.sym.Variable("label"), name="softmax0").save("net-symbol.json")
     Path("unknown-symbol.json").write_text(Path("net-symbol.json").read_text().replace('"Convolution"', '"NoSuch"'))
-    mx.nd.save("part.params", {"arg:fc_weight": mx.nd.ones((3, 64))})
+    mx.nd.save("other.params", {"arg:fc_weight": mx.nd.ones((3, 65))})
+
+
+OVERVIEW = """
+model:            net-symbol.json
+operators:        6: Convolution 1, BatchNorm 1, Activation 1, Flatten 1, FullyConnected 1, SoftmaxOutput 1
+parameters:       6 arrays, ? elements
+auxiliary states: 2 arrays, 8 elements
+values:           part.params, 0.1 MB; none for conv_weight, conv_bias, bn_gamma, bn_beta, bn_moving_mean, bn_moving_var
+unsupported:      nothing
+
+        name             dtype    shape
+input   data             float32  1x3x48x48  guessed
+input   label            float32  1
+output  softmax0_output           1x3
+
+  mxc inspect net-symbol.json --shape data=1,3,48,48
+"""
 
 
 INSPECT = ["inspect", "net-symbol.json", "--shape", "data=2,1,6,6"]
@@ -126,16 +143,17 @@ def test_an_input_has_the_dtype_that_is_given(capsys: pytest.CaptureFixture[str]
 
 
 REFUSED = {
-    "no shape": (USAGE, ["inspect", "net-symbol.json"], "the shape of data, conv_weight"),
+    "no shape": (USAGE, ["inspect", "net-symbol.json", "--plan"], "the shape of data is not known"),
     "a name": (USAGE, ["inspect", "net-symbol.json", "--shape", "dat=2,1,6,6"], "did you mean 'data'?"),
     "training of the table": (USAGE, [*INSPECT, "--train"], "the layers are the same in training"),
     "a shape that does not fit": (BAD_FILE, ["inspect", "net-symbol.json", "--shape", "data=2,6"], "'conv'"),
     "no graph": (BAD_FILE, ["inspect", "nosuch.json"], "nosuch.json: cannot be read"),
-    "a part of the parameters": (BAD_FILE, [*INSPECT, "--params", "part.params"], "it holds no value for"),
+    "parameters of another model": (BAD_FILE, [*INSPECT, "--params", "other.params"], "'fc'"),
+    "an ending": (USAGE, [*INSPECT, "--plot", "net.png"], "--plot net.png: expected a name that ends in .svg"),
     "a pass": (USAGE, [*INSPECT, "--diff", "simplif"], "did you mean 'simplify'?"),
     "no place for a graph": (BAD_FILE, [*INSPECT, "--plot", "nosuch/net.svg"], "nosuch/net.svg: cannot be written"),
     "no place": (BAD_FILE, [*INSPECT, "--memory", "nosuch/memory.svg"], "nosuch/memory.svg: cannot be written"),
-    "operators": (UNSUPPORTED, ["inspect", "unknown-symbol.json"], "'NoSuch'"),
+    "operators": (UNSUPPORTED, ["inspect", "unknown-symbol.json", "--plan"], "'NoSuch'"),
 }
 
 
@@ -161,9 +179,74 @@ def test_the_guide_shows_what_is_printed(capsys: pytest.CaptureFixture[str]):
     with mx.name.NameManager():  # names are numbered from 0, as in the guide
         networks.lenet().save("lenet-symbol.json")
     guide = (documents.ROOT / "docs" / "inspect.md").read_text()
-    first, table = re.findall(r"```(?:text)?\n(.*?)```", guide, re.S)[:2]
+    _, first, table = re.findall(r"```(?:text)?\n(.*?)```", guide, re.S)[:3]
     assert main(first.split()[1:]) == OK
     assert capsys.readouterr().out == table
     assert main(["inspect", "lenet-symbol.json", "--shape", "data=64,1,8,8", "--groups"]) == OK
     groups = capsys.readouterr().out.splitlines()
     assert groups[0] == "-- groups" and groups[2].split()[:2] == ["forward", "anchor"]
+
+
+def test_what_a_file_holds(capsys: pytest.CaptureFixture[str]):
+    """Without parameters the first guess is taken; with them the one with which their shapes go together."""
+    assert main(["inspect", "net-symbol.json", "--json"]) == OK
+    about = json.loads(capsys.readouterr().out)
+    assert about["inputs"] == [{"name": "data", "dtype": "float32", "shape": [1, 3, 224, 224], "guessed": True},
+                               {"name": "label", "dtype": "float32", "shape": [1], "guessed": False}]
+    assert about["outputs"] == [{"name": "softmax0_output", "shape": [1, 3]}]
+    assert about["operators"]["Convolution"] == 1 and about["unsupported"] == [] and not about["file_of_parameters"]
+    mx.nd.save("part.params", {"arg:fc_weight": mx.nd.ones((3, 4 * 46 * 46)), "arg:fc_bias": mx.nd.ones((3,))})
+    assert main(["inspect", "net-symbol.json", "--params", "part.params"]) == OK
+    assert capsys.readouterr().out == OVERVIEW.removeprefix("\n").replace("? elements", "25,515 elements")
+
+
+def test_what_is_unsupported(capsys: pytest.CaptureFixture[str]):
+    assert main(["inspect", "unknown-symbol.json"]) == UNSUPPORTED
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1].startswith("operators: 6: NoSuch 1, BatchNorm 1") and lines[2] == "unsupported:"
+    assert lines[3].startswith("  operator 'NoSuch' (node 'conv', 1 of them)")
+    assert main(["inspect", "unknown-symbol.json", "--json"]) == UNSUPPORTED
+    assert len(json.loads(capsys.readouterr().out)["unsupported"]) == 1
+
+
+def test_what_an_artifact_holds(capsys: pytest.CaptureFixture[str]):
+    sets = ["--shape", "data=2,1,6,6", "--shape", "data=4,1,6,6"]
+    assert main(["compile", "net-symbol.json", *sets, "-o", "net.mxc"]) == OK
+    capsys.readouterr()
+    assert main(["inspect", "net.mxc", "--json"]) == OK
+    about = json.loads(capsys.readouterr().out)
+    assert about["bytes"] == Path("net.mxc").stat().st_size and about["mxc"] == mx.VERSION and about["runs_here"]
+    assert sum(about["sections"].values()) < about["bytes"] and about["why_not"] is None
+    assert [(plan["mode"], plan["inputs"], plan["outputs"]) for plan in about["plans"]] == [
+        ("inference", {"data": [n, 1, 6, 6]}, {"softmax0_output": [n, 3]}) for n in (2, 4)]
+    assert all(plan["kernels"] and plan["arena_bytes"] for plan in about["plans"])
+    assert main(["inspect", "net.mxc"]) == OK
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split(":")[0] for line in lines[:8]] == [
+        "model", "made by", "made for", "CPU level", "runs here", "parameters", "inputs", "outputs"]
+    assert lines[-1].split()[:3] == ["inference", "data=4x1x6x6", "softmax0_output=4x3"]
+    assert main(["inspect", "net.mxc", "--shape", "data=2,1,6,6"]) == OK
+    assert capsys.readouterr().out == TABLE.removeprefix("\n")
+
+
+def test_a_level_of_cpus(capsys: pytest.CaptureFixture[str]):
+    done = command("compile", "net-symbol.json", "--shape", "data=2,1,6,6", "--target", "cpu:x86-64-v2", "-o", "v2.mxc")
+    if done.returncode == NO_TARGET:
+        pytest.skip("this machine has not that level")
+    assert main(["inspect", "v2.mxc", "--json"]) == OK
+    assert json.loads(capsys.readouterr().out)["cpu_level"] == "x86-64-v2"
+
+
+def test_shapes_that_no_memory_holds(capsys: pytest.CaptureFixture[str]):
+    """No array is made."""
+    shape = ["--shape", f"data={10**7},1,6000,6000"]
+    assert main(["inspect", "net-symbol.json", *shape]) == OK
+    assert "10000000x4x5998x5998" in capsys.readouterr().out
+    assert main(["inspect", "net-symbol.json", "--shape", f"data={10**4},1,600,600", "--memory", "-"]) == OK
+    printed = capsys.readouterr().out
+    assert ElementTree.fromstring(printed.encode()).tag.endswith("svg")
+
+
+def test_a_picture_on_standard_output(capsys: pytest.CaptureFixture[str]):
+    assert main([*INSPECT, "--plot", "-"]) == OK
+    assert ElementTree.fromstring(capsys.readouterr().out.encode()).tag.endswith("svg") and not Path("-").exists()

@@ -6,6 +6,7 @@ Read: attributes under `attrs`, `attr` or `param` (merged), entries of two or th
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 
 from mxc.compiler.error import ModelFileError, MXNetError, UnsupportedError, nearest
@@ -48,6 +49,16 @@ def read(text: str, path: str = "<string>") -> Graph:
         return _Reader(path, _parse(text, path)).graph()
     except RecursionError:
         raise ModelFileError(path, "nested too deeply for a graph") from None
+
+
+def count_operators(path: str | Path) -> dict[str, int]:
+    """How many nodes of each operator a Symbol JSON file has, known or not, those first that are there most often;
+    subgraphs are left out. Raises ModelFileError for a file that is no such graph."""
+    text = input_files.content(path).decode("utf-8", "replace")
+    reader = _Reader(str(path), _parse(text, str(path)))
+    document = reader.expect(reader.document, dict, "a JSON graph")
+    records = [reader.read_record(raw, f"node {i}") for i, raw in enumerate(document.get("nodes", ()))]
+    return dict(Counter(record.op for record in records if record.op != "null").most_common())
 
 
 def _parse(text: str, path: str) -> object:

@@ -1,6 +1,7 @@
 """Reading files that somebody names: they may be pipes, devices without an end, or longer than memory."""
 from __future__ import annotations
 
+import mmap
 import os
 import stat
 
@@ -37,6 +38,18 @@ def content(path: str | os.PathLike[str], most: int | None = None) -> bytes:
     except MemoryError:
         raise OutOfMemoryError(f"{os.fspath(path)}: there is no memory for a file of this length") from None
     except (OSError, ValueError) as error:  # A name with a zero byte raises ValueError.
+        raise FileAccessError(os.fspath(path), "read", error) from None
+
+
+def mapped(path: str | os.PathLike[str]) -> memoryview:
+    """The bytes of a file, without reading what nobody looks at; of a pipe or a device all of them. Errors as
+    `content`."""
+    if not is_regular(path) or not os.stat(path).st_size:
+        return memoryview(content(path))
+    try:
+        with open(path, "rb") as file:
+            return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+    except (OSError, ValueError) as error:
         raise FileAccessError(os.fspath(path), "read", error) from None
 
 

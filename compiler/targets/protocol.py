@@ -11,7 +11,7 @@ memory (`Memory`). Nothing here is imported when a program runs: implementations
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
@@ -280,6 +280,10 @@ class Host(Protocol):
 
     def levels(self) -> tuple[str, ...]:
         """The levels of CPUs that code can be made for instead of for this machine's: the values of MXC_CPU."""
+        ...
+
+    def level_of(self, features: Set[str]) -> str:
+        """The highest of these levels that a CPU with the features, as `parts` has them, is of; "" for none."""
         ...
 
     def generators(self) -> dict[str, str]:

@@ -6,15 +6,21 @@ import json
 from pathlib import Path
 from typing import Any
 
-from mxc.cli.model import UsageError, add_model_arguments, bind_model, parse_dtypes, parse_shapes, progress
+from mxc.cli.model import UsageError, add_model_arguments, is_artifact, parse_dtypes, parse_shapes, progress
 from mxc.cli.output_files import check_ending, check_place, write_text
 from mxc.cli.tables import on_terminal, print_json
+from mxc.cli.unbound import Unbound, open_unbound
 from mxc.compiler.error import nearest
 
-DESCRIPTION = """Print a model's layers: operator, output shape, parameters, floating-point operations (a multiply-add
-is two), and what each reads. --plot draws them. With --groups, --plan, --memory or --diff, show what the compiler makes
-of the model instead (for inference, or with --train for a training step)."""
+DESCRIPTION = """Print what a model's file holds: inputs and outputs with their shapes (guessed where they do not follow
+from the parameters), operators and how many of each, and what mxc does not know; of an artifact its plans, sizes, the
+CPU that it is for, and who made it. With --shape, print the layers: operator, output shape, parameters, floating-point
+operations (a multiply-add is two), and what each reads. --plot draws them. With --groups, --plan, --memory or --diff,
+show what the compiler makes of the model instead (for inference, or with --train for a training step). Nothing is bound
+or run: no arrays are made, whatever the shapes."""
 EXAMPLES = """
+  mxc inspect net-symbol.json
+  mxc inspect net.mxc
   mxc inspect net-symbol.json --shape data=1,3,224,224
   mxc inspect net-symbol.json --shape data=1,3,224,224 --plot net.svg
   mxc inspect net-symbol.json --shape data=1,3,224,224 --groups --plan
@@ -39,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the layers, or what of --plot, --groups, --plan, --memory and --diff is asked for."""
+    """Print the overview, the layers, or what of --plot, --groups, --plan, --memory and --diff is asked for."""
     for option, path in (("--plot", options.plot), ("--memory", options.memory)):
         if path != "-":
             check_ending(option, path, ".svg")
@@ -48,11 +54,12 @@ def run(options: argparse.Namespace) -> int:
     if options.train and not compiles and options.diff is None:
         raise UsageError("--train: the layers are the same in training; give --groups, --plan, --memory or --diff "
                          "with it")
+    if not (options.shape or options.dtype or compiles or options.plot is not None or options.diff is not None):
+        return overview(options)
     shapes = parse_shapes(options.shape)
     with progress(f"inspecting {options.model}"):
-        symbol, executor = bind_model(options, shapes, parse_dtypes(options.dtype), needs_values=False,
-                                      train=options.train)
-        compiled: Any = executor.compiled(options.train) if compiles else None
+        model = open_unbound(options, shapes, parse_dtypes(options.dtype), options.train)
+        compiled: Any = model.compiled(options.train) if compiles else None
     data: dict[str, Any] = {}
     parts: list[str] = []
     if options.groups:
@@ -67,15 +74,15 @@ def run(options: argparse.Namespace) -> int:
         data["memory"] = draw_memory(compiled, options)
         parts += told(options.memory, "{steps} steps, {buffers} buffers in {arena_bytes:,} bytes", data["memory"])
     if options.plot is not None:
-        data["plot"] = draw_graph(symbol, executor, options)
+        data["plot"] = draw_graph(model, options)
         parts += told(options.plot, "{nodes} operators", data["plot"])
     if options.diff is not None:
-        data["diff"] = changes(executor, options.diff, options.train)
+        data["diff"] = changes(model, options.diff, options.train)
         parts.append("\n".join(data["diff"]) + "\n" if data["diff"] else f"{options.diff}: no change\n")
     if not data:
         from mxc.visualization.table import as_data, table_text
 
-        found = model_layers(symbol, executor, shapes)
+        found = model_layers(model, shapes)
         data, parts = as_data(found), [table_text(found)]
     if options.json:
         print_json(data)
@@ -86,12 +93,26 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
+def overview(options: argparse.Namespace) -> int:
+    """Print what the file holds; the exit code for models with something unknown where there is some."""
+    from mxc.cli import overview
+    from mxc.cli.main import OK, UNSUPPORTED
+
+    of_artifact = is_artifact(options.model)
+    about = overview.of_artifact(options.model) if of_artifact else overview.of_symbol(options)
+    if options.json:
+        print_json(about)
+    else:
+        (overview.show_artifact if of_artifact else overview.show_symbol)(about)
+    return UNSUPPORTED if about.get("unsupported") else OK
+
+
 def told(path: str, text: str, facts: dict[str, Any]) -> list[str]:
     """What is said of a picture that was written; nothing of one on standard output."""
     return [] if path == "-" else [f"{path}: {text.format(**facts)}\n"]
 
 
-def changes(executor: Any, name: str, train: bool) -> list[str]:
+def changes(model: Unbound, name: str, train: bool) -> list[str]:
     """What a pass changes in the graph's text, as the lines of a unified diff; none when it changes nothing.
 
     Raises UsageError when there is no such pass.
@@ -112,7 +133,7 @@ def changes(executor: Any, name: str, train: bool) -> list[str]:
             old, new = (lines_of(graph_text(graph)) for graph in (before, after))
             lines.extend(unified_diff(old, new, f"before {name}", f"after {name}", n=CONTEXT, lineterm=""))
 
-    executor.watch_passes(train, watch)
+    model.watch_passes(train, watch)
     return lines
 
 
@@ -135,15 +156,12 @@ def print_changes(text: str) -> None:
         console.print(Text(line, style={"+": "green", "-": "red", "@": "cyan"}.get(line[:1], "")))
 
 
-def model_layers(symbol: Any, executor: Any, shapes: dict[str, tuple[int, ...]]) -> Any:
+def model_layers(model: Unbound, shapes: dict[str, tuple[int, ...]]) -> Any:
     """The model's layers. shapes: those given for inputs; what else the model reads are parameters, but for labels."""
     from mxc.compiler.graph.summary import layers
-    from mxc.compiler.passes.infer_shape import infer_shape
 
-    graph = symbol.graph
-    bound = {**executor.arg_dict, **executor.aux_dict}
-    inputs = {name for name in bound if name in shapes or name.endswith("label")}
-    return layers(graph, infer_shape(graph, {name: array.shape for name, array in bound.items()}), inputs)
+    inputs = {name for name in model.facts if name in shapes or name.endswith("label")}
+    return layers(model.graph, model.graph.facts.shape, inputs)
 
 
 def title_of(options: argparse.Namespace, *words: str) -> str:
@@ -168,10 +186,10 @@ def draw_memory(compiled: Any, options: argparse.Namespace) -> dict[str, Any]:
             "arena_bytes": plan.arena_bytes, "live_bytes": plan.live_bytes, "unplanned_bytes": plan.unplanned_bytes}
 
 
-def draw_graph(symbol: Any, executor: Any, options: argparse.Namespace) -> dict[str, Any]:
+def draw_graph(model: Unbound, options: argparse.Namespace) -> dict[str, Any]:
     """Write the picture of the graph; what it shows. Raises FileAccessError when it cannot be written."""
     from mxc.visualization.graph import graph_svg
 
-    shapes = {name: array.shape for name, array in (executor.arg_dict | executor.aux_dict).items()}
-    write_text(options.plot, graph_svg(symbol, shapes, title_of(options)))
-    return {"file": options.plot, "nodes": sum(node.op is not None for node in symbol.graph.nodes)}
+    shapes = {name: shape for name, (shape, _) in model.facts.items()}
+    write_text(options.plot, graph_svg(model.symbol, shapes, title_of(options)))
+    return {"file": options.plot, "nodes": sum(node.op is not None for node in model.graph.nodes)}

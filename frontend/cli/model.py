@@ -4,13 +4,14 @@ from __future__ import annotations
 import argparse
 import contextlib
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from mxc.compiler.error import ModelFileError, MXNetError, OutOfMemoryError, SettingError, TargetError, nearest
 from mxc.compiler.system.input_files import is_regular
 
+Shape = tuple[int, ...]
 MOST = 6  # names that a message lists at most
 
 
@@ -132,29 +133,16 @@ def bind_model(options: argparse.Namespace, shapes: dict[str, tuple[int, ...]], 
     import mxc as mx
     from mxc.runtime import runner
     from mxc.symbol.binding import simple_bind  # takes inputs of any name, as Symbol's methods do not
-    from mxc.symbol.inference import shapes as inferred_shapes
 
     runner.chosen()  # wrong in a command that runs nothing too, as other settings are
     symbol, path, arguments, auxiliary = read_model(options, shapes)
     names, states = symbol.list_arguments(), symbol.list_auxiliary_states()
     check_names((*shapes, *dtypes), names, options.model)
     missing = [n for n in names if n not in arguments and n not in shapes and not n.endswith("label")]
-    known = {**shapes, **{n: a.shape for n, a in arguments.items() if n in names and n not in shapes}}
-    try:
-        found, _, _ = inferred_shapes(symbol, (), known, partial=True)
-        unknown = [n for n, shape in zip(names, found, strict=True) if n in missing and not is_known(shape)]
-        if unknown and (needs_values or path is not None or not shapes):
-            raise UsageError(f"{options.model}: the shape of {listed(unknown)} is not known\n"
-                             f"give it: --shape {unknown[0]}=D,D,...{' or --input' if needs_values else ''}")
-        grad_req = {n: "write" for n in names if train and n not in shapes and not n.endswith("label")}
-        executor = simple_bind(symbol, mx.cpu(), grad_req or "null", dtypes or None, known)
-    except NOT_THE_FILES:
-        raise
-    except MXNetError as error:
-        reason = str(error).removeprefix("simple_bind error: ").removeprefix("infer_shape error: ")
-        if "\n" in reason:  # it lists the shapes or dtypes that do not go together
-            reason += "\ngive those that the model was made for, with --shape and --dtype, and its own parameters"
-        raise MXNetError(f"{options.model}: {reason}") from error
+    with told_of(options.model):
+        known = known_shapes(options, symbol, {n: a.shape for n, a in arguments.items()}, shapes,
+                             needs_values or path is not None, " or --input" * needs_values)
+        executor = simple_bind(symbol, mx.cpu(), gradients(symbol, shapes, train) or "null", dtypes or None, known)
     missing += [n for n in states if n not in auxiliary]
     if missing and path is None and needs_values:
         raise ModelFileError(options.model, "there is no NAME-0000.params beside it, and it needs values for "
@@ -170,6 +158,48 @@ def bind_model(options: argparse.Namespace, shapes: dict[str, tuple[int, ...]], 
     except MXNetError as error:
         raise ModelFileError(str(path), str(error)) from error
     return symbol, executor
+
+
+def known_shapes(options: argparse.Namespace, symbol: Any, parameters: Mapping[str, Shape], shapes: Mapping[str, Shape],
+                 demands: bool, other_way: str = "") -> dict[str, Shape]:
+    """The shapes from which those of all arguments follow: of the inputs, and of parameters in a file.
+
+    demands: whether an argument of an unknown shape is an error although there are shapes. other_way: to give a shape.
+    Raises UsageError when a shape does not follow.
+    """
+    from mxc.compiler.graph.purity import static_names
+    from mxc.symbol.inference import shapes as inferred_shapes
+
+    names = symbol.list_arguments()
+    known = {**shapes, **{n: shape for n, shape in parameters.items() if n in names and n not in shapes}}
+    found, _, _ = inferred_shapes(symbol, (), known, partial=True)
+    unknown = [n for n, shape in zip(names, found, strict=True) if n not in known and not n.endswith("label")
+               and not is_known(shape)]
+    if unknown and (demands or not shapes):
+        learned = static_names(symbol.graph)  # their shapes follow from those of inputs
+        unknown = [n for n in unknown if n not in learned] or unknown
+        raise UsageError(f"{options.model}: the shape of {listed(unknown)} is not known\n"
+                         f"give it: --shape {unknown[0]}=D,D,...{other_way}")
+    return known
+
+
+def gradients(symbol: Any, shapes: Mapping[str, Shape], train: bool) -> dict[str, str]:
+    """What a training step writes: the gradients of all arguments that are no inputs; nothing without `train`."""
+    return {n: "write" for n in symbol.list_arguments() if train and n not in shapes and not n.endswith("label")}
+
+
+@contextlib.contextmanager
+def told_of(model: str) -> Iterator[None]:
+    """Errors of shapes and dtypes that do not go together say of which model, and what to do."""
+    try:
+        yield
+    except NOT_THE_FILES:
+        raise
+    except MXNetError as error:
+        reason = str(error).removeprefix("simple_bind error: ").removeprefix("infer_shape error: ")
+        if "\n" in reason:  # it lists the shapes or dtypes that do not go together
+            reason += "\ngive those that the model was made for, with --shape and --dtype, and its own parameters"
+        raise MXNetError(f"{model}: {reason}") from error
 
 
 def read_model(options: argparse.Namespace, shapes: dict[str, tuple[int, ...]],
@@ -220,7 +250,11 @@ def open_artifact(options: argparse.Namespace, params: dict[str, Any] | None = N
 
 def chosen_shapes(predictor: Any, path: str, shapes: dict[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
     """The first set of input shapes of an artifact that agrees with those given. Raises UsageError when none does."""
-    sets = predictor.input_shapes
+    return set_that_agrees(predictor.input_shapes, path, shapes)
+
+
+def set_that_agrees(sets: list[dict[str, Shape]], path: str, shapes: Mapping[str, Shape]) -> dict[str, Shape]:
+    """The first of an artifact's sets of shapes that agrees with those given. Raises UsageError when none does."""
     for each in sets:
         if all(each.get(name, shape) == shape for name, shape in shapes.items()):
             return dict(each)

@@ -7,7 +7,7 @@ knows this folder through `mxc.compiler.targets` alone: `target("cpu")`, and `ho
 """
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -72,6 +72,11 @@ class _Cpu:
         from mxc.compiler.targets.cpu.machine.levels import LEVELS
 
         return tuple(LEVELS)
+
+    def level_of(self, features: Set[str]) -> str:
+        from mxc.compiler.targets.cpu.machine.levels import LEVELS
+
+        return next((level.name for level in reversed(LEVELS.values()) if level.flags <= features), "")
 
     def generators(self) -> dict[str, str]:
         from mxc.compiler.targets.cpu.build.codegen import GENERATORS
