@@ -71,7 +71,7 @@ THRESHOLDS: dict[str, dict[str, object]] = {
     "operators.gather.kernel": {"COLUMNS": 4, "PARTS": 3, "LOOK": 1},
     "lowering.share_code": {"ALIKE": 1},
     "passes.simplify": {"ROUNDS": NOT}, "passes.decompose": {"ROUNDS": NOT},
-    "passes.simplify_rules.constants": {"LARGEST": 8},
+    "passes.simplify_rules.constants": {"LARGEST": 8}, "passes.simplify_rules.rule": {"DEEPEST": NOT},
     "lowering.split_joins": {"MOST": 2},
     "kernel.calls": {"TOGETHER": 2},
     "kernel.canonical": {"LANES": BOTH, "REMEMBERED": NOT, "SHORT_WINDOW": BOTH, "SHORTEST_SPLIT": BOTH},
