@@ -1,6 +1,7 @@
 # The project's commands. Everything runs in VENV, which `make` makes when it is missing, when its recipe changed, or when
 # PYTHON is given and is another one than it was made with. Without PYTHON it is the first of FOUND that is new enough.
 VENV := .venv
+DEMO_VENV := .venv-demo
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 LEAST := $(shell sed -n 's/^requires-python = ">=3\.\([0-9]*\)"$$/\1/p' pyproject.toml)
@@ -28,11 +29,15 @@ MODELS ?= ../shared/models
 BENCH_FLAGS ?=
 QUICK := $(findstring --quick,$(BENCH_FLAGS))
 
-.PHONY: install demo test test-all lint types bench clean other-python changed-files
+.PHONY: install demo run-demo test test-all lint types bench clean other-python changed-files
 
 install: $(READY)
 
-demo: $(READY)
+# The demo needs little: where the environment for all is not there, it has a small one of its own.
+demo:
+	@$(MAKE) --no-print-directory run-demo $(if $(wildcard $(READY)),,VENV=$(DEMO_VENV) WHOLE="-e '.[demo]'")
+
+run-demo: $(READY)
 	$(BIN)/python examples/demo.py
 
 test: $(READY)
@@ -77,4 +82,4 @@ $(READY): pyproject.toml setup.py $(if $(OTHER),other-python) $(CHANGED)
 	touch $@
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info
+	rm -rf $(VENV) $(DEMO_VENV) build dist *.egg-info

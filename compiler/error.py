@@ -24,6 +24,7 @@ class FileAccessError(ModelFileError):
     """
 
     def __init__(self, path: str, done: str, error: Exception, hint: str = ""):
+        self.done = done
         reason = " ".join(str(getattr(error, "strerror", None) or error).splitlines()[:2])
         super().__init__(path, f"cannot be {done}: {reason or type(error).__name__}{hint and f'; {hint}'}")
 

@@ -4,13 +4,17 @@ Run it as `make demo`, or as `python examples/demo.py` where mxc and scikit-lear
 """
 from __future__ import annotations
 
-import tempfile
+import os
+import sys
 import time
 from pathlib import Path
 
+import numpy as np
 from lenet import accuracy, digits, lenet, train
 
 import mxc as mx
+
+FOLDER = Path(__file__).resolve().parents[1] / "build" / "demo"
 
 
 def main() -> None:
@@ -25,10 +29,12 @@ def main() -> None:
     print(f"trained LeNet for {len(losses)} steps in {seconds:.1f} s: loss {losses[0]:.3f} -> {losses[-1]:.3f}, "
           f"test accuracy {right:.1%}")
 
-    prefix = Path(tempfile.mkdtemp(prefix="mxc-demo-"), "lenet")
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    prefix = FOLDER / "lenet"
     symbol.save(f"{prefix}-symbol.json")
     mx.nd.save(f"{prefix}-0010.params", {f"arg:{n}": a for n, a in parameters.items()})
-    print(f"saved {prefix}-symbol.json and {prefix.name}-0010.params, which stay there")
+    np.save(FOLDER / "digit.npy", test_images[:1])
+    print(f"saved {prefix}-symbol.json, {prefix.name}-0010.params and digit.npy, which stay there")
 
     loaded = mx.sym.load(f"{prefix}-symbol.json")
     arrays = {k.removeprefix("arg:"): v for k, v in mx.nd.load(f"{prefix}-0010.params").items()}
@@ -47,6 +53,17 @@ def main() -> None:
     probabilities = model.forward(is_train=False, data=image)[0].asnumpy()[0]
     print(f"ran one image in {(time.perf_counter() - start) * 1e6:.0f} us; it shows a {label}; top predictions: "
           + ", ".join(f"{i} ({probabilities[i]:.1%})" for i in probabilities.argsort()[::-1][:3]))
+    program, folder = (os.path.relpath(path) for path in (Path(sys.executable).parent / "mxc", FOLDER))
+    print("\n".join(["what to try next:", *(f"  {line}" for line in next_commands(program, folder))]))
+
+
+def next_commands(program: str, folder: str) -> list[str]:
+    """Commands that work with the files of the demo. program: mxc."""
+    model, values = f"{folder}/lenet-symbol.json", f"--input data=@{folder}/digit.npy"
+    return [f"{program} inspect {model}", f"{program} run {model} {values} --top 3",
+            f"{program} verify {model} {values}",
+            f"{program} compile {model} --shape data=1,1,8,8 -o {folder}/lenet.mxc",
+            f"{program} bench {folder}/lenet.mxc"]
 
 
 if __name__ == "__main__":

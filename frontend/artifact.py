@@ -6,7 +6,7 @@ loading one runs machine code from it, with all the rights of the process. Load 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -119,6 +119,7 @@ class Predictor:
         there are for others.
         """
         values = {name: self._numbers(name, value) for name, value in inputs.items()}
+        self._check_names(values)
         missing = [name for name in self.input_names if name not in values]
         if missing:
             raise ArgumentTypeError(f"predict needs the inputs {', '.join(self.input_names)}; missing: "
@@ -179,12 +180,15 @@ class Predictor:
     def _plans(self, mode: str) -> list[StoredPlan]:
         return [stored for stored in self._artifact.plans if stored.mode == mode]
 
-    def _find(self, mode: str, shapes: Mapping[str, Shape]) -> StoredPlan:
+    def _check_names(self, given: Iterable[str]) -> None:
         known = (*self.input_names, *self.further_inputs)
-        for name in shapes:
+        for name in given:
             if name not in known:
                 raise ArgumentTypeError(f"{self.path} has no input {name!r}{nearest(name, known)}; its inputs are "
                                         f"{', '.join(known)}")
+
+    def _find(self, mode: str, shapes: Mapping[str, Shape]) -> StoredPlan:
+        self._check_names(shapes)
         stored = self._artifact.find(mode, shapes)
         if stored is None:
             raise self._artifact.missing(mode, shapes)

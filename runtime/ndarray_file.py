@@ -195,7 +195,9 @@ def parse(data: bytes | memoryview, path: str = "<bytes>") -> tuple[list[np.ndar
     reader = _Reader(data, path)
     magic = reader.number("Q", "the magic number")
     if magic != LIST_MAGIC:
-        raise reader.fail(f"the file begins with 0x{magic:x}; expected 0x{LIST_MAGIC:x}: not a parameter file", 0)
+        kind = input_files.looks_like(reader.data)
+        found = f"it looks like {kind}" if kind else f"the file begins with 0x{magic:x}; expected 0x{LIST_MAGIC:x}"
+        raise reader.fail(f"not a parameter file: {found}", 0)
     reader.number("Q", "the reserved word")
     count = reader.count("Q", "the number of arrays", 4)
     arrays = []

@@ -39,7 +39,9 @@ def read_bytes(data: bytes, path: str) -> Graph:
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise ModelFileError(path, "not a JSON graph: the bytes are not UTF-8 text", error.start) from None
+        kind = input_files.looks_like(data)
+        reason = f"it looks like {kind}; give the graph, NAME-symbol.json" if kind else "the bytes are not UTF-8 text"
+        raise ModelFileError(path, f"not a JSON graph: {reason}", error.start) from None
     return read(text, path)
 
 

@@ -9,6 +9,7 @@ from mxc.compiler.error import FileAccessError, ModelFileError, OutOfMemoryError
 
 MOST_OF_A_STREAM = 1 << 30  # bytes: no more are read of a pipe or device, which may never end
 PIECE = 1 << 20
+PARAMETERS = (0x112).to_bytes(8, "little")  # what a parameter file begins with
 
 
 def content(path: str | os.PathLike[str], most: int | None = None) -> bytes:
@@ -51,6 +52,19 @@ def mapped(path: str | os.PathLike[str]) -> memoryview:
             return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
     except (OSError, ValueError) as error:
         raise FileAccessError(os.fspath(path), "read", error) from None
+
+
+def looks_like(head: bytes | memoryview) -> str:
+    """What a file seems to be, by its first 16 bytes or more, for messages on what it is not; "" for anything else."""
+    start = bytes(head[:16])
+    text = start.lstrip()
+    kinds = {b"<": "an HTML or XML page", b"{": "a JSON text, as of a graph"}
+    if text[:1] in kinds:
+        return kinds[text[:1]]
+    signs = {PARAMETERS: "a parameter file (NAME-0000.params)", b"\x93NUMPY": "an array (NAME.npy)",
+             b"PK\x03\x04": "a zip archive, as .npz is", b"\xff\xd8\xff": "a JPEG picture", b"\x89PNG": "a PNG picture",
+             b"mxcmodl": "an artifact (NAME.mxc)", b"\x1f\x8b": "a gzip archive"}
+    return next((kind for sign, kind in signs.items() if start.startswith(sign)), "" if start else "empty")
 
 
 def is_regular(path: str | os.PathLike[str]) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 
 from mxc.cli import machine
 from mxc.cli.inputs import add_input_arguments, read_inputs
-from mxc.cli.model import UsageError, add_model_arguments, parse_shapes, positive, progress
+from mxc.cli.model import UsageError, add_model_arguments, checked, is_number, parse_shapes, positive, progress
 from mxc.cli.runnable import MADE_UP, open_model
 from mxc.cli.tables import print_facts, print_json
 from mxc.compiler.error import ModelFileError
@@ -51,26 +51,18 @@ def add_threads_argument(parser: argparse.ArgumentParser) -> None:
 
 def count(text: str) -> int:
     """An option's number of at least 0."""
-    number = int(text)
-    if number < 0:
-        raise ValueError
-    return number
+    return int(checked(text, text.isdecimal(), "a whole number of at least 0"))
 
 
 def seconds(text: str) -> float:
     """An option's number above 0."""
-    number = float(text)
-    if not 0 < number < 1e6:
-        raise ValueError
-    return number
+    return float(checked(text, is_number(text, 1e-9, 1e6), "a number of seconds above 0 and below a million"))
 
 
 def percent(text: str) -> float:
     """A number of per cent: `5%` or `5`."""
-    number = float(text.removesuffix("%"))
-    if not 0 <= number < 1e6:
-        raise ValueError
-    return number
+    number = text.removesuffix("%")
+    return float(checked(number, is_number(number, 0, 1e6), "a number of per cent from 0 on, as 5%"))
 
 
 def run(options: argparse.Namespace) -> int:

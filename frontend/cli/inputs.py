@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from mxc.cli.model import UsageError, parse_pairs
 from mxc.compiler.error import FileAccessError, ModelFileError, MXNetError, OutOfMemoryError, TargetError
-from mxc.compiler.system.input_files import content, is_regular
+from mxc.compiler.system.input_files import content, is_regular, looks_like
 
 if TYPE_CHECKING:
     import numpy as np
@@ -73,7 +73,11 @@ def read_array(path: str) -> np.ndarray:
     except MemoryError:
         raise OutOfMemoryError(f"{path}: there is no memory for the array that it says it holds") from None
     except (ValueError, EOFError) as error:
-        raise ModelFileError(path, f"expected an array in NumPy's .npy format ({error})") from None
+        kind = looks_like(content(path)) if is_regular(path) else ""
+        what = f"it looks like {kind}" if kind and "NAME.npy" not in kind else str(error).partition(". If you trust")[0]
+        if "allow_pickle" in what:
+            what = "it holds objects of Python, and no numbers"
+        raise ModelFileError(path, f"expected an array in NumPy's .npy format; {what}") from None
     if not isinstance(array, np.ndarray):
         raise ModelFileError(path, "expected one array in NumPy's .npy format, got an archive")
     if array.dtype.kind not in "fiub":
@@ -107,7 +111,8 @@ def read_picture(name: str, path: str, shape: Shape | None) -> np.ndarray:
     try:
         picture = opencv.decoded(encoded, 1, to_rgb=True)
     except MXNetError as error:
-        raise ModelFileError(path, f"expected a picture ({error})") from None
+        kind = looks_like(encoded)
+        raise ModelFileError(path, f"expected a picture{f'; it looks like {kind}' if kind else f' ({error})'}") from None
     first = shape is None or shape[1] == 3
     if shape is not None:
         height, width = shape[2:] if first else shape[1:3]

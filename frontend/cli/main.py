@@ -16,6 +16,7 @@ import warnings
 from pathlib import Path
 
 import mxc
+from mxc.cli.help import Help
 from mxc.compiler.system import interrupts
 
 OK, FAILED, USAGE, BAD_FILE, UNSUPPORTED, NO_TARGET, INTERNAL = 0, 1, 2, 3, 4, 5, 70
@@ -34,6 +35,7 @@ COMMANDS = {  # name, which is also its module's, and what it does
     "ops": "list the operators, or show one",
     "im2rec": "make lists and files of records of the pictures in folders",
     "rec": "list, read, check or index a file of records, or draw its pictures",
+    "completion": "print what makes bash, zsh or fish complete commands and options",
 }
 DESCRIPTION = """Compile, run, measure, check and inspect models that Apache MXNet saved (NAME-symbol.json and
 NAME-0000.params), or that `mxc compile -o NAME.mxc` made of them.
@@ -44,19 +46,20 @@ NAME-0000.params), or that `mxc compile -o NAME.mxc` made of them.
 CODES = """exit codes: 0 done, 1 a check or comparison failed, or something damaged was left out, 2 wrong options, 3 a
 model or file that cannot be used, 4 the model has operators or attributes that mxc does not know, 5 a device, driver
 or package is missing, 70 a fault of mxc itself, 130 interrupted"""
+MORE_MEMORY = "give smaller shapes, or run it where there is more memory"
 DEBUG = "on an error, show the whole traceback"
 
 
 def parser(arguments: list[str]) -> argparse.ArgumentParser:
     """The command line. Only the command that `arguments` name has its options: other modules are not imported."""
-    shown = argparse.RawDescriptionHelpFormatter
-    top = argparse.ArgumentParser(prog="mxc", description=DESCRIPTION, epilog=CODES, formatter_class=shown)
-    top.add_argument("--version", action="version", version=f"mxc {mxc.VERSION}", help="print mxc's version and exit")
+    top = argparse.ArgumentParser(prog="mxc", description=DESCRIPTION, epilog=CODES, formatter_class=Help)
+    version = f"mxc {mxc.VERSION}"
+    top.add_argument("-V", "--version", action="version", version=version, help="print mxc's version and exit")
     top.add_argument("--debug", action="store_true", help=DEBUG)
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     chosen = command_in(arguments)
     for name, summary in COMMANDS.items():
-        command = commands.add_parser(name, help=summary, formatter_class=shown)
+        command = commands.add_parser(name, help=summary, formatter_class=Help)
         if name == chosen:
             module = importlib.import_module(f"mxc.cli.{name}")
             command.description = module.DESCRIPTION
@@ -64,6 +67,25 @@ def parser(arguments: list[str]) -> argparse.ArgumentParser:
             module.add_arguments(command)
             command.add_argument("--debug", action="store_true", default=argparse.SUPPRESS, help=DEBUG)
     return top
+
+
+def parsed(arguments: list[str]) -> argparse.Namespace:
+    """The options. Ends the process with USAGE where there are some that the command does not have."""
+    top = parser(arguments)
+    options, unknown = top.parse_known_args(arguments)
+    if unknown:
+        from mxc.compiler.error import nearest
+
+        command = commands_of(top)[options.command]
+        there = [option for action in command._actions for option in action.option_strings if len(option) > 2]
+        word = next((word for word in unknown if word.startswith("-")), unknown[0])
+        command.error(f"unrecognized arguments: {' '.join(unknown)}{nearest(word.partition('=')[0], there)}")
+    return options
+
+
+def commands_of(top: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
+    """The parsers of the commands, by name."""
+    return next(dict(action.choices) for action in top._actions if isinstance(action, argparse._SubParsersAction))
 
 
 def command_in(arguments: list[str]) -> str:
@@ -78,7 +100,7 @@ def main(arguments: list[str] | None = None) -> int:
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
         with interrupts.noticed() as came:
-            return perform(parser(given).parse_args(given), came)
+            return perform(parsed(given), came)
     except KeyboardInterrupt:
         exec("")  # else `python -m` ends by a signal when the interrupt came inside of an exec of text
         return complain(command_in(given), "interrupted", INTERRUPTED)
@@ -115,15 +137,17 @@ def explained(error: Exception, command: str) -> tuple[str, int]:
     from mxc.cli.model import UsageError
     from mxc.compiler import error as errors
 
-    check_path = "check the path, its permissions and the space on its disk"
+    written = "check the path, its permissions and the space on its disk"
     kinds: dict[type[Exception], tuple[int, str]] = {  # its own kind comes before those that it is one of
         UsageError: (USAGE, f"`mxc {command} --help` tells what each option is"),
         errors.SettingError: (USAGE, "correct or unset that environment variable"),
         errors.UnsupportedError: (UNSUPPORTED, "correct the model, or add to mxc what it lacks "
                                   "(docs/adding-an-operator.md)"),
         errors.TargetError: (NO_TARGET, "run it where that is there; `mxc doctor` tells what is"),
-        errors.FileAccessError: (BAD_FILE, check_path),
-        errors.OutOfMemoryError: (BAD_FILE, "give smaller shapes, or run it where there is more memory"),
+        errors.FileAccessError: (BAD_FILE, "check the path and its permissions"
+                                 if getattr(error, "done", "") == "read" else written),
+        errors.OutOfMemoryError: (BAD_FILE, MORE_MEMORY),
+        errors.ModelFileError: (BAD_FILE, "give another file, or get this one again: it is damaged, or something else"),
         errors.MXNetError: (BAD_FILE, "check that these files belong together, and that --shape gives the shapes "
                             "they were made for"),
     }
@@ -133,8 +157,10 @@ def explained(error: Exception, command: str) -> tuple[str, int]:
         if "\n" not in text or code == UNSUPPORTED:  # else its last line says what to do, or lists what was given
             text += f"\n{advice}"
         return text, code
+    if isinstance(error, MemoryError) or "can't start new thread" in str(error):
+        return f"out of memory\n{MORE_MEMORY}", BAD_FILE
     if isinstance(error, OSError):
-        return f"{error.filename or 'output'}: {error.strerror or error}\n{check_path}", BAD_FILE
+        return f"{error.filename or 'output'}: {error.strerror or error}\n{written}", BAD_FILE
     if isinstance(error, ImportError):
         from mxc.cli import requirements
 

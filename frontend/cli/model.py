@@ -38,10 +38,22 @@ def add_model_arguments(parser: argparse.ArgumentParser, artifacts: bool = True)
 
 def positive(text: str) -> int:
     """An option's number of at least 1."""
-    number = int(text)
-    if number < 1:
-        raise ValueError
-    return number
+    return int(checked(text, text.isdecimal() and int(text) >= 1, "a whole number of at least 1"))
+
+
+def checked(text: str, fits: bool, expected: str) -> str:
+    """An option's text. Raises what argparse tells as an error where it does not fit what is expected."""
+    if not fits:
+        raise argparse.ArgumentTypeError(f"expected {expected}, got {text!r}")
+    return text
+
+
+def is_number(text: str, least: float, most: float = float("inf")) -> bool:
+    """Whether a text is a number from `least` on, and below `most`."""
+    try:
+        return least <= float(text) < most
+    except ValueError:
+        return False
 
 
 def parse_pairs(texts: list[str], what: str) -> dict[str, str]:
@@ -139,7 +151,7 @@ def bind_model(options: argparse.Namespace, shapes: dict[str, tuple[int, ...]], 
     names, states = symbol.list_arguments(), symbol.list_auxiliary_states()
     check_names((*shapes, *dtypes), names, options.model)
     missing = [n for n in names if n not in arguments and n not in shapes and not n.endswith("label")]
-    with told_of(options.model):
+    with told_of(options.model, shapes):
         known = known_shapes(options, symbol, {n: a.shape for n, a in arguments.items()}, shapes,
                              needs_values or path is not None, " or --input" * needs_values)
         executor = simple_bind(symbol, mx.cpu(), gradients(symbol, shapes, train) or "null", dtypes or None, known)
@@ -156,7 +168,8 @@ def bind_model(options: argparse.Namespace, shapes: dict[str, tuple[int, ...]], 
     except NOT_THE_FILES:
         raise
     except MXNetError as error:
-        raise ModelFileError(str(path), str(error)) from error
+        raise ModelFileError(str(path), f"{error}\ncheck that these files belong together, and that --shape gives the "
+                             "shapes they were made for") from error
     return symbol, executor
 
 
@@ -189,14 +202,19 @@ def gradients(symbol: Any, shapes: Mapping[str, Shape], train: bool) -> dict[str
 
 
 @contextlib.contextmanager
-def told_of(model: str) -> Iterator[None]:
-    """Errors of shapes and dtypes that do not go together say of which model, and what to do."""
+def told_of(model: str, shapes: Mapping[str, Shape]) -> Iterator[None]:
+    """Errors of shapes and dtypes that do not go together say of which model, and what to do. Of the shapes that were
+    given they say those of inputs, `shapes`: those of a file's parameters are many, and what does not fit is there."""
     try:
         yield
     except NOT_THE_FILES:
         raise
     except MXNetError as error:
         reason = str(error).removeprefix("simple_bind error: ").removeprefix("infer_shape error: ")
+        head, given, lines = reason.partition("\ngiven shapes:\n")
+        if given:
+            own = [line for line in lines.splitlines() if line.strip().partition(": ")[0] in shapes]
+            reason = head + (given + "\n".join(own) if own else "")
         if "\n" in reason:  # it lists the shapes or dtypes that do not go together
             reason += "\ngive those that the model was made for, with --shape and --dtype, and its own parameters"
         raise MXNetError(f"{model}: {reason}") from error

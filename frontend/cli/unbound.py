@@ -66,7 +66,7 @@ def open_unbound(options: argparse.Namespace, shapes: dict[str, Shape], dtypes: 
         parameters = {} if path is None else described(path)
     names = [*symbol.list_arguments(), *symbol.list_auxiliary_states()]
     check_names((*shapes, *dtypes), symbol.list_arguments(), options.model)
-    with told_of(options.model):
+    with told_of(options.model, shapes):
         known = known_shapes(options, symbol, {name: shape for name, (shape, _) in parameters.items()}, shapes,
                              bool(parameters))
         graph = infer(symbol.graph, {name: known.get(name) for name in names},

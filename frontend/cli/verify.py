@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from mxc.cli import expected as expected_file
 from mxc.cli.inputs import Given, Shape, add_input_arguments, read_inputs
-from mxc.cli.model import UsageError, add_model_arguments, parse_shapes, positive, progress
+from mxc.cli.model import UsageError, add_model_arguments, checked, is_number, parse_shapes, positive, progress
 from mxc.cli.output_files import check_ending, check_place
 from mxc.cli.runnable import MADE_UP, open_bound
 from mxc.cli.tables import print_json
@@ -58,10 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def tolerance(text: str) -> float:
     """An option's number of at least 0."""
-    number = float(text)
-    if not 0 <= number < float("inf"):
-        raise ValueError
-    return number
+    return float(checked(text, is_number(text, 0), "a number from 0 on, as 1e-4"))
 
 
 def run(options: argparse.Namespace) -> int:

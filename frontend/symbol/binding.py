@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from mxc.compiler.error import ArgumentError, ArgumentTypeError, MXNetError, nearest
+from mxc.compiler.error import ArgumentError, ArgumentTypeError, MXNetError, OutOfMemoryError, nearest
 from mxc.compiler.graph.placement import GROUP
 from mxc.context import Context, current_context
 from mxc.ndarray import NDArray
@@ -91,7 +91,10 @@ def simple_bind(symbol: Symbol, ctx: Any, grad_req: Any, type_dict: Mapping[str,
             if (old is not None and old.shape == shape and dtype_name(old.dtype) == dtype
                     and (place is shared_buffer or old.context == places[name])):
                 return old
-        made = NDArray(Array.empty(shape, dtype, places[name], zeroed=True))
+        try:
+            made = NDArray(Array.empty(shape, dtype, places[name], zeroed=True))
+        except OutOfMemoryError as error:
+            raise OutOfMemoryError(f"{buffer_name or name}, {dtype} {'x'.join(map(str, shape))}: {error}") from None
         if shared_buffer is not None and buffer_name:
             shared_buffer[buffer_name] = made
         return made
