@@ -7,8 +7,8 @@ from typing import NamedTuple
 DESCRIPTION = """Print what makes a shell complete `mxc`: its commands, their options, and what an option may be; names
 of files everywhere else."""
 EXAMPLES = """
-  eval "$(mxc completion bash)"
   mxc completion zsh > "${fpath[1]}/_mxc"
+  eval "$(mxc completion bash)"
   mxc completion fish > ~/.config/fish/completions/mxc.fish"""
 
 
