@@ -44,7 +44,8 @@ def test_version(option: str, capsys: pytest.CaptureFixture[str]):
 @pytest.mark.parametrize(("words", "found"), [
     (["ver"], ["verify"]), (["--ver"], ["--version"]), (["verify", "--w"], ["--worst", "--wrong"]),
     (["profile", "--by", ""], ["kernel", "layer"]), (["cache", "pr"], ["prune"]),
-    (["run", "some"], ["some-symbol.json"]), (["run", "--params", "some"], ["some-symbol.json"]), (["--debug", "bench", "--comp"], ["--compare"])])
+    (["run", "some"], ["some-symbol.json"]),
+    (["run", "--params", "some"], ["some-symbol.json"]), (["--debug", "bench", "--comp"], ["--compare"])])
 def test_bash(words: list[str], found: list[str], tmp_path):
     (tmp_path / "some-symbol.json").touch()
     line = " ".join(["mxc", *(word or "''" for word in words)])

@@ -11,7 +11,7 @@ from mxc.cli import machine
 from mxc.cli.inputs import add_input_arguments, read_inputs
 from mxc.cli.model import UsageError, add_model_arguments, checked, is_number, parse_shapes, positive, progress
 from mxc.cli.runnable import MADE_UP, open_model
-from mxc.cli.tables import print_facts, print_json
+from mxc.cli.tables import print_facts, print_json, print_text
 from mxc.compiler.error import ModelFileError
 from mxc.compiler.system import env
 from mxc.compiler.system.input_files import content
@@ -158,7 +158,7 @@ def show(report: dict[str, Any], options: argparse.Namespace, code: int) -> None
                 | {name: f"{value:.3f} ms" for name, value in times.items()}
                 | {"rate": f"{1e3 / times['p50']:,.1f} runs a second"})
     for line in report["advice"]:
-        print(f"note: {line}")
+        print_text(f"note: {line}")
     if (comparison := report.get("comparison")) is not None:
         for name, (before, now) in comparison["differs"].items():
             print(f"note: {name} was {before}, is {now}")

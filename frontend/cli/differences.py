@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mxc.cli.tables import print_table
+from mxc.cli.tables import print_table, print_text
 from mxc.compiler.system import env
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ def print_differences(what: str, found: Sequence[Difference]) -> None:
                 right=range(len(columns) - 4, len(columns) - 1))
     for each in found:
         if each.about:
-            print(f"note: {each.name}: {each.about}")
+            print_text(f"note: {each.name}: {each.about}")
         if each.nan:
             nothing = ", so nothing was compared" if each.nan == each.values else ""
-            print(f"note: {each.name}: {each.nan} of {each.values} values are NaN in both{nothing}")
+            print_text(f"note: {each.name}: {each.nan} of {each.values} values are NaN in both{nothing}")

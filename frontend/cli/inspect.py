@@ -8,7 +8,7 @@ from typing import Any
 
 from mxc.cli.model import UsageError, add_model_arguments, is_artifact, parse_dtypes, parse_shapes, progress
 from mxc.cli.output_files import check_ending, check_place, write_text
-from mxc.cli.tables import on_terminal, print_json
+from mxc.cli.tables import on_terminal, print_json, print_table
 from mxc.cli.unbound import Unbound, open_unbound
 from mxc.compiler.error import nearest
 
@@ -80,16 +80,27 @@ def run(options: argparse.Namespace) -> int:
         data["diff"] = changes(model, options.diff, options.train)
         parts.append("\n".join(data["diff"]) + "\n" if data["diff"] else f"{options.diff}: no change\n")
     if not data:
-        from mxc.visualization.table import as_data, table_text
-
-        found = model_layers(model, shapes)
-        data, parts = as_data(found), [table_text(found)]
+        return print_layers(model_layers(model, shapes), options.json)
     if options.json:
         print_json(data)
     elif options.diff is not None:
         print_changes("".join(parts))
     else:
         print("".join(parts), end="")
+    return 0
+
+
+def print_layers(found: Any, as_json: bool) -> int:
+    """Print the layers: as JSON, as a table in the terminal's width, or as one that is as wide as it is."""
+    from mxc.visualization import table
+
+    if as_json:
+        print_json(table.as_data(found))
+    elif on_terminal():
+        print_table(table.COLUMNS, table.rows_of(found), right=table.NUMBERS)
+        print("\n".join(["", *table.totals_text(found)]))
+    else:
+        print(table.table_text(found), end="")
     return 0
 
 

@@ -5,7 +5,7 @@ import argparse
 from typing import Any
 
 from mxc.cli.model import UsageError
-from mxc.cli.tables import print_facts, print_json, print_table
+from mxc.cli.tables import print_facts, print_json, print_table, print_text
 from mxc.compiler.error import nearest
 
 DESCRIPTION = """List the operators that models may have, or show one: what it computes, its inputs, parameters with
@@ -89,7 +89,8 @@ def chosen(expr: Any) -> str:
 
 def show(one: dict[str, Any]) -> None:
     """Print an operator for people."""
-    print(f"{one['name']}: {one['doc']}\n")
+    print_text(f"{one['name']}: {one['doc']}")
+    print()
     hidden = one["visible_outputs"] != len(one["outputs"])
     lines = {"kind": one["kind"], "aliases": ", ".join(one["aliases"]), "inputs": ", ".join(one["inputs"]),
              "learned": ", ".join(one["learned"]), "auxiliary states": ", ".join(one["auxiliary_states"]),

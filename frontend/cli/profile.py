@@ -13,7 +13,7 @@ from mxc.cli.inputs import add_input_arguments, read_inputs
 from mxc.cli.model import add_model_arguments, parse_shapes, positive, progress
 from mxc.cli.output_files import check_ending
 from mxc.cli.runnable import MADE_UP, open_bound
-from mxc.cli.tables import kernel_words, print_facts, print_json, print_table
+from mxc.cli.tables import kernel_words, print_facts, print_json, print_table, print_text
 from mxc.compiler.plan import layers_text
 from mxc.compiler.system import env
 
@@ -195,7 +195,7 @@ def show(report: dict[str, Any], options: argparse.Namespace) -> None:
     if len(rows) < len(report["kernels"]):
         print(f"and {len(report['kernels']) - len(rows)} more")
     for line in report["advice"]:
-        print(f"note: {line}")
+        print_text(f"note: {line}")
     if options.trace:
         print(f"trace: {options.trace}")
 

@@ -93,7 +93,7 @@ def folded(text: str, width: int) -> list[str]:
         finer = [piece] if len(piece.rstrip()) <= width else re.findall(r"[^_]*_|[^_]+", piece)
         for part in finer:
             while len(part.rstrip()) > width:
-                room = width - len(lines[-1])
+                room = max(0, width - len(lines[-1]))
                 lines[-1] += part[:room]
                 part = part[room:]
                 lines.append("")
@@ -103,8 +103,15 @@ def folded(text: str, width: int) -> list[str]:
     return [line.rstrip() for line in lines]
 
 
+def print_text(text: str) -> None:
+    """A paragraph: on a terminal in its width, elsewhere a line."""
+    print("\n".join(folded(text, shutil.get_terminal_size().columns)) if on_terminal() else text)
+
+
 def print_facts(facts: dict[str, str]) -> None:
-    """`name: value` lines, the values below each other."""
+    """`name: value` lines, the values below each other; on a terminal folded where a line has no room for them."""
     width = max(map(len, facts), default=0) + 2
+    room = max(NARROWEST, shutil.get_terminal_size().columns - width)
     for name, value in facts.items():
-        print(f"{name + ':':{width}}{value}".rstrip())
+        lines = folded(value, room) if on_terminal() else [value]
+        print("\n".join([f"{name + ':':{width}}{lines[0]}".rstrip(), *(f"{'':{width}}{line}" for line in lines[1:])]))

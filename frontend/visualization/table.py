@@ -41,19 +41,26 @@ def as_data(found: Sequence[Layer]) -> dict[str, Any]:
     return {"layers": rows, "totals": totals(found)}
 
 
+def rows_of(found: Sequence[Layer]) -> list[tuple[str, ...]]:
+    """A row of COLUMNS for each layer."""
+    return [(layer.name, "(input)" if layer.op == "null" else layer.op, outputs_text(layer.outputs),
+             _number(layer.parameters), _number(layer.flops), _listed(layer.previous)) for layer in found]
+
+
+def totals_text(found: Sequence[Layer]) -> list[str]:
+    """A line for each of the totals."""
+    names = {"layers": "layers", "parameters": "parameters", "auxiliary_states": "auxiliary states", "flops": "FLOPs"}
+    return [f"{names[key]}: {value:,}" for key, value in totals(found).items()]
+
+
 def table_text(found: Sequence[Layer]) -> str:
     """A line for each layer, columns aligned, and the totals below."""
-    rows = [COLUMNS]
-    for layer in found:
-        operator = "(input)" if layer.op == "null" else layer.op
-        rows.append((layer.name, operator, outputs_text(layer.outputs), _number(layer.parameters),
-                     _number(layer.flops), _listed(layer.previous)))
+    rows = [COLUMNS, *rows_of(found)]
     widths = [max(len(row[i]) for row in rows) for i in range(len(COLUMNS))]
     lines = ["  ".join(text.rjust(w) if i in NUMBERS else text.ljust(w)
                        for i, (text, w) in enumerate(zip(row, widths, strict=True))).rstrip() for row in rows]
     lines.insert(1, "-" * min(max(map(len, lines)), 120))
-    names = {"layers": "layers", "parameters": "parameters", "auxiliary_states": "auxiliary states", "flops": "FLOPs"}
-    lines += ["", *(f"{names[key]}: {value:,}" for key, value in totals(found).items())]
+    lines += ["", *totals_text(found)]
     return "\n".join(lines) + "\n"
 
 
