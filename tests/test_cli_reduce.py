@@ -38,7 +38,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize(("network", "shapes", "node", "old", "new", "wrong"), PLANTED)
 def test_a_planted_fault(network: str, shapes: dict[str, tuple[int, ...]] | None, node: str, old: float, new: float,
                          wrong: str, tmp_path: Path):
-    symbol, usual = models.network(network)
+    with mx.name.NameManager():  # names are numbered from 0
+        symbol, usual = models.network(network)
     symbol.save("big-symbol.json")
     inputs = [word for name, shape in (shapes or usual).items()
               for word in ("--shape", f"{name}={','.join(map(str, shape))}")]

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import models
 import numpy as np
 import pytest
 from commands import command
@@ -232,3 +233,15 @@ def test_usage(arguments: list[str]):
     with pytest.raises(SystemExit) as stop:
         main([*VERIFY, *arguments])
     assert stop.value.code == USAGE
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", models.EVERY)
+def test_no_false_alarm(name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    """With the strict tolerance, of which rounding may be more."""
+    monkeypatch.setenv("MXC_STRICT", "1")
+    symbol, shapes = models.network(name)
+    symbol.save("network-symbol.json")
+    inputs = [word for key, shape in shapes.items() for word in ("--shape", f"{key}={','.join(map(str, shape))}")]
+    assert main(["verify", "network-symbol.json", *inputs, "--json"]) == OK
+    assert json.loads(capsys.readouterr().out)["right"]
