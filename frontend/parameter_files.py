@@ -9,7 +9,7 @@ import numpy as np
 from mxc import ndarray as nd
 from mxc.compiler.error import ModelFileError, MXNetError, TargetError
 from mxc.ndarray import NDArray
-from mxc.runtime import npz_file, remote_files
+from mxc.runtime import ndarray_file, npz_file, remote_files
 from mxc.runtime.whole_file import replacing
 
 ENDINGS = (".params", ".npz", ".safetensors")
@@ -36,6 +36,13 @@ def load(path: str) -> dict[str, NDArray]:
             raise ModelFileError(path, "a list of arrays without names; expected names such as arg:fc1_weight")
         return loaded
     return {name: _as_array(path, name, array) for name, array in arrays.items()}
+
+
+def described(path: str) -> dict[str, tuple[tuple[int, ...], str]]:
+    """Shape and dtype of each array of a file by name; of `.params` nothing else is read. Errors as `load`."""
+    if path.lower().endswith(ENDINGS[1:]) or remote_files.is_url(path):
+        return {name: (array.shape, array.dtype.__name__) for name, array in load(path).items()}
+    return ndarray_file.described(path)
 
 
 def save(path: str, arrays: Mapping[str, NDArray]) -> None:

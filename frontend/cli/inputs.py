@@ -112,7 +112,8 @@ def read_picture(name: str, path: str, shape: Shape | None) -> np.ndarray:
         picture = opencv.decoded(encoded, 1, to_rgb=True)
     except MXNetError as error:
         kind = looks_like(encoded)
-        raise ModelFileError(path, f"expected a picture{f'; it looks like {kind}' if kind else f' ({error})'}") from None
+        found = f"; it looks like {kind}" if kind else f" ({error})"
+        raise ModelFileError(path, f"expected a picture{found}") from None
     first = shape is None or shape[1] == 3
     if shape is not None:
         height, width = shape[2:] if first else shape[1:3]

@@ -76,10 +76,10 @@ def open_unbound(options: argparse.Namespace, shapes: dict[str, Shape], dtypes: 
 
 def described(path: str) -> Facts:
     """Shape and dtype of each array of a parameter file, by the name that the model has for it."""
-    from mxc.runtime import ndarray_file
+    from mxc import parameter_files
 
     return {key.partition(":")[2] if key.startswith(("arg:", "aux:")) else key: facts
-            for key, facts in ndarray_file.described(path).items()}
+            for key, facts in parameter_files.described(path).items()}
 
 
 def _of_artifact(options: argparse.Namespace, shapes: dict[str, Shape]) -> tuple[Any, Facts]:
