@@ -14,6 +14,7 @@ from commands import command
 import mxc as mx
 from mxc.cli.main import BAD_FILE, NO_TARGET, OK, UNSUPPORTED, USAGE, main
 from mxc.compiler.plan import Plan
+from mxc.visualization.memory import run_steps
 
 TABLE = """
 layer     operator        output   parameters  FLOPs  previous layers
@@ -131,7 +132,7 @@ def test_parts_as_json(capsys: pytest.CaptureFixture[str]):
     plan = Plan.from_json(json.dumps(data["plan"]))
     assert len(data["layers"]) == len(plan.steps) and all(data["layers"])
     assert data["memory"] == {
-        "file": "memory.svg", "steps": len(plan.steps_of("forward")), "arena_bytes": plan.arena_bytes,
+        "file": "memory.svg", "steps": len(run_steps(plan)), "arena_bytes": plan.arena_bytes,
         "buffers": sum(b.pool == "arena" for b in plan.buffers), "live_bytes": plan.live_bytes,
         "unplanned_bytes": plan.unplanned_bytes}
 
