@@ -127,3 +127,10 @@ def test_text():
     assert layers_text(["stage3_conv2", "stage3_bn2", "stage3_relu2", "pool"]) == "stage3_conv2 + bn2 + relu2 + pool"
     assert layers_text(["conv1", "conv2", "conv1"]) == "conv1 + conv2 + conv1"
     assert layers_text(["net_a_", "net_a_"]) == "net_a_ + net_a_" and layers_text([]) == ""
+
+
+def test_a_loop_is_its_node():
+    data, state = mx.sym.Variable("data"), mx.sym.Variable("state")
+    outs, _ = mx.sym.contrib.foreach(lambda x, s: (mx.sym.tanh(x + s),) * 2, data, state, name="walk")
+    executor = mx.sym.exp(outs, name="out").simple_bind(mx.cpu(), grad_req="null", data=(5, 3), state=(3,))
+    assert [text.split("_")[0] for text in layers_of(executor.compiled())] == ["walk", "out"]
