@@ -133,4 +133,4 @@ def test_a_loop_is_its_node():
     data, state = mx.sym.Variable("data"), mx.sym.Variable("state")
     outs, _ = mx.sym.contrib.foreach(lambda x, s: (mx.sym.tanh(x + s),) * 2, data, state, name="walk")
     executor = mx.sym.exp(outs, name="out").simple_bind(mx.cpu(), grad_req="null", data=(5, 3), state=(3,))
-    assert [text.split("_")[0] for text in layers_of(executor.compiled())] == ["walk", "out"]
+    assert layers_of(executor.compiled()) == [outs.name, "out"]
