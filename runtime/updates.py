@@ -28,7 +28,8 @@ from mxc.runtime.step_table import StepTable
 COMPILED = 1 << 8  # elements of a weight from which on its update is compiled
 QUICK = 1 << 13  # elements below which a kernel is so quick that it is called without letting go of Python's lock
 HANDED_OVER = 4 * LARGE  # elements from which on another thread does it: more, for an update is one pass over memory
-RATES = ("lrs", "wds", "etas")  # what several weights have a number each of; arrays may hold the first two
+# What several weights have a number each of, and its name for one; arrays may hold the first two.
+RATES = {"lrs": "lr", "wds": "wd", "etas": "eta", "learning_rates": "lr", "step_count": "t"}
 PLAIN = Params()  # parameters to ask for an update's inputs with, which do not depend on parameters
 Shape = tuple[int, ...]
 UpdateCode = tuple[int, tuple[int, ...], int]  # of a kernel: its address, the integers behind the buffers, units
@@ -53,6 +54,10 @@ def update(name: str, arrays: Sequence[Array], params: Mapping[str, object], out
             engine.push(functools.partial(ready.run, [*arrays, out[0]], found), ready.reads, ready.writes, op.name,
                         ready.small)
             return [out[0]]
+    if "changes" in op.rules:
+        return _changed(op, arrays, params, out, context)
+    if op.along:
+        return _stepped(op, arrays, params, out, context)
     return _apply(op, _groups(op, arrays, params), arrays, out, context)
 
 
@@ -94,11 +99,7 @@ def _apply(op: Operator, groups: Sequence[UpdateGroup], arrays: Sequence[Array],
         ready = None if result is None else result.update
         if result is None or ready is None or not ready.fits(one, inputs):
             special = _special(one, tuple([a.memory.shape for a in inputs]), tuple([a.dtype for a in inputs]))
-            if result is None:
-                result = Array.empty(special.shape, special.dtype, inputs[0].context.computing)
-            if result.shape != special.shape or result.dtype != special.dtype:
-                raise MXNetError(f"operator {op.name}: output {i} is {special.dtype} of shape {special.shape}, out is "
-                                 f"{result.dtype} of shape {result.shape}; they must be the same")
+            result = _result(op, i, result, special.shape, special.dtype, inputs[0])
             ready = special.ready(inputs, result)
         results.append(result)
         works.append((ready, [*inputs, result], numbers))
@@ -117,19 +118,70 @@ def _apply(op: Operator, groups: Sequence[UpdateGroup], arrays: Sequence[Array],
     return results
 
 
+def _stepped(op: Operator, arrays: Sequence[Array], params: Mapping[str, object], out: Sequence[Array] | None,
+             context: Context | None) -> list[Array]:
+    """Updates of several weights whose steps depend on the norms of weight and direction."""
+    groups, step, made = _groups(op, arrays, params), table.get(op.along), op.make_params(params)
+    directions = _apply(op, groups, arrays, None, context)
+    same = {name: value for name, value in params.items() if name in step.params}
+    steps, measured, found = list[UpdateGroup](), list[Array](), list[Array]()
+    for (_, inputs, _), direction, lr in zip(groups, directions, made.learning_rates, strict=True):
+        weight, copies = inputs[0], inputs[4:]  # behind the gradient and two states
+        basis = copies[0] if copies else weight
+        lengths = [Array.empty((1,), basis.dtype, weight.context.computing) for _ in range(2)]
+        steps.append((step, [weight, direction, *lengths, *copies], _numbers_of(step, {"lr": lr, **same})))
+        measured += basis, direction
+        found += lengths
+    norms(measured, found)
+    return _apply(op, steps, [a for _, inputs, _ in steps for a in inputs], out, context)
+
+
+def _changed(op: Operator, arrays: Sequence[Array], params: Mapping[str, object], out: Sequence[Array] | None,
+             context: Context | None) -> list[Array]:
+    """What a rule of the operator's makes of arrays. Any of them may be written."""
+    made = op.make_params({**params, op.variadic: len(arrays)} if op.variadic else params)
+    rule = op.rule("changes")
+    assert rule is not None
+    _check_count(op, arrays, op.input_names(made))
+    shapes, dtypes = infer_node(Node(op, "", None, made), [a.shape for a in arrays], [a.dtype for a in arrays])
+    given = [None] * len(shapes) if out is None else out
+    if len(given) != len(shapes):
+        raise MXNetError(f"operator {op.name} gives {len(shapes)} outputs, out has {len(given)}")
+    results = [_result(op, i, place, shape, dtype, arrays[0])
+               for i, (place, shape, dtype) in enumerate(zip(given, shapes, dtypes, strict=True))]
+    if tape.state.recording:
+        tape.check_writes(op.name, [*arrays, *results])
+
+    def compute() -> None:
+        for result, value in zip(results, rule(made, [a.memory for a in arrays]), strict=True):
+            np.copyto(result.memory, value, casting="unsafe")
+
+    engine.push(compute, [], [a.variable for a in (*arrays, *results)], op.name, sum(a.size for a in arrays) < LARGE)
+    return results
+
+
+def _result(op: Operator, number: int, place: Array | None, shape: Shape, dtype: str, like: Array) -> Array:
+    """Where an output goes: a new array, or `place`. Raises MXNetError where that does not fit."""
+    if place is None:
+        return Array.empty(shape, dtype, like.context.computing)
+    if place.shape != shape or place.dtype != dtype:
+        raise MXNetError(f"operator {op.name}: output {number} is {dtype} of shape {shape}, out is {place.dtype} of "
+                         f"shape {place.shape}; they must be the same")
+    return place
+
+
 def _groups(op: Operator, arrays: Sequence[Array], params: Mapping[str, object]) -> list[UpdateGroup]:
     """The update of each weight, its arrays and its numbers."""
     if not op.many:
         _check_count(op, arrays, op.input_names(PLAIN))
         return [(op, arrays, _numbers_of(op, params))]
     made = op.make_params(params)
-    one, count = table.get(op.many), made["num_weights"]
-    assert isinstance(count, int)
+    one, count = table.get(op.many), op.num_weights(made)
     _check_count(op, arrays, op.input_names(made))
     each, behind = op.inputs_of_one, arrays[count * op.inputs_of_one:]
-    preloaded, common = "lrs" not in op.params, behind[:op.common]
+    preloaded, common = "wds" not in op.params, behind[:op.common]
     rates: dict[str, Sequence[float] | np.ndarray] = {}
-    for at, key in enumerate(RATES[:2] if preloaded else [key for key in RATES if key in op.params]):
+    for at, key in enumerate(list(RATES)[:2] if preloaded else [key for key in RATES if key in op.params]):
         values = behind[at].memory if preloaded else made[key]
         assert isinstance(values, (tuple, np.ndarray))
         if np.shape(values) != (count,):
@@ -138,7 +190,8 @@ def _groups(op: Operator, arrays: Sequence[Array], params: Mapping[str, object])
     same = {name: value for name, value in params.items() if name in one.params}
 
     def numbers(i: int) -> np.ndarray:
-        return _numbers_of(one, {**{key[:-1]: float(values[i]) for key, values in rates.items()}, **same})
+        return _numbers_of(one, {**{RATES[key]: values[i] for key, values in rates.items() if RATES[key] in one.params},
+                                 **same})
 
     return [(one, [*arrays[i * each:(i + 1) * each], *common], functools.partial(numbers, i) if preloaded
              else numbers(i)) for i in range(count)]

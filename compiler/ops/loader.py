@@ -20,8 +20,7 @@ from mxc.compiler.ops.rules import HOMES, SHARED, families, find_rule, rules_of
 
 KEYS = frozenset(["op", "doc", "aliases", "kind", "inputs", "named", "variadic", "parameters", "aux",
                   "aux_behind", "aux_if", "starts", "outputs", "count", "visible", "unwatched", "params", "expr",
-                  "grad", "reduce", "update", "many",
-                  "common", "samples", *HOMES])
+                  "grad", "reduce", "update", "many", "common", "along", "samples", *HOMES])
 _REDUCE_KEYS = {"combine", "body", "final"}
 COMBINES = ("sum", "prod", "max", "min", "argmax", "argmin")
 # The rules that an operator of a kind has where its entry names none.
@@ -205,7 +204,7 @@ def _operator(entry: _Entry) -> Operator:
         visible=raw.get("visible", 0), named=bool(raw.get("named")), unwatched=tuple(raw.get("unwatched", ())),
         expr=_expr(raw.get("expr")), grad=_grad(raw.get("grad")),
         reduce=_reduce(name, raw.get("reduce")), rules=rules, family=entry.family, many=raw.get("many", ""),
-        common=int(raw.get("common", 0)),
+        common=int(raw.get("common", 0)), along=raw.get("along", ""),
         update={str(k): str(v) for k, v in (raw.get("update") or {}).items()},
         samples=tuple(raw.get("samples", ())), doc=str(raw.get("doc", "")), line=entry.line)
     _check_expressions(operator)

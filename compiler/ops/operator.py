@@ -129,7 +129,8 @@ class Operator:
     defaults of the kind filled in; family: the folder of compiler/operators/ where they are.
     update: the lines of an operator that changes arrays in place (updates.py), {} of others; many: the name of the one
     that it applies to several weights, inputs_of_one: how many inputs each weight has, common: how many of the last
-    ones are there once for all, behind them. doc: one line for its function's help.
+    ones are there once for all, behind them, along: the name of the one that makes the steps, where `many` gives their
+    directions. doc: one line for its function's help.
     """
 
     name: str
@@ -155,6 +156,7 @@ class Operator:
     update: Mapping[str, str] = field(default_factory=dict)
     many: str = ""
     common: int = 0
+    along: str = ""
     inputs_of_one: int = 0
     rules: Mapping[Role, str] = field(default_factory=dict)
     family: str = "basic"
@@ -238,8 +240,12 @@ class Operator:
     def _variable_inputs(self, params: Params) -> object:
         if not self.many:
             return params[self.variadic]
-        rates = 0 if "lrs" in self.params else 2  # Learning rates and decays are two parameters, or two more arrays.
-        return _integer(params["num_weights"]) * self.inputs_of_one + self.common + rates
+        rates = 0 if "wds" in self.params else 2  # Learning rates and decays are two parameters, or two more arrays.
+        return self.num_weights(params) * self.inputs_of_one + self.common + rates
+
+    def num_weights(self, params: Params) -> int:
+        """How many weights an update of several is given."""
+        return _integer(params["num_weights" if "num_weights" in self.params else "num_tensors"])
 
     @property
     def listed_inputs(self) -> list[str]:
@@ -303,7 +309,7 @@ class Operator:
     @property
     def in_place(self) -> bool:
         """Whether it changes arrays in place, and so is no operator of graphs."""
-        return bool(self.update or self.many)
+        return bool(self.update or self.many or "changes" in self.rules)
 
     def rule(self, role: Role) -> Callable | None:
         """The function of the rule named for `role`, or None when the operator has none."""

@@ -33,6 +33,7 @@ HOMES: dict[str, Home] = {
     "values": Home("shape", ("values",)),
     "flops": Home("shape", _SHAPE),
     "reference": Home("reference", ("params", "inputs", "is_train", "rng")),
+    "changes": Home("reference", ("params", "arrays")),
     "decompose": Home("graph", ("builder", "node", "inputs", "options")),
     "grad": Home("graph", ("g",)),
     "aux_update": Home("graph", ("g",)),

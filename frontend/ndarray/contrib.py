@@ -13,7 +13,7 @@ from mxc.ndarray.ndarray import NDArray
 from mxc.runtime.context import Context
 
 __all__ = ["adamw_update", "cond", "foreach", "isfinite", "isinf", "isnan", "mp_adamw_update", "multi_adamw_update",
-           "multi_mp_adamw_update", "rand_zipfian", "while_loop"]
+           "multi_lamb_update", "multi_mp_adamw_update", "multi_mp_lamb_update", "rand_zipfian", "while_loop"]
 __getattr__, __dir__ = functions.namespace("contrib")
 
 
@@ -90,8 +90,9 @@ def multi_adamw_update(weights: Sequence[NDArray], grads: Sequence[NDArray], mea
                        wds: Sequence[float], etas: Sequence[float], out: Any = None, name: str | None = None,
                        size: int = 0, **kwargs: Any) -> list[NDArray]:
     """`adamw_update` of several weights at once. size: how many, where not all of the lists are meant."""
-    return _of_several("_multi_adamw_update", (weights, grads, mean, var), rescale_grad, size, out,
-                       {"lrs": lrs, "wds": wds, "etas": etas, **kwargs})
+    return _of_several("_multi_adamw_update", (weights, grads, mean, var), size, out,
+                       {"num_weights": size or len(weights), "lrs": lrs, "wds": wds, "etas": etas, **kwargs},
+                       [_factor(rescale_grad, weights[0])])
 
 
 # MXNet's signature
@@ -100,14 +101,37 @@ def multi_mp_adamw_update(weights: Sequence[NDArray], grads: Sequence[NDArray], 
                           lrs: Sequence[float], wds: Sequence[float], etas: Sequence[float], out: Any = None,
                           name: str | None = None, size: int = 0, **kwargs: Any) -> list[NDArray]:
     """`mp_adamw_update` of several weights at once. size: how many, where not all of the lists are meant."""
-    return _of_several("_multi_mp_adamw_update", (weights, grads, mean, var, weights32), rescale_grad, size, out,
-                       {"lrs": lrs, "wds": wds, "etas": etas, **kwargs})
+    return _of_several("_multi_mp_adamw_update", (weights, grads, mean, var, weights32), size, out,
+                       {"num_weights": size or len(weights), "lrs": lrs, "wds": wds, "etas": etas, **kwargs},
+                       [_factor(rescale_grad, weights[0])])
 
 
-def _of_several(op: str, lists: Sequence[Sequence[NDArray]], rescale_grad: NDArray | float, size: int, out: Any,
-                params: dict[str, Any]) -> list[NDArray]:
-    """An update of the first `size` arrays of each list, of all without it."""
+# MXNet's signature
+def multi_lamb_update(weights: Sequence[NDArray], grads: Sequence[NDArray], mean: Sequence[NDArray],
+                      var: Sequence[NDArray], step_count: Sequence[int], lrs: Sequence[float], wds: Sequence[float],
+                      out: Any = None, num_tensors: int = 0, **kwargs: Any) -> list[NDArray]:
+    """A step of LAMB of several weights at once. step_count: of each weight, from 1. num_tensors: how many, where not
+    all of the lists are meant."""
+    return _of_several("_multi_lamb_update", (weights, grads, mean, var), num_tensors, out,
+                       {"num_tensors": num_tensors or len(weights), "learning_rates": lrs, "wds": wds,
+                        "step_count": step_count, **kwargs})
+
+
+# MXNet's signature
+def multi_mp_lamb_update(weights: Sequence[NDArray], grads: Sequence[NDArray], mean: Sequence[NDArray],
+                         var: Sequence[NDArray], weights32: Sequence[NDArray], step_count: Sequence[int],
+                         lrs: Sequence[float], wds: Sequence[float], out: Any = None, num_tensors: int = 0,
+                         **kwargs: Any) -> list[NDArray]:
+    """`multi_lamb_update` of float16 weights, computed on `weights32`, their float32 copies."""
+    return _of_several("_multi_mp_lamb_update", (weights, grads, mean, var, weights32), num_tensors, out,
+                       {"num_tensors": num_tensors or len(weights), "learning_rates": lrs, "wds": wds,
+                        "step_count": step_count, **kwargs})
+
+
+def _of_several(op: str, lists: Sequence[Sequence[NDArray]], size: int, out: Any, params: dict[str, Any],
+                behind: Sequence[NDArray] = ()) -> list[NDArray]:
+    """An update of the first `size` arrays of each list, of all without it. behind: arrays that are there once."""
     count = size or len(lists[0])
     arrays = [each for one in zip(*(part[:count] for part in lists), strict=True) for each in one]
-    made = functions.find(op)(*arrays, _factor(rescale_grad, lists[0][0]), num_weights=count, out=out, **params)
+    made = functions.find(op)(*arrays, *behind, out=out, **params)
     return [made] if isinstance(made, NDArray) else made

@@ -103,7 +103,7 @@ class AdaGrad(_Adaptive):
 
     def step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, rates: dict[str, float],
              copies: Sequence[NDArray] = ()) -> WeightUpdate:
-        return WeightUpdate("_mxc_adagrad_update", [weight, grad, state],
+        return WeightUpdate("_sparse_adagrad_update", [weight, grad, state],
                             {**rates, "epsilon": self.float_stable_eps, **self.limits()})
 
 

@@ -31,8 +31,5 @@ class GroupAdaGrad(Optimizer):
         self._update_count(index)
         if self._get_wd(index):
             raise ArgumentError(f"GroupAdaGrad has no weight decay, that of weight {index} is {self._get_wd(index)}")
-        slope = grad * self.rescale_grad
-        if self.clip_gradient:
-            slope = slope.clip(-self.clip_gradient, self.clip_gradient)
-        state += slope.square().mean(axis=1, keepdims=True)
-        weight -= self._get_lr(index) * slope / (state + self.float_stable_eps).sqrt()
+        nd.contrib.group_adagrad_update(weight, grad, state, out=weight, lr=self._get_lr(index),
+                                        epsilon=self.float_stable_eps, **self.limits())

@@ -12,7 +12,8 @@ STATES = {"sgd_update": "", "sgd_mom_update": "mom", "mp_sgd_update": "weight32"
           "signsgd_update": "", "signum_update": "mom", "lamb_update_phase1": "mean var",
           "mp_lamb_update_phase1": "mean var weight32", "lamb_update_phase2": "r1 r2",
           "mp_lamb_update_phase2": "r1 r2 weight32", "_adamw_update": "mean var factor",
-          "_mp_adamw_update": "mean var weight32 factor"}
+          "_mp_adamw_update": "mean var weight32 factor", "_sparse_adagrad_update": "history",
+          "_contrib_group_adagrad_update": "history"}
 SOME = {"rescale_grad": 0.5, "clip_gradient": 0.3, "wd": 0.1}
 PARAMETERS = {
     "sgd_update": [{"lr": 0.1}, {"lr": 0.1, **SOME}, {"lr": 0.1, "clip_gradient": 0},
@@ -29,11 +30,16 @@ PARAMETERS = {
     "_adamw_update": [{"lr": 0.1, "eta": 0.7},
                       {"lr": 0.1, "eta": 1, "beta1": 0.5, "beta2": 0.7, "epsilon": 0.01, "wd": 0.1,
                        "clip_gradient": 0.3}],
+    "_sparse_adagrad_update": [{"lr": 0.1}, {"lr": 0.1, "epsilon": 0.5, "rescale_grad": 0.5, "clip_gradient": 0.3}],
+    "_contrib_group_adagrad_update": [{"lr": 0.1}, {"lr": 0.1, "epsilon": 0.5, "rescale_grad": 0.5,
+                                                    "clip_gradient": 0.3}],
     "adam_update": [{"lr": 0.1}, {"lr": 0.1, "beta1": 0.5, "beta2": 0.7, "epsilon": 0.01, **SOME}],
 }
 MANY = ("multi_sgd_update", "multi_sgd_mom_update", "multi_mp_sgd_update", "multi_mp_sgd_mom_update",
         "preloaded_multi_sgd_update", "preloaded_multi_sgd_mom_update", "preloaded_multi_mp_sgd_update",
-        "preloaded_multi_mp_sgd_mom_update", "_multi_adamw_update", "_multi_mp_adamw_update")
+        "preloaded_multi_mp_sgd_mom_update", "_multi_adamw_update", "_multi_mp_adamw_update", "_multi_lamb_update",
+        "_multi_mp_lamb_update")
+LAMB = {"learning_rates": [0.1, 0.2], "wds": [0, 0.1], "num_tensors": 2}
 ONES = ("r1", "r2", "factor")  # arrays of one element
 
 
@@ -49,12 +55,20 @@ def questions():
             for dtype in ("float16",) if "mp_" in name else ("float32", "float64", "float16"):
                 found.append([name, parameters, dtype])
     for name in MANY:
+        if "lamb" in name:
+            dtype = "float16" if "mp" in name else "float32"
+            found += [[name, {**LAMB, "step_count": [1, 5]}, dtype],
+                      [name, {**LAMB, "step_count": [3, 3], "beta1": 0.8, "beta2": 0.9, "epsilon": 0.01,
+                              "lower_bound": 1.5, "rescale_grad": 0.5, "clip_gradient": 0.3}, dtype],
+                      [name, {**LAMB, "step_count": [2, 3], "upper_bound": 0.1, "bias_correction": False}, dtype]]
+            continue
         rates = {} if name.startswith("preloaded") else {"lrs": [0.1, 0.2], "wds": [0, 0.1]}
         if "adamw" in name:
             rates["etas"] = [0.5, 1]
         momentum = {"momentum": 0.9} if "mom" in name else {}
         found.append([name, {**rates, **momentum, "num_weights": 2, "clip_gradient": 0.3},
                       "float16" if "mp" in name else "float32"])
+    found += [["reset_arrays", {"num_arrays": 2}, dtype] for dtype in ("float16", "float32", "float64")]
     return found
 
 
@@ -64,8 +78,8 @@ def arrays(mx, name, dtype, size=8, seed=1):
     mixed, shape = "mp_" in name, (2, size // 2)
     made = []
     for key in ("weight", "g" if "phase2" in name else "grad", *STATES[name].split()):
-        low = 0.5 if key in ("var", "v", "n", *ONES) else -1
-        values = rng.uniform(low, 1, (1,) if key in ONES else shape)
+        low = 0.5 if key in ("var", "v", "n", "history", *ONES) else -1
+        values = rng.uniform(low, 1, (1,) if key in ONES else (2, 1) if "group" in name and key == "history" else shape)
         if key == "g" and "alex" in name:
             values *= 0.1
         if key in ("weight", "grad"):
@@ -79,19 +93,31 @@ def arrays(mx, name, dtype, size=8, seed=1):
 
 def function(mx, name):
     """The operator's function."""
+    for space in ("sparse", "contrib"):
+        if name.startswith(f"_{space}_"):
+            return getattr(getattr(mx.nd, space), name[len(space) + 2:])
     return getattr(mx.nd._internal if name.startswith("_") else mx.nd, name)
 
 
 def apply(mx, name, parameters, dtype, size=8):
     """The arrays after the update of the weights, which `out` names, as lists; lamb's direction as a new array."""
+    if name == "reset_arrays":
+        given = [mx.nd.ones((2, size), dtype=dtype), mx.nd.ones((3,), dtype="float32")]
+        assert function(mx, name)(*given, **parameters) == []
+        return given
     if name in MANY:
-        groups = [arrays(mx, name.replace("preloaded_", "").replace("multi_", ""), dtype, size, s) for s in (1, 2)]
+        one = name.replace("preloaded_", "").replace("multi_", "")
+        one = f"{one.lstrip('_')}_phase1" if "lamb" in one else one
+        groups = [arrays(mx, one, dtype, size, s) for s in (1, 2)]
         behind = [group.pop() for group in groups][:1] if "adamw" in name else []
         given = [a for group in groups for a in group] + behind
         rates = [mx.nd.array([0.1, 0.2]), mx.nd.array([0, 0.1])] if name.startswith("preloaded") else []
         function(mx, name)(*given, *rates, out=[g[0] for g in groups], **parameters)
         return given
     given = arrays(mx, name, dtype, size)
+    if "adagrad" in name and hasattr(mx.nd.sparse, "RowSparseNDArray"):  # MXNet has it of sparse gradients alone
+        function(mx, name)(given[0], given[1].tostype("row_sparse"), given[2], out=given[0], **parameters)
+        return given
     if "phase1" in name:
         return [*given, function(mx, name)(*given, **parameters)]
     function(mx, name)(*given, out=given[0], **parameters)

@@ -1,6 +1,8 @@
 """Shapes and dtypes of updates of weights."""
 from __future__ import annotations
 
+from math import prod
+
 from mxc.compiler.error import MXNetError
 from mxc.compiler.operators.basic.shape import same_shape
 from mxc.compiler.ops.dtypes import Dtypes, merge_dtypes, require_kind
@@ -24,6 +26,27 @@ def adamw(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
         raise MXNetError(f"expected rescale_grad of one element, got {factor}")
     arrays, outs = same_shape(params, arrays, outs)
     return [*arrays, factor], outs
+
+
+def number_for_each_row(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
+    """Weight and gradient have one shape; the third input has as many elements as that has rows."""
+    (weight, grad), outs = same_shape(params, ins[:2], outs)
+    history = ins[2]
+    if weight and history is not None and prod(history) != weight[0] and 0 not in history:
+        raise MXNetError(f"expected history of {weight[0]} numbers, one for each row of the weight, got {history}")
+    return [weight, grad, history], outs
+
+
+def no_output(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
+    """Arrays of any shapes; there is no output."""
+    return ins, outs
+
+
+def floats_of_any_kind(params: Params, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
+    """Arrays of float dtypes, each of its own; there is no output."""
+    for dtype in ins:
+        require_kind(dtype, "float", "data")
+    return ins, outs
 
 
 def mixed_update(params: Params, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
