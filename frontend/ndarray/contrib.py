@@ -7,14 +7,41 @@ from typing import Any
 
 import numpy as np
 
+from mxc.base import _Null
+from mxc.compiler.error import ArgumentTypeError, MXNetError
 from mxc.ndarray import creation, functions
 from mxc.ndarray.control_flow import cond, foreach, while_loop
 from mxc.ndarray.ndarray import NDArray
 from mxc.runtime.context import Context
+from mxc.util import np_shape
 
-__all__ = ["adamw_update", "cond", "foreach", "isfinite", "isinf", "isnan", "mp_adamw_update", "multi_adamw_update",
+__all__ = ["adamw_update", "boolean_mask", "cond", "foreach", "isfinite", "isinf", "isnan", "mp_adamw_update", "multi_adamw_update",
            "multi_lamb_update", "multi_mp_adamw_update", "multi_mp_lamb_update", "rand_zipfian", "while_loop"]
 __getattr__, __dir__ = functions.namespace("contrib")
+
+
+# MXNet's signature
+def boolean_mask(data: NDArray | None = None, index: NDArray | None = None, axis: Any = _Null,
+                 out: NDArray | None = None, name: str | None = None, **kwargs: Any) -> NDArray:
+    """The rows of `data` where `index`, one number for each row, is not 0. Gradients flow into the rows that are taken.
+
+    How many there are depends on values, so it waits for `index`, and symbols do not have it. axis: 0.
+    Raises MXNetError when data and index do not fit, or for another axis.
+    """
+    for what, array in (("data", data), ("index", index)):
+        if not isinstance(array, NDArray):
+            raise ArgumentTypeError(f"boolean_mask: {what} must be an NDArray, got {type(array)}")
+    if kwargs:
+        raise MXNetError(f"boolean_mask: unknown attribute {next(iter(kwargs))!r} (it has axis)")
+    if axis not in (_Null, 0, "0"):
+        raise MXNetError(f"boolean_mask: expected axis=0, got {axis}; swap axes before and after")
+    if index.shape != data.shape[:1]:
+        raise MXNetError(f"boolean_mask: expected an index of the shape {data.shape[:1]}, one number for each row of "
+                         f"the data, got {index.shape}")
+    rows = np.flatnonzero(index.asnumpy() != 0)
+    with np_shape():  # there may be none
+        places = creation.array(rows, data.context, "int64")
+        return functions.find("take")(data, places, out=out)  # type: ignore[return-value]
 
 
 def isnan(data: NDArray) -> NDArray:

@@ -4,6 +4,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from mxc.base import _Null
+from mxc.compiler.error import MXNetError
 from mxc.symbol import creation, functions
 from mxc.symbol.arithmetic import Arithmetic
 from mxc.symbol.control_flow import cond, foreach, while_loop
@@ -11,8 +13,16 @@ from mxc.symbol.control_flow import cond, foreach, while_loop
 if TYPE_CHECKING:
     from mxc.symbol.symbol import Symbol
 
-__all__ = ["adamw_update", "cond", "foreach", "mp_adamw_update", "rand_zipfian", "while_loop"]
+__all__ = ["adamw_update", "boolean_mask", "cond", "foreach", "mp_adamw_update", "rand_zipfian", "while_loop"]
 __getattr__, __dir__ = functions.namespace("contrib")
+
+
+# MXNet's signature
+def boolean_mask(data: Any = None, index: Any = None, axis: Any = _Null, name: str | None = None, attr: Any = None,
+                 out: Any = None, **kwargs: Any) -> Symbol:
+    """Raises MXNetError: how many rows a mask takes depends on its values, and shapes of a graph do not."""
+    raise MXNetError("boolean_mask: how many rows it gives depends on the values of index, so no graph has it; call "
+                     "mx.nd.contrib.boolean_mask on arrays, in a block that is not hybridized, or multiply by the mask")
 
 
 def rand_zipfian(true_classes: Symbol, num_sampled: int, range_max: int) -> tuple[Symbol, Symbol, Symbol]:

@@ -36,6 +36,15 @@ def _pair(mx, left, right):
     return mx.nd.array([1, 0, 3], dtype=left), mx.nd.array([1, 2, 1], dtype=right)
 
 
+def _mask_gradient(mx):
+    data = _x(mx)
+    data.attach_grad()
+    with mx.autograd.record():
+        taken = mx.nd.contrib.boolean_mask(data, mx.nd.array([0, 1])) * 2
+    taken.backward()
+    return data.grad
+
+
 def _read_only(values):
     values.flags.writeable = False
     return values
@@ -413,6 +422,15 @@ CALLS = {
     "isnan": lambda mx: mx.nd.contrib.isnan(mx.nd.array([np.nan, 1])),
     "isinf": lambda mx: mx.nd.contrib.isinf(mx.nd.array([np.inf, -np.inf, np.nan, 1])),
     "isfinite": lambda mx: mx.nd.contrib.isfinite(mx.nd.array([np.inf, np.nan, 1])),
+    **{f"boolean_mask {mask}": lambda mx, mask=mask: mx.nd.contrib.boolean_mask(_x(mx), mx.nd.array(mask))
+       for mask in ([0, 1], [0.5, -1], [0, 0], [np.nan, 0], [1, 0, 1], [[1], [0]])},
+    "boolean_mask dtypes": lambda mx: mx.nd.contrib.boolean_mask(_x(mx, "int32"), mx.nd.array([1, 0], dtype="int8")),
+    "boolean_mask of numbers": lambda mx: mx.nd.contrib.boolean_mask(mx.nd.array([1, 2, 3]), mx.nd.array([1, 0, 1])),
+    "boolean_mask out": lambda mx: mx.nd.contrib.boolean_mask(_x(mx), mx.nd.array([0, 1]), out=mx.nd.zeros((1, 3))),
+    "boolean_mask axis": lambda mx: mx.nd.contrib.boolean_mask(_x(mx), mx.nd.array([1, 0, 1]), axis=1),
+    "boolean_mask gradient": _mask_gradient,
+    "allclose": lambda mx: [mx.nd.contrib.allclose(mx.nd.array([a]), mx.nd.array([b]), equal_nan=equal)
+                            for a in (1, np.nan, np.inf) for b in (1, np.nan, np.inf, -np.inf) for equal in (0, 1)],
     "foreach": lambda mx: mx.nd.contrib.foreach(lambda x, s: (x + s, x + s), _x(mx), mx.nd.zeros(3)),
     "foreach of lists": lambda mx: mx.nd.contrib.foreach(
         lambda x, s: ([x[0] * 2, x[1]], [s[0] + x[1]]), [_x(mx), mx.nd.array([1, 2])], [mx.nd.zeros(1)]),

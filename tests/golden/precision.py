@@ -13,6 +13,12 @@ def cases() -> list[Case]:
         for op in ("multi_all_finite", "multi_sum_sq"):
             shapes = {"data_0": (3, 4), "data_1": (2,)}
             made.append(case(op, "plain", shapes, {"num_arrays": 2}, dtype=dtype, train=False, list_input=True))
+        for label, more, span in (("same", {}, (0, 0)), ("near", {"rtol": 0.5, "atol": 1}, (-1, 1)),
+                                  ("far", {"atol": 0.1}, (-1, 1)), ("one_sided", {"rtol": 0.6, "atol": 0}, (1, 2))):
+            made.append(case("_contrib_allclose", label, {"a": (3, 4), "b": (3, 4)}, more, dtype=dtype, span=span,
+                             train=False))
+    made.append(case("_contrib_allclose", "integers", {"a": (9,), "b": (9,)}, {"rtol": 0.9, "atol": 3}, dtype="int32",
+                     span=(0, 9), integer=["a", "b"], train=False))
     made.append(case("all_finite", "integers", {"data": (3,)}, dtype="int32", train=False))
     rates = dict.fromkeys(("lrs", "weights_sum_sq", "grads_sum_sq", "wds"), (6,))
     attrs = {"eta": 0.5, "eps": 0.001}

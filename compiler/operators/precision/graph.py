@@ -1,9 +1,10 @@
 """Questions about arrays of several precisions, made of reductions and casts."""
 from __future__ import annotations
 
-from mxc.compiler.graph.building import as_shape, finished
+from mxc.compiler.graph.building import as_shape, finished, widened
 from mxc.compiler.graph.graph import Entry, GraphBuilder, Node
 from mxc.compiler.graph.options import Options
+from mxc.compiler.operators.precision.shape import WIDTHS
 
 
 def all_finite(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry]:
@@ -16,6 +17,14 @@ def all_finite(builder: GraphBuilder, node: Node, inputs: list[Entry], options: 
     while len(parts) > 1:
         parts = [builder.make("elemwise_mul", *parts[:2]), *parts[2:]]
     return finished(builder, node, parts)
+
+
+def allclose(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry]:
+    """The least of 1 for each pair of elements that are close, and 0 for each other. Integers are compared in
+    float64."""
+    a, b = (e if builder.dtype(e) in WIDTHS else builder.make("Cast", e, dtype="float64") for e in inputs)
+    close = builder.make("_mxc_isclose", widened(builder, a), widened(builder, b), **node.params)
+    return finished(builder, node, [builder.make("min", close)])
 
 
 def sum_sq(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry]:

@@ -13,6 +13,14 @@ def all_finite(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Dr
     return [np.array([all(np.isfinite(data).all() for data in inputs)], np.float32)]
 
 
+def allclose(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws) -> list[np.ndarray]:
+    """1 if all elements are close to each other, else 0; what is infinite is close to everything, as MXNet has it"""
+    a, b = (x.astype(np.float64) for x in inputs)
+    with np.errstate(invalid="ignore"):
+        close = (a == b) | (abs(a - b) <= float(params.atol) + float(params.rtol) * abs(b))
+    return [np.array((close | (np.isnan(a) & np.isnan(b) & bool(params.equal_nan))).all(), np.uint8)]
+
+
 def sum_sq(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws) -> list[np.ndarray]:
     """The sum of squares of each array"""
     return [np.array([np.square(data.astype(np.float64)).sum() for data in inputs])]

@@ -25,6 +25,18 @@ def own_shapes(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shape
     return known, list(known)
 
 
+def alike(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
+    """A number without axes, of two arrays of one shape."""
+    known = merge(*ins)
+    return [known, known], [merge((), outs[0])]
+
+
+def is_alike(params: Params, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
+    """uint8, of two arrays of one dtype."""
+    known = merge_dtypes(ins)
+    return [known, known], [merge_dtypes(["uint8", outs[0]])]
+
+
 def finite_dtype(params: Params, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
     """float32, of arrays of one float dtype."""
     known = merge_dtypes(ins)
