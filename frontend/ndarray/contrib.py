@@ -15,8 +15,9 @@ from mxc.ndarray.ndarray import NDArray
 from mxc.runtime.context import Context
 from mxc.util import np_shape
 
-__all__ = ["adamw_update", "boolean_mask", "cond", "foreach", "isfinite", "isinf", "isnan", "mp_adamw_update", "multi_adamw_update",
-           "multi_lamb_update", "multi_mp_adamw_update", "multi_mp_lamb_update", "rand_zipfian", "while_loop"]
+__all__ = ["adamw_update", "boolean_mask", "cond", "foreach", "isfinite", "isinf", "isnan", "mp_adamw_update",
+           "multi_adamw_update", "multi_lamb_update", "multi_mp_adamw_update", "multi_mp_lamb_update", "rand_zipfian",
+           "while_loop"]
 __getattr__, __dir__ = functions.namespace("contrib")
 
 

@@ -178,3 +178,15 @@ def index_copy_grad(g: Gradient) -> list[Entry | None]:
     zeros = filled(g.builder, g.shape(new), 0.0, g.dtype(new))
     kept = g.make("_contrib_index_copy", g.og, indices, zeros) if g.asked[0] else None
     return [kept, None, _read(g, columns, new) if g.asked[2] else None]
+
+
+def count_sketch(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry]:
+    """The routine, forward."""
+    return [builder.make("_mxc_count_sketch", *inputs, name=node.name, size=node.params.out_dim)]
+
+
+def count_sketch_grad(g: Gradient) -> list[Entry | None]:
+    """It is linear in the data: each element gets that of its place, times its sign. Places and signs get nothing."""
+    data, places, signs = g.inputs
+    size = g.shape(data)[-1]
+    return [g.make("_mxc_count_sketch", g.og, places, signs, size=size, backward=not g.params.backward), None, None]

@@ -5,6 +5,8 @@ and what no integer holds become the lowest integer.
 """
 from __future__ import annotations
 
+from math import prod
+
 from mxc.compiler.kernel import ir
 from mxc.compiler.kernel.index_rule import Index, IndexNode, replaced
 from mxc.compiler.kernel.ir import INDEX, Value
@@ -182,3 +184,29 @@ def scatter_set(first, last, base, data, indices, out, count, rows, inner, block
                 source = j * inner
                 for i in range(start, stop):
                     out[place + i] = data[source + i]
+
+
+def count_sketch_routine(c: RoutineNode, params: Params) -> RoutineCall:
+    """data, places and signs."""
+    data = c.shape(0)
+    return call("count_sketch", (prod(data[:-1]), data[-1], params.size), backward=params.backward, real=c.dtype(0))
+
+
+@routine(inputs=("data", "places", "signs"), outputs=("out",), units="rows")
+def count_sketch(first, last, data, places, signs, out, rows, count, size, *, backward, real):
+    """The sum of all numbers of a row that have the same place, times their signs; backward, its gradient.
+
+    data: (rows, count); out: (rows, size); places, signs: (count,), or (size,) where backward. Places that there are
+    not are left out.
+    """
+    for row in range(first, last):
+        for i in range(row * size, (row + 1) * size):
+            out[i] = real(0)
+        for j in range(size if backward else count):
+            place = places[j]
+            if place >= real(0) and place < real(count if backward else size):
+                if backward:
+                    out[row * size + j] = signs[j] * data[row * count + int64(place)]
+                else:
+                    at = row * size + int64(place)
+                    out[at] = out[at] + signs[j] * data[row * count + j]

@@ -182,3 +182,21 @@ def scatter_set(params: Params, inputs: Arrays, is_train: bool, rng: Draws) -> A
     """base with rows of data at the indices, one after the other; an index outside is left out."""
     base, data, indices = inputs
     return [_written(base, data, indices[None])]
+
+
+def count_sketch(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws) -> list[np.ndarray]:
+    """out[..., h[j]] is the sum of s[j] * data[..., j]"""
+    return sketch_of_size(Params({"size": params.out_dim, "backward": False}), inputs, is_train, rng)
+
+
+def sketch_of_size(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws) -> list[np.ndarray]:
+    """The sketch, or backward s[j] * data[..., h[j]]; places that there are not are left out"""
+    data, (places,), (signs,) = inputs[0].astype(np.float64), inputs[1], inputs[2].astype(np.float64)
+    out = np.zeros((*data.shape[:-1], params.size))
+    for j, (place, sign) in enumerate(zip(places.astype(np.float64), signs, strict=True)):
+        if 0 <= place < (data if params.backward else out).shape[-1]:
+            if params.backward:
+                out[..., j] = sign * data[..., int(place)]
+            else:
+                out[..., int(place)] += sign * data[..., j]
+    return [out]

@@ -7,7 +7,7 @@ from mxc.compiler.error import MXNetError
 from mxc.compiler.ops.dtypes import Dtypes, merge_dtypes
 from mxc.compiler.ops.extent import counts
 from mxc.compiler.ops.operator import Params
-from mxc.compiler.ops.shapes import Shapes, merge, normal_axis
+from mxc.compiler.ops.shapes import Shapes, merge, merge_all, normal_axis
 
 
 def take(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
@@ -217,3 +217,18 @@ def index_copy_dtype(params: Params, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes,
     """The first and the last input and the output agree; the index between is free."""
     known = merge_dtypes([ins[0], ins[2], outs[0]])
     return [known, ins[1], known], [known]
+
+
+def count_sketch(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
+    """data (..., n), h and s (1, n) -> (..., out_dim)"""
+    data, places = ins[0], merge_all([ins[1], ins[2], (1, 0)])
+    if not data:
+        return [data, places, places], outs
+    places = merge(places, (1, data[-1]))
+    return [data, places, places], [merge((*data[:-1], params.out_dim), outs[0])]
+
+
+def sketch_of_size(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
+    """The last axis of known data becomes `size`."""
+    assert ins[0] is not None
+    return ins, [(*ins[0][:-1], params.size)]

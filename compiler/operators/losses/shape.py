@@ -7,7 +7,7 @@ from mxc.compiler.error import MXNetError
 from mxc.compiler.operators.basic.shape import first_dtype
 from mxc.compiler.ops.dtypes import Dtypes, require_kind
 from mxc.compiler.ops.operator import Params
-from mxc.compiler.ops.shapes import Shapes, merge
+from mxc.compiler.ops.shapes import Shapes, merge, merge_all
 
 
 def softmax_output(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
@@ -93,3 +93,14 @@ def ctc_loss_dtype(params: Params, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, D
 def ctc_steps(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
     """(batch,)."""
     return ins, [merge(ins[2], outs[0])]
+
+
+def sparse_penalty(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
+    """Data (batch, channels, ...), a moving average of each channel."""
+    data = merge(ins[0], outs[0])
+    if data is None:
+        return ins, outs
+    if len(data) < 2:
+        raise MXNetError(f"expected data of channels along axis 1, got {data}")
+    average = merge_all([ins[1], outs[1], data[1:2]])
+    return [data, average], [data, average]
