@@ -165,6 +165,12 @@ REFUSED = [
     (lambda w, g, m: mx.nd.multi_sgd_update(w, g, lrs=(1,), wds=(0,), out=[w, m]), "gives 1 outputs, out has 2"),
     (lambda w, g, m: mx.nd.preloaded_multi_sgd_update(w, g, m, m, out=w),
      r"expected 1 numbers in lrs, got the shape \(3,\)"),
+    (lambda w, g, m: mx.nd.contrib.multi_lamb_update([w], [g], [m], [m.copy()], [1, 2], [1], [0], out=[w]),
+     r"expected 1 numbers in step_count, got the shape \(2,\)"),
+    (lambda w, g, m: mx.nd.contrib.group_adagrad_update(w, g, mx.nd.ones((2,)), lr=1, out=w),
+     r"expected history of 3 numbers, one for each row of the weight, got \(2,\)"),
+    (lambda w, g, m: mx.nd.contrib.group_adagrad_update(w, g, m, lr=1, out=[w, g]), "gives 1 outputs, out has 2"),
+    (lambda w, g, m: mx.nd.reset_arrays(w, mx.nd.ones((3,), dtype="int32")), "a float dtype, got int32"),
 ]
 
 

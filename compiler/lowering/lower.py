@@ -86,7 +86,11 @@ class Lowering:
             # and no state; and a state may have readers that run later and need the old value.
             kept = sink.kind != "output" and self.phase_of.get(root.node) != BACKWARD
             if sink.kind == "aux" and not root.node.is_variable:
-                kept |= sum(self.group_at[n] >= self.group_at[root.node] for n in users.get(name, ())) > 1
+                at = self.group_at[root.node]
+                kept |= sum(self.group_at[n] >= at for n in users.get(name, ())) > 1
+                # A kernel over more elements than the state has reads it once for each of them.
+                kept |= any(self.group_at[n] == at for n in users.get(name, ())) and any(
+                    self.graph.shape(e) != storage.shape for e in self.groups[at].stored)
             if root.node.is_variable or root in self.targets or kept:
                 self._copy_in_the_end(entry, storage, sink.mode)
             else:

@@ -209,25 +209,21 @@ def ctc_loss_grad(g: Gradient) -> list[Entry | None]:
     return [back, *[None] * (len(g.inputs) - 1)]
 
 
-def sparse_penalty(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry]:
-    """The data, and moving * momentum + mean * (1 - momentum), for the gradient and the new state."""
-    data, moving = inputs
-    momentum = float(node.params.momentum)
-    mean = builder.make("mean", data, axis=other_axes(len(builder.shape(data)), 1))
-    parts = (builder.make("_mul_scalar", moving, scalar=momentum),
-             builder.make("_mul_scalar", mean, scalar=1.0 - momentum))
-    return [data, builder.make("elemwise_add", *parts)]
-
-
 def sparse_penalty_grad(g: Gradient) -> list[Entry | None]:
     """og, and the slope penalty * ((1 - target) / (1 - average) - target / average) of the divergence of the target
     from the new moving average, the same for all elements of a channel."""
-    average, target, penalty = g.outputs[1], float(g.params.sparseness_target), float(g.params.penalty)
+    average, target, penalty = _moving_average(g), float(g.params.sparseness_target), float(g.params.penalty)
     rest = g.make("_rdiv_scalar", g.make("_rminus_scalar", average, scalar=1.0), scalar=penalty * (1 - target))
     slope = g.make("elemwise_sub", rest, g.make("_rdiv_scalar", average, scalar=penalty * target))
     return [g.make("broadcast_add", g.og, along(g.builder, slope, 1, len(g.shape(g.inputs[0]))))]
 
 
 def sparse_penalty_moving(g: Gradient) -> list[Entry | None]:
-    """The moving average that the operator gives beside its output."""
-    return [g.outputs[1]]
+    """moving = moving * momentum + mean * (1 - momentum)"""
+    return [_moving_average(g)]
+
+
+def _moving_average(g: Gradient) -> Entry:
+    data, momentum = g.inputs[0], float(g.params.momentum)
+    mean = g.make("mean", data, axis=other_axes(len(g.shape(data)), 1))
+    return g.make("elemwise_add", g.scaled(g.aux[0], momentum), g.scaled(mean, 1.0 - momentum))

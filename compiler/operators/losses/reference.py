@@ -119,11 +119,3 @@ def _ctc(logits: np.ndarray, label: list[int], blank: int) -> tuple[float, np.nd
             if 0 <= one < classes:
                 back[:, one] -= np.exp(ahead[:, i] + behind[:, i] - total)
     return float(-total), back
-
-
-def sparse_penalty(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws) -> list[np.ndarray]:
-    """The data, and the new moving average of each channel"""
-    data, moving = inputs
-    mean = data.astype(np.float64).mean(axis=tuple(i for i in range(data.ndim) if i != 1))
-    momentum = float(params.momentum)
-    return [data, moving * momentum + mean * (1 - momentum)]

@@ -7,7 +7,7 @@ from mxc.compiler.error import MXNetError
 from mxc.compiler.operators.basic.shape import first_dtype
 from mxc.compiler.ops.dtypes import Dtypes, require_kind
 from mxc.compiler.ops.operator import Params
-from mxc.compiler.ops.shapes import Shapes, merge, merge_all
+from mxc.compiler.ops.shapes import Shapes, merge
 
 
 def softmax_output(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
@@ -102,5 +102,4 @@ def sparse_penalty(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, S
         return ins, outs
     if len(data) < 2:
         raise MXNetError(f"expected data of channels along axis 1, got {data}")
-    average = merge_all([ins[1], outs[1], data[1:2]])
-    return [data, average], [data, average]
+    return [data, merge(ins[1], data[1:2])], [data]
