@@ -55,7 +55,7 @@ def update(name: str, arrays: Sequence[Array], params: Mapping[str, object], out
                         ready.small)
             return [out[0]]
     if "changes" in op.rules:
-        return _changed(op, arrays, params, out, context)
+        return _changed(op, arrays, params, out)
     if op.along:
         return _stepped(op, arrays, params, out, context)
     return _apply(op, _groups(op, arrays, params), arrays, out, context)
@@ -137,7 +137,7 @@ def _stepped(op: Operator, arrays: Sequence[Array], params: Mapping[str, object]
 
 
 def _changed(op: Operator, arrays: Sequence[Array], params: Mapping[str, object], out: Sequence[Array] | None,
-             context: Context | None) -> list[Array]:
+             ) -> list[Array]:
     """What a rule of the operator's makes of arrays. Any of them may be written."""
     made = op.make_params({**params, op.variadic: len(arrays)} if op.variadic else params)
     rule = op.rule("changes")

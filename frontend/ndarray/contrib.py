@@ -29,9 +29,8 @@ def boolean_mask(data: NDArray | None = None, index: NDArray | None = None, axis
     How many there are depends on values, so it waits for `index`, and symbols do not have it. axis: 0.
     Raises MXNetError when data and index do not fit, or for another axis.
     """
-    for what, array in (("data", data), ("index", index)):
-        if not isinstance(array, NDArray):
-            raise ArgumentTypeError(f"boolean_mask: {what} must be an NDArray, got {type(array)}")
+    if not isinstance(data, NDArray) or not isinstance(index, NDArray):
+        raise ArgumentTypeError(f"boolean_mask: data and index must be NDArrays, got {type(data)} and {type(index)}")
     if kwargs:
         raise MXNetError(f"boolean_mask: unknown attribute {next(iter(kwargs))!r} (it has axis)")
     if axis not in (_Null, 0, "0"):

@@ -6,11 +6,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from mxc.compiler.operators.correlation.shape import displacements, windows
+from mxc.compiler.operators.correlation.shape import displacements, padding, windows
 from mxc.compiler.ops.operator import Params
 from mxc.compiler.ops.philox import Draws
 
 Places = tuple[slice, ...]
+WHOLE = slice(None)
 
 
 def _pairs(params: Params, space: tuple[int, ...]) -> Iterator[tuple[int, Places, Places]]:
@@ -20,14 +21,14 @@ def _pairs(params: Params, space: tuple[int, ...]) -> Iterator[tuple[int, Places
                                                   itertools.product(range(params.kernel_size), repeat=2)):
         starts = [(params.max_displacement + t, (m - side // 2) * params.stride2)
                   for t, m in zip(tap, moved, strict=True)]
-        first, second = (tuple(slice(s + d * far, s + d * far + (n - 1) * step + 1, step)
-                               for (s, d), n in zip(starts, counts, strict=True)) for far in (0, 1))
-        yield number, (..., *first), (..., *second)  # type: ignore[misc]
+        first, second = ([slice(s + d * far, s + d * far + (n - 1) * step + 1, step)
+                          for (s, d), n in zip(starts, counts, strict=True)] for far in (0, 1))
+        yield number, (WHOLE, WHOLE, *first), (WHOLE, WHOLE, *second)
 
 
 def correlation(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws) -> list[np.ndarray]:
     """The mean over channels and kernel of the products, or of the absolute differences."""
-    pad = params.get("pad_size", 0)
+    pad = padding(params)
     one, two = (np.pad(x.astype(np.float64), ((0, 0), (0, 0), (pad, pad), (pad, pad))) for x in inputs)
     batch, channels, *space = one.shape
     out = np.zeros((batch, displacements(params) ** 2, *windows(params, tuple(space))))

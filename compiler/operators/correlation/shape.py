@@ -9,6 +9,13 @@ from mxc.compiler.ops.operator import Params
 from mxc.compiler.ops.shapes import Shape, Shapes, merge
 
 
+def padding(params: Params) -> int:
+    """How many zeros there are around the data: none in the operator that is given padded ones."""
+    size = params.get("pad_size", 0)
+    assert isinstance(size, int)
+    return size
+
+
 def displacements(params: Params) -> int:
     """How many displacements there are along each axis, from -max_displacement to max_displacement."""
     return 2 * (params.max_displacement // params.stride2) + 1
@@ -28,7 +35,7 @@ def correlation(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shap
     if data is None or 0 in data:
         return [data, data], outs
     batch, _, *space = image(data)
-    counts = windows(params, [n + 2 * params.get("pad_size", 0) for n in space])
+    counts = windows(params, [n + 2 * padding(params) for n in space])
     if min(counts) < 1:
         raise MXNetError(f"expected data into which max_displacement={params.max_displacement} and kernel_size="
                          f"{params.kernel_size} fit, got {data}")

@@ -44,15 +44,15 @@ def hawkesll(first, last, lda, alpha, beta, state, lags, marks, lengths, ends, o
         for j in range(events):
             if real(j) < lengths[sample]:
                 now += lags[sample * events + j]
-                kind = int64(marks[sample * events + j])
-                if 0 <= kind < kinds:
-                    at = sample * kinds + kind
-                    gap = now - seen[kind]
-                    decay = exp_(-beta[kind] * gap)
-                    total += log_(lda[at] + alpha[kind] * beta[kind] * new[at] * decay)
-                    total -= lda[at] * gap + alpha[kind] * new[at] * (real(1) - decay)
+                mark = int64(marks[sample * events + j])
+                if 0 <= mark < kinds:
+                    at = sample * kinds + mark
+                    gap = now - seen[mark]
+                    decay = exp_(-beta[mark] * gap)
+                    total += log_(lda[at] + alpha[mark] * beta[mark] * new[at] * decay)
+                    total -= lda[at] * gap + alpha[mark] * new[at] * (real(1) - decay)
                     new[at] = real(1) + new[at] * decay
-                    seen[kind] = now
+                    seen[mark] = now
                 else:
                     total += log_(real(-1))
         for kind in range(kinds):
@@ -83,7 +83,7 @@ def hawkesll_slopes(first, last, lda, alpha, beta, state, lags, marks, lengths, 
         now = real(0)
         for j in range(events + kinds):  # the events, then the end for each kind
             ended = j >= events
-            kind = j - events
+            mark = int64(j - events)
             time = ends[sample]
             some = ended
             if not ended:
@@ -91,21 +91,21 @@ def hawkesll_slopes(first, last, lda, alpha, beta, state, lags, marks, lengths, 
                 if some:
                     now += lags[sample * events + j]
                 time = now
-                kind = int64(marks[sample * events + j])
-                some = some and 0 <= kind < kinds
+                mark = int64(marks[sample * events + j])
+                some = some and 0 <= mark < kinds
             if some:
-                at = sample * kinds + kind
-                gap = time - seen[kind]
-                decay = exp_(-beta[kind] * gap)
-                risen = (grows[kind] - sums[kind] * gap) * decay
+                at = sample * kinds + mark
+                gap = time - seen[mark]
+                decay = exp_(-beta[mark] * gap)
+                risen = (grows[mark] - sums[mark] * gap) * decay
                 if not ended:
-                    rate = lda[at] + alpha[kind] * beta[kind] * sums[kind] * decay
+                    rate = lda[at] + alpha[mark] * beta[mark] * sums[mark] * decay
                     to_lda[at] = to_lda[at] + real(1) / rate
-                    to_alpha[at] = to_alpha[at] + beta[kind] * sums[kind] * decay / rate
-                    to_beta[at] = to_beta[at] + alpha[kind] * (sums[kind] * decay + beta[kind] * risen) / rate
+                    to_alpha[at] = to_alpha[at] + beta[mark] * sums[mark] * decay / rate
+                    to_beta[at] = to_beta[at] + alpha[mark] * (sums[mark] * decay + beta[mark] * risen) / rate
                 to_lda[at] = to_lda[at] - gap
-                to_alpha[at] = to_alpha[at] - sums[kind] * (real(1) - decay)
-                to_beta[at] = to_beta[at] - alpha[kind] * (grows[kind] - risen)
-                sums[kind] = real(1) + sums[kind] * decay
-                grows[kind] = risen
-                seen[kind] = time
+                to_alpha[at] = to_alpha[at] - sums[mark] * (real(1) - decay)
+                to_beta[at] = to_beta[at] - alpha[mark] * (grows[mark] - risen)
+                sums[mark] = real(1) + sums[mark] * decay
+                grows[mark] = risen
+                seen[mark] = time

@@ -44,9 +44,9 @@ def hawkesll_slopes(params: Params, inputs: list[np.ndarray], is_train: bool, rn
     lda, alpha, beta, state = (x.astype(np.float64) for x in inputs[:4])
     to_lda, to_alpha, to_beta = np.zeros(lda.shape), np.zeros(lda.shape), np.zeros(lda.shape)
     for i, k in np.ndindex(*lda.shape):
-        s, grows = state[i, k], 0.0  # the state, and how it grows with beta
+        s, grows = float(state[i, k]), 0.0  # the state, and how it grows with beta
         for gap, is_event in _gaps(inputs, i, k):
-            decay = np.exp(-beta[k] * gap)
+            decay = float(np.exp(-beta[k] * gap))
             next_grows = grows * decay - s * gap * decay
             if is_event:
                 rate = lda[i, k] + alpha[k] * beta[k] * s * decay

@@ -55,11 +55,11 @@ def ps_roi_pooling(params: Params, inputs: list[np.ndarray], is_train: bool, rng
     for part in _parts(params, data, rois, 0.0):
         spans = tuple(slice(min(max(math.floor(begin), 0), n), min(max(math.ceil(begin + step), 0), n))
                       for begin, step, n in zip(part.begin, part.step, data.shape[2:], strict=True))
-        cells = data[(*part.plane, *spans)].astype(np.float64)
+        cells = data[part.plane][spans].astype(np.float64)
         if not cells.size:
             continue
         if backward:
-            out[(*part.plane, *spans)] += grad[0][part.place] / cells.size
+            out[part.plane][spans] += grad[0][part.place] / cells.size
         else:
             out[part.place] = cells.mean()
     return [out]

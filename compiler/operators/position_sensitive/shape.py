@@ -27,7 +27,7 @@ def ps_roi_pooling(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, S
 
 def deformable_ps_roi_pooling(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
     """And trans (count, 2 * classes, part_size, part_size), whose classes divide output_dim."""
-    data, rois, *trans = [*ins[:1], merge(ins[1], (0, 5)), *ins[2:]]
+    data, rois, trans = ins[0], merge(ins[1], (0, 5)), list(ins[2:])
     if data is None or rois is None:
         return [data, rois, *trans], outs
     if not params.no_trans:

@@ -23,7 +23,8 @@ def allclose(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Op
     """The least of 1 for each pair of elements that are close, and 0 for each other. Integers are compared in
     float64."""
     a, b = (e if builder.dtype(e) in WIDTHS else builder.make("Cast", e, dtype="float64") for e in inputs)
-    close = builder.make("_mxc_isclose", widened(builder, a), widened(builder, b), **node.params)
+    close = builder.make("_mxc_isclose", widened(builder, a), widened(builder, b), rtol=node.params.rtol,
+                         atol=node.params.atol, equal_nan=node.params.equal_nan)
     return finished(builder, node, [builder.make("min", close)])
 
 
