@@ -315,11 +315,16 @@ def softmax(m: Maker) -> Entry | None:
 UNSTEADY = ("Dropout", "_shuffle", *(n for n in table.names() if re.match("_(random|sample|image_random)_(?!pdf)", n)))
 
 
+# Families over numbers of 8 bits, which these graphs do not have: tests/test_quantized_networks.py has graphs of them.
+EIGHT_BITS = ("quantization", "quantized", "fused")
+
+
 @functools.cache
 def table_cases() -> dict[str, list[Case]]:
     """By operator, the samples of every operator for users: internal ones come out of these."""
-    users = [op for op in table.all_operators() if op.inputs and not op.name.startswith("_mxc_")
-             and not op.in_place and op.name not in UNSTEADY and (op.grad == "none" or op.differentiable)]
+    users = [op for op in table.all_operators() if op.inputs and not op.name.startswith("_mxc_") and not op.in_place
+             and op.family not in EIGHT_BITS and op.name not in UNSTEADY
+             and (op.grad == "none" or op.differentiable)]
     found = {op.name: [case for case in cases(op) if not case.params.get("p")] for op in users}
     return {name: some for name, some in found.items() if some}
 
