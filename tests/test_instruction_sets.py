@@ -27,6 +27,7 @@ from library_cases import (
     depthwise_case,
     gemm_case,
     panel_case,
+    quad_case,
     window,
 )
 from programs import lowered
@@ -49,7 +50,8 @@ def templates(isa: Isa) -> list[CallKernel]:
         forms += [convolution_case(kind, WINDOWS["stride"], "float32", isa),
                   depthwise_case(kind, DEPTHWISE["stride"], "float32")]
     forms += [convolution_case(kind, SMALL_MAPS["stride"], "float32", isa, by_images=True) for kind in KINDS[:2]]
-    forms += [depthwise_case("pool", POOLS["overlap"], "float32"), panel_case(PANELS["stride"], "float32", isa)]
+    forms += [depthwise_case("pool", POOLS["overlap"], "float32"), panel_case(PANELS["stride"], "float32", isa),
+              quad_case(PANELS["stride"], isa)]
     forms += [test_blocked.case(test_blocked.WINDOWS["same"], dtype, isa) for dtype in ("float32", "float16")]
     forms += [test_blocked.depthwise_case(test_blocked.DEPTHWISE["same"], "float32", isa)]
     forms += [test_winograd.kernel_case(test_winograd.SIZES["several images"], isa)]

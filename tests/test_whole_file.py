@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 import mxc as mx
-from mxc.cli.inspect import write
 from mxc.cli.main import BAD_FILE, OK, main
+from mxc.cli.output_files import write_text
 from mxc.compiler.error import FileAccessError
 from mxc.runtime import whole_file
 from mxc.runtime.whole_file import check_replacing, replacing
@@ -67,7 +67,7 @@ def test_a_name_as_long_as_names_may_be(tmp_path: Path):
 
 
 @pytest.mark.parametrize("save", [
-    lambda path: put(path), lambda path: write(path, "<svg/>"), lambda path: mx.sym.Variable("x").save(path),
+    lambda path: put(path), lambda path: write_text(path, "<svg/>"), lambda path: mx.sym.Variable("x").save(path),
     lambda path: mx.nd.save(path, [mx.nd.ones((2,))])], ids=["file", "picture", "symbol", "arrays"])
 def test_what_was_there_stays_where_the_disk_is_full(save: Callable[[str], None], tmp_path: Path,
                                                     monkeypatch: pytest.MonkeyPatch):
@@ -104,8 +104,8 @@ def files_of_at_most(nbytes: int) -> Iterator[None]:
 @pytest.mark.parametrize("arguments", [
     "compile net-symbol.json --shape data=2,4 -o OUT", "compile net-symbol.json --shape data=2,4 --train -o OUT",
     "run net-symbol.json --shape data=2,4 --output OUT.npy", "run net-symbol.json --shape data=2,4 --output OUT.npz",
-    "inspect net-symbol.json --shape data=2,4 --plot OUT", "inspect net-symbol.json --shape data=2,4 --memory OUT",
-    "profile net-symbol.json --shape data=2,4 --iterations 1 --trace OUT"])
+    "inspect net-symbol.json --shape data=2,4 --plot OUT.svg", "inspect net-symbol.json --shape data=2,4 --memory OUT.svg",
+    "profile net-symbol.json --shape data=2,4 --iterations 1 --trace OUT.json"])
 def test_no_command_leaves_a_part_of_a_file(arguments: str, there: bool, tmp_path: Path,
                                             monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
     monkeypatch.chdir(tmp_path)

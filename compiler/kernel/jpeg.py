@@ -109,6 +109,7 @@ def jpeg_words(first, last, raw, words, status, count):
         words[at + i] = uint32(0)
 
 
+# long: one loop over the bits of a scan, whose state a function could not give back.
 @routine(("words", "table", "longs", "codes", "order", "steps", "basis", "blocks"), ("samples", "status"), "1",
          scratch={"block": ("int32", "256"), "rows": ("int32", "64"), "sums": ("int32", "8"),
                   "before": ("int32", "4")})
@@ -243,6 +244,7 @@ def jpeg_samples(first, last, words, table, longs, codes, order, steps, basis, b
     status[0] = damage
 
 
+# long: one loop over the rows of a picture, which keeps what is made of two rows of colour.
 @routine(("samples",), ("out",), "1", scratch={"line": ("int32", "width + 32"), "colors": ("int32", "2 * width + 64")})
 def jpeg_colors(first, last, samples, out, line, colors, width, height, x, y, mirrored, wide, tall, pitch, blue_at,
                 red_at, last_x, last_y):

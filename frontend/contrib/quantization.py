@@ -124,6 +124,7 @@ def _check_data(calib_mode: str | None, calib_data: Any, ctx: Any) -> None:
         raise ArgumentError(f"calib_data: expected a DataIter when calib_mode={calib_mode}, got {type(calib_data)}")
 
 
+# MXNet's signature
 def quantize_model(sym: Symbol, arg_params: Params, aux_params: Params, data_names: Sequence[str] = ("data",),
                    label_names: Sequence[str] = ("softmax_label",), ctx: Context = cpu(),  # noqa: B008 (MXNet's)
                    excluded_sym_names: list[str] | None = None, excluded_op_names: list[str] | None = None,
@@ -154,6 +155,7 @@ def quantize_model(sym: Symbol, arg_params: Params, aux_params: Params, data_nam
     return calib_graph(qsym, arg_params, aux_params, collector, calib_mode, quantized_dtype, logger)
 
 
+# MXNet's signature
 def quantize_model_mkldnn(sym: Symbol, arg_params: Params, aux_params: Params, data_names: Sequence[str] = ("data",),
                           label_names: Sequence[str] = ("softmax_label",), ctx: Context = cpu(),  # noqa: B008
                           excluded_sym_names: list[str] | None = None, excluded_op_names: list[str] | None = None,
@@ -172,6 +174,7 @@ def quantize_model_mkldnn(sym: Symbol, arg_params: Params, aux_params: Params, d
     return Symbol(fused_graph.absorb(qsym.graph).outputs), params, aux
 
 
+# MXNet's signature
 def quantize_graph(sym: Symbol, arg_params: Params, aux_params: Params, ctx: Context = cpu(),  # noqa: B008
                    excluded_sym_names: list[str] | None = None, excluded_op_names: list[str] | None = None,
                    calib_mode: str | None = "entropy", quantized_dtype: str = "int8", quantize_mode: str = "full",
@@ -239,6 +242,7 @@ def _as_data_iter(calib_data: Any) -> tuple[DataIter, list[Any]]:
     return made, made.provide_data
 
 
+# MXNet's signature
 def quantize_net_v2(network: Any, quantized_dtype: str = "auto", quantize_mode: str = "full",
                     quantize_granularity: str = "tensor-wise", exclude_layers: list[str] | None = None,
                     exclude_layers_match: list[str] | None = None, exclude_operators: list[str] | None = None,
@@ -296,6 +300,7 @@ def _variables(graph: Graph, names: Sequence[str]) -> list[Any]:
     return [found[name] for name in names]
 
 
+# MXNet's signature
 def quantize_net(network: Any, quantized_dtype: str = "auto", quantize_mode: str = "full",
                  exclude_layers: list[str] | None = None, exclude_layers_match: list[str] | None = None,
                  exclude_operators: list[str] | None = None, calib_data: Any = None,

@@ -21,7 +21,6 @@ __all__ = ["adamw_update", "boolean_mask", "cond", "foreach", "isfinite", "isinf
 __getattr__, __dir__ = functions.namespace("contrib")
 
 
-# MXNet's signature
 def boolean_mask(data: NDArray | None = None, index: NDArray | None = None, axis: Any = _Null,
                  out: NDArray | None = None, name: str | None = None, **kwargs: Any) -> NDArray:
     """The rows of `data` where `index`, one number for each row, is not 0. Gradients flow into the rows that are taken.

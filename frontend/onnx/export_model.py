@@ -16,6 +16,7 @@ from mxc.runtime.array import dtype_name
 FREE = (None, "None", 0, -1)  # what a free dimension is called that has no name
 
 
+# MXNet's signature
 def export_model(sym: Any, params: Any, in_shapes: Any = None, in_types: Any = np.float32,
                  onnx_file_path: str | os.PathLike[str] = "model.onnx", verbose: bool = False, dynamic: bool = False,
                  dynamic_input_shapes: Any = None, run_shape_inference: bool = False, input_type: Any = None,

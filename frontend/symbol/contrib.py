@@ -17,7 +17,6 @@ __all__ = ["adamw_update", "boolean_mask", "cond", "foreach", "mp_adamw_update",
 __getattr__, __dir__ = functions.namespace("contrib")
 
 
-# MXNet's signature
 def boolean_mask(data: Any = None, index: Any = None, axis: Any = _Null, name: str | None = None, attr: Any = None,
                  out: Any = None, **kwargs: Any) -> Symbol:
     """Raises MXNetError: how many rows a mask takes depends on its values, and shapes of a graph do not."""

@@ -59,7 +59,6 @@ def foreach(body: Callable[[Nested, Nested], tuple[Nested, Nested]], data: Neste
     return _like(outputs, results), _like(changed, results)
 
 
-# MXNet's signature
 def while_loop(cond: Callable[..., Symbol], func: Callable[..., tuple[Nested, Nested]], loop_vars: Nested,
                max_iterations: int | None = None, name: str = "while_loop") -> tuple[Nested, Nested]:
     """A loop: `func(*loop_vars) -> (outputs, loop_vars)` while `cond(*loop_vars)`, a symbol of one element, is not 0,

@@ -12,6 +12,7 @@ def _dominant(made: Case, *names: str) -> Case:
     return replace(made, inputs=tuple(replace(i, dominant=i.name in names) for i in made.inputs))
 
 
+# long: one table.
 def cases() -> list[Case]:
     made = []
     for dtype in DTYPES:

@@ -1,1 +1,4 @@
-"""Commands as files that other programs run by their paths, in a folder where nothing hides a module of Python's."""
+"""Commands as files that other programs run by their paths, as MXNet's `tools/im2rec.py` is run.
+
+They have a folder of their own, where nothing hides a module of Python's.
+"""

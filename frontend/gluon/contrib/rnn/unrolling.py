@@ -8,7 +8,6 @@ from mxc.compiler.error import AssertedError
 from mxc.ndarray import NDArray
 
 
-# MXNet's signature
 def dynamic_unroll(cell: Any, inputs: Any, begin_state: Any, drop_inputs: float = 0, drop_outputs: float = 0,
                    layout: str = "TNC", valid_length: Any = None) -> tuple[Any, Any]:
     """A recurrent cell applied to the steps of a sequence, an array or a symbol, by `foreach`.
