@@ -104,7 +104,8 @@ def files_of_at_most(nbytes: int) -> Iterator[None]:
 @pytest.mark.parametrize("arguments", [
     "compile net-symbol.json --shape data=2,4 -o OUT", "compile net-symbol.json --shape data=2,4 --train -o OUT",
     "run net-symbol.json --shape data=2,4 --output OUT.npy", "run net-symbol.json --shape data=2,4 --output OUT.npz",
-    "inspect net-symbol.json --shape data=2,4 --plot OUT.svg", "inspect net-symbol.json --shape data=2,4 --memory OUT.svg",
+    "inspect net-symbol.json --shape data=2,4 --plot OUT.svg",
+    "inspect net-symbol.json --shape data=2,4 --memory OUT.svg",
     "profile net-symbol.json --shape data=2,4 --iterations 1 --trace OUT.json"])
 def test_no_command_leaves_a_part_of_a_file(arguments: str, there: bool, tmp_path: Path,
                                             monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
