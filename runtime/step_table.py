@@ -92,7 +92,7 @@ class StepTable:
 
     def lend(self, scratch: int) -> None:
         """Have other scratch memory, of the same stride."""
-        self.words[2] = scratch
+        self.scratch = self.words[2] = scratch
 
     def rows(self) -> list[list[int]]:
         """(function, arguments*, units, grain) of each step."""

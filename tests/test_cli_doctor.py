@@ -12,6 +12,7 @@ from commands import command
 
 from mxc.cli import doctor, requirements, tables
 from mxc.cli.main import FAILED, OK, main
+from mxc.runtime import runner
 
 NEEDED = ["numpy", "llvmlite", "numba", "pyyaml", "rich"]
 WHAT = ["Python", "mxc", *NEEDED, "CPU", "code generators", "threads", "cache", "a model", "extra image",
@@ -182,6 +183,7 @@ def test_no_cache(setting: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_settings_that_cost_time(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    monkeypatch.setattr(runner, "_current", None)  # what these settings make is not for other tests
     monkeypatch.setenv("MXC_NUM_THREADS", "200")
     monkeypatch.setenv("MXC_RUNNER", "portable")
     found = doctor.threads()

@@ -136,11 +136,14 @@ def test_steps_see_what_earlier_steps_wrote(pool, kernels):
         np.testing.assert_array_equal(rows[-1], expected)
 
 
-def test_each_thread_has_its_own_scratch(pool, kernels):
+@pytest.mark.parametrize("is_lent", [False, True])
+def test_each_thread_has_its_own_scratch(pool, kernels, is_lent):
     units, stride = 40, 128
     memory = np.zeros(8 * stride, np.uint8)
     places = np.zeros(units, np.int64)
-    table = StepTable([(kernels("place"), [places.ctypes.data], units)], memory.ctypes.data, stride)
+    table = StepTable([(kernels("place"), [places.ctypes.data], units)], 0 if is_lent else memory.ctypes.data, stride)
+    if is_lent:
+        table.lend(memory.ctypes.data)
     pool.run(table)
     used = set(places[places != 0].tolist())
     assert used <= {memory.ctypes.data + i * stride for i in range(pool.threads)}
