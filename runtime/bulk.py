@@ -125,6 +125,7 @@ class Bulk:
 def _run(work: GrowingWork, context: Context) -> None:
     """Make the values that somebody holds, and those that no step reads."""
     steps: Sequence[Step] = work.steps
+    is_interrupted = False
     try:
         calls = tuple([call for call, _, _ in steps])
         leaves = [leaf for _, found, _ in steps for leaf in found]
@@ -138,8 +139,12 @@ def _run(work: GrowingWork, context: Context) -> None:
             if structure.is_due and structure.run(leaves, calls, targets):
                 return
         _one_by_one(calls, leaves, targets, context)
+    except KeyboardInterrupt:  # of the thread that waits: it will run again
+        is_interrupted = True
+        raise
     finally:
-        work.steps = []
+        if not is_interrupted:
+            work.steps = []
 
 
 def _on(owner: MemoryBlock | np.ndarray | None, shape: tuple[int, ...], dtype: str, context: Context) -> Array:

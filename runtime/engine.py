@@ -346,6 +346,8 @@ def _execute(piece: Work) -> None:
         except Exception as error:
             failure = Failure(piece.name, error)
         except BaseException as error:  # an interrupt of the thread that waits, and helps, here
+            if isinstance(piece, GrowingWork) and isinstance(error, KeyboardInterrupt):
+                raise  # `_wait` lets it begin again
             failure, interrupt = Failure(piece.name, error), error
         finally:
             _thread.work.pop()
@@ -372,7 +374,12 @@ def _wait(is_over: Callable[[], bool], limit: int | None = None) -> None:
             _execute(piece)
         except BaseException as error:  # an interrupt, which may come between any two steps
             if piece is not None and not piece.is_done:
-                _engine.finish(piece, Failure(piece.name, error))
+                if isinstance(piece, GrowingWork):  # it writes new arrays alone, so it can begin again
+                    with _engine.lock:
+                        _engine.ready.appendleft(piece)
+                        _engine.call_worker()
+                else:
+                    _engine.finish(piece, Failure(piece.name, error))
             raise
 
 

@@ -327,6 +327,28 @@ def test_an_interrupt_between_the_engines_own_steps_loses_no_work(step: str, eve
     np.testing.assert_array_equal(chain(x).asnumpy(), Y)
 
 
+def test_an_interrupt_in_the_middle_of_a_bulk_lets_it_begin_again(monkeypatch):
+    x, stopped = mx.nd.array(X), []
+    warm(lambda: chain(x))
+    one_by_one = bulk._one_by_one
+
+    def interrupted(calls, leaves, targets, context) -> None:
+        if not stopped:
+            stopped.append(True)
+            one_by_one(calls[:2], leaves, targets, context)
+            raise KeyboardInterrupt
+        one_by_one(calls, leaves, targets, context)
+
+    monkeypatch.setattr(bulk, "_one_by_one", interrupted)
+    early = mx.nd.relu(x) + 1
+    later = chain(early)
+    with pytest.raises(KeyboardInterrupt):
+        later.wait_to_read()
+    np.testing.assert_array_equal(early.asnumpy(), np.maximum(X, 0) + 1)
+    early_values = np.maximum(X, 0) + 1
+    np.testing.assert_array_equal(later.asnumpy(), np.maximum(early_values * 2 - 3, 0) + early_values)
+
+
 LARGE = """
 import os, numpy as np, mxc as mx
 x = mx.nd.ones((512, 1024))

@@ -67,6 +67,16 @@ def test_copies_of_blocks_of_saved_graphs(copied: Callable, tmp_path: Path):
     same(copied(block)(x), wanted)
 
 
+def test_a_block_without_parameters_is_read_again(tmp_path: Path):
+    net = gluon.nn.HybridSequential()
+    net.add(gluon.nn.Activation("relu"))
+    net.hybridize()
+    wanted = net(mx.nd.array([-1, 2]))
+    net.export(str(tmp_path / "net"))
+    block = gluon.SymbolBlock.imports(tmp_path / "net-symbol.json", ["data"], tmp_path / "net-0000.params")
+    same(block(mx.nd.array([-1, 2])), wanted)
+
+
 def test_a_block_of_a_graph_shares_parameters_that_get_no_gradient():
     norm, x = nn.BatchNorm(scale=False), mx.sym.var("x")
     block = gluon.SymbolBlock(norm(x), x, params=norm.collect_params())

@@ -12,6 +12,7 @@ from test_pictures import difference
 
 import mxc as mx
 from mxc.base import MXNetError
+from mxc.compiler.system import opencv
 from mxc.runtime import jpeg
 
 pytest.importorskip("cv2")
@@ -204,3 +205,14 @@ def test_whoever_decodes_batches_are_the_same(change: dict, folder: Path, monkey
         assert same(passes(), ours)
     monkeypatch.setattr(jpeg, "head", lambda _: None)
     assert same(passes(), ours)
+
+
+def test_a_turn_that_a_camera_noted_is_left_to_iterators():
+    """As in MXNet: ImageRecordIter turns such a picture, what decodes one by itself does not."""
+    plain = mx.recordio.pack_img((0, 0.0, 0, 0), np.zeros((6, 8, 3), np.uint8), quality=95)
+    encoded = mx.recordio.unpack(plain)[1]
+    # TIFF 6.0: byte order, 42, the place of the directory; one entry: orientation (0x0112), a SHORT, 6
+    noted = b"Exif\0\0MM\0*\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0\x06\0\0\0\0\0\0"
+    turned = encoded[:2] + b"\xff\xe1" + (len(noted) + 2).to_bytes(2, "big") + noted + encoded[2:]
+    assert mx.image.imdecode(turned).shape == mx.image.imdecode(encoded).shape == (6, 8, 3)
+    assert opencv.decoded(turned, 1).shape == (8, 6, 3)

@@ -84,6 +84,13 @@ def test_a_block_computes_nearly_the_same_in_8_bits(mode: str) -> None:
     assert abs(made(data).asnumpy() - expected).max() < 0.05 * abs(expected).max() + 0.01
 
 
+@pytest.mark.parametrize("mode", ["naive", "entropy"])
+def test_examples_that_are_not_finite_are_refused(mode: str) -> None:
+    with pytest.raises(MXNetError, match="calibration: .* has numbers that are not finite"):
+        quantization.quantize_net(block(), calib_mode=mode, quantized_dtype="auto",
+                                  calib_data=mx.io.NDArrayIter(mx.nd.ones((4, 3, 8, 8)) * np.nan, None, 4))
+
+
 def test_what_is_excluded_stays_in_float32() -> None:
     net = block()
     net.hybridize()

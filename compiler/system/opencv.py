@@ -44,15 +44,18 @@ def _done(what: str, function: Callable[[], Any]) -> Any:
         _library.ipp.setUseIPP(had)
 
 
-def decoded(content: bytes | np.ndarray, flag: int, to_rgb: bool = False) -> np.ndarray:
+def decoded(content: bytes | np.ndarray, flag: int, to_rgb: bool = False, as_stored: bool = False) -> np.ndarray:
     """The pixels of an encoded image, JPEG, PNG and others, as OpenCV has them: uint8 (height, width, 3), or for grey
     images (height, width).
 
-    flag: 1 for colours, 0 for grey, -1 for what the image has. What is missing of a JPEG that is cut off is grey, as
+    flag: 1 for colours, 0 for grey, -1 for what the image has. as_stored: without the turn that a camera noted (EXIF's
+    orientation), as always where the flag is -1. What is missing of a JPEG that is cut off is grey, as
     MXNet has it. Raises MXNetError for bytes that are no image.
     """
     cv2 = library()
     raw = np.frombuffer(content, np.uint8)
+    if as_stored and flag >= 0:
+        flag |= cv2.IMREAD_IGNORE_ORIENTATION
     image = _done("decoding an image", lambda: cv2.imdecode(raw, flag)) if raw.size else None
     if image is None and raw[:2].tobytes() == _JPEG_BEGIN:  # newer OpenCVs refuse one without its end
         ended = np.append(raw, np.frombuffer(_JPEG_END, np.uint8))

@@ -8,7 +8,7 @@ import numpy as np
 
 from mxc import ndarray
 from mxc.base import py_str
-from mxc.compiler.error import ArgumentError
+from mxc.compiler.error import ArgumentError, MXNetError
 from mxc.context import Context
 from mxc.ndarray import NDArray
 from mxc.symbol import Group, Symbol
@@ -32,6 +32,15 @@ def combine_histogram(old_hist: Histogram, arr: np.ndarray, new_min: float, new_
     return found, edges, min(least, new_min), max(most, new_max), reach
 
 
+def _finite(name: str, arr: NDArray) -> np.ndarray:
+    """The array's numbers. Raises MXNetError, naming the result, where some are not finite: no range holds them."""
+    values = arr.asnumpy()
+    if not np.isfinite(values).all():
+        raise MXNetError(f"calibration: {name} has numbers that are not finite; look for NaN and infinity in the "
+                         "examples and in the parameters")
+    return values
+
+
 class _LayerHistogramCollector:
     """Histograms of layers' results, `hist_dict` by the results' names.
 
@@ -47,7 +56,7 @@ class _LayerHistogramCollector:
         name = name if isinstance(name, str) else py_str(name)
         if self.include_layer is not None and name not in self.include_layer:
             return
-        values = arr.asnumpy()
+        values = _finite(name, arr)
         least, most = values.min(), values.max()
         reach = max(abs(least), abs(most))
         if name in self.hist_dict:
@@ -72,7 +81,7 @@ class _LayerOutputMinMaxCollector:
         name = name if isinstance(name, str) else py_str(name)
         if self.include_layer is not None and name not in self.include_layer:
             return
-        values = arr.asnumpy()
+        values = _finite(name, arr)
         least, most = self.min_max_dict.get(name, (np.inf, -np.inf))
         self.min_max_dict[name] = float(min(least, values.min())), float(max(most, values.max()))
 

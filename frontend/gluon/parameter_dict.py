@@ -156,7 +156,7 @@ class ParameterDict:
              allow_missing: bool = False, ignore_extra: bool = False, restore_prefix: str = "",
              cast_dtype: bool = False, dtype_source: str = "current") -> None:
         """Read values from a file; see `load_dict`."""
-        loaded = ndarray.load(filename)
+        loaded = ndarray.load(filename) or {}  # without arrays, as of a network without parameters, there are no names
         if not isinstance(loaded, Mapping):
             raise MXNetError(f"{os.fspath(filename)}: arrays without names; expected parameters by name")
         self.load_dict(loaded, ctx, allow_missing, ignore_extra, restore_prefix, os.fspath(filename), cast_dtype,

@@ -276,7 +276,7 @@ def imdecode(str_img: bytes, clip_rect: tuple[int, int, int, int] = (0, 0, 0, 0)
     """
     if channels not in (1, 3):
         raise ArgumentError(f"imdecode: channels must be 1 or 3, got {channels}")
-    image = opencv.decoded(str_img, 0 if channels == 1 else 1, to_rgb=True)
+    image = opencv.decoded(str_img, 0 if channels == 1 else 1, to_rgb=True, as_stored=True)
     height, width = image.shape[:2]
     left, top, right, bottom = clip_rect if any(clip_rect) else (0, 0, width, height)
     if not (0 <= left < right <= width and 0 <= top < bottom <= height):

@@ -42,7 +42,7 @@ def decoded(content: bytes | np.ndarray, flag: int, to_rgb: bool, out: NDArray |
     """The pixels of an encoded image, in `out` where it is given."""
     if flag not in (0, 1):
         raise ArgumentError(f"decoding an image: flag is 1 for colours or 0 for grey, got {flag!r}")
-    pixels = opencv.decoded(content, int(flag), bool(to_rgb))
+    pixels = opencv.decoded(content, int(flag), bool(to_rgb), as_stored=True)
     pixels = pixels if pixels.ndim == 3 else pixels[:, :, None]
     if out is None:
         return array(pixels, dtype=np.uint8)
