@@ -86,7 +86,7 @@ def test_a_block_computes_nearly_the_same_in_8_bits(mode: str) -> None:
 
 @pytest.mark.parametrize("mode", ["naive", "entropy"])
 def test_examples_that_are_not_finite_are_refused(mode: str) -> None:
-    with pytest.raises(MXNetError, match="calibration: .* has numbers that are not finite"):
+    with pytest.raises(MXNetError, match=r"calibration: .* has numbers that are not finite"):
         quantization.quantize_net(block(), calib_mode=mode, quantized_dtype="auto",
                                   calib_data=mx.io.NDArrayIter(mx.nd.ones((4, 3, 8, 8)) * np.nan, None, 4))
 
