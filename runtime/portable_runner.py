@@ -3,7 +3,8 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from concurrent.futures import ThreadPoolExecutor
+from queue import SimpleQueue
+from typing import Any
 
 from mxc.runtime.step_table import StepTable
 
@@ -16,12 +17,26 @@ class Portable:
     def __init__(self, threads: int):
         self.threads = threads
         self.lock = threading.Lock()
-        self.pool = ThreadPoolExecutor(max(1, threads - 1), thread_name_prefix="mxc")
+        self.workers: list[threading.Thread] = []
+        # A kernel and its arguments; None for a worker that is to end. Executors of concurrent.futures would not do: a
+        # thread that is about to fork holds a lock of theirs, and finishes pending work meanwhile.
+        self.parts: SimpleQueue[tuple[Any, ...] | None] = SimpleQueue()
+        self.done = threading.Semaphore(0)
+
+    def _work(self) -> None:
+        while (part := self.parts.get()) is not None:
+            kernel, *arguments = part
+            kernel(*arguments)
+            self.done.release()
 
     def run(self, table: StepTable) -> None:
         scratch, stride = table.scratch, table.stride
         shared = self.threads > 1 and self.lock.acquire(blocking=False)
         try:
+            while shared and len(self.workers) < self.threads - 1:
+                worker = threading.Thread(target=self._work, name=f"mxc-{len(self.workers) + 1}", daemon=True)
+                worker.start()
+                self.workers.append(worker)
             rows, step = table.rows(), 0
             while step < len(rows):
                 address, arguments, units, _ = rows[step]
@@ -31,13 +46,11 @@ class Portable:
                 kernel = KERNEL(address)
                 parts = min(self.threads, units) if shared else 1
                 cuts = [units * i // parts for i in range(parts + 1)]
-                others = [
-                    self.pool.submit(kernel, arguments, cuts[i], cuts[i + 1], scratch + i * stride)
-                    for i in range(1, parts)
-                ]
+                for i in range(1, parts):
+                    self.parts.put((kernel, arguments, cuts[i], cuts[i + 1], scratch + i * stride))
                 kernel(arguments, 0, cuts[1], scratch)
-                for other in others:
-                    other.result()
+                for _ in range(1, parts):
+                    self.done.acquire()
         finally:
             if shared:
                 self.lock.release()
@@ -46,4 +59,9 @@ class Portable:
         """None: it has no quicker way than `run`."""
 
     def close(self) -> None:
-        self.pool.shutdown()
+        with self.lock:
+            for _ in self.workers:
+                self.parts.put(None)
+            for worker in self.workers:
+                worker.join()
+            self.threads = 1

@@ -1,5 +1,6 @@
 """Bulks: operators called one by one that run together when somebody needs what they make, and never seem to."""
 import gc
+import os
 import subprocess
 import sys
 import threading
@@ -363,8 +364,10 @@ y = chain()
 @pytest.mark.parametrize("end", ["", "assert (y.asnumpy() == 1).all()", "del y",
                                  "child = os.fork()\nassert (y.asnumpy() == 1).all()\n"
                                  "if not child: os._exit(0)\nassert os.waitpid(child, 0)[1] == 0"])
-def test_a_program_that_ends_or_forks_with_one(end: str):
-    subprocess.run([sys.executable, "-c", LARGE + end], check=True, timeout=120)
+@pytest.mark.parametrize("runner", ["native", "portable"])
+def test_a_program_that_ends_or_forks_with_one(end: str, runner: str):
+    subprocess.run([sys.executable, "-c", LARGE + end], check=True, timeout=120,
+                   env={**os.environ, "MXC_RUNNER": runner, "MXC_NUM_THREADS": "2"})
 
 
 def test_it_is_off_where_work_is_seen_at_once(monkeypatch):
