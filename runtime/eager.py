@@ -119,8 +119,8 @@ class Specialization:
         # A busy machine's waits are no work, but CPU time costs a call of the system (up to 20 us, as long as a small
         # reference takes), so it is asked for only where a call took long.
         self._clock: Callable[[], float] = time.perf_counter
-        names = op.input_names(node.params)
-        self.learned = [i for i in range(len(in_shapes)) if i >= len(names) or names[i] in op.parameters]
+        kept = {*op.parameters, *op.aux}
+        self.learned = [i for i, name in enumerate(op.all_names(node.params)) if name in kept]
         can_stay = self.learned and self.wants_code and self.visible == 1 and not (is_train or self.draws)
         self.steady = Steady(node, in_shapes, in_dtypes, self.learned) if can_stay else None
         self.can_gather = bool(in_shapes) and not (

@@ -8,6 +8,8 @@ import pytest
 
 import mxc as mx
 from mxc import autograd, nd
+from mxc.compiler.graph.graph import Node
+from mxc.compiler.ops import table
 from mxc.runtime import specializations
 from mxc.runtime.steady import Steady
 
@@ -133,3 +135,15 @@ def test_parameters_that_are_parts_of_one_array(found: list[bool]):
            for d in (0, 0, 1, 0, 1, 1)]
     np.testing.assert_allclose(got, [0.9995, 0.9995, -8.9955, 0.9995, -8.9955, -8.9955], rtol=1e-4)
     assert found == [False, True, False, False, False, True]
+
+
+@pytest.mark.parametrize("name", ["BatchNorm", "_contrib_quantized_batch_norm"])
+def test_states_between_other_inputs_are_found_by_name(name: str):
+    op = table.get(name)
+    params = op.make_params({"min_calib_range": -1, "max_calib_range": 1} if "quantized" in name else {})
+    inputs = op.all_names(params)
+    dtypes = ["int8" if name != "BatchNorm" and i == 0 else "float32" for i in range(len(inputs))]
+    shapes = [(2, 8, 4, 4) if i == 0 else (1,) if each.startswith(("min", "max")) else (8,)
+              for i, each in enumerate(inputs)]
+    special = specializations.special_of(Node(op, "", None, params), tuple(shapes), tuple(dtypes), False)
+    assert [inputs[i] for i in special.learned] == ["gamma", "beta", "moving_mean", "moving_var"]

@@ -134,3 +134,13 @@ def test_a_loop_is_its_node():
     outs, _ = mx.sym.contrib.foreach(lambda x, s: (mx.sym.tanh(x + s),) * 2, data, state, name="walk")
     executor = mx.sym.exp(outs, name="out").simple_bind(mx.cpu(), grad_req="null", data=(5, 3), state=(3,))
     assert layers_of(executor.compiled()) == [outs.name, "out"]
+
+
+def test_the_gradient_of_a_loop_is_of_its_node(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("MXC_CHECK", "1")
+    data, state = mx.sym.Variable("data"), mx.sym.Variable("state")
+    outs, _ = mx.sym.contrib.foreach(lambda x, s: (mx.sym.tanh(x + s),) * 2, data, state)
+    executor = outs.simple_bind(mx.cpu(), grad_req="write", data=(5, 3), state=(3,))
+    compiled = executor.compiled(is_train=True)
+    (backward,) = [step for step in compiled.plan.steps_of("backward") if step.loop is not None]
+    assert backward.layers(compiled.names) == [outs.name]

@@ -251,7 +251,11 @@ class GraphBuilder:
         """Infer the outputs of a node whose inputs are known here; its entries."""
         assert node.op is not None
         shapes, dtypes = infer_node(node, [self._shape[e] for e in node.inputs], [self._dtype[e] for e in node.inputs])
-        entries = [Entry(node, i) for i in range(node.num_outputs)]
+        return self.place(node, shapes, dtypes)
+
+    def place(self, node: Node, shapes: Sequence[Shape], dtypes: Sequence[str]) -> list[Entry]:
+        """A node made here whose outputs have these shapes and dtypes; its entries."""
+        entries = [Entry(node, i) for i in range(len(shapes))]
         for entry, shape, dtype in zip(entries, shapes, dtypes, strict=True):
             self.record(entry, shape, dtype)
         self._origins[node] = self._origin

@@ -69,10 +69,7 @@ def add_loop(builder: GraphBuilder, form: LoopForm, inputs: Sequence[Entry], nam
     """A new node for a loop; all of its outputs."""
     op = LoopOperator(form)
     node = Node(op, name, inputs=inputs, subgraphs=[form.body, *([form.test] if form.test is not None else [])])
-    entries = [Entry(node, i) for i in range(len(op.facts))]
-    for entry, (shape, dtype) in zip(entries, op.facts, strict=True):
-        builder.record(entry, shape, dtype)
-    return entries
+    return builder.place(node, [shape for shape, _ in op.facts], [dtype for _, dtype in op.facts])
 
 
 def nodes_inside(graph: Graph) -> Iterator[Node]:

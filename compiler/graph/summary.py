@@ -38,7 +38,7 @@ def layers(graph: Graph, shapes: Sequence[Sequence[Shape | None]],
     state is never an input, and what is no input is a parameter.
     """
     states = {e.node for node in graph.nodes for e in node.states}
-    learned = {e.node for node in graph.nodes if node.op for e in _learned(node)}
+    learned = {e.node for node in graph.nodes if node.op for e in learned_inputs(node)}
     data = {node for node in graph.variables if node not in states and node not in learned
             and (inputs is None or node.name in inputs)}
     counted: set[Node] = set()
@@ -71,11 +71,11 @@ def layers(graph: Graph, shapes: Sequence[Sequence[Shape | None]],
     return made
 
 
-def _learned(node: Node) -> list[Entry]:
+def learned_inputs(node: Node) -> list[Entry]:
     """The inputs of an operator node that the table calls parameters."""
     assert node.op is not None
-    names = node.op.input_names(node.params)
-    return [e for name, e in zip(names, node.inputs, strict=False) if name in node.op.parameters]
+    names = node.op.all_names(node.params)
+    return [e for name, e in zip(names, node.inputs, strict=True) if name in node.op.parameters]
 
 
 def _sum(found: Sequence[Shape | None]) -> int | None:

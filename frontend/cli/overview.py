@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import mxc
-from mxc.cli.model import Shape, is_known, parameter_file
+from mxc.cli.model import Shape, is_known, listed, parameter_file
 from mxc.cli.tables import print_facts, print_table
 from mxc.cli.unbound import described
 from mxc.compiler.error import MXNetError, UnsupportedError
 from mxc.compiler.graph import json_ir
+from mxc.compiler.graph.compose import output_name
 from mxc.compiler.graph.graph import Entry, Graph, Node
+from mxc.compiler.graph.summary import learned_inputs
 from mxc.compiler.ops.operator import Kind
 from mxc.compiler.passes.infer_dtype import attribute_dtype
 from mxc.compiler.passes.infer_shape import infer_shape
@@ -57,7 +59,7 @@ def of_symbol(options: argparse.Namespace) -> dict[str, Any]:
     return about | {
         "inputs": [{"name": node.name, "dtype": attribute_dtype(node) or "float32", "shape": entry(Entry(node)),
                     "guessed": node.name in found.guessed} for node in inputs],
-        "outputs": [{"name": _output_name(e), "shape": entry(e)} for e in graph.outputs],
+        "outputs": [{"name": output_name(e), "shape": entry(e)} for e in graph.outputs],
         "parameters": _sizes([(node.name, entry(Entry(node))) for node in graph.variables if node in learned]),
         "auxiliary_states": _sizes([(node.name, entry(Entry(node))) for node in graph.variables if node in states]),
         "file_of_parameters": None if path is None else {"file": path, "arrays": len(parameters), "bytes": sum(
@@ -109,15 +111,8 @@ def _learned(graph: Graph, parameters: Mapping[str, Any]) -> set[Node]:
     found = {node for node in graph.variables if node.name in parameters}
     for node in graph.nodes:
         if node.op is not None:
-            names = node.op.input_names(node.params)
-            found |= {e.node for name, e in zip(names, node.inputs, strict=False)
-                      if name in node.op.parameters and e.node.op is None}
+            found |= {entry.node for entry in learned_inputs(node) if entry.node.op is None}
     return found - {e.node for node in graph.nodes for e in node.states}
-
-
-def _output_name(entry: Entry) -> str:
-    op = entry.node.op
-    return entry.node.name if op is None else f"{entry.node.name}_{op.output_names(entry.node.params)[entry.index]}"
 
 
 def _sizes(found: list[tuple[str, Shape | None]]) -> dict[str, Any]:
@@ -165,6 +160,8 @@ def of_artifact(path: str) -> dict[str, Any]:
 
 def show_symbol(about: dict[str, Any]) -> None:
     """Print what `of_symbol` gives, for people."""
+    from mxc.visualization.table import shape_text
+
     operators = ", ".join(f"{name} {count}" for name, count in about["operators"].items())
     facts = {"model": about["model"], "operators": f"{sum(about['operators'].values())}: {operators}"}
     if about["unsupported"]:
@@ -180,21 +177,16 @@ def show_symbol(about: dict[str, Any]) -> None:
     file = about["file_of_parameters"]
     facts["values"] = "no file of parameters" if file is None else f"{file['file']}, {file['bytes'] / 1e6:,.1f} MB"
     if about["without_values"]:
-        facts["values"] += f"; none for {', '.join(about['without_values'][:6])}" + (
-            f" and {len(about['without_values']) - 6} more" if len(about["without_values"]) > 6 else "")
+        facts["values"] += f"; none for {listed(about['without_values'])}"
     print_facts(facts | {"unsupported": "nothing"})
     print()
     print_table(("", "name", "dtype", "shape", ""),
-                [("input", each["name"], each["dtype"], _shape_text(each["shape"]), "guessed" * each["guessed"])
+                [("input", each["name"], each["dtype"], shape_text(each["shape"]), "guessed" * each["guessed"])
                  for each in about["inputs"]] +
-                [("output", each["name"], "", _shape_text(each["shape"]), "") for each in about["outputs"]])
+                [("output", each["name"], "", shape_text(each["shape"]), "") for each in about["outputs"]])
     given = [each for each in about["inputs"] if each["guessed"] or each["shape"] is None]
     words = " ".join(f"--shape {each['name']}={','.join(map(str, each['shape'] or ('D', '...')))}" for each in given)
     print(f"\n  mxc inspect {about['model']} {words}".rstrip())
-
-
-def _shape_text(shape: Shape | None) -> str:
-    return "?" if shape is None else "x".join(map(str, shape)) or "1"
 
 
 def show_artifact(about: dict[str, Any]) -> None:
@@ -218,4 +210,6 @@ def show_artifact(about: dict[str, Any]) -> None:
 
 
 def _shapes_text(shapes: Mapping[str, list[int]]) -> str:
-    return " ".join(f"{name}={'x'.join(map(str, shape)) or '1'}" for name, shape in shapes.items())
+    from mxc.visualization.table import shape_text
+
+    return " ".join(f"{name}={shape_text(shape)}" for name, shape in shapes.items())
