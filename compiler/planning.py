@@ -17,6 +17,7 @@ from mxc.compiler.lowering.loop_plan import kernels_of, plan_loop
 from mxc.compiler.lowering.stage import Program
 from mxc.compiler.lowering.stages import STAGES
 from mxc.compiler.passes.infer import infer
+from mxc.compiler.passes.loops import options_inside
 from mxc.compiler.passes.pipeline import PASSES, transform
 from mxc.compiler.plan import Plan
 from mxc.compiler.system import env
@@ -75,10 +76,8 @@ def _with_loops(program: Program) -> Program:
         if not isinstance(node.op, LoopOperator):
             continue
         form = node.op.form
-        names = [each.name for each in form.variables]
-        inner = Options(target, options.is_train, {}, frozenset(names[form.data + form.states:]), options.strict)
-        graphs = [form.body, *([form.test] if form.test is not None else [])]
-        parts = [_with_loops(Program(graph, inner, frozenset(names), frozenset())) for graph in graphs]
+        inner, names = options_inside(form, options), frozenset(each.name for each in form.variables)
+        parts = [_with_loops(Program(graph, inner, names, frozenset())) for graph in node.subgraphs]
         for part in parts:
             for stage in STAGES[:-1]:  # all but plan_memory
                 stage.run(part)

@@ -80,7 +80,7 @@ class StoredCode:
     def __init__(self, plan: Plan, library: LoadedKernels, find_graph: Callable[[], Graph], text: str):
         self.plan, self.library, self.find_graph, self.text = plan, library, find_graph, text
 
-    @property
+    @functools.cached_property
     def names(self) -> list[str]:
         """The names of the model's nodes, by the ids that `Step.origins` has."""
         return [str(node["name"]) for node in json.loads(self.text)["nodes"]]

@@ -14,7 +14,7 @@ from __future__ import annotations
 import threading
 import weakref
 from collections import OrderedDict
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from functools import partial
 
 import numpy as np
@@ -123,28 +123,33 @@ class Bulk:
 
 
 def _run(work: GrowingWork, context: Context) -> None:
-    """Make the values that somebody holds, and those that no step reads."""
+    """Make the values that somebody holds, and those that no step reads. After an interrupt it may be called again."""
     steps: Sequence[Step] = work.steps
-    is_interrupted = False
-    try:
-        calls = tuple([call for call, _, _ in steps])
-        leaves = [leaf for _, found, _ in steps for leaf in found]
-        owners = [ref() for _, _, refs in steps for ref in refs]
-        facts = [fact for (special, _), _, _ in steps for fact in special.results]
-        read = {s if isinstance(s, int) else s[0] for _, sources in calls for s in sources}
-        targets = {v: _on(owner, *fact, context) for v, (owner, fact) in enumerate(zip(owners, facts, strict=True))
-                   if owner is not None or v not in read}
-        if len(steps) > 1:
-            structure = _network_of(leaves, calls).structure((calls, tuple(targets)))
-            if structure.is_due and structure.run(leaves, calls, targets):
-                return
-        _one_by_one(calls, leaves, targets, context)
-    except KeyboardInterrupt:  # of the thread that waits: it will run again
-        is_interrupted = True
-        raise
-    finally:
-        if not is_interrupted:
-            work.steps = []
+    calls = tuple([call for call, _, _ in steps])
+    leaves = [leaf for _, found, _ in steps for leaf in found]
+    owners = [ref() for _, _, refs in steps for ref in refs]
+    facts = [fact for (special, _), _, _ in steps for fact in special.results]
+    read = {_number(source) for _, sources in calls for source in sources}
+    targets = {v: _on(owner, *fact, context) for v, (owner, fact) in enumerate(zip(owners, facts, strict=True))
+               if owner is not None or v not in read}
+    if len(steps) > 1:
+        structure = _network_of(leaves, calls).structure((calls, tuple(targets)))
+        if structure.is_due and structure.run(leaves, calls, targets):
+            return
+    _one_by_one(calls, leaves, targets, context)
+
+
+def _number(source: Source) -> int:
+    """The source without a shape of its own."""
+    return source if isinstance(source, int) else source[0]
+
+
+def _parameters(special: Specialization, sources: Sequence[Source]) -> Iterator[int]:
+    """The leaves that are parameters and states of an operator."""
+    for position in special.learned:
+        source = sources[position]
+        if isinstance(source, int) and source < 0:
+            yield ~source
 
 
 def _on(owner: MemoryBlock | np.ndarray | None, shape: tuple[int, ...], dtype: str, context: Context) -> Array:
@@ -157,7 +162,7 @@ def _on(owner: MemoryBlock | np.ndarray | None, shape: tuple[int, ...], dtype: s
 
 def _one_by_one(calls: Sequence[Call], leaves: Sequence[Array], targets: Mapping[int, Array], context: Context) -> None:
     """Make the values as without a bulk."""
-    last = {s if isinstance(s, int) else s[0]: n for n, (_, sources) in enumerate(calls) for s in sources}
+    last = {_number(source): n for n, (_, sources) in enumerate(calls) for source in sources}
     values, first = dict(targets), 0
     for number, (special, sources) in enumerate(calls):
         inputs = [_at(values, leaves, source) for source in sources]
@@ -169,9 +174,8 @@ def _one_by_one(calls: Sequence[Call], leaves: Sequence[Array], targets: Mapping
         code, prepared = steady or (special.code(), None)
         special.compute(inputs, results, code, (0, 0), prepared)
         for source in sources:
-            value = source if isinstance(source, int) else source[0]
-            if last[value] == number:
-                values.pop(value, None)
+            if last[_number(source)] == number:
+                values.pop(_number(source), None)
 
 
 def _at(values: Mapping[int, Array], leaves: Sequence[Array], source: Source) -> Array:
@@ -207,13 +211,11 @@ _lock = Lock()
 
 
 def _network_of(leaves: Sequence[Array], calls: Sequence[Call]) -> _Network:
-    for special, sources in calls:
-        for position in special.learned:
-            source = sources[position]
-            if isinstance(source, int) and source < 0:
-                with _lock:
-                    return _networks.setdefault(leaves[~source], _Network())
-    return _without_parameters
+    first = next((leaf for call in calls for leaf in _parameters(*call)), None)
+    if first is None:
+        return _without_parameters
+    with _lock:
+        return _networks.setdefault(leaves[first], _Network())
 
 
 class _Structure:
@@ -237,9 +239,9 @@ class _Structure:
             if self._op is None:
                 self._op = self._made(calls, list(targets), len(leaves))
                 for special, sources in calls:  # what was made of the parameters for each operator by itself
-                    source = sources[special.learned[0]] if special.steady is not None else 0
-                    if special.steady is not None and isinstance(source, int) and source < 0:
-                        special.steady.forget(leaves[~source])
+                    first = next(_parameters(special, sources), None)
+                    if special.steady is not None and first is not None:
+                        special.steady.forget(leaves[first])
             arrays = [self._own(number, leaf) for number, leaf in enumerate(leaves)]
         try:
             self._op.run(arrays, list(targets.values()))
@@ -272,8 +274,7 @@ class _Structure:
             op, params = special.op, special.params
             node = Node(op, f"{op.name}{number}", op.attrs_of(params), params, [at(source) for source in sources])
             values += [Entry(node, i) for i in range(len(special.results))]
-            learned = [sources[i] for i in special.learned]
-            self._learned.update((~source, None) for source in learned if isinstance(source, int) and source < 0)
+            self._learned.update(dict.fromkeys(_parameters(special, sources)))
         names = [node.name for node in variables]
         return CachedOp(Graph([values[v] for v in needed]), names, [names[number] for number in self._learned],
                         "operators", self._pools)

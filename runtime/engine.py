@@ -23,8 +23,8 @@ from contextlib import AbstractContextManager
 from functools import partial
 
 from mxc.compiler.system import forks  # noqa: F401 (its part of a fork comes after the engine's)
-from mxc.runtime.engine_queue import Queue, nothing
-from mxc.runtime.engine_work import Failure, GrowingWork, Variable, Work, failure_of, note, raised, unseen
+from mxc.runtime.engine_queue import Queue
+from mxc.runtime.engine_work import Failure, GrowingWork, Variable, Work, failure_of, note, nothing, raised, unseen
 
 # The profiler's: told each piece's name, and its start and end in nanoseconds of time.perf_counter_ns. None: nobody's.
 observer: Callable[[str, int, int], None] | None = None

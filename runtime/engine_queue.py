@@ -21,10 +21,6 @@ WORKERS = 2  # threads for queued work: few, for kernels have threads of their o
 OPEN_SECONDS = 0.005
 
 
-def nothing() -> None:
-    """The work of a piece that is done, or was given up."""
-
-
 class Queue:
     """The state of the process's engine.
 
@@ -161,7 +157,7 @@ class Queue:
         """Note that a piece is done, and its failure. has_written: earlier failures of what it writes are gone. Takes
         the lock. After an interrupt in the middle of it, it may be called again."""
         with self.lock:
-            piece.is_done, piece.call = True, nothing
+            piece.end()
             for variable in piece.writes:
                 variable.version += 1
                 busy = variable.busy

@@ -117,6 +117,14 @@ class Work:
         self.number, self.missing, self.is_done, self.is_queued, self.raises = 0, 0, False, is_queued, raises
         self.followers: list[Work] = []
 
+    def end(self) -> None:
+        """Note that it is done; what it needed is kept no longer."""
+        self.is_done, self.call = True, nothing
+
+
+def nothing() -> None:
+    """The work of a piece that is done, or was given up."""
+
 
 class GrowingWork(Work):
     """Work that steps can be added to until it is to run. steps: whatever its call does. is_open: whether it may still
@@ -127,6 +135,11 @@ class GrowingWork(Work):
     writes: list[Variable]
 
     def __init__(self, name: str):
-        super().__init__(lambda: None, set(), [], name, small=True, is_queued=True)
+        super().__init__(nothing, set(), [], name, small=True, is_queued=True)
         self.steps: list[Any] = []
         self.is_open = True
+
+    def end(self) -> None:
+        """See Work."""
+        super().end()
+        self.steps = []

@@ -1,13 +1,15 @@
 """NumPy's `.npz`: arrays by name. Pickles are refused."""
 from __future__ import annotations
 
+import io
 import zipfile
 from collections.abc import Mapping
 from typing import BinaryIO
 
 import numpy as np
 
-from mxc.compiler.error import FileAccessError, ModelFileError
+from mxc.compiler.error import FileAccessError, ModelFileError, OutOfMemoryError
+from mxc.compiler.system.input_files import content, is_regular
 
 
 def write(file: BinaryIO, arrays: Mapping[str, np.ndarray]) -> None:
@@ -19,14 +21,17 @@ def write(file: BinaryIO, arrays: Mapping[str, np.ndarray]) -> None:
 
 
 def read(path: str) -> dict[str, np.ndarray]:
-    """The arrays of a file. Raises FileAccessError when it cannot be read, ModelFileError when it is no such file."""
+    """The arrays of a file or pipe. Raises FileAccessError when it cannot be read, ModelFileError when it is no such
+    file, OutOfMemoryError for arrays that there is no memory for."""
     try:
-        loaded = np.load(path, allow_pickle=False)
+        loaded = np.load(path if is_regular(path) else io.BytesIO(content(path)), allow_pickle=False)
         if not isinstance(loaded, np.lib.npyio.NpzFile):
             raise ModelFileError(path, "expected arrays by name in NumPy's .npz format, got one array")
         with loaded as archive:
             return dict(archive)
     except OSError as error:
         raise FileAccessError(path, "read", error) from None
-    except (ValueError, EOFError, zipfile.BadZipFile) as error:
+    except MemoryError:
+        raise OutOfMemoryError(f"{path}: there is no memory for the arrays that it says it holds") from None
+    except (ValueError, EOFError, KeyError, TypeError, zipfile.BadZipFile) as error:
         raise ModelFileError(path, f"expected arrays by name in NumPy's .npz format ({error})") from None

@@ -60,7 +60,6 @@ THRESHOLDS: dict[str, dict[str, object]] = {
     "operators.slices.graph": {"MOST_PARTS": 2}, "operators.losses.graph": {"LEAST": NOT},
     "operators.attention.graph": {"QUERIES": NOT, "KEYS": NOT, "VALUES": NOT},
     "operators.convolution.graph": {"FEWEST": 1}, "operators.fused.graph": {"LARGEST_BIAS": NOT},
-    "operators.quantization.graph": {"INT32_LEVELS": NOT},
     "operators.quantized.graph": {"BELOW_INT32": NOT, "EXACT_FLOAT32": BOTH, "LARGEST_PRODUCT": NOT},
     "operators.proposals.graph": {"LOWEST": NOT}, "operators.basic.graph": {"MOST_TERMS": 2},
     "lowering.fuse": {"MAX_NODES": 3, "MAX_BUFFERS": 4},

@@ -7,18 +7,16 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator
-from types import FrameType
 
 import numpy as np
 import pytest
+from engine_interrupts import check_nothing_is_lost, interrupted_at
 
 import mxc as mx
 from mxc.compiler.error import MXNetError
 from mxc.gluon import nn
-from mxc.runtime import bulk, costs, eager, engine, engine_queue, engine_work, specializations
+from mxc.runtime import bulk, costs, eager, engine, engine_queue, specializations
 from mxc.runtime.cached_op import CachedOp
-
-MODULES = vars(engine), vars(engine_queue), vars(engine_work)
 
 
 @pytest.fixture(autouse=True)
@@ -301,30 +299,14 @@ def test_random_programs_give_what_program_order_gives():
 @pytest.mark.parametrize("event", ["call", "return"])
 @pytest.mark.parametrize("step", ["enter_open", "extend", "release", "release_all", "finish"])
 def test_an_interrupt_between_the_engines_own_steps_loses_no_work(step: str, event: str):
-    x, came = mx.nd.array(X), []
+    x = mx.nd.array(X)
     warm(lambda: chain(x))
-
-    def interrupt(frame: FrameType, what: str, _: object) -> Callable | None:
-        if frame.f_code.co_name == step and frame.f_globals in MODULES and not came:
-            if what == event:
-                came.append(True)
-                raise KeyboardInterrupt
-            return interrupt
-        return None
-
-    sys.settrace(interrupt)
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            if step == "release":
-                x += chain(x) * 0
-            else:
-                chain(x).wait_to_read()
-    finally:
-        sys.settrace(None)
-    waits = threading.Thread(target=engine.waitall, daemon=True)
-    waits.start()
-    waits.join(30)
-    assert not waits.is_alive(), "what was interrupted is pending for ever"
+    with interrupted_at(step, event):
+        if step == "release":
+            x += chain(x) * 0
+        else:
+            chain(x).wait_to_read()
+    check_nothing_is_lost(30)
     np.testing.assert_array_equal(chain(x).asnumpy(), Y)
 
 

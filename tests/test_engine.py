@@ -4,19 +4,16 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
-from types import FrameType
 
 import numpy as np
 import pytest
+from engine_interrupts import check_nothing_is_lost, interrupted_at
 
 import mxc as mx
 from mxc.compiler.error import MXNetError
-from mxc.runtime import engine, engine_queue, engine_work
+from mxc.runtime import engine, engine_queue
 from mxc.runtime.eager import quiet
 from mxc.runtime.engine_queue import Queue
-
-MODULES = vars(engine), vars(engine_queue), vars(engine_work)
 
 
 def _program(count: int, seed: int, push, small: bool) -> np.ndarray:
@@ -426,33 +423,17 @@ def test_an_error_without_a_message_is_told_by_its_name(error, text):
 @pytest.mark.parametrize("event", ["call", "return"])
 @pytest.mark.parametrize("has_reader", [False, True], ids=["free", "behind other work"])
 def test_an_interrupt_between_the_engines_own_steps_loses_no_work(step: str, event: str, has_reader: bool):
-    came, ran = [], []
+    ran: list[bool] = []
     read, written = engine.Variable(), engine.Variable()
-
-    def interrupt(frame: FrameType, what: str, _: object) -> Callable | None:
-        if frame.f_code.co_name == step and frame.f_globals in MODULES and not came:
-            if what == event:
-                came.append(True)
-                raise KeyboardInterrupt
-            return interrupt
-        return None
-
     if has_reader:  # the caller's piece waits for it
         runs = threading.Event()
         engine.push(lambda: (runs.set(), time.sleep(0.05)), (), (read,), "before", small=False)
         assert runs.wait(10)  # in a worker
-    sys.settrace(interrupt)
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            engine.is_inside()
-            engine.complete((engine.place(lambda: None, (read,), (written,), "caller's", False, brief=True,
-                                          is_queued=False),))
-    finally:
-        sys.settrace(None)
-    waits = threading.Thread(target=engine.waitall, daemon=True)
-    waits.start()
-    waits.join(10)
-    assert not waits.is_alive(), "what was interrupted is pending for ever"
+    with interrupted_at(step, event):
+        engine.is_inside()
+        engine.complete((engine.place(lambda: None, (read,), (written,), "caller's", False, brief=True,
+                                      is_queued=False),))
+    check_nothing_is_lost(10)
     engine.push(lambda: ran.append(True), (read,), (written,), "after", small=False)
     engine.wait_to_read(written)
     assert ran

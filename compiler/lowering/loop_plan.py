@@ -88,7 +88,7 @@ class _LoopPlanning:
         """The step's buffer at that position, or where it `moves`, what a round has of it."""
         key = position, moves
         if key not in self.outside:
-            step = math.prod(shape) * _itemsize(dtype) * moves
+            step = Storage("", dtype, shape).nbytes * moves
             start = step * (self.form.length - 1) if self.form.is_reversed else 0
             self.outside[key] = Storage("outside", dtype, shape,
                                         f"{position} {start} {-step if self.form.is_reversed else step}")
@@ -161,7 +161,3 @@ def _copy(source: Storage, target: Storage) -> Launch:
 def _zeros(whole: Storage) -> LoopKernel:
     store = Store(0, axis(0), const(0, whole.dtype))
     return LoopKernel("zeros", (whole.dtype,), (math.prod(whole.shape),), (), (), (store,))
-
-
-def _itemsize(dtype: str) -> int:
-    return Storage("", dtype, (1,)).nbytes

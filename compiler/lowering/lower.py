@@ -163,8 +163,7 @@ class Lowering:
         loop = self.loops.get(node)
         if loop is not None:
             storages.append(Storage("arena", "uint8", (max(loop.plan.arena_bytes, 1),)))
-            self.launches.append(Launch(group.phase, group.label, None, storages, inputs=len(inputs), loop=loop,
-                                        origin=self.graph.origin(node)))
+            self._launch(group, None, storages, inputs=len(inputs), loop=loop)
         elif group.form.kind == "host":
             self._launch(group, None, storages, self.graph.ids[node], len(inputs))
         else:
@@ -174,9 +173,9 @@ class Lowering:
             self._launch(group, kernel, storages)
 
     def _launch(self, group: Group, kernel: Kernel | None, storages: list[Storage], host: int | None = None,
-                inputs: int = 0) -> None:
+                inputs: int = 0, loop: Loop | None = None) -> None:
         origin = NOWHERE.union(*map(self.graph.origin, group.nodes))
-        self.launches.append(Launch(group.phase, group.label, kernel, storages, host, inputs, origin=origin))
+        self.launches.append(Launch(group.phase, group.label, kernel, storages, host, inputs, loop, origin=origin))
 
     def _copy_in_the_end(self, entry: Entry, storage: Storage, mode: str) -> None:
         self.copies.append((entry, storage, mode))

@@ -14,12 +14,19 @@ from mxc.compiler.plan import OFFSETS_PER_RUN
 Transform = Callable[[Graph, Options], Graph]
 
 
+def options_inside(form: LoopForm, options: Options) -> Options:
+    """The options for a loop's body and test: what the loop reads whole does not change from step to step, so there it
+    is static."""
+    whole = frozenset(each.name for each in form.variables[form.data + form.states:])
+    return Options(options.target, options.is_train, {}, whole, options.strict)
+
+
 def with_transformed_bodies(graph: Graph, options: Options, transform: Transform) -> Graph:
     """The graph, which has passed the passes, whose loops' bodies and tests have passed them too.
 
-    What a loop reads whole does not change from step to step: in a body it counts as static, so what depends on it
-    alone is prepared before the loop. A body that draws random numbers draws other ones in each step: the loop gets
-    seed and offset as one more input. Raises MXNetError when a run's offsets are used up.
+    What depends on a body's static inputs alone is prepared before the loop. A body that draws random numbers draws
+    other ones in each step: the loop gets seed and offset as one more input. Raises MXNetError when a run's offsets are
+    used up.
     """
     if not any(isinstance(node.op, LoopOperator) for node in graph.nodes):
         return graph
@@ -30,8 +37,7 @@ def with_transformed_bodies(graph: Graph, options: Options, transform: Transform
         if not isinstance(node.op, LoopOperator):
             return None
         form = node.op.form
-        whole = frozenset(each.name for each in form.variables[form.data + form.states:])
-        inner = Options(options.target, options.is_train, {}, whole, options.strict)
+        inner = options_inside(form, options)
         made = replace(form, body=transform(form.body, inner),
                        test=None if form.test is None else transform(_flag(form.test), inner))
         inputs = [builder.map[e] for e in node.inputs]

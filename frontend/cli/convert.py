@@ -103,6 +103,7 @@ def from_onnx(source: str, target: str, shapes: dict[str, tuple[int | str, ...]]
     """Write an ONNX model as a symbol and parameters; what was written."""
     from mxc.checkpoints import checkpoint_paths, save_checkpoint
     from mxc.compiler.error import ArgumentError
+    from mxc.compiler.passes.stated import attribute_shape
     from mxc.contrib.onnx import import_model
 
     prefix = target.removesuffix(".json").removesuffix("-symbol")
@@ -112,13 +113,11 @@ def from_onnx(source: str, target: str, shapes: dict[str, tuple[int | str, ...]]
         raise UsageError(f"--shape: {error}") from None
     save_checkpoint(prefix, 0, symbol, arguments, states)
     paths = checkpoint_paths(prefix, 0)
-    described = symbol.attr_dict()
-    inputs = {name: described.get(name, {}).get("__shape__", "()").strip("()").replace(" ", "").strip(",").split(",")
-              for name in symbol.list_inputs() if name not in arguments and name not in states}
+    inputs = {node.name: [extent or "?" for extent in attribute_shape(node) or ()]
+              for node in symbol.graph.variables if node.name not in arguments and node.name not in states}
     return {"written": [paths.symbol, paths.params], "operators": operators(symbol),
             "parameters": len(arguments) + len(states),
-            "inputs": {name: [int(d) or "?" for d in shape if d] for name, shape in inputs.items()},
-            "outputs": symbol.list_outputs()}
+            "inputs": inputs, "outputs": symbol.list_outputs()}
 
 
 def to_onnx(options: argparse.Namespace, shapes: dict[str, tuple[int | str, ...]]) -> dict[str, Any]:

@@ -103,7 +103,7 @@ def judged(name: str, operator: str, value: np.ndarray, reference: Reference, en
 
 def _scale(values: np.ndarray) -> float:
     """The largest finite value; 1 where there is none but zeros."""
-    return float(np.abs(values[np.isfinite(values)]).max(initial=0)) or 1.0
+    return _largest(values) or 1.0
 
 
 def _largest(values: np.ndarray) -> float:

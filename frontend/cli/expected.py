@@ -5,13 +5,10 @@ A file is NumPy's .npz with an array `in/NAME` for each input and `out/NAME` for
 """
 from __future__ import annotations
 
-import io
-import zipfile
 from typing import TYPE_CHECKING, NamedTuple
 
 from mxc.cli.output_files import write_arrays
-from mxc.compiler.error import FileAccessError, ModelFileError, OutOfMemoryError, nearest
-from mxc.compiler.system.input_files import content, is_regular
+from mxc.compiler.error import ModelFileError, nearest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -41,17 +38,9 @@ def read(path: str) -> Expected:
     """The arrays of a file. Raises ModelFileError for what is no archive of arrays of numbers; pickles are refused."""
     import numpy as np
 
-    try:
-        with np.load(path if is_regular(path) else io.BytesIO(content(path)), allow_pickle=False) as archive:
-            if isinstance(archive, np.ndarray):
-                raise ModelFileError(path, "expected NumPy's .npz, got a single array")
-            arrays = {name: archive[name] for name in archive.files}
-    except OSError as error:
-        raise FileAccessError(path, "read", error) from None
-    except MemoryError:
-        raise OutOfMemoryError(f"{path}: there is no memory for the arrays that it says it holds") from None
-    except (ValueError, EOFError, KeyError, TypeError, zipfile.BadZipFile) as error:
-        raise ModelFileError(path, f"expected arrays in NumPy's .npz format ({error})") from None
+    from mxc.runtime import npz_file
+
+    arrays = npz_file.read(path)
     for name, array in arrays.items():
         if not isinstance(array, np.ndarray) or array.dtype.kind not in "fiub":
             raise ModelFileError(path, f"{name} is no array of numbers")

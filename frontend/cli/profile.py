@@ -202,7 +202,9 @@ def show(report: dict[str, Any], options: argparse.Namespace) -> None:
 
 def shape_of(row: dict[str, Any]) -> str:
     """The shape of what a kernel makes."""
-    return "x".join(map(str, row["shape"])) or "1"
+    from mxc.visualization.table import shape_text
+
+    return shape_text(row["shape"])
 
 
 def layers_of(row: dict[str, Any]) -> str:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from mxc.cli.differences import judged
 from mxc.cli.reference import Reference, draws_of
+from mxc.compiler.graph.compose import output_name
 from mxc.compiler.graph.graph import Entry, Graph, Node, variable
 from mxc.compiler.graph.names import free_name
 from mxc.compiler.graph.purity import is_pure
@@ -80,7 +81,7 @@ def part_of(whole: Reference, kept: Collection[Node], outputs: Sequence[Entry]) 
         if entry not in new:
             name, attrs = entry.node.name, entry.node.attrs
             if entry.node.op is not None:
-                name, attrs = f"{name}_{entry.node.op.output_names(entry.node.params)[entry.index]}", {}
+                name, attrs = output_name(entry), {}
                 name = free_name(name, names) if name in names else name
                 names.add(name)
                 cut.add(name)

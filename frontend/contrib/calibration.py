@@ -32,16 +32,27 @@ def combine_histogram(old_hist: Histogram, arr: np.ndarray, new_min: float, new_
     return found, edges, min(least, new_min), max(most, new_max), reach
 
 
-def _finite(name: str, arr: NDArray) -> np.ndarray:
-    """The array's numbers. Raises MXNetError, naming the result, where some are not finite: no range holds them."""
-    values = arr.asnumpy()
-    if not np.isfinite(values).all():
-        raise MXNetError(f"calibration: {name} has numbers that are not finite; look for NaN and infinity in the "
-                         "examples and in the parameters")
-    return values
+class _Collector:
+    """Collects numbers of layers' results. include_layer: the names that count; None: all."""
+
+    include_layer: Collection[str] | None
+
+    def collect(self, name: str | bytes, arr: NDArray) -> None:
+        """Take in an array. Raises MXNetError, naming the result, where numbers are not finite: no range holds them."""
+        name = name if isinstance(name, str) else py_str(name)
+        if self.include_layer is not None and name not in self.include_layer:
+            return
+        values = arr.asnumpy()
+        if not np.isfinite(values).all():
+            raise MXNetError(f"calibration: {name} has numbers that are not finite; look for NaN and infinity in the "
+                             "examples and in the parameters")
+        self._take(name, values)
+
+    def _take(self, name: str, values: np.ndarray) -> None:
+        raise NotImplementedError
 
 
-class _LayerHistogramCollector:
+class _LayerHistogramCollector(_Collector):
     """Histograms of layers' results, `hist_dict` by the results' names.
 
     include_layer: the names that count; None: all. num_bins: of the first array of each; it grows with the range.
@@ -51,12 +62,7 @@ class _LayerHistogramCollector:
         self.hist_dict: dict[str, Histogram] = {}
         self.num_bins, self.include_layer, self.logger = num_bins, include_layer, logger
 
-    def collect(self, name: str | bytes, arr: NDArray) -> None:
-        """Take in an array."""
-        name = name if isinstance(name, str) else py_str(name)
-        if self.include_layer is not None and name not in self.include_layer:
-            return
-        values = _finite(name, arr)
+    def _take(self, name: str, values: np.ndarray) -> None:
         least, most = values.min(), values.max()
         reach = max(abs(least), abs(most))
         if name in self.hist_dict:
@@ -66,7 +72,7 @@ class _LayerHistogramCollector:
             self.hist_dict[name] = counts, edges, least, most, reach
 
 
-class _LayerOutputMinMaxCollector:
+class _LayerOutputMinMaxCollector(_Collector):
     """The least and the largest number of layers' results, `min_max_dict` by the results' names.
 
     include_layer: the names that count; None: all. quantized_dtype: what it is collected for.
@@ -76,12 +82,7 @@ class _LayerOutputMinMaxCollector:
         self.min_max_dict: dict[str, tuple[float, float]] = {}
         self.quantized_dtype, self.include_layer, self.logger = quantized_dtype, include_layer, logger
 
-    def collect(self, name: str | bytes, arr: NDArray) -> None:
-        """Take in an array."""
-        name = name if isinstance(name, str) else py_str(name)
-        if self.include_layer is not None and name not in self.include_layer:
-            return
-        values = _finite(name, arr)
+    def _take(self, name: str, values: np.ndarray) -> None:
         least, most = self.min_max_dict.get(name, (np.inf, -np.inf))
         self.min_max_dict[name] = float(min(least, values.min())), float(max(most, values.max()))
 
@@ -129,8 +130,7 @@ def collect(sym: Symbol, arg_params: Mapping[str, NDArray], aux_params: Mapping[
         given = dict(zip(data_names, batch.data, strict=False))
         if executor is None and made:
             group = Group([inside[name] for name in made])
-            used = group.list_arguments()
-            _, aux = used, group.list_auxiliary_states()
+            used, aux = group.list_arguments(), group.list_auxiliary_states()
             shapes = {name: array.shape for name, array in given.items() if name in used}
             executor = group.simple_bind(ctx, grad_req="null", **shapes)
             executor.copy_params_from({k: v for k, v in arg_params.items() if k in used},

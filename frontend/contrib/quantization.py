@@ -286,10 +286,7 @@ def quantize_net_v2(network: Any, quantized_dtype: str = "auto", quantize_mode: 
         qsym, params, states = calib_graph(qsym, args, auxs, collector, calib_mode, quantized_dtype, logger)
     graph: Graph = fused_graph.absorb(qsym.graph) if ctx.device_type == "cpu" else qsym.graph
     made = SymbolBlock(Symbol(graph.outputs), [Symbol([e]) for e in _variables(graph, names)])
-    with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, "net.params")
-        ndarray.save(path, {**{f"arg:{k}": v for k, v in params.items()}, **{f"aux:{k}": v for k, v in states.items()}})
-        made.collect_params().load(path, ctx, cast_dtype=True, dtype_source="saved")
+    made.collect_params().load_dict({**params, **states}, ctx, cast_dtype=True, dtype_source="saved")
     return made
 
 

@@ -12,8 +12,8 @@ from mxc.compiler.graph.graph import Entry, GraphBuilder, Node
 from mxc.compiler.graph.options import Options
 from mxc.compiler.operators.convolution.shape import geometry
 from mxc.compiler.operators.fused.shape import fused_type, last_activation
-from mxc.compiler.operators.quantization.graph import LEVELS, largest, number, saturated, scale, times
-from mxc.compiler.operators.quantization.shape import calibrated
+from mxc.compiler.operators.quantization.graph import largest, number, saturated, scale, times
+from mxc.compiler.operators.quantization.shape import LEVELS, calibrated
 from mxc.compiler.operators.quantized.graph import (
     along_filters,
     along_last,

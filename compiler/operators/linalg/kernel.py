@@ -54,27 +54,25 @@ def _is_lower(params: Params) -> bool:
 
 def extracttrian_routine(c: RoutineNode, params: Params) -> RoutineCall:
     shape = c.shape(0)
-    return call("extracttrian", (prod(shape[:-2]), shape[-1], c.out_shapes[0][-1], params.offset),
+    return call("extracttrian", (prod(shape[:-2]), shape[-1], c.out_shapes[0][-1], abs(params.offset)),
                 lower=_is_lower(params))
 
 
 @routine(inputs=("data",), outputs=("out",), units="batch")
 def extracttrian(first, last, data, out, batch, size, count, offset, *, lower):
-    """The elements of a triangle of each matrix: the lower one's row by row, the upper one's column by column."""
+    """The elements of a triangle of each matrix, `offset` away from the diagonal: the lower one's row by row, the upper
+    one's column by column."""
     for unit in range(first, last):
         at = unit * count
-        for major in range(size):
-            for minor in range(size):
-                row = major if lower else minor
-                column = minor if lower else major
-                if column - row <= offset if lower else column - row >= offset:
-                    out[at] = data[(unit * size + row) * size + column]
-                    at = at + 1
+        for major in range(offset, size):
+            for minor in range(major - offset + 1):
+                out[at] = data[unit * size * size + (major * size + minor if lower else minor * size + major)]
+                at = at + 1
 
 
 def maketrian_routine(c: RoutineNode, params: Params) -> RoutineCall:
     shape = c.shape(0)
-    return call("maketrian", (prod(shape[:-1]), c.out_shapes[0][-1], shape[-1], params.offset),
+    return call("maketrian", (prod(shape[:-1]), c.out_shapes[0][-1], shape[-1], abs(params.offset)),
                 lower=_is_lower(params), real=c.dtype(0))
 
 
@@ -82,14 +80,10 @@ def maketrian_routine(c: RoutineNode, params: Params) -> RoutineCall:
 def maketrian(first, last, data, out, batch, size, count, offset, *, lower, real):
     """Zeros but for a triangle of each matrix, whose elements come as those of extracttrian."""
     for unit in range(first, last):
+        for i in range(unit * size * size, (unit + 1) * size * size):
+            out[i] = real(0)
         at = unit * count
-        for major in range(size):
-            for minor in range(size):
-                row = major if lower else minor
-                column = minor if lower else major
-                place = (unit * size + row) * size + column
-                if column - row <= offset if lower else column - row >= offset:
-                    out[place] = data[at]
-                    at = at + 1
-                else:
-                    out[place] = real(0)
+        for major in range(offset, size):
+            for minor in range(major - offset + 1):
+                out[unit * size * size + (major * size + minor if lower else minor * size + major)] = data[at]
+                at = at + 1

@@ -8,11 +8,7 @@ from __future__ import annotations
 from mxc.compiler.graph.building import as_dtype, as_shape, filled
 from mxc.compiler.graph.graph import Entry, GraphBuilder, Node
 from mxc.compiler.graph.options import Options
-from mxc.compiler.operators.quantization.shape import calibrated, out_type
-
-LEVELS = {"int8": 127.5, "uint8": 255.5}
-FULL = {"int8": 127.0, "uint8": 255.0}
-INT32_LEVELS = 2147483648.0  # 2^31 - 1 in float32
+from mxc.compiler.operators.quantization.shape import FULL, INT32_LEVELS, LEVELS, calibrated, out_type
 
 
 def number(builder: GraphBuilder, value: float) -> Entry:

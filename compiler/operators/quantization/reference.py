@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import numpy as np
 
+from mxc.compiler.operators.quantization import shape
 from mxc.compiler.operators.quantization.shape import calibrated, out_type
 from mxc.compiler.ops.operator import Params
 from mxc.compiler.ops.philox import Draws
 
 Arrays = list[np.ndarray]
 Number = np.float32
-LEVELS = {"int8": Number(127.5), "uint8": Number(255.5)}
-FULL = {"int8": Number(127), "uint8": Number(255)}
-INT32_LEVELS = Number(2147483648)  # 2^31 - 1 in float32
+LEVELS = {dtype: Number(level) for dtype, level in shape.LEVELS.items()}
+FULL = {dtype: Number(level) for dtype, level in shape.FULL.items()}
+INT32_LEVELS = Number(shape.INT32_LEVELS)
 EPS = 1e-4  # what smoothing gives to an empty bin
 
 

@@ -8,6 +8,10 @@ from mxc.compiler.ops.shapes import Shape, Shapes, merge
 
 NUMBER: Shape = (1,)
 EIGHT_BITS = ("int8", "uint8")
+# What the largest absolute number of a range becomes: by most of MXNet's operators, by some, and in int32.
+LEVELS = {"int8": 127.5, "uint8": 255.5}
+FULL = {"int8": 127.0, "uint8": 255.0}
+INT32_LEVELS = 2147483648.0  # 2^31 - 1 in float32
 
 
 def calibrated(params: Params) -> tuple[float, float] | None:

@@ -12,17 +12,8 @@ from mxc.compiler.graph.building import as_dtype, as_shape, other_axes
 from mxc.compiler.graph.graph import Entry, GraphBuilder, Node
 from mxc.compiler.graph.options import Options
 from mxc.compiler.operators.convolution.shape import geometry
-from mxc.compiler.operators.quantization.graph import (
-    FULL,
-    INT32_LEVELS,
-    LEVELS,
-    largest,
-    number,
-    saturated,
-    scale,
-    times,
-)
-from mxc.compiler.operators.quantization.shape import calibrated
+from mxc.compiler.operators.quantization.graph import largest, number, saturated, scale, times
+from mxc.compiler.operators.quantization.shape import FULL, INT32_LEVELS, LEVELS, calibrated
 
 BELOW_INT32 = 2147483520.0  # the largest number of float32 below 2^31
 EXACT_FLOAT32 = 2**24  # whole numbers up to it are exact in float32

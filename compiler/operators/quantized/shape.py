@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from mxc.compiler.error import MXNetError
+from mxc.compiler.operators.arrange.shape import flatten
 from mxc.compiler.operators.convolution import shape as convolutions
 from mxc.compiler.operators.gather import shape as gathers
 from mxc.compiler.operators.linear import shape as products
@@ -89,13 +90,7 @@ def kept_dtype(params: Params, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtype
 
 def quantized_flatten(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
     """(N, everything else)."""
-    data, out = ins[0], outs[0]
-    if data is not None:
-        rest = 1
-        for size in data[1:]:
-            rest *= size
-        out = merge((data[0], rest), out)
-    return [data, *numbers(ins[1:])], [out, *numbers(outs[1:])]
+    return _layer(flatten, params, ins, outs, 1)
 
 
 def flatten_dtype(params: Params, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:

@@ -81,9 +81,9 @@ def _model(writer: GraphWriter) -> Any:
     """The nodes that were made, as a model with inputs and outputs."""
     helper, graph = writer.onnx.helper, writer.graph
     outputs: list[tuple[str, Entry]] = []
+    made = {output for node in writer.nodes for output in node.output}
     for entry in graph.outputs:
         name = writer.names[entry]
-        made = {output for node in writer.nodes for output in node.output}
         if name not in made or name in (each for each, _ in outputs):
             (copy,) = writer.add("Identity", [name], 1, f"{output_name(entry)}_copy")
             name = copy
