@@ -37,8 +37,8 @@ def arguments(op_name: str) -> OperatorArguments:
     if op_name.startswith(INTERNAL):
         raise UnsupportedError(f"operator {op_name!r} is the compiler's own")
     op = table.get(op_name)
-    inputs = [_LISTS.get(op.name, "data")] if op.variadic else op.listed_inputs
-    types = [_INPUT + "[]" * bool(op.variadic)] * len(inputs)
+    inputs = [_LISTS.get(op.name, "data")] if op.counter else op.listed_inputs
+    types = [_INPUT + "[]" * bool(op.counter)] * len(inputs)
     params = {name: kind for name, kind in op.params.items() if not _is_uncounted(op, name)}
     types += [_described(kind) for kind in params.values()]
     return OperatorArguments(len(types), [*inputs, *params], types)

@@ -170,7 +170,8 @@ REFUSED = [
     (lambda w, g, m: mx.nd.contrib.group_adagrad_update(w, g, mx.nd.ones((2,)), lr=1, out=w),
      r"expected history of 3 numbers, one for each row of the weight, got \(2,\)"),
     (lambda w, g, m: mx.nd.contrib.group_adagrad_update(w, g, m, lr=1, out=[w, g]), "gives 1 outputs, out has 2"),
-    (lambda w, g, m: mx.nd.reset_arrays(w, mx.nd.ones((3,), dtype="int32")), "a float dtype, got int32"),
+    (lambda w, g, m: mx.nd.reset_arrays(w, mx.nd.ones((3,), dtype="int32"), num_arrays=2),
+     "a float dtype, got int32"),
 ]
 
 

@@ -265,8 +265,8 @@ class _Reader:
 
     def check_counts(self, op: Operator, params: Params, entries: list[Entry], where: str) -> None:
         """Refuse counts in parameters that the file itself belies, before any list of that length is made."""
-        if op.variadic and int(params[op.variadic]) > len(entries):  # type: ignore[call-overload]
-            raise self.fail(f"{where}: {op.variadic}={params[op.variadic]}, but {len(entries)} inputs are listed")
+        if op.counter and int(params[op.counter]) > len(entries):  # type: ignore[call-overload]
+            raise self.fail(f"{where}: {op.counter}={params[op.counter]}, but {len(entries)} inputs are listed")
         try:
             op.num_outputs(params)
         except MXNetError as error:

@@ -18,7 +18,7 @@ from mxc.compiler.ops.operator import NO_GRADIENT, InputSpec, Kind, Operator, Re
 from mxc.compiler.ops.params import parse_type
 from mxc.compiler.ops.rules import HOMES, SHARED, families, find_rule, rules_of
 
-KEYS = frozenset(["op", "doc", "aliases", "kind", "inputs", "named", "variadic", "parameters", "aux",
+KEYS = frozenset(["op", "doc", "aliases", "kind", "inputs", "named", "variadic", "counted", "parameters", "aux",
                   "aux_behind", "aux_if", "starts", "outputs", "count", "visible", "unwatched", "params", "expr",
                   "grad", "reduce", "update", "many", "common", "along", "samples", *HOMES])
 _REDUCE_KEYS = {"combine", "body", "final"}
@@ -198,7 +198,7 @@ def _operator(entry: _Entry) -> Operator:
         del rules["grad"]
     operator = Operator(
         name=name, kind=kind, inputs=inputs, params=params, aliases=tuple(raw.get("aliases", ())),
-        variadic=raw.get("variadic", ""), parameters=tuple(raw.get("parameters", ())), aux=tuple(raw.get("aux", ())),
+        variadic=raw.get("variadic", ""), counted=raw.get("counted", ""), parameters=tuple(raw.get("parameters", ())), aux=tuple(raw.get("aux", ())),
         aux_behind=raw.get("aux_behind", ""), aux_if=str(raw.get("aux_if", "")), starts=raw.get("starts", {}),
         outputs=outputs, count=str(raw.get("count", "")), numbered=numbered,
         visible=raw.get("visible", 0), named=bool(raw.get("named")), unwatched=tuple(raw.get("unwatched", ())),

@@ -116,7 +116,8 @@ NO_GRADIENT = ("none", "refused")  # what `grad` may say instead of formulas or 
 class Operator:
     """One operator, as `ops.yaml` describes it. Compared by identity; `get` finds it.
 
-    inputs: without auxiliary states, which are behind them, or behind the input `aux_behind`; where `aux_if` is an
+    variadic, counted: the parameter that is the number of a variable number of inputs; `counted` where it is not filled
+    in. inputs: without auxiliary states, which are behind them, or behind the input `aux_behind`; where `aux_if` is an
     expression over the parameters there are such only where it holds. parameters: the inputs that are learned. starts:
     {input: how its variable starts where the operator itself knows, as MXNet's JSON text of an initialiser}. outputs:
     names of all outputs, hidden ones too; ("output",) with `count` set when their number is an expression over the
@@ -139,6 +140,7 @@ class Operator:
     params: Mapping[str, ParamType] = field(default_factory=dict)
     aliases: tuple[str, ...] = ()
     variadic: str = ""
+    counted: str = ""
     parameters: tuple[str, ...] = ()
     aux: tuple[str, ...] = ()
     aux_behind: str = ""
@@ -239,9 +241,19 @@ class Operator:
 
     def _variable_inputs(self, params: Params) -> object:
         if not self.many:
-            return params[self.variadic]
+            return params[self.counter]
         rates = 0 if "wds" in self.params else 2  # Learning rates and decays are two parameters, or two more arrays.
         return self.num_weights(params) * self.inputs_of_one + self.common + rates
+
+    @property
+    def counter(self) -> str:
+        """The parameter that is the number of a variable number of inputs; "" where there is none."""
+        return self.variadic or self.counted
+
+    @property
+    def takes_any_number(self) -> bool:
+        """Whether it takes a variable number of inputs."""
+        return bool(self.counter or self.many)
 
     def num_weights(self, params: Params) -> int:
         """How many weights an update of several is given."""
@@ -292,7 +304,7 @@ class Operator:
     def watched_names(self, params: Params) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """What a monitor is told: names of the inputs and auxiliary states, and of the outputs, "" for those not."""
         inputs = self.all_names(params)
-        if not (self.named or self.variadic) and len(self.inputs) + len(self.aux) == 1:
+        if not (self.named or self.counter) and len(self.inputs) + len(self.aux) == 1:
             inputs = tuple(f"input{i}" for i in range(len(inputs)))
         visible = self.num_visible(params)
         outputs = [name if i < visible or name not in self.unwatched else ""

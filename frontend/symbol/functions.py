@@ -25,7 +25,7 @@ def find(name: str, space: str = "") -> Callable[..., Any]:
     Raises UnsupportedError with the nearest name.
     """
     op = table.get(operator_calls.operator_name(name, space))
-    function = _variadic(op, name) if op.variadic or op.many else _fixed(op, name)
+    function = _variadic(op, name) if op.takes_any_number else _fixed(op, name)
     function.__name__ = function.__qualname__ = name
     function.__module__ = f"mxc.symbol.{space}" if space else "mxc.symbol"
     function.__doc__ = describe(op, name, "Symbol")

@@ -159,7 +159,7 @@ def _words(node: Any) -> str:
         details.append(str(params["pool_type"]))
     if not details and name not in ("BatchNorm", "RNN"):
         details = [f"{key}={value}" for key, value in node.op.attrs_of(node.params).items()
-                   if key not in ("num_args", node.op.variadic)]
+                   if key not in ("num_args", node.op.counter)]
     words = f"{name} {', '.join(details)}".rstrip()
     return words if len(words) <= MOST else words[:MOST - 1] + "…"
 
