@@ -198,7 +198,8 @@ def _operator(entry: _Entry) -> Operator:
         del rules["grad"]
     operator = Operator(
         name=name, kind=kind, inputs=inputs, params=params, aliases=tuple(raw.get("aliases", ())),
-        variadic=raw.get("variadic", ""), counted=raw.get("counted", ""), parameters=tuple(raw.get("parameters", ())), aux=tuple(raw.get("aux", ())),
+        variadic=raw.get("variadic", ""), counted=raw.get("counted", ""),
+        parameters=tuple(raw.get("parameters", ())), aux=tuple(raw.get("aux", ())),
         aux_behind=raw.get("aux_behind", ""), aux_if=str(raw.get("aux_if", "")), starts=raw.get("starts", {}),
         outputs=outputs, count=str(raw.get("count", "")), numbered=numbered,
         visible=raw.get("visible", 0), named=bool(raw.get("named")), unwatched=tuple(raw.get("unwatched", ())),
