@@ -7,6 +7,9 @@ from pass_checks import assert_graph, assert_same_numbers, options
 from mxc.compiler.graph.text import graph_text, parse_graph, same_graph
 from mxc.compiler.ops import table
 from mxc.compiler.passes.simplify import RULES, apply_rules, simplify
+from mxc.compiler.planning import plan_graph
+from mxc.compiler.targets.cpu.emit.skeletons import skeleton
+from mxc.compiler.targets.cpu.target import cpu_target
 
 # rule, graph before, graph after one round of that rule alone
 CASES = [
@@ -102,6 +105,29 @@ CASES = [
     ("broadcast_of_equal_shapes", "graph(x: float32[2,3], y: float32[2,3])\n a = broadcast_maximum(x, y)\n return a",
      "graph(x: float32[2,3], y: float32[2,3])\n a = _maximum(x, y)\n return a"),
     ("broadcast_of_equal_shapes", "graph(x: float32[2,3], y: float32[1,3])\n a = broadcast_add(x, y)\n return a", None),
+    ("pick_before_arithmetic", "graph(x: float32[2,3], y: float32[2,1], i: float32[2])\n a = broadcast_sub(x, y)\n"
+     " b = pick(a, i, mode=wrap)\n return b",
+     "graph(x: float32[2,3], y: float32[2,1], i: float32[2])\n p = pick(x, i, axis=1, keepdims=True, mode=wrap)\n"
+     " a = broadcast_sub(p, y)\n b = Reshape(a, shape=(2,))\n return b"),
+    ("pick_before_arithmetic", "graph(x: float32[2,3,4], i: float32[2,1,4])\n a = exp(x)\n"
+     " s = sum(a, axis=(1,))\n b = pick(a, i, axis=1, keepdims=True)\n return b, s",
+     "graph(x: float32[2,3,4], i: float32[2,1,4])\n p = pick(x, i, axis=1, keepdims=True)\n b = exp(p)\n a = exp(x)\n"
+     " s = sum(a, axis=(1,))\n return b, s"),
+    # the whole is an output, is read from memory, or has two large operands; y differs along the axis
+    ("pick_before_arithmetic", "graph(x: float32[2,3], i: float32[2])\n a = exp(x)\n b = pick(a, i)\n return b, a",
+     None),
+    ("pick_before_arithmetic", "graph(x: float32[2,3], i: float32[2], w: float32[3,2])\n a = exp(x)\n b = pick(a, i)\n"
+     " c = dot(a, w)\n return b, c", None),
+    ("pick_before_arithmetic", "graph(x: float32[2,3], y: float32[2,3], i: float32[2])\n a = elemwise_mul(x, y)\n"
+     " b = pick(a, i)\n return b", None),
+    ("pick_before_arithmetic", "graph(x: float32[2,3], y: float32[1,3], i: float32[2])\n a = broadcast_mul(x, y)\n"
+     " b = pick(a, i)\n return b", None),
+    ("pick_before_arithmetic", "graph(x: float32[2,1], i: float32[2])\n a = exp(x)\n b = pick(a, i)\n return b", None),
+    ("sum_of_unpicked", "graph(g: float32[2], i: float32[2])\n a = _mxc_unpick(g, i, axis=1, size=3)\n"
+     " b = sum(a, axis=(1,), keepdims=True)\n return b",
+     "graph(g: float32[2])\n b = Reshape(g, shape=(2, 1))\n return b"),
+    ("sum_of_unpicked", "graph(g: float32[2,1], i: float32[2])\n a = _mxc_unpick(g, i, axis=1, size=3, kept=True)\n"
+     " b = sum(a, axis=(0,))\n return b", None),
 ]
 
 
@@ -115,6 +141,15 @@ def test_rule(name, before, after):
     else:
         assert_graph(result, after)
     assert_same_numbers(graph, result)
+
+
+def test_a_loss_over_classes_keeps_two_numbers_of_each_row():
+    """The gradient makes the logarithms of all probabilities anew; no array of their size lies between the two."""
+    graph = parse_graph("graph(x: float32[64,1000], i: float32[64])\n a = log_softmax(x)\n b = pick(a, i)\n return b")
+    planned = plan_graph(graph, {"x": (64, 1000), "i": (64,)}, {}, {"x": "write"}, True, cpu_target(), True)
+    assert planned.plan.arena_bytes < 64 * 1000 * 4 / 8
+    # A row is read along itself, however many numbers of each row are stored.
+    assert [skeleton(k) for k in planned.kernels.values() if "max" in k.name] == ["rows"]
 
 
 CONV = "conv = Convolution(x, w, kernel=(3, 3), num_filter=4, num_group=2, no_bias=True)"

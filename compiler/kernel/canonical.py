@@ -127,11 +127,13 @@ def fixed(kernel: LoopKernel) -> dict[int, int]:
 
 def contiguity(kernel: LoopKernel) -> Callable[[int], int]:
     """A score for each axis of a kernel that reduces: how many loads and stores move by one element along it, less
-    those that move by more. Loads that move along no reduce axis do not count: each result needs them once."""
+    those that move by more. What moves along no reduce axis does not count, as each result needs it once; but one
+    store does, which decides where loads go either way."""
     reduced = {ir.axis(len(kernel.domain) + i) for i in range(len(kernel.reduce))}
-    loads = [v.args[0] for v in ir.walk(kernel.roots()) if v.op == "load"]
-    swept = [place for place in loads if not reduced.isdisjoint(ir.walk([place]))]
-    places = [affine(place)[0] for place in (*swept, *(s.index for s in kernel.stores))]
+    loads, stores = [v.args[0] for v in ir.walk(kernel.roots()) if v.op == "load"], [s.index for s in kernel.stores]
+    swept = [place for place in (*loads, *stores) if not reduced.isdisjoint(ir.walk([place]))]
+    once = [place for place in stores if place not in swept][:1]
+    places = [affine(place)[0] for place in (*swept, *once)]
 
     def score(axis: int) -> int:
         strides = [terms.get(ir.axis(axis), 0) for terms in places]

@@ -6,7 +6,7 @@ import functools
 from mxc.compiler.graph.graph import Entry, Graph, GraphBuilder, Node
 from mxc.compiler.graph.options import Options
 from mxc.compiler.passes.registry import graph_pass
-from mxc.compiler.passes.simplify_rules import algebra, constants, scales, shape
+from mxc.compiler.passes.simplify_rules import algebra, constants, picks, scales, shape
 from mxc.compiler.passes.simplify_rules.rule import Rule, Site
 
 # Tried in this order; the first that applies to a node wins, and the next round looks at what it made.
@@ -30,6 +30,8 @@ RULES: tuple[Rule, ...] = (
     shape.transpose_into_product,
     shape.takes_all,
     shape.broadcast_of_equal_shapes,
+    picks.pick_before_arithmetic,
+    picks.sum_of_unpicked,
     scales.scale_into_weight,
     scales.scale_before_shift,
     scales.shifts_together,

@@ -7,6 +7,7 @@ from functools import cached_property
 
 from mxc.compiler.graph.graph import Entry, Graph, GraphBuilder, Node
 from mxc.compiler.graph.options import Options
+from mxc.compiler.graph.phases import phases
 from mxc.compiler.graph.purity import static_nodes
 
 DEEPEST = 2  # how many nodes, one behind the other, a rule sees through besides its own
@@ -36,6 +37,11 @@ class Site:
     def static(self) -> set[Node]:
         """The nodes that depend on nothing but static arguments and constants."""
         return static_nodes(self.graph, self.options.static)
+
+    @cached_property
+    def phase(self) -> dict[Node, str]:
+        """The phase of every operator node of the old graph."""
+        return phases(self.graph, self.options.static)
 
     def new(self, entry: Entry) -> Entry:
         """The new graph's entry for the old graph's `entry`."""
