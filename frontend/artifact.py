@@ -17,6 +17,7 @@ from mxc.compiler.system.garbage import uncollected
 from mxc.runtime.array import Array
 from mxc.runtime.artifact import INFERENCE, TRAINING, Artifact, StoredPlan
 from mxc.runtime.executor_memory import Memory
+from mxc.runtime.ndarray_file import own_name
 from mxc.runtime.prediction import Prediction
 
 Shape = tuple[int, ...]
@@ -215,7 +216,7 @@ class Predictor:
         """Copies of a caller's parameters, of the model's dtypes and shapes."""
         stored, given = self._artifact.plans[0], {}
         for key, value in params.items():
-            name = key.partition(":")[2] if key.startswith(("arg:", "aux:")) else key
+            name = own_name(key)
             if name not in stored.shapes or name in self.input_names:
                 if name in self.input_names:
                     raise ArgumentError(f"{name!r} is an input of {self.path}: give it to predict")

@@ -40,6 +40,11 @@ _MOST_ELEMENTS = 1 << 60
 _SPARSE_FREE, _SPARSE_GROWTH = 48 << 20, 1024
 
 
+def own_name(key: str) -> str:
+    """The name of a parameter without the mark, `arg:` or `aux:`, that a checkpoint's file puts before it."""
+    return key[4:] if key.startswith(("arg:", "aux:")) else key
+
+
 class _Reader:
     """A position in the bytes of a file, and what is being read there, for messages."""
 

@@ -159,6 +159,11 @@ def test_a_hybridised_block_gives_what_it_gives_operator_by_operator(options, se
         same(_of_block(net, second), plain, rtol=2e-4)
 
 
+def test_arrays_without_slices_are_refused():
+    with mx.np_shape(), pytest.raises(ValueError, match="no slices along axis 0, so the body is never called"):
+        mx.nd.contrib.foreach(lambda x, s: (x, s), mx.nd.zeros((0, 3)), mx.nd.zeros((3,)))
+
+
 def test_an_exported_block_has_its_loops(tmp_path):
     net = _Flow()
     net.initialize()

@@ -77,9 +77,9 @@ def open_unbound(options: argparse.Namespace, shapes: dict[str, Shape], dtypes: 
 def described(path: str) -> Facts:
     """Shape and dtype of each array of a parameter file, by the name that the model has for it."""
     from mxc import parameter_files
+    from mxc.runtime.ndarray_file import own_name
 
-    return {key.partition(":")[2] if key.startswith(("arg:", "aux:")) else key: facts
-            for key, facts in parameter_files.described(path).items()}
+    return {own_name(key): facts for key, facts in parameter_files.described(path).items()}
 
 
 def _of_artifact(options: argparse.Namespace, shapes: dict[str, Shape]) -> tuple[Any, Facts]:

@@ -15,6 +15,7 @@ from mxc.gluon.naming import BlockScope
 from mxc.gluon.parameter import UNIFORM, Parameter
 from mxc.gluon.parameter_dict import ParameterDict
 from mxc.ndarray import NDArray
+from mxc.runtime.ndarray_file import own_name
 from mxc.runtime.elsewhere import elsewhere
 
 __getattr__, _names = elsewhere(__name__, {
@@ -186,8 +187,7 @@ class Block:
             raise AssertedError(f"{path}: arrays without names; expected parameters by name")
         if not any("." in name for name in loaded):  # whole names, of save_params and export
             own = self.collect_params()
-            plain = [name.removeprefix("arg:").removeprefix("aux:") for name in loaded]
-            prefix = "" if any(name in own for name in plain) else self.prefix
+            prefix = "" if any(own_name(name) in own for name in loaded) else self.prefix
             own.load_dict(loaded, ctx, allow_missing, ignore_extra, prefix, path, cast_dtype, dtype_source)
             return
         self._load_by_path(path, loaded, params, ctx, (allow_missing, ignore_extra), cast_dtype, dtype_source)

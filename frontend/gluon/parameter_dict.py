@@ -13,6 +13,7 @@ from mxc.compiler.error import AssertedError, MXNetError, nearest
 from mxc.context import Context
 from mxc.gluon.parameter import UNIFORM, Constant, Parameter
 from mxc.ndarray import NDArray
+from mxc.runtime.ndarray_file import own_name
 
 __all__ = ["ParameterDict"]
 
@@ -171,8 +172,7 @@ class ParameterDict:
         without ignore_extra; and where shape or dtype do not fit.
         """
         where = f"in {filename}" if filename else "in the given parameters"
-        loaded = {restore_prefix + (key[4:] if key[:4] in ("arg:", "aux:") else key): value
-                  for key, value in param_dict.items()}
+        loaded = {restore_prefix + own_name(key): value for key, value in param_dict.items()}
         if restore_prefix and not all(name.startswith(restore_prefix) for name in self.keys()):
             raise AssertedError(f"restore_prefix is {restore_prefix!r}, with which not all names of the "
                                 "parameters begin")

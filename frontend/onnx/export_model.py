@@ -12,6 +12,7 @@ from mxc import ndarray as nd
 from mxc import symbol as sym_module
 from mxc.compiler.error import ArgumentError, ArgumentTypeError
 from mxc.runtime.array import dtype_name
+from mxc.runtime.ndarray_file import own_name
 
 FREE = (None, "None", 0, -1)  # what a free dimension is called that has no name
 
@@ -74,8 +75,7 @@ def parameter_values(params: Any) -> dict[str, np.ndarray]:
         if not isinstance(group, Mapping):
             raise ArgumentTypeError(f"params must be arrays by name, or a file of them, got {type(group).__name__}")
         for key, array in group.items():
-            name = key.partition(":")[2] if key.startswith(("arg:", "aux:")) else key
-            values[name] = array.asnumpy() if isinstance(array, nd.NDArray) else np.asarray(array)
+            values[own_name(key)] = array.asnumpy() if isinstance(array, nd.NDArray) else np.asarray(array)
     return values
 
 
