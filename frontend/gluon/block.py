@@ -15,8 +15,8 @@ from mxc.gluon.naming import BlockScope
 from mxc.gluon.parameter import UNIFORM, Parameter
 from mxc.gluon.parameter_dict import ParameterDict
 from mxc.ndarray import NDArray
-from mxc.runtime.ndarray_file import own_name
 from mxc.runtime.elsewhere import elsewhere
+from mxc.runtime.ndarray_file import own_name
 
 __getattr__, _names = elsewhere(__name__, {
     "mxc.gluon.hybrid_block": "HybridBlock", "mxc.gluon.symbol_block": "SymbolBlock"},

@@ -16,7 +16,7 @@ def foreach(body: Callable[[Nested, Nested], tuple[Nested, Nested]], data: Neste
     """`body(slice, states) -> (outputs, states)` for each slice of the data along axis 0, one after the other.
 
     data, init_states: an array, or (nested) lists of them. Returns the outputs of all steps, stacked along a new axis
-    0, and the last states. Raises TypeError for anything but arrays, ValueError for data of several lengths, or of none:
+    0, and the last states. Raises TypeError for anything but arrays, ValueError for data of several lengths or none:
     what the body's outputs are is known only from a step.
     """
     arrays = list(_leaves(data, "data"))
@@ -24,8 +24,8 @@ def foreach(body: Callable[[Nested, Nested], tuple[Nested, Nested]], data: Neste
     if len(lengths) != 1:
         raise ArgumentError(f"foreach: the data must have one length along axis 0, got {sorted(lengths) or 'no data'}")
     if lengths == {0}:
-        raise ArgumentError("foreach: the data have no slices along axis 0, so the body is never called, and its outputs "
-                            "are not known")
+        raise ArgumentError("foreach: the data have no slices along axis 0, so the body is never called and its "
+                            "outputs are not known")
     list(_leaves(init_states, "init_states"))
     states, steps = init_states, []
     for i in range(lengths.pop()):
