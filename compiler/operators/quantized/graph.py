@@ -84,10 +84,14 @@ def _quads(builder: GraphBuilder, x: Entry, axis: int, above: int = 0) -> Entry:
 def _fits_quads(node: Node, channels: int, options: Options) -> bool:
     """Whether the target computes a convolution over four channels at a time: of planes, and of groups that do not
     share such four."""
-    target = options.target
-    return (target is not None and target.prefers.panels is not None and bool(target.tile("int32")[0])
-            and len(node.params.kernel) == 2
+    return (_has_quads(options) and len(node.params.kernel) == 2
             and (node.params.num_group == 1 or channels // node.params.num_group % 4 == 0))
+
+
+def _has_quads(options: Options) -> bool:
+    """Whether the target computes with four numbers of 8 bits at a time."""
+    target = options.target
+    return target is not None and target.prefers.panels is not None and bool(target.tile("int32")[0])
 
 
 def _by_quads(builder: GraphBuilder, node: Node, data: Entry, weight: Entry, options: Options) -> Entry:
@@ -126,11 +130,42 @@ def int8_convolution(builder: GraphBuilder, node: Node, inputs: list[Entry], opt
 
 
 def int8_product(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry]:
-    """In float64, which holds all such sums."""
+    """In int32 by kernels over four elements of the rows at a time, where the target has them; else in float64, which
+    holds all such sums."""
+    data, weight = inputs
+    if _has_quads(options):
+        return [_product_by_quads(builder, node, data, weight, options)]
     wide = [as_dtype(builder, entry, "float64") for entry in inputs]
     made = builder.make("FullyConnected", *wide, name=node.name, no_bias=True, flatten=False,
-                        num_hidden=builder.shape(inputs[1])[0])
+                        num_hidden=builder.shape(weight)[0])
     return [as_dtype(builder, made, "int32")]
+
+
+def _product_by_quads(builder: GraphBuilder, node: Node, data: Entry, weight: Entry, options: Options) -> Entry:
+    """The sums as those of a convolution of one tap, whose image is the weight: a pixel for each of its rows, to which
+    128 is added, as images are uint8. Its filters are the rows of data, from which 128 is taken where they are uint8.
+    """
+    (rows, depth), filters = builder.shape(data), builder.shape(weight)[0]
+    unsigned = builder.dtype(data) == "uint8"
+    if unsigned:
+        data = builder.make("_minus_scalar", as_dtype(builder, data, "int32"), scalar=128)
+        data = as_dtype(builder, data, "int8")
+    image = as_shape(builder, builder.make("transpose", weight, axes=(1, 0)), (1, depth, 1, filters))
+    quads, block = _quads(builder, image, 1, 128), options.target.tile("int32")[0]
+    packed = builder.make("_mxc_pack_rows", as_shape(builder, _quads(builder, data, 1), (1, rows, -(-depth // 4))),
+                          block=block, name=f"{node.name}_packed")
+    made = builder.make("_mxc_quad_convolution", quads, packed, name=node.name, kernel=(1, 1), stride=(1, 1),
+                        dilate=(1, 1), pad=(0, 0), num_filter=rows, num_group=1, block=block)
+    made = builder.make("broadcast_sub", as_shape(builder, made, (rows, filters)), _times_128(builder, data))
+    if unsigned:
+        made = builder.make("broadcast_add", made, as_shape(builder, _times_128(builder, weight), (1, filters)))
+    return made
+
+
+def _times_128(builder: GraphBuilder, rows: Entry) -> Entry:
+    """The sums of rows times 128, which stand below each other."""
+    total = builder.make("sum", as_dtype(builder, rows, "int32"), axis=(1,), keepdims=True)
+    return builder.make("_mul_scalar", total, scalar=128)
 
 
 def quantized_conv(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry]:
