@@ -30,6 +30,7 @@ CASES: dict[str, tuple[str, ...]] = {
     "compile": ("compile", *NET), "compile-sets": ("compile", *NET, "--shape", "data=3,4", "-o", "two.mxc"),
     "run": ("run", "net-symbol.json", "--input", "data=x.npy", "--top", "2"),
     "bench": ("bench", *NET, "--iterations", "5", "--threads", "1"),
+    "bench-clients": ("bench", "net.mxc", "--iterations", "5", "--threads", "1", "--clients", "2"),
     "profile": ("profile", *NET, "--iterations", "2", "--threads", "1"),
     "profile-layers": ("profile", *NET, "--iterations", "2", "--threads", "1", "--by", "layer"),
     "verify": ("verify", "net-symbol.json", "--input", "data=x.npy"), "verify-nodes": ("verify", *NET, "--nodes"),
@@ -78,9 +79,10 @@ def prepare() -> tuple[int, dict[str, str]]:
 
 
 def kinds(data: Any) -> Any:
-    """The keys and the kinds of values of JSON data; of a list the first element's."""
+    """The keys and the kinds of values of JSON data; of a list the first element's. Advice is there or not, as the
+    machine is busy or not."""
     if isinstance(data, dict):
-        return {name: kinds(value) for name, value in data.items()}
+        return {name: "list" if name == "advice" else kinds(value) for name, value in data.items()}
     if isinstance(data, list):
         return [kinds(data[0])] if data else []
     return "number" if isinstance(data, int | float) and not isinstance(data, bool) else type(data).__name__

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from mxc.cli import machine
-from mxc.cli.bench import add_threads_argument, measure
+from mxc.cli.bench import add_threads_argument
+from mxc.cli.clients import measure
 from mxc.cli.inputs import add_input_arguments, read_inputs
 from mxc.cli.model import add_model_arguments, parse_shapes, positive, progress
 from mxc.cli.output_files import check_ending
