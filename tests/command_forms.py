@@ -39,6 +39,7 @@ CASES: dict[str, tuple[str, ...]] = {
     "inspect": ("inspect", "net-symbol.json"), "inspect-layers": ("inspect", *NET),
     "inspect-artifact": ("inspect", "net.mxc"), "inspect-groups": ("inspect", *NET, "--groups"),
     "inspect-plan": ("inspect", *NET, "--plan"), "inspect-diff": ("inspect", *NET, "--diff", "decompose"),
+    "report": ("report", "net.mxc", "--threads", "1", "--seconds", "0.01", "-o", "net.html"),
     "convert": ("convert", "net-0000.params", "net.npz"),
     "cache-info": ("cache", "info"), "cache-ls": ("cache", "ls", "plan of 2"), "cache-dir": ("cache", "dir"),
     "cache-explain": ("cache", "explain", "plan of 2"), "cache-verify": ("cache", "verify"),

@@ -10,7 +10,7 @@ from mxc.cli import machine, provenance
 from mxc.cli.clients import LEAST, measured
 from mxc.cli.inputs import add_input_arguments, read_inputs
 from mxc.cli.model import UsageError, add_model_arguments, checked, is_number, parse_shapes, positive, progress
-from mxc.cli.runnable import MADE_UP, open_model
+from mxc.cli.runnable import MADE_UP, Bound, Stored, open_model
 from mxc.cli.tables import print_facts, print_json, print_text
 from mxc.compiler.error import ModelFileError
 from mxc.compiler.system import env
@@ -84,13 +84,7 @@ def run(options: argparse.Namespace) -> int:
         model = open_model(options, shapes, given, "random", needs_values=False)
         model.run()
         clients = [model, *(model.clone() for _ in range(options.clients - 1))]
-    report: dict[str, Any] = {
-        "model": options.model, "inputs": {name: {"shape": list(shape), "dtype": dtype}
-                                           for name, (shape, dtype) in model.inputs.items()},
-        "parameters": model.parameters, "machine": facts, "versions": provenance.versions(),
-        "digests": {"model": provenance.file_digest(options.model),
-                    "parameters": provenance.file_digest(model.parameters),
-                    "kernels": provenance.kernels_digest(model.kernels())}}
+    report = subject(options.model, model, facts)
     if old is not None and report["inputs"] != old["inputs"]:
         raise UsageError(f"--compare {options.compare}: it has other inputs: {inputs_text(old)}; this is "
                          f"{inputs_text(report)}")
@@ -98,16 +92,7 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError(f"--compare {options.compare}: it has --clients {old['clients']}; this is --clients "
                          f"{options.clients}")
     with progress(f"measuring {options.model}"):
-        for client in clients:
-            for _ in range(options.warm_up):
-                client.run()
-        found = measured([client.run for client in clients], options.iterations, options.seconds)
-    times = [time for each in found.times for time in each]
-    report |= {"clients": len(clients), "iterations": len(times), "milliseconds": statistics(times),
-               "throughput": round(found.throughput, 3),
-               "times": [[round(time, 5) for time in each] for each in found.times]}
-    spread = report["milliseconds"]["p50"] / report["milliseconds"]["min"]
-    report["advice"] = machine.advice(facts, spread if len(clients) == 1 else 1.0)  # clients disturb each other
+        report |= timed(clients, facts, options.warm_up, options.iterations, options.seconds)
     code = 0
     if old is not None:
         report["comparison"] = compared(report, old, options.compare)
@@ -118,6 +103,33 @@ def run(options: argparse.Namespace) -> int:
     else:
         show(report, options, code)
     return code
+
+
+def subject(path: str, model: Bound | Stored, facts: dict[str, Any]) -> dict[str, Any]:
+    """What is measured, as plain data. path: of the model. facts: of the machine."""
+    return {"model": path, "inputs": {name: {"shape": list(shape), "dtype": dtype}
+                                      for name, (shape, dtype) in model.inputs.items()},
+            "parameters": model.parameters, "machine": facts, "versions": provenance.versions(),
+            "digests": {"model": provenance.file_digest(path),
+                        "parameters": provenance.file_digest(model.parameters),
+                        "kernels": provenance.kernels_digest(model.kernels())}}
+
+
+def timed(clients: Sequence[Bound | Stored], facts: dict[str, Any], warm_up: int, iterations: int | None,
+          limit: float) -> dict[str, Any]:
+    """What runs of a model by these clients take, as plain data: see `clients.measured`. facts: of the machine.
+    warm_up: runs of each client before that."""
+    for client in clients:
+        for _ in range(warm_up):
+            client.run()
+    found = measured([client.run for client in clients], iterations, limit)
+    times = [time for each in found.times for time in each]
+    least = statistics(times)
+    spread = least["p50"] / least["min"] if len(clients) == 1 else 1.0  # clients disturb each other
+    return {"clients": len(clients), "iterations": len(times), "milliseconds": least,
+            "throughput": round(found.throughput, 3),
+            "times": [[round(time, 5) for time in each] for each in found.times],
+            "advice": machine.advice(facts, spread)}
 
 
 def statistics(times: Sequence[float]) -> dict[str, float]:
@@ -161,15 +173,19 @@ def inputs_text(report: dict[str, Any]) -> str:
                      for name, each in report["inputs"].items())
 
 
+def facts_of(report: dict[str, Any], warm_up: int) -> dict[str, str]:
+    """What a report says of the times. warm_up: runs before them."""
+    by = f"by {report['clients']} clients at once, each " if report["clients"] > 1 else ""
+    return ({"runs": f"{report['iterations']}, {by}after {warm_up} to warm up"}
+            | {name: f"{value:.3f} ms" for name, value in report["milliseconds"].items()}
+            | {"rate": f"{report['throughput']:,.1f} runs a second"})
+
+
 def show(report: dict[str, Any], options: argparse.Namespace, code: int) -> None:
     """Print a report for people."""
-    times, parameters = report["milliseconds"], report["parameters"]
-    by = f"by {report['clients']} clients at once, each " if report["clients"] > 1 else ""
-    print_facts({"model": report["model"] + (" (made-up parameters)" if parameters == MADE_UP else ""),
-                 "inputs": inputs_text(report), "machine": machine.text(report["machine"]),
-                 "runs": f"{report['iterations']}, {by}after {options.warm_up} to warm up"}
-                | {name: f"{value:.3f} ms" for name, value in times.items()}
-                | {"rate": f"{report['throughput']:,.1f} runs a second"})
+    print_facts({"model": report["model"] + (" (made-up parameters)" if report["parameters"] == MADE_UP else ""),
+                 "inputs": inputs_text(report), "machine": machine.text(report["machine"])}
+                | facts_of(report, options.warm_up))
     for line in report["advice"]:
         print_text(f"note: {line}")
     if (comparison := report.get("comparison")) is not None:

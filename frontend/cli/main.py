@@ -29,6 +29,7 @@ COMMANDS = {  # name, which is also its module's, and what it does
     "verify": "compare a compiled model with the reference interpreter",
     "reduce": "find the smallest part of a model that still fails, and write it as files",
     "inspect": "show a model's layers, graph, fusion groups, plan or memory",
+    "report": "write a page on a model: layers, graph, memory, profile, verification, benchmark",
     "convert": "convert models from and to ONNX, and parameters to other kinds of files",
     "cache": "list, explain, check, prune or clear the kernels that are kept",
     "doctor": "tell what works on this machine, what is missing, and what to do",
