@@ -126,6 +126,7 @@ REFUSED = {
     "another ending": (USAGE, ["net-symbol.json", "-o", "net.txt"], "--output net.txt: expected a name that ends"),
     "no folder": (BAD_FILE, ["net-symbol.json", "-o", "none/net.html"], "none/net.html: cannot be written"),
     "two things to standard output": (USAGE, ["net-symbol.json", "-o", "-", "--json"], "cannot both go to standard"),
+    "what can be read once": (USAGE, ["/dev/null", "-o", "net.html"], "/dev/null: expected a file, which is read"),
     "no shape": (USAGE, ["net-symbol.json", "-o", "net.html"], "the shape of data is not known"),
     "unknown operators": (UNSUPPORTED, ["odd-symbol.json", "--shape", "data=1", "-o", "net.html"], "Oddity"),
 }

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from typing import Any
 
 from mxc.cli import bench, inspect, machine, overview, profile
@@ -14,6 +15,7 @@ from mxc.cli.runnable import Bound, open_bound, open_model
 from mxc.cli.tables import print_json
 from mxc.cli.verify import compared
 from mxc.compiler.system import env
+from mxc.compiler.system.input_files import is_regular
 
 DESCRIPTION = """Write a page of HTML on a model: what is in its file, its layers, its graph as a picture, the plan of
 its memory, where the time of a run goes, how far it is from the reference interpreter, and how long runs take. It is
@@ -44,6 +46,8 @@ def run(options: argparse.Namespace) -> int:
         check_place(options.output)
     elif options.json:
         raise UsageError("--output -: the page and --json cannot both go to standard output")
+    if os.path.exists(options.model) and not is_regular(options.model):
+        raise UsageError(f"{options.model}: expected a file, which is read several times, got a pipe or a folder")
     if options.threads:
         env.set("MXC_NUM_THREADS", str(options.threads))
     facts = machine.facts()  # before: the load is not this program's own
