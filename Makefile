@@ -18,7 +18,8 @@ OTHER := $(shell [ "`$(PYTHON) $(WHICH) 2>&1`" = "`$(BIN)/python $(WHICH) 2>&1`"
 endif
 endif
 # The package is links to these files, made by the installation (setup.py): LINKED has the list that they were made of.
-LIST := find frontend runtime compiler ops.yaml -name '*.py' -o -name '*.yaml' -o -name py.typed | LC_ALL=C sort
+LIST := find frontend runtime compiler ops.yaml -name '*.py' -o -name '*.yaml' -o -name '*.h' -o -name py.typed \
+  | LC_ALL=C sort
 LINKED := build/linked.txt
 WHOLE := -e '.[test,dev]'
 LINKS := --no-deps --no-build-isolation -e .

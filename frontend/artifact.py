@@ -115,7 +115,8 @@ class Predictor:
     def predict(self, /, **inputs: Any) -> dict[str, np.ndarray]:
         """Compute the outputs, new NumPy arrays by name, for inputs by name (NumPy arrays, NDArrays or lists).
 
-        The inputs' shapes choose the plan. Threads may call this at once; they take turns.
+        The inputs' shapes choose the plan. Threads may call this at once; they take turns, but for those that have
+        predictors of their own (`clone`).
         Raises ArgumentTypeError for inputs that there are not or that are missing, MXNetError listing the shapes that
         there are for others.
         """
@@ -138,6 +139,13 @@ class Predictor:
                     results = run.run(values)
                 self._runs[stored.section] = run
         return dict(zip(self.output_names, results, strict=True))
+
+    def clone(self) -> Predictor:
+        """A predictor of the same file on the same parameters, with memory of its own for its runs, so that two
+        threads with one each run at the same time."""
+        other = Predictor(self._artifact, {})
+        other._values, other._own_values = self._values, self._own_values
+        return other
 
     def executor(self, inputs: Mapping[str, Sequence[int]] | None = None, /, *, ctx: Any = None, grad_req: Any = None,
                  **shapes: Sequence[int]) -> Any:

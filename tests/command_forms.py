@@ -30,6 +30,7 @@ CASES: dict[str, tuple[str, ...]] = {
     "compile": ("compile", *NET), "compile-sets": ("compile", *NET, "--shape", "data=3,4", "-o", "two.mxc"),
     "run": ("run", "net-symbol.json", "--input", "data=x.npy", "--top", "2"),
     "bench": ("bench", *NET, "--iterations", "5", "--threads", "1"),
+    "bench-clients": ("bench", "net.mxc", "--iterations", "5", "--threads", "1", "--clients", "2"),
     "profile": ("profile", *NET, "--iterations", "2", "--threads", "1"),
     "profile-layers": ("profile", *NET, "--iterations", "2", "--threads", "1", "--by", "layer"),
     "verify": ("verify", "net-symbol.json", "--input", "data=x.npy"), "verify-nodes": ("verify", *NET, "--nodes"),
@@ -38,6 +39,7 @@ CASES: dict[str, tuple[str, ...]] = {
     "inspect": ("inspect", "net-symbol.json"), "inspect-layers": ("inspect", *NET),
     "inspect-artifact": ("inspect", "net.mxc"), "inspect-groups": ("inspect", *NET, "--groups"),
     "inspect-plan": ("inspect", *NET, "--plan"), "inspect-diff": ("inspect", *NET, "--diff", "decompose"),
+    "report": ("report", "net.mxc", "--threads", "1", "--seconds", "0.01", "-o", "net.html"),
     "convert": ("convert", "net-0000.params", "net.npz"),
     "cache-info": ("cache", "info"), "cache-ls": ("cache", "ls", "plan of 2"), "cache-dir": ("cache", "dir"),
     "cache-explain": ("cache", "explain", "plan of 2"), "cache-verify": ("cache", "verify"),
@@ -78,9 +80,10 @@ def prepare() -> tuple[int, dict[str, str]]:
 
 
 def kinds(data: Any) -> Any:
-    """The keys and the kinds of values of JSON data; of a list the first element's."""
+    """The keys and the kinds of values of JSON data; of a list the first element's. Advice is there or not, as the
+    machine is busy or not."""
     if isinstance(data, dict):
-        return {name: kinds(value) for name, value in data.items()}
+        return {name: "list" if name == "advice" else kinds(value) for name, value in data.items()}
     if isinstance(data, list):
         return [kinds(data[0])] if data else []
     return "number" if isinstance(data, int | float) and not isinstance(data, bool) else type(data).__name__

@@ -77,11 +77,14 @@ def test_several_at_once(path: Path, want: np.ndarray):
     shared = mx.load(path)
     threads += [threading.Thread(target=lambda: results.append(shared.predict(data=DATA)["softmax_output"]))
                 for _ in range(6)]
+    threads += [threading.Thread(target=lambda own: results.extend(own.predict(data=DATA)["softmax_output"]
+                                                                   for _ in range(20)), args=(shared.clone(),))
+                for _ in range(3)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(results) == 126 and all(np.array_equal(result, want) for result in results)
+    assert len(results) == 186 and all(np.array_equal(result, want) for result in results)
     for process in processes:
         out, error = process.communicate(timeout=120)
         assert bytes.fromhex(out) == want.tobytes(), error

@@ -1,7 +1,9 @@
 """`mxc bench`: what it reports, and how it compares."""
 from __future__ import annotations
 
+import hashlib
 import json
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,8 @@ from commands import command
 
 import mxc as mx
 from mxc.cli import machine
-from mxc.cli.bench import LEAST, measure, statistics
+from mxc.cli.bench import statistics
+from mxc.cli.clients import LEAST, measure, measured
 from mxc.cli.main import BAD_FILE, FAILED, OK, USAGE, main
 
 BENCH = ["bench", "net-symbol.json", "--shape", "data=2,4"]
@@ -38,6 +41,9 @@ def test_a_report_is_compared_with_the_next():
     assert found["parameters"] == "made up" and found["machine"]["threads"] == 1
     times = found["milliseconds"]
     assert 0 < times["min"] <= times["p50"] <= times["p90"] <= times["p99"] and times["mean"] >= times["min"]
+    (raw,) = found["times"]
+    assert found["clients"] == 1 and statistics(raw) == pytest.approx(times, abs=1e-4)
+    assert found["throughput"] <= 1e3 / times["mean"] * 1.01
     Path("old.json").write_text(json.dumps(found | {"milliseconds": times | {"min": 1e-6}}))
     done = command(*BENCH, "--iterations", "5", "--threads", "1", "--compare", "old.json", "--fail-if-slower", "5%")
     assert (done.returncode, done.stderr) == (FAILED, "")
@@ -57,11 +63,99 @@ def test_faster_is_no_failure(capsys: pytest.CaptureFixture[str]):
     assert "note: cpu was abacus, is " in capsys.readouterr().out
 
 
+def test_versions_and_digests_tell_what_ran(capsys: pytest.CaptureFixture[str]):
+    run = [*BENCH, "--iterations", "5", "--warm-up", "0", "--json"]
+    assert main(run) == OK
+    first = json.loads(capsys.readouterr().out)
+    assert first["versions"]["mxc"] == mx.VERSION and {"python", "numpy", "llvmlite"} < first["versions"].keys()
+    digests = first["digests"]
+    assert digests["model"] == hashlib.sha256(Path("net-symbol.json").read_bytes()).hexdigest()
+    assert digests["parameters"] is None and len(digests["kernels"]) == 64
+    assert main(["compile", *BENCH[1:], "-o", "net.mxc"]) == OK
+    capsys.readouterr()
+    assert main(["bench", "net.mxc", *run[4:]]) == OK
+    of_artifact = json.loads(capsys.readouterr().out)
+    assert of_artifact["digests"]["kernels"] == digests["kernels"], "the same code runs"
+    mx.sym.tanh(mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=3, name="fc")).save("net-symbol.json")
+    first["versions"]["numpy"] = "1.0"
+    Path("old.json").write_text(json.dumps(first))
+    assert main([*run, "--compare", "old.json"]) == OK
+    differs = json.loads(capsys.readouterr().out)["comparison"]["differs"]
+    assert list(differs) == ["digest of the model", "numpy", "digest of the kernels"]
+
+
+@pytest.mark.parametrize("kind", ["symbol", "artifact", "artifact without parameters"])
+def test_clients_run_at_once(kind: str, capsys: pytest.CaptureFixture[str]):
+    model = BENCH[1:]
+    if kind.startswith("artifact"):
+        if kind == "artifact":
+            mx.nd.save("net-0000.params", {"arg:fc_weight": mx.nd.ones((3, 4)), "arg:fc_bias": mx.nd.ones((3,))})
+        assert main(["compile", *model, "-o", "net.mxc"]) == OK
+        model = ["net.mxc"]
+    capsys.readouterr()
+    run = ["bench", *model, "--clients", "3", "--iterations", "7"]
+    assert main([*run, "--json"]) == OK
+    found = json.loads(capsys.readouterr().out)
+    assert (found["clients"], found["iterations"], list(map(len, found["times"]))) == (3, 21, [7, 7, 7])
+    every = [time for times in found["times"] for time in times]
+    assert statistics(every) == pytest.approx(found["milliseconds"], abs=1e-4) and found["throughput"] > 0
+    Path("old.json").write_text(json.dumps(found | {"throughput": 1e12}))
+    assert main([*run, "--compare", "old.json", "--fail-if-slower", "5%"]) == FAILED
+    lines = capsys.readouterr().out.splitlines()
+    assert "runs:    21, by 3 clients at once, each after 3 to warm up" in lines
+    assert lines[-2].startswith("rate ") and "slower than old.json (1,000,000,000,000.0 runs a second)" in lines[-2]
+
+
+def test_clones_compute_what_their_model_does():
+    from argparse import Namespace
+
+    from mxc.cli.inputs import Given
+    from mxc.cli.runnable import open_model
+
+    options = Namespace(model="net-symbol.json", params=None, shape=[], dtype=[])
+    model = open_model(options, {"data": (2, 4)}, Given({}, {}), "random", needs_values=False)
+    clone = model.clone()
+    model.run()
+    (wanted,) = model.values()
+    clone.run()
+    assert (clone.values()[0] == wanted).all() and wanted.any()
+    model.set("data", mx.nd.zeros((2, 4)))
+    model.run()
+    clone.run()
+    assert (clone.values()[0] == wanted).all(), "its inputs are its own"
+    assert (model.values()[0] != wanted).any()
+
+
+def test_all_clients_are_served_at_the_same_time():
+    together = threading.Barrier(3)
+    found = measured([together.wait] * 3, 4, 1.0)  # none goes on alone
+    assert list(map(len, found.times)) == [4] * 3 and found.seconds > 0
+    assert found.throughput == 12 / found.seconds
+
+
+def test_an_error_of_a_client_ends_the_others():
+    runs = []
+
+    def endless() -> None:
+        runs.append(threading.current_thread())
+
+    def wrong() -> None:
+        while not runs:
+            pass
+        raise ValueError("of one client")
+
+    with pytest.raises(ValueError, match="of one client"):
+        measured([endless, wrong, endless], None, 1e6)
+    assert not any(thread.is_alive() for thread in runs)
+
+
 REFUSED = {
     "nothing to compare with": (USAGE, ["--fail-if-slower", "5%"], "--compare OLD.json"),
     "no file": (BAD_FILE, ["--compare", "nosuch.json"], "nosuch.json: cannot be read"),
     "another file": (BAD_FILE, ["--compare", "net-symbol.json"], "expected what `mxc bench --json` prints"),
     "other inputs": (USAGE, ["--compare", "wide.json"], "data float32 2x5; this is data float32 2x4"),
+    "other clients": (USAGE, ["--compare", "four.json"], "it has --clients 4; this is --clients 1"),
+    "clients without a throughput": (BAD_FILE, ["--compare", "slack.json"], "expected what `mxc bench --json` prints"),
     "no input": (USAGE, ["--input", "dat=ones"], "did you mean 'data'?"),
 }
 
@@ -69,13 +163,15 @@ REFUSED = {
 @pytest.mark.parametrize(("code", "arguments", "text"), REFUSED.values(), ids=REFUSED)
 def test_refusals(code: int, arguments: list[str], text: str, capsys: pytest.CaptureFixture[str]):
     Path("wide.json").write_text(json.dumps(report(inputs={"data": {"shape": [2, 5], "dtype": "float32"}})))
+    Path("four.json").write_text(json.dumps(report(clients=4, throughput=1.0)))
+    Path("slack.json").write_text(json.dumps(report(clients=4)))
     assert main([*BENCH, *arguments]) == code
     printed = capsys.readouterr()
     assert printed.out == "" and text in printed.err and len(printed.err.splitlines()) == 2
 
 
 @pytest.mark.parametrize("arguments", [["--seconds", "0"], ["--iterations", "5", "--seconds", "1"], ["--warm-up", "-1"],
-                                       ["--fail-if-slower", "much"]])
+                                       ["--clients", "0"], ["--fail-if-slower", "much"]])
 def test_usage(arguments: list[str], capsys: pytest.CaptureFixture[str]):
     with pytest.raises(SystemExit) as stop:
         main([*BENCH, *arguments])

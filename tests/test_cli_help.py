@@ -4,12 +4,15 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 import mxc as mx
 from mxc.cli.completion import commands
 from mxc.cli.main import COMMANDS, OK, main
+
+ROOT = Path(__file__).parents[1]
 
 
 @pytest.mark.parametrize("width", [60, 80, 140])
@@ -40,9 +43,18 @@ def test_version(option: str, capsys: pytest.CaptureFixture[str]):
     assert stop.value.code == OK and capsys.readouterr().out == f"mxc {mx.VERSION}\n"
 
 
+def test_the_folder_of_the_header(capsys: pytest.CaptureFixture[str]):
+    with pytest.raises(SystemExit) as stop:
+        main(["--include"])
+    folder = Path(capsys.readouterr().out.removesuffix("\n"))
+    assert not stop.value.code and (folder / "mxc.h").read_text() == (ROOT / "include" / "mxc.h").read_text()
+
+
 @pytest.mark.skipif(not shutil.which("bash"), reason="bash is not installed")
 @pytest.mark.parametrize(("words", "found"), [
-    (["ver"], ["verify"]), (["--ver"], ["--version"]), (["verify", "--w"], ["--worst", "--wrong"]),
+    (["ver"], ["verify"]), (["--ver"], ["--version"]), (["--inc"], ["--include"]), (["repo"], ["report"]),
+    (["bench", "--cl"], ["--clients"]), (["report", "--sec"], ["--seconds"]),
+    (["verify", "--w"], ["--worst", "--wrong"]),
     (["profile", "--by", ""], ["kernel", "layer"]), (["cache", "pr"], ["prune"]),
     (["run", "some"], ["some-symbol.json"]),
     (["run", "--params", "some"], ["some-symbol.json"]), (["--debug", "bench", "--comp"], ["--compare"])])

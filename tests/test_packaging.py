@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[1]
 FOLDERS = {"frontend": "mxc", "runtime": "mxc/runtime", "compiler": "mxc/compiler"}
 BESIDE = ("setup.py", "pyproject.toml", "MANIFEST.in", "README.md", "LICENSE", "ops.yaml")
 METADATA = ("METADATA", "RECORD", "WHEEL", "entry_points.txt", "top_level.txt", "licenses/LICENSE")
-DATA = {"mxc/compiler/ops.yaml", "mxc/py.typed"}
+DATA = {"mxc/compiler/ops.yaml", "mxc/include/mxc.h", "mxc/py.typed"}
 PROGRAM = """
 import mxc as mx
 executor = (mx.sym.exp(mx.sym.Variable("a")) + 1).simple_bind(mx.cpu(), a=(2, 3))
@@ -78,7 +78,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a copy of the sources in `source`, the wheel and the source distribution."""
     folder = tmp_path_factory.mktemp("packaging")
     source = folder / "source"
-    for name in FOLDERS:
+    for name in (*FOLDERS, "include"):
         shutil.copytree(ROOT / name, source / name, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
     for name in BESIDE:
         shutil.copy(ROOT / name, source / name)
@@ -97,6 +97,7 @@ def test_the_wheel_is_the_sources(built: Path):
     assert content(wheel) == modules | DATA | {f"{name}-{version}.dist-info/{m}" for m in METADATA}
     with zipfile.ZipFile(wheel) as archive:
         assert archive.read("mxc/compiler/ops.yaml") == (ROOT / "ops.yaml").read_bytes()
+        assert archive.read("mxc/include/mxc.h") == (ROOT / "include" / "mxc.h").read_bytes()
 
 
 def test_the_source_distribution_gives_the_same_wheel(built: Path):
@@ -104,6 +105,7 @@ def test_the_source_distribution_gives_the_same_wheel(built: Path):
         archive.extractall(built / "unpacked", filter="data")
     (unpacked,) = (built / "unpacked").iterdir()
     assert (unpacked / "compiler" / "ops.yaml").read_bytes() == (unpacked / "ops.yaml").read_bytes()
+    assert (unpacked / "frontend/include/mxc.h").read_bytes() == (unpacked / "include/mxc.h").read_bytes()
     assert not (unpacked / "tests").exists()  # they need data that is in the repository alone
     again = built / "again"
     again.mkdir()

@@ -76,7 +76,7 @@ def bash(found: list[Command]) -> str:
             elif option.takes:
                 lines.append(f"        {'|'.join(f'{command.name}:{name}' for name in option.names)}) ;;")
     names = " ".join(each.name for each in found)
-    lines.append(f"        :*) words={_quoted(f'{names} --help --version --debug')} files= ;;")
+    lines.append(f"        :*) words={_quoted(f'{names} --help --version --include --debug')} files= ;;")
     for command in found:
         words = [*command.words, *(name for option in command.options for name in option.names)]
         lines.append(f"        {command.name}:*) words={_quoted(' '.join(words))} ;;")

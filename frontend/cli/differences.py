@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mxc.cli.tables import print_table, print_text
+from mxc.cli.tables import Table, print_table, print_text
 from mxc.compiler.system import env
 
 if TYPE_CHECKING:
@@ -116,16 +116,29 @@ def as_data(each: Difference) -> dict[str, Any]:
         "verdict": each.verdict, "right": each.right}
 
 
-def print_differences(what: str, found: Sequence[Difference]) -> None:
-    """A table of differences, and below it what else there is to say of them. what: they are of."""
+def table_of(what: str, found: Sequence[Difference]) -> Table:
+    """A table of differences. what: they are of."""
     operators = any(each.operator for each in found)
     columns = (what, *(["operator"] * operators), "max abs", "max rel", "tolerance", "")
-    print_table(columns, [(each.name, *([each.operator] * operators), f"{each.max_abs:.2e}", f"{each.max_rel:.2e}",
-                           f"{each.tolerance:.0e}", each.verdict) for each in found],
-                right=range(len(columns) - 4, len(columns) - 1))
+    rows = [(each.name, *([each.operator] * operators), f"{each.max_abs:.2e}", f"{each.max_rel:.2e}",
+             f"{each.tolerance:.0e}", each.verdict) for each in found]
+    return Table(columns, rows, range(len(columns) - 4, len(columns) - 1))
+
+
+def notes_of(found: Sequence[Difference]) -> list[str]:
+    """What else there is to say of differences."""
+    notes = []
     for each in found:
         if each.about:
-            print_text(f"note: {each.name}: {each.about}")
+            notes.append(f"{each.name}: {each.about}")
         if each.nan:
             nothing = ", so nothing was compared" if each.nan == each.values else ""
-            print_text(f"note: {each.name}: {each.nan} of {each.values} values are NaN in both{nothing}")
+            notes.append(f"{each.name}: {each.nan} of {each.values} values are NaN in both{nothing}")
+    return notes
+
+
+def print_differences(what: str, found: Sequence[Difference]) -> None:
+    """A table of differences, and below it what else there is to say of them. what: they are of."""
+    print_table(*table_of(what, found))
+    for note in notes_of(found):
+        print_text(f"note: {note}")

@@ -188,12 +188,19 @@ def names_of(compiled: Any) -> list[str]:
 
 def draw_memory(compiled: Any, options: argparse.Namespace) -> dict[str, Any]:
     """Write the picture of the memory plan; what it shows. Raises FileAccessError when it cannot be written."""
-    from mxc.visualization.memory import boxes, memory_svg, run_steps
+    from mxc.visualization.memory import memory_svg
 
-    plan, names = compiled.plan, names_of(compiled)
     title = title_of(options, "training step" if options.train else "inference")
-    write_text(options.memory, memory_svg(plan, names, compiled.names, title))
-    return {"file": options.memory, "steps": len(run_steps(plan)), "buffers": len(boxes(plan, names)),
+    write_text(options.memory, memory_svg(compiled.plan, names_of(compiled), compiled.names, title))
+    return {"file": options.memory} | memory_facts(compiled)
+
+
+def memory_facts(compiled: Any) -> dict[str, int]:
+    """What a memory plan has: steps, buffers, bytes."""
+    from mxc.visualization.memory import boxes, run_steps
+
+    plan = compiled.plan
+    return {"steps": len(run_steps(plan)), "buffers": len(boxes(plan, names_of(compiled))),
             "arena_bytes": plan.arena_bytes, "live_bytes": plan.live_bytes, "unplanned_bytes": plan.unplanned_bytes}
 
 

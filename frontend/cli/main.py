@@ -14,6 +14,7 @@ import sys
 import traceback
 import warnings
 from pathlib import Path
+from typing import NoReturn
 
 import mxc
 from mxc.cli.help import Help
@@ -29,6 +30,7 @@ COMMANDS = {  # name, which is also its module's, and what it does
     "verify": "compare a compiled model with the reference interpreter",
     "reduce": "find the smallest part of a model that still fails, and write it as files",
     "inspect": "show a model's layers, graph, fusion groups, plan or memory",
+    "report": "write a page on a model: layers, graph, memory, profile, verification, benchmark",
     "convert": "convert models from and to ONNX, and parameters to other kinds of files",
     "cache": "list, explain, check, prune or clear the kernels that are kept",
     "doctor": "tell what works on this machine, what is missing, and what to do",
@@ -50,11 +52,20 @@ MORE_MEMORY = "give smaller shapes, or run it where there is more memory"
 DEBUG = "on an error, show the whole traceback"
 
 
+class Include(argparse.Action):
+    """The option --include."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
+        print(Path(mxc.__path__[0]) / "include")
+        parser.exit()
+
+
 def parser(arguments: list[str]) -> argparse.ArgumentParser:
     """The command line. Only the command that `arguments` name has its options: other modules are not imported."""
     top = argparse.ArgumentParser(prog="mxc", description=DESCRIPTION, epilog=CODES, formatter_class=Help)
     version = f"mxc {mxc.VERSION}"
     top.add_argument("-V", "--version", action="version", version=version, help="print mxc's version and exit")
+    top.add_argument("--include", action=Include, nargs=0, help="print where mxc.h is, for programs in C, and exit")
     top.add_argument("--debug", action="store_true", help=DEBUG)
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     chosen = command_in(arguments)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import mxc
 from mxc.cli.model import Shape, is_known, listed, parameter_file
-from mxc.cli.tables import print_facts, print_table
+from mxc.cli.tables import Table, print_facts, print_table
 from mxc.cli.unbound import described
 from mxc.compiler.error import MXNetError, UnsupportedError
 from mxc.compiler.graph import json_ir
@@ -158,18 +158,12 @@ def of_artifact(path: str) -> dict[str, Any]:
             "plans": plans}
 
 
-def show_symbol(about: dict[str, Any]) -> None:
-    """Print what `of_symbol` gives, for people."""
-    from mxc.visualization.table import shape_text
-
+def facts_of_symbol(about: dict[str, Any]) -> dict[str, str]:
+    """What `of_symbol` gives of the model as a whole, in words; of one with something unknown the operators alone."""
     operators = ", ".join(f"{name} {count}" for name, count in about["operators"].items())
     facts = {"model": about["model"], "operators": f"{sum(about['operators'].values())}: {operators}"}
     if about["unsupported"]:
-        print_facts(facts)
-        print("unsupported:")
-        for line in about["unsupported"]:
-            print(f"  {line}")
-        return
+        return facts
     for what in ("parameters", "auxiliary_states"):
         sizes = about[what]
         count = "?" if sizes["elements"] is None else f"{sizes['elements']:,}"
@@ -178,21 +172,38 @@ def show_symbol(about: dict[str, Any]) -> None:
     facts["values"] = "no file of parameters" if file is None else f"{file['file']}, {file['bytes'] / 1e6:,.1f} MB"
     if about["without_values"]:
         facts["values"] += f"; none for {listed(about['without_values'])}"
-    print_facts(facts | {"unsupported": "nothing"})
+    return facts | {"unsupported": "nothing"}
+
+
+def ends_of(about: dict[str, Any]) -> Table:
+    """A table of a symbol's inputs and outputs."""
+    from mxc.visualization.table import shape_text
+
+    inputs = [("input", each["name"], each["dtype"], shape_text(each["shape"]), "guessed" * each["guessed"])
+              for each in about["inputs"]]
+    outputs = [("output", each["name"], "", shape_text(each["shape"]), "") for each in about["outputs"]]
+    return Table(("", "name", "dtype", "shape", ""), inputs + outputs)
+
+
+def show_symbol(about: dict[str, Any]) -> None:
+    """Print what `of_symbol` gives, for people."""
+    print_facts(facts_of_symbol(about))
+    if about["unsupported"]:
+        print("unsupported:")
+        for line in about["unsupported"]:
+            print(f"  {line}")
+        return
     print()
-    print_table(("", "name", "dtype", "shape", ""),
-                [("input", each["name"], each["dtype"], shape_text(each["shape"]), "guessed" * each["guessed"])
-                 for each in about["inputs"]] +
-                [("output", each["name"], "", shape_text(each["shape"]), "") for each in about["outputs"]])
+    print_table(*ends_of(about))
     given = [each for each in about["inputs"] if each["guessed"] or each["shape"] is None]
     words = " ".join(f"--shape {each['name']}={','.join(map(str, each['shape'] or ('D', '...')))}" for each in given)
     print(f"\n  mxc inspect {about['model']} {words}".rstrip())
 
 
-def show_artifact(about: dict[str, Any]) -> None:
-    """Print what `of_artifact` gives, for people."""
+def facts_of_artifact(about: dict[str, Any]) -> dict[str, str]:
+    """What `of_artifact` gives of the file as a whole, in words."""
     parameters = about["parameters"]
-    print_facts({
+    return {
         "model": f"{about['model']}, {about['bytes'] / 1e6:,.2f} MB", "made by": f"mxc {about['mxc']}",
         "made for": ", ".join(filter(None, (about["system"], about["cpu"], about["settings"]))),
         "CPU level": about["cpu_level"] or "none",
@@ -201,12 +212,21 @@ def show_artifact(about: dict[str, Any]) -> None:
         "inputs": ", ".join(f"{each['name']} {each['dtype']}{' (optional)' * each['optional']}"
                             for each in about["inputs"]),
         "outputs": ", ".join(f"{each['name']} {each['dtype']}" for each in about["outputs"]),
-        "sections": ", ".join(f"{name} {size:,}" for name, size in about["sections"].items())})
+        "sections": ", ".join(f"{name} {size:,}" for name, size in about["sections"].items())}
+
+
+def plans_of(about: dict[str, Any]) -> Table:
+    """A table of an artifact's plans."""
+    return Table(("plan", "inputs", "outputs", "kernels", "arena bytes", "prepared bytes"), [
+        (plan["mode"], _shapes_text(plan["inputs"]), _shapes_text(plan["outputs"]), str(plan["kernels"]),
+         f"{plan['arena_bytes']:,}", f"{plan['prepared_bytes']:,}") for plan in about["plans"]], (3, 4, 5))
+
+
+def show_artifact(about: dict[str, Any]) -> None:
+    """Print what `of_artifact` gives, for people."""
+    print_facts(facts_of_artifact(about))
     print()
-    print_table(("plan", "inputs", "outputs", "kernels", "arena bytes", "prepared bytes"),
-                [(plan["mode"], _shapes_text(plan["inputs"]), _shapes_text(plan["outputs"]), str(plan["kernels"]),
-                  f"{plan['arena_bytes']:,}", f"{plan['prepared_bytes']:,}") for plan in about["plans"]],
-                right=(3, 4, 5))
+    print_table(*plans_of(about))
 
 
 def _shapes_text(shapes: Mapping[str, list[int]]) -> str:

@@ -8,12 +8,13 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from mxc.cli import machine
-from mxc.cli.bench import add_threads_argument, measure
+from mxc.cli.bench import add_threads_argument
+from mxc.cli.clients import measure
 from mxc.cli.inputs import add_input_arguments, read_inputs
 from mxc.cli.model import add_model_arguments, parse_shapes, positive, progress
 from mxc.cli.output_files import check_ending
-from mxc.cli.runnable import MADE_UP, open_bound
-from mxc.cli.tables import kernel_words, print_facts, print_json, print_table, print_text
+from mxc.cli.runnable import MADE_UP, Bound, open_bound
+from mxc.cli.tables import Table, kernel_words, print_facts, print_json, print_table, print_text
 from mxc.compiler.plan import layers_text
 from mxc.compiler.system import env
 
@@ -84,8 +85,6 @@ class Row:
 
 def run(options: argparse.Namespace) -> int:
     """Measure, print the table, write the trace."""
-    from mxc.runtime import machine_peaks, profiler
-
     check_ending("--trace", options.trace, ".json")
     if options.threads:
         env.set("MXC_NUM_THREADS", str(options.threads))
@@ -95,29 +94,38 @@ def run(options: argparse.Namespace) -> int:
     with traced(options.trace) as trace, progress(f"profiling {options.model}"):
         model = open_bound(options, shapes, given, "random", needs_values=False)
         model.run()
-        whole = min(measure(model.run, options.iterations, 0))
-        least: dict[int, Call] = {}  # by the step
-
-        def watch(step: Any, layers: list[str], moved: int, start: int, end: int) -> None:
-            known = least.get(id(step))
-            if known is None or end - start < known.nanoseconds:
-                least[id(step)] = Call(step, layers, moved, end - start)
-
-        first = machine_peaks.measure()
-        with trace, profiler.watching_kernels(watch):
-            measure(model.run, options.iterations, 0)
-        most = first.best(machine_peaks.measure())
-    rows = table(list(least.values()), model.executor.compiled().plan.buffers, options.by == LAYER)
-    total = sum(row.us for row in rows)
-    report = {"model": options.model, "parameters": model.parameters, "machine": facts,
-              "limits": {"gflops": round(most.gflops, 2), "gbytes": round(most.gbytes, 2), "threads": most.threads},
-              "run_us": round(whole * 1e3, 2), "kernels_us": round(total, 2),
-              "kernels": [as_data(row, total, most) for row in rows], "advice": machine.advice(facts)}
+        report = measured(options.model, model, facts, options.iterations, options.by == LAYER, trace)
     if options.json:
         print_json(report)
     else:
         show(report, options)
     return 0
+
+
+def measured(path: str, model: Bound, facts: dict[str, Any], iterations: int, by_layer: bool = False,
+             trace: AbstractContextManager[object] | None = None) -> dict[str, Any]:
+    """The times of a model's kernels, as plain data. path: of the model. facts: of the machine. by_layer: a row for
+    each launch. trace: is around the runs of which each kernel is measured."""
+    from mxc.runtime import machine_peaks, profiler
+
+    whole = min(measure(model.run, iterations, 0))
+    least: dict[int, Call] = {}  # by the step
+
+    def watch(step: Any, layers: list[str], moved: int, start: int, end: int) -> None:
+        known = least.get(id(step))
+        if known is None or end - start < known.nanoseconds:
+            least[id(step)] = Call(step, layers, moved, end - start)
+
+    first = machine_peaks.measure()
+    with trace or nullcontext(), profiler.watching_kernels(watch):
+        measure(model.run, iterations, 0)
+    most = first.best(machine_peaks.measure())
+    rows = table(list(least.values()), model.executor.compiled().plan.buffers, by_layer)
+    total = sum(row.us for row in rows)
+    return {"model": path, "parameters": model.parameters, "machine": facts,
+            "limits": {"gflops": round(most.gflops, 2), "gbytes": round(most.gbytes, 2), "threads": most.threads},
+            "run_us": round(whole * 1e3, 2), "kernels_us": round(total, 2),
+            "kernels": [as_data(row, total, most) for row in rows], "advice": machine.advice(facts)}
 
 
 @contextmanager
@@ -171,17 +179,15 @@ def as_data(row: Row, total: float, most: Any) -> dict[str, Any]:
             "of_multiply_adds": round(row.gflops / most.gflops, 4), "of_copying": round(row.gbytes / most.gbytes, 4)}
 
 
-def show(report: dict[str, Any], options: argparse.Namespace) -> None:
-    """Print the report for people."""
+def facts_of(report: dict[str, Any]) -> dict[str, str]:
+    """What a report says of the run as a whole."""
     limits = report["limits"]
-    note = " (made-up parameters)" if report["parameters"] == MADE_UP else ""
-    print_facts({"model": report["model"] + note, "machine": machine.text(report["machine"]),
-                 "limits": f"{limits['gflops']:,.1f} GFLOP/s of multiply-adds, {limits['gbytes']:,.1f} GB/s of copying",
-                 "a run": f"{report['run_us'] / 1e3:,.3f} ms; its kernels one by one "
-                          f"{report['kernels_us'] / 1e3:,.3f} ms"})
-    print()
-    rows = report["kernels"][:options.top]
-    by_layer = options.by == LAYER
+    return {"limits": f"{limits['gflops']:,.1f} GFLOP/s of multiply-adds, {limits['gbytes']:,.1f} GB/s of copying",
+            "a run": f"{report['run_us'] / 1e3:,.3f} ms; its kernels one by one {report['kernels_us'] / 1e3:,.3f} ms"}
+
+
+def table_of(rows: list[dict[str, Any]], by_layer: bool = False) -> Table:
+    """A table of kernels."""
     columns = {"layer" if by_layer else "kernel": layers_of if by_layer else named, "makes": shape_of,
                "calls": lambda row: str(row["calls"]), "us": lambda row: f"{row['us']:,.1f}",
                "share": lambda row: f"{row['share'] * 100:.1f} %",
@@ -190,8 +196,17 @@ def show(report: dict[str, Any], options: argparse.Namespace) -> None:
                "kernel" if by_layer else "layers": named if by_layer else layers_of}
     if by_layer:
         del columns["calls"]
-    print_table(tuple(columns), [[text(row) for text in columns.values()] for row in rows],
-                right=[i for i, name in enumerate(columns) if name in ("calls", "us", "share", "GFLOP/s", "GB/s")])
+    return Table(tuple(columns), [[text(row) for text in columns.values()] for row in rows],
+                 [i for i, name in enumerate(columns) if name in ("calls", "us", "share", "GFLOP/s", "GB/s")])
+
+
+def show(report: dict[str, Any], options: argparse.Namespace) -> None:
+    """Print the report for people."""
+    note = " (made-up parameters)" if report["parameters"] == MADE_UP else ""
+    print_facts({"model": report["model"] + note, "machine": machine.text(report["machine"])} | facts_of(report))
+    print()
+    rows = report["kernels"][:options.top]
+    print_table(*table_of(rows, options.by == LAYER))
     if len(rows) < len(report["kernels"]):
         print(f"and {len(report['kernels']) - len(rows)} more")
     for line in report["advice"]:

@@ -31,6 +31,22 @@ class Bound:
         self.executor, self.inputs, self.outputs, self.parameters = executor, inputs, outputs, parameters
         self.symbol = executor._symbol
 
+    def clone(self) -> Bound:
+        """A model that can run at the same time, on the same parameters, with inputs of the same values that are its
+        own."""
+        from mxc.symbol.binding import bind  # takes inputs of any name, as Symbol's methods do not
+
+        old = self.executor
+        args = {name: array.copy() if name in self.inputs else array for name, array in old.arg_dict.items()}
+        executor = bind(self.symbol, old._ctx, args, None, "null", old.aux_dict, None, None)
+        executor._core.compiler = old._core.compiler
+        return Bound(executor, self.inputs, self.outputs, self.parameters)
+
+    def kernels(self) -> list[str]:
+        """The keys of the kernels that a run has."""
+        core = self.executor._core
+        return [] if core.is_empty else core.compiled().plan.kernels
+
     def set(self, name: str, array: np.ndarray) -> None:
         """Give an input its values."""
         self.executor.arg_dict[name][:] = array
@@ -53,6 +69,21 @@ class Stored:
         self.outputs = list(predictor.output_names)
         self._given: dict[str, np.ndarray] = {}
         self._results: dict[str, np.ndarray] = {}
+
+    def clone(self) -> Stored:
+        """A model that can run at the same time, with inputs of the same values."""
+        other = Stored(self.predictor.clone(), self.inputs, self.parameters)
+        other._given = dict(self._given)
+        return other
+
+    def kernels(self) -> list[str]:
+        """The keys of the kernels that a run has."""
+        from mxc.runtime.artifact import INFERENCE
+
+        stored = self.predictor._find(INFERENCE, {name: shape for name, (shape, _) in self.inputs.items()})
+        executor = self.predictor._executors.get(stored.section)  # where the file's code cannot be used here
+        plan = self.predictor._artifact.plan(stored) if executor is None else executor.compiled().plan
+        return list(plan.kernels)
 
     def set(self, name: str, array: np.ndarray) -> None:
         """Give an input its values."""

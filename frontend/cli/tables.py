@@ -7,9 +7,18 @@ import re
 import shutil
 import sys
 from collections.abc import Collection, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 NARROWEST = 16  # letters: a column of words is not folded to less; a table that would need that is printed row by row
+
+
+class Table(NamedTuple):
+    """columns: their names. rows: the words in them. right: positions of columns that end at the right, as numbers
+    do."""
+
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    right: Collection[int] = ()
 
 
 def kernel_words(operators: str) -> str:

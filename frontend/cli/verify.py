@@ -3,13 +3,13 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mxc.cli import expected as expected_file
 from mxc.cli.inputs import Given, Shape, add_input_arguments, read_inputs
 from mxc.cli.model import UsageError, add_model_arguments, checked, is_number, parse_shapes, positive, progress
 from mxc.cli.output_files import check_ending, check_place
-from mxc.cli.runnable import MADE_UP, open_bound
+from mxc.cli.runnable import MADE_UP, Bound, open_bound
 from mxc.cli.tables import print_json
 
 if TYPE_CHECKING:
@@ -63,9 +63,6 @@ def tolerance(text: str) -> float:
 
 def run(options: argparse.Namespace) -> int:
     """Compare, print; 1 when an output or a node is wrong."""
-    from mxc.cli.differences import ROUNDING, as_data, judged
-    from mxc.cli.reference import of_executor
-
     check_ending("--save-expected", options.save_expected, ".npz")
     check_place(options.save_expected)
     shapes = parse_shapes(options.shape)
@@ -77,39 +74,69 @@ def run(options: argparse.Namespace) -> int:
         model = open_bound(options, shapes, given, "random", needs_values=False)
         model.run()
         values = model.values()
-    wanted = [None] * len(values) if recorded is None else recorded.of(model.outputs)
+    wanted = None if recorded is None else recorded.of(model.outputs)
     with progress(f"comparing {options.model} with the reference interpreter"):
-        reference = of_executor(model.executor)
-        outputs = [judged(name, "", value, reference, entry, options.tolerance, other)
-                   for name, value, entry, other in zip(model.outputs, values, reference.graph.outputs, wanted,
-                                                        strict=True)]
-    wrong = [each for each in outputs if not each.right]
-    nodes: list[Difference] = []
-    first, found = "", None
-    if options.nodes or options.worst or options.wrong or any(each.verdict == ROUNDING for each in outputs):
-        from mxc.cli.search import Search
-
-        with progress(f"comparing the operators of {options.model}"):
-            search = Search(model.executor, model.symbol, reference, options.tolerance)
-            nodes = search.nodes()
-            first = next((each.name for each in nodes if not each.right), "")
-            last = first_by_reference(search, values) if wrong and not first else None
-            if last is not None:
-                found = search.smallest(last)
-                first = found.name
-    right = not wrong and not first
-    if right and options.save_expected is not None:
+        found = compared(model, options.tolerance, wanted, options.nodes or options.worst or options.wrong)
+    if found.right and options.save_expected is not None:
         expected_file.write(options.save_expected, {name: model.executor.arg_dict[name].asnumpy()
                                                     for name in model.inputs}, dict(zip(model.outputs, values,
                                                                                         strict=True)))
-    report = {"model": options.model, "parameters": model.parameters, "expected": options.expected,
-              "outputs": [as_data(each) for each in outputs], "nodes": [as_data(each) for each in nodes],
-              "first_wrong": first or None, "layers_of_its_kernel": found.layers if found else None, "right": right}
     if options.json:
-        print_json(report)
+        print_json(found.data(options.model, model.parameters, options.expected))
     else:
-        show(options, model, outputs, nodes, first, found)
-    return 0 if right else 1
+        show(options, model, found)
+    return 0 if found.right else 1
+
+
+class Comparison(NamedTuple):
+    """How a model's outputs, and where they were looked at those of its operators, stand to what was expected.
+
+    first: the first operator's output that is wrong; "" for none. part: what is said of it where it is right alone.
+    """
+
+    outputs: list[Difference]
+    nodes: list[Difference]
+    first: str
+    part: Found | None
+
+    @property
+    def right(self) -> bool:
+        """Whether nothing is wrong."""
+        return not self.first and all(each.right for each in self.outputs)
+
+    def data(self, path: str, parameters: str, expected: str | None = None) -> dict[str, Any]:
+        """As plain data. path: of the model. parameters, expected: the files that these come from."""
+        from mxc.cli.differences import as_data
+
+        return {"model": path, "parameters": parameters, "expected": expected,
+                "outputs": [as_data(each) for each in self.outputs], "nodes": [as_data(each) for each in self.nodes],
+                "first_wrong": self.first or None, "layers_of_its_kernel": self.part.layers if self.part else None,
+                "right": self.right}
+
+
+def compared(model: Bound, allowed: float | None, wanted: Sequence[np.ndarray] | None, nodes: bool) -> Comparison:
+    """The outputs of a model that has run against the reference's, or against those that are wanted.
+
+    allowed: the tolerance; None: that of the dtypes. nodes: compare those of the operators too, which is also done
+    where an output is off by rounding.
+    """
+    from mxc.cli.differences import ROUNDING, judged
+    from mxc.cli.reference import of_executor
+    from mxc.cli.search import Search
+
+    values, reference = model.values(), of_executor(model.executor)
+    others: Sequence[np.ndarray | None] = [None] * len(values) if wanted is None else wanted
+    outputs = [judged(name, "", value, reference, entry, allowed, other) for name, value, entry, other in
+               zip(model.outputs, values, reference.graph.outputs, others, strict=True)]
+    if not nodes and all(each.verdict != ROUNDING for each in outputs):
+        return Comparison(outputs, [], "", None)
+    search = Search(model.executor, model.symbol, reference, allowed)
+    found = search.nodes()
+    first = next((each.name for each in found if not each.right), "")
+    wrong = any(not each.right for each in outputs)
+    last = first_by_reference(search, values) if wrong and not first else None
+    part = None if last is None else search.smallest(last)
+    return Comparison(outputs, found, first if part is None else part.name, part)
 
 
 def add_inputs(given: Given, shapes: dict[str, Shape], recorded: expected_file.Expected) -> None:
@@ -132,11 +159,11 @@ def first_by_reference(search: Search, values: Sequence[np.ndarray]) -> Entry | 
                  if not judged("", "", value, reference, entry, search.allowed).right), None)
 
 
-def show(options: argparse.Namespace, model: Any, outputs: Sequence[Difference], nodes: Sequence[Difference],
-         first: str, found: Found | None) -> None:
+def show(options: argparse.Namespace, model: Any, found: Comparison) -> None:
     """Print the comparison for people."""
     from mxc.cli.differences import print_differences
 
+    outputs, nodes, first, part = found
     if model.parameters == MADE_UP:
         print("parameters are made up")
     if nodes and (options.nodes or options.worst or options.wrong):
@@ -150,8 +177,8 @@ def show(options: argparse.Namespace, model: Any, outputs: Sequence[Difference],
             print(f"{len(nodes)} outputs of operators, {wrong} of them wrong")
         print()
     print_differences("output", outputs)
-    if found is not None:
-        print(f"first wrong: {first} (alone, with all that it reads fused; its kernel is of {found.layers})")
+    if part is not None:
+        print(f"first wrong: {first} (alone, with all that it reads fused; its kernel is of {part.layers})")
     elif first:
         print(f"first wrong: {first}")
     elif any(not each.right for each in outputs):
