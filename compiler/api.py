@@ -111,6 +111,20 @@ def compile_update(op: Operator, dtypes: Sequence[str], sizes: Sequence[int], ou
     return target.load({launch.key: kernel}).address(launch.key), kernel.values(), launch.units
 
 
+def compile_routine(routine: str, dtypes: Sequence[str], integers: Sequence[int], constants: Mapping[str, object],
+                    inputs: int) -> int:
+    """Compile a routine that no operator calls (kernel/compressed.py) for this machine's CPU; the address of its code.
+
+    dtypes: of its arrays, of which the first `inputs` are read. integers: any that it may be called with.
+    """
+    from mxc.compiler.kernel.ir import RoutineKernel
+
+    kernel = RoutineKernel(routine, routine, tuple(sorted(constants.items())), tuple(dtypes), tuple(integers), inputs)
+    target = kernel_target("cpu")
+    key = target.launch(kernel).key
+    return target.load({key: kernel}).address(key)
+
+
 def _print_summary(compiled: Compiled) -> None:
     if env.debug_level() >= 1:
         plan, library = compiled.plan, compiled.library

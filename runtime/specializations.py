@@ -5,6 +5,8 @@ from collections.abc import Hashable, Sequence
 
 from mxc.compiler.graph.graph import Node
 from mxc.compiler.ops.infer import infer_node
+from mxc.compiler.ops.sparse_form import makes_parts
+from mxc.compiler.ops.storage import DEFAULT
 from mxc.runtime import engine, random, tape
 from mxc.runtime.array import Array
 from mxc.runtime.context import Context, current_context
@@ -39,6 +41,10 @@ def apply(node: Node, inputs: Sequence[Array], is_train: bool | None = None) -> 
     """All outputs, hidden ones too, of a graph's node on the values of its inputs; names of operators play no part."""
     train = tape.state.training if is_train is None else is_train
     assert node.op is not None
+    if any([a.stype != DEFAULT for a in inputs]) or makes_parts(node.op, node.params, len(inputs)):
+        from mxc.runtime import sparse_invoke  # only now: most programs have no such arrays
+
+        return sparse_invoke.apply(node, inputs, train)
     special = special_of(node, tuple(a.shape for a in inputs), tuple(a.dtype for a in inputs), train)
     return run(special, inputs, None, None, hidden=True)
 

@@ -1,0 +1,44 @@
+"""Sparse forms of operators that read at indices: rows of a csr array, and of a row_sparse weight."""
+from __future__ import annotations
+
+import numpy as np
+
+from mxc.compiler.operators.storage.sparse import rows_at
+from mxc.compiler.ops.expr import as_dtype
+from mxc.compiler.ops.operator import Operator, Params
+from mxc.compiler.ops.sparse_form import Call, Form
+from mxc.compiler.ops.storage import CSR, DEFAULT, INDEX, ROW_SPARSE, Csr, Given, Rows
+
+Stypes = tuple[str, ...]
+
+
+def take(op: Operator, params: Params, stypes: Stypes) -> Form | None:
+    """Rows of a csr array."""
+    return Form((CSR,), _taken) if stypes == (CSR, DEFAULT) and params.axis == 0 and params.mode != "raise" else None
+
+
+def _taken(c: Call) -> list[Given]:
+    data, indices = c.inputs
+    assert isinstance(data, Csr) and isinstance(indices, np.ndarray)
+    numbers, count = as_dtype(indices, INDEX), data.shape[0]
+    return [rows_of(data, numbers % count if c.params.mode == "wrap" else np.clip(numbers, 0, count - 1))]
+
+
+def rows_of(data: Csr, rows: np.ndarray) -> Csr:
+    """These rows of a csr array, in this order."""
+    counts = (data.starts[1:] - data.starts[:-1])[rows]
+    starts = np.append(np.zeros(1, INDEX), np.cumsum(counts))
+    places = np.arange(starts[-1]) + np.repeat(data.starts[rows] - starts[:-1], counts)
+    return Csr(data.values[places], data.columns[places], starts, (len(rows), data.shape[1]))
+
+
+def embedding(op: Operator, params: Params, stypes: Stypes) -> Form | None:
+    """Rows of a row_sparse weight."""
+    return Form((DEFAULT,), _embedded) if stypes == (DEFAULT, ROW_SPARSE) else None
+
+
+def _embedded(c: Call) -> list[Given]:
+    data, weight = c.inputs
+    assert isinstance(data, np.ndarray) and isinstance(weight, Rows)
+    numbers = np.clip(as_dtype(data, INDEX).ravel(), 0, weight.shape[0] - 1)
+    return [rows_at(c, weight, numbers).reshape(c.shapes[0])]
