@@ -40,9 +40,10 @@ def _routine(name: str, dtypes: tuple[str, ...], constants: Constants, count: in
 
 
 def run(name: str, arrays: Sequence[np.ndarray], integers: Sequence[int], **constants: object) -> None:
-    """Run a routine on flat C-contiguous arrays: what it reads, then what it writes."""
-    dtypes = tuple([array.dtype.name for array in arrays])
-    table = _routine(name, dtypes, tuple(sorted(constants.items())), len(integers)).table(arrays, integers)
+    """Run a routine on arrays: what it reads, then what it writes, which is C-contiguous."""
+    flat = [np.ascontiguousarray(array) for array in arrays]
+    dtypes = tuple([array.dtype.name for array in flat])
+    table = _routine(name, dtypes, tuple(sorted(constants.items())), len(integers)).table(flat, integers)
     if table is not None:
         runner.run(table)
 

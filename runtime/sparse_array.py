@@ -23,18 +23,22 @@ from mxc.runtime.context import Context, cpu
 
 
 class Holder:
-    """The parts of an array, which others may take the place of. is_checked: whether they are such as work takes (see
-    `usable`); those that a program gives are checked when work needs them."""
+    """The parts of an array, which others may take the place of. parts: as they were made or given. ready: such as work
+    takes them (see `usable`); None: those that a program gave are checked when work needs them."""
 
-    __slots__ = ("is_checked", "parts")
+    __slots__ = ("parts", "ready")
 
     def __init__(self, parts: Parts, is_checked: bool):
-        self.parts, self.is_checked = parts, is_checked
+        self.parts, self.ready = parts, parts if is_checked else None
 
     def usable(self) -> Parts:
-        if not self.is_checked:
-            self.parts, self.is_checked = usable(self.parts), True
-        return self.parts
+        if self.ready is None:
+            self.ready = usable(self.parts)
+        return self.ready
+
+    def put(self, parts: Parts) -> None:
+        """Have other parts, which need no check."""
+        self.parts = self.ready = parts
 
 
 class SparseArray(Array):
@@ -132,7 +136,7 @@ class SparseArray(Array):
         if parts.values.dtype != self.dtype:  # type: ignore[union-attr]
             with np.errstate(all="ignore"):
                 parts = with_values(parts, parts.values.astype(self.dtype))  # type: ignore[union-attr, arg-type]
-        self.holder.parts, self.holder.is_checked = parts, True  # type: ignore[assignment]
+        self.holder.put(parts)  # type: ignore[arg-type]
 
     def fill(self, other: Array) -> None:
         values = other.given()
@@ -167,3 +171,13 @@ def zeros(stype: str, shape: Sequence[int], dtype: object, context: Context) -> 
     if stype == Array.stype:
         return Array.empty(shape, dtype, context, zeroed=True)
     return SparseArray.of_nothing(stype, shape, dtype, context)
+
+
+def of_given(given: Given, context: Context | None = None) -> Array:
+    """A new array of elements, or of parts that came from outside and nobody writes to any more."""
+    return Array.of(given, context=context) if isinstance(given, np.ndarray) else SparseArray.on(given, context, False)
+
+
+def snapshot(array: Array) -> Given:
+    """A copy of the elements, or the parts, after all pending writes are done."""
+    return array.parts() if isinstance(array, SparseArray) else array.numpy()

@@ -69,12 +69,6 @@ def invoke(op: Operator, params: Params, inputs: Sequence[Array], out: Sequence[
     return made if hidden else made[:op.num_visible(params)]
 
 
-def apply(node: Node, inputs: Sequence[Array], is_train: bool) -> list[Array]:
-    """All outputs of a graph's node."""
-    assert node.op is not None
-    return invoke(node.op, node.params, inputs, None, is_train, hidden=True)
-
-
 def _by_parts(op: Operator, params: Params, inputs: Sequence[Array], form: Form) -> list[Array]:
     shapes, dtypes = infer_node(Node(op, "", None, params), [a.shape for a in inputs], [a.dtype for a in inputs])
     where = inputs[0].context.computing

@@ -5,8 +5,6 @@ from collections.abc import Hashable, Sequence
 
 from mxc.compiler.graph.graph import Node
 from mxc.compiler.ops.infer import infer_node
-from mxc.compiler.ops.sparse_form import makes_parts
-from mxc.compiler.ops.storage import DEFAULT
 from mxc.runtime import engine, random, tape
 from mxc.runtime.array import Array
 from mxc.runtime.context import Context, current_context
@@ -35,18 +33,6 @@ def forget(name: str) -> None:
 def made(node: Node, shapes: Sequence[tuple[int, ...]], dtypes: Sequence[str], is_train: bool) -> Specialization:
     """A new specialization of a node's operator. Raises MXNetError when the inputs do not fit it."""
     return Specialization(node, shapes, dtypes, *infer_node(node, shapes, dtypes), is_train)
-
-
-def apply(node: Node, inputs: Sequence[Array], is_train: bool | None = None) -> list[Array]:
-    """All outputs, hidden ones too, of a graph's node on the values of its inputs; names of operators play no part."""
-    train = tape.state.training if is_train is None else is_train
-    assert node.op is not None
-    if any([a.stype != DEFAULT for a in inputs]) or makes_parts(node.op, node.params, len(inputs)):
-        from mxc.runtime import sparse_invoke  # only now: most programs have no such arrays
-
-        return sparse_invoke.apply(node, inputs, train)
-    special = special_of(node, tuple(a.shape for a in inputs), tuple(a.dtype for a in inputs), train)
-    return run(special, inputs, None, None, hidden=True)
 
 
 def special_of(node: Node, shapes: tuple[tuple[int, ...], ...], dtypes: tuple[str, ...],

@@ -5,6 +5,7 @@ A rule of the role "sparse", `def NAME(op, params, stypes)`, says what comes out
 """
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
@@ -32,7 +33,7 @@ class Call(Protocol):
     threads: int
 
     def run(self, routine: str, arrays: Sequence[np.ndarray], integers: Sequence[int], **constants: object) -> None:
-        """Run a routine of kernel/compressed.py on flat C-contiguous arrays."""
+        """Run a routine of kernel/compressed.py on arrays; those that it writes are C-contiguous."""
 
     def empty(self, shape: Shape, dtype: str) -> np.ndarray:
         """A new array; anything is in it."""
@@ -70,6 +71,7 @@ def form_of(op: Operator, params: Params, stypes: tuple[str, ...]) -> Form:
     return found or Form((DEFAULT,) * op.num_outputs(params))
 
 
+@functools.lru_cache(maxsize=4096)
 def makes_parts(op: Operator, params: Params, inputs: int) -> bool:
     """Whether an operator makes of so many dense arrays one that is kept in parts."""
     return "sparse" in op.rules and form_of(op, params, (DEFAULT,) * inputs).outs[0] != DEFAULT

@@ -174,4 +174,4 @@ def stored(given: Given, stype: str) -> Given:
         rows = np.flatnonzero(np.any(array != 0, axis=tuple(range(1, array.ndim))))
         return Rows(array[rows], rows, array.shape)
     rows, columns = np.nonzero(array)
-    return csr_of(array[rows, columns], rows, columns, array.shape)
+    return csr_of(array[rows, columns], rows, np.ascontiguousarray(columns), array.shape)

@@ -19,6 +19,7 @@ from mxc.runtime import invoke, tape
 from mxc.runtime.array import Array, dtype_name
 from mxc.runtime.context import Context
 from mxc.runtime.elsewhere import elsewhere
+from mxc.runtime.sparse_array import of_given
 from mxc.util import is_np_shape
 
 CODES = "_DTYPE_MX_TO_NP _DTYPE_NP_TO_MX _GRAD_REQ_MAP"  # private names that `import *` binds, also from mx.nd
@@ -120,7 +121,7 @@ class NDArray(Arithmetic, Differentiable, OperatorMethods, NumpyProtocols):
         Raises ModelFileError for other bytes."""
         from mxc.runtime import ndarray_file
 
-        self._array = Array.of(ndarray_file.parse_array(bytes(state["handle"]), "a pickled NDArray"))
+        self._array = of_given(ndarray_file.parse_array(bytes(state["handle"]), "a pickled NDArray"))
 
     # -- values
 
