@@ -10,7 +10,7 @@ from mxc.compiler.graph.graph import Node
 from mxc.compiler.ops.infer import infer_node
 from mxc.compiler.ops.operator import Operator, Params
 from mxc.compiler.ops.sparse_form import Form, form_of
-from mxc.compiler.ops.storage import DEFAULT, Given
+from mxc.compiler.ops.storage import DEFAULT, Given, with_values
 from mxc.compiler.system import env
 from mxc.runtime import compressed, engine, runner, specializations, tape
 from mxc.runtime.array import LARGE, Array
@@ -79,12 +79,20 @@ def _by_parts(op: Operator, params: Params, inputs: Sequence[Array], form: Form)
     def work() -> None:
         given = [array.given() for array in inputs]
         call = _Call(op, params, given, shapes, dtypes, results[0])
+        read = [array if isinstance(array, np.ndarray) else array.values for array in given]
         for result, value in zip(results, quiet.run(compute, call), strict=True):
-            result.have(value)
+            result.have(_own(value, read))
 
     small = sum(a.size if a.stype == DEFAULT else 0 for a in (*inputs, *results)) < LARGE
     engine.push(work, [a.variable for a in inputs], [a.variable for a in results], op.name, small)
     return results
+
+
+def _own(value: Given, read: Sequence[np.ndarray]) -> Given:
+    """Parts whose values are no input's: an update of a weight changes them where they lie."""
+    if isinstance(value, np.ndarray) or not any(np.may_share_memory(value.values, array) for array in read):
+        return value
+    return with_values(value, value.values.copy())
 
 
 def _by_copies(op: Operator, params: Params, inputs: Sequence[Array], form: Form, is_train: bool,
