@@ -34,3 +34,8 @@ def kept_in_parts(graph: Graph, found: Sequence[tuple[str, ...]]) -> set[Node]:
     return {node for node in graph.nodes if node.op is not None and (
         {*found[graph.ids[node]]} != dense
         or any(found[graph.ids[entry.node]][entry.index] != DEFAULT for entry in node.inputs))}
+
+
+def is_dense(graph: Graph) -> bool:
+    """Whether every array of a graph is dense where its variables are."""
+    return not kept_in_parts(graph, infer_storage(graph, {}))
