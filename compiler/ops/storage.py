@@ -9,6 +9,7 @@ numbers are in range and ascend, each there once; `usable` sees to that where pa
 """
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -143,6 +144,25 @@ def csr_of(values: np.ndarray, rows: np.ndarray, columns: np.ndarray, shape: Sha
     starts = np.zeros(shape[0] + 1, INDEX)
     np.cumsum(np.bincount(rows, minlength=shape[0]), out=starts[1:])
     return Csr(values, columns, starts, shape)
+
+
+def csr_rows(parts: Csr, rows: slice | np.ndarray) -> Csr:
+    """Rows of a csr array: those from one to another (a slice without a step), or these, in this order."""
+    if isinstance(rows, slice):
+        starts = parts.starts[rows.start:rows.stop + 1]
+        inside = slice(starts[0], starts[-1])
+        return Csr(parts.values[inside], parts.columns[inside], starts - starts[0], (len(starts) - 1, parts.shape[1]))
+    counts = (parts.starts[1:] - parts.starts[:-1])[rows]
+    starts = np.append(np.zeros(1, INDEX), np.cumsum(counts))
+    places = np.arange(starts[-1]) + np.repeat(parts.starts[rows] - starts[:-1], counts)
+    return Csr(parts.values[places], parts.columns[places], starts, (len(rows), parts.shape[1]))
+
+
+def csr_joined(parts: Sequence[Csr]) -> Csr:
+    """Csr arrays of as many columns, one below the other."""
+    lengths = np.concatenate([[0], *(np.diff(one.starts) for one in parts)])
+    return Csr(np.concatenate([one.values for one in parts]), np.concatenate([one.columns for one in parts]),
+               np.cumsum(lengths), (len(lengths) - 1, parts[0].shape[1]))
 
 
 def dense(given: Given) -> np.ndarray:

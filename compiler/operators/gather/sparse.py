@@ -7,7 +7,7 @@ from mxc.compiler.operators.storage.sparse import rows_at
 from mxc.compiler.ops.expr import as_dtype
 from mxc.compiler.ops.operator import Operator, Params
 from mxc.compiler.ops.sparse_form import Call, Form
-from mxc.compiler.ops.storage import CSR, DEFAULT, INDEX, ROW_SPARSE, Csr, Given, Rows
+from mxc.compiler.ops.storage import CSR, DEFAULT, INDEX, ROW_SPARSE, Csr, Given, Rows, csr_rows
 
 Stypes = tuple[str, ...]
 
@@ -21,15 +21,7 @@ def _taken(c: Call) -> list[Given]:
     data, indices = c.inputs
     assert isinstance(data, Csr) and isinstance(indices, np.ndarray)
     numbers, count = as_dtype(indices, INDEX), data.shape[0]
-    return [rows_of(data, numbers % count if c.params.mode == "wrap" else np.clip(numbers, 0, count - 1))]
-
-
-def rows_of(data: Csr, rows: np.ndarray) -> Csr:
-    """These rows of a csr array, in this order."""
-    counts = (data.starts[1:] - data.starts[:-1])[rows]
-    starts = np.append(np.zeros(1, INDEX), np.cumsum(counts))
-    places = np.arange(starts[-1]) + np.repeat(data.starts[rows] - starts[:-1], counts)
-    return Csr(data.values[places], data.columns[places], starts, (len(rows), data.shape[1]))
+    return [csr_rows(data, numbers % count if c.params.mode == "wrap" else np.clip(numbers, 0, count - 1))]
 
 
 def embedding(op: Operator, params: Params, stypes: Stypes) -> Form | None:

@@ -1,11 +1,9 @@
 """Sparse forms of operators that cut and join: boxes of csr arrays, and csr arrays one below the other."""
 from __future__ import annotations
 
-import numpy as np
-
 from mxc.compiler.ops.operator import Operator, Params
 from mxc.compiler.ops.sparse_form import Call, Form
-from mxc.compiler.ops.storage import CSR, Csr, Given, csr_of
+from mxc.compiler.ops.storage import CSR, Csr, Given, csr_joined, csr_of, csr_rows
 
 Stypes = tuple[str, ...]
 
@@ -20,14 +18,12 @@ def _cut(c: Call) -> list[Given]:
     assert isinstance(data, Csr)
     top, left = (slice(first, None).indices(extent)[0]
                  for first, extent in zip([*begin, None][:2], data.shape, strict=True))
-    starts = data.starts[top:top + rows + 1]
-    inside = slice(starts[0], starts[-1])
-    values, found = data.values[inside], data.columns[inside] - left
+    inside = csr_rows(data, slice(top, top + rows))
     if columns == data.shape[1]:
-        return [Csr(values.copy(), found, starts - starts[0], (rows, columns))]
+        return [inside]
+    found = inside.columns - left
     kept = (found >= 0) & (found < columns)
-    numbers = np.repeat(np.arange(rows), np.diff(starts))
-    return [csr_of(values[kept], numbers[kept], found[kept], (rows, columns))]
+    return [csr_of(inside.values[kept], inside.rows()[kept], found[kept], (rows, columns))]
 
 
 def concat(op: Operator, params: Params, stypes: Stypes) -> Form | None:
@@ -36,7 +32,4 @@ def concat(op: Operator, params: Params, stypes: Stypes) -> Form | None:
 
 
 def _joined(c: Call) -> list[Given]:
-    given = [parts for parts in c.inputs if isinstance(parts, Csr)]
-    lengths = np.concatenate([[0], *(np.diff(parts.starts) for parts in given)])
-    return [Csr(np.concatenate([parts.values for parts in given]), np.concatenate([parts.columns for parts in given]),
-                np.cumsum(lengths), (c.shapes[0][0], c.shapes[0][1]))]
+    return [csr_joined([parts for parts in c.inputs if isinstance(parts, Csr)])]
