@@ -108,7 +108,8 @@ def compile_update(op: Operator, dtypes: Sequence[str], sizes: Sequence[int], ou
     return _loaded(update_kernel(op, dtypes, sizes, out))
 
 
-def compile_rows_update(op: Operator, dtypes: Sequence[str], count: int, inner: int) -> tuple[int, tuple[int, ...], int]:
+def compile_rows_update(op: Operator, dtypes: Sequence[str], count: int, inner: int,
+                        ) -> tuple[int, tuple[int, ...], int]:
     """As `compile_update`, of `count` rows of `inner` elements (see `rows_update_kernel`)."""
     from mxc.compiler.kernel.updates import rows_update_kernel
 

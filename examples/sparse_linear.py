@@ -25,7 +25,7 @@ def write(path: str, seed: int) -> None:
             # few features are frequent, as words are
             columns = np.unique((FEATURES ** draw.uniform(0, 1, PER_ROW)).astype(int) - 1)
             values = draw.uniform(0.5, 1.5, len(columns))
-            pairs = " ".join(f"{c}:{v:.4f}" for c, v in zip(columns, values))
+            pairs = " ".join(f"{c}:{v:.4f}" for c, v in zip(columns, values, strict=True))
             file.write(f"{int(weight[columns] @ values > 0)} {pairs}\n")
 
 

@@ -350,8 +350,8 @@ def _direct(program: _Program, nodes: list[Recorded], flowing: Sequence[Array], 
     read.update(array.variable for array in flowing)
     for kind, position, place in program.sought if known else ():
         target = known.get(nodes[position])  # type: ignore[call-overload]
-        if (kind == "grad" and target is not None and target.stype == DEFAULT and program.uses[place] == 1 and place[0] >= program.first
-                and target.variable not in read):
+        if (kind == "grad" and target is not None and target.stype == DEFAULT and program.uses[place] == 1
+                and place[0] >= program.first and target.variable not in read):
             found[place] = target
     return found
 

@@ -1,4 +1,4 @@
-"""Running routines over compressed rows (compiler/kernel/compressed.py) on parts, in the middle of the engine's work."""
+"""Running routines over compressed rows (compiler/kernel/compressed.py) on parts, in the middle of other work."""
 from __future__ import annotations
 
 import functools

@@ -78,7 +78,7 @@ def invoke(name: str, inputs: Sequence[Array], params: Mapping[str, object], out
         return [result]
     if out is not None:
         _check_results(name, out, special.shapes[:special.visible])
-        if any([result.stype != DEFAULT for result in out]):
+        if any(result.stype != DEFAULT for result in out):
             from mxc.runtime import sparse_invoke
 
             return sparse_invoke.invoke(special.op, special.params, inputs, out, train, context=context)
@@ -102,7 +102,8 @@ def _resolve(name: str, params: tuple[tuple[str, object], ...], inputs: Sequence
              is_train: bool) -> Specialization:
     """The specialization of the operator on these inputs. Raises InPartsError where it makes an array that is kept in
     parts."""
-    node, shapes, dtypes = _node(name, params, len(inputs)), tuple(a.shape for a in inputs), tuple(a.dtype for a in inputs)
+    node = _node(name, params, len(inputs))
+    shapes, dtypes = tuple(a.shape for a in inputs), tuple(a.dtype for a in inputs)
     assert node.op is not None
     if makes_parts(node.op, node.params, len(inputs)):
         raise InPartsError(f"operator {name} makes an array that is kept in parts")

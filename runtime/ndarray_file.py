@@ -239,7 +239,8 @@ def format_array(array: Given) -> bytes:
         raise MXNetError(f"arrays of dtype {elements.dtype} cannot be saved; use one of {', '.join(_FLAGS)}")
     magic = V3 if semantics.np_shape or not shape else V2
     parts = [struct.pack("<Ii", magic, STORAGES.index(stype_of(array))), *([_shape(elements)] if indices else []),
-             struct.pack(f"<i{len(shape)}q", len(shape), *shape), struct.pack("<iii", 1, 0, _FLAGS[elements.dtype.name])]
+             struct.pack(f"<i{len(shape)}q", len(shape), *shape),
+             struct.pack("<iii", 1, 0, _FLAGS[elements.dtype.name])]
     parts += [struct.pack("<i", _FLAGS[numbers.dtype.name]) + _shape(numbers) for numbers in indices]
     return b"".join([*parts, *map(_bytes, (elements, *indices))])
 

@@ -18,5 +18,6 @@ def apply(node: Node, inputs: Sequence[Array], is_train: bool | None = None) -> 
         from mxc.runtime import sparse_invoke  # only now: most programs have no such arrays
 
         return sparse_invoke.invoke(node.op, node.params, inputs, None, train, hidden=True)
-    special = specializations.special_of(node, tuple([a.shape for a in inputs]), tuple([a.dtype for a in inputs]), train)
+    shapes, dtypes = tuple([a.shape for a in inputs]), tuple([a.dtype for a in inputs])
+    special = specializations.special_of(node, shapes, dtypes, train)
     return specializations.run(special, inputs, None, None, hidden=True)

@@ -27,7 +27,8 @@ class SegmentedOp:
         self.graph, self.inputs, self.name = graph, tuple(inputs), name
         self._steps: dict[Hashable, list[Step]] = {}
 
-    def __call__(self, arrays: Sequence[Array], is_train: bool | None = None, watch: Watch | None = None) -> list[Array]:
+    def __call__(self, arrays: Sequence[Array], is_train: bool | None = None,
+                 watch: Watch | None = None) -> list[Array]:
         """The outputs of the graph on `arrays`; recorded when the thread records.
 
         is_train: None for this thread's mode. watch: is told every operator's node with its inputs and outputs; all run

@@ -81,8 +81,8 @@ class SparseArray(Array):
     @property
     def memory(self) -> NoReturn:  # type: ignore[override]
         """Raises InPartsError: there is no dense memory."""
-        raise InPartsError(f"expected a dense array, got a {self.stype} array of shape {self.shape}: tostype('default') "
-                           "makes it dense")
+        raise InPartsError(f"expected a dense array, got a {self.stype} array of shape {self.shape}: "
+                           "tostype('default') makes it dense")
 
     @property
     def identity(self) -> object:

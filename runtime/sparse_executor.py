@@ -1,7 +1,7 @@
 """Executors of graphs in which arrays are kept in parts: arguments, gradients, or what operators make.
 
-A run is that of a `SegmentedOp`, recorded by a tape of the executor's own where gradients are wanted; backward takes them
-from that tape. What programs see is as of `GraphExecutor`: every run writes the same outputs.
+A run is that of a `SegmentedOp`, recorded by a tape of the executor's own where gradients are wanted; backward takes
+them from that tape. What programs see is as of `GraphExecutor`: every run writes the same outputs.
 """
 from __future__ import annotations
 
@@ -65,7 +65,9 @@ class SparseExecutor:
             if self.grad_req[name] not in tape.REQUESTS:
                 raise MXNetError(f"grad_req of argument {name!r} is {self.grad_req[name]!r}; expected "
                                  f"{', '.join(tape.REQUESTS)}")
-            if grad is not None and self.grad_req[name] != "null" and (grad.shape, grad.dtype) != (arg.shape, arg.dtype):
+            if self.grad_req[name] == "null" or grad is None:
+                continue
+            if (grad.shape, grad.dtype) != (arg.shape, arg.dtype):
                 raise MXNetError(f"the gradient array of argument {name!r} is {grad.dtype} {grad.shape}; it must be as "
                                  f"the argument: {arg.dtype} {arg.shape}")
 

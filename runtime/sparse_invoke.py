@@ -131,4 +131,5 @@ def _tell(op: Operator, stypes: tuple[str, ...], outs: tuple[str, ...]) -> None:
     _told.add((op.name, stypes))
     warnings.warn(f"operator {op.name} has no form for arrays of the storage types {', '.join(stypes)}: it is computed "
                   f"on dense copies, to {', '.join(outs)}. The result is right, but takes the time and memory of dense "
-                  "arrays; MXNET_STORAGE_FALLBACK_LOG_VERBOSE=0 ends this message", StorageFallbackWarning, stacklevel=4)
+                  "arrays; MXNET_STORAGE_FALLBACK_LOG_VERBOSE=0 ends this message", StorageFallbackWarning,
+                  stacklevel=4)

@@ -65,7 +65,8 @@ def csr_dot_vector(first, last, values, columns, starts, rhs, out, rows, block, 
             out[row] = (sum0 + sum1) + (sum2 + sum3)
 
 
-@routine(inputs=("values", "targets", "starts", "rhs"), outputs=("out",), units="parts * ((inner + width - 1) // width)")
+@routine(inputs=("values", "targets", "starts", "rhs"), outputs=("out",),
+         units="parts * ((inner + width - 1) // width)")
 def csr_transposed_dot(first, last, values, targets, starts, rhs, out, rows, results, inner, parts, width, *, real):
     """out[targets[j]] = sum of values[j] * rhs[row of j], in the order of j.
 

@@ -136,7 +136,9 @@ def stype_of(given: Given) -> str:
 
 def with_values(parts: Parts, values: np.ndarray) -> Parts:
     """Parts with other values in the same places."""
-    return type(parts)(values, *parts.indices[::-1], parts.shape)  # type: ignore[arg-type]
+    if isinstance(parts, Rows):
+        return Rows(values, parts.rows, parts.shape)
+    return Csr(values, parts.columns, parts.starts, parts.shape)
 
 
 def csr_of(values: np.ndarray, rows: np.ndarray, columns: np.ndarray, shape: Shape) -> Csr:

@@ -2,13 +2,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from mxc.compiler.graph.graph import Graph, Node
 from mxc.compiler.ops.sparse_form import form_of
 from mxc.compiler.ops.storage import DEFAULT
 
 
-def infer_storage(graph: Graph, stypes: Mapping[str, str], known: Mapping[Node, Sequence[str]] | None = None,
+def infer_storage(graph: Graph, stypes: Mapping[str, str], known: Mapping[Any, Sequence[str]] | None = None,
                   ) -> list[tuple[str, ...]]:
     """The storage types of every node's outputs, by node id.
 

@@ -309,7 +309,8 @@ class Parameter:
 
     def _rows(self, row_id: NDArray, ctx: Any) -> Any:
         if self._stype != "row_sparse":
-            raise MXNetError(f"parameter {self.name} is kept as {self._stype}: use data() in place of row_sparse_data()")
+            raise MXNetError(f"parameter {self.name} has the storage type {self._stype}: use data() in place of "
+                             "row_sparse_data()")
         found = self._check_and_get(self._data, ctx)
         self._require_trainer()._row_sparse_pull(self, found, row_id)
         return found

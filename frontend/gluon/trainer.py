@@ -85,8 +85,8 @@ class Trainer:
         on_store = self._on_store
         if self._has_sparse:  # the store has their rows
             if on_store is False:
-                raise ArgumentError("Cannot set update_on_kvstore=False when sparse weights are present: the kvstore has "
-                                    "the rows of row_sparse parameters")
+                raise ArgumentError("Cannot set update_on_kvstore=False when sparse weights are present: the kvstore "
+                                    "has the rows of row_sparse parameters")
             store, on_store = store or stores.create("device"), True
         elif on_store is None and any(param._grad_stype != "default" for param in self._params):
             on_store = False

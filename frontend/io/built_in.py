@@ -140,9 +140,9 @@ def LibSVMIter(*args: Any, **kwargs: Any) -> MXDataIter:
     """Batches of the rows of LibSVM files, LABEL INDEX:VALUE ..., as csr arrays of float32.
 
     data_libsvm, data_shape: the file, and how many numbers a row has. label_shape: how many labels stand before the
-    pairs, with commas between; with label_libsvm labels are the pairs of that file instead, a csr array too. batch_size. The last batch
-    is filled up with the first rows, and the next time begins behind them. num_parts, part_index: read one of so many
-    parts of the file. data_name, label_name: for the descriptions. Names may be URLs.
+    pairs, with commas between; with label_libsvm labels are the pairs of that file instead, a csr array too.
+    batch_size. The last batch is filled up with the first rows, and the next time begins behind them. num_parts,
+    part_index: read one of so many parts of the file. data_name, label_name: for the descriptions. Names may be URLs.
     Raises as CSVIter does.
     """
     options = Options("LibSVMIter", args, kwargs)

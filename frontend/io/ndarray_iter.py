@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mxc.compiler.error import ArgumentError, ArgumentTypeError, MXNetError
-from mxc.compiler.ops.storage import CSR, DEFAULT, ROW_SPARSE, Csr, csr_rows
+from mxc.compiler.ops.storage import DEFAULT, ROW_SPARSE, Csr, csr_rows
 from mxc.io.io import DataBatch, DataDesc, DataIter
 from mxc.ndarray import NDArray, array
 from mxc.ndarray.ndarray import wrapped

@@ -21,8 +21,8 @@ from mxc.runtime.array import Array, dtype_name
 from mxc.runtime.context import Context, current_context
 from mxc.runtime.sparse_array import SparseArray
 
-__all__ = ["BaseSparseNDArray", "CSRNDArray", "RowSparseNDArray", "_ndarray_cls", "add", "array", "csr_matrix", "divide",
-           "empty", "multiply", "row_sparse_array", "subtract", "zeros"]
+__all__ = ["BaseSparseNDArray", "CSRNDArray", "RowSparseNDArray", "_ndarray_cls", "add", "array", "csr_matrix",
+           "divide", "empty", "multiply", "row_sparse_array", "subtract", "zeros"]
 _, __dir__ = functions.namespace("sparse")
 
 
@@ -43,8 +43,8 @@ class BaseSparseNDArray(NDArray):
     @property
     def size(self) -> NoReturn:
         """Raises NotImplementedError, as in MXNet: it is not said whether elements that are not stored count."""
-        raise NotImplementedError("the size of an array that is kept in parts: take math.prod(x.shape) for all elements, "
-                                  "x.data.size for those that are stored")
+        raise NotImplementedError("the size of an array that is kept in parts: take math.prod(x.shape) for all "
+                                  "elements, x.data.size for those that are stored")
 
     def __repr__(self) -> str:
         return f"\n<{type(self).__name__} {'x'.join(map(str, self.shape))} @{self.context}>"
@@ -146,8 +146,8 @@ class BaseSparseNDArray(NDArray):
         if not isinstance(key, slice):
             raise ArgumentTypeError(f"{type(self).__name__} only supports [:] for assignment, got the key {key!r}")
         if key != slice(None):
-            raise ArgumentError(f"assignment to a part of a {type(self).__name__} is not supported, got the key {key!r}; "
-                                "there is x[:] = values")
+            raise ArgumentError(f"assignment to a part of a {type(self).__name__} is not supported, got the key "
+                                f"{key!r}; there is x[:] = values")
         if isinstance(value, np.ndarray):
             value = creation.array(value, self.context, self.dtype)
         if isinstance(value, NDArray):
@@ -373,7 +373,9 @@ def _of_places(data: Any, places: Any, shape: Sequence[int] | None, dtype: Any) 
     values, rows, columns = _values(data, dtype), _numbers(places[0]), _numbers(places[1])
     if not len(values) == len(rows) == len(columns):
         raise ArgumentError(f"csr_matrix: {len(values)} values for {len(rows)} rows and {len(columns)} columns")
-    extents = _matrix_shape((int(rows.max(initial=-1)) + 1, int(columns.max(initial=-1)) + 1) if shape is None else shape)
+    if shape is None:
+        shape = int(rows.max(initial=-1)) + 1, int(columns.max(initial=-1)) + 1
+    extents = _matrix_shape(shape)
     for what, numbers, limit in (("rows", rows, extents[0]), ("columns", columns, extents[1])):
         if len(numbers) and not (numbers.min() >= 0 and numbers.max() < limit):
             raise ArgumentError(f"csr_matrix: {what} run from {numbers.min()} to {numbers.max()}; expected 0 to "
@@ -395,7 +397,8 @@ def _numbers(source: Any) -> np.ndarray:
     """Numbers of rows or columns. Raises ValueError for what is no list of whole numbers."""
     given = np.asarray(source.asnumpy() if isinstance(source, NDArray) else source)
     if given.ndim != 1 or (given.size and given.dtype.kind not in "iuf"):
-        raise ArgumentError(f"indices are a list of whole numbers, got an array of {given.dtype} and shape {given.shape}")
+        raise ArgumentError(f"indices are a list of whole numbers, got an array of {given.dtype} of shape "
+                            f"{given.shape}")
     made = given.astype(INDEX)
     if given.dtype.kind == "f" and not np.array_equal(made, given):
         raise ArgumentError("indices are whole numbers, got some that are not")

@@ -1,7 +1,7 @@
 """Sparse forms of elementwise operators.
 
-Where f(0) is 0, f of the stored elements is all there is: of one array, of the places of both for a sum, of those of one
-for a product.
+Where f(0) is 0, f of the stored elements is all there is: of one array, of the places of both for a sum, of those of
+one for a product.
 """
 from __future__ import annotations
 
@@ -102,7 +102,8 @@ def _union(c: Call) -> list[Given]:
     keys = np.union1d(one, other)
     values = c.of(*(_at(found, parts.values, keys) for found, parts in ((one, lhs), (other, rhs))))
     kept = values != 0
-    return [csr_of(values[kept], *np.divmod(keys[kept], lhs.shape[1] or 1), lhs.shape)]
+    rows, columns = np.divmod(keys[kept], lhs.shape[1] or 1)
+    return [csr_of(values[kept], rows, columns, lhs.shape)]
 
 
 def _keys(parts: Csr) -> np.ndarray:

@@ -14,8 +14,8 @@ Stypes = tuple[str, ...]
 
 def _axis(params: Params) -> int | None:
     """The axis, where there is a single one that is counted from the front."""
-    axis = params.axis
-    axes = (axis,) if isinstance(axis, int) else axis or ()
+    axis: int | tuple[int, ...] | None = params.axis
+    axes: tuple[int, ...] = (axis,) if isinstance(axis, int) else axis or ()
     return axes[0] if len(axes) == 1 and axes[0] >= 0 and not params.get("exclude") else None
 
 
