@@ -20,7 +20,7 @@ from mxc.compiler.system import env
 from mxc.compiler.targets import kernel_target
 
 if TYPE_CHECKING:
-    from mxc.compiler.kernel.ir import Kernel
+    from mxc.compiler.kernel.ir import Kernel, LoopKernel
     from mxc.compiler.planning import Planned
     from mxc.compiler.targets.launch import LoadedKernels
     from mxc.compiler.targets.protocol import KernelTarget
@@ -103,12 +103,39 @@ def compile_update(op: Operator, dtypes: Sequence[str], sizes: Sequence[int], ou
                    ) -> tuple[int, tuple[int, ...], int]:
     """Compile an operator that changes arrays in place (see `update_kernel`) for this machine's CPU. Returns the
     address of its code, the integers that follow the buffers, and the units of work."""
-    from mxc.compiler.kernel.canonical import canonical
     from mxc.compiler.kernel.updates import update_kernel
 
-    kernel, target = canonical(update_kernel(op, dtypes, sizes, out)), kernel_target("cpu")
+    return _loaded(update_kernel(op, dtypes, sizes, out))
+
+
+def compile_rows_update(op: Operator, dtypes: Sequence[str], count: int, inner: int,
+                        ) -> tuple[int, tuple[int, ...], int]:
+    """As `compile_update`, of `count` rows of `inner` elements (see `rows_update_kernel`)."""
+    from mxc.compiler.kernel.updates import rows_update_kernel
+
+    return _loaded(rows_update_kernel(op, dtypes, count, inner))
+
+
+def _loaded(loop: LoopKernel) -> tuple[int, tuple[int, ...], int]:
+    from mxc.compiler.kernel.canonical import canonical
+
+    kernel, target = canonical(loop), kernel_target("cpu")
     launch = target.launch(kernel)
     return target.load({launch.key: kernel}).address(launch.key), kernel.values(), launch.units
+
+
+def compile_routine(routine: str, dtypes: Sequence[str], integers: Sequence[int], constants: Mapping[str, object],
+                    inputs: int) -> int:
+    """Compile a routine that no operator calls (kernel/compressed.py) for this machine's CPU; the address of its code.
+
+    dtypes: of its arrays, of which the first `inputs` are read. integers: any that it may be called with.
+    """
+    from mxc.compiler.kernel.ir import RoutineKernel
+
+    kernel = RoutineKernel(routine, routine, tuple(sorted(constants.items())), tuple(dtypes), tuple(integers), inputs)
+    target = kernel_target("cpu")
+    key = target.launch(kernel).key
+    return target.load({key: kernel}).address(key)
 
 
 def _print_summary(compiled: Compiled) -> None:

@@ -13,7 +13,9 @@ from mxc.compiler.graph.text import graph_text
 from mxc.compiler.passes.infer import with_facts
 from mxc.compiler.passes.infer_dtype import infer_dtype
 from mxc.compiler.passes.infer_shape import infer_shape
+from mxc.compiler.passes.infer_storage import is_dense
 from mxc.ndarray import NDArray, zeros
+from mxc.ndarray.ndarray import wrapped
 from mxc.runtime.array import Array
 from mxc.runtime.context import Context
 from mxc.runtime.elsewhere import elsewhere
@@ -23,6 +25,9 @@ from mxc.util import is_np_shape
 
 if TYPE_CHECKING:
     from mxc.compiler.targets.protocol import KernelTarget
+    from mxc.runtime.sparse_executor import SparseExecutor
+
+    Core = GraphExecutor | SparseExecutor
 
 __getattr__, _names = elsewhere(__name__, {
     "": "copy ctypes ndarray=mxc.ndarray", "array": "py_array=array",
@@ -47,11 +52,12 @@ class Executor:
         self._symbol, self._ctx, self._args, self._aux = symbol, ctx, dict(arrays.args), dict(arrays.aux)
         self._groups = groups
         self._grads = {name: arrays.grads.get(name) for name in self._args}
-        relative: GraphExecutor | None = None if shared_exec is None else shared_exec._core
+        relative: Core | None = None if shared_exec is None else shared_exec._core
         graph: Graph = symbol.graph
         if shared_exec is not None and shared_exec._symbol is symbol:
             graph = shared_exec._core.source  # and with it what was compiled for it
-        self._core: GraphExecutor = GraphExecutor(
+        given = [*self._args.values(), *self._aux.values(), *(g for g in self._grads.values() if g is not None)]
+        self._core: Core = core_of(graph, [a._array for a in given])(
             graph, ctx,
             BoundArrays({n: a._array for n, a in self._args.items()},
                         {n: None if g is None else g._array for n, g in self._grads.items()}, arrays.grad_req,
@@ -60,7 +66,7 @@ class Executor:
             groups, relative.blocks if relative is not None else None, typed)
         self.arg_arrays, self.aux_arrays = list(self._args.values()), list(self._aux.values())
         self.grad_arrays = list(self._grads.values())
-        self.outputs = [NDArray(a) for a in self._core.outputs]
+        self.outputs = [wrapped(a) for a in self._core.outputs]
 
     @property
     def arg_dict(self) -> dict[str, NDArray]:
@@ -178,6 +184,8 @@ class Executor:
             if name not in kwargs and not partial_shaping:
                 raise MXNetError(f"Shape of unspecified {kind} {name!r} changed from {old.shape} to {shape}, so the "
                                  "executors cannot share it. If that is meant, set partial_shaping=True")
+            if old.stype != "default":
+                return zeros(shape, old.context, old.dtype, old.stype)
             if math.prod(shape) <= old.size:
                 return NDArray(old._array.prefix(shape))
             if not allow_up_sizing:
@@ -200,7 +208,7 @@ class Executor:
         own name). Such runs go node by node and are slow. None ends it.
         """
         self._core.monitor_all = monitor_all
-        told = None if callback is None else lambda name, array: callback(name, NDArray(array, writable=False))
+        told = None if callback is None else lambda name, array: callback(name, wrapped(array, writable=False))
         self._core.monitor = told
 
     def compiled(self, is_train: bool = False) -> Any:
@@ -220,6 +228,15 @@ class Executor:
     def get_optimized_symbol(self) -> Any:
         """The symbol that is bound."""
         return self._symbol
+
+
+def core_of(graph: Graph, arrays: Sequence[Array]) -> type[Core]:
+    """The runtime's executor for a graph on these arrays: another one where some are kept in parts."""
+    if all(array.stype == "default" for array in arrays) and is_dense(graph):
+        return GraphExecutor
+    from mxc.runtime.sparse_executor import SparseExecutor  # Only now: most programs have no such arrays.
+
+    return SparseExecutor
 
 
 def _reshaped(graph: Graph, wanted: Mapping[str, Sequence[int]], old: Mapping[str, Array]) -> Graph:

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import os
 import time
 import warnings
@@ -90,7 +91,7 @@ def _create_kvstore(kvstore: Any, num_device: int, arg_params: Params) -> tuple[
     if num_device == 1 and "dist" not in kvstore:
         return None, False
     made = kvs.create(kvstore)
-    largest = max((array.size for array in arg_params.values()), default=0)
+    largest = max((math.prod(array.shape) for array in arg_params.values()), default=0)
     return made, wanted == "1" and made.is_capable(kvs.KVStoreBase.OPTIMIZER) and \
         not (kvstore == "local" and largest > LARGEST)
 
@@ -109,7 +110,8 @@ def _initialize_kvstore(kvstore: Any, param_arrays: Sequence[Sequence[NDArray]],
 
 def _update_params_on_kvstore(param_arrays: Sequence[Sequence[NDArray]], grad_arrays: Sequence[Sequence[Any]],
                               kvstore: Any, param_names: Sequence[str]) -> None:
-    """Push the gradients and pull the parameters that the store made of them; those without gradients stay."""
+    """Push the gradients and pull the parameters that the store made of them; those without gradients stay, and so do
+    row_sparse ones, some of whose rows are pulled when they are needed."""
     wanted = [(name, list(grads), list(arrays)) for name, grads, arrays in
               zip(param_names, grad_arrays, param_arrays, strict=True) if grads[0] is not None]
     if not wanted:
@@ -131,7 +133,11 @@ def _update_params(param_arrays: Sequence[Sequence[NDArray]], grad_arrays: Seque
     if kvstore is not None:
         names = [param_names[i] if param_names is not None else i for i in wanted]
         sums = [list(grad_arrays[i]) for i in wanted]
-        kvstore.pushpull(names, sums, out=sums)
+        if all(grads[0].stype == "default" for grads in sums):
+            kvstore.pushpull(names, sums, out=sums)
+        else:
+            kvstore.push(names, sums)
+            kvstore.pull(names, sums, ignore_sparse=False)
     for k in range(num_device):
         keys = [(i if numbers is None else numbers[i]) * num_device + k for i in wanted]
         updater(keys, [grad_arrays[i][k] for i in wanted], [param_arrays[i][k] for i in wanted])

@@ -17,6 +17,7 @@ import numpy as np
 
 from mxc.compiler.error import ArgumentTypeError, MXNetError
 from mxc.compiler.ops.extent import check_extent
+from mxc.compiler.ops.storage import DEFAULT, Given
 from mxc.runtime import engine
 from mxc.runtime.context import Context, cpu
 from mxc.runtime.storage import MemoryBlock
@@ -55,6 +56,10 @@ def dtype_name(dtype: object) -> str:
     return name
 
 
+class InPartsError(MXNetError):
+    """The dense memory of an array was asked for that is kept in parts (sparse_array.py)."""
+
+
 class Array:
     """A C-contiguous array on a device.
 
@@ -65,6 +70,7 @@ class Array:
     """
 
     __slots__ = ("__weakref__", "_address", "context", "dtype", "entry", "memory", "update", "variable")
+    stype = DEFAULT  # the storage type (compiler/ops/storage.py)
 
     def __init__(self, memory: np.ndarray, context: Context, variable: engine.Variable, dtype: str = ""):
         self.memory, self.context, self.variable = memory, context, variable
@@ -116,6 +122,20 @@ class Array:
     @property
     def data(self) -> np.ndarray:
         engine.wait_to_write(self.variable)
+        return self.memory
+
+    @property
+    def identity(self) -> object:
+        """What this array has in common with those, and only those, that are on the same elements in the same shape,
+        made of it by `plain`."""
+        return self.memory
+
+    def plain(self) -> Array:
+        """Another array on the same elements, without a place in the graph of autograd."""
+        return Array(self.memory, self.context, self.variable, self.dtype)
+
+    def given(self) -> Given:
+        """The elements, in the middle of work that reads them: memory, or parts."""
         return self.memory
 
     @property
@@ -219,10 +239,19 @@ class Array:
         made.copy_from(self)
         return made
 
+    def have(self, values: Given) -> None:
+        """Have these elements, in the middle of work that writes the array."""
+        if isinstance(values, np.ndarray):
+            if values.__array_interface__["data"] != self.memory.__array_interface__["data"]:  # else it was made there
+                np.copyto(self.memory, values.reshape(self.memory.shape), casting="unsafe")
+        else:
+            values.write(self.memory)
+
     def fill(self, other: Array) -> None:
         """What `copy_from` does, in the middle of work that reads the one and writes the other."""
-        if self.dtype == other.dtype:
-            np.copyto(self.memory, other.memory)
+        values = other.given()
+        if self.dtype == other.dtype and isinstance(values, np.ndarray):
+            np.copyto(self.memory, values)
             return
         with np.errstate(all="ignore"):
-            np.copyto(self.memory, other.memory, casting="unsafe")
+            self.have(values)

@@ -15,9 +15,11 @@ from mxc.compiler.error import MXNetError
 from mxc.compiler.graph.graph import Entry, Graph, Node
 from mxc.compiler.graph.names import head_position
 from mxc.compiler.ops import table
+from mxc.compiler.ops.storage import DEFAULT
 from mxc.compiler.passes.gradient import differentiate
+from mxc.compiler.passes.infer_storage import infer_storage, kept_in_parts
 from mxc.compiler.system.forks import Lock
-from mxc.runtime import custom, engine, invoke, specializations, tape
+from mxc.runtime import custom, engine, invoke, node_calls, specializations, tape
 from mxc.runtime.array import Array
 from mxc.runtime.bundle import Bundle, ValuePlace, bundle_of
 from mxc.runtime.cached_op import CachedBackward
@@ -37,12 +39,13 @@ class _Program:
     made: the nodes of the gradients, without their inputs, and the places of these. first: the position of the first
     one. sought: what is wanted: kind ("grad" or "aux"), position of the leaf, and place of the value. bundle: the
     program as one piece of work; None where an operator is not small. plans: stretches of the nodes that may be
-    compiled: the position of the first, that behind the last, and the plan. uses: how often each place is read.
+    compiled: the position of the first, that behind the last, and the plan. uses: how often each place is read. alone:
+    positions of nodes that no plan has, for they read or make arrays that are kept in parts.
     """
 
     def __init__(self, made: list[tuple[Node, list[ValuePlace]]], sought: list[tuple[str, int, ValuePlace]],
-                 first: int):
-        self.made, self.sought, self.first = made, sought, first
+                 first: int, alone: frozenset[int]):
+        self.made, self.sought, self.first, self.alone = made, sought, first, alone
         self.uses = Counter([*(place for _, inputs in made for place in inputs), *(place for _, _, place in sought)])
         self.bundle: Bundle | None = None
         self.plans: dict[int, tuple[int, GradientPlan]] = {}
@@ -51,7 +54,7 @@ class _Program:
         """Have a plan for each stretch of nodes that are operators of the table."""
         start = self.first
         for position, (node, _) in enumerate([*self.made, (None, [])], self.first):
-            if node is None or isinstance(node.op, OTHERS):
+            if node is None or isinstance(node.op, OTHERS) or position in self.alone:
                 if position - start >= FEW:
                     self.plans[start] = position, self._plan(start, position)
                 start = position + 1
@@ -193,7 +196,7 @@ def _with_targets(leaves: Sequence[Leaf], targets: Sequence[Array | None] | None
 
 def _delivered(leaf: Leaf, value: Array, target: Array | None) -> Array:
     """The gradient of a leaf, brought to its target, if it has one, as the leaf asks."""
-    if target is None or target.memory is value.memory:
+    if target is None or target.identity is value.identity:
         return value
     if leaf.request == "add" and value.size:
         invoke.invoke("elemwise_add", [target, value], {}, [target])
@@ -244,8 +247,9 @@ def _program_of(nodes: list[Recorded], leaves: Sequence[Leaf], heads: Sequence[A
                 structure += (places[below], index)  # type: ignore[index]
         else:
             array = node.outputs[0]
-            first = alike.setdefault(id(array.memory), position)  # leaves of one array: see `_name_states`
-            structure.append((array.shape, array.dtype, node in wanted, first))
+            first = alike.setdefault(id(array.identity), position)  # leaves of one array: see `_name_states`
+            kept = array.stype, None if node.grad is None else node.grad.stype  # type: ignore[attr-defined]  # a leaf
+            structure.append((array.shape, array.dtype, kept, node in wanted, first))
     for head in heads:
         assert head.entry is not None
         structure += (places[head.entry.node], head.entry.index)  # type: ignore[index]
@@ -290,13 +294,22 @@ def _made_program(nodes: list[Recorded], leaves: Sequence[Leaf], heads: Sequence
     sought = [(sink.kind, named[sink.name], (places[entry.node], entry.index))
               for sink, entry in zip(joint.sinks[own:], joint.outputs[own:], strict=True)
               if changes or sink.kind == "grad"]
-    program = _Program(made, sought, len(nodes) + own)
+    apart = _in_parts(nodes, joint)
+    program = _Program(made, sought, len(nodes) + own, frozenset(places[node] for node in apart))
     if not again:
-        if len(specials) == len(made):
+        if len(specials) == len(made) and not apart and not any(
+                leaf.grad is not None and leaf.grad.stype != DEFAULT for leaf in leaves):
             program.bundle = bundle_of(specials, [inputs for _, inputs in made], len(nodes), own,
                                        [place for _, _, place in sought])
         program.may_compile()
     return program
+
+
+def _in_parts(nodes: list[Recorded], joint: Graph) -> set[Node]:
+    """Those of the new nodes that read or make arrays that are kept in parts."""
+    known = {node: [array.stype for array in node.outputs] for node in nodes}
+    found = infer_storage(joint, {}, known)
+    return kept_in_parts(joint, found).difference(nodes)
 
 
 def _name_states(nodes: list[Recorded]) -> None:
@@ -305,7 +318,7 @@ def _name_states(nodes: list[Recorded]) -> None:
     names: dict[int, str] = {}
     for node in nodes:
         if isinstance(node, Leaf) and node.request == "null":
-            node.name = names.setdefault(id(node.outputs[0].memory), node.name)
+            node.name = names.setdefault(id(node.outputs[0].identity), node.name)
 
 
 def _fitting(i: int, head: Array, value: Array) -> Array:
@@ -337,8 +350,8 @@ def _direct(program: _Program, nodes: list[Recorded], flowing: Sequence[Array], 
     read.update(array.variable for array in flowing)
     for kind, position, place in program.sought if known else ():
         target = known.get(nodes[position])  # type: ignore[call-overload]
-        if (kind == "grad" and target is not None and program.uses[place] == 1 and place[0] >= program.first
-                and target.variable not in read):
+        if (kind == "grad" and target is not None and target.stype == DEFAULT and program.uses[place] == 1
+                and place[0] >= program.first and target.variable not in read):
             found[place] = target
     return found
 
@@ -399,7 +412,7 @@ def _apply(node: Node, inputs: Sequence[Array]) -> list[Array]:
         return results
     if isinstance(node.op, custom.CustomBackward):
         return custom.apply(node, inputs)
-    return specializations.apply(node, inputs)
+    return node_calls.apply(node, inputs)
 
 
 def _free(nodes: list[Recorded]) -> None:

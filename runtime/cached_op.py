@@ -26,7 +26,7 @@ from mxc.compiler.ops.operator import InputSpec, Kind, Operator, Params
 from mxc.compiler.passes.infer import infer
 from mxc.compiler.plan import Buffer
 from mxc.compiler.system.forks import Lock
-from mxc.runtime import engine, random, specializations, tape
+from mxc.runtime import engine, node_calls, random, tape
 from mxc.runtime.array import Array, semantics
 from mxc.runtime.context import Context, current_context
 from mxc.runtime.executor import has_empty_arrays
@@ -109,7 +109,7 @@ class CachedOp:
         given, values = dict(zip(self.inputs, arrays, strict=True)), dict[Entry, Array]()
         for node in self.graph.nodes:
             inputs = [values[entry] for entry in node.inputs]
-            made = [given[node.name]] if node.is_variable else specializations.apply(node, inputs, is_train)
+            made = [given[node.name]] if node.is_variable else node_calls.apply(node, inputs, is_train)
             values.update((Entry(node, i), array) for i, array in enumerate(made))
             if watch is not None and not node.is_variable:
                 watch(node, inputs, made)

@@ -9,8 +9,10 @@ from mxc.compiler.error import MXNetError
 from mxc.compiler.graph.graph import Node
 from mxc.compiler.ops import table
 from mxc.compiler.ops.infer import infer_node, input_names
+from mxc.compiler.ops.sparse_form import makes_parts
+from mxc.compiler.ops.storage import DEFAULT
 from mxc.runtime import bulk, engine, specializations, tape
-from mxc.runtime.array import Array, semantics
+from mxc.runtime.array import Array, InPartsError, semantics
 from mxc.runtime.context import GPU, Context
 from mxc.runtime.eager import Specialization, quiet
 
@@ -31,18 +33,24 @@ def invoke(name: str, inputs: Sequence[Array], params: Mapping[str, object], out
         signs = tuple([k for k, v in given if v.__class__ is float and v == 0 and math.copysign(1, v) < 0])
     key: list[Hashable] = [name, train, given, signs]
     free, memory = out is None and engine.observer is None and bool(inputs), []
-    for array in inputs:
-        memory.append(array.memory)
-        key += (array.memory.shape, array.dtype)
-        free = free and array.variable.busy is None
-    facts = tuple(key)
     try:
-        special = specializations.remembered.get(facts)
-        if special is None:
-            special = specializations.remember(facts, _resolve(name, given, inputs, train))
-    except TypeError:  # a parameter that cannot be hashed, as a list
-        made = _resolve(name, given, inputs, train)
-        special = specializations.special_of(made.node, tuple(made.in_shapes), tuple(made.in_dtypes), train)
+        for array in inputs:
+            memory.append(array.memory)
+            key += (array.memory.shape, array.dtype)
+            free = free and array.variable.busy is None
+        facts = tuple(key)
+        try:
+            special = specializations.remembered.get(facts)
+            if special is None:
+                special = specializations.remember(facts, _resolve(name, given, inputs, train))
+        except TypeError:  # a parameter that cannot be hashed, as a list
+            made = _resolve(name, given, inputs, train)
+            special = specializations.special_of(made.node, tuple(made.in_shapes), tuple(made.in_dtypes), train)
+    except InPartsError:  # arrays, or results, that are kept in parts
+        from mxc.runtime import sparse_invoke  # only now: most programs have none
+
+        node = _node(name, given, len(inputs))
+        return sparse_invoke.invoke(node.op, node.params, inputs, out, train)  # type: ignore[arg-type]
     if special.in_scope and not semantics.np_shape:
         _refuse_empty(special.node, special.in_shapes, special.shapes)
     if special.can_gather and out is None and not state.recording and (special.is_long or not free) and (
@@ -70,21 +78,35 @@ def invoke(name: str, inputs: Sequence[Array], params: Mapping[str, object], out
         return [result]
     if out is not None:
         _check_results(name, out, special.shapes[:special.visible])
+        if any(result.stype != DEFAULT for result in out):
+            from mxc.runtime import sparse_invoke
+
+            return sparse_invoke.invoke(special.op, special.params, inputs, out, train, context=context)
     return specializations.run(special, inputs, out, context, steady=steady)[:special.visible]
+
+
+def _node(name: str, params: tuple[tuple[str, object], ...], count: int) -> Node:
+    """The operator with these parameters on so many arrays. Raises MXNetError where it takes another number."""
+    op, given = table.get(name), dict(params)
+    if op.variadic:
+        given = {op.variadic: count, **given}
+    node = Node(op, "", None, op.make_params(given))
+    expected = input_names(node)
+    if count != len(expected):
+        raise MXNetError(f"operator {name} takes {len(expected)} arrays ({', '.join(expected) or 'none'}), "
+                         f"got {count}")
+    return node
 
 
 def _resolve(name: str, params: tuple[tuple[str, object], ...], inputs: Sequence[Array],
              is_train: bool) -> Specialization:
-    """The specialization of the operator on these inputs."""
-    op = table.get(name)
-    given, shapes, dtypes = dict(params), tuple(a.shape for a in inputs), tuple(a.dtype for a in inputs)
-    if op.variadic:
-        given = {op.variadic: len(shapes), **given}
-    node = Node(op, "", None, op.make_params(given))
-    expected = input_names(node)
-    if len(shapes) != len(expected):
-        raise MXNetError(f"operator {name} takes {len(expected)} arrays ({', '.join(expected) or 'none'}), "
-                         f"got {len(shapes)}")
+    """The specialization of the operator on these inputs. Raises InPartsError where it makes an array that is kept in
+    parts."""
+    node = _node(name, params, len(inputs))
+    shapes, dtypes = tuple(a.shape for a in inputs), tuple(a.dtype for a in inputs)
+    assert node.op is not None
+    if makes_parts(node.op, node.params, len(inputs)):
+        raise InPartsError(f"operator {name} makes an array that is kept in parts")
     if not semantics.np_shape and any(0 in shape for shape in shapes):  # other errors would be about the scope's shapes
         _refuse_empty(node, shapes, ())
     return specializations.made(node, shapes, dtypes, is_train)

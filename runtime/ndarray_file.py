@@ -11,7 +11,8 @@ u64 length and bytes. An array begins with a word that tells its version:
       there)
 
 then i32 device type, i32 device number, i32 element type; sparse: type and shape of each index array; the elements; the
-elements of the index arrays. Sparse arrays are read as dense ones, bfloat16 as float32.
+elements of the index arrays. Sparse arrays are read and written as parts (compiler/ops/storage.py); bfloat16 is read as
+float32.
 """
 from __future__ import annotations
 
@@ -23,6 +24,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from mxc.compiler.error import ModelFileError, MXNetError
+from mxc.compiler.ops.storage import CSR, INDEX, STORAGES, Csr, Given, Parts, Rows, stype_of
 from mxc.compiler.system import input_files
 from mxc.runtime.array import semantics
 from mxc.runtime.whole_file import replacing
@@ -36,8 +38,6 @@ _ITEM_BYTES = {flag: np.dtype(name).itemsize for flag, name in TYPES.items()} | 
 _DEVICES = {1: "cpu", 2: "gpu", 3: "cpu_pinned", 5: "cpu_shared"}
 MAX_DIMENSIONS = 32
 _MOST_ELEMENTS = 1 << 60
-# A sparse array may be larger than its file; a damaged one must not ask for the machine's whole memory.
-_SPARSE_FREE, _SPARSE_GROWTH = 48 << 20, 1024
 
 
 def own_name(key: str) -> str:
@@ -117,37 +117,21 @@ def _read_elements(reader: _Reader, flag: int, shape: tuple[int, ...], field: st
     return np.frombuffer(raw, np.dtype(TYPES[flag]).newbyteorder("<")).reshape(shape)
 
 
-def _to_dense(reader: _Reader, storage: int, shape: tuple[int, ...], values: np.ndarray,
-              indices: Sequence[np.ndarray]) -> np.ndarray:
-    """A row_sparse or csr array as a dense one, its indices checked."""
-    nbytes = math.prod(shape) * values.itemsize
-    if nbytes > max(_SPARSE_FREE, _SPARSE_GROWTH * len(reader.data)):
-        raise reader.fail(f"a sparse array of shape {shape} would take {nbytes} bytes as a dense one, too many for a "
-                          f"file of {len(reader.data)} bytes")
-
-    def check(what: str, array: np.ndarray, limit: int) -> None:
-        if array.size and not (array.min() >= 0 and array.max() < limit):
-            raise reader.fail(f"{what} run from {array.min()} to {array.max()}; expected 0 to {limit - 1}")
-
-    dense = np.zeros(shape, values.dtype)
-    if storage == 1:
-        rows = indices[0]
-        if rows.ndim != 1 or values.shape != (len(rows), *shape[1:]):
-            raise reader.fail(f"{rows.shape} row indices do not fit stored values of shape {values.shape}")
-        check("row indices", rows, shape[0])
-        dense[rows] = values
-        return dense
-    starts, columns = indices
-    if len(shape) != 2 or starts.shape != (shape[0] + 1,) or values.ndim != 1 or columns.shape != values.shape:
-        raise reader.fail(f"csr parts of shapes {starts.shape}, {columns.shape} and {values.shape} do not fit {shape}")
-    if starts[0] != 0 or starts[-1] != len(values) or np.any(np.diff(starts) < 0):
-        raise reader.fail(f"csr row starts do not rise from 0 to {len(values)}")
-    check("column indices", columns, shape[1])
-    dense[np.repeat(np.arange(shape[0]), np.diff(starts)), columns] = values
-    return dense
+def _parts_of(reader: _Reader, storage: int, shape: tuple[int, ...], values: np.ndarray,
+              indices: Sequence[np.ndarray]) -> Parts:
+    """A row_sparse or csr array, its indices checked."""
+    if storage == STORAGES.index(CSR) and len(shape) != 2:
+        raise reader.fail(f"a csr array has two axes; the shape is {shape}")
+    numbers = [array.astype(INDEX) for array in indices]
+    values = values.astype(values.dtype.newbyteorder("="))
+    parts: Parts = Rows(values, numbers[0], shape) if len(numbers) == 1 else Csr(values, numbers[1], numbers[0], shape)
+    wrong = "one axis of indices was expected" if any(array.ndim != 1 for array in numbers) else parts.fault()
+    if wrong:
+        raise reader.fail(f"{STORAGES[storage]}: {wrong}")
+    return parts
 
 
-def _read_array(reader: _Reader) -> np.ndarray | None:
+def _read_array(reader: _Reader) -> Given | None:
     """The next array; None for an empty slot."""
     at = reader.offset
     magic = reader.number("I", "its magic word")
@@ -188,11 +172,11 @@ def _read_array(reader: _Reader) -> np.ndarray | None:
     values = _read_elements(reader, flag, stored, "stored values")
     indices = [_read_elements(reader, index_type, index_shape, f"index array {i}")
                for i, (index_type, index_shape) in enumerate(index_types)]
-    return _to_dense(reader, storage, shape, values, indices)
+    return _parts_of(reader, storage, shape, values, indices)
 
 
-def parse(data: bytes | memoryview, path: str = "<bytes>") -> tuple[list[np.ndarray | None], list[str]]:
-    """The arrays (None: an empty slot) and their names (none for a plain list) in the bytes of a file.
+def parse(data: bytes | memoryview, path: str = "<bytes>") -> tuple[list[Given | None], list[str]]:
+    """The arrays or parts (None: an empty slot) and their names (none for a plain list) in the bytes of a file.
 
     The arrays may be read-only views of `data`. Raises ModelFileError naming `path`, the byte offset, which array of
     how many and what was expected.
@@ -225,7 +209,7 @@ def parse(data: bytes | memoryview, path: str = "<bytes>") -> tuple[list[np.ndar
     return arrays, names
 
 
-def read(path: str | os.PathLike[str]) -> tuple[list[np.ndarray | None], list[str]]:
+def read(path: str | os.PathLike[str]) -> tuple[list[Given | None], list[str]]:
     """`parse` of the file at `path`. Raises FileAccessError when it cannot be read, OutOfMemoryError when there is no
     memory for it, too."""
     return parse(input_files.content(path), str(path))
@@ -234,11 +218,16 @@ def read(path: str | os.PathLike[str]) -> tuple[list[np.ndarray | None], list[st
 def described(path: str | os.PathLike[str]) -> dict[str, tuple[tuple[int, ...], str]]:
     """Shape and dtype of each named array of a file, by name. Reads what tells these; errors as `read`."""
     arrays, names = parse(input_files.mapped(path), str(path))
-    return {name: (array.shape, array.dtype.name) for name, array in zip(names, arrays, strict=False)
+    return {name: (array.shape, _elements(array).dtype.name) for name, array in zip(names, arrays, strict=False)
             if array is not None}
 
 
-def parse_array(data: bytes | memoryview, path: str = "<bytes>") -> np.ndarray:
+def _elements(array: Given) -> np.ndarray:
+    """The array, or what of it is stored."""
+    return array if isinstance(array, np.ndarray) else array.values
+
+
+def parse_array(data: bytes | memoryview, path: str = "<bytes>") -> Given:
     """The one array in bytes as `format_array` gives them, which may be a view of them. Raises ModelFileError."""
     reader = _Reader(data, path)
     reader.what = "the array"
@@ -248,17 +237,28 @@ def parse_array(data: bytes | memoryview, path: str = "<bytes>") -> np.ndarray:
     return found
 
 
-def format_array(array: np.ndarray) -> bytes:
+def format_array(array: Given) -> bytes:
     """One array as V2; V3 under NumPy's shape semantics, and where V2 would mean an empty slot."""
-    if array.dtype.name not in _FLAGS:
-        raise MXNetError(f"arrays of dtype {array.dtype} cannot be saved; use one of {', '.join(_FLAGS)}")
-    magic = V3 if semantics.np_shape or not array.ndim else V2
-    head = struct.pack(f"<Iii{array.ndim}q", magic, 0, array.ndim, *array.shape)
-    tail = struct.pack("<iii", 1, 0, _FLAGS[array.dtype.name])
-    return head + tail + np.ascontiguousarray(array, array.dtype.newbyteorder("<")).tobytes()
+    elements, shape, indices = _elements(array), array.shape, () if isinstance(array, np.ndarray) else array.indices
+    if elements.dtype.name not in _FLAGS:
+        raise MXNetError(f"arrays of dtype {elements.dtype} cannot be saved; use one of {', '.join(_FLAGS)}")
+    magic = V3 if semantics.np_shape or not shape else V2
+    parts = [struct.pack("<Ii", magic, STORAGES.index(stype_of(array))), *([_shape(elements)] if indices else []),
+             struct.pack(f"<i{len(shape)}q", len(shape), *shape),
+             struct.pack("<iii", 1, 0, _FLAGS[elements.dtype.name])]
+    parts += [struct.pack("<i", _FLAGS[numbers.dtype.name]) + _shape(numbers) for numbers in indices]
+    return b"".join([*parts, *map(_bytes, (elements, *indices))])
 
 
-def format_file(arrays: Sequence[np.ndarray], names: Sequence[str] = ()) -> bytes:
+def _shape(array: np.ndarray) -> bytes:
+    return struct.pack(f"<i{array.ndim}q", array.ndim, *array.shape)
+
+
+def _bytes(array: np.ndarray) -> bytes:
+    return np.ascontiguousarray(array, array.dtype.newbyteorder("<")).tobytes()
+
+
+def format_file(arrays: Sequence[Given], names: Sequence[str] = ()) -> bytes:
     """The bytes of a file that holds `arrays`, with `names` (one each) or without any."""
     parts = [struct.pack("<QQQ", LIST_MAGIC, 0, len(arrays))]
     parts += [format_array(a) for a in arrays]
@@ -269,7 +269,7 @@ def format_file(arrays: Sequence[np.ndarray], names: Sequence[str] = ()) -> byte
     return b"".join(parts)
 
 
-def write(path: str | os.PathLike[str], data: Sequence[np.ndarray] | Mapping[str, np.ndarray]) -> None:
+def write(path: str | os.PathLike[str], data: Sequence[Given] | Mapping[str, Given]) -> None:
     """Save a list, or a dict by name. The file appears whole or not at all: readers never see a part of it.
 
     Raises MXNetError for a dtype that the format lacks, FileAccessError when the file cannot be written.

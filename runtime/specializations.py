@@ -35,14 +35,6 @@ def made(node: Node, shapes: Sequence[tuple[int, ...]], dtypes: Sequence[str], i
     return Specialization(node, shapes, dtypes, *infer_node(node, shapes, dtypes), is_train)
 
 
-def apply(node: Node, inputs: Sequence[Array], is_train: bool | None = None) -> list[Array]:
-    """All outputs, hidden ones too, of a graph's node on the values of its inputs; names of operators play no part."""
-    train = tape.state.training if is_train is None else is_train
-    assert node.op is not None
-    special = special_of(node, tuple(a.shape for a in inputs), tuple(a.dtype for a in inputs), train)
-    return run(special, inputs, None, None, hidden=True)
-
-
 def special_of(node: Node, shapes: tuple[tuple[int, ...], ...], dtypes: tuple[str, ...],
                is_train: bool) -> Specialization:
     """The remembered specialization of a node's operator on inputs of these shapes and dtypes."""

@@ -50,7 +50,7 @@ def update(name: str, arrays: Sequence[Array], params: Mapping[str, object], out
     if out is not None and len(out) == 1 and not op.many and not tape.state.recording:
         ready = out[0].update
         if ready is not None and ready.fits(op, arrays):  # the usual case, in short
-            found = _numbers_of(op, params)
+            found = numbers_of(op, params)
             engine.push(functools.partial(ready.run, [*arrays, out[0]], found), ready.reads, ready.writes, op.name,
                         ready.small)
             return [out[0]]
@@ -68,8 +68,8 @@ def update_all(name: str, arrays: Sequence[Sequence[Array]], params: Sequence[Ma
     op = table.get(name)
     names, groups = op.input_names(PLAIN), list[UpdateGroup]()
     for inputs, given in zip(arrays, params, strict=True):
-        _check_count(op, inputs, names)
-        groups.append((op, inputs, _numbers_of(op, given)))
+        check_count(op, inputs, names)
+        groups.append((op, inputs, numbers_of(op, given)))
     _apply(op, groups, [a for inputs in arrays for a in inputs], out, None)
 
 
@@ -129,7 +129,7 @@ def _stepped(op: Operator, arrays: Sequence[Array], params: Mapping[str, object]
         weight, copies = inputs[0], inputs[4:]  # behind the gradient and two states
         basis = copies[0] if copies else weight
         lengths = [Array.empty((1,), basis.dtype, weight.context.computing) for _ in range(2)]
-        steps.append((step, [weight, direction, *lengths, *copies], _numbers_of(step, {"lr": lr, **same})))
+        steps.append((step, [weight, direction, *lengths, *copies], numbers_of(step, {"lr": lr, **same})))
         measured += basis, direction
         found += lengths
     norms(measured, found)
@@ -142,7 +142,7 @@ def _changed(op: Operator, arrays: Sequence[Array], params: Mapping[str, object]
     made = op.make_params({**params, op.variadic: len(arrays)} if op.variadic else params)
     rule = op.rule("changes")
     assert rule is not None
-    _check_count(op, arrays, op.input_names(made))
+    check_count(op, arrays, op.input_names(made))
     shapes, dtypes = infer_node(Node(op, "", None, made), [a.shape for a in arrays], [a.dtype for a in arrays])
     given = [None] * len(shapes) if out is None else out
     if len(given) != len(shapes):
@@ -173,11 +173,11 @@ def _result(op: Operator, number: int, place: Array | None, shape: Shape, dtype:
 def _groups(op: Operator, arrays: Sequence[Array], params: Mapping[str, object]) -> list[UpdateGroup]:
     """The update of each weight, its arrays and its numbers."""
     if not op.many:
-        _check_count(op, arrays, op.input_names(PLAIN))
-        return [(op, arrays, _numbers_of(op, params))]
+        check_count(op, arrays, op.input_names(PLAIN))
+        return [(op, arrays, numbers_of(op, params))]
     made = op.make_params(params)
     one, count = table.get(op.many), op.num_weights(made)
-    _check_count(op, arrays, op.input_names(made))
+    check_count(op, arrays, op.input_names(made))
     each, behind = op.inputs_of_one, arrays[count * op.inputs_of_one:]
     preloaded, common = "wds" not in op.params, behind[:op.common]
     rates: dict[str, Sequence[float] | np.ndarray] = {}
@@ -190,19 +190,21 @@ def _groups(op: Operator, arrays: Sequence[Array], params: Mapping[str, object])
     same = {name: value for name, value in params.items() if name in one.params}
 
     def numbers(i: int) -> np.ndarray:
-        return _numbers_of(one, {**{RATES[key]: values[i] for key, values in rates.items() if RATES[key] in one.params},
+        return numbers_of(one, {**{RATES[key]: values[i] for key, values in rates.items() if RATES[key] in one.params},
                                  **same})
 
     return [(one, [*arrays[i * each:(i + 1) * each], *common], functools.partial(numbers, i) if preloaded
              else numbers(i)) for i in range(count)]
 
 
-def _check_count(op: Operator, arrays: Sequence[Array], names: Sequence[str]) -> None:
+def check_count(op: Operator, arrays: Sequence[Array], names: Sequence[str]) -> None:
+    """Raises MXNetError where there are not as many arrays as the operator takes."""
     if len(arrays) != len(names):
         raise MXNetError(f"operator {op.name} takes {len(names)} arrays ({', '.join(names)}), got {len(arrays)}")
 
 
-def _numbers_of(op: Operator, params: Mapping[str, object]) -> np.ndarray:
+def numbers_of(op: Operator, params: Mapping[str, object]) -> np.ndarray:
+    """The values that the operator's lines take besides arrays: those of `updates.number_names`."""
     try:
         return _remembered_numbers(op, tuple(params.items()))
     except TypeError:  # a parameter that cannot be hashed
@@ -224,6 +226,13 @@ def _numbers(op: Operator, params: Mapping[str, object]) -> np.ndarray:
 def _number_function(op: Operator) -> Callable[..., list]:
     lines = {name: text for name, text in op.update.items() if name not in updates.steps(op)}
     return _function(lines, list(op.params), updates.number_names(op), "float64")
+
+
+@functools.cache
+def function_of(op: Operator, dtype: str) -> Callable[..., list]:
+    """A function of NumPy arrays, of all inputs, and of `numbers_of`: the new states, and the result."""
+    names = [spec.name for spec in op.inputs]
+    return _function(updates.steps(op), [*names, *updates.number_names(op)], [*updates.states(op), updates.OUT], dtype)
 
 
 def _function(lines: Mapping[str, str], names: Sequence[str], results: Sequence[str],
@@ -256,8 +265,7 @@ class _Specialization:
         self.op, self.dtypes, self.sizes = op, dtypes, tuple(int(np.prod(shape)) for shape in shapes)
         self.states = [names.index(name) for name in changed]
         self.compute = np.dtype(updates.compute_dtype(dtypes))
-        self.function = _function(updates.steps(op), [*names, *updates.number_names(op)], [*changed, updates.OUT],
-                                  self.compute.name)
+        self.function = function_of(op, self.compute.name)
 
     def ready(self, inputs: Sequence[Array], result: Array) -> Ready:
         """The update of these arrays, remembered by the result where it is a kernel's. Raises MXNetError when a state

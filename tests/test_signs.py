@@ -7,7 +7,7 @@ import pytest
 from golden import make_signs
 
 import mxc as mx
-from mxc.runtime import specializations
+from mxc.runtime import node_calls
 from mxc.runtime.array import Array
 
 REAL = json.loads((Path(__file__).parent / "golden" / "signs.json").read_text())
@@ -34,7 +34,7 @@ def test_by_numpy(dtype):
     for case in (case for case in REAL if case.endswith(dtype)):
         made = make_signs.symbol(mx, case.rsplit(" ", 1)[0])
         node = made.graph.outputs[0].node
-        out = specializations.apply(node, [arrays[name] for name in made.list_arguments()])[0]
+        out = node_calls.apply(node, [arrays[name] for name in made.list_arguments()])[0]
         found[case], wanted[case] = make_signs.signs(out.numpy()), REAL[case]
     assert found == wanted
 

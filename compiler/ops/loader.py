@@ -32,7 +32,7 @@ DEFAULTS: dict[Kind, dict[str, str]] = {
     Kind.ANCHOR: {"dtype": "same_dtype"},
     Kind.OPAQUE: {"dtype": "same_dtype"},
 }
-GENERATED_RULES = {"dtype": "first_dtype"}  # the rules of generated gradient operators, see backward_operator.py
+GENERATED_RULES = {"dtype": "first_dtype", "sparse": "at_first"}  # of gradient operators, see backward_operator.py
 
 
 def packaged() -> str:

@@ -38,6 +38,7 @@ HOMES: dict[str, Home] = {
     "grad": Home("graph", ("g",)),
     "aux_update": Home("graph", ("g",)),
     "subgraph": Home("shape", ("params", "subgraphs")),
+    "sparse": Home("sparse", ("op", "params", "stypes")),
     "index": Home("kernel", ("c", "params", "index")),
     "window": Home("kernel", ("c", "params")),
     "call": Home("kernel", ("c", "params")),

@@ -9,12 +9,15 @@ from typing import Any
 
 from mxc import autograd, ndarray, symbol
 from mxc.compiler.error import ArgumentError
+from mxc.compiler.passes.infer_storage import is_dense
 from mxc.context import Context
 from mxc.gluon import nested
 from mxc.gluon.block import Block
 from mxc.gluon.parameter import DeferredInitializationError, Parameter
 from mxc.ndarray import NDArray
+from mxc.ndarray.ndarray import wrapped
 from mxc.runtime.cached_op import CachedOp
+from mxc.runtime.segments import SegmentedOp
 from mxc.symbol import Symbol
 
 __all__ = ["HybridBlock"]
@@ -129,7 +132,10 @@ class HybridBlock(Block):
             warnings.warn(f"parameter {name} of {self.name} is used by no operator", stacklevel=5)
         cached.params = [params[name] for name in cached.symbol.list_inputs() if name in params]
         names = [param.name for param in cached.params]
-        cached.op = CachedOp(cached.symbol.graph, [*cached.inputs, *names], names, self.name or type(self).__name__)
+        graph, called, name = cached.symbol.graph, [*cached.inputs, *names], self.name or type(self).__name__
+        cached.op, cached.segmented = CachedOp(graph, called, names, name), SegmentedOp(graph, called, name)
+        cached.is_dense = is_dense(graph)
+        cached.has_dense_gradients = all(p._grad_stype == "default" for p in cached.params)
 
     def _own_parameters(self) -> list[Parameter]:
         return [*self._reg_params.values()]
@@ -139,13 +145,16 @@ class HybridBlock(Block):
         cached = self._traced(arrays, form)
         if cached.op is None:
             self._build(cached)
-        assert cached.op is not None
+        assert cached.op is not None and cached.segmented is not None
         given = [a._array for a in (*arrays, *_arrays_of(cached.params, self, args, ctx)) if a is not None]
         if self._op_hooks:
             made = cached.op.node_by_node(given, autograd.is_training(), partial(_tell, self._op_hooks))
-        else:
+        elif (cached.is_dense and (cached.has_dense_gradients or not autograd.is_recording())
+                and all([a is None or a.stype == "default" for a in arrays])):  # noqa: C419  a list takes half the time
             made = cached.op(given)
-        return nested.regroup([NDArray(array) for array in made], cached.out_form)[0]
+        else:
+            made = cached.segmented(given)
+        return nested.regroup([wrapped(array) for array in made], cached.out_form)[0]
 
     # -- shapes
 
@@ -224,16 +233,20 @@ class HybridBlock(Block):
 
 class _Cached:
     """A traced graph. inputs: names of the arguments. form, out_form: how arguments and outputs are grouped. op,
-    params: the graph as an operator of the arguments, then of these parameters; made when it first runs."""
+    params: the graph as an operator of the arguments, then of these parameters; made when it first runs. segmented: the
+    same for arrays that are kept in parts. is_dense: whether there are none where the arguments are dense.
+    has_dense_gradients: whether no parameter's gradient is kept in parts."""
 
     def __init__(self, inputs: list[str], made: Symbol, form: Any, out_form: Any):
         self.inputs, self.symbol, self.form, self.out_form = inputs, made, form, out_form
         self.op: CachedOp | None = None
+        self.segmented: SegmentedOp | None = None
+        self.is_dense = self.has_dense_gradients = True
         self.params: list[Parameter] = []
 
     def __getstate__(self) -> dict[str, Any]:
         """A copy of the block compiles for itself, and reads its own parameters."""
-        return {**self.__dict__, "op": None, "params": []}
+        return {**self.__dict__, "op": None, "segmented": None, "params": []}
 
 
 def _arrays_of(params: Iterable[Parameter], block: HybridBlock, args: Sequence[Any], ctx: Context) -> list[NDArray]:

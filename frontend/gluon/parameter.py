@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mxc import autograd, initializer
-from mxc.compiler.error import AssertedError, MXNetError
+from mxc.compiler.error import ArgumentTypeError, AssertedError, MXNetError
 from mxc.context import Context, cpu, current_context
 from mxc.ndarray import NDArray
 from mxc.runtime.elsewhere import elsewhere
@@ -41,8 +41,9 @@ class Parameter:
 
     grad_req: "write", "add" or "null". shape: extents that are 0 are told by the first forward pass, which needs
     allow_deferred_init. lr_mult, wd_mult: factors of the optimizer's learning rate and weight decay. init: the
-    initializer, or its name. differentiable: False for what has no gradient, as moving means. stype, grad_stype: only
-    "default" is stored; "row_sparse" gives dense arrays, said by a warning.
+    initializer, or its name. differentiable: False for what has no gradient, as moving means. stype, grad_stype: how
+    the arrays and their gradients are kept. The rows of a row_sparse parameter are its Trainer's, which
+    `row_sparse_data` asks for those that a batch needs.
     Raises ValueError for another request or storage type.
     """
 
@@ -70,8 +71,6 @@ class Parameter:
             if given not in STORAGE_TYPES:
                 raise AssertedError(f"{what} of parameter {name} is {given!r}; expected one of "
                                     f"{', '.join(STORAGE_TYPES)}")
-            if given != "default":
-                warnings.warn(f"{what}={given!r} of parameter {name}: its arrays are kept dense", stacklevel=3)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """A copy's arrays have the copy's gradients."""
@@ -171,7 +170,7 @@ class Parameter:
                 from mxc import ndarray
 
                 assert self.shape is not None
-                data = ndarray.zeros(self.shape, dtype=self.dtype, ctx=cpu())
+                data = ndarray.zeros(self.shape, dtype=self.dtype, ctx=cpu(), stype=self._stype)
                 self._give_values(init, default_init, data)
             self._init_impl(data, devices)
         self._deferred_init = None
@@ -186,7 +185,8 @@ class Parameter:
 
     def _init_impl(self, data: NDArray, devices: Sequence[Context]) -> None:
         self._ctx_list = list(devices)
-        self._data = [data.copyto(device) for device in devices]
+        kept = data if data.stype == self._stype else data.tostype(self._stype)
+        self._data = [kept.copyto(device) for device in devices]
         self._init_grad()
 
     def _init_grad(self) -> None:
@@ -195,7 +195,8 @@ class Parameter:
             return
         from mxc import ndarray
 
-        self._grad = [ndarray.zeros(a.shape, dtype=a.dtype, ctx=a.context) for a in self._data or ()]
+        self._grad = [ndarray.zeros(a.shape, dtype=a.dtype, ctx=a.context, stype=self._grad_stype)
+                      for a in self._data or ()]
         autograd.mark_variables(self._data, self._grad, self.grad_req)
 
     def _load_init(self, data: NDArray, ctx: Context | Sequence[Context] | None, cast_dtype: bool = False,
@@ -253,13 +254,21 @@ class Parameter:
     def data(self, ctx: Context | None = None) -> NDArray:
         """The array on a device; without `ctx` the only one, or that on the current context.
 
-        Raises RuntimeError when it is not there, DeferredInitializationError when it is to be made later.
+        Raises RuntimeError when it is not there, and for a row_sparse parameter; DeferredInitializationError when it is
+        to be made later.
         """
+        self._require_dense("data")
         return self._check_and_get(self._data, ctx)
 
     def list_data(self) -> list[NDArray]:
         """The arrays on all devices. Raises as `data`."""
+        self._require_dense("list_data")
         return self._check_and_get(self._data, list)
+
+    def _require_dense(self, asked: str) -> None:
+        if self._stype == "row_sparse":
+            raise MXNetError(f"parameter {self.name} is row_sparse, so {asked}() has no copy of it: "
+                             f"{asked.replace('data', 'row_sparse_data')}(row_id) gives the rows that are asked for")
 
     def grad(self, ctx: Context | None = None) -> NDArray:
         """The gradient on a device. Raises as `data`, and RuntimeError when there is none, with grad_req="null"."""
@@ -284,15 +293,33 @@ class Parameter:
         return self._deferred_init[1]
 
     def list_row_sparse_data(self, row_id: NDArray) -> list[NDArray]:
-        """Raises RuntimeError: parameters are kept dense."""
-        raise self._dense("list_row_sparse_data", "list_data")
+        """The arrays on all devices, with these rows. Raises as `row_sparse_data`."""
+        return self._rows(row_id, list)
 
     def row_sparse_data(self, row_id: NDArray) -> NDArray:
-        """Raises RuntimeError: parameters are kept dense."""
-        raise self._dense("row_sparse_data", "data")
+        """The array of a row_sparse parameter on the device of `row_id`, with the rows of these numbers, as its Trainer
+        has them now.
 
-    def _dense(self, asked: str, instead: str) -> Exception:
-        return MXNetError(f"parameter {self.name} is kept dense: use {instead}() in place of {asked}()")
+        Raises RuntimeError for a dense parameter, and before a Trainer has the parameter; TypeError where row_id is no
+        array.
+        """
+        if not isinstance(row_id, NDArray):
+            raise ArgumentTypeError(f"row_id is an NDArray of the numbers of rows, got {type(row_id)}")
+        return self._rows(row_id, row_id.context)
+
+    def _rows(self, row_id: NDArray, ctx: Any) -> Any:
+        if self._stype != "row_sparse":
+            raise MXNetError(f"parameter {self.name} has the storage type {self._stype}: use data() in place of "
+                             "row_sparse_data()")
+        found = self._check_and_get(self._data, ctx)
+        self._require_trainer()._row_sparse_pull(self, found, row_id)
+        return found
+
+    def _require_trainer(self) -> Any:
+        if self._trainer is None:
+            raise MXNetError(f"the rows of parameter {self.name} are its Trainer's, and there is none yet: make a "
+                             "gluon.Trainer with the parameter first")
+        return self._trainer
 
     def set_data(self, data: NDArray) -> None:
         """Write `data` to the arrays on all devices; before the deferred initialization: start with it.
@@ -312,8 +339,13 @@ class Parameter:
 
     def zero_grad(self) -> None:
         """Set the gradients to 0; nothing where there is none."""
+        from mxc import ndarray
+
         for gradient in self._grad or ():
-            gradient[:] = 0
+            if gradient.stype == "default":
+                gradient[:] = 0
+            else:
+                ndarray.zeros(gradient.shape, gradient.context, gradient.dtype, gradient.stype).copyto(gradient)
 
     def cast(self, dtype: Any) -> None:
         """Cast the arrays and their gradients to another dtype."""
@@ -339,13 +371,21 @@ class Parameter:
             raise ValueError(f"parameter {self.name} has not been initialized, so it cannot be moved")
 
     def _reduce(self) -> NDArray:
-        """The mean over all devices, on the CPU."""
+        """The mean over all devices, on the CPU; of a row_sparse parameter, what its Trainer has."""
         from mxc import ndarray
 
+        if self._stype == "row_sparse":
+            whole = self._check_and_get(self._data, list)[0].copyto(cpu())
+            if self._trainer is not None:
+                self._trainer._row_sparse_pull(self, whole, ndarray.arange(whole.shape[0], dtype="int64"))
+            return whole
         arrays = [array.copyto(cpu()) for array in self.list_data()]
         return arrays[0] if len(arrays) == 1 else ndarray.add_n(*arrays) / len(arrays)
 
     def _set_trainer(self, trainer: Any) -> None:
+        if self._stype != "default" and None is not self._trainer is not trainer is not None:
+            raise MXNetError(f"parameter {self.name} is {self._stype} and has a Trainer already, which has its values: "
+                             "one Trainer only can have it")
         self._trainer = trainer
 
 

@@ -8,10 +8,11 @@ from typing import Any
 
 from mxc import kvstore as stores
 from mxc import optimizer as opt
-from mxc.compiler.error import AssertedError
+from mxc.compiler.error import ArgumentError, AssertedError
 from mxc.context import Context
 from mxc.gluon.parameter import Parameter
 from mxc.gluon.parameter_dict import ParameterDict
+from mxc.ndarray import NDArray
 from mxc.runtime.elsewhere import elsewhere
 from mxc.runtime.whole_file import replacing
 
@@ -41,6 +42,7 @@ class Trainer:
                 raise ValueError(f"a Trainer takes parameters, and got {type(param).__name__} among them")
             self._params.append(param)
             param._set_trainer(self)
+        self._has_sparse = any(param._stype != "default" for param in self._params)
         self._compression, self._given_store, self._on_store = compression_params, kvstore, update_on_kvstore
         self._contexts: list[Context] | None = None
         given = dict(optimizer_params or {})
@@ -79,8 +81,15 @@ class Trainer:
         devices = self._contexts = self._devices()
         store, count = self._given_store, len(devices)
         if isinstance(store, str):
-            store = stores.create(store) if count > 1 or "dist" in store else None
+            store = stores.create(store) if count > 1 or "dist" in store or self._has_sparse else None
         on_store = self._on_store
+        if self._has_sparse:  # the store has their rows
+            if on_store is False:
+                raise ArgumentError("Cannot set update_on_kvstore=False when sparse weights are present: the kvstore "
+                                    "has the rows of row_sparse parameters")
+            store, on_store = store or stores.create("device"), True
+        elif on_store is None and any(param._grad_stype != "default" for param in self._params):
+            on_store = False
         if on_store and store is None and self._given_store is None:
             raise ValueError("update_on_kvstore=True needs a kvstore, and kvstore is None")
         if on_store is None:
@@ -103,7 +112,10 @@ class Trainer:
                 left.append(param)
             elif self._kvstore is not None:
                 index = self._index[id(param)]
-                self._kvstore.broadcast(index, param.list_data()[0], param.list_data())
+                if param._stype == "default":
+                    self._kvstore.broadcast(index, param.list_data()[0], param.list_data())
+                else:
+                    self._kvstore.init(index, param._data[0])
         self._to_init = left
 
     @property
@@ -183,18 +195,29 @@ class Trainer:
         if store is None:
             return
         for i, param in enumerate(self._params):
-            if param.grad_req != "null":
-                if self._update_on_kvstore:
-                    store.pushpull(i, param.list_grad(), out=param.list_data(), priority=-i)
-                else:
-                    store.pushpull(i, param.list_grad(), out=param.list_grad(), priority=-i)
+            if param.grad_req == "null":
+                continue
+            if param._stype != "default":  # whoever needs its rows asks for them
+                store.push(i, param.list_grad(), priority=-i)
+            elif self._update_on_kvstore:
+                store.pushpull(i, param.list_grad(), out=param.list_data(), priority=-i)
+            elif param._grad_stype != "default":
+                store.push(i, param.list_grad(), priority=-i)
+                store.pull(i, param.list_grad(), priority=-i, ignore_sparse=False)
+            else:
+                store.pushpull(i, param.list_grad(), out=param.list_grad(), priority=-i)
+
+    def _row_sparse_pull(self, param: Parameter, out: Any, row_id: NDArray) -> None:
+        """Write rows of a row_sparse parameter, as the store has them, to arrays of its shape."""
+        self._ready()
+        self._kvstore.row_sparse_pull(self._index[id(param)], out=out, row_ids=row_id)
 
     def _apply(self, ignore_stale_grad: bool) -> None:
         updates: list[list[tuple[int, Any, Any]]] = [[] for _ in self._updaters]
         for i, param in enumerate(self._params):
             if param.grad_req == "null":
                 continue
-            datas = param.list_data()
+            datas = param._check_and_get(param._data, list)
             if not ignore_stale_grad:
                 for array in datas:
                     if not array._fresh_grad:

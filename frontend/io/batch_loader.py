@@ -3,14 +3,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from mxc.compiler.error import MXNetError
+from mxc.compiler.ops.storage import CSR, csr_joined
 from mxc.runtime import engine
 from mxc.runtime.array import LARGE, Array
 from mxc.runtime.context import current_context
+from mxc.runtime.sparse_array import SparseArray
 
 KEPT = 1 << 28  # bytes: rows that take less are kept for the next epoch instead of being read again
 
@@ -133,11 +135,13 @@ class RowStream:
 
 class Column(NamedTuple):
     """An array of a batch: the shape of an element, and the stream, and the matrix of its pieces, that it comes from.
-    Without a stream the array is zeros."""
+    Without a stream the array is zeros. is_csr: it is a csr array, of rows that have `parts`, as text_rows.py's
+    SparseRows."""
 
     shape: tuple[int, ...]
     stream: int | None = None
     matrix: int = 0
+    is_csr: bool = False
 
 
 class Loaded(NamedTuple):
@@ -210,6 +214,8 @@ class BatchLoader:
         return count
 
     def _array(self, place: int, column: Column, parts: list[Part], count: int) -> Array:
+        if column.is_csr:
+            return self._csr_array(column, parts)
         made = Array.empty((self._size, *column.shape), self._dtype, current_context().computing, zeroed=not parts)
         if not parts:
             return made
@@ -223,4 +229,15 @@ class BatchLoader:
             out[at:] = 0 if before is None else before.memory.reshape(self._size, -1)[at:]
 
         engine.push(fill, () if before is None else (before.variable,), (made.variable,), "batch", made.size < LARGE)
+        return made
+
+    def _csr_array(self, column: Column, parts: list[Part]) -> Array:
+        """The rows of the parts, which fill the batch."""
+        made = SparseArray.of_nothing(CSR, (self._size, *column.shape), self._dtype, current_context().computing)
+
+        def fill() -> None:
+            found: list[Any] = [(piece[column.matrix], begin, end) for piece, begin, end, _ in parts]
+            made.have(csr_joined([rows.parts(begin, end) for rows, begin, end in found]))
+
+        engine.push(fill, (), (made.variable,), "batch")
         return made

@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import logging
 import math
-import warnings
 from functools import partial
 from typing import Any, Protocol
 
@@ -16,6 +15,7 @@ from mxc.io.io import DataBatch, DataDesc, DataIter
 from mxc.io.options import Options, part_of, to_flag, to_needed_path, to_path, to_shape, to_whole
 from mxc.io.text_rows import check_readable, csv_pieces, libsvm_pieces
 from mxc.ndarray import NDArray
+from mxc.ndarray.ndarray import wrapped
 
 _log = logging.getLogger(__name__)
 
@@ -79,10 +79,10 @@ class MXDataIter(DataIter):
         return self._load()
 
     def getdata(self) -> NDArray:
-        return NDArray(self._present.arrays[0])
+        return wrapped(self._present.arrays[0])
 
     def getlabel(self) -> NDArray:
-        return NDArray(self._present.arrays[1])
+        return wrapped(self._present.arrays[1])
 
     def getindex(self) -> np.ndarray:
         return self._present.numbers.copy()
@@ -137,13 +137,12 @@ def _csv_stream(path: str, shape: tuple[int, ...], dtype: str) -> RowStream:
 
 
 def LibSVMIter(*args: Any, **kwargs: Any) -> MXDataIter:
-    """Batches of the rows of LibSVM files, LABEL INDEX:VALUE ..., as dense float32 arrays.
+    """Batches of the rows of LibSVM files, LABEL INDEX:VALUE ..., as csr arrays of float32.
 
-    MXNet gives data as arrays of storage type csr, which mxc does not have yet: a warning says so once.
     data_libsvm, data_shape: the file, and how many numbers a row has. label_shape: how many labels stand before the
-    pairs, with commas between; with label_libsvm labels are the pairs of that file instead. batch_size. The last batch
-    is filled up with the first rows, and the next time begins behind them. num_parts, part_index: read one of so many
-    parts of the file. data_name, label_name: for the descriptions. Names may be URLs.
+    pairs, with commas between; with label_libsvm labels are the pairs of that file instead, a csr array too.
+    batch_size. The last batch is filled up with the first rows, and the next time begins behind them. num_parts,
+    part_index: read one of so many parts of the file. data_name, label_name: for the descriptions. Names may be URLs.
     Raises as CSVIter does.
     """
     options = Options("LibSVMIter", args, kwargs)
@@ -157,29 +156,17 @@ def LibSVMIter(*args: Any, **kwargs: Any) -> MXDataIter:
         raise ArgumentError("LibSVMIter: round_batch must be True: the last batch is filled up with the first rows")
     if len(shape) != 1:
         raise ArgumentError(f"LibSVMIter: data_shape is the number of columns, as (100,), got {shape}")
-    _warn_dense()
     width, labels = shape[0], math.prod(label_shape)
     check_readable(data)
-    columns = [Column(shape, 0), Column(_label_shape(label_shape), 0, 1)]
+    columns = [Column(shape, 0, is_csr=True), Column(_label_shape(label_shape), 0, 1)]
     if label is None:
         streams = [RowStream(partial(libsvm_pieces, data, width, labels, part, parts))]
     else:
         check_readable(label)
         streams = [RowStream(partial(libsvm_pieces, data, width, 1, part, parts)),
                    RowStream(partial(libsvm_pieces, label, labels, 1, part, parts))]
-        columns[1] = Column(label_shape, 1)
+        columns[1] = Column(label_shape, 1, is_csr=len(label_shape) == 1)
     return MXDataIter(BatchLoader(streams, columns, size, "float32", "round"), **options.names)
-
-
-def _warn_dense() -> None:
-    global _is_warned
-    if not _is_warned:
-        _is_warned = True
-        warnings.warn("LibSVMIter gives dense arrays: storage type csr is not supported yet, so a batch takes memory "
-                      "for every column", stacklevel=3)
-
-
-_is_warned = False
 
 
 def MNISTIter(*args: Any, **kwargs: Any) -> MXDataIter:

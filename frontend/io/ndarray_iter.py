@@ -9,10 +9,14 @@ from typing import Any
 import numpy as np
 
 from mxc.compiler.error import ArgumentError, ArgumentTypeError, MXNetError
+from mxc.compiler.ops.storage import DEFAULT, ROW_SPARSE, Csr, csr_rows
 from mxc.io.io import DataBatch, DataDesc, DataIter
 from mxc.ndarray import NDArray, array
+from mxc.ndarray.ndarray import wrapped
+from mxc.ndarray.sparse import csr_matrix
 from mxc.runtime import engine
 from mxc.runtime.array import LARGE, Array
+from mxc.runtime.sparse_array import like
 
 Named = list[tuple[str, NDArray]]
 
@@ -21,7 +25,8 @@ def _init_data(data: Any, allow_empty: bool, default_name: str) -> Named:
     """Arrays with their names: one array, a list of them, or a dict by name, which is sorted. None is an empty list.
 
     A single array has the default name, several have _0_NAME, _1_NAME and so on. NDArrays stay as they are, others
-    (NumPy's, or what NumPy can make one of, such as a data set of h5py) are copied to float32. Raises TypeError for
+    (NumPy's, or what NumPy can make one of, such as a data set of h5py) are copied to float32, matrices of SciPy to csr
+    arrays. Raises TypeError for
     anything else, ValueError for no array unless `allow_empty`.
     """
     if data is None:
@@ -30,7 +35,7 @@ def _init_data(data: Any, allow_empty: bool, default_name: str) -> Named:
         named = data
     elif isinstance(data, list):
         named = {default_name if len(data) == 1 else f"_{i}_{default_name}": each for i, each in enumerate(data)}
-    elif isinstance(data, NDArray) or hasattr(data, "__array__"):
+    elif isinstance(data, NDArray) or hasattr(data, "__array__") or hasattr(data, "tocsr"):
         named = {default_name: data}
     else:
         raise ArgumentTypeError("an iterator takes an NDArray, a NumPy array or a data set of h5py, a list of them, "
@@ -42,16 +47,18 @@ def _init_data(data: Any, allow_empty: bool, default_name: str) -> Named:
 
 def _as_array(name: str, value: Any) -> NDArray:
     try:
-        made = value if isinstance(value, NDArray) else array(value)
+        made = value if isinstance(value, NDArray) else csr_matrix(value) if hasattr(value, "tocsr") else array(value)
     except TypeError as error:
         raise ArgumentTypeError(f"{name}: {error}") from None
+    if made.stype == ROW_SPARSE:
+        made = made.tostype(DEFAULT)
     if not made.ndim or (not isinstance(value, NDArray) and not np.ndim(value)):
         raise ArgumentTypeError(f"{name}: an array with an axis for the elements is needed, got a number")
     return made
 
 
 class NDArrayIter(DataIter):
-    """Batches of arrays in memory, cut along the first axis.
+    """Batches of arrays in memory, cut along the first axis; those of csr arrays are csr arrays.
 
     data, label: see `_init_data`; names come from data_name and label_name. Every array has at least as many elements
     as the first of the data, which says how many there are. shuffle: whether each pass has another order, which NumPy's
@@ -171,7 +178,7 @@ class NDArrayIter(DataIter):
     def _ordered(self, named: Named) -> Named:
         if self._order is None:
             return list(named)
-        return [(name, NDArray(_taken(each._array, self._order))) for name, each in named]
+        return [(name, wrapped(_taken(each._array, self._order))) for name, each in named]
 
     def _places(self, begin: int, end: int) -> np.ndarray:
         """Which elements are at these places of the present order; behind the last one comes the first again."""
@@ -193,17 +200,20 @@ class NDArrayIter(DataIter):
             places = slice(begin, end)
         else:
             places = self._places(begin, end)
-        return [NDArray(_taken(each._array, places)) for _, each in named]
+        return [wrapped(_taken(each._array, places)) for _, each in named]
 
 
 def _taken(source: Array, places: slice | Sequence[int] | np.ndarray) -> Array:
     """A new array of the elements at these places of the first axis, which are all there; large ones are copied by the
     engine's threads."""
     count = places.stop - places.start if isinstance(places, slice) else len(places)
-    made = Array.empty((count, *source.shape[1:]), source.dtype, source.context.computing)
+    made = like(source.stype, (count, *source.shape[1:]), source.dtype, source.context.computing)
 
     def copy() -> None:
-        if isinstance(places, slice):
+        given = source.given()
+        if isinstance(given, Csr):
+            made.have(csr_rows(given, places if isinstance(places, slice) else np.asarray(places)))
+        elif isinstance(places, slice):
             np.copyto(made.memory, source.memory[places])
         else:  # With another mode NumPy would check the places, and make a copy on the way.
             np.take(source.memory, places, axis=0, out=made.memory, mode="clip")

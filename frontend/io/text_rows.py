@@ -9,6 +9,7 @@ from typing import BinaryIO
 import numpy as np
 
 from mxc.compiler.error import FileAccessError, ModelFileError
+from mxc.compiler.ops.storage import Csr, csr_rows
 from mxc.io.batch_loader import DenseRows, Piece
 from mxc.runtime import remote_files
 
@@ -109,22 +110,21 @@ def _wrong(path: str, number: int, line: str, expected: str) -> ModelFileError:
 
 
 class SparseRows:
-    """Rows of mostly zeros. ends: for each row, where its numbers end among the numbers of all rows; columns: the
-    places of the numbers in their rows."""
+    """Rows of mostly zeros."""
 
-    def __init__(self, ends: np.ndarray, columns: np.ndarray, values: np.ndarray):
-        self._ends, self._columns, self._values = ends, columns, values
-        self.nbytes = ends.nbytes + columns.nbytes + values.nbytes
+    def __init__(self, parts: Csr):
+        self._parts = parts
+        self.nbytes = parts.values.nbytes + parts.columns.nbytes + parts.starts.nbytes
 
     def __len__(self) -> int:
-        return len(self._ends)
+        return self._parts.shape[0]
 
     def fill(self, out: np.ndarray, begin: int, end: int) -> None:
-        ends = self._ends[begin:end]
-        first = self._ends[begin - 1] if begin else 0
-        out[:] = 0
-        rows = np.repeat(np.arange(end - begin), np.diff(ends, prepend=first))
-        out[rows, self._columns[first:ends[-1]]] = self._values[first:ends[-1]]
+        self.parts(begin, end).write(out)
+
+    def parts(self, begin: int, end: int) -> Csr:
+        """Rows begin to end as a csr array."""
+        return csr_rows(self._parts, slice(begin, end))
 
 
 def libsvm_pieces(path: str, width: int, labels: int, part: int = 0, parts: int = 1) -> Iterator[Piece]:
@@ -168,7 +168,8 @@ def _libsvm_rows(text: str, width: int, labels: int) -> Piece:
         given = numbers[label_places].astype(np.float32)
     if (columns != rest[::2]).any() or (columns < 0).any() or (columns >= width).any():
         raise ValueError
-    return SparseRows(np.cumsum(pairs), columns, values), DenseRows(given)
+    parts = Csr(values, columns, np.append(0, np.cumsum(pairs)), (len(pairs), width))
+    return SparseRows(parts.ordered() if parts.disorder() else parts), DenseRows(given)
 
 
 def _wrong_libsvm(path: str, lines: list[str], number: int, width: int, labels: int) -> ModelFileError:

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from mxc.compiler.error import (
     ArgumentError,
     ArgumentTypeError,
@@ -19,6 +21,7 @@ from mxc.kvstore.compression import TwoBit
 from mxc.kvstore.sums import total
 from mxc.ndarray import NDArray
 from mxc.optimizer import Updater, get_updater
+from mxc.runtime.sparse_rows import copy_rows
 from mxc.runtime.whole_file import replacing
 
 Key = int | str
@@ -96,7 +99,10 @@ class KVStore(KVStoreBase):
             sums[one] = total(values)
         if self._updater is None:
             for one, value in sums.items():
-                value.copyto(self._values[one])
+                if value.stype == self._values[one].stype:
+                    value.copyto(self._values[one])
+                else:
+                    self._values[one] = value.copy()
         elif isinstance(self._updater, Updater):  # It can update several weights at once.
             self._updater(list(sums), list(sums.values()), [self._values[one] for one in sums])
         else:
@@ -106,7 +112,8 @@ class KVStore(KVStoreBase):
     def pull(self, key: Key | Sequence[Key], out: Any = None, priority: int = 0, ignore_sparse: bool = True) -> None:
         """Copy a key's value, or those of several, to arrays.
 
-        out: an array, or a list of those of several devices; a list of these for a list of keys.
+        out: an array, or a list of those of several devices; a list of these for a list of keys. ignore_sparse: leave
+        row_sparse arrays as they are: `row_sparse_pull` is for them.
         Raises MXNetError for a key without a value and for shapes that differ.
         """
         if out is None:
@@ -117,7 +124,8 @@ class KVStore(KVStoreBase):
                 if target.shape != stored.shape:
                     raise MXNetError(f"kvstore: the key {one!r} has a value of shape {stored.shape}; the array that "
                                      f"it is to be pulled into has {target.shape}")
-                stored.copyto(target)
+                if target.stype == "default" or not ignore_sparse:
+                    stored.copyto(target)
 
     def pushpull(self, key: Key | Sequence[Key], value: Any, out: Any = None, priority: int = 0) -> None:
         """`push`, then `pull` into `out`; into `value` without it."""
@@ -131,7 +139,8 @@ class KVStore(KVStoreBase):
 
     def row_sparse_pull(self, key: Key | Sequence[Key], out: Any = None, priority: int = 0,
                         row_ids: Any = None) -> None:
-        """Pull some rows of values into `out`, whose other rows become zero.
+        """Pull some rows of values into `out`, row_sparse arrays that then store these rows. The other rows of dense
+        ones become zero.
 
         row_ids: an array of the rows' numbers, or one for each array of `out`.
         Raises ValueError without row_ids and where they are not as many as `out`, IndexError for a row that does not
@@ -150,13 +159,11 @@ class KVStore(KVStoreBase):
         for one, targets in grouped:
             stored = self._stored(one)
             for target in targets:
-                wanted = next(left).astype("int64").asnumpy().reshape(-1)
-                if wanted.size and not (wanted.min() >= 0 and wanted.max() < stored.shape[0]):
+                wanted = np.unique(next(left).astype("int64").asnumpy())
+                if wanted.size and not (wanted[0] >= 0 and wanted[-1] < stored.shape[0]):
                     raise IndexError(f"kvstore: row_ids of the key {one!r} must be from 0 to {stored.shape[0] - 1}")
-                values = stored.asnumpy()
-                rest = target.asnumpy() * 0
-                rest[wanted] = values[wanted]
-                target[:] = rest
+                target._check_writable()
+                copy_rows(stored._array, wanted, target._array)
 
     def _stored(self, key: Key) -> NDArray:
         found = self._values.get(key)

@@ -306,9 +306,11 @@ class BaseModule:
         raise NotImplementedError
 
     def prepare(self, data_batch: Batch, sparse_row_id_fn: Callable[..., Any] | None = None) -> None:
-        """Called with each batch before it is run, as soon as it is there; does nothing unless a subclass does."""
-        if sparse_row_id_fn is not None:
-            warnings.warn("sparse_row_id_fn is not used here: parameters are kept dense", stacklevel=2)
+        """Called with each batch before it is run, as soon as it is there; does nothing unless a subclass does.
+
+        sparse_row_id_fn: gives for a batch which rows of row_sparse parameters it reads, {name: row numbers}; None: all
+        may be read.
+        """
 
     def forward(self, data_batch: Batch, is_train: bool | None = None) -> None:
         """Compute the outputs. is_train: the mode; None: as the module was bound."""

@@ -71,6 +71,7 @@ class Module(BaseModule):
         self._kvstore: Any = None
         self._update_on_kvstore: bool | None = None
         self._updater: Any = None
+        self._asks_for_rows = False  # whether `prepare` pulls rows of row_sparse parameters for each batch
         self._numbered: list[str] = []  # the parameters in the order in which the optimizer numbers them
         self._preload_opt_states: str | None = None
         self._grad_req: Any = None
@@ -188,7 +189,17 @@ class Module(BaseModule):
 
     def _sync_params_from_devices(self) -> None:
         self._exec_group.get_params(self._arg_params, self._aux_params)
+        if self._update_on_kvstore:  # The devices have some rows alone.
+            assert self._arg_params is not None
+            for name in self._sparse_names():
+                self._kvstore.pull(name, self._arg_params[name], ignore_sparse=False)
         self._params_dirty = False
+
+    def _sparse_names(self) -> list[str]:
+        """The parameters that are row_sparse."""
+        group = self._exec_group
+        return [name for name, arrays in zip(group.param_names, group.param_arrays, strict=True)
+                if arrays[0].stype == "row_sparse"]
 
     def init_params(self, initializer: Any = FIRST, arg_params: Params | None = None, aux_params: Params | None = None,
                     allow_missing: bool = False, force_init: bool = False, allow_extra: bool = False) -> None:
@@ -385,6 +396,8 @@ class Module(BaseModule):
         group = self._exec_group
         if self._update_on_kvstore:
             _update_params_on_kvstore(group.param_arrays, group.grad_arrays, self._kvstore, group.param_names)
+            if not self._asks_for_rows:
+                self._pull_rows({})
         else:
             numbers = None if self._numbered == group.param_names else [self._numbered.index(n)
                                                                         for n in group.param_names]
@@ -421,14 +434,35 @@ class Module(BaseModule):
         self._exec_group.install_monitor(mon)
 
     def prepare(self, data_batch: Batch, sparse_row_id_fn: Callable[..., Any] | None = None) -> None:
-        """See BaseModule."""
+        """See BaseModule. Where a kvstore updates the parameters, the rows are pulled from there. Once rows have been
+        asked for, `update` no longer pulls all of them.
+
+        Raises ArgumentTypeError where sparse_row_id_fn gives no dict by name.
+        """
         self._require_bound()
         super().prepare(data_batch, sparse_row_id_fn)
+        if sparse_row_id_fn is None or not self._update_on_kvstore:
+            return
+        rows = sparse_row_id_fn(data_batch)
+        if not isinstance(rows, Mapping):
+            raise ArgumentTypeError(f"sparse_row_id_fn gives row numbers by the names of parameters, got {type(rows)}")
+        self._asks_for_rows = True
+        self._pull_rows(rows)
+
+    def _pull_rows(self, wanted: Mapping[str, NDArray]) -> None:
+        """Have the devices' row_sparse parameters follow the kvstore's: in the rows that are wanted, else whole."""
+        group, names = self._exec_group, {*self._sparse_names()}
+        for name, arrays in zip(group.param_names, group.param_arrays, strict=True):
+            if name in wanted:
+                self._kvstore.row_sparse_pull(name, list(arrays), row_ids=wanted[name])
+            elif name in names:
+                self._kvstore.pull(name, list(arrays), ignore_sparse=False)
 
 
 def _blank(names: Sequence[str], blocks: Sequence[Sequence[NDArray]]) -> dict[str, NDArray]:
     """An array on the host for each parameter."""
-    return {name: zeros(block[0].shape, dtype=block[0].dtype) for name, block in zip(names, blocks, strict=True)}
+    return {name: zeros(block[0].shape, dtype=block[0].dtype, stype=block[0].stype)
+            for name, block in zip(names, blocks, strict=True)}
 
 
 def _check_shared(group: DataParallelExecutorGroup, owner: DataParallelExecutorGroup) -> None:

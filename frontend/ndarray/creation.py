@@ -7,11 +7,13 @@ from typing import Any
 import numpy as np
 
 from mxc.compiler.error import ArgumentError, ArgumentTypeError, MXNetError
+from mxc.compiler.ops.storage import DEFAULT
 from mxc.compiler.system import opencv
-from mxc.ndarray.ndarray import NDArray, apply
+from mxc.ndarray.ndarray import KINDS, NDArray, apply, wrapped
 from mxc.ndarray.numpy_protocols import imported, writable
 from mxc.runtime.array import Array, dtype_name
 from mxc.runtime.context import Context, context_of, current_context
+from mxc.runtime.sparse_array import zeros as kept_zeros
 from mxc.util import is_np_shape, np_shape
 
 Shape = int | Sequence[int]
@@ -24,7 +26,7 @@ def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> N
     texts become numbers where NumPy can make them of it; None among them is NaN.
     Raises TypeError for anything that makes no array of numbers.
     """
-    if isinstance(source_array, NDArray):
+    if isinstance(source_array, NDArray):  # of any storage type, which the copy has too
         copied = source_array.astype(source_array.dtype if dtype is None else dtype)
         return copied.as_in_context(ctx or current_context())
     try:
@@ -90,8 +92,9 @@ def to_dlpack_for_write(data: NDArray) -> Any:
 
 
 def empty(shape: Shape, ctx: Context | None = None, dtype: Any = None, stype: str | None = None) -> NDArray:
-    """A new array whose elements are arbitrary."""
-    _check_storage(stype)
+    """A new array whose elements are arbitrary; one that is kept in parts (stype "row_sparse", "csr") stores none."""
+    if stype not in (None, DEFAULT):
+        return kept(stype, shape, ctx, dtype)
     dims = _extents(shape)
     return NDArray(Array.empty(dims, "float32" if dtype is None else dtype, ctx or current_context()))
 
@@ -113,8 +116,10 @@ def full(shape: Shape, val: float, ctx: Context | None = None, dtype: Any = np.f
 
 def zeros(shape: Shape, ctx: Context | None = None, dtype: Any = None, stype: str | None = None,
           **kwargs: Any) -> NDArray:
-    """A new array of zeros. kwargs: `out`, an array that is filled instead."""
-    _check_storage(stype)
+    """A new array of zeros, of a storage type ("default", "row_sparse", "csr"). kwargs: `out`, an array that is filled
+    instead."""
+    if stype not in (None, DEFAULT):
+        return kept(stype, shape, ctx, dtype)
     return _constant("_zeros", 0, shape, ctx, dtype, kwargs)
 
 
@@ -293,6 +298,8 @@ def imdecode(str_img: bytes, clip_rect: tuple[int, int, int, int] = (0, 0, 0, 0)
     return out
 
 
-def _check_storage(stype: str | None) -> None:
-    if stype not in (None, "default"):
-        raise MXNetError(f"storage type {stype!r} is not supported; arrays are kept dense ('default')")
+def kept(stype: str, shape: Shape, ctx: Context | None = None, dtype: Any = None) -> NDArray:
+    """A new array of a storage type that stores no elements. Raises ValueError for another storage type."""
+    if stype not in KINDS:
+        raise ArgumentError(f"unknown storage type {stype!r}; expected one of {', '.join(KINDS)}")
+    return wrapped(kept_zeros(stype, _extents(shape), "float32" if dtype is None else dtype, ctx or current_context()))

@@ -12,7 +12,7 @@ from mxc.compiler.ops import table
 from mxc.compiler.ops.operator import Operator
 from mxc.ndarray.ndarray import NDArray, apply
 from mxc.operator_docs import describe
-from mxc.runtime import invoke, updates
+from mxc.runtime import invoke, update_calls
 from mxc.runtime.context import context_of
 
 Result = NDArray | list[NDArray]
@@ -86,7 +86,7 @@ def _call(op: Operator, arrays: list[NDArray], kwargs: dict[str, Any]) -> Result
     kwargs.pop("name", None)
     params = {key: value for key, value in kwargs.items() if value is not _Null}
     return apply(op.name, arrays, params, out, None if ctx is None else context_of(ctx),
-                 updates.update if op.in_place else invoke.invoke)
+                 update_calls.update if op.in_place else invoke.invoke)
 
 
 def _shown(value: object) -> str:

@@ -11,6 +11,7 @@ from mxc.compiler.ops import table
 from mxc.ndarray.index_keys import INTEGERS, array_of, parse
 from mxc.runtime import tape
 from mxc.runtime.array import Array
+from mxc.runtime.sparse_array import zeros
 
 
 class Differentiable:
@@ -25,20 +26,23 @@ class Differentiable:
     def attach_grad(self, grad_req: str = "write", stype: str | None = None) -> None:
         """Begin a graph at this array: backward writes or adds to `grad`, now zeros; "null" for no gradient.
 
-        What led to the array is forgotten. Raises KeyError for another request, MXNetError for a storage type.
+        stype: the storage type of the gradient; None for the array's own. What led to the array is forgotten. Raises
+        KeyError for another request, MXNetError for another storage type.
         """
-        if stype not in (None, "default"):
-            raise MXNetError(f"storage type {stype!r} is not supported; gradients are kept dense ('default')")
         if grad_req not in tape.REQUESTS:
             raise KeyError(grad_req)
         array = self._array
-        tape.mark(array, Array.of(np.zeros(array.shape, array.dtype), context=array.context.computing), grad_req)
+        tape.mark(array, zeros(stype or array.stype, array.shape, array.dtype, array.context.computing), grad_req)
 
     @property
     def grad(self) -> Any:
         """The array that backward writes the gradient to; None when `attach_grad` was not called."""
         leaf = tape.leaf_of(self._array)
-        return None if leaf is None or leaf.grad is None else type(self)(leaf.grad)
+        return None if leaf is None or leaf.grad is None else self._wrapped(leaf.grad)
+
+    def _wrapped(self, array: Array) -> Any:
+        """The NDArray on an array."""
+        raise NotImplementedError
 
     @property
     def _fresh_grad(self) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from mxc.compiler.error import ArgumentError, ArgumentTypeError, MXNetError
+from mxc.compiler.ops.storage import DEFAULT
 from mxc.ndarray import gradients, indexing
 from mxc.ndarray.arithmetic import Arithmetic
 from mxc.ndarray.gradients import Differentiable
@@ -18,6 +19,7 @@ from mxc.runtime import invoke, tape
 from mxc.runtime.array import Array, dtype_name
 from mxc.runtime.context import Context
 from mxc.runtime.elsewhere import elsewhere
+from mxc.runtime.sparse_array import of_given
 from mxc.util import is_np_shape
 
 CODES = "_DTYPE_MX_TO_NP _DTYPE_NP_TO_MX _GRAD_REQ_MAP"  # private names that `import *` binds, also from mx.nd
@@ -78,8 +80,8 @@ class NDArray(Arithmetic, Differentiable, OperatorMethods, NumpyProtocols):
 
     @property
     def stype(self) -> str:
-        """The storage type: "default" is dense."""
-        return "default"
+        """The storage type: "default", which is dense, "row_sparse" or "csr"."""
+        return self._array.stype
 
     @property
     def T(self) -> NDArray:
@@ -119,7 +121,7 @@ class NDArray(Arithmetic, Differentiable, OperatorMethods, NumpyProtocols):
         Raises ModelFileError for other bytes."""
         from mxc.runtime import ndarray_file
 
-        self._array = Array.of(ndarray_file.parse_array(bytes(state["handle"]), "a pickled NDArray"))
+        self._array = of_given(ndarray_file.parse_array(bytes(state["handle"]), "a pickled NDArray"))
 
     # -- values
 
@@ -151,7 +153,7 @@ class NDArray(Arithmetic, Differentiable, OperatorMethods, NumpyProtocols):
         Raises MXNetError when the shapes differ, TypeError for another kind of target.
         """
         if isinstance(other, Context):
-            return NDArray(tape.record_view("_copyto", {}, self._array, self._array.copied(context=other)))
+            return wrapped(tape.record_view("_copyto", {}, self._array, self._array.copied(context=other)))
         if not isinstance(other, NDArray):
             raise TypeError(f"copyto takes an NDArray or a Context, not {type(other)}")
         if other._array is self._array:
@@ -175,17 +177,16 @@ class NDArray(Arithmetic, Differentiable, OperatorMethods, NumpyProtocols):
         if not copy and name == self._array.dtype:
             return self
         made = self._array.copied(name)
-        return NDArray(tape.record_view("Cast", {"dtype": name}, self._array, made))
+        return wrapped(tape.record_view("Cast", {"dtype": name}, self._array, made))
 
     def detach(self) -> NDArray:
         """An array on the same memory that takes no part in recording gradients."""
-        return NDArray(self._array.reshape(self.shape), self.writable)
+        return wrapped(self._array.reshape(self.shape), self.writable)
 
     def tostype(self, stype: str) -> NDArray:
-        """This array in a storage type. Raises MXNetError for any but "default": arrays are kept dense."""
-        if stype != "default":
-            raise MXNetError(f"storage type {stype!r} is not supported; arrays are kept dense ('default')")
-        return self
+        """A copy in a storage type: "default" (dense), "row_sparse" or "csr"; for "default" the array itself, where it
+        is dense. Raises MXNetError for another name, and where the array is no matrix, as csr arrays are."""
+        return self if stype == self.stype == DEFAULT else self._apply("cast_storage", stype=stype)
 
     # -- shapes
 
@@ -271,6 +272,9 @@ class NDArray(Arithmetic, Differentiable, OperatorMethods, NumpyProtocols):
             gradients.check_assignment(self._array, key, value)
         indexing.assign(self._array, key, value)
 
+    def _wrapped(self, array: Array) -> NDArray:
+        return wrapped(array)
+
     def _check_writable(self) -> None:
         if not self.writable:
             raise ValueError("trying to write to a read-only NDArray")
@@ -296,8 +300,16 @@ def apply(op: str, arrays: Sequence[NDArray], params: Mapping[str, Any], out: An
             raise ArgumentTypeError(f"operator {op}: out must be an NDArray, got {type(result)}")
         result._check_writable()
     results = run(op, inputs, params, None if outs is None else [o._array for o in outs], context)
-    made = [NDArray(r) for r in results] if outs is None else outs
+    made = [NDArray(r) if r.__class__ is Array else wrapped(r) for r in results] if outs is None else outs
     return made[0] if len(made) == 1 else made
+
+
+KINDS: dict[str, type[NDArray]] = {DEFAULT: NDArray}  # the class of each storage type; sparse.py adds its own
+
+
+def wrapped(array: Array, writable: bool = True) -> NDArray:
+    """The NDArray on an array, of its storage type's class."""
+    return KINDS[array.stype](array, writable)
 
 
 def _restore(values: np.ndarray, context: Context) -> NDArray:

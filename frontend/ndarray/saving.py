@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from mxc.ndarray.ndarray import NDArray
+from mxc.compiler.ops.storage import Given
+from mxc.ndarray.ndarray import NDArray, wrapped
 from mxc.runtime import ndarray_file, remote_files
-from mxc.runtime.array import Array
+from mxc.runtime.sparse_array import of_given, snapshot
 
 Loaded = list[NDArray] | dict[str, NDArray]
 
@@ -31,9 +32,9 @@ def save(fname: str | os.PathLike[str], data: NDArray | Sequence[NDArray] | Mapp
     if isinstance(values, Mapping):
         if not all(isinstance(name, str) for name in values):
             raise ValueError("the names in data need to be str")
-        names, arrays = list(values), [a.asnumpy() for a in values.values()]
+        names, arrays = list(values), [snapshot(a._array) for a in values.values()]
     else:
-        names, arrays = [], [a.asnumpy() for a in values]
+        names, arrays = [], [snapshot(a._array) for a in values]
     if remote_files.is_url(fname):
         remote_files.write(str(fname), ndarray_file.format_file(arrays, names))
     else:
@@ -41,7 +42,7 @@ def save(fname: str | os.PathLike[str], data: NDArray | Sequence[NDArray] | Mapp
 
 
 def load(fname: str | os.PathLike[str]) -> Loaded:
-    """The arrays of a file or URL: a dict when they have names, else a list. Sparse ones are loaded as dense.
+    """The arrays of a file or URL: a dict when they have names, else a list.
 
     Raises ModelFileError naming file, byte offset and what was expected.
     """
@@ -57,7 +58,7 @@ def load_frombuffer(buf: bytes) -> Loaded:
     return _wrap(*ndarray_file.parse(buf))
 
 
-def _wrap(arrays: Sequence[np.ndarray | None], names: Sequence[str]) -> Loaded:
+def _wrap(arrays: Sequence[Given | None], names: Sequence[str]) -> Loaded:
     # An empty slot becomes an array without elements, of float32, which is the format's first type.
-    made = [NDArray(Array.of(np.empty((0,), np.float32) if a is None else a)) for a in arrays]
+    made = [wrapped(of_given(np.empty((0,), np.float32) if a is None else a)) for a in arrays]
     return dict(zip(names, made, strict=True)) if names else made

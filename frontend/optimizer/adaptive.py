@@ -14,20 +14,24 @@ from mxc.runtime.array import Array
 
 
 class _Adaptive(SteppingOptimizer):
-    """The base of optimizers whose state is one or several arrays like the weight, zeros at first."""
+    """The base of optimizers whose state is one or several arrays like the weight, zeros at first. LAZY: whether the
+    storage type is the weight's; else they are dense."""
 
-    STATES = 2
+    STATES, LAZY = 2, False
 
     def create_state(self, index: Any, weight: NDArray) -> Any:
-        return tuple([zeros_like(weight) for _ in range(self.STATES)])
+        stype = weight.stype if self.LAZY and getattr(self, "lazy_update", True) else "default"
+        return tuple([zeros_like(weight, stype) for _ in range(self.STATES)])
 
 
 @Optimizer.register
 class Adam(_Adaptive):
     """Adam (D. Kingma, J. Ba 2014): the mean of gradients over the root of the mean of their squares.
 
-    lazy_update: MXNet's choice for sparse gradients; arrays are dense here.
+    lazy_update: by a row_sparse gradient only the rows change that it has; else all do, as by a dense one.
     """
+
+    LAZY = True
 
     def __init__(self, learning_rate: float = 0.001, beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-8,
                  lazy_update: bool = True, **kwargs: Any):
@@ -41,8 +45,11 @@ class Adam(_Adaptive):
              copies: Sequence[NDArray] = ()) -> WeightUpdate:
         t = self._index_update_count[index]
         rate = rates["lr"] * (1 - self.beta2 ** t) ** 0.5 / (1 - self.beta1 ** t)
-        params = {"lr": rate, "wd": rates["wd"], "beta1": self.beta1, "beta2": self.beta2, "epsilon": self.epsilon}
-        return WeightUpdate("adam_update", [weight, grad, *state], {**params, **self.limits()})
+        params = {"lr": rate, "wd": rates["wd"], "beta1": self.beta1, "beta2": self.beta2, "epsilon": self.epsilon,
+                  **self.limits()}
+        if not self.lazy_update:
+            params["lazy_update"] = False
+        return WeightUpdate("adam_update", [weight, grad, *state], params)
 
 
 @Optimizer.register
@@ -99,7 +106,7 @@ class AdaGrad(_Adaptive):
         self.float_stable_eps = eps
 
     def create_state(self, index: Any, weight: NDArray) -> Any:
-        return zeros_like(weight)
+        return zeros_like(weight, weight.stype)
 
     def step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, rates: dict[str, float],
              copies: Sequence[NDArray] = ()) -> WeightUpdate:
@@ -134,7 +141,7 @@ class RMSProp(_Adaptive):
         self.centered, self.clip_weights = centered, clip_weights
 
     def create_state(self, index: Any, weight: NDArray) -> Any:
-        return tuple([zeros_like(weight) for _ in range(3 if self.centered else 1)])
+        return tuple([zeros_like(weight, weight.stype) for _ in range(3 if self.centered else 1)])
 
     def step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, rates: dict[str, float],
              copies: Sequence[NDArray] = ()) -> WeightUpdate:
@@ -149,6 +156,8 @@ class RMSProp(_Adaptive):
 @Optimizer.register
 class Ftrl(_Adaptive):
     """FTRL-Proximal (H. McMahan et al. 2013). lamda1: the factor of the regularization that makes weights 0."""
+
+    LAZY = True
 
     def __init__(self, lamda1: float = 0.01, learning_rate: float = 0.1, beta: float = 1, **kwargs: Any):
         super().__init__(learning_rate=learning_rate, **kwargs)

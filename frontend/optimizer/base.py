@@ -11,7 +11,7 @@ from mxc import ndarray as nd
 from mxc.compiler.error import ArgumentError, ArgumentTypeError, MXNetError, nearest
 from mxc.lr_scheduler import LRScheduler
 from mxc.ndarray import NDArray
-from mxc.runtime import updates
+from mxc.runtime import update_calls, updates
 from mxc.symbol import Symbol
 
 DECAYED = ("_weight", "_gamma")  # weights decay by default if their names end so
@@ -292,10 +292,15 @@ class SteppingOptimizer(Optimizer):
 
 
 def run(steps: Sequence[WeightUpdate]) -> None:
-    """Do the updates; those of one operator are one piece of work."""
+    """Do the updates; those of one operator on dense arrays are one piece of work."""
     by_operator: dict[str, list[WeightUpdate]] = {}
     for step in steps:
-        by_operator.setdefault(step.operator, []).append(step)
+        if update_calls.are_dense([array._array for array in step.arrays]):
+            by_operator.setdefault(step.operator, []).append(step)
+        else:
+            target = step.arrays[0] if step.out is None else step.out
+            target._check_writable()
+            update_calls.update(step.operator, [a._array for a in step.arrays], step.params, [target._array])
     for operator, those in by_operator.items():
         arrays, out = [[a._array for a in step.arrays] for step in those], []
         for step in those:
@@ -308,6 +313,6 @@ def run(steps: Sequence[WeightUpdate]) -> None:
             updates.update_all(operator, arrays, [step.params for step in those], out)
 
 
-def zeros_like(weight: NDArray) -> NDArray:
-    """Zeros of a weight's shape and dtype, where it is."""
-    return nd.zeros(weight.shape, weight.context, weight.dtype)
+def zeros_like(weight: NDArray, stype: str = "default") -> NDArray:
+    """Zeros of a weight's shape and dtype, where it is, in a storage type."""
+    return nd.zeros(weight.shape, weight.context, weight.dtype, stype)

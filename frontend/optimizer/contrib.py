@@ -25,7 +25,7 @@ class GroupAdaGrad(Optimizer):
     def create_state(self, index: Any, weight: NDArray) -> Any:
         if weight.ndim != 2:
             raise ArgumentError(f"GroupAdaGrad updates matrices, weight {index} has the shape {weight.shape}")
-        return nd.zeros((weight.shape[0], 1), weight.context, weight.dtype)
+        return nd.zeros((weight.shape[0], 1), weight.context, weight.dtype, weight.stype)
 
     def update(self, index: Any, weight: NDArray, grad: NDArray, state: Any) -> None:
         self._update_count(index)

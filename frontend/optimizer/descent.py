@@ -51,7 +51,7 @@ class _Momentum(SteppingOptimizer):
 class SGD(_Momentum):
     """Gradient descent, with momentum: mom = momentum * mom - lr * (grad + wd * weight); weight += mom.
 
-    lazy_update: MXNet's choice for sparse gradients; arrays are dense here.
+    lazy_update: by a row_sparse gradient only the rows change that it has; else all do, as by a dense one.
     """
 
     ACCELERATED = "sgd_mom_update"
@@ -60,6 +60,14 @@ class SGD(_Momentum):
         super().__init__(momentum, **kwargs)
         self.lazy_update = lazy_update
         self.aggregate_num = together(4)
+
+    def create_state(self, index: Any, weight: NDArray) -> Any:
+        return zeros_like(weight, weight.stype if self.lazy_update else "default") if self.momentum else None
+
+    def step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, rates: dict[str, float],
+             copies: Sequence[NDArray] = ()) -> WeightUpdate:
+        made = super().step(index, weight, grad, state, rates, copies)
+        return made if self.lazy_update else made._replace(params={**made.params, "lazy_update": False})
 
 
 @Optimizer.register
@@ -93,7 +101,7 @@ class Signum(SteppingOptimizer):
         self.wd_lh = wd_lh
 
     def create_state(self, index: Any, weight: NDArray) -> Any:
-        return zeros_like(weight) if self.momentum else None
+        return zeros_like(weight, weight.stype) if self.momentum else None
 
     def step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, rates: dict[str, float],
              copies: Sequence[NDArray] = ()) -> WeightUpdate:

@@ -21,9 +21,12 @@ import numpy as np
 
 from mxc.compiler.error import ArgumentError, ArgumentTypeError, MXNetError, OutOfMemoryError
 from mxc.lr_scheduler import LRScheduler
-from mxc.ndarray import NDArray, array
+from mxc.ndarray import NDArray
+from mxc.ndarray.ndarray import wrapped
 from mxc.optimizer.base import Optimizer
 from mxc.runtime import ndarray_file
+from mxc.runtime.context import current_context
+from mxc.runtime.sparse_array import of_given, snapshot
 
 # opcodes of pickle's protocol 4
 _START, _STOP, _MARK = b"\x80\x04", b".", b"("
@@ -36,6 +39,8 @@ _KEEP, _KEPT = b"r", b"j"
 _ARRAYS = {("mxnet.ndarray.ndarray", "NDArray"), ("mxnet.ndarray", "NDArray"),
            ("mxnet.ndarray.sparse", "RowSparseNDArray"), ("mxnet.ndarray.sparse", "CSRNDArray"),
            ("mxnet.numpy.multiarray", "ndarray")}
+_CLASSES = {"default": ("mxnet.ndarray.ndarray", "NDArray"),  # by storage type
+            "row_sparse": ("mxnet.ndarray.sparse", "RowSparseNDArray"), "csr": ("mxnet.ndarray.sparse", "CSRNDArray")}
 _OF_BYTES = {("builtins", "bytearray"), ("__builtin__", "bytearray"), ("__builtin__", "bytes"), ("_codecs", "encode")}
 _NUMPY = ("numpy", "numpy.core.multiarray", "numpy._core.multiarray", "numpy.core.numeric", "numpy._core.numeric")
 _OF_NUMPY = ("scalar", "dtype", "_reconstruct", "_frombuffer", "ndarray")
@@ -102,7 +107,7 @@ class _Writer:
         elif id(value) in self.kept:
             add(_KEPT + struct.pack("<I", self.kept[id(value)]))
         elif isinstance(value, NDArray):
-            self.put_object("mxnet.ndarray.ndarray", "NDArray", (None,), value)
+            self.put_object(*_CLASSES[value.stype], (None,), value)
             self.put_handle(value)
         elif isinstance(value, (Optimizer, LRScheduler)):
             module = _home(type(value))
@@ -156,7 +161,7 @@ class _Writer:
         self.parts.append(_DICT + _MARK)
         self.put("handle", "")
         self.put_name("builtins", "bytearray")
-        self.put_bytes(ndarray_file.format_array(value.asnumpy()))
+        self.put_bytes(ndarray_file.format_array(snapshot(value._array)))
         self.parts.append(_TUPLE1 + _CALL + _ITEMS + _SET)
 
     def put_bytes(self, value: bytes) -> None:
@@ -298,8 +303,7 @@ class _Builder:
 
     def array(self, stored: _Stored) -> NDArray:
         handle = stored.state.get("handle") if isinstance(stored.state, dict) else None
-        values = ndarray_file.parse_array(_bytes(handle), "optimizer states")
-        return array(values, dtype=values.dtype)
+        return wrapped(of_given(ndarray_file.parse_array(_bytes(handle), "optimizer states"), current_context()))
 
     def numbers(self, raw: Any, kind: Any, shape: Any, order: Any) -> np.ndarray:
         """An array of NumPy's; kind: its dtype as it is stored."""

@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from mxc.compiler.error import ArgumentError, ArgumentTypeError, MXNetError, OutOfMemoryError, nearest
 from mxc.compiler.graph.placement import GROUP
+from mxc.compiler.ops.storage import DEFAULT, STORAGES
 from mxc.context import Context, current_context
 from mxc.ndarray import NDArray
-from mxc.runtime.array import Array, dtype_name
+from mxc.ndarray.ndarray import wrapped
+from mxc.runtime.array import dtype_name
 from mxc.runtime.executor import BoundArrays
+from mxc.runtime.sparse_array import zeros
 from mxc.symbol.inference import whole_shape
 from mxc.util import is_np_shape
 
@@ -62,10 +65,8 @@ def simple_bind(symbol: Symbol, ctx: Any, grad_req: Any, type_dict: Mapping[str,
     for what, given in (("type_dict", type_dict), ("stype_dict", stype_dict)):
         if given is not None and not isinstance(given, Mapping):
             raise ArgumentTypeError(f"simple_bind: {what} must be a dict by argument name, got {type(given)}")
-    for name, stype in (stype_dict or {}).items():
-        if stype != "default":
-            raise MXNetError(f"simple_bind: storage type {stype!r} of {name!r}: executors take dense arrays only")
     graph = symbol.graph
+    stypes = _stypes(graph, stype_dict or {})
     known = {name: whole_shape(name, shape) for name, shape in shapes.items() if name in inputs}
     types = {name: dtype_name(dtype) for name, dtype in (type_dict or {}).items() if name in inputs}
     modes = _modes(grad_req, names, simple=True)
@@ -80,30 +81,67 @@ def simple_bind(symbol: Symbol, ctx: Any, grad_req: Any, type_dict: Mapping[str,
     places = {node.name: groups.get(node.attrs.get(GROUP, ""), ctx) for node in graph.variables}
     sharing = set(shared_arg_names or ()) if shared_exec is not None else set()
 
-    def array(name: str, source: Mapping[str, Any] | None, buffer_name: str) -> NDArray:
-        """A shared array if there is one of this shape and dtype, else a new one, zero-filled. As in MXNet, an array of
-        the executor must also be on the device where the new one would be; an array of the buffer may be anywhere, and
-        the buffer holds no states."""
+    def array(name: str, source: Mapping[str, Any] | None, buffer_name: str, stype: str) -> NDArray:
+        """A shared array if there is one of this shape, dtype and storage type, else a new one of zeros. As in MXNet,
+        an array of the executor must also be on the device where the new one would be; an array of the buffer may be
+        anywhere, and the buffer holds no states."""
         shape, dtype = facts[name]
         assert shape is not None  # Inference has refused shapes that stay unknown.
         for place, key in ((source, name), (shared_buffer, buffer_name)):
             old = place.get(key) if place else None
-            if (old is not None and old.shape == shape and dtype_name(old.dtype) == dtype
+            if (old is not None and (old.shape, old.stype) == (shape, stype) and dtype_name(old.dtype) == dtype
                     and (place is shared_buffer or old.context == places[name])):
                 return old
         try:
-            made = NDArray(Array.empty(shape, dtype, places[name], zeroed=True))
+            made = wrapped(zeros(stype, shape, dtype, places[name]))
         except OutOfMemoryError as error:
             raise OutOfMemoryError(f"{buffer_name or name}, {dtype} {'x'.join(map(str, shape))}: {error}") from None
         if shared_buffer is not None and buffer_name:
             shared_buffer[buffer_name] = made
         return made
 
-    args = {name: array(name, shared_exec.arg_dict if name in sharing else None, name) for name in names}
-    grads = {name: array(name, shared_exec.grad_dict if name in sharing else None, f"grad of {name}")
-             for name in names if modes[name] != "null"}
-    aux = {name: array(name, None if shared_exec is None else shared_exec.aux_dict, "") for name in aux_names}
+    slopes = _gradient_stypes(typed, stypes, modes)
+    args = {name: array(name, shared_exec.arg_dict if name in sharing else None, name, stypes.get(name, DEFAULT))
+            for name in names}
+    grads = {name: array(name, shared_exec.grad_dict if name in sharing else None, f"grad of {name}",
+                         slopes.get(name, DEFAULT)) for name in names if modes[name] != "null"}
+    aux = {name: array(name, None if shared_exec is None else shared_exec.aux_dict, "", DEFAULT) for name in aux_names}
     return _executor(symbol, ctx, BoundArrays(args, grads, modes, aux), shared_exec, groups, typed)
+
+
+def _stypes(graph: Graph, given: Mapping[str, str]) -> dict[str, str]:
+    """The storage types of the variables that are not dense: those given, else those of the variables' attributes."""
+    found: dict[str, str] = {}
+    for node in graph.variables:
+        number = node.attrs.get("__storage_type__", "0")
+        own = STORAGES[int(number)] if number in ("0", "1", "2") else DEFAULT
+        stype = given.get(node.name, own)
+        if stype not in STORAGES:
+            raise MXNetError(f"simple_bind: the storage type of {node.name!r} is {stype!r}; expected one of "
+                             f"{', '.join(STORAGES)}")
+        if stype != DEFAULT:
+            found[node.name] = stype
+    return found
+
+
+def _gradient_stypes(typed: Graph, stypes: Mapping[str, str], modes: Mapping[str, str]) -> dict[str, str]:
+    """The storage types of gradients, as the operators that make them give them."""
+    from mxc.compiler.graph.names import head_position
+    from mxc.compiler.passes.gradient import differentiate
+    from mxc.compiler.passes.infer_storage import infer_storage
+
+    if all(mode == "null" for mode in modes.values()) or not (stypes or any(
+            node.op is not None and "sparse_grad" in node.params for node in typed.nodes)):
+        return {}
+    joint, forward = differentiate(typed, modes, True), infer_storage(typed, stypes)
+    known, heads = {node.name for node in typed.variables}, dict[str, str]()
+    for node in joint.variables:
+        if node.name not in known:
+            entry = typed.outputs[head_position(node.name)]
+            heads[node.name] = forward[typed.ids[entry.node]][entry.index]
+    found = infer_storage(joint, {**stypes, **heads})
+    return {sink.name: found[joint.ids[entry.node]][entry.index]
+            for sink, entry in zip(joint.sinks, joint.outputs, strict=True) if sink.kind == "grad"}
 
 
 def evaluate(symbol: Symbol, ctx: Any, arrays: Mapping[str, NDArray]) -> list[NDArray]:

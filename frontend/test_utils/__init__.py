@@ -17,6 +17,13 @@ from mxc.test_utils.downloads import (
 )
 from mxc.test_utils.iterators import DummyIter, get_mnist_iterator
 from mxc.test_utils.optimizers import compare_optimizer
+from mxc.test_utils.sparse_values import (
+    create_sparse_array,
+    create_sparse_array_zd,
+    rand_ndarray,
+    rand_sparse_ndarray,
+    shuffle_csr_column_indices,
+)
 from mxc.test_utils.statistics import (
     chi_square_check,
     gen_buckets_probs_with_ppf,
@@ -84,7 +91,6 @@ from mxc.test_utils.values import (
     new_sym_matrix_with_real_eigvals_nd,
     np_reduce,
     rand_coord_2d,
-    rand_ndarray,
     rand_shape_2d,
     rand_shape_3d,
     rand_shape_nd,
@@ -100,13 +106,16 @@ __getattr__, _names = elsewhere(__name__, {
     "": "bz2 errno gzip json logging mx=mxc np=numpy npt=numpy.testing numbers os platform rnd=numpy.random struct sys "
         "time traceback zipfile",
     "collections": "OrderedDict", "contextlib": "contextmanager", "mxc.codes": "_STORAGE_TYPE_STR_TO_ID",
-    "mxc.context": "Context", "mxc.runtime": "Features", "mxc.symbol": "Symbol"})
+    "mxc.context": "Context", "mxc.runtime": "Features", "mxc.symbol": "Symbol",
+    "mxc.test_utils.sparse_values": "_get_powerlaw_dataset_csr _get_uniform_dataset_csr "
+        "_validate_csr_generation_inputs"})
 __all__ = [
     "almost_equal", "array", "assert_allclose", "assert_almost_equal", "assert_almost_equal_ignore_nan",
     "assert_almost_equal_with_err", "assert_exception", "assign_each", "assign_each2", "checkShapes",
     "check_consistency", "check_numeric_gradient", "check_speed", "check_symbolic_backward",
     "check_symbolic_forward", "chi_square_check", "collapse_sum_like", "compare_ndarray_tuple", "compare_optimizer",
-    "create_2d_tensor", "create_vector", "current_context", "default_atols", "default_context", "default_dtype",
+    "create_2d_tensor", "create_sparse_array", "create_sparse_array_zd", "create_vector",
+    "current_context", "default_atols", "default_context", "default_dtype",
     "default_numeric_eps",
     "default_rtols", "discard_stderr", "effective_dtype", "environment", "gen_buckets_probs_with_ppf", "get_atol",
     "get_etol", "get_identity_mat", "get_identity_mat_batch", "get_im2rec_path", "get_mnist", "get_rtol",
@@ -114,8 +123,10 @@ __all__ = [
     "getenv", "list_gpus", "locationError", "mean_check", "new_matrix_with_real_eigvals_2d",
     "new_matrix_with_real_eigvals_nd", "new_orthonormal_matrix_2d", "new_sym_matrix_with_real_eigvals_2d",
     "new_sym_matrix_with_real_eigvals_nd", "np_reduce", "numeric_grad", "rand_coord_2d", "rand_ndarray",
+    "rand_sparse_ndarray",
     "rand_shape_2d", "rand_shape_3d", "rand_shape_nd", "random_arrays", "random_sample", "random_uniform_arrays",
-    "retry", "same", "same_array", "same_symbol_structure", "set_default_context", "setenv", "simple_forward",
+    "retry", "same", "same_array", "same_symbol_structure", "set_default_context", "setenv",
+    "shuffle_csr_column_indices", "simple_forward",
     "var_check", "verify_generator",
     "download", "download_model", "get_bz2_data", "get_cifar10", "get_cuda_compute_capability",
     "DummyIter", "get_mnist_iterator", "get_mnist_pkl",

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from mxc.compiler.error import ArgumentError
 from mxc.ndarray import NDArray
+from mxc.test_utils.sparse_values import rand_ndarray
 from mxc.test_utils.tolerance import assert_almost_equal
-from mxc.test_utils.values import rand_ndarray
 
 if TYPE_CHECKING:
     from mxc.optimizer import Optimizer
@@ -20,8 +20,8 @@ def compare_optimizer(opt1: Optimizer, opt2: Optimizer, shape: Any, dtype: Any, 
     """Raise AssertionError unless both optimizers make the same of random weights and gradients in one update.
 
     shape: of the weight; with ntensors above 1 a list of so many, which `opt1` updates in one call, `opt2` one by one.
-    compare_states: the states they begin with and end with must be the same too. Raises MXNetError for storage types
-    other than "default", ValueError where there are not as many shapes as ntensors.
+    w_stype, g_stype: storage types of weight and gradient. compare_states: the states they begin with and end with must
+    be the same too. Raises ValueError where there are not as many shapes as ntensors.
     """
     shapes = [shape] if ntensors == 1 else list(shape)
     if len(shapes) != ntensors:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mxc.compiler.error import ArgumentError, MXNetError
+from mxc.compiler.error import ArgumentError
 from mxc.context import Context
 from mxc.ndarray import NDArray, array, waitall
 from mxc.test_utils.tolerance import Tolerance, assert_almost_equal, default_numeric_eps, get_tols
@@ -100,15 +100,13 @@ def check_numeric_gradient(sym: Any, location: Values, aux_states: Values | None
 
     location: the arguments' values, a list or by name. aux_states: the same of auxiliary states. numeric_eps: the width
     of the differences (default by dtype). grad_nodes: the arguments to check, or their grad_req by name (default:
-    "write" for all). use_forward_train: the mode of the forward runs that are compared. grad_stype_dict: storage types,
-    "default" alone. dtype: the float dtype that everything is computed in.
+    "write" for all). use_forward_train: the mode of the forward runs that are compared. grad_stype_dict: how the
+    gradients are kept, by name. dtype: the float dtype that everything is computed in.
     What is differentiated is the sum of the outputs times random numbers from 0.1 to 1.1.
     """
     if is_kept(dtype) or np.dtype(dtype).type not in FLOATS:
         raise AssertionError(f"gradients need a float dtype, not {dtype}")
-    for name, stype in (grad_stype_dict or {}).items():
-        if stype != "default":
-            raise MXNetError(f"gradient of {name!r}: storage type {stype!r} is not supported; arrays are kept dense")
+    stypes = grad_stype_dict or {}
     ctx = ctx or default_context()
     names = sym.list_arguments()
     args = by_name("arguments", location, names, ctx, dtype)
@@ -123,7 +121,7 @@ def check_numeric_gradient(sym: Any, location: Values, aux_states: Values | None
         raise ArgumentError(f"grad_nodes must be names, or a dict of names to grad_req, not {type(grad_nodes)}")
     before = _drawn_like(args, grad_req)
     executor = sym.bind(ctx, args={n: a.copy() for n, a in args.items()},
-                        args_grad={n: array(v, ctx, v.dtype) for n, v in before.items()},
+                        args_grad={n: _kept(v, ctx, stypes.get(n)) for n, v in before.items()},
                         grad_req=grad_req, aux_states={n: a.copy() for n, a in aux.items()})
     outputs = executor.forward(is_train=True)
     heads = [(np.random.random(o.shape) + 0.1).astype(o.dtype) for o in outputs]
@@ -141,6 +139,12 @@ def check_numeric_gradient(sym: Any, location: Values, aux_states: Values | None
         elif name in numeric:
             base = before[name] if mode == "add" else 0
             assert_almost_equal(numeric[name], gradients[name] - base, rtol, atol, labels)
+
+
+def _kept(values: np.ndarray, ctx: Context, stype: str | None) -> NDArray:
+    """An array in a storage type."""
+    made = array(values, ctx, values.dtype)
+    return made if stype is None else made.tostype(stype)
 
 
 def _drawn_like(args: Mapping[str, NDArray], names: Iterable[str]) -> dict[str, np.ndarray]:
@@ -180,12 +184,10 @@ def check_symbolic_backward(sym: Any, location: Values, out_grads: Values | None
     location, aux_states: lists or by name; NumPy arrays are cast to `dtype`, unless that is "asnumpy". out_grads: the
     outputs' gradients, a list or by output name. expected: the gradients of arguments, a list (as many are compared as
     there are arguments) or by name. grad_req: with "add" the expected is
-    added to random values that were there, with "null" these must stay. grad_stypes: storage types, "default" alone.
-    Returns the gradients by name, of what is expected.
+    added to random values that were there, with "null" these must stay. grad_stypes: how the gradients are kept, by
+    name. Returns the gradients by name, of what is expected.
     """
-    for name, stype in (grad_stypes or {}).items():
-        if stype != "default":
-            raise MXNetError(f"gradient of {name!r}: storage type {stype!r} is not supported; arrays are kept dense")
+    stypes = grad_stypes or {}
     ctx, names = ctx or default_context(), sym.list_arguments()
     args = by_name("arguments", location, names, ctx, dtype)
     wanted = dict(expected) if isinstance(expected, Mapping) else dict(zip(names, expected, strict=False))
@@ -194,7 +196,7 @@ def check_symbolic_backward(sym: Any, location: Values, out_grads: Values | None
     else:
         modes = dict(grad_req) if isinstance(grad_req, Mapping) else dict(zip(names, grad_req, strict=True))
     before = _drawn_like(args, wanted)
-    executor = sym.bind(ctx, args=args, args_grad={n: array(v, ctx, v.dtype) for n, v in before.items()},
+    executor = sym.bind(ctx, args=args, args_grad={n: _kept(v, ctx, stypes.get(n)) for n, v in before.items()},
                         grad_req=modes, aux_states=by_name("auxiliary states", aux_states or (),
                                                            sym.list_auxiliary_states(), ctx, dtype))
     executor.forward(is_train=True)

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from mxc.compiler.error import MXNetError
 from mxc.context import Context, current_context
 from mxc.ndarray import NDArray, arange, array
 from mxc.runtime.context import set_default
@@ -71,19 +70,6 @@ def _random_shape(limits: Shape, allow_zero_size: bool) -> Shape:
 def rand_coord_2d(x_low: int, x_high: int, y_low: int, y_high: int) -> tuple[int, int]:
     """A random place: x_low <= x < x_high and y_low <= y < y_high."""
     return int(np.random.randint(x_low, x_high)), int(np.random.randint(y_low, y_high))
-
-
-def rand_ndarray(shape: Shape, stype: str = "default", density: float | None = None, dtype: Any = None,
-                 modifier_func: Callable[[float], float] | None = None, shuffle_csr_indices: bool = False,
-                 distribution: str | None = None, ctx: Context | None = None) -> NDArray:
-    """An NDArray of normally distributed numbers (default dtype float32).
-
-    density, modifier_func, shuffle_csr_indices, distribution are for sparse arrays. Raises MXNetError for a storage
-    type other than "default".
-    """
-    if stype != "default":
-        raise MXNetError(f"storage type {stype!r} is not supported; arrays are kept dense ('default')")
-    return array(random_arrays(shape), ctx, default_dtype() if dtype is None else dtype)
 
 
 def create_vector(size: int, dtype: Any = np.int64) -> NDArray:

@@ -121,10 +121,18 @@ def take_grad(g: Gradient) -> list[Entry | None]:
 
 @ignores("data")
 def embedding_grad(g: Gradient) -> list[Entry | None]:
-    """og added up in the rows of the weight."""
+    """og added up in the rows of the weight; with sparse_grad, in those alone that were read."""
+    if g.params.sparse_grad:
+        return sparse_embedding_grad(g)
     data, weight = g.inputs
     rows = g.make("_mxc_bound_index", data, size=g.params.input_dim)
     return [None, _added(g, rows, g.shape(weight), 0)]
+
+
+@ignores("data")
+def sparse_embedding_grad(g: Gradient) -> list[Entry | None]:
+    """og added up in the rows of the weight that were read."""
+    return [None, g.make("_mxc_add_rows", g.og, g.inputs[0], rows=g.params.input_dim)]
 
 
 @ignores("index")

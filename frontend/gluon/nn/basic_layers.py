@@ -71,7 +71,7 @@ class Dropout(HybridBlock):
 
 
 class Embedding(HybridBlock):
-    """The rows of a table (input_dim, output_dim) at given indices. sparse_grad: the gradient is kept dense."""
+    """The rows of a table (input_dim, output_dim) at given indices. sparse_grad: its gradient is row_sparse."""
 
     def __init__(self, input_dim: int, output_dim: int, dtype: Any = "float32", weight_initializer: Any = None,
                  sparse_grad: bool = False, **kwargs: Any):

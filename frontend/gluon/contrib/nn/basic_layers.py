@@ -50,13 +50,14 @@ class Identity(HybridBlock):
 
 
 class SparseEmbedding(Block):
-    """An embedding whose gradient is sparse in MXNet; here it is dense, as that of `mx.gluon.nn.Embedding`."""
+    """An embedding whose table and gradient are row_sparse: each batch asks the Trainer for the rows that it reads."""
 
     def __init__(self, input_dim: int, output_dim: int, dtype: Any = "float32", weight_initializer: Any = None,
                  **kwargs: Any):
         super().__init__(**kwargs)
         self._kwargs = {"input_dim": input_dim, "output_dim": output_dim, "dtype": dtype, "sparse_grad": True}
-        self.weight = self.params.get("weight", shape=(input_dim, output_dim), init=weight_initializer, dtype=dtype)
+        self.weight = self.params.get("weight", shape=(input_dim, output_dim), init=weight_initializer, dtype=dtype,
+                                      grad_stype="row_sparse", stype="row_sparse")
 
     def __repr__(self) -> str:
         kwargs = self._kwargs
@@ -64,7 +65,7 @@ class SparseEmbedding(Block):
 
     def forward(self, x: Any) -> Any:
         """The rows at the indices `x`."""
-        return ndarray.Embedding(x, self.weight.data(x.context), name="fwd", **self._kwargs)
+        return ndarray.Embedding(x, self.weight.row_sparse_data(x), name="fwd", **self._kwargs)
 
 
 class SyncBatchNorm(BatchNorm):
