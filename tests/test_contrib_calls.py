@@ -1,5 +1,5 @@
-"""Operators of mx.nd.contrib and mx.nd._internal answer and raise what MXNet 1.9.1 does (golden/contrib_calls.json), and
-what MXNet's do not run is what their parts compute."""
+"""Operators of mx.nd.contrib and mx.nd._internal answer and raise what MXNet 1.9.1 does (golden/contrib_calls.json).
+What MXNet has but cannot run is what its parts compute."""
 from __future__ import annotations
 
 import importlib

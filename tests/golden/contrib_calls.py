@@ -1,4 +1,4 @@
-"""Programs with operators of mx.nd.contrib and mx.nd._internal, written once for MXNet and mxc: what they answer or raise.
+"""Calls of operators of mx.nd.contrib and mx.nd._internal, written once for MXNet and mxc: what they answer or raise.
 
 With MXNet's Python, `contrib_calls.py` writes what MXNet 1.9.1 answers to contrib_calls.json, a line for each program;
 tests/test_contrib_calls.py compares mxc's.

@@ -109,8 +109,8 @@ def turned_roi_align(params: Params, inputs: list[np.ndarray], is_train: bool, r
             axes.append(((np.arange(count * samples) + 0.5) / (count * samples) - 0.5) * length)
         v, u = np.meshgrid(*axes, indexing="ij")
         cosine, sine = math.cos(math.radians(angle)), math.sin(math.radians(angle))
-        places = [(v * cosine - u * sine + y * params.spatial_scale), (u * cosine + v * sine + x * params.spatial_scale)]
-        found = _bilinear(data[int(image)], *places)
+        down, across = v * cosine - u * sine, u * cosine + v * sine
+        found = _bilinear(data[int(image)], down + y * params.spatial_scale, across + x * params.spatial_scale)
         split = found.reshape(-1, rows, v.shape[0] // rows, columns, v.shape[1] // columns)
         out[r] = split.mean(axis=(2, 4))
     return [out]
