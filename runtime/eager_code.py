@@ -38,7 +38,8 @@ class Code:
                 ("output", int(b.name)) if b.pool == "output" else (b.pool, b.offset)
             if users:
                 self._places.append((pool, place, users))
-        self._scratch, self._statuses, self._raising = plan.scratch_bytes, plan.status_bytes, faults.raising(plan, steps)
+        self._scratch, self._statuses = plan.scratch_bytes, plan.status_bytes
+        self._raising = faults.raising(plan, steps)
         self._plan, self._idle = plan, list[tuple[StepTable, Call]]()
         self.prepared_bytes = plan.prepared_bytes
         cost = sum(costs.of_phase(plan, phase) for phase in phases)

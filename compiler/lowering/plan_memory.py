@@ -11,7 +11,7 @@ from mxc.compiler.kernel import calls
 from mxc.compiler.kernel.ir import CallKernel, ChainKernel, FunctionKernel, RoutineKernel
 from mxc.compiler.lowering.launches import Launch, Storage, can_share, last_uses
 from mxc.compiler.lowering.stage import Program, lowering_stage
-from mxc.compiler.plan import Buffer, Plan, Refusals, Step
+from mxc.compiler.plan import Buffer, Faults, Plan, Refusals, Step
 
 if TYPE_CHECKING:
     from mxc.compiler.targets.protocol import KernelTarget
@@ -187,7 +187,7 @@ def plan_memory(launches: Sequence[Launch], outputs: Sequence[Storage], target: 
 
     for launch in launches:
         key, units, flops, values, addresses = "", 1, 0, tuple[int, ...](), tuple[tuple[int, str], ...]()
-        faults = None
+        faults: Faults | Refusals | None = None
         if launch.kernel is not None:
             code = target.launch(launch.kernel)
             key, values, units, addresses = code.key, code.values, code.units, code.calls

@@ -38,7 +38,6 @@ class RoutineCall:
     refusals: tuple[tuple[str, bool], ...] = ()
 
 
-def call(routine: str, integers: Sequence[int], refusals: Sequence[tuple[str, bool]] = (),
-         **constants: object) -> RoutineCall:
+def call(routine: str, integers: Sequence[int], **constants: object) -> RoutineCall:
     """The call of a routine: `call("argsort", (rows, n), ascending=True)`."""
-    return RoutineCall(routine, tuple(integers), tuple(sorted(constants.items())), tuple(refusals))
+    return RoutineCall(routine, tuple(integers), tuple(sorted(constants.items())))

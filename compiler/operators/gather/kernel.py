@@ -5,6 +5,7 @@ and what no integer holds become the lowest integer.
 """
 from __future__ import annotations
 
+from dataclasses import replace
 from math import prod
 
 from mxc.compiler.kernel import ir
@@ -193,8 +194,9 @@ def checked_index_routine(c: RoutineNode, params: Params) -> RoutineCall:
     texts = [(f"expected indices from {-n if params.negative else 0} to {n - 1} of extent {n}, row {k}, got {{}}",
               params.negative) for k, n in enumerate(shape)]
     wide = "float64" if c.dtype(0).startswith(("float", "bfloat")) else "int64"
-    return call("checked_index", (len(shape), prod(c.shape(0)[1:]), *shape, *(1,) * (AXES - len(shape))), texts,
+    made = call("checked_index", (len(shape), prod(c.shape(0)[1:]), *shape, *(1,) * (AXES - len(shape))),
                 negative=params.negative, wide=wide)
+    return replace(made, refusals=tuple(texts))
 
 
 @routine(inputs=("indices",), outputs=("out", "status"), units="(count + 4095) // 4096")
