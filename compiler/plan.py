@@ -6,11 +6,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from mxc.compiler.error import ArgumentIndexError, MXNetError
 from mxc.compiler.functions.faults import Faults, Line
 
 # How many offsets of the random generator each run has for itself: a random node adds its own number, which is below
 # this, to the offset of the run.
 OFFSETS_PER_RUN = 1 << 16
+# A status of a routine is the number of its text plus NUMBERS times a number that this tells; NO_NUMBER stands for NaN.
+NUMBERS = 256
+NO_NUMBER = -(1 << 54)
 
 
 class Buffer(NamedTuple):
@@ -30,6 +34,20 @@ class Buffer(NamedTuple):
     name: str = ""
     offset: int = 0
     node: int | None = None
+
+
+class Refusals(NamedTuple):
+    """What a routine's errors are told with: texts with `{}` for a number, and whether they are of an
+    ArgumentIndexError (kernel/routines/rule.py)."""
+
+    texts: tuple[tuple[str, bool], ...]
+
+    def error(self, status: int, shapes: Sequence[tuple[int, ...]]) -> MXNetError:
+        """The error of a status that is not 0."""
+        value, number = divmod(status, NUMBERS)
+        text, is_index = self.texts[number - 1]
+        kind = ArgumentIndexError if is_index else MXNetError
+        return kind(text.format("NaN" if value == NO_NUMBER else value))
 
 
 class Step(NamedTuple):
@@ -56,7 +74,7 @@ class Step(NamedTuple):
     host: int | None = None
     flops: int = 0
     calls: tuple[tuple[int, str], ...] = ()
-    faults: Faults | None = None
+    faults: Faults | Refusals | None = None
     loop: Loop | None = None
     origins: tuple[int, ...] = ()
 
@@ -81,7 +99,8 @@ class Loop:
     buffers. moves: by how many bytes each of its buffers moves on with every round. once: how many steps run once.
     tests: how many of the next steps, which begin a round, make the int32 in the buffer `flag` (-1: there is none). If
     that is 0, the loop ends where it `stops`; else the rest of the round is left out. counts: int64 numbers that grow
-    with every round, as (buffer, byte in it, by how much).
+    with every round, as (buffer, byte in it, by how much). statuses: how many of the step's buffers, before its memory,
+    tell where kernels raised.
     """
 
     plan: Plan
@@ -92,6 +111,7 @@ class Loop:
     flag: int = -1
     stops: bool = True
     counts: tuple[tuple[int, int, int], ...] = ()
+    statuses: int = 0
 
 
 @dataclass
@@ -197,8 +217,10 @@ def layers_text(layers: Sequence[str]) -> str:
     return " + ".join(words)
 
 
-def _faults(raw: list[Any] | None) -> Faults | None:
+def _faults(raw: list[Any] | None) -> Faults | Refusals | None:
     if raw is None:
         return None
+    if len(raw) == len(Refusals._fields):
+        return Refusals(tuple((str(text), bool(is_index)) for text, is_index in raw[0]))
     operator, role, arrays, lines = raw
     return Faults(operator, role, tuple(arrays), tuple(Line(*line) for line in lines))

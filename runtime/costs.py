@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import math
 
+from mxc.compiler.functions.faults import Faults
 from mxc.compiler.plan import Plan, Step
 from mxc.runtime import engine
 
@@ -16,7 +17,7 @@ def of_phase(plan: Plan, phase: str) -> float:
     function of the program's own runs in it."""
     steps = plan.steps_of(phase)
     cost = sum(moved(plan, step) + step.flops // FLOPS_PER_BYTE for step in steps)
-    return math.inf if any(step.host is not None or step.faults is not None for step in steps) else cost
+    return math.inf if any(step.host is not None or isinstance(step.faults, Faults) for step in steps) else cost
 
 
 def moved(plan: Plan, step: Step) -> int:

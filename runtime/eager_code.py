@@ -38,7 +38,8 @@ class Code:
                 ("output", int(b.name)) if b.pool == "output" else (b.pool, b.offset)
             if users:
                 self._places.append((pool, place, users))
-        self._scratch, self._raising, self._statuses = plan.scratch_bytes, faults.raising(steps), plan.status_bytes
+        self._scratch, self._statuses = plan.scratch_bytes, plan.status_bytes
+        self._raising = faults.raising(plan, steps)
         self._plan, self._idle = plan, list[tuple[StepTable, Call]]()
         self.prepared_bytes = plan.prepared_bytes
         cost = sum(costs.of_phase(plan, phase) for phase in phases)
@@ -74,7 +75,7 @@ class Code:
         call()
         self._idle.append((table, call))
         if self._raising:
-            faults.check(self._plan, self._raising, statuses)
+            faults.check(self._raising, statuses)
 
 
 def compiled(node: Node, shapes: Sequence[tuple[int, ...]], dtypes: Sequence[str], count: int, is_train: bool,

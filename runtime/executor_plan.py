@@ -50,7 +50,7 @@ class BoundPlan:
         self.arrays = [None if b.pool in IN_MEMORY else find(b) for b in self.plan.buffers]
         self._statuses = np.zeros(self.plan.status_bytes // faults.STATUS, np.int64)
         self._raising = {phase: found for phase in ("prepare", "forward", "backward")
-                         if (found := faults.raising(self.plan.steps_of(phase)))}
+                         if (found := faults.raising(self.plan, self.plan.steps_of(phase)))}
         self._is_printed = env.debug_level() >= 2
         self._tables: dict[tuple[str, bool], list[Segment]] = {}
         self._calls: dict[str, Callable[[], None]] = {}  # for each phase that is a single table, what runs it
@@ -112,9 +112,10 @@ class BoundPlan:
             self._prepare(draw)
         call = self._calls.get(phase)
         if call is not None and runner.observer is None:
+            self._statuses[:] = 0
             call()
             if phase in self._raising:
-                faults.check(self.plan, self._raising[phase], self._statuses, self.compiled)
+                faults.check(self._raising[phase], self._statuses, self.compiled)
         else:
             self._run_segments(phase, draw)
 
@@ -167,13 +168,12 @@ class BoundPlan:
 
             rng = Draws(*draw)
         raising = self._raising.get(phase, ())
-        for step in raising:
-            self._statuses[self.plan.buffers[step.buffers[-1]].offset // faults.STATUS] = 0
+        self._statuses[:] = 0
         names = self.compiled.names if key[1] else ()
         for position, segment in enumerate(self._tables[key]):
             start = time.perf_counter_ns()
             if isinstance(segment, Step):
-                faults.check(self.plan, raising, self._statuses, self.compiled)
+                faults.check(raising, self._statuses, self.compiled)
                 self._run_host(segment, rng)
             else:
                 self._launcher.run(segment)
@@ -185,7 +185,7 @@ class BoundPlan:
                     observer(step, layers, moved, start, end)
                 if self._is_printed:
                     print(_trace(step, layers, moved, (end - start) / 1e9), file=sys.stderr)
-        faults.check(self.plan, raising, self._statuses, self.compiled)
+        faults.check(raising, self._statuses, self.compiled)
 
     def _segments(self, steps: Sequence[Step], single: bool) -> list[Segment]:
         """The steps as tables of consecutive kernels, with host steps between them. single: a table for each kernel."""

@@ -36,7 +36,7 @@ def _check_loop(step: Step, loop: Loop, around: Sequence[Buffer], kernels: Conta
     plan, fine = loop.plan, len(around) > 0
     fine &= len(loop.moves) == len(plan.buffers) and loop.length > 0
     fine &= 0 <= loop.once <= loop.once + loop.tests <= len(plan.steps)
-    fine &= -1 <= loop.flag < len(plan.buffers) and all(s.host is None and s.faults is None for s in plan.steps)
+    fine &= -1 <= loop.flag < len(plan.buffers) and all(s.host is None for s in plan.steps)
     for buffer, move in zip(plan.buffers, loop.moves, strict=False):
         if not fine or buffer.pool not in ("outside", "arena"):
             raise ValueError(f"the loop of {step.label} is damaged")

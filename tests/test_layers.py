@@ -23,7 +23,7 @@ ALLOWED = {
     "transformation": "error system",
     "scalar_functions": "",
     "functions": "error system scalar_functions",
-    "plan": "functions",  # what is told of a function's errors
+    "plan": "error functions",  # what is told of a function's errors
     "cache_files": "system",
     "cache": "system cache_files",
     "ops": "error system functions scalar_functions",

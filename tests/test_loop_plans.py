@@ -284,8 +284,11 @@ def test_a_body_may_refuse_an_index():
     symbol = G.foreach(lambda x, s: (mx.sym.take(G.w, x, mode="raise"), s + x), G.a, G.s)
     values = {"a": np.float32([[0, 1], [1, 0]]), "s": np.zeros(2, "float32"), "w": np.float32([5, 6])}
     np.testing.assert_array_equal(run(symbol, values, {"w": "write"})[0][0], [[5, 6], [6, 5]])
-    with pytest.raises(MXNetError, match="expected indices from 0 to 1"):
-        run(symbol, {**values, "a": np.float32([[0, 1], [1, 7]])}, {})
+    for wrong in ([[0, 1], [1, 7]], [[0, 7], [1, 0]]):  # in the last round, and in one that others follow
+        with pytest.raises(MXNetError, match=r"expected indices from 0 to 1 .*got 7"):
+            run(symbol, {**values, "a": np.float32(wrong)}, {})
+    bound = symbol.simple_bind(mx.cpu(), grad_req="null", **{name: array.shape for name, array in values.items()})
+    assert all(step.host is None for step in bound.compiled().plan.steps)
 
 
 def test_a_loss_in_a_body_begins_a_gradient():

@@ -87,6 +87,26 @@ def test_gather_nd_out_of_range() -> None:
             mx.nd.gather_nd(mx.nd.array(ROWS), mx.nd.array(index)).asnumpy()
 
 
+@pytest.mark.parametrize("dtype", ["float32", "int32", "int64", "uint8", "float16"])
+def test_many_indices_are_checked_by_several_threads(dtype: str) -> None:
+    """In kernels, and each of them: whichever is wrong is found."""
+    random = np.random.RandomState(0)
+    data = random.normal(size=(3, 100, 2, 2)).astype("float32")
+    index = np.stack([random.randint(0, n, 20000) for n in data.shape[:3]])
+    net = mx.sym.gather_nd(DATA, INDEX)
+    bound = net.simple_bind(mx.cpu(), grad_req="null", data=data.shape, index=index.shape, type_dict={"index": dtype})
+    assert all(step.host is None for step in bound.compiled().plan.steps)
+    bound.arg_dict["data"][:] = data
+    bound.arg_dict["index"][:] = index
+    np.testing.assert_array_equal(bound.forward()[0].asnumpy(), data[tuple(index)])
+    for row, place in ((0, 0), (1, 9999), (2, 19999)):
+        wrong = index.copy()
+        wrong[row, place] = data.shape[row]
+        bound.arg_dict["index"][:] = wrong
+        with pytest.raises(IndexError, match=f"of extent {data.shape[row]}, row {row}, got {data.shape[row]}"):
+            bound.forward()[0].asnumpy()
+
+
 def test_writing_out_of_range_is_left_out() -> None:
     """And nothing flows back from there."""
     found = run(mx.sym.scatter_nd(DATA, INDEX, shape=(3, 2)), True, data=ROWS[1:],

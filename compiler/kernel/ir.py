@@ -250,7 +250,8 @@ class RoutineKernel:
     """A kernel that is written as loops (operators/*/kernel.py), because it is no map-reduce.
 
     routine: the routine's name. constants: what is baked into its code, as (name, value) pairs. buffers: dtypes of the
-    `inputs` arrays that it reads, then of those that it writes. extents: its run-time integers.
+    `inputs` arrays that it reads, then of those that it writes. extents: its run-time integers. refusals: what its last
+    buffer, a status, may tell (kernel/routines/rule.py).
     """
 
     name: str
@@ -259,6 +260,7 @@ class RoutineKernel:
     buffers: tuple[str, ...]
     extents: tuple[int, ...]
     inputs: int
+    refusals: tuple[tuple[str, bool], ...] = ()
 
     def values(self) -> tuple[int, ...]:
         return self.extents

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from mxc.compiler.graph.loop import LoopForm
 from mxc.compiler.graph.phases import PREPARE
-from mxc.compiler.kernel.ir import Kernel, LoopKernel, Store, axis, const
+from mxc.compiler.kernel.ir import FunctionKernel, Kernel, LoopKernel, Store, axis, const
 from mxc.compiler.lowering.copy_kernels import copy_kernel
 from mxc.compiler.lowering.launches import Launch, Storage, can_share
 from mxc.compiler.lowering.plan_memory import plan_memory
@@ -33,8 +33,8 @@ def plan_loop(form: LoopForm, body: Program, test: Program | None, target: Kerne
     """
     programs = [body] if test is None else [test, body]
     launches = [launch for program in programs for launch in program.launches]
-    if any((launch.kernel is None and launch.loop is None) or any(s.pool == "status" for s in launch.storages)
-           for launch in launches):
+    if any((launch.kernel is None and launch.loop is None) or isinstance(launch.kernel, FunctionKernel)
+           for launch in launches):  # a function sets its status in every round, and so would hide an earlier fault
         return None
     if test is not None and any(s.pool == "seed" for launch in test.launches for s in launch.storages):
         return None
@@ -48,6 +48,8 @@ class _LoopPlanning:
         self.new: dict[Storage, Storage] = {}  # storage of the body or the test -> of the loop
         self.places = {node.name: i for i, node in enumerate(form.variables)}
         self.seed = Storage("prepared", "int64", (2,))
+        self.arrays = len(form.variables) + form.stacks + form.states
+        self.statuses: dict[Storage, int] = {}
 
     def run(self) -> tuple[Loop, dict[str, Kernel]]:
         form, first = self.form, len(self.form.variables)
@@ -102,6 +104,9 @@ class _LoopPlanning:
             return self.new[storage]
         if storage.pool == "seed":
             return self.seed
+        if storage.pool == "status":
+            place = self.statuses.setdefault(storage, len(self.statuses))
+            return self._outside(self.arrays + place, storage.dtype, storage.shape)
         if storage.pool == "argument":
             form, position = self.form, self.places[storage.name]
             if form.data <= position < form.data + form.states:
@@ -142,7 +147,7 @@ class _LoopPlanning:
         # a key is a seed and, 8 bytes on, an offset, from which the streams of a round count
         counts = ((plan.outputs[-1], 8, self.form.streams),) if self.form.streams else ()
         loop = Loop(plan, tuple(moves), self.form.length, once, tests, plan.outputs[0] if flag is not None else -1,
-                    self.form.stops, counts)
+                    self.form.stops, counts, len(self.statuses))
         return loop, kernels_of(plan, launches)
 
 

@@ -162,13 +162,14 @@ class Lowering:
         storages = [*inputs, *outputs]
         loop = self.loops.get(node)
         if loop is not None:
+            storages += [Storage("status", "int64", (1,)) for _ in range(loop.statuses)]
             storages.append(Storage("arena", "uint8", (max(loop.plan.arena_bytes, 1),)))
             self._launch(group, None, storages, inputs=len(inputs), loop=loop)
         elif group.form.kind == "host":
             self._launch(group, None, storages, self.graph.ids[node], len(inputs))
         else:
             kernel = routine_kernel(self.graph, node)
-            if isinstance(kernel, FunctionKernel):
+            if isinstance(kernel, FunctionKernel) or kernel.refusals:
                 storages.append(Storage("status", "int64", (1,)))
             self._launch(group, kernel, storages)
 

@@ -89,8 +89,9 @@ def routine_kernel(graph: Graph, node: Node) -> RoutineKernel | FunctionKernel:
     if isinstance(made, FunctionKernel):
         return made
     inputs = [graph.dtype(e) for e in node.inputs]
-    return RoutineKernel(node.op.name, made.routine, made.constants, (*inputs, *seen.out_dtypes), made.integers,
-                         len(inputs))
+    status = ("int64",) if made.refusals else ()
+    return RoutineKernel(node.op.name, made.routine, made.constants, (*inputs, *seen.out_dtypes, *status),
+                         made.integers, len(inputs), made.refusals)
 
 
 class IndexSite(CallSite):

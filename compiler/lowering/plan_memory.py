@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from mxc.compiler.kernel import calls
-from mxc.compiler.kernel.ir import CallKernel, ChainKernel, FunctionKernel
+from mxc.compiler.kernel.ir import CallKernel, ChainKernel, FunctionKernel, RoutineKernel
 from mxc.compiler.lowering.launches import Launch, Storage, can_share, last_uses
 from mxc.compiler.lowering.stage import Program, lowering_stage
-from mxc.compiler.plan import Buffer, Plan, Step
+from mxc.compiler.plan import Buffer, Faults, Plan, Refusals, Step
 
 if TYPE_CHECKING:
     from mxc.compiler.targets.protocol import KernelTarget
@@ -187,13 +187,15 @@ def plan_memory(launches: Sequence[Launch], outputs: Sequence[Storage], target: 
 
     for launch in launches:
         key, units, flops, values, addresses = "", 1, 0, tuple[int, ...](), tuple[tuple[int, str], ...]()
-        faults = None
+        faults: Faults | Refusals | None = None
         if launch.kernel is not None:
             code = target.launch(launch.kernel)
             key, values, units, addresses = code.key, code.values, code.units, code.calls
             flops = calls.flops(launch.kernel) if isinstance(launch.kernel, CallKernel | ChainKernel) else 0
             if isinstance(launch.kernel, FunctionKernel):
                 faults = launch.kernel.function.faults(launch.kernel.arrays)
+            elif isinstance(launch.kernel, RoutineKernel) and launch.kernel.refusals:
+                faults = Refusals(launch.kernel.refusals)
             plan.scratch_bytes = max(plan.scratch_bytes, align(code.scratch_bytes))
         if launch.loop is not None:
             flops = launch.loop.length * sum(step.flops for step in launch.loop.plan.steps)

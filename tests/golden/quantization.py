@@ -53,6 +53,10 @@ def _scales() -> list[Case]:
     made.append(case("_contrib_quantize_v2", "one_end", {"data": (30,)}, {"min_calib_range": -1.0}, train=False))
     made += [case("_contrib_quantize_v2", "refused", {"data": (3,)}, dtype=dtype, train=False)
              for dtype in ("float64", "int32")]
+    for label, span, attrs in (("own", (-3, 4), {}), ("stated", (-3, 4), CALIBRATED), ("positive", (1, 4), {}),
+                               ("one_end", (-3, 4), {"min_calib_range": -1.0})):
+        made.append(case("_contrib_quantize_asym", label, {"data": (3, 4, 10)}, attrs, span=span, train=False))
+    made.append(case("_contrib_quantize_asym", "refused", {"data": (3, 4, 10)}, dtype="float64", train=False))
     for dtype in (*BITS, "int32"):
         made.append(whole("_contrib_dequantize", dtype, {"data": ((50,), dtype)}, ends))
         made.append(whole("_contrib_requantize", f"of_{dtype}", {"data": ((60,), dtype)}, ends))

@@ -22,4 +22,17 @@ def cases() -> list[Case]:
     roi("samples", sample_ratio=3)
     roi("apart", channels=12, position_sensitive=True)
     roi("apart_uneven", channels=5, position_sensitive=True)
+    for label, attrs in (("plain", {}), ("scaled", {"spatial_scale": 0.5, "pooled_size": (3, 2)}),
+                         ("samples", {"sampling_ratio": 3}), ("one_number", {"pooled_size": (2,)})):
+        for dtype in ("float32", "float64"):
+            made.append(_turned(label, attrs, dtype))
+    made.append(_turned("five", {}, numbers=5))
     return made
+
+
+def _turned(label: str, attrs: dict[str, object], dtype: str = "float32", numbers: int = 6) -> Case:
+    """Regions with centre, size and angle; all numbers are drawn from one span, so angles are of a few degrees.
+    contrib_calls.py has larger ones."""
+    return case("_contrib_RROIAlign", label, {"data": (4, 2, 5, 6), "rois": (6, numbers)},
+                {"pooled_size": (2, 3), "spatial_scale": 1, **attrs}, dtype=dtype, spans={"rois": (0.6, 3.9)},
+                train=False)

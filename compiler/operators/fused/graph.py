@@ -13,7 +13,7 @@ from mxc.compiler.graph.options import Options
 from mxc.compiler.operators.convolution.shape import geometry
 from mxc.compiler.operators.fused.shape import fused_type, last_activation
 from mxc.compiler.operators.quantization.graph import largest, number, saturated, scale, times
-from mxc.compiler.operators.quantization.shape import LEVELS, calibrated
+from mxc.compiler.operators.quantization.shape import LEAST, LEVELS, calibrated
 from mxc.compiler.operators.quantized.graph import (
     along_filters,
     along_last,
@@ -57,7 +57,7 @@ def _quantized_result(builder: GraphBuilder, params: Params, x: Entry, kind: str
 def _scales(builder: GraphBuilder, ranges: Entry, bias: Entry | None, unit: Entry) -> Entry:
     """The scale of each filter's weights. Where these are so small that the bias would not fit beside them it is as
     large as it may be; of a filter of zeros it is 1 where there is no bias."""
-    least = number(builder, 1.2e-38)  # the smallest normal number of float32
+    least = number(builder, LEAST)
     factor = builder.make("_rdiv_scalar", builder.make("broadcast_maximum", ranges, least), scalar=LEVELS["int8"])
     if bias is None:
         return factor

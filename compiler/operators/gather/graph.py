@@ -15,7 +15,7 @@ from mxc.compiler.operators.gather.shape import rows_of
 
 
 def take(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry] | None:
-    """In mode raise, take at indices that a host step has checked; None in other modes, which need no check."""
+    """In mode raise, take at indices that were checked; None in other modes, which need no check."""
     data, indices = inputs
     if node.params.mode != "raise":
         return None
@@ -53,7 +53,7 @@ def fill_element(builder: GraphBuilder, node: Node, inputs: list[Entry], options
 
 
 def gather_nd(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry]:
-    """take of the rows whose numbers the host has checked."""
+    """take of the rows whose numbers were checked."""
     data, indices = inputs
     shape, axes = builder.shape(data), builder.shape(indices)[0]
     rows, _ = rows_of(shape, axes)

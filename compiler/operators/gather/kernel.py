@@ -5,6 +5,7 @@ and what no integer holds become the lowest integer.
 """
 from __future__ import annotations
 
+from dataclasses import replace
 from math import prod
 
 from mxc.compiler.kernel import ir
@@ -12,13 +13,14 @@ from mxc.compiler.kernel.index_rule import Index, IndexNode, replaced
 from mxc.compiler.kernel.ir import INDEX, Value
 from mxc.compiler.kernel.routines.rule import RoutineCall, RoutineNode, call
 from mxc.compiler.kernel.routines.spec import routine
-from mxc.compiler.kernel.routines.words import int64, min_
+from mxc.compiler.kernel.routines.words import ceil_, floor_, int64, max_, min_
 from mxc.compiler.kernel.simplify_index import index as number
 from mxc.compiler.ops.expr import number_as
 from mxc.compiler.ops.operator import Params
 
 COLUMNS = 4096  # the most columns of a unit
 PARTS = 16  # the most parts that rows are divided into: the units of every part look at all indices
+AXES = 10  # the most axes that indices are checked along
 LOOK = 16  # columns: to write so many costs about as much as to look at one index
 
 
@@ -184,6 +186,49 @@ def scatter_set(first, last, base, data, indices, out, count, rows, inner, block
                 source = j * inner
                 for i in range(start, stop):
                     out[place + i] = data[source + i]
+
+
+def checked_index_routine(c: RoutineNode, params: Params) -> RoutineCall:
+    """indices (axes of shape, ...) -> row-major positions. Shapes with fewer axes than AXES get more of extent 1."""
+    shape = tuple(params.shape)
+    texts = [(f"expected indices from {-n if params.negative else 0} to {n - 1} of extent {n}, row {k}, got {{}}",
+              params.negative) for k, n in enumerate(shape)]
+    wide = "float64" if c.dtype(0).startswith(("float", "bfloat")) else "int64"
+    made = call("checked_index", (len(shape), prod(c.shape(0)[1:]), *shape, *(1,) * (AXES - len(shape))),
+                negative=params.negative, wide=wide)
+    return replace(made, refusals=tuple(texts))
+
+
+@routine(inputs=("indices",), outputs=("out", "status"), units="(count + 4095) // 4096")
+def checked_index(first, last, indices, out, status, rows, count, n0, n1, n2, n3, n4, n5, n6, n7, n8, n9, *, negative,
+                  wide):
+    """out[i] = the row-major position of the index indices[:, i] in a shape (n0, n1, ...) of `rows` axes.
+
+    An index outside, before it is truncated, is refused: status tells its row and the index, rounded away from 0.
+    negative: those from -extent on count from the end.
+    """
+    for unit in range(first, last):
+        begin = unit * 4096
+        end = min_(begin + 4096, count)
+        for i in range(begin, end):
+            out[i] = int64(0)
+        for row in range(rows):
+            extent = n0 if row == 0 else n1 if row == 1 else n2 if row == 2 else n3 if row == 3 else n4
+            if row > 4:
+                extent = n5 if row == 5 else n6 if row == 6 else n7 if row == 7 else n8 if row == 8 else n9
+            least = wide(-extent) if negative else wide(0)
+            for i in range(begin, end):
+                index = wide(indices[row * count + i])
+                place = int64(0)
+                if index >= least and index <= wide(extent - 1):
+                    place = int64(index + wide(extent) if index < wide(0) else index)
+                else:
+                    told = int64(-(1 << 54))
+                    if index == index:
+                        index = min_(max_(index, wide(-(1 << 53))), wide(1 << 53))
+                        told = int64(floor_(index) if index < wide(0) else ceil_(index))
+                    status[0] = row + 1 + told * 256
+                out[i] = out[i] * extent + place
 
 
 def count_sketch_routine(c: RoutineNode, params: Params) -> RoutineCall:

@@ -65,6 +65,16 @@ def quantize_v2(builder: GraphBuilder, node: Node, inputs: list[Entry], options:
     return _quantized(builder, node, data, ends, dtype, LEVELS)
 
 
+def quantize_asym(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry]:
+    """Data times 255 / (high - low), plus what makes the highest number 255."""
+    span = calibrated(node.params)
+    low, high = [number(builder, v) for v in span] if span else _extremes(builder, inputs[0])
+    factor = builder.make("_rdiv_scalar", builder.make("elemwise_sub", high, low), scalar=FULL["uint8"])
+    shift = builder.make("_rminus_scalar", builder.make("elemwise_mul", high, factor), scalar=FULL["uint8"])
+    x = builder.make("broadcast_add", times(builder, inputs[0], factor), shift)
+    return [saturated(builder, x, "uint8", node.name), factor, shift]
+
+
 def requantize(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry]:
     """int32 of one range in 8 bits of another: that of the parameters, or the data's own."""
     data, *ends = inputs

@@ -60,6 +60,16 @@ def quantize_v2(params: Params, inputs: Arrays, is_train: bool, rng: Draws) -> A
     return _quantized(data, low, high, dtype, LEVELS)
 
 
+def quantize_asym(params: Params, inputs: Arrays, is_train: bool, rng: Draws) -> Arrays:
+    """Data in the range of the parameters, or in its own, from 0 to 255."""
+    (data,), span = inputs, calibrated(params)
+    low, high = map(Number, span or (data.min(), data.max()))
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        factor = FULL["uint8"] / (high - low)
+        shift = FULL["uint8"] - high * factor
+        return [saturated(data * factor + shift, "uint8"), *numbers(factor, shift)]
+
+
 def requantize(params: Params, inputs: Arrays, is_train: bool, rng: Draws) -> Arrays:
     """int32 of one range in 8 bits of another: that of the parameters, or the data's own."""
     data, low, high = inputs

@@ -12,6 +12,7 @@ EIGHT_BITS = ("int8", "uint8")
 LEVELS = {"int8": 127.5, "uint8": 255.5}
 FULL = {"int8": 127.0, "uint8": 255.0}
 INT32_LEVELS = 2147483648.0  # 2^31 - 1 in float32
+LEAST = 1.2e-38  # the smallest normal number of float32
 
 
 def calibrated(params: Params) -> tuple[float, float] | None:
@@ -49,6 +50,12 @@ def quantize_v2_dtype(params: Params, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes
     """float32, or what is quantized already, in; `out_type` out."""
     expect_dtype("data", ins[0], ("float32", *EIGHT_BITS))
     return ins, [merge_dtypes([outs[0], out_type(params)]), *[merge_dtypes([d, "float32"]) for d in outs[1:]]]
+
+
+def quantize_asym_dtype(params: Params, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
+    """float32 in, uint8 and two numbers of float32 out."""
+    return ([merge_dtypes([ins[0], "float32"])],
+            [merge_dtypes([outs[0], "uint8"]), *[merge_dtypes([d, "float32"]) for d in outs[1:]]])
 
 
 def requantize_dtype(params: Params, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:

@@ -8,12 +8,16 @@ from __future__ import annotations
 
 from math import prod
 
-from mxc.compiler.graph.building import as_dtype, as_shape, other_axes
+from mxc.compiler.graph.building import as_dtype, as_shape, filled, other_axes
 from mxc.compiler.graph.graph import Entry, GraphBuilder, Node
 from mxc.compiler.graph.options import Options
 from mxc.compiler.operators.convolution.shape import geometry
 from mxc.compiler.operators.quantization.graph import largest, number, saturated, scale, times
-from mxc.compiler.operators.quantization.shape import FULL, INT32_LEVELS, LEVELS, calibrated
+from mxc.compiler.operators.quantization.shape import FULL, INT32_LEVELS, LEAST, LEVELS, calibrated
+from mxc.compiler.operators.quantized.shape import plain_rnn
+from mxc.compiler.operators.rnn.graph import joined, part
+from mxc.compiler.operators.rnn.shape import pieces
+from mxc.compiler.ops.operator import Params
 
 BELOW_INT32 = 2147483520.0  # the largest number of float32 below 2^31
 EXACT_FLOAT32 = 2**24  # whole numbers up to it are exact in float32
@@ -305,3 +309,26 @@ def quantized_embedding(builder: GraphBuilder, node: Node, inputs: list[Entry], 
     """Rows of the weight, and its range."""
     plain = {**node.params, "dtype": "int8"}
     return [builder.make("Embedding", *inputs[:2], name=node.name, **plain), *inputs[2:]]
+
+
+def quantized_rnn(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Options) -> list[Entry]:
+    """RNN of the data in float32, and of weights that are rounded to 8 bits: each gate's numbers, of data and of state
+    together, have a range of their own."""
+    data, vector, state, cell, factor, shift = inputs
+    plain = Params(plain_rnn(node.params))
+    x = builder.make("broadcast_sub", as_dtype(builder, data, "float32"), as_shape(builder, shift, (1, 1, 1)))
+    x = builder.make("broadcast_div", x, as_shape(builder, factor, (1, 1, 1)))
+    found = {(p.layer, p.direction, p.name): as_shape(builder, part(builder, vector, 0, p.start, p.stop), p.shape)
+             for p in pieces(plain, builder.shape(data)[2])}
+    for layer, side, name in [place for place in found if place[2] == "input"]:
+        pair = [found[layer, side, name], found[layer, side, "recurrent"]]
+        most = builder.make("broadcast_maximum", *[
+            builder.make("max", builder.make("abs", e), axis=(1,), keepdims=True) for e in pair])
+        least = filled(builder, builder.shape(most), LEAST, "float32")
+        scales = builder.make("_rdiv_scalar", builder.make("broadcast_maximum", most, least), scalar=FULL["int8"])
+        for each, weight in zip((name, "recurrent"), pair, strict=True):
+            whole = builder.make("_mxc_round", builder.make("broadcast_mul", weight, scales))
+            found[layer, side, each] = builder.make("broadcast_div", whole, scales)
+    flat = [as_shape(builder, e, (prod(builder.shape(e)),)) for e in found.values()]
+    made = builder.make_all("RNN", x, joined(builder, flat, 0), state, cell, name=node.name, **plain)
+    return made[:node.num_outputs]

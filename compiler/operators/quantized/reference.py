@@ -14,7 +14,10 @@ from mxc.compiler.operators.quantization.reference import (
     numbers,
     saturated,
 )
-from mxc.compiler.operators.quantization.shape import calibrated
+from mxc.compiler.operators.quantization.shape import LEAST, calibrated
+from mxc.compiler.operators.quantized.shape import plain_rnn
+from mxc.compiler.operators.rnn.shape import pieces
+from mxc.compiler.ops import table
 from mxc.compiler.ops.operator import Params
 from mxc.compiler.ops.philox import Draws
 
@@ -171,3 +174,22 @@ def quantized_embedding(params: Params, inputs: Arrays, is_train: bool, rng: Dra
     data, weight, *ends = inputs
     plain = Params({k: params[k] for k in ("input_dim", "output_dim", "dtype", "sparse_grad")})
     return [run_plain("Embedding", plain, [data, weight], is_train, rng)[0], *ends]
+
+
+def quantized_rnn(params: Params, inputs: Arrays, is_train: bool, rng: Draws) -> Arrays:
+    """RNN of the data in float32, and of weights in 8 bits."""
+    data, vector, state, cell, factor, shift = inputs
+    plain, vector = Params(plain_rnn(params)), vector.copy()
+    places = {(p.layer, p.direction, p.name): p for p in pieces(plain, data.shape[2])}
+    for (layer, side, name), own in places.items():
+        if name == "input":
+            other = places[layer, side, "recurrent"]
+            rows = [vector[p.start:p.stop].reshape(p.shape) for p in (own, other)]
+            most = np.maximum(*[np.abs(each).max(1, keepdims=True) for each in rows])
+            scales = FULL["int8"] / np.maximum(most, Number(LEAST))
+            for each in rows:
+                each[:] = np.rint(each * scales) / scales
+    x = (data.astype(np.float32) - shift[0]) / factor[0]
+    operator = table.get("RNN")
+    made = operator.reference(operator.make_params(plain), [x, vector, state, cell], ["float32"] * 4, is_train, rng)
+    return made[:3 if params.state_outputs else 1]

@@ -8,6 +8,7 @@ from mxc.compiler.operators.gather import shape as gathers
 from mxc.compiler.operators.linear import shape as products
 from mxc.compiler.operators.pooling.shape import pooled
 from mxc.compiler.operators.quantization.shape import EIGHT_BITS, NUMBER, calibrated, expect_dtype, ranged
+from mxc.compiler.operators.rnn import shape as layers
 from mxc.compiler.operators.slices import shape as joins
 from mxc.compiler.ops.dtypes import Dtypes, merge_dtypes
 from mxc.compiler.ops.operator import Params
@@ -178,3 +179,26 @@ def quantized_embedding_dtype(params: Params, ins: Dtypes, outs: Dtypes) -> tupl
     """A weight of int8, and so are the rows."""
     known = merge_dtypes([ins[1], outs[0], "int8"])
     return [ins[0], known, *float32_only_of(ins[2:])], [known, *float32_only_of(outs[1:])]
+
+
+def plain_rnn(params: Params) -> dict[str, object]:
+    """The parameters of the RNN that a quantized one stands for."""
+    return {name: value for name, value in params.items() if name != "quantized"}
+
+
+def quantized_rnn(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
+    """As RNN; data_scale and data_shift are numbers. Only LSTM layers are there, without projection and lengths."""
+    if params.mode != "lstm":
+        raise MXNetError(f"expected mode=lstm, got mode={params.mode}")
+    for name in ("projection_size", "use_sequence_length"):
+        if params[name]:
+            raise MXNetError(f"expected no {name}, got {params[name]}")
+    plain = Params(plain_rnn(params))
+    rest = [None] * (4 - len(outs))
+    known, made = layers.rnn(plain, ins[:4], [*outs, *rest])
+    return [*known, *numbers(ins[4:])], made[:len(outs)]
+
+
+def quantized_rnn_dtype(params: Params, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
+    """Data of uint8, all else of float32."""
+    return [merge_dtypes([ins[0], "uint8"]), *float32_only_of(ins[1:])], float32_only_of(outs)

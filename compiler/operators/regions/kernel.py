@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from mxc.compiler.kernel.routines.rule import RoutineCall, RoutineNode, call
 from mxc.compiler.kernel.routines.spec import routine
-from mxc.compiler.kernel.routines.words import abs_, ceil_, floor_, int64, max_, min_, trunc_
+from mxc.compiler.kernel.routines.words import abs_, ceil_, cos_, floor_, int64, max_, min_, sin_, trunc_
 from mxc.compiler.ops.operator import Params
 
 
@@ -20,6 +20,13 @@ def roi_align_routine(c: RoutineNode, params: Params) -> RoutineCall:
     sizes = (*c.shape(0), c.shape(1)[0], parts, rows, columns)
     return call("roi_align", sizes, backward=params.backward, scale=params.spatial_scale,
                 samples=max(params.sample_ratio, 0), apart=params.position_sensitive, aligned=params.aligned,
+                real=c.dtype(0))
+
+
+def turned_roi_align_routine(c: RoutineNode, params: Params) -> RoutineCall:
+    """data, rois (count, 6)."""
+    sizes = (*c.shape(0), c.shape(1)[0], *params.pooled_size)
+    return call("turned_roi_align", sizes, scale=params.spatial_scale, samples=max(params.sampling_ratio, 0),
                 real=c.dtype(0))
 
 
@@ -173,3 +180,54 @@ def roi_align(first, last, data, rois, grad, out, batch, channels, height, width
                                 else:
                                     total = data[p0] * w0 + data[p1] * w1 + data[p2] * w2 + data[p3] * w3
                                     out[at] = out[at] + total
+
+
+@routine(inputs=("data", "rois"), outputs=("out",), units="count")
+def turned_roi_align(first, last, data, rois, out, batch, channels, height, width, count, rows, columns, *, scale,
+                     samples, real):
+    """The mean of bilinear samples in each of rows x columns parts of each region, which may be turned.
+
+    rois: (count, 6), image, centre (x, y), width, height, in pixels over `scale`, and the angle in degrees. samples: as
+    of roi_align. Regions of images that there are not are 0.
+    """
+    for roi in range(first, last):
+        for i in range(roi * channels * rows * columns, (roi + 1) * channels * rows * columns):
+            out[i] = real(0)
+        which = rois[roi * 6]
+        if which >= real(0) and which < real(batch):
+            image = int64(which)
+            across = max_(rois[roi * 6 + 3] * real(scale), real(1))
+            down = max_(rois[roi * 6 + 4] * real(scale), real(1))
+            angle = rois[roi * 6 + 5] * real(0.017453292519943295)
+            cosine = cos_(angle)
+            sine = sin_(angle)
+            part_h = down / real(rows)
+            part_w = across / real(columns)
+            lines = int64(samples) if samples > 0 else int64(min_(ceil_(part_h), real(4096)))
+            places = int64(samples) if samples > 0 else int64(min_(ceil_(part_w), real(4096)))
+            share = real(1) / real(lines * places)
+            for part in range(rows * columns):
+                for sample in range(lines * places):
+                    v = part_h * (real(part // columns) + (real(sample // places) + real(0.5)) / real(lines))
+                    u = part_w * (real(part % columns) + (real(sample % places) + real(0.5)) / real(places))
+                    v = v - down * real(0.5)
+                    u = u - across * real(0.5)
+                    x = u * cosine + v * sine + rois[roi * 6 + 1] * real(scale)
+                    y = v * cosine - u * sine + rois[roi * 6 + 2] * real(scale)
+                    if y >= real(-1) and y <= real(height) and x >= real(-1) and x <= real(width):
+                        y = min_(max_(y, real(0)), real(height - 1))
+                        x = min_(max_(x, real(0)), real(width - 1))
+                        ya = int64(floor_(y))
+                        xa = int64(floor_(x))
+                        yb = min_(ya + 1, height - 1)
+                        xb = min_(xa + 1, width - 1)
+                        below = y - floor_(y)
+                        beside = x - floor_(x)
+                        for channel in range(channels):
+                            plane = (image * channels + channel) * height * width
+                            at = (roi * channels + channel) * rows * columns + part
+                            above = data[plane + ya * width + xa] * (real(1) - beside) \
+                                + data[plane + ya * width + xb] * beside
+                            under = data[plane + yb * width + xa] * (real(1) - beside) \
+                                + data[plane + yb * width + xb] * beside
+                            out[at] = out[at] + (above * (real(1) - below) + under * below) * share

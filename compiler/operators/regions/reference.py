@@ -91,3 +91,39 @@ def roi_pooling(params: Params, inputs: list[np.ndarray], is_train: bool, rng: D
 def roi_align(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws) -> list[np.ndarray]:
     """The mean of bilinear samples in each part of each region, or the gradient to data."""
     return _pooled(params, inputs, "avg")
+
+
+def turned_roi_align(params: Params, inputs: list[np.ndarray], is_train: bool, rng: Draws) -> list[np.ndarray]:
+    """The mean of bilinear samples in each part of each region: the region without its turn, whose samples are turned
+    around its centre."""
+    data, rois = inputs[0].astype(np.float64), inputs[1].astype(np.float64)
+    rows, columns = params.pooled_size
+    out = np.zeros((len(rois), data.shape[1], rows, columns))
+    for r, (image, x, y, width, height, angle) in enumerate(rois):
+        if not 0 <= image < len(data):
+            continue
+        axes = []
+        for count, length in ((rows, height), (columns, width)):
+            length = max(length * params.spatial_scale, 1)
+            samples = params.sampling_ratio if params.sampling_ratio > 0 else math.ceil(length / count)
+            axes.append(((np.arange(count * samples) + 0.5) / (count * samples) - 0.5) * length)
+        v, u = np.meshgrid(*axes, indexing="ij")
+        cosine, sine = math.cos(math.radians(angle)), math.sin(math.radians(angle))
+        down, across = v * cosine - u * sine, u * cosine + v * sine
+        found = _bilinear(data[int(image)], down + y * params.spatial_scale, across + x * params.spatial_scale)
+        split = found.reshape(-1, rows, v.shape[0] // rows, columns, v.shape[1] // columns)
+        out[r] = split.mean(axis=(2, 4))
+    return [out]
+
+
+def _bilinear(image: np.ndarray, y: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """The samples of every channel of an image at places, 0 beyond a pixel outside of it."""
+    height, width = image.shape[1:]
+    inside = (y >= -1) & (y <= height) & (x >= -1) & (x <= width)
+    y, x = np.clip(y, 0, height - 1), np.clip(x, 0, width - 1)
+    top, left = np.floor(y).astype(int), np.floor(x).astype(int)
+    below, beside = y - top, x - left
+    bottom, right = np.minimum(top + 1, height - 1), np.minimum(left + 1, width - 1)
+    upper = image[:, top, left] * (1 - beside) + image[:, top, right] * beside
+    lower = image[:, bottom, left] * (1 - beside) + image[:, bottom, right] * beside
+    return np.where(inside, upper * (1 - below) + lower * below, 0)

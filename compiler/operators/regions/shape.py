@@ -10,10 +10,19 @@ from mxc.compiler.ops.shapes import Shapes, merge
 def roi_pooling(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
     """data (batch, channels, .., ..), rois (count, 5) -> (count, channels, *pooled_size); ROIAlign with
     position_sensitive divides the channels by the parts."""
+    return _pooled(params, 5, ins, outs)
+
+
+def turned_roi_align(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
+    """data (batch, channels, .., ..), rois (count, 6) -> (count, channels, *pooled_size)"""
+    return _pooled(params, 6, ins, outs)
+
+
+def _pooled(params: Params, numbers: int, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
     size = params["pooled_size"]
     if not isinstance(size, tuple) or len(size) != 2:
         raise MXNetError(f"expected a pooled_size of two numbers, got {size}")
-    rois = merge(ins[1], (0, 5))
+    rois = merge(ins[1], (0, numbers))
     if ins[0] is None or rois is None:
         return [ins[0], rois], outs
     channels = image(ins[0])[1]

@@ -34,7 +34,7 @@ def pick_before_arithmetic(site: Site, node: Node) -> Entry | None:
     picked = site.builder.make("pick", site.new(whole[0]), site.new(index), axis=axis, keepdims=True,
                                mode=node.params.mode)
     inputs = [picked if e in whole else site.new(e) for e in inner.inputs]
-    made = site.builder.make(inner.op.name, *inputs, **dict(inner.params))
+    made = site.builder.make(inner.op.name, *inputs, name="", **inner.params)
     return as_shape(site.builder, made, site.graph.shape(Entry(node)))
 
 
