@@ -5,12 +5,11 @@ import argparse
 import os
 from typing import Any
 
-from mxc.cli import bench, inspect, machine, overview, profile
+from mxc.cli import bench, inspect, machine, profile
 from mxc.cli.bench import add_threads_argument, seconds
 from mxc.cli.inputs import Given, Shape, add_input_arguments, read_inputs
 from mxc.cli.model import UsageError, add_model_arguments, is_artifact, parse_shapes, progress
 from mxc.cli.output_files import check_ending, check_place, write_text
-from mxc.cli.report_page import WARM_UP, highlights, layers_of, page_of
 from mxc.cli.runnable import Bound, open_bound, open_model
 from mxc.cli.tables import print_json
 from mxc.cli.verify import compared
@@ -41,6 +40,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Look, measure, write; 1 when an output is wrong."""
+    from mxc.cli.report_page import highlights, page_of
+
     if options.output != "-":
         check_ending("--output", options.output, ".html")
         check_place(options.output)
@@ -74,6 +75,8 @@ def run(options: argparse.Namespace) -> int:
 
 def found_in(options: argparse.Namespace, model: Bound) -> dict[str, Any]:
     """What the file holds, the layers, and the memory of a run, as plain data."""
+    from mxc.cli import overview
+    from mxc.cli.report_page import layers_of
     from mxc.visualization import table
 
     about = overview.of_artifact(options.model) if is_artifact(options.model) else overview.of_symbol(options)
@@ -85,5 +88,7 @@ def benchmark(options: argparse.Namespace, shapes: dict[str, Shape], given: Give
               facts: dict[str, Any]) -> dict[str, Any]:
     """What `mxc bench` reports; of an artifact it is the artifact that runs. model: the same, with an executor. facts:
     of the machine."""
+    from mxc.cli.report_page import WARM_UP
+
     timed = open_model(options, shapes, given, "random", needs_values=False) if is_artifact(options.model) else model
     return bench.subject(options.model, timed, facts) | bench.timed([timed], facts, WARM_UP, None, options.seconds)

@@ -51,7 +51,7 @@ def page_of(data: dict[str, Any], model: Bound, comparison: Comparison, title: s
                 Section("benchmark", "Benchmark", _benchmark(data["benchmark"]))]
     made = time.strftime("%Y-%m-%d %H:%M %z")
     return page.page(title, bench.inputs_text(data["benchmark"]), sections,
-                     f"Made by mxc {mxc.VERSION} on {made}: mxc report")
+                     f"Made by mxc report, version {mxc.VERSION}, {made}")
 
 
 def _table(found: Table, about: str, bars: dict[int, list[float]] | None = None) -> str:

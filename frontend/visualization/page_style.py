@@ -40,7 +40,7 @@ thead th { position: sticky; top: 0; z-index: 2; background: var(--ground); font
 tbody th { position: sticky; left: 0; background: white; overflow-wrap: anywhere; width: 24%; min-width: 7rem; }
 .short { white-space: nowrap; }
 .number { text-align: right; font-variant-numeric: tabular-nums; }
-.bar { background: linear-gradient(to right, var(--bar) var(--part), transparent 0);
+td.bar { background: linear-gradient(to right, var(--bar) var(--part), transparent 0);
   -webkit-print-color-adjust: exact; print-color-adjust: exact; }
 figure { margin: .75rem 0; }
 figure .scroll { padding: .25rem; }
@@ -55,7 +55,7 @@ figcaption { margin-top: .3rem; color: var(--soft); font-size: .87rem; }
   .facts { grid-template-columns: 1fr; gap: 0; }
   .facts dt { font-size: .85em; }
   .facts dd { margin-bottom: .4rem; }
-  tbody th { max-width: 44vw; border-right: 1px solid var(--line); }
+  tbody th { min-width: 9rem; max-width: 44vw; border-right: 1px solid var(--line); }
   tbody td:last-child:not(.short) { min-width: 14rem; }
 }
 
