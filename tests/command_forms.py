@@ -28,6 +28,8 @@ NET = ("net-symbol.json", "--shape", "data=2,4")
 # name -> arguments of the command; the folder of `prepare` is the current one
 CASES: dict[str, tuple[str, ...]] = {
     "compile": ("compile", *NET), "compile-sets": ("compile", *NET, "--shape", "data=3,4", "-o", "two.mxc"),
+    "compile-batches": ("compile", *NET, "--batches", "1,8", "-o", "batches.mxc"),
+    "compile-bare": ("compile", "bare-symbol.json", "--shape", "data=2,4", "-o", "bare.mxc"),
     "run": ("run", "net-symbol.json", "--input", "data=x.npy", "--top", "2"),
     "bench": ("bench", *NET, "--iterations", "5", "--threads", "1"),
     "profile": ("profile", *NET, "--iterations", "2", "--threads", "1"),
@@ -61,6 +63,7 @@ def prepare() -> tuple[int, dict[str, str]]:
     compiling, and the environment for `forms`."""
     body = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=3, name="body_fc")
     mx.sym.tanh(body, name="body_tanh").save("net-symbol.json")
+    mx.sym.softmax(body, axis=0, name="over_rows").save("bare-symbol.json")
     mx.nd.save("net-0000.params", {"arg:body_fc_weight": mx.nd.ones((3, 4)), "arg:body_fc_bias": mx.nd.zeros((3,))})
     np.save("x.npy", np.array([[1, 2, 3, -6.5], [0, 0, 0, 0.25]], np.float32))
     np.save("nan.npy", np.full((1, 4), np.nan, np.float32))

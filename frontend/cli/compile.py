@@ -7,6 +7,7 @@ import os
 from typing import Any
 
 import mxc
+from mxc.cli.main import tell
 from mxc.cli.model import (
     UsageError,
     add_model_arguments,
@@ -14,11 +15,11 @@ from mxc.cli.model import (
     is_artifact,
     parameter_file,
     parse_dtypes,
-    parse_shapes,
     positive,
     progress,
-    split_pair,
+    stem_of,
 )
+from mxc.cli.shape_sets import batches, shape_sets
 from mxc.cli.tables import on_terminal
 from mxc.compiler.system import env
 
@@ -26,14 +27,17 @@ CPU, LEVEL, CUDA = "cpu", "cpu:", "cuda:"
 DESCRIPTION = """Compile a model for inputs of given shapes. The kernels are kept in the cache (MXC_CACHE_DIR, default
 ~/.cache/mxc), from which later runs load them. With -o, also write an artifact: one file with the graph, the plans, the
 kernels and the parameters, which mxc.load and `mxc run` start without a compiler. A --shape that names an input again
-begins another set of shapes, which shares kernels and parameters with the first. Prints how many nodes became how many
-kernels, the memory between them, and how many kernels the cache had.
+begins another set of shapes, which shares kernels and parameters with the first; --batches makes a set of each size of
+a batch. A batch of another size is cut over those that there are, and filled up, if the model keeps its rows apart.
+Prints how many nodes became how many kernels, the memory between them, and how many kernels the cache had.
 
 An artifact is a program: who loads it runs its code."""
 EXAMPLES = """
   mxc compile net-symbol.json --shape data=1,3,224,224
   mxc compile net-symbol.json --shape data=1,3,224,224 --dtype data=float16 --json
   mxc compile net-symbol.json --shape data=1,3,224,224 --shape data=16,3,224,224 -o net.mxc
+  mxc compile net-symbol.json --shape data=1,3,224,224 --batches 1,8,64 -o net.mxc
+  mxc compile lstm-symbol.json --shape data=35,batch --batches 1,16 -o lstm.mxc
   mxc compile net-symbol.json --shape data=32,784 --params net-0007.params --train -o net.mxc
   mxc compile net-symbol.json --shape data=1,3,224,224 --target cpu:x86-64-v3 -o net-any.mxc
   mxc compile net-symbol.json --shape data=1,3,224,224 --codegen numba
@@ -44,6 +48,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `mxc compile`."""
     add_model_arguments(parser, artifacts=False)
     parser.add_argument("-o", "--output", metavar="NAME.mxc", help="write an artifact there")
+    parser.add_argument("--batches", type=batches, metavar="N,N,...",
+                        help="compile for batches of these sizes: in a --shape the word batch stands for the size, as "
+                             "data=35,batch; without it, that is the first extent of all inputs that begin as the "
+                             "first one")
     parser.add_argument("--train", action="store_true",
                         help="compile a training step too, with the gradients of all parameters")
     parser.add_argument("--target", default=CPU, metavar="cpu|cpu:x86-64-v3|cuda:sm_90",
@@ -57,33 +65,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="how many processes compile (default: MXC_NUM_THREADS, else the CPUs)")
 
 
-def shape_sets(texts: list[str]) -> list[dict[str, tuple[int, ...]]]:
-    """The sets of shapes in `--shape` options: the first of each name are a set, the second another, ...; a name that
-    is there once is in all of them. Raises UsageError when other names are there more or less often, or two sets are
-    the same."""
-    turns: dict[str, list[str]] = {}
-    for text in texts:
-        turns.setdefault(split_pair(text, "shape")[0], []).append(text)
-    count = max(map(len, turns.values()), default=1)
-    for name, given in turns.items():
-        if len(given) not in (1, count):
-            raise UsageError(f"--shape {name}: given {len(given)} times, another input {count} times: each once, or "
-                             "once for each set")
-    sets = [parse_shapes([given[min(i, len(given) - 1)] for given in turns.values()]) for i in range(count)]
-    for i, shapes in enumerate(sets):
-        if shapes in sets[:i]:
-            name, given = next((name, given) for name, given in turns.items() if len(given) > 1)
-            raise UsageError(f"--shape {given[i]}: {name} was given already")
-    return sets
-
-
 def run(options: argparse.Namespace) -> int:
     """Compile; print nodes, kernels, bytes, cache hits and time for each set of shapes, and what was written."""
     if is_artifact(options.model):
         raise UsageError(f"{options.model} is compiled already; give the SYMBOL.json that it was made of")
     if options.output == "":
         raise UsageError("--output: expected the name of a file")
-    sets, dtypes = shape_sets(options.shape), parse_dtypes(options.dtype)
+    (sets, axes), dtypes = shape_sets(options.shape, options.batches), parse_dtypes(options.dtype)
     choose_target(options)
     if options.jobs:
         env.set("MXC_NUM_THREADS", str(options.jobs))
@@ -101,13 +89,19 @@ def run(options: argparse.Namespace) -> int:
             if options.target == CPU:
                 from mxc.artifact import save
 
-                save(options.output, executors, list(sets[0]), parameter_file(options) is not None, options.train)
+                path = parameter_file(options)
+                mixed = save(options.output, executors, list(sets[0]), path is not None, options.train, axes)
+                written["other batches"] = f"no: {mixed}" if mixed else "cut and filled up"
+                if path is None:
+                    tell("compile", f"note: there is no {stem_of(options.model)}-0000.params (or of another number) "
+                         f"beside {options.model}, so {options.output} has no parameters: give them with --params, or "
+                         "to mxc.load")
             else:
                 from mxc.runtime import artifact_cuda
 
                 artifact_cuda.write(options.output, mxc.VERSION, executors[0]._symbol.tojson(), target,
                                     "training" if options.train else "inference", list(zip(sets, made, strict=True)))
-        written = {"artifact": options.output, "artifact bytes": os.path.getsize(options.output)}
+        written = {"artifact": options.output, "artifact bytes": os.path.getsize(options.output), **written}
     if options.json:
         plans = [keys_of(facts) for _, facts in found]
         listed = plans[0] if len(sets) == 1 else {"sets": [{"shapes": shapes, **plan} for shapes, plan in

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import re
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -107,11 +108,15 @@ def parameter_file(options: argparse.Namespace) -> str | None:
     """The parameter file, or its URL: as given, else the one of the highest epoch beside NAME-symbol.json, if any."""
     if options.params:
         return str(options.params)
-    symbol = Path(options.model)
-    stem = symbol.name.removesuffix(".json").removesuffix("-symbol")
-    found = sorted(path for path in symbol.parent.glob("*-[0-9][0-9][0-9][0-9].params")
-                   if path.name[:-len("-0000.params")] == stem)
-    return str(found[-1]) if found else None
+    symbol, stem = Path(options.model), stem_of(options.model)
+    numbers = [(int(number[1]), path) for path in symbol.parent.glob("*.params")
+               if (number := re.fullmatch(re.escape(stem) + r"-(\d{4,})\.params", path.name))]
+    return str(max(numbers)[1]) if numbers else None
+
+
+def stem_of(model: str) -> str:
+    """The name that a model's files have in common: `net` of net-symbol.json."""
+    return Path(model).name.removesuffix(".json").removesuffix("-symbol")
 
 
 def load_parameters(path: str | None, states: list[str]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -148,6 +153,8 @@ def bind_model(options: argparse.Namespace, shapes: dict[str, tuple[int, ...]], 
 
     runner.chosen()  # wrong in a command that runs nothing too, as other settings are
     symbol, path, arguments, auxiliary = read_model(options, shapes)
+    if not train:
+        symbol = without_labels(symbol, {**{n: a.shape for n, a in arguments.items()}, **shapes})
     names, states = symbol.list_arguments(), symbol.list_auxiliary_states()
     check_names((*shapes, *dtypes), names, options.model)
     missing = [n for n in names if n not in arguments and n not in shapes and not n.endswith("label")]
@@ -194,6 +201,24 @@ def known_shapes(options: argparse.Namespace, symbol: Any, parameters: Mapping[s
         raise UsageError(f"{options.model}: the shape of {listed(unknown)} is not known\n"
                          f"give it: --shape {unknown[0]}=D,D,...{other_way}")
     return known
+
+
+def without_labels(symbol: Any, known: Mapping[str, Shape]) -> Any:
+    """The symbol, in which labels that inference does not read have the shapes that the operators behind them say,
+    where what lies between leaves them open. known: shapes of arguments."""
+    from mxc.compiler.passes.unread import without_unread
+    from mxc.symbol import Symbol
+    from mxc.symbol.inference import shapes as inferred_shapes
+
+    names = symbol.list_arguments()
+    known = {name: shape for name, shape in known.items() if name in names}
+    try:
+        found, _, _ = inferred_shapes(symbol, (), known, partial=True)
+        unknown = {name for name, shape in zip(names, found, strict=True)
+                   if name.endswith("label") and name not in known and not is_known(shape)}
+        return Symbol(without_unread(symbol.graph, known, unknown).outputs) if unknown else symbol
+    except MXNetError:  # shapes that do not go together: who binds it says which
+        return symbol
 
 
 def gradients(symbol: Any, shapes: Mapping[str, Shape], train: bool) -> dict[str, str]:

@@ -78,7 +78,8 @@ def open_model(options: argparse.Namespace, shapes: dict[str, Shape], given: Giv
     if not is_artifact(options.model):
         return open_bound(options, shapes, given, default, needs_values)
     predictor, path = _open_predictor(options, needs_values)
-    shapes |= chosen_shapes(predictor, options.model, shapes)
+    shapes |= predictor.shapes_for({name: shape for name, shape in shapes.items() if name in predictor.input_names}) \
+        or chosen_shapes(predictor, options.model, shapes)
     check_names((*shapes, *given.words), (*predictor.input_names, *predictor.further_inputs), options.model)
     dtypes = predictor.input_dtypes
     model = Stored(predictor, {name: (shapes[name], dtypes[name]) for name in predictor.input_names}, path)
