@@ -5,6 +5,7 @@ loading one runs machine code from it, with all the rights of the process. Load 
 """
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -103,6 +104,11 @@ class Predictor:
     def trains(self) -> bool:
         """Whether the file has training plans (`mxc compile --train`)."""
         return bool(self._plans(TRAINING))
+
+    @property
+    def operators(self) -> set[str]:
+        """The names of the model's operators, as its file has them."""
+        return {str(node["op"]) for node in json.loads(self._artifact.json)["nodes"]} - {"null"}
 
     @property
     def symbol(self) -> Any:
