@@ -7,13 +7,10 @@ import re
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mxc.compiler.error import ModelFileError, MXNetError, OutOfMemoryError, SettingError, TargetError, nearest
 from mxc.compiler.system.input_files import is_regular
-
-if TYPE_CHECKING:
-    from mxc.cli.inputs import Given
 
 Shape = tuple[int, ...]
 MOST = 6  # names that a message lists at most
@@ -141,12 +138,13 @@ def load_parameters(path: str | None, states: list[str]) -> tuple[dict[str, Any]
 
 
 def bind_model(options: argparse.Namespace, shapes: dict[str, tuple[int, ...]], dtypes: dict[str, str],
-               needs_values: bool, train: bool = False, given: Given | None = None) -> tuple[Any, Any]:
+               needs_values: bool, train: bool = False,
+               settle: Callable[[list[str]], None] | None = None) -> tuple[Any, Any]:
     """(symbol, executor with its parameters set) of the command line's model.
 
     shapes: of the inputs. needs_values: every argument that is no input must have a value; else only when there is a
-    parameter file. train: with gradients of all arguments that are no inputs; else for inference. given: values of
-    inputs; their shapes are added.
+    parameter file. train: with gradients of all arguments that are no inputs; else for inference. settle: told the
+    names of the inputs, it may add to `shapes`.
 
     Raises UsageError for options that name no input or leave a shape open, and MXNetError for what the model or its
     parameters do not allow.
@@ -158,9 +156,9 @@ def bind_model(options: argparse.Namespace, shapes: dict[str, tuple[int, ...]], 
 
     runner.chosen()  # wrong in a command that runs nothing too, as other settings are
     symbol, path, arguments, auxiliary = read_model(options, shapes)
-    if given is not None:
+    if settle is not None:
         learned = {*arguments, *static_names(symbol.graph)}
-        given.settle([n for n in symbol.list_arguments() if n not in learned], shapes, {}, options.model)
+        settle([n for n in symbol.list_arguments() if n not in learned])
     if not train:
         symbol = without_labels(symbol, {**{n: a.shape for n, a in arguments.items()}, **shapes})
     names, states = symbol.list_arguments(), symbol.list_auxiliary_states()

@@ -110,7 +110,8 @@ def open_bound(options: argparse.Namespace, shapes: dict[str, Shape], given: Giv
         shapes |= chosen_shapes(predictor, options.model, shapes)
         executor = predictor.executor(shapes, grad_req="null")
     else:
-        _, executor = bind_model(options, shapes, parse_dtypes(options.dtype), needs_values, given=given)
+        _, executor = bind_model(options, shapes, parse_dtypes(options.dtype), needs_values,
+                                 settle=lambda names: given.settle(names, shapes, {}, options.model))
         path = parameter_file(options) or MADE_UP
     names = {*shapes, *given.words}
     inputs = {name: (array.shape, array.dtype.__name__) for name, array in executor.arg_dict.items()
