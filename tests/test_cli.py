@@ -169,7 +169,7 @@ def test_another_package_that_cannot_be_imported(monkeypatch: pytest.MonkeyPatch
     def fail(*_: object, **__: object) -> None:
         raise ModuleNotFoundError("No module named 'nosuch'", name="nosuch")
 
-    monkeypatch.setattr("mxc.cli.compile.bind_model", fail)
+    monkeypatch.setattr("mxc.cli.compile.bind_read", fail)
     assert main(COMPILE) == INTERNAL and "internal error" in capsys.readouterr().err
 
 
@@ -245,7 +245,7 @@ def test_other_exit_codes(error: BaseException, code: int, monkeypatch: pytest.M
     def fail(*_: object, **__: object) -> None:
         raise error
 
-    monkeypatch.setattr("mxc.cli.compile.bind_model", fail)
+    monkeypatch.setattr("mxc.cli.compile.bind_read", fail)
     assert main(COMPILE) == code
     assert "Traceback" not in capsys.readouterr().err
     assert main(["--debug", *COMPILE]) == code
@@ -295,7 +295,7 @@ def test_debug_before_and_after_the_command(arguments: list[str], monkeypatch: p
     def fail(*_: object, **__: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr("mxc.cli.compile.bind_model", fail)
+    monkeypatch.setattr("mxc.cli.compile.bind_read", fail)
     assert main(arguments) == INTERNAL and "Traceback" in capsys.readouterr().err
 
 

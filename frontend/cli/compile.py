@@ -9,18 +9,21 @@ from typing import Any
 import mxc
 from mxc.cli.main import tell
 from mxc.cli.model import (
+    Read,
     UsageError,
     add_model_arguments,
-    bind_model,
+    bind_read,
     is_artifact,
     parameter_file,
     parse_dtypes,
     positive,
     progress,
+    read_model,
     stem_of,
 )
+from mxc.cli.precisions import add_precision_arguments, check_options, converted
 from mxc.cli.shape_sets import batches, shape_sets
-from mxc.cli.tables import on_terminal
+from mxc.cli.tables import keys_of, on_terminal
 from mxc.compiler.system import env
 
 CPU, LEVEL, CUDA = "cpu", "cpu:", "cuda:"
@@ -40,6 +43,8 @@ EXAMPLES = """
   mxc compile lstm-symbol.json --shape data=35,batch --batches 1,16 -o lstm.mxc
   mxc compile net-symbol.json --shape data=32,784 --params net-0007.params --train -o net.mxc
   mxc compile net-symbol.json --shape data=1,3,224,224 --target cpu:x86-64-v3 -o net-any.mxc
+  mxc compile net-symbol.json --shape data=1,3,224,224 --precision float16 -o net16.mxc
+  mxc compile net-symbol.json --shape data=1,3,224,224 --precision int8 --calibrate photos --resize 256 -o net8.mxc
   mxc compile net-symbol.json --shape data=1,3,224,224 --codegen numba
   mxc compile net-symbol.json --shape data=1,3,224,224 --target cuda:sm_90 -o net-sm_90.mxc"""
 
@@ -61,6 +66,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--codegen", metavar="llvm|numba",
                         help="what makes the code of loop kernels and routines: mxc's own translator to LLVM, or "
                              "Numba, which takes longer and makes code as fast (default: MXC_CODEGEN, else llvm)")
+    add_precision_arguments(parser)
     parser.add_argument("--jobs", type=positive, metavar="N",
                         help="how many processes compile (default: MXC_NUM_THREADS, else the CPUs)")
 
@@ -73,17 +79,24 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError("--output: expected the name of a file")
     (sets, axes), dtypes = shape_sets(options.shape, options.batches), parse_dtypes(options.dtype)
     choose_target(options)
+    check_options(options)
+    if options.precision is not None and (options.train or options.target != CPU or dtypes):
+        raise UsageError(f"--precision {options.precision}: it is for inference on a CPU, and says the dtypes: leave "
+                         "out --train, --target cuda and --dtype")
     if options.jobs:
         env.set("MXC_NUM_THREADS", str(options.jobs))
     with progress(f"compiling {options.model}"):
-        executors = bind_all(options, sets, dtypes)
+        model, precision = read_model(options, sets[0]), dict[str, Any]()
+        if options.precision is not None:
+            model, precision = converted(options, model, sets[0], axes)
+        executors = bind_all(options, model, sets, dtypes)
         if options.target == CPU:
             made = [executor.compiled(options.train) for executor in executors]
         else:
             target, made = for_gpu(options, executors)
         found = [(shapes, plan_facts(compiled, options.target != CPU))
                  for shapes, compiled in zip(sets, made, strict=True)]
-    written: dict[str, Any] = {}
+    written = precision
     if options.output is not None:
         with progress(f"writing {options.output}"):
             if options.target == CPU:
@@ -146,9 +159,10 @@ def choose_target(options: argparse.Namespace) -> None:
         env.set("MXC_CODEGEN", options.codegen)
 
 
-def bind_all(options: argparse.Namespace, sets: list[dict[str, tuple[int, ...]]], dtypes: dict[str, str]) -> list[Any]:
+def bind_all(options: argparse.Namespace, model: Read, sets: list[dict[str, tuple[int, ...]]],
+             dtypes: dict[str, str]) -> list[Any]:
     """An executor for each set of shapes, on the same parameters."""
-    _, first = bind_model(options, sets[0], dtypes, needs_values=False, train=options.train)
+    _, first = bind_read(options, model, sets[0], dtypes, needs_values=False, train=options.train)
     return [first, *(first.reshape(partial_shaping=True, allow_up_sizing=True, **shapes) for shapes in sets[1:])]
 
 
@@ -178,11 +192,6 @@ def plan_facts(compiled: Any, may_lack: bool) -> dict[str, Any]:
         "seconds": round(compiled.seconds, 3),
         **({"no code for": ", ".join(sorted(set(missing.values()))) or "nothing"} if may_lack else {}),
     }
-
-
-def keys_of(facts: dict[str, Any]) -> dict[str, Any]:
-    """Facts by names that programs like."""
-    return {name.replace(" ", "_"): value for name, value in facts.items()}
 
 
 def show(model: str, facts: dict[str, Any]) -> None:

@@ -7,7 +7,7 @@ import re
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from mxc.compiler.error import ModelFileError, MXNetError, OutOfMemoryError, SettingError, TargetError, nearest
 from mxc.compiler.system.input_files import is_regular
@@ -18,6 +18,24 @@ MOST = 6  # names that a message lists at most
 
 class UsageError(MXNetError):
     """An option that is wrong in itself, or that does not go with the model."""
+
+
+class Read(NamedTuple):
+    """A model as its files have it. path: of the parameters' file; None: there is none. arguments, auxiliary: values of
+    parameters and auxiliary states by name."""
+
+    symbol: Any
+    path: str | None
+    arguments: dict[str, Any]
+    auxiliary: dict[str, Any]
+
+    @property
+    def inputs(self) -> list[str]:
+        """The arguments that are no parameters."""
+        from mxc.compiler.graph.purity import static_names
+
+        learned = {*self.arguments, *static_names(self.symbol.graph)}
+        return [name for name in self.symbol.list_arguments() if name not in learned]
 
 
 NOT_THE_FILES = (UsageError, OutOfMemoryError, SettingError, TargetError)  # errors to which no file's name is added
@@ -149,16 +167,21 @@ def bind_model(options: argparse.Namespace, shapes: dict[str, tuple[int, ...]], 
     Raises UsageError for options that name no input or leave a shape open, and MXNetError for what the model or its
     parameters do not allow.
     """
+    model = read_model(options, shapes)
+    if settle is not None:
+        settle(model.inputs)
+    return bind_read(options, model, shapes, dtypes, needs_values, train)
+
+
+def bind_read(options: argparse.Namespace, model: Read, shapes: Mapping[str, Shape], dtypes: dict[str, str],
+              needs_values: bool, train: bool = False) -> tuple[Any, Any]:
+    """As `bind_model`, of a model that was read."""
     import mxc as mx
-    from mxc.compiler.graph.purity import static_names
     from mxc.runtime import runner
     from mxc.symbol.binding import simple_bind  # takes inputs of any name, as Symbol's methods do not
 
     runner.chosen()  # wrong in a command that runs nothing too, as other settings are
-    symbol, path, arguments, auxiliary = read_model(options, shapes)
-    if settle is not None:
-        learned = {*arguments, *static_names(symbol.graph)}
-        settle([n for n in symbol.list_arguments() if n not in learned])
+    symbol, path, arguments, auxiliary = model
     if not train:
         symbol = without_labels(symbol, {**{n: a.shape for n, a in arguments.items()}, **shapes})
     names, states = symbol.list_arguments(), symbol.list_auxiliary_states()
@@ -251,24 +274,20 @@ def told_of(model: str, shapes: Mapping[str, Shape]) -> Iterator[None]:
         raise MXNetError(f"{model}: {reason}") from error
 
 
-def read_model(options: argparse.Namespace, shapes: dict[str, tuple[int, ...]],
-               ) -> tuple[Any, str | None, dict[str, Any], dict[str, Any]]:
-    """(symbol, the file of its parameters or None, arguments, auxiliary states) of the command line's model.
-
-    shapes: of the inputs; those of an artifact's plan are added.
-    """
+def read_model(options: argparse.Namespace, shapes: dict[str, tuple[int, ...]]) -> Read:
+    """The command line's model. shapes: of the inputs; those of an artifact's plan are added."""
     import mxc as mx
 
     if not is_artifact(options.model):
         symbol, path = mx.sym.load(options.model), parameter_file(options)
-        return symbol, path, *load_parameters(path, symbol.list_auxiliary_states())
+        return Read(symbol, path, *load_parameters(path, symbol.list_auxiliary_states()))
     predictor = open_artifact(options)
     shapes |= chosen_shapes(predictor, options.model, shapes)
     symbol = predictor.symbol
     arrays = {name: mx.nd.array(array, dtype=array.dtype) for name, array in predictor.params.items()}
     arguments, auxiliary = ({name: arrays[name] for name in group if name in arrays}
                             for group in (symbol.list_arguments(), symbol.list_auxiliary_states()))
-    return symbol, options.model if arrays else None, arguments, auxiliary
+    return Read(symbol, options.model if arrays else None, arguments, auxiliary)
 
 
 def is_artifact(path: str) -> bool:
