@@ -5,6 +5,7 @@ loading one runs machine code from it, with all the rights of the process. Load 
 """
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 
 import mxc
+from mxc.batching import found_batches
 from mxc.compiler.error import ArgumentError, ArgumentTypeError, MXNetError, nearest
 from mxc.compiler.system.garbage import uncollected
 from mxc.runtime.array import Array
@@ -44,9 +46,9 @@ def load(path: str | os.PathLike[str], params: Mapping[str, Any] | None = None) 
 class Predictor:
     """A model from an artifact.
 
-    path: the file. input_names: the inputs that `predict` needs; further_inputs: those that it may get (labels, which
-    inference hardly ever reads; zero when not given). output_names: each is there once. params: the values of the
-    parameters and auxiliary states, by name, read-only; with none the file was compiled without.
+    path: the file. input_names: the inputs that `predict` needs; further_inputs: those that it may get (those that
+    inference does not read, and labels, which are zero when not given). output_names: each is there once. params: the
+    values of the parameters and auxiliary states, by name, read-only; with none the file was compiled without.
     """
 
     def __init__(self, artifact: Artifact, params: Mapping[str, Any]):
@@ -105,6 +107,11 @@ class Predictor:
         return bool(self._plans(TRAINING))
 
     @property
+    def operators(self) -> set[str]:
+        """The names of the model's operators, as its file has them."""
+        return {str(node["op"]) for node in json.loads(self._artifact.json)["nodes"]} - {"null"}
+
+    @property
     def symbol(self) -> Any:
         """The model as a Symbol."""
         from mxc.compiler.graph import json_ir
@@ -115,8 +122,9 @@ class Predictor:
     def predict(self, /, **inputs: Any) -> dict[str, np.ndarray]:
         """Compute the outputs, new NumPy arrays by name, for inputs by name (NumPy arrays, NDArrays or lists).
 
-        The inputs' shapes choose the plan. Threads may call this at once; they take turns, but for those that have
-        predictors of their own (`clone`).
+        The inputs' shapes choose the plan; a batch of a size for which there is none is cut over the plans that there
+        are, and the last part filled up, where the model keeps the rows of a batch apart. Threads may call this at
+        once; they take turns, but for those that have predictors of their own (`clone`).
         Raises ArgumentTypeError for inputs that there are not or that are missing, MXNetError listing the shapes that
         there are for others.
         """
@@ -126,18 +134,11 @@ class Predictor:
         if missing:
             raise ArgumentTypeError(f"predict needs the inputs {', '.join(self.input_names)}; missing: "
                                     f"{', '.join(missing)}")
-        stored = self._find(INFERENCE, {name: value.shape for name, value in values.items()})
+        values = {name: value for name, value in values.items() if name not in self._artifact.unread}
+        shapes = {name: value.shape for name, value in values.items()}
+        stored = self._artifact.find(INFERENCE, shapes)
         with self._memory.lock:
-            if self._artifact.stale:
-                results = self._compiled_here(stored, values)
-            elif stored.section in self._runs:
-                results = self._runs[stored.section].run(values)
-            else:
-                self._need_values()
-                with uncollected():  # the first run makes tables
-                    run = Prediction(self._artifact, stored, self._values, self._memory, self._own_values)
-                    results = run.run(values)
-                self._runs[stored.section] = run
+            results = self._cut(values, shapes) if stored is None else self._outputs(stored, values)
         return dict(zip(self.output_names, results, strict=True))
 
     def clone(self) -> Predictor:
@@ -146,6 +147,45 @@ class Predictor:
         other = Predictor(self._artifact, {})
         other._values, other._own_values = self._values, self._own_values
         return other
+
+    def _cut(self, values: Mapping[str, np.ndarray], shapes: Mapping[str, Shape]) -> list[np.ndarray]:
+        """The outputs for a batch for which there is no plan, by those that there are."""
+        batches, results = self._artifact.batches, list[np.ndarray]()
+        parts = self._artifact.batch_parts(shapes)
+        if not parts:
+            raise self._artifact.missing(INFERENCE, shapes)
+        for stored, part in parts:
+            batches.join(results, self._outputs(stored, batches.cut(values, part)), part, batches.rows(shapes) or 0)
+        return results
+
+    def _outputs(self, stored: StoredPlan, values: Mapping[str, np.ndarray]) -> list[np.ndarray]:
+        """The outputs of a plan."""
+        if self._artifact.stale:
+            return self._compiled_here(stored, values)
+        if stored.section not in self._runs:
+            self._need_values()
+            with uncollected():  # the first run makes tables
+                run = Prediction(self._artifact, stored, self._values, self._memory, self._own_values)
+                results = run.run(values)
+            self._runs[stored.section] = run
+            return results
+        return self._runs[stored.section].run(values)
+
+    def shapes_for(self, shapes: Mapping[str, Shape]) -> dict[str, Shape] | None:
+        """The shapes of all inputs that go with those of some: the file's first set that agrees with them, or such a
+        set for as many rows of a batch as they have, where batches are cut and filled up; None where neither is."""
+        sets = self.input_shapes
+        for each in sets:
+            if all(each.get(name, shape) == shape for name, shape in shapes.items()):
+                return each
+        batches = self._artifact.batches
+        rows = batches.rows(shapes)
+        for each in sets:
+            made = each if rows is None else batches.sized(each, rows)
+            if all(made.get(name, shape) == shape for name, shape in shapes.items()) and \
+                    self._artifact.batch_parts(made):
+                return made
+        return None
 
     def executor(self, inputs: Mapping[str, Sequence[int]] | None = None, /, *, ctx: Any = None, grad_req: Any = None,
                  **shapes: Sequence[int]) -> Any:
@@ -238,14 +278,18 @@ class Predictor:
 
 
 def save(path: str | os.PathLike[str], executors: Sequence[Any], inputs: Sequence[str], with_params: bool = True,
-         train: bool = False) -> None:
-    """Write an artifact of a symbol's executors, one for each set of input shapes.
+         train: bool = False, batch_axes: Mapping[str, int] | None = None) -> str:
+    """Write an artifact of a symbol's executors, one for each set of input shapes. Gives why batches of other sizes
+    cannot be cut and filled up; "" where they can.
 
-    inputs: the arguments that a caller of the artifact gives. All others are parameters, whose values the file gets
-    from the first executor (with_params), but for those whose names end in `label`. train: also what a training step
-    needs, with the gradients that the executors want.
+    inputs: the arguments that a caller of the artifact gives; it may leave out those that inference does not read. All
+    others are parameters, whose values the file gets from the first executor (with_params), but for those whose names
+    end in `label`. train: also what a training step needs, with the gradients that the executors want. batch_axes:
+    along which axis an input has the rows of a batch, by name; others have none. Left out: the only axis in which the
+    sets of shapes differ, or the first one of all inputs that have as many rows as the first input.
     Raises MXNetError when parameters of two executors differ in shape, ArgumentError when executors are of different
-    symbols, differ in dtypes, or have the same shapes, FileAccessError when the file cannot be written.
+    symbols, differ in dtypes, or have the same shapes, and for an axis that an input lacks, FileAccessError when the
+    file cannot be written.
     """
     from mxc.runtime.artifact_writer import Interface, write
 
@@ -254,13 +298,19 @@ def save(path: str | os.PathLike[str], executors: Sequence[Any], inputs: Sequenc
     first = executors[0]
     _check_family(executors)
     names = [*first.arg_dict, *first.aux_dict]
-    unknown = [name for name in inputs if name not in first.arg_dict]
+    unknown = [name for name in (*inputs, *(batch_axes or ())) if name not in first.arg_dict]
     if unknown:
         raise ArgumentError(f"{unknown[0]!r} is not an argument of the model{nearest(unknown[0], names)}")
-    optional = [name for name in first.arg_dict if name not in inputs and name.endswith("label")]
-    given = [name for name in names if name not in (*inputs, *optional)] if with_params else []
-    interface = Interface(inputs, optional, distinct_outputs(first._symbol), given)
+    read = {buffer.name for executor in executors for buffer in executor.compiled(False).plan.buffers
+            if buffer.pool == "argument"}
+    free = [name for name in first.arg_dict if name in inputs or name.endswith("label")]
+    needed = [name for name in inputs if name in read]
+    given = [name for name in names if name not in free] if with_params else []
+    batches = found_batches(executors, [name for name in free if name in read], free, batch_axes)
+    interface = Interface(needed, [name for name in free if name not in needed], distinct_outputs(first._symbol), given,
+                          [name for name in free if name not in read], batches)
     write(path, mxc.VERSION, first._symbol.tojson(), [executor._core for executor in executors], interface, train)
+    return batches.mixed
 
 
 def distinct_outputs(symbol: Any) -> list[str]:

@@ -27,6 +27,7 @@ from mxc.compiler.system.garbage import uncollected
 from mxc.compiler.targets.launch import LoadedKernels
 from mxc.runtime import artifact_file, runner
 from mxc.runtime.array import Array, dtype_name
+from mxc.runtime.batches import Batches, Part
 from mxc.runtime.context import Context, cpu
 from mxc.runtime.engine import Variable
 from mxc.runtime.plan_check import check_plan
@@ -38,6 +39,7 @@ Shape = tuple[int, ...]
 INFERENCE, TRAINING = "inference", "training"
 # what may be raised while a manifest or plan is read that is not of the format
 MALFORMED = (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, RecursionError, struct.error)
+OTHER_BATCHES = {"inputs": {}, "outputs": [], "mixed": "the file is of an earlier version, which did not look for how"}
 IMAGE, OBJECTS, CUDA = "image", "objects", "cuda"  # what a file's code is: linked, object files, or for a GPU
 _lock = Lock()
 _loaded: dict[str, LoadedKernels] = {}  # by the checksum of the code and the manifest's entry of it
@@ -60,7 +62,7 @@ def parts(version: str) -> dict[str, str]:
 class StoredPlan(NamedTuple):
     """One plan of a file. shapes, dtypes: of all arguments and auxiliary states. outputs: dtype and shape of each.
     grad_req: of the arguments whose gradient is computed. prepared: the places in the section "prepared" of the buffers
-    in these positions; none where the prepare steps have to run."""
+    in these positions; none where the prepare steps have to run. cost: what a run costs (runtime/costs.py)."""
 
     mode: str
     shapes: dict[str, Shape]
@@ -69,6 +71,7 @@ class StoredPlan(NamedTuple):
     grad_req: dict[str, str]
     prepared: dict[int, int]
     section: str
+    cost: int
 
 
 class StoredCode:
@@ -94,8 +97,10 @@ class StoredCode:
 class Artifact:
     """A file, mapped and checked.
 
-    version: of mxc. inputs, optional: arguments that a caller gives, and may give. outputs: names, each there once.
-    parameters: arguments and auxiliary states with their values, which are the mapped file. args, aux: all names.
+    version: of mxc. inputs, optional: arguments that a caller gives, and may give. unread: those of `optional` that no
+    plan for inference reads. outputs: names, each there once. batches: how the plans for inference take batches of
+    other sizes. parameters: arguments and auxiliary states with their values, which are the mapped file. args, aux: all
+    names.
     stale: why its code and plans cannot be used here; "" when they can.
     Raises ModelFileError naming the file when it cannot be read, or is damaged anywhere, TargetError for one that was
     compiled for a GPU.
@@ -119,13 +124,18 @@ class Artifact:
                               "not run models yet: compile the model with --target cpu")
         self.args, self.aux, self.inputs, self.optional, self.outputs = (
             [str(name) for name in manifest[kind]] for kind in ("args", "aux", "inputs", "optional", "outputs"))
+        # Files of earlier versions have neither.
+        self.unread = {str(name) for name in manifest.get("unread", ())}
+        self.batches = Batches.read(manifest.get("batches", OTHER_BATCHES))
         self.json = bytes(self.contents.sections["graph"]).decode().rstrip("\0")
         values = self.contents.sections["parameters"]
         self.parameters = {str(name): self._array(values, dtype, shape, offset)
                            for name, (dtype, shape, offset) in manifest["parameters"].items()}
         self.plans = [self._stored(entry) for entry in manifest["plans"]]
         strange = {*self.inputs, *self.optional} - {*self.args}
-        if strange or not self.plans or any(len(stored.outputs) != len(self.outputs) for stored in self.plans):
+        counts = {len(stored.outputs) for stored in self.plans} | {len(each) for each in self.batches.outputs}
+        if strange or counts != {len(self.outputs)} or (not self.batches.mixed and len(self.batches.outputs) != sum(
+                stored.mode == INFERENCE for stored in self.plans)):
             raise ValueError(f"inputs {self.inputs}, outputs {self.outputs} and {len(self.plans)} plans do not belong "
                              "together")
 
@@ -146,7 +156,7 @@ class Artifact:
             raise ValueError(f"a plan has the arrays {', '.join(shapes)}")
         return StoredPlan(entry["mode"], shapes, dtypes, [(str(d), tuple(map(int, s))) for d, s in entry["outputs"]],
                           dict(entry["grad_req"]), {int(k): int(v) for k, v in entry["prepared"].items()},
-                          entry["section"])
+                          entry["section"], int(entry.get("cost", 0)))
 
     def warn_if_stale(self) -> None:
         """Warn where this file's code cannot be used here, so that its model is compiled again."""
@@ -238,6 +248,14 @@ class Artifact:
 
         return compile_graph(graph, shapes, dtypes, grad_req, is_train)
 
+    def batch_parts(self, shapes: Mapping[str, Shape]) -> list[tuple[StoredPlan, Part]]:
+        """The cheapest way to run inputs of these shapes on the plans for inference, cut and filled up; none where
+        there is no way."""
+        plans = [stored for stored in self.plans if stored.mode == INFERENCE]
+        found = self.batches.parts([(stored.shapes, [shape for _, shape in stored.outputs], stored.cost)
+                                    for stored in plans], shapes)
+        return [(plans[part.plan], part) for part in found]
+
     def listed_shapes(self) -> str:
         """The inputs' shapes for which there are plans, for messages."""
         sets = dict.fromkeys(shape_text({name: stored.shapes[name] for name in self.inputs}) for stored in self.plans)
@@ -248,8 +266,9 @@ class Artifact:
         there = [stored for stored in self.plans if stored.mode == mode]
         if not there:
             return MXNetError(f"{self.path} has no plan for {mode}: it was compiled without --train")
-        return MXNetError(f"{self.path} has no plan for {shape_text(shapes)}; it has plans for {self.listed_shapes()}\n"
-                          f"give one of these shapes, or compile the model with --shape "
+        mixed = f"; batches of other sizes cannot be made of these: {self.batches.mixed}" * bool(self.batches.mixed)
+        return MXNetError(f"{self.path} has no plan for {shape_text(shapes)}; it has plans for {self.listed_shapes()}"
+                          f"{mixed}\ngive one of these shapes, or compile the model with --shape "
                           f"{' --shape '.join(shape_text({name: shape}) for name, shape in shapes.items())} too")
 
 

@@ -12,9 +12,10 @@ from mxc.compiler.error import MXNetError
 from mxc.compiler.plan import Plan
 from mxc.compiler.targets import host
 from mxc.compiler.targets.launch import symbol
-from mxc.runtime import artifact_file, runner
+from mxc.runtime import artifact_file, costs, runner
 from mxc.runtime.artifact import IMAGE, INFERENCE, OBJECTS, TRAINING, parts
 from mxc.runtime.artifact_file import Piece, aligned
+from mxc.runtime.batches import Batches
 from mxc.runtime.executor import GraphExecutor
 
 
@@ -37,12 +38,15 @@ class Section:
 
 class Interface(NamedTuple):
     """What a caller of an artifact sees, all by name. inputs, optional: the arguments that the caller gives, and may
-    give. outputs: in their order. given: the parameters and states whose values are in the file."""
+    give. outputs: in their order. given: the parameters and states whose values are in the file. unread: those of
+    `optional` that no plan for inference reads. batches: how such plans take batches of other sizes."""
 
     inputs: Sequence[str]
     optional: Sequence[str]
     outputs: Sequence[str]
     given: Sequence[str]
+    unread: Sequence[str]
+    batches: Batches
 
 
 def write(path: str | os.PathLike[str], version: str, graph: str, executors: Sequence[GraphExecutor],
@@ -65,6 +69,7 @@ def write(path: str | os.PathLike[str], version: str, graph: str, executors: Seq
     manifest: dict[str, Any] = {
         "parts": parts(version), "args": list(executors[0].args), "aux": list(executors[0].aux),
         "inputs": list(interface.inputs), "optional": list(interface.optional), "outputs": list(interface.outputs),
+        "unread": list(interface.unread), "batches": interface.batches.stored(),
         "parameters": {name: [arrays[name].dtype, list(arrays[name].shape), values.add(name, arrays[name].data)]
                        for name in given}}
     plans, entries, objects = dict[str, list[Piece]](), [], dict[str, bytes]()
@@ -77,7 +82,8 @@ def write(path: str | os.PathLike[str], version: str, graph: str, executors: Seq
                                                functools.partial(getattr, compiled, "kernels"))
             stored = given and mode == INFERENCE and _can_store(compiled.plan)
             entries.append({
-                "mode": mode, "section": section, "arrays": _facts(executor, given),
+                "mode": mode, "section": section, "cost": costs.of_run(compiled.plan),
+                "arrays": _facts(executor, given),
                 "outputs": [[output.dtype, list(output.shape)] for output in executor.outputs],
                 "grad_req": {name: how for name, how in executor.grad_req.items() if how != "null"}
                 if mode == TRAINING else {},

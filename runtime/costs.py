@@ -10,6 +10,12 @@ from mxc.runtime import engine
 SPEED = 25e9  # bytes in a second that kernels move, about
 SMALL_COST = 1 << 21  # bytes, which a cache holds: a phase that moves fewer takes no longer than a hand-over
 FLOPS_PER_BYTE = 4  # operations of a product that take as long as moving a byte
+START = 50_000  # bytes that could be moved in the time that it takes to start a step
+
+
+def of_run(plan: Plan) -> int:
+    """How long a run for inference takes, about, as the bytes that could be moved in that time, whatever runs in it."""
+    return sum(START + moved(plan, step) + step.flops // FLOPS_PER_BYTE for step in plan.steps_of("forward"))
 
 
 def of_phase(plan: Plan, phase: str) -> float:

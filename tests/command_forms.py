@@ -28,7 +28,13 @@ NET = ("net-symbol.json", "--shape", "data=2,4")
 # name -> arguments of the command; the folder of `prepare` is the current one
 CASES: dict[str, tuple[str, ...]] = {
     "compile": ("compile", *NET), "compile-sets": ("compile", *NET, "--shape", "data=3,4", "-o", "two.mxc"),
+    "compile-batches": ("compile", *NET, "--batches", "1,8", "-o", "batches.mxc"),
+    "compile-bare": ("compile", "bare-symbol.json", "--shape", "data=2,4", "-o", "bare.mxc"),
+    "compile-float16": ("compile", *NET, "--precision", "float16", "-o", "net16.mxc"),
+    "compile-int8": ("compile", *NET, "--precision", "int8", "--calibrate", "x.npz", "-o", "net8.mxc"),
     "run": ("run", "net-symbol.json", "--input", "data=x.npy", "--top", "2"),
+    "run-labels": ("run", "net-symbol.json", "--input", "x.npz", "--labels", "names.txt"),
+    "run-detections": ("run", "found-symbol.json", "--input", "found.npz", "--labels", "names.txt", "--top", "1"),
     "bench": ("bench", *NET, "--iterations", "5", "--threads", "1"),
     "bench-clients": ("bench", "net.mxc", "--iterations", "5", "--threads", "1", "--clients", "2"),
     "profile": ("profile", *NET, "--iterations", "2", "--threads", "1"),
@@ -41,6 +47,7 @@ CASES: dict[str, tuple[str, ...]] = {
     "inspect-plan": ("inspect", *NET, "--plan"), "inspect-diff": ("inspect", *NET, "--diff", "decompose"),
     "report": ("report", "net.mxc", "--threads", "1", "--seconds", "0.01", "-o", "net.html"),
     "convert": ("convert", "net-0000.params", "net.npz"),
+    "convert-precision": ("convert", "net-symbol.json", "made", "--shape", "data=2,4", "--precision", "float16"),
     "cache-info": ("cache", "info"), "cache-ls": ("cache", "ls", "plan of 2"), "cache-dir": ("cache", "dir"),
     "cache-explain": ("cache", "explain", "plan of 2"), "cache-verify": ("cache", "verify"),
     "ops": ("ops", "broadcast_mul"), "im2rec": ("im2rec", "lists", "photos", "--list", "--recursive"),
@@ -63,7 +70,14 @@ def prepare() -> tuple[int, dict[str, str]]:
     compiling, and the environment for `forms`."""
     body = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=3, name="body_fc")
     mx.sym.tanh(body, name="body_tanh").save("net-symbol.json")
+    mx.sym.softmax(body, axis=0, name="over_rows").save("bare-symbol.json")
     mx.nd.save("net-0000.params", {"arg:body_fc_weight": mx.nd.ones((3, 4)), "arg:body_fc_bias": mx.nd.zeros((3,))})
+    found = [mx.sym.BlockGrad(mx.sym.Variable(name), name=f"found_{name}") for name in ("ids", "scores", "boxes")]
+    mx.sym.Group(found).save("found-symbol.json")
+    np.savez("found.npz", ids=np.array([[[2], [0], [-1]]], np.float32), scores=np.array([[[0.5], [0.75], [-1]]]),
+             boxes=np.arange(12, dtype=np.float32).reshape(1, 3, 4) * 31)
+    Path("names.txt").write_text("cat\ndog\nbird of paradise\n")
+    np.savez("x.npz", data=np.array([[1, 2, 3, -6.5]], np.float32))
     np.save("x.npy", np.array([[1, 2, 3, -6.5], [0, 0, 0, 0.25]], np.float32))
     np.save("nan.npy", np.full((1, 4), np.nan, np.float32))
     np.save("wide.npy", np.ones((2, 5), np.float32))

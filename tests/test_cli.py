@@ -169,7 +169,7 @@ def test_another_package_that_cannot_be_imported(monkeypatch: pytest.MonkeyPatch
     def fail(*_: object, **__: object) -> None:
         raise ModuleNotFoundError("No module named 'nosuch'", name="nosuch")
 
-    monkeypatch.setattr("mxc.cli.compile.bind_model", fail)
+    monkeypatch.setattr("mxc.cli.compile.bind_read", fail)
     assert main(COMPILE) == INTERNAL and "internal error" in capsys.readouterr().err
 
 
@@ -207,9 +207,9 @@ REFUSED = {
     "other parameters": (BAD_FILE, [*RUN, "--params", "wide.params"], "input bias (fc_bias) = (7,)"),
     "parameters without names": (BAD_FILE, [*RUN, "--params", "list.params"], "a list of arrays without names"),
     "no array": (BAD_FILE, [*RUN_WITH, "data=nosuch.npy"], "nosuch.npy: cannot be read: No such file"),
-    "a directory as an array": (BAD_FILE, [*RUN_WITH, "data=."], "Is a directory"),
+    "a directory as an array": (BAD_FILE, [*RUN_WITH, "data=."], "expected a folder of pictures"),
     "a text as an array": (BAD_FILE, [*RUN_WITH, "data=net-symbol.json"], "NumPy's .npy format"),
-    "an archive": (BAD_FILE, [*RUN_WITH, "data=many.npz"], "got an archive"),
+    "an array of an archive": (USAGE, [*RUN_WITH, "data=many.npz:nosuch"], "many.npz has no array 'nosuch'; it has "),
     "words": (BAD_FILE, [*RUN_WITH, "data=words.npy"], "expected an array of numbers, got the dtype <U1"),
     "no place": (BAD_FILE, [*RUN, "--output", "nosuch/out.npz"], "nosuch/out.npz: cannot be written"),
     "operators": (UNSUPPORTED, ["compile", "unknown-symbol.json"], "did you mean 'FullyConnected'?"),
@@ -245,7 +245,7 @@ def test_other_exit_codes(error: BaseException, code: int, monkeypatch: pytest.M
     def fail(*_: object, **__: object) -> None:
         raise error
 
-    monkeypatch.setattr("mxc.cli.compile.bind_model", fail)
+    monkeypatch.setattr("mxc.cli.compile.bind_read", fail)
     assert main(COMPILE) == code
     assert "Traceback" not in capsys.readouterr().err
     assert main(["--debug", *COMPILE]) == code
@@ -295,7 +295,7 @@ def test_debug_before_and_after_the_command(arguments: list[str], monkeypatch: p
     def fail(*_: object, **__: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr("mxc.cli.compile.bind_model", fail)
+    monkeypatch.setattr("mxc.cli.compile.bind_read", fail)
     assert main(arguments) == INTERNAL and "Traceback" in capsys.readouterr().err
 
 

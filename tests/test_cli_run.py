@@ -160,7 +160,7 @@ def test_the_other_commands_take_artifacts(artifacts: None, capsys: pytest.Captu
 
 
 REFUSED_ARTIFACTS = {
-    "other shapes": (USAGE, ["run", "net.mxc", "--shape", "data=3,4"], "it has data=2,4; data=1,4"),
+    "other shapes": (USAGE, ["run", "net.mxc", "--shape", "data=3,5"], "it has data=2,4; data=1,4"),
     "a dtype": (USAGE, ["run", "net.mxc", "--dtype", "data=float16"], "compile it anew"),
     "another input": (USAGE, ["run", "net.mxc", "--input", "dat=ones"], "did you mean 'data'?"),
     "no parameters": (BAD_FILE, ["run", "bare.mxc"], "compiled without values of fc_weight, fc_bias"),

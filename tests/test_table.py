@@ -40,6 +40,7 @@ BAD = [
      r"^ops\.yaml:2: operator x: unknown kind 'elementwize'; did you mean 'elementwise'"),
     ("- op: x\n  kind: composite\n",
      "unknown kind 'composite'; expected one of elementwise, broadcast, injective, reduction, anchor, opaque$"),
+    ("- op: x\n  kind: opaque\n  float16: true\n", r"^ops\.yaml:3: operator x: float16: expected always or passed"),
     ("- op: x\n  kind: opaque\n  params: {a: integer}\n", "operator x: 'integer' is not a parameter type"),
     ("- op: x\n  kind: opaque\n  inputs: [a when b]\n", "input 'a when b': expected NAME"),
     ("- op: x\n  kind: elementwise\n  inputs: [a]\n  params: {c: float = 1}\n  expr: a + b\n",

@@ -14,12 +14,12 @@ import yaml
 
 from mxc.compiler.error import MXNetError, nearest
 from mxc.compiler.ops.expr import names_of
-from mxc.compiler.ops.operator import NO_GRADIENT, InputSpec, Kind, Operator, Reduce
+from mxc.compiler.ops.operator import FLOAT16, NO_GRADIENT, InputSpec, Kind, Operator, Reduce
 from mxc.compiler.ops.params import parse_type
 from mxc.compiler.ops.rules import HOMES, SHARED, families, find_rule, rules_of
 
-KEYS = frozenset(["op", "doc", "aliases", "kind", "inputs", "named", "variadic", "counted", "parameters", "aux",
-                  "aux_behind", "aux_if", "starts", "outputs", "count", "visible", "unwatched", "params", "expr",
+KEYS = frozenset(["op", "doc", "aliases", "kind", "float16", "inputs", "named", "variadic", "counted", "parameters",
+                  "aux", "aux_behind", "aux_if", "starts", "outputs", "count", "visible", "unwatched", "params", "expr",
                   "grad", "reduce", "update", "many", "common", "along", "samples", *HOMES])
 _REDUCE_KEYS = {"combine", "body", "final"}
 COMBINES = ("sum", "prod", "max", "min", "argmax", "argmin")
@@ -183,6 +183,9 @@ def _operator(entry: _Entry) -> Operator:
         kinds = [each.lower() for each in Kind.__members__]
         raise _LineError(entry.lines["kind"], f"operator {name}: unknown kind {raw['kind']!r}"
                          f"{nearest(str(raw['kind']), kinds)}; expected one of {', '.join(kinds)}")
+    if raw.get("float16", "passed") not in FLOAT16:
+        raise _LineError(entry.lines["float16"], f"operator {name}: float16: expected {' or '.join(FLOAT16)}, got "
+                         f"{raw['float16']!r}")
     try:
         params = {k: parse_type(str(v)) for k, v in (raw.get("params") or {}).items()}
         inputs = tuple(_input(str(text)) for text in raw.get("inputs", ()))
@@ -203,7 +206,7 @@ def _operator(entry: _Entry) -> Operator:
         aux_behind=raw.get("aux_behind", ""), aux_if=str(raw.get("aux_if", "")), starts=raw.get("starts", {}),
         outputs=outputs, count=str(raw.get("count", "")), numbered=numbered,
         visible=raw.get("visible", 0), named=bool(raw.get("named")), unwatched=tuple(raw.get("unwatched", ())),
-        expr=_expr(raw.get("expr")), grad=_grad(raw.get("grad")),
+        expr=_expr(raw.get("expr")), grad=_grad(raw.get("grad")), float16=raw.get("float16", ""),
         reduce=_reduce(name, raw.get("reduce")), rules=rules, family=entry.family, many=raw.get("many", ""),
         common=int(raw.get("common", 0)), along=raw.get("along", ""),
         update={str(k): str(v) for k, v in (raw.get("update") or {}).items()},

@@ -109,6 +109,7 @@ class InputSpec:
         return not self.condition or bool(condition(self.condition, params)) != self.negated
 
 
+FLOAT16 = ("always", "passed")  # when an operator of a model that is converted to float16 is computed in it
 NO_GRADIENT = ("none", "refused")  # what `grad` may say instead of formulas or a rule
 
 
@@ -128,6 +129,7 @@ class Operator:
     of a rule, "none" (no gradient flows), "refused" (there is none, as in MXNet, and one that is asked for is an
     error), or None (that of `expr`, else of the decomposition, else there is none). rules: role -> name of a rule,
     defaults of the kind filled in; family: the folder of compiler/operators/ where they are.
+    float16: one of FLOAT16, or "" for never.
     update: the lines of an operator that changes arrays in place (updates.py), {} of others; many: the name of the one
     that it applies to several weights, inputs_of_one: how many inputs each weight has, common: how many of the last
     ones are there once for all, behind them, along: the name of the one that makes the steps, where `many` gives their
@@ -154,6 +156,7 @@ class Operator:
     unwatched: tuple[str, ...] = ()
     expr: str | dict[str, dict[str, str]] | None = None
     grad: dict[str, str | dict[str, dict[str, str]]] | str | None = None
+    float16: str = ""
     reduce: Reduce | None = None
     update: Mapping[str, str] = field(default_factory=dict)
     many: str = ""

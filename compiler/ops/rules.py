@@ -37,6 +37,7 @@ HOMES: dict[str, Home] = {
     "decompose": Home("graph", ("builder", "node", "inputs", "options")),
     "grad": Home("graph", ("g",)),
     "aux_update": Home("graph", ("g",)),
+    "rows": Home("graph", ("site",)),
     "subgraph": Home("shape", ("params", "subgraphs")),
     "sparse": Home("sparse", ("op", "params", "stypes")),
     "index": Home("kernel", ("c", "params", "index")),

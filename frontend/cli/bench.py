@@ -79,7 +79,7 @@ def run(options: argparse.Namespace) -> int:
         env.set("MXC_NUM_THREADS", str(options.threads))
     facts = machine.facts()  # before: the load is not this program's own
     shapes = parse_shapes(options.shape)
-    given = read_inputs(options.input, shapes)
+    given = read_inputs(options)
     with progress(f"compiling {options.model}"):
         model = open_model(options, shapes, given, "random", needs_values=False)
         model.run()

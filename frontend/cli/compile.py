@@ -7,35 +7,44 @@ import os
 from typing import Any
 
 import mxc
+from mxc.cli.main import tell
 from mxc.cli.model import (
+    Read,
     UsageError,
     add_model_arguments,
-    bind_model,
+    bind_read,
     is_artifact,
     parameter_file,
     parse_dtypes,
-    parse_shapes,
     positive,
     progress,
-    split_pair,
+    read_model,
+    stem_of,
 )
-from mxc.cli.tables import on_terminal
+from mxc.cli.precisions import add_precision_arguments, check_options, converted
+from mxc.cli.shape_sets import batches, shape_sets
+from mxc.cli.tables import keys_of, on_terminal
 from mxc.compiler.system import env
 
 CPU, LEVEL, CUDA = "cpu", "cpu:", "cuda:"
 DESCRIPTION = """Compile a model for inputs of given shapes. The kernels are kept in the cache (MXC_CACHE_DIR, default
 ~/.cache/mxc), from which later runs load them. With -o, also write an artifact: one file with the graph, the plans, the
 kernels and the parameters, which mxc.load and `mxc run` start without a compiler. A --shape that names an input again
-begins another set of shapes, which shares kernels and parameters with the first. Prints how many nodes became how many
-kernels, the memory between them, and how many kernels the cache had.
+begins another set of shapes, which shares kernels and parameters with the first; --batches makes a set of each size of
+a batch. A batch of another size is cut over those that there are, and filled up, if the model keeps its rows apart.
+Prints how many nodes became how many kernels, the memory between them, and how many kernels the cache had.
 
 An artifact is a program: who loads it runs its code."""
 EXAMPLES = """
   mxc compile net-symbol.json --shape data=1,3,224,224
   mxc compile net-symbol.json --shape data=1,3,224,224 --dtype data=float16 --json
   mxc compile net-symbol.json --shape data=1,3,224,224 --shape data=16,3,224,224 -o net.mxc
+  mxc compile net-symbol.json --shape data=1,3,224,224 --batches 1,8,64 -o net.mxc
+  mxc compile lstm-symbol.json --shape data=35,batch --batches 1,16 -o lstm.mxc
   mxc compile net-symbol.json --shape data=32,784 --params net-0007.params --train -o net.mxc
   mxc compile net-symbol.json --shape data=1,3,224,224 --target cpu:x86-64-v3 -o net-any.mxc
+  mxc compile net-symbol.json --shape data=1,3,224,224 --precision float16 -o net16.mxc
+  mxc compile net-symbol.json --shape data=1,3,224,224 --precision int8 --calibrate photos --resize 256 -o net8.mxc
   mxc compile net-symbol.json --shape data=1,3,224,224 --codegen numba
   mxc compile net-symbol.json --shape data=1,3,224,224 --target cuda:sm_90 -o net-sm_90.mxc"""
 
@@ -44,6 +53,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `mxc compile`."""
     add_model_arguments(parser, artifacts=False)
     parser.add_argument("-o", "--output", metavar="NAME.mxc", help="write an artifact there")
+    parser.add_argument("--batches", type=batches, metavar="N,N,...",
+                        help="compile for batches of these sizes: in a --shape the word batch stands for the size, as "
+                             "data=35,batch; without it, that is the first extent of all inputs that begin as the "
+                             "first one")
     parser.add_argument("--train", action="store_true",
                         help="compile a training step too, with the gradients of all parameters")
     parser.add_argument("--target", default=CPU, metavar="cpu|cpu:x86-64-v3|cuda:sm_90",
@@ -53,28 +66,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--codegen", metavar="llvm|numba",
                         help="what makes the code of loop kernels and routines: mxc's own translator to LLVM, or "
                              "Numba, which takes longer and makes code as fast (default: MXC_CODEGEN, else llvm)")
+    add_precision_arguments(parser)
     parser.add_argument("--jobs", type=positive, metavar="N",
                         help="how many processes compile (default: MXC_NUM_THREADS, else the CPUs)")
-
-
-def shape_sets(texts: list[str]) -> list[dict[str, tuple[int, ...]]]:
-    """The sets of shapes in `--shape` options: the first of each name are a set, the second another, ...; a name that
-    is there once is in all of them. Raises UsageError when other names are there more or less often, or two sets are
-    the same."""
-    turns: dict[str, list[str]] = {}
-    for text in texts:
-        turns.setdefault(split_pair(text, "shape")[0], []).append(text)
-    count = max(map(len, turns.values()), default=1)
-    for name, given in turns.items():
-        if len(given) not in (1, count):
-            raise UsageError(f"--shape {name}: given {len(given)} times, another input {count} times: each once, or "
-                             "once for each set")
-    sets = [parse_shapes([given[min(i, len(given) - 1)] for given in turns.values()]) for i in range(count)]
-    for i, shapes in enumerate(sets):
-        if shapes in sets[:i]:
-            name, given = next((name, given) for name, given in turns.items() if len(given) > 1)
-            raise UsageError(f"--shape {given[i]}: {name} was given already")
-    return sets
 
 
 def run(options: argparse.Namespace) -> int:
@@ -83,31 +77,44 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError(f"{options.model} is compiled already; give the SYMBOL.json that it was made of")
     if options.output == "":
         raise UsageError("--output: expected the name of a file")
-    sets, dtypes = shape_sets(options.shape), parse_dtypes(options.dtype)
+    (sets, axes), dtypes = shape_sets(options.shape, options.batches), parse_dtypes(options.dtype)
     choose_target(options)
+    check_options(options)
+    if options.precision is not None and (options.train or options.target != CPU or dtypes):
+        raise UsageError(f"--precision {options.precision}: it is for inference on a CPU, and says the dtypes: leave "
+                         "out --train, --target cuda and --dtype")
     if options.jobs:
         env.set("MXC_NUM_THREADS", str(options.jobs))
     with progress(f"compiling {options.model}"):
-        executors = bind_all(options, sets, dtypes)
+        model, precision = read_model(options, sets[0]), dict[str, Any]()
+        if options.precision is not None:
+            model, precision = converted(options, model, sets[0], axes)
+        executors = bind_all(options, model, sets, dtypes)
         if options.target == CPU:
             made = [executor.compiled(options.train) for executor in executors]
         else:
             target, made = for_gpu(options, executors)
         found = [(shapes, plan_facts(compiled, options.target != CPU))
                  for shapes, compiled in zip(sets, made, strict=True)]
-    written: dict[str, Any] = {}
+    written = precision
     if options.output is not None:
         with progress(f"writing {options.output}"):
             if options.target == CPU:
                 from mxc.artifact import save
 
-                save(options.output, executors, list(sets[0]), parameter_file(options) is not None, options.train)
+                path = parameter_file(options)
+                mixed = save(options.output, executors, list(sets[0]), path is not None, options.train, axes)
+                written["other batches"] = f"no: {mixed}" if mixed else "cut and filled up"
+                if path is None:
+                    tell("compile", f"note: there is no {stem_of(options.model)}-0000.params (or of another number) "
+                         f"beside {options.model}, so {options.output} has no parameters: give them with --params, or "
+                         "to mxc.load")
             else:
                 from mxc.runtime import artifact_cuda
 
                 artifact_cuda.write(options.output, mxc.VERSION, executors[0]._symbol.tojson(), target,
                                     "training" if options.train else "inference", list(zip(sets, made, strict=True)))
-        written = {"artifact": options.output, "artifact bytes": os.path.getsize(options.output)}
+        written = {"artifact": options.output, "artifact bytes": os.path.getsize(options.output), **written}
     if options.json:
         plans = [keys_of(facts) for _, facts in found]
         listed = plans[0] if len(sets) == 1 else {"sets": [{"shapes": shapes, **plan} for shapes, plan in
@@ -152,9 +159,10 @@ def choose_target(options: argparse.Namespace) -> None:
         env.set("MXC_CODEGEN", options.codegen)
 
 
-def bind_all(options: argparse.Namespace, sets: list[dict[str, tuple[int, ...]]], dtypes: dict[str, str]) -> list[Any]:
+def bind_all(options: argparse.Namespace, model: Read, sets: list[dict[str, tuple[int, ...]]],
+             dtypes: dict[str, str]) -> list[Any]:
     """An executor for each set of shapes, on the same parameters."""
-    _, first = bind_model(options, sets[0], dtypes, needs_values=False, train=options.train)
+    _, first = bind_read(options, model, sets[0], dtypes, needs_values=False, train=options.train)
     return [first, *(first.reshape(partial_shaping=True, allow_up_sizing=True, **shapes) for shapes in sets[1:])]
 
 
@@ -184,11 +192,6 @@ def plan_facts(compiled: Any, may_lack: bool) -> dict[str, Any]:
         "seconds": round(compiled.seconds, 3),
         **({"no code for": ", ".join(sorted(set(missing.values()))) or "nothing"} if may_lack else {}),
     }
-
-
-def keys_of(facts: dict[str, Any]) -> dict[str, Any]:
-    """Facts by names that programs like."""
-    return {name.replace(" ", "_"): value for name, value in facts.items()}
 
 
 def show(model: str, facts: dict[str, Any]) -> None:

@@ -5,15 +5,17 @@ import argparse
 from typing import Any
 
 from mxc.cli.model import UsageError, check_names, listed, parse_dtypes, parse_pairs, progress, read_model
-from mxc.cli.tables import print_facts, print_json
+from mxc.cli.precisions import add_precision_arguments, check_options, converted
+from mxc.cli.tables import keys_of, print_facts, print_json
 
 DESCRIPTION = """Convert a model from ONNX (IN.onnx; OUT gets NAME-symbol.json and NAME-0000.params) or to ONNX
-(OUT.onnx; IN is NAME-symbol.json or an artifact), or a file of parameters (.params, .npz, .safetensors) to another
-kind. What is converted follows from how the names end."""
+(OUT.onnx; IN is NAME-symbol.json or an artifact), a model to another precision (--precision; OUT is as from ONNX), or a
+file of parameters (.params, .npz, .safetensors) to another kind. What is converted follows from how the names end."""
 EXAMPLES = """
   mxc convert net.onnx net
   mxc convert net.onnx net --shape data=1,3,224,224
   mxc convert net-symbol.json net.onnx --shape data=batch,3,224,224
+  mxc convert net-symbol.json net8 --shape data=16,3,224,224 --precision int8 --calibrate photos --resize 256
   mxc convert net-0000.params net.safetensors"""
 SYMBOL = "-symbol.json"
 
@@ -22,8 +24,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `mxc convert`."""
     parser.add_argument("source", metavar="IN", help="NAME.onnx, NAME-symbol.json, an artifact NAME.mxc, or a file of "
                         "parameters: .params, .npz or .safetensors")
-    parser.add_argument("target", metavar="OUT", help="of IN.onnx: NAME or NAME-symbol.json; else NAME.onnx, or a "
-                        "file of parameters")
+    parser.add_argument("target", metavar="OUT", help="of IN.onnx, and with --precision: NAME or NAME-symbol.json; "
+                        "else NAME.onnx, or a file of parameters")
     parser.add_argument("--params", metavar="FILE", help="parameters of NAME-symbol.json: .params, .npz or "
                         ".safetensors (default: the NAME-0000.params of the highest number beside it)")
     parser.add_argument("--shape", action="append", default=[], metavar="NAME=D,D,...",
@@ -31,6 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         "data=batch,3,224,224, is a size that stays free; may be repeated")
     parser.add_argument("--dtype", action="append", default=[], metavar="NAME=DTYPE",
                         help="dtype of an input of NAME-symbol.json, as data=float16; may be repeated")
+    add_precision_arguments(parser)
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
 
 
@@ -40,12 +43,15 @@ def run(options: argparse.Namespace) -> int:
 
     source, target = options.source, options.target
     shapes = parse_free_shapes(options.shape)
+    check_options(options)
     with progress(f"converting {source}"):
         if is_parameter_file(source):
             if not is_parameter_file(target):
                 raise UsageError(f"{target}: parameters are written to files that end in {', '.join(ENDINGS)}")
             refuse_options(options, ("params", "shape", "dtype"), "parameters")
             facts = convert_parameters(source, target)
+        elif options.precision is not None:
+            facts = to_precision(options, shapes)
         elif source.lower().endswith(".onnx"):
             if target.lower().endswith((".onnx", *ENDINGS)):
                 raise UsageError(f"{target}: a model from ONNX is written as NAME{SYMBOL} and NAME-0000.params; give "
@@ -56,11 +62,11 @@ def run(options: argparse.Namespace) -> int:
             facts = to_onnx(options, shapes)
         else:
             raise UsageError(f"{source} to {target}: one of them ends in .onnx, or both in one of "
-                             f"{', '.join(ENDINGS)}")
+                             f"{', '.join(ENDINGS)}, unless --precision says what to convert to")
     if options.json:
         print_json(facts)
     else:
-        print_facts({name: text(value) for name, value in facts.items()})
+        print_facts({name.replace("_", " "): text(value) for name, value in facts.items()})
     return 0
 
 
@@ -118,6 +124,32 @@ def from_onnx(source: str, target: str, shapes: dict[str, tuple[int | str, ...]]
     return {"written": [paths.symbol, paths.params], "operators": operators(symbol),
             "parameters": len(arguments) + len(states),
             "inputs": inputs, "outputs": symbol.list_outputs()}
+
+
+def to_precision(options: argparse.Namespace, shapes: dict[str, tuple[int | str, ...]]) -> dict[str, Any]:
+    """Write a symbol and its parameters in another precision; what was written, and what to expect of it."""
+    from mxc.checkpoints import checkpoint_paths, save_checkpoint
+    from mxc.parameter_files import ENDINGS
+
+    if not options.source.lower().endswith(".json"):
+        raise UsageError(f"{options.source}: expected a model to convert to {options.precision}, NAME{SYMBOL}")
+    if options.target.lower().endswith((".onnx", ".mxc", *ENDINGS)):
+        raise UsageError(f"{options.target}: a model in another precision is written as NAME{SYMBOL} and "
+                         "NAME-0000.params; give NAME")
+    if options.dtype:
+        raise UsageError(f"--dtype: --precision {options.precision} says the dtypes")
+    given = argparse.Namespace(**vars(options), model=options.source)
+    known = {name: tuple(int(extent) for extent in shape if isinstance(extent, int)) for name, shape in shapes.items()}
+    for name, shape in shapes.items():
+        if len(known[name]) != len(shape):
+            raise UsageError(f"--shape {name}={','.join(map(str, shape))}: --precision needs numbers alone")
+    model = read_model(given, known)
+    check_names(known, model.symbol.list_arguments(), options.source)
+    made, facts = converted(given, model, known, None)
+    prefix = options.target.removesuffix(".json").removesuffix("-symbol")
+    save_checkpoint(prefix, 0, made.symbol, made.arguments, made.auxiliary)
+    paths = checkpoint_paths(prefix, 0)
+    return {"written": [paths.symbol, paths.params], **keys_of(facts)}
 
 
 def to_onnx(options: argparse.Namespace, shapes: dict[str, tuple[int | str, ...]]) -> dict[str, Any]:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-IN, OUT = "in/", "out/"
+IN, OUT = "in/", "out/"  # before names of inputs and of outputs
 
 
 class Expected(NamedTuple):

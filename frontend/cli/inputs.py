@@ -3,13 +3,16 @@ from __future__ import annotations
 
 import argparse
 import io
-import random
+import os
 import zlib
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from mxc.cli.model import UsageError, parse_pairs
-from mxc.compiler.error import FileAccessError, ModelFileError, MXNetError, OutOfMemoryError, TargetError
+from mxc.cli.expected import IN, OUT
+from mxc.cli.input_pictures import ENDINGS, OPTIONS, Pictures, add_picture_arguments, pictures_at
+from mxc.cli.model import UsageError, listed, split_pair
+from mxc.compiler.error import FileAccessError, ModelFileError, OutOfMemoryError, nearest
 from mxc.compiler.system.input_files import content, is_regular, looks_like
 
 if TYPE_CHECKING:
@@ -17,15 +20,21 @@ if TYPE_CHECKING:
 
 Shape = tuple[int, ...]
 WORDS = ("random", "ones", "zeros")
-PICTURES = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm")
+ARCHIVE = ".npz"
 
 
 @dataclass
 class Given:
-    """arrays: values of inputs by name. words: of inputs whose values are made when their shape is known."""
+    """arrays: values of inputs by name. words: of inputs whose values are made when their shape is known. pictures:
+    those that are read when it is. archives: arrays by name, of which some may be inputs, by file. unnamed: files that
+    are the only input. rows: what the rows of the batch are called: the files of a folder."""
 
     arrays: dict[str, np.ndarray]
     words: dict[str, str]
+    pictures: dict[str, Pictures] = field(default_factory=dict)
+    archives: dict[str, dict[str, np.ndarray]] = field(default_factory=dict)
+    unnamed: dict[str, np.ndarray | Pictures] = field(default_factory=dict)
+    rows: list[str] = field(default_factory=list)
 
     def values(self, name: str, shape: Shape, dtype: str, default: str) -> np.ndarray:
         """The values of an input of that shape and dtype. default: the word for one that was not given."""
@@ -33,33 +42,157 @@ class Given:
             return self.arrays[name]
         return made_up(name, self.words.get(name, default), shape, dtype)
 
+    def has(self, name: str) -> bool:
+        """Whether an input was given."""
+        return name in self.arrays or name in self.words or name in self.pictures or any(
+            name in arrays for arrays in self.archives.values())
+
+    def settle(self, inputs: Sequence[str], shapes: dict[str, Shape], defaults: Mapping[str, Shape],
+               model: str) -> None:
+        """Find which of a model's inputs the files without a name are, and read pictures. Adds to `shapes`, those from
+        --shape, the shapes of all that came from files.
+
+        inputs: those that a caller gives. defaults: their shapes where a model has such. Raises UsageError for values
+        that do not fit their --shape, or that are no input's.
+        """
+        for path, arrays in self.archives.items():
+            self._take_archive(path, arrays, inputs, model)
+        for path, value in self.unnamed.items():
+            name = self._only(inputs, path, model)
+            if isinstance(value, Pictures):
+                self.pictures[name] = value._replace(name=name)
+            else:
+                self.arrays[name] = value
+        self.archives, self.unnamed = {}, {}
+        for name, pictures in self.pictures.items():
+            default = defaults.get(name)
+            self.arrays[name] = pictures.array(shapes.get(name), default)
+            shapes[name] = self.arrays[name].shape
+            if pictures.is_folder:
+                self.rows = [os.path.basename(path) for path in pictures.paths]
+        self.pictures = {}
+        for name, array in self.arrays.items():
+            if array.shape != shapes.get(name, array.shape):
+                raise UsageError(f"--input {name}: its shape is {array.shape}; --shape says {shapes[name]}")
+            shapes[name] = array.shape
+
+    def _take_archive(self, path: str, arrays: dict[str, np.ndarray], inputs: Sequence[str], model: str) -> None:
+        known = {name: array for name, array in arrays.items() if name in inputs}
+        if not known and len(arrays) == 1:
+            known = {self._only(inputs, path, model): next(iter(arrays.values()))}
+        if not known:
+            name, key = inputs[0] if inputs else "NAME", next(iter(arrays), "KEY")
+            raise UsageError(f"--input {path}: it has {listed(list(arrays)) or 'nothing'}, and {model} takes "
+                             f"{listed(list(inputs))}\nsay which is which: --input {name}=@{path}:{key}")
+        for name, array in known.items():
+            if name in self.arrays or name in self.words or name in self.pictures:
+                raise UsageError(f"--input {path}: {name} was given already")
+            self.arrays[name] = checked_array(name, array)
+
+    def _only(self, inputs: Sequence[str], path: str, model: str) -> str:
+        """The one input that was not given."""
+        left = [name for name in inputs if not self.has(name) and not name.endswith("label")]
+        if len(left) != 1:
+            raise UsageError(f"--input {path}: which input is it? {model} takes {listed(list(inputs))}\n"
+                             f"give it as NAME=@{path}")
+        return left[0]
+
 
 def add_input_arguments(parser: argparse.ArgumentParser, default: str) -> None:
-    """The option --input. default: what an input is that is not given."""
+    """The option --input, and those for pictures. default: what an input is that is not given."""
     parser.add_argument("--input", action="append", default=[], metavar="NAME=VALUES",
-                        help="values of an input: @FILE.npy, @PICTURE (RGB, 0 to 255, in the size of --shape), random, "
-                        f"ones or zeros; one that has only a --shape is {default}; may be repeated")
+                        help="values of an input: @FILE.npy, @FILE.npz:KEY, @PICTURE or @FOLDER of pictures (RGB, 0 to "
+                        "255), random, ones or zeros; or a file alone: FILE.npz with arrays by the names of inputs, "
+                        f"else of the only input. One that has only a --shape is {default}; may be repeated")
+    add_picture_arguments(parser)
 
 
-def read_inputs(texts: list[str], shapes: dict[str, Shape]) -> Given:
-    """The values of `NAME=VALUES` options. Shapes of files are added to `shapes`, those from --shape.
+def read_inputs(options: argparse.Namespace) -> Given:
+    """The values of the `--input` options. Which inputs files without a name are, and what pictures become, is known
+    when the model is: `Given.settle`.
 
-    Raises UsageError for values that do not fit their --shape, ModelFileError for files that cannot be read.
+    Raises UsageError for what is no value, ModelFileError for files that cannot be read.
     """
-    given = Given({}, {})
-    for name, text in parse_pairs(texts, "input").items():
-        if text in WORDS:
-            given.words[name] = text
+    given, names = Given({}, {}), set[str]()
+    for text in options.input:
+        name, equals, value = split_pair(text, "input")
+        if not equals or os.path.exists(text):
+            _take_file(given, text.removeprefix("@"), options)
             continue
-        path = text.removeprefix("@")
-        is_picture = path.lower().endswith(PICTURES)
-        array = read_picture(name, path, shapes.get(name)) if is_picture else read_array(path)
-        if array.shape != shapes.get(name, array.shape):
-            raise UsageError(f"--input {name}: its shape is {array.shape}; --shape says {shapes[name]}")
-        if not array.size or not array.ndim:
-            raise UsageError(f"--input {name}: expected an array with elements, got the shape {array.shape}")
-        given.arrays[name], shapes[name] = array, array.shape
+        if not name or not value:
+            raise UsageError(f"--input {text}: expected NAME=VALUES, or a file")
+        if name in names:
+            raise UsageError(f"--input {text}: {name} was given already")
+        names.add(name)
+        path = value.removeprefix("@")
+        if value in WORDS:
+            given.words[name] = value
+        elif is_picture(path):
+            given.pictures[name] = pictures_at(name, path, options)
+        else:
+            given.arrays[name] = checked_array(name, read_values(path))
+    used = [option for option in OPTIONS if getattr(options, option) is not None]
+    if used and not given.pictures and not any(isinstance(each, Pictures) for each in given.unnamed.values()):
+        raise UsageError(f"--{used[0]}: it is for pictures, and no --input is one")
     return given
+
+
+def _take_file(given: Given, path: str, options: argparse.Namespace) -> None:
+    """Take a file that is given without the name of an input."""
+    if path in given.archives or path in given.unnamed:
+        raise UsageError(f"--input {path}: it was given already")
+    if is_picture(path):
+        given.unnamed[path] = pictures_at("", path, options)
+    elif path.lower().endswith(ARCHIVE):
+        arrays = read_archive(path)
+        inputs = {name.removeprefix(IN): array for name, array in arrays.items() if name.startswith(IN)}
+        given.archives[path] = inputs or {name.removeprefix(OUT): array for name, array in arrays.items()}
+    elif path.lower().endswith(".npy"):
+        given.unnamed[path] = checked_array("", read_array(path))
+    else:
+        raise UsageError(f"--input {path}: expected NAME=VALUES, or a file .npz or .npy, a picture or a folder of "
+                         "pictures")
+
+
+def is_picture(path: str) -> bool:
+    """Whether a file is named as a picture, or is a folder."""
+    return path.lower().endswith(ENDINGS) or os.path.isdir(path)
+
+
+def read_values(path: str) -> np.ndarray:
+    """The array of a file: .npy, the only one of .npz, or one of several, FILE.npz:KEY."""
+    file, colon, key = path.rpartition(":")
+    if colon and file.lower().endswith(ARCHIVE):
+        arrays = read_archive(file)
+        if key not in arrays:
+            raise UsageError(f"--input: {file} has no array {key!r}{nearest(key, arrays)}; it has "
+                             f"{listed(list(arrays)) or 'none'}")
+        return arrays[key]
+    if not path.lower().endswith(ARCHIVE):
+        return read_array(path)
+    arrays = read_archive(path)
+    if len(arrays) != 1:
+        raise UsageError(f"--input: {path} has {len(arrays)} arrays: {listed(list(arrays))}\n"
+                         f"say which: {path}:{next(iter(arrays), 'KEY')}")
+    return next(iter(arrays.values()))
+
+
+def read_archive(path: str) -> dict[str, np.ndarray]:
+    """The arrays of numbers of a .npz file. Raises ModelFileError for anything else; pickles are refused."""
+    from mxc.runtime import npz_file
+
+    arrays = npz_file.read(path)
+    for name, array in arrays.items():
+        if array.dtype.kind not in "fiub":
+            raise ModelFileError(path, f"{name} is no array of numbers: its dtype is {array.dtype}")
+    return arrays
+
+
+def checked_array(name: str, array: np.ndarray) -> np.ndarray:
+    """The array. Raises UsageError for one without elements, or without axes."""
+    if not array.size or not array.ndim:
+        raise UsageError(f"--input {name}: expected an array with elements, got the shape {array.shape}")
+    return array
 
 
 def read_array(path: str) -> np.ndarray:
@@ -83,44 +216,6 @@ def read_array(path: str) -> np.ndarray:
     if array.dtype.kind not in "fiub":
         raise ModelFileError(path, f"expected an array of numbers, got the dtype {array.dtype}")
     return array
-
-
-def read_picture(name: str, path: str, shape: Shape | None) -> np.ndarray:
-    """A picture's red, green and blue values, 0 to 255, as float32 (N, 3, H, W) or (N, H, W, 3), N times the same.
-
-    shape: what it is resized to, as by inter_method 9 of mx.image; None: (1, 3, H, W) in its own size. Raises
-    UsageError for a shape that is no picture's, ModelFileError for a file that is none, TargetError without OpenCV.
-    """
-    import numpy as np
-
-    from mxc.compiler.ops.pictures import interpolation
-    from mxc.compiler.system import opencv
-
-    if shape is not None and (len(shape) != 4 or 3 not in (shape[1], shape[3])):
-        raise UsageError(f"--input {name}=@{path}: a picture has the shape (N, 3, H, W) or (N, H, W, 3); --shape says "
-                         f"{shape}")
-    try:
-        opencv.library()
-    except MXNetError as error:
-        from mxc.cli.requirements import installed
-
-        force = "" if installed("opencv-python-headless") is None else "--force-reinstall "
-        raise TargetError(f"--input {name}=@{path}: {str(error).rpartition(':')[0]}\n"
-                          f"pip install {force}'mxc-compiler[image]', or give a .npy file") from None
-    encoded = content(path)
-    try:
-        picture = opencv.decoded(encoded, 1, to_rgb=True)
-    except MXNetError as error:
-        kind = looks_like(encoded)
-        found = f"; it looks like {kind}" if kind else f" ({error})"
-        raise ModelFileError(path, f"expected a picture{found}") from None
-    first = shape is None or shape[1] == 3
-    if shape is not None:
-        height, width = shape[2:] if first else shape[1:3]
-        way = interpolation(9, picture.shape, (height, width), random.randint)
-        picture = opencv.resized(picture, width, height, way)
-    pixels = picture.astype(np.float32)[None]
-    return np.repeat(pixels.transpose(0, 3, 1, 2) if first else pixels, 1 if shape is None else shape[0], axis=0)
 
 
 def made_up(name: str, word: str, shape: Shape, dtype: str) -> np.ndarray:

@@ -3,10 +3,11 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import re
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from mxc.compiler.error import ModelFileError, MXNetError, OutOfMemoryError, SettingError, TargetError, nearest
 from mxc.compiler.system.input_files import is_regular
@@ -17,6 +18,24 @@ MOST = 6  # names that a message lists at most
 
 class UsageError(MXNetError):
     """An option that is wrong in itself, or that does not go with the model."""
+
+
+class Read(NamedTuple):
+    """A model as its files have it. path: of the parameters' file; None: there is none. arguments, auxiliary: values of
+    parameters and auxiliary states by name."""
+
+    symbol: Any
+    path: str | None
+    arguments: dict[str, Any]
+    auxiliary: dict[str, Any]
+
+    @property
+    def inputs(self) -> list[str]:
+        """The arguments that are no parameters."""
+        from mxc.compiler.graph.purity import static_names
+
+        learned = {*self.arguments, *static_names(self.symbol.graph)}
+        return [name for name in self.symbol.list_arguments() if name not in learned]
 
 
 NOT_THE_FILES = (UsageError, OutOfMemoryError, SettingError, TargetError)  # errors to which no file's name is added
@@ -107,11 +126,15 @@ def parameter_file(options: argparse.Namespace) -> str | None:
     """The parameter file, or its URL: as given, else the one of the highest epoch beside NAME-symbol.json, if any."""
     if options.params:
         return str(options.params)
-    symbol = Path(options.model)
-    stem = symbol.name.removesuffix(".json").removesuffix("-symbol")
-    found = sorted(path for path in symbol.parent.glob("*-[0-9][0-9][0-9][0-9].params")
-                   if path.name[:-len("-0000.params")] == stem)
-    return str(found[-1]) if found else None
+    symbol, stem = Path(options.model), stem_of(options.model)
+    numbers = [(int(number[1]), path) for path in symbol.parent.glob("*.params")
+               if (number := re.fullmatch(re.escape(stem) + r"-(\d{4,})\.params", path.name))]
+    return str(max(numbers)[1]) if numbers else None
+
+
+def stem_of(model: str) -> str:
+    """The name that a model's files have in common: `net` of net-symbol.json."""
+    return Path(model).name.removesuffix(".json").removesuffix("-symbol")
 
 
 def load_parameters(path: str | None, states: list[str]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -133,21 +156,34 @@ def load_parameters(path: str | None, states: list[str]) -> tuple[dict[str, Any]
 
 
 def bind_model(options: argparse.Namespace, shapes: dict[str, tuple[int, ...]], dtypes: dict[str, str],
-               needs_values: bool, train: bool = False) -> tuple[Any, Any]:
+               needs_values: bool, train: bool = False,
+               settle: Callable[[list[str]], None] | None = None) -> tuple[Any, Any]:
     """(symbol, executor with its parameters set) of the command line's model.
 
     shapes: of the inputs. needs_values: every argument that is no input must have a value; else only when there is a
-    parameter file. train: with gradients of all arguments that are no inputs; else for inference.
+    parameter file. train: with gradients of all arguments that are no inputs; else for inference. settle: told the
+    names of the inputs, it may add to `shapes`.
 
     Raises UsageError for options that name no input or leave a shape open, and MXNetError for what the model or its
     parameters do not allow.
     """
+    model = read_model(options, shapes)
+    if settle is not None:
+        settle(model.inputs)
+    return bind_read(options, model, shapes, dtypes, needs_values, train)
+
+
+def bind_read(options: argparse.Namespace, model: Read, shapes: Mapping[str, Shape], dtypes: dict[str, str],
+              needs_values: bool, train: bool = False) -> tuple[Any, Any]:
+    """As `bind_model`, of a model that was read."""
     import mxc as mx
     from mxc.runtime import runner
     from mxc.symbol.binding import simple_bind  # takes inputs of any name, as Symbol's methods do not
 
     runner.chosen()  # wrong in a command that runs nothing too, as other settings are
-    symbol, path, arguments, auxiliary = read_model(options, shapes)
+    symbol, path, arguments, auxiliary = model
+    if not train:
+        symbol = without_labels(symbol, {**{n: a.shape for n, a in arguments.items()}, **shapes})
     names, states = symbol.list_arguments(), symbol.list_auxiliary_states()
     check_names((*shapes, *dtypes), names, options.model)
     missing = [n for n in names if n not in arguments and n not in shapes and not n.endswith("label")]
@@ -196,6 +232,24 @@ def known_shapes(options: argparse.Namespace, symbol: Any, parameters: Mapping[s
     return known
 
 
+def without_labels(symbol: Any, known: Mapping[str, Shape]) -> Any:
+    """The symbol, in which labels that inference does not read have the shapes that the operators behind them say,
+    where what lies between leaves them open. known: shapes of arguments."""
+    from mxc.compiler.passes.unread import without_unread
+    from mxc.symbol import Symbol
+    from mxc.symbol.inference import shapes as inferred_shapes
+
+    names = symbol.list_arguments()
+    known = {name: shape for name, shape in known.items() if name in names}
+    try:
+        found, _, _ = inferred_shapes(symbol, (), known, partial=True)
+        unknown = {name for name, shape in zip(names, found, strict=True)
+                   if name.endswith("label") and name not in known and not is_known(shape)}
+        return Symbol(without_unread(symbol.graph, known, unknown).outputs) if unknown else symbol
+    except MXNetError:  # shapes that do not go together: who binds it says which
+        return symbol
+
+
 def gradients(symbol: Any, shapes: Mapping[str, Shape], train: bool) -> dict[str, str]:
     """What a training step writes: the gradients of all arguments that are no inputs; nothing without `train`."""
     return {n: "write" for n in symbol.list_arguments() if train and n not in shapes and not n.endswith("label")}
@@ -220,24 +274,20 @@ def told_of(model: str, shapes: Mapping[str, Shape]) -> Iterator[None]:
         raise MXNetError(f"{model}: {reason}") from error
 
 
-def read_model(options: argparse.Namespace, shapes: dict[str, tuple[int, ...]],
-               ) -> tuple[Any, str | None, dict[str, Any], dict[str, Any]]:
-    """(symbol, the file of its parameters or None, arguments, auxiliary states) of the command line's model.
-
-    shapes: of the inputs; those of an artifact's plan are added.
-    """
+def read_model(options: argparse.Namespace, shapes: dict[str, tuple[int, ...]]) -> Read:
+    """The command line's model. shapes: of the inputs; those of an artifact's plan are added."""
     import mxc as mx
 
     if not is_artifact(options.model):
         symbol, path = mx.sym.load(options.model), parameter_file(options)
-        return symbol, path, *load_parameters(path, symbol.list_auxiliary_states())
+        return Read(symbol, path, *load_parameters(path, symbol.list_auxiliary_states()))
     predictor = open_artifact(options)
     shapes |= chosen_shapes(predictor, options.model, shapes)
     symbol = predictor.symbol
     arrays = {name: mx.nd.array(array, dtype=array.dtype) for name, array in predictor.params.items()}
     arguments, auxiliary = ({name: arrays[name] for name in group if name in arrays}
                             for group in (symbol.list_arguments(), symbol.list_auxiliary_states()))
-    return symbol, options.model if arrays else None, arguments, auxiliary
+    return Read(symbol, options.model if arrays else None, arguments, auxiliary)
 
 
 def is_artifact(path: str) -> bool:

@@ -154,6 +154,7 @@ def of_artifact(path: str) -> dict[str, Any]:
                         zip(artifact.outputs, first.outputs, strict=True)],
             "parameters": {"arrays": len(artifact.parameters),
                            "bytes": sum(array.nbytes for array in artifact.parameters.values())},
+            "other_batches": artifact.batches.mixed or None,
             "sections": {name: len(section) for name, section in artifact.contents.sections.items()},
             "plans": plans}
 
@@ -212,6 +213,7 @@ def facts_of_artifact(about: dict[str, Any]) -> dict[str, str]:
         "inputs": ", ".join(f"{each['name']} {each['dtype']}{' (optional)' * each['optional']}"
                             for each in about["inputs"]),
         "outputs": ", ".join(f"{each['name']} {each['dtype']}" for each in about["outputs"]),
+        "other batches": f"no: {about['other_batches']}" if about["other_batches"] else "cut and filled up",
         "sections": ", ".join(f"{name} {size:,}" for name, size in about["sections"].items())}
 
 

@@ -90,7 +90,7 @@ def run(options: argparse.Namespace) -> int:
         env.set("MXC_NUM_THREADS", str(options.threads))
     facts = machine.facts()
     shapes = parse_shapes(options.shape)
-    given = read_inputs(options.input, shapes)
+    given = read_inputs(options)
     with traced(options.trace) as trace, progress(f"profiling {options.model}"):
         model = open_bound(options, shapes, given, "random", needs_values=False)
         model.run()

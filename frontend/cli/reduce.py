@@ -56,7 +56,7 @@ def run(options: argparse.Namespace) -> int:
     if options.check is not None and PLACE not in options.check:
         raise UsageError(f"--check {options.check}: expected a command with {PLACE} in it, for the PREFIX of a part")
     shapes = parse_shapes(options.shape)
-    given = read_inputs(options.input, shapes)
+    given = read_inputs(options)
     if options.expected is not None:
         add_inputs(given, shapes, expected_file.read(options.expected))
     with progress(f"reducing {options.model}") as told, tempfile.TemporaryDirectory() as folder:

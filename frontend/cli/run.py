@@ -3,9 +3,12 @@ from __future__ import annotations
 
 import argparse
 import math
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from mxc.cli import class_names, detections
 from mxc.cli.inputs import add_input_arguments, read_inputs
+from mxc.cli.main import tell
 from mxc.cli.model import UsageError, add_model_arguments, parse_shapes, positive, progress
 from mxc.cli.output_files import check_ending, check_place, write_array, write_arrays
 from mxc.cli.runnable import open_model
@@ -14,24 +17,31 @@ from mxc.cli.tables import print_json
 if TYPE_CHECKING:
     import numpy as np
 
-DESCRIPTION = """Run a model once and print each output's shape and largest values. An input's shape is its file's, or
-what --shape says; its values are converted to the model's dtype."""
+DESCRIPTION = """Run a model once and print each output's shape and largest values; of outputs that are detections
+(classes, scores and boxes) the best ones. An input's shape is its file's, or what --shape says; its values are
+converted to the model's dtype. What --output writes is an --input of the next model."""
 EXAMPLES = """
   mxc run net-symbol.json --input data=@image.npy
   mxc run net-symbol.json --shape data=1,3,224,224 --input data=@cat.jpg --top 3
+  mxc run net.mxc --input photos --resize 256 --mean 124,117,104 --scale 0.017 --labels synset.txt
+  mxc run features.mxc --input data=@cat.jpg -o out.npz
+  mxc run head.mxc --input out.npz
   mxc run net-symbol.json --shape data=1,3,224,224 --input data=random --output y.npy --print"""
-ROWS = 8  # rows of each output whose largest values are printed
+ROWS = 8  # rows of each output whose largest values are printed, unless each is a file's
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `mxc run`."""
     add_model_arguments(parser)
     add_input_arguments(parser, "zeros")
-    parser.add_argument("--output", metavar="FILE",
+    parser.add_argument("-o", "--output", metavar="FILE",
                         help="save the outputs: FILE.npz by name, or FILE.npy where there is one alone")
     parser.add_argument("--print", action="store_true", dest="whole", help="print all values of the outputs")
     parser.add_argument("--top", type=positive, default=5, metavar="N",
-                        help="print the N largest values of each of an output's first rows (default 5)")
+                        help="print the N largest values of each of an output's first rows, or the N best detections "
+                        "(default 5)")
+    parser.add_argument("--labels", metavar="FILE",
+                        help="names of classes: a text with a name in each line, or a JSON list")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -39,27 +49,43 @@ def run(options: argparse.Namespace) -> int:
     check_ending("--output", options.output, ".npz", ".npy")
     check_place(options.output)
     shapes = parse_shapes(options.shape)
-    given = read_inputs(options.input, shapes)
+    given = read_inputs(options)
+    names = None if options.labels is None else class_names.read(options.labels)
     with progress(f"running {options.model}"):
         model = open_model(options, shapes, given, "zeros", needs_values=True)
         model.run()
         outputs = dict(zip(model.outputs, model.values(), strict=True))
     if options.output:
         save(options.output, outputs)
-    report = {name: describe(output, options.top) for name, output in outputs.items()}
+    found = None if options.whole else detections.of_outputs(outputs, model.operators)
+    report = {name: describe(output, options.top, names if found is None else None, given.rows)
+              for name, output in outputs.items()}
+    boxes = None if found is None else detections.as_data(found, options.top, names, given.rows)
+    if names is not None and boxes is None and not any("names" in facts for facts in report.values()):
+        tell("run", f"note: --labels {options.labels} has {len(names)} names, and no output as many values in a row")
     if options.json:
         print_json({name: facts | ({"values": plain(outputs[name])} if options.whole else {})
-                    for name, facts in report.items()})
+                    for name, facts in report.items()} | ({} if boxes is None else {"detections": boxes}))
         return 0
+    show(report, outputs, options.whole, boxes is not None)
+    if boxes is not None:
+        detections.show(boxes)
+    return 0
+
+
+def show(report: Mapping[str, dict[str, Any]], outputs: Mapping[str, np.ndarray], whole: bool, heads: bool) -> None:
+    """Print what `describe` gives for each output. whole: all values instead. heads: no values."""
     for name, facts in report.items():
         nan = f", {facts['nan']} of {outputs[name].size} values are NaN" if facts["nan"] else ""
         print(f"{name}: shape {tuple(facts['shape'])}, {facts['dtype']}{nan}")
-        if options.whole:
+        if whole:
             print(whole_text(outputs[name]))
             continue
-        for row, best in enumerate(facts["top"]):
-            print(f"  row {row}: " + ", ".join(f"{index}: {float(value):.6g}" for index, value in best))
-    return 0
+        for row, best in enumerate(facts["top"] if not heads else ()):
+            words = facts["names"][row] if "names" in facts else [str(index) for index, _ in best]
+            file = f" ({facts['rows'][row]})" if "rows" in facts else ""
+            print(f"  row {row}{file}: " + ", ".join(f"{word}: {float(value):.6g}"
+                                                     for word, (_, value) in zip(words, best, strict=True)))
 
 
 def save(path: str, arrays: dict[str, np.ndarray]) -> None:
@@ -74,22 +100,30 @@ def save(path: str, arrays: dict[str, np.ndarray]) -> None:
                          ".npz")
 
 
-def describe(output: np.ndarray, top: int) -> dict[str, Any]:
+def describe(output: np.ndarray, top: int, names: Sequence[str] | None = None,
+             files: Sequence[str] = ()) -> dict[str, Any]:
     """Shape, dtype, how many values are NaN, and for each of the first rows the `top` largest values as (position,
-    value).
+    value); with names of classes for as many values as a row has, those of the positions. files: of the rows, where
+    the output has as many: then of all rows, not the first alone.
 
     NaN, which counts as less than all, and infinities are text: JSON has no numbers for them.
     """
     import numpy as np
 
-    rows = output.reshape(output.shape[0] if output.ndim > 1 else 1, -1)[:ROWS] if output.size else ()
+    count = output.shape[0] if output.ndim > 1 else 1
+    is_named = bool(files) and output.ndim > 0 and output.shape[0] == len(files)
+    rows = output.reshape(len(files) if is_named else count, -1)[:len(files) if is_named else ROWS] \
+        if output.size else output[:0]
     best = []
     for row in rows:
         order = np.argsort(-row.astype(np.float64), kind="stable")[:top]
         values = [row[i].item() for i in order]
         best.append([(int(i), v if math.isfinite(v) else str(v)) for i, v in zip(order, values, strict=True)])
     nan = int(np.isnan(output).sum()) if output.dtype.kind == "f" else 0
-    return {"shape": list(output.shape), "dtype": str(output.dtype), "nan": nan, "top": best}
+    facts = {"shape": list(output.shape), "dtype": str(output.dtype), "nan": nan, "top": best}
+    if names is not None and len(rows) and len(rows[0]) == len(names):
+        facts["names"] = [[names[i] for i, _ in each] for each in best]
+    return facts | ({"rows": list(files)} if is_named else {})
 
 
 def plain(output: np.ndarray) -> Any:

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Set
 from typing import TYPE_CHECKING, Any
 
 from mxc.cli.inputs import Given, Shape, made_up_parameter
@@ -56,6 +57,11 @@ class Bound:
         for output in self.executor.forward(is_train=False):
             output.wait_to_read()
 
+    @property
+    def operators(self) -> Set[str]:
+        """The names of the model's operators."""
+        return {node.op.name for node in self.symbol.graph.nodes if node.op is not None}
+
     def values(self) -> list[np.ndarray]:
         """The outputs of the last run."""
         return [output.asnumpy() for output in self.executor.outputs]
@@ -93,6 +99,11 @@ class Stored:
         """Compute the outputs."""
         self._results = self.predictor.predict(**self._given)
 
+    @property
+    def operators(self) -> Set[str]:
+        """The names of the model's operators."""
+        return self.predictor.operators
+
     def values(self) -> list[np.ndarray]:
         """The outputs of the last run."""
         return list(self._results.values())
@@ -109,7 +120,9 @@ def open_model(options: argparse.Namespace, shapes: dict[str, Shape], given: Giv
     if not is_artifact(options.model):
         return open_bound(options, shapes, given, default, needs_values)
     predictor, path = _open_predictor(options, needs_values)
-    shapes |= chosen_shapes(predictor, options.model, shapes)
+    _settle(given, predictor, shapes, options.model)
+    shapes |= predictor.shapes_for({name: shape for name, shape in shapes.items() if name in predictor.input_names}) \
+        or chosen_shapes(predictor, options.model, shapes)
     check_names((*shapes, *given.words), (*predictor.input_names, *predictor.further_inputs), options.model)
     dtypes = predictor.input_dtypes
     model = Stored(predictor, {name: (shapes[name], dtypes[name]) for name in predictor.input_names}, path)
@@ -124,10 +137,12 @@ def open_bound(options: argparse.Namespace, shapes: dict[str, Shape], given: Giv
 
     if is_artifact(options.model):
         predictor, path = _open_predictor(options, needs_values)
+        _settle(given, predictor, shapes, options.model)
         shapes |= chosen_shapes(predictor, options.model, shapes)
         executor = predictor.executor(shapes, grad_req="null")
     else:
-        _, executor = bind_model(options, shapes, parse_dtypes(options.dtype), needs_values)
+        _, executor = bind_model(options, shapes, parse_dtypes(options.dtype), needs_values,
+                                 settle=lambda names: given.settle(names, shapes, {}, options.model))
         path = parameter_file(options) or MADE_UP
     names = {*shapes, *given.words}
     inputs = {name: (array.shape, array.dtype.__name__) for name, array in executor.arg_dict.items()
@@ -150,6 +165,15 @@ def _open_predictor(options: argparse.Namespace, needs_values: bool) -> tuple[An
                 for name, (shape, dtype) in predictor.missing_params.items()}
         return open_artifact(options, made), MADE_UP
     return predictor, str(options.params or options.model)
+
+
+def _settle(given: Given, predictor: Any, shapes: dict[str, Shape], model: str) -> None:
+    """Find which of an artifact's inputs files are, and read pictures in the size that the first of its plans that
+    agrees with --shape takes."""
+    fitting = [each for each in predictor.input_shapes if all(each.get(name, shape)[1:] == shape[1:]
+                                                              for name, shape in shapes.items())]
+    given.settle((*predictor.input_names, *predictor.further_inputs), shapes, (fitting or predictor.input_shapes)[0],
+                 model)
 
 
 def _fill(model: Bound | Stored, given: Given, default: str) -> None:

@@ -124,3 +124,8 @@ def print_facts(facts: dict[str, str]) -> None:
     for name, value in facts.items():
         lines = folded(value, room) if on_terminal() else [value]
         print("\n".join([f"{name + ':':{width}}{lines[0]}".rstrip(), *(f"{'':{width}}{line}" for line in lines[1:])]))
+
+
+def keys_of(facts: dict[str, Any]) -> dict[str, Any]:
+    """Facts by names that programs like."""
+    return {name.replace(" ", "_"): value for name, value in facts.items()}

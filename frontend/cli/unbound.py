@@ -16,6 +16,7 @@ from mxc.cli.model import (
     parameter_file,
     set_that_agrees,
     told_of,
+    without_labels,
 )
 
 Facts = dict[str, tuple[Shape, str]]
@@ -64,6 +65,8 @@ def open_unbound(options: argparse.Namespace, shapes: dict[str, Shape], dtypes: 
         path = parameter_file(options)
         symbol = mxc.sym.load(options.model)
         parameters = {} if path is None else described(path)
+    if not train:
+        symbol = without_labels(symbol, {**{name: shape for name, (shape, _) in parameters.items()}, **shapes})
     names = [*symbol.list_arguments(), *symbol.list_auxiliary_states()]
     check_names((*shapes, *dtypes), symbol.list_arguments(), options.model)
     with told_of(options.model, shapes):

@@ -66,7 +66,7 @@ def run(options: argparse.Namespace) -> int:
     check_ending("--save-expected", options.save_expected, ".npz")
     check_place(options.save_expected)
     shapes = parse_shapes(options.shape)
-    given = read_inputs(options.input, shapes)
+    given = read_inputs(options)
     recorded = None if options.expected is None else expected_file.read(options.expected)
     if recorded is not None:
         add_inputs(given, shapes, recorded)
@@ -142,7 +142,7 @@ def compared(model: Bound, allowed: float | None, wanted: Sequence[np.ndarray] |
 def add_inputs(given: Given, shapes: dict[str, Shape], recorded: expected_file.Expected) -> None:
     """Take the inputs that were not given from a file. Raises UsageError where --shape says something else."""
     for name, array in recorded.inputs.items():
-        if name in given.arrays or name in given.words:
+        if given.has(name):
             continue
         if array.shape != shapes.get(name, array.shape):
             raise UsageError(f"--shape {name}: {recorded.path} has {name} with the shape {array.shape}, not "

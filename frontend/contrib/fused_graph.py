@@ -127,6 +127,8 @@ class _Fusing:
                     counts[entry] = counts.get(entry, -1) + 1
                     inner[node].append(Entry(variable(f"{self.named(entry, number)}{counts[entry]}")))
                     outer[node].append(entry)
+            if _is(node, "elemwise_add"):  # as MXNet has it, the layer comes first, whichever side it was on
+                inner[node].sort(key=lambda entry: entry.node.is_variable)
             copies[node] = moved(node, inner[node])
 
         copies: dict[Node, Node] = {}

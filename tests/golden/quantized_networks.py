@@ -54,7 +54,16 @@ def residual(mx):
     return s.FullyConnected(x, num_hidden=3, name="fc2")
 
 
-NETWORKS = {"plain": plain, "residual": residual}
+def shortcut(mx):
+    """A block whose addition has what goes by on the left, as Gluon's networks have it."""
+    s = mx.sym
+    x = s.Activation(s.Convolution(s.Variable("data"), kernel=(1, 1), num_filter=4, name="c1"), act_type="relu")
+    y = s.BatchNorm(s.Convolution(x, kernel=(3, 3), pad=(1, 1), num_filter=4, name="c2"), name="b2", fix_gamma=False)
+    return s.Activation(s.elemwise_add(x, y, name="a1"), act_type="relu", name="r2")
+
+
+NETWORKS = {"plain": plain, "residual": residual, "shortcut": shortcut}
+OFTEN = ("plain", "residual")  # those that are tried in every way
 
 
 def network(mx, name):
@@ -124,15 +133,16 @@ def thresholds(mx):
 
 
 CASES = {
-    **{f"{name} graph {label}": lambda mx, name=name, more=more: graphs(mx, name, **more) for name in NETWORKS
+    **{f"{name} graph {label}": lambda mx, name=name, more=more: graphs(mx, name, **more) for name in OFTEN
        for label, more in {"": {}, "smart": {"quantize_mode": "smart"}, "uint8": {"quantized_dtype": "uint8"},
                            "auto": {"quantized_dtype": "auto"},
                            "excluded": {"excluded_sym_names": ["conv2", "c3"],
                                         "excluded_op_names": ["Concat"]}}.items()},
     **{f"{name} fused {mode} {dtype} {wise}": lambda mx, name=name, mode=mode, dtype=dtype, wise=wise: model(
         mx, name, calib_mode=mode, quantized_dtype=dtype, quantize_granularity=wise)
-       for name in NETWORKS for mode in ("naive",) for dtype in ("int8", "auto")
+       for name in OFTEN for mode in ("naive",) for dtype in ("int8", "auto")
        for wise in ("tensor-wise", "channel-wise")},
+    "shortcut fused": lambda mx: model(mx, "shortcut", calib_mode="naive", quantized_dtype="auto"),
     "plain fused none": lambda mx: model(mx, "plain", calib_mode="none", quantized_dtype="int8"),
     "thresholds": thresholds,
 }

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from mxc.compiler.graph.batch_rows import MixedRows, Rows, RowSite, by_shapes, trailing
 from mxc.compiler.graph.building import as_shape, own_shape
 from mxc.compiler.graph.gradient_rule import Gradient
 from mxc.compiler.graph.graph import Entry, GraphBuilder, Node, Shape
@@ -97,3 +98,49 @@ def depth_to_space_grad(g: Gradient) -> list[Entry | None]:
 def space_to_depth_grad(g: Gradient) -> list[Entry | None]:
     """depth_to_space of og, the inverse of the operator."""
     return [g.make("depth_to_space", g.og, **g.params)]
+
+
+@by_shapes("shape")
+def reshape_rows(site: RowSite) -> list[Rows | None]:
+    """All elements in their order."""
+    return [site.reshaped()]
+
+
+def squeeze_rows(site: RowSite) -> list[Rows | None]:
+    """All elements in their order, where it is known which axes go."""
+    if site.params.axis is None:
+        raise MixedRows("without `axis` it also removes the axis of a batch of one row")
+    return [site.reshaped()]
+
+
+def transpose_rows(site: RowSite) -> list[Rows | None]:
+    """Every axis, in another place."""
+    ndim = len(site.ins[0])
+    axes = site.params.axes or range(ndim)[::-1]
+    return [site.along({axis % ndim: place for place, axis in enumerate(axes)})]
+
+
+@by_shapes("shape")
+def broadcast_rows(site: RowSite) -> list[Rows | None]:
+    """Every axis; what is the same in every row is so when it is spread along them."""
+    return [None if site.rows[0] is None else site.along(trailing(site.ins[0], site.outs[0]))]
+
+
+def tile_rows(site: RowSite) -> list[Rows | None]:
+    """Every axis; copies of the axis of the batch lie one behind the other."""
+    shape, out, rows = site.ins[0], site.outs[0], site.rows[0]
+    axes = {axis: place for axis, place in trailing(shape, out).items() if shape[axis] == out[place]}
+    if rows is None or rows.axis in axes:
+        return [site.along(axes)]
+    place = rows.axis + len(out) - len(shape)
+    return [Rows(place, rows.outer * out[place] // shape[rows.axis], rows.inner)]
+
+
+def repeat_rows(site: RowSite) -> list[Rows | None]:
+    """Every axis; copies of an element lie side by side."""
+    shape, rows, axis = site.ins[0], site.rows[0], site.params.axis
+    if axis is None:
+        raise MixedRows("without `axis` it makes one axis of all")
+    if rows is None or rows.axis != axis % len(shape):
+        return [site.along({i: i for i in range(len(shape)) if i != axis % len(shape)})]
+    return [rows._replace(inner=rows.inner * site.params.repeats)]

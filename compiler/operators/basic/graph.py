@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from math import sqrt
 
+from mxc.compiler.graph.batch_rows import MixedRows, Rows, RowSite, by_shapes, same
 from mxc.compiler.graph.building import along, as_dtype, filled, widened
 from mxc.compiler.graph.gradient_rule import Gradient, ignores
 from mxc.compiler.graph.graph import Entry, GraphBuilder, Node
@@ -58,3 +59,39 @@ def where_grad(g: Gradient) -> list[Entry | None]:
     condition = g.inputs[0]
     zero = filled(g.builder, g.shape(g.og), 0.0, g.dtype(g.og))
     return [None, g.make("where", condition, g.og, zero), g.make("where", condition, zero, g.og)]
+
+
+@by_shapes("shape")
+def filled_rows(site: RowSite) -> list[Rows | None]:
+    """An array with one value everywhere: the same in every row."""
+    return [None] * len(site.outs)
+
+
+def first_axis(site: RowSite) -> list[Rows | None]:
+    """Axis 0 of every input that is no parameter is axis 0 of every output."""
+    return site.everywhere(*({} if learned else {0: 0} for learned in site.learned))
+
+
+def data_axis(site: RowSite) -> list[Rows | None]:
+    """Axis 0 of the first input is axis 0 of every output."""
+    return site.everywhere({0: 0}, *({} for _ in site.ins[1:]))
+
+
+def where_rows(site: RowSite) -> list[Rows | None]:
+    """All axes; a condition that is a vector has the first one."""
+    return site.everywhere(*({0: 0} if len(shape) == 1 else same(shape) for shape in site.ins))
+
+
+def all_but_last(site: RowSite) -> list[Rows | None]:
+    """Every axis but the last."""
+    return site.everywhere(*(same(shape, [len(shape) - 1]) for shape in site.ins))
+
+
+def matrix_rows(site: RowSite) -> list[Rows | None]:
+    """Every axis but the last two."""
+    return site.everywhere(*(same(shape[:-2]) for shape in site.ins))
+
+
+def numbered_pictures(site: RowSite) -> list[Rows | None]:
+    """Regions tell their pictures by places in the batch."""
+    raise MixedRows("it tells the pictures of a batch by their places in it")

@@ -7,6 +7,7 @@ from __future__ import annotations
 from math import inf, prod
 from typing import Any
 
+from mxc.compiler.graph.batch_rows import MixedRows, Rows, RowSite, same
 from mxc.compiler.graph.building import as_dtype, as_shape, filled
 from mxc.compiler.graph.gradient_rule import Gradient
 from mxc.compiler.graph.graph import Entry, GraphBuilder, Node
@@ -107,3 +108,24 @@ def box_nms_grad(g: Gradient) -> list[Entry | None]:
     order = as_shape(g.builder, g.outputs[1], (rows,))
     back = g.make("_mxc_scatter_add", as_shape(g.builder, g.og, (1, rows, shape[-1])), order, rows=rows)
     return [as_shape(g.builder, back, shape)]
+
+
+def nms_rows(site: RowSite) -> list[Rows | MixedRows | None]:
+    """Every axis but the last two; which boxes were kept is said by their places among all."""
+    return [site.along(same(site.ins[0][:-2])), MixedRows("its second output counts the boxes of the whole batch")]
+
+
+def decode_rows(site: RowSite) -> list[Rows | None]:
+    """Batch and anchor."""
+    return [site.along({0: 0, 1: 1}, {0: 0, 1: 1})]
+
+
+def overlap_rows(site: RowSite) -> list[Rows | None]:
+    """The axes of both sides but the last, one behind the other."""
+    left, right = site.ins
+    return [site.along(same(left[:-1]), {i: i + len(left) - 1 for i in range(len(right) - 1)})]
+
+
+def detection_rows(site: RowSite) -> list[Rows | None]:
+    """Axis 0 of scores and offsets; anchors are there once."""
+    return [site.along({0: 0}, {0: 0}, {})]

@@ -1,6 +1,7 @@
 """Decompositions of operators that make arrays from numbers and shapes."""
 from __future__ import annotations
 
+from mxc.compiler.graph.batch_rows import MixedRows, Rows, RowSite
 from mxc.compiler.graph.building import along, filled, finished
 from mxc.compiler.graph.graph import Entry, GraphBuilder, Node
 from mxc.compiler.graph.options import Options
@@ -38,3 +39,10 @@ def linspace(builder: GraphBuilder, node: Node, inputs: list[Entry], options: Op
     step = (params.stop - params.start) / steps if steps else 0.0
     numbers = builder.make("_plus_scalar", builder.make("_mul_scalar", places, scalar=step), scalar=params.start)
     return finished(builder, node, [numbers])
+
+
+def arange_rows(site: RowSite) -> list[Rows | None]:
+    """Numbers that depend on places, and on the data's extent along one axis."""
+    if site.varied_outs[0]:
+        raise MixedRows("it numbers the rows of the batch")
+    return [None]

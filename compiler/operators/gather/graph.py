@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from math import prod
 
+from mxc.compiler.graph.batch_rows import Rows, RowSite, same, without
 from mxc.compiler.graph.building import as_dtype, as_shape, filled
 from mxc.compiler.graph.gradient_rule import Gradient, ignores
 from mxc.compiler.graph.graph import Entry, GraphBuilder, Node
@@ -198,3 +199,31 @@ def count_sketch_grad(g: Gradient) -> list[Entry | None]:
     data, places, signs = g.inputs
     size = g.shape(data)[-1]
     return [g.make("_mxc_count_sketch", g.og, places, signs, size=size, backward=not g.params.backward), None, None]
+
+
+def take_rows(site: RowSite) -> list[Rows | None]:
+    """The axes of the indices, in the place of the one along which they pick, and the data's others."""
+    data, indices = site.ins
+    axis = site.params.axis % len(data)
+    others = {i: i if i < axis else i + len(indices) - 1 for i in range(len(data)) if i != axis}
+    return [site.along(others, {i: i + axis for i in range(len(indices))})]
+
+
+def embedding_rows(site: RowSite) -> list[Rows | None]:
+    """Every axis of the indices."""
+    return [site.along(same(site.ins[0]), {})]
+
+
+def pick_rows(site: RowSite) -> list[Rows | None]:
+    """Every axis but the one along which indices pick."""
+    data, index = site.ins
+    axis = site.params.axis % len(data)
+    kept = {i: i for i in range(len(data)) if i != axis} if site.params.keepdims else without(data, axis)
+    if len(index) == len(data):
+        return [site.along(kept, kept)]
+    return [site.along(kept, {i - (i > axis): place for i, place in kept.items()})]
+
+
+def gather_rows(site: RowSite) -> list[Rows | None]:
+    """The axes of the indices behind the first, which has places in the data."""
+    return [site.along({}, {i: i - 1 for i in range(1, len(site.ins[1]))})]

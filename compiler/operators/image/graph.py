@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from mxc.compiler.graph.batch_rows import Rows, RowSite
 from mxc.compiler.graph.building import as_dtype, as_shape, filled, finished, random_numbers
 from mxc.compiler.graph.graph import Entry, GraphBuilder, Node
 from mxc.compiler.graph.options import Options
@@ -189,3 +190,8 @@ def color_jitter(builder: GraphBuilder, node: Node, inputs: list[Entry], options
     """A host step, and its random numbers: which change comes first is known only then."""
     numbers = as_shape(builder, random_numbers(builder, (8,)), (8,))
     return [builder.make("_mxc_color_jitter", inputs[0], numbers, name=node.name, **node.params)]
+
+
+def picture_rows(site: RowSite) -> list[Rows | None]:
+    """Axis 0 of several pictures; one alone has no batch."""
+    return [site.along({0: 0} if len(site.ins[0]) == 4 else {})]

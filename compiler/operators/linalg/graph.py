@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from mxc.compiler.graph.batch_rows import MixedRows, Rows, RowSite, same
 from mxc.compiler.graph.building import as_shape, finished, own_shape
 from mxc.compiler.graph.gradient_rule import Gradient
 from mxc.compiler.graph.graph import Entry, GraphBuilder, Node
@@ -197,3 +198,10 @@ def det_grad(g: Gradient) -> list[Entry | None]:
 def slogdet_grad(g: Gradient) -> list[Entry | None]:
     """The inverse, transposed, times what flows into the logarithm; nothing flows through the sign."""
     return _times_turned_inverse(g, g.grad(1))
+
+
+def product_rows(site: RowSite) -> list[Rows | None]:
+    """The axes before the matrices, which are the last two."""
+    if site.params.axis != -2:
+        raise MixedRows(f"with axis={site.params.axis} its matrices are not in the last two axes")
+    return site.everywhere(*(same(shape[:-2]) for shape in site.ins))

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from math import prod
 
+from mxc.compiler.graph.batch_rows import Rows, RowSite, same
 from mxc.compiler.graph.building import as_shape
 from mxc.compiler.graph.gradient_rule import Gradient
 from mxc.compiler.graph.graph import Entry, GraphBuilder, Node
@@ -127,3 +128,25 @@ def batch_dot_grad(g: Gradient) -> list[Entry | None]:
         to_rhs = (g.make("batch_dot", g.og, lhs, transpose_a=True, transpose_b=first) if second
                   else g.make("batch_dot", lhs, g.og, transpose_a=not first))
     return [to_lhs, to_rhs]
+
+
+def fully_connected_rows(site: RowSite) -> list[Rows | None]:
+    """Every axis of the data but those that are summed."""
+    axes = {0: 0} if site.params.flatten else same(site.ins[0][:-1])
+    return [site.along(axes, *({} for _ in site.ins[1:]))]
+
+
+def dot_rows(site: RowSite) -> list[Rows | None]:
+    """The axes of both sides that are not summed, one behind the other."""
+    left, right = (len(shape) for shape in site.ins)
+    lhs = range(1, left) if site.params.transpose_a else range(left - 1)
+    rhs = range(right - 1) if site.params.transpose_b else range(1, right)
+    return [site.along({axis: i for i, axis in enumerate(lhs)}, {axis: i + len(lhs) for i, axis in enumerate(rhs)})]
+
+
+def batch_dot_rows(site: RowSite) -> list[Rows | None]:
+    """The leading axes, and of the matrices those that are not summed."""
+    ndim = len(site.outs[0])
+    leading = same(site.outs[0][:-2])
+    lhs, rhs = ndim - 1 if site.params.transpose_a else ndim - 2, ndim - 2 if site.params.transpose_b else ndim - 1
+    return [site.along({**leading, lhs: ndim - 2}, {**leading, rhs: ndim - 1})]

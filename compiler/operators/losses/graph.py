@@ -4,6 +4,7 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
+from mxc.compiler.graph.batch_rows import Rows, RowSite
 from mxc.compiler.graph.building import along, as_dtype, as_shape, filled, finished, other_axes, widened
 from mxc.compiler.graph.gradient_rule import Gradient, ignores, loss
 from mxc.compiler.graph.graph import Entry, GraphBuilder, Node
@@ -227,3 +228,9 @@ def _moving_average(g: Gradient) -> Entry:
     data, momentum = g.inputs[0], float(g.params.momentum)
     mean = g.make("mean", data, axis=other_axes(len(g.shape(data)), 1))
     return g.make("elemwise_add", g.scaled(g.aux[0], momentum), g.scaled(mean, 1.0 - momentum))
+
+
+def ctc_rows(site: RowSite) -> list[Rows | None]:
+    """Axis 1 of the data, behind time, and axis 0 of all else; the second output is as the data."""
+    others = [{0: 0} for _ in site.ins[1:]]
+    return [site.along({1: 0}, *others), site.along({1: 1}, *({0: 1} for _ in others), output=1)]

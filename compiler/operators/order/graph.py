@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
+from mxc.compiler.graph.batch_rows import MixedRows, RowSite, same
+from mxc.compiler.graph.batch_rows import Rows as BatchRows
 from mxc.compiler.graph.building import as_dtype, as_shape, filled
 from mxc.compiler.graph.gradient_rule import Gradient, ignores
 from mxc.compiler.graph.graph import Entry, GraphBuilder, Node
@@ -134,3 +136,10 @@ def put_along_grad(g: Gradient) -> list[Entry | None]:
 def take_along_grad(g: Gradient) -> list[Entry | None]:
     """og, put back to where each value came from; an order reads no value twice, so nothing has to be added up."""
     return [g.make("_mxc_put_along", g.og, g.inputs[1], n=g.shape(g.inputs[0])[1]), None]
+
+
+def ordered_rows(site: RowSite) -> list[BatchRows | None]:
+    """Every axis but the one along which it sorts or adds up."""
+    if site.params.axis is None:
+        raise MixedRows("without `axis` it works on all elements of the batch")
+    return site.everywhere(same(site.ins[0], [site.params.axis % len(site.ins[0])]))

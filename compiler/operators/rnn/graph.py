@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
+from mxc.compiler.graph.batch_rows import Rows, RowSite
 from mxc.compiler.graph.building import as_dtype, as_shape, filled, random_numbers, widened
 from mxc.compiler.graph.gradient_rule import Gradient
 from mxc.compiler.graph.graph import Entry, GraphBuilder, Node
@@ -268,3 +269,10 @@ def _rows(g: Gradient, entry: Entry) -> Entry:
     """(T, N, width) as (T * N, width)."""
     shape = g.shape(entry)
     return as_shape(g.builder, entry, (prod(shape[:-1]), shape[-1]))
+
+
+def rnn_rows(site: RowSite) -> list[Rows | None]:
+    """Axis 1 of data and states, behind time and layers. The mask of what is dropped is ones, in inference."""
+    names = ["data", "parameters", "state", *["state_cell"] * (site.params.mode == "lstm")]
+    axes = [{} if name == "parameters" else {1: 1} for name in names] + [{0: 1}] * site.params.use_sequence_length
+    return [*(site.along(*axes, output=i) if i < 2 or site.varied_outs[i] else None for i in range(3)), None]

@@ -4,6 +4,7 @@ Nothing flows into the lengths.
 """
 from __future__ import annotations
 
+from mxc.compiler.graph.batch_rows import Rows, RowSite, same, without
 from mxc.compiler.graph.building import along, as_dtype, filled
 from mxc.compiler.graph.gradient_rule import Gradient, ignores
 from mxc.compiler.graph.graph import Entry
@@ -36,3 +37,17 @@ def sequence_last_grad(g: Gradient) -> list[Entry | None]:
         last = filled(g.builder, shape, steps - 1, "int32")
     back = g.make("_mxc_unpick", g.og, last, axis=axis, size=steps)
     return [back, *[None] * (len(g.inputs) - 1)]
+
+
+def sequence_rows(site: RowSite) -> list[Rows | None]:
+    """Every axis of the data but time; lengths have that of the batch."""
+    shape, time = site.ins[0], site.params.axis
+    axes = same(shape, [time]) if len(site.outs[0]) == len(shape) else without(shape, time)
+    return [site.along(axes, {0: axes[1 - time]})]
+
+
+def step_rows(site: RowSite) -> list[Rows | None]:
+    """As of sequences; without lengths time is an axis like any other."""
+    if len(site.ins) == 1 and len(site.outs[0]) == len(site.ins[0]):
+        return [site.along(same(site.ins[0]))]
+    return sequence_rows(site)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
+from mxc.compiler.graph.batch_rows import MixedRows, Rows, RowSite, by_shapes, same, without
 from mxc.compiler.graph.building import as_shape, filled, own_shape
 from mxc.compiler.graph.gradient_rule import Gradient
 from mxc.compiler.graph.graph import Entry, GraphBuilder, Node, Shape
@@ -192,3 +193,45 @@ def split_v2_grad(g: Gradient) -> list[Entry | None]:
     parts = [as_shape(g.builder, g.grad(i), (*shape[:axis], end - begin, *shape[axis + 1:]))
              for i, (begin, end) in enumerate(pairwise(places))]
     return [parts[0] if len(parts) == 1 else g.make("Concat", *parts, num_args=len(parts), dim=axis)]
+
+
+@by_shapes("begin", "end")
+def slice_axis_rows(site: RowSite) -> list[Rows | None]:
+    """The axes that are taken whole."""
+    (shape,), (out,) = site.ins, site.outs
+    axis = site.params.axis % len(shape)
+    if site.params != site.other_params and axis not in site.varied_ins[0]:
+        raise MixedRows("what it takes depends on the size of the batch")
+    return [site.along(same(shape, [] if shape == out else [axis]))]
+
+
+@by_shapes("begin", "end")
+def slice_rows(site: RowSite) -> list[Rows | None]:
+    """The axes that are taken, or replaced, whole and in their order."""
+    shape, part = site.ins[0], site.ins[1] if len(site.ins) > 1 else site.outs[0]
+    for name in ("begin", "end"):
+        mine, other = (tuple(getattr(params, name)) for params in (site.params, site.other_params))
+        if any(mine[axis] != other[axis] and axis not in site.varied_ins[0] for axis in range(len(mine))):
+            raise MixedRows("what it takes depends on the size of the batch")
+    turned = [axis for axis, step in enumerate(site.params.step) if step is not None and step < 0]
+    axes = same(shape, [*turned, *(axis for axis in range(len(shape)) if shape[axis] != part[axis])])
+    return [site.along(axes, axes)]
+
+
+def concat_rows(site: RowSite) -> list[Rows | None]:
+    """Every axis but the one along which parts lie."""
+    axis = site.params.dim % len(site.outs[0])
+    return [site.along(*(same(shape, [axis]) for shape in site.ins))]
+
+
+def split_rows(site: RowSite) -> list[Rows | None]:
+    """Every axis but the one that is divided."""
+    shape = site.ins[0]
+    axis = site.params.axis % len(shape)
+    return site.everywhere(without(shape, axis) if site.params.squeeze_axis else same(shape, [axis]))
+
+
+def pad_rows(site: RowSite) -> list[Rows | None]:
+    """The axes without a border."""
+    widths = site.params.pad_width
+    return [site.along(same(site.ins[0], [i for i in range(len(site.ins[0])) if widths[2 * i] or widths[2 * i + 1]]))]
