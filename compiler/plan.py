@@ -141,6 +141,11 @@ class Plan:
         """The bytes that the buffers of the pool "status" take."""
         return sum(b.nbytes for b in self.buffers if b.pool == "status")
 
+    @property
+    def read_in_runs(self) -> set[int]:
+        """The buffers that other steps than those of the prepare phase use, or that are outputs: by position."""
+        return {*self.outputs, *(i for step in self.steps if step.phase != "prepare" for i in step.buffers)}
+
     def text(self, names: Sequence[str] = (), model: Sequence[str] = ()) -> str:
         """A line for each step: phase, operators, units, and where it reads and writes; host steps name their node.
         names: of the nodes of the graph that the passes made, by id; without them the id stands for the node. model: of

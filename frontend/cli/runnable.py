@@ -70,13 +70,16 @@ class Stored:
 def open_model(options: argparse.Namespace, shapes: dict[str, Shape], given: Given, default: str,
                needs_values: bool) -> Bound | Stored:
     """The command line's model with its inputs set. default: the word for inputs that are not given. needs_values: else
-    parameters are made up where there is no file of them.
+    parameters are made up where there is no file of them. Of a symbol's parameters only what runs read is held.
 
     Raises UsageError for options that name no input or leave a shape open, and MXNetError for what the model, its
     parameters or the values do not allow.
     """
     if not is_artifact(options.model):
-        return open_bound(options, shapes, given, default, needs_values)
+        bound = open_bound(options, shapes, given, default, needs_values)
+        names = [*bound.executor.arg_dict, *bound.executor.aux_dict]
+        bound.executor._release(name for name in names if name not in bound.inputs)
+        return bound
     predictor, path = _open_predictor(options, needs_values)
     shapes |= chosen_shapes(predictor, options.model, shapes)
     check_names((*shapes, *given.words), (*predictor.input_names, *predictor.further_inputs), options.model)
