@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from mxc.cli import machine
+from mxc.cli import machine, memory
 from mxc.cli.inputs import add_input_arguments, read_inputs
 from mxc.cli.model import UsageError, add_model_arguments, checked, is_number, parse_shapes, positive, progress
 from mxc.cli.runnable import MADE_UP, open_model
@@ -17,7 +17,8 @@ from mxc.compiler.system import env
 from mxc.compiler.system.input_files import content
 
 DESCRIPTION = """Measure how long one run of a model takes, for inference: the least time, percentiles and the mean, in
-milliseconds. Parameters are made up where there is no file of them: times do not depend on them. With --compare, say
+milliseconds, and how much memory it takes: parameters as they were given, what is prepared of them, the arena between
+kernels, what of all this runs hold, and the whole process. Parameters are made up where there is no file of them: times do not depend on them. With --compare, say
 how the least time, which other programs disturb least, stands to that of an earlier --json."""
 EXAMPLES = """
   mxc bench net-symbol.json --shape data=1,3,224,224
@@ -89,7 +90,9 @@ def run(options: argparse.Namespace) -> int:
         for _ in range(options.warm_up):
             model.run()
         times = measure(model.run, options.iterations, options.seconds)
-    report |= {"iterations": len(times), "milliseconds": statistics(times)}
+    held = model.plan.memory(model.sizes, env.num_threads())
+    report |= {"iterations": len(times), "milliseconds": statistics(times),
+               "memory": {**held, "process_bytes": memory.of_process()}}
     report["advice"] = machine.advice(facts, report["milliseconds"]["p50"] / report["milliseconds"]["min"])
     code = 0
     if old is not None:
@@ -154,6 +157,7 @@ def show(report: dict[str, Any], options: argparse.Namespace, code: int) -> None
     times, parameters = report["milliseconds"], report["parameters"]
     print_facts({"model": report["model"] + (" (made-up parameters)" if parameters == MADE_UP else ""),
                  "inputs": inputs_text(report), "machine": machine.text(report["machine"]),
+                 "memory": memory.text(report["memory"]),
                  "runs": f"{report['iterations']}, after {options.warm_up} to warm up"}
                 | {name: f"{value:.3f} ms" for name, value in times.items()}
                 | {"rate": f"{1e3 / times['p50']:,.1f} runs a second"})

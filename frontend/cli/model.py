@@ -234,6 +234,7 @@ def read_model(options: argparse.Namespace, shapes: dict[str, tuple[int, ...]],
         return symbol, path, *load_parameters(path, symbol.list_auxiliary_states())
     predictor = open_artifact(options)
     shapes |= chosen_shapes(predictor, options.model, shapes)
+    predictor.need_params()
     symbol = predictor.symbol
     arrays = {name: mx.nd.array(array, dtype=array.dtype) for name, array in predictor.params.items()}
     arguments, auxiliary = ({name: arrays[name] for name in group if name in arrays}

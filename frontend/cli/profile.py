@@ -12,7 +12,7 @@ from mxc.cli.bench import add_threads_argument, measure
 from mxc.cli.inputs import add_input_arguments, read_inputs
 from mxc.cli.model import add_model_arguments, parse_shapes, positive, progress
 from mxc.cli.output_files import check_ending
-from mxc.cli.runnable import MADE_UP, open_bound
+from mxc.cli.runnable import MADE_UP, open_model
 from mxc.cli.tables import kernel_words, print_facts, print_json, print_table, print_text
 from mxc.compiler.plan import layers_text
 from mxc.compiler.system import env
@@ -93,7 +93,7 @@ def run(options: argparse.Namespace) -> int:
     shapes = parse_shapes(options.shape)
     given = read_inputs(options.input, shapes)
     with traced(options.trace) as trace, progress(f"profiling {options.model}"):
-        model = open_bound(options, shapes, given, "random", needs_values=False)
+        model = open_model(options, shapes, given, "random", needs_values=False)
         model.run()
         whole = min(measure(model.run, options.iterations, 0))
         least: dict[int, Call] = {}  # by the step
@@ -107,7 +107,7 @@ def run(options: argparse.Namespace) -> int:
         with trace, profiler.watching_kernels(watch):
             measure(model.run, options.iterations, 0)
         most = first.best(machine_peaks.measure())
-    rows = table(list(least.values()), model.executor.compiled().plan.buffers, options.by == LAYER)
+    rows = table(list(least.values()), model.plan.buffers, options.by == LAYER)
     total = sum(row.us for row in rows)
     report = {"model": options.model, "parameters": model.parameters, "machine": facts,
               "limits": {"gflops": round(most.gflops, 2), "gbytes": round(most.gbytes, 2), "threads": most.threads},

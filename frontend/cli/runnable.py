@@ -25,11 +25,19 @@ class Bound:
     """A model bound to arrays.
 
     inputs: shape and dtype by name. outputs: names, each there once. parameters: the file they come from, or MADE_UP.
+    sizes: bytes of each parameter and auxiliary state. symbol: the model.
     """
 
     def __init__(self, executor: Any, inputs: dict[str, tuple[Shape, str]], outputs: list[str], parameters: str):
         self.executor, self.inputs, self.outputs, self.parameters = executor, inputs, outputs, parameters
         self.symbol = executor._symbol
+        self.sizes = {name: array._array.nbytes for name, array in (executor.arg_dict | executor.aux_dict).items()
+                      if name not in inputs}
+
+    @property
+    def plan(self) -> Any:
+        """The plan of its runs (compiler.plan.Plan)."""
+        return self.executor.compiled().plan
 
     def set(self, name: str, array: np.ndarray) -> None:
         """Give an input its values."""
@@ -50,9 +58,14 @@ class Stored:
 
     def __init__(self, predictor: Any, inputs: dict[str, tuple[Shape, str]], parameters: str):
         self.predictor, self.inputs, self.parameters = predictor, inputs, parameters
-        self.outputs = list(predictor.output_names)
+        self.outputs, self.sizes = list(predictor.output_names), predictor._sizes()
         self._given: dict[str, np.ndarray] = {}
         self._results: dict[str, np.ndarray] = {}
+
+    @property
+    def plan(self) -> Any:
+        """The plan of its runs, when one was done."""
+        return self.predictor._plan({name: shape for name, (shape, _) in self.inputs.items()})
 
     def set(self, name: str, array: np.ndarray) -> None:
         """Give an input its values."""
@@ -77,8 +90,7 @@ def open_model(options: argparse.Namespace, shapes: dict[str, Shape], given: Giv
     """
     if not is_artifact(options.model):
         bound = open_bound(options, shapes, given, default, needs_values)
-        names = [*bound.executor.arg_dict, *bound.executor.aux_dict]
-        bound.executor._release(name for name in names if name not in bound.inputs)
+        bound.executor._release(bound.sizes)
         return bound
     predictor, path = _open_predictor(options, needs_values)
     shapes |= chosen_shapes(predictor, options.model, shapes)
