@@ -78,7 +78,7 @@ def run(options: argparse.Namespace) -> int:
         drawn = draw_memory(compiled, options, held)
         parts += told(options.memory, "{steps} steps, {buffers} buffers in {arena_bytes:,} bytes", drawn)
         held = {**drawn, **held}
-    if compiles:
+    if options.plan or options.memory is not None:
         data["memory"] = held
         parts += told(options.memory or "", "{text}", {"text": memory.text(held)}, "memory")
     if options.plot is not None:

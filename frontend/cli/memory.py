@@ -18,9 +18,9 @@ def of_process() -> int | None:
 
 def text(facts: Mapping[str, int | None]) -> str:
     """What `Plan.memory` tells, for people; `process_bytes`: of the whole process, if that was measured."""
-    def megabytes(name: str) -> str:
-        return f"{(facts[f'{name}_bytes'] or 0) / 1e6:,.1f} MB"
+    from mxc.visualization.memory import bytes_text
 
-    whole = "" if facts.get("process_bytes") is None else f", with Python and libraries {megabytes('process')}"
-    return (f"parameters {megabytes('parameters')}, prepared {megabytes('prepared')}, arena {megabytes('arena')}, "
-            f"resident {megabytes('resident')}{whole}")
+    told = [f"{name} {bytes_text(facts[f'{name}_bytes'] or 0)}" for name in ("parameters", "prepared", "arena",
+                                                                             "resident")]
+    process = facts.get("process_bytes")
+    return ", ".join(told + ([] if process is None else [f"with Python and libraries {bytes_text(process)}"]))
