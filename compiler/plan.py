@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -160,6 +160,24 @@ class Plan:
     def status_bytes(self) -> int:
         """The bytes that the buffers of the pool "status" take."""
         return sum(b.nbytes for b in self.buffers if b.pool == "status")
+
+    @property
+    def read_in_runs(self) -> set[int]:
+        """The buffers that other steps than those of the prepare phase use, or that are outputs: by position."""
+        return {*self.outputs, *(i for step in self.steps if step.phase != "prepare" for i in step.buffers)}
+
+    def memory(self, parameters: Mapping[str, int], threads: int) -> dict[str, int]:
+        """The bytes that a process holds for runs of the plan once it is prepared, besides code: of what `parameters`,
+        arguments and states, are by themselves (`parameters_bytes`), of those that runs read as they were given
+        (`kept_bytes`), of what was prepared (`prepared_bytes`), of the arena, of the scratch memory of so many threads,
+        of all other arrays (inputs, outputs, gradients: `arrays_bytes`), and of these but the first together
+        (`resident_bytes`). parameters: bytes by name."""
+        arrays = [self.buffers[i] for i in self.read_in_runs]
+        held = {(b.pool, b.name): b.nbytes for b in arrays if b.pool not in ("arena", "prepared", "status")}
+        kept = sum(nbytes for (pool, name), nbytes in held.items() if pool in ("argument", "aux") and name in parameters)
+        parts = {"kept_bytes": kept, "prepared_bytes": self.prepared_bytes, "arena_bytes": self.arena_bytes,
+                 "scratch_bytes": self.scratch_bytes * threads, "arrays_bytes": sum(held.values()) - kept}
+        return {"parameters_bytes": sum(parameters.values()), **parts, "resident_bytes": sum(parts.values())}
 
     def text(self, names: Sequence[str] = (), model: Sequence[str] = ()) -> str:
         """A line for each step: phase, operators, units, and where it reads and writes; host steps name their node.

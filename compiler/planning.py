@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from mxc.compiler.graph.graph import Graph, Shape
 from mxc.compiler.graph.loop import LoopOperator
-from mxc.compiler.graph.options import Options
+from mxc.compiler.graph.options import Options, saves_memory
 from mxc.compiler.graph.purity import auxiliary_names, static_names
 from mxc.compiler.graph.text import digest
 from mxc.compiler.kernel.ir import Kernel
@@ -99,14 +99,15 @@ def _starting_point(graph: Graph, shapes: Mapping[str, Shape], dtypes: Mapping[s
                     is_train: bool, target: KernelTarget, keeps: bool) -> tuple[Graph, Options]:
     """What the passes start from: the graph with its facts, and what it is compiled for.
 
-    Raises SettingError when MXC_SKIP or MXC_PRINT names what is neither a pass nor a stage.
+    Raises SettingError when MXC_SKIP or MXC_PRINT names what is neither a pass nor a stage, and for other settings that
+    cannot be.
     """
     check_names((*PASSES, *STAGES))
     known = graph if graph.has_facts(shapes, dtypes) else infer(graph, shapes, dtypes)
     wants = any(mode != "null" for mode in grad_req.values())
     static = static_names(known) if keeps and not (wants or is_train) else frozenset()
     return known, Options(target=target, is_train=is_train, grad_req=dict(grad_req), static=static,
-                          strict=env.flag("MXC_STRICT"))
+                          strict=env.flag("MXC_STRICT"), small=saves_memory())
 
 
 def _print_kernels(kernels: Iterable[Kernel], target: KernelTarget) -> None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from mxc.compiler.cache_files import entry_key
 from mxc.compiler.graph.graph import Entry, Graph, Node, Shape
 from mxc.compiler.graph.loop import LoopOperator
+from mxc.compiler.graph.options import saves_memory
 from mxc.compiler.ops import table
 from mxc.compiler.plan import Buffer, Plan
 from mxc.compiler.system import env, sources
@@ -52,7 +53,7 @@ def description(graph: Graph, shapes: Mapping[str, Shape], dtypes: Mapping[str, 
         nodes.append((*signature, repr(node.params), [(graph.ids[e.node], e.index) for e in node.inputs]))
     outputs = [(graph.ids[e.node], e.index, s.kind, "" if s.kind == "output" else places.get(s.name, s.name), s.mode)
                for e, s in zip(graph.outputs, graph.sinks, strict=True)]
-    settings = is_train, keeps, env.flag("MXC_STRICT"), sorted(env.names("MXC_SKIP"))
+    settings = is_train, keeps, env.flag("MXC_STRICT"), saves_memory(), sorted(env.names("MXC_SKIP"))
     return repr((nodes, outputs, settings))
 
 

@@ -6,6 +6,7 @@ loading one runs machine code from it, with all the rights of the process. Load 
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -14,7 +15,7 @@ import numpy as np
 
 import mxc
 from mxc.batching import found_batches
-from mxc.compiler.error import ArgumentError, ArgumentTypeError, MXNetError, nearest
+from mxc.compiler.error import ArgumentError, ArgumentTypeError, ModelFileError, MXNetError, nearest
 from mxc.compiler.system.garbage import uncollected
 from mxc.runtime.array import Array
 from mxc.runtime.artifact import INFERENCE, TRAINING, Artifact, StoredPlan
@@ -33,14 +34,20 @@ def load(path: str | os.PathLike[str], params: Mapping[str, Any] | None = None) 
 
     The file is mapped into memory and every byte of it checked; neither LLVM nor the compiler's passes are
     imported. On another CPU than it was compiled for, or with another version of mxc, one warning says so, and the
-    model is compiled here from the graph inside. While it is in use the file must not be changed in place; to replace
+    model is compiled here from the graph inside, if the file has its parameters (`keep_params` of `save`) or they are
+    given. While it is in use the file must not be changed in place; to replace
     it, write another and rename it, as `mxc compile` does.
     Raises ModelFileError naming the file when it cannot be read, is no artifact or is damaged, ArgumentError for
     parameters that the model lacks or of other shapes.
     """
     artifact = Artifact(path, mxc.VERSION)
+    predictor = Predictor(artifact, params or {})
+    if artifact.stale and predictor.prepared_params:
+        raise ModelFileError(predictor.path, f"it was compiled for something else ({artifact.stale}), and has its "
+                             "parameters only as that code reads them\ncompile the model again, here or with "
+                             "--keep-params, or give all parameters with --params FILE")
     artifact.warn_if_stale()
-    return Predictor(artifact, params or {})
+    return predictor
 
 
 class Predictor:
@@ -48,7 +55,9 @@ class Predictor:
 
     path: the file. input_names: the inputs that `predict` needs; further_inputs: those that it may get (those that
     inference does not read, and labels, which are zero when not given). output_names: each is there once. params: the
-    values of the parameters and auxiliary states, by name, read-only; with none the file was compiled without.
+    values of the parameters and auxiliary states that the file has, by name, read-only: of a file for inference those
+    that its plans read as they were given, unless it was made with `keep_params`; with none the file was compiled
+    without.
     """
 
     def __init__(self, artifact: Artifact, params: Mapping[str, Any]):
@@ -69,15 +78,23 @@ class Predictor:
 
     @property
     def params(self) -> dict[str, np.ndarray]:
-        """Parameters and auxiliary states by name, read-only."""
+        """Parameters and auxiliary states that have values as they were given, by name, read-only."""
         return {name: array.data for name, array in self._values.items()}
 
     @property
     def missing_params(self) -> dict[str, tuple[Shape, str]]:
-        """Shape and dtype of the parameters and auxiliary states that have no value, by name."""
-        stored = self._artifact.plans[0]
+        """Shape and dtype of the parameters and auxiliary states that `predict` lacks, by name."""
+        stored, lacking = self._artifact.plans[0], self.prepared_params
+        if self._own_values and not self._artifact.stale:
+            lacking = ()  # the file's plans need no more than what was prepared
         return {name: (shape, stored.dtypes[name]) for name, shape in stored.shapes.items()
-                if name not in (*self._values, *self.input_names, *self.further_inputs)}
+                if name in lacking or name not in (*self._values, *self._artifact.facts, *self.input_names,
+                                                   *self.further_inputs)}
+
+    @property
+    def prepared_params(self) -> tuple[str, ...]:
+        """The names of those parameters and auxiliary states of which the file has only what its plans prepared."""
+        return tuple(name for name in self._artifact.facts if name not in self._values)
 
     @property
     def input_shapes(self) -> list[dict[str, Shape]]:
@@ -210,6 +227,7 @@ class Predictor:
     def _executor(self, stored: StoredPlan, ctx: Any, grad_req: Any) -> Any:
         from mxc.symbol.binding import simple_bind  # takes arguments of any name, as the method does not
 
+        self.need_params()
         executor = simple_bind(self.symbol, ctx, grad_req, stored.dtypes, stored.shapes)
         executor._core.compiler = self._artifact.compile
         for name, array in self._values.items():
@@ -220,11 +238,26 @@ class Predictor:
         """The outputs by an executor of what the compiler makes of the graph here."""
         if stored.section not in self._executors:
             self._need_values()
-            self._executors[stored.section] = self._executor(stored, self._artifact.context, "null")
+            made = self._executors[stored.section] = self._executor(stored, self._artifact.context, "null")
+            made._release([name for name in stored.shapes if name not in (*self.input_names, *self.further_inputs)])
         executor = self._executors[stored.section]
         for name, value in values.items():
             executor.arg_dict[name][:] = value
         return [output.asnumpy() for output in executor.forward(is_train=False)]
+
+    def _plan(self, shapes: Mapping[str, Shape]) -> Any:
+        """The plan that runs for inputs of these shapes (compiler.plan.Plan), one of which was done: that of the first
+        part of a batch that is cut."""
+        parts = self._artifact.batch_parts(shapes) if self._artifact.find(INFERENCE, shapes) is None else ()
+        stored = parts[0][0] if parts else self._find(INFERENCE, shapes)
+        made = self._executors.get(stored.section)
+        return self._runs[stored.section].plan if made is None else made.compiled().plan
+
+    def _sizes(self) -> dict[str, int]:
+        """The bytes of each parameter and auxiliary state, by name."""
+        stored = self._artifact.plans[0]
+        return {name: math.prod(shape) * np.dtype(stored.dtypes[name]).itemsize
+                for name, shape in stored.shapes.items() if name not in (*self.input_names, *self.further_inputs)}
 
     def _plans(self, mode: str) -> list[StoredPlan]:
         return [stored for stored in self._artifact.plans if stored.mode == mode]
@@ -252,11 +285,18 @@ class Predictor:
             raise ArgumentTypeError(f"input {name!r} needs numbers, got an array of dtype {array.dtype}")
         return array
 
+    def need_params(self) -> None:
+        """Raises MXNetError if the file has only what its plans prepared of some parameters, and nobody gave them."""
+        if self.prepared_params:
+            raise MXNetError(f"{self.path} has {_listed(self.prepared_params)} only as its plans read them\n"
+                             "give all parameters with --params FILE, or in a program as mxc.load(path, "
+                             "params=mx.nd.load(FILE)), or compile the model with --keep-params")
+
     def _need_values(self) -> None:
-        missing = list(self.missing_params)
-        if missing:
-            raise MXNetError(f"{self.path} was compiled without values of {', '.join(missing[:6])}"
-                             f"{f' and {len(missing) - 6} more' if len(missing) > 6 else ''}\n"
+        if self.missing_params.keys() & {*self.prepared_params}:
+            self.need_params()
+        if self.missing_params:
+            raise MXNetError(f"{self.path} was compiled without values of {_listed(tuple(self.missing_params))}\n"
                              "give them with --params FILE, now or when it is compiled, or in a program as "
                              "mxc.load(path, params=mx.nd.load(FILE))")
 
@@ -277,8 +317,13 @@ class Predictor:
         return given
 
 
+def _listed(names: Sequence[str]) -> str:
+    return f"{', '.join(names[:6])}{f' and {len(names) - 6} more' if len(names) > 6 else ''}"
+
+
+# many parameters: each is a decision of its own, all but the first three by name
 def save(path: str | os.PathLike[str], executors: Sequence[Any], inputs: Sequence[str], with_params: bool = True,
-         train: bool = False, batch_axes: Mapping[str, int] | None = None) -> str:
+         train: bool = False, batch_axes: Mapping[str, int] | None = None, keep_params: bool = False) -> str:
     """Write an artifact of a symbol's executors, one for each set of input shapes. Gives why batches of other sizes
     cannot be cut and filled up; "" where they can.
 
@@ -286,7 +331,9 @@ def save(path: str | os.PathLike[str], executors: Sequence[Any], inputs: Sequenc
     others are parameters, whose values the file gets from the first executor (with_params), but for those whose names
     end in `label`. train: also what a training step needs, with the gradients that the executors want. batch_axes:
     along which axis an input has the rows of a batch, by name; others have none. Left out: the only axis in which the
-    sets of shapes differ, or the first one of all inputs that have as many rows as the first input.
+    sets of shapes differ, or the first one of all inputs that have as many rows as the first input. keep_params: the
+    file also gets the parameters as they are where no plan reads them so; without them it has only what was prepared
+    of them: then it is for this CPU and version alone, and gives neither executors nor other values of some parameters.
     Raises MXNetError when parameters of two executors differ in shape, ArgumentError when executors are of different
     symbols, differ in dtypes, or have the same shapes, and for an axis that an input lacks, FileAccessError when the
     file cannot be written.
@@ -308,7 +355,7 @@ def save(path: str | os.PathLike[str], executors: Sequence[Any], inputs: Sequenc
     given = [name for name in names if name not in free] if with_params else []
     batches = found_batches(executors, [name for name in free if name in read], free, batch_axes)
     interface = Interface(needed, [name for name in free if name not in needed], distinct_outputs(first._symbol), given,
-                          [name for name in free if name not in read], batches)
+                          [name for name in free if name not in read], batches, keep_params)
     write(path, mxc.VERSION, first._symbol.tojson(), [executor._core for executor in executors], interface, train)
     return batches.mixed
 

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -219,6 +219,20 @@ class Executor:
     def compiled_for(self, target: KernelTarget, is_train: bool = False) -> Any:
         """As `compiled`, for a target that need not be here (compiler.targets.kernel_target)."""
         return self._core.compiled_for(target, is_train)
+
+    def _release(self, names: Iterable[str]) -> None:
+        """Give back the memory of those of the arguments and states `names` that are not read any more once inference
+        has been prepared. The executor has them no more, and runs inference alone. For those who made the arrays, which
+        nobody else holds."""
+        from mxc.runtime.storage import release_free
+
+        gone = self._core.release({*names})
+        self._args, self._aux = ({name: array for name, array in held.items() if name not in gone}
+                                 for held in (self._args, self._aux))
+        self._grads = {name: self._grads[name] for name in self._args}
+        self.arg_arrays, self.aux_arrays = list(self._args.values()), list(self._aux.values())
+        self.grad_arrays = list(self._grads.values())
+        release_free()
 
     def debug_str(self) -> str:
         """The graph as text, and how much memory the executor holds."""

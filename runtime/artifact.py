@@ -99,9 +99,9 @@ class Artifact:
 
     version: of mxc. inputs, optional: arguments that a caller gives, and may give. unread: those of `optional` that no
     plan for inference reads. outputs: names, each there once. batches: how the plans for inference take batches of
-    other sizes. parameters: arguments and auxiliary states with their values, which are the mapped file. args, aux: all
-    names.
-    stale: why its code and plans cannot be used here; "" when they can.
+    other sizes. parameters: arguments and auxiliary states with their values, which are the mapped file. facts: dtype
+    and shape of all that the file was given values of: of those that are no `parameters` it has only what its plans
+    prepared of them. args, aux: all names. stale: why its code and plans cannot be used here; "" when they can.
     Raises ModelFileError naming the file when it cannot be read, or is damaged anywhere, TargetError for one that was
     compiled for a GPU.
     """
@@ -129,8 +129,10 @@ class Artifact:
         self.batches = Batches.read(manifest.get("batches", OTHER_BATCHES))
         self.json = bytes(self.contents.sections["graph"]).decode().rstrip("\0")
         values = self.contents.sections["parameters"]
-        self.parameters = {str(name): self._array(values, dtype, shape, offset)
-                           for name, (dtype, shape, offset) in manifest["parameters"].items()}
+        self.facts: dict[str, tuple[str, Shape]] = {str(name): (dtype_name(dtype), tuple(map(int, shape)))
+                                                    for name, (dtype, shape, _) in manifest["parameters"].items()}
+        self.parameters = {name: self._array(values, *self.facts[name], offset)
+                           for name, (_, _, offset) in manifest["parameters"].items() if offset is not None}
         self.plans = [self._stored(entry) for entry in manifest["plans"]]
         strange = {*self.inputs, *self.optional} - {*self.args}
         counts = {len(stored.outputs) for stored in self.plans} | {len(each) for each in self.batches.outputs}
@@ -139,17 +141,16 @@ class Artifact:
             raise ValueError(f"inputs {self.inputs}, outputs {self.outputs} and {len(self.plans)} plans do not belong "
                              "together")
 
-    def _array(self, section: memoryview, dtype: str, shape: list[int], offset: int) -> Array:
-        extents, name = tuple(map(int, shape)), dtype_name(dtype)
-        if min(extents, default=0) < 0 or not 0 <= offset <= len(section) - prod(extents) * np.dtype(name).itemsize:
-            raise ValueError(f"a parameter of shape {extents} is at {offset} of {len(section)} bytes")
-        return Array(np.ndarray(extents, name, section, offset), self.context, Variable())
+    def _array(self, section: memoryview, dtype: str, shape: Shape, offset: int) -> Array:
+        if min(shape, default=0) < 0 or not 0 <= offset <= len(section) - prod(shape) * np.dtype(dtype).itemsize:
+            raise ValueError(f"a parameter of shape {shape} is at {offset} of {len(section)} bytes")
+        return Array(np.ndarray(shape, dtype, section, offset), self.context, Variable())
 
     def _stored(self, entry: dict[str, Any]) -> StoredPlan:
         if entry["section"] not in self.contents.sections or entry["mode"] not in (INFERENCE, TRAINING):
             raise ValueError(f"a plan is in {entry['section']!r} for {entry['mode']!r}")
-        shapes = {name: array.shape for name, array in self.parameters.items()}
-        dtypes = {name: array.dtype for name, array in self.parameters.items()}
+        shapes = {name: shape for name, (_, shape) in self.facts.items()}
+        dtypes = {name: dtype for name, (dtype, _) in self.facts.items()}
         for name, (dtype, shape) in entry["arrays"].items():
             shapes[name], dtypes[name] = tuple(map(int, shape)), dtype_name(dtype)
         if shapes.keys() != {*self.args, *self.aux}:

@@ -23,7 +23,7 @@ from mxc.compiler.error import FileAccessError, ModelFileError
 from mxc.compiler.system import env
 
 MAGIC = b"mxcmodl\x1a"
-VERSION = 2
+VERSION = 3
 HEAD = struct.Struct("<8sIIQ8s32s")  # magic, version, bytes of the manifest, bytes of the file, zeros, SHA-256
 PAGE = 4096
 FLAGS = ("O_CLOEXEC", "O_NONBLOCK", "O_BINARY")  # O_NONBLOCK: a pipe in the file's place does not make the reader wait

@@ -39,7 +39,8 @@ class Section:
 class Interface(NamedTuple):
     """What a caller of an artifact sees, all by name. inputs, optional: the arguments that the caller gives, and may
     give. outputs: in their order. given: the parameters and states whose values are in the file. unread: those of
-    `optional` that no plan for inference reads. batches: how such plans take batches of other sizes."""
+    `optional` that no plan for inference reads. batches: how such plans take batches of other sizes. keeps: whether
+    the parameters are also there as they were given where no plan reads them so, but only what was prepared of them."""
 
     inputs: Sequence[str]
     optional: Sequence[str]
@@ -47,6 +48,7 @@ class Interface(NamedTuple):
     given: Sequence[str]
     unread: Sequence[str]
     batches: Batches
+    keeps: bool = False
 
 
 def write(path: str | os.PathLike[str], version: str, graph: str, executors: Sequence[GraphExecutor],
@@ -65,13 +67,7 @@ def write(path: str | os.PathLike[str], version: str, graph: str, executors: Seq
             if shape != arrays[name].shape:
                 raise MXNetError(f"parameter {name!r} has the shape {arrays[name].shape} for the first input shapes "
                                  f"and {shape} for others: one file cannot have both")
-    values, prepared = Section(), Section()
-    manifest: dict[str, Any] = {
-        "parts": parts(version), "args": list(executors[0].args), "aux": list(executors[0].aux),
-        "inputs": list(interface.inputs), "optional": list(interface.optional), "outputs": list(interface.outputs),
-        "unread": list(interface.unread), "batches": interface.batches.stored(),
-        "parameters": {name: [arrays[name].dtype, list(arrays[name].shape), values.add(name, arrays[name].data)]
-                       for name in given}}
+    values, prepared, read = Section(), Section(), {*given} if interface.keeps else set[str]()
     plans, entries, objects = dict[str, list[Piece]](), [], dict[str, bytes]()
     for executor in executors:
         for mode in (INFERENCE, TRAINING) if train else (INFERENCE,):
@@ -80,16 +76,24 @@ def write(path: str | os.PathLike[str], version: str, graph: str, executors: Seq
             plans[section] = [compiled.plan.to_json().encode()]
             objects |= host().target().objects([key for key in compiled.plan.kernels if key not in objects],
                                                functools.partial(getattr, compiled, "kernels"))
-            stored = given and mode == INFERENCE and _can_store(compiled.plan)
+            made = dict[int, int]()
+            if given and mode == INFERENCE and _can_store(compiled.plan):
+                made = _store(compiled.plan, executor.prepared_values(), prepared)
+            read |= _read(compiled.plan, without_preparing=bool(made))
             entries.append({
                 "mode": mode, "section": section, "cost": costs.of_run(compiled.plan),
                 "arrays": _facts(executor, given),
                 "outputs": [[output.dtype, list(output.shape)] for output in executor.outputs],
                 "grad_req": {name: how for name, how in executor.grad_req.items() if how != "null"}
-                if mode == TRAINING else {},
-                "prepared": _store(compiled.plan, executor.prepared_values(), prepared) if stored else {}})
-    manifest |= {"plans": entries}
-    manifest["code"], code = _code(objects)
+                if mode == TRAINING else {}, "prepared": made})
+    linked, code = _code(objects)
+    manifest = {
+        "parts": parts(version), "args": list(executors[0].args), "aux": list(executors[0].aux),
+        "inputs": list(interface.inputs), "optional": list(interface.optional), "outputs": list(interface.outputs),
+        "unread": list(interface.unread), "batches": interface.batches.stored(),
+        "parameters": {name: [arrays[name].dtype, list(arrays[name].shape),
+                              values.add(name, arrays[name].data) if name in read else None] for name in given},
+        "plans": entries, "code": linked}
     artifact_file.write(path, manifest, {"graph": [graph.encode()], **plans, "code": code,
                                          "parameters": values.pieces, "prepared": prepared.pieces})
 
@@ -98,6 +102,12 @@ def _facts(executor: GraphExecutor, given: Sequence[str]) -> dict[str, Any]:
     """dtype and shape of the arrays that are not `given`."""
     return {name: [array.dtype, list(array.shape)] for name, array in {**executor.args, **executor.aux}.items()
             if name not in given}
+
+
+def _read(plan: Plan, without_preparing: bool) -> set[str]:
+    """The names of the arguments and states that runs of the plan read. without_preparing: when all is prepared."""
+    used = plan.read_in_runs if without_preparing else range(len(plan.buffers))
+    return {plan.buffers[i].name for i in used if plan.buffers[i].pool in ("argument", "aux")}
 
 
 def _can_store(plan: Plan) -> bool:

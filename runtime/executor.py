@@ -18,7 +18,7 @@ Plans are compiled at their first use: "inference", "training" (forward and back
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
@@ -228,6 +228,24 @@ class GraphExecutor:
                                   "prepare", False, self.memory.turn, is_queued=False)
         engine.complete((placed,))
         return made
+
+    def release(self, names: Collection[str]) -> set[str]:
+        """Prepare inference once for all runs, and give back the memory of those of `names`, arguments and auxiliary
+        states, that only the prepare steps read. Returns their names: the executor has them no more, runs inference
+        alone, and the caller lets go of its arrays of them."""
+        if self.is_empty:
+            return set()
+        engine.is_inside()
+        with self.memory.lock:
+            plan, gone = self._plan(INFERENCE), set[str]()
+            self.memory.holder = None
+            placed = engine.place(lambda: gone.update(plan.settle(names)), self._reads, (self.memory.variable,),
+                                  "prepare", False, self.memory.turn, is_queued=False)
+        engine.complete((placed,))
+        for name in gone:
+            for arrays in (self.args, self.aux):
+                arrays.pop(name, None)
+        return gone
 
     def compiled(self, is_train: bool = False) -> Any:
         """What the compiler made for forward in that mode (compiler.api.Compiled): the plan, the kernels, the times."""

@@ -125,8 +125,24 @@ class BoundPlan:
         memory."""
         self._reserve()
         self._prepare((0, 0))
-        read = {i for step in self.plan.steps if step.phase != "prepare" for i in step.buffers}
+        read = self.plan.read_in_runs
         return {i: self._memory_of(i) for i in sorted(read) if self.plan.buffers[i].pool == "prepared"}
+
+    def settle(self, names: Collection[str]) -> set[str]:
+        """Run the prepare steps for the last time, and let go of the arrays of these names, arguments and auxiliary
+        states, that no other step reads. Nobody changes them from then on. Returns their names. Call it as `run`."""
+        self._reserve()
+        self._prepare((0, 0))
+        if self._prepares and self._prepared.seen is None:
+            return set()  # memory of a parameter may change unseen: it is prepared in each run
+        self._prepares, self._sources = False, []
+        self._tables = {key: table for key, table in self._tables.items() if key[0] != "prepare"}
+        given = {i: b.name for i, b in enumerate(self.plan.buffers) if b.pool in ("argument", "aux")}
+        gone = {*names} - {given[i] for i in self.plan.read_in_runs if i in given}
+        for i, name in given.items():
+            if name in gone:
+                self.arrays[i] = None
+        return gone
 
     def _reserve(self) -> None:
         memory = self.memory

@@ -25,13 +25,14 @@ class Prediction:
                  from_file: bool):
         self._artifact, self._stored, self._memory = artifact, stored, memory
         self._arrays, self._own = dict(values), dict[str, Array]()
-        self._seed = Array.of(np.zeros(2, np.int64))
+        self._seed, self._unused = Array.of(np.zeros(2, np.int64)), set[str]()
         compiled, prepared = artifact.compiled(stored), None
         if from_file and stored.prepared:
             section = artifact.contents.sections["prepared"]
             compiled = StoredCode(self._on_section(compiled.plan, len(section)), compiled.library, compiled.find_graph,
                                   compiled.text)
             prepared = PreparedStorage(np.frombuffer(section, np.uint8).ctypes.data, section, [])
+        self.plan = compiled.plan
         self._bound = BoundPlan(compiled, self._find, memory, prepared=prepared)
         self._outputs = [self._bound.arrays[i] for i in compiled.plan.outputs]
 
@@ -44,12 +45,16 @@ class Prediction:
         buffers = [b._replace(offset=places.get(i, 0)) if b.pool == "prepared" else b
                    for i, b in enumerate(plan.buffers)]
         steps = [step for step in plan.steps if step.phase != "prepare"]
+        used = plan.read_in_runs  # what only the prepare steps read has no array, and may have no value
+        self._unused = {b.name for i, b in enumerate(buffers) if b.pool in ("argument", "aux") and i not in used}
         return Plan(**{**vars(plan), "buffers": buffers, "steps": steps})
 
-    def _find(self, buffer: Buffer) -> Array:
+    def _find(self, buffer: Buffer) -> Array | None:
         if buffer.pool == "seed":
             return self._seed
         given = buffer.pool in ("argument", "aux")
+        if given and buffer.name in self._unused:
+            return None
         arrays, key = (self._arrays, buffer.name) if given else (self._own, f"{buffer.pool} {buffer.name}")
         if key not in arrays:
             arrays[key] = Array.empty(buffer.shape, buffer.dtype)

@@ -5,6 +5,8 @@ goes back to the pool only after the last view is gone.
 """
 from __future__ import annotations
 
+import ctypes
+import os
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -83,7 +85,11 @@ class MemoryBlock:
 
 
 def release_free(context: Context | None = None) -> None:
-    """Give what the pool keeps free (for `context`, or for all devices) back to the system."""
+    """Give what the pool keeps free (for `context`, or for all devices) back to the system, and what the C library
+    keeps."""
     with _lock:
         for key in [k for k in _free if context is None or k[0] == context]:
             statistics.free -= key[1] * len(_free.pop(key))
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if os.name == "posix" else None  # glibc has it
+    if trim is not None:
+        trim(0)

@@ -10,7 +10,7 @@ from instruction_sets import InstructionSet
 
 from mxc.compiler.kernel import calls, interpret_calls, ir
 from mxc.compiler.kernel.calls import linear
-from mxc.compiler.kernel.geometry import Gemm, Window
+from mxc.compiler.kernel.geometry import Gemm, Window, WinogradConvolution
 from mxc.compiler.kernel.interpret_calls import pack_rows
 from mxc.compiler.kernel.ir import CallKernel, Store
 from mxc.compiler.targets.cpu.machine.isa import Isa
@@ -39,8 +39,11 @@ def tolerance(call: CallKernel) -> float:
 
 
 def depth_of(call: CallKernel) -> float:
-    """Rounding errors of a sum grow with its length."""
+    """Rounding errors of a sum grow with its length; those of weights that a kernel transforms are amplified when its
+    products are transformed back."""
     g: Any = call.geometry
+    if isinstance(g, WinogradConvolution) and g.transforms:
+        return 4.0
     return max(1.0, math.sqrt(g.k if isinstance(g, Gemm) else math.prod(g.window.kernel)) / 4)
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 import hashlib
 import json
 import struct
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import networks
 import numpy as np
 import pytest
+from artifact_cases import bound, changed, expected, inputs_of
 
 import mxc as mx
 from mxc import artifact
@@ -29,29 +29,6 @@ from mxc.runtime.artifact import Artifact
 RNG = np.random.default_rng(0)
 
 
-def bound(symbol: Any, train: bool = False, dtype: str | None = None, **shapes: Sequence[int]) -> Any:
-    """An executor with random parameters."""
-    grad_req = {name: "null" if name in shapes or name.endswith("label") else "write"
-                for name in symbol.list_arguments()} if train else "null"
-    types = dict.fromkeys(shapes, dtype) if dtype else None
-    executor = symbol.simple_bind(mx.cpu(), grad_req=grad_req, type_dict=types, **shapes)
-    rng = np.random.default_rng(1)
-    for name, array in {**executor.arg_dict, **executor.aux_dict}.items():
-        if name not in shapes and not name.endswith("label"):
-            array[:] = rng.uniform(0.5, 1.5, array.shape) if "var" in name or "gamma" in name else \
-                rng.standard_normal(array.shape) * 0.1
-    return executor
-
-
-def inputs_of(executor: Any, *names: str) -> dict[str, np.ndarray]:
-    return {name: np.random.default_rng(2).standard_normal(executor.arg_dict[name].shape).astype("float32")
-            for name in names}
-
-
-def expected(executor: Any, inputs: dict[str, np.ndarray]) -> list[np.ndarray]:
-    return [output.asnumpy() for output in executor.forward(is_train=False, **inputs)]
-
-
 @pytest.fixture(scope="module")
 def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The artifact of a perceptron with batches of 2 and 5, and training plans."""
@@ -65,11 +42,12 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
 NETWORKS = [("lenet", (2, 1, 8, 8)), ("perceptron", (2, 64)), ("cifar_resnet20", (1, 3, 32, 32))]
 
 
+@pytest.mark.parametrize("keeps", [False, True])
 @pytest.mark.parametrize(("name", "shape"), NETWORKS)
-def test_a_network_comes_back(name: str, shape: tuple[int, ...], tmp_path: Path):
+def test_a_network_comes_back(name: str, shape: tuple[int, ...], keeps: bool, tmp_path: Path):
     executor = bound(getattr(networks, name)(), data=shape)
     inputs = inputs_of(executor, "data")
-    artifact.save(tmp_path / "net.mxc", [executor], ["data"])
+    artifact.save(tmp_path / "net.mxc", [executor], ["data"], keep_params=keeps)
     loaded = mx.load(tmp_path / "net.mxc")
     for _ in range(2):
         outputs = loaded.predict(**inputs)
@@ -80,7 +58,9 @@ def test_a_network_comes_back(name: str, shape: tuple[int, ...], tmp_path: Path)
     assert loaded.input_dtypes == {"data": "float32"} and loaded.output_dtypes == dict.fromkeys(outputs, "float32")
     assert loaded.output_shapes == [{key: value.shape for key, value in outputs.items()}] and not loaded.trains
     values = {**executor.arg_dict, **executor.aux_dict}
-    assert set(loaded.params) == {key for key in values if key != "data" and not key.endswith("label")}
+    given = {key for key in values if key != "data" and not key.endswith("label")}
+    assert {*loaded.params} | {*loaded.prepared_params} == given and not loaded.missing_params
+    assert bool(loaded.prepared_params) is not keeps
     for key, value in loaded.params.items():
         np.testing.assert_array_equal(value, values[key].asnumpy())
         assert not value.flags.writeable and value.ctypes.data % 64 == 0
@@ -253,21 +233,13 @@ def test_what_is_no_artifact_is_refused(small: Path, tmp_path: Path):
         mx.load(tmp_path / "none.mxc")
     with pytest.raises(ModelFileError, match="not a regular file"):
         mx.load(tmp_path)
-    newer = bytearray(small.read_bytes())
-    newer[8] = 9
-    (tmp_path / "newer.mxc").write_bytes(newer)
-    with pytest.raises(ModelFileError, match="it has version 9 of the format of artifacts, this mxc reads version 2"):
-        mx.load(tmp_path / "newer.mxc")
-
-
-def changed(source: Path, target: Path, change: Any) -> Path:
-    """A file with another manifest, its checksums right."""
-    contents = artifact_file.read(source)
-    manifest = json.loads(json.dumps(contents.manifest))
-    del manifest["sections"]
-    change(manifest)
-    artifact_file.write(target, manifest, {name: [bytes(data)] for name, data in contents.sections.items()})
-    return target
+    other = bytearray(small.read_bytes())
+    for version in (2, 9):  # of an older mxc, and of a newer one
+        other[8] = version
+        (tmp_path / "other.mxc").write_bytes(other)
+        with pytest.raises(ModelFileError, match=f"it has version {version} of the format of artifacts, this mxc reads "
+                           "version 3: compile the model again"):
+            mx.load(tmp_path / "other.mxc")
 
 
 @pytest.mark.parametrize(("label", "text"), [
@@ -309,6 +281,7 @@ CHANGES = {
     "a dtype": lambda m: m["parameters"]["fc1_weight"].__setitem__(0, "object"),
     "arrays": lambda m: m["plans"][0].update(arrays={}), "code": lambda m: m["code"].update(symbols=3),
     "kernels": lambda m: m["code"].update(symbols={}),
+    "a parameter without facts": lambda m: m["parameters"].update(fc1_weight=None),
     "prepared": lambda m: m["plans"][0].update(prepared={"0": 1 << 40}),
 }
 

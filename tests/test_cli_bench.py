@@ -39,6 +39,9 @@ def test_a_report_is_compared_with_the_next():
     found = json.loads(done.stdout)
     assert found["inputs"] == {"data": {"shape": [2, 4], "dtype": "float32"}} and found["iterations"] == 20
     assert found["parameters"] == "made up" and found["machine"]["threads"] == 1
+    held = found["memory"]
+    assert held["parameters_bytes"] == 3 * 4 * 4 + 3 * 4 and held["resident_bytes"] > held["arena_bytes"] >= 0
+    assert held["process_bytes"] is None or held["process_bytes"] > held["resident_bytes"]
     times = found["milliseconds"]
     assert 0 < times["min"] <= times["p50"] <= times["p90"] <= times["p99"] and times["mean"] >= times["min"]
     (raw,) = found["times"]
@@ -49,8 +52,9 @@ def test_a_report_is_compared_with_the_next():
     assert (done.returncode, done.stderr) == (FAILED, "")
     lines = done.stdout.splitlines()
     assert lines[0].split() == ["model:", "net-symbol.json", "(made-up", "parameters)"]
-    assert [line.split(":")[0] for line in lines[:10]] == ["model", "inputs", "machine", "runs", "min", "p50", "p90",
-                                                          "p99", "mean", "rate"]
+    assert [line.split(":")[0] for line in lines[:11]] == ["model", "inputs", "machine", "memory", "runs", "min", "p50",
+                                                          "p90", "p99", "mean", "rate"]
+    assert lines[3].split(": ")[1].startswith(" parameters 60 B, prepared ") and ", resident " in lines[3]
     assert lines[-1] == "slower by more than 5 %" and " slower than old.json" in lines[-2]
 
 

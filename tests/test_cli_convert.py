@@ -55,7 +55,7 @@ def test_a_model_there_and_back(capsys: Captured):
 
 
 def test_an_artifact_has_shapes_of_its_own(capsys: Captured):
-    assert main(["compile", "net-symbol.json", "--shape", "data=2,4", "-o", "net.mxc"]) == OK
+    assert main(["compile", "net-symbol.json", "--shape", "data=2,4", "-o", "net.mxc", "--keep-params"]) == OK
     capsys.readouterr()
     assert main(["convert", "net.mxc", "net.onnx"]) == OK
     assert "data 2x4" in capsys.readouterr().out

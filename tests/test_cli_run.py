@@ -127,12 +127,13 @@ WEIGHT = np.arange(12, dtype=np.float32).reshape(3, 4)
 
 @pytest.fixture
 def artifacts() -> None:
-    """net.mxc for two sets of shapes, and bare.mxc without parameters."""
+    """net.mxc for two sets of shapes, whole.mxc with the parameters as they were given too, and bare.mxc without."""
     NET.save("net-symbol.json")
     NET.save("bare-symbol.json")
     mx.nd.save("net-0000.params", {"arg:fc_weight": mx.nd.array(WEIGHT), "arg:fc_bias": mx.nd.ones((3,))})
     shapes = ["--shape", "data=2,4", "--shape", "data=1,4"]
     assert main(["compile", "net-symbol.json", *shapes, "-o", "net.mxc", "--json"]) == OK
+    assert main(["compile", "net-symbol.json", *shapes, "-o", "whole.mxc", "--keep-params", "--json"]) == OK
     assert main(["compile", "bare-symbol.json", "--shape", "data=2,4", "-o", "bare.mxc", "--json"]) == OK
 
 
@@ -150,12 +151,16 @@ def test_an_artifact_runs_without_a_compiler(artifacts: None, capsys: pytest.Cap
 
 def test_the_other_commands_take_artifacts(artifacts: None, capsys: pytest.CaptureFixture[str]):
     capsys.readouterr()
-    for arguments in (["verify", "net.mxc", "--nodes"], ["verify", "bare.mxc"], ["profile", "net.mxc"],
-                      ["bench", "bare.mxc", "--iterations", "5"], ["inspect", "net.mxc", "--shape", "data=1,4"]):
+    for arguments in (["verify", "whole.mxc", "--nodes"], ["verify", "net.mxc", "--params", "net-0000.params"],
+                      ["verify", "bare.mxc"], ["profile", "net.mxc"], ["profile", "bare.mxc"],
+                      ["bench", "bare.mxc", "--iterations", "5"], ["bench", "net.mxc", "--iterations", "5"],
+                      ["inspect", "net.mxc", "--shape", "data=1,4"]):
         assert main([*arguments, "--json"]) == OK, capsys.readouterr()
         found = json.loads(capsys.readouterr().out)
-        parameters = {"net.mxc": "net.mxc", "bare.mxc": "made up"}[arguments[1]]
+        parameters = arguments[3] if "--params" in arguments else arguments[1].replace("bare.mxc", "made up")
         assert arguments[0] == "inspect" or found["parameters"] == parameters
+        if arguments[0] == "bench":
+            assert found["memory"]["parameters_bytes"] == 60 and found["memory"]["prepared_bytes"] > 0
     assert found["layers"][0]["outputs"] == [[1, 4]] and found["totals"]["parameters"] == 15
 
 
@@ -164,7 +169,11 @@ REFUSED_ARTIFACTS = {
     "a dtype": (USAGE, ["run", "net.mxc", "--dtype", "data=float16"], "compile it anew"),
     "another input": (USAGE, ["run", "net.mxc", "--input", "dat=ones"], "did you mean 'data'?"),
     "no parameters": (BAD_FILE, ["run", "bare.mxc"], "compiled without values of fc_weight, fc_bias"),
+    "parameters that were prepared": (BAD_FILE, ["verify", "net.mxc"], "net.mxc has fc_weight only as its plans read"),
+    "to convert": (BAD_FILE, ["convert", "net.mxc", "net.onnx"], "--keep-params"),
     "to compile": (USAGE, ["compile", "net.mxc"], "is compiled already"),
+    "nothing to keep them in": (USAGE, ["compile", "net-symbol.json", "--shape", "data=2,4", "--keep-params"],
+                                "give -o NAME.mxc"),
     "what is none": (BAD_FILE, ["run", "other.mxc"], "other.mxc"),
 }
 

@@ -88,8 +88,9 @@ def test_groups_plan_and_picture_of_a_training_step():
     groups, plan = done.stdout.removeprefix("-- groups\n").split("-- plan\n")
     assert groups.startswith("forward ") and " -> " in groups.splitlines()[0]
     assert "\nbackward " in plan and "gradient[conv_weight]" in plan and "gradient[data]" not in plan
-    *_, arena, last = plan.splitlines()
-    assert arena.startswith("arena ") and last.startswith("memory.svg: ")
+    *_, arena, drawn, held = plan.splitlines()
+    assert arena.startswith("arena ") and drawn.startswith("memory.svg: ")
+    assert re.fullmatch("memory: parameters .+B, prepared 0 B, arena .+B, resident .+B", held)
     root = ElementTree.parse("memory.svg").getroot()
     texts = [element.text for element in root.iter("{http://www.w3.org/2000/svg}text")]
     assert "net, training step, data=2,1,6,6" in texts and "backward" in texts
@@ -119,7 +120,8 @@ def test_the_groups_are_those_that_the_environment_prints(monkeypatch: pytest.Mo
     monkeypatch.setenv("MXC_PRINT", "fuse,plan")
     assert main([*INSPECT, "--groups", "--plan"]) == OK
     printed = capsys.readouterr()
-    _, groups, plan = re.split("-- groups\n|-- plan\n", printed.out)
+    _, groups, plan, held = re.split("-- groups\n|-- plan\n|memory: ", printed.out)
+    assert held.startswith("parameters ")
     assert re.fullmatch(f"-- after fuse: .* ms\n{re.escape(groups)}(-- not fused\n(.+ -> .+: .+\n)+)?"
                         f"-- after plan_memory: .* ms\n{re.escape(plan)}", printed.err)
     assert "forward anchor" in groups
@@ -131,7 +133,12 @@ def test_parts_as_json(capsys: pytest.CaptureFixture[str]):
     assert list(data) == ["groups", "plan", "layers", "memory"] and isinstance(data["groups"], list)
     plan = Plan.from_json(json.dumps(data["plan"]))
     assert len(data["layers"]) == len(plan.steps) and all(data["layers"])
-    assert data["memory"] == {
+    held = data["memory"]
+    assert held.pop("parameters_bytes") == 4 * (243 + 8) and held.pop("prepared_bytes") == plan.prepared_bytes > 0
+    scratch, kept, arrays, resident = (held.pop(f"{name}_bytes") for name in ("scratch", "kept", "arrays", "resident"))
+    assert resident == plan.arena_bytes + plan.prepared_bytes + scratch + kept + arrays
+    assert 0 < kept < 4 * (243 + 8) and arrays == 4 * (2 * 36 + 2 * 3) and scratch % plan.scratch_bytes == 0
+    assert held == {
         "file": "memory.svg", "steps": len(run_steps(plan)), "arena_bytes": plan.arena_bytes,
         "buffers": sum(b.pool == "arena" for b in plan.buffers), "live_bytes": plan.live_bytes,
         "unplanned_bytes": plan.unplanned_bytes}

@@ -15,7 +15,18 @@ import mxc as mx
 from mxc.compiler.lowering.plan_memory import plan_memory
 from mxc.compiler.plan import Buffer, Plan, Step
 from mxc.compiler.targets.cpu.target import cpu_target
-from mxc.visualization.memory import KINDS, Box, boxes, bytes_text, live_bytes, memory_svg, run_steps
+from mxc.visualization.memory import (
+    KINDS,
+    LEFT,
+    PARTS,
+    RIGHT,
+    Box,
+    boxes,
+    bytes_text,
+    live_bytes,
+    memory_svg,
+    run_steps,
+)
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -48,7 +59,8 @@ def test_rectangles_do_not_overlap_and_their_peak_is_the_plans(name: str, train:
 def test_the_picture_is_xml_with_a_rectangle_for_each_buffer(name: str, train: bool):
     plan, names = plan_of(name, train)
     model = [node.name for node in models.network(name)[0].graph.nodes]
-    root = ElementTree.fromstring(memory_svg(plan, names, model, "a <title> & more"))
+    held = plan.memory({}, 2)
+    root = ElementTree.fromstring(memory_svg(plan, names, model, "a <title> & more", held))
     drawn = [element for element in root.iter(f"{SVG}rect") if element.get("class") == "buffer"]
     assert len(drawn) == len(boxes(plan, names))
     width, height = float(root.attrib["width"]), float(root.attrib["height"])
@@ -63,6 +75,11 @@ def test_the_picture_is_xml_with_a_rectangle_for_each_buffer(name: str, train: b
     assert any(bytes_text(plan.arena_bytes) in text and ("peak" in text or "arena" in text) for text in texts)
     for phase in {step.phase for step in run_steps(plan)}:
         assert phase in texts
+    bar = [element for element in root.iter(f"{SVG}rect") if element.get("class") == "held"]
+    assert len(bar) == sum(bool(held[name]) for name in PARTS)
+    assert sum(float(part.attrib["width"]) for part in bar) == pytest.approx(width - LEFT - RIGHT, abs=1)
+    assert f"prepared {bytes_text(plan.prepared_bytes)}" in texts or not plan.prepared_bytes
+    assert any(text.startswith(f"resident: {bytes_text(held['resident_bytes'])}") for text in texts)
     assert {element.get("fill") for element in drawn} <= {colour for colour, _ in KINDS.values()}
 
 
@@ -85,9 +102,22 @@ def test_a_result_in_place_begins_within_the_step():
     assert [(box.name, box.begin, box.end, box.kind) for box in (a, b, c)] == [
         ("a", 0, 1.5, "product"), ("b", 1.5, 4, "other"), ("c", 2, 4, "arguments")]
     assert (a.nbytes, live_bytes([a, b, c], 4)) == (128, [128, 128, 256, 256])
-    text = memory_svg(small_plan(), MADE, ["layer_one", "layer_two", "three"], "")
+    text = memory_svg(small_plan(), MADE, ["layer_one", "layer_two", "three"], "", small_plan().memory({}, 1))
     assert "b: float32 30\n128 B at 0\nstep 1 to 3\nmade by g of layer_two + three, in place of an input" in text
     assert "3: h of layer_one + two</title>" in text
+
+
+def test_what_runs_hold_is_counted_once():
+    """Parameters that runs read as they were given, and what was prepared of others, are told apart."""
+    plan = small_plan()
+    plan.buffers += [Buffer("prepared", "float32", (32,), 128), Buffer("argument", "float32", (50,), 200, "w"),
+                     Buffer("argument", "float32", (10,), 40, "b")]
+    plan.steps.insert(0, Step("prepare", "q", (6, 5), (), 1, (6,), (5,), "q"))
+    plan.steps.append(Step("forward", "r", (5, 7, 4), (), 1, (5, 7), (4,), "r"))
+    plan.prepared_bytes, plan.scratch_bytes = 128, 64
+    assert plan.memory({"w": 200, "b": 40}, 3) == {
+        "parameters_bytes": 240, "kept_bytes": 40, "prepared_bytes": 128, "arena_bytes": 256, "scratch_bytes": 192,
+        "arrays_bytes": 240, "resident_bytes": 40 + 128 + 256 + 192 + 240}
 
 
 def test_steps_that_prepare_parameters_are_left_out_unless_they_use_the_arena():
@@ -100,7 +130,7 @@ def test_steps_that_prepare_parameters_are_left_out_unless_they_use_the_arena():
 
 
 def test_a_plan_without_an_arena():
-    root = ElementTree.fromstring(memory_svg(Plan(), [], [], "nothing"))
+    root = ElementTree.fromstring(memory_svg(Plan(), [], [], "nothing", Plan().memory({}, 1)))
     assert not [element for element in root.iter(f"{SVG}rect") if element.get("class")]
 
 

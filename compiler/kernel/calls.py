@@ -151,18 +151,23 @@ def blocked_convolution(
 
 
 def winograd_convolution(
-    dtype: str, window: Window[int], data_strides: Sequence[int], block: int, tiles: int, columns: int, given: int = 0,
+    dtype: str, window: Window[int], data_strides: Sequence[int], block: int, rows: int, columns: int, given: int = 0,
+    transforms: bool = False,
 ) -> geometry.WinogradConvolution[int]:
     """A convolution with 3 x 3 kernels, of stride 1, undilated, in one group, by ops/winograd.py.
 
     Output axes as in `blocked_convolution`. Operands: data, with `data_strides` elements between (n, channel block, d,
     h, w) and the `block` channels of a block next to each other, or, if `given`, what `winograd_data` makes of them
-    with that pitch; what `winograd_weight` makes of the weight, with `columns`.
-    tiles: how many tiles of the image one register tile holds. `whole` says that filters fill the columns.
+    with that pitch; what `winograd_weight` makes of the weight, with `columns`, or, if the kernel `transforms` it in
+    each run, the weight as `blocked_convolution` reads it.
+    rows: how many tiles of the image one register tile holds, at most. They are multiplied in groups of `tiles`, which
+    have room for a register tile. `whole` says that filters fill the columns.
     """
+    count = max(1, winograd_tiles(window))
+    even = -(-count // -(-count // rows))
     return geometry.WinogradConvolution(
-        dtype=dtype, window=window, data_strides=tuple(data_strides), given=given, block=block, tiles=tiles,
-        columns=columns, whole=window.filters % columns == 0)
+        dtype=dtype, window=window, data_strides=tuple(data_strides), given=given, block=block, rows=rows,
+        tiles=next(n for n in winograd_rows(rows) if n >= even), columns=columns, whole=window.filters % columns == 0, transforms=transforms)
 
 
 def winograd_data(
@@ -222,9 +227,15 @@ def winograd_weight_grad(dtype: str, window: Window[int], block: int) -> geometr
     return geometry.WinogradWeightGrad(dtype=dtype, window=window, block=block)
 
 
-def winograd_groups(window: Window[int], tiles: int) -> int:
-    """How many groups of `tiles` tiles a Winograd convolution has."""
-    return -(-window.batch * math.prod(winograd.grid(window.out)) // tiles)
+def winograd_tiles(window: Window[int]) -> int:
+    """How many tiles the images of a Winograd convolution have."""
+    return window.batch * math.prod(winograd.grid(window.out))
+
+
+def winograd_rows(rows: int) -> list[int]:
+    """The register tiles of Winograd's products have so many rows, tiles of the image: more than half of `rows`, since
+    groups are as even as can be, and few, because images of up to 8 x 8 pixels have 4."""
+    return sorted({4, *range(rows // 2 + 1, rows + 1)})
 
 
 def convolution_data_grad(

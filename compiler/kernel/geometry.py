@@ -274,16 +274,19 @@ class BlockedConvolution(OfData[N]):
 
 @dataclass(frozen=True, kw_only=True)
 class WinogradConvolution(OfData[N]):
-    """See `calls.winograd_convolution`. given: the pitch of transformed data in elements, 0 if the data are plain."""
+    """See `calls.winograd_convolution`. given: the pitch of transformed data in elements, 0 if the data are plain.
+    tiles: of a group."""
 
     template: ClassVar[str] = "winograd_convolution"
-    baked: ClassVar[tuple[str, ...]] = ("dtype", "block", "tiles", "columns", "whole", "flat")
+    baked: ClassVar[tuple[str, ...]] = ("dtype", "block", "rows", "columns", "whole", "transforms", "flat")
 
     given: N
+    tiles: N
     block: int
-    tiles: int
+    rows: int
     columns: int
     whole: bool
+    transforms: bool
 
     def merged(self) -> tuple[int, Sequence[N]]:
         return 3, self.window.out
@@ -291,16 +294,16 @@ class WinogradConvolution(OfData[N]):
 
 @dataclass(frozen=True, kw_only=True)
 class WinogradData(Windowed[N]):
-    """See `calls.winograd_data`. pitch: elements from one place of the result to the next."""
+    """See `calls.winograd_data`. pitch: elements from one place of the result to the next. tiles: of a group."""
 
     template: ClassVar[str] = "winograd_data"
-    baked: ClassVar[tuple[str, ...]] = ("dtype", "block", "tiles")
+    baked: ClassVar[tuple[str, ...]] = ("dtype", "block")
     operands: ClassVar[int] = 1
 
     data_strides: tuple[N, ...]
     pitch: N
+    tiles: N
     block: int
-    tiles: int
 
 
 # --- Winograd's way over plain arrays, and of the weights of all its kernels

@@ -11,7 +11,7 @@ import numpy as np
 
 from mxc.compiler.kernel import geometry as records
 from mxc.compiler.kernel import ir
-from mxc.compiler.kernel.calls import linear, replaced, winograd_groups
+from mxc.compiler.kernel.calls import linear, replaced, winograd_tiles
 from mxc.compiler.kernel.geometry import Geometry, Triple, Window
 from mxc.compiler.kernel.interpret import run as run_loops
 from mxc.compiler.kernel.ir import CallKernel, LoopKernel, Store
@@ -148,15 +148,20 @@ def _block_data(w: Window[int], flat: np.ndarray, strides: Sequence[int], channe
 
 def _blocked_convolution(g: records.BlockedConvolution[int], buffers: Sequence[np.ndarray]) -> np.ndarray:
     w, inner, columns = g.window, g.data_block, g.columns
-    blocks, taps = w.channels // inner, math.prod(w.kernel)
     data = _block_data(w, buffers[0], g.data_strides, w.groups * w.channels, inner)
-    depth = blocks * taps * inner
-    size = -(-w.filters // columns) * depth * columns
-    weight = np.stack([_unpacked(buffers[1][i * size :], w.filters, depth, columns) for i in range(w.groups)])
-    weight = weight.reshape(w.groups, w.filters, blocks, taps, inner).swapaxes(3, 4)
-    weight = weight.reshape(w.groups, w.filters, w.channels, *w.kernel).astype(np.float64)
+    weight = _of_blocks(buffers[1], w, inner, columns)
     out = _correlated(w, data.reshape(w.batch, w.groups, w.channels, *w.data), weight)
     return out.reshape(w.batch, -1, g.block, *w.out)
+
+
+def _of_blocks(flat: np.ndarray, w: Window[int], inner: int, columns: int) -> np.ndarray:
+    """(groups, filters, channels, *kernel) in float64, of a weight as `blocked_convolution` reads it."""
+    blocks, taps = w.channels // inner, math.prod(w.kernel)
+    depth = blocks * taps * inner
+    size = -(-w.filters // columns) * depth * columns
+    weight = np.stack([_unpacked(flat[i * size :], w.filters, depth, columns) for i in range(w.groups)])
+    weight = weight.reshape(w.groups, w.filters, blocks, taps, inner).swapaxes(3, 4)
+    return weight.reshape(w.groups, w.filters, w.channels, *w.kernel).astype(np.float64)
 
 
 def _blocked_depthwise(g: records.BlockedDepthwise[int], buffers: Sequence[np.ndarray]) -> np.ndarray:
@@ -171,12 +176,13 @@ def _blocked_depthwise(g: records.BlockedDepthwise[int], buffers: Sequence[np.nd
 
 
 def _winograd_convolution(g: records.WinogradConvolution[int], buffers: Sequence[np.ndarray]) -> np.ndarray:
-    w, block, tiles, u = g.window, g.block, g.tiles, _transformed_weight(g, buffers[1])
+    w, block, u = g.window, g.block, _transformed_weight(g, buffers[1])
     if g.given:
-        shape = (winograd.PLACES, winograd_groups(w, tiles), w.channels // block, tiles, block)
-        steps = (g.given, w.channels * tiles, tiles * block, block, 1)
+        groups = -(-winograd_tiles(w) // g.tiles)
+        shape = (winograd.PLACES, groups, w.channels // block, g.tiles, block)
+        steps = (g.given, w.channels * g.tiles, g.tiles * block, block, 1)
         seen = _strided(buffers[0], shape, steps).astype(np.float64).swapaxes(2, 3)
-        seen = seen.reshape(winograd.PLACES, -1, w.channels)[:, : w.batch * math.prod(winograd.grid(w.out))]
+        seen = seen.reshape(winograd.PLACES, -1, w.channels)[:, : winograd_tiles(w)]
     else:
         seen = _tiles_seen(w, buffers[0], g.data_strides, block)
     return winograd.multiplied(seen, u, w.out[1:]).reshape(w.batch, -1, block, *w.out)
@@ -186,6 +192,9 @@ def _transformed_weight(g: records.WinogradConvolution[int] | records.PlainWinog
                         ) -> np.ndarray:
     """(36, filters, channels)"""
     w = g.window
+    if isinstance(g, records.WinogradConvolution) and g.transforms:
+        plain = _of_blocks(flat, w, g.block, g.columns)
+        return winograd.kernels(plain.reshape(w.filters, w.channels, winograd.TAPS))
     shape = (winograd.PLACES, -(-w.filters // g.columns), winograd.odd(w.channels), g.columns)
     return winograd.unpacked(flat[: math.prod(shape)].reshape(shape), w.filters, w.channels)
 
@@ -193,7 +202,7 @@ def _transformed_weight(g: records.WinogradConvolution[int] | records.PlainWinog
 def _winograd_data(g: records.WinogradData[int], buffers: Sequence[np.ndarray]) -> np.ndarray:
     w, block, size = g.window, g.block, g.tiles
     seen = _tiles_seen(w, buffers[0], g.data_strides, block)
-    groups = winograd_groups(w, size)
+    groups = -(-winograd_tiles(w) // size)
     whole = np.zeros((winograd.PLACES, groups * size, w.channels))
     whole[:, : seen.shape[1]] = seen
     return whole.reshape(winograd.PLACES, groups, size, w.channels // block, block).swapaxes(2, 3)
@@ -210,7 +219,7 @@ def _winograd_side(g: records.WinogradSide[int], buffers: Sequence[np.ndarray]) 
 
 def _of_all_tiles(w: Window[int], flat: np.ndarray, channels: int, block: int) -> np.ndarray:
     """(36, tiles, channels) of what `winograd_side` made."""
-    tiles = w.batch * math.prod(winograd.grid(w.out))
+    tiles = winograd_tiles(w)
     shape = (winograd.PLACES, channels // block, winograd.odd(tiles), block)
     return winograd.of_blocks(flat[: math.prod(shape)].reshape(shape), tiles)
 

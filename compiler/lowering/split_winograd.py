@@ -4,11 +4,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from math import prod
 from typing import TYPE_CHECKING
 
 from mxc.compiler.kernel import calls, ir
-from mxc.compiler.kernel.geometry import Window, WinogradConvolution
+from mxc.compiler.kernel.geometry import WinogradConvolution
 from mxc.compiler.kernel.ir import CallKernel
 from mxc.compiler.lowering.launches import Launch, Storage, divided
 from mxc.compiler.lowering.stage import lowering_stage
@@ -33,10 +32,11 @@ def two_sides(figures: WinogradCosts, kernel: CallKernel,
     With few tiles threads divide the work by filters, so in one kernel each thread would transform all of the data.
     """
     g = kernel.geometry
-    if not isinstance(g, WinogradConvolution) or not _few_tiles(g.window, figures):
+    if not isinstance(g, WinogradConvolution) or not _few_tiles(g, figures):
         return [(kernel, list(storages))]
     line = figures.line_bytes // 4  # float32 elements in a line of the cache
-    lines = -(-calls.winograd_groups(g.window, g.tiles) * g.tiles * g.window.channels // line)
+    groups = -(-calls.winograd_tiles(g.window) // g.tiles)
+    lines = -(-groups * g.tiles * g.window.channels // line)
     # The pitch is an odd number of lines: with an even one the places would share a few sets of the cache.
     pitch = (lines + 1 - lines % 2) * line
     side = calls.winograd_data(kernel.name, kernel.buffers[0], g.window, g.data_strides, g.block, g.tiles, pitch)
@@ -57,7 +57,7 @@ def _apart(kernel: CallKernel) -> tuple[CallKernel, int]:
     return replace(kernel, buffers=(*kernel.buffers, kernel.buffers[0]), stores=stores), 1
 
 
-def _few_tiles(w: Window[int], figures: WinogradCosts) -> bool:
-    least, most = figures.band
-    band = min(most, max(least, w.channels * w.filters // figures.band_kernels))
-    return w.batch * prod(winograd.grid(w.out)) < figures.bands * band
+def _few_tiles(g: WinogradConvolution[int], figures: WinogradCosts) -> bool:
+    w, (least, most) = g.window, figures.band
+    band = most if g.transforms else min(most, max(least, w.channels * w.filters // figures.band_kernels))
+    return calls.winograd_tiles(w) < figures.bands * band

@@ -49,13 +49,17 @@ def transformed(data: np.ndarray, out: tuple[int, int], pad: tuple[int, int]) ->
     return made.reshape(*made.shape[:2], PLACES).transpose(2, 0, 1)
 
 
+def kernels(weight: np.ndarray) -> np.ndarray:
+    """(36, F, C): G g G' of the weight (F, C, 9), in float64."""
+    return np.einsum("pt,fct->pfc", FACTORS, weight.astype(np.float64))
+
+
 def packed(weight: np.ndarray, columns: int, turned: bool) -> np.ndarray:
     """(36, groups of `columns` filters, odd(C), columns): G g G' of the weight (F, C, 9), with zeros behind it.
 
     turned: of kernels turned by half a circle, with filters and channels exchanged.
     """
-    kernels = weight[..., ::-1].swapaxes(0, 1) if turned else weight
-    made = np.einsum("pt,fct->pcf", FACTORS, kernels.astype(np.float64))
+    made = kernels(weight[..., ::-1].swapaxes(0, 1) if turned else weight).swapaxes(1, 2)
     _, channels, filters = made.shape
     whole = np.zeros((PLACES, odd(channels), -(-filters // columns) * columns))
     whole[:, :channels, :filters] = made

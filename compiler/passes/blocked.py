@@ -19,7 +19,7 @@ from mxc.compiler.kernel.ir import computing_dtype
 from mxc.compiler.ops.operator import Kind
 from mxc.compiler.ops.shapes import reduced_axes
 from mxc.compiler.passes.registry import graph_pass
-from mxc.compiler.passes.winograd import blocked_convolution, pays
+from mxc.compiler.passes.winograd import blocked_convolution, keeps_transformed, pays, transformed_weight
 
 CHANNELS_LAST = {1: "NWC", 2: "NHWC", 3: "NDHWC"}
 
@@ -136,9 +136,13 @@ class _Regions:
         if not pays(self.graph, node, self.options):
             return self.direct(node, lanes, lanes, filters)
         n, _, *space = self.graph.shape(Entry(node))
-        shape = (n, filters // lanes, *space, lanes)
-        return blocked_convolution(self.builder, node, self.options, self.blocked(node.inputs[0]), self.weight(node),
-                                   shape)
+        shape, transforms = (n, filters // lanes, *space, lanes), not keeps_transformed(self.graph, node, self.options)
+        if transforms:
+            weight = self.packed(node, lanes)
+        else:
+            weight = transformed_weight(self.builder, node, self.options, self.weight(node))
+        data = self.blocked(node.inputs[0])
+        return blocked_convolution(self.builder, node, self.options, data, weight, shape, transforms)
 
     def direct(self, node: Node, lanes: int, block: int, filters: int) -> Entry:
         """The convolution with `filters` filters, whose result lies in blocks of `lanes` channels.
@@ -146,11 +150,11 @@ class _Regions:
         filters: may be more than the node has; the others are zero. block: channels in a block of the data; 1: the data
         are plain.
         """
-        data, columns = node.inputs[0], self.options.target.tile(self.graph.dtype(node.inputs[0]))[1]
-        packed = self.packed(node, self.graph.shape(data)[1] // node.params.num_group, block, columns)
+        data, packed = node.inputs[0], self.packed(node, block)
         source = self.blocked(data) if block > 1 else self.plain(data)
         return self.builder.make("_mxc_blocked_convolution", source, packed, name=node.name, num_filter=filters,
-                                 num_group=node.params.num_group, block=lanes, columns=columns, **geometry(node))
+                                 num_group=node.params.num_group, block=lanes, columns=self.builder.shape(packed)[-1],
+                                 **geometry(node))
 
     def is_product(self, node: Node) -> bool:
         """Whether `node` is a convolution of one pixel and one tap, for several images: a product of matrices.
@@ -203,9 +207,12 @@ class _Regions:
         weight = self.plain(node.inputs[1])
         return as_dtype(self.builder, weight, computing_dtype(self.builder.dtype(weight)))
 
-    def packed(self, node: Node, channels: int, block: int, columns: int) -> Entry:
-        """The weight as the kernel reads it: rows of (channel block, kernel, channel in the block), packed."""
-        builder, weight = self.builder, self.weight(node)
+    def packed(self, node: Node, block: int) -> Entry:
+        """The weight as kernels of data with `block` channels in a block read it: rows of (channel block, kernel,
+        channel in the block), packed."""
+        builder, weight, data = self.builder, self.weight(node), node.inputs[0]
+        channels = self.graph.shape(data)[1] // node.params.num_group
+        columns = self.options.target.tile(self.graph.dtype(data))[1]
         groups, filters, taps = node.params.num_group, node.params.num_filter, prod(node.params.kernel)
         if block > 1 and taps > 1:
             parts = as_shape(builder, weight, (filters, channels // block, block, taps))

@@ -1,7 +1,8 @@
 """Which convolutions are computed by Winograd's F(4x4, 3x3), and the operators that they become.
 
 For each result, channel and filter it multiplies 36 / 16 = 2.25 times in place of 9 times at best. In return it cuts
-images into tiles, which may not fit, transforms data and results, and reads weights four times as large.
+images into tiles, which may not fit, and transforms data, results and weights. Transformed weights are four times as
+large: only those of few channels on large maps are kept so from run to run.
 """
 from __future__ import annotations
 
@@ -28,16 +29,33 @@ def pays(graph: Graph, node: Node, options: Options) -> bool:
     return direct > costs.gain * cost
 
 
-def blocked_convolution(builder: GraphBuilder, node: Node, options: Options, data: Entry, weight: Entry,
-                        shape: Shape) -> Entry:
+def keeps_transformed(graph: Graph, node: Node, options: Options) -> bool:
+    """Whether the transformed weight of such a convolution is made once, in the prepare part; if not, the kernel
+    transforms it in each run. That takes a share of the time which grows with the bands of tiles that an image has. It
+    does not depend on the batch, so that plans for several batches share what they prepare."""
+    costs, (filters, channels) = options.prefers.winograd, graph.shape(node.inputs[1])[:2]
+    if options.small or costs is None:
+        return False
+    nbytes = winograd.PLACES * winograd.odd(channels) * filters * 4
+    return nbytes <= costs.kept_bytes and prod(winograd.grid(graph.shape(Entry(node)))) > costs.band[1]
+
+
+def blocked_convolution(builder: GraphBuilder, node: Node, options: Options, data: Entry, packed: Entry,
+                        shape: Shape, transforms: bool) -> Entry:
     """The convolution `node` of `data`, which lie in blocks, as the array `shape`, which does too.
 
-    weight: plain.
+    packed: what `transformed_weight` gives, or, if the kernel `transforms` it, as the direct convolution has it.
     """
-    tiles, columns = options.target.tile("float32")
-    packed = builder.make("_mxc_winograd_weight", weight, columns=columns, name=f"{node.name}_packed")
     return builder.make("_mxc_winograd_convolution", data, packed, name=node.name, pad=tuple(node.params.pad),
-                        shape=shape, tiles=tiles)
+                        shape=shape, tiles=options.target.tile("float32")[0], transforms=transforms)
+
+
+def transformed_weight(builder: GraphBuilder, node: Node, options: Options, weight: Entry, turned: bool = False,
+                       ) -> Entry:
+    """The plain weight of the convolution `node`, transformed and packed. turned: of kernels turned by half a circle,
+    with filters and channels exchanged."""
+    return builder.make("_mxc_winograd_weight", weight, columns=options.target.tile("float32")[1], turned=turned,
+                        name=f"{node.name}_packed")
 
 
 # --- over plain arrays, in training
@@ -74,8 +92,7 @@ def plain_convolution(builder: GraphBuilder, node: Node, options: Options, shape
     """The convolution `node`, whose result has `shape`; turned: the gradient `node` of one to its data, which is a
     convolution with the turned kernels of each channel."""
     (data, weight), pad = (builder.map[e] for e in node.inputs), tuple(node.params.pad)
-    packed = builder.make("_mxc_winograd_weight", weight, columns=options.target.tile("float32")[1], turned=turned,
-                          name=f"{node.name}_packed")
+    packed = transformed_weight(builder, node, options, weight, turned)
     side = _side(builder, options, data, tuple(2 - p for p in pad) if turned else pad, shape[2:])
     return builder.make("_mxc_plain_winograd", side, packed, name=node.name, shape=shape)
 

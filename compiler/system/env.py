@@ -7,6 +7,7 @@
 | MXC_CHECK | 1: check the graph after every pass |
 | MXC_SKIP | comma-separated optional passes and stages to leave out |
 | MXC_STRICT | 1: what is compiled from now on uses direct convolutions only, for outputs nearer to the exact ones |
+| MXC_MEMORY | small: what is compiled from now on holds parameters as small as it can, and takes longer |
 | MXC_CPU | x86-64-v2, x86-64-v3 or x86-64-v4: compile for every CPU of that level (default: for this machine's) |
 | MXC_CODEGEN | llvm (default) or numba: what makes code of loop kernels and routines |
 | MXC_CACHE_DIR | where compiled kernels are kept (default: XDG_CACHE_HOME/mxc, else ~/.cache/mxc); empty: no cache |

@@ -6,21 +6,22 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from mxc.cli import machine, provenance
+from mxc.cli import machine, memory, provenance
 from mxc.cli.clients import LEAST, measured
 from mxc.cli.inputs import add_input_arguments, read_inputs
-from mxc.cli.model import UsageError, add_model_arguments, checked, is_number, parse_shapes, positive, progress
-from mxc.cli.runnable import MADE_UP, Bound, Stored, open_model
+from mxc.cli.model import UsageError, add_model_arguments, checked, is_artifact, is_number, parse_shapes, positive, progress
+from mxc.cli.runnable import MADE_UP, Bound, Stored, open_bound, open_model
 from mxc.cli.tables import print_facts, print_json, print_text
 from mxc.compiler.error import ModelFileError
 from mxc.compiler.system import env
 from mxc.compiler.system.input_files import content
 
 DESCRIPTION = """Measure how long one run of a model takes, for inference: the least time, percentiles and the mean, in
-milliseconds, and how many runs a second that makes. With --clients, several threads run the model at once, each on
-arrays of its own, as a service does for its clients. Parameters are made up where there is no file of them: times do
-not depend on them. With --compare, say how the least time, which other programs disturb least, stands to that of an
-earlier --json; of several clients, how the runs a second do."""
+milliseconds, and how many runs a second that makes; and how much memory it takes: parameters as they were given, what
+is prepared of them, the arena between kernels, what of all this runs hold, and the whole process. With --clients,
+several threads run the model at once, each on arrays of its own, as a service does for its clients. Parameters are made
+up where there is no file of them: times do not depend on them. With --compare, say how the least time, which other
+programs disturb least, stands to that of an earlier --json; of several clients, how the runs a second do."""
 EXAMPLES = """
   mxc bench net-symbol.json --shape data=1,3,224,224
   mxc bench net-symbol.json --shape data=1,3,224,224 --threads 1 --seconds 10 --json > old.json
@@ -81,7 +82,9 @@ def run(options: argparse.Namespace) -> int:
     shapes = parse_shapes(options.shape)
     given = read_inputs(options)
     with progress(f"compiling {options.model}"):
-        model = open_model(options, shapes, given, "random", needs_values=False)
+        # Several clients of a symbol prepare its parameters each for itself, so these stay.
+        opened = open_bound if options.clients > 1 and not is_artifact(options.model) else open_model
+        model = opened(options, shapes, given, "random", needs_values=False)
         model.run()
         clients = [model, *(model.clone() for _ in range(options.clients - 1))]
     report = subject(options.model, model, facts)
@@ -93,6 +96,8 @@ def run(options: argparse.Namespace) -> int:
                          f"{options.clients}")
     with progress(f"measuring {options.model}"):
         report |= timed(clients, facts, options.warm_up, options.iterations, options.seconds)
+    held = model.plan.memory(model.sizes, env.num_threads())
+    report["memory"] = {**held, "process_bytes": memory.of_process()}
     code = 0
     if old is not None:
         report["comparison"] = compared(report, old, options.compare)
@@ -184,7 +189,8 @@ def facts_of(report: dict[str, Any], warm_up: int) -> dict[str, str]:
 def show(report: dict[str, Any], options: argparse.Namespace, code: int) -> None:
     """Print a report for people."""
     print_facts({"model": report["model"] + (" (made-up parameters)" if report["parameters"] == MADE_UP else ""),
-                 "inputs": inputs_text(report), "machine": machine.text(report["machine"])}
+                 "inputs": inputs_text(report), "machine": machine.text(report["machine"]),
+                 "memory": memory.text(report["memory"])}
                 | facts_of(report, options.warm_up))
     for line in report["advice"]:
         print_text(f"note: {line}")

@@ -29,10 +29,11 @@ from mxc.compiler.system import env
 CPU, LEVEL, CUDA = "cpu", "cpu:", "cuda:"
 DESCRIPTION = """Compile a model for inputs of given shapes. The kernels are kept in the cache (MXC_CACHE_DIR, default
 ~/.cache/mxc), from which later runs load them. With -o, also write an artifact: one file with the graph, the plans, the
-kernels and the parameters, which mxc.load and `mxc run` start without a compiler. A --shape that names an input again
-begins another set of shapes, which shares kernels and parameters with the first; --batches makes a set of each size of
-a batch. A batch of another size is cut over those that there are, and filled up, if the model keeps its rows apart.
-Prints how many nodes became how many kernels, the memory between them, and how many kernels the cache had.
+kernels and the parameters as these read them, which mxc.load and `mxc run` start without a compiler. A --shape that
+names an input again begins another set of shapes, which shares kernels and parameters with the first; --batches makes a
+set of each size of a batch. A batch of another size is cut over those that there are, and filled up, if the model keeps
+its rows apart. Prints how many nodes became how many kernels, the memory between them, and how many kernels the cache
+had.
 
 An artifact is a program: who loads it runs its code."""
 EXAMPLES = """
@@ -59,6 +60,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                              "first one")
     parser.add_argument("--train", action="store_true",
                         help="compile a training step too, with the gradients of all parameters")
+    parser.add_argument("--keep-params", action="store_true",
+                        help="have the parameters in the artifact as they were given, too, and not only as its plans "
+                             "read them: for other CPUs and versions of mxc, other values of some, executors, verify "
+                             "and convert")
     parser.add_argument("--target", default=CPU, metavar="cpu|cpu:x86-64-v3|cuda:sm_90",
                         help="what it is to run on: this CPU (default), every CPU of that level (x86-64-v2, -v3, -v4), "
                              "or an NVIDIA GPU of that architecture, for whose loop kernels PTX and machine code are "
@@ -77,6 +82,8 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError(f"{options.model} is compiled already; give the SYMBOL.json that it was made of")
     if options.output == "":
         raise UsageError("--output: expected the name of a file")
+    if options.keep_params and (options.output is None or options.target.startswith(CUDA)):
+        raise UsageError("--keep-params: it is for artifacts for CPUs: give -o NAME.mxc, without --target cuda:...")
     (sets, axes), dtypes = shape_sets(options.shape, options.batches), parse_dtypes(options.dtype)
     choose_target(options)
     check_options(options)
@@ -103,7 +110,8 @@ def run(options: argparse.Namespace) -> int:
                 from mxc.artifact import save
 
                 path = parameter_file(options)
-                mixed = save(options.output, executors, list(sets[0]), path is not None, options.train, axes)
+                mixed = save(options.output, executors, list(sets[0]), path is not None, options.train, axes,
+                             options.keep_params)
                 written["other batches"] = f"no: {mixed}" if mixed else "cut and filled up"
                 if path is None:
                     tell("compile", f"note: there is no {stem_of(options.model)}-0000.params (or of another number) "

@@ -3,14 +3,17 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 from pathlib import Path
 from typing import Any
 
+from mxc.cli import memory
 from mxc.cli.model import UsageError, add_model_arguments, is_artifact, parse_dtypes, parse_shapes, progress
 from mxc.cli.output_files import check_ending, check_place, write_text
 from mxc.cli.tables import on_terminal, print_json, print_table
 from mxc.cli.unbound import Unbound, open_unbound
 from mxc.compiler.error import nearest
+from mxc.compiler.system import env
 
 DESCRIPTION = """Print what a model's file holds: inputs and outputs with their shapes (guessed where they do not follow
 from the parameters), operators and how many of each, and what mxc does not know; of an artifact its plans, sizes, the
@@ -62,6 +65,7 @@ def run(options: argparse.Namespace) -> int:
         compiled: Any = model.compiled(options.train) if compiles else None
     data: dict[str, Any] = {}
     parts: list[str] = []
+    held = compiled.plan.memory(parameter_sizes(model, shapes), env.num_threads()) if compiles else {}
     if options.groups:
         data["groups"] = compiled.groups.splitlines()
         parts.append(f"-- groups\n{compiled.groups}")
@@ -71,8 +75,12 @@ def run(options: argparse.Namespace) -> int:
         has_hosts = any(step.host is not None for step in compiled.plan.steps)
         parts.append(f"-- plan\n{compiled.plan.text(names_of(compiled) if has_hosts else (), compiled.names)}")
     if options.memory is not None:
-        data["memory"] = draw_memory(compiled, options)
-        parts += told(options.memory, "{steps} steps, {buffers} buffers in {arena_bytes:,} bytes", data["memory"])
+        drawn = draw_memory(compiled, options, held)
+        parts += told(options.memory, "{steps} steps, {buffers} buffers in {arena_bytes:,} bytes", drawn)
+        held = {**drawn, **held}
+    if options.plan or options.memory is not None:
+        data["memory"] = held
+        parts += told(options.memory or "", "{text}", {"text": memory.text(held)}, "memory")
     if options.plot is not None:
         data["plot"] = draw_graph(model, options)
         parts += told(options.plot, "{nodes} operators", data["plot"])
@@ -118,9 +126,17 @@ def overview(options: argparse.Namespace) -> int:
     return UNSUPPORTED if about.get("unsupported") else OK
 
 
-def told(path: str, text: str, facts: dict[str, Any]) -> list[str]:
-    """What is said of a picture that was written; nothing of one on standard output."""
-    return [] if path == "-" else [f"{path}: {text.format(**facts)}\n"]
+def told(path: str, text: str, facts: dict[str, Any], what: str = "") -> list[str]:
+    """What is said of a picture that was written, or of `what`; nothing where the picture is on standard output."""
+    return [] if path == "-" else [f"{what or path}: {text.format(**facts)}\n"]
+
+
+def parameter_sizes(model: Unbound, shapes: dict[str, tuple[int, ...]]) -> dict[str, int]:
+    """The bytes of each parameter and auxiliary state: of all that is no input and no label."""
+    import numpy as np
+
+    return {name: math.prod(shape) * np.dtype(dtype).itemsize for name, (shape, dtype) in model.facts.items()
+            if name not in shapes and not name.endswith("label")}
 
 
 def changes(model: Unbound, name: str, train: bool) -> list[str]:
@@ -186,12 +202,12 @@ def names_of(compiled: Any) -> list[str]:
     return [node.name for node in compiled.graph.nodes]
 
 
-def draw_memory(compiled: Any, options: argparse.Namespace) -> dict[str, Any]:
+def draw_memory(compiled: Any, options: argparse.Namespace, held: dict[str, int]) -> dict[str, Any]:
     """Write the picture of the memory plan; what it shows. Raises FileAccessError when it cannot be written."""
     from mxc.visualization.memory import memory_svg
 
     title = title_of(options, "training step" if options.train else "inference")
-    write_text(options.memory, memory_svg(compiled.plan, names_of(compiled), compiled.names, title))
+    write_text(options.memory, memory_svg(compiled.plan, names_of(compiled), compiled.names, title, held))
     return {"file": options.memory} | memory_facts(compiled)
 
 

@@ -190,7 +190,8 @@ def bind_read(options: argparse.Namespace, model: Read, shapes: Mapping[str, Sha
     with told_of(options.model, shapes):
         known = known_shapes(options, symbol, {n: a.shape for n, a in arguments.items()}, shapes,
                              needs_values or path is not None, " or --input" * needs_values)
-        executor = simple_bind(symbol, mx.cpu(), gradients(symbol, shapes, train) or "null", dtypes or None, known)
+        executor = simple_bind(symbol, mx.cpu(), gradients(symbol, shapes, train) or "null", dtypes or None, known,
+                               shared_buffer={n: a for n, a in arguments.items() if n not in shapes})
     missing += [n for n in states if n not in auxiliary]
     if missing and path is None and needs_values:
         raise ModelFileError(options.model, "there is no NAME-0000.params beside it, and it needs values for "
@@ -199,7 +200,7 @@ def bind_read(options: argparse.Namespace, model: Read, shapes: Mapping[str, Sha
         raise ModelFileError(str(path), f"it holds no value for {listed(missing)}\n"
                              "give another file with --params, or --shape where that is an input of the model")
     try:
-        executor.copy_params_from({n: a for n, a in arguments.items() if n in names},
+        executor.copy_params_from({n: a for n, a in arguments.items() if n in names and executor.arg_dict[n] is not a},
                                   {n: a for n, a in auxiliary.items() if n in states})
     except NOT_THE_FILES:
         raise
@@ -283,6 +284,7 @@ def read_model(options: argparse.Namespace, shapes: dict[str, tuple[int, ...]]) 
         return Read(symbol, path, *load_parameters(path, symbol.list_auxiliary_states()))
     predictor = open_artifact(options)
     shapes |= chosen_shapes(predictor, options.model, shapes)
+    predictor.need_params()
     symbol = predictor.symbol
     arrays = {name: mx.nd.array(array, dtype=array.dtype) for name, array in predictor.params.items()}
     arguments, auxiliary = ({name: arrays[name] for name in group if name in arrays}

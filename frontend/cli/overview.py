@@ -5,7 +5,7 @@ import argparse
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import mxc
 from mxc.cli.model import Shape, is_known, listed, parameter_file
@@ -19,6 +19,10 @@ from mxc.compiler.graph.summary import learned_inputs
 from mxc.compiler.ops.operator import Kind
 from mxc.compiler.passes.infer_dtype import attribute_dtype
 from mxc.compiler.passes.infer_shape import infer_shape
+from mxc.compiler.system import env
+
+if TYPE_CHECKING:
+    from mxc.runtime.artifact import StoredPlan
 
 # Pixels along an axis of pictures that networks were trained on; the first with which all shapes go together is
 # guessed, and with the parameters in a file hardly another one does.
@@ -135,13 +139,19 @@ def of_artifact(path: str) -> dict[str, Any]:
     artifact = Artifact(path, mxc.VERSION)
     first = artifact.plans[0]
     plans = []
+
+    def sizes(stored: StoredPlan) -> dict[str, int]:
+        """The bytes of parameters and states."""
+        return {name: math.prod(shape) * _itemsize(stored.dtypes[name]) for name, shape in stored.shapes.items()
+                if name not in (*artifact.inputs, *artifact.optional)}
+
     for stored in artifact.plans:
         plan = artifact.plan(stored)
         plans.append({"mode": stored.mode, "inputs": {name: list(stored.shapes[name]) for name in artifact.inputs},
                       "outputs": {name: list(shape) for name, (_, shape) in
                                   zip(artifact.outputs, stored.outputs, strict=True)},
                       "operators": plan.nodes, "kernels": sum(step.phase != "prepare" for step in plan.steps),
-                      "arena_bytes": plan.arena_bytes, "prepared_bytes": plan.prepared_bytes})
+                      **plan.memory(sizes(stored), env.num_threads())})
     made_for = artifact.parts
     return {"model": path, "bytes": Path(path).stat().st_size, "mxc": made_for.get("mxc", "").split(" ")[0],
             "cpu": made_for.get("cpu", ""), "cpu_level": targets.host().level_of(set(made_for["features"].split())),
@@ -152,8 +162,9 @@ def of_artifact(path: str) -> dict[str, Any]:
                        for name in (*artifact.inputs, *artifact.optional)],
             "outputs": [{"name": name, "dtype": dtype} for name, (dtype, _) in
                         zip(artifact.outputs, first.outputs, strict=True)],
-            "parameters": {"arrays": len(artifact.parameters),
-                           "bytes": sum(array.nbytes for array in artifact.parameters.values())},
+            "parameters": {"arrays": len(artifact.facts), "bytes": sum(
+                               math.prod(shape) * _itemsize(dtype) for dtype, shape in artifact.facts.values()),
+                           "as_given": len(artifact.parameters)},
             "other_batches": artifact.batches.mixed or None,
             "sections": {name: len(section) for name, section in artifact.contents.sections.items()},
             "plans": plans}
@@ -209,7 +220,8 @@ def facts_of_artifact(about: dict[str, Any]) -> dict[str, str]:
         "made for": ", ".join(filter(None, (about["system"], about["cpu"], about["settings"]))),
         "CPU level": about["cpu_level"] or "none",
         "runs here": "yes, as it is" if about["runs_here"] else f"compiled again: {about['why_not']}",
-        "parameters": f"{parameters['arrays']} arrays, {parameters['bytes'] / 1e6:,.2f} MB",
+        "parameters": f"{parameters['arrays']} arrays, {parameters['bytes'] / 1e6:,.2f} MB; {parameters['as_given']} of "
+                      "them as they were given",
         "inputs": ", ".join(f"{each['name']} {each['dtype']}{' (optional)' * each['optional']}"
                             for each in about["inputs"]),
         "outputs": ", ".join(f"{each['name']} {each['dtype']}" for each in about["outputs"]),
@@ -219,9 +231,10 @@ def facts_of_artifact(about: dict[str, Any]) -> dict[str, str]:
 
 def plans_of(about: dict[str, Any]) -> Table:
     """A table of an artifact's plans."""
-    return Table(("plan", "inputs", "outputs", "kernels", "arena bytes", "prepared bytes"), [
+    counts = ("prepared bytes", "arena bytes", "resident bytes")
+    return Table(("plan", "inputs", "outputs", "kernels", *counts), [
         (plan["mode"], _shapes_text(plan["inputs"]), _shapes_text(plan["outputs"]), str(plan["kernels"]),
-         f"{plan['arena_bytes']:,}", f"{plan['prepared_bytes']:,}") for plan in about["plans"]], (3, 4, 5))
+         *(f"{plan[name.replace(' ', '_')]:,}" for name in counts)) for plan in about["plans"]], (3, 4, 5, 6))
 
 
 def show_artifact(about: dict[str, Any]) -> None:

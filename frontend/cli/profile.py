@@ -13,7 +13,7 @@ from mxc.cli.clients import measure
 from mxc.cli.inputs import add_input_arguments, read_inputs
 from mxc.cli.model import add_model_arguments, parse_shapes, positive, progress
 from mxc.cli.output_files import check_ending
-from mxc.cli.runnable import MADE_UP, Bound, open_bound
+from mxc.cli.runnable import MADE_UP, Bound, Stored, open_model
 from mxc.cli.tables import Table, kernel_words, print_facts, print_json, print_table, print_text
 from mxc.compiler.plan import layers_text
 from mxc.compiler.system import env
@@ -92,7 +92,7 @@ def run(options: argparse.Namespace) -> int:
     shapes = parse_shapes(options.shape)
     given = read_inputs(options)
     with traced(options.trace) as trace, progress(f"profiling {options.model}"):
-        model = open_bound(options, shapes, given, "random", needs_values=False)
+        model = open_model(options, shapes, given, "random", needs_values=False)
         model.run()
         report = measured(options.model, model, facts, options.iterations, options.by == LAYER, trace)
     if options.json:
@@ -102,7 +102,7 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def measured(path: str, model: Bound, facts: dict[str, Any], iterations: int, by_layer: bool = False,
+def measured(path: str, model: Bound | Stored, facts: dict[str, Any], iterations: int, by_layer: bool = False,
              trace: AbstractContextManager[object] | None = None) -> dict[str, Any]:
     """The times of a model's kernels, as plain data. path: of the model. facts: of the machine. by_layer: a row for
     each launch. trace: is around the runs of which each kernel is measured."""
@@ -120,7 +120,7 @@ def measured(path: str, model: Bound, facts: dict[str, Any], iterations: int, by
     with trace or nullcontext(), profiler.watching_kernels(watch):
         measure(model.run, iterations, 0)
     most = first.best(machine_peaks.measure())
-    rows = table(list(least.values()), model.executor.compiled().plan.buffers, by_layer)
+    rows = table(list(least.values()), model.plan.buffers, by_layer)
     total = sum(row.us for row in rows)
     return {"model": path, "parameters": model.parameters, "machine": facts,
             "limits": {"gflops": round(most.gflops, 2), "gbytes": round(most.gbytes, 2), "threads": most.threads},

@@ -26,11 +26,19 @@ class Bound:
     """A model bound to arrays.
 
     inputs: shape and dtype by name. outputs: names, each there once. parameters: the file they come from, or MADE_UP.
+    sizes: bytes of each parameter and auxiliary state. symbol: the model.
     """
 
     def __init__(self, executor: Any, inputs: dict[str, tuple[Shape, str]], outputs: list[str], parameters: str):
         self.executor, self.inputs, self.outputs, self.parameters = executor, inputs, outputs, parameters
         self.symbol = executor._symbol
+        self.sizes = {name: array._array.nbytes for name, array in (executor.arg_dict | executor.aux_dict).items()
+                      if name not in inputs}
+
+    @property
+    def plan(self) -> Any:
+        """The plan of its runs (compiler.plan.Plan)."""
+        return self.executor.compiled().plan
 
     def clone(self) -> Bound:
         """A model that can run at the same time, on the same parameters, with inputs of the same values that are its
@@ -72,7 +80,7 @@ class Stored:
 
     def __init__(self, predictor: Any, inputs: dict[str, tuple[Shape, str]], parameters: str):
         self.predictor, self.inputs, self.parameters = predictor, inputs, parameters
-        self.outputs = list(predictor.output_names)
+        self.outputs, self.sizes = list(predictor.output_names), predictor._sizes()
         self._given: dict[str, np.ndarray] = {}
         self._results: dict[str, np.ndarray] = {}
 
@@ -82,14 +90,14 @@ class Stored:
         other._given = dict(self._given)
         return other
 
-    def kernels(self) -> list[str]:
-        """The keys of the kernels that a run has."""
-        from mxc.runtime.artifact import INFERENCE
+    @property
+    def plan(self) -> Any:
+        """The plan of its runs, when one was done."""
+        return self.predictor._plan({name: shape for name, (shape, _) in self.inputs.items()})
 
-        stored = self.predictor._find(INFERENCE, {name: shape for name, (shape, _) in self.inputs.items()})
-        executor = self.predictor._executors.get(stored.section)  # where the file's code cannot be used here
-        plan = self.predictor._artifact.plan(stored) if executor is None else executor.compiled().plan
-        return list(plan.kernels)
+    def kernels(self) -> list[str]:
+        """The keys of the kernels that a run has, when one was done."""
+        return list(self.plan.kernels)
 
     def set(self, name: str, array: np.ndarray) -> None:
         """Give an input its values."""
@@ -112,13 +120,15 @@ class Stored:
 def open_model(options: argparse.Namespace, shapes: dict[str, Shape], given: Given, default: str,
                needs_values: bool) -> Bound | Stored:
     """The command line's model with its inputs set. default: the word for inputs that are not given. needs_values: else
-    parameters are made up where there is no file of them.
+    parameters are made up where there is no file of them. Of a symbol's parameters only what runs read is held.
 
     Raises UsageError for options that name no input or leave a shape open, and MXNetError for what the model, its
     parameters or the values do not allow.
     """
     if not is_artifact(options.model):
-        return open_bound(options, shapes, given, default, needs_values)
+        bound = open_bound(options, shapes, given, default, needs_values)
+        bound.executor._release(bound.sizes)
+        return bound
     predictor, path = _open_predictor(options, needs_values)
     _settle(given, predictor, shapes, options.model)
     shapes |= predictor.shapes_for({name: shape for name, shape in shapes.items() if name in predictor.input_names}) \

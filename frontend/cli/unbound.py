@@ -94,5 +94,4 @@ def _of_artifact(options: argparse.Namespace, shapes: dict[str, Shape]) -> tuple
     artifact = Artifact(options.model, mxc.VERSION)
     shapes |= set_that_agrees([{name: stored.shapes[name] for name in artifact.inputs} for stored in artifact.plans],
                               options.model, shapes)
-    return mxc.sym.load_json(artifact.json), {name: (array.shape, array.dtype)
-                                              for name, array in artifact.parameters.items()}
+    return mxc.sym.load_json(artifact.json), {name: (shape, dtype) for name, (dtype, shape) in artifact.facts.items()}

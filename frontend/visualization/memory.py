@@ -1,11 +1,12 @@
 """The memory plan as an SVG picture.
 
 x: the steps of a run in order. y: bytes of the arena. A rectangle for each buffer, from the step that makes it to the
-last that uses it, at its offset. A result that takes the place of a dying input begins in the middle of the step.
+last that uses it, at its offset. A result that takes the place of a dying input begins in the middle of the step. Above
+them a bar has all that runs hold, to scale: parameters, what was prepared of them, the arena and the rest.
 """
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from xml.sax.saxutils import escape
@@ -24,7 +25,14 @@ KINDS = {  # what made a buffer, or what it is for: colour and words of the lege
     "backward product": ("#c5b3e0", "backward: made by a product or a convolution"),
     "backward": ("#f4b6c8", "backward: made by another kernel"),
 }
-LEFT, RIGHT, TOP, PLOT, LINE = 86, 24, 96, 560, 16  # pixels; PLOT: height of the arena, LINE: of a line of text
+PARTS = {  # of what runs hold, as `Plan.memory` names them: colour and words
+    "kept_bytes": ("#d9c8a9", "parameters as given"),
+    "prepared_bytes": ("#e6b06f", "prepared"),
+    "arena_bytes": ("#9ecae1", "arena"),
+    "scratch_bytes": ("#b5dfa4", "scratch of the threads"),
+    "arrays_bytes": ("#c8c8c8", "inputs, outputs and gradients"),
+}
+LEFT, RIGHT, TOP, PLOT, LINE = 86, 24, 148, 560, 16  # pixels; PLOT: height of the arena, LINE: of a line of text
 WIDEST, NARROWEST, ROTATED = 26.0, 3.5, 11.0  # pixels of a step's width; from ROTATED on each step has a label
 LABEL, ROTATED_HEIGHT = 30, 204  # characters of a step's label at most, and pixels that rotated labels take
 FAINT, LIVE, PEAK = "#dddddd", "#111111", "#c0392b"
@@ -122,17 +130,17 @@ def bytes_text(nbytes: int) -> str:
     return f"{size:.4g} {unit}"
 
 
-def memory_svg(plan: Any, names: Sequence[str], model: Sequence[str], title: str) -> str:
+def memory_svg(plan: Any, names: Sequence[str], model: Sequence[str], title: str, held: Mapping[str, int]) -> str:
     """The picture of a compiler.plan.Plan as the text of an SVG file. names: as for `boxes`. model: the names of the
-    nodes of the model's graph, by id. title: what the plan is of."""
-    return "\n".join(_Picture(plan, names, model, title).parts()) + "\n"
+    nodes of the model's graph, by id. title: what the plan is of. held: what `Plan.memory` tells of it."""
+    return "\n".join(_Picture(plan, names, model, title, held).parts()) + "\n"
 
 
 class _Picture:
     """Places and pieces of one picture. Its width follows from the number of steps."""
 
-    def __init__(self, plan: Any, names: Sequence[str], model: Sequence[str], title: str):
-        self.plan, self.title = plan, title
+    def __init__(self, plan: Any, names: Sequence[str], model: Sequence[str], title: str, held: Mapping[str, int]):
+        self.plan, self.title, self.held = plan, title, held
         self.steps = run_steps(plan)
         self.layers = [layers_text(step.layers(model)) for step in self.steps]
         self.boxes = boxes(plan, names)
@@ -159,6 +167,7 @@ class _Picture:
         yield _text(LEFT, 46, f"{len(self.steps)} steps, {len(self.boxes)} buffers in an arena of "
                     f"{bytes_text(plan.arena_bytes)}; each in memory of its own would need "
                     f"{bytes_text(plan.unplanned_bytes)}", size=12)
+        yield from self.bar()
         yield from self.axes()
         for box in self.boxes:
             yield from self.rectangle(box)
@@ -167,6 +176,23 @@ class _Picture:
             yield from self.label(box)
         yield from self.legend(below)
         yield "</svg>"
+
+    def bar(self) -> Iterator[str]:
+        """All that runs hold, as parts of a bar, and what they are."""
+        whole, x = self.held["resident_bytes"], float(LEFT)
+        yield _text(LEFT, 68, f"resident: {bytes_text(whole)}, for parameters of "
+                    f"{bytes_text(self.held['parameters_bytes'])}", size=12)
+        words_x = float(LEFT)
+        for name, (colour, words) in PARTS.items():
+            nbytes = self.held[name]
+            if not nbytes:
+                continue
+            width, about = self.plot_width * nbytes / whole, f"{words} {bytes_text(nbytes)}"
+            yield (f'<rect class="held" x="{x:.2f}" y="76" width="{width:.2f}" height="16" fill="{colour}">'
+                   f"<title>{escape(about)}</title></rect>")
+            yield f'<rect x="{words_x:.1f}" y="98" width="10" height="10" fill="{colour}"/>'
+            yield _text(words_x + 14, 107, about, size=10)
+            x, words_x = x + width, words_x + 14 + len(about) * 10 * LETTER + 12
 
     def place(self, box: Box) -> tuple[float, float, float, float]:
         """Left, top, width and height."""

@@ -83,7 +83,7 @@ def winograd_convolution_call(c: CallNode, params: Params) -> Called:
     window = Window(batch=data[0], groups=1, channels=data[1] * data[-1], filters=out[1] * out[-1],
                     data=triple(data[2:4], 1), out=triple(out[2:4], 1), kernel=(1, 3, 3), pad=triple(params.pad, 0))
     made = calls.winograd_convolution(c.dtype(0), window, _blocked_strides(data, 2), data[-1], params.tiles,
-                                      c.shape(1)[-1])
+                                      c.shape(1)[-1], transforms=params.transforms)
     return made, _blocked_axes(2)
 
 

@@ -264,10 +264,16 @@ def winograd_weight(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, 
 
 
 def winograd_convolution(params: Params, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
-    """data (N, C / B, H, W, B), weight (36, filter groups, odd(C), filters of a group) -> `shape`"""
+    """data (N, C / B, H, W, B), weight (36, filter groups, odd(C), filters of a group) -> `shape`; transforms: with the
+    packed weight (1, filter groups, 9 C, filters of a group)"""
     data, weight = ins
     if data is not None and weight is not None:
-        _transformed(weight, params.shape[1] * params.shape[-1], data[1] * data[-1])
+        filters, channels = params.shape[1] * params.shape[-1], data[1] * data[-1]
+        if params.transforms:
+            expected = (1, -(-filters // weight[-1]), channels * winograd.TAPS, weight[-1])
+            expect_shape("packed weight", expected, weight)
+        else:
+            _transformed(weight, filters, channels)
     return ins, [params.shape]
 
 

@@ -199,7 +199,7 @@ class CpuTarget:
 
             return Job(symbol(key), name, "llvm", text)
 
-        return self._build({key: job}).objects[key]
+        return self._build({key: job}, apart=True).objects[key]
 
     def objects(self, keys: Sequence[str], kernels: Callable[[], Mapping[str, Kernel]]) -> dict[str, bytes]:
         """The object code of the kernels of these keys, which defines `symbol(key)`. kernels: gives them, by key, when
@@ -230,12 +230,12 @@ class CpuTarget:
         self.cache.put(key, parts, text.encode(), f"function {function.name}", self.cache.explain(key, parts))
         return text
 
-    def _build(self, jobs: Mapping[str, Callable[[], Job]]) -> Built:
+    def _build(self, jobs: Mapping[str, Callable[[], Job]], apart: bool = False) -> Built:
         """The object code of `jobs`, by key: from the cache, or compiled and put there. Where several processes miss
-        the same code at once, each compiles a part of it and waits for the others' parts."""
+        the same code at once, each compiles a part of it and waits for the others' parts. apart: as of compile_jobs."""
         built = Built()
         if self.cache is None:
-            self._compile({key: job() for key, job in jobs.items()}, built)
+            self._compile({key: job() for key, job in jobs.items()}, built, None, apart)
             return built
         missing = [key for key in jobs if not self._found(key, built)]
         if not missing:
@@ -253,7 +253,7 @@ class CpuTarget:
                     else:  # another process stored it before it let go; a third may wait for it
                         claims.release(key)
                 if todo:
-                    self._compile(todo, built, claims)
+                    self._compile(todo, built, claims, apart)
                 missing = [key for key in missing if key not in built.objects]
                 if mine:
                     waited = time.monotonic()
@@ -270,7 +270,7 @@ class CpuTarget:
             built.objects[key] = code
         return code is not None
 
-    def _compile(self, jobs: Mapping[str, Job], built: Built, claims: Claims | None = None) -> None:
+    def _compile(self, jobs: Mapping[str, Job], built: Built, claims: Claims | None, apart: bool) -> None:
         """Compile `jobs`, by key, and put their code into `built` and, as soon as it is there, into the cache."""
         from mxc.compiler.targets.cpu.build.worker import compile_jobs
 
@@ -293,7 +293,7 @@ class CpuTarget:
             progress.report(len(finished), len(jobs), job.name)
 
         progress.report(0, len(jobs))
-        compile_jobs(list(jobs.values()), self.cpu, self.features, done)
+        compile_jobs(list(jobs.values()), self.cpu, self.features, done, apart)
         built.misses += len(jobs)
         built.seconds += time.perf_counter() - began
 

@@ -42,6 +42,11 @@ def host_features() -> str:
     return llvm.get_host_cpu_features().flatten()
 
 
+def names() -> dict[str, str]:
+    """What LLVM calls this machine: triple, cpu and features."""
+    return {"triple": llvm.get_process_triple(), "cpu": llvm.get_host_cpu_name(), "features": host_features()}
+
+
 def load_by_llvm(codes: Iterable[bytes], symbols: Sequence[str]) -> dict[str, int]:
     """The addresses of the functions `symbols`, which these object codes define between them.
 

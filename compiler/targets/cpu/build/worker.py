@@ -1,5 +1,8 @@
 """Compiles kernels, here and in helper processes (LLVM's lock keeps threads from doing so).
 
+What compiles a whole network does so in helpers alone, if this process has not loaded LLVM anyway: its library and what
+it keeps are 90 to 110 MB, which go with the helpers.
+
 A helper reads LLVM IR as lines of JSON from its standard input and answers each with a line: the object code, or that
 there is none. What Numba is to compile comes as it is: Numba takes longer than LLVM, so that is the helper's work too.
 A helper ends with its input, so that it never outlives its parent for long, however that ends.
@@ -23,13 +26,16 @@ if TYPE_CHECKING:
     from mxc.compiler.targets.cpu.build.jobs import Job
 
 SHARE = 3  # each process has at least so many kernels to compile; for fewer, starting another one is not worth it
+MANY = 6  # so many kernels are compiled by helpers alone
 SPEED = 3  # the level of LLVM's optimisation for typed sources; library kernels need none
 Done = Callable[["Job", bytes], None]
 
 
-def compile_jobs(jobs: Sequence[Job], cpu: str, features: str, done: Done) -> None:
+def compile_jobs(jobs: Sequence[Job], cpu: str, features: str, done: Done, apart: bool = False) -> None:
     """Calls `done(job, code)` for each job as soon as its object code is there, never twice at once. Raises MXNetError
-    naming the first kernel that does not compile."""
+    naming the first kernel that does not compile. apart: have a helper compile even a few jobs, which happens once."""
+    alone = (apart or len(jobs) >= MANY) and "llvmlite.binding" not in sys.modules
+    count = min(env.num_threads(), len(jobs) // SHARE)
     waiting = sorted(jobs, key=lambda job: (job.language == "llvm", len(job.text)))  # the last is taken first
     turn = threading.Lock()
     helpers: list[subprocess.Popen[bytes]] = []
@@ -49,15 +55,15 @@ def compile_jobs(jobs: Sequence[Job], cpu: str, features: str, done: Done) -> No
             keep(job, code)
 
     try:
-        for _ in range(min(env.num_threads(), len(jobs) // SHARE) - 1):
+        for _ in range(max(count, 1) if alone else count - 1):
             helpers.append(_start())  # one by one: an interrupt must find them
             threads.append(threading.Thread(target=serve, args=(helpers[-1],), daemon=True))
             threads[-1].start()
-        while job := _next(waiting):
+        while not alone and (job := _next(waiting)):
             keep(job, compile_here(job, cpu, features))
         for thread in threads:
             thread.join()
-        while job := _next(failed):
+        while job := _next(failed) or _next(waiting):
             keep(job, compile_here(job, cpu, features))
     finally:
         for helper in helpers:

@@ -146,7 +146,7 @@ class _Plain(Function):
                     start = cover.start(t)
                     asked = ahead.at(b.minimum(t, lanes // AHEAD) * cut.blocks * (AHEAD * columns))
                     given = TileCall(cut.blocks, here.at(start * lanes).pointer, of_rows, weights.pointer,
-                                     asked.pointer, target.at(start * (PLACES * columns)).pointer)
+                                     asked.pointer, target.at(start * (PLACES * columns)).pointer, b.lift(0))
                     b.call("multiply", [*given.values(), cover.rows(t), self.vectors(begin + f)])
 
     def _finish(self, cut: PlainCut[Value], products: Array, made: Array, images: Value, height: Value) -> None:

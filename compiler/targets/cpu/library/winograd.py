@@ -15,6 +15,13 @@ filters.
 In scratch, the transformed data of a place lie together, as [tile group][channel block][tile][channel], and the
 products of a tile and a group of filters, as [place][filter]. So weights are read once for each band, from end to end
 for each place, while what a place multiplies them by stays in the nearest cache.
+
+Weights of which memory should not hold four times as many numbers are transformed here, a few at a time, so that they
+stay in a core's cache:
+
+        for some channels, a few filters after the other:
+            G g G' of their kernels, to scratch as [filter group][place][channel][filter]
+            for each place: the products as above, added to those of the channels before
 """
 from __future__ import annotations
 
@@ -23,21 +30,25 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Generic
 
+from mxc.compiler.kernel.calls import winograd_rows
 from mxc.compiler.kernel.geometry import WinogradConvolution
+from mxc.compiler.ops.winograd import TAPS
 from mxc.compiler.targets.cpu.emit.builder import BYTES, Array, Value
 from mxc.compiler.targets.cpu.library.blocks import LINE, prefetch
 from mxc.compiler.targets.cpu.library.convolution import split
-from mxc.compiler.targets.cpu.library.cutting import UNITS, N, ceil_div, least, most, odd
+from mxc.compiler.targets.cpu.library.cutting import UNITS, N, ceil_div, evenly, least, most, odd
 from mxc.compiler.targets.cpu.library.epilogue import Lane
 from mxc.compiler.targets.cpu.library.printing import KERNEL, Function, Integer, NoAlias, Parameters, Pointer, Printing
-from mxc.compiler.targets.cpu.library.tile import multiply, print_tiles, sizes, zeros
+from mxc.compiler.targets.cpu.library.tile import keep_sums, multiply, print_tiles, zeros
 from mxc.compiler.targets.cpu.library.winograd_tiles import (
     PLACES,
+    READ,
     RESULTS,
     TileSource,
     grid,
     print_sides,
     results,
+    scaled_weight_rows,
     tile_count,
 )
 from mxc.compiler.targets.cpu.machine.isa import Isa
@@ -45,14 +56,18 @@ from mxc.compiler.targets.cpu.preferences import WINOGRAD
 
 BAND_BYTES = 384 << 10  # a band's transformed data and products have at most so many bytes, if it has enough tiles then
 FILTERS = 64  # about so many filters are computed at once
+TOGETHER = 32  # about so many filters have their weights transformed at once
+WEIGHT_BYTES = 256 << 10  # such weights have at most so many bytes, if those of one channel block have
+PRODUCT_BYTES = 256 << 10  # and the products of all filters that share a band's data at most so many, or one group's
 WHERE = 3  # so many numbers tell where a tile is: its image, and the first row and column of its results
 AHEAD = 3  # each tile group asks for so many lines of the next weights of each channel block, until all are asked for
 
 
 @dataclass(frozen=True)
 class TileCall(Parameters):
-    """The products of a tile group and a group of filters, at one place, over all channels. ahead: the weights that are
-    asked for meanwhile. step: elements from one channel block of the data to the next."""
+    """The products of a tile group and a group of filters, at one place, over `blocks` channel blocks. ahead: the
+    weights that are asked for meanwhile. step: elements from one channel block of the data to the next. add: whether
+    they are added to what is there."""
 
     blocks: Integer
     data: Pointer
@@ -60,6 +75,7 @@ class TileCall(Parameters):
     weights: Pointer
     ahead: Pointer
     products: NoAlias
+    add: Integer
 
 
 @dataclass(frozen=True)
@@ -75,33 +91,39 @@ class WinogradCut(Generic[N]):
     chunks: N
     apart: N  # chunks that are units of their own
     alone: N  # 1 if a band's data are transformed here, 0 if they are given
+    depth: N  # channel blocks whose products are summed at once
 
     @classmethod
     def of(cls, g: WinogradConvolution[N]) -> WinogradCut[N]:
-        w, size, columns = g.window, g.tiles, g.columns
-        tiles = tile_count(w)
-        groups: N = ceil_div(tiles, size)
-        filters: N = ceil_div(w.filters, columns)
+        w, columns, place_bytes = g.window, g.columns, PLACES * BYTES[g.dtype]
+        blocks, filters, tiles = w.channels // g.block, ceil_div(w.filters, columns), tile_count(w)
+        size, groups = g.tiles, ceil_div(tiles, g.tiles)
         shared: N = least(g.given, 1)
-        depth = w.channels + least(w.filters, FILTERS)
-        band: N = BAND_BYTES // (PLACES * size * BYTES[g.dtype]) // most(1, depth)
-        band = most(band, most(WINOGRAD.band[0], w.channels * w.filters // WINOGRAD.band_kernels) // size)
-        band = least(band + shared * groups, WINOGRAD.band[1] // size)
-        bands: N = ceil_div(groups, band)
+        band: N = WINOGRAD.band[1] // size
+        if not g.transforms:
+            depth = w.channels + least(w.filters, FILTERS)
+            cached: N = BAND_BYTES // most(1, place_bytes * size * depth)
+            wanted: N = most(cached, most(WINOGRAD.band[0], w.channels * w.filters // WINOGRAD.band_kernels) // size)
+            band = least(band, wanted + shared * groups)
+        bands: N = ceil_div(groups, most(1, band))
         band = ceil_div(groups, most(1, bands))
-        chunks: N = most(ceil_div(filters, max(1, FILTERS // columns)),
-                         shared * least(filters, ceil_div(UNITS, most(1, bands))))
+        at_once: N = most(1, least(filters, FILTERS // columns))
+        if g.transforms:
+            at_once = most(1, PRODUCT_BYTES // most(1, place_bytes * columns * size * band))
+        chunks: N = most(ceil_div(filters, at_once), shared * least(filters, ceil_div(UNITS, most(1, bands))))
         chunk: N = ceil_div(filters, most(1, chunks))
         chunks = ceil_div(filters, most(1, chunk))
         apart = shared * chunks + 1 - shared
-        return cls(w.channels // g.block, filters, tiles, band, bands, chunk, chunks, apart, 1 - shared)
+        parts: N = ceil_div(blocks, most_blocks(g)) if g.transforms else most(1, least(blocks, 1))
+        return cls(blocks, filters, tiles, band, bands, chunk, chunks, apart, 1 - shared, evenly(blocks, parts)[0])
 
     def layout(self: WinogradCut[N], g: WinogradConvolution[N]) -> list[N]:
         """In elements of the scratch, which begins with where tiles lie: where a tile's data, its results, the
-        transformed data and the products begin, and its size."""
+        transformed data, the products and the transformed weights begin, and its size."""
         tiles, block = self.band * g.tiles, g.block
         sizes = (tiles * WHERE * (8 // BYTES[g.dtype]), PLACES * block, RESULTS * RESULTS * block,
-                 self.alone * PLACES * self.pitch(g), self.chunk * tiles * PLACES * g.columns)
+                 self.alone * PLACES * self.pitch(g), self.chunk * tiles * PLACES * g.columns,
+                 PLACES * weight_pitch(g) * together(g) if g.transforms else 0)
         ends: list[N] = []
         end: N | int = 0
         for elements in sizes:
@@ -113,8 +135,23 @@ class WinogradCut(Generic[N]):
         """Elements from place to place of the transformed data: an odd number of lines, or all would meet in a few
         sets of the cache."""
         line = LINE // BYTES[g.dtype]
-        lines: N = ceil_div(self.band * self.blocks * (g.tiles * g.block), line)
+        lines: N = ceil_div(self.band * self.blocks * g.tiles * g.block, line)
         return (lines + 1 - lines % 2) * line
+
+
+def together(g: WinogradConvolution[N]) -> int:
+    """Groups of filters whose weights are transformed at once."""
+    return max(1, TOGETHER // g.columns)
+
+
+def most_blocks(g: WinogradConvolution[N]) -> int:
+    """Channel blocks whose weights are transformed at once."""
+    return max(1, WEIGHT_BYTES // (PLACES * g.block * g.columns * together(g) * BYTES[g.dtype]))
+
+
+def weight_pitch(g: WinogradConvolution[N]) -> int:
+    """Elements from place to place of these weights: an odd number of channels, as with those that are given."""
+    return odd(most_blocks(g) * g.block) * g.columns
 
 
 def units(g: WinogradConvolution[int], isa: Isa) -> int:
@@ -129,8 +166,11 @@ def scratch_elements(g: WinogradConvolution[int], isa: Isa) -> int:
 def print_kernel(p: Printing) -> None:
     """The kernel's function and those that it calls."""
     b, g = p.b, p.geometry
-    print_products(p, sizes(g.tiles))
+    print_products(p, winograd_rows(g.rows), g.block * g.columns // 64 if g.transforms else 0)
     print_sides(p, g.block)
+    if g.transforms:
+        with b.function("weights", "ptr source, ptr noalias target, i64 blocks", True) as (source, target, blocks):
+            _transform_weights(p, p.array(source), p.array(target), blocks)
     with b.function("prepare", "ptr args, ptr noalias scratch, i64 first, i64 tiles", True) as (args, *rest):
         _Winograd(p, args).prepare(args, *rest)
     where = "ptr args, ptr noalias products, ptr noalias results, i64 block, i64 vectors, i64 image, i64 y, i64 x"
@@ -140,13 +180,28 @@ def print_kernel(p: Printing) -> None:
         _Winograd(p, args).units(args, first, last, scratch)
 
 
-def print_products(p: Printing, counts: Iterable[int]) -> None:
+def _transform_weights(p: Printing, source: Array, target: Array, blocks: Value) -> None:
+    """The kernels of a group of filters and some channel blocks, [channel block][tap][channel][filter], transformed."""
+    b, g = p.b, p.geometry
+    columns, lanes, pitch = g.columns, g.block, weight_pitch(g)
+    for k in b.range(0, blocks):
+        for u in b.range(0, lanes):
+            here, there = source.at((k * (TAPS * lanes) + u) * columns), target.at((k * lanes + u) * columns)
+            for j in range(0, columns, lanes):
+                taps = [here.vector(t * (lanes * columns) + j, lanes) for t in range(TAPS)]
+                for x, row in enumerate(scaled_weight_rows(b, [taps[:3], taps[3:6], taps[6:]])):
+                    for y, (value,) in enumerate(scaled_weight_rows(b, [[tap] for tap in row])):
+                        there.put((x * READ + y) * pitch + j, value)
+
+
+def print_products(p: Printing, counts: Iterable[int], lines: int = 0) -> None:
     """The function `multiply`: a `TileCall` for as many tiles and vectors of filters as the last two of its parameters
-    say. counts: the numbers of tiles that it is printed for, of which it takes the smallest that has room."""
+    say. counts: the numbers of tiles that it is printed for, of which it takes the smallest that has room. lines: if
+    not 0, so many lines that follow each other are asked for with each channel block, in place of AHEAD rows."""
     g, vectors_of_group = p.geometry, p.geometry.columns // p.geometry.block
 
     def tile(tiles: int, vectors: int, values: list[Value]) -> None:
-        _print_tile(p, tiles, vectors, TileCall(*values))
+        _print_tile(p, tiles, vectors, TileCall(*values), lines)
 
     def fits_of(values: list[Value]) -> Callable[[int, int], Value]:
         *_, tiles, vectors_here = values
@@ -157,8 +212,8 @@ def print_products(p: Printing, counts: Iterable[int]) -> None:
                 ("tile", "multiply"))
 
 
-def _print_tile(p: Printing, tiles: int, vectors: int, given: TileCall) -> None:
-    """products[tile][filter] = sum over channels of data[channel][tile] * weights[channel][filter]."""
+def _print_tile(p: Printing, tiles: int, vectors: int, given: TileCall, lines: int) -> None:
+    """products[tile][filter] (+)= sum over channels of data[channel][tile] * weights[channel][filter]."""
     b, g = p.b, p.geometry
     lanes, columns = g.block, g.columns
     pairs = [(i, j) for i in range(tiles) for j in range(vectors)]
@@ -166,11 +221,10 @@ def _print_tile(p: Printing, tiles: int, vectors: int, given: TileCall) -> None:
     sums = zeros(b, p.dtype, lanes, len(pairs))
     for k in b.range(0, given.blocks, carry=sums):
         here, row = source.at(k * given.step), weight.at(k * (lanes * columns))
-        for i in range(AHEAD):
-            prefetch(following.at((k * AHEAD + i) * columns), 2)
+        for i in range(lines or AHEAD):
+            prefetch(following.at((k * (lines or AHEAD) + i) * (LINE // BYTES[g.dtype] if lines else columns)), 2)
         multiply(b, p.isa, sums, [(here, i * lanes) for i in range(tiles)], row, columns, lanes)
-    for total, (i, j) in zip(sums, pairs, strict=True):
-        target.put(i * (PLACES * columns) + j * lanes, total)
+    keep_sums(sums, [(target, i * (PLACES * columns) + j * lanes) for i, j in pairs], given.add)
 
 
 class _Winograd(Function):
@@ -181,8 +235,7 @@ class _Winograd(Function):
     def __init__(self, printing: Printing, args: Value):
         super().__init__(printing, args)
         g = self.g
-        self.size, self.columns, self.window, self.strides, self.given = (
-            g.tiles, g.columns, g.window, g.data_strides, g.given)
+        self.columns, self.window, self.strides, self.given = g.columns, g.window, g.data_strides, g.given
         self.data, self.weight = self.epilogue.buffers[:2]
 
     @functools.cached_property
@@ -191,39 +244,76 @@ class _Winograd(Function):
         return WinogradCut.of(self.g)
 
     def units(self, args: Value, first: Value, last: Value, scratch: Value) -> None:
-        b, cut, size, given = self.b, self.cut, self.size, self.given
-        _, made, here, products, _ = (self.array(scratch).at(x) for x in cut.layout(self.g))
+        b, cut, size, given = self.b, self.cut, self.g.tiles, self.given
+        _, made, here, products, weights, _ = (self.array(scratch).at(x) for x in cut.layout(self.g))
         pitch = b.select(given.equals(0), cut.pitch(self.g), given)
         for unit in b.range(first, last):
             band, part = unit // cut.apart, unit % cut.apart
             tiles = b.minimum(cut.band * size, cut.tiles - band * cut.band * size)
             b.call("prepare", [args, scratch, band * cut.band * size, tiles])
-            there = self.data.at(band * cut.band * cut.blocks * (size * self.lanes))
+            there = self.data.at(band * cut.band * cut.blocks * size * self.lanes)
             data = Array(b, b.select(given.equals(0), here.pointer, there.pointer), self.dtype)
             for chunk in b.range(part, b.select(given.equals(0), cut.chunks, part + 1)):
                 begin = chunk * cut.chunk
                 filters = b.minimum(cut.chunk, cut.filters - begin)
-                self._multiply(data, pitch, products, tiles, begin, filters)
+                if self.g.transforms:
+                    self._multiply_in_parts(data, pitch, products, weights, (tiles, begin, filters))
+                else:
+                    self._multiply(data, pitch, products, tiles, begin, filters)
                 self._finish(args, scratch, products, made, tiles, begin, filters)
 
     def _multiply(self, data: Array, pitch: Value, products: Array, tiles: Value, begin: Value, filters: Value) -> None:
         """The products of a band's tiles and some filter groups, at all places."""
-        b, cut, columns, size = self.b, self.cut, self.columns, self.size
-        group_step, filter_step = cut.blocks * (size * self.lanes), odd(self.window.channels) * columns
+        b, cut, columns, size = self.b, self.cut, self.columns, self.g.tiles
+        group_step, filter_step = cut.blocks * size * self.lanes, odd(self.window.channels) * columns
         for place in b.range(0, PLACES):
             row = place * cut.filters + begin
             for f in b.range(0, filters):
                 weights = self.weight.at((row + f) * filter_step)
                 following = b.select(f < filters - 1, row + f + 1, row + cut.filters) * filter_step
-                target = products.at(f * cut.band * (size * PLACES * columns) + place * columns)
-                for t in b.range(0, tiles, size):
-                    group = t // size
+                target = products.at(f * cut.band * size * (PLACES * columns) + place * columns)
+                for group in b.range(0, ceil_div(tiles, size)):
                     part = b.minimum(group, self.lanes // AHEAD) * cut.blocks * (AHEAD * columns)
-                    b.call("multiply", [
-                        cut.blocks, data.at(place * pitch + group * group_step).pointer,
-                        b.lift(size * self.lanes), weights.pointer,
-                        self.weight.at(following + part).pointer, target.at(t * (PLACES * columns)).pointer,
-                        b.minimum(size, tiles - t), self.vectors(begin + f)])
+                    self._product(group, tiles, begin + f, cut.blocks, data.at(place * pitch + group * group_step),
+                                  weights, self.weight.at(following + part), target, b.lift(0))
+
+    def _multiply_in_parts(
+        self, data: Array, pitch: Value, products: Array, weights: Array, what: tuple[Value, Value, Value],
+    ) -> None:
+        """As `_multiply`, of weights that are transformed here. what: tiles, and begin and number of filter groups."""
+        b, cut, columns, size, lanes, (tiles, begin, filters) = (
+            self.b, self.cut, self.columns, self.g.tiles, self.lanes, what)
+        count, pitch_here, block = together(self.g), weight_pitch(self.g), TAPS * lanes * columns
+        packed = self.weight.at(begin * cut.blocks * block)
+        for k in b.range(0, cut.blocks, cut.depth):
+            blocks = b.minimum(cut.depth, cut.blocks - k)
+            for first in b.range(0, filters, count):
+                last = b.minimum(first + count, filters)
+                for f in b.range(first, last):
+                    here = weights.at((f - first) * (PLACES * pitch_here))
+                    b.call("weights", [packed.at((f * cut.blocks + k) * block).pointer, here.pointer, blocks])
+                for place in b.range(0, PLACES):
+                    for f in b.range(first, last):
+                        here = weights.at(((f - first) * PLACES + place) * pitch_here)
+                        # those that are transformed next, of which each place asks for its part
+                        following = b.select(last < filters, (f + count) * cut.blocks + k,
+                                             (f - first) * cut.blocks + k + blocks) * block
+                        ahead = packed.at(following + place * blocks * (block // PLACES))
+                        target = products.at(f * cut.band * size * (PLACES * columns) + place * columns)
+                        for group in b.range(0, ceil_div(tiles, size)):
+                            there = data.at(place * pitch + (group * cut.blocks + k) * size * lanes)
+                            self._product(group, tiles, begin + f, blocks, there, here, ahead, target,
+                                          b.minimum(k, 1))
+
+    # many parameters: those of a TileCall, and where its tiles are
+    def _product(self, group: Value, tiles: Value, filters: Value, blocks: Value, data: Array, weights: Array,
+                 ahead: Array, products: Array, add: Value) -> None:
+        """The products of a tile group and a group of filters at one place."""
+        b, size = self.b, self.g.tiles
+        first = group * size
+        given = TileCall(blocks, data.pointer, size * self.lanes, weights.pointer, ahead.pointer,
+                         products.at(first * (PLACES * self.columns)).pointer, add)
+        b.call("multiply", [*given.values(), b.minimum(size, tiles - first), self.vectors(filters)])
 
     def _finish(
         self, args: Value, scratch: Value, products: Array, made: Array, tiles: Value, begin: Value, filters: Value,
@@ -232,7 +322,7 @@ class _Winograd(Function):
         where, tile_step = Array(b, scratch, "int64"), PLACES * columns
         for f in b.range(0, filters):
             block = (begin + f) * (columns // self.lanes)
-            source = products.at(f * cut.band * (self.size * tile_step))
+            source = products.at(f * cut.band * self.g.tiles * tile_step)
             for t in b.range(0, tiles):
                 here = where.at(t * WHERE)
                 b.call("finish", [args, source.at(t * tile_step).pointer, made.pointer, block,
@@ -245,8 +335,8 @@ class _Winograd(Function):
 
     def prepare(self, args: Value, scratch: Value, first: Value, tiles: Value) -> None:
         """Where the tiles from `first` on lie, and their data transformed, unless these are given."""
-        b, w, cut, lanes, size = self.b, self.window, self.cut, self.lanes, self.size
-        patch, _, data, _, _ = (self.array(scratch).at(x) for x in cut.layout(self.g))
+        b, w, cut, lanes, size = self.b, self.window, self.cut, self.lanes, self.g.tiles
+        patch, _, data, _, _, _ = (self.array(scratch).at(x) for x in cut.layout(self.g))
         where, pitch, sizes = Array(b, scratch, "int64"), cut.pitch(self.g), grid(w)
         for t in b.range(0, tiles):
             image, ty, tx = split(first + t, sizes)
@@ -256,7 +346,7 @@ class _Winograd(Function):
         for block in b.range(0, b.select(self.given.equals(0), cut.blocks, b.lift(0))):
             for t in b.range(0, tiles):
                 place, group = where.at(t * WHERE), t // size
-                target = data.at((group * cut.blocks + block) * (size * lanes) + (t - group * size) * lanes)
+                target = data.at((group * cut.blocks + block) * size * lanes + (t - group * size) * lanes)
                 source.put((place[0], place[1], place[2]), block, target, pitch, True)
 
     def finish(
@@ -268,7 +358,7 @@ class _Winograd(Function):
         at_once = self.g.flat and self.epilogue.brief
         whole = rows.equals(RESULTS) & wide.equals(RESULTS) & b.number(at_once, "i1")
         for j in b.range(0, vectors):
-            values = results(products.at(j * lanes), self.columns, lanes)
+            values = results(products.at(j * lanes), self.columns, lanes, self.g.transforms)
             if at_once:
                 with b.when(whole):
                     walk = self.epilogue.walk([image, block + j, Lane(b.lift(0)), y * w.out[2] + x], 3)

@@ -43,8 +43,8 @@ def print_kernel(p: Printing) -> None:
         groups: Value = ceil_div(tiles, size)
         for block in b.range(first, last):
             for group in b.range(0, groups):
-                line = target.at((group * blocks + block) * (size * lanes))
-                for t in range(size):
+                line = target.at((group * blocks + block) * size * lanes)
+                for t in b.range(0, size):
                     tile = group * size + t
                     image, y, x = split(tile, sizes)
                     there = tile < tiles  # tiles behind the last one are read as if they lay above an image

@@ -31,8 +31,9 @@ def host_parts() -> dict[str, str]:
 def llvm_names(cache: Cache | None) -> dict[str, str]:
     """What LLVM calls this machine: triple, cpu and features.
 
-    To import LLVM takes 25 ms, a tenth of a small program's start that compiles nothing. So the cache keeps the answer
-    until the system is started again, as long as /proc/cpuinfo says the same: a CPU does not change in between.
+    To import LLVM takes 25 ms, a tenth of a small program's start that compiles nothing, and 40 MB. So the cache keeps
+    the answer until the system is started again, as long as /proc/cpuinfo says the same: a CPU does not change in
+    between. Another process finds it for the cache.
     """
     import llvmlite  # which imports nothing else
 
@@ -44,14 +45,27 @@ def llvm_names(cache: Cache | None) -> dict[str, str]:
     known = cache.get(key) if cache is not None and boot else None
     if known is not None:
         return {str(label): str(text) for label, text in json.loads(known).items()}
-    import llvmlite.binding as llvm
+    found = _names_apart() if cache is not None and boot else None
+    if found is None:
+        from mxc.compiler.targets.cpu.build.load import names
 
-    from mxc.compiler.targets.cpu.build.load import host_features
-
-    found = {"triple": llvm.get_process_triple(), "cpu": llvm.get_host_cpu_name(), "features": host_features()}
+        found = names()
     if cache is not None and boot:
         cache.put(key, parts, json.dumps(found).encode(), "what LLVM calls this machine", cache.explain(key, parts))
     return found
+
+
+def _names_apart() -> dict[str, str] | None:
+    """What `load.names` gives in another process; None where that fails."""
+    import subprocess
+
+    code = (f"import sys, json; sys.path[:] = {sys.path!r}; from mxc.compiler.targets.cpu.build.load import names; "
+            "print(json.dumps(names()))")
+    try:
+        made = subprocess.run([sys.executable, "-c", code], stdin=subprocess.DEVNULL, capture_output=True, check=True)
+        return {str(label): str(text) for label, text in json.loads(made.stdout).items()}
+    except (OSError, ValueError, AttributeError, subprocess.SubprocessError):
+        return None
 
 
 def _boot() -> str:
