@@ -245,6 +245,7 @@ class Array:
             if values.__array_interface__["data"] != self.memory.__array_interface__["data"]:  # else it was made there
                 np.copyto(self.memory, values.reshape(self.memory.shape), casting="unsafe")
         else:
+            self.memory[...] = 0
             values.write(self.memory)
 
     def fill(self, other: Array) -> None:

@@ -67,11 +67,3 @@ def test_what_is_not_there_is_told():
         mx.nd.ones(1).as_np_ndarray()
 
 
-def test_sparse_arrays_are_refused_with_a_hint():
-    for name in ("csr_matrix", "CSRNDArray", "zeros"):
-        with pytest.raises(AttributeError, match=f"{name}.*kept dense.*mx.nd.array"):
-            getattr(mx.nd.sparse, name)
-    for call in (lambda: mx.nd.zeros((2,), stype="csr"), lambda: mx.nd.ones(2).tostype("row_sparse")):
-        with pytest.raises(MXNetError, match="kept dense"):
-            call()
-    assert mx.nd.sparse.dot(mx.nd.ones((1, 2)), mx.nd.ones((2, 1))).asscalar() == 2

@@ -37,7 +37,6 @@ def test_every_program_is_recorded():
 
 
 @pytest.mark.parametrize("case", REAL)
-@pytest.mark.filterwarnings("ignore:LibSVMIter gives dense")
 def test_answers_as_mxnet(case: str):
     ours = io_calls.answer(mx, case)
     assert same(ours, REAL[case]), (ours, REAL[case])

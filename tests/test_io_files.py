@@ -4,7 +4,6 @@ from __future__ import annotations
 import gzip
 import importlib
 import logging
-import warnings
 from pathlib import Path
 
 import numpy as np
@@ -123,18 +122,16 @@ def test_files_may_be_at_a_url(write):
 # ---- LibSVM
 
 def libsvm(path: str, width: int = 3, **more):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return mx.io.LibSVMIter(**{"data_libsvm": path, "data_shape": (width,), "batch_size": 1, **more})
+    return mx.io.LibSVMIter(**{"data_libsvm": path, "data_shape": (width,), "batch_size": 1, **more})
 
 
-def test_the_dense_batches_are_told_of_once(write, monkeypatch):
-    monkeypatch.setattr(built_in, "_is_warned", False)
-    with pytest.warns(UserWarning, match="dense arrays: storage type csr is not supported yet"):
-        mx.io.LibSVMIter(data_libsvm=write("1 0:1\n"), data_shape=(3,), batch_size=1)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        mx.io.LibSVMIter(data_libsvm=write("1 0:1\n"), data_shape=(3,), batch_size=1)
+def test_batches_are_kept_in_parts(write):
+    (batch,) = libsvm(write("1 2:5 0:1\n2\n3 1:4\n"), batch_size=3)
+    (data,) = batch.data
+    data.check_format()
+    assert data.stype == "csr" and data.shape == (3, 3)
+    assert data.data.asnumpy().tolist() == [1, 5, 4] and data.indices.asnumpy().tolist() == [0, 2, 1]
+    assert data.indptr.asnumpy().tolist() == [0, 2, 2, 3]
 
 
 @pytest.mark.parametrize(("text", "expected"), [

@@ -31,6 +31,7 @@ ALLOWED = {
     "operators/shape": "error ops",
     # images are decoded and resized by system/opencv.py
     "operators/reference": "error system ops operators/shape scalar_functions",
+    "operators/sparse": "error ops",
     "graph": "error system plan ops",
     "operators/graph": "ops graph operators/shape",
     "kernel": "error system ops scalar_functions",

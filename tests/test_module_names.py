@@ -24,7 +24,6 @@ NAMES = {module: {kind: names.split() for kind, names in kinds.items()}
 LIBRARY = "a step of MXNet's calls into its C library, or of how it makes modules from it, which mxc does not have"
 PRIVATE = "a helper of MXNet's own code, which mxc does otherwise"
 NUMPY = "the interface mx.np is not there"
-SPARSE = "arrays are kept dense"
 GENERATED = "modules that MXNet generates: op, contrib, image, linalg and sparse have the functions"
 DLPACK = "DLPack's structures in C: NumPy reads and makes them here"
 PACKAGE = "a package that mxc does not need"
@@ -42,9 +41,6 @@ MISSING = {
                              "c2pyerror error_types get_last_ffi_error",
     ("mxnet.base", NUMPY): "_NP_EXT_OP_PREFIX _NP_EXT_OP_SUBMODULE_LIST _NP_INTERNAL_OP_PREFIX _NP_OP_PREFIX "
                            "_NP_OP_SUBMODULE_LIST _NP_OUTPUT_IS_LIST_OPERATORS _is_np_op",
-    ("mxnet.test_utils", SPARSE): "_get_powerlaw_dataset_csr _get_uniform_dataset_csr _validate_csr_generation_inputs "
-                                  "create_sparse_array create_sparse_array_zd rand_sparse_ndarray "
-                                  "shuffle_csr_column_indices",
     ("mxnet.test_utils", NUMPY): "check_gluon_hybridize_consistency np_symbol",
     ("mxnet.test_utils", PACKAGE): "requests ss",
     ("mxnet.test_utils", PRIVATE): "_features _find_max_violation _parse_aux_states _parse_location _sorted_dict "
@@ -83,7 +79,6 @@ MISSING = {
     ("mxnet.metric", PRIVATE): "_BinaryClassificationMetrics",
     ("mxnet.initializer", NUMPY): "_mx_np",
     ("mxnet.io", PRIVATE): "_getdata_by_idx _has_instance utils",
-    ("mxnet.io.io", SPARSE): "CSRNDArray",
     ("mxnet.io.io", LIBRARY): "_build_param_doc _init_io_module _make_io_iterator _ndarray_cls",
     ("mxnet.io.io", PRIVATE): "_getdata_by_idx _has_instance _slice_along_batch_axis",
     ("mxnet.gluon.block", PRIVATE): "_brief_print_list _check_all_np_ndarrays _check_same_symbol_type _common_prefix "
@@ -120,7 +115,7 @@ PARTS_TO_COME = {name: name for name in (
     "metric", "model", "module", "monitor", "onnx", "optimizer", "recordio", "rnn")}
 PARTS_TO_COME.update(img="image", init="initializer", kv="kvstore", mod="module", mon="monitor")
 OPERATORS_TO_COME = {
-    "Correlation", "IdentityAttachKLSparseReg", "all_finite", "amp_multicast", "cast_storage",
+    "Correlation", "IdentityAttachKLSparseReg", "all_finite", "amp_multicast",
     "linalg_det", "linalg_extractdiag", "linalg_extracttrian", "linalg_gelqf", "linalg_gemm", "linalg_gemm2",
     "linalg_inverse", "linalg_makediag", "linalg_maketrian", "linalg_potrf", "linalg_potri", "linalg_slogdet",
     "linalg_sumlogdiag", "linalg_syrk", "linalg_trmm", "linalg_trsm", "multi_all_finite", "multi_lars", "multi_sum_sq",

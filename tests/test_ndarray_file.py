@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from mxc.compiler.error import ModelFileError, MXNetError
+from mxc.compiler.error import ModelFileError, MXNetError, OutOfMemoryError
+from mxc.compiler.ops.storage import dense, stype_of
 from mxc.runtime import ndarray_file as nf
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -74,10 +75,23 @@ def test_bfloat16_is_read_as_float32():
     assert arrays[0].tolist() == [1.0, -2.5, np.inf]
 
 
-def test_sparse_arrays_are_read_as_dense():
+def test_sparse_arrays_are_read_as_parts():
     arrays, _ = nf.parse(file_of(row_sparse(), csr()))
-    assert arrays[0].tolist() == [[0, 0], [1, 2], [0, 0], [3, 4]]
-    assert arrays[1].tolist() == [[0, 5, 0], [6, 0, 7]]
+    assert [stype_of(array) for array in arrays] == ["row_sparse", "csr"]
+    assert dense(arrays[0]).tolist() == [[0, 0], [1, 2], [0, 0], [3, 4]]
+    assert dense(arrays[1]).tolist() == [[0, 5, 0], [6, 0, 7]]
+
+
+def test_sparse_arrays_are_written_as_they_are_read():
+    content = file_of(row_sparse(), csr(), names=("a", "b"))
+    assert bytes(nf.format_file(*nf.parse(content))) == content
+
+
+def test_the_shape_of_a_sparse_array_may_be_larger_than_any_memory():
+    (array,), _ = nf.parse(file_of(damaged(row_sparse(), 32, "q", 2**48)))
+    assert array.shape == (2**48, 2) and array.values.shape == (2, 2)
+    with pytest.raises(OutOfMemoryError, match="no memory for all its elements"):
+        dense(array)
 
 
 def test_no_dimensions_is_an_empty_slot_before_v3_and_a_scalar_in_v3():
@@ -127,9 +141,10 @@ ONE = file_of(v2(np.ones((2, 3), "float32"), 0), names=("w",))
     (damaged(ONE, 88, "Q", 3), 88, "number of names is 3"),
     (damaged(ONE, 96, "Q", 2**40), 96, "its length is 1099511627776"),
     (ONE[:-1] + b"\xff", 96, "not UTF-8"),
-    (file_of(csr(columns=(1, 0, 3))), None, "column indices run from 0 to 3; expected 0 to 2"),
+    (file_of(csr(columns=(1, 0, 3))), None, "csr: columns run from 0 to 3; expected 0 to 2"),
     (file_of(csr(starts=(0, 4, 3))), None, "row starts do not rise"),
-    (file_of(damaged(row_sparse(), 32, "q", 2**40)), None, "too many for a file of"),
+    (file_of(damaged(row_sparse(), 32, "q", 2)), None, "row numbers run from 1 to 3; expected 0 to 1"),
+    (file_of(damaged(row_sparse(), 40, "q", 3)), None, "do not fit the shape (4, 3)"),
 ])
 def test_damage_is_told(content, offset, message):
     with pytest.raises(ModelFileError) as caught:
@@ -176,9 +191,10 @@ def test_golden_files_written_by_mxnet():
     assert got["i64"].tolist() == [2**40, -1]
     assert got["b"].tolist() == [True, False, True]
     assert got["f32"][0].tolist() == [1.5, -2.25]
-    assert got["csr"].tolist() == [[0, 0, 1.5], [0, 0, 0], [2, 0, -3]]
-    assert got["rsp"].tolist() == [[0, 0], [1, 2], [0, 0], [3, 4]]
-    assert not got["rsp0"].any() and got["rsp0"].shape == got["csr0"].shape == (3, 2)
+    assert dense(got["csr"]).tolist() == [[0, 0, 1.5], [0, 0, 0], [2, 0, -3]]
+    assert dense(got["rsp"]).tolist() == [[0, 0], [1, 2], [0, 0], [3, 4]]
+    assert stype_of(got["rsp0"]) == "row_sparse" and stype_of(got["csr0"]) == "csr"
+    assert not dense(got["rsp0"]).any() and got["rsp0"].shape == got["csr0"].shape == (3, 2)
 
 
 def test_writes_the_bytes_that_mxnet_writes(tmp_path):

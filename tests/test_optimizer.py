@@ -379,8 +379,10 @@ def test_comparing_optimizers() -> None:
         compare(adam(), adam(learning_rate=0.5), (3, 4), "float32", compare_states=False)
     with pytest.raises(ValueError, match="expected 2 shapes, got 1"):
         compare(sgd(), sgd(), [(3, 4)], "float32", ntensors=2)
-    with pytest.raises(MXNetError, match="arrays are kept dense"):
-        compare(sgd(), sgd(), (3, 4), "float32", g_stype="row_sparse")
+    compare(sgd(momentum=0.9), sgd(momentum=0.9), (3, 4), "float32", w_stype="row_sparse", g_stype="row_sparse")
+    np.random.seed(3)  # the gradient has no values in some of the rows
+    with pytest.raises(AssertionError, match="Items are not equal"):
+        compare(sgd(wd=0.1), sgd(wd=0.1, lazy_update=False), (30, 4), "float32", g_stype="row_sparse")
 
 
 @pytest.mark.parametrize("name", ["sgd", "adam", "lamb"])

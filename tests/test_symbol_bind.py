@@ -92,7 +92,7 @@ def test_simple_bind():
     ({}, "x"), ({"x": (0, 5)}, "x.*0|dimension"), ({"x": (2, 5), "y": (3, 5)}, "_plus"),
     ({"x": (2, 5), "grad_req": "foo"}, "foo"), ({"x": (2, 5), "grad_req": ["write"]}, "expected 2"),
     ({"x": (2, 5), "grad_req": []}, "empty list"), ({"x": (2, 5), "grad_req": {}}, "empty dict"), ({"x": 5}, "tuple"),
-    ({"x": (2, 5), "stype_dict": {"x": "csr"}}, "csr"),
+    ({"x": (2, 5), "stype_dict": {"x": "coo"}}, "coo"),
 ])
 def test_simple_bind_refuses(kwargs, text):
     with pytest.raises(MXNetError, match=text):

@@ -1,7 +1,8 @@
 """Sparse forms: what an operator makes of arrays that are kept in parts (storage.py).
 
 A rule of the role "sparse", `def NAME(op, params, stypes)`, says what comes out for inputs of these storage types: a
-`Form`, or None where the operator has none, so that it is given dense copies and gives dense arrays.
+`Form`, or None where the operator has none, so that it is given dense copies and gives dense arrays. Of dense arrays an
+operator makes parts only where its parameter `stype` says so: no other rule is asked, or imported, in dense programs.
 """
 from __future__ import annotations
 
@@ -66,12 +67,14 @@ class Form:
 
 def form_of(op: Operator, params: Params, stypes: tuple[str, ...]) -> Form:
     """What an operator makes of inputs of these storage types; where it says nothing, dense arrays of dense copies."""
-    rule = op.rule("sparse")
-    found = None if rule is None else rule(op, params, stypes)
+    found = None
+    if any(stype != DEFAULT for stype in stypes) or "stype" in params:
+        rule = op.rule("sparse")
+        found = None if rule is None else rule(op, params, stypes)
     return found or Form((DEFAULT,) * op.num_outputs(params))
 
 
 @functools.lru_cache(maxsize=4096)
 def makes_parts(op: Operator, params: Params, inputs: int) -> bool:
     """Whether an operator makes of so many dense arrays one that is kept in parts."""
-    return "sparse" in op.rules and form_of(op, params, (DEFAULT,) * inputs).outs[0] != DEFAULT
+    return "stype" in params and form_of(op, params, (DEFAULT,) * inputs).outs[0] != DEFAULT

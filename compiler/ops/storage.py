@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mxc.compiler.error import MXNetError
+from mxc.compiler.error import MXNetError, OutOfMemoryError
 
 DEFAULT, ROW_SPARSE, CSR = "default", "row_sparse", "csr"
 STORAGES = (DEFAULT, ROW_SPARSE, CSR)  # in the order of their numbers in files and attributes
@@ -36,8 +36,7 @@ class Rows:
         return (self.rows,)
 
     def write(self, out: np.ndarray) -> None:
-        """Write all elements to a dense array."""
-        out[...] = 0
+        """Write the stored elements to a dense array, which has zeros in all other places."""
         out[self.rows] = self.values
 
     def fault(self) -> str:
@@ -77,8 +76,7 @@ class Csr:
         return np.repeat(np.arange(self.shape[0], dtype=INDEX), np.diff(self.starts))
 
     def write(self, out: np.ndarray) -> None:
-        """Write all elements to a dense array."""
-        out[...] = 0
+        """Write the stored elements to a dense array, which has zeros in all other places."""
         out[self.rows(), self.columns] = self.values
 
     def fault(self) -> str:
@@ -168,10 +166,14 @@ def csr_joined(parts: Sequence[Csr]) -> Csr:
 
 
 def dense(given: Given) -> np.ndarray:
-    """All elements."""
+    """All elements. Raises OutOfMemoryError: the shapes of parts may be as large as one likes."""
     if isinstance(given, np.ndarray):
         return given
-    made = np.empty(given.shape, given.values.dtype)
+    try:
+        made = np.zeros(given.shape, given.values.dtype)
+    except MemoryError:
+        raise OutOfMemoryError(f"a {stype_of(given)} array of shape {given.shape} is kept in parts; there is no memory "
+                               "for all its elements") from None
     given.write(made)
     return made
 

@@ -16,6 +16,7 @@ __getattr__, _names = elsewhere(
     {"": "ctypes logging sys threading",
      "mxc.base": "DataIterHandle NDArrayHandle c_str_array check_call mx_uint py_str",
      "mxc.ndarray": "NDArray array concat tile", "mxc.io.ndarray_iter": "NDArrayIter",
+     "mxc.ndarray.sparse": "CSRNDArray",
      "mxc.io.built_in": "CSVIter LibSVMIter MNISTIter MXDataIter",
      "mxc.io.box_records": "ImageDetRecordIter",
      "mxc.io.image_records": "ImageRecordInt8Iter ImageRecordIter ImageRecordIter_v1 ImageRecordUInt8Iter "

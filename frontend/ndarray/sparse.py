@@ -222,9 +222,9 @@ class RowSparseNDArray(BaseSparseNDArray):
 
     __slots__ = ()
 
-    def retain(self, indices: NDArray) -> NDArray:
-        """The rows that `indices` name; the others are zero."""
-        return self._apply("_sparse_retain", indices)
+    def retain(self, *args: Any, **kwargs: Any) -> NDArray:
+        """The rows that `indices` name; the others are zero. See mx.nd.sparse.retain."""
+        return self._apply("_sparse_retain", *args, **kwargs)
 
     def __getitem__(self, key: Any) -> NDArray:
         """The array itself, for `x[:]`. Raises ValueError for other keys."""

@@ -3,14 +3,11 @@ SECTIONS = ("mxnet.profiler", "mxnet.engine", "mxnet.test_utils", "mxnet.util", 
             "mxnet.log", "mxnet.registry", "mxnet.visualization")
 
 NUMPY = "mxc does not have the NumPy interface, mx.np"
-SPARSE = "arrays are kept dense"
 EXCEPTIONS = {
     **{f"mxnet.profiler.{name}.__del__": "an event has no handle to give back"
        for name in ("Counter", "Event", "Frame", "Task")},
     "mxnet.profiler.set_kvstore_handle": "there is no server process to profile",
     **{f"mxnet.util.{name}": NUMPY for name in ("np_ufunc_legal_option", "wrap_np_binary_func", "wrap_np_unary_func")},
-    **{f"mxnet.test_utils.{name}": SPARSE for name in (
-        "create_sparse_array", "create_sparse_array_zd", "rand_sparse_ndarray", "shuffle_csr_column_indices")},
     "mxnet.visualization.plot_network": "no node_attrs are None, not a dict that all calls share",
     "mxnet.visualization.print_summary": "positions are a tuple, not a list that all calls share",
     "mxnet.test_utils.check_gluon_hybridize_consistency": NUMPY,

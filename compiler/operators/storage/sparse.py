@@ -59,7 +59,7 @@ def rows_at(c: Call, parts: Rows, rows: np.ndarray) -> np.ndarray:
 
 def add_rows(op: Operator, params: Params, stypes: Stypes) -> Form | None:
     """The sums of the rows that there are."""
-    return Form((ROW_SPARSE,), _added) if stypes == (DEFAULT, DEFAULT) else None
+    return Form((ROW_SPARSE,), _added) if params.stype == ROW_SPARSE and stypes == (DEFAULT, DEFAULT) else None
 
 
 def _added(c: Call) -> list[Given]:
