@@ -95,7 +95,7 @@ class Exchange:
     def check(self) -> None:
         """Raises MXNetError where an earlier item failed."""
         if self.error is not None:
-            raise self.error
+            raise type(self.error)(*self.error.args)  # a new one, for its traceback is of this call
 
     def settle(self) -> None:
         """Return when all that was submitted is done. Raises MXNetError where some of it failed."""
@@ -211,11 +211,8 @@ class Exchange:
                 self._end(item)
 
     def _end(self, item: Item) -> None:
-        error = self.error
-
         def work() -> None:
-            if error is not None:
-                raise error
+            self.check()
             item.write()
 
         outside.fulfil(item.piece, work)

@@ -114,6 +114,7 @@ class Launcher:
         ray.init(num_cpus=max(1, round(job.cpus * job.workers + 0.49)), num_gpus=round(job.gpus * job.workers) or None,
                  resources={name: count * job.workers for name, count in job.resources.items()} or None,
                  include_dashboard=False, object_store_memory=job.store_bytes, **settings)
+        signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))  # in place of Ray's, which kills itself
         for line in listening():
             self.say("", line)
 
