@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from mxc.compiler.error import MXNetError
+from mxc.kvstore.cluster import translated
 from mxc.kvstore.compression import TwoBit
 from mxc.kvstore.parts import LEAST, MOST, Key, Layout, Part, messages
 from mxc.runtime import engine, outside
@@ -46,6 +47,10 @@ class Item:
     def is_ready(self) -> bool:
         """Whether it can be sent. For `outside.watch`."""
         return self.source is None or outside.has_written(self.writer, self.source.variable)
+
+    def is_coming(self) -> bool:
+        """Whether it is not ready, and what computes it runs, so that it waits for no item in the queue."""
+        return not self.is_ready() and self.writer is not None and self.writer.missing == 0
 
     def has_failed(self) -> bool:
         """Whether what should be pushed was never computed."""
@@ -120,7 +125,9 @@ class Exchange:
             return True
         heads = self._heads()
         ready = [item for item in heads if item.is_ready()]
-        return bool(ready) and (len(ready) == len(heads) or sum(item.nbytes for item in ready) >= LEAST)
+        if not ready:
+            return False
+        return sum(item.nbytes for item in ready) >= LEAST or not any(item.is_coming() for item in heads)
 
     def _send(self) -> None:
         while True:
@@ -202,8 +209,6 @@ class Exchange:
             del answers, future, found, items, pulled  # what they hold is memory that others wait for
 
     def _fail(self, error: Exception, items: Sequence[Item]) -> None:
-        from mxc.kvstore.group import translated
-
         if self.error is None:
             self.error = translated(error)
         for item in items:

@@ -1,9 +1,7 @@
 """Starts the workers and servers of a program on a cluster of Ray's, and looks after them until all have ended."""
 from __future__ import annotations
 
-import ctypes
 import os
-import secrets
 import signal
 import subprocess
 import sys
@@ -13,12 +11,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from mxc.compiler.system import env
-from mxc.kvstore import group
+from mxc.kvstore import cluster, group
 
 GRACE = 5.0  # seconds that the others have to end by themselves, with an error, after one has failed
 FAILED = 1
-PARENT_DIES = 1  # prctl's PR_SET_PDEATHSIG
 
 
 @dataclass
@@ -48,16 +44,11 @@ class Process:
     def run(self, command: Sequence[str], variables: Mapping[str, str], folder: str) -> Iterator[bytes | int]:
         """What the process prints, as it comes, and its exit code; below 0 for a signal."""
         process = subprocess.Popen(command, cwd=folder or None, env={**os.environ, **variables}, stdin=subprocess.DEVNULL,
-                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT, preexec_fn=_end_with_parent)
+                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT, preexec_fn=cluster.end_with_parent)
         assert process.stdout is not None
         while data := os.read(process.stdout.fileno(), 1 << 16):
             yield data
         yield process.wait()
-
-
-def _end_with_parent() -> None:
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(PARENT_DIES, signal.SIGKILL)
 
 
 @dataclass
@@ -82,8 +73,8 @@ class Launcher:
     def __init__(self, job: Job, say: Callable[[str, str], None]):
         self.job, self.say = job, say
         if not job.address:
-            start_environment()  # Ray reads it when it is imported
-        self.ray = group.package()
+            cluster.start_environment()  # Ray reads it when it is imported
+        self.ray = cluster.package()
         self.namespace = f"mxc-{uuid.uuid4().hex[:12]}"
         self.failure, self.deadline = "", 0.0
 
@@ -115,7 +106,7 @@ class Launcher:
                  resources={name: count * job.workers for name, count in job.resources.items()} or None,
                  include_dashboard=False, object_store_memory=job.store_bytes, **settings)
         signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))  # in place of Ray's, which kills itself
-        for line in listening():
+        for line in cluster.listening():
             self.say("", line)
 
     def _start(self, rank: int) -> Worker:
@@ -123,7 +114,7 @@ class Launcher:
         host, _, port = ray.get_runtime_context().gcs_address.rpartition(":")
         variables = {**job.variables, "DMLC_ROLE": "worker", "DMLC_WORKER_ID": str(rank),
                      "DMLC_NUM_WORKER": str(job.workers), "DMLC_NUM_SERVER": str(job.servers),
-                     "DMLC_PS_ROOT_URI": host, "DMLC_PS_ROOT_PORT": port, group.NAMESPACE: self.namespace}
+                     "DMLC_PS_ROOT_URI": host, "DMLC_PS_ROOT_PORT": port, cluster.NAMESPACE: self.namespace}
         actor = ray.remote(num_cpus=job.cpus, num_gpus=job.gpus, resources=dict(job.resources),
                            scheduling_strategy="SPREAD")(Process).remote()
         output = actor.run.options(num_returns="streaming").remote(list(job.command), variables,
@@ -211,35 +202,3 @@ def ended_how(code: int) -> str:
             name = f"signal {-code}"
         return f"been killed ({name})"
     return f"ended with exit code {code}"
-
-
-def start_environment() -> None:
-    """Settings of Ray for a cluster that this process is to start: callers need a token, the machine's loopback alone is
-    used, and what workers started ends with them."""
-    defaults = {"RAY_AUTH_MODE": "token", "RAY_USAGE_STATS_ENABLED": "0",
-                "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # by this Ray takes 127.0.0.1 for the node's address
-                "RAY_process_group_cleanup_enabled": "true"}
-    for name, value in defaults.items():
-        if env.get(name) is None:
-            env.set(name, value)
-    if env.text("RAY_AUTH_MODE") == "token" and env.get("RAY_AUTH_TOKEN") is None \
-            and env.get("RAY_AUTH_TOKEN_PATH") is None:
-        env.set("RAY_AUTH_TOKEN", secrets.token_hex(32))
-
-
-def listening() -> list[str]:
-    """A line that says what of the cluster just started listens on other addresses than the loopback, if anything."""
-    try:
-        import psutil  # Ray's own dependency
-    except ImportError:
-        return []
-    ports = []
-    for process in psutil.Process().children(recursive=True):
-        try:
-            found = [c.laddr for c in process.net_connections("inet") if c.status == psutil.CONN_LISTEN]
-        except psutil.Error:
-            continue
-        ports += [f"{process.name()} on {address.ip}:{address.port}" for address in found
-                  if not address.ip.startswith("127.") and address.ip not in ("::1", "::ffff:127.0.0.1")]
-    guard = "callers need its token" if env.text("RAY_AUTH_MODE") == "token" else "and callers need no token"
-    return [f"Ray listens beyond this machine, {guard}: {', '.join(ports)}"] if ports else []

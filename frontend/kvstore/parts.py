@@ -13,7 +13,7 @@ from mxc.optimizer.descent import LARS
 Key = int | str
 BOUND = "MXNET_KVSTORE_BIGARRAY_BOUND"
 # A message costs Ray about two milliseconds whatever is in it, so small parts travel together: a message is sent once
-# LEAST bytes are there, or nothing else is on its way, and has MOST bytes, or one array, at most.
+# LEAST bytes are there, or nothing more is just being computed, and has MOST bytes, or one array, at most.
 LEAST, MOST = 4 << 20, 16 << 20
 
 

@@ -131,6 +131,12 @@ class Server:
         self._tell()
         return self.failure
 
+    async def over(self) -> str:
+        """Return when as many workers have ended as there are to be, or all have failed: why."""
+        while not self.failure and len(self.gone) < self.workers:
+            await self.changed.wait()
+        return self.failure
+
     def _fail(self, why: str) -> None:
         """From now on every call fails."""
         self.failure = self.failure or why
